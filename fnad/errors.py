@@ -1,0 +1,110 @@
+"""Every error fnad raises: when it is raised, and what a message looks like.
+
+A message says what went wrong, where (the user's file and line), and the way out:
+
+    dot contracts axis 1 of x: f64[3,4] with axis 0 of w: f64[5,2] (4 != 5)
+      at model.py:17 in layer:  h = x @ w
+      transpose w, or check the shapes passed to `layer`
+
+A class derives from the exception NumPy or Python would raise in its place too, so that existing `except` clauses keep
+working.
+"""
+
+from __future__ import annotations
+
+
+class FnadError(Exception):
+    """Base of all errors of fnad: `what` happened, at which `source`, and the `remedy`."""
+
+    def __init__(self, what: str, *, source: object = None, remedy: str | None = None) -> None:
+        lines = [what]
+        if source is not None:
+            lines.append(f"  at {source}")
+        if remedy is not None:
+            lines.append(f"  {remedy}")
+        super().__init__("\n".join(lines))
+
+
+# ---- arguments of the transforms ---------------------------------------------------------------------------------
+
+
+class NonScalarOutputError(FnadError, TypeError):
+    """`grad` was given a function whose output has not exactly one real element."""
+
+
+class NonDifferentiableArgumentError(FnadError, TypeError):
+    """`grad` or `jvp` was asked for the derivative with respect to an integer or bool argument."""
+
+
+class ArgnumsError(FnadError, ValueError):
+    """`argnums` is not an int or a tuple of ints, or names a positional argument that is not there."""
+
+
+class CotangentError(FnadError, ValueError):
+    """A cotangent given to a pullback differs from the output in structure, shape or dtype."""
+
+
+class TangentError(FnadError, ValueError):
+    """A tangent given to `jvp` differs from its primal in structure, shape or dtype."""
+
+
+class ArgumentTypeError(FnadError, TypeError):
+    """An argument or a result is not a pytree of arrays and numbers."""
+
+
+class StaticArgumentError(FnadError, TypeError):
+    """A static argument of `jit` is not hashable, or is not there."""
+
+
+class DtypeError(FnadError, TypeError):
+    """A dtype that fnad does not have, or that an operation does not take."""
+
+
+# ---- inside the traced function ----------------------------------------------------------------------------------
+
+
+class ShapeError(FnadError, ValueError):
+    """Shapes that do not fit: NumPy's message and the user's line."""
+
+
+class AxisError(ShapeError, IndexError):
+    """An axis outside the array's dimensions, or named twice."""
+
+
+class OutOfRangeError(FnadError, IndexError):
+    """An index outside its axis, known while tracing or found when the program ran."""
+
+
+class UnsupportedFunctionError(FnadError, NotImplementedError):
+    """A NumPy function, or an option of it, that has no rule here."""
+
+
+class TracerEscapeError(FnadError, TypeError):
+    """A traced value was asked for its number (`float(x)`, `np.asarray(x)`, `if x > 0`) while it has none."""
+
+
+class UsedAfterTraceError(FnadError, RuntimeError):
+    """A traced value was kept past the end of its trace and used there."""
+
+
+class MutationError(FnadError, TypeError):
+    """A write into a traced value, or of a traced value into an ordinary array, that cannot be followed."""
+
+
+class CapturedArrayChangedError(FnadError, RuntimeError):
+    """An array from outside the traced function changed while the function was being traced under `jit`."""
+
+
+# ---- programs ----------------------------------------------------------------------------------------------------
+
+
+class ParseError(FnadError, SyntaxError):
+    """A program text that is not in the grammar; the message starts with line and column."""
+
+
+class VerificationError(FnadError, AssertionError):
+    """A program that breaks a rule of the IR: a defect of the pass that made it."""
+
+
+class LoweringError(FnadError, NotImplementedError):
+    """A primitive that a backend cannot run."""

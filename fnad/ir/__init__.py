@@ -1,0 +1,1 @@
+"""The typed SSA program, how it is built, printed, parsed and checked."""

@@ -1,0 +1,250 @@
+"""The record that declares a primitive, and the few kinds its derivative and its lowering come in.
+
+A primitive is declared once, in the file of its family under `fnad/ops`; everything that knows it by name is in that
+declaration. Transforms reason on the kind of `derivative`, backends on the kind of `lower`, never on names.
+
+Primitives neither broadcast nor promote: operands of an elementwise primitive have one aval.
+
+A rule is a function on symbols (`fnad.ir.symbol`); calling a primitive on symbols adds an equation to the program
+under construction:
+
+    sin = elementwise("sin", np.sin, Scalar("sin({0})"), (lambda y, x: cos(x),), ...)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from fnad.ir.builder import current_builder
+from fnad.ir.types import Aval
+
+if TYPE_CHECKING:
+    from fnad.ir.symbol import Symbol
+
+Array: TypeAlias = Any
+Rule: TypeAlias = Callable[..., Any]
+MaybeSymbol: TypeAlias = "Symbol | None"
+
+
+# ---- derivative: stated once, the other mode follows -------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Partials:
+    """Elementwise: one function `(result, *operands) -> partial` per operand; None where the partial is zero.
+
+    `finite` says that no partial is ever inf or nan at finite operands or at infinite ones, so that a plain product
+    with the cotangent will do in place of the strong one (see Note [Strong zero] in `fnad/ops/arithmetic.py`).
+    """
+
+    functions: tuple[Rule | None, ...]
+    finite: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Linear:
+    """Linear, jointly, in the operands `wrt` (all of them if None).
+
+    `transpose(ct, *operands, **params)` returns one cotangent (or None) per operand; what stands at operands it is not
+    linear in is ignored. Only avals may be read of operands it is linear in.
+    """
+
+    transpose: Rule
+    wrt: tuple[int, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Bilinear:
+    """Linear in each of two operands: `transposes[i](ct, x, y, **params)` is the cotangent of operand i."""
+
+    transposes: tuple[Rule, Rule]
+
+
+@dataclass(frozen=True, slots=True)
+class Push:
+    """Forward rule `(primals, tangents, **params) -> tangents of the results`; a tangent may be None, a zero.
+
+    `rule(results, primals, tangents, **params)`: `results` are the primal results, already computed.
+    """
+
+    rule: Rule
+
+
+@dataclass(frozen=True, slots=True)
+class Pull:
+    """Reverse rule: `rule(results, primals, cts, **params) -> cotangents of the operands` (None for a zero)."""
+
+    rule: Rule
+
+
+@dataclass(frozen=True, slots=True)
+class NonDifferentiable:
+    """Derivative zero wherever it is defined: comparisons, rounding, argmax."""
+
+
+Derivative: TypeAlias = Partials | Linear | Bilinear | Push | Pull | NonDifferentiable
+
+
+# ---- lowering: what the fuser has to know ------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Scalar:
+    """Elementwise: a Python expression on scalars, `{0}`, `{1}` standing for operands and `{dtype}` for the result's
+    dtype. Names in it are those of the runtime that emitted code stands on. `cost` is in floating-point additions and
+    decides between computing again and keeping."""
+
+    template: str
+    cost: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """Every element of the result is an element of the operand, or a constant.
+
+    `index(indices, operand, result, **params)` maps index expressions (`fnad.lower.index`) of the result to those of
+    the operand. `guard(indices, operand, result, **params)`, where given, returns the conditions
+    `[(expression, low, high)]`, low <= expression < high, outside of which the element is zero.
+    """
+
+    index: Rule
+    guard: Rule | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Concatenation:
+    """The operands, side by side along the param `axis`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Iota:
+    """The index along the param `axis`, as a number."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fold:
+    """A reduction over the param `axes` with one accumulator.
+
+    `init` and `step` are templates; `step` has `{acc}` and `{0}` (the element); `init` has `{dtype}` (the accumulator's)
+    and `{lowest}`, `{highest}` of the dtype. `sum` marks a floating-point sum, whose rounding error is kept to
+    that of pairwise summation.
+    """
+
+    init: str
+    step: str
+    sum: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ArgFold:
+    """A reduction over one `axis` to the index of the first element that `better`s, `{0}` against `{best}`."""
+
+    better: str
+
+
+@dataclass(frozen=True, slots=True)
+class Scan:
+    """A running reduction along the param `axis`, from the end where the param `reverse` says so."""
+
+    init: str
+    step: str
+
+
+@dataclass(frozen=True, slots=True)
+class Gather:
+    """NumPy's `x[i, j, …]`: operand 0 read at the integer operands that follow, over its leading axes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scatter:
+    """Operand 0 with operand 1 combined into it at the integer operands that follow; `{old}`, `{new}` in `step`."""
+
+    step: str
+
+
+@dataclass(frozen=True, slots=True)
+class DynamicSlice:
+    """Operand 0 read in a box of static size at run-time starts, one integer scalar an axis."""
+
+
+@dataclass(frozen=True, slots=True)
+class DynamicUpdate:
+    """Operand 0 with the box at run-time starts replaced by operand 1."""
+
+
+@dataclass(frozen=True, slots=True)
+class Contraction:
+    """`dot_general`: a batched matrix product with the params `contract` and `batch`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Library:
+    """A call outside the loops, run by `evaluate` on whole arrays."""
+
+
+Lowering: TypeAlias = (
+    Scalar
+    | View
+    | Concatenation
+    | Iota
+    | Fold
+    | ArgFold
+    | Scan
+    | Gather
+    | Scatter
+    | DynamicSlice
+    | DynamicUpdate
+    | Contraction
+    | Library
+)
+
+
+# ---- the record --------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """Operands (arrays, in the order of the primitive's) and params to test a primitive with."""
+
+    operands: tuple[Array, ...]
+    params: dict[str, Any] = field(default_factory=dict[str, Any])
+    smooth: bool = True  # False at kinks and singular points, where finite differences say nothing
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Primitive:
+    """One operation of the IR.
+
+    infer(*operand_avals, **params) -> aval, or a tuple of avals for a primitive of several results; raises ShapeError or
+    DtypeError. evaluate(*arrays, **params) -> array(s) of just these avals.
+    """
+
+    name: str
+    infer: Callable[..., Aval | tuple[Aval, ...]]
+    evaluate: Callable[..., Array]
+    derivative: Derivative
+    lower: Lowering
+    samples: Callable[[], Iterable[Sample]]
+    doc: str
+
+    def __call__(self, *operands: Any, **params: Any) -> Any:
+        """Add an equation to the program under construction; return its result symbol, or a tuple of them."""
+        return current_builder().bind(self, operands, params)
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+# ---- the registry ------------------------------------------------------------------------------------------------
+
+PRIMITIVES: dict[str, Primitive] = {}
+
+
+def register(primitive: Primitive) -> Primitive:
+    """Enter a primitive under its name, which must be new."""
+    if primitive.name in PRIMITIVES:
+        raise ValueError(f"primitive {primitive.name} is declared twice")
+    PRIMITIVES[primitive.name] = primitive
+    return primitive

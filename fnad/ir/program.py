@@ -1,0 +1,123 @@
+"""The intermediate representation: static, typed, single-assignment programs.
+
+    program  ::= name, inputs: [Var], equations: [Equation], outputs: [Var | Literal]
+    equation ::= results: [Var], primitive, operands: [Var | Literal], params: {name: static value},
+                 regions: [program], source: file, line, function
+    Var      ::= aval            (identity is equality; a printed name is made when printing)
+    Literal  ::= scalar value    (its aval has shape [])
+    aval     ::= dtype, shape    written f64[3,4], i32[], bool[7]
+    static value ::= int | float | bool | str | None | dtype | tuple of static values
+
+The text form, which `printer` writes and `parser` reads:
+
+    loss(a: f64[3], b: f64[3]) -> f64[] {
+      c: f64[3] = sin(a)
+      d: f64[3] = mul(c, b)
+      e: f64[] = reduce_sum(d) axes=(0,)
+      return e
+    }
+
+Regions are programs of their own and are closed: whatever they use from outside is an operand of their equation.
+"""
+
+from __future__ import annotations
+
+import linecache
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+
+from fnad.ir.types import Aval, aval_of
+
+if TYPE_CHECKING:
+    from fnad.ir.primitive import Primitive
+
+Params: TypeAlias = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Var:
+    """A value: the result of one equation, or an input. Two are equal only when they are the same object."""
+
+    aval: Aval
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Literal:
+    """A scalar constant."""
+
+    value: np.generic
+
+    @property
+    def aval(self) -> Aval:
+        return aval_of(self.value)
+
+    @property
+    def key(self) -> tuple[str, bytes]:
+        """The constant to the bit: 0.0 and -0.0 differ, a NaN equals itself."""
+        return self.value.dtype.char, self.value.tobytes()
+
+
+Atom: TypeAlias = Var | Literal
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where in the user's code an equation comes from."""
+
+    file: str
+    line: int
+    function: str
+
+    def __str__(self) -> str:
+        text = linecache.getline(self.file, self.line).strip()
+        place = f"{os.path.basename(self.file)}:{self.line} in {self.function}"
+        return f"{place}:  {text}" if text else place
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Equation:
+    """One application of a primitive."""
+
+    results: tuple[Var, ...]
+    primitive: Primitive
+    operands: tuple[Atom, ...]
+    params: Params = field(default_factory=dict[str, Any])
+    regions: tuple[Program, ...] = ()
+    source: Source | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Program:
+    """A function from arrays to arrays."""
+
+    name: str
+    inputs: tuple[Var, ...]
+    equations: tuple[Equation, ...]
+    outputs: tuple[Atom, ...]
+
+    @property
+    def in_avals(self) -> tuple[Aval, ...]:
+        return tuple(var.aval for var in self.inputs)
+
+    @property
+    def out_avals(self) -> tuple[Aval, ...]:
+        return tuple(atom.aval for atom in self.outputs)
+
+
+class Environment:
+    """What the atoms of one program stand for during a walk: `read` operands, `write` results."""
+
+    __slots__ = ("_values",)
+
+    def __init__(self, variables: Iterable[Var] = (), values: Iterable[Any] = ()) -> None:
+        self._values: dict[Var, Any] = dict(zip(variables, values, strict=True))
+
+    def read(self, atoms: Iterable[Atom]) -> list[Any]:
+        return [atom if isinstance(atom, Literal) else self._values[atom] for atom in atoms]
+
+    def write(self, variables: Iterable[Var], values: Iterable[Any]) -> None:
+        self._values.update(zip(variables, values, strict=True))

@@ -1,0 +1,76 @@
+"""A value under construction: what rules and passes compute with.
+
+A symbol stands for an atom of the program that its builder is making. Arithmetic on symbols is that of the IR: strict,
+without broadcasting or promotion, except that a Python number takes the symbol's dtype and shape, so that rules read
+like formulas: `1.0 - y * y`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from fnad.ir.program import Atom
+from fnad.ir.types import Aval, Dtype, Shape
+
+if TYPE_CHECKING:
+    from fnad.ir.builder import Builder
+
+OPERATORS: dict[str, Callable[..., Symbol]] = {}
+"""What `+`, `*`, … mean on symbols; filled by `fnad.ops.arithmetic`, where these primitives are declared."""
+
+
+class Symbol:
+    """An atom together with the builder whose program it belongs to."""
+
+    __slots__ = ("atom", "aval", "builder")
+
+    def __init__(self, builder: Builder, atom: Atom, aval: Aval) -> None:
+        self.builder = builder
+        self.atom = atom
+        self.aval = aval
+
+    @property
+    def shape(self) -> Shape:
+        return self.aval.shape
+
+    @property
+    def dtype(self) -> Dtype:
+        return self.aval.dtype
+
+    @property
+    def ndim(self) -> int:
+        return len(self.aval.shape)
+
+    def __add__(self, other: Any) -> Symbol:
+        return OPERATORS["add"](self, other)
+
+    def __radd__(self, other: Any) -> Symbol:
+        return OPERATORS["add"](other, self)
+
+    def __sub__(self, other: Any) -> Symbol:
+        return OPERATORS["sub"](self, other)
+
+    def __rsub__(self, other: Any) -> Symbol:
+        return OPERATORS["sub"](other, self)
+
+    def __mul__(self, other: Any) -> Symbol:
+        return OPERATORS["mul"](self, other)
+
+    def __rmul__(self, other: Any) -> Symbol:
+        return OPERATORS["mul"](other, self)
+
+    def __truediv__(self, other: Any) -> Symbol:
+        return OPERATORS["div"](self, other)
+
+    def __rtruediv__(self, other: Any) -> Symbol:
+        return OPERATORS["div"](other, self)
+
+    def __neg__(self) -> Symbol:
+        return OPERATORS["neg"](self)
+
+    def __bool__(self) -> bool:
+        raise TypeError("a symbol has no truth value: rules decide on avals and params only")
+
+    def __repr__(self) -> str:
+        return f"Symbol({self.aval})"

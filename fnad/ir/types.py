@@ -1,0 +1,95 @@
+"""Abstract values: what the compiler knows of an array before it runs, its dtype and its shape.
+
+An aval is written `f64[3,4]`, `i32[]`, `bool[7]`. The dtypes are NumPy's own, in native byte order, under short names.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from fnad.errors import DtypeError
+
+Dtype: TypeAlias = "np.dtype[Any]"
+Shape: TypeAlias = tuple[int, ...]
+
+DTYPES: dict[str, Dtype] = {
+    "bool": np.dtype(np.bool_),
+    **{f"{kind}{8 * size}": np.dtype(f"{kind}{size}") for kind in "iu" for size in (1, 2, 4, 8)},
+    "f32": np.dtype(np.float32),
+    "f64": np.dtype(np.float64),
+    "c64": np.dtype(np.complex64),
+    "c128": np.dtype(np.complex128),
+}
+NAMES: dict[Dtype, str] = {dtype: name for name, dtype in DTYPES.items()}
+
+BOOL, I64, F32, F64 = DTYPES["bool"], DTYPES["i64"], DTYPES["f32"], DTYPES["f64"]
+
+
+def dtype_name(dtype: Dtype) -> str:
+    """Return the short name of a dtype, `f64` for `np.float64`."""
+    name = NAMES.get(dtype)
+    if name is None:
+        raise DtypeError(
+            f"dtype {dtype} is not supported", remedy=f"convert it to one of {', '.join(DTYPES)} before the call"
+        )
+    return name
+
+
+def native_dtype(dtype: Any) -> Dtype:
+    """Return fnad's dtype for anything `np.dtype` takes; raise `DtypeError` where there is none."""
+    found = np.dtype(dtype).newbyteorder("=")
+    dtype_name(found)
+    return found
+
+
+def is_inexact(dtype: Dtype) -> bool:
+    """Say whether values of this dtype carry derivatives: real or complex floating point."""
+    return dtype.kind in "fc"
+
+
+def is_complex(dtype: Dtype) -> bool:
+    """Say whether the dtype is complex."""
+    return dtype.kind == "c"
+
+
+def real_dtype(dtype: Dtype) -> Dtype:
+    """Return the dtype of the real part."""
+    return np.dtype(f"f{dtype.itemsize // 2}") if dtype.kind == "c" else dtype
+
+
+@dataclass(frozen=True, slots=True)
+class Aval:
+    """An array's dtype and shape."""
+
+    dtype: Dtype
+    shape: Shape = ()
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        return math.prod(self.shape)
+
+    @property
+    def nbytes(self) -> int:
+        return self.size * self.dtype.itemsize
+
+    def with_shape(self, shape: Shape) -> Aval:
+        return Aval(self.dtype, shape)
+
+    def with_dtype(self, dtype: Dtype) -> Aval:
+        return Aval(dtype, self.shape)
+
+    def __str__(self) -> str:
+        return f"{dtype_name(self.dtype)}[{','.join(map(str, self.shape))}]"
+
+
+def aval_of(value: np.ndarray[Any, Any] | np.generic) -> Aval:
+    """Return the aval of an array of a supported dtype."""
+    return Aval(native_dtype(value.dtype), value.shape)

@@ -1,0 +1,8 @@
+"""The primitives, one family a file, each declared in one place with all its rules.
+
+Importing this package registers them all in `fnad.ir.primitive.PRIMITIVES`.
+"""
+
+from fnad.ops import arithmetic, elementary, shape
+
+__all__ = ["arithmetic", "elementary", "shape"]

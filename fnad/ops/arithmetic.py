@@ -1,0 +1,101 @@
+"""Arithmetic, element by element, and what `+ - * /` mean on symbols.
+
+Note [Strong zero]
+    In reverse mode a cotangent that is exactly 0 gives exactly 0, whatever the partial. So an arm of `where` that was
+    not taken (its cotangent is 0) cannot poison a gradient with the inf or nan of its own derivative, while a real inf
+    or nan, whose cotangent is not 0, still shows. `strong_mul(ct, p)` is that product: 0 where ct is 0, else ct * p. Its derivative is
+    that of the plain product, strong again: spelled as a select it would lose p at ct = 0 in the second derivative.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from fnad.ir.builder import current_builder
+from fnad.ir.primitive import Bilinear, Linear
+from fnad.ir.symbol import OPERATORS, Symbol
+from fnad.ops.kinds import INEXACT, NUMBERS, elementwise
+from fnad.ops.shape import broadcast_to
+
+
+def operands(x: Any, y: Any) -> tuple[Symbol, Symbol]:
+    """Return two operands of one aval: a number takes the dtype and shape of the symbol beside it."""
+    like = x if isinstance(x, Symbol) else y
+    return number_like(x, like), number_like(y, like)
+
+
+def number_like(value: Any, like: Symbol) -> Symbol:
+    """Return a symbol as it is, a Python number as a value of the aval of `like`."""
+    if isinstance(value, Symbol):
+        return value
+    return broadcast_to(current_builder().literal(like.dtype.type(value)), like.shape)
+
+
+add = elementwise(
+    "add",
+    np.add,
+    "{0} + {1}",
+    Linear(lambda ct, x, y: (ct, ct)),
+    arity=2,
+    domain=NUMBERS,
+    doc="Sum.",
+)
+
+sub = elementwise(
+    "sub",
+    np.subtract,
+    "{0} - {1}",
+    Linear(lambda ct, x, y: (ct, neg(ct))),
+    arity=2,
+    domain=NUMBERS,
+    doc="Difference.",
+)
+
+neg = elementwise("neg", np.negative, "-{0}", Linear(lambda ct, x: (neg(ct),)), domain=NUMBERS, doc="Opposite.")
+
+mul = elementwise(
+    "mul",
+    np.multiply,
+    "{0} * {1}",
+    Bilinear((lambda ct, x, y: strong_mul(ct, y), lambda ct, x, y: strong_mul(ct, x))),
+    arity=2,
+    domain=NUMBERS,
+    doc="Product.",
+)
+
+
+def _strong_mul(ct: Any, p: Any) -> Any:
+    return np.where(ct == 0, np.zeros((), ct.dtype), ct * p)
+
+
+strong_mul = elementwise(
+    "strong_mul",
+    _strong_mul,
+    "strong_multiply({0}, {1})",
+    Bilinear((lambda g, ct, p: strong_mul(g, p), lambda g, ct, p: strong_mul(g, ct))),
+    arity=2,
+    domain=INEXACT,
+    cost=2,
+    doc="Product that is exactly 0 where the first operand is 0, whatever the second.",
+)
+
+
+div = elementwise(
+    "div",
+    np.true_divide,
+    "{0} / {1}",
+    (lambda q, x, y: 1.0 / y, lambda q, x, y: -q / y),
+    domain=INEXACT,
+    cost=4,
+    doc="Quotient of floating-point numbers, IEEE 754 at zeros.",
+)
+
+
+def _operator(primitive: Callable[..., Symbol]) -> Callable[[Any, Any], Symbol]:
+    return lambda x, y: primitive(*operands(x, y))
+
+
+OPERATORS.update(add=_operator(add), sub=_operator(sub), mul=_operator(mul), div=_operator(div), neg=neg)

@@ -1,0 +1,39 @@
+"""Which values carry a derivative: those of inexact dtype that depend, differentiably, on the chosen inputs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from fnad.ir.primitive import Bilinear, Linear, NonDifferentiable, Partials, Primitive
+from fnad.ir.program import Equation, Program, Var
+from fnad.ir.types import is_inexact
+
+
+def active_vars(program: Program, wrt: Sequence[bool]) -> set[Var]:
+    """Return the variables that the inputs marked in `wrt` reach through differentiable operands."""
+    active = {var for var, marked in zip(program.inputs, wrt, strict=True) if marked and is_inexact(var.aval.dtype)}
+    for equation in program.equations:
+        if any(active_operands(equation, active)):
+            active.update(var for var in equation.results if is_inexact(var.aval.dtype))
+    return active
+
+
+def active_operands(equation: Equation, active: set[Var]) -> tuple[bool, ...]:
+    """Say for each operand whether the equation passes a derivative on from it."""
+    passes = differentiable_in(equation.primitive, len(equation.operands))
+    return tuple(p and atom in active for p, atom in zip(passes, equation.operands, strict=True))
+
+
+def differentiable_in(primitive: Primitive, arity: int) -> tuple[bool, ...]:
+    """Say for each operand whether the primitive has a derivative in it."""
+    match primitive.derivative:
+        case NonDifferentiable():
+            return (False,) * arity
+        case Partials(functions):
+            return tuple(function is not None for function in functions)
+        case Linear(_, wrt) if wrt is not None:
+            return tuple(i in wrt for i in range(arity))
+        case Bilinear():
+            return (True, True)
+        case _:
+            return (True,) * arity

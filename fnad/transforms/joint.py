@@ -1,0 +1,178 @@
+"""Reverse mode: one program that runs forward, then sweeps back.
+
+For a program y = f(x) the joint program is (x…, ct…) -> (y…, x̄…): all forward equations, then the pullback of each, in
+reverse order. Cotangents of a value that is used several times are added up; an equation that no cotangent reaches is
+skipped. What the backward part does not need is left to dead-code elimination, so nothing here decides what to keep.
+
+The sweep over a program that is linear in its inputs is its transpose. So a primitive that states only a forward rule
+gets its pullback here too: the sweep over that rule.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
+
+from fnad.ir.builder import bind_equation, current_builder, inline, trace
+from fnad.ir.primitive import Bilinear, Linear, NonDifferentiable, Partials, Pull, Push
+from fnad.ir.program import Atom, Environment, Equation, Literal, Program, Var
+from fnad.ir.symbol import Symbol
+from fnad.ir.types import Aval, is_inexact
+from fnad.ops.arithmetic import add, mul, strong_mul
+from fnad.ops.shape import zeros_like
+from fnad.transforms.activity import active_operands, active_vars
+
+Cotangent: TypeAlias = Symbol | None
+"""A symbol, or a zero that is never built."""
+
+Pullback: TypeAlias = Callable[[Sequence[Cotangent]], Sequence[Cotangent]]
+"""From cotangents of the results to those of the operands; it runs inside the compiler and never reaches the IR."""
+
+
+def joint(program: Program, wrt: Sequence[bool]) -> Program:
+    """Return the program (x…, ct…) -> (y…, x̄…).
+
+    There is one ct for each output of inexact dtype, of its aval, and one x̄ for each input marked in `wrt`, of its
+    aval, in order.
+    """
+    arity = len(program.inputs)
+    active = active_vars(program, wrt)
+
+    def forward_then_reverse(*args: Symbol) -> list[Symbol]:
+        builder = current_builder()
+        env = SymbolEnvironment(program.inputs, args[:arity])
+        pullbacks: list[Pullback] = []
+        for equation in program.equations:
+            builder.source = equation.source
+            results, pullback = pull(equation, env.read(equation.operands), active_operands(equation, active))
+            env.write(equation.results, results)
+            pullbacks.append(pullback)
+
+        cotangents = Accumulator()
+        cotangents.add(differentiable_outputs(program), args[arity:])
+        for equation, pullback in zip(reversed(program.equations), reversed(pullbacks), strict=True):
+            if any(active_operands(equation, active)) and cotangents.reaches(equation.results):
+                builder.source = equation.source
+                cotangents.add(equation.operands, pullback(cotangents.take(equation.results)))
+
+        marked = [var for var, w in zip(program.inputs, wrt, strict=True) if w]
+        taken = zip(marked, cotangents.take(marked), strict=True)
+        return [*env.read(program.outputs), *[zeros_like(var.aval) if ct is None else ct for var, ct in taken]]
+
+    return trace(forward_then_reverse, *program.in_avals, *cotangent_avals(program), name=program.name)
+
+
+def differentiable_outputs(program: Program) -> list[Atom]:
+    """Return the outputs that take a cotangent."""
+    return [atom for atom in program.outputs if is_inexact(atom.aval.dtype)]
+
+
+def cotangent_avals(program: Program) -> list[Aval]:
+    """Return the avals of the joint program's cotangent inputs."""
+    return [atom.aval for atom in differentiable_outputs(program)]
+
+
+class SymbolEnvironment(Environment):
+    """An environment of symbols, in which a literal reads as the symbol of that constant."""
+
+    __slots__ = ()
+
+    def read(self, atoms: Sequence[Atom]) -> list[Symbol]:  # type: ignore[override]
+        builder = current_builder()
+        return [
+            builder.literal(atom.value) if isinstance(atom, Literal) else value
+            for atom, value in zip(atoms, super().read(atoms), strict=True)
+        ]
+
+
+class Accumulator:
+    """Cotangents so far, by the variable they belong to."""
+
+    def __init__(self) -> None:
+        self._sums: dict[Var, Symbol] = {}
+
+    def add(self, atoms: Sequence[Atom], cts: Sequence[Cotangent]) -> None:
+        for atom, ct in zip(atoms, cts, strict=True):
+            if ct is not None and isinstance(atom, Var):
+                self._sums[atom] = add(self._sums[atom], ct) if atom in self._sums else ct
+
+    def reaches(self, variables: Sequence[Var]) -> bool:
+        return any(var in self._sums for var in variables)
+
+    def take(self, variables: Sequence[Var]) -> list[Cotangent]:
+        return [self._sums.get(var) for var in variables]
+
+
+# ---- the rule of one equation --------------------------------------------------------------------------------------
+
+
+def pull(equation: Equation, primals: Sequence[Symbol], needed: Sequence[bool]) -> tuple[list[Symbol], Pullback]:
+    """Add the equation to the program under construction; return its results and its pullback."""
+    results = bind_equation(equation, primals)
+
+    def pullback(cts: Sequence[Cotangent]) -> Sequence[Cotangent]:
+        cotangents = _cotangents(equation, results, primals, cts, needed)
+        return [ct if n else None for ct, n in zip(cotangents, needed, strict=True)]
+
+    return results, pullback
+
+
+def _cotangents(
+    equation: Equation,
+    results: list[Symbol],
+    primals: Sequence[Symbol],
+    cts: Sequence[Cotangent],
+    needed: Sequence[bool],
+) -> Sequence[Cotangent]:
+    match equation.primitive.derivative:
+        case NonDifferentiable():
+            return [None] * len(primals)
+        case Partials(functions, finite):
+            times = mul if finite else strong_mul
+            ct = cts[0]
+            return [
+                times(ct, f(results[0], *primals)) if f is not None and n else None
+                for f, n in zip(functions, needed, strict=True)
+            ]
+        case Linear(transpose):
+            return transpose(cts[0], *primals, **equation.params)
+        case Bilinear(transposes):
+            x, y = primals
+            return [t(cts[0], x, y, **equation.params) if n else None for t, n in zip(transposes, needed, strict=True)]
+        case Pull(rule):
+            return rule(results, primals, _made_real(cts, results), **equation.params)
+        case Push(rule):
+            return _pull_from_push(equation, rule, results, primals, cts, needed)
+
+
+def _made_real(cts: Sequence[Cotangent], results: Sequence[Symbol]) -> list[Symbol]:
+    return [zeros_like(result) if ct is None else ct for ct, result in zip(cts, results, strict=True)]
+
+
+def _pull_from_push(
+    equation: Equation,
+    rule: Callable[..., Sequence[Cotangent]],
+    results: list[Symbol],
+    primals: Sequence[Symbol],
+    cts: Sequence[Cotangent],
+    needed: Sequence[bool],
+) -> Sequence[Cotangent]:
+    """Transpose the push, which is linear in the tangents: the reverse sweep of a linear program is its transpose."""
+    marked = [p for p, n in zip(primals, needed, strict=True) if n]
+    count = len(results)
+    differentiable = [i for i, result in enumerate(results) if is_inexact(result.dtype)]
+
+    def pushed(*args: Symbol) -> list[Symbol]:
+        ys, xs = args[:count], args[count : count + len(primals)]
+        given = iter(args[count + len(primals) :])
+        tangents = [next(given) if n else None for n in needed]
+        out = rule(ys, xs, tangents, **equation.params)
+        return [zeros_like(ys[i]) if (t := out[i]) is None else t for i in differentiable]
+
+    avals = [symbol.aval for symbol in (*results, *primals, *marked)]
+    wrt = (False,) * (count + len(primals)) + (True,) * len(marked)
+    transposed = joint(trace(pushed, *avals, name=equation.primitive.name), wrt)
+    real = _made_real([cts[i] for i in differentiable], [results[i] for i in differentiable])
+    outputs = inline(transposed, [*results, *primals, *map(zeros_like, marked), *real])
+    found = iter(outputs[len(differentiable) :])
+    return [next(found) if n else None for n in needed]

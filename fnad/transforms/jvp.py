@@ -1,0 +1,128 @@
+"""Forward mode: the program with each value followed by its tangent.
+
+For a program y = f(x) it is (x…, dx…) -> (y…, dy…); there is one dx for each input marked in `wrt` and one dy for each
+output of inexact dtype.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TypeAlias
+
+from fnad.ir.builder import bind_equation, current_builder, inline, trace
+from fnad.ir.primitive import Bilinear, Linear, NonDifferentiable, Partials, Pull, Push
+from fnad.ir.program import Equation, Literal, Program, Var
+from fnad.ir.symbol import Symbol
+from fnad.ir.types import is_inexact
+from fnad.ops.arithmetic import add, mul
+from fnad.ops.shape import zeros_like
+from fnad.transforms.joint import SymbolEnvironment, differentiable_outputs, joint
+
+Tangent: TypeAlias = Symbol | None
+"""A symbol, or a zero that is never built."""
+
+
+def jvp(program: Program, wrt: Sequence[bool]) -> Program:
+    """Return the program (x…, dx…) -> (y…, dy…)."""
+    arity = len(program.inputs)
+    marked = [var for var, w in zip(program.inputs, wrt, strict=True) if w]
+
+    def push_forward(*args: Symbol) -> list[Symbol]:
+        builder = current_builder()
+        env = SymbolEnvironment(program.inputs, args[:arity])
+        tangents: dict[Var, Tangent] = dict(zip(marked, args[arity:], strict=True))
+        for equation in program.equations:
+            builder.source = equation.source
+            given = [None if isinstance(atom, Literal) else tangents.get(atom) for atom in equation.operands]
+            results, pushed = push(equation, env.read(equation.operands), given)
+            env.write(equation.results, results)
+            tangents.update(zip(equation.results, pushed, strict=True))
+
+        outputs = differentiable_outputs(program)
+        found = [None if isinstance(atom, Literal) else tangents.get(atom) for atom in outputs]
+        return [
+            *env.read(program.outputs),
+            *[zeros_like(atom.aval) if t is None else t for atom, t in zip(outputs, found, strict=True)],
+        ]
+
+    return trace(push_forward, *program.in_avals, *[var.aval for var in marked], name=program.name)
+
+
+# ---- the rule of one equation --------------------------------------------------------------------------------------
+
+
+def push(
+    equation: Equation, primals: Sequence[Symbol], tangents: Sequence[Tangent]
+) -> tuple[list[Symbol], list[Tangent]]:
+    """Return the equation's results and their tangents."""
+    results = bind_equation(equation, primals)
+    if all(tangent is None for tangent in tangents):
+        return results, [None] * len(results)
+    return results, _tangents(equation, results, primals, tangents)
+
+
+def add_tangents(terms: Sequence[Tangent]) -> Tangent:
+    """Return the sum of the terms that are not zero."""
+    total: Tangent = None
+    for term in terms:
+        total = term if total is None else total if term is None else add(total, term)
+    return total
+
+
+def _tangents(
+    equation: Equation, results: list[Symbol], primals: Sequence[Symbol], tangents: Sequence[Tangent]
+) -> list[Tangent]:
+    match equation.primitive.derivative:
+        case NonDifferentiable():
+            return [None] * len(results)
+        case Partials(functions):
+            pairs = zip(functions, tangents, strict=True)
+            terms = [mul(t, f(results[0], *primals)) for f, t in pairs if f is not None and t is not None]
+            return [add_tangents(terms)]
+        case Linear(_, wrt):
+            return _push_linear(equation, primals, tangents, wrt)
+        case Bilinear():
+            x, y = primals
+            dx, dy = tangents
+            left = bind_equation(equation, (dx, y))[0] if dx is not None else None
+            right = bind_equation(equation, (x, dy))[0] if dy is not None else None
+            return [add_tangents((left, right))]
+        case Push(rule):
+            return list(rule(results, primals, tangents, **equation.params))
+        case Pull():
+            return _push_from_pull(equation, results, primals, tangents)
+
+
+def _push_linear(
+    equation: Equation, primals: Sequence[Symbol], tangents: Sequence[Tangent], wrt: tuple[int, ...] | None
+) -> list[Tangent]:
+    """A linear map is its own derivative: apply it to the tangents, with zeros where there is none."""
+    linear_in = range(len(primals)) if wrt is None else wrt
+    if all(tangents[i] is None for i in linear_in) or not is_inexact(equation.results[0].aval.dtype):
+        return [None] * len(equation.results)
+    operands = [
+        primal if i not in linear_in else zeros_like(primal) if tangent is None else tangent
+        for i, (primal, tangent) in enumerate(zip(primals, tangents, strict=True))
+    ]
+    return [*bind_equation(equation, operands)]
+
+
+def _push_from_pull(
+    equation: Equation, results: list[Symbol], primals: Sequence[Symbol], tangents: Sequence[Tangent]
+) -> list[Tangent]:
+    """Transpose the pull, which is linear in the cotangents: its own pullback takes tangents to tangents."""
+    marked = [tangent is not None for tangent in tangents]
+    count = len(results)
+
+    def pullback(*args: Symbol) -> list[Symbol]:
+        ys, xs, cts = args[:count], args[count : count + len(primals)], args[count + len(primals) :]
+        assert isinstance(equation.primitive.derivative, Pull)
+        pulled = equation.primitive.derivative.rule(ys, xs, cts, **equation.params)
+        return [zeros_like(x) if p is None else p for x, p, m in zip(xs, pulled, marked, strict=True) if m]
+
+    avals = [symbol.aval for symbol in (*results, *primals, *results)]
+    wrt = (False,) * (count + len(primals)) + (True,) * count
+    transposed = joint(trace(pullback, *avals, name=equation.primitive.name), wrt)
+    given = [tangent for tangent in tangents if tangent is not None]
+    outputs = inline(transposed, [*results, *primals, *map(zeros_like, results), *given])
+    return list(outputs[len(given) :])
