@@ -1,0 +1,51 @@
+"""What a program computes, as a key: two programs with equal keys are the same up to names and source lines.
+
+Values are numbered in the order of their definition; results need no aval, since inference gives it. Constants and
+params count to the bit, so that 0.0 and -0.0 make two programs and a NaN equals itself.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Hashable
+from typing import Any
+
+from fnad.ir.program import Params, Program, Var
+
+
+def content_key(program: Program) -> Hashable:
+    """Return the key of a program, to find what was made of one like it."""
+    numbers = {var: number for number, var in enumerate(program.inputs)}
+    number = len(numbers)
+    equations: list[Hashable] = []
+    for equation in program.equations:
+        equations.append(
+            (
+                equation.primitive,
+                tuple([numbers[atom] if isinstance(atom, Var) else atom.key for atom in equation.operands]),
+                _params_key(equation.params) if equation.params else (),
+                tuple(map(content_key, equation.regions)) if equation.regions else (),
+            )
+        )
+        for var in equation.results:
+            numbers[var] = number
+            number += 1
+    avals = tuple([(var.aval.dtype, var.aval.shape) for var in program.inputs])
+    outputs = tuple([numbers[atom] if isinstance(atom, Var) else atom.key for atom in program.outputs])
+    return avals, tuple(equations), outputs
+
+
+def _params_key(params: Params) -> Hashable:
+    return tuple([(name, static_key(params[name])) for name in sorted(params)])
+
+
+def static_key(value: Any) -> Hashable:
+    """Return a param's value as a key: like it, but 1, 1.0 and True differ, 0.0 and -0.0 too, and nan is itself."""
+    kind: type[Any] = type(value)
+    if kind is int or kind is str:
+        return value
+    if kind is tuple:
+        return tuple([static_key(item) for item in value])
+    if kind is float or kind is complex:
+        return kind, struct.pack("dd", value.real, value.imag)
+    return kind, value
