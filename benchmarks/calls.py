@@ -1,0 +1,56 @@
+"""Contenders in this process: a prepared call, timed in batches long enough for the clock."""
+
+import importlib
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from benchmarks.case import PEERS, Reading
+
+BATCH_SECONDS = 0.005
+
+Thunk = Callable[[], Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """`prepare(module)` binds inputs and returns the call to time; it waits for its result and returns it."""
+
+    system: str
+    peer: str
+    prepare: Callable[[Any], Thunk]
+
+    def start(self) -> "Stopwatch":
+        """Import the peer and prepare its call, without calling it."""
+        return Stopwatch(self.prepare(importlib.import_module(PEERS[self.peer])))
+
+
+class Stopwatch:
+    """Times a call: once for the first reading, then as the mean of a batch of at least `BATCH_SECONDS`."""
+
+    def __init__(self, run: Thunk) -> None:
+        self.run = run
+        self.calls = 1
+
+    def first(self) -> Reading:
+        """Read the first call, compilation included, and find the size of a batch."""
+        start = time.perf_counter()
+        result = self.run()
+        seconds = time.perf_counter() - start
+        while self.batch() < BATCH_SECONDS:
+            self.calls *= 2
+        return Reading(seconds, result)
+
+    def sample(self) -> float:
+        """Return the mean time of a call over a batch, after one call that brings caches back."""
+        self.run()
+        return self.batch() / self.calls
+
+    def batch(self) -> float:
+        """Return the time of `calls` calls."""
+        run, repeats = self.run, range(self.calls)
+        start = time.perf_counter()
+        for _ in repeats:
+            run()
+        return time.perf_counter() - start

@@ -1,0 +1,71 @@
+"""One run of the benchmarks: choose problems and peers, measure, print the table and write it where asked."""
+
+import argparse
+import importlib
+import pkgutil
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from benchmarks import machine, problems, table
+from benchmarks.case import ALWAYS, PEERS
+from benchmarks.measure import Row, rows
+
+PROBLEMS = sorted(module.name for module in pkgutil.iter_modules(problems.__path__))
+
+
+def arguments(argv: Sequence[str] | None = None) -> argparse.Namespace:
+    """Return the command line, parsed."""
+    parser = argparse.ArgumentParser("python -m benchmarks", description="Measure fnad beside its peers, on one core.")
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"problems, of {', '.join(PROBLEMS)} (default: all)")
+    parser.add_argument("--peers", type=chosen_peers, default=set(PEERS), help="of jax,torch,autograd,numba (all)")
+    parser.add_argument("--rounds", type=positive, help="samples of each system (default: as the case says)")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the table as JSON")
+    parser.add_argument("--markdown", type=Path, metavar="FILE", help="write the table as Markdown")
+    chosen = parser.parse_args(argv)
+    if unknown := sorted(set(chosen.names) - set(PROBLEMS)):
+        parser.error(f"no problem named {', '.join(unknown)}; there are {', '.join(PROBLEMS)}")
+    return chosen
+
+
+def positive(text: str) -> int:
+    """Return a positive integer from the command line."""
+    if not text.isdecimal() or int(text) == 0:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a positive integer")
+    return int(text)
+
+
+def chosen_peers(text: str) -> set[str]:
+    """Return what is always measured and the peers of a comma-separated list."""
+    peers = set(filter(None, text.split(",")))
+    if unknown := sorted(peers - set(PEERS)):
+        raise argparse.ArgumentTypeError(f"no peer named {', '.join(unknown)}; there are {', '.join(PEERS)}")
+    return peers | ALWAYS
+
+
+def measured(names: Sequence[str], peers: set[str], rounds: int | None) -> list[Row]:
+    """Return the rows of the named problems, telling on stderr what is being measured."""
+    table_rows: list[Row] = []
+    for name in names:
+        for case in importlib.import_module(f"benchmarks.problems.{name}").cases():
+            print(f"{name}: {case.title} ...", file=sys.stderr, flush=True)
+            table_rows.extend(rows(name, case, peers, rounds))
+    return table_rows
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the session; the status is 1 if a contender failed or results differ."""
+    chosen = arguments(argv)
+    table_rows = measured(chosen.names or PROBLEMS, chosen.peers, chosen.rounds)
+    about = machine.describe()
+    print("\n".join(f"{name}: {text}" for name, text in about.items()), end="\n\n")
+    print(table.aligned(table_rows))
+    if chosen.json:
+        chosen.json.write_text(table.as_json(table_rows, about), encoding="utf-8")
+    if chosen.markdown:
+        chosen.markdown.write_text(table.markdown(table_rows, about), encoding="utf-8")
+    return int(any(row.failed for row in table_rows))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
