@@ -41,7 +41,7 @@ def _params_key(params: Params) -> Hashable:
 
 def static_key(value: Any) -> Hashable:
     """Return a param's value as a key: like it, but 1, 1.0 and True differ, 0.0 and -0.0 too, and nan is itself."""
-    kind: type[Any] = type(value)
+    kind: object = type(value)
     if kind is int or kind is str:
         return value
     if kind is tuple:
