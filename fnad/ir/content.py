@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Hashable
-from typing import Any
+from typing import cast
 
 from fnad.ir.program import Params, Program, Var
 
@@ -39,13 +39,12 @@ def _params_key(params: Params) -> Hashable:
     return tuple([(name, static_key(params[name])) for name in sorted(params)])
 
 
-def static_key(value: Any) -> Hashable:
+def static_key(value: object) -> Hashable:
     """Return a param's value as a key: like it, but 1, 1.0 and True differ, 0.0 and -0.0 too, and nan is itself."""
-    kind: object = type(value)
-    if kind is int or kind is str:
+    if type(value) is int or type(value) is str:
         return value
-    if kind is tuple:
-        return tuple([static_key(item) for item in value])
-    if kind is float or kind is complex:
-        return kind, struct.pack("dd", value.real, value.imag)
-    return kind, value
+    if isinstance(value, tuple):
+        return tuple([static_key(item) for item in cast("tuple[object, ...]", value)])
+    if isinstance(value, float | complex):
+        return type(value), struct.pack("dd", value.real, value.imag)
+    return type(value), value
