@@ -7,7 +7,7 @@ from dataclasses import asdict
 from benchmarks.measure import UNITS, Row
 
 HEADINGS = ("problem", "case", "system", "median", "±", "ratio", "first call", "remark")
-LEGEND = "ratio: the system's median over that of the first row of its case (above 1: the first row is faster)"
+LEGEND = "ratio: the system's median over that of the first one measured in its case (above 1: that one is faster)"
 
 
 def cells(row: Row) -> tuple[str, ...]:

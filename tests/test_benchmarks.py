@@ -1,0 +1,99 @@
+"""The benchmarks' own logic: what agrees is timed, what differs, fails or is missing becomes a row that says so."""
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from benchmarks import session, table
+from benchmarks.calls import Call
+from benchmarks.case import Case
+from benchmarks.measure import Row, rows
+from benchmarks.processes import Process
+
+PEERS = {"numpy", "autograd"}
+
+
+def returning(value: Any) -> Callable[[Any], Callable[[], Any]]:
+    return lambda module: lambda: value
+
+
+def measured(*contenders: Call | Process, tolerance: float = 0.0) -> list[Row]:
+    return list(rows("problem", Case("case", contenders, tolerance), PEERS, rounds=2))
+
+
+def test_contenders_that_agree_are_timed_relative_to_the_first() -> None:
+    slow = Call("slow", "numpy", lambda numpy: lambda: (np.sort(np.arange(20_000)[::-1]), 1.0)[1])
+    first, second = measured(Call("quick", "numpy", returning(1.0)), slow)
+    assert first.ratio == 1.0
+    assert second.ratio is not None
+    assert second.ratio > 1.0
+    assert not first.failed
+
+
+@pytest.mark.parametrize(
+    ("theirs", "fault"),
+    [
+        (np.array([1.0, 2.1]), "b and a differ: array 0 by 1.00e-01 where the largest element is 2.00e+00"),
+        (np.array([1.0, np.nan]), "b and a differ: array 0 by nan where"),
+        (np.array([1.0, 2.0], np.float32), "b and a differ: array 0 is float32[2], not float64[2]"),
+        (np.array([1.0]), "b and a differ: array 0 is float64[1], not float64[2]"),
+        ((np.array([1.0, 2.0]), 0.0), "b and a differ: 2 arrays, not 1"),
+    ],
+)
+def test_contenders_that_differ_are_not_timed(theirs: Any, fault: str) -> None:
+    ours = Call("a", "numpy", returning(np.array([1.0, 2.0])))
+    result = measured(ours, Call("b", "numpy", returning(theirs)), tolerance=1e-3)
+    assert all(row.failed and row.median is None and fault in row.note for row in result)
+
+
+def test_a_missing_peer_is_a_row(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "autograd", None)
+    missing, present = measured(Call("b", "autograd", returning(1.0)), Call("a", "numpy", returning(1.0)))
+    assert (missing.note, missing.failed) == ("autograd is not installed", False)
+    assert present.median is not None
+
+
+def test_a_failing_contender_is_a_row() -> None:
+    def fail() -> None:
+        raise ValueError("no luck")
+
+    (row,) = measured(Call("a", "numpy", lambda numpy: fail))
+    assert (row.note, row.failed) == ("ValueError: no luck", True)
+
+
+def test_a_process_reports_its_own_reading() -> None:
+    report = """print('{"seconds": 0.5, "result": [[1, 2]], "note": "imported"}')"""
+    (row,) = measured(Process("a", "numpy", ["-c", report], reports=True))
+    assert (row.median, row.first, row.note) == (0.5, 0.5, "imported")
+
+
+def test_a_process_that_fails_is_a_row() -> None:
+    (row,) = measured(Process("a", "numpy", ["-c", "raise SystemExit('no luck')"]))
+    assert (row.note, row.failed) == ("RuntimeError: no luck", True)
+
+
+@pytest.mark.parametrize(
+    ("argv", "message"),
+    [
+        (["nope"], "no problem named nope; there are "),
+        (["--peers", "nope"], "no peer named nope; there are fnad, numpy, jax"),
+        (["--rounds", "0"], "'0' is not a positive integer"),
+    ],
+)
+def test_wrong_arguments(argv: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        session.arguments(argv)
+    assert message in capsys.readouterr().err
+
+
+def test_table_in_three_forms() -> None:
+    told = [Row("p", "c", "a|b", "ms", 0.002, 0.01, 1.0, 0.5), Row("p", "d", "x", "s", note="x is not installed")]
+    lines = table.aligned(told).splitlines()
+    assert lines[0].split() == ["problem", "case", "system", "median", "±", "ratio", "first", "call", "remark"]
+    assert lines[2].split() == ["p", "c", "a|b", "2", "ms", "1%", "1.00", "0.50", "s"]
+    assert lines[3] == ""
+    assert r"| p | c | a\|b | 2 ms | 1% | 1.00 | 0.50 s |  |" in table.markdown(told, {"date": "today"})
+    assert '"median": 0.002' in table.as_json(told, {})
