@@ -2,7 +2,7 @@
 
 import gc
 import statistics
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Generator, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -91,7 +91,7 @@ def interleaved(entries: list[Entry], rounds: int) -> dict[str, list[float]]:
 
 
 @contextmanager
-def no_garbage_collection() -> Iterator[None]:
+def no_garbage_collection() -> Generator[None]:
     """Keep the collector from running inside a sample."""
     gc.collect()
     gc.disable()

@@ -4,8 +4,6 @@ LLVM's loop vectoriser replaces a scalar call by a vector one where the callee's
 `vector-function-abi-variant`. Here an intrinsic declares libm's functions so, naming the variants that glibc's libmvec
 has for this processor. Elsewhere than on x86-64 Linux the calls stay scalar. `gemm` calls SciPy's BLAS by symbol.
 """
-# llvmlite and Numba carry no types, and what is inferred from their sources is wrong.
-# pyright: reportReturnType=false, reportAssignmentType=false, reportAttributeAccessIssue=false, reportCallIssue=false
 
 import ctypes
 import functools
@@ -140,7 +138,7 @@ def gemm(alpha, a, transpose_a, b, transpose_b, beta, out):
     rows, columns = out.shape
     depth = a.shape[0] if transpose_a else a.shape[1]
     trans_a, trans_b = ord("T") if transpose_a else ord("N"), ord("T") if transpose_b else ord("N")
-    fortran_gemm(
+    fortran_gemm(  # pyright: ignore[reportCallIssue] (Numba passes the typing context)
         trans_b, trans_a, columns, rows, depth, alpha, b.ctypes.data, b.shape[1], a.ctypes.data, a.shape[1], beta,
         out.ctypes.data, columns,
     )  # fmt: skip
