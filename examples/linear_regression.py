@@ -1,0 +1,34 @@
+"""Linear regression: the mean squared error and its gradient, going downhill.
+
+PyTorch's tutorial in functional form. There, parameters carry `requires_grad`, `loss.backward()` fills their `.grad`,
+and `.grad` is emptied before the next step. Here the gradient is a value that a function returns.
+"""
+
+import numpy as np
+
+import fnad
+
+
+def predict(model, x):
+    return x @ model["weight"] + model["bias"]
+
+
+def loss(model, x, y):
+    return np.mean((predict(model, x) - y) ** 2)
+
+
+rng = np.random.default_rng(0)
+x = rng.standard_normal((200, 3))
+y = x @ np.array([1.5, -2.0, 0.5]) + 0.7 + 0.01 * rng.standard_normal(200)
+
+model = {"weight": np.zeros(3), "bias": 0.0}
+loss_and_gradient = fnad.jit(fnad.value_and_grad(loss))  # with respect to the first argument, the model
+
+for step in range(101):
+    value, gradient = loss_and_gradient(model, x, y)
+    model = {name: model[name] - 0.1 * gradient[name] for name in model}
+    if step % 20 == 0:
+        print(f"step {step:3d}   loss {value:.6f}")
+
+print("weight", model["weight"].round(3), " true: 1.5, -2.0, 0.5")
+print("bias  ", round(float(model["bias"]), 3), " true: 0.7")

@@ -1,0 +1,134 @@
+"""The pages say what is true: their code runs, in order, and prints what they show.
+
+In README.md, CONTRIBUTING.md and docs/*.md
+
+    ```python          is executed, all blocks of a page in one namespace;
+    ```text            directly after it is what it printed;
+    ```console         is a line `$ fnad …` and what that command printed;
+    ```python no-run   and every other fence is shown, not executed.
+
+In expected output `...` stands for anything, and numbers are compared to six significant digits. Run as a program, this
+file writes the real outputs into the pages:
+
+    python tests/test_documents.py [PAGE...]
+"""
+
+from __future__ import annotations
+
+import doctest
+import io
+import re
+import shlex
+import sys
+from collections.abc import Iterator
+from contextlib import chdir, redirect_stderr, redirect_stdout
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+import pytest
+
+from fnad.cli import main as fnad_command
+from fnad.ir.primitive import PRIMITIVES
+
+ROOT = Path(__file__).parents[1]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+FENCE = re.compile(r"^```(?P<kind>[^\n`]*)\n(?P<body>.*?)^```$", re.MULTILINE | re.DOTALL)
+NUMBER = re.compile(r"(?<![\w.])-?\d+\.\d*(?:e[+-]?\d+)?")
+CHECKER = doctest.OutputChecker()
+
+
+@dataclass(frozen=True)
+class Block:
+    """A fenced block: what kind it is, its text, and where the text stands in the page."""
+
+    kind: str
+    body: str
+    start: int
+    stop: int
+
+
+def blocks(text: str) -> list[Block]:
+    """Return the fenced blocks of a page."""
+    return [Block(m["kind"].strip(), m["body"], m.start("body"), m.end("body")) for m in FENCE.finditer(text)]
+
+
+def executed(page: Path) -> Iterator[tuple[Block, str, str]]:
+    """Run a page; yield the block that holds each output, the output expected there, and the real one."""
+    text = page.read_text(encoding="utf-8")
+    namespace: dict[str, Any] = {"__name__": page.stem}
+    found = blocks(text)
+    for block, following in zip(found, [*found[1:], None], strict=True):
+        if block.kind == "python":
+            printed = run_python(page, text, block, namespace)
+            if following is not None and following.kind == "text" and is_adjacent(text, block, following):
+                yield following, following.body, printed
+            else:
+                assert printed == "", f"{page.name} does not show what this block prints:\n{block.body}{printed}"
+        elif block.kind == "console":
+            command, _, expected = block.body.partition("\n")
+            yield block, expected, run_command(command)
+
+
+def is_adjacent(text: str, block: Block, following: Block) -> bool:
+    """Say whether only blank lines and fences stand between two blocks."""
+    return text[block.stop : following.start].replace("```text", "").replace("```", "").strip() == ""
+
+
+def run_python(page: Path, text: str, block: Block, namespace: dict[str, Any]) -> str:
+    """Execute a block, at its own line numbers so that errors point into the page; return what it prints."""
+    lines_above = text.count("\n", 0, block.start)
+    code = compile("\n" * lines_above + block.body, str(page), "exec", dont_inherit=True)
+    with redirect_stdout(io.StringIO()) as printed:
+        exec(code, namespace)
+    return printed.getvalue()
+
+
+def run_command(line: str) -> str:
+    """Run a line `$ fnad …` in the project's folder; return what it prints."""
+    program, *arguments = shlex.split(line.removeprefix("$ "))
+    assert program == "fnad", f"only the fnad command is run, not {program}"
+    with chdir(ROOT), redirect_stdout(io.StringIO()) as printed, redirect_stderr(printed):
+        fnad_command(arguments)
+    return printed.getvalue()
+
+
+def rounded(text: str) -> str:
+    """Return the text with its fractional numbers to six significant digits."""
+    return NUMBER.sub(lambda number: f"{float(number[0]):.6g}", text)
+
+
+def same(expected: str, printed: str) -> bool:
+    """Compare outputs up to white space, `...` and the last digits."""
+    return CHECKER.check_output(rounded(expected), rounded(printed), doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_page_prints_what_it_shows(page: Path) -> None:
+    with patch.dict(PRIMITIVES), np.printoptions():
+        for _, expected, printed in executed(page):
+            assert same(expected, printed), f"{page.name} shows\n{expected}\nbut this is printed:\n{printed}"
+
+
+@pytest.mark.parametrize("page", [*PAGES, ROOT / "ARCHITECTURE.md"], ids=lambda page: page.stem)
+def test_links_lead_somewhere(page: Path) -> None:
+    for target in re.findall(r"\]\((?!https?:)([^)#]+)", page.read_text(encoding="utf-8")):
+        assert (page.parent / target).exists(), f"{page.name} links to {target}"
+
+
+def update(page: Path) -> None:
+    """Write the real outputs into a page, where they differ from those it shows."""
+    text = page.read_text(encoding="utf-8")
+    changes = [(block, printed) for block, expected, printed in executed(page) if not same(expected, printed)]
+    for block, printed in reversed(changes):
+        head = block.body.partition("\n")[0] + "\n" if block.kind == "console" else ""
+        text = text[: block.start] + head + printed.rstrip() + "\n" + text[block.stop :]
+    page.write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    for each in [Path(name).resolve() for name in sys.argv[1:]] or PAGES:
+        update(each)

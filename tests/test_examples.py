@@ -1,0 +1,94 @@
+"""Each example runs as its user would run it, and prints what it promises."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+
+
+def run(name: str, *arguments: str) -> str:
+    """Run an example in a process of its own; return what it prints."""
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    command = [sys.executable, str(ROOT / "examples" / name), *arguments]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def number_after(label: str, printed: str) -> float:
+    """Return the last number that follows a label."""
+    found = re.findall(re.escape(label) + r"\s*(-?\d+(?:\.\d+)?(?:e[+-]?\d+)?)", printed)
+    assert found, f"no number after {label!r} in:\n{printed}"
+    return float(found[-1])
+
+
+def vector_after(label: str, printed: str) -> list[float]:
+    """Return the numbers in brackets that follow a label."""
+    found = re.search(re.escape(label) + r"\s*\[([^]]*)\]", printed)
+    assert found is not None, f"no vector after {label!r} in:\n{printed}"
+    return [float(number) for number in found[1].split()]
+
+
+def test_linear_regression_finds_the_line() -> None:
+    printed = run("linear_regression.py")
+    assert vector_after("weight", printed) == pytest.approx([1.5, -2.0, 0.5], abs=5e-3)
+    assert number_after("bias  ", printed) == pytest.approx(0.7, abs=5e-3)
+    assert number_after("loss", printed) < 2e-4
+
+
+def test_exp_sin_agrees_with_the_textbook() -> None:
+    printed = run("exp_sin.py")
+    first, second = re.findall(r"exact  = (\S+)", printed)
+    assert number_after("f'(x)  =", printed) == pytest.approx(float(first), abs=1e-11)
+    assert number_after("f''(x) =", printed) == pytest.approx(float(second), abs=1e-11)
+
+
+def test_vector_output_explains_and_pulls_back() -> None:
+    printed = run("vector_output.py")
+    assert "vjp" in printed.partition("\ny ")[0], "the error names the way out"
+    assert vector_after("pulled back", printed) == vector_after("2x + cos(x)", printed)
+    assert vector_after("weighted", printed) == pytest.approx(vector_after("by grad", printed))
+
+
+def test_logistic_regression_converges() -> None:
+    printed = run("logistic_regression.py")
+    assert number_after("loss at the start", printed) == pytest.approx(0.693147)
+    assert number_after("gradient there", printed) < 1e-3
+    assert number_after("not seen before", printed) >= 95
+
+
+def test_digits_learns_to_read_and_draws(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    picture = tmp_path / "digits.png"
+    printed = run("digits.py", "--plot", str(picture))
+    assert number_after("\ntest accuracy", printed) >= 97
+    assert len(re.findall(r"^ +\d .* %$", printed, re.MULTILINE)) == 10, "a line for each digit"
+    assert picture.read_bytes().startswith(b"\x89PNG")
+
+
+def test_digits_follows_its_seed() -> None:
+    def short() -> str:
+        return re.sub(r"trained in \S+", "", run("digits.py", "--epochs", "2", "--seed", "3"))
+
+    assert short() == short()
+
+
+@pytest.mark.parametrize(("stage", "shows"), [("simplified", "dot_general"), ("source", "def ")])
+def test_digits_dumps_its_gradient(stage: str, shows: str) -> None:
+    assert shows in run("digits.py", "--dump", stage)
+
+
+def test_digits_refuses_an_unknown_stage() -> None:
+    command = [sys.executable, str(ROOT / "examples" / "digits.py"), "--dump", "nothing"]
+    done = subprocess.run(
+        command, env=os.environ | {"PYTHONPATH": str(ROOT)}, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 2
+    assert "invalid choice: 'nothing'" in done.stderr
