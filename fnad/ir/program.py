@@ -8,16 +8,30 @@
     aval     ::= dtype, shape    written f64[3,4], i32[], bool[7]
     static value ::= int | float | bool | str | None | dtype | tuple of static values
 
+Regions are programs of their own and are closed: whatever they use from outside is an operand of their equation.
+
 The text form, which `printer` writes and `parser` reads:
 
     loss(a: f64[3], b: f64[3]) -> f64[] {
+      # model.py:3 in loss:  return np.sum(2.0 * np.sin(a) * b)
       c: f64[3] = sin(a)
       d: f64[3] = mul(c, b)
       e: f64[] = reduce_sum(d) axes=(0,)
-      return e
+      f: f64[] = mul(2.0:f64, e)
+      return f
     }
 
-Regions are programs of their own and are closed: whatever they use from outside is an operand of their equation.
+    program   ::= name "(" [typed {"," typed}] ")" "->" [aval {"," aval}] "{" {equation} "return" [atom {"," atom}] "}"
+    typed     ::= word ":" aval
+    equation  ::= [typed {"," typed}] "=" word "(" [atom {"," atom}] ")" {word "=" static} ["{" {program} "}"]
+    atom      ::= word | literal
+    name      ::= word | string
+    aval      ::= dtype "[" [integer {"," integer}] "]"
+    literal   ::= number ":" dtype            (without space between; of a float also its bits, in hexadecimal)
+    static    ::= number | string | "True" | "False" | "None" | dtype | "(" [static {"," static}] ")"
+
+A list may end in a comma; a comment runs from `#` to the end of its line. Strings are those of JSON. `return`, `inf` and
+`nan` name no value.
 """
 
 from __future__ import annotations
@@ -30,6 +44,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
+from fnad.ir.constant import scalar_text
+from fnad.ir.printer import print_program
 from fnad.ir.types import Aval, aval_of
 
 if TYPE_CHECKING:
@@ -43,6 +59,10 @@ class Var:
     """A value: the result of one equation, or an input. Two are equal only when they are the same object."""
 
     aval: Aval
+
+    def __str__(self) -> str:
+        """Return what stands for the value in a text where nothing defines it."""
+        return "?"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -59,6 +79,9 @@ class Literal:
     def key(self) -> tuple[str, bytes]:
         """The constant to the bit: 0.0 and -0.0 differ, a NaN equals itself."""
         return self.value.dtype.char, self.value.tobytes()
+
+    def __str__(self) -> str:
+        return scalar_text(self.value)
 
 
 Atom: TypeAlias = Var | Literal
@@ -106,6 +129,9 @@ class Program:
     @property
     def out_avals(self) -> tuple[Aval, ...]:
         return tuple(atom.aval for atom in self.outputs)
+
+    def __str__(self) -> str:
+        return print_program(self)
 
 
 class Environment:

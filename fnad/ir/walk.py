@@ -1,0 +1,28 @@
+"""Small walks over programs."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from fnad.ir.content import content_key
+from fnad.ir.program import Equation, Program, Var
+
+
+def all_equations(program: Program) -> Iterator[Equation]:
+    """Yield every equation, those of its regions after it."""
+    for equation in program.equations:
+        yield equation
+        for region in equation.regions:
+            yield from all_equations(region)
+
+
+def use_counts(program: Program) -> Counter[Var]:
+    """Count the uses of each value, as an operand or an output; what a region uses are operands of its equation."""
+    used = [atom for equation in program.equations for atom in equation.operands]
+    return Counter(atom for atom in (*used, *program.outputs) if isinstance(atom, Var))
+
+
+def equal_up_to_names(first: Program, second: Program) -> bool:
+    """Say whether two programs are the same but for names and source lines."""
+    return content_key(first) == content_key(second)
