@@ -30,7 +30,7 @@ def sample(shape: Shape, dtype: Dtype = F64, seed: int = 0) -> Any:
     return random_array(np.random.default_rng(seed), shape, dtype)
 
 
-def over_dtypes(shape: Shape, **params: Any) -> Iterable[Sample]:
+def over_dtypes(shape: Shape, /, **params: Any) -> Iterable[Sample]:
     """Yield a sample of this shape for every dtype."""
     for dtype in DTYPES.values():
         yield Sample((sample(shape, dtype),), params)
