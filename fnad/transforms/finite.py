@@ -1,0 +1,41 @@
+"""Which values are never inf or nan, whatever the inputs are: inputs themselves may be either.
+
+It decides where the strong product of reverse mode may become the plain one (see Note [Strong zero] in
+`fnad/ops/arithmetic.py`).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fnad.ir.primitive import Concatenation, DynamicSlice, DynamicUpdate, Gather, View
+from fnad.ir.symbol import Symbol
+from fnad.ir.types import is_inexact
+from fnad.ops.arithmetic import neg
+from fnad.ops.elementary import cos, sin, tanh
+from fnad.ops.shape import iota
+from fnad.transforms.rewrite import constant_of, definition
+
+BOUNDED = frozenset({neg, sin, cos, tanh})
+"""Scalar primitives that are finite at finite operands."""
+
+MOVING = View | Concatenation | Gather | DynamicSlice | DynamicUpdate
+"""Every element of the result is an element of an operand, or zero."""
+
+DEPTH = 8
+"""How far back a value is followed, to keep the search short."""
+
+
+def is_finite(symbol: Symbol, depth: int = DEPTH) -> bool:
+    """Say whether no element can ever be inf or nan."""
+    if not is_inexact(symbol.dtype):
+        return True
+    constant = constant_of(symbol)
+    if constant is not None:
+        return bool(np.isfinite(constant))
+    found = definition(symbol)
+    if found is None or depth == 0:
+        return False
+    primitive, operands, _ = found
+    keeps = primitive is iota or primitive in BOUNDED or isinstance(primitive.lower, MOVING)
+    return keeps and all(is_finite(operand, depth - 1) for operand in operands)

@@ -1,0 +1,107 @@
+"""Constant folding: an equation whose result is one known number everywhere becomes that number.
+
+A constant is a scalar, or a broadcast one: folding never makes an array that the program would have to carry along.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from fnad.ir.builder import current_builder
+from fnad.ir.primitive import ArgFold, Concatenation, Fold, Primitive, Scalar, View
+from fnad.ir.program import Params, Program
+from fnad.ir.symbol import Symbol
+from fnad.ir.types import Aval
+from fnad.ops.shape import broadcast_in_dim, broadcast_to, iota, reduce_sum
+from fnad.transforms.rewrite import constant_of, definition, rewrite
+
+SMALL = 64
+"""Up to how many elements an equation on known arrays is evaluated, in case its result is the same everywhere."""
+
+EXACT_INTEGER = 2**53
+"""Integers below it are exact in f64, in which floating-point sums are accumulated."""
+
+
+def fold(program: Program) -> Program:
+    """Return the program with constants computed."""
+    return rewrite(program, fold_constants)
+
+
+def fold_constants(primitive: Primitive, operands: Sequence[Symbol], params: Params) -> Symbol | None:
+    """Return the constant that an equation computes, if it does."""
+    if primitive is broadcast_in_dim or not isinstance(primitive.lower, Scalar | View | Concatenation | Fold | ArgFold):
+        return None
+    value = _everywhere(primitive, operands, params)
+    if value is None:
+        value = _uniform(primitive, operands, params)
+    if value is None:
+        return None
+    aval = primitive.infer(*[operand.aval for operand in operands], **params)
+    assert isinstance(aval, Aval)
+    return broadcast_to(current_builder().literal(value), aval.shape)
+
+
+def _everywhere(primitive: Primitive, operands: Sequence[Symbol], params: Params) -> np.generic | None:
+    """Return the number that an equation on constants of any size has everywhere."""
+    values: list[Any] = []
+    for operand in operands:
+        value = constant_of(operand)
+        if value is None:
+            return None
+        values.append(value)
+    match primitive.lower:
+        case Scalar():
+            return _evaluate(primitive, values, params)[()]
+        case View(_, guard) if guard is None or not any(values[0].tobytes()):
+            return values[0]
+        case Concatenation() if len({value.tobytes() for value in values}) == 1:
+            return values[0]
+        case Fold() if primitive is reduce_sum:
+            return sum_of_equal(values[0], math.prod(operands[0].shape[axis] for axis in params["axes"]))
+        case _:
+            return None
+
+
+def sum_of_equal(value: np.generic, count: int) -> np.generic | None:
+    """Return the sum of `count` equal numbers where no order of adding them can round; otherwise None."""
+    if value.dtype.kind in "iu":
+        with np.errstate(over="ignore"):
+            return np.sum(np.array(value) * np.array(count).astype(value.dtype), dtype=value.dtype)
+    if value.dtype.kind != "f" or not np.isfinite(value) or value == 0 and np.signbit(value):
+        return None
+    numerator, _ = float(value).as_integer_ratio()
+    odd = abs(numerator) // max(numerator & -numerator, 1)
+    return value.dtype.type(float(value) * count) if odd * count < EXACT_INTEGER else None
+
+
+def _uniform(primitive: Primitive, operands: Sequence[Symbol], params: Params) -> np.generic | None:
+    """Return the number that an equation on small known arrays has everywhere."""
+    arrays: list[Any] = []
+    for operand in operands:
+        array = _small_array(operand)
+        if array is None:
+            return None
+        arrays.append(array)
+    found = np.asarray(_evaluate(primitive, arrays, params))
+    same = 0 < found.size <= SMALL and len({element.tobytes() for element in found.flat}) == 1
+    return found.flat[0] if same else None
+
+
+def _small_array(symbol: Symbol) -> Any:
+    """Return the array that a constant or an index is, if it is small."""
+    if symbol.aval.size > SMALL:
+        return None
+    value = constant_of(symbol)
+    if value is not None:
+        return np.broadcast_to(value, symbol.shape)
+    found = definition(symbol)
+    return iota.evaluate(**found[2]) if found is not None and found[0] is iota else None
+
+
+def _evaluate(primitive: Primitive, values: Sequence[Any], params: Params) -> Any:
+    with np.errstate(all="ignore"):
+        return primitive.evaluate(*values, **params)

@@ -1,0 +1,217 @@
+"""Rules as data: an equation whose left side is matched, and an action that builds its right side.
+
+    Rule("sub(x, neg(y)) = add(x, y)", lambda x, y: add(x, y))
+    Rule("transpose(transpose(x, permutation=p), permutation=q) = transpose(x)", lambda x, p, q: ...)
+
+    rule     ::= pattern = text for the reader
+    pattern  ::= name                       any value; the same name twice is the same value
+               | number                     a constant of that value to the bit, in any shape
+               | constant(name)             any constant, in any shape; the name stands for its scalar
+               | finite(name)               a value that is never inf or nan
+               | primitive(pattern, …, param=name, …)
+               | primitive(*name, param=name, …)       any number of operands
+
+An action takes what the names stand for, in the order in which they first appear, and returns a symbol, or None where
+the rule does not apply after all. A rule holds to the bit for *all* values of its dtypes, inf, nan and the signs of
+zero included, unless it says up to what it holds. (Which nan it is, is nobody's business.)
+"""
+
+from __future__ import annotations
+
+import ast
+from abc import ABC, abstractmethod
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import Any, Literal, TypeAlias
+
+from fnad.ir.builder import atom_keys
+from fnad.ir.primitive import PRIMITIVES, Primitive
+from fnad.ir.program import Params
+from fnad.ir.symbol import Symbol
+from fnad.ir.types import Dtype
+from fnad.ops.arithmetic import add, mul
+from fnad.ops.kinds import ANY
+from fnad.transforms.finite import is_finite
+from fnad.transforms.rewrite import Rewrite, constant_of, definition
+
+Bindings: TypeAlias = dict[str, Any]
+
+COMMUTATIVE = frozenset({add, mul})
+"""Primitives whose value does not depend on the order of their two operands, to the bit."""
+
+
+class Pattern(ABC):
+    """What an operand must look like."""
+
+    @abstractmethod
+    def match(self, symbol: Symbol, bindings: Bindings) -> bool:
+        """Say whether a value has this form; enter what the names stand for."""
+
+    @abstractmethod
+    def names(self) -> Iterable[str]:
+        """Yield the names in the order in which they are written."""
+
+    def variants(self) -> Iterable[Pattern]:
+        """Return the pattern with the operands of commutative primitives in each order."""
+        return (self,)
+
+
+@dataclass(frozen=True, slots=True)
+class Named(Pattern):
+    """A value that the action gets under a name."""
+
+    name: str
+
+    def names(self) -> Iterable[str]:
+        return (self.name,)
+
+
+class Anything(Named):
+    __slots__ = ()
+
+    def match(self, symbol: Symbol, bindings: Bindings) -> bool:
+        known = bindings.setdefault(self.name, symbol)
+        return known is symbol or atom_keys((known.atom,)) == atom_keys((symbol.atom,))
+
+
+@dataclass(frozen=True, slots=True)
+class Number(Pattern):
+    value: float | bool
+
+    def names(self) -> Iterable[str]:
+        return ()
+
+    def match(self, symbol: Symbol, bindings: Bindings) -> bool:
+        found = constant_of(symbol)
+        return found is not None and found.tobytes() == found.dtype.type(self.value).tobytes()
+
+
+class Constant(Named):
+    __slots__ = ()
+
+    def match(self, symbol: Symbol, bindings: Bindings) -> bool:
+        found = constant_of(symbol)
+        bindings[self.name] = found
+        return found is not None
+
+
+class Finite(Named):
+    __slots__ = ()
+
+    def match(self, symbol: Symbol, bindings: Bindings) -> bool:
+        bindings[self.name] = symbol
+        return is_finite(symbol)
+
+
+@dataclass(frozen=True, slots=True)
+class Application(Pattern):
+    primitive: Primitive
+    operands: tuple[Pattern, ...]
+    params: tuple[tuple[str, str], ...]
+    rest: str | None = None
+
+    def names(self) -> Iterable[str]:
+        yield from (name for operand in self.operands for name in operand.names())
+        yield from () if self.rest is None else (self.rest,)
+        yield from (name for _, name in self.params)
+
+    def match(self, symbol: Symbol, bindings: Bindings) -> bool:
+        found = definition(symbol)
+        return found is not None and found[0] is self.primitive and self.match_parts(found[1], found[2], bindings)
+
+    def match_parts(self, operands: Sequence[Symbol], params: Params, bindings: Bindings) -> bool:
+        """Say whether an equation of the pattern's primitive has these operands and params."""
+        for param, name in self.params:
+            bindings[name] = params[param]
+        if self.rest is not None:
+            bindings[self.rest] = operands
+            return True
+        return all(p.match(s, bindings) for p, s in zip(self.operands, operands, strict=True))
+
+    def variants(self) -> Iterator[Application]:
+        for operands in product(*(operand.variants() for operand in self.operands)):
+            yield Application(self.primitive, operands, self.params, self.rest)
+            if self.primitive in COMMUTATIVE:
+                yield Application(self.primitive, operands[::-1], self.params, self.rest)
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """An equation between values of the dtypes `on` (those of its first operand), read from left to right."""
+
+    equation: str
+    action: Callable[..., Symbol | None]
+    on: frozenset[Dtype] = ANY
+    up_to: Literal["nothing", "the sign of zero", "rounding"] = "nothing"
+
+    @property
+    def pattern(self) -> Application:
+        """The left side."""
+        found = parse_pattern(self.equation.partition(" = ")[0])
+        assert isinstance(found, Application)
+        return found
+
+
+# ---- reading a pattern -------------------------------------------------------------------------------------------
+
+
+def parse_pattern(text: str) -> Pattern:
+    """Return the pattern that a text describes."""
+    return _pattern(ast.parse(text, mode="eval").body)
+
+
+def _pattern(node: ast.expr) -> Pattern:
+    match node:
+        case ast.Name(name):
+            return Anything(name)
+        case ast.Constant(value):
+            return Number(value)
+        case ast.UnaryOp(ast.USub(), ast.Constant(value)):
+            return Number(-value)
+        case ast.Call(ast.Name("constant"), [ast.Name(name)], []):
+            return Constant(name)
+        case ast.Call(ast.Name("finite"), [ast.Name(name)], []):
+            return Finite(name)
+        case ast.Call(ast.Name(primitive), [ast.Starred(ast.Name(name))], keywords):
+            return Application(PRIMITIVES[primitive], (), _params(keywords), name)
+        case ast.Call(ast.Name(primitive), operands, keywords):
+            return Application(PRIMITIVES[primitive], tuple(map(_pattern, operands)), _params(keywords))
+        case _:
+            raise ValueError(f"no pattern: {ast.unparse(node)}")
+
+
+def _params(keywords: Iterable[ast.keyword]) -> tuple[tuple[str, str], ...]:
+    return tuple((str(keyword.arg), ast.unparse(keyword.value)) for keyword in keywords)
+
+
+# ---- applying a table --------------------------------------------------------------------------------------------
+
+
+def by_rules(rules: Iterable[Rule]) -> Rewrite:
+    """Return the rewrite that applies the first rule of a table that fires."""
+    table = _by_primitive(rules)
+
+    def apply(primitive: Primitive, operands: Sequence[Symbol], params: Params) -> Symbol | None:
+        for pattern, names, rule in table.get(primitive, ()):
+            bindings: Bindings = {}
+            if operands[0].dtype in rule.on and pattern.match_parts(operands, params, bindings):
+                found = rule.action(*[bindings[name] for name in names])
+                if found is not None:
+                    return found
+        return None
+
+    return apply
+
+
+Entry: TypeAlias = tuple[Application, tuple[str, ...], Rule]
+
+
+def _by_primitive(rules: Iterable[Rule]) -> Mapping[Primitive, Sequence[Entry]]:
+    table: defaultdict[Primitive, list[Entry]] = defaultdict(list)
+    for rule in rules:
+        names = tuple(dict.fromkeys(rule.pattern.names()))
+        for pattern in rule.pattern.variants():
+            table[pattern.primitive].append((pattern, names, rule))
+    return dict(table)

@@ -1,0 +1,1 @@
+"""The tables of rules, one family a file."""

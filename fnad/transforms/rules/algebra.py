@@ -1,0 +1,49 @@
+"""Algebra of numbers, as far as floating point keeps it to the bit.
+
+What is *not* here, because it is false: x * 0 = 0 (x may be inf or nan), x + 0 = x and 0 - x = -x (-0.0 would become
+0.0), x - x = 0, x / x = 1, and anything that reassociates. Adding -0.0 and subtracting 0.0 change nothing. Complex
+multiplication by 1 is not the identity either: (inf + 1j) * (1 + 0j) has a nan in it.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fnad.ir.symbol import Symbol
+from fnad.ops.arithmetic import add, div, mul, neg, strong_mul, sub
+from fnad.ops.kinds import INTEGERS, NUMBERS, ORDERED, REALS
+from fnad.ops.shape import zeros_like
+from fnad.transforms.pattern import Rule
+
+
+def _by_reciprocal(x: Symbol, k: np.floating) -> Symbol | None:
+    """Dividing by a power of two rounds as multiplying by its reciprocal does."""
+    mantissa, exponent = np.frexp(k)
+    return x * (1 / k) if abs(mantissa) == 0.5 and -100 <= exponent <= 100 else None
+
+
+ALGEBRA = (
+    Rule("neg(neg(x)) = x", lambda x: x),
+    Rule("add(x, -0.0) = x", lambda x: x, ORDERED),
+    Rule("sub(x, 0.0) = x", lambda x: x, ORDERED),
+    Rule("sub(-0.0, x) = neg(x)", neg, ORDERED),
+    Rule("sub(x, x) = 0", zeros_like, INTEGERS),
+    Rule("mul(x, 0) = 0", zeros_like, INTEGERS),
+    Rule("mul(x, 1) = x", lambda x: x, ORDERED),
+    Rule("div(x, 1) = x", lambda x: x, REALS),
+    Rule("div(x, constant(k)) = mul(x, 1 / k) for k a power of two", _by_reciprocal, REALS),
+    Rule("sub(x, neg(y)) = add(x, y)", add, NUMBERS),
+    Rule("add(x, neg(y)) = sub(x, y)", sub, NUMBERS),
+    Rule("mul(neg(x), constant(k)) = mul(x, -k)", lambda x, k: x * -k, REALS),
+    Rule("neg(mul(x, constant(k))) = mul(x, -k)", lambda x, k: x * -k, REALS),
+    Rule("mul(neg(x), neg(y)) = mul(x, y)", mul, ORDERED),
+    Rule("div(neg(x), neg(y)) = div(x, y)", div, REALS),
+)
+
+# The sign of a cotangent's zero carries nothing, and the strong product loses it anyway.
+STRONG = (
+    Rule("strong_mul(0.0, p) = 0", lambda p: zeros_like(p), up_to="the sign of zero"),
+    Rule("strong_mul(-0.0, p) = 0", lambda p: zeros_like(p), up_to="the sign of zero"),
+    Rule("strong_mul(constant(k), p) = mul(k, p) for k != 0", lambda k, p: k * p if k != 0 else None),
+    Rule("strong_mul(ct, finite(p)) = mul(ct, p)", lambda ct, p: mul(ct, p), up_to="the sign of zero"),
+)

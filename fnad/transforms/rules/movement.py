@@ -1,0 +1,156 @@
+"""Moving elements about: moves that change nothing, cancel or merge."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import accumulate
+
+from fnad.ir.symbol import Symbol
+from fnad.ir.types import Shape
+from fnad.ops.shape import (
+    Ints,
+    broadcast_in_dim,
+    concatenate,
+    kept_shape,
+    pad,
+    reduce_sum,
+    reshape_to,
+    reverse,
+    slice_,
+    transpose_to,
+    zeros_like,
+)
+from fnad.transforms.pattern import Rule
+
+
+def _same_shape(x: Symbol, shape: Shape) -> Symbol | None:
+    return x if x.shape == shape else None
+
+
+# ---- slice and pad -----------------------------------------------------------------------------------------------
+
+
+def _whole_slice(x: Symbol, starts: Ints, limits: Ints, strides: Ints) -> Symbol | None:
+    return x if limits == x.shape and not any(starts) and set(strides) <= {1} else None
+
+
+def _strided(x: Symbol, starts: Sequence[int], strides: Sequence[int], counts: Shape) -> Symbol:
+    """Slice so many elements an axis, from a start in strides."""
+    limits = tuple(a + (n - 1) * s + 1 if n else a for a, s, n in zip(starts, strides, counts, strict=True))
+    return slice_(x, starts=tuple(starts), limits=limits, strides=tuple(strides))
+
+
+def _counts(starts: Ints, limits: Ints, strides: Ints) -> Shape:
+    return tuple(-(-(limit - start) // stride) for start, limit, stride in zip(starts, limits, strides, strict=True))
+
+
+def _merge_slices(x: Symbol, a: Ints, s: Ints, starts: Ints, limits: Ints, strides: Ints) -> Symbol:
+    counts = _counts(starts, limits, strides)
+    merged = [start + inner * outer if n else 0 for start, inner, outer, n in zip(a, s, starts, counts, strict=True)]
+    return _strided(x, merged, [inner * outer for inner, outer in zip(s, strides, strict=True)], counts)
+
+
+def _slice_of_pad(x: Symbol, low: Ints, interior: Ints, starts: Ints, limits: Ints, strides: Ints) -> Symbol | None:
+    """Where the slice reads elements of x only, it may read them from x."""
+    counts = _counts(starts, limits, strides)
+    inner_starts: list[int] = []
+    inner_strides: list[int] = []
+    for n, a, i, start, stride, count in zip(x.shape, low, interior, starts, strides, counts, strict=True):
+        first, past = divmod(start - a, i + 1)
+        step, between = divmod(stride, i + 1)
+        if count == 0 or past or between or first < 0 or first + (count - 1) * step >= n:
+            return None
+        inner_starts.append(first)
+        inner_strides.append(step)
+    return _strided(x, inner_starts, inner_strides, counts)
+
+
+def _no_padding(x: Symbol, low: Ints, high: Ints, interior: Ints) -> Symbol | None:
+    between = any(i and n > 1 for i, n in zip(interior, x.shape, strict=True))
+    return None if between or any(low) or any(high) else x
+
+
+def _merge_pads(x: Symbol, a: Ints, b: Ints, i: Ints, low: Ints, high: Ints, interior: Ints) -> Symbol | None:
+    if any(interior) or any(i):
+        return None
+    below = tuple(m + n for m, n in zip(a, low, strict=True))
+    above = tuple(m + n for m, n in zip(b, high, strict=True))
+    return pad(x, low=below, high=above, interior=interior)
+
+
+# ---- concatenate -------------------------------------------------------------------------------------------------
+
+
+def _drop_empty(xs: Sequence[Symbol], axis: int) -> Symbol | None:
+    kept = [x for x in xs if x.shape[axis]] or list(xs[:1])
+    return kept[0] if len(kept) == 1 else concatenate(*kept, axis=axis) if len(kept) < len(xs) else None
+
+
+def _slice_of_concatenate(xs: Sequence[Symbol], axis: int, starts: Ints, limits: Ints, strides: Ints) -> Symbol | None:
+    ends = accumulate(x.shape[axis] for x in xs)
+    for x, end in zip(xs, ends, strict=True):
+        begin = end - x.shape[axis]
+        if begin <= starts[axis] < limits[axis] <= end:
+            moved = [tuple(bound - begin * (a == axis) for a, bound in enumerate(b)) for b in (starts, limits)]
+            return slice_(x, starts=moved[0], limits=moved[1], strides=strides)
+    return None
+
+
+# ---- reverse and sum ---------------------------------------------------------------------------------------------
+
+
+def _no_reverse(x: Symbol, axes: Ints) -> Symbol | None:
+    return None if any(x.shape[axis] > 1 for axis in axes) else x
+
+
+def _merge_reverses(x: Symbol, inner: Ints, outer: Ints) -> Symbol:
+    return reverse(x, axes=tuple(sorted(set(inner) ^ set(outer))))
+
+
+def _sum_of_one(x: Symbol, axes: Ints) -> Symbol | None:
+    return None if any(x.shape[axis] != 1 for axis in axes) else reshape_to(x, kept_shape(x.shape, axes))
+
+
+def _sum_of_none(x: Symbol, axes: Ints) -> Symbol | None:
+    return zeros_like(x.aval.with_shape(kept_shape(x.shape, axes))) if x.aval.size == 0 else None
+
+
+def _merge_sums(x: Symbol, inner: Ints, outer: Ints) -> Symbol:
+    left = [axis for axis in range(x.ndim) if axis not in inner]
+    return reduce_sum(x, axes=tuple(sorted((*inner, *(left[axis] for axis in outer)))))
+
+
+MOVEMENT = (
+    Rule("broadcast_in_dim(x, shape=shape) = x where the shape is that of x", _same_shape),
+    Rule(
+        "broadcast_in_dim(broadcast_in_dim(x, dims=inner), shape=shape, dims=outer) = broadcast_in_dim(x)",
+        lambda x, inner, shape, outer: broadcast_in_dim(x, shape=shape, dims=tuple(outer[d] for d in inner)),
+    ),
+    Rule("reshape(x, shape=shape) = x where the shape is that of x", _same_shape),
+    Rule("reshape(reshape(x), shape=shape) = reshape(x)", reshape_to),
+    Rule("transpose(x, permutation=p) = x where no axis moves", lambda x, p: x if p == tuple(range(x.ndim)) else None),
+    Rule(
+        "transpose(transpose(x, permutation=p), permutation=q) = transpose(x, p[q])",
+        lambda x, p, q: transpose_to(x, tuple(p[axis] for axis in q)),
+    ),
+    Rule("slice(x, starts=starts, limits=limits, strides=strides) = x where it is all of x", _whole_slice),
+    Rule(
+        "slice(slice(x, starts=a, strides=s), starts=starts, limits=limits, strides=strides) = slice(x)", _merge_slices
+    ),
+    Rule(
+        "slice(pad(x, low=low, interior=interior), starts=starts, limits=limits, strides=strides) = slice(x)",
+        _slice_of_pad,
+    ),
+    Rule(
+        "slice(concatenate(*xs, axis=axis), starts=starts, limits=limits, strides=strides) = slice(x of xs)",
+        _slice_of_concatenate,
+    ),
+    Rule("pad(x, low=low, high=high, interior=interior) = x where there is no padding", _no_padding),
+    Rule("pad(pad(x, low=a, high=b, interior=i), low=low, high=high, interior=interior) = pad(x)", _merge_pads),
+    Rule("concatenate(*xs, axis=axis) = concatenate(*xs that are not empty)", _drop_empty),
+    Rule("reverse(x, axes=axes) = x where these axes have one element", _no_reverse),
+    Rule("reverse(reverse(x, axes=inner), axes=outer) = reverse(x, inner ^ outer)", _merge_reverses),
+    Rule("reduce_sum(x, axes=axes) = reshape(x) where one element is summed", _sum_of_one, up_to="the sign of zero"),
+    Rule("reduce_sum(x, axes=axes) = 0 where there is no element", _sum_of_none),
+    Rule("reduce_sum(reduce_sum(x, axes=inner), axes=outer) = reduce_sum(x)", _merge_sums, up_to="rounding"),
+)
