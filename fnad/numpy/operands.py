@@ -1,0 +1,134 @@
+"""From what a user gives to NumPy's functions to symbols: constants, arrays from outside, lists of traced values."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, TypeAlias, TypeGuard
+
+import numpy as np
+
+from fnad.errors import ArgumentTypeError
+from fnad.ir.builder import current_builder
+from fnad.ir.program import Literal
+from fnad.ir.symbol import Symbol
+from fnad.ir.types import BOOL, DTYPES, F64, I64, Dtype, Shape
+from fnad.ops.conversion import convert_to
+from fnad.ops.shape import broadcast_to, concatenate, reshape_to
+
+Operand: TypeAlias = Any
+"""A symbol, an array, a NumPy or Python number, or a nested list of these."""
+
+PYTHON_DTYPES: dict[type, Dtype] = {bool: BOOL, int: I64, float: F64, complex: DTYPES["c128"]}
+PYTHON_TYPES: dict[str, type] = {"b": bool, "i": int, "f": float, "c": complex}
+
+
+class WeakSymbol(Symbol):
+    """A symbol that stands for a Python number: its dtype gives way to that of an array beside it (NEP 50)."""
+
+    __slots__ = ()
+
+    @property
+    def python_type(self) -> type:
+        return PYTHON_TYPES[self.aval.dtype.kind]
+
+
+def is_python_number(value: Any) -> TypeGuard[bool | int | float | complex]:
+    """Say whether the value is a Python number, and no NumPy scalar (np.float64 is a float too)."""
+    return isinstance(value, (bool, int, float, complex)) and not isinstance(value, np.generic)
+
+
+def as_symbol(value: Operand, dtype: Dtype | None = None) -> Symbol:
+    """Return the operand as a symbol, of this dtype if one is given.
+
+    Raises OverflowError, as NumPy, where a Python integer does not fit the dtype; DtypeError for a dtype fnad does not
+    have; ArgumentTypeError for what is no array at all.
+    """
+    if isinstance(value, Symbol):
+        symbol = value
+    elif isinstance(value, np.ndarray):
+        symbol = current_builder().capture(value)
+    elif isinstance(value, np.generic):
+        symbol = current_builder().literal(value)
+    elif isinstance(value, (bool, int, float, complex)):
+        return python_literal(value, dtype)
+    elif isinstance(value, (list, tuple)):
+        symbol = stack_nested(value)
+    else:
+        raise ArgumentTypeError(f"{type(value).__name__} is not an array or a number")
+    return symbol if dtype is None else to_dtype(symbol, dtype)
+
+
+def python_literal(value: complex, dtype: Dtype | None) -> Symbol:
+    """Return a Python number as a constant of the dtype it takes beside other operands."""
+    dtype = dtype or PYTHON_DTYPES[next(t for t in (bool, int, float, complex) if isinstance(value, t))]
+    return current_builder().literal(dtype.type(value))
+
+
+def to_dtype(symbol: Symbol, dtype: Dtype) -> Symbol:
+    """Convert to a dtype, if it differs; a constant is converted now."""
+    if isinstance(symbol.atom, Literal) and symbol.aval.dtype != dtype:
+        return current_builder().literal(symbol.atom.value.astype(dtype))
+    return convert_to(symbol, dtype)
+
+
+def stack_nested(values: Sequence[Operand]) -> Symbol:
+    """Return the array that a nested list stands for, as np.array makes it."""
+    if not contains_symbol(values):
+        return current_builder().capture(np.array(values))
+    rows = [as_symbol(value) for value in values]
+    dtype = common_dtype(*[v if s.ndim == 0 and is_python_number(v) else s for v, s in zip(values, rows, strict=True)])
+    shape = rows[0].shape
+    if any(row.shape != shape for row in rows):
+        raise ArgumentTypeError(f"a list of shapes {', '.join(str(row.shape) for row in rows)} is not an array")
+    return concatenate(*[reshape_to(to_dtype(row, dtype), (1, *shape)) for row in rows], axis=0)
+
+
+def contains_symbol(value: Any) -> bool:
+    """Say whether there is a symbol in a nested list."""
+    return isinstance(value, Symbol) or (isinstance(value, (list, tuple)) and any(map(contains_symbol, value)))
+
+
+# ---- promotion -----------------------------------------------------------------------------------------------------
+
+
+def promotes_as(value: Operand) -> Any:
+    """Return what NumPy's promotion sees of an operand: a dtype, or the type of a Python number."""
+    if isinstance(value, WeakSymbol):
+        python_type = value.python_type
+    elif isinstance(value, (Symbol, np.ndarray, np.generic)):
+        return value.dtype
+    else:
+        python_type = next((t for t in (bool, int, float, complex) if isinstance(value, t)), None)
+        if python_type is None:
+            return as_symbol(value).dtype
+    return BOOL if python_type is bool else python_type
+
+
+_EXAMPLES: dict[type, Any] = {int: 0, float: 0.0, complex: 0j}
+
+
+def common_dtype(*values: Operand) -> Dtype:
+    """Return the dtype that NumPy promotes the operands to."""
+    return np.result_type(*[_EXAMPLES.get(p, p) for p in map(promotes_as, values)])
+
+
+def common_shape(shapes: Sequence[Shape]) -> Shape:
+    """Return the shape that NumPy broadcasts these to; raise ValueError with NumPy's message where there is none."""
+    first = shapes[0]
+    for shape in shapes:
+        if shape != first:
+            return _broadcast_shapes(shapes)
+    return first
+
+
+def _broadcast_shapes(shapes: Sequence[Shape]) -> Shape:
+    larger = [shape for shape in shapes if shape]
+    if all(shape == larger[0] for shape in larger):
+        return larger[0]
+    return np.broadcast_shapes(*shapes)
+
+
+def broadcast_all(symbols: Sequence[Symbol]) -> list[Symbol]:
+    """Broadcast to the common shape."""
+    shape = common_shape([symbol.aval.shape for symbol in symbols])
+    return [broadcast_to(symbol, shape) for symbol in symbols]

@@ -1,0 +1,107 @@
+"""What a function uses from outside while it is traced.
+
+Arrays from outside become hidden inputs behind those of the function. Each is known by its identity, and a snapshot of
+its content is taken when it is first used, since the function may write into it later; an array that has changed by
+its next use is a new input there, as NumPy would see it.
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from fnad.errors import ArgumentTypeError, UsedAfterTraceError
+from fnad.ir.builder import Builder, Captured, current_builder, is_tracing
+from fnad.ir.symbol import Symbol
+from fnad.ir.types import dtype_name, native_dtype
+
+Array: TypeAlias = "np.ndarray[Any, Any]"
+
+
+class Trace(Builder):
+    """The program under construction while the user's function runs; `originals` run beside `captured`."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.outer: Builder | None = current_builder() if is_tracing() else None
+        self.originals: list[Captured] = []
+        self._arrays: dict[int, tuple[Array, Array, Symbol]] = {}
+
+    def capture(self, value: Captured) -> Symbol:
+        """Return the input that stands for a value from outside; of an array, for its present content."""
+        if isinstance(value, Symbol):
+            self._check_encloses(value)
+            return self._enter(value, value)
+        if self.outer is not None and self.outer.alive:
+            return self.lift(self.outer.capture(value))
+        return self._capture_array(value)
+
+    def _enter(self, value: Captured, original: Captured) -> Symbol:
+        count = len(self.captured)
+        symbol = super().capture(value)
+        if len(self.captured) > count:
+            self.originals.append(original)
+        return symbol
+
+    def _capture_array(self, array: Array) -> Symbol:
+        known = self._arrays.get(id(array))
+        if known is not None and same_bits(known[0], known[1]):
+            return known[2]
+        check_array(array)
+        snapshot = snapshot_of(array)
+        symbol = self._enter(snapshot, array)
+        self._arrays[id(array)] = array, snapshot, symbol
+        return symbol
+
+    def _check_encloses(self, symbol: Symbol) -> None:
+        builder = self.outer
+        while builder is not None and builder is not symbol.builder:
+            builder = builder.outer if isinstance(builder, Trace) else None
+        if builder is None:
+            raise UsedAfterTraceError(
+                f"a traced value of aval {symbol.aval} was used in a trace that does not lie within its own",
+                source=self.source,
+                remedy="pass it as an argument; a traced value does not cross threads or suspended generators",
+            )
+
+
+def check_array(array: Array) -> None:
+    """Raise where an array is of a class or a dtype that fnad does not have."""
+    if type(array) not in (np.ndarray, np.memmap):
+        raise ArgumentTypeError(
+            f"{type(array).__module__}.{type(array).__name__} follows other rules than an ordinary array",
+            remedy="convert it with np.asarray (a masked array with its filled method) first",
+        )
+    dtype_name(native_dtype(array.dtype))
+
+
+def snapshot_of(array: Array) -> Array:
+    """Return an array of native dtype that keeps the present content: the array itself where nobody can write to it."""
+    dtype = native_dtype(array.dtype)
+    if array.dtype == dtype and not may_change(array):
+        return array
+    return np.array(array, dtype=dtype, order="K", subok=False)
+
+
+def may_change(array: Any) -> bool:
+    """Say whether the memory of an array can be written to, through it or through what it is a view of."""
+    while isinstance(array, np.ndarray):
+        if array.flags.writeable:
+            return True
+        array = array.base
+    return array is not None
+
+
+def same_bits(x: Array, y: Array) -> bool:
+    """Say whether two arrays are equal to the bit: 0.0 and -0.0 differ, a NaN equals itself."""
+    if x is y:
+        return True
+    if x.shape != y.shape:
+        return False
+    if x.dtype != y.dtype:
+        x = x.astype(y.dtype)
+    if x.dtype.kind == "c":
+        return same_bits(x.real, y.real) and same_bits(x.imag, y.imag)
+    bits = f"u{x.dtype.itemsize}"
+    return bool((x.view(bits) == y.view(bits)).all())

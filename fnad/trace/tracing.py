@@ -1,0 +1,70 @@
+"""Tracing: a Python function, run once on traced values, becomes a program."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from fnad.errors import ArgumentTypeError
+from fnad.ir.builder import Captured
+from fnad.ir.program import Program
+from fnad.ir.symbol import Symbol
+from fnad.ir.types import Aval
+from fnad.numpy.operands import WeakSymbol, as_symbol
+from fnad.trace.capture import Array, Trace, same_bits
+from fnad.trace.tracer import Tracer
+
+
+@dataclass(frozen=True, slots=True)
+class Traced:
+    """What a trace found.
+
+    `program` takes the leaves, then the values of `captured`: arrays, or symbols of the trace around this one. Where
+    `captured` holds what an array contained when it was first used, `originals` has the array itself.
+    """
+
+    program: Program
+    captured: tuple[Captured, ...]
+    originals: tuple[Captured, ...]
+
+    def changed(self) -> list[Array]:
+        """Return the arrays from outside that no longer hold what was captured of them."""
+        pairs = zip(self.originals, self.captured, strict=True)
+        return [o for o, c in pairs if isinstance(o, np.ndarray) and isinstance(c, np.ndarray) and not same_bits(o, c)]
+
+
+def trace_function(
+    call: Callable[[list[Tracer]], Sequence[Any]], avals: Sequence[Aval], *, name: str, weak: Sequence[bool] = ()
+) -> Traced:
+    """Run `call` on one tracer for each aval and return the program of what it returned.
+
+    `weak` marks leaves that stand for Python numbers (of shape ()). `call` returns the leaves of its result: traced
+    values, arrays, numbers. Raises `ArgumentTypeError` for a leaf that is none of these, and whatever `call` raises.
+    """
+    trace = Trace()
+    with trace.active():
+        marks = weak or [False] * len(avals)
+        results = call([_argument(trace.input(aval), mark) for aval, mark in zip(avals, marks, strict=True)])
+        program = trace.finish(name, [symbol_of(result) for result in results])
+    return Traced(program, tuple(trace.captured), tuple(trace.originals))
+
+
+def _argument(symbol: Symbol, weak: bool) -> Tracer:
+    if weak:
+        symbol = WeakSymbol(symbol.builder, symbol.atom, symbol.aval)
+    return Tracer(symbol, is_scalar=weak or not symbol.shape)
+
+
+def symbol_of(value: Any) -> Symbol:
+    """Return the symbol of a traced value, an array or a number, in the trace under way."""
+    if isinstance(value, Tracer):
+        return value.symbol
+    if isinstance(value, (np.ndarray, np.generic, bool, int, float, complex)):
+        return as_symbol(value)
+    raise ArgumentTypeError(
+        f"a traced function returned {type(value).__name__}, which is not an array or a number",
+        remedy="return arrays and numbers, in tuples, lists and dicts",
+    )
