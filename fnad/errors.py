@@ -60,6 +60,14 @@ class DtypeError(FnadError, TypeError):
     """A dtype that fnad does not have, or that an operation does not take."""
 
 
+class AuxiliaryError(FnadError, TypeError):
+    """A function differentiated with `has_aux=True` did not return a pair (output, auxiliary data)."""
+
+
+class SettingError(FnadError, ValueError):
+    """A setting of `fnad.config` that does not exist, or a value it cannot have."""
+
+
 # ---- inside the traced function ----------------------------------------------------------------------------------
 
 
@@ -73,6 +81,10 @@ class AxisError(ShapeError, IndexError):
 
 class OutOfRangeError(FnadError, IndexError):
     """An index outside its axis, known while tracing or found when the program ran."""
+
+
+class DomainError(FnadError, ValueError):
+    """A value that an operation is not defined for, known from constants or found when the program ran."""
 
 
 class UnsupportedFunctionError(FnadError, NotImplementedError):

@@ -1,1 +1,1 @@
-"""Executors of lowered programs."""
+"""Backends make executors of programs: the NumPy interpreter, Numba, and the choice between them."""

@@ -1,0 +1,84 @@
+"""How programs are run: settings of the process, and of a block of code.
+
+    executor   "auto"         in the NumPy interpreter until a program has proven hot, then compiled;
+                              what is under `fnad.jit` is compiled at its first call
+               "interpreter"  always in the NumPy interpreter
+               "compiled"     always compiled, at the first call
+
+A block of code has its own settings while it runs, in its own thread or asyncio task; elsewhere the defaults of the
+process hold. A program that the compiler cannot lower runs in the interpreter whatever is set.
+
+    fnad.config.set_default(executor="compiled")
+    with fnad.config.override(executor="interpreter"):
+        ...
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, replace
+from typing import Any, Literal, TypeAlias, get_args
+
+from fnad.errors import SettingError
+
+ExecutorName: TypeAlias = Literal["auto", "interpreter", "compiled"]
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """The settings in force together."""
+
+    executor: ExecutorName = "auto"
+
+    def __post_init__(self) -> None:
+        if self.executor not in get_args(ExecutorName):
+            names = ", ".join(map(repr, get_args(ExecutorName)))
+            raise SettingError(f"executor is {self.executor!r}", remedy=f"set it to one of {names}")
+
+
+_default = Settings()
+_overridden: ContextVar[Settings | None] = ContextVar("fnad.config", default=None)
+
+
+def current() -> Settings:
+    """Return the settings in force here.
+
+    >>> current().executor
+    'auto'
+    """
+    return _overridden.get() or _default
+
+
+def set_default(**changes: Any) -> None:
+    """Change the settings of the process; blocks under `override` keep theirs.
+
+    Raises `SettingError` for a setting or a value that does not exist.
+    """
+    global _default  # noqa: PLW0603  # the one place where the process keeps its settings
+    _default = _changed(_default, changes)
+
+
+@contextmanager
+def override(**changes: Any) -> Iterator[Settings]:
+    """Change settings for a block of code.
+
+    Raises `SettingError` for a setting or a value that does not exist.
+
+    >>> with override(executor="interpreter"):
+    ...     current().executor
+    'interpreter'
+    """
+    token = _overridden.set(_changed(current(), changes))
+    try:
+        yield current()
+    finally:
+        _overridden.reset(token)
+
+
+def _changed(settings: Settings, changes: dict[str, Any]) -> Settings:
+    for name in changes:
+        if name not in Settings.__slots__:
+            raise SettingError(f"there is no setting {name!r}", remedy=f"there is {', '.join(Settings.__slots__)}")
+    return replace(settings, **changes)
