@@ -17,8 +17,7 @@ import llvmlite.ir as ir
 import numpy as np
 
 from fnad.backends.numba.operation import Kind, OperandError, Operation, Pointer
-from fnad.backends.numba.scalar import llvm_type
-from fnad.backends.numba.scalar import declare
+from fnad.backends.numba.scalar import call
 
 LETTERS = {"f4": "s", "f8": "d", "c8": "c", "c16": "z"}
 WORD = ir.IntType(32)
@@ -37,12 +36,12 @@ def register() -> None:
         llvm.add_symbol(f"fnad_{routine}", address_of(capsule, name_of(capsule)))
 
 
-def routine(module: ir.Module, dtype: np.dtype[Any], kind: str, arity: int) -> ir.Function:
+def call_blas(builder: ir.IRBuilder, dtype: np.dtype[Any], kind: str, *addresses: ir.Value) -> None:
     register()
-    return declare(module, f"fnad_{LETTERS[dtype.str[1:]]}{kind}", ir.VoidType(), [ir.IntType(8).as_pointer()] * arity)
+    call(builder, f"fnad_{LETTERS[dtype.str[1:]]}{kind}", ir.VoidType(), *addresses)
 
 
-def by_reference(builder: ir.IRBuilder, values: Sequence[ir.Value]) -> list[ir.Value]:
+def by_reference(builder: ir.IRBuilder, *values: ir.Value) -> list[ir.Value]:
     """Return addresses of the values, as Fortran takes its arguments; the stack slots live in the function's entry block."""
     addresses = []
     for value in values:
@@ -75,15 +74,31 @@ def letter_of(builder: ir.IRBuilder, transposed: ir.Value, if_true: str, if_fals
     return builder.select(transposed, byte(ord(if_true)), byte(ord(if_false)))
 
 
-def emit_gemm(builder: ir.IRBuilder, kinds: Sequence[Any], values: Sequence[ir.Value]) -> ir.Value:
+def emit_gemm(builder: ir.IRBuilder, kinds: Sequence[Any], values: Sequence[Any]) -> None:
     a, a_offset, lda, a_transposed, b, b_offset, ldb, b_transposed, c, c_offset, ldc, m, n, k, alpha, beta = values
-    dtype = kinds[0].dtype
     letters = [letter_of(builder, flag, "T", "N") for flag in (b_transposed, a_transposed)]
     sizes = [word(builder, size) for size in (n, m, k)]
-    lda, ldb, ldc = (at_least_one(builder, word(builder, ld)) for ld in (lda, ldb, ldc))
-    trans_b, trans_a, n, m, k, alpha, beta, lda, ldb, ldc = by_reference(builder, [*letters, *sizes, alpha, beta, lda, ldb, ldc])
+    leading = [at_least_one(builder, word(builder, ld)) for ld in (ldb, lda, ldc)]
+    trans_b, trans_a, n, m, k, alpha, beta, ldb, lda, ldc = by_reference(builder, *letters, *sizes, alpha, beta, *leading)
     a, b, c = element(builder, a, a_offset), element(builder, b, b_offset), element(builder, c, c_offset)
-    return builder.call(routine(builder.module, dtype, "gemm", 13), [trans_b, trans_a, n, m, k, alpha, b, ldb, a, lda, beta, c, ldc])
+    call_blas(builder, kinds[0].dtype, "gemm", trans_b, trans_a, n, m, k, alpha, b, ldb, a, lda, beta, c, ldc)
+
+
+def emit_gemv(builder: ir.IRBuilder, kinds: Sequence[Any], values: Sequence[Any]) -> None:
+    """BLAS leaves y as it was where the sum is over nothing; gemm, over no columns, scales it."""
+    a, a_offset, lda, a_transposed, x, x_offset, incx, y, y_offset, m, n, alpha, beta = values
+    with builder.if_else(builder.icmp_signed("==", n, n.type(0))) as (empty, usual):
+        with empty:
+            no, one = a_transposed.type(0), n.type(1)
+            columns = a, a_offset, one, no, x, x_offset, one, no, y, y_offset, one, m, one, n, alpha, beta
+            emit_gemm(builder, [kinds[0]], columns)
+        with usual:
+            rows, columns = builder.select(a_transposed, m, n), builder.select(a_transposed, n, m)
+            numbers = [word(builder, value) for value in (rows, columns, lda, incx)]
+            references = by_reference(builder, letter_of(builder, a_transposed, "N", "T"), *numbers, alpha, beta, WORD(1))
+            trans, rows, columns, lda, incx, alpha, beta, incy = references
+            a, x, y = element(builder, a, a_offset), element(builder, x, x_offset), element(builder, y, y_offset)
+            call_blas(builder, kinds[0].dtype, "gemv", trans, rows, columns, alpha, a, lda, x, incx, beta, y, incy)
 
 
 def plain_gemm(
@@ -98,18 +113,31 @@ def plain_gemm(
     into[...] = product + beta * into if beta != 0 else product
 
 
+def plain_gemv(
+    a: Any, a_offset: int, lda: int, a_transposed: bool, x: Any, x_offset: int, incx: int,
+    y: Any, y_offset: int, m: int, n: int, alpha: Any, beta: Any,
+) -> None:  # fmt: skip
+    """y[m] = alpha * op(A) @ x[n] + beta * y, where op(A) is [m, n]; y is not read if beta is 0."""
+    left = matrix(a, a_offset, lda, n, m).T if a_transposed else matrix(a, a_offset, lda, m, n)
+    product = alpha * (left @ x[x_offset : x_offset + n * incx : incx])
+    into = y[y_offset : y_offset + m]
+    into[...] = product + beta * into if beta != 0 else product
+
+
 def matrix(flat: Any, offset: int, leading: int, rows: int, columns: int) -> Any:
     """Return a view of the row-major matrix that starts at `offset`, with `leading` elements from row to row."""
     strides = (leading * flat.itemsize, flat.itemsize)
     return np.lib.stride_tricks.as_strided(flat[offset:], (rows, columns), strides)
 
 
-def no_result(*kinds: Kind) -> Kind:
+def nothing(*kinds: Kind) -> Kind:
     dtypes = {kind.dtype for kind in kinds if isinstance(kind, Pointer)}
-    if len(dtypes) != 1 or any(d.str[1:] not in LETTERS for d in dtypes):
-        raise OperandError(f"a matrix product needs arrays of one of f32, f64, c64, c128, not {', '.join(map(str, dtypes))}")
+    if len(dtypes) != 1 or any(dtype.str[1:] not in LETTERS for dtype in dtypes):
+        raise OperandError(f"a matrix product takes arrays of one of f32, f64, c64, c128, not {', '.join(sorted(map(str, dtypes)))}")
     return None
 
 
-gemm = Operation("gemm", no_result, emit_gemm, plain_gemm)
-OPERATIONS = (gemm,)
+OPERATIONS = (
+    Operation("gemm", nothing, emit_gemm, plain_gemm),
+    Operation("gemv", nothing, emit_gemv, plain_gemv),
+)

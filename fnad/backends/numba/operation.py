@@ -29,7 +29,10 @@ class Pointer:
 
 Kind: TypeAlias = "np.dtype[Any] | Pointer | tuple[Kind, ...] | None"
 Result: TypeAlias = Callable[..., Kind]
-Emit: TypeAlias = Callable[[ir.IRBuilder, Sequence[Any], Sequence[ir.Value]], ir.Value]
+Emit: TypeAlias = Callable[[ir.IRBuilder, Sequence[Any], Sequence[Any]], Any]
+
+BOOL = np.dtype(np.bool_)
+INDEX = np.dtype(np.int64)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -49,23 +52,32 @@ class Operation:
 
 
 class OperandError(TypeError):
-    """An operation met operands it has no meaning for; the emitter forgot a cast."""
+    """An operation met operands it has no meaning for: the source lacks a cast."""
 
 
-def same(*kinds: Kind) -> Kind:
-    """Return the one kind all operands have."""
-    if any(kind != kinds[0] for kind in kinds):
-        raise OperandError(f"operands of one dtype are needed, not {', '.join(map(str, kinds))}; the emitter casts them first")
-    return kinds[0]
+def among(letters: str, result: Callable[[np.dtype[Any]], Kind] = lambda dtype: dtype) -> Result:
+    """Return a typing rule: operands of one dtype whose NumPy kind is in `letters`; `result` makes the result's of it."""
+
+    def rule(*kinds: Kind) -> Kind:
+        first = kinds[0]
+        if any(kind != first for kind in kinds):
+            raise OperandError(f"operands need one dtype, not {', '.join(map(str, kinds))}: cast them first")
+        if not isinstance(first, np.dtype) or first.kind not in letters:
+            raise OperandError(f"operands need a dtype of kind {' or '.join(letters)}, not {first}")
+        return result(first)
+
+    return rule
 
 
-def among(allowed: str) -> Result:
-    """Return a typing rule: operands of one dtype, whose NumPy kind letter is in `allowed`; the result has it too."""
+def to_bool(dtype: np.dtype[Any]) -> Kind:
+    return BOOL
 
-    def result(*kinds: Kind) -> Kind:
-        kind = same(*kinds)
-        if not isinstance(kind, np.dtype) or kind.kind not in allowed:
-            raise OperandError(f"a dtype of kind {'/'.join(allowed)} is needed, not {kind}")
-        return kind
 
-    return result
+def by_kind(**emitters: Emit) -> Emit:
+    """Return the emitter that chooses by the NumPy kind of the first operand: by_kind(f=…, iu=…)."""
+    chosen = {letter: emitter for letters, emitter in emitters.items() for letter in letters}
+
+    def emit(builder: ir.IRBuilder, kinds: Sequence[Any], values: Sequence[Any]) -> Any:
+        return chosen[kinds[0].kind](builder, kinds, values)
+
+    return emit

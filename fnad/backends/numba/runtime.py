@@ -31,10 +31,20 @@ the same values, which is what runs with NUMBA_DISABLE_JIT=1. The language:
 
 from __future__ import annotations
 
-from fnad.backends.numba import blas, fold, scalar, vector_math
+from fnad.backends.numba import blas, choice, complex_math, division, fold, integer, operators, scalar, vector_math
 from fnad.backends.numba.operation import Operation
 
-OPERATIONS: tuple[Operation, ...] = (*scalar.CASTS, *vector_math.OPERATIONS, *fold.OPERATIONS, *blas.OPERATIONS)
+OPERATIONS: tuple[Operation, ...] = (
+    *scalar.CASTS,
+    *operators.OPERATIONS,
+    *division.OPERATIONS,
+    *integer.OPERATIONS,
+    *choice.OPERATIONS,
+    *vector_math.OPERATIONS,
+    *complex_math.OPERATIONS,
+    *fold.OPERATIONS,
+    *blas.OPERATIONS,
+)
 
 
 def namespace() -> dict[str, object]:

@@ -1,12 +1,12 @@
 """The scalar types of emitted code: their LLVM form, and casts between them with NumPy's `astype` semantics.
 
-A bool is an i1 in a register and one byte in memory; a complex number is the pair {real, imaginary}. Casts out of an
-integer's range, undefined in C and in NumPy, saturate, and nan becomes 0.
+A bool is one bit in a register and one byte in memory; a complex number is the pair {real, imaginary}. Casts of a float out
+of an integer's range, which C and NumPy leave undefined, saturate, and nan becomes 0.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import llvmlite.ir as ir
@@ -49,6 +49,30 @@ def pair(builder: ir.IRBuilder, real: ir.Value, imaginary: ir.Value) -> ir.Value
     return builder.insert_value(builder.insert_value(empty, real, 0), imaginary, 1)
 
 
+def on_parts(builder: ir.IRBuilder, emit: Callable[..., ir.Value], *values: ir.Value) -> ir.Value:
+    """Return the complex value whose parts are `emit` of the values' parts."""
+    reals, imaginaries = zip(*(parts(builder, value) for value in values), strict=True)
+    return pair(builder, emit(*reals), emit(*imaginaries))
+
+
+def multiply_complex(builder: ir.IRBuilder, left: ir.Value, right: ir.Value) -> ir.Value:
+    (a, b), (c, d) = parts(builder, left), parts(builder, right)
+    real = builder.fsub(builder.fmul(a, c), builder.fmul(b, d))
+    return pair(builder, real, builder.fadd(builder.fmul(a, d), builder.fmul(b, c)))
+
+
+def call(builder: ir.IRBuilder, name: str, result: ir.Type, *values: ir.Value) -> ir.Value:
+    """Call the C function or LLVM intrinsic `name`, declared on first use."""
+    module = builder.module
+    function = module.globals.get(name) or ir.Function(module, ir.FunctionType(result, [v.type for v in values]), name=name)
+    return builder.call(function, values)
+
+
+def overloaded(name: str, *types: ir.Type) -> str:
+    """Return the name of LLVM's intrinsic `name` for these types: llvm.fabs.f64."""
+    return ".".join([name, *({"double": "f64", "float": "f32"}.get(str(type_), str(type_)) for type_ in types)])
+
+
 def cast(builder: ir.IRBuilder, source: np.dtype[Any], target: np.dtype[Any], value: ir.Value) -> ir.Value:
     """Return `value` of dtype `source` as `target`, as NumPy's astype does."""
     if source == target:
@@ -66,10 +90,11 @@ def cast(builder: ir.IRBuilder, source: np.dtype[Any], target: np.dtype[Any], va
 
 def is_true(builder: ir.IRBuilder, source: np.dtype[Any], value: ir.Value) -> ir.Value:
     """Return value != 0; nan is true."""
+    if source.kind == "b":
+        return value
     if source.kind == "c":
-        real, imaginary = parts(builder, value)
-        real_is_true = is_true(builder, real_dtype(source), real)
-        return builder.or_(real_is_true, is_true(builder, real_dtype(source), imaginary))
+        real, imaginary = (is_true(builder, real_dtype(source), part) for part in parts(builder, value))
+        return builder.or_(real, imaginary)
     if source.kind == "f":
         return builder.fcmp_unordered("!=", value, value.type(0.0))
     return builder.icmp_unsigned("!=", value, value.type(0))
@@ -78,38 +103,26 @@ def is_true(builder: ir.IRBuilder, source: np.dtype[Any], value: ir.Value) -> ir
 def to_complex(builder: ir.IRBuilder, source: np.dtype[Any], target: np.dtype[Any], value: ir.Value) -> ir.Value:
     part = real_dtype(target)
     if source.kind == "c":
-        real, imaginary = (cast(builder, real_dtype(source), part, p) for p in parts(builder, value))
-        return pair(builder, real, imaginary)
+        return on_parts(builder, lambda v: cast(builder, real_dtype(source), part, v), value)
     return pair(builder, cast(builder, source, part, value), llvm_type(part)(0.0))
 
 
 def to_float(builder: ir.IRBuilder, source: np.dtype[Any], target: np.dtype[Any], value: ir.Value) -> ir.Value:
-    convert = {"b": builder.uitofp, "u": builder.uitofp, "i": builder.sitofp}.get(source.kind)
-    if convert is None:
+    if source.kind == "f":
         convert = builder.fpext if target.itemsize > source.itemsize else builder.fptrunc
+    else:
+        convert = builder.sitofp if source.kind == "i" else builder.uitofp
     return convert(value, llvm_type(target))
 
 
 def to_integer(builder: ir.IRBuilder, source: np.dtype[Any], target: np.dtype[Any], value: ir.Value) -> ir.Value:
     into = llvm_type(target)
     if source.kind == "f":
-        saturating = "llvm.fptosi.sat" if target.kind == "i" else "llvm.fptoui.sat"
-        return builder.call(declare(builder.module, f"{saturating}.{suffix(into)}.{suffix(value.type)}", into, [value.type]), [value])
-    if target.itemsize < source.itemsize:
-        return builder.trunc(value, into)
-    if source.kind == "b" or target.itemsize > source.itemsize:
-        return builder.sext(value, into) if source.kind == "i" else builder.zext(value, into)
-    return value
-
-
-def suffix(type_: ir.Type) -> str:
-    """Return the type's name within an LLVM intrinsic's: f64, i32."""
-    return {"double": "f64", "float": "f32"}.get(str(type_), str(type_))
-
-
-def declare(module: ir.Module, name: str, result: ir.Type, operands: Sequence[ir.Type]) -> ir.Function:
-    """Return the function `name` of `module`, declared on first use."""
-    return module.globals.get(name) or ir.Function(module, ir.FunctionType(result, operands), name=name)
+        name = "llvm.fptosi.sat" if target.kind == "i" else "llvm.fptoui.sat"
+        return call(builder, overloaded(name, into, value.type), into, value)
+    if into.width <= value.type.width:
+        return builder.trunc(value, into) if into.width < value.type.width else value
+    return builder.sext(value, into) if source.kind == "i" else builder.zext(value, into)
 
 
 def constructor(name: str, target: np.dtype[Any]) -> Operation:
@@ -120,7 +133,7 @@ def constructor(name: str, target: np.dtype[Any]) -> Operation:
             raise OperandError(f"{name} casts a scalar, not {source}")
         return target
 
-    def emit(builder: ir.IRBuilder, kinds: Sequence[Any], values: Sequence[ir.Value]) -> ir.Value:
+    def emit(builder: ir.IRBuilder, kinds: Sequence[Any], values: Sequence[Any]) -> ir.Value:
         return cast(builder, kinds[0], target, values[0])
 
     def plain(value: Any) -> Any:

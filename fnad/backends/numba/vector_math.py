@@ -8,6 +8,7 @@ Without libmvec (not Linux, not x86-64, glibc < 2.22, or < 2.35 for the less com
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -17,7 +18,10 @@ import llvmlite.binding as llvm
 import llvmlite.ir as ir
 import numpy as np
 
-from fnad.backends.numba.operation import Operation, among
+from fnad.backends.numba import complex_math, integer
+from fnad.backends.numba.complex_math import library
+from fnad.backends.numba.operation import Emit, Operation, among, by_kind
+from fnad.backends.numba.scalar import call, overloaded, real_dtype
 
 LIBRARY = "libmvec.so.1"
 # The letter of each instruction set in vector symbols, the CPU feature it needs, its width in bytes; widest first.
@@ -90,26 +94,87 @@ def keep(module: ir.Module, pointers: list[ir.Constant]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """A function of libm: its name here, its C symbol for f64 (f32's adds an f), NumPy's form, operands."""
+    """A function of libm and its largest measured error, in units in the last place, as (f64, f32).
+
+    The C symbol is f64's; f32's adds an f. `complex_` is the emitter for complex operands, where NumPy has them.
+    """
 
     name: str
     symbol: str
+    ulps: tuple[float, float]
     plain: Callable[..., Any]
+    complex_: Emit | None = None
     arity: int = 1
 
     def operation(self) -> Operation:
-        def emit(builder: ir.IRBuilder, kinds: Sequence[Any], values: Sequence[ir.Value]) -> ir.Value:
-            symbol = self.symbol if kinds[0].itemsize == 8 else self.symbol + "f"
-            return builder.call(declare(builder.module, symbol, values[0].type, self.arity), values)
+        if self.complex_ is None:
+            return Operation(self.name, among("f"), self.emit, self.plain)
+        return Operation(self.name, among("fc"), by_kind(f=self.emit, c=self.complex_), self.plain)
 
-        return Operation(self.name, among("f"), emit, self.plain)
+    def emit(self, builder: ir.IRBuilder, kinds: Sequence[Any], values: Sequence[Any]) -> ir.Value:
+        symbol = self.symbol if kinds[0].itemsize == 8 else self.symbol + "f"
+        return builder.call(declare(builder.module, symbol, values[0].type, self.arity), values)
 
 
+def power(builder: ir.IRBuilder, kinds: Sequence[Any], values: Sequence[Any]) -> ir.Value:
+    """Return base ** exponent; libmvec's powf gives nan for 1 ** nan, which is 1."""
+    base, _ = values
+    general = POWER.emit(builder, kinds, values)
+    return builder.select(builder.fcmp_ordered("==", base, base.type(1.0)), base, general)
+
+
+def scalar_function(function: Callable[[float], float]) -> Callable[[Any], Any]:
+    """Return the plain meaning of a function of the standard library, in its operand's dtype."""
+    return lambda value: type(value)(function(value))
+
+
+def intrinsic(name: str) -> Emit:
+    """Return the emitter of LLVM's intrinsic: one instruction, exactly rounded, vectorised everywhere."""
+    return lambda builder, kinds, values: call(builder, overloaded(name, values[0].type), values[0].type, *values)
+
+
+def absolute_integer(builder: ir.IRBuilder, kinds: Sequence[Any], values: Sequence[Any]) -> ir.Value:
+    """Return |value|; the least integer stays as it is."""
+    (value,) = values
+    return builder.select(builder.icmp_signed("<", value, value.type(0)), builder.neg(value), value)
+
+
+POWER = Function("power", "pow", (1.1, 1.1), np.power, arity=2)
 FUNCTIONS = (
-    Function("exp", "exp", np.exp),
-    Function("log", "log", np.log),
-    Function("sin", "sin", np.sin),
-    Function("cos", "cos", np.cos),
-    Function("tanh", "tanh", np.tanh),
+    Function("exp", "exp", (2.7, 2.6), np.exp, library("cexp")),
+    Function("exp2", "exp2", (1.1, 1.1), np.exp2),
+    Function("expm1", "expm1", (2.1, 2.3), np.expm1),
+    Function("log", "log", (1.6, 3.9), np.log, library("clog")),
+    Function("log2", "log2", (1.9, 1.9), np.log2),
+    Function("log10", "log10", (1.9, 2.3), np.log10),
+    Function("log1p", "log1p", (1.9, 1.9), np.log1p),
+    Function("cbrt", "cbrt", (1.9, 2.0), np.cbrt),
+    Function("sin", "sin", (3.3, 1.8), np.sin, library("csin")),
+    Function("cos", "cos", (3.6, 1.8), np.cos, library("ccos")),
+    Function("tan", "tan", (3.1, 3.3), np.tan, library("ctan")),
+    Function("arcsin", "asin", (2.5, 3.0), np.arcsin, library("casin")),
+    Function("arccos", "acos", (1.8, 1.9), np.arccos, library("cacos")),
+    Function("arctan", "atan", (1.9, 1.8), np.arctan, library("catan")),
+    Function("sinh", "sinh", (2.0, 1.6), np.sinh, library("csinh")),
+    Function("cosh", "cosh", (2.0, 2.4), np.cosh, library("ccosh")),
+    Function("tanh", "tanh", (1.3, 1.5), np.tanh, library("ctanh")),
+    Function("arcsinh", "asinh", (1.1, 1.1), np.arcsinh, library("casinh")),
+    Function("arccosh", "acosh", (1.5, 1.3), np.arccosh, library("cacosh")),
+    Function("arctanh", "atanh", (1.3, 1.6), np.arctanh, library("catanh")),
+    Function("erf", "erf", (2.0, 2.5), scalar_function(math.erf)),
+    Function("erfc", "erfc", (2.0, 2.0), scalar_function(math.erfc)),
+    Function("arctan2", "atan2", (2.4, 3.1), np.arctan2, arity=2),
+    Function("hypot", "hypot", (1.3, 1.3), np.hypot, arity=2),
+    Function("nextafter", "nextafter", (0.0, 0.0), np.nextafter, arity=2),
 )
-OPERATIONS = tuple(function.operation() for function in FUNCTIONS)
+OPERATIONS = (
+    *(function.operation() for function in FUNCTIONS),
+    Operation("power", among("iufc"), by_kind(iu=integer.power, f=power, c=complex_math.power), np.power),
+    Operation("sqrt", among("fc"), by_kind(f=intrinsic("llvm.sqrt"), c=library("csqrt")), np.sqrt),
+    Operation("floor", among("f"), intrinsic("llvm.floor"), np.floor),
+    Operation("ceil", among("f"), intrinsic("llvm.ceil"), np.ceil),
+    Operation("trunc", among("f"), intrinsic("llvm.trunc"), np.trunc),
+    Operation("rint", among("f"), intrinsic("llvm.rint"), np.rint),
+    Operation("copysign", among("f"), intrinsic("llvm.copysign"), np.copysign),
+    Operation("abs", among("ifc", real_dtype), by_kind(i=absolute_integer, f=intrinsic("llvm.fabs"), c=complex_math.absolute), np.abs),
+)
