@@ -44,8 +44,11 @@ def parse_scalar(text: str, dtype: Dtype) -> np.generic:
         return make(int(text))
     if text.startswith("0x"):
         return np.frombuffer(int(text, 16).to_bytes(dtype.itemsize, sys.byteorder), dtype)[0]
-    with np.errstate(over="raise"):
-        return make(complex(text) if dtype.kind == "c" else float(text))
+    with np.errstate(over="ignore"):
+        value = make(complex(text) if dtype.kind == "c" else float(text))
+    if np.isinf(value) and "inf" not in text:
+        raise OverflowError(f"{text} is out of the range of {dtype_name(dtype)}")
+    return value
 
 
 def static_text(value: object) -> str:

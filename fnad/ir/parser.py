@@ -113,10 +113,13 @@ class _Parser:
         return items
 
     def fail(self, token: Token, message: str) -> NoReturn:
-        start = self.text.rfind("\n", 0, token.offset) + 1
+        start = self.line_start(token)
         line = self.text[start:].partition("\n")[0]
         number, column = self.text.count("\n", 0, start) + 1, token.offset - start
         raise ParseError(f"{number}:{column + 1}: {message}\n    {line}\n    {' ' * column}^")
+
+    def line_start(self, token: Token) -> int:
+        return self.text.rfind("\n", 0, token.offset) + 1
 
     # ---- the grammar ---------------------------------------------------------------------------------------------
 
@@ -190,13 +193,19 @@ class _Parser:
 
     def params(self) -> dict[str, Any]:
         params: dict[str, Any] = {}
-        while self.token.kind == "word" and self.tokens[self.position + 1].text == "=":
+        while self.at_param():
             word = self.take()
             if word.text in params:
                 self.fail(word, f"param {word.text} is given twice")
             self.expect("=")
             params[word.text] = self.static()
         return params
+
+    def at_param(self) -> bool:
+        """Say whether a param comes next; a `word =` that starts a line is an equation that lacks its aval."""
+        if self.token.kind != "word" or self.tokens[self.position + 1].text != "=":
+            return False
+        return self.text[self.line_start(self.token) : self.token.offset].strip() != ""
 
     def static(self) -> Any:
         if self.accept("("):
@@ -246,7 +255,7 @@ class _Parser:
         try:
             avals = infer_results(primitive, [atom.aval for atom in operands], params)
         except INFERENCE_ERRORS as error:
-            self.fail(word, f"{word.text} does not take these operands: {str(error).splitlines()[0]}")
+            self.fail(word, f"{word.text} does not take this: {str(error).splitlines()[0]}")
         if len(avals) != len(declared):
             self.fail(word, f"{word.text} has {len(avals)} results, {len(declared)} are declared")
         for name, aval in zip(declared, avals, strict=True):

@@ -75,7 +75,7 @@ def _program_lines(program: Program, remarks: Remarks) -> Iterator[str]:
 def _signature(program: Program, names: Names) -> Iterator[str]:
     name = program.name if program.name.isidentifier() and program.name.isascii() else static_text(program.name)
     inputs = _typed(program.inputs, names)
-    outputs = " ".join(["->", ", ".join(str(atom.aval) for atom in program.outputs), "{"])
+    outputs = f"-> {', '.join(map(str, program.out_avals))} {{".replace("  ", " ")
     line = f"{name}({', '.join(inputs)}) {outputs}"
     if len(line) <= WIDTH:
         yield line

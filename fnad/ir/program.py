@@ -30,16 +30,16 @@ The text form, which `printer` writes and `parser` reads:
     literal   ::= number ":" dtype            (without space between; of a float also its bits, in hexadecimal)
     static    ::= number | string | "True" | "False" | "None" | dtype | "(" [static {"," static}] ")"
 
-A list may end in a comma; a comment runs from `#` to the end of its line. Strings are those of JSON. `return`, `inf` and
-`nan` name no value.
+A list may end in a comma; a comment runs from `#` to the end of its line. Strings are those of JSON. `return`, `inf`
+and `nan` name no value. Blanks and line ends are free, but that params stand on a line with what is before them.
 """
 
 from __future__ import annotations
 
 import linecache
-import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -97,7 +97,7 @@ class Source:
 
     def __str__(self) -> str:
         text = linecache.getline(self.file, self.line).strip()
-        place = f"{os.path.basename(self.file)}:{self.line} in {self.function}"
+        place = f"{PurePath(self.file).name}:{self.line} in {self.function}"
         return f"{place}:  {text}" if text else place
 
 

@@ -99,7 +99,7 @@ def _inference_faults(equation: Equation) -> Iterator[str]:
     try:
         inferred = infer_results(equation.primitive, [atom.aval for atom in equation.operands], equation.params)
     except INFERENCE_ERRORS as error:
-        yield f"{equation.primitive.name} does not take these operands: {error}"
+        yield f"{equation.primitive.name} does not take this: {error}"
         return
     if inferred != declared:
         yield f"{', '.join(map(str, declared))} is declared where inference gives {', '.join(map(str, inferred))}"

@@ -1,0 +1,31 @@
+"""The golden-file fixture: a text is compared with the file of its name under `tests/golden`.
+
+`pytest --update-golden` writes the files anew; the difference then stands in version control, to be read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+GOLDEN = Path(__file__).parent / "golden"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--update-golden", action="store_true", help="write the golden files from what the tests produce")
+
+
+@pytest.fixture
+def golden(request: pytest.FixtureRequest) -> Callable[[str, str], None]:
+    """Return `check(name, text)`, which compares a text with `tests/golden/<name>.txt`."""
+
+    def check(name: str, text: str) -> None:
+        file = GOLDEN / f"{name}.txt"
+        if request.config.getoption("--update-golden"):
+            file.write_text(text.rstrip("\n") + "\n")
+        assert file.exists(), f"there is no {file.name}: write it by pytest --update-golden"
+        assert text.rstrip("\n") == file.read_text().rstrip("\n")
+
+    return check
