@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from fnad.ir.builder import current_builder
+from fnad.ir.program import Params
 from fnad.ir.types import Aval
 
 if TYPE_CHECKING:
@@ -35,8 +36,8 @@ MaybeSymbol: TypeAlias = "Symbol | None"
 class Partials:
     """Elementwise: one function `(result, *operands) -> partial` per operand; None where the partial is zero.
 
-    `finite` says that no partial is ever inf or nan at finite operands or at infinite ones, so that a plain product
-    with the cotangent will do in place of the strong one (see Note [Strong zero] in `fnad/ops/arithmetic.py`).
+    `finite` says that no partial is ever inf or nan, not even at operands that are, so that a plain product with the
+    cotangent will do in place of the strong one (see Note [Strong zero] in `fnad/ops/arithmetic.py`).
     """
 
     functions: tuple[Rule | None, ...]
@@ -94,10 +95,14 @@ Derivative: TypeAlias = Partials | Linear | Bilinear | Push | Pull | NonDifferen
 class Scalar:
     """Elementwise: a Python expression on scalars, `{0}`, `{1}` standing for operands and `{dtype}` for the result's
     dtype. Names in it are those of the runtime that emitted code stands on. `cost` is in floating-point additions and
-    decides between computing again and keeping."""
+    decides between computing again and keeping. The template of a primitive with params is a function of them."""
 
-    template: str
+    template: str | Callable[..., str]
     cost: int = 1
+
+    def expression(self, params: Params) -> str:
+        """Return the template of an equation with these params."""
+        return self.template if isinstance(self.template, str) else self.template(**params)
 
 
 @dataclass(frozen=True, slots=True)

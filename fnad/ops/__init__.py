@@ -3,6 +3,30 @@
 Importing this package registers them all in `fnad.ir.primitive.PRIMITIVES`.
 """
 
-from fnad.ops import arithmetic, elementary, shape
+from fnad.ops import (
+    arithmetic,
+    comparison,
+    contraction,
+    conversion,
+    elementary,
+    indexing,
+    piecewise,
+    power,
+    reduction,
+    shape,
+    special,
+)
 
-__all__ = ["arithmetic", "elementary", "shape"]
+__all__ = [
+    "arithmetic",
+    "comparison",
+    "contraction",
+    "conversion",
+    "elementary",
+    "indexing",
+    "piecewise",
+    "power",
+    "reduction",
+    "shape",
+    "special",
+]

@@ -3,8 +3,10 @@
 Note [Strong zero]
     In reverse mode a cotangent that is exactly 0 gives exactly 0, whatever the partial. So an arm of `where` that was
     not taken (its cotangent is 0) cannot poison a gradient with the inf or nan of its own derivative, while a real inf
-    or nan, whose cotangent is not 0, still shows. `strong_mul(ct, p)` is that product: 0 where ct is 0, else ct * p. Its derivative is
-    that of the plain product, strong again: spelled as a select it would lose p at ct = 0 in the second derivative.
+    or nan, whose cotangent is not 0, still shows. `strong_mul(ct, p)` is that product: 0 where ct is 0, else ct * p.
+    Its derivative is that of the plain product, strong again: spelled as a select it would lose p at ct = 0 in the
+    second derivative. `strong_div(x, y)`, 0 where x is 0, is for partials like x / hypot(x, y), which are 0 by
+    definition where numerator and denominator vanish together, and whose own derivative there is infinite.
 """
 
 from __future__ import annotations
@@ -17,22 +19,8 @@ import numpy as np
 from fnad.ir.builder import current_builder
 from fnad.ir.primitive import Bilinear, Linear
 from fnad.ir.symbol import OPERATORS, Symbol
-from fnad.ops.kinds import INEXACT, NUMBERS, elementwise
+from fnad.ops.kinds import INEXACT, LINE, NUMBERS, elementwise
 from fnad.ops.shape import broadcast_to
-
-
-def operands(x: Any, y: Any) -> tuple[Symbol, Symbol]:
-    """Return two operands of one aval: a number takes the dtype and shape of the symbol beside it."""
-    like = x if isinstance(x, Symbol) else y
-    return number_like(x, like), number_like(y, like)
-
-
-def number_like(value: Any, like: Symbol) -> Symbol:
-    """Return a symbol as it is, a Python number as a value of the aval of `like`."""
-    if isinstance(value, Symbol):
-        return value
-    return broadcast_to(current_builder().literal(like.dtype.type(value)), like.shape)
-
 
 add = elementwise(
     "add",
@@ -41,6 +29,7 @@ add = elementwise(
     Linear(lambda ct, x, y: (ct, ct)),
     arity=2,
     domain=NUMBERS,
+    over=(LINE, LINE),
     doc="Sum.",
 )
 
@@ -51,10 +40,13 @@ sub = elementwise(
     Linear(lambda ct, x, y: (ct, neg(ct))),
     arity=2,
     domain=NUMBERS,
+    over=(LINE, LINE),
     doc="Difference.",
 )
 
-neg = elementwise("neg", np.negative, "-{0}", Linear(lambda ct, x: (neg(ct),)), domain=NUMBERS, doc="Opposite.")
+neg = elementwise(
+    "neg", np.negative, "-{0}", Linear(lambda ct, x: (neg(ct),)), domain=NUMBERS, over=(LINE,), doc="Opposite."
+)
 
 mul = elementwise(
     "mul",
@@ -63,6 +55,8 @@ mul = elementwise(
     Bilinear((lambda ct, x, y: strong_mul(ct, y), lambda ct, x, y: strong_mul(ct, x))),
     arity=2,
     domain=NUMBERS,
+    over=(LINE, LINE),
+    edges=((0.0, 1.0), (0.0, np.inf)),
     doc="Product.",
 )
 
@@ -78,10 +72,11 @@ strong_mul = elementwise(
     Bilinear((lambda g, ct, p: strong_mul(g, p), lambda g, ct, p: strong_mul(g, ct))),
     arity=2,
     domain=INEXACT,
+    over=(LINE, LINE),
+    edges=((0.0, np.inf), (-0.0, np.nan), (2.0, np.inf)),
     cost=2,
     doc="Product that is exactly 0 where the first operand is 0, whatever the second.",
 )
-
 
 div = elementwise(
     "div",
@@ -89,9 +84,42 @@ div = elementwise(
     "{0} / {1}",
     (lambda q, x, y: 1.0 / y, lambda q, x, y: -q / y),
     domain=INEXACT,
+    edges=((1.0, 0.0), (-1.0, 0.0), (0.0, 0.0)),
     cost=4,
     doc="Quotient of floating-point numbers, IEEE 754 at zeros.",
 )
+
+
+def _strong_div(x: Any, y: Any) -> Any:
+    return np.where(x == 0, np.zeros((), x.dtype), x / y)
+
+
+strong_div = elementwise(
+    "strong_div",
+    _strong_div,
+    "select({0} == {dtype}(0), {dtype}(0), {0} / {1})",
+    (lambda q, x, y: 1.0 / y, lambda q, x, y: neg(strong_div(q, y))),
+    domain=INEXACT,
+    edges=((0.0, 0.0), (1.0, 0.0)),
+    cost=5,
+    doc="Quotient that is exactly 0 where the dividend is 0, whatever the divisor.",
+)
+
+
+# ---- operators on symbols ----------------------------------------------------------------------------------------
+
+
+def operands(x: Any, y: Any) -> tuple[Symbol, Symbol]:
+    """Return two operands of one aval: a number takes the dtype and shape of the symbol beside it."""
+    like = x if isinstance(x, Symbol) else y
+    return number_like(x, like), number_like(y, like)
+
+
+def number_like(value: Any, like: Symbol) -> Symbol:
+    """Return a symbol as it is, a Python number as a value of the aval of `like`."""
+    if isinstance(value, Symbol):
+        return value
+    return broadcast_to(current_builder().literal(like.dtype.type(value)), like.shape)
 
 
 def _operator(primitive: Callable[..., Symbol]) -> Callable[[Any, Any], Symbol]:

@@ -1,27 +1,115 @@
-"""Elementary functions of one real or complex variable: exponential, logarithm, trigonometric, hyperbolic."""
+"""Elementary functions of one real or complex variable: exponential, logarithm, trigonometric, hyperbolic.
+
+All are analytic, so one formula gives the derivative on the line and in the plane (DLMF 4.7, 4.20, 4.24, 4.34, 4.38).
+None is declared `finite`, not even the sine: at inf and nan its partial is nan, and an arm of `where` that was not taken
+must not see it.
+"""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 
+from fnad.ir.primitive import Primitive
+from fnad.ir.symbol import Symbol
 from fnad.ops.arithmetic import neg
-from fnad.ops.kinds import INEXACT, elementwise
+from fnad.ops.kinds import INEXACT, LINE, REALS, UNIT, Domain, Interval, Point, elementwise
 
-exp = elementwise(
-    "exp", np.exp, "exp({0})", (lambda y, x: y,), domain=INEXACT, cost=20, doc="Exponential function."
+INF = float("inf")
+
+
+def _function(
+    name: str,
+    partial: Callable[[Symbol, Symbol], Symbol],
+    doc: str,
+    *,
+    domain: Domain = INEXACT,
+    over: Interval = LINE,
+    edges: tuple[float, ...] = (),
+    cost: int = 20,
+) -> Primitive:
+    """Declare a function of NumPy by the derivative `(result, operand) -> partial`."""
+    points: tuple[Point, ...] = tuple((edge,) for edge in edges)
+    evaluate: Callable[..., Any] = getattr(np, name)
+    return elementwise(
+        name, evaluate, f"{name}({{0}})", (partial,), domain=domain, over=(over,), edges=points, cost=cost, doc=doc
+    )
+
+
+# ---- roots -------------------------------------------------------------------------------------------------------
+
+sqrt = _function(
+    "sqrt",
+    lambda y, x: 0.5 / y,
+    "Square root; its derivative at 0 is inf.",
+    over=UNIT,
+    edges=(0.0, -0.0, -1.0, INF),
+    cost=4,
 )
-log = elementwise("log", np.log, "log({0})", (lambda y, x: 1.0 / x,), domain=INEXACT, cost=20, doc="Natural logarithm.")
-sin = elementwise("sin", np.sin, "sin({0})", (lambda y, x: cos(x),), domain=INEXACT, cost=20, finite=True, doc="Sine.")
-cos = elementwise(
-    "cos", np.cos, "cos({0})", (lambda y, x: neg(sin(x)),), domain=INEXACT, cost=20, finite=True, doc="Cosine."
+cbrt = _function(
+    "cbrt",
+    lambda y, x: 1.0 / (3.0 * (y * y)),
+    "Cube root of a real number; its derivative at 0 is inf.",
+    domain=REALS,
+    over=UNIT,
+    edges=(0.0, -8.0),
 )
-tanh = elementwise(
-    "tanh",
-    np.tanh,
-    "tanh({0})",
-    (lambda y, x: 1.0 - y * y,),
-    domain=INEXACT,
-    cost=25,
-    finite=True,
-    doc="Hyperbolic tangent.",
+
+# ---- exponentials and logarithms ---------------------------------------------------------------------------------
+
+exp = _function("exp", lambda y, x: y, "e to the power x.", edges=(INF, -INF, 1000.0, -1000.0))
+exp2 = _function("exp2", lambda y, x: y * math.log(2), "2 to the power x.")
+expm1 = _function("expm1", lambda y, x: y + 1.0, "exp(x) - 1, accurate for small x.")
+log = _function("log", lambda y, x: 1.0 / x, "Natural logarithm; its derivative at 0 is inf.", over=UNIT, edges=(0.0, -1.0))
+log2 = _function("log2", lambda y, x: (1.0 / math.log(2)) / x, "Logarithm to base 2.", over=UNIT, edges=(0.0,))
+log10 = _function("log10", lambda y, x: (1.0 / math.log(10)) / x, "Logarithm to base 10.", over=UNIT, edges=(0.0,))
+log1p = _function(
+    "log1p", lambda y, x: 1.0 / (x + 1.0), "log(1 + x), accurate for small x.", over=(-0.5, 2.0), edges=(-1.0,)
+)
+
+# ---- trigonometric -----------------------------------------------------------------------------------------------
+
+sin = _function("sin", lambda y, x: cos(x), "Sine.", edges=(INF,))
+cos = _function("cos", lambda y, x: neg(sin(x)), "Cosine.", edges=(INF,))
+tan = _function("tan", lambda y, x: 1.0 + y * y, "Tangent.", over=(-1.2, 1.2))
+arcsin = _function(
+    "arcsin",
+    lambda y, x: 1.0 / sqrt((1.0 - x) * (1.0 + x)),
+    "Inverse sine, in [-π/2, π/2]; its derivative at ±1 is inf.",
+    over=(-0.9, 0.9),
+    edges=(1.0, -1.0, 2.0),
+)
+arccos = _function(
+    "arccos",
+    lambda y, x: -1.0 / sqrt((1.0 - x) * (1.0 + x)),
+    "Inverse cosine, in [0, π]; its derivative at ±1 is -inf.",
+    over=(-0.9, 0.9),
+    edges=(1.0, -1.0, 2.0),
+)
+arctan = _function("arctan", lambda y, x: 1.0 / (1.0 + x * x), "Inverse tangent, in [-π/2, π/2].", edges=(INF, -INF))
+
+# ---- hyperbolic --------------------------------------------------------------------------------------------------
+
+sinh = _function("sinh", lambda y, x: cosh(x), "Hyperbolic sine.", cost=25)
+cosh = _function("cosh", lambda y, x: sinh(x), "Hyperbolic cosine.", cost=25)
+tanh = _function("tanh", lambda y, x: 1.0 - y * y, "Hyperbolic tangent.", edges=(INF, -INF), cost=25)
+arcsinh = _function("arcsinh", lambda y, x: 1.0 / sqrt(1.0 + x * x), "Inverse hyperbolic sine.", cost=30)
+arccosh = _function(
+    "arccosh",
+    lambda y, x: 1.0 / (sqrt(x - 1.0) * sqrt(x + 1.0)),
+    "Inverse hyperbolic cosine, for x >= 1; its derivative at 1 is inf.",
+    over=(1.2, 3.0),
+    edges=(1.0, 0.0),
+    cost=30,
+)
+arctanh = _function(
+    "arctanh",
+    lambda y, x: 1.0 / ((1.0 - x) * (1.0 + x)),
+    "Inverse hyperbolic tangent, for -1 < x < 1.",
+    over=(-0.9, 0.9),
+    edges=(1.0, -1.0, 2.0),
+    cost=30,
 )

@@ -1,12 +1,12 @@
 """Constructors for families of primitives: they fill in whatever follows from the kind.
 
 A declaration states only what is particular: the name, the NumPy function, the scalar expression, the partials, the
-domain. Dtype and shape inference, registration and default samples come from here.
+domain. Dtype and shape inference, registration and samples come from here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -15,6 +15,7 @@ from fnad.errors import DtypeError, ShapeError
 from fnad.ir.primitive import (
     Derivative,
     Linear,
+    Lowering,
     NonDifferentiable,
     Partials,
     Primitive,
@@ -23,10 +24,12 @@ from fnad.ir.primitive import (
     Scalar,
     register,
 )
-from fnad.ir.types import BOOL, DTYPES, Aval, Dtype, dtype_name
+from fnad.ir.types import BOOL, DTYPES, F64, Aval, Dtype, Shape, dtype_name
 
 Domain: TypeAlias = frozenset[Dtype]
 Samples: TypeAlias = Callable[[], Iterable[Sample]]
+Interval: TypeAlias = tuple[float, float]
+Point: TypeAlias = tuple[complex, ...]
 
 BOOLS: Domain = frozenset({BOOL})
 INTEGERS: Domain = frozenset(d for d in DTYPES.values() if d.kind in "iu")
@@ -35,7 +38,17 @@ COMPLEXES: Domain = frozenset(d for d in DTYPES.values() if d.kind == "c")
 INEXACT: Domain = REALS | COMPLEXES
 ORDERED: Domain = INTEGERS | REALS
 NUMBERS: Domain = INTEGERS | INEXACT
+BITS: Domain = BOOLS | INTEGERS
 ANY: Domain = NUMBERS | BOOLS
+
+UNIT: Interval = (0.1, 0.9)
+"""Where most functions are smooth."""
+
+LINE: Interval = (-2.0, 2.0)
+"""For functions that are smooth everywhere."""
+
+
+# ---- avals -------------------------------------------------------------------------------------------------------
 
 
 def check_dtype(name: str, dtype: Dtype, domain: Domain) -> None:
@@ -45,7 +58,7 @@ def check_dtype(name: str, dtype: Dtype, domain: Domain) -> None:
         raise DtypeError(f"{name} does not take {dtype_name(dtype)}", remedy=f"it takes {taken}: convert with astype")
 
 
-def same_avals(name: str, avals: tuple[Aval, ...]) -> Aval:
+def same_avals(name: str, avals: Sequence[Aval]) -> Aval:
     """Return the one aval of all operands; raise where they differ."""
     first = avals[0]
     for aval in avals[1:]:
@@ -56,10 +69,14 @@ def same_avals(name: str, avals: tuple[Aval, ...]) -> Aval:
     return first
 
 
-def infer_elementwise(name: str, domain: Domain, result: Callable[[Dtype], Dtype] | None) -> Callable[..., Aval]:
+def infer_elementwise(
+    name: str, arity: int, domain: Domain, result: Callable[[Dtype], Dtype] | None
+) -> Callable[..., Aval]:
     """Return the inference rule of an elementwise primitive; `result` maps the operands' dtype to the result's."""
 
     def infer(*avals: Aval) -> Aval:
+        if len(avals) != arity:
+            raise ShapeError(f"{name} takes {arity} operands, got {len(avals)}")
         aval = same_avals(name, avals)
         check_dtype(name, aval.dtype, domain)
         return aval if result is None else aval.with_dtype(result(aval.dtype))
@@ -72,64 +89,67 @@ def to_bool(_: Dtype) -> Dtype:
     return BOOL
 
 
+# ---- constructors ------------------------------------------------------------------------------------------------
+
+
 def elementwise(
     name: str,
     evaluate: Callable[..., Any],
     template: str,
-    partials: tuple[Rule | None, ...] | Derivative,
+    derivative: tuple[Rule | None, ...] | Derivative,
     *,
     domain: Domain,
     doc: str,
+    arity: int | None = None,
     cost: int = 1,
     finite: bool = False,
     result: Callable[[Dtype], Dtype] | None = None,
-    samples: Samples | None = None,
-    arity: int | None = None,
+    over: tuple[Interval, ...] | None = None,
+    edges: tuple[Point, ...] = (),
 ) -> Primitive:
     """Declare a primitive that acts element by element.
 
-    `partials` has one function `(result, *operands) -> partial derivative` per operand. Samples default to values that
-    lie in the domain of most functions; `finite` and `cost` are explained in `Partials` and `Scalar`.
+    `derivative` is a tuple of functions `(result, *operands) -> partial`, one per operand, or a record. `over` gives an
+    interval per operand in which the function is smooth, `edges` points where it is not; samples come from these.
+    `finite` and `cost` are explained in `Partials` and `Scalar`.
     """
-    derivative = Partials(partials, finite) if isinstance(partials, tuple) else partials
-    count = len(partials) if isinstance(partials, tuple) else (arity or 1)
+    count = arity or (len(derivative) if isinstance(derivative, tuple) else 1)
     return register(
         Primitive(
             name,
-            infer_elementwise(name, domain, result),
+            infer_elementwise(name, count, domain, result),
             evaluate,
-            derivative,
+            Partials(derivative, finite) if isinstance(derivative, tuple) else derivative,
             Scalar(template, cost),
-            samples or (lambda: default_samples(count, domain)),
+            lambda: elementwise_samples(domain, over or (UNIT,) * count, edges),
             doc,
         )
     )
 
 
 def predicate(
-    name: str, evaluate: Callable[..., Any], template: str, *, arity: int, domain: Domain, doc: str
+    name: str,
+    evaluate: Callable[..., Any],
+    template: str,
+    *,
+    arity: int,
+    domain: Domain,
+    doc: str,
+    edges: tuple[Point, ...] = (),
 ) -> Primitive:
     """Declare an elementwise primitive with a bool result."""
     return elementwise(
-        name, evaluate, template, NonDifferentiable(), domain=domain, doc=doc, result=to_bool, arity=arity
+        name,
+        evaluate,
+        template,
+        NonDifferentiable(),
+        arity=arity,
+        domain=domain,
+        result=to_bool,
+        over=(LINE,) * arity,
+        edges=edges,
+        doc=doc,
     )
-
-
-def default_samples(count: int, domain: Domain) -> Iterable[Sample]:
-    """Yield operands in (0, 1), where most functions are smooth, for every dtype of the domain."""
-    rng = np.random.default_rng(0)
-    for dtype in sorted(domain, key=lambda d: (d.kind, d.itemsize)):
-        yield Sample(tuple(random_array(rng, (2, 3), dtype) for _ in range(count)))
-
-
-def random_array(rng: np.random.Generator, shape: tuple[int, ...], dtype: Dtype) -> Any:
-    """Return an array of distinct small values: in (0.1, 0.9) for floats, 0 … 9 for integers."""
-    if dtype.kind == "b":
-        return rng.random(shape) < 0.5
-    if dtype.kind in "iu":
-        return rng.integers(0, 10, shape).astype(dtype)
-    real = 0.1 + 0.8 * rng.random(shape)
-    return (real + 1j * (0.1 + 0.8 * rng.random(shape)) if dtype.kind == "c" else real).astype(dtype)
 
 
 def linear(
@@ -137,7 +157,7 @@ def linear(
     infer: Callable[..., Aval],
     evaluate: Callable[..., Any],
     transpose: Rule,
-    lower: Any,
+    lower: Lowering,
     *,
     doc: str,
     samples: Samples,
@@ -145,3 +165,32 @@ def linear(
 ) -> Primitive:
     """Declare a primitive that is linear, jointly, in the operands `wrt`."""
     return register(Primitive(name, infer, evaluate, Linear(transpose, wrt), lower, samples, doc))
+
+
+# ---- samples -----------------------------------------------------------------------------------------------------
+
+
+def elementwise_samples(domain: Domain, over: tuple[Interval, ...], edges: tuple[Point, ...]) -> Iterable[Sample]:
+    """Yield operands within the intervals for every dtype of the domain, then the edges in the widest one."""
+    rng = np.random.default_rng(0)
+    for dtype in by_name(domain):
+        yield Sample(tuple(random_array(rng, (2, 3), dtype, interval) for interval in over))
+    widest = F64 if F64 in domain else by_name(domain)[-1]
+    if edges:
+        yield Sample(tuple(np.array(column, widest) for column in zip(*edges, strict=True)), smooth=False)
+
+
+def by_name(domain: Domain) -> list[Dtype]:
+    """Return the dtypes of a domain in the order of the table of dtypes."""
+    return [dtype for dtype in DTYPES.values() if dtype in domain]
+
+
+def random_array(rng: np.random.Generator, shape: Shape, dtype: Dtype, interval: Interval = UNIT) -> Any:
+    """Return an array of distinct values: floats in the interval, integers from 1 to 9."""
+    if dtype.kind == "b":
+        return rng.random(shape) < 0.5
+    if dtype.kind in "iu":
+        return rng.integers(1, 10, shape).astype(dtype)
+    low, high = interval
+    real = rng.uniform(low, high, shape)
+    return (real + 1j * rng.uniform(*UNIT, shape) if dtype.kind == "c" else real).astype(dtype)

@@ -9,7 +9,7 @@ All are linear and, but for the sum, views: an element of the result is an eleme
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from itertools import accumulate
 from typing import Any
 
@@ -20,7 +20,7 @@ from fnad.ir.builder import current_builder
 from fnad.ir.primitive import Concatenation, Fold, Iota, NonDifferentiable, Primitive, Sample, View, register
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import BOOL, DTYPES, F64, I64, Aval, Dtype, Shape
-from fnad.ops.kinds import NUMBERS, check_dtype, linear, random_array
+from fnad.ops.kinds import NUMBERS, Domain, check_dtype, linear, random_array
 
 Ints = tuple[int, ...]
 
@@ -92,7 +92,9 @@ broadcast_in_dim = linear(
 )
 
 
-def _infer_reduction(name: str, domain: frozenset[Dtype]) -> Any:
+def infer_reduction(name: str, domain: Domain) -> Callable[..., Aval]:
+    """Return the inference rule of a reduction over `axes`."""
+
     def infer(x: Aval, *, axes: Ints) -> Aval:
         check_dtype(name, x.dtype, domain)
         check_axes(name, axes, x.ndim)
@@ -127,7 +129,7 @@ def _sum_samples() -> Iterable[Sample]:
 
 reduce_sum = linear(
     "reduce_sum",
-    _infer_reduction("reduce_sum", NUMBERS),
+    infer_reduction("reduce_sum", NUMBERS),
     _sum,
     _transpose_sum,
     Fold("{dtype}(0)", "{acc} + {0}", sum=True),
@@ -164,6 +166,11 @@ def zeros_like(x: Symbol | Aval) -> Symbol:
 def ones_like(x: Symbol | Aval) -> Symbol:
     """Return ones of the dtype and shape of x."""
     return constant(1, x.dtype, x.shape)
+
+
+def full_like(x: Symbol | Aval, value: complex) -> Symbol:
+    """Return an array of the dtype and shape of x that has one value everywhere."""
+    return constant(value, x.dtype, x.shape)
 
 
 def _infer_iota(*, dtype: Dtype, shape: Shape, axis: int) -> Aval:

@@ -1,0 +1,105 @@
+"""Between dtypes, and between complex numbers and their parts.
+
+A cotangent of a complex value is that of the real-linear map, without conjugation: the pairing of ct and dz is
+Re(ct * dz). So Reᵀ ct = ct + 0i, Imᵀ ct = 0 - ct i, and the transpose of (x, y) -> x + iy is ct -> (Re ct, -Im ct).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from fnad.ir.primitive import Linear, Sample, Scalar
+from fnad.ir.types import DTYPES, Dtype, real_dtype
+from fnad.ops.arithmetic import neg
+from fnad.ops.kinds import COMPLEXES, LINE, REALS, elementwise, linear
+from fnad.ops.shape import sample, zeros_like
+
+
+def _convert(x: Any, *, dtype: Dtype) -> Any:
+    source = x.real if x.dtype.kind == "c" and dtype.kind not in "cb" else x
+    return source.astype(dtype)
+
+
+def _convert_samples() -> Iterable[Sample]:
+    for source in DTYPES.values():
+        for target in DTYPES.values():
+            yield Sample((sample((3,), source),), {"dtype": target})
+
+
+convert = linear(
+    "convert",
+    lambda x, *, dtype: x.with_dtype(dtype),
+    _convert,
+    lambda ct, x, *, dtype: (convert(ct, dtype=x.dtype),),
+    Scalar("{dtype}({0})"),
+    samples=_convert_samples,
+    doc="The value in another dtype, as NumPy's astype: to integers towards zero, from complex the real part.",
+)
+
+
+def convert_to(x: Any, dtype: Dtype) -> Any:
+    """Convert, if the dtype differs."""
+    return x if x.dtype == dtype else convert(x, dtype=dtype)
+
+
+# ---- complex numbers and their parts -----------------------------------------------------------------------------
+
+
+def complex_dtype(dtype: Dtype) -> Dtype:
+    """Return the complex dtype whose parts have this real one."""
+    return np.dtype(f"c{2 * dtype.itemsize}")
+
+
+real = elementwise(
+    "real",
+    np.real,
+    "real({0})",
+    Linear(lambda ct, z: (complex_(ct, zeros_like(ct)),)),
+    domain=COMPLEXES,
+    result=real_dtype,
+    over=(LINE,),
+    doc="Real part.",
+)
+
+imag = elementwise(
+    "imag",
+    np.imag,
+    "imag({0})",
+    Linear(lambda ct, z: (complex_(zeros_like(ct), neg(ct)),)),
+    domain=COMPLEXES,
+    result=real_dtype,
+    over=(LINE,),
+    doc="Imaginary part.",
+)
+
+
+def _make_complex(x: Any, y: Any) -> Any:
+    z = np.empty(np.shape(x), complex_dtype(x.dtype))
+    z.real, z.imag = x, y
+    return z
+
+
+complex_ = elementwise(
+    "complex",
+    _make_complex,
+    "make_complex({0}, {1})",
+    Linear(lambda ct, x, y: (real(ct), neg(imag(ct)))),
+    arity=2,
+    domain=REALS,
+    result=complex_dtype,
+    over=(LINE, LINE),
+    doc="The complex number with these real and imaginary parts.",
+)
+
+conj = elementwise(
+    "conj",
+    np.conjugate,
+    "conjugate({0})",
+    Linear(lambda ct, z: (conj(ct),)),
+    domain=COMPLEXES,
+    over=(LINE,),
+    doc="Complex conjugate.",
+)

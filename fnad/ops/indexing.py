@@ -1,0 +1,242 @@
+"""Reading and writing at run-time positions, in dual pairs.
+
+    gather / scatter_add        dynamic_slice / dynamic_update_slice        scatter: assignment, the last one wins
+
+Negative indices count from the end, as in NumPy; one outside its axis raises `OutOfRangeError` when the program runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from fnad.errors import DtypeError, OutOfRangeError, ShapeError
+from fnad.ir.primitive import DynamicSlice, DynamicUpdate, Gather, Sample, Scatter
+from fnad.ir.symbol import Symbol
+from fnad.ir.types import F64, I64, Aval, Shape
+from fnad.ops.comparison import eq, select
+from fnad.ops.kinds import ANY, INTEGERS, NUMBERS, by_name, check_dtype, linear
+from fnad.ops.shape import Ints, broadcast_in_dim, constant, iota, reshape_to, sample, zeros_like
+
+# ---- gather / scatter_add / scatter ------------------------------------------------------------------------------
+
+
+def _selected_shape(name: str, x: Aval, indices: tuple[Aval, ...]) -> Shape:
+    """Return the shape of x[indices], where the indices are arrays of one shape over the leading axes."""
+    if not 1 <= len(indices) <= x.ndim:
+        raise ShapeError(f"{name} takes 1 to {x.ndim} index arrays for {x}, got {len(indices)}")
+    for index in indices:
+        check_dtype(f"an index of {name}", index.dtype, INTEGERS)
+        if index.shape != indices[0].shape:
+            raise ShapeError(f"{name} takes indices of one shape, got {' and '.join(map(str, indices))}")
+    return (*indices[0].shape, *x.shape[len(indices) :])
+
+
+def _infer_gather(x: Aval, *indices: Aval) -> Aval:
+    return x.with_shape(_selected_shape("gather", x, indices))
+
+
+def _gather(x: Any, *indices: Any) -> Any:
+    try:
+        return x[indices]
+    except IndexError as error:
+        raise OutOfRangeError(str(error)) from None
+
+
+def _gather_samples() -> Iterable[Sample]:
+    for dtype in by_name(ANY):
+        yield Sample((sample((3, 2), dtype), np.array([2, 0, 0, -1])))
+    for index in by_name(INTEGERS):
+        yield Sample((sample((3,)), np.array([[1, 2], [0, 0]], index)))
+    yield Sample((sample((3, 2, 2)), np.array([2, 0, 2]), np.array([1, -2, 1])))
+    yield Sample((sample((3, 2)), np.array(1)))
+    yield Sample((sample((3, 2)), np.zeros((0,), I64)))
+
+
+gather = linear(
+    "gather",
+    _infer_gather,
+    _gather,
+    lambda ct, x, *indices: (scatter_add(zeros_like(x), ct, *indices), *[None] * len(indices)),
+    Gather(),
+    wrt=(0,),
+    samples=_gather_samples,
+    doc="NumPy's x[i, j, …] with integer arrays of one shape over the leading axes.",
+)
+
+
+def _infer_scatter(name: str, x: Aval, updates: Aval, indices: tuple[Aval, ...]) -> Aval:
+    shape = _selected_shape(name, x, indices)
+    if updates.dtype != x.dtype:
+        raise DtypeError(f"{name} takes updates of the dtype of the array, got {updates} for {x}")
+    if updates.shape != shape:
+        raise ShapeError(f"{name} takes updates of shape {shape}, got {updates}")
+    return x
+
+
+def _infer_scatter_add(x: Aval, updates: Aval, *indices: Aval) -> Aval:
+    check_dtype("scatter_add", x.dtype, NUMBERS)
+    return _infer_scatter("scatter_add", x, updates, indices)
+
+
+def _scatter_add(x: Any, updates: Any, *indices: Any) -> Any:
+    out = np.array(x)
+    try:
+        np.add.at(out, indices, updates)
+    except IndexError as error:
+        raise OutOfRangeError(str(error)) from None
+    return out
+
+
+def _scatter_add_samples() -> Iterable[Sample]:
+    for dtype in by_name(NUMBERS):
+        yield Sample((sample((3, 2), dtype), sample((4, 2), dtype, 1), np.array([2, 0, 0, -1])))
+    yield Sample((sample((3, 2)), sample((2, 2), seed=1), np.array([[2, 0], [0, 2]]), np.array([[1, 1], [-1, 1]])))
+    yield Sample((sample((3,)), sample((0,)), np.zeros((0,), I64)))
+
+
+scatter_add = linear(
+    "scatter_add",
+    _infer_scatter_add,
+    _scatter_add,
+    lambda ct, x, updates, *indices: (ct, gather(ct, *indices), *[None] * len(indices)),
+    Scatter("{old} + {new}"),
+    wrt=(0, 1),
+    samples=_scatter_add_samples,
+    doc="The first operand with the second added at x[i, j, …]; updates at the same place add up, as in np.add.at.",
+)
+
+
+def _scatter(x: Any, updates: Any, *indices: Any) -> Any:
+    out = np.array(x)
+    try:
+        out[indices] = updates
+    except IndexError as error:
+        raise OutOfRangeError(str(error)) from None
+    return out
+
+
+def _transpose_scatter(ct: Symbol, x: Symbol, updates: Symbol, *indices: Symbol) -> list[Symbol | None]:
+    """What was overwritten gets nothing, neither of x nor of an update that a later one replaced."""
+    count = len(indices)
+    order = _order(indices[0].shape)
+    written = scatter(constant(0, I64, x.shape[:count]), order, *indices)
+    last = eq(gather(written, *indices), order)
+    won = broadcast_in_dim(last, shape=updates.shape, dims=tuple(range(last.ndim)))
+    of_updates = select(won, gather(ct, *indices), zeros_like(updates))
+    return [scatter(ct, zeros_like(updates), *indices), of_updates, *[None] * count]
+
+
+def _order(shape: Shape) -> Symbol:
+    """Number the positions of a shape in the order of assignment."""
+    return reshape_to(iota(dtype=I64, shape=(Aval(I64, shape).size,), axis=0), shape)
+
+
+def _scatter_samples() -> Iterable[Sample]:
+    for dtype in by_name(ANY):
+        yield Sample((sample((3, 2), dtype), sample((4, 2), dtype, 1), np.array([2, 0, 0, -1])))
+    yield Sample((sample((3, 2)), sample((2, 2), seed=1), np.array([[2, 0], [0, 2]]), np.array([[1, 1], [-1, 1]])))
+    yield Sample((sample((3,)), sample((), seed=1), np.array(-1)))
+
+
+scatter = linear(
+    "scatter",
+    lambda x, updates, *indices: _infer_scatter("scatter", x, updates, indices),
+    _scatter,
+    _transpose_scatter,
+    Scatter("{new}"),
+    wrt=(0, 1),
+    samples=_scatter_samples,
+    doc="The first operand with the second assigned at x[i, j, …]; of updates at the same place the last one wins.",
+)
+
+# ---- dynamic_slice / dynamic_update_slice ------------------------------------------------------------------------
+
+
+def _check_box(name: str, x: Aval, sizes: Shape, starts: tuple[Aval, ...]) -> None:
+    if len(starts) != x.ndim or len(sizes) != x.ndim:
+        raise ShapeError(f"{name} takes a start and a size for each axis of {x}, got {len(starts)} and {len(sizes)}")
+    if any(not 0 <= size <= n for size, n in zip(sizes, x.shape, strict=True)):
+        raise ShapeError(f"{name} of a box of shape {sizes} does not fit in {x}")
+    for start in starts:
+        check_dtype(f"a start of {name}", start.dtype, INTEGERS)
+        if start.shape:
+            raise ShapeError(f"{name} takes scalar starts, got {start}")
+
+
+def _box(shape: Shape, starts: tuple[Any, ...], sizes: Shape) -> tuple[slice, ...]:
+    """Return the box as slices; raise where it does not lie in an array of this shape."""
+    bounds: list[slice] = []
+    for axis, (n, given, size) in enumerate(zip(shape, map(int, starts), sizes, strict=True)):
+        start = given + n if given < 0 else given
+        if not 0 <= start <= n - size:
+            raise OutOfRangeError(f"index {given} with size {size} is out of bounds for axis {axis} with size {n}")
+        bounds.append(slice(start, start + size))
+    return tuple(bounds)
+
+
+def _infer_dynamic_slice(x: Aval, *starts: Aval, sizes: Ints) -> Aval:
+    _check_box("dynamic_slice", x, sizes, starts)
+    return x.with_shape(sizes)
+
+
+def _transpose_dynamic_slice(ct: Symbol, x: Symbol, *starts: Symbol, sizes: Ints) -> list[Symbol | None]:
+    return [dynamic_update_slice(zeros_like(x), ct, *starts), *[None] * len(starts)]
+
+
+def _dynamic_slice_samples() -> Iterable[Sample]:
+    for dtype in by_name(ANY):
+        yield Sample((sample((3, 4), dtype), np.array(1), np.array(-3)), {"sizes": (2, 3)})
+    for index in by_name(INTEGERS):
+        yield Sample((sample((3,)), np.array(2, index)), {"sizes": (1,)})
+    yield Sample((sample(()),), {"sizes": ()})
+
+
+dynamic_slice = linear(
+    "dynamic_slice",
+    _infer_dynamic_slice,
+    lambda x, *starts, sizes: x[_box(x.shape, starts, sizes)],
+    _transpose_dynamic_slice,
+    DynamicSlice(),
+    wrt=(0,),
+    samples=_dynamic_slice_samples,
+    doc="A box of static `sizes` at run-time starts, one integer an axis; a negative start counts from the end.",
+)
+
+
+def _infer_dynamic_update(x: Aval, update: Aval, *starts: Aval) -> Aval:
+    if update.dtype != x.dtype or update.ndim != x.ndim:
+        raise ShapeError(f"dynamic_update_slice takes an update of the array's dtype and rank, got {update} for {x}")
+    _check_box("dynamic_update_slice", x, update.shape, starts)
+    return x
+
+
+def _dynamic_update(x: Any, update: Any, *starts: Any) -> Any:
+    out = np.array(x)
+    out[_box(x.shape, starts, update.shape)] = update
+    return out
+
+
+def _transpose_dynamic_update(ct: Symbol, x: Symbol, update: Symbol, *starts: Symbol) -> list[Symbol | None]:
+    outside = dynamic_update_slice(ct, zeros_like(update), *starts)
+    return [outside, dynamic_slice(ct, *starts, sizes=update.shape), *[None] * len(starts)]
+
+
+def _dynamic_update_samples() -> Iterable[Sample]:
+    for dtype in by_name(ANY):
+        yield Sample((sample((3, 4), dtype), sample((2, 3), dtype, 1), np.array(1), np.array(-3)))
+    yield Sample((sample((3,), F64), sample((0,), F64), np.array(3)))
+
+
+dynamic_update_slice = linear(
+    "dynamic_update_slice",
+    _infer_dynamic_update,
+    _dynamic_update,
+    _transpose_dynamic_update,
+    DynamicUpdate(),
+    wrt=(0, 1),
+    samples=_dynamic_update_samples,
+    doc="The first operand with the box at run-time starts replaced by the second.",
+)

@@ -1,0 +1,194 @@
+"""Powers, and the polar coordinates that are made of them.
+
+Where the field's formulas are 0 * inf, the value is defined: x**0 has derivative 0 everywhere in x, 0**y has derivative 0
+in y for y >= 0, and `hypot` and `arctan2` have derivative 0 at the origin. Products with `strong_mul` and quotients with
+`strong_div` say so without hiding the second derivatives, which are infinite there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from fnad.errors import DomainError
+from fnad.ir.primitive import Library, NonDifferentiable, Primitive, Push, Sample, Scalar, register
+from fnad.ir.symbol import Symbol
+from fnad.ir.types import Aval, is_inexact
+from fnad.ops.arithmetic import add, mul, neg, strong_div, strong_mul
+from fnad.ops.comparison import bitwise_and, eq, select
+from fnad.ops.elementary import log
+from fnad.ops.kinds import INEXACT, INTEGERS, LINE, NUMBERS, REALS, by_name, check_dtype, elementwise, infer_elementwise
+from fnad.ops.shape import full_like, sample, zeros_like
+
+INF = float("inf")
+
+# ---- x ** y ------------------------------------------------------------------------------------------------------
+
+
+def _push_pow(results: Any, primals: Any, tangents: Any) -> list[Symbol | None]:
+    """The tangent of x is a plain factor; that of y a strong one, since its partial is nan where x < 0."""
+    (z,), (x, y), (dx, dy) = results, primals, tangents
+    along_x = None if dx is None else mul(dx, strong_mul(y, pow_(x, y - 1.0)))
+    along_y = None if dy is None else strong_mul(dy, _log_partial(z, x, y))
+    if along_x is None or along_y is None:
+        return [along_y if along_x is None else along_x]
+    return [add(along_x, along_y)]
+
+
+def _log_partial(z: Symbol, x: Symbol, y: Symbol) -> Symbol:
+    """Return x**y log x, which is 0 at x = 0, y >= 0."""
+    zero = zeros_like(x)
+    origin = bitwise_and(eq(x, zero), eq(y, zero))
+    return strong_mul(select(origin, zero, z), log(x))
+
+
+def _pow_samples() -> Iterable[Sample]:
+    for dtype in by_name(INEXACT):
+        yield Sample((sample((2, 3), dtype), sample((2, 3), dtype, 1)))
+    x = np.array([0.0, 0.0, 0.0, 0.0, -2.0, -2.0, 2.0])
+    y = np.array([0.0, 1.0, 2.0, -1.0, 3.0, 0.5, 0.0])
+    yield Sample((x, y), smooth=False)
+
+
+pow_ = register(
+    Primitive(
+        "pow",
+        infer_elementwise("pow", 2, INEXACT, None),
+        np.power,
+        Push(_push_pow),
+        Scalar("power({0}, {1})", 40),
+        _pow_samples,
+        "x**y of floating-point numbers; nan for x < 0 and y no integer. d(x**0)/dx = 0 and d(0**y)/dy = 0, also at (0, 0).",
+    )
+)
+
+UNROLLED = 64
+"""The largest exponent that multiplications are written out for."""
+
+
+def _product(factor: str, exponent: int) -> str:
+    """Return the expression of a power as a balanced product, whose equal halves a compiler computes once."""
+    if exponent == 1:
+        return factor
+    half = exponent // 2
+    return f"({_product(factor, exponent - half)} * {_product(factor, half)})"
+
+
+def _integer_pow_template(*, exponent: int) -> str:
+    if exponent == 0:
+        return "{dtype}(1)"
+    product = _product("{0}", abs(exponent))
+    return product if exponent > 0 else f"{{dtype}}(1) / {product}"
+
+
+def _infer_integer_pow(x: Aval, *, exponent: int) -> Aval:
+    check_dtype("integer_pow", x.dtype, NUMBERS)
+    if exponent < 0 and not is_inexact(x.dtype):
+        raise DomainError(
+            f"Integers to negative integer powers are not allowed: {x} to the power {exponent}",
+            remedy="convert the base to a float",
+        )
+    if abs(exponent) > UNROLLED:
+        raise DomainError(f"integer_pow takes exponents up to {UNROLLED}, got {exponent}", remedy="use pow")
+    return x
+
+
+def _integer_pow(x: Any, *, exponent: int) -> Any:
+    if exponent < 0:
+        return np.true_divide(x.dtype.type(1), _integer_pow(x, exponent=-exponent))
+    if exponent < 2:
+        return np.copy(x) if exponent else np.ones_like(x)
+    half = exponent // 2
+    return np.multiply(_integer_pow(x, exponent=exponent - half), _integer_pow(x, exponent=half))
+
+
+def _push_integer_pow(results: Any, primals: Any, tangents: Any, *, exponent: int) -> list[Symbol | None]:
+    (x,), (dx,) = primals, tangents
+    if exponent == 0 or dx is None:
+        return [None]
+    if exponent == 1:
+        return [dx]
+    return [mul(dx, mul(full_like(x, exponent), integer_pow(x, exponent=exponent - 1)))]
+
+
+def _integer_pow_samples() -> Iterable[Sample]:
+    for dtype in by_name(NUMBERS):
+        yield Sample((sample((2, 3), dtype),), {"exponent": 3})
+    for exponent in (-3, -1, 0, 1, 2, 7):
+        yield Sample((np.array([-1.5, 0.7]),), {"exponent": exponent})
+        yield Sample((np.array([0.0]),), {"exponent": exponent}, smooth=exponent >= 0)
+
+
+integer_pow = register(
+    Primitive(
+        "integer_pow",
+        _infer_integer_pow,
+        _integer_pow,
+        Push(_push_integer_pow),
+        Scalar(_integer_pow_template, 3),
+        _integer_pow_samples,
+        f"x to a constant integer `exponent`, at most {UNROLLED}, by repeated multiplication; integers wrap.",
+    )
+)
+
+
+def _int_pow(x: Any, y: Any) -> Any:
+    if np.any(y < 0):
+        raise DomainError("Integers to negative integer powers are not allowed.", remedy="convert the base to a float")
+    return np.power(x, y)
+
+
+int_pow = register(
+    Primitive(
+        "int_pow",
+        infer_elementwise("int_pow", 2, INTEGERS, None),
+        _int_pow,
+        NonDifferentiable(),
+        Library(),
+        lambda: [Sample((sample((2, 3), dtype), sample((2, 3), dtype, 1))) for dtype in by_name(INTEGERS)],
+        "x**y of integers, wrapping; raises DomainError where an exponent is negative.",
+    )
+)
+
+
+def constant_pow(x: Symbol, exponent: int) -> Symbol:
+    """Return x to a constant integer power by the primitive that is right for its size."""
+    if abs(exponent) <= UNROLLED:
+        return integer_pow(x, exponent=exponent)
+    return (pow_ if is_inexact(x.dtype) else int_pow)(x, full_like(x, exponent))
+
+
+# ---- polar coordinates -------------------------------------------------------------------------------------------
+
+ORIGIN = ((0.0, 0.0), (-0.0, 0.0), (0.0, 1.0), (1.0, 0.0), (INF, 1.0))
+
+hypot = elementwise(
+    "hypot",
+    np.hypot,
+    "hypot({0}, {1})",
+    (lambda r, x, y: strong_div(x, r), lambda r, x, y: strong_div(y, r)),
+    domain=REALS,
+    over=(LINE, LINE),
+    edges=ORIGIN,
+    cost=20,
+    doc="sqrt(x**2 + y**2) without overflow; its derivative at (0, 0) is 0.",
+)
+
+
+def _over_square(x: Symbol, r: Symbol) -> Symbol:
+    return strong_div(strong_div(x, r), r)
+
+
+arctan2 = elementwise(
+    "arctan2",
+    np.arctan2,
+    "arctan2({0}, {1})",
+    (lambda a, y, x: _over_square(x, hypot(x, y)), lambda a, y, x: neg(_over_square(y, hypot(x, y)))),
+    domain=REALS,
+    over=(LINE, LINE),
+    edges=ORIGIN,
+    cost=40,
+    doc="The angle of the point (x, y), given y first; its derivative at (0, 0) is 0.",
+)
