@@ -1,44 +1,21 @@
 """Reading the text of a program, by recursive descent over the grammar of `fnad.ir.program`: one method a rule.
 
-Results are inferred anew, so a parsed program is well typed. Every error gives line and column and shows the line:
-
-    3:12: there is no primitive sine: is it sin?
-        c: f64[3] = sine(a)
-                    ^
+Results are inferred anew, so a parsed program is well typed; errors give line and column.
 """
 
 from __future__ import annotations
 
-import json
-import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from difflib import get_close_matches
-from typing import Any, NamedTuple, NoReturn, TypeVar
+from typing import Any, NamedTuple
 
-from fnad.errors import ParseError
 from fnad.ir.constant import parse_scalar
 from fnad.ir.primitive import PRIMITIVES, Primitive
 from fnad.ir.printer import RESERVED
 from fnad.ir.program import Atom, Equation, Literal, Program, Var
-from fnad.ir.types import DTYPES, Aval, Dtype
+from fnad.ir.reader import Reader, Token
+from fnad.ir.types import Aval
 from fnad.ir.verifier import INFERENCE_ERRORS, infer_results
-
-Item = TypeVar("Item")
-
-_REAL = r"(?:(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?|inf|nan)"
-_NUMBER = rf"(?:0x[0-9a-fA-F]+|[-+]?{_REAL}(?:[-+]{_REAL}j|j)?)(?![\w.])"
-_TOKEN = re.compile(
-    rf"""
-      (?P<blank>   (?:\s|\#[^\n]*)+ )
-    | (?P<literal> (?:{_NUMBER}|True|False):\w+ )
-    | (?P<number>  {_NUMBER} )
-    | (?P<string>  "(?:[^"\\\n]|\\.)*" )
-    | (?P<word>    [A-Za-z_]\w* )
-    | (?P<mark>    ->|[(){{}}\[\],:=] )
-    | (?P<other>   . )
-    """,
-    re.VERBOSE,
-)
 
 
 def parse_program(text: str) -> Program:
@@ -52,14 +29,6 @@ def parse_program(text: str) -> Program:
     return program
 
 
-class Token(NamedTuple):
-    """A piece of the text."""
-
-    kind: str
-    text: str
-    offset: int
-
-
 class Declared(NamedTuple):
     """A name as it is declared."""
 
@@ -67,62 +36,7 @@ class Declared(NamedTuple):
     aval: Aval
 
 
-class _Parser:
-    def __init__(self, text: str) -> None:
-        self.text = text
-        found = [Token(str(m.lastgroup), m.group(), m.start()) for m in _TOKEN.finditer(text)]
-        end = Token("mark", "end of text", len(text.rstrip()))
-        self.tokens = [token for token in found if token.kind != "blank"] + [end]
-        self.position = 0
-
-    # ---- tokens --------------------------------------------------------------------------------------------------
-
-    @property
-    def token(self) -> Token:
-        return self.tokens[self.position]
-
-    def take(self) -> Token:
-        token = self.token
-        self.position = min(self.position + 1, len(self.tokens) - 1)
-        return token
-
-    def accept(self, mark: str) -> bool:
-        """Take the mark if it comes next."""
-        found = self.token.kind == "mark" and self.token.text == mark
-        if found:
-            self.take()
-        return found
-
-    def expect(self, mark: str) -> None:
-        if not self.accept(mark):
-            self.fail(self.token, f"expected {mark}, got {self.token.text}")
-
-    def word(self, what: str) -> Token:
-        if self.token.kind != "word":
-            self.fail(self.token, f"expected {what}, got {self.token.text}")
-        return self.take()
-
-    def separated(self, item: Callable[[], Item], end: str) -> list[Item]:
-        """Take items with commas between, up to the mark `end`."""
-        items: list[Item] = []
-        while not self.accept(end):
-            items.append(item())
-            if not self.accept(","):
-                self.expect(end)
-                break
-        return items
-
-    def fail(self, token: Token, message: str) -> NoReturn:
-        start = self.line_start(token)
-        line = self.text[start:].partition("\n")[0]
-        number, column = self.text.count("\n", 0, start) + 1, token.offset - start
-        raise ParseError(f"{number}:{column + 1}: {message}\n    {line}\n    {' ' * column}^")
-
-    def line_start(self, token: Token) -> int:
-        return self.text.rfind("\n", 0, token.offset) + 1
-
-    # ---- the grammar ---------------------------------------------------------------------------------------------
-
+class _Parser(Reader):
     def program(self) -> Program:
         name = self.string() if self.token.kind == "string" else self.word("the name of a program").text
         scope: dict[str, Var] = {}
@@ -179,18 +93,6 @@ class _Parser:
         except (ValueError, ArithmeticError):
             self.fail(token, f"{digits} is no {name}")
 
-    def aval(self) -> Aval:
-        dtype = self.dtype(self.word("an aval"))
-        self.expect("[")
-        return Aval(dtype, tuple(self.separated(self.extent, "]")))
-
-    def extent(self) -> int:
-        token = self.take()
-        return int(token.text) if token.text.isdecimal() else self.fail(token, f"{token.text} is no extent of an axis")
-
-    def dtype(self, token: Token) -> Dtype:
-        return DTYPES.get(token.text) or self.fail(token, f"there is no dtype {token.text}: it is one of {_NAMES}")
-
     def params(self) -> dict[str, Any]:
         params: dict[str, Any] = {}
         while self.at_param():
@@ -226,13 +128,6 @@ class _Parser:
             return float(token.text) if set(".enij") & set(token.text) else int(token.text)
         except ValueError:
             self.fail(token, f"{token.text} is no number that a param can have")
-
-    def string(self) -> str:
-        token = self.take()
-        try:
-            return json.loads(token.text)
-        except ValueError:
-            self.fail(token, f"{token.text} is no string of JSON")
 
     def regions(self) -> tuple[Program, ...]:
         regions: list[Program] = []
@@ -272,7 +167,6 @@ class _Parser:
 
 
 _CONSTANTS = {"True": True, "False": False, "None": None}
-_NAMES = ", ".join(DTYPES)
 
 
 def _listed(avals: Sequence[Aval]) -> str:

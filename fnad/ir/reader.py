@@ -1,0 +1,124 @@
+"""Reading the notation of the IR: the tokens of a text, avals, strings; errors with line and column, showing the line.
+
+    3:12: there is no primitive sine: is it sin?
+        c: f64[3] = sine(a)
+                    ^
+
+What reads a whole text, a program or the types of arguments, derives from `Reader` and adds one method a rule.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from typing import NamedTuple, NoReturn, TypeVar
+
+from fnad.errors import ParseError
+from fnad.ir.types import DTYPES, Aval, Dtype
+
+Item = TypeVar("Item")
+
+_REAL = r"(?:(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?|inf|nan)"
+_NUMBER = rf"(?:0x[0-9a-fA-F]+|[-+]?{_REAL}(?:[-+]{_REAL}j|j)?)(?![\w.])"
+_TOKEN = re.compile(
+    rf"""
+      (?P<blank>   (?:\s|\#[^\n]*)+ )
+    | (?P<literal> (?:{_NUMBER}|True|False):\w+ )
+    | (?P<number>  {_NUMBER} )
+    | (?P<string>  "(?:[^"\\\n]|\\.)*" )
+    | (?P<word>    [A-Za-z_]\w* )
+    | (?P<mark>    ->|[(){{}}\[\],:=] )
+    | (?P<other>   . )
+    """,
+    re.VERBOSE,
+)
+
+
+class Token(NamedTuple):
+    """A piece of the text."""
+
+    kind: str
+    text: str
+    offset: int
+
+
+class Reader:
+    """A text and a position in it."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        found = [Token(str(m.lastgroup), m.group(), m.start()) for m in _TOKEN.finditer(text)]
+        end = Token("mark", "end of text", len(text.rstrip()))
+        self.tokens = [token for token in found if token.kind != "blank"] + [end]
+        self.position = 0
+
+    # ---- tokens --------------------------------------------------------------------------------------------------
+
+    @property
+    def token(self) -> Token:
+        return self.tokens[self.position]
+
+    def take(self) -> Token:
+        token = self.token
+        self.position = min(self.position + 1, len(self.tokens) - 1)
+        return token
+
+    def accept(self, mark: str) -> bool:
+        """Take the mark if it comes next."""
+        found = self.token.kind == "mark" and self.token.text == mark
+        if found:
+            self.take()
+        return found
+
+    def expect(self, mark: str) -> None:
+        if not self.accept(mark):
+            self.fail(self.token, f"expected {mark}, got {self.token.text}")
+
+    def word(self, what: str) -> Token:
+        if self.token.kind != "word":
+            self.fail(self.token, f"expected {what}, got {self.token.text}")
+        return self.take()
+
+    def separated(self, item: Callable[[], Item], end: str) -> list[Item]:
+        """Take items with commas between, up to the mark `end`."""
+        items: list[Item] = []
+        while not self.accept(end):
+            items.append(item())
+            if not self.accept(","):
+                self.expect(end)
+                break
+        return items
+
+    def fail(self, token: Token, message: str) -> NoReturn:
+        start = self.line_start(token)
+        line = self.text[start:].partition("\n")[0]
+        number, column = self.text.count("\n", 0, start) + 1, token.offset - start
+        raise ParseError(f"{number}:{column + 1}: {message}\n    {line}\n    {' ' * column}^")
+
+    def line_start(self, token: Token) -> int:
+        return self.text.rfind("\n", 0, token.offset) + 1
+
+    # ---- what texts of the IR have in common -----------------------------------------------------------------------
+
+    def aval(self) -> Aval:
+        dtype = self.dtype(self.word("an aval"))
+        self.expect("[")
+        return Aval(dtype, tuple(self.separated(self.extent, "]")))
+
+    def extent(self) -> int:
+        token = self.take()
+        return int(token.text) if token.text.isdecimal() else self.fail(token, f"{token.text} is no extent of an axis")
+
+    def dtype(self, token: Token) -> Dtype:
+        return DTYPES.get(token.text) or self.fail(token, f"there is no dtype {token.text}: it is one of {_NAMES}")
+
+    def string(self) -> str:
+        token = self.take()
+        try:
+            return json.loads(token.text)
+        except ValueError:
+            self.fail(token, f"{token.text} is no string of JSON")
+
+
+_NAMES = ", ".join(DTYPES)
