@@ -93,9 +93,12 @@ Derivative: TypeAlias = Partials | Linear | Bilinear | Push | Pull | NonDifferen
 
 @dataclass(frozen=True, slots=True)
 class Scalar:
-    """Elementwise: a Python expression on scalars, `{0}`, `{1}` standing for operands and `{dtype}` for the result's
-    dtype. Names in it are those of the runtime that emitted code stands on. `cost` is in floating-point additions and
-    decides between computing again and keeping. The template of a primitive with params is a function of them."""
+    """Elementwise: a Python expression on scalars.
+
+    `{0}`, `{1}` stand for operands and `{dtype}` for the result's dtype; names are those of the runtime that emitted
+    code stands on. The template of a primitive with params is a function of them. `cost` is in floating-point additions and
+    decides between computing again and keeping.
+    """
 
     template: str | Callable[..., str]
     cost: int = 1

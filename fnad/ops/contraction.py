@@ -38,8 +38,8 @@ def _infer_dot_general(x: Aval, y: Aval, *, contract: Axes, batch: Axes) -> Aval
             raise AxisError(f"dot_general contracts axes {contracted} with batch axes {batched} of {aval}")
     for pairs, verb in ((contract, "contracts"), (batch, "pairs batch")):
         _check_pairs(x, y, pairs, verb)
-    free = [[aval.shape[a] for a in free_axes(aval.ndim, c, b)] for aval, c, b in zip((x, y), contract, batch, strict=True)]
-    return x.with_shape((*[x.shape[a] for a in batch[0]], *free[0], *free[1]))
+    free_x, free_y = free_axes(x.ndim, contract[0], batch[0]), free_axes(y.ndim, contract[1], batch[1])
+    return x.with_shape((*_sizes(x, batch[0]), *_sizes(x, free_x), *_sizes(y, free_y)))
 
 
 def _check_pairs(x: Aval, y: Aval, pairs: Axes, verb: str) -> None:
@@ -47,9 +47,7 @@ def _check_pairs(x: Aval, y: Aval, pairs: Axes, verb: str) -> None:
         raise ShapeError(f"dot_general {verb} axes {pairs[0]} of x with axes {pairs[1]} of y, which are not as many")
     for a, b in zip(*pairs, strict=True):
         if x.shape[a] != y.shape[b]:
-            raise ShapeError(
-                f"dot {verb} axis {a} of x: {x} with axis {b} of y: {y} ({x.shape[a]} != {y.shape[b]})"
-            )
+            raise ShapeError(f"dot {verb} axis {a} of x: {x} with axis {b} of y: {y} ({x.shape[a]} != {y.shape[b]})")
 
 
 def _dot_general(x: Any, y: Any, *, contract: Axes, batch: Axes) -> Any:

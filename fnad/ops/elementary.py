@@ -1,8 +1,8 @@
 """Elementary functions of one real or complex variable: exponential, logarithm, trigonometric, hyperbolic.
 
-All are analytic, so one formula gives the derivative on the line and in the plane (DLMF 4.7, 4.20, 4.24, 4.34, 4.38).
-None is declared `finite`, not even the sine: at inf and nan its partial is nan, and an arm of `where` that was not taken
-must not see it.
+All are analytic, so one formula gives the derivative on the line and in the plane (DLMF 4.7, 4.20, 4.24, 4.34,
+4.38). None is declared `finite`, not even the sine: at inf and nan its partial is nan, and an arm of `where` that was
+not taken must not let it through.
 """
 
 from __future__ import annotations
@@ -63,7 +63,9 @@ cbrt = _function(
 exp = _function("exp", lambda y, x: y, "e to the power x.", edges=(INF, -INF, 1000.0, -1000.0))
 exp2 = _function("exp2", lambda y, x: y * math.log(2), "2 to the power x.")
 expm1 = _function("expm1", lambda y, x: y + 1.0, "exp(x) - 1, accurate for small x.")
-log = _function("log", lambda y, x: 1.0 / x, "Natural logarithm; its derivative at 0 is inf.", over=UNIT, edges=(0.0, -1.0))
+log = _function(
+    "log", lambda y, x: 1.0 / x, "Natural logarithm; its derivative at 0 is inf.", over=UNIT, edges=(0.0, -1.0)
+)
 log2 = _function("log2", lambda y, x: (1.0 / math.log(2)) / x, "Logarithm to base 2.", over=UNIT, edges=(0.0,))
 log10 = _function("log10", lambda y, x: (1.0 / math.log(10)) / x, "Logarithm to base 10.", over=UNIT, edges=(0.0,))
 log1p = _function(

@@ -119,7 +119,7 @@ def _scatter(x: Any, updates: Any, *indices: Any) -> Any:
 
 
 def _transpose_scatter(ct: Symbol, x: Symbol, updates: Symbol, *indices: Symbol) -> list[Symbol | None]:
-    """What was overwritten gets nothing, neither of x nor of an update that a later one replaced."""
+    """Give nothing to what was overwritten: neither to x there nor to an update that a later one replaced."""
     count = len(indices)
     order = _order(indices[0].shape)
     written = scatter(constant(0, I64, x.shape[:count]), order, *indices)
@@ -130,7 +130,7 @@ def _transpose_scatter(ct: Symbol, x: Symbol, updates: Symbol, *indices: Symbol)
 
 
 def _order(shape: Shape) -> Symbol:
-    """Number the positions of a shape in the order of assignment."""
+    """Return the positions of a shape, numbered in the order of assignment."""
     return reshape_to(iota(dtype=I64, shape=(Aval(I64, shape).size,), axis=0), shape)
 
 

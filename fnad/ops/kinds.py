@@ -85,7 +85,7 @@ def infer_elementwise(
 
 
 def to_bool(_: Dtype) -> Dtype:
-    """The result dtype of predicates."""
+    """Return bool, the result dtype of predicates."""
     return BOOL
 
 

@@ -1,7 +1,7 @@
 """Functions made of smooth pieces: absolute value, extrema of two values, rounding, remainders.
 
-At a kink the derivative is the mean of the one-sided ones: abs'(0) = 0, and where `maximum` and `minimum` tie each operand
-gets one half. Rounding has derivative 0 wherever it has one.
+At a kink the derivative is the mean of the one-sided ones: abs'(0) = 0, and where `maximum` and `minimum` tie each
+operand gets one half. Rounding has derivative 0 wherever it has one.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def _extremum(name: str, evaluate: Callable[..., Any], doc: str) -> Primitive:
         name,
         evaluate,
         f"{name}({{0}}, {{1}})",
-        (lambda z, x, y: share(z, x, y), lambda z, x, y: share(z, y, x)),
+        (share, lambda z, x, y: share(z, y, x)),
         domain=ORDERED,
         over=(LINE, LINE),
         edges=((1.0, 1.0), (0.0, -0.0), (NAN, 1.0), (1.0, NAN), (NAN, NAN), (INF, INF)),

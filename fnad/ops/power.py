@@ -1,8 +1,8 @@
 """Powers, and the polar coordinates that are made of them.
 
-Where the field's formulas are 0 * inf, the value is defined: x**0 has derivative 0 everywhere in x, 0**y has derivative 0
-in y for y >= 0, and `hypot` and `arctan2` have derivative 0 at the origin. Products with `strong_mul` and quotients with
-`strong_div` say so without hiding the second derivatives, which are infinite there.
+Where the field's formulas are 0 * inf, the value is defined: x**0 has derivative 0 everywhere in x, 0**y has derivative
+0 in y for y >= 0, and `hypot` and `arctan2` have derivative 0 at the origin. Products with `strong_mul` and quotients
+with `strong_div` say so without hiding the second derivatives, which are infinite there.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ INF = float("inf")
 
 
 def _push_pow(results: Any, primals: Any, tangents: Any) -> list[Symbol | None]:
-    """The tangent of x is a plain factor; that of y a strong one, since its partial is nan where x < 0."""
+    """Multiply the tangent of x plainly, that of y strongly, since its partial is nan where x < 0."""
     (z,), (x, y), (dx, dy) = results, primals, tangents
     along_x = None if dx is None else mul(dx, strong_mul(y, pow_(x, y - 1.0)))
     along_y = None if dy is None else strong_mul(dy, _log_partial(z, x, y))
@@ -60,7 +60,7 @@ pow_ = register(
         Push(_push_pow),
         Scalar("power({0}, {1})", 40),
         _pow_samples,
-        "x**y of floating-point numbers; nan for x < 0 and y no integer. d(x**0)/dx = 0 and d(0**y)/dy = 0, also at (0, 0).",
+        "x**y of floating-point numbers; nan for x < 0 and y no integer. Both x**0 and 0**y have derivative 0.",
     )
 )
 

@@ -1,8 +1,8 @@
 """Reductions and running sums.
 
 `reduce_sum` stands beside its transpose in `fnad/ops/shape.py`. Where several elements are the extremum they share its
-derivative evenly. The derivative of a product goes down the tree of pairwise products, so that it is exact to all orders
-where elements are 0.
+derivative evenly. The derivative of a product goes down the tree of pairwise products, so that it is exact to all
+orders where elements are 0.
 """
 
 from __future__ import annotations
@@ -112,14 +112,14 @@ def infer_nonempty(name: str, domain: Domain) -> Callable[..., Aval]:
     def infer_where_elements_are(x: Aval, *, axes: Ints) -> Aval:
         result = infer(x, axes=axes)
         if any(x.shape[a] == 0 for a in axes):
-            raise ShapeError(f"zero-size array to reduction operation {name} which has no identity: {x} over axes {axes}")
+            raise ShapeError(f"zero-size array to {name}, which has no identity: {x} over axes {axes}")
         return result
 
     return infer_where_elements_are
 
 
 def _push_extremum(results: Any, primals: Any, tangents: Any, *, axes: Ints) -> list[Symbol | None]:
-    """The mean of the tangents of the elements that are the extremum; where it is nan, those are the nans."""
+    """Average the tangents of the elements that are the extremum; where it is nan, those are the nans."""
     (y,), (x,), (dx,) = results, primals, tangents
     if dx is None:
         return [None]
@@ -152,7 +152,11 @@ reduce_max = _extremum(
     "reduce_max", np.max, "{lowest}", "maximum", "Largest element over `axes`; nan if there is one. Ties share evenly."
 )
 reduce_min = _extremum(
-    "reduce_min", np.min, "{highest}", "minimum", "Smallest element over `axes`; nan if there is one. Ties share evenly."
+    "reduce_min",
+    np.min,
+    "{highest}",
+    "minimum",
+    "Smallest element over `axes`; nan if there is one. Ties share evenly.",
 )
 
 # ---- logic -------------------------------------------------------------------------------------------------------
@@ -204,8 +208,8 @@ def _position(name: str, evaluate: Callable[..., Any], sign: str, doc: str) -> P
     )
 
 
-argmax = _position("argmax", np.argmax, ">", "Position of the first largest element along `axis`, or of the first nan.")
-argmin = _position("argmin", np.argmin, "<", "Position of the first smallest element along `axis`, or of the first nan.")
+argmax = _position("argmax", np.argmax, ">", "Position of the first largest element along `axis`; a nan is largest.")
+argmin = _position("argmin", np.argmin, "<", "Position of the first smallest element along `axis`; a nan is smallest.")
 
 # ---- running sum -------------------------------------------------------------------------------------------------
 

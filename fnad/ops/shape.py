@@ -24,6 +24,9 @@ from fnad.ops.kinds import NUMBERS, Domain, check_dtype, linear, random_array
 
 Ints = tuple[int, ...]
 
+WIDER: dict[Dtype, Dtype] = {DTYPES["f32"]: F64, DTYPES["c64"]: DTYPES["c128"]}
+"""The dtype that sums of this one are accumulated in."""
+
 
 def sample(shape: Shape, dtype: Dtype = F64, seed: int = 0) -> Any:
     """Return a sample operand."""
@@ -104,10 +107,7 @@ def infer_reduction(name: str, domain: Domain) -> Callable[..., Aval]:
 
 
 def _sum(x: Any, *, axes: Ints) -> Any:
-    if x.dtype == np.float32 or x.dtype == np.complex64:
-        wide = np.float64 if x.dtype == np.float32 else np.complex128
-        return np.sum(x, axis=axes, dtype=wide).astype(x.dtype)
-    return np.sum(x, axis=axes, dtype=x.dtype)
+    return np.sum(x, axis=axes, dtype=WIDER.get(x.dtype, x.dtype)).astype(x.dtype)
 
 
 def _transpose_sum(ct: Symbol, x: Symbol, *, axes: Ints) -> tuple[Symbol]:
@@ -406,7 +406,8 @@ def _infer_concatenate(*xs: Aval, axis: int) -> Aval:
     first = xs[0]
     check_axes("concatenate", (axis,), first.ndim)
     for x in xs:
-        if x.dtype != first.dtype or kept_shape(x.shape, (axis,)) != kept_shape(first.shape, (axis,)):
+        alike = x.ndim == first.ndim and kept_shape(x.shape, (axis,)) == kept_shape(first.shape, (axis,))
+        if x.dtype != first.dtype or not alike:
             raise ShapeError(
                 f"concatenate along axis {axis} takes arrays alike but for that axis, got {', '.join(map(str, xs))}"
             )
@@ -465,4 +466,3 @@ reverse = linear(
     samples=lambda: over_dtypes((2, 3), axes=(1,)),
     doc="The elements in reverse order along `axes`.",
 )
-

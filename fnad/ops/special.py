@@ -19,13 +19,13 @@ INF = float("inf")
 
 
 def _erf(x: Any) -> Any:
-    from scipy.special import erf  # kept out of `import fnad`
+    from scipy.special import erf  # noqa: PLC0415 - kept out of `import fnad`
 
     return erf(x)
 
 
 def _erfc(x: Any) -> Any:
-    from scipy.special import erfc  # kept out of `import fnad`
+    from scipy.special import erfc  # noqa: PLC0415 - kept out of `import fnad`
 
     return erfc(x)
 
@@ -81,9 +81,8 @@ def _weight(result: Symbol, mine: Symbol, other: Symbol) -> Symbol:
 logaddexp = elementwise(
     "logaddexp",
     np.logaddexp,
-    "select({0} == {1}, {0} + {dtype}(" + repr(math.log(2)) + "), "
-    "maximum({0}, {1}) + log1p(exp(-abs({0} - {1}))))",
-    (lambda r, x, y: _weight(r, x, y), lambda r, x, y: _weight(r, y, x)),
+    "select({0} == {1}, {0} + {dtype}(" + repr(math.log(2)) + "), maximum({0}, {1}) + log1p(exp(-abs({0} - {1}))))",
+    (_weight, lambda r, x, y: _weight(r, y, x)),
     domain=REALS,
     over=(LINE, LINE),
     edges=((0.0, 0.0), (-INF, 0.0), (-INF, -INF), (INF, INF), (INF, 0.0), (1000.0, -1000.0)),
