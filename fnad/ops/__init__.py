@@ -5,6 +5,7 @@ Importing this package registers them all in `fnad.ir.primitive.PRIMITIVES`.
 
 from fnad.ops import (
     arithmetic,
+    autodiff,
     comparison,
     contraction,
     conversion,
@@ -19,6 +20,7 @@ from fnad.ops import (
 
 __all__ = [
     "arithmetic",
+    "autodiff",
     "comparison",
     "contraction",
     "conversion",
