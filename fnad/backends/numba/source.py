@@ -12,11 +12,11 @@ Note [Accurate sums]
 
 from __future__ import annotations
 
-import re
 from collections import Counter as Tally
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import count
+from math import prod
 
 import numpy as np
 
@@ -25,6 +25,7 @@ from fnad.ir.types import F64, Dtype, dtype_name
 from fnad.lower.index import Index
 from fnad.lower.loops import (
     ArgReduce,
+    Call,
     Combine,
     Effect,
     Item,
@@ -36,8 +37,6 @@ from fnad.lower.loops import (
     Store,
     effect_loads,
     effects,
-    reads,
-    writes,
 )
 from fnad.lower.nodes import Apply, Branch, Buffer, Checked, Constant, Load, Node, Number, children, loaded
 from fnad.lower.text import conditions_text, index_text
@@ -48,35 +47,509 @@ LONGEST_LINE = 90
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """The source of one chunk and the buffers it takes, in order; `status` follows them."""
+    """The source of one chunk and the names of the arrays it takes, in order; `status` is the last."""
 
     name: str
     source: str
-    buffers: tuple[Buffer, ...]
+    parameters: tuple[str, ...]
 
 
-def function_source(name: str, items: Sequence[Item], unread: frozenset[Buffer]) -> Function:
-    """Return the source of a chunk; temporaries in `unread` are read in no other chunk."""
-    emitter = _Emitter(unread - _read_apart(items))
-    emitter.items(items, [emitter.body])
-    text = "\n".join(emitter.body.text("    ")) or "    pass"
-    touched = dict.fromkeys(b for item in items for e in effects(item) for b, _ in (*reads(e), *writes(e)))
-    used = set(re.findall(r"\b[a-z]+\d+\b", text))
-    buffers = tuple(buffer for buffer in touched if buffer.name in used)
-    parameters = ", ".join([*(buffer.name for buffer in buffers), "status"])
-    return Function(name, f"def {name}({parameters}):\n{text}\n", buffers)
+def unread_temporaries(chunks: Sequence[Sequence[Item]], temporaries: Iterable[Buffer]) -> frozenset[Buffer]:
+    """Return the temporaries that no chunk loads, since each value is used from the variable it is in."""
+    read: set[Buffer] = set()
+    for chunk in chunks:
+        _Emitter({}, read).emit(chunk)
+    return frozenset(temporaries) - read
 
 
-def _read_apart(items: Sequence[Item]) -> frozenset[Buffer]:
-    """Return the buffers that are read otherwise than as elements, or at other addresses than they are stored at."""
-    found: set[Buffer] = set()
-    for item in items:
-        inside = list(effects(item))
-        stored = {(e.buffer, e.address) for e in inside if isinstance(e, Store)}
-        for effect in inside:
-            if isinstance(effect, Product):
-                found.update((effect.a.buffer, effect.b.buffer, effect.out.buffer))
-            elif isinstance(effect, Store | Reduce | ArgReduce | Running | Combine):
-                found.update(load.buffer for load in effect_loads(effect) if (load.buffer, load.address) not in stored)
-                found.update([effect.buffer] if not isinstance(effect, Store) else [])
-    return frozenset(found)
+def chunk_function(name: str, chunk: Sequence[Item], arrays: dict[Buffer, str], unread: frozenset[Buffer]) -> Function:
+    """Return the source of a chunk, in which buffers go by the names of their arrays; what is unread is not stored."""
+    emitter = _Emitter(arrays, set())
+    emitter.emit(chunk)
+    lines = list(emitter.body.lines("    ", unread)) or ["    pass"]
+    touched = dict.fromkeys(arrays[buffer] for buffer in emitter.body.buffers() if buffer not in unread)
+    parameters = (*touched, "status")
+    return Function(name, "\n".join([f"def {name}({', '.join(parameters)}):", *lines, ""]), parameters)
+
+
+# ---- statements --------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """A line, with the buffers it touches; `stores` is the one it does nothing but store into."""
+
+    text: str
+    buffers: tuple[Buffer, ...] = ()
+    stores: Buffer | None = None
+
+
+@dataclass(slots=True)
+class Block:
+    """The statements under a header, and what is known in them: names of values, and of what was stored."""
+
+    header: str | None = None
+    parent: Block | None = None
+    statements: list[Statement | Block] = field(default_factory=list["Statement | Block"])
+    names: dict[Node, str] = field(default_factory=dict[Node, str])
+    stored: dict[tuple[Buffer, Index], str] = field(default_factory=dict[tuple[Buffer, Index], str])
+
+    def child(self, header: str) -> Block:
+        """Return a block to be filled, not yet among the statements: what is hoisted meanwhile comes before it."""
+        return Block(header, self)
+
+    def find(self, node: Node) -> str | None:
+        """Return the variable that holds a value here."""
+        block: Block | None = self
+        while block is not None:
+            name = block.names.get(node)
+            if name is None and isinstance(node, Load):
+                name = block.stored.get((node.buffer, node.address))
+            if name is not None:
+                return name
+            block = block.parent
+        return None
+
+    def forget(self, buffer: Buffer) -> None:
+        """A buffer was written into at addresses only known at run time: read it from memory from now on."""
+        self.stored = {place: name for place, name in self.stored.items() if place[0] is not buffer}
+
+    def lines(self, indent: str, unread: frozenset[Buffer]) -> Iterator[str]:
+        for statement in self.statements:
+            if isinstance(statement, Block):
+                inner = list(statement.lines(indent + "    ", unread))
+                if inner:
+                    yield from [f"{indent}{statement.header}", *inner]
+            elif statement.text and statement.stores not in unread:
+                yield indent + statement.text
+
+    def buffers(self) -> list[Buffer]:
+        found: dict[Buffer, None] = {}
+        for statement in self.statements:
+            found.update(dict.fromkeys(statement.buffers() if isinstance(statement, Block) else statement.buffers))
+        return list(found)
+
+
+# ---- the emitter -------------------------------------------------------------------------------------------------
+
+
+class _Emitter:
+    """Writes one function: `body` while walking the items, with a block per open loop in `blocks`."""
+
+    def __init__(self, arrays: dict[Buffer, str], read: set[Buffer]) -> None:
+        self.arrays = arrays
+        self.read = read
+        self.body = Block()
+        self.blocks: list[Block] = [self.body]
+        self.loops: list[Loop] = []
+        self.accumulators: dict[Reduce | ArgReduce | Running, str] = {}
+        self.uses: Tally[Node] = Tally()
+        self.loaded: set[tuple[Buffer, Index]] = set()
+        self.branches = 0
+        self._numbers = {prefix: count() for prefix in ("v", "acc", "k")}
+        self._source = ""
+
+    def emit(self, items: Sequence[Item]) -> None:
+        simple = [e for item in items for e in effects(item) if not isinstance(e, Product | Call)]
+        self.loaded = {(load.buffer, load.address) for effect in simple for load in effect_loads(effect)}
+        for item in items:
+            self._count_uses(item)
+            self._item(item)
+
+    def _array(self, buffer: Buffer) -> str:
+        return self.arrays.get(buffer, buffer.name)
+
+    def _name(self, prefix: str) -> str:
+        return f"{prefix}{next(self._numbers[prefix])}"
+
+    def _add(self, text: str, *buffers: Buffer, block: Block | None = None, stores: Buffer | None = None) -> None:
+        (block or self.blocks[-1]).statements.append(Statement(text, buffers, stores))
+
+    def _count_uses(self, item: Item) -> None:
+        """Count how often each node is read in a nest: what is read once needs no name."""
+        self.uses = Tally()
+        seen: set[Node] = set()
+        for effect in effects(item):
+            if isinstance(effect, Store | Reduce | ArgReduce | Running | Combine):
+                repeats = effect.step.count("{0}") if isinstance(effect, Reduce | Running) else 1
+                self.uses[effect.node] += 2 if isinstance(effect, ArgReduce) else repeats
+                self._count_below(effect.node, seen)
+
+    def _count_below(self, root: Node, seen: set[Node]) -> None:
+        pending = [root]
+        while pending:
+            node = pending.pop()
+            if node in seen:
+                continue
+            seen.add(node)
+            for position, child in enumerate(children(node)):
+                self.uses[child] += node.template.count(f"{{{position}}}") if isinstance(node, Apply) else 1
+                pending.append(child)
+
+    # ---- items ---------------------------------------------------------------------------------------------------
+
+    def _item(self, item: Item) -> None:
+        match item:
+            case Loop():
+                self._loop(item)
+            case Product():
+                self._product(item)
+            case Store():
+                self._comment(item)
+                self._store(item, self._value(item.node, name_it=self._is_forwarded(item)))
+            case Reduce():
+                self._comment(item)
+                self._reduce(item)
+            case ArgReduce():
+                self._arg_reduce(item)
+            case Running():
+                self._running(item)
+            case Combine():
+                self._comment(item)
+                self._combine(item)
+            case _:
+                raise LoweringError(f"{item} has no source")
+
+    def _comment(self, effect: Effect | Product) -> None:
+        text = str(effect.source) if effect.source is not None else ""
+        if text and text != self._source:
+            self._add(f"# {text}")
+        self._source = text
+
+    def _is_forwarded(self, store: Store) -> bool:
+        """Say whether a later statement reads what is stored: then it gets a name, to be read from there."""
+        return (store.buffer, store.address) in self.loaded
+
+    def _store(self, effect: Store | Reduce | ArgReduce, value: str) -> None:
+        address = self._address(effect.address)
+        self._add(f"{self._array(effect.buffer)}[{address}] = {value}", effect.buffer, stores=effect.buffer)
+        if value.isidentifier():
+            self.blocks[-1].stored[effect.buffer, effect.address] = value
+
+    # ---- loops ---------------------------------------------------------------------------------------------------
+
+    def _loop(self, loop: Loop) -> None:
+        self.loops.append(loop)
+        folds = [f for f in _folds(loop, self.loops) if f.start == loop.depth]
+        blocked = any(f.compensated and f.depth == len(self.loops) for f in folds) and loop.extent > BLOCK
+        self._fill_memory_folds(loop)
+        for fold in folds:
+            self._open_fold(fold)
+        if blocked:
+            self._blocked_loop(loop, folds)
+        else:
+            self._plain_loop(loop, f"for i{loop.depth} in range({loop.extent}):")
+        self.loops.pop()
+        for fold in folds:
+            self._close_fold(fold)
+
+    def _plain_loop(self, loop: Loop, header: str) -> None:
+        outer = self.blocks[-1]
+        inner = outer.child(header)
+        opened = [f for f in _folds(loop, self.loops) if f.compensated and f.depth == len(self.loops)]
+        for fold in opened:
+            self._add(f"{self.accumulators[fold.effect]} = {fold.zero}")
+        self.blocks.append(inner)
+        for item in loop.items:
+            self._item(item)
+        self.blocks.pop()
+        outer.statements.append(inner)
+        for fold in opened:
+            self._compensate(fold)
+
+    def _blocked_loop(self, loop: Loop, folds: Sequence[Fold]) -> None:
+        outer, depth, extent = self.blocks[-1], loop.depth, loop.extent
+        end = f"b{depth} + {BLOCK}" if extent % BLOCK == 0 else f"min(b{depth} + {BLOCK}, {extent})"
+        inner = outer.child(f"for b{depth} in range(0, {extent}, {BLOCK}):")
+        self.blocks[-1] = inner
+        self._plain_loop(loop, f"for i{depth} in range(b{depth}, {end}):")
+        self.blocks[-1] = outer
+        outer.statements.append(inner)
+
+    # ---- folds ---------------------------------------------------------------------------------------------------
+
+    def _open_fold(self, fold: Fold) -> None:
+        name = self.accumulators[fold.effect] = self._name("acc")
+        if fold.compensated:
+            self._add(f"{name}_total, {name}_rest = {fold.zero}, {fold.zero}")
+        elif isinstance(fold.effect, ArgReduce):
+            dtype = dtype_name(fold.effect.node.dtype)
+            self._add(f"{name}, {name}_best = i64(0), {dtype}(0)")
+        else:
+            self._add(f"{name} = {fold.zero}")
+
+    def _compensate(self, fold: Fold) -> None:
+        name = self.accumulators[fold.effect]
+        self._add(f"{name}_total, {name}_rest = compensated_add({name}_total, {name}_rest, {name})")
+
+    def _close_fold(self, fold: Fold) -> None:
+        effect, name = fold.effect, self.accumulators[fold.effect]
+        if isinstance(effect, Running):
+            return
+        value = f"{name}_total + {name}_rest" if fold.compensated else name
+        if isinstance(effect, Reduce) and fold.start != min(effect.depths):
+            self._combine_in_memory(effect, value)
+            return
+        if isinstance(effect, Reduce) and effect.dtype != effect.buffer.dtype:
+            value = f"{dtype_name(effect.buffer.dtype)}({value})"
+        if not value.isidentifier():
+            final = self._name("v")
+            self._add(f"{final} = {value}")
+            value = final
+        self._store(effect, value)
+
+    def _reduce(self, effect: Reduce) -> None:
+        if not effect.depths:
+            self._fold_of_one(effect)
+            return
+        element = self._element(effect)
+        if len(self.loops) - 1 in effect.depths:
+            name = self.accumulators[effect]
+            self._add(f"{name} = {_wrapped(effect.step.format(element, acc=name), effect.dtype)}")
+        else:
+            self._combine_in_memory(effect, element)
+
+    def _fold_of_one(self, effect: Reduce) -> None:
+        value = self._element(effect)
+        self._store(effect, f"{dtype_name(effect.buffer.dtype)}({value})")
+
+    def _element(self, effect: Reduce) -> str:
+        value = self._value(effect.node)
+        return value if effect.dtype == effect.node.dtype else f"{dtype_name(effect.dtype)}({value})"
+
+    def _combine_in_memory(self, effect: Reduce, value: str) -> None:
+        place = f"{self._array(effect.buffer)}[{self._address(effect.address)}]"
+        text = _wrapped(effect.step.format(value, acc=place), effect.dtype)
+        self._add(f"{place} = {text}", effect.buffer)
+        self.read.add(effect.buffer)
+
+    def _fill_memory_folds(self, loop: Loop) -> None:
+        """Before the outermost loop of a fold that accumulates in memory, put its initial value there."""
+        for effect, loops in _effects_in_loops(loop, self.loops):
+            if isinstance(effect, Reduce) and effect.depths and min(effect.depths) == loop.depth:
+                if _start(effect, len(loops)) != loop.depth:
+                    self._fill(effect, loops[len(self.loops) :])
+
+    def _fill(self, effect: Reduce, loops: Sequence[Loop]) -> None:
+        block = self.blocks[-1]
+        for loop in loops:
+            if loop.depth in effect.depths:
+                continue
+            inner = block.child(f"for i{loop.depth} in range({loop.extent}):")
+            block.statements.append(inner)
+            block = inner
+        self._add(f"{self._array(effect.buffer)}[{self._address(effect.address)}] = {effect.init}", effect.buffer, block=block)
+
+    def _arg_reduce(self, effect: ArgReduce) -> None:
+        name, counter = self.accumulators[effect], f"i{self.loops[-1].depth}"
+        value = self._value(effect.node, name_it=True)
+        better = effect.better.format(value, best=f"{name}_best")
+        block = self.blocks[-1].child(f"if {counter} == 0 or {better}:")
+        self._add(f"{name}, {name}_best = i64({counter}), {value}", block=block)
+        self.blocks[-1].statements.append(block)
+
+    def _running(self, effect: Running) -> None:
+        name = self.accumulators[effect]
+        value = self._value(effect.node)
+        self._add(f"{name} = {_wrapped(effect.step.format(value, acc=name), effect.buffer.dtype)}")
+        self._add(f"{self._array(effect.buffer)}[{self._address(effect.address)}] = {name}", effect.buffer)
+
+    def _combine(self, effect: Combine) -> None:
+        value = self._value(effect.node)
+        place = f"{self._array(effect.buffer)}[{self._address(effect.address)}]"
+        text = effect.step.format(old=place, new=value, dtype=dtype_name(effect.buffer.dtype))
+        self._add(f"{place} = {_wrapped(text, effect.buffer.dtype)}", effect.buffer)
+        self.read.add(effect.buffer)
+        for block in self.blocks:
+            block.forget(effect.buffer)
+
+    # ---- products ------------------------------------------------------------------------------------------------
+
+    def _product(self, product: Product) -> None:
+        self._comment(product)
+        out, a, b = product.out, product.a, product.b
+        self.read.update((a.buffer, b.buffer, out.buffer))
+        name = dtype_name(out.buffer.dtype)
+        scales = f"{name}(1), {name}(0)"
+        if product.n == 1:
+            self._matrix_vector(a, (b.buffer, b.offset, b.row_stride), (product.m, product.k), out, scales)
+        elif product.m == 1:
+            turned = Matrix(b.buffer, b.offset, b.column_stride, b.row_stride)
+            self._matrix_vector(turned, (a.buffer, a.offset, a.column_stride), (product.n, product.k), out, scales)
+        else:
+            sizes = f"{product.m}, {product.n}, {product.k}"
+            target = f"{self._array(out.buffer)}, {self._address(out.offset)}, {out.row_stride}"
+            text = f"gemm({self._matrix(a)}, {self._matrix(b)}, {target}, {sizes}, {scales})"
+            self._add(text, a.buffer, b.buffer, out.buffer)
+
+    def _matrix_vector(
+        self, a: Matrix, vector: tuple[Buffer, Index, int], sizes: tuple[int, int], out: Matrix, scales: str
+    ) -> None:
+        buffer, offset, step = vector
+        x = f"{self._array(buffer)}, {self._address(offset)}, {step}"
+        y = f"{self._array(out.buffer)}, {self._address(out.offset)}"
+        text = f"gemv({self._matrix(a)}, {x}, {y}, {sizes[0]}, {sizes[1]}, {scales})"
+        self._add(text, a.buffer, buffer, out.buffer)
+
+    def _matrix(self, matrix: Matrix) -> str:
+        transposed = matrix.column_stride != 1
+        leading = matrix.column_stride if transposed else matrix.row_stride
+        return f"{self._array(matrix.buffer)}, {self._address(matrix.offset)}, {leading}, {transposed}"
+
+    # ---- expressions ---------------------------------------------------------------------------------------------
+
+    def _address(self, index: Index) -> str:
+        names = {node: self._value(node, name_it=True) for node in loaded(index)}
+        return index_text(index, names)
+
+    def _value(self, node: Node, *, name_it: bool = False) -> str:
+        """Return a Python expression for a node: a variable if it is used again or varies further out, else its text."""
+        here, home = self.blocks[-1], self._home(node)
+        found = here.find(node)
+        if found is not None:
+            return found
+        if isinstance(node, Constant):
+            return constant_text(node.value)
+        inner = self.blocks
+        self.blocks = inner[: inner.index(home) + 1]
+        text = self._text(node)
+        if home is not here or name_it or self.uses[node] > 1 or len(text) > LONGEST_LINE:
+            text = self._named(text, node)
+        self.blocks = inner
+        return text
+
+    def _named(self, text: str, node: Node) -> str:
+        if not text.isidentifier():
+            name = self._name("v")
+            self._add(f"{name} = {text}")
+            text = name
+        self.blocks[-1].names[node] = text
+        return text
+
+    def _home(self, node: Node) -> Block:
+        """Return the block a node belongs in: that of the innermost loop it varies in; inside a branch, the branch's."""
+        return self.blocks[-1] if self.branches else self.blocks[min(node.depth, len(self.blocks) - 1)]
+
+    def _text(self, node: Node) -> str:
+        match node:
+            case Load(buffer, address, _):
+                self.read.add(buffer)
+                self.blocks[-1].statements.append(Statement("", (buffer,)))
+                return f"{self._array(buffer)}[{self._address(address)}]"
+            case Apply(template, operands, dtype, _):
+                texts = [_enclosed(self._value(operand), template) for operand in operands]
+                return template.format(*texts, dtype=dtype_name(dtype))
+            case Number(index, dtype, _):
+                return f"{dtype_name(dtype)}({self._address(index)})"
+            case Branch():
+                return self._branch(node)
+            case Checked():
+                return self._checked(node)
+            case Constant():
+                raise AssertionError("constants have no statement")
+
+    def _branch(self, node: Branch) -> str:
+        name = self._name("v")
+        for index, _, _ in node.conditions:
+            self._address(index)
+        header = f"if {conditions_text(node.conditions)}:"
+        for text, value in ((header, node.inside), ("else:", node.outside)):
+            block = self.blocks[-1].child(text)
+            self.blocks = [*self.blocks, block]
+            self.branches += 1
+            self._add(f"{name} = {self._value(value)}")
+            self.branches -= 1
+            self.blocks = self.blocks[:-1]
+            self.blocks[-1].statements.append(block)
+        return name
+
+    def _checked(self, node: Checked) -> str:
+        name = self._name("k")
+        self._add(f"{name} = {self._value(node.operand)}")
+        block = self.blocks[-1].child(f"if {name} < 0 or {name} >= {node.extent}:")
+        self._add(f"status[0], {name} = {node.fault}, i64(0)", block=block)
+        self.blocks[-1].statements.append(block)
+        return name
+
+
+# ---- folds in a nest ---------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Fold:
+    """A fold with an accumulator of its own: opened before the loop at depth `start`, its effect inside `depth` loops."""
+
+    effect: Reduce | ArgReduce | Running
+    depth: int
+    start: int
+    length: int
+
+    @property
+    def compensated(self) -> bool:
+        """See Note [Accurate sums]; a fold of no more than a block is one sum."""
+        effect = self.effect
+        long = self.length > BLOCK
+        return isinstance(effect, Reduce) and effect.compensated and effect.node.dtype == F64 and long
+
+    @property
+    def zero(self) -> str:
+        return "" if isinstance(self.effect, ArgReduce) else self.effect.init
+
+
+def _folds(loop: Loop, around: Sequence[Loop]) -> list[Fold]:
+    """Return the folds below a loop that have an accumulator; `around` are the open loops, this one the last."""
+    found: list[Fold] = []
+    for effect, loops in _effects_in_loops(loop, around):
+        depth = len(loops)
+        if isinstance(effect, ArgReduce | Running):
+            found.append(Fold(effect, depth, depth - 1, loops[-1].extent))
+        elif isinstance(effect, Reduce) and depth - 1 in effect.depths:
+            start = _start(effect, depth)
+            found.append(Fold(effect, depth, start, prod(inner.extent for inner in loops[start:])))
+    return found
+
+
+def _start(effect: Reduce, depth: int) -> int:
+    """Return the outermost of the loops, innermost first, that the fold runs over without a gap; `depth` if none."""
+    start = depth
+    while start - 1 in effect.depths:
+        start -= 1
+    return start
+
+
+def _effects_in_loops(loop: Loop, around: Sequence[Loop]) -> Iterator[tuple[Effect, Sequence[Loop]]]:
+    """Yield the effects below a loop with all the loops around them; `around` are the open ones, this one the last."""
+    for item in loop.items:
+        if isinstance(item, Loop):
+            yield from _effects_in_loops(item, [*around, item])
+        elif isinstance(item, Store | Reduce | ArgReduce | Running | Combine):
+            yield item, around
+
+
+# ---- text --------------------------------------------------------------------------------------------------------
+
+
+def _wrapped(text: str, dtype: Dtype) -> str:
+    """Numba widens small integers where NumPy wraps: cast back."""
+    return f"{dtype_name(dtype)}({text})" if dtype.kind in "iu" and dtype.itemsize < 8 else text
+
+
+def _enclosed(text: str, template: str) -> str:
+    """Put an expression with operators in parentheses, unless it stands alone between commas or parentheses."""
+    return text if " " not in _outside_calls(text) or "(" in template.partition("{")[0] else f"({text})"
+
+
+def _outside_calls(text: str) -> str:
+    depth, kept = 0, list[str]()
+    for character in text:
+        depth += character in "(["
+        depth -= character in ")]"
+        kept.append(character if depth == 0 else "")
+    return "".join(kept)
+
+
+def constant_text(value: np.generic) -> str:
+    """Return a scalar as an expression of its dtype."""
+    if value.dtype.kind == "c" and not np.isfinite(value):
+        raise LoweringError(f"the complex constant {value} has no source")
+    return f"{dtype_name(value.dtype)}({value.item()!r})"

@@ -1,0 +1,171 @@
+"""From a program to native code that runs on NumPy arrays.
+
+A program becomes one native function per chunk of nests, for LLVM's time grows faster than a function's length, and a
+Python step for each library call between them. Arguments are passed as they are if they are contiguous; outputs are
+fresh; temporaries come from a pool of workspaces, so that calls from several threads never share one.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from operator import itemgetter
+from typing import Any
+
+import numpy as np
+
+from fnad.backends.base import Array
+from fnad.backends.numba.compiler import NativeFunction, compile_source
+from fnad.backends.numba.source import Function, chunk_function, unread_temporaries
+from fnad.errors import OutOfRangeError
+from fnad.ir.program import Program
+from fnad.ir.types import I64
+from fnad.lower.loops import Call, Item, LoopProgram, effects
+from fnad.lower.nodes import Buffer
+from fnad.lower.pipeline import lower
+from fnad.lower.storage import Slot, assign
+
+LARGEST_CHUNK = 40
+"""Effects per native function."""
+
+
+def compile_program(program: Program) -> NativeExecutor:
+    """Return the executor of a program; raise `LoweringError` for what has no loops."""
+    return NativeExecutor(plan(program))
+
+
+class Plan:
+    """A lowered program with its memory laid out and its source written, not yet compiled."""
+
+    def __init__(self, loops: LoopProgram) -> None:
+        chunks = list(_chunks(loops.items))
+        native = [chunk for chunk in chunks if not isinstance(chunk, Call)]
+        called = {b for chunk in chunks if isinstance(chunk, Call) for b in (*chunk.operands, *chunk.results)}
+        unread = unread_temporaries(native, loops.temporaries) - called
+        kept = [buffer for buffer in loops.temporaries if buffer not in unread]
+        self.loops = loops
+        self.slots, places = assign(loops.items, kept)
+        outside = {buffer: buffer.name for buffer in (*loops.inputs, *loops.outputs)}
+        self.places: dict[Buffer, str] = outside | {buffer: slot.name for buffer, slot in places.items()}
+        names = self.places | {buffer: buffer.name for buffer in unread}
+        self.steps: list[Function | Call] = [
+            chunk if isinstance(chunk, Call) else chunk_function(f"chunk{n}", chunk, names, unread)
+            for n, chunk in enumerate(chunks)
+        ]
+
+    @property
+    def dtypes(self) -> dict[str, Any]:
+        """The dtype of each array by name."""
+        buffers = (*self.loops.inputs, *self.loops.outputs)
+        return {b.name: b.dtype for b in buffers} | {s.name: s.dtype for s in self.slots} | {"status": I64}
+
+    @property
+    def source(self) -> str:
+        """All native functions, as Python source."""
+        return "\n\n".join(step.source for step in self.steps if isinstance(step, Function))
+
+
+def plan(program: Program) -> Plan:
+    """Lower a program and write its source."""
+    return Plan(lower(program))
+
+
+def _chunks(items: Sequence[Item]) -> Iterable[list[Item] | Call]:
+    chunk: list[Item] = []
+    weight = 0
+    for item in items:
+        size = sum(1 for _ in effects(item))
+        if chunk and (isinstance(item, Call) or weight + size > LARGEST_CHUNK):
+            yield chunk
+            chunk, weight = [], 0
+        if isinstance(item, Call):
+            yield item
+        else:
+            chunk.append(item)
+            weight += size
+    if chunk:
+        yield chunk
+
+
+class NativeExecutor:
+    """A compiled program: call it with a list of arrays."""
+
+    def __init__(self, planned: Plan) -> None:
+        self.plan = planned
+        self.functions: list[NativeFunction] = []
+        loops = planned.loops
+        names = [b.name for b in (*loops.inputs, *loops.outputs)] + [s.name for s in planned.slots] + ["status"]
+        self._positions = {name: n for n, name in enumerate(names)}
+        self._steps = [self._step(step) for step in planned.steps]
+        self._outputs = [(buffer.aval.shape, buffer.dtype) for buffer in loops.outputs]
+        self._pool: deque[list[Array]] = deque()
+
+    def __call__(self, arguments: Sequence[Array]) -> list[Array]:
+        outputs = [np.empty(shape, dtype) for shape, dtype in self._outputs]
+        try:
+            workspace = self._pool.pop()
+        except IndexError:
+            workspace = _workspace(self.plan.slots)
+        arrays = [*map(_contiguous, arguments), *outputs, *workspace]
+        for step in self._steps:
+            step(arrays)
+        status = workspace[-1]
+        if status[0]:
+            self._fail(status)
+        self._pool.append(workspace)
+        return outputs
+
+    def _fail(self, status: Array) -> None:
+        source = self.plan.loops.faults[int(status[0]) - 1]
+        raise OutOfRangeError("an index is out of range", source=source, remedy="check the index against the axis")
+
+    def _step(self, step: Function | Call) -> Callable[[list[Array]], None]:
+        if isinstance(step, Call):
+            return self._library_step(step)
+        dtypes = self.plan.dtypes
+        function = compile_source(step.source, step.name, [dtypes[name] for name in step.parameters])
+        self.functions.append(function)
+        positions = [self._positions[name] for name in step.parameters]
+        call = function.call
+        if len(positions) == 1:
+            return lambda arrays: call(arrays[positions[0]])
+        pick = itemgetter(*positions)
+        return lambda arrays: call(*pick(arrays))
+
+    def _library_step(self, call: Call) -> Callable[[list[Array]], None]:
+        operands = [(self._position(b), b.aval) for b in call.operands]
+        results = [(self._position(b), b.aval) for b in call.results]
+
+        def run(arrays: list[Array]) -> None:
+            values = [arrays[n].reshape(-1)[: aval.size].reshape(aval.shape) for n, aval in operands]
+            with np.errstate(all="ignore"):
+                computed = call.primitive.evaluate(*values, **call.params)
+            for (n, aval), value in zip(results, computed if isinstance(computed, tuple) else (computed,), strict=True):
+                arrays[n].reshape(-1)[: aval.size] = np.ravel(value)
+
+        return run
+
+    def _position(self, buffer: Buffer) -> int:
+        return self._positions[self.plan.places[buffer]]
+
+    @property
+    def source(self) -> str:
+        """The emitted Python source."""
+        return self.plan.source
+
+    def llvm(self) -> str:
+        """Return the optimised LLVM IR of all native functions."""
+        return "\n".join(function.llvm() for function in self.functions)
+
+    def asm(self) -> str:
+        """Return the assembly of all native functions."""
+        return "\n".join(function.asm() for function in self.functions)
+
+
+def _workspace(slots: Sequence[Slot]) -> list[Array]:
+    return [*(np.empty(slot.size, slot.dtype) for slot in slots), np.zeros(1, np.int64)]
+
+
+def _contiguous(array: Array) -> Array:
+    flags = array.flags
+    return array if flags.c_contiguous and flags.aligned else np.require(array, requirements=("C", "A"))

@@ -1,0 +1,181 @@
+"""From equations to scalar expressions: what one element of a value is.
+
+`element(atom, indices)` pulls: an elementwise operation becomes an operation on the elements of its operands at the same
+indices, a view moves the indices, a gather loads them, and a value that is kept in a buffer is a load. So chains of
+these kinds melt into one expression, and nothing between them is ever stored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TypeAlias
+
+from fnad.errors import LoweringError
+from fnad.ir.primitive import Concatenation, DynamicSlice, Gather, Iota, Scalar, View
+from fnad.ir.program import Atom, Equation, Literal, Source, Var
+from fnad.ir.types import I64, Dtype, Shape, dtype_name
+from fnad.lower.index import Index, Loaded, as_index
+from fnad.lower.nodes import Buffer, Condition, Node, Nodes
+
+Indices: TypeAlias = Sequence[Index]
+
+INLINED = (Scalar, View, Concatenation, Iota, Gather, DynamicSlice)
+"""The kinds of lowering whose results need no buffer of their own."""
+
+
+def flatten(indices: Indices, shape: Shape) -> Index:
+    """Return the row-major address of a multi-index."""
+    address = Index(0)
+    for index, n in zip(indices, shape, strict=True):
+        address = address * n + index
+    return address
+
+
+class Expressions:
+    """The definitions of a program's values, and the buffers of those that are kept."""
+
+    def __init__(self, equations: Sequence[Equation]) -> None:
+        self.nodes = Nodes()
+        self.buffers: dict[Var, Buffer] = {}
+        self.faults: list[Source | None] = []
+        self._definitions = {var: equation for equation in equations for var in equation.results}
+        self._memo: dict[tuple[Var, tuple[Index, ...]], Node] = {}
+        self._fault_numbers: dict[Equation, int] = {}
+
+    def element(self, atom: Atom, indices: Indices) -> Node:
+        """Return the expression of one element of a value."""
+        if isinstance(atom, Literal):
+            return self.nodes.constant(atom.value)
+        buffer = self.buffers.get(atom)
+        if buffer is not None:
+            return self.nodes.load(buffer, flatten(indices, atom.aval.shape))
+        return self.define(atom, indices)
+
+    def define(self, var: Var, indices: Indices) -> Node:
+        """Return the expression of one element by the value's equation, though it may have a buffer."""
+        key = (var, tuple(indices))
+        found = self._memo.get(key)
+        if found is None:
+            found = self._memo[key] = self._pull(self._definitions[var], list(indices))
+        return found
+
+    def address(self, atom: Atom, indices: Indices) -> tuple[Buffer, Index] | None:
+        """Return where an element lies, if it is simply an element of a buffer."""
+        while isinstance(atom, Var) and atom not in self.buffers:
+            equation = self._definitions[atom]
+            lower = equation.primitive.lower
+            if not isinstance(lower, View) or lower.guard is not None:
+                return None
+            atom, indices = equation.operands[0], self._moved(equation, lower, list(indices))
+        return (self.buffers[atom], flatten(indices, atom.aval.shape)) if isinstance(atom, Var) else None
+
+    def _moved(self, equation: Equation, view: View, indices: list[Index]) -> list[Index]:
+        operand, result = equation.operands[0].aval, equation.results[0].aval
+        return [as_index(i) for i in view.index(indices, operand, result, **equation.params)]
+
+    def _pull(self, equation: Equation, indices: list[Index]) -> Node:
+        match equation.primitive.lower:
+            case Scalar(template):
+                return self._apply(template, equation, indices)
+            case View() as view:
+                return self._view(equation, view, indices)
+            case Concatenation():
+                return self._concatenation(equation, indices)
+            case Iota():
+                return self.nodes.number(indices[equation.params["axis"]], equation.results[0].aval.dtype)
+            case Gather():
+                return self.element(equation.operands[0], self.gathered(equation, equation.operands[1:], indices))
+            case DynamicSlice():
+                return self.element(equation.operands[0], self.boxed(equation, equation.operands[1:], indices))
+            case _:
+                raise LoweringError(f"{equation.primitive.name} cannot be part of an expression")
+
+    def _apply(self, template: str, equation: Equation, indices: list[Index]) -> Node:
+        dtype = equation.results[0].aval.dtype
+        operands = tuple(self.element(operand, indices) for operand in equation.operands)
+        return self.nodes.apply(self._cast_template(template, dtype), operands, dtype)
+
+    @staticmethod
+    def _cast_template(template: str, dtype: Dtype) -> str:
+        """Numba widens small integers where NumPy wraps: cast back what an operator gives."""
+        return f"{dtype_name(dtype)}({template})" if dtype.kind in "iu" and dtype.itemsize < 8 else template
+
+    def _view(self, equation: Equation, view: View, indices: list[Index]) -> Node:
+        operand, result = equation.operands[0], equation.results[0]
+        conditions = self._conditions(equation, view, indices)
+        if any(not _possible(c) for c in conditions) or 0 in operand.aval.shape:
+            return self._zero(result.aval.dtype)
+        inside = self.element(operand, self._moved(equation, view, indices))
+        return self.nodes.branch(conditions, inside, self._zero(result.aval.dtype)) if conditions else inside
+
+    def _conditions(self, equation: Equation, view: View, indices: list[Index]) -> tuple[Condition, ...]:
+        if view.guard is None:
+            return ()
+        operand, result = equation.operands[0].aval, equation.results[0].aval
+        found = view.guard(indices, operand, result, **equation.params)
+        return tuple((as_index(index), low, high) for index, low, high in found)
+
+    def _zero(self, dtype: Dtype) -> Node:
+        return self.nodes.constant(dtype.type(0))
+
+    def _concatenation(self, equation: Equation, indices: list[Index]) -> Node:
+        axis: int = equation.params["axis"]
+        end = equation.results[0].aval.shape[axis]
+        node: Node | None = None
+        for operand in reversed(equation.operands):
+            start = end - operand.aval.shape[axis]
+            if start < end:
+                moved = [i - start if a == axis else i for a, i in enumerate(indices)]
+                piece = self.element(operand, moved)
+                node = piece if node is None else self.nodes.branch(((indices[axis], 0, end),), piece, node)
+            end = start
+        return self._zero(equation.results[0].aval.dtype) if node is None else node
+
+    # ---- run-time indices ----------------------------------------------------------------------------------------
+
+    def gathered(self, equation: Equation, integers: Sequence[Atom], indices: Indices) -> list[Index]:
+        """Return where NumPy's `x[integers]` reads (or writes) for one element of the result."""
+        rank = integers[0].aval.ndim
+        shape = equation.operands[0].aval.shape
+        found = [self._checked(equation, i, indices[:rank], n, n) for i, n in zip(integers, shape, strict=False)]
+        return [*found, *indices[rank:]]
+
+    def boxed(self, equation: Equation, starts: Sequence[Atom], indices: Indices) -> list[Index]:
+        """Return where a box at run-time starts reads (or writes) for one element of the box."""
+        shape = equation.operands[0].aval.shape
+        room = [n - size + 1 for n, size in zip(shape, box_shape(equation), strict=True)]
+        bases = [self._checked(equation, s, (), n, r) for s, n, r in zip(starts, shape, room, strict=True)]
+        return [base + index for base, index in zip(bases, indices, strict=True)]
+
+    def _checked(self, equation: Equation, integers: Atom, indices: Indices, extent: int, room: int) -> Index:
+        """Count a negative integer from the end of its axis, then check that it is below `room`."""
+        if room < 1:
+            raise LoweringError("an index into an empty axis is left to the interpreter, which says so")
+        given = self._as_i64(self.element(integers, indices))
+        wrapped = self.nodes.apply(f"select({{0}} < i64(0), {{0}} + i64({extent}), {{0}})", (given,), I64)
+        checked = self.nodes.checked(wrapped, room, self._fault(equation))
+        return Index(0, ((Loaded(checked, room), 1),))
+
+    def _fault(self, equation: Equation) -> int:
+        if equation not in self._fault_numbers:
+            self.faults.append(equation.source)
+            self._fault_numbers[equation] = len(self.faults)
+        return self._fault_numbers[equation]
+
+    def _as_i64(self, node: Node) -> Node:
+        return node if node.dtype == I64 else self.nodes.apply("i64({0})", (node,), I64)
+
+
+def _possible(condition: Condition) -> bool:
+    index, low, high = condition
+    least, greatest = index.range
+    return least < high and greatest >= low and low < high
+
+
+def box_shape(equation: Equation) -> Shape:
+    """Return the shape of the box a dynamic slice reads or a dynamic update writes."""
+    if isinstance(equation.primitive.lower, DynamicSlice):
+        return equation.results[0].aval.shape
+    return equation.operands[1].aval.shape
+
+

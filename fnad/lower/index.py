@@ -1,0 +1,199 @@
+"""Index expressions: integers that a loop nest computes to address its arrays.
+
+An index is an affine combination of atoms, constant + Σ coefficient · atom, kept in a canonical form, so that equal
+addresses are equal objects and a store can be recognised in a later load. An atom is a loop counter, an integer loaded
+at run time, or a quotient or remainder that did not simplify. Every atom has a range, from which
+
+    (n·q + r) // n = q,   (n·q + r) % n = r        where 0 <= r < n
+    (g·a + r) // (g·m) = a // m                    where 0 <= r < g
+    n·(a // n) + a % n = a
+
+follow: with these the address of a reshape of a row-major array becomes that of the array itself.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import reduce
+from math import gcd
+from typing import Any, TypeAlias
+
+Range: TypeAlias = tuple[int, int]
+"""The least and the greatest value."""
+
+
+@dataclass(frozen=True, slots=True)
+class Counter:
+    """The counter of the loop at this depth, 0 <= counter < extent."""
+
+    depth: int
+    extent: int
+
+    @property
+    def range(self) -> Range:
+        return 0, max(self.extent - 1, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """An integer known at run time only: the value of a scalar node, 0 <= value < extent after its check."""
+
+    node: Any
+    extent: int
+
+    @property
+    def range(self) -> Range:
+        return 0, max(self.extent - 1, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Quotient:
+    """dividend // divisor, rounded down."""
+
+    dividend: Index
+    divisor: int
+
+    @property
+    def range(self) -> Range:
+        low, high = self.dividend.range
+        return low // self.divisor, high // self.divisor
+
+
+@dataclass(frozen=True, slots=True)
+class Remainder:
+    """dividend % divisor, not negative."""
+
+    dividend: Index
+    divisor: int
+
+    @property
+    def range(self) -> Range:
+        return 0, self.divisor - 1
+
+
+Atom: TypeAlias = Counter | Loaded | Quotient | Remainder
+
+
+@dataclass(frozen=True, slots=True)
+class Index:
+    """constant + Σ coefficient · atom; terms are sorted, coefficients are not zero."""
+
+    constant: int
+    terms: tuple[tuple[Atom, int], ...] = ()
+
+    def __add__(self, other: Index | int) -> Index:
+        other = as_index(other)
+        total = dict(self.terms)
+        for atom, coefficient in other.terms:
+            total[atom] = total.get(atom, 0) + coefficient
+        return rejoin(self.constant + other.constant, total)
+
+    __radd__ = __add__
+
+    def __neg__(self) -> Index:
+        return self * -1
+
+    def __sub__(self, other: Index | int) -> Index:
+        return self + as_index(other) * -1
+
+    def __rsub__(self, other: int) -> Index:
+        return self * -1 + other
+
+    def __mul__(self, factor: int) -> Index:
+        return canonical(self.constant * factor, {atom: c * factor for atom, c in self.terms})
+
+    __rmul__ = __mul__
+
+    def __floordiv__(self, n: int) -> Index:
+        quotient, rest = self._divide(n)
+        low, high = rest.range
+        if 0 <= low and high < n:
+            return quotient
+        reduced, divisor = _cancel(rest, n)
+        return quotient + (reduced if divisor == 1 else Index(0, ((Quotient(reduced, divisor), 1),)))
+
+    def __mod__(self, n: int) -> Index:
+        _, rest = self._divide(n)
+        low, high = rest.range
+        return rest if 0 <= low and high < n else Index(0, ((Remainder(rest, n), 1),))
+
+    def _divide(self, n: int) -> tuple[Index, Index]:
+        """Split into n · quotient + rest, term by term."""
+        whole = {atom: c // n for atom, c in self.terms if c % n == 0}
+        rest = {atom: c for atom, c in self.terms if c % n != 0}
+        return canonical(self.constant // n, whole), canonical(self.constant % n, rest)
+
+    @property
+    def range(self) -> Range:
+        low = high = self.constant
+        for atom, c in self.terms:
+            a, b = atom.range
+            low, high = low + min(c * a, c * b), high + max(c * a, c * b)
+        return low, high
+
+    def coefficient(self, atom: Atom) -> int:
+        return dict(self.terms).get(atom, 0)
+
+    @property
+    def depth(self) -> int:
+        """How many loops, from the outermost, must be open for this to be known."""
+        return max((_depth(atom) for atom, _ in self.terms), default=0)
+
+
+def as_index(value: Index | int) -> Index:
+    """Return an int as an index."""
+    return value if isinstance(value, Index) else Index(value)
+
+
+def counter(depth: int, extent: int) -> Index:
+    """Return the index of a loop; that of a loop of one turn is 0."""
+    return Index(0) if extent == 1 else Index(0, ((Counter(depth, extent), 1),))
+
+
+def canonical(constant: int, terms: dict[Atom, int]) -> Index:
+    """Return the index with its terms sorted and without zeros."""
+    kept = [(atom, c) for atom, c in terms.items() if c]
+    return Index(constant, tuple(sorted(kept, key=_order)))
+
+
+def rejoin(constant: int, terms: dict[Atom, int]) -> Index:
+    """Apply n·(a // n) + a % n = a, then canonicalise."""
+    for atom, c in list(terms.items()):
+        if isinstance(atom, Remainder) and c:
+            quotient = Quotient(atom.dividend, atom.divisor)
+            if terms.get(quotient) == c * atom.divisor:
+                rest = {a: k for a, k in terms.items() if a not in (atom, quotient)}
+                return Index(constant, canonical(0, rest).terms) + atom.dividend * c
+    return canonical(constant, terms)
+
+
+def _cancel(rest: Index, n: int) -> tuple[Index, int]:
+    """Divide dividend and divisor by their common factor, dropping terms too small to matter."""
+    large = [(atom, c) for atom, c in rest.terms if gcd(c, n) > 1]
+    factor = reduce(gcd, (c for _, c in large), n)
+    small = canonical(rest.constant % factor, {atom: c for atom, c in rest.terms if (atom, c) not in large})
+    low, high = small.range
+    if factor == 1 or low < 0 or high >= factor:
+        return rest, n
+    return canonical(rest.constant // factor, {atom: c // factor for atom, c in large}), n // factor
+
+
+def _order(term: tuple[Atom, int]) -> tuple[Any, ...]:
+    atom, c = term
+    match atom:
+        case Counter(depth, _):
+            return 0, depth, c
+        case Quotient(dividend, divisor) | Remainder(dividend, divisor):
+            return 1, divisor, isinstance(atom, Remainder), tuple(_order(t) for t in dividend.terms)
+        case Loaded():
+            return 2, id(atom.node), c
+
+
+def _depth(atom: Atom) -> int:
+    match atom:
+        case Counter(depth, _):
+            return depth + 1
+        case Loaded(node, _):
+            return node.depth
+        case Quotient(dividend, _) | Remainder(dividend, _):
+            return dividend.depth

@@ -1,0 +1,184 @@
+"""The loops IR: what a backend compiles.
+
+    program ::= inputs, outputs, temporaries: [Buffer], items: [item]
+    item    ::= Loop(depth, extent, [item]) | effect | Product | Call
+    effect  ::= Store | Reduce | ArgReduce | Running | Combine       a write of a node into a buffer
+
+The loop at depth d has the counter i<d>; loops side by side share names. All addresses are flat, row-major. A nest is a loop at
+depth 0 with all that is in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+from fnad.ir.primitive import Primitive
+from fnad.ir.program import Source
+from fnad.ir.types import Dtype
+from fnad.lower.index import Index
+from fnad.lower.nodes import Buffer, Load, Node, loaded, loads
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Store:
+    """buffer[address] = node."""
+
+    buffer: Buffer
+    address: Index
+    node: Node
+    source: Source | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Reduce:
+    """buffer[address] = the fold of node over the loops at these depths; `dtype` is the accumulator's."""
+
+    buffer: Buffer
+    address: Index
+    node: Node
+    init: str
+    step: str
+    compensated: bool
+    dtype: Dtype
+    depths: frozenset[int]
+    source: Source | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ArgReduce:
+    """buffer[address] = the counter of the innermost loop where node is first the best."""
+
+    buffer: Buffer
+    address: Index
+    node: Node
+    better: str
+    source: Source | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Running:
+    """buffer[address] = the fold of node so far, along the innermost loop."""
+
+    buffer: Buffer
+    address: Index
+    node: Node
+    init: str
+    step: str
+    source: Source | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Combine:
+    """buffer[address] = step of what is there and node, in order."""
+
+    buffer: Buffer
+    address: Index
+    node: Node
+    step: str
+    source: Source | None = None
+
+
+Effect: TypeAlias = Store | Reduce | ArgReduce | Running | Combine
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Matrix:
+    """A matrix in a buffer: element (r, c) at offset + r · row_stride + c · column_stride; one of them is 1."""
+
+    buffer: Buffer
+    offset: Index
+    row_stride: int
+    column_stride: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Product:
+    """out[m, n] = a[m, k] · b[k, n], by the BLAS."""
+
+    out: Matrix
+    a: Matrix
+    b: Matrix
+    m: int
+    k: int
+    n: int
+    source: Source | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Call:
+    """results = primitive(operands) on whole arrays, outside native code."""
+
+    primitive: Primitive
+    params: dict[str, Any]
+    operands: tuple[Buffer, ...]
+    results: tuple[Buffer, ...]
+    source: Source | None = None
+
+
+@dataclass(slots=True, eq=False)
+class Loop:
+    """A counted loop from 0 to extent."""
+
+    depth: int
+    extent: int
+    items: list[Item] = field(default_factory=list["Item"])
+
+
+Item: TypeAlias = Loop | Effect | Product | Call
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LoopProgram:
+    """A lowered program. `faults` says, for each fault number a checked index can report, whose it is."""
+
+    name: str
+    inputs: tuple[Buffer, ...]
+    outputs: tuple[Buffer, ...]
+    temporaries: tuple[Buffer, ...]
+    items: tuple[Item, ...]
+    faults: tuple[Source | None, ...]
+
+
+# ---- what an item reads and writes -------------------------------------------------------------------------------
+
+Access: TypeAlias = tuple[Buffer, Index | None]
+"""A buffer and the address in it; None for all of it."""
+
+
+def effects(item: Item) -> Iterator[Effect | Product | Call]:
+    """Yield what an item does, loops unrolled in the text, not in time."""
+    if isinstance(item, Loop):
+        for inner in item.items:
+            yield from effects(inner)
+    else:
+        yield item
+
+
+def writes(item: Effect | Product | Call) -> list[Access]:
+    """Return what is written."""
+    match item:
+        case Product(out):
+            return [(out.buffer, None)]
+        case Call():
+            return [(buffer, None) for buffer in item.results]
+        case _:
+            return [(item.buffer, item.address)]
+
+
+def reads(item: Effect | Product | Call) -> list[Access]:
+    """Return what is read; a combination reads what it writes."""
+    match item:
+        case Product(_, a, b):
+            return [(a.buffer, None), (b.buffer, None)]
+        case Call():
+            return [(buffer, None) for buffer in item.operands]
+        case _:
+            found = [(load.buffer, load.address) for load in effect_loads(item)]
+            return [*found, (item.buffer, None)] if isinstance(item, Combine) else list(found)
+
+
+def effect_loads(effect: Effect) -> list[Load]:
+    """Return the loads of an effect."""
+    return loads([effect.node, *loaded(effect.address)])

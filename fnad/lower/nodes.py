@@ -1,0 +1,195 @@
+"""Scalar expressions: what one turn of a loop nest computes.
+
+Nodes are hash-consed: `Nodes` makes each expression once, so equal expressions are the same object, a common
+subexpression is found by identity, and comparing or hashing one costs nothing however large it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from fnad.ir.types import Aval, Dtype
+from fnad.lower.index import Index, Loaded, Quotient, Remainder
+
+Condition: TypeAlias = tuple[Index, int, int]
+"""(index, low, high): low <= index < high."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Buffer:
+    """A flat array: an input, an output or a temporary of the program."""
+
+    name: str
+    aval: Aval
+
+    @property
+    def dtype(self) -> Dtype:
+        return self.aval.dtype
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Load:
+    """An element of a buffer."""
+
+    buffer: Buffer
+    address: Index
+    depth: int
+
+    @property
+    def dtype(self) -> Dtype:
+        return self.buffer.aval.dtype
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Constant:
+    """A number."""
+
+    value: np.generic
+    depth: int = 0
+
+    @property
+    def dtype(self) -> Dtype:
+        return self.value.dtype
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Apply:
+    """A scalar operation, as a template over its operands."""
+
+    template: str
+    operands: tuple[Node, ...]
+    dtype: Dtype
+    depth: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Number:
+    """An index as a number."""
+
+    index: Index
+    dtype: Dtype
+    depth: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Branch:
+    """`inside` where all conditions hold, else `outside`; only the one that is needed is computed."""
+
+    conditions: tuple[Condition, ...]
+    inside: Node
+    outside: Node
+    depth: int
+
+    @property
+    def dtype(self) -> Dtype:
+        return self.inside.dtype
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Checked:
+    """A run-time index; one that is not in 0 <= index < extent is noted as fault number `fault`, and 0 is used."""
+
+    operand: Node
+    extent: int
+    fault: int
+    depth: int
+
+    @property
+    def dtype(self) -> Dtype:
+        return np.dtype(np.int64)
+
+
+Node: TypeAlias = Load | Constant | Apply | Number | Branch | Checked
+
+
+class Nodes:
+    """Makes nodes, each once."""
+
+    def __init__(self) -> None:
+        self._made: dict[Any, Node] = {}
+
+    def load(self, buffer: Buffer, address: Index) -> Node:
+        return self._once((Load, buffer, address), lambda: Load(buffer, address, address.depth))
+
+    def constant(self, value: np.generic) -> Node:
+        return self._once((Constant, value.dtype.char, value.tobytes()), lambda: Constant(value))
+
+    def apply(self, template: str, operands: tuple[Node, ...], dtype: Dtype) -> Node:
+        depth = max((node.depth for node in operands), default=0)
+        return self._once((Apply, template, operands, dtype), lambda: Apply(template, operands, dtype, depth))
+
+    def number(self, index: Index, dtype: Dtype) -> Node:
+        return self._once((Number, index, dtype), lambda: Number(index, dtype, index.depth))
+
+    def branch(self, conditions: tuple[Condition, ...], inside: Node, outside: Node) -> Node:
+        undecided = tuple(c for c in conditions if not _always(c))
+        if not undecided:
+            return inside
+        depth = max(inside.depth, outside.depth, *(index.depth for index, _, _ in undecided))
+        key = (Branch, undecided, inside, outside)
+        return self._once(key, lambda: Branch(undecided, inside, outside, depth))
+
+    def checked(self, operand: Node, extent: int, fault: int) -> Node:
+        return self._once(
+            (Checked, operand, extent, fault), lambda: Checked(operand, extent, fault, operand.depth)
+        )
+
+    def _once(self, key: Any, make: Any) -> Node:
+        found = self._made.get(key)
+        if found is None:
+            found = self._made[key] = make()
+        return found
+
+
+def _always(condition: Condition) -> bool:
+    index, low, high = condition
+    least, greatest = index.range
+    return low <= least and greatest < high
+
+
+def children(node: Node) -> Iterator[Node]:
+    """Yield the nodes a node reads, those in its addresses included."""
+    match node:
+        case Load(_, address, _):
+            yield from loaded(address)
+        case Apply(_, operands, _, _):
+            yield from operands
+        case Number(index, _, _):
+            yield from loaded(index)
+        case Branch(conditions, inside, outside, _):
+            for index, _, _ in conditions:
+                yield from loaded(index)
+            yield inside
+            yield outside
+        case Checked(operand, _, _, _):
+            yield operand
+        case Constant():
+            pass
+
+
+def loaded(index: Index) -> Iterator[Node]:
+    """Yield the run-time integers in an index."""
+    for atom, _ in index.terms:
+        match atom:
+            case Loaded(node, _):
+                yield node
+            case Quotient(dividend, _) | Remainder(dividend, _):
+                yield from loaded(dividend)
+            case _:
+                pass
+
+
+def loads(roots: Iterator[Node] | list[Node]) -> list[Load]:
+    """Return every load below these nodes, once."""
+    seen: dict[Node, None] = {}
+    pending = list(roots)
+    while pending:
+        node = pending.pop()
+        if node not in seen:
+            seen[node] = None
+            pending.extend(children(node))
+    return [node for node in seen if isinstance(node, Load)]

@@ -1,0 +1,370 @@
+"""Lowering: from a program to loop nests, kept value by kept value.
+
+Each kept value becomes a nest of its own, over the shape of its result (of its operand, if it is a fold), which `fuse`
+puts into the nests before it. A large matrix product becomes a call of the BLAS on strided matrices, so that a transpose
+before it costs nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from fnad.errors import LoweringError
+from fnad.ir.primitive import (
+    ArgFold,
+    Contraction,
+    DynamicUpdate,
+    Fold,
+    Library,
+    Scan,
+    Scatter,
+)
+from fnad.ir.program import Atom, Equation, Program, Source, Var
+from fnad.ir.types import Aval, Dtype, Shape, dtype_name, is_inexact
+from fnad.lower.collapse import collapse
+from fnad.lower.contraction import Dimensions, contraction_dimensions, matrix, strides
+from fnad.lower.expressions import INLINED, Expressions, flatten
+from fnad.lower.fuse import place
+from fnad.lower.index import Index, counter
+from fnad.lower.keep import kept_values
+from fnad.lower.loops import (
+    ArgReduce,
+    Call,
+    Combine,
+    Effect,
+    Item,
+    Loop,
+    LoopProgram,
+    Matrix,
+    Product,
+    Reduce,
+    Running,
+    Store,
+    effects,
+    reads,
+    writes,
+)
+from fnad.lower.nodes import Buffer, Node
+
+SMALLEST_PRODUCT = 512
+"""Multiplications from which the BLAS is faster than a loop."""
+
+
+def lower(program: Program) -> LoopProgram:
+    """Return the loop nests of a program; raise `LoweringError` for what has none."""
+    lowering = _Lowering(program)
+    return lowering.run()
+
+
+class _Lowering:
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self.expressions = Expressions(program.equations)
+        self.items: list[Item] = []
+        self.temporaries: list[Buffer] = []
+        self.source: Source | None = None
+        self._counters: dict[int, list[Index]] = {}
+
+    def run(self) -> LoopProgram:
+        inputs = [Buffer(f"x{n}", var.aval) for n, var in enumerate(self.program.inputs)]
+        outputs = [Buffer(f"out{n}", atom.aval) for n, atom in enumerate(self.program.outputs)]
+        self.expressions.buffers.update(zip(self.program.inputs, inputs, strict=True))
+        own = self._own_outputs(outputs)
+        kept = kept_values(self.program)
+        for equation in self.program.equations:
+            if kept.intersection(equation.results):
+                self.source = equation.source
+                self._keep(equation, own)
+        for atom, buffer in zip(self.program.outputs, outputs, strict=True):
+            if not isinstance(atom, Var) or own.get(atom) is not buffer:
+                self._copy(atom, buffer)
+        return self._finish(inputs, outputs)
+
+    def _own_outputs(self, outputs: list[Buffer]) -> dict[Var, Buffer]:
+        """Give each output that an equation computes its first output buffer as its own; the rest are copies."""
+        own: dict[Var, Buffer] = {}
+        for atom, buffer in zip(self.program.outputs, outputs, strict=True):
+            if isinstance(atom, Var) and atom not in self.expressions.buffers:
+                own.setdefault(atom, buffer)
+        return own
+
+    def _finish(self, inputs: list[Buffer], outputs: list[Buffer]) -> LoopProgram:
+        items = [collapse(item, self.expressions.nodes) for item in self.items]
+        touched = {b for item in items for e in effects(item) for b, _ in (*reads(e), *writes(e))}
+        temporaries = tuple(buffer for buffer in self.temporaries if buffer in touched)
+        return LoopProgram(
+            self.program.name, tuple(inputs), tuple(outputs), temporaries, tuple(items), tuple(self.expressions.faults)
+        )
+
+    # ---- one kept value ------------------------------------------------------------------------------------------
+
+    def _keep(self, equation: Equation, own: dict[Var, Buffer]) -> None:
+        buffers = tuple(own.get(var) or self._temporary(var.aval) for var in equation.results)
+        self._compute(equation, buffers)
+        self.expressions.buffers.update(zip(equation.results, buffers, strict=True))
+
+    def _temporary(self, aval: Aval) -> Buffer:
+        buffer = Buffer(f"t{len(self.temporaries)}", aval)
+        self.temporaries.append(buffer)
+        return buffer
+
+    def _compute(self, equation: Equation, buffers: tuple[Buffer, ...]) -> None:
+        buffer = buffers[0]
+        match equation.primitive.lower:
+            case Fold() as fold:
+                self._fold(equation, fold, buffer)
+            case ArgFold(better):
+                self._arg_fold(equation, better, buffer)
+            case Scan(init, step):
+                self._scan(equation, init, step, buffer)
+            case Scatter(step):
+                self._scatter(equation, step, buffer)
+            case DynamicUpdate():
+                self._update(equation, buffer)
+            case Contraction():
+                self._contraction(equation, buffer)
+            case Library():
+                self._call(equation, buffers)
+            case kind if isinstance(kind, INLINED):
+                shape = buffer.aval.shape
+                self._nest(shape, lambda i: self._store(buffer, i, self.expressions.define(equation.results[0], i)))
+            case kind:
+                raise LoweringError(f"{equation.primitive.name} has no loops ({type(kind).__name__})")
+
+    def _store(self, buffer: Buffer, indices: Sequence[Index], node: Node) -> Store:
+        return Store(buffer, flatten(indices, buffer.aval.shape), node, self.source)
+
+    def _copy(self, atom: Atom, buffer: Buffer) -> None:
+        self._nest(buffer.aval.shape, lambda i: self._store(buffer, i, self.expressions.element(atom, i)))
+
+    def _nest(self, shape: Shape, effect: Callable[[list[Index]], Effect]) -> None:
+        """Place the nest over a shape with this effect; an axis of size 1 needs no loop, an empty one no nest."""
+        if 0 in shape:
+            return
+        place(self.items, nested(shape, effect(counters(shape))))
+
+    # ---- folds ---------------------------------------------------------------------------------------------------
+
+    def _fold(self, equation: Equation, fold: Fold, buffer: Buffer) -> None:
+        operand = equation.operands[0]
+        self._reduce(
+            buffer, operand.aval.shape, equation.params["axes"], fold, lambda i: self.expressions.element(operand, i)
+        )
+
+    def _reduce(
+        self,
+        buffer: Buffer,
+        shape: Shape,
+        axes: Sequence[int],
+        fold: Fold,
+        element: Callable[[list[Index]], Node],
+    ) -> None:
+        """Fold over axes; single precision is summed in double precision, in a wider buffer where one is needed."""
+        dtype = wide(buffer.dtype) if fold.sum else buffer.dtype
+        init = fold.init.format(**bounds(dtype))
+        if 0 in shape:
+            start = self.expressions.nodes.apply(init, (), buffer.dtype)
+            self._nest(buffer.aval.shape, lambda i: self._store(buffer, i, start))
+            return
+        depths = depths_of(shape, axes)
+        ends_nest = depths == set(range(count_loops(shape) - len(depths), count_loops(shape)))
+        target = buffer if ends_nest or dtype == buffer.dtype else self._temporary(buffer.aval.with_dtype(dtype))
+
+        def effect(indices: list[Index]) -> Reduce:
+            kept = [index for axis, index in enumerate(indices) if axis not in axes]
+            address = flatten(kept, buffer.aval.shape)
+            return Reduce(
+                target, address, element(indices), init, fold.step, fold.sum, dtype, frozenset(depths), self.source
+            )
+
+        self._nest(shape, effect)
+        if target is not buffer:
+            self._narrow(target, buffer)
+
+    def _narrow(self, source: Buffer, target: Buffer) -> None:
+        nodes, name = self.expressions.nodes, dtype_name(target.dtype)
+
+        def effect(indices: list[Index]) -> Store:
+            load = nodes.load(source, flatten(indices, source.aval.shape))
+            return self._store(target, indices, nodes.apply(f"{name}({{0}})", (load,), target.dtype))
+
+        self._nest(target.aval.shape, effect)
+
+    def _arg_fold(self, equation: Equation, better: str, buffer: Buffer) -> None:
+        operand, axis = equation.operands[0], equation.params["axis"]
+
+        def effect(indices: list[Index]) -> ArgReduce:
+            kept = [index for a, index in enumerate(indices) if a != axis]
+            node = self.expressions.element(operand, indices)
+            return ArgReduce(buffer, flatten(kept, buffer.aval.shape), node, better, self.source)
+
+        self._nest_along(operand.aval.shape, axis, effect)
+
+    def _scan(self, equation: Equation, init: str, step: str, buffer: Buffer) -> None:
+        operand, axis = equation.operands[0], equation.params["axis"]
+        n = operand.aval.shape[axis]
+
+        def effect(indices: list[Index]) -> Running:
+            if equation.params["reverse"]:
+                indices = [n - 1 - index if a == axis else index for a, index in enumerate(indices)]
+            address, node = flatten(indices, operand.aval.shape), self.expressions.element(operand, indices)
+            start = init.format(**bounds(buffer.dtype))
+            return Running(buffer, address, node, start, step, self.source)
+
+        self._nest_along(operand.aval.shape, axis, effect)
+
+    def _nest_along(self, shape: Shape, axis: int, effect: Callable[[list[Index]], Effect]) -> None:
+        """Place a nest whose innermost loop runs along `axis`, and is there even for size 1."""
+        if 0 in shape:
+            return
+        others = tuple(n for a, n in enumerate(shape) if a != axis)
+        depth = count_loops(others)
+        outer = counters(others)
+        innermost = counter(depth, shape[axis])
+        inner = Loop(depth, shape[axis], [effect([*outer[:axis], innermost, *outer[axis:]])])
+        place(self.items, nested(others, inner))
+
+    # ---- writes into part of an array ------------------------------------------------------------------------------
+
+    def _scatter(self, equation: Equation, step: str, buffer: Buffer) -> None:
+        _, updates, *integers = equation.operands
+        self._copy(equation.operands[0], buffer)
+
+        def effect(indices: list[Index]) -> Combine:
+            address = flatten(self.expressions.gathered(equation, integers, indices), buffer.aval.shape)
+            return Combine(buffer, address, self.expressions.element(updates, indices), step, self.source)
+
+        self._nest(updates.aval.shape, effect)
+
+    def _update(self, equation: Equation, buffer: Buffer) -> None:
+        _, update, *starts = equation.operands
+        self._copy(equation.operands[0], buffer)
+
+        def effect(indices: list[Index]) -> Combine:
+            address = flatten(self.expressions.boxed(equation, starts, indices), buffer.aval.shape)
+            return Combine(buffer, address, self.expressions.element(update, indices), "{new}", self.source)
+
+        self._nest(update.aval.shape, effect)
+
+    # ---- contractions and calls ----------------------------------------------------------------------------------
+
+    def _contraction(self, equation: Equation, buffer: Buffer) -> None:
+        x, y = equation.operands
+        dims = contraction_dimensions(x.aval, y.aval, **equation.params)
+        m, k, n = (prod(sizes) for sizes in (dims.m, dims.k, dims.n))
+        if not is_inexact(buffer.dtype) or m * k * n < SMALLEST_PRODUCT or m == n == 1 or 0 in dims.batch:
+            self._contract_in_loops(x, y, dims, buffer)
+        else:
+            self._multiply_matrices(x, y, dims, buffer)
+
+    def _contract_in_loops(self, x: Atom, y: Atom, dims: Dimensions, buffer: Buffer) -> None:
+        shape = (*dims.batch, *dims.m, *dims.n, *dims.k)
+        axes = range(len(shape) - len(dims.k), len(shape))
+
+        def element(indices: list[Index]) -> Node:
+            left, right = dims.operand_indices(indices)
+            operands = self.expressions.element(x, left), self.expressions.element(y, right)
+            return self.expressions.nodes.apply(product_template(buffer.dtype), operands, buffer.dtype)
+
+        self._reduce(buffer, shape, axes, Fold("{dtype}(0)", "{acc} + {0}", sum=is_inexact(buffer.dtype)), element)
+
+    def _multiply_matrices(self, x: Atom, y: Atom, dims: Dimensions, buffer: Buffer) -> None:
+        m, k, n = (prod(sizes) for sizes in (dims.m, dims.k, dims.n))
+        batch = counters(dims.batch)
+        a = self._matrix(x, dims, dims.m, dims.k, dims.left_axes)
+        b = self._matrix(y, dims, dims.k, dims.n, dims.right_axes)
+        out = Matrix(buffer, flatten(batch, dims.batch) * (m * n), n, 1)
+        place(self.items, nested(dims.batch, Product(out, a, b, m, k, n, self.source)))
+
+    def _matrix(self, atom: Atom, dims: Dimensions, rows: Shape, columns: Shape, axes: Sequence[int]) -> Matrix:
+        """Return an operand as a strided matrix for each turn of the batch loops, from a copy if it is not one."""
+        shape = (*dims.batch, *rows, *columns)
+        indices = counters(shape)
+        permuted = [indices[axes.index(a)] for a in range(len(axes))]
+        found = self.expressions.address(atom, permuted)
+        if found is not None:
+            buffer, address = found
+            spread = strides(address, indices, shape)
+            as_is = spread and matrix(buffer, address, spread, dims.batch, rows, columns, indices)
+            if as_is:
+                return as_is
+        copied = self._temporary(Aval(atom.aval.dtype, shape))
+
+        def effect(copy_indices: list[Index]) -> Store:
+            moved = [copy_indices[axes.index(a)] for a in range(len(axes))]
+            return self._store(copied, copy_indices, self.expressions.element(atom, moved))
+
+        self._nest(shape, effect)
+        offset = flatten(counters(dims.batch), dims.batch) * (prod(rows) * prod(columns))
+        return Matrix(copied, offset, prod(columns), 1)
+
+    def _call(self, equation: Equation, results: tuple[Buffer, ...]) -> None:
+        operands = tuple(self._whole(atom) for atom in equation.operands)
+        place(self.items, Call(equation.primitive, dict(equation.params), operands, results, self.source))
+
+    def _whole(self, atom: Atom) -> Buffer:
+        if isinstance(atom, Var) and atom in self.expressions.buffers:
+            return self.expressions.buffers[atom]
+        buffer = self._temporary(atom.aval)
+        self._copy(atom, buffer)
+        return buffer
+
+
+# ---- loops over shapes -------------------------------------------------------------------------------------------
+
+
+def counters(shape: Shape) -> list[Index]:
+    """Return the index along each axis; the loops are numbered by depth, and an axis of size 1 has none."""
+    depth, found = 0, list[Index]()
+    for n in shape:
+        found.append(counter(depth, n))
+        depth += n != 1
+    return found
+
+
+def count_loops(shape: Shape) -> int:
+    """Return how many loops a nest over this shape has."""
+    return sum(n != 1 for n in shape)
+
+
+def depths_of(shape: Shape, axes: Sequence[int]) -> set[int]:
+    """Return the depths of the loops over these axes."""
+    return {count_loops(shape[:axis]) for axis in axes if shape[axis] != 1}
+
+
+def nested(shape: Shape, inner: Item) -> Item:
+    """Return the loops over a shape around an item."""
+    sizes = [n for n in shape if n != 1]
+    for depth in range(len(sizes) - 1, -1, -1):
+        inner = Loop(depth, sizes[depth], [inner])
+    return inner
+
+
+# ---- dtypes ------------------------------------------------------------------------------------------------------
+
+
+def wide(dtype: Dtype) -> Dtype:
+    """Return the dtype sums of this dtype are kept in."""
+    return {"f": np.dtype(np.float64), "c": np.dtype(np.complex128)}.get(dtype.kind, dtype)
+
+
+def bounds(dtype: Dtype) -> dict[str, Any]:
+    """Return what an `init` template may name: the dtype, its lowest and its highest value."""
+    name = dtype_name(dtype)
+    if dtype.kind == "f":
+        return {"dtype": name, "lowest": f"{name}(-inf)", "highest": f"{name}(inf)"}
+    if dtype.kind in "iu":
+        limits = np.iinfo(dtype)
+        return {"dtype": name, "lowest": f"{name}({limits.min})", "highest": f"{name}({limits.max})"}
+    return {"dtype": name, "lowest": f"{name}(0)", "highest": f"{name}(1)"}
+
+
+def product_template(dtype: Dtype) -> str:
+    """Return the template of a product that wraps as NumPy's does."""
+    return f"{dtype_name(dtype)}({{0}} * {{1}})" if dtype.kind in "iu" and dtype.itemsize < 8 else "{0} * {1}"
+
+
