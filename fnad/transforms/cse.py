@@ -1,7 +1,7 @@
 """Common-subexpression elimination: an equation that is there already is not made again.
 
 The builder numbers values, so writing a program anew is all it takes; operands of a commutative primitive count in
-either order.
+either order. (Not if complex: there NumPy rounds x * y and y * x apart.)
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from fnad.ir.primitive import Primitive
 from fnad.ir.program import Params, Program
 from fnad.ir.symbol import Symbol
+from fnad.ir.types import is_complex
 from fnad.transforms.pattern import COMMUTATIVE
 from fnad.transforms.rewrite import Rewriter, rewrite
 
@@ -22,7 +23,7 @@ def cse(program: Program) -> Program:
 
 def reuse_commuted(primitive: Primitive, operands: Sequence[Symbol], params: Params) -> Symbol | None:
     """Return the value of an equation that differs in the order of its operands only."""
-    if primitive not in COMMUTATIVE:
+    if primitive not in COMMUTATIVE or is_complex(operands[0].dtype):
         return None
     builder = operands[0].builder
     assert isinstance(builder, Rewriter)

@@ -69,9 +69,8 @@ def _everywhere(primitive: Primitive, operands: Sequence[Symbol], params: Params
 def sum_of_equal(value: np.generic, count: int) -> np.generic | None:
     """Return the sum of `count` equal numbers where no order of adding them can round; otherwise None."""
     if value.dtype.kind in "iu":
-        with np.errstate(over="ignore"):
-            return np.sum(np.array(value) * np.array(count).astype(value.dtype), dtype=value.dtype)
-    if value.dtype.kind != "f" or not np.isfinite(value) or value == 0 and np.signbit(value):
+        return np.uint64(int(value) * count % 2**64).astype(value.dtype)
+    if value.dtype.kind != "f" or not np.isfinite(value) or (value == 0 and np.signbit(value)):
         return None
     numerator, _ = float(value).as_integer_ratio()
     odd = abs(numerator) // max(numerator & -numerator, 1)

@@ -32,14 +32,17 @@ from fnad.ir.program import Params
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import Dtype
 from fnad.ops.arithmetic import add, mul
+from fnad.ops.comparison import bitwise_and, bitwise_or, bitwise_xor, eq, ne
 from fnad.ops.kinds import ANY
 from fnad.transforms.finite import is_finite
 from fnad.transforms.rewrite import Rewrite, constant_of, definition
 
 Bindings: TypeAlias = dict[str, Any]
 
-COMMUTATIVE = frozenset({add, mul})
-"""Primitives whose value does not depend on the order of their two operands, to the bit."""
+COMMUTATIVE = frozenset({add, mul, eq, ne, bitwise_and, bitwise_or, bitwise_xor})
+"""Primitives whose value does not depend on the order of their two operands, to the bit.
+
+A complex product is an exception, which rounds apart: rules and passes leave it alone."""
 
 
 class Pattern(ABC):
@@ -166,9 +169,9 @@ def _pattern(node: ast.expr) -> Pattern:
     match node:
         case ast.Name(name):
             return Anything(name)
-        case ast.Constant(value):
+        case ast.Constant(bool() | int() | float() as value):
             return Number(value)
-        case ast.UnaryOp(ast.USub(), ast.Constant(value)):
+        case ast.UnaryOp(ast.USub(), ast.Constant(int() | float() as value)):
             return Number(-value)
         case ast.Call(ast.Name("constant"), [ast.Name(name)], []):
             return Constant(name)

@@ -6,12 +6,13 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 from fnad.ir.program import Program
-from fnad.transforms.cse import reuse_commuted
+from fnad.transforms.cse import cse, reuse_commuted
 from fnad.transforms.dce import dce
-from fnad.transforms.fold import fold_constants
+from fnad.transforms.fold import fold, fold_constants
 from fnad.transforms.pattern import by_rules
 from fnad.transforms.rewrite import rewrite
 from fnad.transforms.rules.algebra import ALGEBRA, STRONG
+from fnad.transforms.rules.choice import CONVERT, LOGIC, SELECT
 from fnad.transforms.rules.movement import MOVEMENT
 
 Pass: TypeAlias = Callable[[Program], Program]
@@ -19,13 +20,18 @@ Pass: TypeAlias = Callable[[Program], Program]
 SWEEPS = 4
 """At most so many sweeps; hardly any program needs more than two."""
 
-RULES = (*ALGEBRA, *STRONG, *MOVEMENT)
-_apply_rules = by_rules(RULES)
+RULES = (*ALGEBRA, *STRONG, *SELECT, *LOGIC, *CONVERT, *MOVEMENT)
+_by_rules = by_rules(RULES)
+
+
+def apply_rules(program: Program) -> Program:
+    """Return the program with the rules applied."""
+    return rewrite(program, _by_rules)
 
 
 def sweep(program: Program) -> Program:
     """Return the program after one forward sweep of the rules, constant folding and common subexpressions."""
-    return rewrite(program, fold_constants, _apply_rules, reuse_commuted)
+    return rewrite(program, fold_constants, _by_rules, reuse_commuted)
 
 
 def simplify(program: Program) -> Program:
@@ -37,3 +43,14 @@ def simplify(program: Program) -> Program:
             return simpler
         program = simpler
     return program
+
+
+PASSES: dict[str, Pass] = {
+    "dce": dce,
+    "cse": cse,
+    "fold": fold,
+    "rules": apply_rules,
+    "sweep": sweep,
+    "simplify": simplify,
+}
+"""Each pass by its name; any order of them is right."""

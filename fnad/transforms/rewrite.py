@@ -17,6 +17,7 @@ from fnad.ir.builder import Builder, atom_keys
 from fnad.ir.primitive import Primitive
 from fnad.ir.program import Equation, Literal, Params, Program, Var
 from fnad.ir.symbol import Symbol
+from fnad.ir.walk import use_counts
 from fnad.ops.shape import broadcast_in_dim
 
 Rewrite: TypeAlias = Callable[[Primitive, Sequence[Symbol], Params], Symbol | None]
@@ -62,8 +63,9 @@ class Rewriter(Builder):
 def definition(symbol: Symbol) -> tuple[Primitive, list[Symbol], Params] | None:
     """Return what defines a value: primitive, operands and params; None for inputs and literals."""
     builder = symbol.builder
-    equation = builder.definition(symbol) if isinstance(builder, Rewriter) else None
-    return None if equation is None else (equation.primitive, builder.symbols(equation), equation.params)
+    if not isinstance(builder, Rewriter) or (equation := builder.definition(symbol)) is None:
+        return None
+    return equation.primitive, builder.symbols(equation), equation.params
 
 
 def constant_of(symbol: Symbol) -> np.generic | None:
@@ -87,7 +89,7 @@ def used_once(symbol: Symbol) -> bool:
 def rewrite(program: Program, *rewrites: Rewrite) -> Program:
     """Return the program with its equations rewritten, in one forward sweep."""
     builder = Rewriter(rewrites)
-    uses = _uses(program)
+    uses = use_counts(program)
     with builder.active():
         values = {var: builder.input(var.aval) for var in program.inputs}
         for equation in program.equations:
@@ -102,7 +104,3 @@ def rewrite(program: Program, *rewrites: Rewrite) -> Program:
         outputs = [builder.lift(a.value if isinstance(a, Literal) else values[a]) for a in program.outputs]
         return builder.finish(program.name, outputs)
 
-
-def _uses(program: Program) -> Counter[Var]:
-    atoms = [atom for equation in program.equations for atom in equation.operands]
-    return Counter(atom for atom in (*atoms, *program.outputs) if isinstance(atom, Var))

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from fnad.ir.symbol import Symbol
-from fnad.ops.arithmetic import add, div, mul, neg, strong_mul, sub
+from fnad.ops.arithmetic import add, div, mul, neg, sub
 from fnad.ops.kinds import INTEGERS, NUMBERS, ORDERED, REALS
 from fnad.ops.shape import zeros_like
 from fnad.transforms.pattern import Rule
@@ -42,8 +42,8 @@ ALGEBRA = (
 
 # The sign of a cotangent's zero carries nothing, and the strong product loses it anyway.
 STRONG = (
-    Rule("strong_mul(0.0, p) = 0", lambda p: zeros_like(p), up_to="the sign of zero"),
-    Rule("strong_mul(-0.0, p) = 0", lambda p: zeros_like(p), up_to="the sign of zero"),
+    Rule("strong_mul(0.0, p) = 0", zeros_like, up_to="the sign of zero"),
+    Rule("strong_mul(-0.0, p) = 0", zeros_like, up_to="the sign of zero"),
     Rule("strong_mul(constant(k), p) = mul(k, p) for k != 0", lambda k, p: k * p if k != 0 else None),
-    Rule("strong_mul(ct, finite(p)) = mul(ct, p)", lambda ct, p: mul(ct, p), up_to="the sign of zero"),
+    Rule("strong_mul(ct, finite(p)) = mul(ct, p)", mul, up_to="the sign of zero"),
 )

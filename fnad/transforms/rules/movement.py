@@ -108,7 +108,8 @@ def _merge_reverses(x: Symbol, inner: Ints, outer: Ints) -> Symbol:
 
 
 def _sum_of_one(x: Symbol, axes: Ints) -> Symbol | None:
-    return None if any(x.shape[axis] != 1 for axis in axes) else reshape_to(x, kept_shape(x.shape, axes))
+    """Return the one element, plus 0 since a sum starts there: -0.0 alone adds up to 0.0."""
+    return None if any(x.shape[axis] != 1 for axis in axes) else reshape_to(x, kept_shape(x.shape, axes)) + 0
 
 
 def _sum_of_none(x: Symbol, axes: Ints) -> Symbol | None:
@@ -150,7 +151,7 @@ MOVEMENT = (
     Rule("concatenate(*xs, axis=axis) = concatenate(*xs that are not empty)", _drop_empty),
     Rule("reverse(x, axes=axes) = x where these axes have one element", _no_reverse),
     Rule("reverse(reverse(x, axes=inner), axes=outer) = reverse(x, inner ^ outer)", _merge_reverses),
-    Rule("reduce_sum(x, axes=axes) = reshape(x) where one element is summed", _sum_of_one, up_to="the sign of zero"),
+    Rule("reduce_sum(x, axes=axes) = reshape(x) + 0 where one element is summed", _sum_of_one),
     Rule("reduce_sum(x, axes=axes) = 0 where there is no element", _sum_of_none),
     Rule("reduce_sum(reduce_sum(x, axes=inner), axes=outer) = reduce_sum(x)", _merge_sums, up_to="rounding"),
 )

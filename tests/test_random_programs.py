@@ -1,0 +1,177 @@
+"""Random programs: what every pass must keep, and how the transforms compose."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+
+from fnad.ir.parser import parse_program
+from fnad.ir.printer import print_program
+from fnad.ir.program import Program
+from fnad.ir.types import F32, is_inexact, real_dtype
+from fnad.ir.verifier import verify
+from fnad.ir.walk import equal_up_to_names
+from fnad.transforms.interpret import interpret
+from fnad.transforms.joint import cotangent_avals, joint
+from fnad.transforms.jvp import jvp
+from fnad.transforms.pipeline import PASSES
+from fnad.transforms.split import split
+from tests.random_programs import Example, examples
+
+few = settings(max_examples=40, derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+Pass = Callable[[Program], Program]
+
+
+def marks(program: Program) -> tuple[bool, ...]:
+    """Mark every input that can carry a derivative."""
+    return tuple(is_inexact(aval.dtype) for aval in program.in_avals)
+
+
+def directions(avals: Sequence[Any], seed: int) -> list[Any]:
+    """Return a random value for each aval."""
+    rng = np.random.default_rng(seed)
+    parts = [(rng.standard_normal(aval.shape), rng.standard_normal(aval.shape)) for aval in avals]
+    return [
+        (x + 1j * y if aval.dtype.kind == "c" else x).astype(aval.dtype)
+        for (x, y), aval in zip(parts, avals, strict=True)
+    ]
+
+
+def tangents(program: Program, seed: int) -> list[Any]:
+    return directions([aval for aval in program.in_avals if is_inexact(aval.dtype)], seed)
+
+
+def cotangents(program: Program, seed: int) -> list[Any]:
+    return directions(cotangent_avals(program), seed)
+
+
+def tolerance(program: Program) -> float:
+    """Return what rounding may amount to: that of the narrowest float in the program, some orders up."""
+    defined = [*program.inputs, *(var for equation in program.equations for var in equation.results)]
+    single = any(real_dtype(var.aval.dtype) == F32 for var in defined)
+    return 1e-3 if single else 1e-8
+
+
+def assert_close(found: Sequence[Any], expected: Sequence[Any], tol: float) -> None:
+    """Compare values to the rounding that another order of operations may make."""
+    for f, e in zip(map(np.asarray, found), map(np.asarray, expected), strict=True):
+        assert (f.dtype, f.shape) == (e.dtype, e.shape)
+        if is_inexact(e.dtype):
+            scale = np.max(np.abs(e), initial=1.0, where=np.isfinite(e))
+            np.testing.assert_allclose(f, e, rtol=tol, atol=tol * scale)
+        else:
+            np.testing.assert_array_equal(f, e)
+
+
+@given(examples())
+@few
+def test_a_program_verifies(example: Example) -> None:
+    verify(example.program)
+
+
+@given(examples())
+@few
+def test_a_program_round_trips_through_its_text(example: Example) -> None:
+    text = print_program(example.program)
+    again = parse_program(text)
+    assert equal_up_to_names(again, example.program)
+    assert print_program(again) == text
+
+
+@pytest.mark.parametrize("transform", PASSES.values(), ids=PASSES)
+@given(examples())
+@few
+def test_a_pass_keeps_values(transform: Pass, example: Example) -> None:
+    passed = transform(example.program)
+    verify(passed)
+    assert_close(
+        interpret(passed, example.arguments), interpret(example.program, example.arguments), tolerance(example.program)
+    )
+
+
+@pytest.mark.parametrize("transform", PASSES.values(), ids=PASSES)
+@given(examples(most=8))
+@few
+def test_a_pass_keeps_derivatives(transform: Pass, example: Example) -> None:
+    program, arguments = example.program, example.arguments
+    for derive, direction in ((joint, cotangents(program, 1)), (jvp, tangents(program, 2))):
+        derived = derive(program, marks(program))
+        expected = interpret(derived, [*arguments, *direction])
+        for passed in (transform(derived), derive(transform(program), marks(program))):
+            verify(passed)
+            assert_close(interpret(passed, [*arguments, *direction]), expected, tolerance(program))
+
+
+@given(examples())
+@few
+def test_the_parts_of_a_split_are_the_whole(example: Example) -> None:
+    program, arguments = example.program, example.arguments
+    whole = joint(program, marks(program))
+    forward, backward = split(whole, len(program.inputs), len(program.outputs))
+    for part in (whole, forward, backward):
+        verify(part)
+    cts = cotangents(program, 3)
+    found = interpret(forward, arguments)
+    outputs, residuals = found[: len(program.outputs)], found[len(program.outputs) :]
+    assert_close(
+        [*outputs, *interpret(backward, [*residuals, *cts])], interpret(whole, [*arguments, *cts]), tolerance(program)
+    )
+
+
+# ---- forward against reverse -------------------------------------------------------------------------------------
+
+
+def pairing(left: Sequence[Any], right: Sequence[Any]) -> tuple[float, float]:
+    """Return Re sum(left * right) and the sum of the absolute terms, which scales its error."""
+    with np.errstate(all="ignore"):
+        terms = [np.real(np.asarray(x, np.complex128) * y).ravel() for x, y in zip(left, right, strict=True)]
+    all_terms = np.concatenate([np.zeros(1), *terms])
+    return float(np.sum(all_terms)), float(np.sum(np.abs(all_terms)))
+
+
+def assert_dual(program: Program, arguments: Sequence[Any]) -> None:
+    """Assert <ct, J dx> = <Jᵀ ct, dx> where both are finite."""
+    wrt = marks(program)
+    dxs, cts = tangents(program, 4), cotangents(program, 5)
+    pushed = interpret(jvp(program, wrt), [*arguments, *dxs])[len(program.outputs) :]
+    pulled = interpret(joint(program, wrt), [*arguments, *cts])[len(program.outputs) :]
+    (forward, size), (reverse, other_size) = pairing(cts, pushed), pairing(pulled, dxs)
+    if np.isfinite([size, other_size]).all():
+        assert abs(forward - reverse) <= tolerance(program) * max(size, other_size, 1.0)
+
+
+@given(examples())
+@few
+def test_forward_and_reverse_are_transposes(example: Example) -> None:
+    assert_dual(example.program, example.arguments)
+
+
+@given(examples(most=5))
+@few
+def test_forward_and_reverse_are_transposes_at_second_order(example: Example) -> None:
+    program, arguments = example.program, example.arguments
+    wrt = marks(program)
+    assert_dual(joint(program, wrt), [*arguments, *cotangents(program, 6)])
+    assert_dual(jvp(program, wrt), [*arguments, *tangents(program, 7)])
+
+
+@given(examples(most=5))
+@few
+def test_second_derivatives_agree_in_every_nesting(example: Example) -> None:
+    """Pulling back along ct and differentiating along dx is the same in either order."""
+    program, arguments = example.program, example.arguments
+    wrt, dxs, cts = marks(program), tangents(program, 8), cotangents(program, 9)
+    count = sum(wrt)
+    reverse = joint(program, wrt)
+    forward_over_reverse = interpret(jvp(reverse, (*wrt, *[False] * len(cts))), [*arguments, *cts, *dxs])[-count:]
+    forward = jvp(program, wrt)
+    zeros = [np.zeros_like(ct) for ct in cts]
+    reverse_over_forward = interpret(joint(forward, (*wrt, *[False] * len(dxs))), [*arguments, *dxs, *zeros, *cts])[
+        -count:
+    ]
+    if all(np.isfinite(x).all() for x in (*forward_over_reverse, *reverse_over_forward)):
+        assert_close(forward_over_reverse, reverse_over_forward, tolerance(program))
