@@ -13,9 +13,9 @@ from typing import TypeAlias
 from fnad.errors import LoweringError
 from fnad.ir.primitive import Concatenation, DynamicSlice, Gather, Iota, Scalar, View
 from fnad.ir.program import Atom, Equation, Literal, Source, Var
-from fnad.ir.types import I64, Dtype, Shape, dtype_name
+from fnad.ir.types import I64, Dtype, Shape
 from fnad.lower.index import Index, Loaded, as_index
-from fnad.lower.nodes import Buffer, Condition, Node, Nodes
+from fnad.lower.nodes import Buffer, Condition, Node, Nodes, cast
 
 Indices: TypeAlias = Sequence[Index]
 
@@ -75,8 +75,8 @@ class Expressions:
 
     def _pull(self, equation: Equation, indices: list[Index]) -> Node:
         match equation.primitive.lower:
-            case Scalar(template):
-                return self._apply(template, equation, indices)
+            case Scalar() as scalar:
+                return self._apply(scalar.expression(equation.params), equation, indices)
             case View() as view:
                 return self._view(equation, view, indices)
             case Concatenation():
@@ -98,7 +98,7 @@ class Expressions:
     @staticmethod
     def _cast_template(template: str, dtype: Dtype) -> str:
         """Numba widens small integers where NumPy wraps: cast back what an operator gives."""
-        return f"{dtype_name(dtype)}({template})" if dtype.kind in "iu" and dtype.itemsize < 8 else template
+        return f"{cast(dtype)}({template})" if dtype.kind in "iu" and dtype.itemsize < 8 else template
 
     def _view(self, equation: Equation, view: View, indices: list[Index]) -> Node:
         operand, result = equation.operands[0], equation.results[0]

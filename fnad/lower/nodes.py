@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from fnad.ir.types import Aval, Dtype
+from fnad.ir.types import BOOL, Aval, Dtype, dtype_name
 from fnad.lower.index import Index, Loaded, Quotient, Remainder
 
 Condition: TypeAlias = tuple[Index, int, int]
@@ -193,3 +193,8 @@ def loads(roots: Iterator[Node] | list[Node]) -> list[Load]:
             seen[node] = None
             pending.extend(children(node))
     return [node for node in seen if isinstance(node, Load)]
+
+
+def cast(dtype: Dtype) -> str:
+    """Return the name of the cast to a dtype in scalar expressions; `bool` is Python's own."""
+    return "bool_" if dtype == BOOL else dtype_name(dtype)

@@ -24,7 +24,7 @@ from fnad.ir.primitive import (
     Scatter,
 )
 from fnad.ir.program import Atom, Equation, Program, Source, Var
-from fnad.ir.types import Aval, Dtype, Shape, dtype_name, is_inexact
+from fnad.ir.types import Aval, Dtype, Shape, is_inexact
 from fnad.lower.collapse import collapse
 from fnad.lower.contraction import Dimensions, contraction_dimensions, matrix, strides
 from fnad.lower.expressions import INLINED, Expressions, flatten
@@ -48,7 +48,7 @@ from fnad.lower.loops import (
     reads,
     writes,
 )
-from fnad.lower.nodes import Buffer, Node
+from fnad.lower.nodes import Buffer, Node, cast
 
 SMALLEST_PRODUCT = 512
 """Multiplications from which the BLAS is faster than a loop."""
@@ -186,7 +186,7 @@ class _Lowering:
             self._narrow(target, buffer)
 
     def _narrow(self, source: Buffer, target: Buffer) -> None:
-        nodes, name = self.expressions.nodes, dtype_name(target.dtype)
+        nodes, name = self.expressions.nodes, cast(target.dtype)
 
         def effect(indices: list[Index]) -> Store:
             load = nodes.load(source, flatten(indices, source.aval.shape))
@@ -354,7 +354,7 @@ def wide(dtype: Dtype) -> Dtype:
 
 def bounds(dtype: Dtype) -> dict[str, Any]:
     """Return what an `init` template may name: the dtype, its lowest and its highest value."""
-    name = dtype_name(dtype)
+    name = cast(dtype)
     if dtype.kind == "f":
         return {"dtype": name, "lowest": f"{name}(-inf)", "highest": f"{name}(inf)"}
     if dtype.kind in "iu":
@@ -365,6 +365,6 @@ def bounds(dtype: Dtype) -> dict[str, Any]:
 
 def product_template(dtype: Dtype) -> str:
     """Return the template of a product that wraps as NumPy's does."""
-    return f"{dtype_name(dtype)}({{0}} * {{1}})" if dtype.kind in "iu" and dtype.itemsize < 8 else "{0} * {1}"
+    return f"{cast(dtype)}({{0}} * {{1}})" if dtype.kind in "iu" and dtype.itemsize < 8 else "{0} * {1}"
 
 

@@ -9,10 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from fnad.ir.types import dtype_name
 from fnad.lower.index import Atom, Counter, Index, Loaded, Quotient, Remainder
 from fnad.lower.loops import ArgReduce, Call, Combine, Item, Loop, LoopProgram, Matrix, Product, Reduce, Running, Store
-from fnad.lower.nodes import Apply, Branch, Checked, Condition, Constant, Load, Node, Number
+from fnad.lower.nodes import Apply, Branch, Checked, Condition, Constant, Load, Node, Number, cast
 
 
 def loops_text(program: LoopProgram) -> str:
@@ -37,12 +36,12 @@ def _effect_text(item: Item) -> str:
             return f"{buffer.name}[{index_text(address)}] = {node_text(node)}"
         case Reduce(buffer, address, node, _, step, _, _, depths):
             over = ", ".join(f"i{d}" for d in sorted(depths))
-            folded = step.format(node_text(node), acc="acc", dtype=dtype_name(item.dtype))
+            folded = step.format(node_text(node), acc="acc", dtype=cast(item.dtype))
             return f"{buffer.name}[{index_text(address)}] = fold over {over}: {folded}"
         case ArgReduce(buffer, address, node, better):
             return f"{buffer.name}[{index_text(address)}] = first with {better.format(node_text(node), best='best')}"
         case Running(buffer, address, node, _, step):
-            folded = step.format(node_text(node), acc="acc", dtype=dtype_name(buffer.dtype))
+            folded = step.format(node_text(node), acc="acc", dtype=cast(buffer.dtype))
             return f"{buffer.name}[{index_text(address)}] = running {folded}"
         case Combine(buffer, address, node, step):
             combined = step.format(old=f"{buffer.name}[{index_text(address)}]", new=node_text(node))
@@ -71,9 +70,9 @@ def node_text(node: Node) -> str:
             return str(value)
         case Apply(template, operands, dtype, _):
             texts = [f"({node_text(o)})" if _binds_loosely(o) else node_text(o) for o in operands]
-            return template.format(*texts, dtype=dtype_name(dtype))
+            return template.format(*texts, dtype=cast(dtype))
         case Number(index, dtype, _):
-            return f"{dtype_name(dtype)}({index_text(index)})"
+            return f"{cast(dtype)}({index_text(index)})"
         case Branch(conditions, inside, outside, _):
             return f"({node_text(inside)} if {conditions_text(conditions)} else {node_text(outside)})"
         case Checked(operand, extent, _, _):

@@ -21,7 +21,7 @@ from math import prod
 import numpy as np
 
 from fnad.errors import LoweringError
-from fnad.ir.types import F64, Dtype, dtype_name
+from fnad.ir.types import F64, Dtype
 from fnad.lower.index import Index
 from fnad.lower.loops import (
     ArgReduce,
@@ -38,7 +38,7 @@ from fnad.lower.loops import (
     effect_loads,
     effects,
 )
-from fnad.lower.nodes import Apply, Branch, Buffer, Checked, Constant, Load, Node, Number, children, loaded
+from fnad.lower.nodes import Apply, Branch, Buffer, Checked, Constant, Load, Node, Number, cast, children, loaded
 from fnad.lower.text import conditions_text, index_text
 
 BLOCK = 1024
@@ -273,7 +273,7 @@ class _Emitter:
         if fold.compensated:
             self._add(f"{name}_total, {name}_rest = {fold.zero}, {fold.zero}")
         elif isinstance(fold.effect, ArgReduce):
-            dtype = dtype_name(fold.effect.node.dtype)
+            dtype = cast(fold.effect.node.dtype)
             self._add(f"{name}, {name}_best = i64(0), {dtype}(0)")
         else:
             self._add(f"{name} = {fold.zero}")
@@ -291,7 +291,7 @@ class _Emitter:
             self._combine_in_memory(effect, value)
             return
         if isinstance(effect, Reduce) and effect.dtype != effect.buffer.dtype:
-            value = f"{dtype_name(effect.buffer.dtype)}({value})"
+            value = f"{cast(effect.buffer.dtype)}({value})"
         if not value.isidentifier():
             final = self._name("v")
             self._add(f"{final} = {value}")
@@ -311,11 +311,11 @@ class _Emitter:
 
     def _fold_of_one(self, effect: Reduce) -> None:
         value = self._element(effect)
-        self._store(effect, f"{dtype_name(effect.buffer.dtype)}({value})")
+        self._store(effect, f"{cast(effect.buffer.dtype)}({value})")
 
     def _element(self, effect: Reduce) -> str:
         value = self._value(effect.node)
-        return value if effect.dtype == effect.node.dtype else f"{dtype_name(effect.dtype)}({value})"
+        return value if effect.dtype == effect.node.dtype else f"{cast(effect.dtype)}({value})"
 
     def _combine_in_memory(self, effect: Reduce, value: str) -> None:
         place = f"{self._array(effect.buffer)}[{self._address(effect.address)}]"
@@ -357,7 +357,7 @@ class _Emitter:
     def _combine(self, effect: Combine) -> None:
         value = self._value(effect.node)
         place = f"{self._array(effect.buffer)}[{self._address(effect.address)}]"
-        text = effect.step.format(old=place, new=value, dtype=dtype_name(effect.buffer.dtype))
+        text = effect.step.format(old=place, new=value, dtype=cast(effect.buffer.dtype))
         self._add(f"{place} = {_wrapped(text, effect.buffer.dtype)}", effect.buffer)
         self.read.add(effect.buffer)
         for block in self.blocks:
@@ -369,7 +369,7 @@ class _Emitter:
         self._comment(product)
         out, a, b = product.out, product.a, product.b
         self.read.update((a.buffer, b.buffer, out.buffer))
-        name = dtype_name(out.buffer.dtype)
+        name = cast(out.buffer.dtype)
         scales = f"{name}(1), {name}(0)"
         if product.n == 1:
             self._matrix_vector(a, (b.buffer, b.offset, b.row_stride), (product.m, product.k), out, scales)
@@ -438,9 +438,9 @@ class _Emitter:
                 return f"{self._array(buffer)}[{self._address(address)}]"
             case Apply(template, operands, dtype, _):
                 texts = [_enclosed(self._value(operand), template) for operand in operands]
-                return template.format(*texts, dtype=dtype_name(dtype))
+                return template.format(*texts, dtype=cast(dtype))
             case Number(index, dtype, _):
-                return f"{dtype_name(dtype)}({self._address(index)})"
+                return f"{cast(dtype)}({self._address(index)})"
             case Branch():
                 return self._branch(node)
             case Checked():
@@ -531,7 +531,7 @@ def _effects_in_loops(loop: Loop, around: Sequence[Loop]) -> Iterator[tuple[Effe
 
 def _wrapped(text: str, dtype: Dtype) -> str:
     """Numba widens small integers where NumPy wraps: cast back."""
-    return f"{dtype_name(dtype)}({text})" if dtype.kind in "iu" and dtype.itemsize < 8 else text
+    return f"{cast(dtype)}({text})" if dtype.kind in "iu" and dtype.itemsize < 8 else text
 
 
 def _enclosed(text: str, template: str) -> str:
@@ -552,4 +552,4 @@ def constant_text(value: np.generic) -> str:
     """Return a scalar as an expression of its dtype."""
     if value.dtype.kind == "c" and not np.isfinite(value):
         raise LoweringError(f"the complex constant {value} has no source")
-    return f"{dtype_name(value.dtype)}({value.item()!r})"
+    return f"{cast(value.dtype)}({value.item()!r})"
