@@ -12,7 +12,7 @@ import mpmath
 import numpy as np
 import pytest
 
-from fnad.backends.numba import runtime, vector_math
+from fnad.backends.numba import functions, runtime, vector_math
 from fnad.backends.numba.compiler import NativeFunction, compile_source
 from fnad.backends.numba.operation import OperandError
 
@@ -241,7 +241,7 @@ def ulps_from(got: Array, want: Array) -> Array:
     return np.where(either, np.where(agree, 0, np.inf), distance)
 
 
-def wide(function: vector_math.Function, arrays: Sequence[Array]) -> Array:
+def wide(function: functions.Function, arrays: Sequence[Array]) -> Array:
     """Return the function in a wider dtype; NumPy has erf and erfc in none, mpmath has."""
     if function.name in ("erf", "erfc"):
         return np.array([exact(function.name, float(v)) for v in arrays[0]], np.longdouble)
@@ -257,8 +257,8 @@ def exact(name: str, value: float) -> np.longdouble:
 
 
 @pytest.mark.parametrize("dtype", FLOATS)
-@pytest.mark.parametrize("function", [*vector_math.FUNCTIONS, vector_math.POWER], ids=lambda f: f.name)
-def test_functions_are_as_accurate_as_stated(function: vector_math.Function, dtype: str) -> None:
+@pytest.mark.parametrize("function", [*functions.FUNCTIONS, functions.POWER], ids=lambda f: f.name)
+def test_functions_are_as_accurate_as_stated(function: functions.Function, dtype: str) -> None:
     arrays = arguments(dtype, function.arity)
     if function.name in ("erf", "erfc"):
         arrays = [arrays[0][-6000::5].copy()]  # mpmath is slow
@@ -287,6 +287,18 @@ def test_complex_functions_are_numpys(name: str, dtype: str) -> None:
     rng = np.random.default_rng(2)
     values = (rng.standard_normal(500) * 3 + 1j * rng.standard_normal(500)).astype(dtype)
     assert_as_plain(f"{name}(a)", getattr(np, name), dtype, np.concatenate([special(dtype), values]), ulps=1.0)
+
+
+@pytest.mark.parametrize("dtype", COMPLEX)
+@pytest.mark.parametrize("name", ["exp2", "expm1", "log2", "log10", "log1p"])
+def test_composed_complex_functions_are_numpys(name: str, dtype: str) -> None:
+    rng = np.random.default_rng(2)
+    values = (rng.standard_normal(500) * 3 + 1j * rng.standard_normal(500)).astype(dtype)
+    got, want = run_native(f"{name}(a)", dtype, values), getattr(np, name)(values)
+    np.testing.assert_allclose(got, want, rtol=8 * np.finfo(dtype).eps)
+    got, want = run_native(f"{name}(a)", dtype, special(dtype)), getattr(np, name)(special(dtype))
+    part = f"f{np.dtype(dtype).itemsize // 2}"
+    np.testing.assert_allclose(got.view(part), want.view(part), rtol=8 * np.finfo(dtype).eps)
 
 
 @pytest.mark.parametrize("dtype", COMPLEX)

@@ -66,7 +66,7 @@ def entry_module(target: Target, library: Any, descriptor: Any, entry: str) -> i
     program = target.declare_function(module, descriptor)
 
     def run(builder: ir.IRBuilder, addresses: list[ir.Value]) -> None:
-        target.call_conv.call_function(builder, program, descriptor.restype, descriptor.argtypes, addresses)
+        target.call_conv.call_function(builder, program, descriptor.restype, descriptor.argtypes, addresses, attrs=("noinline",))
 
     add_entry(module, entry, [argument.type for argument in target.call_conv.get_arguments(program)], run)
     return module

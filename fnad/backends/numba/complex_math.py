@@ -6,6 +6,7 @@ platforms have: a pair of doubles goes in two registers everywhere, a pair of fl
 
 from __future__ import annotations
 
+import math
 import platform
 from collections.abc import Sequence
 from typing import Any
@@ -15,7 +16,8 @@ import numpy as np
 
 from fnad.backends.numba.division import divide_complex
 from fnad.backends.numba.operation import Emit, Kind, Operation, among
-from fnad.backends.numba.scalar import call, llvm_type, multiply_complex, overloaded, pair, parts, real_dtype
+from fnad.backends.numba.scalar import call, llvm_type, multiply_complex, on_parts, overloaded, pair, parts, real_dtype
+from fnad.backends.numba.vector_math import libm
 
 FLOATS_SHARE_A_REGISTER = platform.machine() in ("x86_64", "AMD64")
 WORD = ir.IntType(32)
@@ -45,8 +47,39 @@ def unpacked(builder: ir.IRBuilder, vector: ir.Value) -> ir.Value:
 
 
 def absolute(builder: ir.IRBuilder, kinds: Sequence[Any], values: Sequence[Any]) -> ir.Value:
-    real, imaginary = parts(builder, values[0])
-    return call(builder, "hypot" if kinds[0].itemsize == 16 else "hypotf", real.type, real, imaginary)
+    return libm(builder, "hypot", *parts(builder, values[0]))
+
+
+def scaled_log(base: float) -> Emit:
+    """Return the emitter of the logarithm to `base`."""
+
+    def emit(builder: ir.IRBuilder, kinds: Sequence[Any], values: Sequence[Any]) -> ir.Value:
+        return scaled(builder, library("clog")(builder, kinds, values), 1 / math.log(base))
+
+    return emit
+
+
+def exp2(builder: ir.IRBuilder, kinds: Sequence[Any], values: Sequence[Any]) -> ir.Value:
+    return library("cexp")(builder, kinds, [scaled(builder, values[0], math.log(2))])
+
+
+def expm1(builder: ir.IRBuilder, kinds: Sequence[Any], values: Sequence[Any]) -> ir.Value:
+    """Return e^(a+bi) - 1: its real part is expm1(a) cos b - 2 sin²(b/2), which does not cancel."""
+    a, b = parts(builder, values[0])
+    half_sine = libm(builder, "sin", builder.fmul(b, b.type(0.5)))
+    versine = builder.fmul(builder.fmul(half_sine, half_sine), b.type(2.0))
+    real = builder.fsub(builder.fmul(libm(builder, "expm1", a), libm(builder, "cos", b)), versine)
+    return pair(builder, real, builder.fmul(libm(builder, "exp", a), libm(builder, "sin", b)))
+
+
+def log1p(builder: ir.IRBuilder, kinds: Sequence[Any], values: Sequence[Any]) -> ir.Value:
+    a, b = parts(builder, values[0])
+    above = builder.fadd(a, a.type(1.0))
+    return pair(builder, libm(builder, "log", libm(builder, "hypot", above, b)), libm(builder, "atan2", b, above))
+
+
+def scaled(builder: ir.IRBuilder, value: ir.Value, factor: float) -> ir.Value:
+    return on_parts(builder, lambda part: builder.fmul(part, part.type(factor)), value)
 
 
 def power(builder: ir.IRBuilder, kinds: Sequence[Any], values: Sequence[Any]) -> ir.Value:
@@ -113,6 +146,9 @@ def of_zero_base(builder: ir.IRBuilder, base: ir.Value, exponent: ir.Value, othe
 def is_zero_complex(builder: ir.IRBuilder, value: ir.Value) -> ir.Value:
     real, imaginary = parts(builder, value)
     return builder.and_(*(builder.fcmp_ordered("==", part, part.type(0.0)) for part in (real, imaginary)))
+
+
+log2, log10 = scaled_log(2), scaled_log(10)
 
 
 def to_real(dtype: np.dtype[Any]) -> Kind:

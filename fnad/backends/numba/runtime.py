@@ -31,7 +31,7 @@ the same values, which is what runs with NUMBA_DISABLE_JIT=1. The language:
 
 from __future__ import annotations
 
-from fnad.backends.numba import blas, choice, complex_math, division, fold, integer, operators, scalar, vector_math
+from fnad.backends.numba import blas, choice, complex_math, division, fold, functions, integer, operators, scalar
 from fnad.backends.numba.operation import Operation
 
 OPERATIONS: tuple[Operation, ...] = (
@@ -40,7 +40,7 @@ OPERATIONS: tuple[Operation, ...] = (
     *division.OPERATIONS,
     *integer.OPERATIONS,
     *choice.OPERATIONS,
-    *vector_math.OPERATIONS,
+    *functions.OPERATIONS,
     *complex_math.OPERATIONS,
     *fold.OPERATIONS,
     *blas.OPERATIONS,
