@@ -32,7 +32,7 @@ from fnad.ops.shape import broadcast_to, reshape_to, slice_axis
 LARGEST = 100.0
 """Values beyond it are not built on: their functions would soon overflow."""
 
-SIZES = (1, 2, 3)
+SIZES = (1, 1, 1, 2, 2, 2, 3, 3, 3, 0)
 
 
 @dataclass(frozen=True)
@@ -46,9 +46,9 @@ class Example:
 # ---- avals, arrays and params ------------------------------------------------------------------------------------
 
 
-def random_shape(random: Random, most: int = 3) -> Shape:
-    """Return a small shape."""
-    return tuple(random.choice(SIZES) for _ in range(random.randint(0, most)))
+def random_shape(random: Random, most: int = 3, sizes: Sequence[int] = SIZES) -> Shape:
+    """Return a shape of at most so many axes."""
+    return tuple(random.choice(sizes) for _ in range(random.randint(0, most)))
 
 
 def random_array(random: Random, aval: Aval) -> Any:
@@ -160,10 +160,15 @@ def samples(primitive: Primitive) -> list[Sample]:
 
 
 @cache
-def signatures(primitive: Primitive) -> list[tuple[Dtype, ...]]:
-    """Return the dtypes of operands that a primitive takes, as its samples tell."""
-    found = dict.fromkeys(tuple(np.asarray(x).dtype for x in sample.operands) for sample in samples(primitive))
-    return list(found)
+def signatures(primitive: Primitive) -> dict[tuple[Dtype, ...], Dtype]:
+    """Return the dtypes of operands that a primitive takes, as its samples tell, with that of its first result."""
+    found: dict[tuple[Dtype, ...], Dtype] = {}
+    for sample in samples(primitive):
+        avals = [aval_of(np.asarray(operand)) for operand in sample.operands]
+        results = infer(primitive, avals, dict(sample.params))
+        assert results is not None, f"{primitive} does not take its sample {avals}"
+        found[tuple(aval.dtype for aval in avals)] = results[0].dtype
+    return found
 
 
 def takes_any_shape(primitive: Primitive) -> bool:

@@ -129,8 +129,8 @@ def pairing(left: Sequence[Any], right: Sequence[Any]) -> tuple[float, float]:
     """Return Re sum(left * right) and the sum of the absolute terms, which scales its error."""
     with np.errstate(all="ignore"):
         terms = [np.real(np.asarray(x, np.complex128) * y).ravel() for x, y in zip(left, right, strict=True)]
-    all_terms = np.concatenate([np.zeros(1), *terms])
-    return float(np.sum(all_terms)), float(np.sum(np.abs(all_terms)))
+        all_terms = np.concatenate([np.zeros(1), *terms])
+        return float(np.sum(all_terms)), float(np.sum(np.abs(all_terms)))
 
 
 def assert_dual(program: Program, arguments: Sequence[Any]) -> None:
