@@ -10,11 +10,13 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from operator import itemgetter
-from typing import Any
+from typing import Any, cast
 
+import numba
 import numpy as np
 
 from fnad.backends.base import Array
+from fnad.backends.numba import runtime
 from fnad.backends.numba.compiler import NativeFunction, compile_source
 from fnad.backends.numba.source import Function, chunk_function, unread_temporaries
 from fnad.errors import OutOfRangeError
@@ -122,15 +124,18 @@ class NativeExecutor:
     def _step(self, step: Function | Call) -> Callable[[list[Array]], None]:
         if isinstance(step, Call):
             return self._library_step(step)
-        dtypes = self.plan.dtypes
-        function = compile_source(step.source, step.name, [dtypes[name] for name in step.parameters])
-        self.functions.append(function)
+        call = plain_function(step) if numba.config.DISABLE_JIT else self._native_function(step)
         positions = [self._positions[name] for name in step.parameters]
-        call = function.call
         if len(positions) == 1:
             return lambda arrays: call(arrays[positions[0]])
         pick = itemgetter(*positions)
         return lambda arrays: call(*pick(arrays))
+
+    def _native_function(self, step: Function) -> Callable[..., None]:
+        dtypes = self.plan.dtypes
+        function = compile_source(step.source, step.name, [dtypes[name] for name in step.parameters])
+        self.functions.append(function)
+        return function.call
 
     def _library_step(self, call: Call) -> Callable[[list[Array]], None]:
         operands = [(self._position(b), b.aval) for b in call.operands]
@@ -160,6 +165,14 @@ class NativeExecutor:
     def asm(self) -> str:
         """Return the assembly of all native functions."""
         return "\n".join(function.asm() for function in self.functions)
+
+
+def plain_function(step: Function) -> Callable[..., None]:
+    """Return a chunk as the Python function that it is, for NUMBA_DISABLE_JIT=1: to step through, slowly."""
+    namespace = runtime.namespace()
+    exec(compile(step.source, f"<{step.name}>", "exec"), namespace)
+    function = cast("Callable[..., None]", namespace[step.name])
+    return lambda *arrays: function(*[array.reshape(-1) for array in arrays])
 
 
 def _workspace(slots: Sequence[Slot]) -> list[Array]:

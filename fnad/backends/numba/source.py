@@ -41,7 +41,7 @@ from fnad.lower.loops import (
 from fnad.lower.nodes import Apply, Branch, Buffer, Checked, Constant, Load, Node, Number, cast, children, loaded
 from fnad.lower.text import conditions_text, index_text
 
-BLOCK = 1024
+BLOCK = 512
 LONGEST_LINE = 90
 
 

@@ -1,0 +1,150 @@
+"""Compiled programs on arrays: every primitive against the interpreter, and what callers may rely on."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import textwrap
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+import fnad.ops  # noqa: F401  (declares the primitives)
+from fnad.backends.numba.executor import compile_program
+from fnad.errors import OutOfRangeError
+from fnad.ir.builder import trace
+from fnad.ir.primitive import PRIMITIVES
+from fnad.ir.types import F64, I64, Aval, aval_of
+from fnad.ops.arithmetic import mul
+from fnad.ops.contraction import dot_general
+from fnad.ops.elementary import exp, sin
+from fnad.ops.indexing import dynamic_slice, gather
+from fnad.ops.shape import reduce_sum
+from fnad.testing import assert_close, tolerance
+from fnad.transforms.interpret import interpret
+
+
+def all_samples(primitive):
+    """Return one program that applies a primitive to all its samples, and the arguments."""
+    samples = list(primitive.samples())
+    given = [np.asarray(operand) for sample in samples for operand in sample.operands]
+
+    def apply(*symbols):
+        operands = iter(symbols)
+        for sample in samples:
+            results = primitive(*[next(operands) for _ in sample.operands], **sample.params)
+            yield from results if isinstance(results, tuple) else (results,)
+
+    return trace(lambda *symbols: list(apply(*symbols)), *map(aval_of, given), name=primitive.name), given
+
+
+@pytest.mark.parametrize("name", sorted(PRIMITIVES))
+def test_every_primitive_compiled_is_interpreted(name):
+    program, given = all_samples(PRIMITIVES[name])
+    for found, expected in zip(compile_program(program)(given), interpret(program, given), strict=True):
+        expected = np.asarray(expected)
+        assert (found.dtype, found.shape) == (expected.dtype, expected.shape)
+        assert_close(found, expected, tolerance(found.dtype))
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda x: np.asfortranarray(x),
+        lambda x: np.repeat(x, 2, axis=1)[:, ::2],
+        lambda x: x[::-1][::-1],
+        lambda x: np.frombuffer(b"\0" + x.tobytes(), np.uint8)[1:].view(np.float64).reshape(x.shape),
+    ],
+    ids=["fortran", "strided", "reversed twice", "unaligned"],
+)
+def test_any_layout_is_read_right(make):
+    x = np.arange(12.0).reshape(3, 4)
+    run = compile_program(trace(lambda x: [mul(x, x)], Aval(F64, (3, 4)), name="f"))
+    np.testing.assert_array_equal(run([make(x)])[0], x * x)
+
+
+def test_results_are_fresh_and_arguments_untouched():
+    run = compile_program(trace(lambda x: [x, mul(x, x), mul(x, x)], Aval(F64, (3,)), name="f"))
+    x = np.ones(3)
+    first = run([x])
+    for array in first:
+        array += 1
+    second = run([x])
+    np.testing.assert_array_equal(x, 1)
+    np.testing.assert_array_equal(second, np.ones((3, 3)))
+    assert not any(np.shares_memory(a, b) for a in first for b in second)
+
+
+def test_an_index_out_of_range_is_an_error_and_the_next_call_is_clean():
+    run = compile_program(trace(lambda x, i: [gather(x, i)], Aval(F64, (3,)), Aval(I64, (2,)), name="f"))
+    x = np.arange(3.0)
+    np.testing.assert_array_equal(run([x, np.array([-3, 2])])[0], [0, 2])
+    for index in (3, -4):
+        with pytest.raises(OutOfRangeError):
+            run([x, np.array([0, index])])
+    np.testing.assert_array_equal(run([x, np.array([0, 1])])[0], [0, 1])
+
+
+def test_a_box_that_does_not_fit_is_an_error():
+    run = compile_program(
+        trace(lambda x, i: [dynamic_slice(x, i, sizes=(2,))], Aval(F64, (4,)), Aval(I64, ()), name="f")
+    )
+    np.testing.assert_array_equal(run([np.arange(4.0), np.array(-2)])[0], [2, 3])
+    for start in (3, -1, -5):
+        with pytest.raises(OutOfRangeError):
+            run([np.arange(4.0), np.array(start)])
+
+
+def test_threads_do_not_share_temporaries():
+    def f(x):
+        y = dot_general(exp(x), x, contract=((1,), (0,)), batch=((), ()))
+        return [reduce_sum(sin(y), axes=(0, 1))]
+
+    run = compile_program(trace(f, Aval(F64, (60, 60)), name="f"))
+    arguments = [np.full((60, 60), v) for v in np.linspace(0, 1, 16)]
+    expected = [run([x])[0] for x in arguments]
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(lambda x: run([x])[0], arguments * 5))
+    np.testing.assert_array_equal(found, expected * 5)
+
+
+@pytest.mark.parametrize(("dtype", "n"), [(np.float64, 1_000_003), (np.float32, 1_000_003), (np.float32, 2**25)])
+def test_sums_are_at_least_as_accurate_as_pairwise(dtype, n):
+    x = np.full(n, 0.1, dtype)
+    run = compile_program(trace(lambda x: [reduce_sum(x, axes=(0,))], aval_of(x), name="f"))
+    exact = float(np.longdouble(x[0]) * n)
+    assert abs(run([x])[0] - exact) <= max(abs(np.sum(x) - exact), 2 * np.spacing(dtype(exact)))
+
+
+def test_a_sum_with_infinity_is_infinite():
+    x = np.ones(5000)
+    x[17] = np.inf
+    run = compile_program(trace(lambda x: [reduce_sum(x, axes=(0,))], aval_of(x), name="f"))
+    assert run([x])[0] == np.inf
+
+
+def test_emitted_source_runs_as_plain_python():
+    script = """
+        import numpy as np
+        from fnad.backends.numba.executor import compile_program
+        from fnad.ir.builder import trace
+        from fnad.ir.types import F64, Aval
+        from fnad.ops.arithmetic import mul
+        from fnad.ops.contraction import dot_general
+        from fnad.ops.elementary import sin
+        from fnad.ops.shape import reduce_sum
+        def f(x):
+            y = dot_general(x, x, contract=((1,), (0,)), batch=((), ()))
+            return [reduce_sum(mul(sin(y), y), axes=(0, 1))]
+        x = np.arange(100.0).reshape(10, 10) / 100
+        run = compile_program(trace(f, Aval(F64, (10, 10)), name="f"))
+        assert run.llvm() == ""
+        np.testing.assert_allclose(run([x])[0], np.sum(np.sin(x @ x) * (x @ x)), rtol=1e-13)
+    """
+    subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(script)],
+        check=True,
+        env={**os.environ, "NUMBA_DISABLE_JIT": "1", "PYTHONPATH": ":".join(sys.path)},
+    )

@@ -1,0 +1,72 @@
+"""Index expressions against Python's integers, at every value of their counters."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import pytest
+
+from fnad.lower.index import Counter, Index, Quotient, Remainder, counter
+
+EXTENTS = (3, 4, 5)
+COUNTERS = [counter(depth, extent) for depth, extent in enumerate(EXTENTS)]
+I, J, K = COUNTERS
+
+
+def value(index: Index, counters: tuple[int, ...]) -> int:
+    total = index.constant
+    for atom, coefficient in index.terms:
+        match atom:
+            case Counter(depth, _):
+                total += coefficient * counters[depth]
+            case Quotient(dividend, divisor):
+                total += coefficient * (value(dividend, counters) // divisor)
+            case Remainder(dividend, divisor):
+                total += coefficient * (value(dividend, counters) % divisor)
+            case _:
+                raise AssertionError(atom)
+    return total
+
+
+FORMULAS = [
+    lambda i, j, k: i * 20 + j * 5 + k,
+    lambda i, j, k: (i * 20 + j * 5 + k) // 5,
+    lambda i, j, k: (i * 20 + j * 5 + k) // 5 % 4,
+    lambda i, j, k: (i * 20 + j * 5 + k) // 7 * 7 + (i * 20 + j * 5 + k) % 7,
+    lambda i, j, k: (i * 20 + j * 5 + k) // 10,
+    lambda i, j, k: (4 * i + j) // 12 + (4 * i + j) % 6 * 3,
+    lambda i, j, k: (2 - i) * 5 - (k - 4) * 3 + (j - 1) // 2,
+    lambda i, j, k: (j - 3) // 2 + (j - 3) % 2,
+    lambda i, j, k: ((i * 20 + j * 5 + k) // 3 % 7) // 2,
+    lambda i, j, k: (6 * i + 3 * j - 5) // 9 + (i - j - k) % 4,
+]
+
+
+@pytest.mark.parametrize("formula", FORMULAS)
+def test_arithmetic_is_that_of_integers(formula):
+    index = formula(I, J, K)
+    low, high = index.range
+    for counters in product(*map(range, EXTENTS)):
+        expected = formula(*counters)
+        assert value(index, counters) == expected
+        assert low <= expected <= high
+
+
+def test_address_of_a_reshape_is_that_of_the_array():
+    """unflatten, then flatten, of a row-major position is the position."""
+    position = I * 20 + J * 5 + K
+    rows, columns = position // 6 % 10, position % 6
+    assert rows * 6 + columns == position
+
+
+def test_whole_dimensions_come_out_of_a_flat_position():
+    position = I * 20 + J * 5 + K
+    assert [position // 20, position // 5 % 4, position % 5] == [I, J, K]
+
+
+def test_a_loop_of_one_turn_has_index_zero():
+    assert counter(3, 1) == Index(0)
+
+
+def test_depth_is_that_of_the_innermost_counter():
+    assert [Index(7).depth, I.depth, (J + I).depth, ((K * 3) // 2).depth] == [0, 1, 2, 3]

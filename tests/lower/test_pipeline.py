@@ -1,0 +1,141 @@
+"""What fuses with what, read off the loops IR, and the values of what comes out."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+
+from fnad.backends.numba.executor import compile_program, plan
+from fnad.ir.builder import trace
+from fnad.ir.types import F32, F64, I64, Aval
+from fnad.lower.loops import Loop, Product, effects
+from fnad.lower.pipeline import lower
+from fnad.ops.arithmetic import add, div, mul, sub
+from fnad.ops.contraction import dot_general
+from fnad.ops.elementary import exp, sin, tanh
+from fnad.ops.indexing import gather, scatter_add
+from fnad.ops.shape import broadcast_in_dim, pad, reduce_sum, reshape, slice_axis, transpose
+from fnad.transforms.interpret import interpret
+
+
+def rows(x, like):
+    return broadcast_in_dim(x, shape=like.shape, dims=(0,))
+
+
+def softmax(x):
+    e = exp(sub(x, rows(reduce_sum(x, axes=(1,)), x)))
+    return [div(e, rows(reduce_sum(e, axes=(1,)), e))]
+
+
+def stencil(x, steps=4):
+    for _ in range(steps):
+        x = add(pad(slice_axis(x, 0, 1, 50), low=(0,), high=(1,), interior=(0,)), mul(x, x))
+    return [x]
+
+
+PROGRAMS = {
+    "chain": (lambda x: [reduce_sum(mul(sin(x), x), axes=(0,)), exp(sin(x))], [Aval(F64, (300,))]),
+    "softmax": (softmax, [Aval(F32, (7, 33))]),
+    "columns": (lambda x: [reduce_sum(exp(x), axes=(0,)), reduce_sum(exp(x), axes=(1,))], [Aval(F32, (20, 30))]),
+    "middle": (lambda x: [reduce_sum(x, axes=(1,)), reduce_sum(x, axes=(0, 2))], [Aval(F64, (4, 5, 6))]),
+    "reshape": (lambda x: [exp(reshape(transpose(x, permutation=(1, 0)), shape=(6, 10)))], [Aval(F64, (5, 12))]),
+    "stencil": (stencil, [Aval(F64, (50,))]),
+    "long sum": (lambda x: [reduce_sum(mul(x, x), axes=(0, 1))], [Aval(F64, (3, 5000))]),
+    "gather": (
+        lambda x, i: [mul(gather(x, i), gather(x, i)), scatter_add(x, gather(x, i), i)],
+        [Aval(F64, (10,)), Aval(I64, (4,))],
+    ),
+    "outputs": (lambda x, y: [x, x, mul(x, y), reshape(y, shape=(2, 3))], [Aval(F64, (6,)), Aval(F64, (6,))]),
+    "empty": (lambda x: [reduce_sum(x, axes=(0,)), exp(x)], [Aval(F64, (0, 3))]),
+    "scalar": (lambda x: [sin(mul(x, x))], [Aval(F64, ())]),
+}
+
+
+def arguments(avals):
+    rng = np.random.default_rng(0)
+    return [rng.integers(-3, 3, a.shape) if a.dtype == I64 else rng.random(a.shape).astype(a.dtype) for a in avals]
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_compiled_is_interpreted(name):
+    function, avals = PROGRAMS[name]
+    program, given = trace(function, *avals, name="f"), arguments(avals)
+    for found, expected in zip(compile_program(program)(given), interpret(program, given), strict=True):
+        expected = np.asarray(expected)
+        assert (found.dtype, found.shape) == (expected.dtype, expected.shape)
+        np.testing.assert_allclose(found, expected, rtol=1e-5 if found.dtype == F32 else 1e-13)
+
+
+def items(name):
+    function, avals = PROGRAMS[name]
+    return lower(trace(function, *avals, name=name)).items
+
+
+def test_elementwise_work_and_folds_over_it_are_one_nest():
+    assert len(items("chain")) == 1
+    source = plan(trace(*PROGRAMS["chain"][:1], *PROGRAMS["chain"][1], name="chain")).source
+    assert source.count("sin(") == 1
+    assert not re.search(r"\bt\d", source), "nothing between is stored"
+
+
+def test_work_on_rows_after_a_fold_of_rows_stays_in_the_row():
+    (outer,) = items("softmax")
+    assert isinstance(outer, Loop)
+    assert [type(inner) for inner in outer.items] == [Loop] * 3
+
+
+def test_loops_over_contiguous_axes_become_one():
+    program = trace(lambda x: [exp(x)], Aval(F64, (4, 5, 6)), name="f")
+    (loop,) = lower(program).items
+    assert isinstance(loop, Loop)
+    assert loop.extent == 120
+
+
+def test_a_stencil_is_not_computed_again_for_every_reader():
+    assert sum(len(list(effects(item))) for item in items("stencil")) <= 2 * 4
+
+
+@pytest.mark.parametrize("permutations", [((0, 1), (0, 1)), ((1, 0), (0, 1)), ((0, 1), (1, 0)), ((1, 0), (1, 0))])
+def test_a_transpose_before_a_matrix_product_costs_nothing(permutations):
+    shapes = [(20, 30)[:: 1 if p == (0, 1) else -1] for p in permutations]
+    shapes[1] = (30, 10)[:: 1 if permutations[1] == (0, 1) else -1]
+
+    def product(x, y):
+        turned = [transpose(v, permutation=p) for v, p in zip((x, y), permutations, strict=True)]
+        return [dot_general(*turned, contract=((1,), (0,)), batch=((), ()))]
+
+    program = trace(product, *[Aval(F64, s) for s in shapes], name="f")
+    assert [type(item) for item in lower(program).items] == [Product]
+    given = arguments(program.in_avals)
+    np.testing.assert_allclose(compile_program(program)(given)[0], interpret(program, given)[0], rtol=1e-13)
+
+
+def test_a_batched_product_is_a_loop_of_products():
+    def product(x, y):
+        return [dot_general(x, y, contract=((2,), (1,)), batch=((0,), (0,)))]
+
+    program = trace(product, Aval(F32, (3, 20, 30)), Aval(F32, (3, 30, 10)), name="f")
+    given = arguments(program.in_avals)
+    np.testing.assert_allclose(compile_program(program)(given)[0], interpret(program, given)[0], rtol=1e-5)
+
+
+def test_a_strided_vector_is_multiplied_in_place():
+    def product(x, y):
+        return [dot_general(x, slice_axis(y, 1, 3, 4), contract=((1,), (0,)), batch=((), ()))]
+
+    program = trace(product, Aval(F64, (40, 30)), Aval(F64, (30, 10)), name="f")
+    assert [type(item) for item in lower(program).items] == [Product]
+    given = arguments(program.in_avals)
+    np.testing.assert_allclose(compile_program(program)(given)[0], interpret(program, given)[0], rtol=1e-13)
+
+
+def test_temporaries_take_turns_in_memory():
+    def chain(x, w):
+        for _ in range(6):
+            x = tanh(dot_general(x, w, contract=((1,), (0,)), batch=((), ())))
+        return [x]
+
+    planned = plan(trace(chain, Aval(F64, (16, 16)), Aval(F64, (16, 16)), name="f"))
+    assert len(planned.slots) == 2
