@@ -1,6 +1,7 @@
-"""The golden-file fixture: a text is compared with the file of its name under `tests/golden`.
+"""Fixtures: golden files, and the ways to run a program.
 
-`pytest --update-golden` writes the files anew; the difference then stands in version control, to be read.
+A text is compared with the golden file of its name under `tests/golden`; `pytest --update-golden` writes the files
+anew, and the difference then stands in version control, to be read.
 """
 
 from __future__ import annotations
@@ -9,6 +10,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+
+from fnad.testing import EXECUTORS, Run
 
 GOLDEN = Path(__file__).parent / "golden"
 
@@ -29,3 +32,9 @@ def golden(request: pytest.FixtureRequest) -> Callable[[str, str], None]:
         assert text.rstrip("\n") == file.read_text().rstrip("\n")
 
     return check
+
+
+@pytest.fixture(params=EXECUTORS)
+def run(request: pytest.FixtureRequest) -> Run:
+    """Return `run(program, arrays)`, one of the ways to run a program after the other."""
+    return EXECUTORS[request.param]

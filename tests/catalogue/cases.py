@@ -1,0 +1,75 @@
+"""Every primitive with each of its samples, and the programs that consist of one equation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+
+import fnad.ops  # noqa: F401 registers the primitives
+from fnad.ir.builder import trace
+from fnad.ir.primitive import PRIMITIVES, NonDifferentiable, Primitive, Sample
+from fnad.ir.program import Program
+from fnad.ir.types import Aval, aval_of, is_inexact
+
+
+@dataclass(frozen=True)
+class Case:
+    """One primitive at one of its samples."""
+
+    primitive: Primitive
+    sample: Sample
+    number: int
+
+    @property
+    def operands(self) -> tuple[Any, ...]:
+        return self.sample.operands
+
+    @property
+    def avals(self) -> list[Aval]:
+        return [aval_of(operand) for operand in self.operands]
+
+    def __str__(self) -> str:
+        dtype = str(self.avals[0]).split("[")[0] if self.operands else "none"
+        return f"{self.primitive.name}-{self.number}-{dtype}"
+
+    def program(self) -> Program:
+        """Return the program that applies the primitive to its inputs."""
+
+        def apply(*operands: Any) -> tuple[Any, ...]:
+            results = self.primitive(*operands, **self.sample.params)
+            return results if isinstance(results, tuple) else (results,)
+
+        return trace(apply, *self.avals, name=self.primitive.name)
+
+    def evaluate(self, *operands: Any) -> Any:
+        with np.errstate(all="ignore"):
+            return self.primitive.evaluate(*operands, **self.sample.params)
+
+
+CASES = [
+    Case(primitive, sample, number)
+    for primitive in PRIMITIVES.values()
+    for number, sample in enumerate(primitive.samples())
+]
+
+
+def is_differentiable(case: Case) -> bool:
+    """Say whether derivatives of the sample's result in its operands are asked for."""
+    inexact = [operand for operand in case.operands if is_inexact(operand.dtype)]
+    results = case.program().out_avals
+    return bool(inexact) and all(is_inexact(aval.dtype) for aval in results)
+
+
+def is_smooth(case: Case) -> bool:
+    """Say whether the sample has derivatives that differences find."""
+    differentiable = not isinstance(case.primitive.derivative, NonDifferentiable)
+    return case.sample.smooth and differentiable and is_differentiable(case)
+
+
+def over(cases: Iterable[Case]) -> Callable[..., Any]:
+    """Run a test for each of these cases."""
+    return pytest.mark.parametrize("case", [pytest.param(case, id=str(case)) for case in cases])

@@ -1,0 +1,49 @@
+"""First derivatives of every primitive: forward against differences, reverse against forward."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fnad.ir.primitive import NonDifferentiable
+from fnad.ir.types import is_inexact
+from fnad.testing import SCALE, Run, assert_close, check_transposed, direction, pullback, pushforward, tolerance
+from tests.catalogue.cases import CASES, Case, is_differentiable, is_smooth, over
+from tests.catalogue.truth import directions, first_order
+
+SMOOTH = [case for case in CASES if is_smooth(case)]
+CONSTANT = [c for c in CASES if isinstance(c.primitive.derivative, NonDifferentiable) and is_differentiable(c)]
+
+
+@over(SMOOTH)
+def test_forward_mode_is_the_difference(case: Case, run: Run):
+    dxs = directions(case, 0)
+    (found,) = pushforward(run, case.program(), case.operands, dxs)
+    expected, error = first_order(case, dxs)
+    assert_close(found, expected, max(tolerance(found.dtype, 1), error), SCALE)
+
+
+@over(SMOOTH)
+def test_reverse_mode_is_the_transpose(case: Case, run: Run):
+    check_transposed(run, case.program(), case.operands)
+
+
+@over(SMOOTH)
+def test_derivatives_have_the_avals_of_their_primals(case: Case, run: Run):
+    program = case.program()
+    inexact = [aval for aval in case.avals if is_inexact(aval.dtype)]
+    dxs = directions(case, 0)
+    cts = [direction(aval, seed) for seed, aval in enumerate(program.out_avals)]
+    dys = pushforward(run, program, case.operands, dxs)
+    x_cts = pullback(run, program, case.operands, cts)
+    assert [(d.dtype, d.shape) for d in dys] == [(aval.dtype, aval.shape) for aval in program.out_avals]
+    assert [(d.dtype, d.shape) for d in x_cts] == [(aval.dtype, aval.shape) for aval in inexact]
+
+
+@over(CONSTANT)
+def test_derivative_of_a_constant_piece_is_exactly_zero(case: Case, run: Run):
+    """Row 15: round, floor, sign, comparisons: exactly 0, no error."""
+    program = case.program()
+    dxs = directions(case, 0)
+    cts = [direction(aval, seed) for seed, aval in enumerate(program.out_avals)]
+    for found in (*pushforward(run, program, case.operands, dxs), *pullback(run, program, case.operands, cts)):
+        assert np.all(found == 0)
