@@ -62,7 +62,7 @@ cbrt = _function(
 
 exp = _function("exp", lambda y, x: y, "e to the power x.", edges=(INF, -INF, 1000.0, -1000.0))
 exp2 = _function("exp2", lambda y, x: y * math.log(2), "2 to the power x.")
-expm1 = _function("expm1", lambda y, x: y + 1.0, "exp(x) - 1, accurate for small x.")
+expm1 = _function("expm1", lambda y, x: exp(x), "exp(x) - 1, accurate for small x.")
 log = _function(
     "log", lambda y, x: 1.0 / x, "Natural logarithm; its derivative at 0 is inf.", over=UNIT, edges=(0.0, -1.0)
 )
