@@ -15,7 +15,7 @@ from fnad.ir.primitive import Concatenation, DynamicSlice, Gather, Iota, Scalar,
 from fnad.ir.program import Atom, Equation, Literal, Source, Var
 from fnad.ir.types import I64, Dtype, Shape
 from fnad.lower.index import Index, Loaded, as_index
-from fnad.lower.nodes import Buffer, Condition, Node, Nodes, cast
+from fnad.lower.nodes import Buffer, Condition, Node, Nodes, Number, cast
 
 Indices: TypeAlias = Sequence[Index]
 
@@ -151,7 +151,10 @@ class Expressions:
         """Count a negative integer from the end of its axis, then check that it is below `room`."""
         if room < 1:
             raise LoweringError("an index into an empty axis is left to the interpreter, which says so")
-        given = self._as_i64(self.element(integers, indices))
+        given = self.element(integers, indices)
+        if isinstance(given, Number) and _within(given.index, room):
+            return given.index
+        given = self._as_i64(given)
         wrapped = self.nodes.apply(f"select({{0}} < i64(0), {{0}} + i64({extent}), {{0}})", (given,), I64)
         checked = self.nodes.checked(wrapped, room, self._fault(equation))
         return Index(0, ((Loaded(checked, room), 1),))
@@ -164,6 +167,11 @@ class Expressions:
 
     def _as_i64(self, node: Node) -> Node:
         return node if node.dtype == I64 else self.nodes.apply("i64({0})", (node,), I64)
+
+
+def _within(index: Index, extent: int) -> bool:
+    low, high = index.range
+    return low >= 0 and high < extent
 
 
 def _possible(condition: Condition) -> bool:
