@@ -352,7 +352,8 @@ class _Emitter:
         name = self.accumulators[effect]
         value = self._value(effect.node)
         self._add(f"{name} = {_wrapped(effect.step.format(value, acc=name), effect.buffer.dtype)}")
-        self._add(f"{self._array(effect.buffer)}[{self._address(effect.address)}] = {name}", effect.buffer)
+        place = f"{self._array(effect.buffer)}[{self._address(effect.address)}]"
+        self._add(f"{place} = {name}", effect.buffer, stores=effect.buffer)
 
     def _combine(self, effect: Combine) -> None:
         value = self._value(effect.node)
