@@ -83,13 +83,13 @@ def _binds_loosely(node: Node) -> bool:
     return isinstance(node, Apply) and " " in node.template.partition("(")[0]
 
 
-def conditions_text(conditions: Sequence[Condition]) -> str:
+def conditions_text(conditions: Sequence[Condition], name: dict[Node, str] | None = None) -> str:
     """Return conditions as a Python expression, without the bounds that always hold."""
     parts: list[str] = []
     for index, low, high in conditions:
         least, greatest = index.range
-        parts += [f"{index_text(index)} >= {low}"] if least < low else []
-        parts += [f"{index_text(index)} < {high}"] if greatest >= high else []
+        parts += [f"{index_text(index, name)} >= {low}"] if least < low else []
+        parts += [f"{index_text(index, name)} < {high}"] if greatest >= high else []
     return " and ".join(parts)
 
 

@@ -400,8 +400,11 @@ class _Emitter:
     # ---- expressions ---------------------------------------------------------------------------------------------
 
     def _address(self, index: Index) -> str:
-        names = {node: self._value(node, name_it=True) for node in loaded(index)}
-        return index_text(index, names)
+        return index_text(index, self._loaded_names(index))
+
+    def _loaded_names(self, *indices: Index) -> dict[Node, str]:
+        """Return the variables of the run-time integers in these indices."""
+        return {node: self._value(node, name_it=True) for index in indices for node in loaded(index)}
 
     def _value(self, node: Node, *, name_it: bool = False) -> str:
         """Return a Python expression for a node: a variable if it is used again or varies further out, else its text."""
@@ -451,9 +454,8 @@ class _Emitter:
 
     def _branch(self, node: Branch) -> str:
         name = self._name("v")
-        for index, _, _ in node.conditions:
-            self._address(index)
-        header = f"if {conditions_text(node.conditions)}:"
+        indices = [index for index, _, _ in node.conditions]
+        header = f"if {conditions_text(node.conditions, self._loaded_names(*indices))}:"
         for text, value in ((header, node.inside), ("else:", node.outside)):
             block = self.blocks[-1].child(text)
             self.blocks = [*self.blocks, block]
