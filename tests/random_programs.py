@@ -98,8 +98,11 @@ def _slice_params(random: Random, x: Aval) -> dict[str, Any]:
 
 
 def _pad_params(random: Random, x: Aval) -> dict[str, Any]:
-    widths = (0, 0, 0, 1, 2)
-    low, high, interior = (tuple(random.choice(widths) for _ in x.shape) for _ in range(3))
+    everywhere = random.random() < 0.5
+    axis = random.randrange(max(x.ndim, 1))
+    padded = [everywhere or a == axis for a in range(x.ndim)]
+    low, high = (tuple(random.randint(0, 3) if p else 0 for p in padded) for _ in range(2))
+    interior = tuple(random.choice((0, 1, 2)) if p and everywhere else 0 for p in padded)
     return {"low": low, "high": high, "interior": interior}
 
 

@@ -8,6 +8,7 @@
                | number                     a constant of that value to the bit, in any shape
                | constant(name)             any constant, in any shape; the name stands for its scalar
                | finite(name)               a value that is never inf or nan
+               | name := pattern            the value that the pattern matches, too
                | primitive(pattern, …, param=name, …)
                | primitive(*name, param=name, …)       any number of operands
 
@@ -109,6 +110,22 @@ class Finite(Named):
 
 
 @dataclass(frozen=True, slots=True)
+class Alias(Pattern):
+    name: str
+    pattern: Pattern
+
+    def names(self) -> Iterable[str]:
+        return (self.name, *self.pattern.names())
+
+    def match(self, symbol: Symbol, bindings: Bindings) -> bool:
+        bindings[self.name] = symbol
+        return self.pattern.match(symbol, bindings)
+
+    def variants(self) -> Iterator[Alias]:
+        return (Alias(self.name, pattern) for pattern in self.pattern.variants())
+
+
+@dataclass(frozen=True, slots=True)
 class Application(Pattern):
     primitive: Primitive
     operands: tuple[Pattern, ...]
@@ -173,6 +190,8 @@ def _pattern(node: ast.expr) -> Pattern:
             return Number(value)
         case ast.UnaryOp(ast.USub(), ast.Constant(int() | float() as value)):
             return Number(-value)
+        case ast.NamedExpr(ast.Name(name), value):
+            return Alias(name, _pattern(value))
         case ast.Call(ast.Name("constant"), [ast.Name(name)], []):
             return Constant(name)
         case ast.Call(ast.Name("finite"), [ast.Name(name)], []):

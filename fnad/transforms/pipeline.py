@@ -11,16 +11,18 @@ from fnad.transforms.dce import dce
 from fnad.transforms.fold import fold, fold_constants
 from fnad.transforms.pattern import by_rules
 from fnad.transforms.rewrite import rewrite
-from fnad.transforms.rules.algebra import ALGEBRA, STRONG
+from fnad.transforms.rules.algebra import ALGEBRA, POWER, STRONG
 from fnad.transforms.rules.choice import CONVERT, LOGIC, SELECT
+from fnad.transforms.rules.contraction import CONTRACTION
 from fnad.transforms.rules.movement import MOVEMENT
+from fnad.transforms.rules.reduction import REDUCTION
 
 Pass: TypeAlias = Callable[[Program], Program]
 
 SWEEPS = 4
 """At most so many sweeps; hardly any program needs more than two."""
 
-RULES = (*ALGEBRA, *STRONG, *SELECT, *LOGIC, *CONVERT, *MOVEMENT)
+RULES = (*ALGEBRA, *STRONG, *POWER, *SELECT, *LOGIC, *CONVERT, *MOVEMENT, *REDUCTION, *CONTRACTION)
 _by_rules = by_rules(RULES)
 
 

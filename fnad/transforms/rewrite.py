@@ -103,4 +103,3 @@ def rewrite(program: Program, *rewrites: Rewrite) -> Program:
                     builder.uses[result.atom] += uses[var]
         outputs = [builder.lift(a.value if isinstance(a, Literal) else values[a]) for a in program.outputs]
         return builder.finish(program.name, outputs)
-

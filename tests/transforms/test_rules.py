@@ -6,6 +6,7 @@ special values where the rule says that it holds to the bit.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from random import Random
 from typing import Any
 
@@ -13,20 +14,21 @@ import numpy as np
 import pytest
 
 from fnad.ir.builder import Builder
+from fnad.ir.primitive import Scalar
 from fnad.ir.printer import print_program
 from fnad.ir.program import Program
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import F64, Aval, Dtype, is_inexact, real_dtype
 from fnad.ir.verifier import verify
 from fnad.ir.walk import equal_up_to_names
-from fnad.ops.arithmetic import add, mul, neg
+from fnad.ops.arithmetic import mul, neg
 from fnad.ops.conversion import convert
 from fnad.ops.elementary import sin
-from fnad.ops.kinds import COMPLEXES, REALS
+from fnad.ops.kinds import ANY, COMPLEXES, REALS
 from fnad.ops.shape import constant, iota, ones_like, zeros_like
 from fnad.transforms.dce import dce
 from fnad.transforms.interpret import interpret
-from fnad.transforms.pattern import Anything, Application, Constant, Finite, Number, Pattern, Rule, by_rules
+from fnad.transforms.pattern import Alias, Anything, Application, Constant, Finite, Number, Pattern, Rule, by_rules
 from fnad.transforms.pipeline import RULES
 from fnad.transforms.rewrite import rewrite
 from tests.random_programs import SIZES as SMALL_SIZES
@@ -45,13 +47,13 @@ INSTANCES = 100
 class Instance:
     """Operands for the names of a pattern, and the program of its left side."""
 
-    def __init__(self, random: Random, pattern: Application) -> None:
+    def __init__(self, random: Random, rule: Rule) -> None:
         self.random = random
         self.shape = random_shape(random, sizes=SIZES)
         self.builder = Builder()
         self.names: dict[str, Symbol] = {}
         with self.builder.active():
-            symbol = self.make(pattern, None)
+            symbol = self.apply(rule.pattern, None, rule.on)
             self.program = None if symbol is None else self.builder.finish("left", [symbol])
 
     def make(self, pattern: Pattern, dtype: Dtype | None) -> Symbol | None:
@@ -64,6 +66,8 @@ class Instance:
                 return constant(self.number(dtype or F64), dtype or F64, self.shape)
             case Finite(_):
                 return self.finite(dtype or F64)
+            case Alias(_, inner):
+                return self.make(inner, dtype)
             case Application():
                 return self.apply(pattern, dtype)
             case _:
@@ -86,20 +90,17 @@ class Instance:
         index = iota(dtype=dtype, shape=self.shape, axis=0) if self.shape else number
         return self.random.choice((number, index, sin(index)))
 
-    def apply(self, pattern: Application, dtype: Dtype | None) -> Symbol | None:
-        """Add the equation that a pattern stands for, with a result of the given dtype."""
+    def apply(self, pattern: Application, dtype: Dtype | None, on: frozenset[Dtype] = ANY) -> Symbol | None:
+        """Add the equation that a pattern stands for, with a result of the given dtype, on a first operand of `on`."""
         primitive = pattern.primitive
         takes_dtype = primitive in (convert, iota)
-        choices = [s for s, result in signatures(primitive).items() if takes_dtype or dtype in (None, result)]
-        if not choices:
-            return None
-        dtypes = self.random.choice(choices)
-        if pattern.rest is not None:
-            found = [self.named(f"{pattern.rest}{n}", dtypes[0]) for n in range(self.random.randint(1, 3))]
-        else:
-            found = [self.make(p, d) for p, d in zip(pattern.operands, dtypes, strict=True)]
-        operands = [symbol for symbol in found if symbol is not None]
-        if len(operands) < len(found):
+        choices = [
+            operands
+            for operands, result in signatures(primitive).items()
+            if (takes_dtype or dtype in (None, result)) and (not operands or operands[0] in on)
+        ]
+        operands = self.operands(pattern, self.random.choice(choices)) if choices else None
+        if operands is None:
             return None
         params = random_params(self.random, primitive, [symbol.aval for symbol in operands])
         if takes_dtype and dtype is not None:
@@ -107,10 +108,30 @@ class Instance:
         taken = infer(primitive, [symbol.aval for symbol in operands], params)
         return None if taken is None else primitive(*operands, **params)
 
+    def operands(self, pattern: Application, dtypes: Sequence[Dtype]) -> list[Symbol] | None:
+        if pattern.rest is not None:
+            names = [f"{pattern.rest}{n}" for n in range(self.random.randint(1, 3))]
+            found = [self.named(name, dtypes[0]) for name in names]
+        else:
+            found: list[Symbol | None] = []
+            for operand, dtype in zip(pattern.operands, dtypes, strict=True):
+                like = found[0] if found and isinstance(pattern.primitive.lower, Scalar) else None
+                found.append(self.make_like(operand, dtype, like))
+        made = [symbol for symbol in found if symbol is not None]
+        return made if len(made) == len(found) else None
+
+    def make_like(self, pattern: Pattern, dtype: Dtype, like: Symbol | None) -> Symbol | None:
+        """Make an operand, in some attempts to give it the shape of the one beside it."""
+        for _ in range(30):
+            found = self.make(pattern, dtype)
+            if found is None or like is None or found.shape == like.shape:
+                return found
+        return None
+
 
 def changed(rule: Rule, seed: int) -> tuple[Program, Program] | None:
     """Return an instance of the left side and what the rule makes of it; None where it does not apply."""
-    left = Instance(Random(seed), rule.pattern).program
+    left = Instance(Random(seed), rule).program
     if left is None:
         return None
     right = dce(rewrite(left, by_rules([rule])))

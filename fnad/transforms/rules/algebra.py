@@ -11,8 +11,11 @@ import numpy as np
 
 from fnad.ir.symbol import Symbol
 from fnad.ops.arithmetic import add, div, mul, neg, sub
+from fnad.ops.autodiff import stop_gradient
 from fnad.ops.kinds import INTEGERS, NUMBERS, ORDERED, REALS
-from fnad.ops.shape import zeros_like
+from fnad.ops.piecewise import abs_
+from fnad.ops.power import integer_pow
+from fnad.ops.shape import ones_like, zeros_like
 from fnad.transforms.pattern import Rule
 
 
@@ -25,11 +28,13 @@ def _by_reciprocal(x: Symbol, k: np.floating) -> Symbol | None:
 ALGEBRA = (
     Rule("neg(neg(x)) = x", lambda x: x),
     Rule("add(x, -0.0) = x", lambda x: x, ORDERED),
+    Rule("add(add(x, 0.0), 0.0) = add(x, 0.0)", lambda x: x + 0, REALS),
     Rule("sub(x, 0.0) = x", lambda x: x, ORDERED),
     Rule("sub(-0.0, x) = neg(x)", neg, ORDERED),
     Rule("sub(x, x) = 0", zeros_like, INTEGERS),
     Rule("mul(x, 0) = 0", zeros_like, INTEGERS),
     Rule("mul(x, 1) = x", lambda x: x, ORDERED),
+    Rule("mul(x, -1) = neg(x)", neg, REALS),
     Rule("div(x, 1) = x", lambda x: x, REALS),
     Rule("div(x, constant(k)) = mul(x, 1 / k) for k a power of two", _by_reciprocal, REALS),
     Rule("sub(x, neg(y)) = add(x, y)", add, NUMBERS),
@@ -38,6 +43,11 @@ ALGEBRA = (
     Rule("neg(mul(x, constant(k))) = mul(x, -k)", lambda x, k: x * -k, REALS),
     Rule("mul(neg(x), neg(y)) = mul(x, y)", mul, ORDERED),
     Rule("div(neg(x), neg(y)) = div(x, y)", div, REALS),
+    Rule("abs(neg(x)) = abs(x)", abs_),
+    Rule("abs(abs(x)) = abs(x)", abs_),
+    Rule("maximum(x, x) = x", lambda x: x),
+    Rule("minimum(x, x) = x", lambda x: x),
+    Rule("stop_gradient(stop_gradient(x)) = stop_gradient(x)", stop_gradient),
 )
 
 # The sign of a cotangent's zero carries nothing, and the strong product loses it anyway.
@@ -46,4 +56,32 @@ STRONG = (
     Rule("strong_mul(-0.0, p) = 0", zeros_like, up_to="the sign of zero"),
     Rule("strong_mul(constant(k), p) = mul(k, p) for k != 0", lambda k, p: k * p if k != 0 else None),
     Rule("strong_mul(ct, finite(p)) = mul(ct, p)", mul, up_to="the sign of zero"),
+)
+
+
+# ---- powers ------------------------------------------------------------------------------------------------------
+
+
+def _small_power(x: Symbol, exponent: int) -> Symbol | None:
+    match exponent:
+        case 0:
+            return ones_like(x)
+        case 1:
+            return x
+        case 2:
+            return mul(x, x)
+        case _:
+            return None
+
+
+def _by_multiplication(x: Symbol, k: np.floating) -> Symbol | None:
+    """Write out a power as a short product, which rounds about as often as the library's power errs."""
+    return integer_pow(x, exponent=int(k)) if k in (-1, 2, 3) else None
+
+
+POWER = (
+    Rule("integer_pow(x, exponent=n) = 1, x or mul(x, x) for n = 0, 1, 2", _small_power),
+    Rule("pow(x, 0) = 1", ones_like, REALS),
+    Rule("pow(x, 1) = x", lambda x: x, REALS),
+    Rule("pow(x, constant(k)) = integer_pow(x) for k = -1, 2, 3", _by_multiplication, REALS, up_to="rounding"),
 )

@@ -7,18 +7,16 @@ from itertools import accumulate
 
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import Shape
+from fnad.ops.kinds import NUMBERS
 from fnad.ops.shape import (
     Ints,
     broadcast_in_dim,
     concatenate,
-    kept_shape,
     pad,
-    reduce_sum,
     reshape_to,
     reverse,
     slice_,
     transpose_to,
-    zeros_like,
 )
 from fnad.transforms.pattern import Rule
 
@@ -96,7 +94,39 @@ def _slice_of_concatenate(xs: Sequence[Symbol], axis: int, starts: Ints, limits:
     return None
 
 
-# ---- reverse and sum ---------------------------------------------------------------------------------------------
+# ---- sums of padded pieces ---------------------------------------------------------------------------------------
+
+
+def _join(x: Symbol, y: Symbol, a: Ints, b: Ints, low: Ints, high: Ints) -> Symbol | None:
+    """Add pieces that lie side by side along one axis, each in zeros, by putting them together.
+
+    x + 0 and 0 + y are what the sum has there, -0.0 turned into 0.0 included.
+    """
+    apart = [axis for axis in range(x.ndim) if (a[axis], b[axis]) != (low[axis], high[axis])]
+    if len(apart) != 1:
+        return None
+    axis = apart[0]
+    if a[axis] + x.shape[axis] == low[axis]:
+        joined, starts, ends = concatenate(x, y, axis=axis), a, high
+    elif low[axis] + y.shape[axis] == a[axis]:
+        joined, starts, ends = concatenate(y, x, axis=axis), low, b
+    else:
+        return None
+    return pad(joined + 0, low=starts, high=ends, interior=(0,) * x.ndim)
+
+
+def _join_pads(x: Symbol, a: Ints, b: Ints, i: Ints, y: Symbol, low: Ints, high: Ints, j: Ints) -> Symbol | None:
+    return None if any(i) or any(j) else _join(x, y, a, b, low, high)
+
+
+def _join_last_pads(
+    z: Symbol, x: Symbol, a: Ints, b: Ints, i: Ints, y: Symbol, low: Ints, high: Ints, j: Ints
+) -> Symbol | None:
+    joined = _join_pads(x, a, b, i, y, low, high, j)
+    return None if joined is None else z + joined
+
+
+# ---- reverse ---------------------------------------------------------------------------------------------
 
 
 def _no_reverse(x: Symbol, axes: Ints) -> Symbol | None:
@@ -105,20 +135,6 @@ def _no_reverse(x: Symbol, axes: Ints) -> Symbol | None:
 
 def _merge_reverses(x: Symbol, inner: Ints, outer: Ints) -> Symbol:
     return reverse(x, axes=tuple(sorted(set(inner) ^ set(outer))))
-
-
-def _sum_of_one(x: Symbol, axes: Ints) -> Symbol | None:
-    """Return the one element, plus 0 since a sum starts there: -0.0 alone adds up to 0.0."""
-    return None if any(x.shape[axis] != 1 for axis in axes) else reshape_to(x, kept_shape(x.shape, axes)) + 0
-
-
-def _sum_of_none(x: Symbol, axes: Ints) -> Symbol | None:
-    return zeros_like(x.aval.with_shape(kept_shape(x.shape, axes))) if x.aval.size == 0 else None
-
-
-def _merge_sums(x: Symbol, inner: Ints, outer: Ints) -> Symbol:
-    left = [axis for axis in range(x.ndim) if axis not in inner]
-    return reduce_sum(x, axes=tuple(sorted((*inner, *(left[axis] for axis in outer)))))
 
 
 MOVEMENT = (
@@ -148,10 +164,18 @@ MOVEMENT = (
     ),
     Rule("pad(x, low=low, high=high, interior=interior) = x where there is no padding", _no_padding),
     Rule("pad(pad(x, low=a, high=b, interior=i), low=low, high=high, interior=interior) = pad(x)", _merge_pads),
+    Rule(
+        "add(pad(x, low=a, high=b, interior=i), pad(y, low=low, high=high, interior=j)) = pad(concatenate(x, y) + 0)",
+        _join_pads,
+        NUMBERS,
+    ),
+    Rule(
+        "add(add(z, pad(x, low=a, high=b, interior=i)), pad(y, low=low, high=high, interior=j))"
+        " = add(z, pad(concatenate(x, y) + 0))",
+        _join_last_pads,
+        NUMBERS,
+    ),
     Rule("concatenate(*xs, axis=axis) = concatenate(*xs that are not empty)", _drop_empty),
     Rule("reverse(x, axes=axes) = x where these axes have one element", _no_reverse),
     Rule("reverse(reverse(x, axes=inner), axes=outer) = reverse(x, inner ^ outer)", _merge_reverses),
-    Rule("reduce_sum(x, axes=axes) = reshape(x) + 0 where one element is summed", _sum_of_one),
-    Rule("reduce_sum(x, axes=axes) = 0 where there is no element", _sum_of_none),
-    Rule("reduce_sum(reduce_sum(x, axes=inner), axes=outer) = reduce_sum(x)", _merge_sums, up_to="rounding"),
 )

@@ -1,0 +1,73 @@
+"""Transposes around `dot_general`, which takes its operands' axes in any order."""
+
+from __future__ import annotations
+
+from fnad.ir.symbol import Symbol
+from fnad.ops.arithmetic import mul
+from fnad.ops.contraction import Axes, dot_general, free_axes
+from fnad.ops.kinds import ORDERED
+from fnad.ops.shape import Ints, broadcast_in_dim, kept_shape, reshape_to
+from fnad.transforms.pattern import Rule
+from fnad.transforms.rewrite import used_once
+
+
+def _through(permutation: Ints, contract: Ints, batch: Ints) -> tuple[Ints, Ints] | None:
+    """Return what the axes of a transposed operand are in the operand, if its free axes keep their order."""
+    free = [permutation[a] for a in free_axes(len(permutation), contract, batch)]
+    if free != sorted(free):
+        return None
+    return tuple(permutation[a] for a in contract), tuple(permutation[a] for a in batch)
+
+
+def _transposed_left(x: Symbol, p: Ints, y: Symbol, contract: Axes, batch: Axes) -> Symbol | None:
+    found = _through(p, contract[0], batch[0])
+    if found is None:
+        return None
+    return dot_general(x, y, contract=(found[0], contract[1]), batch=(found[1], batch[1]))
+
+
+def _transposed_right(x: Symbol, y: Symbol, p: Ints, contract: Axes, batch: Axes) -> Symbol | None:
+    found = _through(p, contract[1], batch[1])
+    if found is None:
+        return None
+    return dot_general(x, y, contract=(contract[0], found[0]), batch=(batch[0], found[1]))
+
+
+def _swap(product: Symbol, x: Symbol, y: Symbol, contract: Axes, batch: Axes, p: Ints) -> Symbol | None:
+    """Put y first where the result has y's free axes before those of x, unless it is needed as it is, too."""
+    count = len(batch[0])
+    first = x.ndim - len(contract[0])
+    swapped = (*range(count), *range(first, product.ndim), *range(count, first))
+    if p != swapped or not used_once(product):
+        return None
+    return dot_general(y, x, contract=contract[::-1], batch=batch[::-1])
+
+
+def _outer(x: Symbol, y: Symbol, contract: Axes, batch: Axes) -> Symbol | None:
+    """Make sums of one term, which start from 0, elementwise products, which fuse with what is around them."""
+    if any(x.shape[axis] != 1 for axis in contract[0]) or batch != ((), ()):
+        return None
+    left, right = (reshape_to(z, kept_shape(z.shape, axes)) for z, axes in zip((x, y), contract, strict=True))
+    shape = (*left.shape, *right.shape)
+    ndim = left.ndim
+    rows = broadcast_in_dim(left, shape=shape, dims=tuple(range(ndim)))
+    columns = broadcast_in_dim(right, shape=shape, dims=tuple(range(ndim, len(shape))))
+    return mul(rows, columns) + 0
+
+
+CONTRACTION = (
+    Rule(
+        "dot_general(transpose(x, permutation=p), y, contract=contract, batch=batch) = dot_general(x, y)",
+        _transposed_left,
+    ),
+    Rule(
+        "dot_general(x, transpose(y, permutation=p), contract=contract, batch=batch) = dot_general(x, y)",
+        _transposed_right,
+    ),
+    Rule(
+        "transpose(product := dot_general(x, y, contract=contract, batch=batch), permutation=p) = dot_general(y, x)",
+        _swap,
+        up_to="rounding",
+    ),
+    Rule("dot_general(x, y, contract=contract, batch=batch) = mul(x, y) + 0 where one term is summed", _outer, ORDERED),
+)

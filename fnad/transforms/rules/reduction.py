@@ -1,0 +1,50 @@
+"""Reductions of one element, of none, and of reductions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from fnad.ir.primitive import Primitive
+from fnad.ir.symbol import Symbol
+from fnad.ops.kinds import ORDERED
+from fnad.ops.reduction import reduce_and, reduce_max, reduce_min, reduce_or
+from fnad.ops.shape import Ints, kept_shape, reduce_sum, reshape_to, zeros_like
+from fnad.transforms.pattern import Rule
+
+
+def _only_element(x: Symbol, axes: Ints) -> Symbol | None:
+    return None if any(x.shape[axis] != 1 for axis in axes) else reshape_to(x, kept_shape(x.shape, axes))
+
+
+def _sum_of_one(x: Symbol, axes: Ints) -> Symbol | None:
+    """Return the one element, plus 0 since a sum starts there: -0.0 alone adds up to 0.0."""
+    element = _only_element(x, axes)
+    return None if element is None else element + 0
+
+
+def _sum_of_none(x: Symbol, axes: Ints) -> Symbol | None:
+    return zeros_like(x.aval.with_shape(kept_shape(x.shape, axes))) if x.aval.size == 0 else None
+
+
+def _merge(reduction: Primitive) -> Callable[[Symbol, Ints, Ints], Symbol]:
+    def merge(x: Symbol, inner: Ints, outer: Ints) -> Symbol:
+        left = [axis for axis in range(x.ndim) if axis not in inner]
+        return reduction(x, axes=tuple(sorted((*inner, *(left[axis] for axis in outer)))))
+
+    return merge
+
+
+def _exact(reduction: Primitive) -> Iterator[Rule]:
+    """Yield the rules of a reduction that does not round, and that one element passes unchanged."""
+    name = reduction.name
+    yield Rule(f"{name}(x, axes=axes) = reshape(x) where one element is reduced", _only_element)
+    yield Rule(f"{name}({name}(x, axes=inner), axes=outer) = {name}(x)", _merge(reduction))
+
+
+REDUCTION = (
+    Rule("reduce_sum(x, axes=axes) = reshape(x) + 0 where one element is summed", _sum_of_one),
+    Rule("reduce_sum(x, axes=axes) = 0 where there is no element", _sum_of_none),
+    Rule("reduce_sum(reduce_sum(x, axes=inner), axes=outer) = reduce_sum(x)", _merge(reduce_sum), up_to="rounding"),
+    Rule("reduce_prod(x, axes=axes) = reshape(x) where one element is multiplied", _only_element, ORDERED),
+    *(rule for reduction in (reduce_max, reduce_min, reduce_and, reduce_or) for rule in _exact(reduction)),
+)
