@@ -1,4 +1,5 @@
-"""The runtime of emitted code: every operation compiled against its plain meaning, and what compilation must achieve."""
+"""The runtime of emitted code: every operation compiled against its plain meaning, and what compilation must
+achieve."""
 
 from __future__ import annotations
 
@@ -31,11 +32,17 @@ def quiet() -> Any:
         yield
 
 
+def epsilon(dtype: str) -> float:
+    return float(np.finfo(dtype).eps)
+
+
 def elementwise(expression: str, arity: int, size: int) -> str:
     """Return a program that stores `expression` of a, b, c (the elements of its inputs) for each element."""
     names = "abc"[:arity]
     loads = "".join(f"        {name} = {name}{name}[i]\n" for name in names)
-    return f"def program({', '.join(2 * name for name in names)}, out):\n    for i in range(0, {size}):\n{loads}        out[i] = {expression}\n"
+    parameters = ", ".join(2 * name for name in names)
+    body = f"{loads}        out[i] = {expression}\n"
+    return f"def program({parameters}, out):\n    for i in range(0, {size}):\n{body}"
 
 
 def run_native(expression: str, output: str, *arrays: Array) -> Array:
@@ -65,7 +72,24 @@ def special(dtype: str) -> Array:
         parts = np.array([0.0, -0.0, 1.0, -1.0, 0.5, -2.0, 3.0, np.inf, -np.inf, np.nan], f"f{kind.itemsize // 2}")
         return np.array([complex(a, b) for a, b in itertools.product(parts, parts)], kind)
     info = np.finfo(kind)
-    positive = [0.0, info.smallest_subnormal, info.tiny, info.eps, 0.3, 0.5, 1.0, 1.5, 2.0, 3.0, np.pi, 7.5, 1e5, 1e22, info.max, np.inf]
+    positive = [
+        0.0,
+        info.smallest_subnormal,
+        info.tiny,
+        info.eps,
+        0.3,
+        0.5,
+        1.0,
+        1.5,
+        2.0,
+        3.0,
+        np.pi,
+        7.5,
+        1e5,
+        1e22,
+        info.max,
+        np.inf,
+    ]
     return np.array([sign * v for v in positive for sign in (1, -1)] + [np.nan], kind)
 
 
@@ -76,7 +100,8 @@ def pairs(dtype: str, other: str | None = None) -> tuple[Array, Array]:
 
 
 def assert_same(got: Array, want: Array, ulps: float = 0.0) -> None:
-    """Assert equal dtypes and values, infinities and nan included; finite floats may differ by `ulps`, zeros in sign."""
+    """Assert equal dtypes and values, infinities and nan included; finite floats may differ by `ulps`, zeros in
+    sign."""
     assert got.dtype == want.dtype
     if want.dtype.kind == "c":
         part = f"f{want.dtype.itemsize // 2}"
@@ -97,9 +122,11 @@ def assert_as_plain(expression: str, plain: Callable[..., Any], output: str, *ar
     assert_same(run_native(expression, output, *arrays), want, ulps)
 
 
-# ---- scalars -----------------------------------------------------------------------------------------------------------
+# ---- scalars -----------------------------------------------------------------------------------------------------
 
-NAMES = {np.dtype(d).str[1:]: f"{np.dtype(d).kind}{8 * np.dtype(d).itemsize}" for d in (*INTEGERS, *FLOATS, *COMPLEX)} | {"b1": "bool_"}
+NAMES = {
+    np.dtype(d).str[1:]: f"{np.dtype(d).kind}{8 * np.dtype(d).itemsize}" for d in (*INTEGERS, *FLOATS, *COMPLEX)
+} | {"b1": "bool_"}
 
 
 @pytest.mark.parametrize("source", NAMES)
@@ -151,7 +178,7 @@ def test_operands_of_two_dtypes_are_refused() -> None:
         compile_source("def program(x, out):\n    out[0] = x[0] * 2.0\n", "program", [np.dtype("f4"), np.dtype("f4")])
 
 
-# ---- division, powers, choices -------------------------------------------------------------------------------------------
+# ---- division, powers, choices -----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("dtype", [*INTEGERS, *FLOATS])
@@ -215,7 +242,7 @@ def test_select(dtype: str) -> None:
     assert_as_plain("select(a, b, c)", np.where, dtype, condition, left, right)
 
 
-# ---- functions -----------------------------------------------------------------------------------------------------------
+# ---- functions ---------------------------------------------------------------------------------------------------
 
 
 def arguments(dtype: str, arity: int) -> list[Array]:
@@ -228,11 +255,15 @@ def arguments(dtype: str, arity: int) -> list[Array]:
     columns = [np.concatenate([any_bits, *scales, np.abs(scales[1]), near_one]) for _ in range(arity)]
     for column in columns[1:]:
         rng.shuffle(column)
-    return [np.concatenate(both) for both in zip(columns, pairs(dtype)[:arity] if arity > 1 else [special(dtype)], strict=True)]
+    return [
+        np.concatenate(both)
+        for both in zip(columns, pairs(dtype)[:arity] if arity > 1 else [special(dtype)], strict=True)
+    ]
 
 
 def ulps_from(got: Array, want: Array) -> Array:
-    """Return the distance in units in the last place from a wider reference; infinite where nan or infinities disagree."""
+    """Return the distance in units in the last place from a wider reference; infinite where nan or infinities
+    disagree."""
     rounded = want.astype(got.dtype)
     unit = np.spacing(np.maximum(np.abs(rounded), np.finfo(got.dtype).tiny)).astype(want.dtype)
     distance = np.abs(got.astype(want.dtype) - want) / unit
@@ -281,7 +312,23 @@ def test_exactly_rounded_functions(dtype: str) -> None:
 @pytest.mark.parametrize("dtype", COMPLEX)
 @pytest.mark.parametrize(
     "name",
-    ["exp", "log", "sqrt", "sin", "cos", "tan", "sinh", "cosh", "tanh", "arcsin", "arccos", "arctan", "arcsinh", "arccosh", "arctanh"],
+    [
+        "exp",
+        "log",
+        "sqrt",
+        "sin",
+        "cos",
+        "tan",
+        "sinh",
+        "cosh",
+        "tanh",
+        "arcsin",
+        "arccos",
+        "arctan",
+        "arcsinh",
+        "arccosh",
+        "arctanh",
+    ],
 )
 def test_complex_functions_are_numpys(name: str, dtype: str) -> None:
     rng = np.random.default_rng(2)
@@ -295,10 +342,10 @@ def test_composed_complex_functions_are_numpys(name: str, dtype: str) -> None:
     rng = np.random.default_rng(2)
     values = (rng.standard_normal(500) * 3 + 1j * rng.standard_normal(500)).astype(dtype)
     got, want = run_native(f"{name}(a)", dtype, values), getattr(np, name)(values)
-    np.testing.assert_allclose(got, want, rtol=8 * np.finfo(dtype).eps)
+    np.testing.assert_allclose(got, want, rtol=8 * epsilon(dtype))
     got, want = run_native(f"{name}(a)", dtype, special(dtype)), getattr(np, name)(special(dtype))
     part = f"f{np.dtype(dtype).itemsize // 2}"
-    np.testing.assert_allclose(got.view(part), want.view(part), rtol=8 * np.finfo(dtype).eps)
+    np.testing.assert_allclose(got.view(part), want.view(part), rtol=8 * epsilon(dtype))
 
 
 @pytest.mark.parametrize("dtype", COMPLEX)
@@ -310,7 +357,7 @@ def test_complex_power_is_numpys(dtype: str) -> None:
     base[:20] = 0
     got = run_native("power(a, b)", dtype, base, exponent)
     want = np.power(base, exponent)
-    np.testing.assert_allclose(got, want, rtol=20 * np.finfo(dtype).eps)
+    np.testing.assert_allclose(got, want, rtol=20 * epsilon(dtype))
 
 
 @pytest.mark.parametrize("dtype", COMPLEX)
@@ -324,7 +371,7 @@ def test_complex_parts(dtype: str) -> None:
     assert_as_plain("make_complex(real(a), imag(a))", lambda v: v, dtype, values)
 
 
-# ---- sums ------------------------------------------------------------------------------------------------------------------
+# ---- sums --------------------------------------------------------------------------------------------------------
 
 SUM = """
 def program(x, out):
@@ -347,7 +394,7 @@ def compensated_sum(values: Array) -> Any:
 
 @pytest.mark.parametrize("dtype", [*FLOATS, *COMPLEX])
 def test_compensated_sum_is_exact_to_rounding_under_fast_math(dtype: str) -> None:
-    big = 1 / np.finfo(dtype).eps ** 2
+    big = 1 / epsilon(dtype) ** 2
     values = np.array([1, big, 1, -big, 0.5] * 50, dtype)
     assert compensated_sum(values) == 125
 
@@ -360,7 +407,7 @@ def test_compensated_sum_of_infinities(dtype: str) -> None:
     assert compensated_sum(np.array([np.finfo(dtype).max] * 2, dtype)) == np.inf
 
 
-# ---- matrix products -------------------------------------------------------------------------------------------------------
+# ---- matrix products ---------------------------------------------------------------------------------------------
 
 GEMM = """
 def program(a, b, c):
@@ -381,21 +428,28 @@ def test_gemm(sizes: tuple[int, int, int], transposed: tuple[bool, bool], dtype:
     (m, n, k), (at, bt) = sizes, transposed
     a_shape, b_shape = ((k, m) if at else (m, k)), ((n, k) if bt else (k, n))
     lda, ldb, ldc = a_shape[1] + 2, b_shape[1] + 1, n + 3
-    a, b, c = random(dtype, 500 + a_shape[0] * lda), random(dtype, 500 + b_shape[0] * ldb, 1), random(dtype, 500 + m * ldc, 2)
+    a, b, c = (
+        random(dtype, 500 + a_shape[0] * lda),
+        random(dtype, 500 + b_shape[0] * ldb, 1),
+        random(dtype, 500 + m * ldc, 2),
+    )
     for alpha, beta in ((1.0, 0.0), (-0.5, 2.0)):
         want = c.copy()
-        places = dict(ao=5, bo=6, co=7, lda=lda, ldb=ldb, ldc=ldc, at=at, bt=bt)
+        places = {"ao": 5, "bo": 6, "co": 7, "lda": lda, "ldb": ldb, "ldc": ldc, "at": at, "bt": bt}
         source = GEMM.format(**places, m=m, n=n, k=k, name=NAMES[dtype], alpha=alpha, beta=beta)
         run_plain(source, a, b, want)
         got = c.copy()
         compile_source(source, "program", [np.dtype(dtype)] * 3).call(a, b, got)
-        np.testing.assert_allclose(got, want, rtol=0, atol=100 * np.finfo(dtype).eps)
+        np.testing.assert_allclose(got, want, rtol=0, atol=100 * epsilon(dtype))
         left = a[5 : 5 + a_shape[0] * lda].reshape(a_shape[0], lda)[:, : a_shape[1]]
         right = b[6 : 6 + b_shape[0] * ldb].reshape(b_shape[0], ldb)[:, : b_shape[1]]
         product = (left.T if at else left) @ (right.T if bt else right)
         into = c[7 : 7 + m * ldc].reshape(m, ldc)[:, :n]
         np.testing.assert_allclose(
-            got[7 : 7 + m * ldc].reshape(m, ldc)[:, :n], alpha * product + beta * into, rtol=0, atol=100 * np.finfo(dtype).eps
+            got[7 : 7 + m * ldc].reshape(m, ldc)[:, :n],
+            alpha * product + beta * into,
+            rtol=0,
+            atol=100 * epsilon(dtype),
         )
 
 
@@ -432,13 +486,13 @@ def program(a, x, y):
         got, plain = y.copy(), y.copy()
         compile_source(source, "program", [np.dtype(dtype)] * 3).call(a, x, got)
         run_plain(source, a, x, plain)
-        np.testing.assert_allclose(got, plain, rtol=0, atol=100 * np.finfo(dtype).eps)
+        np.testing.assert_allclose(got, plain, rtol=0, atol=100 * epsilon(dtype))
         matrix = a[3:].reshape(rows, columns + 2)[:, :columns]
         want = alpha * ((matrix.T if transposed else matrix) @ x[4::2]) + beta * y[5:]
-        np.testing.assert_allclose(got[5:], want, rtol=0, atol=100 * np.finfo(dtype).eps)
+        np.testing.assert_allclose(got[5:], want, rtol=0, atol=100 * epsilon(dtype))
 
 
-# ---- compilation -----------------------------------------------------------------------------------------------------------
+# ---- compilation -------------------------------------------------------------------------------------------------
 
 WHOLE = """
 def program(x, flags, w, total, y, t, count):
@@ -478,7 +532,9 @@ def many_arrays(count: int) -> NativeFunction:
     """Return a loop over `count` arrays, which vectorises only if they are known not to overlap."""
     names = [f"a{k}" for k in range(count)]
     body = "".join(f"        a{k}[i] = a{k - 1}[i] * f64(1.5) + a{(k + 3) % count}[i]\n" for k in range(1, count))
-    return compile_source(f"def program({', '.join(names)}):\n    for i in range(0, 4096):\n{body}", "program", [np.dtype("f8")] * count)
+    return compile_source(
+        f"def program({', '.join(names)}):\n    for i in range(0, 4096):\n{body}", "program", [np.dtype("f8")] * count
+    )
 
 
 def has_wide_vectors(assembly: str) -> bool:
@@ -507,7 +563,11 @@ def program(x, y, out):
     assembly = function.asm()
     assert has_wide_vectors(assembly)
     for symbol in ("exp", "sin", "tanh", "pow"):
-        assert any(f"_{symbol}{'f' if dtype == 'f4' else ''}\n" in line + "\n" for line in assembly.replace(",", "\n").splitlines() if "_ZGV" in line)
+        assert any(
+            f"_{symbol}{'f' if dtype == 'f4' else ''}\n" in line + "\n"
+            for line in assembly.replace(",", "\n").splitlines()
+            if "_ZGV" in line
+        )
     assert "define" in function.llvm()
     assert function.source == source
 

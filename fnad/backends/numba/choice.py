@@ -2,16 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable
 from typing import Any
 
 import llvmlite.ir as ir
 import numpy as np
 
-from fnad.backends.numba.division import absolute
-from fnad.backends.numba.operation import BOOL, Emit, Kind, OperandError, Operation, among, by_kind, to_bool
+from fnad.backends.numba.operation import (
+    BOOL,
+    Builder,
+    Dtype,
+    Emit,
+    Kind,
+    Kinds,
+    OperandError,
+    Operation,
+    Value,
+    Values,
+    among,
+    by_kind,
+    to_bool,
+)
 from fnad.backends.numba.operators import MULTIPLY
-from fnad.backends.numba.scalar import is_true, on_parts, parts, real_dtype
+from fnad.backends.numba.scalar import absolute, is_true, on_parts, parts
+
+INFINITY = float("inf")
+
+# ---- selects -----------------------------------------------------------------------------------------------------
 
 
 def selected(*kinds: Kind) -> Kind:
@@ -21,23 +38,98 @@ def selected(*kinds: Kind) -> Kind:
     return among("biufc")(*arms)
 
 
-def emit_select(builder: ir.IRBuilder, kinds: Sequence[Any], values: Sequence[Any]) -> ir.Value:
-    return choose(builder, kinds[1], *values)
-
-
-def choose(builder: ir.IRBuilder, dtype: np.dtype[Any], condition: ir.Value, a: ir.Value, b: ir.Value) -> ir.Value:
+def choose(builder: Builder, dtype: Dtype, condition: Value, a: Value, b: Value) -> Value:
     """Return a where the condition is true, else b."""
     if dtype.kind == "c":
         return on_parts(builder, lambda x, y: builder.select(condition, x, y), a, b)
     return builder.select(condition, a, b)
 
 
-def extremum(sign: str, nan_operand: int) -> Emit:
-    """Return the emitter of `a if a <sign>= b else b` that also takes a where the operand numbered `nan_operand` is nan."""
+def emit_select(builder: Builder, kinds: Kinds, values: Values) -> Value:
+    return choose(builder, kinds[1], *values)
 
-    def floats(builder: ir.IRBuilder, kinds: Sequence[Any], values: Sequence[Any]) -> ir.Value:
-        wins = builder.fcmp_ordered(sign, *values)
-        return builder.select(builder.or_(wins, emit_isnan(builder, kinds[:1], [values[nan_operand]])), *values)
+
+def plain_select(condition: Any, a: Any, b: Any) -> Any:
+    return a if condition else b
+
+
+def emit_strong_multiply(builder: Builder, kinds: Kinds, values: Values) -> Value:
+    """Return cotangent * partial, and 0 where the cotangent is 0, whatever the partial."""
+    cotangent, _ = values
+    product = MULTIPLY.emit(builder, kinds, values)
+    is_nonzero = is_true(builder, kinds[0], cotangent)
+    return choose(builder, kinds[0], is_nonzero, product, ir.Constant(cotangent.type, None))
+
+
+def plain_strong_multiply(cotangent: Any, partial: Any) -> Any:
+    return cotangent * partial if cotangent != 0 else type(cotangent)(0)
+
+
+# ---- tests and signs ---------------------------------------------------------------------------------------------
+
+
+def test(of_float: Callable[[Builder, Value], Value]) -> Emit:
+    """Return the emitter of a test that holds of a complex number if of either part, and of no integer."""
+
+    def of_parts(builder: Builder, kinds: Kinds, values: Values) -> Value:
+        return builder.or_(*(of_float(builder, part) for part in parts(builder, values[0])))
+
+    return by_kind(
+        f=lambda builder, kinds, values: of_float(builder, values[0]),
+        c=of_parts,
+        iu=lambda builder, kinds, values: ir.IntType(1)(0),
+    )
+
+
+def is_nan(builder: Builder, value: Value) -> Value:
+    return builder.fcmp_unordered("uno", value, value)
+
+
+def is_infinite(builder: Builder, value: Value) -> Value:
+    return builder.fcmp_ordered("==", absolute(builder, value), value.type(INFINITY))
+
+
+def is_not_finite(builder: Builder, value: Value) -> Value:
+    return builder.fcmp_unordered(">=", absolute(builder, value), value.type(INFINITY))
+
+
+def emit_isfinite(builder: Builder, kinds: Kinds, values: Values) -> Value:
+    return builder.not_(test(is_not_finite)(builder, kinds, values))
+
+
+def emit_signbit(builder: Builder, kinds: Kinds, values: Values) -> Value:
+    bits = builder.bitcast(values[0], ir.IntType(8 * kinds[0].itemsize))
+    return builder.icmp_signed("<", bits, bits.type(0))
+
+
+def sign_of_float(builder: Builder, kinds: Kinds, values: Values) -> Value:
+    """Return 1, -1 or +0; nan stays nan."""
+    (value,) = values
+    zero = value.type(0.0)
+    nonzero = builder.select(builder.fcmp_ordered(">", value, zero), zero.type(1.0), zero.type(-1.0))
+    of_number = builder.select(builder.fcmp_ordered("==", value, zero), zero, nonzero)
+    return builder.select(is_nan(builder, value), value, of_number)
+
+
+def sign_of_integer(builder: Builder, kinds: Kinds, values: Values) -> Value:
+    (value,) = values
+    zero, one = value.type(0), value.type(1)
+    if kinds[0].kind == "u":
+        nonzero = one
+    else:
+        nonzero = builder.select(builder.icmp_signed("<", value, zero), value.type(-1), one)
+    return builder.select(builder.icmp_unsigned("==", value, zero), zero, nonzero)
+
+
+# ---- extrema -----------------------------------------------------------------------------------------------------
+
+
+def extremum(sign: str, nan_operand: int) -> Emit:
+    """Return the emitter of `a if a <sign> b else b`, which also takes a where the operand so numbered is nan."""
+
+    def floats(builder: Builder, kinds: Kinds, values: Values) -> Value:
+        wins = builder.or_(builder.fcmp_ordered(sign, *values), is_nan(builder, values[nan_operand]))
+        return builder.select(wins, *values)
 
     def integers(method: str) -> Emit:
         return lambda builder, kinds, values: builder.select(getattr(builder, method)(sign, *values), *values)
@@ -45,78 +137,18 @@ def extremum(sign: str, nan_operand: int) -> Emit:
     return by_kind(f=floats, i=integers("icmp_signed"), bu=integers("icmp_unsigned"))
 
 
-def emit_isnan(builder: ir.IRBuilder, kinds: Sequence[Any], values: Sequence[Any]) -> ir.Value:
-    return on_any_part(builder, kinds, values, lambda part: builder.fcmp_unordered("uno", part, part))
-
-
-def emit_isinf(builder: ir.IRBuilder, kinds: Sequence[Any], values: Sequence[Any]) -> ir.Value:
-    infinity = float("inf")
-    return on_any_part(builder, kinds, values, lambda part: builder.fcmp_ordered("==", absolute(builder, part), part.type(infinity)))
-
-
-def emit_isfinite(builder: ir.IRBuilder, kinds: Sequence[Any], values: Sequence[Any]) -> ir.Value:
-    infinity = float("inf")
-    is_not = on_any_part(builder, kinds, values, lambda part: builder.fcmp_unordered(">=", absolute(builder, part), part.type(infinity)))
-    return builder.not_(is_not)
-
-
-def on_any_part(builder: ir.IRBuilder, kinds: Sequence[Any], values: Sequence[Any], test: Any) -> ir.Value:
-    """Return whether the test holds of the float, or of either part of the complex number; an integer has none."""
-    if kinds[0].kind == "c":
-        real, imaginary = parts(builder, values[0])
-        return builder.or_(test(real), test(imaginary))
-    return test(values[0]) if kinds[0].kind == "f" else ir.IntType(1)(0)
-
-
-def emit_signbit(builder: ir.IRBuilder, kinds: Sequence[Any], values: Sequence[Any]) -> ir.Value:
-    bits = builder.bitcast(values[0], ir.IntType(8 * kinds[0].itemsize))
-    return builder.icmp_signed("<", bits, bits.type(0))
-
-
-def sign_of_float(builder: ir.IRBuilder, kinds: Sequence[Any], values: Sequence[Any]) -> ir.Value:
-    """Return 1, -1 or +0; nan stays nan."""
-    (value,) = values
-    zero = value.type(0.0)
-    nonzero = builder.select(builder.fcmp_ordered(">", value, zero), zero.type(1.0), zero.type(-1.0))
-    ordered = builder.select(builder.fcmp_ordered("==", value, zero), zero, nonzero)
-    return builder.select(emit_isnan(builder, kinds, values), value, ordered)
-
-
-def sign_of_integer(builder: ir.IRBuilder, kinds: Sequence[Any], values: Sequence[Any]) -> ir.Value:
-    (value,) = values
-    is_zero = builder.icmp_signed("==", value, value.type(0))
-    if kinds[0].kind == "u":
-        return builder.select(is_zero, value.type(0), value.type(1))
-    return builder.select(is_zero, value.type(0), builder.or_(builder.ashr(value, value.type(value.type.width - 1)), value.type(1)))
-
-
-def emit_strong_multiply(builder: ir.IRBuilder, kinds: Sequence[Any], values: Sequence[Any]) -> ir.Value:
-    dtype, (cotangent, _) = kinds[0], values
-    product = MULTIPLY.emit(builder, kinds, values)
-    zero = ir.Constant(cotangent.type, None)
-    return choose(builder, dtype, is_true(builder, dtype, cotangent), product, zero)
-
-
-def plain_strong_multiply(cotangent: Any, partial: Any) -> Any:
-    return cotangent * partial if cotangent != 0 else type(cotangent)(0)
-
-
-def plain_select(condition: Any, a: Any, b: Any) -> Any:
-    return a if condition else b
-
-
 OPERATIONS = (
     Operation("select", selected, emit_select, plain_select),
+    Operation("strong_multiply", among("iufc"), emit_strong_multiply, plain_strong_multiply),
+    Operation("isnan", among("iufc", to_bool), test(is_nan), np.isnan),
+    Operation("isinf", among("iufc", to_bool), test(is_infinite), np.isinf),
+    Operation("isfinite", among("iufc", to_bool), emit_isfinite, np.isfinite),
+    Operation("signbit", among("f", to_bool), emit_signbit, np.signbit),
+    Operation("sign", among("iuf"), by_kind(f=sign_of_float, iu=sign_of_integer), np.sign),
     Operation("minimum", among("biuf"), extremum("<=", 0), np.minimum),
     Operation("maximum", among("biuf"), extremum(">=", 0), np.maximum),
     Operation("fmin", among("biuf"), extremum("<=", 1), np.fmin),
     Operation("fmax", among("biuf"), extremum(">=", 1), np.fmax),
     Operation("min", among("i"), extremum("<=", 0), min),
     Operation("max", among("i"), extremum(">=", 0), max),
-    Operation("isnan", among("iufc", to_bool), emit_isnan, np.isnan),
-    Operation("isinf", among("iufc", to_bool), emit_isinf, np.isinf),
-    Operation("isfinite", among("iufc", to_bool), emit_isfinite, np.isfinite),
-    Operation("signbit", among("f", to_bool), emit_signbit, np.signbit),
-    Operation("sign", among("iuf"), by_kind(f=sign_of_float, iu=sign_of_integer), np.sign),
-    Operation("strong_multiply", among("iufc"), emit_strong_multiply, plain_strong_multiply),
 )

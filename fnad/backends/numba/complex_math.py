@@ -1,32 +1,33 @@
 """Complex functions: C99's of libm, as NumPy calls them, and what NumPy has of its own.
 
-Branch cuts, infinities and nan are those of C99 annex G. Only the two ways of passing complex numbers matter that System V
-platforms have: a pair of doubles goes in two registers everywhere, a pair of floats in one on x86-64 and in two elsewhere.
+Branch cuts, infinities and nan are those of C99, annex G. C passes a pair of doubles in two registers on every System V
+platform, a pair of floats in one register on x86-64 and in two elsewhere.
 """
 
 from __future__ import annotations
 
 import math
 import platform
-from collections.abc import Sequence
 from typing import Any
 
 import llvmlite.ir as ir
 import numpy as np
 
 from fnad.backends.numba.division import divide_complex
-from fnad.backends.numba.operation import Emit, Kind, Operation, among
+from fnad.backends.numba.operation import Builder, Dtype, Emit, Kinds, Operation, Value, Values, among
 from fnad.backends.numba.scalar import call, llvm_type, multiply_complex, on_parts, overloaded, pair, parts, real_dtype
 from fnad.backends.numba.vector_math import libm
 
 FLOATS_SHARE_A_REGISTER = platform.machine() in ("x86_64", "AMD64")
 WORD = ir.IntType(32)
 
+# ---- libm --------------------------------------------------------------------------------------------------------
+
 
 def library(symbol: str) -> Emit:
     """Return the emitter that calls libm's complex function `symbol`; the one for c64 adds an f."""
 
-    def emit(builder: ir.IRBuilder, kinds: Sequence[Any], values: Sequence[Any]) -> ir.Value:
+    def emit(builder: Builder, kinds: Kinds, values: Values) -> Value:
         if kinds[0].itemsize == 8 and FLOATS_SHARE_A_REGISTER:
             vectors = [packed(builder, value) for value in values]
             return unpacked(builder, call(builder, symbol + "f", vectors[0].type, *vectors))
@@ -36,35 +37,38 @@ def library(symbol: str) -> Emit:
     return emit
 
 
-def packed(builder: ir.IRBuilder, value: ir.Value) -> ir.Value:
+def packed(builder: Builder, value: Value) -> Value:
     real, imaginary = parts(builder, value)
     empty = ir.Constant(ir.VectorType(real.type, 2), ir.Undefined)
     return builder.insert_element(builder.insert_element(empty, real, WORD(0)), imaginary, WORD(1))
 
 
-def unpacked(builder: ir.IRBuilder, vector: ir.Value) -> ir.Value:
+def unpacked(builder: Builder, vector: Value) -> Value:
     return pair(builder, builder.extract_element(vector, WORD(0)), builder.extract_element(vector, WORD(1)))
 
 
-def absolute(builder: ir.IRBuilder, kinds: Sequence[Any], values: Sequence[Any]) -> ir.Value:
+# ---- NumPy's own -------------------------------------------------------------------------------------------------
+
+
+def absolute(builder: Builder, kinds: Kinds, values: Values) -> Value:
     return libm(builder, "hypot", *parts(builder, values[0]))
 
 
-def scaled_log(base: float) -> Emit:
+def logarithm(base: float) -> Emit:
     """Return the emitter of the logarithm to `base`."""
-
-    def emit(builder: ir.IRBuilder, kinds: Sequence[Any], values: Sequence[Any]) -> ir.Value:
-        return scaled(builder, library("clog")(builder, kinds, values), 1 / math.log(base))
-
-    return emit
+    return lambda builder, kinds, values: scaled(builder, library("clog")(builder, kinds, values), 1 / math.log(base))
 
 
-def exp2(builder: ir.IRBuilder, kinds: Sequence[Any], values: Sequence[Any]) -> ir.Value:
+def exp2(builder: Builder, kinds: Kinds, values: Values) -> Value:
     return library("cexp")(builder, kinds, [scaled(builder, values[0], math.log(2))])
 
 
-def expm1(builder: ir.IRBuilder, kinds: Sequence[Any], values: Sequence[Any]) -> ir.Value:
-    """Return e^(a+bi) - 1: its real part is expm1(a) cos b - 2 sin²(b/2), which does not cancel."""
+def scaled(builder: Builder, value: Value, factor: float) -> Value:
+    return on_parts(builder, lambda part: builder.fmul(part, part.type(factor)), value)
+
+
+def expm1(builder: Builder, kinds: Kinds, values: Values) -> Value:
+    """Return the exponential less one; of a + bi the real part is written expm1 a · cos b - 2 sin² b/2."""
     a, b = parts(builder, values[0])
     half_sine = libm(builder, "sin", builder.fmul(b, b.type(0.5)))
     versine = builder.fmul(builder.fmul(half_sine, half_sine), b.type(2.0))
@@ -72,41 +76,36 @@ def expm1(builder: ir.IRBuilder, kinds: Sequence[Any], values: Sequence[Any]) ->
     return pair(builder, real, builder.fmul(libm(builder, "exp", a), libm(builder, "sin", b)))
 
 
-def log1p(builder: ir.IRBuilder, kinds: Sequence[Any], values: Sequence[Any]) -> ir.Value:
+def log1p(builder: Builder, kinds: Kinds, values: Values) -> Value:
     a, b = parts(builder, values[0])
-    above = builder.fadd(a, a.type(1.0))
-    return pair(builder, libm(builder, "log", libm(builder, "hypot", above, b)), libm(builder, "atan2", b, above))
+    real = builder.fadd(a, a.type(1.0))
+    return pair(builder, libm(builder, "log", libm(builder, "hypot", real, b)), libm(builder, "atan2", b, real))
 
 
-def scaled(builder: ir.IRBuilder, value: ir.Value, factor: float) -> ir.Value:
-    return on_parts(builder, lambda part: builder.fmul(part, part.type(factor)), value)
+# ---- powers ------------------------------------------------------------------------------------------------------
 
 
-def power(builder: ir.IRBuilder, kinds: Sequence[Any], values: Sequence[Any]) -> ir.Value:
-    """Return base ** exponent as NumPy's npy_cpow: small integer powers by squaring, so that they are accurate, others by cpow."""
+def power(builder: Builder, kinds: Kinds, values: Values) -> Value:
+    """Return base ** exponent as npy_cpow does: small integer powers by squaring, which is accurate, others by cpow."""
     name = f"fnad.power.{kinds[0]}"
-    function = builder.module.globals.get(name) or define_power(builder.module, name, kinds[0])
-    return builder.call(function, values)
+    return builder.call(builder.module.globals.get(name) or define_power(builder.module, name, kinds[0]), values)
 
 
-def define_power(module: ir.Module, name: str, dtype: np.dtype[Any]) -> ir.Function:
-    complex_, real = llvm_type(dtype), llvm_type(real_dtype(dtype))
-    function = ir.Function(module, ir.FunctionType(complex_, [complex_, complex_]), name=name)
+def define_power(module: ir.Module, name: str, dtype: Dtype) -> ir.Function:
+    type_, real = llvm_type(dtype), llvm_type(real_dtype(dtype))
+    function = ir.Function(module, ir.FunctionType(type_, [type_, type_]), name=name)
     function.linkage = "internal"
     base, exponent = function.args
     builder = ir.IRBuilder(function.append_basic_block("entry"))
     order = call(builder, overloaded("llvm.fptosi.sat", WORD, real), WORD, parts(builder, exponent)[0])
     with builder.if_then(is_small_integer(builder, exponent, order)):
-        magnitude = builder.select(builder.icmp_signed("<", order, WORD(0)), builder.neg(order), order)
-        powered = by_squaring(builder, base, magnitude)
-        inverse = divide_complex(builder, pair(builder, real(1.0), real(0.0)), powered)
-        chosen = builder.select(builder.icmp_signed("<", order, WORD(0)), inverse, powered)
-        builder.ret(of_zero_base(builder, base, exponent, chosen))
-    builder.ret(of_zero_base(builder, base, exponent, library("cpow")(builder, [dtype, dtype], [base, exponent])))
+        builder.ret(of_zero(builder, base, exponent, by_squaring(builder, base, order)))
+    builder.ret(of_zero(builder, base, exponent, library("cpow")(builder, [dtype, dtype], [base, exponent])))
     return function
 
 
-def is_small_integer(builder: ir.IRBuilder, exponent: ir.Value, order: ir.Value) -> ir.Value:
+def is_small_integer(builder: Builder, exponent: Value, order: Value) -> Value:
+    """Return whether the exponent is the integer `order`, and below 100 in magnitude."""
     real, imaginary = parts(builder, exponent)
     is_integer = builder.fcmp_ordered("==", builder.sitofp(order, real.type), real)
     is_real = builder.fcmp_ordered("==", imaginary, imaginary.type(0.0))
@@ -114,67 +113,73 @@ def is_small_integer(builder: ir.IRBuilder, exponent: ir.Value, order: ir.Value)
     return builder.and_(is_small, builder.and_(is_integer, is_real))
 
 
-def by_squaring(builder: ir.IRBuilder, base: ir.Value, order: ir.Value) -> ir.Value:
-    """Return base ** order, order >= 0; the first factor is copied, not multiplied by 1, for inf * (1 + 0j) has a nan."""
-    before = builder.block
-    loop, done = builder.append_basic_block("loop"), builder.append_basic_block("done")
+def by_squaring(builder: Builder, base: Value, order: Value) -> Value:
+    """Return base ** order."""
+    is_negative = builder.icmp_signed("<", order, WORD(0))
+    powered = natural_power(builder, base, builder.select(is_negative, builder.neg(order), order))
+    inverse = divide_complex(builder, ir.Constant(base.type, [1.0, 0.0]), powered)
+    return builder.select(is_negative, inverse, powered)
+
+
+def natural_power(builder: Builder, base: Value, order: Value) -> Value:
+    """Return base ** order, order >= 0; the first factor is copied, for inf * (1 + 0i) has a nan."""
+    before, loop, done = builder.block, builder.append_basic_block("loop"), builder.append_basic_block("done")
     builder.branch(loop)
     builder.position_at_end(loop)
-    factor, rest, product, has_factor = (builder.phi(type_) for type_ in (base.type, WORD, base.type, ir.IntType(1)))
+    phis = [builder.phi(type_) for type_ in (base.type, WORD, base.type, ir.IntType(1))]
+    factor, rest, product, has_factor = phis
     is_odd = builder.trunc(rest, ir.IntType(1))
     multiplied = builder.select(has_factor, multiply_complex(builder, product, factor), factor)
     next_product = builder.select(is_odd, multiplied, product)
-    following = multiply_complex(builder, factor, factor), builder.lshr(rest, WORD(1)), next_product, builder.or_(has_factor, is_odd)
-    one = ir.Constant(base.type, [1.0, 0.0])
-    for phi, first, after in zip((factor, rest, product, has_factor), (base, order, one, ir.IntType(1)(0)), following, strict=True):
+    next_rest = builder.lshr(rest, WORD(1))
+    square = multiply_complex(builder, factor, factor)
+    following = (square, next_rest, next_product, builder.or_(has_factor, is_odd))
+    start = (base, order, ir.Constant(base.type, [1.0, 0.0]), ir.IntType(1)(0))
+    for phi, first, after in zip(phis, start, following, strict=True):
         phi.add_incoming(first, before)
         phi.add_incoming(after, loop)
-    builder.cbranch(builder.icmp_unsigned("!=", following[1], WORD(0)), loop, done)
+    builder.cbranch(builder.icmp_unsigned("!=", next_rest, WORD(0)), loop, done)
     builder.position_at_end(done)
     return next_product
 
 
-def of_zero_base(builder: ir.IRBuilder, base: ir.Value, exponent: ir.Value, otherwise: ir.Value) -> ir.Value:
+def of_zero(builder: Builder, base: Value, exponent: Value, otherwise: Value) -> Value:
     """Return NumPy's powers of 0: 1 for an exponent of 0, 0 where the exponent's real part is positive, else nan."""
-    is_zero, is_one = is_zero_complex(builder, base), is_zero_complex(builder, exponent)
     real = parts(builder, exponent)[0]
-    zero, nan = real.type(0.0), real.type(float("nan"))
-    value = builder.select(builder.fcmp_ordered(">", real, zero), zero, nan)
-    return builder.select(builder.and_(is_zero, builder.not_(is_one)), pair(builder, value, value), otherwise)
+    is_positive = builder.fcmp_ordered(">", real, real.type(0.0))
+    value = builder.select(is_positive, real.type(0.0), real.type(float("nan")))
+    applies = builder.and_(is_zero(builder, base), builder.not_(is_zero(builder, exponent)))
+    return builder.select(applies, pair(builder, value, value), otherwise)
 
 
-def is_zero_complex(builder: ir.IRBuilder, value: ir.Value) -> ir.Value:
-    real, imaginary = parts(builder, value)
-    return builder.and_(*(builder.fcmp_ordered("==", part, part.type(0.0)) for part in (real, imaginary)))
+def is_zero(builder: Builder, value: Value) -> Value:
+    return builder.and_(*(builder.fcmp_ordered("==", part, part.type(0.0)) for part in parts(builder, value)))
 
 
-log2, log10 = scaled_log(2), scaled_log(10)
+# ---- parts -------------------------------------------------------------------------------------------------------
 
 
-def to_real(dtype: np.dtype[Any]) -> Kind:
-    return real_dtype(dtype)
-
-
-def emit_part(index: int) -> Emit:
-    return lambda builder, kinds, values: builder.extract_value(values[0], index)
-
-
-def emit_conjugate(builder: ir.IRBuilder, kinds: Sequence[Any], values: Sequence[Any]) -> ir.Value:
+def emit_conjugate(builder: Builder, kinds: Kinds, values: Values) -> Value:
     real, imaginary = parts(builder, values[0])
     return pair(builder, real, builder.fneg(imaginary))
 
 
-def complex_of(dtype: np.dtype[Any]) -> Kind:
+def complex_dtype(dtype: Dtype) -> Dtype:
     return np.dtype(f"c{2 * dtype.itemsize}")
 
 
 def plain_make_complex(real: Any, imaginary: Any) -> Any:
-    return np.array([real, imaginary]).view(f"c{2 * np.asarray(real).itemsize}")[0]
+    return np.array([real, imaginary]).view(complex_dtype(np.asarray(real).dtype))[0]
 
 
 OPERATIONS = (
-    Operation("real", among("c", to_real), emit_part(0), np.real),
-    Operation("imag", among("c", to_real), emit_part(1), np.imag),
+    Operation("real", among("c", real_dtype), lambda builder, kinds, values: parts(builder, values[0])[0], np.real),
+    Operation("imag", among("c", real_dtype), lambda builder, kinds, values: parts(builder, values[0])[1], np.imag),
     Operation("conjugate", among("c"), emit_conjugate, np.conjugate),
-    Operation("make_complex", among("f", complex_of), lambda builder, kinds, values: pair(builder, *values), plain_make_complex),
+    Operation(
+        "make_complex",
+        among("f", complex_dtype),
+        lambda builder, kinds, values: pair(builder, *values),
+        plain_make_complex,
+    ),
 )

@@ -1,38 +1,33 @@
-"""Division with NumPy's values: quotients, floors, remainders and the remainders of C.
+"""Division with NumPy's values: quotients, their floors, remainders of floor and of C.
 
-Integers: a zero divisor gives 0; the least integer divided by -1 wraps. Floats: the quotient and remainder of
+Integers: a zero divisor gives 0; the least integer divided by -1 wraps. Floats: the quotient and remainder of NumPy's
 `npy_divmod`, signs of zeros included. Complex: Smith's algorithm (R. L. Smith 1962, "Algorithm 116: Complex division").
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import llvmlite.ir as ir
 import numpy as np
 
 from fnad.backends.numba import exact
-from fnad.backends.numba.operation import Operation, among, by_kind
-from fnad.backends.numba.scalar import call, overloaded, pair, parts
+from fnad.backends.numba.operation import Builder, Kinds, Operation, Value, Values, among
+from fnad.backends.numba.scalar import absolute, call, overloaded, pair, parts
 
 
-def emit_divide(builder: ir.IRBuilder, kinds: Sequence[Any], values: Sequence[Any]) -> ir.Value:
-    return divide_complex(builder, *values) if kinds[0].kind == "c" else builder.fdiv(*values)
-
-
-def divide_complex(builder: ir.IRBuilder, dividend: ir.Value, divisor: ir.Value) -> ir.Value:
+def divide_complex(builder: Builder, dividend: Value, divisor: Value) -> Value:
     """Return the quotient, scaled by the larger part of the divisor; a zero divisor divides both parts by +0."""
     (a, b), (c, d) = parts(builder, dividend), parts(builder, divisor)
     real_is_larger = builder.fcmp_ordered(">=", absolute(builder, c), absolute(builder, d))
     larger, smaller = builder.select(real_is_larger, c, d), builder.select(real_is_larger, d, c)
     ratio = exact.divide(builder, smaller, larger)
     scale = exact.divide(builder, c.type(1.0), exact.add(builder, larger, exact.multiply(builder, smaller, ratio)))
-    scaled_a, scaled_b = exact.multiply(builder, a, ratio), exact.multiply(builder, b, ratio)
-    real = builder.select(real_is_larger, exact.add(builder, a, scaled_b), exact.add(builder, scaled_a, b))
-    imaginary = builder.select(real_is_larger, exact.subtract(builder, b, scaled_a), exact.subtract(builder, scaled_b, a))
-    is_zero = builder.fcmp_ordered("==", larger, c.type(0.0))
-    zero = absolute(builder, c)
+    near, far = builder.select(real_is_larger, a, b), builder.select(real_is_larger, b, a)
+    real = exact.add(builder, near, exact.multiply(builder, far, ratio))
+    other = exact.subtract(builder, far, exact.multiply(builder, near, ratio))
+    imaginary = builder.select(real_is_larger, other, builder.fneg(other))
+    is_zero, zero = builder.fcmp_ordered("==", larger, c.type(0.0)), absolute(builder, c)
     return pair(
         builder,
         builder.select(is_zero, exact.divide(builder, a, zero), exact.multiply(builder, real, scale)),
@@ -40,30 +35,21 @@ def divide_complex(builder: ir.IRBuilder, dividend: ir.Value, divisor: ir.Value)
     )
 
 
-def absolute(builder: ir.IRBuilder, value: ir.Value) -> ir.Value:
-    return call(builder, overloaded("llvm.fabs", value.type), value.type, value)
-
-
-def copy_sign(builder: ir.IRBuilder, magnitude: ir.Value, sign: ir.Value) -> ir.Value:
-    return call(builder, overloaded("llvm.copysign", sign.type), sign.type, magnitude, sign)
-
-
-def divide_integers(builder: ir.IRBuilder, signed: bool, a: ir.Value, b: ir.Value) -> tuple[ir.Value, ir.Value]:
+def divide_integers(builder: Builder, signed: bool, a: Value, b: Value) -> tuple[Value, Value]:
     """Return quotient and remainder rounded to zero, both 0 for a zero divisor."""
     is_zero = builder.icmp_unsigned("==", b, b.type(0))
     divisor = builder.select(is_zero, b.type(1), b)
-    if not signed:
-        quotient = builder.udiv(a, divisor)
-    else:
+    if signed:
         is_minus_one = builder.icmp_signed("==", b, b.type(-1))
         divided = builder.sdiv(a, builder.select(is_minus_one, b.type(1), divisor))
         quotient = builder.select(is_minus_one, builder.neg(a), divided)
-    kept = builder.select(is_zero, a.type(0), quotient)
-    remainder = builder.sub(a, builder.mul(kept, b))
-    return kept, builder.select(is_zero, a.type(0), remainder)
+    else:
+        quotient = builder.udiv(a, divisor)
+    remainder = builder.sub(a, builder.mul(quotient, divisor))
+    return builder.select(is_zero, a.type(0), quotient), builder.select(is_zero, a.type(0), remainder)
 
 
-def floor_integers(builder: ir.IRBuilder, signed: bool, a: ir.Value, b: ir.Value) -> tuple[ir.Value, ir.Value]:
+def floor_integers(builder: Builder, signed: bool, a: Value, b: Value) -> tuple[Value, Value]:
     """Return quotient and remainder rounded down, as Python does."""
     quotient, remainder = divide_integers(builder, signed, a, b)
     if not signed:
@@ -74,57 +60,60 @@ def floor_integers(builder: ir.IRBuilder, signed: bool, a: ir.Value, b: ir.Value
     return builder.select(adjust, less_one, quotient), builder.select(adjust, builder.add(remainder, b), remainder)
 
 
-def floor_floats(builder: ir.IRBuilder, a: ir.Value, b: ir.Value) -> tuple[ir.Value, ir.Value]:
+def floor_floats(builder: Builder, a: Value, b: Value) -> tuple[Value, Value]:
     """Return quotient and remainder as npy_divmod does: the remainder has the divisor's sign, also where it is 0."""
-    zero, one = a.type(0.0), a.type(1.0)
-    rest = fmod(builder, a, b)
-    near = exact.divide(builder, exact.subtract(builder, a, rest), b)
+    zero = a.type(0.0)
+    rest = remainder_of_c(builder, a, b)
     is_exact = builder.fcmp_ordered("==", rest, zero)
     differ_in_sign = builder.xor(builder.fcmp_ordered("<", b, zero), builder.fcmp_ordered("<", rest, zero))
     adjust = builder.and_(differ_in_sign, builder.not_(is_exact))
-    near = builder.select(adjust, exact.subtract(builder, near, one), near)
-    nonzero = builder.select(adjust, exact.add(builder, rest, b), rest)
-    remainder = builder.select(is_exact, copy_sign(builder, zero, b), nonzero)
+    near = exact.divide(builder, exact.subtract(builder, a, rest), b)
+    near = builder.select(adjust, exact.subtract(builder, near, a.type(1.0)), near)
+    adjusted = builder.select(adjust, exact.add(builder, rest, b), rest)
+    remainder = builder.select(is_exact, copy_sign(builder, zero, b), adjusted)
     ratio = exact.divide(builder, a, b)
-    quotient = snapped(builder, near, ratio)
     by_zero = builder.fcmp_ordered("==", b, zero)
-    return builder.select(by_zero, ratio, quotient), builder.select(by_zero, rest, remainder)
+    quotient = builder.select(by_zero, ratio, snapped(builder, near, ratio))
+    return quotient, builder.select(by_zero, rest, remainder)
 
 
-def snapped(builder: ir.IRBuilder, near: ir.Value, ratio: ir.Value) -> ir.Value:
-    """Return the integer `near` stands for; a zero has the sign of `ratio`."""
-    zero, one = near.type(0.0), near.type(1.0)
+def snapped(builder: Builder, near: Value, ratio: Value) -> Value:
+    """Return the integer that `near` stands for; a zero has the sign of `ratio`."""
+    zero = near.type(0.0)
     floor = call(builder, overloaded("llvm.floor", near.type), near.type, near)
     is_above = builder.fcmp_ordered(">", exact.subtract(builder, near, floor), near.type(0.5))
-    integer = builder.select(is_above, exact.add(builder, floor, one), floor)
+    integer = builder.select(is_above, exact.add(builder, floor, near.type(1.0)), floor)
     return builder.select(builder.fcmp_ordered("==", near, zero), copy_sign(builder, zero, ratio), integer)
 
 
-def fmod(builder: ir.IRBuilder, a: ir.Value, b: ir.Value) -> ir.Value:
+def copy_sign(builder: Builder, magnitude: Value, sign: Value) -> Value:
+    return call(builder, overloaded("llvm.copysign", sign.type), sign.type, magnitude, sign)
+
+
+def remainder_of_c(builder: Builder, a: Value, b: Value) -> Value:
     return call(builder, "fmod" if isinstance(a.type, ir.DoubleType) else "fmodf", a.type, a, b)
 
 
-def emit_floor_divide(builder: ir.IRBuilder, kinds: Sequence[Any], values: Sequence[Any]) -> ir.Value:
-    return floor_quotient_and_remainder(builder, kinds, values)[0]
-
-
-def emit_remainder(builder: ir.IRBuilder, kinds: Sequence[Any], values: Sequence[Any]) -> ir.Value:
-    return floor_quotient_and_remainder(builder, kinds, values)[1]
-
-
-def floor_quotient_and_remainder(builder: ir.IRBuilder, kinds: Sequence[Any], values: Sequence[Any]) -> tuple[ir.Value, ir.Value]:
+def floored(builder: Builder, kinds: Kinds, values: Values) -> tuple[Value, Value]:
     if kinds[0].kind == "f":
         return floor_floats(builder, *values)
     return floor_integers(builder, kinds[0].kind == "i", *values)
 
 
-def emit_fmod(builder: ir.IRBuilder, kinds: Sequence[Any], values: Sequence[Any]) -> ir.Value:
+def emit_floor_divide(builder: Builder, kinds: Kinds, values: Values) -> Value:
+    return floored(builder, kinds, values)[0]
+
+
+def emit_remainder(builder: Builder, kinds: Kinds, values: Values) -> Value:
+    return floored(builder, kinds, values)[1]
+
+
+def emit_fmod(builder: Builder, kinds: Kinds, values: Values) -> Any:
     if kinds[0].kind == "f":
-        return fmod(builder, *values)
+        return remainder_of_c(builder, *values)
     return divide_integers(builder, kinds[0].kind == "i", *values)[1]
 
 
 FLOOR_DIVIDE = Operation("floor_divide", among("iuf"), emit_floor_divide, np.floor_divide)
 REMAINDER = Operation("remainder", among("iuf"), emit_remainder, np.remainder)
-FMOD = Operation("fmod", among("iuf"), emit_fmod, np.fmod)
-OPERATIONS = (FLOOR_DIVIDE, REMAINDER, FMOD)
+OPERATIONS = (FLOOR_DIVIDE, REMAINDER, Operation("fmod", among("iuf"), emit_fmod, np.fmod))

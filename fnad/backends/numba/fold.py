@@ -1,25 +1,24 @@
 """Sums that lose nothing: compensated addition.
 
-A fold sums blocks with vector instructions and adds the blocks' sums with Neumaier's algorithm in its branch-free form (Knuth's
-TwoSum; Ogita, Rump, Oishi 2005, "Accurate sum and dot product", algorithm 4.1): `rest` collects what each addition rounds off, and
-total + rest is the sum.
+A fold sums blocks with vector instructions and adds the blocks' sums with Neumaier's algorithm, in its branch-free
+form (Ogita, Rump, Oishi 2005, "Accurate sum and dot product", algorithm 4.1): `rest` collects what each addition
+rounds off, and total + rest is the sum.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import llvmlite.ir as ir
 import numpy as np
 
 from fnad.backends.numba import exact
-from fnad.backends.numba.operation import Kind, Operation, among
-from fnad.backends.numba.scalar import call, overloaded, pair, parts
+from fnad.backends.numba.operation import Builder, Dtype, Kind, Kinds, Operation, Value, Values, among
+from fnad.backends.numba.scalar import absolute, pair, parts
 
 
-def two_sum(builder: ir.IRBuilder, a: ir.Value, b: ir.Value) -> tuple[ir.Value, ir.Value]:
-    """Return s = fl(a + b) and the error e: s + e = a + b exactly."""
+def two_sum(builder: Builder, a: Value, b: Value) -> tuple[Value, Value]:
+    """Return the rounded sum and its error, which add up to a + b exactly (Knuth)."""
     total = exact.add(builder, a, b)
     seen = exact.subtract(builder, total, a)
     lost_of_a = exact.subtract(builder, a, exact.subtract(builder, total, seen))
@@ -27,15 +26,14 @@ def two_sum(builder: ir.IRBuilder, a: ir.Value, b: ir.Value) -> tuple[ir.Value, 
     return total, exact.add(builder, lost_of_a, lost_of_b)
 
 
-def add(builder: ir.IRBuilder, total: ir.Value, rest: ir.Value, value: ir.Value) -> tuple[ir.Value, ir.Value]:
-    """An infinite total has no rounding error; without the select its error would be inf - inf = nan."""
+def add(builder: Builder, total: Value, rest: Value, value: Value) -> tuple[Value, Value]:
+    """Return the new total and rest; an infinite total has no rounding error, where the formula has inf - inf = nan."""
     new_total, error = two_sum(builder, total, value)
-    magnitude = call(builder, overloaded("llvm.fabs", total.type), total.type, new_total)
-    is_finite = builder.fcmp_ordered("<", magnitude, total.type(float("inf")))
+    is_finite = builder.fcmp_ordered("<", absolute(builder, new_total), total.type(float("inf")))
     return new_total, exact.add(builder, rest, builder.select(is_finite, error, error.type(0.0)))
 
 
-def emit_compensated_add(builder: ir.IRBuilder, kinds: Sequence[Any], values: Sequence[Any]) -> ir.Value:
+def emit_compensated_add(builder: Builder, kinds: Kinds, values: Values) -> Value:
     if kinds[0].kind == "f":
         total, rest = add(builder, *values)
     else:
@@ -58,7 +56,7 @@ def plain_compensated_add(total: Any, rest: Any, value: Any) -> tuple[Any, Any]:
     return new_total, rest + ((total - (new_total - seen)) + (value - seen))
 
 
-def total_and_rest(dtype: np.dtype[Any]) -> Kind:
+def total_and_rest(dtype: Dtype) -> Kind:
     return (dtype, dtype)
 
 

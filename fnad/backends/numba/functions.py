@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-import llvmlite.ir as ir
 import numpy as np
 
 from fnad.backends.numba import complex_math, integer
-from fnad.backends.numba.complex_math import library
-from fnad.backends.numba.operation import Emit, Operation, among, by_kind
+from fnad.backends.numba.complex_math import library, logarithm
+from fnad.backends.numba.operation import Builder, Emit, Kinds, Operation, Value, Values, among, by_kind
 from fnad.backends.numba.scalar import call, overloaded, real_dtype
 from fnad.backends.numba.vector_math import libm
 
@@ -21,8 +20,8 @@ from fnad.backends.numba.vector_math import libm
 class Function:
     """A function of libm, and a bound on its error in units in the last place, for (f64, f32).
 
-    The bound is the largest error measured over libmvec's AVX-512, AVX2 and SSE variants and the scalar function, plus a
-    tenth. The C symbol is f64's. `complex_` is the emitter for complex operands, where NumPy has them.
+    The bound is the largest error measured over libmvec's AVX-512, AVX2 and SSE variants and the scalar function, plus
+    a tenth. The C symbol is f64's. `complex_` is the emitter for complex operands, where NumPy has them.
     """
 
     name: str
@@ -37,11 +36,11 @@ class Function:
             return Operation(self.name, among("f"), self.emit, self.plain)
         return Operation(self.name, among("fc"), by_kind(f=self.emit, c=self.complex_), self.plain)
 
-    def emit(self, builder: ir.IRBuilder, kinds: Sequence[Any], values: Sequence[Any]) -> ir.Value:
+    def emit(self, builder: Builder, kinds: Kinds, values: Values) -> Value:
         return libm(builder, self.symbol, *values)
 
 
-def power(builder: ir.IRBuilder, kinds: Sequence[Any], values: Sequence[Any]) -> ir.Value:
+def power(builder: Builder, kinds: Kinds, values: Values) -> Value:
     """Return base ** exponent; libmvec's powf gives nan for 1 ** nan, which is 1."""
     base, _ = values
     general = POWER.emit(builder, kinds, values)
@@ -58,7 +57,7 @@ def intrinsic(name: str) -> Emit:
     return lambda builder, kinds, values: call(builder, overloaded(name, values[0].type), values[0].type, *values)
 
 
-def absolute_integer(builder: ir.IRBuilder, kinds: Sequence[Any], values: Sequence[Any]) -> ir.Value:
+def absolute_integer(builder: Builder, kinds: Kinds, values: Values) -> Value:
     """Return |value|; the least integer stays as it is."""
     (value,) = values
     return builder.select(builder.icmp_signed("<", value, value.type(0)), builder.neg(value), value)
@@ -70,8 +69,8 @@ FUNCTIONS = (
     Function("exp2", "exp2", (1.8, 1.2), np.exp2, complex_math.exp2),
     Function("expm1", "expm1", (3.1, 2.4), np.expm1, complex_math.expm1),
     Function("log", "log", (1.7, 4.0), np.log, library("clog")),
-    Function("log2", "log2", (2.2, 2.7), np.log2, complex_math.log2),
-    Function("log10", "log10", (2.3, 2.6), np.log10, complex_math.log10),
+    Function("log2", "log2", (2.2, 2.7), np.log2, logarithm(2)),
+    Function("log10", "log10", (2.3, 2.6), np.log10, logarithm(10)),
     Function("log1p", "log1p", (2.0, 2.1), np.log1p, complex_math.log1p),
     Function("cbrt", "cbrt", (3.6, 3.2), np.cbrt),
     Function("sin", "sin", (3.5, 2.0), np.sin, library("csin")),

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
-
 import llvmlite.ir as ir
 import numpy as np
 
-from fnad.backends.numba.operation import Operation, among
+from fnad.backends.numba.operation import Builder, Kinds, Operation, Value, Values, among
 
 
-def emit_left_shift(builder: ir.IRBuilder, kinds: Sequence[Any], values: Sequence[Any]) -> ir.Value:
+def emit_left_shift(builder: Builder, kinds: Kinds, values: Values) -> Value:
     """Return a << b, and 0 where b is negative or not below the width."""
     a, b = values
     return builder.select(is_within(builder, b), builder.shl(a, masked(builder, b)), a.type(0))
 
 
-def emit_right_shift(builder: ir.IRBuilder, kinds: Sequence[Any], values: Sequence[Any]) -> ir.Value:
+def emit_right_shift(builder: Builder, kinds: Kinds, values: Values) -> Value:
     """Return a >> b; where b is negative or not below the width all bits are the sign."""
     a, b = values
     if kinds[0].kind == "u":
@@ -25,25 +22,24 @@ def emit_right_shift(builder: ir.IRBuilder, kinds: Sequence[Any], values: Sequen
     return builder.ashr(a, builder.select(is_within(builder, b), b, b.type(b.type.width - 1)))
 
 
-def is_within(builder: ir.IRBuilder, shift: ir.Value) -> ir.Value:
+def is_within(builder: Builder, shift: Value) -> Value:
     return builder.icmp_unsigned("<", shift, shift.type(shift.type.width))
 
 
-def masked(builder: ir.IRBuilder, shift: ir.Value) -> ir.Value:
-    """Return a shift that is never too large: LLVM gives one that is no value, not even in an arm that is not taken."""
+def masked(builder: Builder, shift: Value) -> Value:
+    """Return a shift below the width; by more, LLVM's result is no value, not even in an arm that is not taken."""
     return builder.and_(shift, shift.type(shift.type.width - 1))
 
 
-def power(builder: ir.IRBuilder, kinds: Sequence[Any], values: Sequence[Any]) -> ir.Value:
-    """Return base ** exponent by squaring, wrapping; the loop lives in a function of its own, made on first use."""
+def power(builder: Builder, kinds: Kinds, values: Values) -> Value:
+    """Return base ** exponent, wrapping, for an exponent that is not negative."""
     type_ = values[0].type
     name = f"fnad.power.{type_}"
-    function = builder.module.globals.get(name) or define_power(builder.module, name, type_)
-    return builder.call(function, values)
+    return builder.call(builder.module.globals.get(name) or define_power(builder.module, name, type_), values)
 
 
 def define_power(module: ir.Module, name: str, type_: ir.IntType) -> ir.Function:
-    """Define: product = 1; while exponent != 0: if exponent is odd, product *= base; base *= base; exponent >>= 1."""
+    """Define: product = 1; while exponent: product *= base if exponent is odd; base *= base; exponent >>= 1."""
     function = ir.Function(module, ir.FunctionType(type_, [type_, type_]), name=name)
     function.linkage = "internal"
     entry, loop, done = (function.append_basic_block(label) for label in ("entry", "loop", "done"))

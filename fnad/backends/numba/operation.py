@@ -3,11 +3,11 @@
 Emitted source calls names such as `sin`, `f32` or `gemm`. Each of them is an `Operation`:
 
     result  kinds of the operands -> kind of the result     typing
-    emit    builder, kinds, values -> value                 the native meaning: LLVM instructions, inlined where it is called
-    plain   values -> value                                 the meaning in NumPy, when the source runs as plain Python
+    emit    builder, kinds, values -> value                 native: LLVM instructions, written where it is called
+    plain   values -> value                                 in NumPy, when the source runs as plain Python
 
-so the same source runs compiled and interpreted, with the same values. A kind is a NumPy dtype (a scalar), a `Pointer` to
-scalars, a tuple of kinds, or None for no result. Nothing here knows Numba; `compiler` tells Numba about operations.
+so the same source runs compiled and interpreted, with the same values. A kind is a NumPy dtype (a scalar), a `Pointer`
+to scalars, a tuple of kinds, or None for no result. Nothing here knows Numba; `target` tells Numba about operations.
 """
 
 from __future__ import annotations
@@ -19,17 +19,23 @@ from typing import Any, TypeAlias
 import llvmlite.ir as ir
 import numpy as np
 
+Dtype: TypeAlias = np.dtype[Any]
+
 
 @dataclass(frozen=True, slots=True)
 class Pointer:
     """A flat, contiguous array of `dtype`, known by its address."""
 
-    dtype: np.dtype[Any]
+    dtype: Dtype
 
 
-Kind: TypeAlias = "np.dtype[Any] | Pointer | tuple[Kind, ...] | None"
-Result: TypeAlias = Callable[..., Kind]
-Emit: TypeAlias = Callable[[ir.IRBuilder, Sequence[Any], Sequence[Any]], Any]
+Kind: TypeAlias = Dtype | Pointer | tuple[Dtype, ...] | None
+Builder: TypeAlias = ir.IRBuilder
+Value: TypeAlias = ir.Value
+# The kinds and values an emitter is given have passed `result`: what each may be, it knows.
+Kinds: TypeAlias = Sequence[Any]
+Values: TypeAlias = Sequence[Any]
+Emit: TypeAlias = Callable[[Builder, Kinds, Values], Any]
 
 BOOL = np.dtype(np.bool_)
 INDEX = np.dtype(np.int64)
@@ -40,7 +46,7 @@ class Operation:
     """One name of the runtime; calling it from Python gives the plain meaning."""
 
     name: str
-    result: Result
+    result: Callable[..., Kind]
     emit: Emit
     plain: Callable[..., Any]
 
@@ -55,8 +61,16 @@ class OperandError(TypeError):
     """An operation met operands it has no meaning for: the source lacks a cast."""
 
 
-def among(letters: str, result: Callable[[np.dtype[Any]], Kind] = lambda dtype: dtype) -> Result:
-    """Return a typing rule: operands of one dtype whose NumPy kind is in `letters`; `result` makes the result's of it."""
+def itself(dtype: Dtype) -> Kind:
+    return dtype
+
+
+def to_bool(dtype: Dtype) -> Kind:
+    return BOOL
+
+
+def among(letters: str, result: Callable[[Dtype], Kind] = itself) -> Callable[..., Kind]:
+    """Return a typing rule: operands of one dtype, of a NumPy kind in `letters`; `result` makes the result's of it."""
 
     def rule(*kinds: Kind) -> Kind:
         first = kinds[0]
@@ -69,15 +83,11 @@ def among(letters: str, result: Callable[[np.dtype[Any]], Kind] = lambda dtype: 
     return rule
 
 
-def to_bool(dtype: np.dtype[Any]) -> Kind:
-    return BOOL
-
-
 def by_kind(**emitters: Emit) -> Emit:
-    """Return the emitter that chooses by the NumPy kind of the first operand: by_kind(f=…, iu=…)."""
+    """Return the emitter that chooses one by the NumPy kind of the first operand: `f=…, iu=…`."""
     chosen = {letter: emitter for letters, emitter in emitters.items() for letter in letters}
 
-    def emit(builder: ir.IRBuilder, kinds: Sequence[Any], values: Sequence[Any]) -> Any:
+    def emit(builder: Builder, kinds: Kinds, values: Values) -> Any:
         return chosen[kinds[0].kind](builder, kinds, values)
 
     return emit

@@ -1,8 +1,8 @@
-"""The names emitted source may call: the language of the backend.
+"""The language of emitted source: the names it may call, and what they mean.
 
-Emitted source is plain Python, one function per program, that computes on scalars and flat pointers:
+Emitted source is plain Python, a function per program, that computes on scalars and flat arrays:
 
-    def program(x, out0, out1):                 # every parameter is a flat, contiguous array; none overlaps another that is written
+    def program(x, out0, out1):
         total, rest = f64(0.0), f64(0.0)
         for b in range(0, 5000, 1024):
             acc = f64(0.0)
@@ -13,33 +13,45 @@ Emitted source is plain Python, one function per program, that computes on scala
             total, rest = compensated_add(total, rest, acc)
         out0[0] = total + rest
 
-`compiler.compile_source` makes it native. Executed in `namespace()` as it stands, it is ordinary Python on 1-D NumPy arrays with
-the same values, which is what runs with NUMBA_DISABLE_JIT=1. The language:
+`compiler.compile_source` makes it native. Executed in `namespace()` as it stands it is ordinary Python on 1-D NumPy
+arrays, with the same values; that is what runs with NUMBA_DISABLE_JIT=1.
 
-    statements      assignments (also of tuples), stores, for over range, while, if, calls
-    + - *, /        on operands of one dtype; Numba widens small integers, so the result is cast: i32(a + b)
-    comparisons     give bool_; & | ^ ~ on bool_ and integers
-    constants       always cast, f32(0.1), for a Python literal is f64 or i64; inf and nan are names
-    x[i], x[i] = v  on every dtype, bool_ and complex included
-    casts           bool_ i8 i16 i32 i64 u8 u16 u32 u64 f32 f64 c64 c128, with NumPy's astype semantics
-    operations      on operands of one dtype unless they say otherwise: see the families below
+Parameters are flat, contiguous arrays of any dtype, bool and complex included, none of which overlaps another.
+Statements are assignments, also of tuples, stores, `for` over `range`, `while`, `if`, calls. Operands of an operator
+have one dtype, which is the result's: integers wrap; a comparison gives bool_; // and % floor; there is no **. A
+Python literal is an f64 or i64, so that constants are cast, f32(0.1); `inf` and `nan` are names. An index is an i64.
+Operations:
 
-`vector_math`   exp log sin cos tanh …: vectorised in loops where glibc's libmvec is there
-`fold`          compensated_add(total, rest, value) -> (total, rest)
-`blas`          gemm(a, a_offset, lda, a_transposed, b, b_offset, ldb, b_transposed, c, c_offset, ldc, m, n, k, alpha, beta)
+    casts       bool_ i8 i16 i32 i64 u8 u16 u32 u64 f32 f64 c64 c128, as NumPy's astype
+    choice      select(condition, a, b)   strong_multiply(ct, p): 0 where ct is 0, else ct * p
+                minimum maximum fmin fmax sign   min max: of i64, for the bounds of loops
+    tests       isnan isinf isfinite signbit logical_not
+    division    floor_divide remainder fmod
+    integers    power, with an exponent that is not negative   left_shift right_shift
+    functions   exp exp2 expm1 log log2 log10 log1p sqrt cbrt power abs sin cos tan arcsin arccos arctan arctan2
+                sinh cosh tanh arcsinh arccosh arctanh hypot erf erfc floor ceil trunc rint copysign nextafter
+    complex     real imag conjugate make_complex(re, im), and the functions that NumPy has for complex numbers
+    sums        total, rest = compensated_add(total, rest, value): the sum is total + rest
+    products    gemm(a, a_offset, lda, a_transposed, b, b_offset, ldb, b_transposed, c, c_offset, ldc, m, n, k,
+                alpha, beta): C[m, n] = alpha op(A)[m, k] op(B)[k, n] + beta C
+                gemv(a, a_offset, lda, a_transposed, x, x_offset, incx, y, y_offset, m, n, alpha, beta):
+                y[m] = alpha op(A)[m, n] x[n] + beta y
+
+Matrices are row-major, with lda elements from row to row; op transposes where the flag says so; alpha and beta have the
+arrays' dtype; if beta is 0, C and y are not read.
 """
 
 from __future__ import annotations
 
-from fnad.backends.numba import blas, choice, complex_math, division, fold, functions, integer, operators, scalar
+from fnad.backends.numba import blas, cast, choice, complex_math, division, fold, functions, integer, operators
 from fnad.backends.numba.operation import Operation
 
 OPERATIONS: tuple[Operation, ...] = (
-    *scalar.CASTS,
+    *cast.OPERATIONS,
     *operators.OPERATIONS,
+    *choice.OPERATIONS,
     *division.OPERATIONS,
     *integer.OPERATIONS,
-    *choice.OPERATIONS,
     *functions.OPERATIONS,
     *complex_math.OPERATIONS,
     *fold.OPERATIONS,
@@ -48,5 +60,5 @@ OPERATIONS: tuple[Operation, ...] = (
 
 
 def namespace() -> dict[str, object]:
-    """Return the globals emitted source is executed in."""
-    return {operation.name: operation for operation in OPERATIONS} | {"inf": float("inf"), "nan": float("nan")}
+    """Return the globals that emitted source is executed in."""
+    return {**{operation.name: operation for operation in OPERATIONS}, "inf": float("inf"), "nan": float("nan")}

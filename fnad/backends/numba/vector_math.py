@@ -1,10 +1,10 @@
 """The real functions of libm, announced to LLVM with their vector variants in glibc's libmvec.
 
-PyPI's llvmlite carries no vector math library. LLVM's loop vectoriser replaces a scalar call by a vector call wherever the
-callee's declaration has the attribute `vector-function-abi-variant`; so a scalar `exp` announced with libmvec's
+PyPI's llvmlite carries no vector math library. LLVM's loop vectoriser replaces a scalar call by a vector call wherever
+the callee's declaration has the attribute `vector-function-abi-variant`; so a scalar `exp` announced with libmvec's
 `_ZGVeN8v_exp` vectorises inside any fused loop. Names follow the x86-64 vector function ABI: _ZGV, the letter of the
-instruction set, N, the lanes, a v per operand, the scalar's name. Without libmvec (not Linux, not x86-64, glibc < 2.22, or
-< 2.35 for all but exp, log, pow, sin, cos) the calls stay scalar.
+instruction set, N, the lanes, a v per operand, the scalar's name. Without libmvec (not Linux, not x86-64, glibc <
+2.22, or < 2.35 for all but exp, log, pow, sin, cos) the calls stay scalar.
 """
 
 from __future__ import annotations
