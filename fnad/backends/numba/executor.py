@@ -180,5 +180,7 @@ def _workspace(slots: Sequence[Slot]) -> list[Array]:
 
 
 def _contiguous(array: Array) -> Array:
+    """Return the array as native code needs it: it takes the address from the array object, so that must be one."""
     flags = array.flags
-    return array if flags.c_contiguous and flags.aligned else np.require(array, requirements=("C", "A"))
+    plain = type(array) is np.ndarray and flags.c_contiguous and flags.aligned
+    return array if plain else np.asarray(np.require(array, requirements=("C", "A")))
