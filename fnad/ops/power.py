@@ -17,10 +17,11 @@ from fnad.ir.primitive import Library, NonDifferentiable, Primitive, Push, Sampl
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import Aval, is_inexact
 from fnad.ops.arithmetic import add, mul, neg, strong_div, strong_mul
-from fnad.ops.comparison import bitwise_and, eq, select
+from fnad.ops.comparison import bitwise_and, bitwise_or, eq, gt, select
+from fnad.ops.conversion import real
 from fnad.ops.elementary import log
 from fnad.ops.kinds import INEXACT, INTEGERS, LINE, NUMBERS, REALS, by_name, check_dtype, elementwise, infer_elementwise
-from fnad.ops.shape import full_like, sample, zeros_like
+from fnad.ops.shape import full_like, ones_like, sample, zeros_like
 
 INF = float("inf")
 
@@ -38,10 +39,10 @@ def _push_pow(results: Any, primals: Any, tangents: Any) -> list[Symbol | None]:
 
 
 def _log_partial(z: Symbol, x: Symbol, y: Symbol) -> Symbol:
-    """Return x**y log x, which is 0 at x = 0, y >= 0."""
-    zero = zeros_like(x)
-    origin = bitwise_and(eq(x, zero), eq(y, zero))
-    return strong_mul(select(origin, zero, z), log(x))
+    """Return x**y log x; 0 at x = 0 for y = 0 and y > 1, where it is flat, so that derivatives meet no inf."""
+    real_y = y if y.dtype in REALS else real(y)
+    flat = bitwise_and(eq(x, zeros_like(x)), bitwise_or(eq(y, zeros_like(y)), gt(real_y, ones_like(real_y))))
+    return strong_mul(z, log(select(flat, ones_like(x), x)))
 
 
 def _pow_samples() -> Iterable[Sample]:
