@@ -1,0 +1,24 @@
+"""fnad: derivatives of plain NumPy functions, compiled.
+
+    import numpy as np, fnad
+
+    def loss(w, x, y):
+        return np.mean((np.tanh(x @ w["W"] + w["b"]) - y) ** 2)
+
+    value, gradient = fnad.value_and_grad(loss)(w, x, y)
+
+`grad`, `value_and_grad`, `vjp`, `jvp` differentiate, `stop_gradient` keeps them from it, `jit` compiles; they nest in any
+order. `config` says how programs are run, `errors` what can go wrong; `numpy` offers under NumPy's names what cannot be
+followed through NumPy itself.
+"""
+
+from fnad import config, errors, numpy
+from fnad.api.compilation import jit
+from fnad.api.constant import stop_gradient
+from fnad.api.forward import jvp
+from fnad.api.gradient import grad, value_and_grad
+from fnad.api.reverse import vjp
+
+__version__ = "0.1.0.dev0"
+
+__all__ = ["config", "errors", "grad", "jit", "jvp", "numpy", "stop_gradient", "value_and_grad", "vjp"]

@@ -1,0 +1,117 @@
+"""The arguments of a call, and which of them are differentiated.
+
+Those that are not reach the user's function as they are, so that any Python may be done with them. What the function
+writes into them is for itself alone: it receives containers of its own, read-only views of arrays, and if it writes to
+one of those, is called again with copies.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias, cast
+
+import numpy as np
+
+from fnad.api.leaves import (
+    Function,
+    Leaf,
+    Structure,
+    argument_name,
+    function_name,
+    leaves_of,
+    map_leaves,
+    path,
+    type_name,
+)
+from fnad.api.staging import Staged, stage
+from fnad.errors import ArgnumsError, FnadError, NonDifferentiableArgumentError
+from fnad.ir.builder import current_builder
+from fnad.ir.types import is_inexact
+from fnad.numpy.operands import WeakSymbol
+from fnad.trace.source import current_source
+from fnad.trace.tracer import Tracer
+
+Argnums: TypeAlias = int | Sequence[int]
+
+
+def as_positions(argnums: Argnums) -> tuple[int, ...]:
+    """Return `argnums` as a tuple; raise `ArgnumsError` where it is no int or sequence of ints."""
+    several = cast("Sequence[Any]", argnums if isinstance(argnums, (tuple, list)) else (argnums,))
+    if not several or any(isinstance(n, bool) or not hasattr(n, "__index__") for n in several):
+        raise ArgnumsError(f"argnums is {argnums!r}", source=current_source(), remedy="give an int or a tuple of ints")
+    return tuple(map(operator.index, several))
+
+
+def stage_call(
+    f: Function, argnums: tuple[int, ...], has_aux: bool, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[Staged, Structure]:
+    """Trace a call on the leaves of the arguments at `argnums`; return it with the structure of their tuple."""
+    chosen = _resolved(f, argnums, len(args))
+    leaves, structure = differentiable_leaves([args[i] for i in chosen], lambda i: argument_name(f, chosen[i]))
+
+    def attempt(receive: Callable[[Any], Any]) -> Staged:
+        def call(tracers: Sequence[Tracer]) -> Any:
+            given = dict(zip(chosen, structure.unflatten(tracers), strict=True))
+            others = {i: map_leaves(receive, arg) for i, arg in enumerate(args) if i not in given}
+            received = given | others
+            return f(*[received[i] for i in range(len(args))], **map_leaves(receive, kwargs))
+
+        return stage(f, leaves, call, has_aux=has_aux)
+
+    try:
+        return attempt(_view), structure
+    except ValueError as error:
+        if isinstance(error, FnadError) or "read-only" not in str(error):
+            raise
+    return attempt(_copy), structure
+
+
+def differentiable_leaves(trees: Sequence[Any], names: Callable[[int], str]) -> tuple[list[Leaf], Structure]:
+    """Return the leaves of several pytrees and the structure of their tuple; raise for an integer or bool."""
+    leaves, structure = leaves_of(trees, names)
+    for i, leaf in enumerate(leaves):
+        if not is_inexact(leaf.aval.dtype):
+            raise NonDifferentiableArgumentError(
+                f"{path(tuple(trees), i, names)} is {leaf.aval}, which has no derivative",
+                source=current_source(),
+                remedy="pass it as a float, or differentiate with respect to other arguments",
+            )
+    return leaves, structure
+
+
+def _resolved(f: Function, argnums: tuple[int, ...], count: int) -> tuple[int, ...]:
+    for n in argnums:
+        if not -count <= n < count:
+            raise ArgnumsError(
+                f"argnums names argument {n} of {function_name(f)}, which was called with {count} positional "
+                f"argument{'s' * (count != 1)}",
+                source=current_source(),
+                remedy="pass it by position, or correct argnums; the first is 0",
+            )
+    return tuple(n % count for n in argnums)
+
+
+# ---- what a function receives that is not differentiated -------------------------------------------------------------
+
+
+def _view(value: Any) -> Any:
+    if isinstance(value, Tracer):
+        return _handle(value)
+    if not isinstance(value, np.ndarray):
+        return value
+    view = value.view()
+    view.flags.writeable = False
+    return view
+
+
+def _copy(value: Any) -> Any:
+    return value.copy() if isinstance(value, np.ndarray) else _view(value)
+
+
+def _handle(tracer: Tracer) -> Tracer:
+    """Return the same value in the trace under way, with memory of its own."""
+    symbol = current_builder().lift(tracer.symbol)
+    if tracer.is_weak:
+        symbol = WeakSymbol(symbol.builder, symbol.atom, symbol.aval)
+    return Tracer(symbol, is_scalar=tracer.is_scalar)

@@ -1,0 +1,151 @@
+"""Compiled functions: `jit`.
+
+A call is looked up by its signature: structure, dtypes and shapes of the arguments, and the static arguments. Several
+traces may be kept for one signature, each with what the function read from outside (`fnad.trace.environment`); the
+first whose environment still holds is run. Where there is none, the function is traced again; and a trace that gives
+the same program as one before compiles nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from functools import wraps
+from typing import Any, NamedTuple
+
+from fnad.api.leaves import (
+    Array,
+    Function,
+    Leaf,
+    LeafError,
+    Structure,
+    argument_name,
+    array_of,
+    flatten,
+    is_weak,
+    path,
+    to_user,
+)
+from fnad.api.running import Cache, rewritten
+from fnad.api.staging import stage
+from fnad.api.statics import Places, Statics, static_key, statics_of
+from fnad.backends.tiers import TieredProgram
+from fnad.ir.builder import is_tracing
+from fnad.ir.types import aval_of
+from fnad.trace.environment import Environment
+from fnad.trace.source import current_source
+from fnad.trace.tracer import Tracer
+
+SIGNATURES = 1024
+TRACES = 8
+"""Traces kept for one signature: values of globals and attributes a function may go back and forth between."""
+
+
+def jit(f: Function, static_argnums: Places = (), static_argnames: Places = ()) -> Function:
+    """Return `f` compiled: traced at the first call with arguments of given structure, dtypes and shapes, then native.
+
+    Arguments and results are pytrees of arrays and numbers, but for static arguments: these are given by position or by
+    name, may be anything hashable, and `f` is compiled for each value (equal and of the same type; floats, to the bit).
+    What `f` reads from its closure, globals, defaults and attributes may change between calls; `f` is then traced again.
+    An ordinary array that `f` uses so is compared with a copy at each call: give a large one as an argument, or make it
+    read-only. Inside another transform a compiled function is as the function itself.
+
+    Raises `ArgumentTypeError`, `DtypeError`, `StaticArgumentError`.
+
+    >>> import numpy as np
+    >>> @jit
+    ... def norm(x):
+    ...     return np.sqrt(np.sum(x**2))
+    >>> norm(np.array([3.0, 4.0]))
+    np.float64(5.0)
+    """
+    compiled = Compiled(f, statics_of(f, static_argnums, static_argnames))
+
+    @wraps(f)
+    def run(*args: Any, **kwargs: Any) -> Any:
+        return f(*args, **kwargs) if is_tracing() else compiled.call(args, kwargs)
+
+    return run
+
+
+class Specialized(NamedTuple):
+    """One trace: the program, the arrays it needs beside the arguments, the structure of its output, what it read."""
+
+    program: TieredProgram
+    captured: list[Any]
+    structure: Structure
+    environment: Environment
+
+
+class Layout(NamedTuple):
+    """How dynamic arguments were given, the positional ones first, and the keys of the static ones."""
+
+    positions: tuple[int, ...]
+    names: tuple[str, ...]
+    static: tuple[tuple[int | str, Hashable], ...] = ()
+
+
+class Compiled:
+    """A function and its traces."""
+
+    def __init__(self, f: Function, statics: Statics) -> None:
+        self._f = f
+        self._statics = statics
+        self._traces: Cache[list[Specialized]] = Cache(SIGNATURES)
+
+    def call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Run the function on these arguments."""
+        layout = self._layout(args, kwargs)
+        trees = (*[args[i] for i in layout.positions], *[kwargs[name] for name in layout.names])
+        values, structure = flatten(trees)
+        arrays = self._arrays(values, trees, layout)
+        signature = tuple([(a.dtype, a.shape, a is not v and is_weak(v)) for a, v in zip(arrays, values, strict=True)])
+        traces = self._traces.get((structure, signature, layout), list)
+        for trace in traces:
+            if trace.environment.holds():
+                break
+        else:
+            leaves = [Leaf(a, aval_of(a), weak) for a, (_, _, weak) in zip(arrays, signature, strict=True)]
+            trace = self._trace(leaves, structure, layout, args, kwargs)
+            traces[:] = [trace, *traces[: TRACES - 1]]
+        results = trace.program.executor(eager=True)([*arrays, *trace.captured])
+        return trace.structure.unflatten([to_user(result) for result in results])
+
+    def _layout(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Layout:
+        if not self._statics:
+            return Layout(tuple(range(len(args))), tuple(sorted(kwargs)))
+        positions, names = self._statics.positions, self._statics.names
+        fixed = [(i, static_key(args[i], argument_name(self._f, i))) for i in range(len(args)) if i in positions]
+        named = [(name, static_key(kwargs[name], name)) for name in sorted(kwargs) if name in names]
+        return Layout(
+            tuple(i for i in range(len(args)) if i not in positions),
+            tuple(name for name in sorted(kwargs) if name not in names),
+            (*fixed, *named),
+        )
+
+    def _arrays(self, values: list[Any], trees: tuple[Any, ...], layout: Layout) -> list[Array]:
+        arrays: list[Array] = []
+        try:
+            for value in values:
+                arrays.append(array_of(value))
+        except LeafError as error:
+            names = [*[argument_name(self._f, i) for i in layout.positions], *layout.names]
+            raise error.at(path(trees, len(arrays), names.__getitem__), current_source()) from None
+        return arrays
+
+    def _trace(
+        self, leaves: list[Leaf], structure: Structure, layout: Layout, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Specialized:
+        fixed = dict(enumerate(args)) | kwargs
+        environment = Environment()
+        for value in (self._f, *[fixed[place] for place, _ in layout.static]):
+            environment.follow(value)
+
+        def call(tracers: Sequence[Tracer]) -> Any:
+            places = (*layout.positions, *layout.names)
+            given = fixed | dict(zip(places, structure.unflatten(tracers), strict=True))
+            return self._f(*[given[i] for i in range(len(args))], **{name: given[name] for name in kwargs})
+
+        with environment.watching():
+            staged = stage(self._f, leaves, call)
+        (program,) = rewritten(staged.program, "jit", lambda program: (program,))
+        return Specialized(program, staged.operands[len(leaves) :], staged.structure, environment)

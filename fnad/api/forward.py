@@ -1,0 +1,71 @@
+"""Forward mode: `jvp`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from fnad.api.arguments import differentiable_leaves
+from fnad.api.leaves import Function, argument_name, to_user, type_name
+from fnad.api.matching import Pattern
+from fnad.api.running import run
+from fnad.api.staging import Staged, stage
+from fnad.errors import ArgumentTypeError, TangentError
+from fnad.ir.program import Program
+from fnad.ir.types import is_inexact
+from fnad.trace.source import current_source
+from fnad.transforms.jvp import jvp as jvp_program
+
+
+def jvp(f: Function, primals: Sequence[Any], tangents: Sequence[Any], has_aux: bool = False) -> tuple[Any, ...]:
+    """Return the output of `f` at `primals` and its derivative in the direction of `tangents`.
+
+    `primals` is the tuple of the arguments of `f`; `tangents` is like it in structure, shapes and dtypes (a Python
+    number takes the dtype it stands for). The tangent of the output is like the output, 0 where that is an integer or
+    bool. With `has_aux`, `f` returns a pair of its output and anything else, and the result is (output, tangent,
+    anything else).
+
+    Raises `TangentError`, `NonDifferentiableArgumentError` for an integer or bool among the primals (let `f` take it
+    from its closure), `ArgumentTypeError`, `DtypeError`, `AuxiliaryError`.
+
+    >>> import numpy as np
+    >>> jvp(lambda x: x**2, (np.array([1.0, 2.0]),), (np.array([1.0, 0.0]),))
+    (array([1., 4.]), array([2., 0.]))
+    """
+    for name, given in (("primals", primals), ("tangents", tangents)):
+        _check_tuple(name, given)
+    leaves, structure = differentiable_leaves(primals, lambda i: argument_name(f, i))
+    avals = [leaf.aval for leaf in leaves]
+    directions = Pattern("tangents", "the primals", structure, avals, TangentError).match(tuple(tangents))
+    staged = stage(f, leaves, lambda tracers: f(*structure.unflatten(tracers)), has_aux=has_aux)
+    kind = "jvp", staged.leaves, staged.outputs
+    results = run(staged.program, [*staged.operands, *directions], kind, lambda p: (_pushed(p, staged),))
+    return _unpacked(results, staged, has_aux=has_aux)
+
+
+def _pushed(program: Program, staged: Staged) -> Program:
+    """Return the program (x…, captured…, dx…) -> (y…, auxiliary…, dy…)."""
+    pushed = jvp_program(program, staged.wrt)
+    count = len(program.outputs) + sum(is_inexact(aval.dtype) for aval in program.out_avals[: staged.outputs])
+    return Program(pushed.name, pushed.inputs, pushed.equations, pushed.outputs[:count])
+
+
+def _unpacked(results: list[Any], staged: Staged, *, has_aux: bool) -> tuple[Any, ...]:
+    count = len(staged.program.outputs)
+    found = iter(results[count:])
+    tangents = [
+        next(found) if is_inexact(aval.dtype) else to_user(np.zeros(aval.shape, aval.dtype))
+        for aval in staged.program.out_avals[: staged.outputs]
+    ]
+    output = staged.structure.unflatten(results[: staged.outputs])
+    pair = output, staged.structure.unflatten(tangents)
+    return (*pair, staged.auxiliary.rebuild(results[staged.outputs : count])) if has_aux else pair
+
+
+def _check_tuple(name: str, given: Any) -> None:
+    if not isinstance(given, (tuple, list)):
+        raise ArgumentTypeError(
+            f"{name} is a {type_name(given)}, not a tuple", source=current_source(), remedy=f"write ({name},)"
+        )

@@ -1,0 +1,96 @@
+"""Derivatives of functions with a scalar output, in reverse mode: `grad` and `value_and_grad`."""
+
+from __future__ import annotations
+
+from functools import wraps
+from typing import Any
+
+from fnad.api.arguments import Argnums, as_positions, stage_call
+from fnad.api.leaves import Function, Structure, function_name, source_of, structure_text
+from fnad.api.running import Rewrite, run
+from fnad.api.staging import Staged
+from fnad.errors import NonScalarOutputError
+from fnad.transforms.gradient import gradient, value_and_gradient
+
+
+def grad(f: Function, argnums: Argnums = 0, has_aux: bool = False) -> Function:
+    """Return the function that computes the gradient of `f`.
+
+    The gradient has the structure, shapes and dtypes of the positional argument that `argnums` names, or is a tuple of
+    such where `argnums` is one; negative numbers count from the end. `f` returns one real element, of any shape. With
+    `has_aux` it returns a pair of that and of anything else, and the result is (gradient, anything else). For a complex
+    argument x + iy the gradient is df/dx - i df/dy.
+
+    `f` receives its other arguments as they are, except that what it writes into arrays stays unseen by the caller.
+
+    Raises `NonScalarOutputError`, `NonDifferentiableArgumentError` for an integer or bool, `ArgnumsError`,
+    `ArgumentTypeError`, `DtypeError`, `AuxiliaryError`.
+
+    >>> import numpy as np
+    >>> grad(lambda w, x: np.sum(np.exp(w) * x))(np.zeros(2), np.array([3.0, 4.0]))
+    array([3., 4.])
+    """
+    positions = as_positions(argnums)
+
+    @wraps(f)
+    def gradient_of_f(*args: Any, **kwargs: Any) -> Any:
+        staged, structure = stage_call(f, positions, has_aux, args, kwargs)
+        check_scalar(staged, f)
+        results = run(staged.program, staged.operands, ("grad", staged.leaves), lambda p: (gradient(p, staged.wrt),))
+        auxiliary, gradients = _unpacked(results, staged, structure, argnums)
+        return (gradients, auxiliary) if has_aux else gradients
+
+    return gradient_of_f
+
+
+def value_and_grad(f: Function, argnums: Argnums = 0, has_aux: bool = False) -> Function:
+    """Return the function that computes the value and the gradient of `f` together, in one pass forward and one back.
+
+    The result is (value, gradient), or with `has_aux` ((value, anything else), gradient). All else is as for `grad`.
+
+    >>> import numpy as np
+    >>> value_and_grad(lambda x: np.sum(x**2))(np.array([1.0, 2.0]))
+    (np.float64(5.0), array([2., 4.]))
+    """
+    positions = as_positions(argnums)
+
+    @wraps(f)
+    def value_and_gradient_of_f(*args: Any, **kwargs: Any) -> Any:
+        staged, structure = stage_call(f, positions, has_aux, args, kwargs)
+        check_scalar(staged, f)
+        kind = "value_and_grad", staged.leaves
+        value, *rest = run(staged.program, staged.operands, kind, lambda p: (value_and_gradient(p, staged.wrt),))
+        auxiliary, gradients = _unpacked(rest, staged, structure, argnums)
+        return ((value, auxiliary) if has_aux else value), gradients
+
+    return value_and_gradient_of_f
+
+
+def _unpacked(results: list[Any], staged: Staged, structure: Structure, argnums: Argnums) -> tuple[Any, Any]:
+    """Return the auxiliary data and the gradient, whose leaves come last."""
+    cut = len(results) - staged.leaves
+    gradients = structure.unflatten(results[cut:])
+    return staged.auxiliary.rebuild(results[:cut]), gradients if isinstance(argnums, (tuple, list)) else gradients[0]
+
+
+def check_scalar(staged: Staged, f: Function) -> None:
+    """Raise unless the function's output is one real element."""
+    if not staged.structure.is_leaf():
+        found = f"a pytree, {structure_text(staged.structure)}"
+        remedy = "return the one value to differentiate; has_aux=True takes others beside it"
+    else:
+        aval = staged.program.out_avals[0]
+        if aval.size == 1 and aval.dtype.kind == "f":
+            return
+        found, remedy = str(aval), _remedy(aval.size, aval.dtype.kind)
+    raise NonScalarOutputError(
+        f"{function_name(f)} returned {found}, where grad takes one real element", source=source_of(f), remedy=remedy
+    )
+
+
+def _remedy(size: int, kind: str) -> str:
+    if size != 1:
+        return "reduce it, with np.sum for example, or give a cotangent for each element to fnad.vjp"
+    if kind == "c":
+        return "take its real part, or its absolute value"
+    return "integers and bools have no derivative: return a float"

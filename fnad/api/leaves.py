@@ -1,0 +1,182 @@
+"""Pytrees of arrays and numbers, and what may stand at their leaves.
+
+A leaf is an array of a supported dtype, a NumPy scalar, a Python number, or a traced value. Containers are those of
+optree: tuples, lists, dicts and what is registered with it, under its namespace "fnad" too; None is a container of
+nothing. A list of numbers is therefore a container of numbers, not an array.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from types import CodeType
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+import optree
+
+from fnad.errors import ArgumentTypeError, DtypeError, FnadError
+from fnad.ir.program import Source
+from fnad.ir.symbol import Symbol
+from fnad.ir.types import NAMES, Aval, aval_of
+from fnad.numpy.operands import PYTHON_DTYPES
+from fnad.trace.dispatch import tracing_builder
+from fnad.trace.source import current_source
+from fnad.trace.tracer import Tracer
+
+Array: TypeAlias = "np.ndarray[Any, Any]"
+Function: TypeAlias = Callable[..., Any]
+Structure: TypeAlias = optree.PyTreeSpec
+
+NAMESPACE = "fnad"
+
+
+class Leaf(NamedTuple):
+    """What a program receives for one leaf; `weak` marks a Python number."""
+
+    value: Array | Symbol
+    aval: Aval
+    weak: bool
+
+
+class LeafError(Exception):
+    """A value that cannot be a leaf; whoever knows where it stands says so in the error for the user."""
+
+    def __init__(self, kind: type[FnadError], what: str, remedy: str) -> None:
+        super().__init__(what)
+        self.kind, self.what, self.remedy = kind, what, remedy
+
+    def at(self, path: str, source: Source | None) -> FnadError:
+        """Return the error for the user."""
+        return self.kind(f"{path} {self.what}", source=source, remedy=self.remedy)
+
+
+# ---- containers ----------------------------------------------------------------------------------------------------
+
+
+def flatten(tree: Any) -> tuple[list[Any], Structure]:
+    """Return the leaves of a pytree, unchecked, and its structure."""
+    return optree.tree_flatten(tree, namespace=NAMESPACE)
+
+
+def map_leaves(function: Callable[[Any], Any], tree: Any) -> Any:
+    """Return the pytree with `function` applied to each leaf."""
+    return optree.tree_map(function, tree, namespace=NAMESPACE)
+
+
+def leaves_of(trees: Sequence[Any], names: Callable[[int], str]) -> tuple[list[Leaf], Structure]:
+    """Return the leaves of several pytrees, as programs receive them, and the structure of the sequence as a tuple.
+
+    Errors call tree i `names(i)`.
+    """
+    trees = tuple(trees)
+    values, structure = flatten(trees)
+    leaves: list[Leaf] = []
+    for value in values:
+        try:
+            leaves.append(leaf_of(value))
+        except LeafError as error:
+            raise error.at(path(trees, len(leaves), names), current_source()) from None
+    return leaves, structure
+
+
+def path(trees: tuple[Any, ...], index: int, names: Callable[[int], str]) -> str:
+    """Return where a leaf of several pytrees stands: `w['W'][0]`."""
+    accessor = optree.tree_accessors(trees, namespace=NAMESPACE)[index]
+    return accessor[1:].codify(names(accessor[0].entry))
+
+
+def structure_text(structure: Structure) -> str:
+    """Return a structure as text, with a star for each leaf: `{'W': *, 'b': *}`."""
+    return str(structure).removeprefix("PyTreeSpec(").removesuffix(")").removesuffix(f", namespace={NAMESPACE!r}")
+
+
+# ---- leaves --------------------------------------------------------------------------------------------------------
+
+
+def leaf_of(value: Any) -> Leaf:
+    """Return a value as a leaf; raise `LeafError` where it is none."""
+    if isinstance(value, Tracer) and tracing_builder():
+        return Leaf(value.symbol, value.aval, value.is_weak)
+    array = array_of(value)
+    return Leaf(array, aval_of(array), is_weak(value))
+
+
+def is_weak(value: Any) -> bool:
+    """Say whether a value is a Python number, whose dtype gives way to that of an array beside it."""
+    return not isinstance(value, (np.ndarray, np.generic))
+
+
+def array_of(value: Any) -> Array:
+    """Return a value as an array of a supported dtype in native byte order; raise `LeafError` where it is none."""
+    if type(value) is np.ndarray and value.dtype in NAMES:
+        return value
+    if isinstance(value, (np.ndarray, np.generic)):
+        return _native_array(value)
+    if isinstance(value, Tracer):
+        tracing_builder()  # raises: a traced value that is not looked for here is one that was kept
+    for kind, dtype in PYTHON_DTYPES.items():
+        if isinstance(value, kind):
+            return _number(value, dtype)
+    raise LeafError(
+        ArgumentTypeError,
+        f"is a {type_name(value)}, not an array or a number",
+        "put arrays and numbers in tuples, lists, dicts or classes registered with optree",
+    )
+
+
+def _native_array(value: Any) -> Array:
+    if isinstance(value, np.ndarray) and type(value) not in (np.ndarray, np.memmap):
+        raise LeafError(
+            ArgumentTypeError,
+            f"is a {type_name(value)}, which follows other rules than an ordinary array",
+            "convert it first: np.asarray(x), or x.filled(value) for a masked array",
+        )
+    native = value.dtype.newbyteorder("=")
+    if native not in NAMES:
+        names = ", ".join(NAMES.values())
+        raise LeafError(DtypeError, f"has dtype {value.dtype}, which is not supported", f"convert it to one of {names}")
+    return np.asarray(value, dtype=native)
+
+
+def _number(value: complex, dtype: np.dtype[Any]) -> Array:
+    try:
+        return np.array(value, dtype)
+    except OverflowError:
+        raise LeafError(DtypeError, f"is {value}, which does not fit i64", "pass it as a float") from None
+
+
+def to_user(array: Array) -> Any:
+    """Return a result as NumPy's own functions do: a scalar where there are no dimensions."""
+    return array if array.ndim else array[()]
+
+
+# ---- names, for errors and programs --------------------------------------------------------------------------------
+
+
+def type_name(value: Any) -> str:
+    """Return the name of a value's type, as a user would write it."""
+    kind = type(value)
+    return kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
+
+
+def function_name(function: Function) -> str:
+    """Return what errors and programs call a function."""
+    return getattr(function, "__name__", type(function).__name__)
+
+
+def source_of(function: Function) -> Source | None:
+    """Return where a function is defined, if it is written in Python."""
+    code = getattr(inspect.unwrap(function), "__code__", None)
+    return Source(code.co_filename, code.co_firstlineno, code.co_name) if isinstance(code, CodeType) else None
+
+
+def argument_name(function: Function, position: int) -> str:
+    """Return the name of a positional argument, or `args[i]` where there is none to be had."""
+    try:
+        parameters = list(inspect.signature(function).parameters.values())
+    except (TypeError, ValueError):
+        return f"args[{position}]"
+    if position < len(parameters) and parameters[position].kind <= inspect.Parameter.POSITIONAL_OR_KEYWORD:
+        return parameters[position].name
+    return f"args[{position}]"

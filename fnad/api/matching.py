@@ -1,0 +1,65 @@
+"""Cotangents and tangents: pytrees that have to match another in structure, shapes and dtypes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from fnad.api.leaves import Array, LeafError, Structure, flatten, leaf_of, path, structure_text
+from fnad.errors import FnadError
+from fnad.ir.symbol import Symbol
+from fnad.ir.types import Aval, Dtype, is_inexact
+from fnad.trace.source import current_source
+
+
+@dataclass(frozen=True, slots=True)
+class Pattern:
+    """What a pytree called `name` has to be like: the structure and the avals of what errors call `like`."""
+
+    name: str
+    like: str
+    structure: Structure
+    avals: Sequence[Aval]
+    error: type[FnadError]
+
+    def match(self, tree: Any) -> list[Array | Symbol]:
+        """Return the leaves of inexact dtype, as programs receive them; raise the error for what does not match.
+
+        A Python number takes the dtype asked for. Where that is an integer or bool, the leaf has to be 0.
+        """
+        values, structure = flatten(tree)
+        if structure != self.structure:
+            found, wanted = structure_text(structure), structure_text(self.structure)
+            raise self.error(
+                f"the structure of {self.name} is {found}, that of {self.like} is {wanted}", source=current_source()
+            )
+        operands: list[Array | Symbol] = []
+        for i, (value, aval) in enumerate(zip(values, self.avals, strict=True)):
+            try:
+                if is_inexact(aval.dtype):
+                    operands.append(self._fitted(value, aval))
+                else:
+                    self._check_zero(value, aval)
+            except LeafError as error:
+                raise error.at(path((tree,), i, lambda _: self.name), current_source()) from None
+        return operands
+
+    def _fitted(self, value: Any, aval: Aval) -> Array | Symbol:
+        leaf = leaf_of(value)
+        if leaf.aval == aval:
+            return leaf.value
+        if leaf.weak and isinstance(leaf.value, np.ndarray) and not aval.shape and _converts(leaf.aval.dtype, aval.dtype):
+            return leaf.value.astype(aval.dtype)
+        raise LeafError(self.error, f"is {leaf.aval}, but has to be {aval}", f"give it the shape and dtype of {self.like}")
+
+    def _check_zero(self, value: Any, aval: Aval) -> None:
+        leaf = leaf_of(value)
+        if isinstance(leaf.value, Symbol) or leaf.value.any():
+            raise LeafError(self.error, f"belongs to {aval}, which has no derivative, and so has to be 0", "give 0 there")
+
+
+def _converts(given: Dtype, wanted: Dtype) -> bool:
+    return given.kind in "bif" or wanted.kind == "c"

@@ -1,0 +1,88 @@
+"""Reverse mode for any output: `vjp`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from fnad.api.arguments import differentiable_leaves
+from fnad.api.leaves import Array, Function, argument_name, function_name, to_user
+from fnad.api.matching import Pattern
+from fnad.api.running import execute, inlined, rewritten
+from fnad.api.staging import Staged, stage
+from fnad.backends.tiers import TieredProgram
+from fnad.errors import CotangentError
+from fnad.ir.builder import is_tracing
+from fnad.ir.program import Program
+from fnad.ir.symbol import Symbol
+from fnad.transforms.gradient import joint_of_first
+from fnad.transforms.split import split
+
+Operands = Sequence["Array | Symbol"]
+Pull = Callable[[Operands], list[Any]]
+
+
+def vjp(f: Function, *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
+    """Return the output of `f` at `primals` and the pullback there.
+
+    `pullback(cotangent)` takes a pytree like the output, in structure, shapes and dtypes (a Python number takes the
+    dtype it stands for; where the output is an integer or bool, 0) and returns the tuple of the cotangents of the
+    primals. It may be called any number of times, from any thread. With `has_aux`, `f` returns a pair of its output and
+    anything else, and the result is (output, pullback, anything else).
+
+    Raises `NonDifferentiableArgumentError` for an integer or bool among the primals (let `f` take it from its closure),
+    `ArgumentTypeError`, `DtypeError`, `AuxiliaryError`; the pullback raises `CotangentError`.
+
+    >>> import numpy as np
+    >>> y, pullback = vjp(np.sin, np.array([0.0, np.pi]))
+    >>> pullback(np.array([1.0, 10.0]))
+    (array([  1., -10.]),)
+    """
+    leaves, structure = differentiable_leaves(primals, lambda i: argument_name(f, i))
+    staged = stage(f, leaves, lambda tracers: f(*structure.unflatten(tracers)), has_aux=has_aux)
+    results, pull = _forward(staged)
+    avals = staged.program.out_avals[: staged.outputs]
+    cotangents = Pattern(
+        "the cotangent", f"the output of {function_name(f)}", staged.structure, avals, CotangentError
+    )
+
+    def pullback(cotangent: Any) -> tuple[Any, ...]:
+        return structure.unflatten(pull(cotangents.match(cotangent)))
+
+    output = staged.structure.unflatten(results[: staged.outputs])
+    auxiliary = staged.auxiliary.rebuild(results[staged.outputs :])
+    return (output, pullback, auxiliary) if has_aux else (output, pullback)
+
+
+def _forward(staged: Staged) -> tuple[list[Any], Pull]:
+    """Run the forward part; return its outputs, and the function from cotangents to cotangents of the leaves."""
+    program, count = staged.program, len(staged.program.outputs)
+
+    def cut(program: Program) -> tuple[Program, Program]:
+        joint = joint_of_first(program, staged.wrt, staged.outputs)
+        return split(joint, len(program.inputs), count)
+
+    if is_tracing():
+        forward, backward = cut(program)
+        found = inlined(forward, staged.operands)
+        residuals: Operands = [tracer.symbol for tracer in found[count:]]
+        return found[:count], lambda cts: inlined(backward, [*residuals, *cts])
+    forward, backward = rewritten(program, ("vjp", staged.leaves, staged.outputs), cut)
+    arrays = forward.executor()(staged.operands)
+    return [to_user(array) for array in arrays[:count]], _pull(backward, _sealed(arrays[count:]))
+
+
+def _pull(backward: TieredProgram, residuals: Sequence[Array]) -> Pull:
+    """Return the pullback of residuals that were computed; called in a trace, it becomes part of that."""
+
+    def pull(cts: Operands) -> list[Any]:
+        operands = [*residuals, *cts]
+        return inlined(backward.program, operands) if is_tracing() else execute(backward, operands)
+
+    return pull
+
+
+def _sealed(arrays: list[Array]) -> list[Array]:
+    for array in arrays:
+        array.flags.writeable = False
+    return arrays

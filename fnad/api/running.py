@@ -1,0 +1,80 @@
+"""Running a rewritten program: executed, or inlined in the trace under way.
+
+A program is rewritten, simplified and compiled once for all programs of the same content. So a function that is traced
+anew at each call costs its tracing and a look-up.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Sequence
+from threading import Lock
+from typing import Any, Generic, TypeVar
+
+from fnad.api.leaves import Array, to_user
+from fnad.backends.tiers import TieredProgram
+from fnad.ir.builder import inline, is_tracing
+from fnad.ir.content import content_key
+from fnad.ir.program import Program
+from fnad.ir.symbol import Symbol
+from fnad.numpy.operands import as_symbol
+from fnad.trace.tracer import Tracer
+
+T = TypeVar("T")
+
+
+class Cache(Generic[T]):
+    """What was made for a key, for the `size` keys used last."""
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+        self._entries: OrderedDict[Hashable, T] = OrderedDict()
+        self._lock = Lock()
+
+    def get(self, key: Hashable, make: Callable[[], T]) -> T:
+        """Return what was made for the key; make it if it is not there."""
+        with self._lock:
+            if key in self._entries:
+                self._entries.move_to_end(key)
+                return self._entries[key]
+        made = make()
+        with self._lock:
+            kept = self._entries.setdefault(key, made)
+            while len(self._entries) > self._size:
+                self._entries.popitem(last=False)
+        return kept
+
+
+Rewrite = Callable[[Program], tuple[Program, ...]]
+
+_REWRITTEN: Cache[tuple[TieredProgram, ...]] = Cache(1024)
+
+
+def rewritten(program: Program, kind: Hashable, rewrite: Rewrite) -> tuple[TieredProgram, ...]:
+    """Return what `rewrite`, which `kind` tells apart from others, makes of the program, ready to run."""
+    key = kind, content_key(program)
+    return _REWRITTEN.get(key, lambda: tuple(map(TieredProgram, rewrite(program))))
+
+
+def execute(program: TieredProgram, operands: Sequence[Array], *, eager: bool = False) -> list[Any]:
+    """Return the program's outputs as the user gets them."""
+    return [to_user(array) for array in program.executor(eager=eager)(operands)]
+
+
+def run(program: Program, operands: Sequence[Array | Symbol], kind: Hashable, rewrite: Rewrite) -> list[Any]:
+    """Return the outputs of the program that `rewrite` makes, on these operands, as the user gets them."""
+    if is_tracing():
+        return inlined(rewrite(program)[0], operands)
+    return execute(rewritten(program, kind, rewrite)[0], operands)
+
+
+def inlined(program: Program, operands: Sequence[Array | Symbol]) -> list[Tracer]:
+    """Return the outputs of a program that becomes part of the trace under way."""
+    symbols = [as_symbol(value if isinstance(value, Symbol) else to_user(value)) for value in operands]
+    return [traced(symbol) for symbol in inline(program, symbols)]
+
+
+def traced(symbol: Symbol) -> Tracer:
+    """Return a symbol of the trace under way as the user gets it."""
+    return Tracer(symbol, is_scalar=not symbol.shape)
+

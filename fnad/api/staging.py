@@ -1,0 +1,119 @@
+"""From a call of the user's function to a program and what to run it on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from fnad.api.leaves import (
+    Array,
+    Function,
+    Leaf,
+    LeafError,
+    Structure,
+    array_of,
+    flatten,
+    function_name,
+    path,
+    source_of,
+    to_user,
+    type_name,
+)
+from fnad.errors import AuxiliaryError
+from fnad.ir.program import Program
+from fnad.ir.symbol import Symbol
+from fnad.trace.tracer import Tracer
+from fnad.trace.tracing import trace_function
+
+
+class Auxiliary:
+    """What a function returns beside its output: any pytree, in which only traced values belong to the program."""
+
+    def __init__(self, tree: Any) -> None:
+        self._values, self._structure = flatten(tree)
+
+    @property
+    def traced(self) -> list[Tracer]:
+        """The leaves that the program has to compute."""
+        return [value for value in self._values if isinstance(value, Tracer)]
+
+    def rebuild(self, computed: Sequence[Any]) -> Any:
+        """Return the pytree with what the program computed; arrays come as copies."""
+        rest = iter(computed)
+        return self._structure.unflatten(
+            [next(rest) if isinstance(value, Tracer) else _own(value) for value in self._values]
+        )
+
+
+def _own(value: Any) -> Any:
+    return value.copy() if isinstance(value, np.ndarray) else value
+
+
+@dataclass(frozen=True, slots=True)
+class Staged:
+    """A traced call: (leaves…, captured…) -> (output leaves…, traced auxiliary leaves…).
+
+    `leaves` counts the leading inputs that stand for the call's leaves; `outputs` the leading outputs that are leaves
+    of the function's output, of the given structure.
+    """
+
+    program: Program
+    operands: list[Array | Symbol]
+    leaves: int
+    outputs: int
+    structure: Structure
+    auxiliary: Auxiliary
+
+    @property
+    def wrt(self) -> list[bool]:
+        """Which inputs stand for leaves."""
+        return [i < self.leaves for i in range(len(self.operands))]
+
+
+def stage(
+    f: Function, leaves: Sequence[Leaf], call: Callable[[Sequence[Tracer]], Any], *, has_aux: bool = False
+) -> Staged:
+    """Trace `call`, which runs the user's function `f` on these leaves.
+
+    Raises `AuxiliaryError` if it returns no pair where `has_aux` says so, `ArgumentTypeError` and `DtypeError` for an
+    output that is no pytree of arrays and numbers.
+    """
+    name = function_name(f)
+    found: list[tuple[int, Structure, Auxiliary]] = []
+
+    def run(tracers: list[Tracer]) -> list[Any]:
+        output, auxiliary = _pair(call(tracers), f) if has_aux else (call(tracers), None)
+        values, structure = output_leaves(output, f)
+        beside = Auxiliary(auxiliary)
+        found.append((len(values), structure, beside))
+        return [*values, *beside.traced]
+
+    traced = trace_function(run, [leaf.aval for leaf in leaves], name=name, weak=[leaf.weak for leaf in leaves])
+    operands = [*[leaf.value for leaf in leaves], *traced.captured]
+    return Staged(traced.program, operands, len(leaves), *found[0])
+
+
+def output_leaves(output: Any, f: Function) -> tuple[list[Any], Structure]:
+    """Return the leaves of a function's output, each a traced value or an array, and its structure."""
+    values, structure = flatten(output)
+    checked: list[Any] = []
+    for value in values:
+        try:
+            checked.append(value if isinstance(value, Tracer) else to_user(array_of(value)))
+        except LeafError as error:
+            where = path((output,), len(checked), lambda _: f"{function_name(f)}(...)")
+            raise error.at(where, source_of(f)) from None
+    return checked, structure
+
+
+def _pair(result: Any, f: Function) -> tuple[Any, Any]:
+    if isinstance(result, (tuple, list)) and len(result) == 2:
+        return result[0], result[1]
+    raise AuxiliaryError(
+        f"{function_name(f)} returned a {type_name(result)}, where has_aux=True wants a pair",
+        source=source_of(f),
+        remedy="return (output, auxiliary data)",
+    )

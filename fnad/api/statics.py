@@ -1,0 +1,117 @@
+"""Static arguments of `jit`: which they are, and when two of them are the same."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import operator
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias, cast
+
+import numpy as np
+
+from fnad.api.leaves import Function, function_name, type_name
+from fnad.errors import StaticArgumentError
+from fnad.ir.content import static_key as constant_key
+from fnad.trace.source import current_source
+
+Places: TypeAlias = "int | str | Sequence[int | str]"
+
+POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+NAMED = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+
+
+@dataclass(frozen=True, slots=True)
+class Statics:
+    """Where static arguments stand when they are given by position, and their names when given by keyword."""
+
+    positions: frozenset[int] = frozenset()
+    names: frozenset[str] = frozenset()
+
+    def __bool__(self) -> bool:
+        return bool(self.positions or self.names)
+
+
+def statics_of(f: Function, argnums: Any, argnames: Any) -> Statics:
+    """Return the static arguments of a function; one that can be given either way is static both ways.
+
+    Raises `StaticArgumentError` where there is no such argument.
+    """
+    numbers, names = _several(argnums, "static_argnums", "__index__"), _several(argnames, "static_argnames", "isidentifier")
+    if not numbers and not names:
+        return Statics()
+    parameters = _parameters(f)
+    if parameters is None:
+        return Statics(frozenset(map(operator.index, numbers)), frozenset(names))
+    positional = [p.name for p in parameters if p.kind in POSITIONAL]
+    named = [p.name for p in parameters if p.kind in NAMED]
+    kinds = {p.kind for p in parameters}
+    positions = [_position(f, n, len(positional), open_ended=inspect.Parameter.VAR_POSITIONAL in kinds) for n in numbers]
+    for name in names:
+        if name not in named and inspect.Parameter.VAR_KEYWORD not in kinds:
+            raise StaticArgumentError(f"static_argnames names {name!r}, which is no parameter of {function_name(f)}")
+    return Statics(
+        frozenset([*positions, *[positional.index(name) for name in names if name in positional]]),
+        frozenset([*names, *[positional[p] for p in positions if p < len(positional) and positional[p] in named]]),
+    )
+
+
+def _several(given: Any, option: str, method: str) -> tuple[Any, ...]:
+    several = cast("tuple[Any, ...]", tuple(given) if isinstance(given, (tuple, list)) else (given,))
+    if not all(hasattr(item, method) for item in several):
+        kind = "an int or a tuple of ints" if option == "static_argnums" else "a string or a tuple of strings"
+        raise StaticArgumentError(f"{option} is {given!r}", source=current_source(), remedy=f"give {kind}")
+    return several
+
+
+def _parameters(f: Function) -> list[inspect.Parameter] | None:
+    try:
+        return list(inspect.signature(f).parameters.values())
+    except (TypeError, ValueError):
+        return None
+
+
+def _position(f: Function, number: Any, count: int, *, open_ended: bool) -> int:
+    position = operator.index(number)
+    if -count <= position < count or (open_ended and position >= 0):
+        return position % count if position < 0 else position
+    raise StaticArgumentError(
+        f"static_argnums names argument {position} of {function_name(f)}, which takes {count}",
+        source=current_source(),
+        remedy="correct static_argnums; the first argument is 0",
+    )
+
+
+# ---- when two are the same -------------------------------------------------------------------------------------------
+
+
+def static_key(value: Any, name: str) -> Hashable:
+    """Return the key of a static argument: equal for equal values of the same type, and for floats of the same bits.
+
+    Raises `StaticArgumentError` for what is not hashable.
+    """
+    try:
+        hash(value)
+    except TypeError:
+        raise StaticArgumentError(
+            f"the static argument {name} is a {type_name(value)}, which is not hashable",
+            source=current_source(),
+            remedy="give a tuple for a list, or an object that is hashable; arrays cannot be static",
+        ) from None
+    return _key(value)
+
+
+def _key(value: Any) -> Hashable:
+    kind = type(value)
+    if isinstance(value, tuple):
+        return kind, tuple(map(_key, cast("tuple[Any, ...]", value)))
+    if isinstance(value, frozenset):
+        return kind, frozenset(map(_key, cast("frozenset[Any]", value)))
+    if isinstance(value, np.generic):
+        return kind, value.dtype, value.tobytes()
+    if isinstance(value, (float, complex)):
+        return kind, constant_key(value)
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return kind, tuple(_key(getattr(value, field.name)) for field in dataclasses.fields(value))
+    return kind, value

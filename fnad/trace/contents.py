@@ -1,0 +1,119 @@
+"""What ordinary Python values are made of, and whether they still are what they were."""
+
+from __future__ import annotations
+
+import array
+import functools
+import sys
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from types import MethodType, ModuleType, NoneType
+from typing import Any, TypeAlias, cast
+
+import numpy as np
+
+from fnad.ir.content import static_key
+from fnad.trace.capture import Array, may_change, same_bits
+from fnad.trace.reads import is_library
+
+Check: TypeAlias = Callable[[], bool]
+Elements: TypeAlias = Callable[[], Iterable[Any]]
+
+CONSTANTS = (bool, int, float, complex, str, bytes, NoneType, range, np.dtype, np.generic)
+CACHED = type(functools.lru_cache(len))
+BUFFERS = (bytearray, array.array, memoryview)
+SMALL = 4096
+"""Bytes up to which a copy of an array is compared as one string."""
+
+
+def same(now: Any, before: Any) -> bool:
+    """Say whether two values are one object, or numbers or strings of one type that are equal to the bit.
+
+    Tuples are compared element by element.
+    """
+    if now is before:
+        return True
+    if type(now) is not type(before):
+        return False
+    if isinstance(now, tuple):
+        return len(now) == len(before) and all(map(same, now, before))
+    if isinstance(now, np.generic):
+        return now.dtype == before.dtype and now.tobytes() == before.tobytes()
+    return isinstance(now, CONSTANTS) and static_key(now) == static_key(before)
+
+
+def parts(value: Any) -> tuple[Any, ...]:
+    """Return what a wrapper of functions wraps."""
+    match value:
+        case MethodType():
+            return value.__self__, value.__func__
+        case functools.partial():
+            return value.func, value.args, value.keywords
+        case staticmethod() | classmethod():
+            return (value.__func__,)
+        case property():
+            return value.fget, value.fset
+        case functools.cached_property():
+            return (value.func,)
+        case _:
+            return (value.__wrapped__,) if isinstance(value, CACHED) else ()
+
+
+def elements_of(value: Any) -> Elements | None:
+    """Return the function that lists what a container holds now; None for what is no container."""
+    if isinstance(value, dict):
+        return lambda: (*dict.keys(value), *dict.values(value))
+    if isinstance(value, (tuple, list, set, frozenset, deque)):
+        return lambda: cast("Iterable[Any]", value)
+    if isinstance(value, BUFFERS):
+        return lambda: (bytes(value),)
+    if isinstance(value, np.ndarray) and value.dtype.hasobject:
+        return lambda: value.flat
+    if not in_library(type(value).__module__):
+        return None
+    if isinstance(value, Mapping):
+        return lambda: (*value.keys(), *value.values())
+    return (lambda: value) if isinstance(value, (Sequence, Set)) else None
+
+
+def check_of_elements(elements: Elements) -> Check:
+    """Return the check that a container holds what it holds now."""
+    found = tuple(elements())
+    return lambda: same(tuple(elements()), found)
+
+
+def check_of_array(value: Array) -> Check | None:
+    """Return the check that an array keeps its content, shape and dtype; None where nobody can write to it."""
+    if not may_change(value):
+        return None
+    shape, dtype = value.shape, value.dtype
+    if value.nbytes <= SMALL or dtype.itemsize not in (1, 2, 4, 8, 16) or dtype.kind not in "biufc":
+        content = value.tobytes()
+        return lambda: value.shape == shape and value.dtype == dtype and value.tobytes() == content
+    snapshot = value.copy("K")
+    return lambda: value.shape == shape and value.dtype == dtype and same_bits(value, snapshot)
+
+
+def check_of_array_like(value: Any) -> Check:
+    """Return the check that something NumPy can convert, of another library, keeps its content."""
+
+    def content() -> tuple[Any, ...]:
+        seen = np.asarray(value)
+        return seen.shape, seen.dtype, tuple(seen.flat) if seen.dtype.hasobject else seen.tobytes()
+
+    found = content()
+    return lambda: same(content(), found)
+
+
+def in_library(name: str | None) -> bool:
+    """Say whether a module is one whose content is taken not to change."""
+    if name is None or name in sys.builtin_module_names:
+        return True
+    module = sys.modules.get(name)
+    return module is not None and is_library_module(module)
+
+
+def is_library_module(module: ModuleType) -> bool:
+    """Say whether a module is built in, or its file belongs to a library."""
+    file = getattr(module, "__file__", None)
+    return module.__name__ in sys.builtin_module_names or (file is not None and is_library(file))

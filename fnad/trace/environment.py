@@ -1,0 +1,247 @@
+"""What a Python function reads from outside itself, so that a program traced from it runs only while that is the same.
+
+The code objects that run while a function is traced say which names they read. An `Environment` notes what each name
+stands for just before the code runs, and follows functions to their cells and defaults, objects to the attributes of
+these names, containers to their elements:
+
+    names       a global, an attribute, a cell, a default: the same object, or an equal number or string
+    contents    of an array, the same bits; of a list, dict or set, the same elements
+
+`holds()` looks at all of it again. Two things are taken at their word: the standard library, NumPy and what else this
+package stands on do not change; an array that cannot be written to, nor what it is a view of, keeps its content. What
+can neither be compared nor trusted, an iterator for example, holds never. (What is not seen: an attribute of a module
+asked for by a computed name; random numbers and clocks.)
+
+A large array is compared as a whole at each look, so it is better passed as an argument.
+"""
+
+from __future__ import annotations
+
+import functools
+import gc
+import io
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from importlib.util import resolve_name
+from types import BuiltinFunctionType, CellType, CodeType, FrameType, FunctionType, MemberDescriptorType, ModuleType
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+
+from fnad.trace.contents import (
+    CACHED,
+    CONSTANTS,
+    Check,
+    Elements,
+    check_of_array,
+    check_of_array_like,
+    check_of_elements,
+    elements_of,
+    in_library,
+    is_library_module,
+    parts,
+    same,
+)
+from fnad.trace.reads import is_library, reads_of
+
+Get: TypeAlias = Callable[[str, object], Any]
+"""Like dict.get: from a name and a default to what the name stands for now."""
+
+Namespace: TypeAlias = Mapping[str, Any]
+
+MISSING = object()
+UNCHANGING = (*CONSTANTS, slice, CodeType, BuiltinFunctionType, np.ufunc, io.IOBase)
+
+
+class Holder(NamedTuple):
+    """Something with attributes: its own namespace, if it has one, and the classes it finds others in."""
+
+    value: Any
+    namespace: Namespace | None
+    classes: tuple[type, ...]
+
+
+class Environment:
+    """What was read from outside, and what it was."""
+
+    def __init__(self) -> None:
+        self._names: dict[tuple[int, str], tuple[Get, str, Any]] = {}
+        self._contents: list[Check] = []
+        self._comparable = True
+        self._sought: set[str] = set()
+        self._optional: set[str] = set()
+        self._reflects = False
+        self._holders: list[Holder] = []
+        self._kept: dict[int, Any] = {id(MISSING): MISSING}
+        self._visited: dict[tuple[int, int], CodeType] = {}
+        self._explained: dict[int, CodeType] = {}
+
+    def holds(self) -> bool:
+        """Say whether everything is as it was."""
+        for get, name, value in self._names.values():
+            now = get(name, MISSING)
+            if now is not value and not same(now, value):
+                return False
+        return self._comparable and all(check() for check in self._contents)
+
+    @contextmanager
+    def watching(self) -> Iterator[None]:
+        """Note what the functions read that this thread calls; a profiler that is set goes on."""
+        previous: Any = sys.getprofile()
+        chained = previous if callable(previous) else None
+        visited = self._visited
+
+        def on_event(frame: FrameType, event: str, arg: Any) -> None:
+            if event == "call" and (id(frame.f_code), id(frame.f_globals)) not in visited:
+                self._visit(frame.f_code, frame.f_globals)
+            if chained is not None:
+                chained(frame, event, arg)
+
+        sys.setprofile(on_event)
+        try:
+            yield
+        finally:
+            sys.setprofile(chained)
+            if previous is not chained:
+                previous.enable()  # cProfile's, which cannot be called
+
+    # ---- code ------------------------------------------------------------------------------------------------------
+
+    def _visit(self, code: CodeType, namespace: dict[str, Any]) -> None:
+        """Note what a code object reads that is about to run with these globals."""
+        self._visited[id(code), id(namespace)] = code
+        if is_library(code.co_filename):
+            return
+        self._kept[id(namespace)] = namespace
+        self._explain(code)
+        reads = reads_of(code)
+        for name in reads.names | reads.constants:
+            self._note(namespace.get, namespace, name)
+        for level, name in reads.modules:
+            self.follow(sys.modules.get(resolve_name("." * level + name, namespace.get("__package__") or "")))
+        self._reflects |= reads.reflects
+        self._seek({*reads.attributes, code.co_name} - self._sought, reads.constants - self._optional)
+
+    def _explain(self, code: CodeType) -> None:
+        """Follow the functions that a code object with free variables belongs to, for the sake of their cells.
+
+        They are followed already, or made by code that runs in this trace; or else looked for among all there are.
+        """
+        self._explained.update((id(inner), inner) for inner in code.co_consts if isinstance(inner, CodeType))
+        if set(code.co_freevars) - {"__class__"} and id(code) not in self._explained:
+            for found in gc.get_referrers(code):
+                if isinstance(found, FunctionType):
+                    self.follow(found)
+
+    def _seek(self, names: set[str], optional: frozenset[str]) -> None:
+        """Look for more names in all that has attributes."""
+        self._sought |= names
+        self._optional |= optional
+        for holder in list(self._holders):
+            self._look(holder, names, optional)
+
+    # ---- names -----------------------------------------------------------------------------------------------------
+
+    def _note(self, get: Get, where: object, name: str) -> None:
+        """Note what a name stands for, the first time; `where` tells it apart from the same name elsewhere."""
+        if (id(where), name) not in self._names:
+            value = get(name, MISSING)
+            self._names[id(where), name] = get, name, value
+            self.follow(value)
+
+    def _look(self, holder: Holder, names: Iterable[str], optional: Iterable[str]) -> None:
+        """Note the attributes of these names; where names may be asked for by strings, all that an object has."""
+        for name in names:
+            self._look_up(holder, name)
+        namespace = holder.namespace
+        if namespace is not None and self._reflects:
+            for name in (*optional, *(tuple(namespace) if holder.classes else ())):
+                if not self._look_up(holder, name):
+                    self._note(namespace.get, namespace, name)
+
+    def _look_up(self, holder: Holder, name: str) -> bool:
+        """Note an attribute, if the object or a class of it has it, and say so."""
+        if holder.namespace is not None and name in holder.namespace:
+            self._note(holder.namespace.get, holder.namespace, name)
+            return True
+        for kind in holder.classes:
+            if name in vars(kind):
+                self._note_inherited(holder, kind, name)
+                return True
+        return False
+
+    def _note_inherited(self, holder: Holder, kind: type, name: str) -> None:
+        if isinstance(vars(kind)[name], MemberDescriptorType):  # a slot: the value is the object's own
+            self._note(functools.partial(getattr, holder.value), holder.value, name)
+        elif not in_library(kind.__module__):
+            self._note(vars(kind).get, kind, name)
+            if holder.namespace is not None:
+                self._note(holder.namespace.get, holder.namespace, name)
+
+    # ---- values ----------------------------------------------------------------------------------------------------
+
+    def follow(self, value: Any) -> None:
+        """Note what a value is made of, so that a change inside it is seen."""
+        if isinstance(value, UNCHANGING) or id(value) in self._kept:
+            return
+        self._kept[id(value)] = value
+        if isinstance(value, FunctionType):
+            self._follow_function(value)
+        elif isinstance(value, ModuleType):
+            if not is_library_module(value):
+                self._hold(value, vars(value), ())
+        elif isinstance(value, type):
+            if not in_library(value.__module__):
+                self._hold(value, None, value.__mro__)
+        elif type(value).__module__.partition(".")[0] != "fnad":
+            self._follow_object(value)
+
+    def _follow_function(self, function: FunctionType) -> None:
+        self._explained[id(function.__code__)] = function.__code__
+        for name in ("__code__", "__defaults__", "__kwdefaults__"):
+            self._note(functools.partial(getattr, function), function, name)
+        for cell in function.__closure__ or ():
+            self._note(functools.partial(_content, cell), cell, "cell_contents")
+        self._hold(function, vars(function), ())
+
+    def _follow_object(self, value: Any) -> None:
+        for part in parts(value):
+            self.follow(part)
+        if isinstance(value, CACHED):  # what it returned before, it returns without running
+            self._visit(value.__wrapped__.__code__, value.__wrapped__.__globals__)
+        elements, namespace = elements_of(value), _namespace(value)
+        if elements is not None:
+            self._follow_elements(value, elements)
+        elif isinstance(value, np.ndarray):
+            self._contents.extend(filter(None, [check_of_array(value)]))
+        elif hasattr(type(value), "__array__"):
+            self._contents.append(check_of_array_like(value))
+        elif namespace is None and hasattr(type(value), "__next__"):
+            self._comparable = False
+        self._hold(value, namespace, type(value).__mro__)
+
+    def _follow_elements(self, value: Any, elements: Elements) -> None:
+        if not isinstance(value, (tuple, frozenset)):
+            self._contents.append(check_of_elements(elements))
+        for element in elements():
+            self.follow(element)
+
+    def _hold(self, value: Any, namespace: Namespace | None, classes: tuple[type, ...]) -> None:
+        holder = Holder(value, namespace, classes)
+        self._holders.append(holder)
+        self._look(holder, self._sought, self._optional)
+
+
+def _content(cell: CellType, _: str, default: object) -> Any:
+    try:
+        return cell.cell_contents
+    except ValueError:  # the variable has no value yet
+        return default
+
+
+def _namespace(value: Any) -> Namespace | None:
+    try:
+        return object.__getattribute__(value, "__dict__")
+    except AttributeError:
+        return None

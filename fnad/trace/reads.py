@@ -1,0 +1,63 @@
+"""Which names a code object reads: globals, attributes, modules."""
+
+from __future__ import annotations
+
+import dis
+import os
+from dataclasses import dataclass
+from functools import lru_cache
+from types import CodeType
+
+import numpy as np
+
+GLOBAL = {"LOAD_GLOBAL", "LOAD_NAME", "STORE_GLOBAL", "DELETE_GLOBAL", "LOAD_FROM_DICT_OR_GLOBALS"}
+ATTRIBUTE = {"LOAD_ATTR", "LOAD_METHOD", "STORE_ATTR", "DELETE_ATTR", "LOAD_SUPER_ATTR", "IMPORT_FROM"}
+REFLECTION = {"getattr", "hasattr", "vars", "globals", "eval", "exec", "__dict__", "__getattribute__", "attrgetter"}
+
+
+@dataclass(frozen=True, slots=True)
+class Reads:
+    """The names a code object reads or writes.
+
+    `modules` are those it imports, each with the number of leading dots. `reflects` says that it may ask for names by
+    strings; then `constants` are those of its strings that look like names.
+    """
+
+    names: frozenset[str]
+    attributes: frozenset[str]
+    constants: frozenset[str]
+    modules: tuple[tuple[int, str], ...]
+    reflects: bool
+
+
+@lru_cache(maxsize=4096)
+def reads_of(code: CodeType) -> Reads:
+    """Return what a code object reads; functions defined in it have code objects of their own."""
+    steps = list(dis.get_instructions(code))
+    global_names = frozenset(step.argval for step in steps if step.opname in GLOBAL)
+    attributes = frozenset(step.argval for step in steps if step.opname in ATTRIBUTE)
+    reflects = not REFLECTION.isdisjoint(global_names | attributes)
+    constants = frozenset(c for c in code.co_consts if reflects and isinstance(c, str) and c.isidentifier())
+    imports = [i for i, step in enumerate(steps) if step.opname == "IMPORT_NAME"]
+    modules = tuple((steps[i - 2].argval or 0, steps[i].argval) for i in imports)
+    return Reads(global_names, attributes, constants, modules, reflects)
+
+
+# ---- libraries -----------------------------------------------------------------------------------------------------
+
+_SITE = os.path.dirname(os.path.dirname(os.path.abspath(str(np.__file__))))
+_STANDARD = os.path.dirname(os.path.abspath(os.__file__)) + os.sep
+_THIRD_PARTY = tuple(_STANDARD + name + os.sep for name in ("site-packages", "dist-packages"))
+_LIBRARIES = (
+    os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep,
+    *[os.path.join(_SITE, name) + os.sep for name in ("numpy", "scipy", "numba", "llvmlite", "optree")],
+)
+_INTERNAL = ("<frozen ", "<__array_function__ ")
+
+
+@lru_cache(maxsize=4096)
+def is_library(file: str) -> bool:
+    """Say whether a file belongs to the standard library, to this package or to what it stands on."""
+    if file.startswith((*_LIBRARIES, *_INTERNAL)):
+        return True
+    return file.startswith(_STANDARD) and not file.startswith(_THIRD_PARTY)
