@@ -19,14 +19,13 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-import fnad.ops  # noqa: F401 registers the primitives
 from fnad.errors import FnadError
 from fnad.ir.builder import Builder
 from fnad.ir.primitive import PRIMITIVES, ArgFold, Fold, Primitive, Sample, Scalar, Scan
 from fnad.ir.program import Program
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import DTYPES, Aval, Dtype, Shape, aval_of, is_inexact
-from fnad.ops.conversion import convert_to
+from fnad.ops.conversion import convert, convert_to
 from fnad.ops.shape import broadcast_to, reshape_to, slice_axis
 
 LARGEST = 100.0
@@ -223,11 +222,13 @@ class Growth:
         return found[-1 - min(self.random.randrange(len(found)) for _ in range(2))] if found else None
 
     def bind(self, primitive: Primitive, operands: Sequence[Symbol], params: dict[str, Any]) -> list[Symbol] | None:
-        """Add an equation, unless its results are large or not finite."""
-        if infer(primitive, [operand.aval for operand in operands], params) is None:
+        """Add an equation, unless its results are large or not finite, or left to the machine."""
+        given = [self.values[operand.atom] for operand in operands]
+        taken = infer(primitive, [operand.aval for operand in operands], params)
+        if taken is None or (primitive is convert and wraps(given[0], params["dtype"])):
             return None
         with np.errstate(all="ignore"):
-            out = primitive.evaluate(*[self.values[operand.atom] for operand in operands], **params)
+            out = primitive.evaluate(*given, **params)
         values = out if isinstance(out, tuple) else (out,)
         if not all(is_ordinary(value) for value in values):
             return None
@@ -295,6 +296,12 @@ def is_ordinary(value: Any) -> bool:
     return value.dtype.kind not in "fc" or bool(np.all(np.isfinite(value)) and np.all(np.abs(value) <= LARGEST))
 
 
+def wraps(value: Any, dtype: Dtype) -> bool:
+    """Say whether a float would have to become an integer that the dtype does not have: each machine has its own."""
+    integer = is_inexact(value.dtype) and dtype.kind in "iu"
+    return integer and not np.all((np.real(value) > np.iinfo(dtype).min - 1) & (np.real(value) < np.iinfo(dtype).max))
+
+
 def adapt(x: Symbol, aval: Aval) -> Symbol:
     """Return elements of x, repeated or cut to another aval."""
     copies = -(-aval.size // x.aval.size)
@@ -307,7 +314,7 @@ def adapt(x: Symbol, aval: Aval) -> Symbol:
 
 def adapted(value: Any, aval: Aval) -> Any:
     """Return the value of `adapt`."""
-    found = np.resize(value, aval.shape)
+    found: Any = np.resize(value, aval.shape)
     return (found.real if found.dtype.kind == "c" and aval.dtype.kind != "c" else found).astype(aval.dtype)
 
 

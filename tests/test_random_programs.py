@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 
+from fnad.backends.numba.executor import compile_program
 from fnad.ir.parser import parse_program
 from fnad.ir.printer import print_program
 from fnad.ir.program import Program
@@ -18,7 +19,7 @@ from fnad.ir.walk import equal_up_to_names
 from fnad.transforms.interpret import interpret
 from fnad.transforms.joint import cotangent_avals, joint
 from fnad.transforms.jvp import jvp
-from fnad.transforms.pipeline import PASSES
+from fnad.transforms.pipeline import PASSES, simplify
 from fnad.transforms.split import split
 from tests.random_programs import Example, examples
 
@@ -175,3 +176,18 @@ def test_second_derivatives_agree_in_every_nesting(example: Example) -> None:
     ]
     if all(np.isfinite(x).all() for x in (*forward_over_reverse, *reverse_over_forward)):
         assert_close(forward_over_reverse, reverse_over_forward, tolerance(program))
+
+
+# ---- native code ---------------------------------------------------------------------------------------------------
+
+
+@given(examples(most=8))
+@settings(few, max_examples=25)
+def test_native_code_computes_what_the_interpreter_does(example: Example) -> None:
+    program, arguments = example.program, example.arguments
+    assert_native(program, arguments)
+    assert_native(simplify(joint(program, marks(program))), [*arguments, *cotangents(program, 10)])
+
+
+def assert_native(program: Program, arguments: Sequence[Any]) -> None:
+    assert_close(compile_program(program)(arguments), interpret(program, arguments), tolerance(program))

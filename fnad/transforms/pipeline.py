@@ -9,6 +9,7 @@ from fnad.ir.program import Program
 from fnad.transforms.cse import cse, reuse_commuted
 from fnad.transforms.dce import dce
 from fnad.transforms.fold import fold, fold_constants
+from fnad.transforms.hoist import broadcast_late, hoist
 from fnad.transforms.pattern import by_rules
 from fnad.transforms.rewrite import rewrite
 from fnad.transforms.rules.algebra import ALGEBRA, POWER, STRONG
@@ -33,7 +34,7 @@ def apply_rules(program: Program) -> Program:
 
 def sweep(program: Program) -> Program:
     """Return the program after one forward sweep of the rules, constant folding and common subexpressions."""
-    return rewrite(program, fold_constants, _by_rules, reuse_commuted)
+    return rewrite(program, fold_constants, _by_rules, broadcast_late, reuse_commuted)
 
 
 def simplify(program: Program) -> Program:
@@ -52,6 +53,7 @@ PASSES: dict[str, Pass] = {
     "cse": cse,
     "fold": fold,
     "rules": apply_rules,
+    "hoist": hoist,
     "sweep": sweep,
     "simplify": simplify,
 }
