@@ -1,0 +1,83 @@
+"""The types of a function's arguments, as the option `--args` gives them.
+
+    arguments ::= [argument {"," argument}]
+    argument  ::= aval | scalar | "None" | dict | list | tuple
+    aval      ::= dtype "[" [integer {"," integer}] "]"          f64[3,4], i32[]
+    scalar    ::= "float" | "int" | "bool" | "complex"           a Python number
+    dict      ::= "{" [key ":" argument {"," key ":" argument}] "}"
+    key       ::= string | word
+    list      ::= "[" [argument {"," argument}] "]"
+    tuple     ::= "(" [argument {"," argument}] ")"              (f64[3],) has one element, (f64[3]) is f64[3]
+
+A list of arguments or of elements may end in a comma.
+"""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+from fnad.ir.reader import Reader
+from fnad.ir.types import DTYPES, Aval
+
+Argument: TypeAlias = "Aval | type | dict[str, Argument] | list[Argument] | tuple[Argument, ...] | None"
+
+SCALARS: dict[str, type] = {"float": float, "int": int, "bool": bool, "complex": complex}
+
+
+def parse_arguments(text: str) -> tuple[Argument, ...]:
+    """Return the arguments' types as pytrees of avals and Python number types; raise `ParseError`.
+
+    >>> parse_arguments("int, (float,)")
+    (<class 'int'>, (<class 'float'>,))
+    """
+    return tuple(_Arguments(text).separated_to_end())
+
+
+class _Arguments(Reader):
+    def separated_to_end(self) -> list[Argument]:
+        return self.separated(self.argument, "end of text")
+
+    def argument(self) -> Argument:
+        if self.accept("{"):
+            return self.dictionary()
+        if self.accept("["):
+            return self.separated(self.argument, "]")
+        if self.accept("("):
+            return self.parenthesised()
+        return self.leaf()
+
+    def dictionary(self) -> dict[str, Argument]:
+        found: dict[str, Argument] = {}
+        while not self.accept("}"):
+            token = self.token
+            key = self.string() if token.kind == "string" else self.word("a key").text
+            if key in found:
+                self.fail(token, f"key {key} is given twice")
+            self.expect(":")
+            found[key] = self.argument()
+            if not self.accept(","):
+                self.expect("}")
+                break
+        return found
+
+    def parenthesised(self) -> Argument:
+        if self.accept(")"):
+            return ()
+        first = self.argument()
+        if self.accept(")"):
+            return first
+        self.expect(",")
+        return (first, *self.separated(self.argument, ")"))
+
+    def leaf(self) -> Argument:
+        token = self.token
+        if token.text in SCALARS and self.tokens[self.position + 1].text != "[":
+            return SCALARS[self.take().text]
+        if token.text == "None":
+            self.take()
+            return None
+        if token.kind == "number":
+            self.fail(token, f"{token.text} is a value; give its type: float, int or an aval such as f64[]")
+        if token.text in DTYPES and self.tokens[self.position + 1].text != "[":
+            self.fail(token, f"{token.text} lacks a shape: {token.text}[] for a scalar, {token.text}[3] for a vector")
+        return self.aval()

@@ -1,0 +1,144 @@
+"""The command line: what can be asked, and how answers and refusals come out.
+
+Exit status 0 where the answer was given, 2 where it could not be: then standard error has one line that says why.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from argparse import ArgumentParser, ArgumentTypeError, Namespace, RawDescriptionHelpFormatter
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+from fnad.cli import doctor, ops
+from fnad.cli.dump import STAGES, Request, dump
+from fnad.cli.usage import UsageError
+
+DUMP = """\
+Print a function, or a derivative of it, at one station of its way to native code:
+
+  traced       the function as a program
+  transformed  the derivative as a program
+  simplified   the same after simplification: what is lowered
+  loops        the loop nests it becomes
+  source       the Python source that is compiled
+  llvm, asm    what Numba and LLVM make of that
+"""
+DUMP_EXAMPLE = """\
+examples:
+  fnad dump model.py:loss --args 'f64[3], {"W": f32[4,5], "b": f32[5]}'
+  fnad dump model.py:loss --args 'f64[1000], float' --grad --argnums 0 --stage source
+"""
+ARGS = """the types of the arguments: arrays such as f64[3,4], i32[], bool[7]; Python numbers float, int, bool, complex;
+None; dicts, lists and tuples of these"""
+MODES = {
+    "grad": "the gradient",
+    "value_and_grad": "the value and the gradient",
+    "vjp": "the results and the pullback, whose cotangents follow the inputs",
+    "jvp": "the results and their tangents, where the tangents of the arguments follow the inputs",
+}
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command with these arguments, by default those of the process; return the exit status."""
+    request = _parser().parse_args(argv)
+    try:
+        _write(request.answer(request))
+    except UsageError as error:
+        print(f"fnad: {error}", file=sys.stderr)
+        return 2
+    except BrokenPipeError:  # whoever reads has seen enough, as `head` has
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return 0
+
+
+def _write(text: str) -> None:
+    """Print a text, with question marks where the terminal has no π."""
+    encoding = sys.stdout.encoding or "utf-8"
+    print(text.encode(encoding, "replace").decode(encoding), flush=True)
+
+
+class _Parser(ArgumentParser):
+    """A parser whose refusals are one line."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(2, f"fnad: {message}; see {self.prog} --help\n")
+
+
+def _parser() -> ArgumentParser:
+    parser = _Parser(prog="fnad", description="Differentiate NumPy functions and compile them: a look inside.")
+    commands = parser.add_subparsers(required=True, metavar="{dump,ops,doctor}")
+    _add_dump(commands)
+    _add_ops(commands)
+    _add_doctor(commands)
+    return parser
+
+
+def _add_dump(commands: Any) -> None:
+    parser = commands.add_parser(
+        "dump",
+        help="print a function at one station of its way to native code",
+        description=DUMP,
+        epilog=DUMP_EXAMPLE,
+        formatter_class=RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("target", metavar="FILE:FUNCTION", help="a function of a Python file, as in model.py:loss")
+    parser.add_argument("--args", metavar="TYPES", default="", help=ARGS)
+    modes = parser.add_mutually_exclusive_group()
+    for mode, meaning in MODES.items():
+        modes.add_argument(f"--{mode.replace('_', '-')}", dest="mode", action="store_const", const=mode, help=meaning)
+    parser.add_argument(
+        "--argnums",
+        type=_argnums,
+        metavar="N[,N…]",
+        help="the arguments to differentiate in, from 0; by default 0, and with --vjp and --jvp all",
+    )
+    parser.add_argument("--stage", choices=STAGES, default="simplified", help="the station, by default simplified")
+    parser.set_defaults(answer=_dump)
+
+
+def _add_ops(commands: Any) -> None:
+    parser = commands.add_parser(
+        "ops",
+        help="list the primitives, or describe one",
+        description="List the primitives of the language that functions are traced to, or describe one of them:\n"
+        "its derivative, its lowering, the dtypes it takes, and its forward and reverse mode as programs.",
+        epilog="example:\n  fnad ops tanh",
+        formatter_class=RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("name", metavar="NAME", nargs="?", help="the primitive to describe")
+    parser.set_defaults(answer=_ops)
+
+
+def _add_doctor(commands: Any) -> None:
+    parser = commands.add_parser(
+        "doctor",
+        help="say what fnad stands on here",
+        description="Say what fnad stands on here: versions, CPU, vector math, BLAS, threading layers, cache.",
+        epilog="example:\n  fnad doctor",
+        formatter_class=RawDescriptionHelpFormatter,
+    )
+    parser.set_defaults(answer=_doctor)
+
+
+def _argnums(text: str) -> list[int]:
+    try:
+        return [int(part) for part in text.split(",")]
+    except ValueError:
+        raise ArgumentTypeError(f"{text} is no argument number such as 0, nor several such as 0,2") from None
+
+
+# ---- answers -----------------------------------------------------------------------------------------------------
+
+
+def _dump(request: Namespace) -> str:
+    return dump(Request(request.target, request.args, request.mode, request.argnums, request.stage))
+
+
+def _ops(request: Namespace) -> str:
+    return ops.list_primitives() if request.name is None else ops.describe_primitive(request.name)
+
+
+def _doctor(_: Namespace) -> str:
+    return doctor.report()

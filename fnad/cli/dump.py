@@ -1,0 +1,152 @@
+"""`fnad dump`: a function at one station of its way, made by the functions that the transforms themselves use."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from fnad.api.gradient import check_scalar
+from fnad.api.leaves import Function, Leaf, argument_name, flatten
+from fnad.api.staging import Staged, stage
+from fnad.cli.arguments import parse_arguments
+from fnad.cli.load import load_function, split_target, user_code
+from fnad.cli.usage import UsageError
+from fnad.errors import ParseError
+from fnad.ir.printer import print_annotated
+from fnad.ir.program import Program
+from fnad.ir.types import Aval, is_inexact
+from fnad.lower.pipeline import lower
+from fnad.lower.text import loops_text
+from fnad.numpy.operands import PYTHON_DTYPES
+from fnad.transforms.gradient import gradient, value_and_gradient
+from fnad.transforms.joint import joint
+from fnad.transforms.jvp import jvp
+from fnad.transforms.pipeline import simplify
+
+if TYPE_CHECKING:
+    from fnad.backends.numba.executor import NativeExecutor
+
+Argnums = Sequence[int] | None
+"""Positions of the arguments to differentiate in; None for those that the mode takes by default."""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What to dump: FILE:FUNCTION, the types of its arguments, a derivative or none, in which of them, at which stage."""
+
+    target: str
+    types: str
+    mode: str | None
+    argnums: Argnums
+    stage: str
+
+
+def dump(request: Request) -> str:
+    """Return the text of a function at a stage; raise `UsageError` for what is not there or cannot be traced."""
+    file, name = split_target(request.target)
+    arguments = Arguments(request.types)
+    function = load_function(file, name)
+    arguments.check(function, name)
+    with user_code(Path(file)):
+        staged = stage(function, arguments.leaves, lambda tracers: function(*arguments.structure.unflatten(tracers)))
+        if request.mode is None or request.stage == "traced":
+            return STAGES[request.stage](staged.program)
+        marks = arguments.marks(function, _chosen(request, len(arguments.trees)))
+        return STAGES[request.stage](_transformed(staged, function, request.mode, marks))
+
+
+# ---- arguments ---------------------------------------------------------------------------------------------------
+
+
+class Arguments:
+    """What stands for the arguments of a call, of which only the types are known."""
+
+    def __init__(self, types: str) -> None:
+        try:
+            self.trees = parse_arguments(types)
+        except ParseError as error:
+            raise UsageError(f"--args {str(error).splitlines()[0]}") from None
+        leaves, self.structure = flatten(self.trees)
+        self.leaves = [_leaf(leaf) for leaf in leaves]
+
+    def check(self, function: Function, name: str) -> None:
+        """Raise `UsageError` where the function cannot be called with so many arguments."""
+        try:
+            inspect.signature(function).bind(*self.trees)
+        except TypeError as error:
+            raise UsageError(f"--args does not fit {name}: {error}") from None
+        except ValueError:  # it has no signature; the call itself will tell
+            return
+
+    def marks(self, function: Function, chosen: Sequence[int]) -> list[bool]:
+        """Say of each leaf whether it is of a chosen argument; raise `UsageError` for one without derivative."""
+        marks: list[bool] = []
+        for position, tree in enumerate(self.trees):
+            avals = [_leaf(leaf).aval for leaf in flatten(tree)[0]]
+            marks += [position in chosen] * len(avals)
+            constant = [aval for aval in avals if not is_inexact(aval.dtype)]
+            if constant and position in chosen:
+                name = argument_name(function, position)
+                raise UsageError(f"{name} has {constant[0]}, which has no derivative; name others with --argnums")
+        return marks
+
+
+def _leaf(type_: Aval | type) -> Leaf:
+    aval = type_ if isinstance(type_, Aval) else Aval(PYTHON_DTYPES[type_])
+    return Leaf(np.broadcast_to(np.zeros((), aval.dtype), aval.shape), aval, weak=type_ is not aval)
+
+
+def _chosen(request: Request, count: int) -> Sequence[int]:
+    """Return the arguments to differentiate in: by default all, and of a scalar the first."""
+    if request.argnums is None:
+        return range(min(count, 1) if request.mode in OF_A_SCALAR else count)
+    for n in request.argnums:
+        if not -count <= n < count:
+            raise UsageError(f"--argnums names argument {n}, --args has {count}; the first is 0")
+    return [n % count for n in request.argnums]
+
+
+# ---- derivatives and stages --------------------------------------------------------------------------------------
+
+MODES: dict[str, Callable[[Program, Sequence[bool]], Program]] = {
+    "grad": gradient,
+    "value_and_grad": value_and_gradient,
+    "vjp": joint,
+    "jvp": jvp,
+}
+OF_A_SCALAR = {"grad", "value_and_grad"}
+
+
+def _transformed(staged: Staged, function: Function, mode: str, marks: Sequence[bool]) -> Program:
+    if mode in OF_A_SCALAR:
+        check_scalar(staged, function)
+    captured = len(staged.program.inputs) - len(marks)
+    return MODES[mode](staged.program, [*marks, *[False] * captured])
+
+
+def _source(program: Program) -> str:
+    from fnad.backends.numba.executor import plan  # noqa: PLC0415  the stages before need no Numba
+
+    return plan(simplify(program)).source
+
+
+def _native(program: Program) -> NativeExecutor:
+    from fnad.backends.numba.executor import compile_program  # noqa: PLC0415  likewise
+
+    return compile_program(simplify(program))
+
+
+STAGES: dict[str, Callable[[Program], str]] = {
+    "traced": print_annotated,
+    "transformed": print_annotated,
+    "simplified": lambda program: print_annotated(simplify(program)),
+    "loops": lambda program: loops_text(lower(simplify(program))),
+    "source": _source,
+    "llvm": lambda program: _native(program).llvm(),
+    "asm": lambda program: _native(program).asm(),
+}

@@ -1,0 +1,129 @@
+"""`fnad ops`: the primitives, from their declarations."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import fields
+from difflib import get_close_matches
+from typing import cast
+
+import numpy as np
+
+import fnad.ops as _  # noqa: F401  registers the primitives
+from fnad.cli.table import columns
+from fnad.cli.usage import UsageError
+from fnad.ir.builder import trace
+from fnad.ir.constant import static_text
+from fnad.ir.primitive import PRIMITIVES, NonDifferentiable, Primitive, Sample
+from fnad.ir.program import Program
+from fnad.ir.symbol import Symbol
+from fnad.ir.types import DTYPES, F64, Dtype, aval_of, is_inexact
+from fnad.transforms.joint import joint
+from fnad.transforms.jvp import jvp
+from fnad.transforms.pipeline import simplify
+
+SHOWN = 16
+"""How many samples are listed."""
+
+KINDS = {"b": "bool", "i": "int", "u": "uint", "f": "float", "c": "complex"}
+
+
+def list_primitives() -> str:
+    """Return a table with a line for each primitive."""
+    rows = [
+        (p.name, type(p.derivative).__name__, type(p.lower).__name__, _summary(_dtypes(p)), p.doc)
+        for p in PRIMITIVES.values()
+    ]
+    return columns([("name", "derivative", "lowering", "dtypes", "meaning"), *rows])
+
+
+def describe_primitive(name: str) -> str:
+    """Return all that is declared of a primitive, and the derivatives that follow; raise `UsageError`."""
+    primitive = PRIMITIVES.get(name)
+    if primitive is None:
+        alike = get_close_matches(name, PRIMITIVES, n=1)
+        raise UsageError(f"there is no primitive {name}" + (f"; is it {alike[0]}?" if alike else ""))
+    return "\n".join(_description(primitive))
+
+
+def _description(primitive: Primitive) -> Iterator[str]:
+    yield f"{primitive.name}: {primitive.doc}"
+    yield ""
+    yield columns(
+        [
+            ("derivative", _record(primitive.derivative)),
+            ("lowering", _record(primitive.lower)),
+            ("dtypes", " ".join(name for name, dtype in DTYPES.items() if dtype in _dtypes(primitive))),
+        ]
+    )
+    yield "\nsamples"
+    yield from (f"  {line}" for line in _sample_lines(primitive))
+    yield from _derivatives(primitive)
+
+
+def _record(record: object) -> str:
+    """Return the kind of a derivative or a lowering, with what of it is plain data."""
+    values = [(field.name, getattr(record, field.name)) for field in fields(record)]  # type: ignore[arg-type]
+    plain = [f"{name}={value!r}" for name, value in values if _is_plain(value)]
+    return " ".join([type(record).__name__, *plain])
+
+
+def _is_plain(value: object) -> bool:
+    parts = cast("tuple[object, ...]", value) if isinstance(value, tuple) else (value,)
+    return all(isinstance(part, str | int) for part in parts)
+
+
+# ---- samples -----------------------------------------------------------------------------------------------------
+
+
+def _dtypes(primitive: Primitive) -> set[Dtype]:
+    """Return the dtypes of the operands over all samples; of the results, where there are no operands."""
+    programs = [_program(primitive, sample) for sample in primitive.samples()]
+    return {aval.dtype for program in programs for aval in program.in_avals or program.out_avals}
+
+
+def _summary(dtypes: Iterable[Dtype]) -> str:
+    """Return the dtypes with one word for a kind that is there in all its sizes."""
+    found = set(dtypes)
+    whole = {kind for kind in KINDS if found >= {dtype for dtype in DTYPES.values() if dtype.kind == kind}}
+    words = [KINDS[dtype.kind] if dtype.kind in whole else name for name, dtype in DTYPES.items() if dtype in found]
+    return " ".join(dict.fromkeys(words))
+
+
+def _program(primitive: Primitive, sample: Sample) -> Program:
+    def apply(*operands: Symbol) -> list[Symbol]:
+        results = primitive(*operands, **sample.params)
+        return [*results] if isinstance(results, tuple) else [results]
+
+    return trace(apply, *[aval_of(np.asarray(operand)) for operand in sample.operands], name=primitive.name)
+
+
+def _sample_lines(primitive: Primitive) -> list[str]:
+    lines = list(dict.fromkeys(_sample_line(primitive, sample) for sample in primitive.samples()))
+    return lines if len(lines) <= SHOWN else [*lines[:SHOWN], f"… and {len(lines) - SHOWN} more"]
+
+
+def _sample_line(primitive: Primitive, sample: Sample) -> str:
+    program = _program(primitive, sample)
+    results, operands = (", ".join(map(str, avals)) for avals in (program.out_avals, program.in_avals))
+    params = [f"{name}={static_text(value)}" for name, value in sample.params.items()]
+    return " ".join([f"{results} = {primitive.name}({operands})", *params])
+
+
+# ---- derivatives -------------------------------------------------------------------------------------------------
+
+
+def _derivatives(primitive: Primitive) -> Iterator[str]:
+    """Yield the programs of the forward and the reverse mode at a sample, of f64 if there is one."""
+    programs = [_program(primitive, sample) for sample in primitive.samples()]
+    smooth = [program for program in programs if _has_derivative(primitive, program)]
+    if smooth:
+        program = next((p for p in smooth if F64 in {aval.dtype for aval in p.in_avals}), smooth[0])
+        wrt = [is_inexact(aval.dtype) for aval in program.in_avals]
+        yield f"\nforward\n{simplify(jvp(program, wrt))}"
+        yield f"\nreverse\n{simplify(joint(program, wrt))}"
+
+
+def _has_derivative(primitive: Primitive, program: Program) -> bool:
+    avals = *program.in_avals, *program.out_avals
+    return not isinstance(primitive.derivative, NonDifferentiable) and any(is_inexact(aval.dtype) for aval in avals)

@@ -1,0 +1,27 @@
+"""Functions that the tests of the command dump."""
+
+import numpy as np
+
+NUMBER = 3
+
+
+def loss(x):
+    return np.sum(np.sin(x) * x)
+
+
+def layer(x, w):
+    return np.tanh(x @ w["W"] + w["b"])
+
+
+def escapes(x):
+    return float(x)
+
+
+def raises(x):
+    return x * (1 // len(x.shape[:0]))
+
+
+class Model:
+    @staticmethod
+    def square(x):
+        return x * x
