@@ -10,7 +10,7 @@ In README.md, CONTRIBUTING.md and docs/*.md
 In expected output `...` stands for anything, and numbers are compared to six significant digits. Run as a program, this
 file writes the real outputs into the pages:
 
-    python tests/test_documents.py [PAGE...]
+    python -m tests.test_documents [PAGE...]
 """
 
 from __future__ import annotations
@@ -19,9 +19,10 @@ import doctest
 import io
 import re
 import shlex
+import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import chdir, redirect_stderr, redirect_stdout
+from contextlib import redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -30,8 +31,8 @@ from unittest.mock import patch
 import numpy as np
 import pytest
 
-from fnad.cli import main as fnad_command
 from fnad.ir.primitive import PRIMITIVES
+from fnad.numpy.registry import RULES
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -91,9 +92,9 @@ def run_command(line: str) -> str:
     """Run a line `$ fnad …` in the project's folder; return what it prints."""
     program, *arguments = shlex.split(line.removeprefix("$ "))
     assert program == "fnad", f"only the fnad command is run, not {program}"
-    with chdir(ROOT), redirect_stdout(io.StringIO()) as printed, redirect_stderr(printed):
-        fnad_command(arguments)
-    return printed.getvalue()
+    command = [sys.executable, "-m", "fnad", *arguments]
+    done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+    return done.stdout
 
 
 def rounded(text: str) -> str:
@@ -108,7 +109,7 @@ def same(expected: str, printed: str) -> bool:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_page_prints_what_it_shows(page: Path) -> None:
-    with patch.dict(PRIMITIVES), np.printoptions():
+    with patch.dict(PRIMITIVES), patch.dict(RULES), np.printoptions():
         for _, expected, printed in executed(page):
             assert same(expected, printed), f"{page.name} shows\n{expected}\nbut this is printed:\n{printed}"
 
