@@ -25,7 +25,7 @@ from fnad.api.leaves import (
     path,
     to_user,
 )
-from fnad.api.running import Cache, rewritten
+from fnad.api.running import rewritten
 from fnad.api.staging import stage
 from fnad.api.statics import Places, Statics, static_key, statics_of
 from fnad.backends.tiers import TieredProgram
@@ -90,29 +90,29 @@ class Compiled:
     def __init__(self, f: Function, statics: Statics) -> None:
         self._f = f
         self._statics = statics
-        self._traces: Cache[list[Specialized]] = Cache(SIGNATURES)
+        self._traces: dict[Hashable, tuple[Specialized, ...]] = {}
 
     def call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Run the function on these arguments."""
-        layout = self._layout(args, kwargs)
-        trees = (*[args[i] for i in layout.positions], *[kwargs[name] for name in layout.names])
+        if kwargs or self._statics:
+            layout = self._layout(args, kwargs)
+            trees = (*[args[i] for i in layout.positions], *[kwargs[name] for name in layout.names])
+        else:
+            layout, trees = None, args
         values, structure = flatten(trees)
-        arrays = self._arrays(values, trees, layout)
-        signature = tuple([(a.dtype, a.shape, a is not v and is_weak(v)) for a, v in zip(arrays, values, strict=True)])
-        traces = self._traces.get((structure, signature, layout), list)
-        for trace in traces:
+        arrays, marks = self._arrays(values, trees, layout)
+        signature = structure, layout, marks
+        for trace in self._traces.get(signature, ()):
             if trace.environment.holds():
                 break
         else:
-            leaves = [Leaf(a, aval_of(a), weak) for a, (_, _, weak) in zip(arrays, signature, strict=True)]
-            trace = self._trace(leaves, structure, layout, args, kwargs)
-            traces[:] = [trace, *traces[: TRACES - 1]]
+            leaves = [Leaf(array, aval_of(array), weak) for array, (_, _, weak) in zip(arrays, marks, strict=True)]
+            trace = self._trace(leaves, structure, layout or Layout(tuple(range(len(args))), ()), args, kwargs)
+            self._keep(signature, trace)
         results = trace.program.executor(eager=True)([*arrays, *trace.captured])
         return trace.structure.unflatten([to_user(result) for result in results])
 
     def _layout(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Layout:
-        if not self._statics:
-            return Layout(tuple(range(len(args))), tuple(sorted(kwargs)))
         positions, names = self._statics.positions, self._statics.names
         fixed = [(i, static_key(args[i], argument_name(self._f, i))) for i in range(len(args)) if i in positions]
         named = [(name, static_key(kwargs[name], name)) for name in sorted(kwargs) if name in names]
@@ -122,15 +122,22 @@ class Compiled:
             (*fixed, *named),
         )
 
-    def _arrays(self, values: list[Any], trees: tuple[Any, ...], layout: Layout) -> list[Array]:
+    def _arrays(
+        self, values: list[Any], trees: tuple[Any, ...], layout: Layout | None
+    ) -> tuple[list[Array], tuple[Hashable, ...]]:
+        """Return the leaves as arrays, and what of them the signature has: dtype, shape, and whether it is weak."""
         arrays: list[Array] = []
+        marks: list[Hashable] = []
         try:
             for value in values:
-                arrays.append(array_of(value))
+                array = array_of(value)
+                arrays.append(array)
+                marks.append((array.dtype, array.shape, array is not value and is_weak(value)))
         except LeafError as error:
-            names = [*[argument_name(self._f, i) for i in layout.positions], *layout.names]
+            places = layout.positions if layout else range(len(trees))
+            names = [*[argument_name(self._f, i) for i in places], *(layout.names if layout else ())]
             raise error.at(path(trees, len(arrays), names.__getitem__), current_source()) from None
-        return arrays
+        return arrays, tuple(marks)
 
     def _trace(
         self, leaves: list[Leaf], structure: Structure, layout: Layout, args: tuple[Any, ...], kwargs: dict[str, Any]
@@ -149,3 +156,9 @@ class Compiled:
             staged = stage(self._f, leaves, call)
         (program,) = rewritten(staged.program, "jit", lambda program: (program,))
         return Specialized(program, staged.operands[len(leaves) :], staged.structure, environment)
+
+    def _keep(self, signature: Hashable, trace: Specialized) -> None:
+        """Put a trace before the others of its signature; the oldest traces, and signatures, are given up."""
+        self._traces[signature] = trace, *self._traces.get(signature, ())[: TRACES - 1]
+        while len(self._traces) > SIGNATURES:
+            self._traces.pop(next(iter(self._traces)), None)

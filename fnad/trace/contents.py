@@ -7,7 +7,7 @@ import functools
 import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
-from types import MethodType, ModuleType, NoneType
+from types import FunctionType, MethodType, ModuleType, NoneType
 from typing import Any, TypeAlias, cast
 
 import numpy as np
@@ -105,12 +105,29 @@ def check_of_array_like(value: Any) -> Check:
     return lambda: same(content(), found)
 
 
-def in_library(name: str | None) -> bool:
+def check_of_function(function: FunctionType) -> Check:
+    """Return the check that a function keeps its code and its defaults."""
+    code, defaults, by_name = function.__code__, function.__defaults__, function.__kwdefaults__
+
+    def check() -> bool:
+        if function.__code__ is not code or function.__kwdefaults__ is not by_name:
+            return False
+        return same(function.__defaults__, defaults)
+
+    return check
+
+
+def in_library(name: str) -> bool:
     """Say whether a module is one whose content is taken not to change."""
-    if name is None or name in sys.builtin_module_names:
+    if name in sys.builtin_module_names or name.startswith("namedtuple_"):
         return True
     module = sys.modules.get(name)
     return module is not None and is_library_module(module)
+
+
+def is_own(module: str | None) -> bool:
+    """Say whether a module is one of this package."""
+    return module is not None and module.partition(".")[0] == "fnad"
 
 
 def is_library_module(module: ModuleType) -> bool:

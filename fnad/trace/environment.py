@@ -37,9 +37,11 @@ from fnad.trace.contents import (
     check_of_array,
     check_of_array_like,
     check_of_elements,
+    check_of_function,
     elements_of,
     in_library,
     is_library_module,
+    is_own,
     parts,
     same,
 )
@@ -83,7 +85,10 @@ class Environment:
             now = get(name, MISSING)
             if now is not value and not same(now, value):
                 return False
-        return self._comparable and all(check() for check in self._contents)
+        for unchanged in self._contents:
+            if not unchanged():
+                return False
+        return self._comparable
 
     @contextmanager
     def watching(self) -> Iterator[None]:
@@ -111,7 +116,7 @@ class Environment:
     def _visit(self, code: CodeType, namespace: dict[str, Any]) -> None:
         """Note what a code object reads that is about to run with these globals."""
         self._visited[id(code), id(namespace)] = code
-        if is_library(code.co_filename):
+        if is_library(code.co_filename) or in_library(str(namespace.get("__name__"))):
             return
         self._kept[id(namespace)] = namespace
         self._explain(code)
@@ -194,13 +199,18 @@ class Environment:
         elif isinstance(value, type):
             if not in_library(value.__module__):
                 self._hold(value, None, value.__mro__)
-        elif type(value).__module__.partition(".")[0] != "fnad":
+        elif not is_own(type(value).__module__):
             self._follow_object(value)
 
     def _follow_function(self, function: FunctionType) -> None:
         self._explained[id(function.__code__)] = function.__code__
-        for name in ("__code__", "__defaults__", "__kwdefaults__"):
-            self._note(functools.partial(getattr, function), function, name)
+        if is_library(function.__code__.co_filename):  # a transform, for example: nobody else has its cells
+            for cell in function.__closure__ or ():
+                self.follow(cell.cell_contents)
+            return
+        self._contents.append(check_of_function(function))
+        self.follow(function.__defaults__)
+        self.follow(function.__kwdefaults__)
         for cell in function.__closure__ or ():
             self._note(functools.partial(_content, cell), cell, "cell_contents")
         self._hold(function, vars(function), ())
