@@ -1,4 +1,4 @@
-"""The derivative of exp(x) * sin(x), at one point and then of any order.
+"""The derivative of exp(x) * sin(x): at one point, of second order, and at many points at once.
 
 The textbook answer: d/dx exp(x) sin(x) = exp(x) (sin(x) + cos(x)).
 """
@@ -12,6 +12,10 @@ def f(x):
     return np.exp(x) * np.sin(x)
 
 
+def total(x):
+    return np.sum(f(x))
+
+
 if __name__ == "__main__":
     x = 1.0
     df = fnad.grad(f)
@@ -23,3 +27,8 @@ if __name__ == "__main__":
     # The derivative is a function like any other, so it has a derivative too.
     print(f"f''(x) = {fnad.grad(df)(x):.12f}")
     print(f"exact  = {2 * np.exp(x) * np.cos(x):.12f}")
+
+    # Each term of a sum depends on its own x alone, so the gradient of the sum is f' at every point.
+    points = np.linspace(0.0, 3.0, 7)
+    print("f' at", points)
+    print("     ", fnad.grad(total)(points).round(4))
