@@ -6,18 +6,42 @@ from pathlib import Path
 
 import pytest
 
+from fnad.backends.numba.executor import plan
 from fnad.cli.dump import STAGES, Request, dump
+from fnad.ir.builder import trace
+from fnad.ir.types import F64, Aval
+from fnad.lower.loops import Loop
+from fnad.ops.elementary import sin
+from fnad.ops.shape import reduce_sum
+from fnad.transforms.gradient import gradient, value_and_gradient
+from fnad.transforms.pipeline import simplify
 
 FUNCTIONS = str(Path(__file__).parent / "golden" / "functions.py")
 READABLE = [stage for stage in STAGES if stage not in {"llvm", "asm"}]
 
-CASES = {
-    "sum_sin_x": ("f64[1000]", "grad"),
-}
+CASES = [
+    ("sum_sin_x", "f64[1000]", "grad"),
+    ("sum_sin_x", "f64[1000]", "value_and_grad"),
+    ("exp_sin", "f64[1000]", "vjp"),
+    ("exp_sin", "float", "jvp"),
+    ("log_sum_exp", "f32[100]", "value_and_grad"),
+    ("mean_square", '{"W": f64[64,32], "b": f64[32]}, f64[128,64], f64[128,32]', "grad"),
+    ("picked", "f64[10], i64[4]", "grad"),
+    ("running_difference", "f64[10]", "vjp"),
+]
 
 
 @pytest.mark.parametrize("stage", READABLE)
-@pytest.mark.parametrize("name", CASES)
-def test_dumps_stay_as_they_are(golden, name: str, stage: str) -> None:
-    types, mode = CASES[name]
-    golden(f"{name}.{stage}", dump(Request(f"{FUNCTIONS}:{name}", types, mode, None, stage)))
+@pytest.mark.parametrize(("name", "types", "mode"), CASES)
+def test_dumps_stay_as_they_are(golden, name: str, types: str, mode: str, stage: str) -> None:
+    file = f"{name}.{stage}" if stage == "traced" else f"{name}.{mode}.{stage}"
+    golden(file, dump(Request(f"{FUNCTIONS}:{name}", types, mode, None, stage)))
+
+
+@pytest.mark.parametrize("transform", [gradient, value_and_gradient])
+def test_the_gradient_of_a_fused_scalar_is_one_nest_without_temporaries(transform) -> None:
+    program = trace(lambda x: [reduce_sum(sin(x) * x, axes=(0,))], Aval(F64, (1000,)), name="sum_sin_x")
+    planned = plan(simplify(transform(program, (True,))))
+    (nest,) = [item for item in planned.loops.items if isinstance(item, Loop)]
+    assert nest.extent == 1000
+    assert not planned.slots

@@ -4,15 +4,32 @@ from __future__ import annotations
 
 import os
 import platform
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from importlib.metadata import PackageNotFoundError, version
+from time import perf_counter
 
+import numpy as np
+
+from fnad.backends.base import Executor
 from fnad.cli.table import columns
+from fnad.cli.usage import one_line
+from fnad.ir.parser import parse_program
+from fnad.ir.program import Program
+from fnad.transforms.interpret import interpret
 
 PACKAGES = ("fnad", "numpy", "numba", "llvmlite", "scipy", "optree")
 
 SETTINGS = ("NUMBA_DISABLE_JIT", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 """Variables of the environment that change how programs run."""
+
+TRIAL = """
+trial(a: f64[1000]) -> f64[] {
+  b: f64[1000] = sin(a)
+  c: f64[1000] = mul(b, a)
+  d: f64[] = reduce_sum(c) axes=(0,)
+  return d
+}
+"""
 
 CACHE = "cache", "none on disk: compiled programs live in memory"
 
@@ -37,11 +54,26 @@ def _version(package: str) -> str:
 
 def _machine() -> Iterator[tuple[str, str]]:
     try:
-        from fnad.backends.numba.machine import offers  # noqa: PLC0415  the other commands need no Numba
+        from fnad.backends.numba.executor import compile_program  # noqa: PLC0415  the other commands need no Numba
+        from fnad.backends.numba.machine import offers  # noqa: PLC0415
     except ImportError as error:
         yield "native code", f"not available: {error}"
         return
     yield from offers()
+    yield "native code", _trial(compile_program)
+
+
+def _trial(compile_program: Callable[[Program], Executor]) -> str:
+    """Compile and run a small program; say how long it took and whether the result is right."""
+    program, x = parse_program(TRIAL), np.linspace(-1.0, 1.0, 1000)
+    start = perf_counter()
+    try:
+        (found,) = compile_program(program)([x])
+    except Exception as error:  # noqa: BLE001  whatever is wrong here is what the report is for
+        return f"fails: {type(error).__name__}: {one_line(error)}"
+    seconds = perf_counter() - start
+    right = np.allclose(found, interpret(program, [x]), rtol=1e-12)
+    return f"a first program was compiled in {seconds:.2f} s and is {'right' if right else 'WRONG'}"
 
 
 def _settings() -> Iterator[tuple[str, str]]:

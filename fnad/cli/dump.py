@@ -37,7 +37,7 @@ Argnums = Sequence[int] | None
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What to dump: FILE:FUNCTION, the types of its arguments, a derivative or none, in which of them, at which stage."""
+    """What to dump: FILE:FUNCTION, the types of its arguments, a derivative or none, in which of them, which stage."""
 
     target: str
     types: str

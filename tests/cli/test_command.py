@@ -152,6 +152,7 @@ def test_a_primitive_that_is_not_there(refusal) -> None:
 def test_the_doctor_reports(fnad) -> None:
     report = dict(line.split(maxsplit=1) for line in fnad("doctor").splitlines())
     assert {"python", "fnad", "numpy", "numba", "llvmlite", "scipy", "optree", "CPU", "vector", "BLAS"} <= set(report)
+    assert report["native"].endswith("s and is right")
     assert report["cache"] == "none on disk: compiled programs live in memory"
 
 

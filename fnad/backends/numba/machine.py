@@ -22,7 +22,7 @@ def offers() -> Iterator[tuple[str, str]]:
     yield "CPU", f"{llvm.get_host_cpu_name()} ({' '.join(cpu_features()) or 'no vector features'})"
     yield "vector math", vector_math.describe()
     yield "BLAS", blas()
-    yield "threading layers", f"{' '.join(threading_layers()) or 'none'} (programs run on one thread)"
+    yield "threading layers", f"{' '.join(threading_layers()) or 'none'} (loops run on one thread)"
 
 
 def cpu_features() -> list[str]:
