@@ -305,7 +305,7 @@ class _Emitter:
         element = self._element(effect)
         if len(self.loops) - 1 in effect.depths:
             name = self.accumulators[effect]
-            self._add(f"{name} = {_wrapped(effect.step.format(element, acc=name), effect.dtype)}")
+            self._add(f"{name} = {_wrapped(_combined(effect.step, element, acc=name), effect.dtype)}")
         else:
             self._combine_in_memory(effect, element)
 
@@ -319,7 +319,7 @@ class _Emitter:
 
     def _combine_in_memory(self, effect: Reduce, value: str) -> None:
         place = f"{self._array(effect.buffer)}[{self._address(effect.address)}]"
-        text = _wrapped(effect.step.format(value, acc=place), effect.dtype)
+        text = _wrapped(_combined(effect.step, value, acc=place), effect.dtype)
         self._add(f"{place} = {text}", effect.buffer)
         self.read.add(effect.buffer)
 
@@ -351,14 +351,15 @@ class _Emitter:
     def _running(self, effect: Running) -> None:
         name = self.accumulators[effect]
         value = self._value(effect.node)
-        self._add(f"{name} = {_wrapped(effect.step.format(value, acc=name), effect.buffer.dtype)}")
+        self._add(f"{name} = {_wrapped(_combined(effect.step, value, acc=name), effect.buffer.dtype)}")
         place = f"{self._array(effect.buffer)}[{self._address(effect.address)}]"
         self._add(f"{place} = {name}", effect.buffer, stores=effect.buffer)
 
     def _combine(self, effect: Combine) -> None:
         value = self._value(effect.node)
         place = f"{self._array(effect.buffer)}[{self._address(effect.address)}]"
-        text = effect.step.format(old=place, new=value, dtype=cast(effect.buffer.dtype))
+        new = _enclosed(value, effect.step) if "{old}" in effect.step else value
+        text = effect.step.format(old=place, new=new, dtype=cast(effect.buffer.dtype))
         self._add(f"{place} = {_wrapped(text, effect.buffer.dtype)}", effect.buffer)
         self.read.add(effect.buffer)
         for block in self.blocks:
@@ -540,6 +541,12 @@ def _wrapped(text: str, dtype: Dtype) -> str:
 def _enclosed(text: str, template: str) -> str:
     """Put an expression with operators in parentheses, unless it stands alone between commas or parentheses."""
     return text if " " not in _outside_calls(text) or "(" in template.partition("{")[0] else f"({text})"
+
+
+def _combined(step: str, element: str, acc: str) -> str:
+    """Return one step of a fold; the element is computed before it is combined."""
+    product_in_sum = " + " in step and {"*", "/"}.issuperset(_outside_calls(element).split()[1::2])
+    return step.format(element if product_in_sum else _enclosed(element, step), acc=acc)
 
 
 def _outside_calls(text: str) -> str:
