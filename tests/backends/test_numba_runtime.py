@@ -572,6 +572,16 @@ def program(x, y, out):
     assert function.source == source
 
 
+def test_without_vector_functions_calls_are_scalar_and_right(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(vector_math, "variants", lambda symbol, arity, itemsize: ())
+    source = elementwise("exp(a) + power(a, b)", 2, 100)
+    function = compile_source(source, "program", [np.dtype("f8")] * 3)
+    assert "_ZGV" not in function.asm()
+    a, b, out = np.linspace(0.1, 3, 100), np.linspace(-2, 2, 100), np.empty(100)
+    function.call(a, b, out)
+    np.testing.assert_allclose(out, np.exp(a) + a**b, rtol=1e-14)
+
+
 def test_compilation_is_thread_safe() -> None:
     results: list[float] = []
 

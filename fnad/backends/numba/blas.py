@@ -22,6 +22,7 @@ import numpy as np
 from fnad.backends.numba.operation import Builder, Dtype, Kind, Kinds, OperandError, Operation, Pointer, Value, Values
 from fnad.backends.numba.scalar import call
 
+PREFIX = "fnad_"
 LETTERS = {"f4": "s", "f8": "d", "c8": "c", "c16": "z"}
 BYTE, WORD = ir.IntType(8), ir.IntType(32)
 
@@ -36,7 +37,7 @@ def register() -> None:
     address_of.restype, address_of.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
     capsules = cython_blas().__pyx_capi__
     for routine in (letter + kind for letter in LETTERS.values() for kind in ("gemm", "gemv")):
-        llvm.add_symbol(f"fnad_{routine}", address_of(capsules[routine], name_of(capsules[routine])))
+        llvm.add_symbol(f"{PREFIX}{routine}", address_of(capsules[routine], name_of(capsules[routine])))
 
 
 def cython_blas() -> Any:
@@ -55,7 +56,7 @@ def cython_blas() -> Any:
 
 def call_blas(builder: Builder, dtype: Dtype, kind: str, *addresses: Value) -> None:
     register()
-    call(builder, f"fnad_{LETTERS[dtype.str[1:]]}{kind}", ir.VoidType(), *addresses)
+    call(builder, f"{PREFIX}{LETTERS[dtype.str[1:]]}{kind}", ir.VoidType(), *addresses)
 
 
 # ---- arguments, as Fortran takes them ----------------------------------------------------------------------------

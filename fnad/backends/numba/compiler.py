@@ -13,9 +13,10 @@ from numba.core import compiler, types
 from numba.core.compiler_lock import global_compiler_lock
 
 from fnad.backends.numba import runtime
-from fnad.backends.numba.entry import add_entry, builtin
+from fnad.backends.numba.entry import add_entry
+from fnad.backends.numba.loader import load
 from fnad.backends.numba.operation import Builder, Dtype, Pointer, Value
-from fnad.backends.numba.target import Pipeline, Target, Typing, flags, numba_type
+from fnad.backends.numba.target import Library, Pipeline, Target, Typing, flags, numba_type
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,18 +28,46 @@ class NativeFunction:
     """
 
     source: str
-    call: Callable[..., None]
-    library: Any
-    symbol: str
     name: str
+    parameters: tuple[Dtype, ...]
+    call: Callable[..., None]
 
     def llvm(self) -> str:
-        """Return the optimised LLVM IR."""
-        return self.library.get_llvm_str().replace(self.symbol, self.name)
+        """Return the optimised LLVM IR; it is made anew, for the code alone is kept."""
+        return self._text(Library.get_llvm_str)
 
     def asm(self) -> str:
-        """Return the assembly text."""
-        return self.library.get_asm_str().replace(self.symbol, self.name)
+        """Return the assembly text, made anew likewise."""
+        return self._text(Library.get_asm_str)
+
+    def _text(self, write: Callable[[Library], str]) -> str:
+        with global_compiler_lock:
+            library, symbol = translate(self.source, self.name, self.parameters)
+            library.finalize()
+            return write(library).replace(symbol, self.name)
+
+
+def compile_source(source: str, name: str, parameters: Sequence[Dtype]) -> NativeFunction:
+    """Compile the function `name` of emitted `source`, whose parameters are flat arrays of these dtypes."""
+    dtypes = tuple(np.dtype(dtype) for dtype in parameters)
+    with global_compiler_lock:
+        library, symbol = translate(source, name, dtypes)
+        code = library.emit_native_object()
+    return NativeFunction(source, name, dtypes, load(name, code, entry_of(symbol)))
+
+
+def translate(source: str, name: str, parameters: Sequence[Dtype]) -> tuple[Library, str]:
+    """Return a library with the program and its entry, in LLVM IR, and the symbol of the program."""
+    namespace: dict[str, Any] = runtime.namespace()
+    exec(compile(source, f"<{name}>", "exec"), namespace)
+    pointers = [numba_type(Pointer(dtype)) for dtype in parameters]
+    typing, target = contexts()
+    library = target.codegen().create_library(name)
+    lowered = compiler.compile_extra(
+        typing, target, namespace[name], pointers, types.void, flags(), {}, library, Pipeline
+    )
+    library.add_ir_module(entry_module(target, library, lowered.fndesc))
+    return library, lowered.fndesc.mangled_name
 
 
 @cache
@@ -47,25 +76,13 @@ def contexts() -> tuple[Typing, Target]:
     return typing, Target(typing)
 
 
-def compile_source(source: str, name: str, parameters: Sequence[Dtype]) -> NativeFunction:
-    """Compile the function `name` of emitted `source`, whose parameters are flat arrays of these dtypes."""
-    namespace: dict[str, Any] = runtime.namespace()
-    exec(compile(source, f"<{name}>", "exec"), namespace)
-    pointers = [numba_type(Pointer(np.dtype(dtype))) for dtype in parameters]
-    with global_compiler_lock:
-        typing, target = contexts()
-        library = target.codegen().create_library(name)
-        lowered = compiler.compile_extra(
-            typing, target, namespace[name], pointers, types.void, flags(), {}, library, Pipeline
-        )
-        symbol = lowered.fndesc.mangled_name
-        library.add_ir_module(entry_module(target, library, lowered.fndesc, f"entry.{symbol}"))
-        address = library.get_pointer_to_function(f"entry.{symbol}")
-    return NativeFunction(source, builtin(name, address, library), library, symbol, name)
+def entry_of(symbol: str) -> str:
+    return f"entry.{symbol}"
 
 
-def entry_module(target: Target, library: Any, descriptor: Any, entry: str) -> ir.Module:
+def entry_module(target: Target, library: Library, descriptor: Any) -> ir.Module:
     """Return the module of the entry that calls the program which `descriptor` describes."""
+    entry = entry_of(descriptor.mangled_name)
     module = library.create_ir_module(entry)
     program = target.declare_function(module, descriptor)
     convention = target.call_conv

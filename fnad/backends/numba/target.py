@@ -14,7 +14,7 @@ from typing import Any
 
 import llvmlite.ir as ir
 import numpy as np
-from numba.core import compiler, cpu, fastmathpass, typed_passes, types, untyped_passes
+from numba.core import codegen, compiler, cpu, fastmathpass, typed_passes, types, untyped_passes
 from numba.core.compiler_machinery import PassManager
 from numba.core.datamodel import models
 from numba.core.typing import builtins, context, signature, templates
@@ -120,8 +120,35 @@ def is_operator(value: Any) -> bool:
     return callable(value) and value in OPERATORS
 
 
+class Library(codegen.AOTCodeLibrary):
+    """A module on its way to machine code, optimised once: emitted code is one function, and counts no references."""
+
+    def _optimize_functions(self, ll_module: Any) -> None:
+        """Leave it to the whole module's passes."""
+
+    def _optimize_final_module(self) -> None:
+        self.codegen.optimize(self._final_module)
+
+
+class Codegen(codegen.JITCPUCodegen):
+    """Object code for this very CPU; Numba's own engine would keep every module until the process ends."""
+
+    _library_class = Library
+
+    def optimize(self, module: Any) -> None:
+        passes, builder = self._module_pass_manager()
+        passes.run(module, builder)
+
+    def _add_module(self, module: Any) -> None:
+        """Add nothing to Numba's engine."""
+
+
 class Target(cpu.CPUContext):
     """The instructions of emitted code."""
+
+    def __init__(self, typing: Typing) -> None:
+        super().__init__(typing)
+        self._internal_codegen = Codegen("fnad")
 
     def load_additional_registries(self) -> None:
         """Load nothing: the language is complete."""
