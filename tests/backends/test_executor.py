@@ -18,9 +18,11 @@ from fnad.ir.builder import trace
 from fnad.ir.primitive import PRIMITIVES
 from fnad.ir.types import F64, I64, Aval, aval_of
 from fnad.ops.arithmetic import mul
+from fnad.ops.comparison import bitwise_xor
 from fnad.ops.contraction import dot_general
 from fnad.ops.elementary import exp, sin
 from fnad.ops.indexing import dynamic_slice, gather
+from fnad.ops.reduction import reduce_prod
 from fnad.ops.shape import reduce_sum
 from fnad.testing import assert_close, tolerance
 from fnad.transforms.interpret import interpret
@@ -116,6 +118,12 @@ def test_sums_are_at_least_as_accurate_as_pairwise(dtype, n):
     run = compile_program(trace(lambda x: [reduce_sum(x, axes=(0,))], aval_of(x), name="f"))
     exact = float(np.longdouble(x[0]) * n)
     assert abs(run([x])[0] - exact) <= max(abs(np.sum(x) - exact), 2 * np.spacing(dtype(exact)))
+
+
+def test_the_element_of_a_fold_is_computed_before_it_is_combined():
+    x, y = np.array([5, 6, 7]), np.array([1, 2, 4])
+    fold = trace(lambda x, y: [reduce_prod(bitwise_xor(x, y), axes=(0,))], aval_of(x), aval_of(y), name="f")
+    assert compile_program(fold)([x, y])[0] == np.prod(x ^ y)
 
 
 def test_a_sum_with_infinity_is_infinite():
