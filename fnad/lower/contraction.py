@@ -28,6 +28,11 @@ class Dimensions:
     left_axes: Axes
     right_axes: Axes
 
+    @property
+    def is_outer(self) -> bool:
+        """Whether nothing is summed."""
+        return prod(self.k) == 1
+
     def operand_indices(self, indices: Sequence[Index]) -> tuple[list[Index], list[Index]]:
         """Return the indices of x and of y for indices in the order batch, m, n, k."""
         ends = len(self.batch), len(self.batch) + len(self.m), len(indices) - len(self.k)

@@ -11,9 +11,10 @@ from collections.abc import Sequence
 from typing import TypeAlias
 
 from fnad.errors import LoweringError
-from fnad.ir.primitive import Concatenation, DynamicSlice, Gather, Iota, Scalar, View
+from fnad.ir.primitive import Concatenation, Contraction, DynamicSlice, Gather, Iota, Scalar, View
 from fnad.ir.program import Atom, Equation, Literal, Source, Var
 from fnad.ir.types import I64, Dtype, Shape
+from fnad.lower.contraction import Dimensions, contraction_dimensions
 from fnad.lower.index import Index, Loaded, as_index
 from fnad.lower.nodes import Buffer, Condition, Node, Nodes, Number, cast
 
@@ -21,6 +22,17 @@ Indices: TypeAlias = Sequence[Index]
 
 INLINED = (Scalar, View, Concatenation, Iota, Gather, DynamicSlice)
 """The kinds of lowering whose results need no buffer of their own."""
+
+
+def is_inlined(equation: Equation) -> bool:
+    """Say whether an element of the result is a short expression: of an outer product it is one multiplication."""
+    lower = equation.primitive.lower
+    return isinstance(lower, INLINED) or (isinstance(lower, Contraction) and _dimensions(equation).is_outer)
+
+
+def _dimensions(equation: Equation) -> Dimensions:
+    x, y = equation.operands
+    return contraction_dimensions(x.aval, y.aval, **equation.params)
 
 
 def flatten(indices: Indices, shape: Shape) -> Index:
@@ -87,6 +99,8 @@ class Expressions:
                 return self.element(equation.operands[0], self.gathered(equation, equation.operands[1:], indices))
             case DynamicSlice():
                 return self.element(equation.operands[0], self.boxed(equation, equation.operands[1:], indices))
+            case Contraction():
+                return self._outer_product(equation, indices)
             case _:
                 raise LoweringError(f"{equation.primitive.name} cannot be part of an expression")
 
@@ -130,6 +144,13 @@ class Expressions:
                 node = piece if node is None else self.nodes.branch(((indices[axis], 0, end),), piece, node)
             end = start
         return self._zero(equation.results[0].aval.dtype) if node is None else node
+
+    def _outer_product(self, equation: Equation, indices: list[Index]) -> Node:
+        dims, dtype = _dimensions(equation), equation.results[0].aval.dtype
+        sides = dims.operand_indices([*indices, *[Index(0)] * len(dims.k)])
+        pairs = zip(equation.operands, sides, strict=True)
+        operands = tuple(self.element(operand, side) for operand, side in pairs)
+        return self.nodes.apply(product_template(dtype), operands, dtype)
 
     # ---- run-time indices ----------------------------------------------------------------------------------------
 
@@ -187,3 +208,6 @@ def box_shape(equation: Equation) -> Shape:
     return equation.operands[1].aval.shape
 
 
+def product_template(dtype: Dtype) -> str:
+    """Return the template of a product that wraps as NumPy's does."""
+    return f"{cast(dtype)}({{0}} * {{1}})" if dtype.kind in "iu" and dtype.itemsize < 8 else "{0} * {1}"

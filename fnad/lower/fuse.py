@@ -8,100 +8,170 @@ loop, which finds the row in the cache.
 
 Note [Aligned accesses]
     All accesses to a buffer are aligned at depth d if their addresses are  outer + stride · i<d> + rest,  with the same
-    stride and the same coefficients of the counters outside, and the rest lies in 0 <= rest < stride for all of them: then
-    the turns of loop d touch disjoint parts.
+    stride and the same coefficients of the counters outside, and the rests of all of them lie within less than one
+    stride: then the turns of loop d touch disjoint parts.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
 from fnad.lower.index import Counter, Index
-from fnad.lower.loops import Access, Item, Loop, effects, reads, writes
+from fnad.lower.loops import Item, Loop, effects, reads, writes
 from fnad.lower.nodes import Buffer
 
 LARGEST = 200
 """How many effects a nest may have: LLVM's time is not linear in the size of a loop body."""
 
-
-def place(items: list[Item], item: Item) -> None:
-    """Put an item, nothing that stands depends on, into the items, merging loops where it may."""
-    after = _last_conflict(items, item)
-    if after >= 0 and _mergeable(items[after], item):
-        _merge(items[after], item)
-        return
-    for candidate in items[after + 1 :]:
-        if _mergeable(candidate, item) and _share_data(candidate, item):
-            _merge(candidate, item)
-            return
-    items.append(item)
+CANDIDATES = 8
+"""How many nests, of those that share data with a new one, are asked to take it."""
 
 
-def _merge(into: Item, item: Item) -> None:
-    assert isinstance(into, Loop)
-    assert isinstance(item, Loop)
-    for inner in item.items:
-        place(into.items, inner)
+@dataclass(slots=True)
+class Footprint:
+    """The addresses an item touches, by buffer (None stands for all of it), and how many effects it has."""
+
+    written: dict[Buffer, list[Index | None]]
+    read: dict[Buffer, list[Index | None]]
+    size: int
+
+    def add(self, other: Footprint) -> None:
+        for mine, theirs in ((self.written, other.written), (self.read, other.read)):
+            for buffer, addresses in theirs.items():
+                mine.setdefault(buffer, []).extend(addresses)
+        self.size += other.size
 
 
-def _last_conflict(items: list[Item], item: Item) -> int:
-    return max((n for n, standing in enumerate(items) if conflicts(standing, item)), default=-1)
-
-
-def conflicts(first: Item, second: Item) -> dict[Buffer, list[Access]]:
-    """Return the accesses to the buffers one of the two writes and the other touches."""
-    written, read = _accesses(first, writes), _accesses(first, reads)
-    new_written, new_read = _accesses(second, writes), _accesses(second, reads)
-    shared = (written.keys() & (new_read.keys() | new_written.keys())) | (read.keys() & new_written.keys())
-    return {
-        buffer: [a for table in (written, read, new_written, new_read) for a in table.get(buffer, [])]
-        for buffer in shared
-    }
-
-
-def _accesses(item: Item, kind: object) -> dict[Buffer, list[Access]]:
-    table: dict[Buffer, list[Access]] = {}
+def footprint(item: Item) -> Footprint:
+    """Return what an item touches."""
+    found = Footprint({}, {}, 0)
     for effect in effects(item):
-        for access in kind(effect):  # type: ignore[operator]
-            table.setdefault(access[0], []).append(access)
-    return table
+        found.size += 1
+        for table, accesses in ((found.written, writes(effect)), (found.read, reads(effect))):
+            for buffer, address in accesses:
+                table.setdefault(buffer, []).append(address)
+    return found
 
 
-def _mergeable(standing: Item, item: Item) -> bool:
-    if not (isinstance(standing, Loop) and isinstance(item, Loop) and standing.extent == item.extent):
-        return False
-    if sum(1 for _ in effects(standing)) >= LARGEST:
-        return False
-    return all(
-        aligned([address for _, address in accesses], standing.depth, standing.extent)
-        for accesses in conflicts(standing, item).values()
-    )
+@dataclass(slots=True)
+class Member:
+    """An item of a sequence, with its footprint; if it is a loop, with the sequence inside."""
+
+    item: Item
+    footprint: Footprint
+    inside: Nests | None
 
 
-def _share_data(first: Item, second: Item) -> bool:
-    touched = [
-        {b for b in (_accesses(item, reads).keys() | _accesses(item, writes).keys()) if b.aval.size > 1}
-        for item in (first, second)
-    ]
-    return bool(touched[0] & touched[1])
+@dataclass(slots=True)
+class Nests:
+    """Items in order, nests above all, and for each buffer the positions of those that write it and of those that touch it."""
+
+    members: list[Member] = field(default_factory=list[Member])
+    writers: dict[Buffer, list[int]] = field(default_factory=lambda: defaultdict[Buffer, list[int]](list))
+    touchers: dict[Buffer, list[int]] = field(default_factory=lambda: defaultdict[Buffer, list[int]](list))
+
+    def place(self, item: Item) -> None:
+        """Put in an item that nothing here depends on, merging loops where it may."""
+        touched = footprint(item)
+        after = self._last_conflict(touched)
+        if after >= 0 and self._takes(after, item, touched):
+            self._merge(after, item, touched)
+            return
+        for position in self._sharing(after, touched):
+            if self._takes(position, item, touched):
+                self._merge(position, item, touched)
+                return
+        self._append(item, touched)
+
+    def items(self) -> list[Item]:
+        """Return the items, the loops with what was merged into them."""
+        return [_item(member) for member in self.members]
+
+    def _last_conflict(self, touched: Footprint) -> int:
+        before = [self.writers[b][-1] for b in touched.read if self.writers[b]]
+        return max([*before, *[self.touchers[b][-1] for b in touched.written if self.touchers[b]]], default=-1)
+
+    def _sharing(self, after: int, touched: Footprint) -> Sequence[int]:
+        """Return the first positions behind `after` whose items touch an array this one touches."""
+        shared: set[int] = set()
+        for buffer in (*touched.read, *touched.written):
+            if buffer.aval.size > 1:
+                positions = self.touchers[buffer]
+                start = bisect_right(positions, after)
+                shared.update(positions[start : start + CANDIDATES])
+        return sorted(shared)[:CANDIDATES]
+
+    def _takes(self, position: int, item: Item, touched: Footprint) -> bool:
+        """Say whether the loop at a position can be merged with an item: it does not take a nest grown too large."""
+        member = self.members[position]
+        standing = member.item
+        if not (isinstance(standing, Loop) and isinstance(item, Loop) and standing.extent == item.extent):
+            return False
+        if member.footprint.size >= LARGEST:
+            return False
+        old = member.footprint
+        shared = (old.written.keys() & (touched.read.keys() | touched.written.keys())) | (
+            old.read.keys() & touched.written.keys()
+        )
+        tables = (old.written, old.read, touched.written, touched.read)
+        return all(
+            aligned([a for table in tables for a in table.get(buffer, ())], standing.depth, standing.extent)
+            for buffer in shared
+        )
+
+    def _merge(self, position: int, item: Item, touched: Footprint) -> None:
+        member = self.members[position]
+        assert isinstance(item, Loop)
+        assert member.inside is not None
+        for inner in item.items:
+            member.inside.place(inner)
+        member.footprint.add(touched)
+        self._note(position, touched)
+
+    def _append(self, item: Item, touched: Footprint) -> None:
+        inside: Nests | None = None
+        if isinstance(item, Loop):
+            inside = Nests()
+            for inner in item.items:
+                inside.place(inner)
+        self.members.append(Member(item, touched, inside))
+        self._note(len(self.members) - 1, touched)
+
+    def _note(self, position: int, touched: Footprint) -> None:
+        for buffer in touched.written:
+            _insert(self.writers[buffer], position)
+        for buffer in (*touched.read, *touched.written):
+            _insert(self.touchers[buffer], position)
 
 
-def aligned(addresses: list[Index | None], depth: int, extent: int) -> bool:
+def _insert(positions: list[int], position: int) -> None:
+    where = bisect_right(positions, position)
+    if where == 0 or positions[where - 1] != position:
+        positions.insert(where, position)
+
+
+def _item(member: Member) -> Item:
+    if member.inside is None or not isinstance(member.item, Loop):
+        return member.item
+    return Loop(member.item.depth, member.item.extent, member.inside.items())
+
+
+def aligned(addresses: Sequence[Index | None], depth: int, extent: int) -> bool:
     """Say whether the accesses are aligned at this depth: see Note [Aligned accesses]."""
-    outer: set[tuple[tuple[object, int], ...]] = set()
+    counter = Counter(depth, extent)
     strides: set[int] = set()
-    rests: list[Index] = []
+    outer: set[tuple[tuple[object, int], ...]] = set()
+    ranges: list[tuple[int, int]] = []
     for address in addresses:
         if address is None:
             return False
-        terms = dict(address.terms)
-        strides.add(terms.pop(Counter(depth, extent), 0))
-        outside = {atom: c for atom, c in terms.items() if isinstance(atom, Counter) and atom.depth < depth}
-        outer.add(tuple(sorted(outside.items(), key=lambda term: term[0].depth)))
-        rests.append(Index(address.constant, tuple((a, c) for a, c in terms.items() if a not in outside)))
-    stride = abs(next(iter(strides)))
-    ranges = [rest.range for rest in rests]
-    return len(strides) == len(outer) == 1 and stride > 0 and _disjoint(ranges, stride)
-
-
-def _disjoint(ranges: list[tuple[int, int]], stride: int) -> bool:
-    low = min(a for a, _ in ranges)
-    return max(b for _, b in ranges) - low < stride
+        outside = tuple(t for t in address.terms if isinstance(t[0], Counter) and t[0].depth < depth)
+        rest = tuple(t for t in address.terms if t[0] != counter and t not in outside)
+        strides.add(address.coefficient(counter))
+        outer.add(outside)
+        ranges.append(Index(address.constant, rest).range)
+    low, high = min(a for a, _ in ranges), max(b for _, b in ranges)
+    return len(strides) == len(outer) == 1 and high - low < abs(next(iter(strides)))

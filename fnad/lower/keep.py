@@ -11,7 +11,7 @@ from collections import defaultdict
 
 from fnad.ir.primitive import Contraction, Gather, Library, Scalar, View
 from fnad.ir.program import Atom, Equation, Program, Var
-from fnad.lower.expressions import INLINED
+from fnad.lower.expressions import is_inlined
 
 RECOMPUTE = 10
 """The work, in additions, up to which a value that is read again is computed again."""
@@ -33,7 +33,7 @@ def kept_values(program: Program) -> set[Var]:
         work[var] = _cost(equation) + sum(work[a] for a in inlined)
         length[var] = 1 + sum(length[a] for a in inlined)
         if (
-            not isinstance(equation.primitive.lower, INLINED)
+            not is_inlined(equation)
             or var in outputs
             or length[var] > LONGEST
             or _read_whole(equation, readers[var])
@@ -62,7 +62,8 @@ def _read_whole(equation: Equation, readers: list[Equation]) -> bool:
     lower = equation.primitive.lower
     plain_view = isinstance(lower, View) and lower.guard is None
     kinds = [reader.primitive.lower for reader in readers]
-    return any(isinstance(k, Library) or (isinstance(k, Contraction) and not plain_view) for k in kinds)
+    products = any(isinstance(r.primitive.lower, Contraction) and not is_inlined(r) for r in readers)
+    return any(isinstance(k, Library) for k in kinds) or (products and not plain_view)
 
 
 def _read_again(var: Var, readers: list[Equation]) -> bool:

@@ -27,8 +27,8 @@ from fnad.ir.program import Atom, Equation, Program, Source, Var
 from fnad.ir.types import Aval, Dtype, Shape, is_inexact
 from fnad.lower.collapse import collapse
 from fnad.lower.contraction import Dimensions, contraction_dimensions, matrix, strides
-from fnad.lower.expressions import INLINED, Expressions, flatten
-from fnad.lower.fuse import place
+from fnad.lower.expressions import Expressions, flatten, is_inlined, product_template
+from fnad.lower.fuse import Nests
 from fnad.lower.index import Index, counter
 from fnad.lower.keep import kept_values
 from fnad.lower.loops import (
@@ -64,10 +64,9 @@ class _Lowering:
     def __init__(self, program: Program) -> None:
         self.program = program
         self.expressions = Expressions(program.equations)
-        self.items: list[Item] = []
+        self.nests = Nests()
         self.temporaries: list[Buffer] = []
         self.source: Source | None = None
-        self._counters: dict[int, list[Index]] = {}
 
     def run(self) -> LoopProgram:
         inputs = [Buffer(f"x{n}", var.aval) for n, var in enumerate(self.program.inputs)]
@@ -93,7 +92,7 @@ class _Lowering:
         return own
 
     def _finish(self, inputs: list[Buffer], outputs: list[Buffer]) -> LoopProgram:
-        items = [collapse(item, self.expressions.nodes) for item in self.items]
+        items = [collapse(item, self.expressions.nodes) for item in self.nests.items()]
         touched = {b for item in items for e in effects(item) for b, _ in (*reads(e), *writes(e))}
         temporaries = tuple(buffer for buffer in self.temporaries if buffer in touched)
         return LoopProgram(
@@ -125,11 +124,11 @@ class _Lowering:
                 self._scatter(equation, step, buffer)
             case DynamicUpdate():
                 self._update(equation, buffer)
-            case Contraction():
+            case Contraction() if not is_inlined(equation):
                 self._contraction(equation, buffer)
             case Library():
                 self._call(equation, buffers)
-            case kind if isinstance(kind, INLINED):
+            case _ if is_inlined(equation):
                 shape = buffer.aval.shape
                 self._nest(shape, lambda i: self._store(buffer, i, self.expressions.define(equation.results[0], i)))
             case kind:
@@ -145,7 +144,7 @@ class _Lowering:
         """Place the nest over a shape with this effect; an axis of size 1 needs no loop, an empty one no nest."""
         if 0 in shape:
             return
-        place(self.items, nested(shape, effect(counters(shape))))
+        self.nests.place(nested(shape, effect(counters(shape))))
 
     # ---- folds ---------------------------------------------------------------------------------------------------
 
@@ -226,7 +225,7 @@ class _Lowering:
         outer = counters(others)
         innermost = counter(depth, shape[axis])
         inner = Loop(depth, shape[axis], [effect([*outer[:axis], innermost, *outer[axis:]])])
-        place(self.items, nested(others, inner))
+        self.nests.place(nested(others, inner))
 
     # ---- writes into part of an array ------------------------------------------------------------------------------
 
@@ -278,7 +277,7 @@ class _Lowering:
         a = self._matrix(x, dims, dims.m, dims.k, dims.left_axes)
         b = self._matrix(y, dims, dims.k, dims.n, dims.right_axes)
         out = Matrix(buffer, flatten(batch, dims.batch) * (m * n), n, 1)
-        place(self.items, nested(dims.batch, Product(out, a, b, m, k, n, self.source)))
+        self.nests.place(nested(dims.batch, Product(out, a, b, m, k, n, self.source)))
 
     def _matrix(self, atom: Atom, dims: Dimensions, rows: Shape, columns: Shape, axes: Sequence[int]) -> Matrix:
         """Return an operand as a strided matrix for each turn of the batch loops, from a copy if it is not one."""
@@ -304,7 +303,7 @@ class _Lowering:
 
     def _call(self, equation: Equation, results: tuple[Buffer, ...]) -> None:
         operands = tuple(self._whole(atom) for atom in equation.operands)
-        place(self.items, Call(equation.primitive, dict(equation.params), operands, results, self.source))
+        self.nests.place(Call(equation.primitive, dict(equation.params), operands, results, self.source))
 
     def _whole(self, atom: Atom) -> Buffer:
         if isinstance(atom, Var) and atom in self.expressions.buffers:
@@ -361,10 +360,3 @@ def bounds(dtype: Dtype) -> dict[str, Any]:
         limits = np.iinfo(dtype)
         return {"dtype": name, "lowest": f"{name}({limits.min})", "highest": f"{name}({limits.max})"}
     return {"dtype": name, "lowest": f"{name}(0)", "highest": f"{name}(1)"}
-
-
-def product_template(dtype: Dtype) -> str:
-    """Return the template of a product that wraps as NumPy's does."""
-    return f"{cast(dtype)}({{0}} * {{1}})" if dtype.kind in "iu" and dtype.itemsize < 8 else "{0} * {1}"
-
-
