@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-import fnad.ops  # noqa: F401 registers the primitives
+import fnad.ops  # noqa: F401 # pyright: ignore[reportUnusedImport] registers the primitives
 from fnad.ir.builder import trace
 from fnad.ir.primitive import PRIMITIVES, NonDifferentiable, Primitive, Sample
 from fnad.ir.program import Program

@@ -31,7 +31,7 @@ def test_row_43_conversion_to_integer_and_back(run: Run):
 @pytest.mark.parametrize("source", DTYPES)
 @pytest.mark.parametrize("target", DTYPES)
 def test_row_43_conversions_are_those_of_numpy(source: str, target: str, run: Run):
-    x = np.array([0, 1, 2, 100]).astype(DTYPES[source])
+    x: Any = np.array([0, 1, 2, 100]).astype(DTYPES[source])
     found = value(run, lambda x: convert(x, dtype=DTYPES[target]), x)
     expected = (x.real if x.dtype.kind == "c" and DTYPES[target].kind not in "cb" else x).astype(DTYPES[target])
     assert found.dtype == DTYPES[target]
