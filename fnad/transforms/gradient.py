@@ -13,8 +13,9 @@ from fnad.transforms.joint import joint
 
 def joint_of_first(program: Program, wrt: Sequence[bool], count: int) -> Program:
     """Return the program (x…, ct…) -> (y…, x̄…) in which only the first `count` outputs take cotangents."""
-    first = Program(program.name, program.inputs, program.equations, program.outputs[:count])
-    swept = joint(first, wrt)
+    swept = joint(Program(program.name, program.inputs, program.equations, program.outputs[:count]), wrt)
+    if count == len(program.outputs):
+        return swept
 
     def both(*args: Symbol) -> list[Symbol]:
         return [*inline(program, args[: len(program.inputs)]), *inline(swept, args)[count:]]
