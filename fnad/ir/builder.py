@@ -58,6 +58,7 @@ class Builder:
         self.inputs: list[Var] = []
         self.equations: list[Equation] = []
         self.captured: list[Captured] = []
+        self.baked: list[tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]] = []
         self.source: Source | None = None
         self.alive = False
         self._captured_vars: dict[int, Var] = {}
@@ -95,6 +96,11 @@ class Builder:
             self._captured_vars[id(value if isinstance(value, np.ndarray) else value.atom)] = var
             self.captured.append(value)
         return Symbol(self, var, var.aval)
+
+    def bake(self, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        """Return an array whose content decides on shapes; `baked` keeps it and its content, which the program needs."""
+        self.baked.append((array, array.copy()))
+        return array
 
     def lift(self, value: Symbol | np.generic) -> Symbol:
         """Return the value as a symbol of this builder."""

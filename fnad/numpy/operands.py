@@ -7,7 +7,7 @@ from typing import Any, TypeAlias, TypeGuard
 
 import numpy as np
 
-from fnad.errors import ArgumentTypeError
+from fnad.errors import ArgumentTypeError, TracerEscapeError
 from fnad.ir.builder import current_builder
 from fnad.ir.program import Literal
 from fnad.ir.symbol import Symbol
@@ -71,6 +71,16 @@ def to_dtype(symbol: Symbol, dtype: Dtype) -> Symbol:
     return convert_to(symbol, dtype)
 
 
+def static_array(value: Any) -> Any:
+    """Return a value that shapes depend on: it has to be known while tracing."""
+    if contains_symbol(value):
+        raise TracerEscapeError(
+            "the shape of the result depends on a traced value, which has no number while tracing",
+            remedy="choose elements with np.where, or reduce with where=; or pass the value in from outside",
+        )
+    return current_builder().bake(value) if isinstance(value, np.ndarray) else value
+
+
 def stack_nested(values: Sequence[Operand]) -> Symbol:
     """Return the array that a nested list stands for, as np.array makes it."""
     if not contains_symbol(values):
@@ -104,12 +114,17 @@ def promotes_as(value: Operand) -> Any:
     return BOOL if python_type is bool else python_type
 
 
-_EXAMPLES: dict[type, Any] = {int: 0, float: 0.0, complex: 0j}
+def promotion_example(value: Any) -> Any:
+    """Return what np.result_type takes in the place of an operand, a dtype standing for itself."""
+    if isinstance(value, (np.dtype, type, str)):
+        return value
+    promoted = promotes_as(value)
+    return promoted(0) if isinstance(promoted, type) else promoted
 
 
 def common_dtype(*values: Operand) -> Dtype:
     """Return the dtype that NumPy promotes the operands to."""
-    return np.result_type(*[_EXAMPLES.get(p, p) for p in map(promotes_as, values)])
+    return np.result_type(*map(promotion_example, values))
 
 
 def common_shape(shapes: Sequence[Shape]) -> Shape:

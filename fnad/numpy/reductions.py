@@ -1,19 +1,264 @@
-"""Sums, products, extrema and what is made of them."""
+"""Reductions over axes: sums, products, extrema, logic, positions; and the same as methods of ufuncs."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from fnad.errors import ShapeError
 from fnad.ir.symbol import Symbol
-from fnad.numpy.operands import as_symbol
+from fnad.ir.types import BOOL, DTYPES, I64, Dtype, native_dtype
+from fnad.numpy.axes import Ints, axes_of, axis_of, reduced_shape
+from fnad.numpy.operands import as_symbol, broadcast_all, to_dtype
 from fnad.numpy.registry import implements
-from fnad.ops.shape import reduce_sum
+from fnad.ops import reduction
+from fnad.ops.arithmetic import add, mul
+from fnad.ops.comparison import bitwise_and, bitwise_or, select
+from fnad.ops.piecewise import maximum, minimum
+from fnad.ops.shape import broadcast_to, constant, reduce_sum, reshape_to
+
+UNSET: Any = np._NoValue  # type: ignore[attr-defined]  # noqa: SLF001  # the default in NumPy's own signatures
+U64 = DTYPES["u64"]
+
+
+def is_set(option: Any) -> bool:
+    """Say whether an option was given; for keepdims, also whether it is true."""
+    return option is not UNSET and option is not None and option is not False
+
+
+@dataclass(frozen=True, slots=True)
+class Reduction:
+    """A reduction by a primitive. `neutral(dtype)` is the value that does not change the result, if there is one."""
+
+    name: str
+    primitive: Callable[..., Symbol]
+    combine: Callable[[Symbol, Symbol], Symbol]
+    neutral: Callable[[Dtype], Any]
+    has_identity: bool = True
+
+    def __call__(self, x: Symbol, axis: Any, keepdims: Any, initial: Any, where: Any) -> Symbol:
+        """Reduce: elements that `where` leaves out are neutral, `initial` is combined with the result."""
+        axes = axes_of(axis, x.ndim)
+        is_masked = where is not UNSET and where is not True
+        if not self.has_identity and not is_given(initial):
+            self._check_nonempty(x, axes, is_masked)
+        if is_masked:
+            x = masked(x, where, self.neutral(x.dtype))
+        result = self._over(x, axes, is_set(keepdims))
+        if not is_given(initial):
+            return result
+        return self.combine(result, broadcast_to(as_symbol(initial, x.dtype), result.shape))
+
+    def _over(self, x: Symbol, axes: Ints, keepdims: bool) -> Symbol:
+        shape = reduced_shape(x.shape, axes, keepdims)
+        if not axes:
+            return x
+        if not self.has_identity and any(x.shape[a] == 0 for a in axes):
+            return constant(self.neutral(x.dtype), x.dtype, shape)
+        return reshape_to(self.primitive(x, axes=tuple(sorted(axes))), shape)
+
+    def _check_nonempty(self, x: Symbol, axes: Ints, is_masked: bool) -> None:
+        if is_masked:
+            raise ShapeError(
+                f"reduction operation '{self.name}' does not have an identity, "
+                "so to use a where mask one has to specify 'initial'"
+            )
+        if any(x.shape[a] == 0 for a in axes):
+            raise ShapeError(f"zero-size array to reduction operation {self.name} which has no identity")
+
+
+def is_given(option: Any) -> bool:
+    """Say whether a number was given."""
+    return option is not UNSET and option is not None
+
+
+def masked(x: Symbol, where: Any, value: Any) -> Symbol:
+    """Return x with a number where the mask is false."""
+    keep, x = broadcast_all([as_symbol(where, BOOL), x])
+    return select(keep, x, constant(value, x.dtype, x.shape))
+
+
+def lowest(dtype: Dtype) -> Any:
+    """Return the smallest value of a dtype."""
+    return -np.inf if dtype.kind == "f" else np.iinfo(dtype).min
+
+
+def highest(dtype: Dtype) -> Any:
+    """Return the largest value of a dtype."""
+    return np.inf if dtype.kind == "f" else np.iinfo(dtype).max
+
+
+SUM = Reduction("add", reduce_sum, add, lambda _: 0)
+PRODUCT = Reduction("multiply", reduction.reduce_prod, mul, lambda _: 1)
+MAX = Reduction("maximum", reduction.reduce_max, maximum, lowest, has_identity=False)
+MIN = Reduction("minimum", reduction.reduce_min, minimum, highest, has_identity=False)
+ALL = Reduction("logical_and", reduction.reduce_and, bitwise_and, lambda _: True)
+ANY = Reduction("logical_or", reduction.reduce_or, bitwise_or, lambda _: False)
+
+OF_BOOLS = {SUM: ANY, PRODUCT: ALL, MAX: ANY, MIN: ALL}
+"""What a reduction is on bools."""
+
+
+def reduce(kind: Reduction, x: Symbol, axis: Any, keepdims: Any, initial: Any, where: Any) -> Symbol:
+    """Reduce an array of any dtype."""
+    kind = OF_BOOLS.get(kind, kind) if x.dtype == BOOL else kind
+    return kind(x, axis, keepdims, initial, where)
+
+
+def accumulator_dtype(dtype: Dtype) -> Dtype:
+    """Return the dtype that NumPy sums and multiplies in: narrow integers are widened to a machine word."""
+    if dtype.kind in "bi":
+        return I64
+    return U64 if dtype.kind == "u" else dtype
+
+
+def widened(a: Any, dtype: Any) -> Symbol:
+    """Return the operand in the dtype it is summed in."""
+    x = as_symbol(a)
+    return to_dtype(x, accumulator_dtype(x.dtype) if dtype is None else native_dtype(dtype))
+
+
+# ---- functions -------------------------------------------------------------------------------------------------------
+# `out` stands in the signatures for its position; the dispatcher writes to it.
 
 
 @implements(np.sum)
-def sum_(a: Any, axis: Any = None) -> Symbol:
+def sum_(
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    out: None = None,  # noqa: ARG001
+    keepdims: Any = UNSET,
+    initial: Any = UNSET,
+    where: Any = UNSET,
+) -> Symbol:
+    return reduce(SUM, widened(a, dtype), axis, keepdims, initial, where)
+
+
+@implements(np.prod)
+def prod(
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    out: None = None,  # noqa: ARG001
+    keepdims: Any = UNSET,
+    initial: Any = UNSET,
+    where: Any = UNSET,
+) -> Symbol:
+    return reduce(PRODUCT, widened(a, dtype), axis, keepdims, initial, where)
+
+
+def _extremum(kind: Reduction) -> Callable[..., Symbol]:
+    def rule(
+        a: Any,
+        axis: Any = None,
+        out: None = None,  # noqa: ARG001
+        keepdims: Any = UNSET,
+        initial: Any = UNSET,
+        where: Any = UNSET,
+    ) -> Symbol:
+        return reduce(kind, as_symbol(a), axis, keepdims, initial, where)
+
+    return rule
+
+
+max_ = implements(np.max, np.amax)(_extremum(MAX))
+min_ = implements(np.min, np.amin)(_extremum(MIN))
+
+
+def _logic(kind: Reduction) -> Callable[..., Symbol]:
+    def rule(
+        a: Any,
+        axis: Any = None,
+        out: None = None,  # noqa: ARG001
+        keepdims: Any = UNSET,
+        *,
+        where: Any = UNSET,
+    ) -> Symbol:
+        return kind(as_symbol(a, BOOL), axis, keepdims, UNSET, where)
+
+    return rule
+
+
+all_ = implements(np.all)(_logic(ALL))
+any_ = implements(np.any)(_logic(ANY))
+
+
+@implements(np.ptp)
+def ptp(a: Any, axis: Any = None, out: None = None, keepdims: Any = UNSET) -> Symbol:  # noqa: ARG001
     x = as_symbol(a)
-    axes = tuple(range(x.ndim)) if axis is None else (axis,)
-    return reduce_sum(x, axes=axes)
+    return add(max_(x, axis, keepdims=keepdims), _negative(min_(x, axis, keepdims=keepdims)))
+
+
+def _negative(x: Symbol) -> Symbol:
+    return mul(x, constant(-1, x.dtype, x.shape))
+
+
+@implements(np.count_nonzero)
+def count_nonzero(a: Any, axis: Any = None, *, keepdims: Any = False) -> Symbol:
+    return SUM(to_dtype(as_symbol(a, BOOL), I64), axis, keepdims, UNSET, UNSET)
+
+
+def _position(primitive: Callable[..., Symbol]) -> Callable[..., Symbol]:
+    def rule(a: Any, axis: Any = None, out: None = None, *, keepdims: Any = UNSET) -> Symbol:  # noqa: ARG001
+        x = as_symbol(a)
+        flat = x if axis is not None else reshape_to(x, (x.aval.size,))
+        found = primitive(flat, axis=axis_of(0 if axis is None else axis, flat.ndim))
+        axes = axes_of(axis, x.ndim)
+        return reshape_to(found, reduced_shape(x.shape, axes, is_set(keepdims)))
+
+    return rule
+
+
+argmax = implements(np.argmax)(_position(reduction.argmax))
+argmin = implements(np.argmin)(_position(reduction.argmin))
+
+
+@implements(np.cumsum)
+def cumsum(a: Any, axis: Any = None, dtype: Any = None, out: None = None) -> Symbol:  # noqa: ARG001
+    x = widened(a, dtype)
+    if axis is None:
+        return reduction.cumsum(reshape_to(x, (x.aval.size,)), axis=0, reverse=False)
+    return reduction.cumsum(x, axis=axis_of(axis, x.ndim), reverse=False)
+
+
+# ---- methods of ufuncs -----------------------------------------------------------------------------------------------
+
+
+def _reduce_method(kind: Reduction, prepare: Callable[[Any, Any], Symbol]) -> Callable[..., Symbol]:
+    def rule(
+        array: Any,
+        axis: Any = 0,
+        dtype: Any = None,
+        out: None = None,  # noqa: ARG001
+        keepdims: Any = False,
+        initial: Any = UNSET,
+        where: Any = True,
+    ) -> Symbol:
+        return reduce(kind, prepare(array, dtype), axis, keepdims, initial, where)
+
+    return rule
+
+
+def _as_is(array: Any, dtype: Any) -> Symbol:
+    return as_symbol(array, None if dtype is None else native_dtype(dtype))
+
+
+def _as_bool(array: Any, dtype: Any) -> Symbol:  # noqa: ARG001
+    return as_symbol(array, BOOL)
+
+
+implements((np.add, "reduce"))(_reduce_method(SUM, widened))
+implements((np.multiply, "reduce"))(_reduce_method(PRODUCT, widened))
+implements((np.maximum, "reduce"))(_reduce_method(MAX, _as_is))
+implements((np.minimum, "reduce"))(_reduce_method(MIN, _as_is))
+implements((np.logical_and, "reduce"))(_reduce_method(ALL, _as_bool))
+implements((np.logical_or, "reduce"))(_reduce_method(ANY, _as_bool))
+
+
+@implements((np.add, "accumulate"))
+def add_accumulate(array: Any, axis: Any = 0, dtype: Any = None, out: None = None) -> Symbol:  # noqa: ARG001
+    return cumsum(array, axis, dtype)

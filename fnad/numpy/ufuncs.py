@@ -1,48 +1,135 @@
-"""The ufuncs: NumPy's own type resolution, broadcasting, then one primitive or a short composition."""
+"""The ufuncs that take numbers to numbers: one primitive each, or a short composition."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+import math
+from collections.abc import Callable
 
 import numpy as np
 
 from fnad.ir.symbol import Symbol
-from fnad.ir.types import Dtype, native_dtype
-from fnad.numpy.operands import as_symbol, broadcast_all, promotes_as
-from fnad.numpy.registry import RULES
-from fnad.ops import arithmetic, elementary
-
-_loops: dict[Any, tuple[Dtype, ...]] = {}
-
-
-def loop_dtypes(ufunc: np.ufunc, operands: Sequence[Any], dtype: Any = None) -> tuple[Dtype, ...]:
-    """Return the dtypes of the loop that NumPy runs on these operands: those it converts them to, then the results'."""
-    key = (ufunc, dtype, *map(promotes_as, operands))
-    found = _loops.get(key)
-    if found is None:
-        found = _loops[key] = _resolve(ufunc, key[2:], dtype)
-    return found
+from fnad.numpy.loops import elementwise
+from fnad.ops import arithmetic, comparison, elementary, piecewise, power, special
+from fnad.ops.arithmetic import strong_div
+from fnad.ops.comparison import eq, isinf, isnan, lt, select
+from fnad.ops.conversion import complex_, imag, real
+from fnad.ops.shape import full_like, ones_like, zeros_like
 
 
-def _resolve(ufunc: np.ufunc, dtypes: Sequence[Any], dtype: Any) -> tuple[Dtype, ...]:
-    given = None if dtype is None else np.dtype(dtype)
-    signature = (None,) * ufunc.nin + (given,) * ufunc.nout
-    resolved = ufunc.resolve_dtypes((*dtypes, *(None,) * ufunc.nout), signature=signature, casting="same_kind")
-    return tuple(map(native_dtype, resolved))
+def identity(x: Symbol) -> Symbol:
+    return x
 
 
-def elementwise(ufunc: np.ufunc, compute: Callable[..., Symbol]) -> None:
-    """Enter the rule of a ufunc, computed by `compute` on operands of one shape in the dtypes of the loop."""
-
-    def rule(*operands: Any, dtype: Any = None) -> Symbol:
-        dtypes = loop_dtypes(ufunc, operands, dtype)
-        symbols = [as_symbol(operand, d) for operand, d in zip(operands, dtypes, strict=False)]
-        return compute(*broadcast_all(symbols))
-
-    RULES[ufunc] = rule
+def unless(kinds: str, primitive: Callable[..., Symbol], otherwise: Callable[..., Symbol]) -> Callable[..., Symbol]:
+    """Return a primitive, but something else for dtypes of these kinds."""
+    return lambda *operands: (otherwise if operands[0].dtype.kind in kinds else primitive)(*operands)
 
 
-elementwise(np.add, arithmetic.add)
-elementwise(np.multiply, arithmetic.mul)
-elementwise(np.sin, elementary.sin)
+TABLE: dict[np.ufunc, Callable[..., Symbol]] = {
+    np.add: unless("b", arithmetic.add, comparison.bitwise_or),
+    np.subtract: arithmetic.sub,
+    np.multiply: unless("b", arithmetic.mul, comparison.bitwise_and),
+    np.true_divide: arithmetic.div,
+    np.negative: arithmetic.neg,
+    np.positive: identity,
+    np.square: lambda x: arithmetic.mul(x, x),
+    np.reciprocal: lambda x: arithmetic.div(ones_like(x), x),
+    np.floor_divide: piecewise.floor_divide,
+    np.remainder: piecewise.remainder,
+    np.fmod: piecewise.fmod,
+    np.divmod: lambda x, y: (piecewise.floor_divide(x, y), piecewise.remainder(x, y)),
+    np.fabs: piecewise.abs_,
+    np.copysign: piecewise.copysign,
+    np.floor: unless("bui", piecewise.floor, identity),
+    np.ceil: unless("bui", piecewise.ceil, identity),
+    np.trunc: unless("bui", piecewise.trunc, identity),
+    np.rint: piecewise.rint,
+    np.maximum: unless("b", piecewise.maximum, comparison.bitwise_or),
+    np.minimum: unless("b", piecewise.minimum, comparison.bitwise_and),
+    np.fmax: unless("bui", piecewise.fmax, piecewise.maximum),
+    np.fmin: unless("bui", piecewise.fmin, piecewise.minimum),
+    np.exp: elementary.exp,
+    np.exp2: elementary.exp2,
+    np.expm1: elementary.expm1,
+    np.log: elementary.log,
+    np.log2: elementary.log2,
+    np.log10: elementary.log10,
+    np.log1p: elementary.log1p,
+    np.sqrt: elementary.sqrt,
+    np.cbrt: elementary.cbrt,
+    np.sin: elementary.sin,
+    np.cos: elementary.cos,
+    np.tan: elementary.tan,
+    np.arcsin: elementary.arcsin,
+    np.arccos: elementary.arccos,
+    np.arctan: elementary.arctan,
+    np.sinh: elementary.sinh,
+    np.cosh: elementary.cosh,
+    np.tanh: elementary.tanh,
+    np.arcsinh: elementary.arcsinh,
+    np.arccosh: elementary.arccosh,
+    np.arctanh: elementary.arctanh,
+    np.hypot: power.hypot,
+    np.arctan2: power.arctan2,
+    np.logaddexp: special.logaddexp,
+}
+
+for _ufunc, _compute in TABLE.items():
+    elementwise(_ufunc)(_compute)
+
+
+def scaled(x: Symbol, factor: float) -> Symbol:
+    """Return x times a constant."""
+    return arithmetic.mul(x, full_like(x, factor))
+
+
+@elementwise(np.deg2rad, np.radians)
+def deg2rad(x: Symbol) -> Symbol:
+    return scaled(x, math.pi / 180)
+
+
+@elementwise(np.rad2deg, np.degrees)
+def rad2deg(x: Symbol) -> Symbol:
+    return scaled(x, 180 / math.pi)
+
+
+@elementwise(np.logaddexp2)
+def logaddexp2(x: Symbol, y: Symbol) -> Symbol:
+    return scaled(special.logaddexp(scaled(x, math.log(2)), scaled(y, math.log(2))), 1 / math.log(2))
+
+
+@elementwise(np.absolute)
+def absolute(x: Symbol) -> Symbol:
+    if x.dtype.kind == "c":
+        return power.hypot(real(x), imag(x))
+    return x if x.dtype.kind in "bu" else piecewise.abs_(x)
+
+
+@elementwise(np.sign)
+def sign(x: Symbol) -> Symbol:
+    """Return the sign of a real number, x / |x| of a complex one, which is 0 at 0."""
+    if x.dtype.kind != "c":
+        return piecewise.sign(x)
+    size = absolute(x)
+    return complex_(strong_div(real(x), size), strong_div(imag(x), size))
+
+
+@elementwise(np.conjugate)
+def conjugate(x: Symbol) -> Symbol:
+    from_real = x.dtype.kind != "c"
+    return x if from_real else complex_(real(x), arithmetic.neg(imag(x)))
+
+
+@elementwise(np.heaviside)
+def heaviside(x: Symbol, at_zero: Symbol) -> Symbol:
+    zero, one = zeros_like(x), ones_like(x)
+    step = select(eq(x, zero), at_zero, select(lt(x, zero), zero, one))
+    return select(isnan(x), x, step)
+
+
+@elementwise(np.modf)
+def modf(x: Symbol) -> tuple[Symbol, Symbol]:
+    """Return the fractional part, which has the sign of x and is 0 at infinity, and the integral part."""
+    one, zero = ones_like(x), zeros_like(x)
+    fraction = select(isinf(x), piecewise.copysign(zero, x), piecewise.fmod(x, one))
+    return fraction, piecewise.trunc(x)

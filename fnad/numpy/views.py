@@ -14,17 +14,23 @@ from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
 from fnad.ir.symbol import Symbol
-from fnad.ir.types import Shape
-from fnad.ops.shape import Ints, broadcast_to, invert, reshape_to, reverse, transpose_to
+from fnad.ir.types import BOOL, I64, Shape
+from fnad.ops.comparison import select
+from fnad.ops.conversion import complex_, imag, real
+from fnad.ops.indexing import dynamic_slice, dynamic_update_slice
+from fnad.ops.shape import Ints, broadcast_to, constant, invert, pad, reshape_to, reverse, slice_, transpose_to
 
 
 class Step(Protocol):
     """One way to look at an array."""
 
     @property
-    def obstacle(self) -> str | None:
-        """Why a write through this step cannot be followed, or None."""
+    def is_certain(self) -> bool:
+        """Whether NumPy shares memory here whatever the layout of the array."""
         ...
+
+    @property
+    def is_writeable(self) -> bool: ...
 
     def read(self, x: Symbol) -> Symbol: ...
 
@@ -36,7 +42,10 @@ Steps: TypeAlias = tuple[Step, ...]
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """The result of a rule that shares memory with the operand `base`; with no steps, the operand as a 0-d array."""
+    """The result of a rule that shares memory with the operand `base`, seen through `steps`.
+
+    Around a symbol that is no operand it is new memory: a NumPy array even without dimensions, not a scalar.
+    """
 
     base: Symbol
     steps: Steps = ()
@@ -65,7 +74,8 @@ class Permute:
     """Axes in another order."""
 
     permutation: Ints
-    obstacle: str | None = None
+    is_certain: bool = True
+    is_writeable: bool = True
 
     def read(self, x: Symbol) -> Symbol:
         return transpose_to(x, self.permutation)
@@ -76,10 +86,11 @@ class Permute:
 
 @dataclass(frozen=True, slots=True)
 class Reshape:
-    """The elements in another shape; NumPy makes a view or a copy, depending on the layout in memory."""
+    """The elements in another shape: for more than axes of size 1, NumPy copies where the layout asks for it."""
 
     shape: Shape
-    obstacle: str | None = None
+    is_certain: bool = True
+    is_writeable: bool = True
 
     def read(self, x: Symbol) -> Symbol:
         return reshape_to(x, self.shape)
@@ -93,7 +104,8 @@ class Reverse:
     """Axes backwards."""
 
     axes: Ints
-    obstacle: str | None = None
+    is_certain: bool = True
+    is_writeable: bool = True
 
     def read(self, x: Symbol) -> Symbol:
         return reverse(x, axes=self.axes)
@@ -103,14 +115,90 @@ class Reverse:
 
 
 @dataclass(frozen=True, slots=True)
+class Box:
+    """The elements `starts` <= index < `limits`, every `strides`-th."""
+
+    starts: Ints
+    limits: Ints
+    strides: Ints
+    is_certain: bool = True
+    is_writeable: bool = True
+
+    def read(self, x: Symbol) -> Symbol:
+        return slice_(x, starts=self.starts, limits=self.limits, strides=self.strides)
+
+    def write(self, x: Symbol, part: Symbol) -> Symbol:
+        if part.aval.size == 0 or part.shape == x.shape:
+            return part if part.shape == x.shape else x
+        if all(stride == 1 for stride in self.strides):
+            return dynamic_update_slice(x, part, *[constant(start, I64) for start in self.starts])
+        padding = self._padding(x.shape, part.shape)
+        inside = pad(constant(True, BOOL, part.shape), **padding)
+        return select(inside, pad(part, **padding), x)
+
+    def _padding(self, whole: Shape, part: Shape) -> dict[str, Ints]:
+        last = [a + (n - 1) * s for a, n, s in zip(self.starts, part, self.strides, strict=True)]
+        return {
+            "low": self.starts,
+            "high": tuple(n - 1 - i for n, i in zip(whole, last, strict=True)),
+            "interior": tuple(s - 1 for s in self.strides),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class MovingBox:
+    """A box of static size at starts that are known when the program runs."""
+
+    starts: tuple[Symbol, ...]
+    sizes: Ints
+    is_certain: bool = True
+    is_writeable: bool = True
+
+    def read(self, x: Symbol) -> Symbol:
+        return dynamic_slice(x, *self.starts, sizes=self.sizes)
+
+    def write(self, x: Symbol, part: Symbol) -> Symbol:
+        return dynamic_update_slice(x, part, *self.starts)
+
+
+@dataclass(frozen=True, slots=True)
 class Broadcast:
-    """Repeated along axes; NumPy's is read-only."""
+    """Repeated along axes."""
 
     shape: Shape
-    obstacle: str | None = "assignment destination is read-only"
+    is_certain: bool = True
+    is_writeable: bool = False
 
     def read(self, x: Symbol) -> Symbol:
         return broadcast_to(x, self.shape)
 
     def write(self, x: Symbol, part: Symbol) -> Symbol:
-        raise AssertionError(self.obstacle)
+        raise AssertionError("a broadcast array is read-only")
+
+
+@dataclass(frozen=True, slots=True)
+class RealPart:
+    """The real parts of complex numbers."""
+
+    is_certain: bool = True
+    is_writeable: bool = True
+
+    def read(self, x: Symbol) -> Symbol:
+        return real(x)
+
+    def write(self, x: Symbol, part: Symbol) -> Symbol:
+        return complex_(part, imag(x))
+
+
+@dataclass(frozen=True, slots=True)
+class ImaginaryPart:
+    """The imaginary parts of complex numbers."""
+
+    is_certain: bool = True
+    is_writeable: bool = True
+
+    def read(self, x: Symbol) -> Symbol:
+        return imag(x)
+
+    def write(self, x: Symbol, part: Symbol) -> Symbol:
+        return complex_(real(x), part)

@@ -37,6 +37,10 @@ class Trace(Builder):
             return self.lift(self.outer.capture(value))
         return self._capture_array(value)
 
+    def bake(self, array: Array) -> Array:
+        """Note that the program depends on the content of an array, in the outermost trace."""
+        return self.outer.bake(array) if self.outer is not None and self.outer.alive else super().bake(array)
+
     def _enter(self, value: Captured, original: Captured) -> Symbol:
         count = len(self.captured)
         symbol = super().capture(value)

@@ -2,44 +2,55 @@
 
 What a rule returns decides what the user gets: a symbol is new memory, a view shares the memory of an operand. A
 result without dimensions is a NumPy scalar, unless it is a view.
+
+`out=` and the `where=` of ufuncs are met here, for all rules alike: they are writes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from fnad.errors import FnadError, UnsupportedFunctionError, UsedAfterTraceError
-from fnad.ir.builder import current_builder, is_tracing
+from fnad.ir.builder import Builder, current_builder, is_tracing
 from fnad.ir.symbol import Symbol
-from fnad.numpy.operands import PYTHON_DTYPES, WeakSymbol
-from fnad.numpy.registry import RULES
+from fnad.numpy.assignment import stored
+from fnad.numpy.operands import WeakSymbol, is_python_number
+from fnad.numpy.registry import RULES, Rule
+from fnad.numpy.special import special_rule
 from fnad.numpy.views import View
 from fnad.trace.handle import Handle
+from fnad.trace.rebinding import check_rebinding
 from fnad.trace.source import current_source
 
 Owners: TypeAlias = dict[int, Handle]
 """The handles of a call by the identity of the symbol that stands for each."""
 
-NUMBERS = (int, float, complex, np.generic, np.ndarray)
+Arguments: TypeAlias = Mapping[str, Any]
+
+OPERANDS = (Handle, np.ndarray, np.generic, int, float, complex, list, tuple)
+"""What a Python operator takes beside a traced value."""
 
 
-def call(rule: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+# ---- calling a rule ------------------------------------------------------------------------------------------------
+
+
+def call(rule: Rule, args: Sequence[Any], kwargs: Arguments) -> Any:
     """Call a rule on what the user gave, with the user's line noted."""
     owners: Owners = {}
-    builder = tracing_builder()
-    builder.source = current_source()
+    tracing_builder().source = current_source()
     try:
         operands = [unwrap(arg, owners) for arg in args]
-        options = {name: unwrap(arg, owners) for name, arg in kwargs.items()}
+        options = {name: unwrap(arg, owners) for name, arg in kwargs.items()} if kwargs else kwargs
         return wrap(rule(*operands, **options), owners)
     except FnadError as error:
         raise located(error) from None
 
 
-def tracing_builder() -> Any:
+def tracing_builder() -> Builder:
     """Return the builder of the trace under way; raise `UsedAfterTraceError` with the user's line where there is none."""
     if is_tracing():
         return current_builder()
@@ -52,10 +63,10 @@ def tracing_builder() -> Any:
 
 def located(error: FnadError) -> FnadError:
     """Return the error with the user's line in it."""
-    what, _, remedy = str(error).partition("\n")
-    if "  at " in remedy:
+    what, _, rest = str(error).partition("\n")
+    if "  at " in rest:
         return error
-    return type(error)(what, source=current_source(), remedy=remedy.strip() or None)
+    return type(error)(what, source=current_source(), remedy=rest.strip() or None)
 
 
 # ---- handles to symbols and back -------------------------------------------------------------------------------------
@@ -65,8 +76,8 @@ def unwrap(value: Any, owners: Owners) -> Any:
     """Return what a rule sees: symbols in place of handles, in nested lists and slices too."""
     if isinstance(value, Handle):
         return _own(value, owners)
-    if isinstance(value, (list, tuple)):
-        return _rebuilt(value, [unwrap(v, owners) for v in value]) if contains_handle(value) else value
+    if isinstance(value, (list, tuple)) and contains_handle(value):
+        return _rebuilt(value, [unwrap(v, owners) for v in value])
     if isinstance(value, slice):
         return slice(*[unwrap(v, owners) for v in (value.start, value.stop, value.step)])
     return value
@@ -81,7 +92,7 @@ def _own(handle: Handle, owners: Owners) -> Symbol:
 
 
 def contains_handle(value: Any) -> bool:
-    """Say whether there is a handle in a nested list."""
+    """Say whether there is a handle in a nested list, or a slice, which may have one."""
     if isinstance(value, (list, tuple)):
         return any(map(contains_handle, value))
     return isinstance(value, (Handle, slice))
@@ -94,50 +105,99 @@ def _rebuilt(like: Any, values: list[Any]) -> Any:
 def wrap(result: Any, owners: Owners) -> Any:
     """Return what the user gets."""
     if isinstance(result, Symbol):
-        return _make(owners)(result, is_scalar=not result.aval.shape)
+        if isinstance(result, WeakSymbol):
+            result = Symbol(result.builder, result.atom, result.aval)
+        return Handle.concrete(result, is_scalar=not result.aval.shape)
     if isinstance(result, View):
-        owner = owners.get(id(result.base))
-        return owner.view(result.steps) if owner is not None else _make(owners)(result.read())
+        return _wrap_view(result, owners)
     if isinstance(result, (list, tuple)):
         return _rebuilt(result, [wrap(r, owners) for r in result])
     return result
 
 
-def _make(owners: Owners) -> type[Handle]:
-    return type(next(iter(owners.values())))
+def _wrap_view(view: View, owners: Owners) -> Handle:
+    owner = owners.get(id(view.base))
+    if owner is None:
+        return Handle.concrete(view.read())
+    if owner.is_scalar:
+        symbol = view.read()
+        return Handle.concrete(symbol, is_scalar=not symbol.aval.shape)
+    return owner.view(view.steps)
 
 
-# ---- operators and NumPy's two protocols -----------------------------------------------------------------------------
+# ---- operators -------------------------------------------------------------------------------------------------------
 
 
-def operate(ufunc: np.ufunc, *operands: Any) -> Any:
+def operate(ufunc: Callable[..., Any], *operands: Any) -> Any:
     """Return what a Python operator makes of its operands; on Python numbers alone, a Python number."""
     for operand in operands:
-        if not isinstance(operand, (Handle, *NUMBERS, list, tuple)):
+        if not isinstance(operand, OPERANDS):
             return NotImplemented
-    result = call(RULES[ufunc], operands, {})
-    return weakened(result) if all(map(is_python_like, operands)) else result
+    if all(map(is_python_like, operands)):
+        return weakened(call(RULES[ufunc], operands, {}))
+    return call(RULES[ufunc], operands, {})
 
 
 def is_python_like(value: Any) -> bool:
     """Say whether a value is a Python number, or stands for one."""
-    if isinstance(value, Handle):
-        return value.is_weak
-    return isinstance(value, (int, float, complex)) and not isinstance(value, np.generic)
+    return value.is_weak if isinstance(value, Handle) else is_python_number(value)
 
 
-def weakened(handle: Handle) -> Handle:
-    """Return the handle as standing for a Python number."""
-    symbol = handle.symbol
-    return type(handle)(WeakSymbol(symbol.builder, symbol.atom, symbol.aval), is_scalar=True)
+def weakened(result: Any) -> Any:
+    """Return the result as standing for a Python number."""
+    if isinstance(result, tuple):
+        return tuple(map(weakened, result))
+    symbol = result.symbol
+    return Handle.concrete(WeakSymbol(symbol.builder, symbol.atom, symbol.aval), is_scalar=True)
 
 
-def call_function(function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+def operate_in_place(ufunc: Callable[..., Any], target: Handle, operand: Any) -> Any:
+    """Return what `x += y` leaves in x: a scalar is replaced, an array written to."""
+    if target.is_scalar or not isinstance(operand, OPERANDS):
+        return NotImplemented
+    return store(f"numpy.{ufunc.__name__}", call(RULES[ufunc], (target, operand), {}), target)
+
+
+# ---- NumPy's two protocols -------------------------------------------------------------------------------------------
+
+
+def call_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Return what a ufunc, or a method of one, makes of its arguments."""
+    is_call = method == "__call__"
+    rule = RULES.get(ufunc if is_call else (ufunc, method)) or (special_rule(ufunc) if is_call else None)
+    if rule is None:
+        raise no_rule(ufunc_name(ufunc, method))
+    if not kwargs:
+        return call(rule, inputs, kwargs)
+    outs = kwargs.pop("out", (None,))
+    if all(out is None for out in outs):
+        return call_with_options(ufunc_name(ufunc, method), rule, inputs, kwargs)
+    where = kwargs.pop("where", True) if is_call else True
+    if not isinstance(outs[0], Handle):
+        check_rebinding(inputs, outs)
+    result = call_with_options(ufunc_name(ufunc, method), rule, inputs, kwargs)
+    return store_all(ufunc_name(ufunc, method), result, outs, where)
+
+
+def ufunc_name(ufunc: np.ufunc, method: str) -> str:
+    """Return how a user writes a ufunc or a method of it."""
+    name = f"numpy.{ufunc.__name__}" if getattr(np, ufunc.__name__, None) is ufunc else ufunc.__name__
+    return name if method == "__call__" else f"{name}.{method}"
+
+
+def call_function(function: Any, args: Sequence[Any], kwargs: Arguments) -> Any:
     """Return what an array function makes of its arguments."""
     rule = RULES.get(function)
     if rule is None:
-        raise no_rule(f"{function.__module__}.{function.__qualname__}")
+        raise no_rule(function_name(function))
+    if kwargs or len(args) > 2:
+        return call_with_options(function_name(function), rule, args, kwargs)
     return call(rule, args, kwargs)
+
+
+def function_name(function: Any) -> str:
+    """Return how a user writes a function."""
+    return f"{function.__module__}.{function.__qualname__}"
 
 
 def no_rule(name: str) -> UnsupportedFunctionError:
@@ -147,3 +207,48 @@ def no_rule(name: str) -> UnsupportedFunctionError:
         source=current_source(),
         remedy=f"compose it from functions that have one, or add a rule: @fnad.numpy.implements({name})",
     )
+
+
+def call_with_options(name: str, rule: Rule, args: Sequence[Any], kwargs: Arguments) -> Any:
+    """Call a rule with options: one that it does not take is an error that names it; `out` is written to."""
+    names = parameters(rule)
+    options = {**dict(zip(names, args, strict=False)), **kwargs} if "out" in names else dict(kwargs)
+    out = options.pop("out", None)
+    for option in options:
+        if option not in names:
+            raise UnsupportedFunctionError(
+                f"{name} has no rule for the option {option}=", source=current_source(), remedy="leave it out"
+            )
+    result = call(rule, () if "out" in names else args, options)
+    return result if out is None else store_all(name, result, (out,), True)
+
+
+@cache
+def parameters(rule: Rule) -> tuple[str, ...]:
+    """Return the names of a rule's parameters."""
+    code = rule.__code__
+    return code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+
+
+# ---- writing ---------------------------------------------------------------------------------------------------------
+
+
+def assign(rule: Rule, target: Handle, *args: Any) -> None:
+    """Write into a traced value what a rule returns for it and the arguments."""
+    target.write(call(rule, (target, *args), {}).symbol)
+
+
+def store_all(name: str, result: Any, outs: Sequence[Any], where: Any) -> Any:
+    """Store the results of a ufunc into those outs that are given; return what the call returns."""
+    if not isinstance(result, tuple):
+        return store(name, result, outs[0], where)
+    return tuple(r if out is None else store(name, r, out, where) for r, out in zip(result, outs, strict=True))
+
+
+def store(name: str, result: Any, out: Any, where: Any = True) -> Any:
+    """Write a result into `out`, cast and broadcast as NumPy does; return it, or what takes its place."""
+    new = call(stored, (name, result, out, where), {})
+    if not isinstance(out, Handle):
+        return Handle.concrete(new.symbol)
+    out.write(new.symbol)
+    return out

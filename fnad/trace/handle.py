@@ -1,11 +1,19 @@
 """A handle on a value: what a traced array is, apart from NumPy.
 
-The IR has no mutation. A cell holds the symbol that an array stands for at present; a write puts another symbol there.
-A handle is a cell and a chain of view steps. Handles that share memory share a cell, so what is written through one is
-read by all, as in NumPy. What a view reads is kept until the cell's version changes.
+The IR has no mutation. A cell holds the symbol that some memory stands for at present; a write puts another symbol
+there. A handle is a cell and a chain of view steps. Handles that share memory share a cell, so what is written through
+one is read by all, as in NumPy. What a view reads is kept until the cell's version changes.
+
+Note [View or copy]
+    Whether NumPy's reshape returns a view or a copy depends on the layout of the array in memory, which a trace does
+    not know. It matters only when one of the two is written to and the other is read afterwards: then there is no
+    answer, and reading is an error. So a write through such a step goes to memory of its own, and what it may have
+    changed too is closed.
 """
 
 from __future__ import annotations
+
+from typing import ClassVar
 
 from fnad.errors import MutationError
 from fnad.ir.builder import current_builder
@@ -17,19 +25,26 @@ from fnad.trace.source import current_source
 
 
 class Cell:
-    """The present value of some memory."""
+    """The present value of some memory; `is_open` until nobody can tell it (Note [View or copy])."""
 
-    __slots__ = ("symbol", "version")
+    __slots__ = ("is_open", "symbol", "version")
 
     def __init__(self, symbol: Symbol) -> None:
         self.symbol = symbol
         self.version = 0
+        self.is_open = True
 
 
 class Handle:
     """A traced value: an array, or where `is_scalar` a NumPy or Python number, which cannot be written to."""
 
     __slots__ = ("__weakref__", "_cell", "_steps", "_symbol", "_version", "aval", "is_scalar")
+
+    concrete: ClassVar[type[Handle]]
+    """The class that users meet."""
+
+    def __init_subclass__(cls) -> None:
+        Handle.concrete = cls
 
     def __init__(self, symbol: Symbol, *, is_scalar: bool = False) -> None:
         self._cell = Cell(symbol)
@@ -49,7 +64,8 @@ class Handle:
         """The value at present."""
         if self._version == self._cell.version:
             return self._symbol
-        self._check(self._steps, "read")
+        if not (self._cell.is_open and self._is_certain()):
+            raise view_or_copy(self.aval)
         symbol = read(self._steps, self._cell.symbol)
         if symbol.builder is self._cell.symbol.builder:
             self._symbol, self._version = symbol, self._cell.version
@@ -58,7 +74,7 @@ class Handle:
     def view(self, steps: Steps) -> Handle:
         """Return a handle on the same memory, seen through these steps."""
         symbol = read(steps, self.symbol)
-        handle = type(self)(symbol)
+        handle = Handle.concrete(symbol)
         handle._cell = self._cell
         handle._steps = (*self._steps, *steps)
         handle._version = self._cell.version if symbol.builder is self._cell.symbol.builder else -1
@@ -66,25 +82,43 @@ class Handle:
 
     def write(self, symbol: Symbol) -> None:
         """Replace the value, of the same aval, in this and all handles that share its memory."""
-        if self.is_scalar:
-            raise MutationError("a scalar cannot be written to", source=current_source())
-        self._check(self._steps, "written to")
+        self._check_writeable()
+        if not self._is_certain():
+            self._detach()
         cell = self._cell
-        if cell.symbol.builder is not current_builder():
-            raise MutationError(
-                f"a traced value of aval {self.aval} was written to inside another trace",
-                source=current_source(),
-                remedy="return the new value from the inner function instead",
-            )
         cell.symbol = write(self._steps, cell.symbol, symbol)
         cell.version += 1
         self._symbol, self._version = symbol, cell.version
 
-    def _check(self, steps: Steps, verb: str) -> None:
-        for step in steps:
-            if step.obstacle is not None:
-                raise MutationError(
-                    f"a view of aval {self.aval} cannot be {verb} after a write: {step.obstacle}",
-                    source=current_source(),
-                    remedy="copy it first, with its copy method",
-                )
+    def _is_certain(self) -> bool:
+        return all(step.is_certain for step in self._steps)
+
+    def _detach(self) -> None:
+        """Go on with memory of its own, and close what may have been the same memory."""
+        symbol = self.symbol
+        self._cell.is_open = False
+        self._cell.version += 1
+        self._cell, self._steps = Cell(symbol), ()
+
+    def _check_writeable(self) -> None:
+        if self.is_scalar or not all(step.is_writeable for step in self._steps):
+            raise MutationError(
+                "assignment destination is read-only",
+                source=current_source(),
+                remedy="NumPy's scalars, broadcasts and diagonals are: write into a copy, or into the array itself",
+            )
+        if self._cell.symbol.builder is not current_builder():
+            raise MutationError(
+                f"a traced value of aval {self.aval} was written to inside another trace",
+                source=current_source(),
+                remedy="return the new value from the inner function, and write it outside",
+            )
+
+
+def view_or_copy(aval: Aval) -> MutationError:
+    """Return the error for a value that may or may not have been written to."""
+    return MutationError(
+        f"NumPy made a view or a copy of aval {aval}, depending on its layout in memory, and one of the two was written to",
+        source=current_source(),
+        remedy="make it a copy with .copy() before the write, or index the array itself",
+    )

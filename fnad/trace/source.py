@@ -1,4 +1,4 @@
-"""Where the user's code is: the innermost frame outside fnad and NumPy."""
+"""Where the user's code is: the innermost frame outside fnad, NumPy and SciPy."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from fnad.ir.program import Source
 
 _FNAD = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _NUMPY = os.path.dirname(os.path.abspath(str(np.__file__))) + os.sep
+_SCIPY = os.path.join(os.path.dirname(os.path.dirname(_NUMPY)), "scipy") + os.sep
 _LIMIT = 100_000
 
 _is_library: dict[str, bool] = {}
@@ -19,13 +20,13 @@ _sources: dict[tuple[int, int], tuple[CodeType, Source]] = {}
 
 
 def user_frame() -> FrameType | None:
-    """Return the innermost frame outside fnad and NumPy."""
+    """Return the innermost frame outside fnad, NumPy and SciPy."""
     frame: FrameType | None = sys._getframe(1)  # noqa: SLF001  # inspect.currentframe is this, at twice the cost
     while frame is not None:
         file = frame.f_code.co_filename
         inside = _is_library.get(file)
         if inside is None:
-            inside = _is_library[file] = file.startswith((_FNAD, _NUMPY))
+            inside = _is_library[file] = file.startswith((_FNAD, _NUMPY, _SCIPY))
         if not inside:
             return frame
         frame = frame.f_back

@@ -1,14 +1,23 @@
-"""The traced value that the user's function computes with: it speaks NumPy."""
+"""The traced value that the user's function computes with: it speaks NumPy.
+
+Operators, methods and attributes are those of `np.ndarray`. Each method that NumPy has as a function too is that
+function; the few others stand here.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+import operator
+from collections.abc import Callable, Iterator
+from typing import Any, NoReturn
 
 import numpy as np
 
-from fnad.numpy.registry import RULES
-from fnad.trace.dispatch import call, call_function, no_rule, operate
+from fnad.ir.types import Dtype, Shape
+from fnad.numpy import indexing, methods
+from fnad.trace import escape
+from fnad.trace.dispatch import assign, call, call_function, call_ufunc, operate, operate_in_place
 from fnad.trace.handle import Handle
+from fnad.trace.source import current_source
 
 
 class Tracer(Handle):
@@ -16,26 +25,214 @@ class Tracer(Handle):
 
     __slots__ = ()
 
+    # ---- NumPy's protocols ---------------------------------------------------------------------------------------
+
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
-        rule = RULES.get(ufunc if method == "__call__" else (ufunc, method))
-        if rule is None:
-            raise no_rule(f"numpy.{ufunc.__name__}" + ("" if method == "__call__" else f".{method}"))
-        return call(rule, inputs, kwargs)
+        return call_ufunc(ufunc, method, inputs, kwargs)
 
     def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:  # noqa: ARG002
         return call_function(function, args, kwargs)
 
+    def __array__(self, dtype: Any = None, copy: Any = None) -> NoReturn:  # noqa: ARG002
+        raise escape.array_asked(self.aval)
+
+    # ---- what is known while tracing -----------------------------------------------------------------------------
+
+    @property
+    def shape(self) -> Shape:
+        return self.aval.shape
+
+    @property
+    def dtype(self) -> Dtype:
+        return self.aval.dtype
+
+    @property
+    def ndim(self) -> int:
+        return self.aval.ndim
+
+    @property
+    def size(self) -> int:
+        return self.aval.size
+
+    @property
+    def nbytes(self) -> int:
+        return self.aval.nbytes
+
+    @property
+    def itemsize(self) -> int:
+        return self.aval.dtype.itemsize
+
+    def __len__(self) -> int:
+        if not self.aval.shape:
+            raise TypeError("len() of unsized object")
+        return self.aval.shape[0]
+
+    # ---- what is not: the number ---------------------------------------------------------------------------------
+
+    def __bool__(self) -> NoReturn:
+        raise escape.truth_asked(self.aval)
+
+    def __float__(self) -> NoReturn:
+        raise escape.number_asked(self.aval, "float()")
+
+    def __int__(self) -> NoReturn:
+        raise escape.number_asked(self.aval, "int()")
+
+    def __complex__(self) -> NoReturn:
+        raise escape.number_asked(self.aval, "complex()")
+
+    def __index__(self) -> NoReturn:
+        raise escape.index_asked(self.aval)
+
+    def item(self, *args: Any) -> NoReturn:  # noqa: ARG002
+        raise escape.number_asked(self.aval, "item()")
+
+    def tolist(self) -> NoReturn:
+        raise escape.number_asked(self.aval, "tolist()")
+
+    def __reduce_ex__(self, protocol: Any) -> NoReturn:
+        raise escape.pickle_asked(self.aval)
+
+    # ---- an object among others ----------------------------------------------------------------------------------
+
+    __hash__ = object.__hash__
+
     def __repr__(self) -> str:
         return f"Tracer({self.aval})"
 
-    def __add__(self, other: Any) -> Any:
-        return operate(np.add, self, other)
+    def __format__(self, spec: str) -> str:
+        return repr(self)
 
-    def __radd__(self, other: Any) -> Any:
-        return operate(np.add, other, self)
+    def __copy__(self) -> Any:
+        return call(methods.copy, (self,), {})
 
-    def __mul__(self, other: Any) -> Any:
-        return operate(np.multiply, self, other)
+    def __deepcopy__(self, memo: Any) -> Any:
+        return call(methods.copy, (self,), {})
 
-    def __rmul__(self, other: Any) -> Any:
-        return operate(np.multiply, other, self)
+    def __getattr__(self, name: str) -> NoReturn:
+        known = not name.startswith("__") and hasattr(np.ndarray, name)
+        where = f"\n  at {current_source()}" if known else ""
+        raise AttributeError(f"a traced value has no {name!r}{where}", name=name, obj=self)
+
+    # ---- elements and parts --------------------------------------------------------------------------------------
+
+    def __iter__(self) -> Iterator[Any]:
+        if not self.aval.shape:
+            raise TypeError("iteration over a 0-d array")
+        return (self[i] for i in range(self.aval.shape[0]))
+
+    def __getitem__(self, index: Any) -> Any:
+        return call(indexing.getitem, (self, index), {})
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        assign(indexing.setitem, self, index, value)
+
+    @property
+    def T(self) -> Any:  # noqa: N802
+        return call_function(np.transpose, (self,), {})
+
+    @property
+    def mT(self) -> Any:  # noqa: N802
+        return call_function(np.matrix_transpose, (self,), {})
+
+    @property
+    def real(self) -> Any:
+        return call_function(np.real, (self,), {})
+
+    @real.setter
+    def real(self, value: Any) -> None:
+        self.real[...] = value
+
+    @property
+    def imag(self) -> Any:
+        return call_function(np.imag, (self,), {})
+
+    @imag.setter
+    def imag(self, value: Any) -> None:
+        self.imag[...] = value
+
+    def fill(self, value: Any) -> None:
+        self[...] = value
+
+
+BINARY: dict[str, Callable[..., Any]] = {
+    "add": np.add,
+    "sub": np.subtract,
+    "mul": np.multiply,
+    "truediv": np.true_divide,
+    "floordiv": np.floor_divide,
+    "mod": np.remainder,
+    "pow": operator.pow,
+    "matmul": np.matmul,
+    "and": np.bitwise_and,
+    "or": np.bitwise_or,
+    "xor": np.bitwise_xor,
+    "lshift": np.left_shift,
+    "rshift": np.right_shift,
+}
+COMPARISONS: dict[str, np.ufunc] = {
+    "eq": np.equal,
+    "ne": np.not_equal,
+    "lt": np.less,
+    "le": np.less_equal,
+    "gt": np.greater,
+    "ge": np.greater_equal,
+}
+UNARY: dict[str, np.ufunc] = {"neg": np.negative, "pos": np.positive, "abs": np.absolute, "invert": np.invert}
+
+FUNCTIONS: dict[str, Callable[..., Any]] = {
+    name: getattr(np, name)
+    for name in "all any argmax argmin argpartition argsort choose clip compress cumprod cumsum diagonal dot max mean min "
+    "nonzero prod put ravel repeat round searchsorted squeeze std sum swapaxes take trace var".split()
+}
+"""Methods that are functions of the same arguments."""
+
+METHODS: dict[str, Callable[..., Any]] = {
+    "astype": methods.astype,
+    "copy": methods.copy,
+    "flatten": methods.flatten,
+    "reshape": methods.reshape,
+    "transpose": methods.transpose,
+    "conj": methods.conjugate,
+    "conjugate": methods.conjugate,
+}
+"""Methods with arguments of their own."""
+
+
+def _operator(ufunc: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda x, y: operate(ufunc, x, y)
+
+
+def _reflected(ufunc: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda x, y: operate(ufunc, y, x)
+
+
+def _in_place(ufunc: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda x, y: operate_in_place(ufunc, x, y)
+
+
+def _unary(ufunc: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda x: operate(ufunc, x)
+
+
+def _function(function: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda x, *args, **kwargs: call_function(function, (x, *args), kwargs)
+
+
+def _method(rule: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda x, *args, **kwargs: call(rule, (x, *args), kwargs)
+
+
+def _members() -> Iterator[tuple[str, Callable[..., Any]]]:
+    for name, ufunc in (BINARY | {"divmod": np.divmod}).items():
+        yield f"__{name}__", _operator(ufunc)
+        yield f"__r{name}__", _reflected(ufunc)
+    yield from ((f"__i{name}__", _in_place(ufunc)) for name, ufunc in BINARY.items())
+    yield from ((f"__{name}__", _operator(ufunc)) for name, ufunc in COMPARISONS.items())
+    yield from ((f"__{name}__", _unary(ufunc)) for name, ufunc in UNARY.items())
+    yield from ((name, _function(function)) for name, function in FUNCTIONS.items())
+    yield from ((name, _method(rule)) for name, rule in METHODS.items())
+
+
+for _name, _member in _members():
+    setattr(Tracer, _name, _member)

@@ -23,12 +23,14 @@ class Traced:
     """What a trace found.
 
     `program` takes the leaves, then the values of `captured`: arrays, or symbols of the trace around this one. Where
-    `captured` holds what an array contained when it was first used, `originals` has the array itself.
+    `captured` holds what an array contained when it was first used, `originals` has the array itself. `baked` are arrays
+    and the content of them that shapes in the program depend on: masks, numbers of repetitions.
     """
 
     program: Program
     captured: tuple[Captured, ...]
     originals: tuple[Captured, ...]
+    baked: tuple[tuple[Array, Array], ...]
 
     def changed(self) -> list[Array]:
         """Return the arrays from outside that no longer hold what was captured of them."""
@@ -49,7 +51,7 @@ def trace_function(
         marks = weak or [False] * len(avals)
         results = call([_argument(trace.input(aval), mark) for aval, mark in zip(avals, marks, strict=True)])
         program = trace.finish(name, [symbol_of(result) for result in results])
-    return Traced(program, tuple(trace.captured), tuple(trace.originals))
+    return Traced(program, tuple(trace.captured), tuple(trace.originals), tuple(trace.baked))
 
 
 def _argument(symbol: Symbol, weak: bool) -> Tracer:

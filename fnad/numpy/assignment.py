@@ -1,0 +1,43 @@
+"""What an array holds after something is stored into it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from fnad.errors import DtypeError, ShapeError
+from fnad.ir.symbol import Symbol
+from fnad.ir.types import Dtype, Shape
+from fnad.numpy.operands import as_symbol, to_dtype
+from fnad.ops.comparison import select
+from fnad.ops.shape import broadcast_to
+
+
+def stored(name: str, value: Any, out: Any, where: Any = True) -> Symbol:
+    """Return what `out` holds after the result `value` of the function `name` is stored into it, where `where` says."""
+    symbol = as_symbol(value)
+    check_cast(name, symbol.dtype, out.dtype)
+    check_fits(symbol.shape, out.shape)
+    new = broadcast_to(to_dtype(symbol, out.dtype), out.shape)
+    if where is True:
+        return new
+    return select(broadcast_to(as_symbol(where, np.dtype(bool)), out.shape), new, as_symbol(out))
+
+
+def check_cast(name: str, source: Dtype, target: Dtype) -> None:
+    """Raise as NumPy where a result may not be stored into an array of this dtype."""
+    if not np.can_cast(source, target, "same_kind"):
+        raise DtypeError(
+            f"Cannot cast {name} output from {source!r} to {target!r} with casting rule 'same_kind'",
+            remedy="convert it with astype, or make the array of the wider dtype",
+        )
+
+
+def check_fits(source: Shape, target: Shape) -> None:
+    """Raise as NumPy where a value does not broadcast to the shape it is stored into."""
+    fits = len(source) <= len(target) and all(
+        n in (1, m) for n, m in zip(reversed(source), reversed(target), strict=False)
+    )
+    if not fits:
+        raise ShapeError(f"could not broadcast input array from shape {source} into shape {target}")

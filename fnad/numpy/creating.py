@@ -1,0 +1,125 @@
+"""New arrays in the likeness of others, and matrices from their diagonals."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from fnad.errors import ShapeError
+from fnad.ir.symbol import Symbol
+from fnad.ir.types import F64, I64, native_dtype
+from fnad.numpy.axes import axis_of, static_int, static_ints
+from fnad.numpy.operands import as_symbol, broadcast_all, common_dtype, to_dtype
+from fnad.numpy.rearranging import diagonal, fresh
+from fnad.numpy.reductions import sum_
+from fnad.numpy.registry import implements
+from fnad.numpy.views import View
+from fnad.ops.arithmetic import add, div, mul, sub
+from fnad.ops.piecewise import floor
+from fnad.ops.shape import broadcast_to, concatenate, full_like, iota, pad, reshape_to, slice_axis, transpose_to
+
+
+def _filled(a: Any, value: Any, dtype: Any, shape: Any) -> View:
+    x = as_symbol(a)
+    wanted = x.dtype if dtype is None else native_dtype(dtype)
+    new_shape = x.shape if shape is None else static_ints(shape, "a shape")
+    return fresh(broadcast_to(as_symbol(value, wanted), new_shape))
+
+
+@implements(np.zeros_like, np.empty_like)
+def zeros_like(
+    a: Any, dtype: Any = None, order: str = "K", subok: bool = True, shape: Any = None, *, device: None = None  # noqa: ARG001
+) -> View:
+    return _filled(a, 0, dtype, shape)
+
+
+@implements(np.ones_like)
+def ones_like(
+    a: Any, dtype: Any = None, order: str = "K", subok: bool = True, shape: Any = None, *, device: None = None  # noqa: ARG001
+) -> View:
+    return _filled(a, 1, dtype, shape)
+
+
+@implements(np.full_like)
+def full_like_(
+    a: Any,
+    fill_value: Any,
+    dtype: Any = None,
+    order: str = "K",  # noqa: ARG001
+    subok: bool = True,  # noqa: ARG001
+    shape: Any = None,
+    *,
+    device: None = None,  # noqa: ARG001
+) -> View:
+    return _filled(a, fill_value, dtype, shape)
+
+
+@implements(np.diag)
+def diag(v: Any, k: int = 0) -> View:
+    x = as_symbol(v)
+    if x.ndim == 2:
+        return diagonal(x, k)
+    if x.ndim != 1:
+        raise ShapeError("Input must be 1- or 2-d.")
+    n = x.shape[0] + abs(k)
+    start = k if k >= 0 else -k * n
+    used = start + (x.shape[0] - 1) * (n + 1) + 1 if x.shape[0] else start
+    flat = pad(x, low=(start,), high=(n * n - used,), interior=(n,))
+    return fresh(reshape_to(flat, (n, n)))
+
+
+@implements(np.diagflat)
+def diagflat(v: Any, k: int = 0) -> View:
+    x = as_symbol(v)
+    return diag(reshape_to(x, (x.aval.size,)), k)
+
+
+@implements(np.trace)
+def trace(
+    a: Any,
+    offset: Any = 0,
+    axis1: Any = 0,
+    axis2: Any = 1,
+    dtype: Any = None,
+    out: None = None,  # noqa: ARG001
+) -> Symbol:
+    return sum_(diagonal(a, offset, axis1, axis2).read(), -1, dtype)
+
+
+@implements(np.linspace)
+def linspace(
+    start: Any,
+    stop: Any,
+    num: Any = 50,
+    endpoint: bool = True,
+    retstep: bool = False,
+    dtype: Any = None,
+    axis: Any = 0,
+    *,
+    device: None = None,  # noqa: ARG001
+) -> Any:
+    count = static_int(num, "a number of samples")
+    if count < 0:
+        raise ShapeError(f"Number of samples, {count}, must be non-negative.")
+    kind = common_dtype(start, stop)
+    first, last = broadcast_all([as_symbol(end, kind if kind.kind in "fc" else F64) for end in (start, stop)])
+    intervals = count - 1 if endpoint else count
+    delta = sub(last, first)
+    step = div(delta, full_like(delta, intervals)) if intervals > 0 else delta
+    samples = _samples(first, last, step, count, endpoint)
+    wanted = samples.dtype if dtype is None else native_dtype(dtype)
+    samples = to_dtype(floor(samples) if wanted.kind in "iu" else samples, wanted)
+    at = axis_of(axis, samples.ndim)
+    result = transpose_to(samples, (*range(1, at + 1), 0, *range(at + 1, samples.ndim)))
+    return (result, step if intervals > 0 else full_like(delta, np.nan)) if retstep else result
+
+
+def _samples(first: Symbol, last: Symbol, step: Symbol, count: int, endpoint: bool) -> Symbol:
+    """Return first + i * step along a new axis in front; the end is hit exactly."""
+    shape = (count, *first.shape)
+    index = to_dtype(iota(dtype=I64, shape=shape, axis=0), first.dtype)
+    samples = add(mul(index, broadcast_to(step, shape)), broadcast_to(first, shape))
+    if not endpoint or count < 2:
+        return samples
+    return concatenate(slice_axis(samples, 0, 0, count - 1), reshape_to(last, (1, *last.shape)), axis=0)

@@ -1,0 +1,144 @@
+"""Functions of array elements that are no ufuncs: rounding, angles, differences, comparison to a tolerance."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from fnad.errors import ShapeError, UnsupportedFunctionError
+from fnad.ir.symbol import Symbol
+from fnad.ir.types import BOOL, F64
+from fnad.numpy.axes import axis_of, static_int
+from fnad.numpy.joining import join
+from fnad.numpy.operands import as_symbol, broadcast_all, common_dtype, to_dtype
+from fnad.numpy.reductions import all_
+from fnad.numpy.registry import RULES, implements
+from fnad.numpy.ufuncs import absolute, rad2deg
+from fnad.ops.arithmetic import add, div, mul, sub
+from fnad.ops.comparison import bitwise_and, bitwise_not, bitwise_or, bitwise_xor, eq, isfinite, isnan, le, ne, signbit
+from fnad.ops.conversion import complex_, imag, real
+from fnad.ops.piecewise import rint
+from fnad.ops.power import arctan2
+from fnad.ops.shape import broadcast_to, constant, full_like, reshape_to, slice_axis, zeros_like
+
+# ---- rounding --------------------------------------------------------------------------------------------------------
+
+
+@implements(np.round, np.around)
+def round_(a: Any, decimals: Any = 0, out: None = None) -> Symbol:  # noqa: ARG001
+    x, places = as_symbol(a), static_int(decimals, "a number of decimals")
+    if x.dtype.kind in "biu":
+        if places < 0:
+            raise UnsupportedFunctionError("numpy.round of integers has no rule for negative decimals")
+        return x
+    return complex_(*[_rounded(part(x), places) for part in (real, imag)]) if x.dtype.kind == "c" else _rounded(x, places)
+
+
+def _rounded(x: Symbol, places: int) -> Symbol:
+    if places == 0:
+        return rint(x)
+    scale = full_like(x, 10.0 ** abs(places))
+    return div(rint(mul(x, scale)), scale) if places > 0 else mul(rint(div(x, scale)), scale)
+
+
+# ---- complex numbers -------------------------------------------------------------------------------------------------
+
+
+@implements(np.angle)
+def angle(z: Any, deg: bool = False) -> Symbol:
+    x = as_symbol(z)
+    x = to_dtype(x, F64) if x.dtype.kind in "biu" else x
+    of_real = (zeros_like(x), x)
+    result = arctan2(*((imag(x), real(x)) if x.dtype.kind == "c" else of_real))
+    return rad2deg(result) if deg else result
+
+
+@implements(np.iscomplex)
+def iscomplex(x: Any) -> Symbol:
+    symbol = as_symbol(x)
+    if symbol.dtype.kind != "c":
+        return constant(False, BOOL, symbol.shape)
+    part = imag(symbol)
+    return ne(part, zeros_like(part))
+
+
+@implements(np.isreal)
+def isreal(x: Any) -> Symbol:
+    return bitwise_not(iscomplex(x))
+
+
+# ---- differences -----------------------------------------------------------------------------------------------------
+
+
+@implements(np.diff)
+def diff(a: Any, n: Any = 1, axis: Any = -1, prepend: Any = None, append: Any = None) -> Symbol:
+    x = as_symbol(a)
+    times, at = static_int(n, "a number of differences"), axis_of(axis, x.ndim)
+    if times < 0:
+        raise ShapeError(f"order must be non-negative but got {times}")
+    ends = [end for end in (prepend, append) if end is not None]
+    dtype = common_dtype(x, *ends)
+    row = tuple(1 if i == at else size for i, size in enumerate(x.shape))
+    parts = [as_symbol(part, dtype) for part in (prepend, x, append) if part is not None]
+    x = join([broadcast_to(part, row) if part.ndim == 0 else part for part in parts], at)
+    for _ in range(times):
+        x = _difference(x, at)
+    return x
+
+
+def _difference(x: Symbol, axis: int) -> Symbol:
+    size = x.shape[axis]
+    later, earlier = slice_axis(x, axis, min(1, size), size), slice_axis(x, axis, 0, max(size - 1, 0))
+    return bitwise_xor(later, earlier) if x.dtype == BOOL else sub(later, earlier)
+
+
+@implements(np.ediff1d)
+def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Symbol:
+    x = as_symbol(ary)
+    parts = [to_begin, _difference(reshape_to(x, (x.aval.size,)), 0), to_end]
+    symbols = [as_symbol(part, x.dtype) for part in parts if part is not None]
+    return join([reshape_to(symbol, (symbol.aval.size,)) for symbol in symbols], 0)
+
+
+# ---- infinities, comparison ------------------------------------------------------------------------------------------
+
+
+@implements(np.isposinf)
+def isposinf(x: Any, out: None = None) -> Symbol:  # noqa: ARG001
+    symbol = as_symbol(x)
+    return bitwise_and(RULES[np.isinf](symbol), bitwise_not(_negative(symbol)))
+
+
+@implements(np.isneginf)
+def isneginf(x: Any, out: None = None) -> Symbol:  # noqa: ARG001
+    symbol = as_symbol(x)
+    return bitwise_and(RULES[np.isinf](symbol), _negative(symbol))
+
+
+def _negative(x: Symbol) -> Symbol:
+    return signbit(x if x.dtype.kind == "f" else to_dtype(x, F64))
+
+
+@implements(np.isclose)
+def isclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> Symbol:
+    dtype = np.result_type(common_dtype(a, b), np.float32) if common_dtype(a, b).kind in "biu" else common_dtype(a, b)
+    x, y = broadcast_all([as_symbol(a, dtype), as_symbol(b, dtype)])
+    distance, size = absolute(sub(x, y)), absolute(y)
+    bound = add(full_like(size, atol), mul(full_like(size, rtol), size))
+    close = bitwise_and(le(distance, bound), isfinite(y))
+    close = bitwise_or(close, eq(x, y))
+    return bitwise_or(close, bitwise_and(isnan(x), isnan(y))) if equal_nan else close
+
+
+@implements(np.allclose)
+def allclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> Symbol:
+    return all_(isclose(a, b, rtol, atol, equal_nan))
+
+
+@implements(np.array_equal)
+def array_equal(a1: Any, a2: Any) -> Any:
+    x, y = as_symbol(a1), as_symbol(a2)
+    return all_(RULES[np.equal](x, y)) if x.shape == y.shape else False
+
+

@@ -1,0 +1,306 @@
+"""Indexing as NumPy does it: what an index selects, and what writing there leaves.
+
+An index is brought to one entry an axis. Integers, slices, `...` and `newaxis` are views: boxes, reversed axes and
+reshapes. Integer arrays are gathered: the basic entries are applied first, then the axes with arrays are brought to
+the front, read at the arrays' common shape, and the new axes put where NumPy has them: in the place of the
+arrays if those are neighbours, else in front.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import chain
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from fnad.errors import OutOfRangeError, TracerEscapeError, UnsupportedFunctionError
+from fnad.ir.symbol import Symbol
+from fnad.ir.types import BOOL, I64, Aval, Shape
+from fnad.numpy.assignment import check_fits
+from fnad.numpy.operands import as_symbol, broadcast_all, contains_symbol, static_array, to_dtype
+from fnad.numpy.views import Box, MovingBox, Reshape, Reverse, Step, Steps, View, read, write
+from fnad.ops.comparison import select
+from fnad.ops.indexing import gather, scatter
+from fnad.ops.shape import Ints, broadcast_to, constant, invert, reshape_to, transpose_to
+
+Entry: TypeAlias = "int | slice | None | Symbol | np.ndarray[Any, Any]"
+"""An entry of an index: a symbol is an integer, known when the program runs, or an array of integers."""
+
+
+def getitem(x: Symbol, index: Any) -> View | Symbol:
+    """Return x[index]: a view for a basic index, new memory where there are integer or bool arrays.
+
+    Raises `OutOfRangeError` (an IndexError) for an index outside its axis, `TracerEscapeError` where the shape would
+    depend on a traced value.
+    """
+    entries = entries_of(index, x.shape)
+    if not any(map(is_array, entries)):
+        steps = basic_steps(entries, x.shape)
+        is_scalar = not any(entry is None or isinstance(entry, slice) for entry in entries) and not has_ellipsis(index)
+        return read(steps, x) if is_scalar else View(x, steps)
+    return Advanced.of(entries, x.shape).read(x)
+
+
+def setitem(x: Symbol, index: Any, value: Any) -> Symbol:
+    """Return what x is after `x[index] = value`."""
+    if is_traced_mask(index):
+        return _set_where(x, index, value)
+    entries = entries_of(index, x.shape)
+    if any(map(is_array, entries)):
+        return Advanced.of(entries, x.shape).write(x, value)
+    steps = basic_steps(entries, x.shape)
+    return write(steps, x, _fitted(value, read(steps, x).aval))
+
+
+def _fitted(value: Any, part: Aval) -> Symbol:
+    """Return a value in the dtype and shape of the part it is written to."""
+    symbol = as_symbol(value, part.dtype)
+    extra = symbol.ndim - part.ndim
+    if extra > 0 and all(n == 1 for n in symbol.shape[:extra]):
+        symbol = reshape_to(symbol, symbol.shape[extra:])
+    check_fits(symbol.shape, part.shape)
+    return broadcast_to(symbol, part.shape)
+
+
+# ---- masks known only when the program runs --------------------------------------------------------------------------
+
+
+def is_traced_mask(index: Any) -> bool:
+    """Say whether the index is a bool array that is traced."""
+    return isinstance(index, Symbol) and index.dtype == BOOL
+
+
+def _set_where(x: Symbol, mask: Symbol, value: Any) -> Symbol:
+    if mask.shape != x.shape[: mask.ndim]:
+        raise OutOfRangeError(
+            f"boolean index did not match indexed array: shape of the array is {x.shape}, of the index {mask.shape}"
+        )
+    new = as_symbol(value, x.dtype)
+    if new.ndim > x.ndim - mask.ndim:
+        raise TracerEscapeError(
+            "the values for a traced mask are as many as it has true elements, which is not known while tracing",
+            remedy="write x[...] = np.where(mask, values, x) with values of the shape of x",
+        )
+    trailing = (*mask.shape, *(1,) * (x.ndim - mask.ndim))
+    return select(broadcast_to(reshape_to(mask, trailing), x.shape), broadcast_to(new, x.shape), x)
+
+
+# ---- one entry an axis -----------------------------------------------------------------------------------------------
+
+
+def entries_of(index: Any, shape: Shape) -> list[Entry]:
+    """Return the index with one entry for each axis, and None for each new one."""
+    parts = [_plain(part) for part in as_tuple(index)]
+    widths = [sum(entry is not None and entry is not Ellipsis for entry in part) for part in parts]
+    if sum(widths) > len(shape):
+        raise OutOfRangeError(
+            f"too many indices for array: array is {len(shape)}-dimensional, but {sum(widths)} were indexed"
+        )
+    ellipses = [i for i, part in enumerate(parts) if part and part[0] is Ellipsis]
+    if len(ellipses) > 1:
+        raise OutOfRangeError("an index can only have a single ellipsis ('...')")
+    at = ellipses[0] if ellipses else len(parts)
+    missing = len(shape) - sum(widths)
+    _check_masks(as_tuple(index), [w if i != at else missing for i, w in enumerate(widths)], shape)
+    head, tail = parts[:at], parts[at + 1 :]
+    return [*chain(*head), *[slice(None)] * missing, *chain(*tail)]
+
+
+def _check_masks(parts: Sequence[Any], widths: Sequence[int], shape: Shape) -> None:
+    """Raise where a mask has not the shape of the axes it stands for."""
+    axis = 0
+    for part, width in zip(parts, widths, strict=True):
+        is_mask = isinstance(part, (np.ndarray, list)) and not contains_symbol(part) and np.asarray(part).dtype == BOOL
+        if is_mask and np.shape(part) != shape[axis : axis + width]:
+            raise OutOfRangeError(
+                f"boolean index did not match indexed array along axis {axis}: "
+                f"the array has shape {shape[axis : axis + width]} there, the index {np.shape(part)}"
+            )
+        axis += width
+
+
+def as_tuple(index: Any) -> tuple[Any, ...]:
+    """Return the entries of an index as written."""
+    return index if isinstance(index, tuple) else (index,)
+
+
+def has_ellipsis(index: Any) -> bool:
+    """Say whether there is an ellipsis in an index."""
+    return any(part is Ellipsis for part in as_tuple(index))
+
+
+def _plain(part: Any) -> Sequence[Any]:
+    """Return a part of an index as entries; a mask becomes the positions where it is true, one array an axis."""
+    if part is None or part is Ellipsis or isinstance(part, slice):
+        return (part,)
+    if isinstance(part, Symbol):
+        return (_traced(part),)
+    if contains_symbol(part):
+        return (_traced(as_symbol(part)),)
+    array = np.asarray(part)
+    if array.dtype == BOOL:
+        return _positions(part, array)
+    if array.size == 0 and isinstance(part, (list, tuple)):
+        array = array.astype(I64)
+    if array.dtype.kind not in "iu":
+        raise OutOfRangeError(
+            "only integers, slices (`:`), ellipsis (`...`), numpy.newaxis (`None`) and integer or boolean arrays "
+            f"are valid indices, not {type(part).__name__} of dtype {array.dtype}"
+        )
+    return (int(array),) if array.ndim == 0 else (array,)
+
+
+def _traced(index: Symbol) -> Symbol:
+    if index.dtype == BOOL:
+        static_array(index)
+    if index.dtype.kind not in "iu":
+        raise OutOfRangeError(f"arrays used as indices must be of integer (or boolean) type, got {index.aval}")
+    return index
+
+
+def _positions(mask: Any, array: Any) -> Sequence[Any]:
+    static_array(mask)
+    if array.ndim == 0:
+        raise UnsupportedFunctionError("an index that is a single bool has no rule", remedy="use np.where")
+    return np.nonzero(array)
+
+
+def is_array(entry: Entry) -> bool:
+    """Say whether an entry is an array of integers."""
+    return isinstance(entry, np.ndarray) or (isinstance(entry, Symbol) and entry.ndim > 0)
+
+
+# ---- basic indexing --------------------------------------------------------------------------------------------------
+
+
+def basic_steps(entries: Sequence[Entry], shape: Shape) -> Steps:
+    """Return the steps to what integers, slices and new axes select."""
+    old = [entry for entry in entries if entry is not None]
+    spans = [span(entry, n, axis) for axis, (entry, n) in enumerate(zip(old, shape, strict=True))]
+    steps: list[Step] = []
+    if any(s.first != 0 or s.count != n or s.stride != 1 for s, n in zip(spans, shape, strict=True)):
+        steps.append(
+            Box(
+                tuple(s.first for s in spans),
+                tuple(s.first + (s.count - 1) * s.stride + 1 if s.count else s.first for s in spans),
+                tuple(s.stride for s in spans),
+            )
+        )
+    steps.extend(_moving(old, spans))
+    if backward := tuple(axis for axis, s in enumerate(spans) if s.is_backward):
+        steps.append(Reverse(backward))
+    steps.append(Reshape(_selected_shape(entries, spans)))
+    return tuple(steps)
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """The part of an axis that an entry selects: from `first` on, `count` elements, each `stride` further."""
+
+    first: int
+    count: int
+    stride: int = 1
+    is_backward: bool = False
+
+
+def span(entry: Entry, n: int, axis: int) -> Span:
+    """Return what an integer or a slice selects of an axis of size n; all of it for an integer that is traced."""
+    if isinstance(entry, slice):
+        return _slice_span(entry, n)
+    if isinstance(entry, int):
+        if not -n <= entry < n:
+            raise OutOfRangeError(f"index {entry} is out of bounds for axis {axis} with size {n}")
+        return Span(entry % n, 1)
+    return Span(0, n)
+
+
+def _slice_span(entry: slice, n: int) -> Span:
+    if contains_symbol((entry.start, entry.stop, entry.step)):
+        raise TracerEscapeError(
+            "a slice with a traced bound has a size that is not known while tracing",
+            remedy="for a part of fixed size write x[start + np.arange(size)]",
+        )
+    start, stop, step = entry.indices(n)
+    count = len(range(start, stop, step))
+    if step > 0:
+        return Span(min(start, n), count, step)
+    last = start + (count - 1) * step
+    return Span(last if count else 0, count, -step, is_backward=True)
+
+
+def _moving(entries: Sequence[Entry], spans: Sequence[Span]) -> list[Step]:
+    """Return the step to integers that are traced."""
+    if not any(isinstance(entry, Symbol) for entry in entries):
+        return []
+    starts = tuple(entry if isinstance(entry, Symbol) else constant(0, I64) for entry in entries)
+    sizes = tuple(1 if isinstance(entry, Symbol) else s.count for entry, s in zip(entries, spans, strict=True))
+    return [MovingBox(starts, sizes)]
+
+
+def _selected_shape(entries: Sequence[Entry], spans: Sequence[Span]) -> Shape:
+    counts = iter(s.count for s in spans)
+    shape: list[int] = []
+    for entry in entries:
+        if entry is None:
+            shape.append(1)
+            continue
+        count = next(counts)
+        if isinstance(entry, slice):
+            shape.append(count)
+    return tuple(shape)
+
+
+# ---- integer arrays --------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Advanced:
+    """An index with arrays: basic `steps`, then `order` brings the axes with arrays to the front, where they are read.
+
+    `back` puts the result's axes where NumPy has them.
+    """
+
+    steps: Steps
+    order: Ints
+    indices: tuple[Symbol, ...]
+    back: Ints
+
+    @staticmethod
+    def of(entries: Sequence[Entry], shape: Shape) -> Advanced:
+        """Read an index. Integers beside arrays count as arrays."""
+        arrays = [i for i, entry in enumerate(entries) if isinstance(entry, (int, Symbol, np.ndarray))]
+        sizes = iter(shape)
+        at = {i: next(sizes) for i, entry in enumerate(entries) if entry is not None}
+        indices = tuple(broadcast_all([_in_bounds(entries[i], at[i], i) for i in arrays]))
+        basic = [slice(None) if i in arrays else entry for i, entry in enumerate(entries)]
+        rest = tuple(i for i in range(len(entries)) if i not in arrays)
+        together = arrays == list(range(arrays[0], arrays[-1] + 1))
+        place = sum(i < arrays[0] for i in rest) if together else 0
+        count = indices[0].ndim
+        axes = range(count + len(rest))
+        back = (*axes[count : count + place], *axes[:count], *axes[count + place :])
+        return Advanced(basic_steps(basic, shape), (*arrays, *rest), indices, back)
+
+    def read(self, x: Symbol) -> Symbol:
+        moved = transpose_to(read(self.steps, x), self.order)
+        return transpose_to(gather(moved, *self.indices), self.back)
+
+    def write(self, x: Symbol, value: Any) -> Symbol:
+        part = read(self.steps, x)
+        moved = transpose_to(part, self.order)
+        shape = (*self.indices[0].shape, *moved.shape[len(self.indices) :])
+        updates = _fitted(value, Aval(x.dtype, tuple(shape[axis] for axis in self.back)))
+        written = scatter(moved, transpose_to(updates, invert(self.back)), *self.indices)
+        return write(self.steps, x, transpose_to(written, invert(self.order)))
+
+
+def _in_bounds(entry: Any, n: int, axis: int) -> Symbol:
+    """Return an index as a symbol; raise where it is known to lie outside its axis."""
+    if not isinstance(entry, Symbol):
+        values = np.asarray(entry)
+        wrong = values[(values < -n) | (values >= n)]
+        if wrong.size:
+            raise OutOfRangeError(f"index {wrong.flat[0]} is out of bounds for axis {axis} with size {n}")
+    return to_dtype(as_symbol(entry), I64)

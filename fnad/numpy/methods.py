@@ -1,0 +1,63 @@
+"""Methods of arrays whose arguments are not those of a function."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from fnad.errors import DtypeError
+from fnad.ir.symbol import Symbol
+from fnad.ir.types import native_dtype
+from fnad.numpy import rearranging, ufuncs
+from fnad.numpy.operands import as_symbol, to_dtype
+from fnad.numpy.rearranging import fresh
+from fnad.numpy.registry import implements
+from fnad.numpy.views import View
+
+
+def astype(
+    a: Symbol, dtype: Any, order: str = "K", casting: Any = "unsafe", subok: bool = True, copy: bool = True  # noqa: ARG001
+) -> View:
+    """Return the array in another dtype."""
+    wanted = native_dtype(dtype)
+    if not np.can_cast(a.dtype, wanted, casting):
+        raise DtypeError(f"Cannot cast array data from {a.dtype!r} to {wanted!r} according to the rule {casting!r}")
+    if wanted == a.dtype and not copy:
+        return View(a)
+    return fresh(to_dtype(a, wanted))
+
+
+@implements(np.astype)
+def astype_function(x: Any, dtype: Any, /, *, copy: bool = True, device: None = None) -> View:  # noqa: ARG001
+    return astype(as_symbol(x), dtype, copy=copy)
+
+
+@implements(np.copy)
+def copy_function(a: Any, order: str = "K", subok: bool = False) -> View:  # noqa: ARG001
+    return fresh(as_symbol(a))
+
+
+def copy(a: Symbol, order: str = "C") -> View:  # noqa: ARG001
+    """Return a copy."""
+    return fresh(a)
+
+
+def flatten(a: Symbol, order: str = "C") -> View:
+    """Return a copy of the elements, along one axis."""
+    return fresh(rearranging.ravel(a, order).read())
+
+
+def reshape(a: Symbol, *shape: Any, order: str = "C", copy: Any = None) -> View:
+    """Return the elements in another shape, given as one tuple or as several numbers."""
+    return rearranging.reshape(a, shape[0] if len(shape) == 1 else shape, order, copy=copy)
+
+
+def transpose(a: Symbol, *axes: Any) -> View:
+    """Return the axes in another order, given as one tuple or as several numbers; reversed if none is given."""
+    return rearranging.transpose(a, (axes[0] if len(axes) == 1 else axes) or None)
+
+
+def conjugate(a: Symbol) -> Any:
+    """Return the complex conjugate; of a real array, the array itself."""
+    return ufuncs.conjugate(a) if a.dtype.kind == "c" else View(a)

@@ -1,0 +1,319 @@
+"""Shapes and the order of axes and elements, where NumPy makes a view."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from itertools import accumulate
+from typing import Any
+
+import numpy as np
+
+from fnad.errors import ShapeError, UnsupportedFunctionError
+from fnad.ir.symbol import Symbol
+from fnad.ir.types import Shape
+from fnad.numpy.axes import Ints, axes_of, axis_of, static_int, static_ints
+from fnad.numpy.operands import as_symbol, common_shape, static_array
+from fnad.numpy.registry import implements
+from fnad.numpy.views import Box, Broadcast, ImaginaryPart, Permute, RealPart, Reshape, Reverse, Step, Steps, View
+from fnad.ops.shape import constant
+
+# ---- shapes ----------------------------------------------------------------------------------------------------------
+
+
+@implements(np.reshape)
+def reshape(a: Any, /, shape: Any, order: str = "C", *, copy: Any = None) -> View:
+    x = as_symbol(a)
+    view = View(x, reshape_steps(x.shape, full_shape(shape, x.aval.size), order))
+    return fresh(view.read()) if copy else view
+
+
+@implements(np.ravel)
+def ravel(a: Any, order: str = "C") -> View:
+    x = as_symbol(a)
+    certain = x.aval.size <= 1
+    return View(x, reshape_steps(x.shape, (x.aval.size,), order, certain=certain))
+
+
+def full_shape(shape: Any, size: int) -> Shape:
+    """Return the shape with a -1 in it replaced; raise `ShapeError` where it does not hold this many elements."""
+    wanted = static_ints(shape, "a shape")
+    known = math.prod(n for n in wanted if n != -1)
+    if wanted.count(-1) > 1:
+        raise ShapeError("can only specify one unknown dimension")
+    if -1 in wanted and known and size % known == 0:
+        wanted = tuple(size // known if n == -1 else n for n in wanted)
+    if any(n < 0 for n in wanted) or math.prod(wanted) != size:
+        raise ShapeError(f"cannot reshape array of size {size} into shape {wanted}")
+    return wanted
+
+
+def reshape_steps(shape: Shape, wanted: Shape, order: str, *, certain: bool | None = None) -> Steps:
+    """Return the steps of a reshape, which is surely a view of one axis, or where only axes of size 1 come and go."""
+    if certain is None:
+        certain = len(shape) <= 1 or without_ones(shape) == without_ones(wanted)
+    if order == "F":
+        return (Permute(backwards(len(shape))), Reshape(wanted[::-1], certain), Permute(backwards(len(wanted))))
+    if order != "C" and len(shape) > 1:
+        raise UnsupportedFunctionError(
+            f"order={order!r} asks for the layout in memory, which is not known while tracing", remedy="use 'C' or 'F'"
+        )
+    return (Reshape(wanted, certain),)
+
+
+def without_ones(shape: Shape) -> Shape:
+    """Return the sizes other than 1."""
+    return tuple(n for n in shape if n != 1)
+
+
+def backwards(ndim: int) -> Ints:
+    """Return the axes in reverse order."""
+    return tuple(range(ndim))[::-1]
+
+
+def fresh(symbol: Symbol) -> View:
+    """Return a value as new memory."""
+    return View(Symbol(symbol.builder, symbol.atom, symbol.aval))
+
+
+@implements(np.expand_dims)
+def expand_dims(a: Any, axis: Any) -> View:
+    x = as_symbol(a)
+    added = static_ints(axis, "an axis")
+    axes = axes_of(added, x.ndim + len(added))
+    rest = iter(x.shape)
+    return View(x, (Reshape(tuple(1 if i in axes else next(rest) for i in range(x.ndim + len(added)))),))
+
+
+@implements(np.squeeze)
+def squeeze(a: Any, axis: Any = None) -> View:
+    x = as_symbol(a)
+    axes = axes_of(axis, x.ndim) if axis is not None else tuple(i for i, n in enumerate(x.shape) if n == 1)
+    if any(x.shape[i] != 1 for i in axes):
+        raise ShapeError("cannot select an axis to squeeze out which has size not equal to one")
+    return View(x, (Reshape(tuple(n for i, n in enumerate(x.shape) if i not in axes)),))
+
+
+@implements(np.atleast_1d)
+def atleast_1d(*arrays: Any) -> Any:
+    return _each(arrays, lambda shape: shape or (1,))
+
+
+@implements(np.atleast_2d)
+def atleast_2d(*arrays: Any) -> Any:
+    return _each(arrays, lambda shape: (1,) * (2 - len(shape)) + shape)
+
+
+@implements(np.atleast_3d)
+def atleast_3d(*arrays: Any) -> Any:
+    return _each(arrays, lambda s: s if len(s) > 2 else (*s, 1) if len(s) == 2 else (1, *(s or (1,)), 1))
+
+
+def _each(arrays: Sequence[Any], shape_of: Any) -> Any:
+    views = tuple(View(x, (Reshape(shape_of(x.shape)),)) for x in map(as_symbol, arrays))
+    return views[0] if len(views) == 1 else views
+
+
+@implements(np.broadcast_to)
+def broadcast_to(array: Any, shape: Any, subok: bool = False) -> View:  # noqa: ARG001
+    x = as_symbol(array)
+    wanted = static_ints(shape, "a shape")
+    if common_shape([x.shape, wanted]) != wanted:
+        raise ShapeError(f"operands could not be broadcast together with remapped shapes {x.shape} and {wanted}")
+    return View(x, (Broadcast(wanted),))
+
+
+@implements(np.broadcast_arrays)
+def broadcast_arrays(*args: Any, subok: bool = False) -> tuple[View, ...]:  # noqa: ARG001
+    symbols = [as_symbol(arg) for arg in args]
+    shape = common_shape([symbol.shape for symbol in symbols])
+    return tuple(View(symbol, (Broadcast(shape),)) for symbol in symbols)
+
+
+# ---- the order of axes -----------------------------------------------------------------------------------------------
+
+
+@implements(np.transpose)
+def transpose(a: Any, axes: Any = None) -> View:
+    x = as_symbol(a)
+    permutation = backwards(x.ndim) if axes is None else axes_of(axes, x.ndim)
+    if len(permutation) != x.ndim:
+        raise ShapeError("axes don't match array")
+    return View(x, (Permute(permutation),))
+
+
+@implements(np.matrix_transpose, np.linalg.matrix_transpose)
+def matrix_transpose(x: Any, /) -> View:
+    symbol = as_symbol(x)
+    if symbol.ndim < 2:
+        raise ShapeError(f"Input array must be at least 2-dimensional, but it is {symbol.ndim}")
+    return swapaxes(symbol, -1, -2)
+
+
+@implements(np.swapaxes)
+def swapaxes(a: Any, axis1: Any, axis2: Any) -> View:
+    x = as_symbol(a)
+    i, j = axis_of(axis1, x.ndim), axis_of(axis2, x.ndim)
+    order = list(range(x.ndim))
+    order[i], order[j] = j, i
+    return View(x, (Permute(tuple(order)),))
+
+
+@implements(np.moveaxis)
+def moveaxis(a: Any, source: Any, destination: Any) -> View:
+    x = as_symbol(a)
+    sources, destinations = axes_of(source, x.ndim), axes_of(destination, x.ndim)
+    if len(sources) != len(destinations):
+        raise ShapeError("`source` and `destination` arguments must have the same number of elements")
+    order = [i for i in range(x.ndim) if i not in sources]
+    for to, from_ in sorted(zip(destinations, sources, strict=True)):
+        order.insert(to, from_)
+    return View(x, (Permute(tuple(order)),))
+
+
+@implements(np.rollaxis)
+def rollaxis(a: Any, axis: Any, start: Any = 0) -> View:
+    x = as_symbol(a)
+    from_, to = axis_of(axis, x.ndim), static_int(start, "an axis")
+    to = to + x.ndim if to < 0 else to
+    if not 0 <= to <= x.ndim:
+        raise ShapeError(f"'start' arg requires {-x.ndim} <= start < {x.ndim + 1}, but {start} was passed in")
+    return moveaxis(x, from_, to - (from_ < to))
+
+
+# ---- the order of elements -------------------------------------------------------------------------------------------
+
+
+@implements(np.flip)
+def flip(m: Any, axis: Any = None) -> View:
+    x = as_symbol(m)
+    return View(x, (Reverse(tuple(sorted(axes_of(axis, x.ndim)))),))
+
+
+@implements(np.fliplr)
+def fliplr(m: Any) -> View:
+    x = as_symbol(m)
+    if x.ndim < 2:
+        raise ShapeError("Input must be >= 2-d.")
+    return flip(x, 1)
+
+
+@implements(np.flipud)
+def flipud(m: Any) -> View:
+    x = as_symbol(m)
+    if x.ndim < 1:
+        raise ShapeError("Input must be >= 1-d.")
+    return flip(x, 0)
+
+
+@implements(np.rot90)
+def rot90(m: Any, k: Any = 1, axes: Any = (0, 1)) -> View:
+    x = as_symbol(m)
+    i, j = axes_of(axes, x.ndim)
+    order = list(range(x.ndim))
+    order[i], order[j] = j, i
+    turn = Permute(tuple(order))
+    quarter: tuple[Steps, ...] = (
+        (),
+        (Reverse((j,)), turn),
+        (Reverse(tuple(sorted((i, j)))),),
+        (turn, Reverse((j,))),
+    )
+    return View(x, quarter[static_int(k, "a number of turns") % 4])
+
+
+# ---- parts -----------------------------------------------------------------------------------------------------------
+
+
+def diagonal_steps(shape: Shape, offset: int, axis1: int, axis2: int, *, is_writeable: bool) -> Steps:
+    """Return the steps to a diagonal, as the last axis: every (m + 1)-th of the n·m elements of a matrix."""
+    order = tuple(i for i in range(len(shape)) if i not in (axis1, axis2))
+    outer, n, m = tuple(shape[i] for i in order), shape[axis1], shape[axis2]
+    start = offset if offset >= 0 else -offset * m
+    count = max(min(n, m - offset) if offset >= 0 else min(n + offset, m), 0)
+    start = start if count else 0
+    limit = start + (count - 1) * (m + 1) + 1 if count else start
+    zeros, ones = (0,) * len(outer), (1,) * len(outer)
+    box = Box((*zeros, start), (*outer, limit), (*ones, m + 1), is_writeable=is_writeable)
+    return (Permute((*order, axis1, axis2)), Reshape((*outer, n * m)), box)
+
+
+@implements(np.diagonal)
+def diagonal(a: Any, offset: Any = 0, axis1: Any = 0, axis2: Any = 1) -> View:
+    x = as_symbol(a)
+    if x.ndim < 2:
+        raise ShapeError("diag requires an array of at least two dimensions")
+    i, j = axis_of(axis1, x.ndim), axis_of(axis2, x.ndim)
+    if i == j:
+        raise ShapeError("axis1 and axis2 cannot be the same")
+    return View(x, diagonal_steps(x.shape, static_int(offset, "an offset"), i, j, is_writeable=False))
+
+
+@implements(np.real)
+def real(val: Any) -> View:
+    x = as_symbol(val)
+    steps: tuple[Step, ...] = (RealPart(),) if x.dtype.kind == "c" else ()
+    return View(x, steps)
+
+
+@implements(np.imag)
+def imag(val: Any) -> View:
+    x = as_symbol(val)
+    if x.dtype.kind == "c":
+        return View(x, (ImaginaryPart(),))
+    return View(constant(0, x.dtype, x.shape))
+
+
+@implements(np.array_split)
+def array_split(ary: Any, indices_or_sections: Any, axis: Any = 0) -> list[View]:
+    x = as_symbol(ary)
+    i = axis_of(axis, x.ndim)
+    return [View(x, (box_along(x.shape, i, a, b),)) for a, b in bounds(x.shape[i], indices_or_sections)]
+
+
+@implements(np.split)
+def split(ary: Any, indices_or_sections: Any, axis: Any = 0) -> list[View]:
+    x = as_symbol(ary)
+    if np.ndim(indices_or_sections) == 0:
+        sections = static_int(indices_or_sections, "a number of sections")
+        if sections <= 0 or x.shape[axis_of(axis, x.ndim)] % sections:
+            raise ShapeError("array split does not result in an equal division")
+    return array_split(x, indices_or_sections, axis)
+
+
+def bounds(size: int, indices_or_sections: Any) -> list[tuple[int, int]]:
+    """Return where the parts of an axis begin and end, as np.array_split cuts it."""
+    if np.ndim(indices_or_sections) == 0:
+        sections = static_int(indices_or_sections, "a number of sections")
+        if sections <= 0:
+            raise ShapeError("number sections must be larger than 0.")
+        each, extra = divmod(size, sections)
+        ends = list(accumulate([each + 1] * extra + [each] * (sections - extra)))
+        return list(zip([0, *ends[:-1]], ends, strict=True))
+    cuts = static_ints(static_array(indices_or_sections), "a place to split")
+    spans = (slice(a, b).indices(size) for a, b in zip((0, *cuts), (*cuts, size), strict=True))
+    return [(start, max(start, stop)) for start, stop, _ in spans]
+
+
+def box_along(shape: Shape, axis: int, start: int, limit: int) -> Box:
+    """Return the step to a part of one axis."""
+    starts = tuple(start if i == axis else 0 for i in range(len(shape)))
+    limits = tuple(limit if i == axis else n for i, n in enumerate(shape))
+    return Box(starts, limits, (1,) * len(shape))
+
+
+def _split_along(axis_of_rank: Any, least: int, message: str) -> Any:
+    def rule(ary: Any, indices_or_sections: Any) -> list[View]:
+        x = as_symbol(ary)
+        if x.ndim < least:
+            raise ShapeError(message)
+        return split(x, indices_or_sections, axis_of_rank(x.ndim))
+
+    return rule
+
+
+vsplit = implements(np.vsplit)(_split_along(lambda _: 0, 2, "vsplit only works on arrays of 2 or more dimensions"))
+hsplit = implements(np.hsplit)(
+    _split_along(lambda ndim: min(ndim - 1, 1), 1, "hsplit only works on arrays of 1 or more dimensions")
+)
+dsplit = implements(np.dsplit)(_split_along(lambda _: 2, 3, "dsplit only works on arrays of 3 or more dimensions"))

@@ -1,0 +1,175 @@
+"""Means, variances and what is made of them.
+
+Note [Variance about the first element]
+    The variance is taken of the distances to the first element. Of equal elements it is then exactly 0, where the
+    distances to a rounded mean are not; and the standard deviation has derivative 0 there.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from fnad.errors import ShapeError
+from fnad.ir.symbol import Symbol
+from fnad.ir.types import BOOL, F64, is_complex, native_dtype, real_dtype
+from fnad.numpy.axes import axes_of, reduced_shape
+from fnad.numpy.operands import as_symbol, broadcast_all, common_dtype, to_dtype
+from fnad.numpy.reductions import SUM, UNSET, count_nonzero, is_set, prod, sum_
+from fnad.numpy.registry import implements
+from fnad.ops.arithmetic import div, mul, sub
+from fnad.ops.autodiff import stop_gradient
+from fnad.ops.comparison import bitwise_not, eq, isnan, select
+from fnad.ops.conversion import conj, real
+from fnad.ops.elementary import sqrt
+from fnad.ops.piecewise import maximum
+from fnad.ops.shape import broadcast_to, constant, full_like, ones_like, reshape_to, slice_, zeros_like
+
+
+def inexact(a: Any, dtype: Any = None) -> Symbol:
+    """Return the operand in the dtype its mean is taken in: the one given, or its own, f64 for integers."""
+    x = as_symbol(a)
+    if dtype is not None:
+        return to_dtype(x, native_dtype(dtype))
+    return to_dtype(x, F64) if x.dtype.kind in "biu" else x
+
+
+def mean_over(x: Symbol, axis: Any, keepdims: Any, where: Any, ddof: float = 0) -> Symbol:
+    """Return the sum over axes divided by the number of elements less `ddof`."""
+    total = SUM(x, axis, keepdims, UNSET, where)
+    if where is UNSET or where is True:
+        count = math.prod(x.shape[a] for a in axes_of(axis, x.ndim))
+        return div(total, full_like(total, max(count - ddof, 0)))
+    keep, _ = broadcast_all([as_symbol(where, BOOL), x])
+    counts = to_dtype(count_nonzero(keep, axis, keepdims=is_set(keepdims)), total.dtype)
+    return div(total, counts if ddof == 0 else maximum(counts - ddof, zeros_like(counts)))
+
+
+@implements(np.mean)
+def mean(
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    out: None = None,  # noqa: ARG001
+    keepdims: Any = UNSET,
+    *,
+    where: Any = UNSET,
+) -> Symbol:
+    return mean_over(inexact(a, dtype), axis, keepdims, where)
+
+
+@implements(np.var)
+def var(
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    out: None = None,  # noqa: ARG001
+    ddof: Any = 0,
+    keepdims: Any = UNSET,
+    *,
+    where: Any = UNSET,
+) -> Symbol:
+    x = inexact(a, dtype)
+    x = _from_first(x, axis) if where is UNSET else x
+    distance = sub(x, broadcast_to(mean_over(x, axis, True, where), x.shape))
+    square = real(mul(distance, conj(distance))) if is_complex(x.dtype) else mul(distance, distance)
+    return mean_over(square, axis, keepdims, where, ddof)
+
+
+def _from_first(x: Symbol, axis: Any) -> Symbol:
+    """Return the distances to the first element along the axes (Note [Variance about the first element])."""
+    if x.aval.size == 0:
+        return x
+    limits = reduced_shape(x.shape, axes_of(axis, x.ndim), keepdims=True)
+    first = slice_(x, starts=(0,) * x.ndim, limits=limits, strides=(1,) * x.ndim)
+    return sub(x, broadcast_to(stop_gradient(first), x.shape))
+
+
+@implements(np.std)
+def std(
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    out: None = None,  # noqa: ARG001
+    ddof: Any = 0,
+    keepdims: Any = UNSET,
+    *,
+    where: Any = UNSET,
+) -> Symbol:
+    return root(var(a, axis, dtype, None, ddof, keepdims, where=where))
+
+
+def root(square: Symbol) -> Symbol:
+    """Return the square root, with derivative 0 at 0: that of a norm, whose argument vanishes with its derivative."""
+    is_zero = eq(square, zeros_like(square))
+    return select(is_zero, square, sqrt(select(is_zero, ones_like(square), square)))
+
+
+@implements(np.average)
+def average(a: Any, axis: Any = None, weights: Any = None, returned: bool = False, *, keepdims: Any = UNSET) -> Any:
+    if weights is None:
+        x = inexact(a)
+        result = mean_over(x, axis, keepdims, UNSET)
+        count = math.prod(x.shape[i] for i in axes_of(axis, x.ndim))
+        return (result, full_like(result, count)) if returned else result
+    dtype = np.result_type(common_dtype(a, weights), F64 if common_dtype(a).kind in "biu" else common_dtype(a))
+    x, w = as_symbol(a, dtype), as_symbol(weights, dtype)
+    weight = broadcast_to(_aligned(w, x, axis), x.shape)
+    scale = SUM(weight, axis, keepdims, UNSET, UNSET)
+    result = div(SUM(mul(x, weight), axis, keepdims, UNSET, UNSET), scale)
+    return (result, scale) if returned else result
+
+
+def _aligned(weights: Symbol, x: Symbol, axis: Any) -> Symbol:
+    """Put the axes of weights that are given along `axis` where they belong."""
+    if weights.shape == x.shape:
+        return weights
+    axes = axes_of(axis, x.ndim)
+    if axis is None or weights.shape != tuple(x.shape[a] for a in axes):
+        raise ShapeError(f"weights of shape {weights.shape} do not go along axis {axis} of an array of shape {x.shape}")
+    if list(axes) != sorted(axes):
+        raise ShapeError(f"weights along axes {axes} take them in ascending order")
+    return reshape_to(weights, tuple(n if a in axes else 1 for a, n in enumerate(x.shape)))
+
+
+# ---- leaving nan out -------------------------------------------------------------------------------------------------
+
+
+def _present(a: Any) -> Any:
+    x = as_symbol(a)
+    return bitwise_not(isnan(x)) if x.dtype.kind in "fc" else UNSET
+
+
+@implements(np.nansum)
+def nansum(
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    out: None = None,  # noqa: ARG001
+    keepdims: Any = UNSET,
+) -> Symbol:
+    return sum_(a, axis, dtype, None, keepdims, UNSET, _present(a))
+
+
+@implements(np.nanprod)
+def nanprod(
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    out: None = None,  # noqa: ARG001
+    keepdims: Any = UNSET,
+) -> Symbol:
+    return prod(a, axis, dtype, None, keepdims, UNSET, _present(a))
+
+
+@implements(np.nanmean)
+def nanmean(
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    out: None = None,  # noqa: ARG001
+    keepdims: Any = UNSET,
+) -> Symbol:
+    return mean(a, axis, dtype, None, keepdims, where=_present(a))

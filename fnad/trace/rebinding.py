@@ -1,0 +1,70 @@
+"""`c += t` where c is an ordinary array and t a traced value.
+
+NumPy hands such a statement to the traced value as `np.add(c, t, out=(c,))`. The array cannot take the result, but
+Python binds the name to whatever comes back, so a traced array comes back. That is right if the statement is an
+augmented assignment and nothing else refers to the array or its memory, for whoever did would go on seeing the old
+content. The number of references says so, compared with what the same statement has in a function that keeps none.
+"""
+
+from __future__ import annotations
+
+import dis
+import sys
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from fnad.errors import MutationError
+from fnad.trace.source import current_source, user_frame
+
+
+def check_rebinding(inputs: tuple[Any, ...], outs: tuple[Any, ...]) -> None:
+    """Raise `MutationError` where a result for an ordinary array `outs[0]` cannot be handed to the name it has."""
+    count = references(outs)
+    if inputs[0] is not outs[0] or not is_augmented_assignment():
+        raise MutationError(
+            "a traced value cannot be written into an ordinary array given as out=",
+            source=current_source(),
+            remedy="use the returned value, or make the array with fnad.numpy (zeros, empty, array) in place of numpy",
+        )
+    if count > unshared_references() or is_shared_view(outs):
+        raise MutationError(
+            "a traced value cannot be added into an ordinary array that has other names or views, which would not see it",
+            source=current_source(),
+            remedy="write c = c + t, or make the array with fnad.numpy (zeros, empty, array) in place of numpy",
+        )
+
+
+def is_augmented_assignment() -> bool:
+    """Say whether the user's code is at `x += …` or another of its kind."""
+    frame = user_frame()
+    if frame is None:
+        return False
+    at = next(i for i in dis.get_instructions(frame.f_code) if i.offset == frame.f_lasti)
+    return at.opname == "BINARY_OP" and at.argrepr.endswith("=")
+
+
+def references(outs: tuple[Any, ...]) -> int:
+    """Return the number of references to the array."""
+    return sys.getrefcount(outs[0])
+
+
+def is_shared_view(outs: tuple[Any, ...]) -> bool:
+    """Say whether the array is a view of memory that others refer to."""
+    if outs[0].base is None:
+        return False
+    return not isinstance(outs[0].base, np.ndarray) or sys.getrefcount(outs[0].base) > 2
+
+
+class _Probe:
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> int:
+        return references(kwargs["out"])
+
+
+@cache
+def unshared_references() -> int:
+    """Return the number of references to an array with one name, seen from within `c += t`."""
+    c: Any = np.zeros(1)
+    c += _Probe()
+    return c
