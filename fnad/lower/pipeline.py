@@ -164,11 +164,11 @@ class _Lowering:
     ) -> None:
         """Fold over axes; single precision is summed in double precision, in a wider buffer where one is needed."""
         dtype = wide(buffer.dtype) if fold.sum else buffer.dtype
-        init = fold.init.format(**bounds(dtype))
         if 0 in shape:
-            start = self.expressions.nodes.apply(init, (), buffer.dtype)
+            start = self.expressions.nodes.apply(fold.init.format(**bounds(buffer.dtype)), (), buffer.dtype)
             self._nest(buffer.aval.shape, lambda i: self._store(buffer, i, start))
             return
+        init = fold.init.format(**bounds(dtype))
         depths = depths_of(shape, axes)
         ends_nest = depths == set(range(count_loops(shape) - len(depths), count_loops(shape)))
         target = buffer if ends_nest or dtype == buffer.dtype else self._temporary(buffer.aval.with_dtype(dtype))
