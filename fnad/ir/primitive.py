@@ -34,7 +34,7 @@ MaybeSymbol: TypeAlias = "Symbol | None"
 
 @dataclass(frozen=True, slots=True)
 class Partials:
-    """Elementwise: one function `(result, *operands) -> partial` per operand; None where the partial is zero.
+    """Elementwise: one function `(result, *operands, **params) -> partial` per operand; None where it is zero.
 
     `finite` says that no partial is ever inf or nan, not even at operands that are, so that a plain product with the
     cotangent will do in place of the strong one (see Note [Strong zero] in `fnad/ops/arithmetic.py`).

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from fnad.errors import DomainError
-from fnad.ir.primitive import Library, NonDifferentiable, Primitive, Push, Sample, Scalar, register
+from fnad.ir.primitive import Library, NonDifferentiable, Partials, Primitive, Push, Sample, Scalar, register
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import Aval, is_inexact
 from fnad.ops.arithmetic import add, mul, neg, strong_div, strong_mul
@@ -105,13 +105,10 @@ def _integer_pow(x: Any, *, exponent: int) -> Any:
     return np.multiply(_integer_pow(x, exponent=exponent - half), _integer_pow(x, exponent=half))
 
 
-def _push_integer_pow(results: Any, primals: Any, tangents: Any, *, exponent: int) -> list[Symbol | None]:
-    (x,), (dx,) = primals, tangents
-    if exponent == 0 or dx is None:
-        return [None]
-    if exponent == 1:
-        return [dx]
-    return [mul(dx, mul(full_like(x, exponent), integer_pow(x, exponent=exponent - 1)))]
+def _integer_pow_partial(y: Symbol, x: Symbol, *, exponent: int) -> Symbol:
+    if exponent in (0, 1):
+        return full_like(x, exponent)
+    return exponent * (x if exponent == 2 else integer_pow(x, exponent=exponent - 1))
 
 
 def _integer_pow_samples() -> Iterable[Sample]:
@@ -127,7 +124,7 @@ integer_pow = register(
         "integer_pow",
         _infer_integer_pow,
         _integer_pow,
-        Push(_push_integer_pow),
+        Partials((_integer_pow_partial,)),
         Scalar(_integer_pow_template, 3),
         _integer_pow_samples,
         f"x to a constant integer `exponent`, at most {UNROLLED}, by repeated multiplication; integers wrap.",

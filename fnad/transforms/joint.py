@@ -131,7 +131,7 @@ def _cotangents(
             times = mul if finite else strong_mul
             ct = cts[0]
             return [
-                times(ct, f(results[0], *primals)) if f is not None and n else None
+                times(ct, f(results[0], *primals, **equation.params)) if f is not None and n else None
                 for f, n in zip(functions, needed, strict=True)
             ]
         case Linear(transpose):

@@ -76,8 +76,8 @@ def _tangents(
         case NonDifferentiable():
             return [None] * len(results)
         case Partials(functions):
-            pairs = zip(functions, tangents, strict=True)
-            terms = [mul(t, f(results[0], *primals)) for f, t in pairs if f is not None and t is not None]
+            pairs = [(f, t) for f, t in zip(functions, tangents, strict=True) if f is not None and t is not None]
+            terms = [mul(t, f(results[0], *primals, **equation.params)) for f, t in pairs]
             return [add_tangents(terms)]
         case Linear(_, wrt):
             return _push_linear(equation, primals, tangents, wrt)
