@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from fnad.errors import ShapeError
-from fnad.ir.primitive import ArgFold, Fold, NonDifferentiable, Primitive, Push, Sample, Scan, register
+from fnad.ir.primitive import ArgFold, Fold, NonDifferentiable, Primitive, Pull, Push, Sample, Scan, register
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import I64, Aval
 from fnad.ops.arithmetic import add, div, mul
@@ -118,15 +118,13 @@ def infer_nonempty(name: str, domain: Domain) -> Callable[..., Aval]:
     return infer_where_elements_are
 
 
-def _push_extremum(results: Any, primals: Any, tangents: Any, *, axes: Ints) -> list[Symbol | None]:
-    """Average the tangents of the elements that are the extremum; where it is nan, those are the nans."""
-    (y,), (x,), (dx,) = results, primals, tangents
-    if dx is None:
-        return [None]
+def _pull_extremum(results: Any, primals: Any, cts: Any, *, axes: Ints) -> list[Symbol]:
+    """Share the cotangent among the elements that are the extremum; where it is nan, those are the nans."""
+    (y,), (x,), (ct,) = results, primals, cts
     dims = tuple(a for a in range(x.ndim) if a not in axes)
     chosen = bitwise_or(eq(x, broadcast_in_dim(y, shape=x.shape, dims=dims)), isnan(x))
-    count = sum_over(convert(chosen, dtype=x.dtype), axes)
-    return [div(sum_over(select(chosen, dx, zeros_like(dx)), axes), count)]
+    part = div(ct, sum_over(convert(chosen, dtype=x.dtype), axes))
+    return [select(chosen, broadcast_in_dim(part, shape=x.shape, dims=dims), zeros_like(x))]
 
 
 def _extremum_samples() -> Iterable[Sample]:
@@ -140,7 +138,7 @@ def _extremum(name: str, evaluate: Callable[..., Any], init: str, step: str, doc
             name,
             infer_nonempty(name, ORDERED),
             lambda x, *, axes: evaluate(x, axis=axes),
-            Push(_push_extremum),
+            Pull(_pull_extremum),
             Fold(init, f"{step}({{acc}}, {{0}})"),
             _extremum_samples,
             doc,
