@@ -132,5 +132,3 @@ class _Collapse:
                 return self.nodes.checked(self._node(operand), extent, fault)
             case Constant():
                 return node
-
-

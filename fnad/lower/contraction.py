@@ -1,9 +1,10 @@
-"""Contractions as matrix products: which axes make the rows, and whether an operand is a matrix as it lies in memory."""
+"""Contractions as matrix products: which axes make the rows, and which operands are matrices as they lie in memory."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from math import prod
 
 from fnad.ir.types import Aval, Shape
@@ -44,9 +45,7 @@ class Dimensions:
         )
 
 
-def contraction_dimensions(
-    x: Aval, y: Aval, *, contract: tuple[Axes, Axes], batch: tuple[Axes, Axes]
-) -> Dimensions:
+def contraction_dimensions(x: Aval, y: Aval, *, contract: tuple[Axes, Axes], batch: tuple[Axes, Axes]) -> Dimensions:
     """Return the dimensions of `dot_general`."""
     free = [
         tuple(a for a in range(v.ndim) if a not in c and a not in b)
@@ -94,7 +93,7 @@ def matrix(
 def joined(sizes: Shape, spread: Sequence[int]) -> int | None:
     """Return the one stride of axes that lie behind each other in memory, 0 if all have size 1."""
     kept = [(n, s) for n, s in zip(sizes, spread, strict=True) if n != 1]
-    for (_, outer), (n, inner) in zip(kept, kept[1:], strict=False):
+    for (_, outer), (n, inner) in pairwise(kept):
         if outer != n * inner:
             return None
     return kept[-1][1] if kept else 0

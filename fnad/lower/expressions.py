@@ -1,6 +1,6 @@
 """From equations to scalar expressions: what one element of a value is.
 
-`element(atom, indices)` pulls: an elementwise operation becomes an operation on the elements of its operands at the same
+`element(atom, indices)` pulls: an elementwise operation becomes one on the elements of its operands at the same
 indices, a view moves the indices, a gather loads them, and a value that is kept in a buffer is a load. So chains of
 these kinds melt into one expression, and nothing between them is ever stored.
 """

@@ -3,13 +3,13 @@
 Nests come in the order of the program. A new one is put as early as what it reads allows. If what it reads was written
 in a nest whose outermost loop has the same extent, and each turn of that loop touches only its own part of the buffers
 in question, the two loops become one, and the question is asked again one level further in. So chains of elementwise
-work and folds melt into one nest, and a fold over rows followed by work on the rows becomes two inner loops in one outer
-loop, which finds the row in the cache.
+work and folds melt into one nest, and a fold over rows followed by work on the rows becomes two inner loops in one
+outer loop, which finds the row in the cache.
 
 Note [Aligned accesses]
-    All accesses to a buffer are aligned at depth d if their addresses are  outer + stride · i<d> + rest,  with the same
-    stride and the same coefficients of the counters outside, and the rests of all of them lie within less than one
-    stride: then the turns of loop d touch disjoint parts.
+    All accesses to a buffer are aligned at depth d if their addresses are  outer + stride · i<d> + rest,  with the
+    same stride and the same coefficients of the counters outside, and the rests of all of them lie within less than
+    one stride: then the turns of loop d touch disjoint parts.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class Member:
 
 @dataclass(slots=True)
 class Nests:
-    """Items in order, nests above all, and for each buffer the positions of those that write it and of those that touch it."""
+    """Items in order, nests above all; for each buffer, the positions of those that write it and that touch it."""
 
     members: list[Member] = field(default_factory=list[Member])
     writers: dict[Buffer, list[int]] = field(default_factory=lambda: defaultdict[Buffer, list[int]](list))

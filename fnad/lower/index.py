@@ -107,7 +107,7 @@ class Index:
     def __floordiv__(self, n: int) -> Index:
         quotient, rest = self._divide(n)
         low, high = rest.range
-        if 0 <= low and high < n:
+        if low >= 0 and high < n:
             return quotient
         reduced, divisor = _cancel(rest, n)
         return quotient + (reduced if divisor == 1 else Index(0, ((Quotient(reduced, divisor), 1),)))
@@ -115,7 +115,7 @@ class Index:
     def __mod__(self, n: int) -> Index:
         _, rest = self._divide(n)
         low, high = rest.range
-        return rest if 0 <= low and high < n else Index(0, ((Remainder(rest, n), 1),))
+        return rest if low >= 0 and high < n else Index(0, ((Remainder(rest, n), 1),))
 
     def _divide(self, n: int) -> tuple[Index, Index]:
         """Split into n · quotient + rest, term by term."""

@@ -4,8 +4,8 @@
     item    ::= Loop(depth, extent, [item]) | effect | Product | Call
     effect  ::= Store | Reduce | ArgReduce | Running | Combine       a write of a node into a buffer
 
-The loop at depth d has the counter i<d>; loops side by side share names. All addresses are flat, row-major. A nest is a loop at
-depth 0 with all that is in it.
+The loop at depth d has the counter i<d>; loops side by side share names. All addresses are flat, row-major. A nest is
+a loop at depth 0 with all that is in it.
 """
 
 from __future__ import annotations

@@ -134,9 +134,7 @@ class Nodes:
         return self._once(key, lambda: Branch(undecided, inside, outside, depth))
 
     def checked(self, operand: Node, extent: int, fault: int) -> Node:
-        return self._once(
-            (Checked, operand, extent, fault), lambda: Checked(operand, extent, fault, operand.depth)
-        )
+        return self._once((Checked, operand, extent, fault), lambda: Checked(operand, extent, fault, operand.depth))
 
     def _once(self, key: Any, make: Any) -> Node:
         found = self._made.get(key)

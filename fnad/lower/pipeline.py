@@ -1,8 +1,8 @@
 """Lowering: from a program to loop nests, kept value by kept value.
 
 Each kept value becomes a nest of its own, over the shape of its result (of its operand, if it is a fold), which `fuse`
-puts into the nests before it. A large matrix product becomes a call of the BLAS on strided matrices, so that a transpose
-before it costs nothing.
+puts into the nests before it. A large matrix product becomes a call of the BLAS on strided matrices, so that a
+transpose before it costs nothing.
 """
 
 from __future__ import annotations
@@ -288,8 +288,8 @@ class _Lowering:
         if found is not None:
             buffer, address = found
             spread = strides(address, indices, shape)
-            as_is = spread and matrix(buffer, address, spread, dims.batch, rows, columns, indices)
-            if as_is:
+            as_is = matrix(buffer, address, spread, dims.batch, rows, columns, indices) if spread is not None else None
+            if as_is is not None:
                 return as_is
         copied = self._temporary(Aval(atom.aval.dtype, shape))
 

@@ -1,8 +1,8 @@
 """Loop programs as text, for people.
 
-    gradient(in x0: f64[3], out out0: f64[3])
-      for i0 < 3:
-        out0[i0] = cos(x0[i0]) * x0[i0] + sin(x0[i0])
+gradient(in x0: f64[3], out out0: f64[3])
+  for i0 < 3:
+    out0[i0] = cos(x0[i0]) * x0[i0] + sin(x0[i0])
 """
 
 from __future__ import annotations

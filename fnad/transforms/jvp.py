@@ -96,7 +96,7 @@ def _tangents(
 def _push_linear(
     equation: Equation, primals: Sequence[Symbol], tangents: Sequence[Tangent], wrt: tuple[int, ...] | None
 ) -> list[Tangent]:
-    """A linear map is its own derivative: apply it to the tangents, with zeros where there is none."""
+    """Apply the map to the tangents, for a linear map is its own derivative, with zeros where there is none."""
     linear_in = range(len(primals)) if wrt is None else wrt
     if all(tangents[i] is None for i in linear_in) or not is_inexact(equation.results[0].aval.dtype):
         return [None] * len(equation.results)

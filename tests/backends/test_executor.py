@@ -46,15 +46,14 @@ def all_samples(primitive):
 def test_every_primitive_compiled_is_interpreted(name):
     program, given = all_samples(PRIMITIVES[name])
     for found, expected in zip(compile_program(program)(given), interpret(program, given), strict=True):
-        expected = np.asarray(expected)
-        assert (found.dtype, found.shape) == (expected.dtype, expected.shape)
+        assert found.dtype == np.asarray(expected).dtype
         assert_close(found, expected, tolerance(found.dtype))
 
 
 @pytest.mark.parametrize(
     "make",
     [
-        lambda x: np.asfortranarray(x),
+        np.asfortranarray,
         lambda x: np.repeat(x, 2, axis=1)[:, ::2],
         lambda x: x[::-1][::-1],
         lambda x: np.frombuffer(b"\0" + x.tobytes(), np.uint8)[1:].view(np.float64).reshape(x.shape),
@@ -72,7 +71,7 @@ def test_results_are_fresh_and_arguments_untouched():
     x = np.ones(3)
     first = run([x])
     for array in first:
-        array += 1
+        array.fill(7)
     second = run([x])
     np.testing.assert_array_equal(x, 1)
     np.testing.assert_array_equal(second, np.ones((3, 3)))

@@ -10,7 +10,7 @@ from fnad.lower.index import Counter, Index, Quotient, Remainder, counter
 
 EXTENTS = (3, 4, 5)
 COUNTERS = [counter(depth, extent) for depth, extent in enumerate(EXTENTS)]
-I, J, K = COUNTERS
+FIRST, SECOND, THIRD = COUNTERS
 
 
 def value(index: Index, counters: tuple[int, ...]) -> int:
@@ -44,7 +44,7 @@ FORMULAS = [
 
 @pytest.mark.parametrize("formula", FORMULAS)
 def test_arithmetic_is_that_of_integers(formula):
-    index = formula(I, J, K)
+    index = formula(FIRST, SECOND, THIRD)
     low, high = index.range
     for counters in product(*map(range, EXTENTS)):
         expected = formula(*counters)
@@ -54,14 +54,14 @@ def test_arithmetic_is_that_of_integers(formula):
 
 def test_address_of_a_reshape_is_that_of_the_array():
     """unflatten, then flatten, of a row-major position is the position."""
-    position = I * 20 + J * 5 + K
+    position = FIRST * 20 + SECOND * 5 + THIRD
     rows, columns = position // 6 % 10, position % 6
     assert rows * 6 + columns == position
 
 
 def test_whole_dimensions_come_out_of_a_flat_position():
-    position = I * 20 + J * 5 + K
-    assert [position // 20, position // 5 % 4, position % 5] == [I, J, K]
+    position = FIRST * 20 + SECOND * 5 + THIRD
+    assert [position // 20, position // 5 % 4, position % 5] == [FIRST, SECOND, THIRD]
 
 
 def test_a_loop_of_one_turn_has_index_zero():
@@ -69,4 +69,4 @@ def test_a_loop_of_one_turn_has_index_zero():
 
 
 def test_depth_is_that_of_the_innermost_counter():
-    assert [Index(7).depth, I.depth, (J + I).depth, ((K * 3) // 2).depth] == [0, 1, 2, 3]
+    assert [Index(7).depth, FIRST.depth, (SECOND + FIRST).depth, ((THIRD * 3) // 2).depth] == [0, 1, 2, 3]

@@ -124,7 +124,7 @@ class NativeExecutor:
     def _step(self, step: Function | Call) -> Callable[[list[Array]], None]:
         if isinstance(step, Call):
             return self._library_step(step)
-        call = plain_function(step) if numba.config.DISABLE_JIT else self._native_function(step)
+        call = plain_function(step) if _jit_is_disabled() else self._native_function(step)
         positions = [self._positions[name] for name in step.parameters]
         if len(positions) == 1:
             return lambda arrays: call(arrays[positions[0]])
@@ -165,6 +165,10 @@ class NativeExecutor:
     def asm(self) -> str:
         """Return the assembly of all native functions."""
         return "\n".join(function.asm() for function in self.functions)
+
+
+def _jit_is_disabled() -> bool:
+    return bool(numba.config.DISABLE_JIT)  # pyright: ignore[reportAttributeAccessIssue]  (read from the environment)
 
 
 def plain_function(step: Function) -> Callable[..., None]:

@@ -1,8 +1,8 @@
 """Loop programs as Python source: what Numba compiles, and what a person reads.
 
 One function per chunk of nests. Its parameters are flat arrays; its body is for loops over scalar statements in the
-language of `fnad.backends.numba.runtime`. A value is written in the innermost loop that it varies in, once; a value that
-a nest has just stored is used from its variable, so that a temporary only read in its own nest is never stored at all.
+language of `fnad.backends.numba.runtime`. A value is written in the innermost loop that it varies in, once; a value
+that a nest has just stored is used from its variable, so that a temporary only read in its own nest is never stored.
 
 Note [Accurate sums]
     A sum in f64 goes in blocks of `BLOCK` elements, which LLVM reassociates into lanes; the blocks are added with
@@ -111,7 +111,7 @@ class Block:
         return None
 
     def forget(self, buffer: Buffer) -> None:
-        """A buffer was written into at addresses only known at run time: read it from memory from now on."""
+        """Read a buffer from memory from now on: it was written into at addresses only known at run time."""
         self.stored = {place: name for place, name in self.stored.items() if place[0] is not buffer}
 
     def lines(self, indent: str, unread: frozenset[Buffer]) -> Iterator[str]:
@@ -326,9 +326,10 @@ class _Emitter:
     def _fill_memory_folds(self, loop: Loop) -> None:
         """Before the outermost loop of a fold that accumulates in memory, put its initial value there."""
         for effect, loops in _effects_in_loops(loop, self.loops):
-            if isinstance(effect, Reduce) and effect.depths and min(effect.depths) == loop.depth:
-                if _start(effect, len(loops)) != loop.depth:
-                    self._fill(effect, loops[len(self.loops) :])
+            if not isinstance(effect, Reduce) or loop.depth != min(effect.depths, default=-1):
+                continue
+            if _start(effect, len(loops)) != loop.depth:
+                self._fill(effect, loops[len(self.loops) :])
 
     def _fill(self, effect: Reduce, loops: Sequence[Loop]) -> None:
         block = self.blocks[-1]
@@ -338,7 +339,9 @@ class _Emitter:
             inner = block.child(f"for i{loop.depth} in range({loop.extent}):")
             block.statements.append(inner)
             block = inner
-        self._add(f"{self._array(effect.buffer)}[{self._address(effect.address)}] = {effect.init}", effect.buffer, block=block)
+        self._add(
+            f"{self._array(effect.buffer)}[{self._address(effect.address)}] = {effect.init}", effect.buffer, block=block
+        )
 
     def _arg_reduce(self, effect: ArgReduce) -> None:
         name, counter = self.accumulators[effect], f"i{self.loops[-1].depth}"
@@ -408,7 +411,7 @@ class _Emitter:
         return {node: self._value(node, name_it=True) for index in indices for node in loaded(index)}
 
     def _value(self, node: Node, *, name_it: bool = False) -> str:
-        """Return a Python expression for a node: a variable if it is used again or varies further out, else its text."""
+        """Return a node as Python: a variable if it is used again or varies further out, else an expression."""
         here, home = self.blocks[-1], self._home(node)
         found = here.find(node)
         if found is not None:
@@ -432,7 +435,7 @@ class _Emitter:
         return text
 
     def _home(self, node: Node) -> Block:
-        """Return the block a node belongs in: that of the innermost loop it varies in; inside a branch, the branch's."""
+        """Return the block for a node: that of the innermost loop it varies in; inside a branch, the branch's."""
         return self.blocks[-1] if self.branches else self.blocks[min(node.depth, len(self.blocks) - 1)]
 
     def _text(self, node: Node) -> str:
@@ -481,7 +484,7 @@ class _Emitter:
 
 @dataclass(frozen=True, slots=True)
 class Fold:
-    """A fold with an accumulator of its own: opened before the loop at depth `start`, its effect inside `depth` loops."""
+    """A fold with an accumulator of its own, opened before the loop at depth `start`; `depth` loops are around it."""
 
     effect: Reduce | ArgReduce | Running
     depth: int
