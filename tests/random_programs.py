@@ -31,6 +31,9 @@ from fnad.ops.shape import broadcast_to, reshape_to, slice_axis
 LARGEST = 100.0
 """Values beyond it are not built on: their functions would soon overflow."""
 
+NUDGE, NEAR = 1e-5, 0.05
+"""A result that moves by more than `NEAR` when its operands move by `NUDGE` is at a jump."""
+
 SIZES = (1, 1, 1, 2, 2, 2, 3, 3, 3, 0)
 
 
@@ -230,7 +233,7 @@ class Growth:
         with np.errstate(all="ignore"):
             out = primitive.evaluate(*given, **params)
         values = out if isinstance(out, tuple) else (out,)
-        if not all(is_ordinary(value) for value in values):
+        if not all(is_ordinary(value) for value in values) or jumps(primitive, given, params, values[0]):
             return None
         bound = self.builder.bind(primitive, operands, params)
         results = list(bound) if isinstance(bound, tuple) else [bound]
@@ -300,6 +303,27 @@ def wraps(value: Any, dtype: Dtype) -> bool:
     """Say whether a float would have to become an integer that the dtype does not have: each machine has its own."""
     integer = is_inexact(value.dtype) and dtype.kind in "iu"
     return integer and not np.all((np.real(value) > np.iinfo(dtype).min - 1) & (np.real(value) < np.iinfo(dtype).max))
+
+
+def jumps(primitive: Primitive, operands: Sequence[Any], params: dict[str, Any], value: Any) -> bool:
+    """Say whether an elementwise result is at a jump, where another rounding or sign of zero moves it far."""
+    if not isinstance(primitive.lower, Scalar):
+        return False
+    for direction in (1 + 1j, 1 - 1j, -1 + 1j, -1 - 1j):
+        with np.errstate(all="ignore"):
+            moved = primitive.evaluate(*[nudged(operand, direction) for operand in operands], **params)
+            near = np.abs(np.subtract(moved, value, dtype=np.complex128)) <= NEAR * (1 + np.abs(value))
+        if not np.all(near):
+            return True
+    return False
+
+
+def nudged(value: Any, direction: complex) -> Any:
+    """Return a value moved a little, integers and bools aside."""
+    if not is_inexact(value.dtype):
+        return value
+    step = direction if value.dtype.kind == "c" else direction.real
+    return (value + NUDGE * (1 + np.abs(value)) * step).astype(value.dtype)
 
 
 def adapt(x: Symbol, aval: Aval) -> Symbol:
