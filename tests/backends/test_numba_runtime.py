@@ -528,6 +528,23 @@ def test_a_whole_program_runs_the_same_compiled_and_as_plain_python() -> None:
     assert outputs[0][3][0] == np.argmax(inputs[0] > 0.9)
 
 
+PLAIN = {
+    "f8": ["f32(a)", "i8(a)", "bool_(a)", "c64(a)", "select(a > b, a, b)", "strong_multiply(a, b)", "sin(a)", "erf(a)"],
+    "c16": ["f32(a)", "c64(a)", "bool_(a)", "abs(a)", "make_complex(imag(a), real(a))", "strong_multiply(a, b)"],
+    "i4": ["i32(a + b)", "u8(a)", "floor_divide(a, b)", "a // b", "a % b", "left_shift(a, b)", "f64(a) / f64(b)"],
+}
+
+
+@pytest.mark.parametrize(("dtype", "expression"), [(d, e) for d, expressions in PLAIN.items() for e in expressions])
+def test_expressions_mean_the_same_compiled_and_plain(dtype: str, expression: str) -> None:
+    rng = np.random.default_rng(0)
+    a, b = ((rng.standard_normal(50) * 5).astype(dtype) for _ in range(2))
+    a[:2] = 0
+    names = runtime.namespace()
+    plain = np.array([eval(expression, {**names, "a": x, "b": y}) for x, y in zip(a, b, strict=True)])
+    assert_same(run_native(expression, plain.dtype.str[1:], a, b), plain, 4.0)
+
+
 def many_arrays(count: int) -> NativeFunction:
     """Return a loop over `count` arrays, which vectorises only if they are known not to overlap."""
     names = [f"a{k}" for k in range(count)]
@@ -544,6 +561,25 @@ def has_wide_vectors(assembly: str) -> bool:
 @pytest.mark.skipif(not vector_math.available(), reason="the CPU has no wide vectors, or libmvec is not there")
 def test_a_loop_over_many_arrays_vectorises() -> None:
     assert has_wide_vectors(many_arrays(12).asm())
+
+
+@pytest.mark.skipif(not vector_math.available(), reason="the CPU has no wide vectors, or libmvec is not there")
+def test_a_maximum_over_an_array_vectorises() -> None:
+    source = """
+def program(x, out):
+    acc = x[0]
+    for i in range(1, 4096):
+        acc = maximum(acc, x[i])
+    out[0] = acc
+"""
+    function = compile_source(source, "program", [np.dtype("f8")] * 2)
+    assert has_wide_vectors(function.asm())
+    x, out = np.random.default_rng(0).standard_normal(4096), np.empty(1)
+    function.call(x, out)
+    assert out[0] == x.max()
+    x[1234] = np.nan
+    function.call(x, out)
+    assert np.isnan(out[0])
 
 
 @pytest.mark.skipif(not vector_math.available(), reason="libmvec is not there")

@@ -24,7 +24,7 @@ from fnad.backends.numba.operation import (
     to_bool,
 )
 from fnad.backends.numba.operators import MULTIPLY
-from fnad.backends.numba.scalar import absolute, is_true, on_parts, parts
+from fnad.backends.numba.scalar import absolute, call, is_true, on_parts, overloaded, parts
 
 INFINITY = float("inf")
 
@@ -124,17 +124,28 @@ def sign_of_integer(builder: Builder, kinds: Kinds, values: Values) -> Value:
 # ---- extrema -----------------------------------------------------------------------------------------------------
 
 
-def extremum(sign: str, nan_operand: int) -> Emit:
-    """Return the emitter of `a if a <sign> b else b`, which also takes a where the operand so numbered is nan."""
+def of_integers(sign: str) -> Emit:
+    """Return the emitter of `a if a <sign> b else b`."""
 
-    def floats(builder: Builder, kinds: Kinds, values: Values) -> Value:
-        wins = builder.or_(builder.fcmp_ordered(sign, *values), is_nan(builder, values[nan_operand]))
-        return builder.select(wins, *values)
-
-    def integers(method: str) -> Emit:
+    def by(method: str) -> Emit:
         return lambda builder, kinds, values: builder.select(getattr(builder, method)(sign, *values), *values)
 
-    return by_kind(f=floats, i=integers("icmp_signed"), bu=integers("icmp_unsigned"))
+    return by_kind(i=by("icmp_signed"), bu=by("icmp_unsigned"))
+
+
+def propagating(name: str) -> Emit:
+    """Return the emitter of LLVM's extremum `name`, nan if either operand is; its folds vectorise too."""
+    return lambda builder, kinds, values: call(builder, overloaded(name, values[0].type), values[0].type, *values)
+
+
+def ignoring(sign: str) -> Emit:
+    """Return the emitter of `a if a <sign> b else b` that takes the other operand where one is nan."""
+
+    def emit(builder: Builder, kinds: Kinds, values: Values) -> Value:
+        a, b = values
+        return builder.select(builder.or_(builder.fcmp_ordered(sign, a, b), is_nan(builder, b)), a, b)
+
+    return emit
 
 
 OPERATIONS = (
@@ -145,10 +156,10 @@ OPERATIONS = (
     Operation("isfinite", among("iufc", to_bool), emit_isfinite, np.isfinite),
     Operation("signbit", among("f", to_bool), emit_signbit, np.signbit),
     Operation("sign", among("iuf"), by_kind(f=sign_of_float, iu=sign_of_integer), np.sign),
-    Operation("minimum", among("biuf"), extremum("<=", 0), np.minimum),
-    Operation("maximum", among("biuf"), extremum(">=", 0), np.maximum),
-    Operation("fmin", among("biuf"), extremum("<=", 1), np.fmin),
-    Operation("fmax", among("biuf"), extremum(">=", 1), np.fmax),
-    Operation("min", among("i"), extremum("<=", 0), min),
-    Operation("max", among("i"), extremum(">=", 0), max),
+    Operation("minimum", among("biuf"), by_kind(f=propagating("llvm.minimum"), biu=of_integers("<=")), np.minimum),
+    Operation("maximum", among("biuf"), by_kind(f=propagating("llvm.maximum"), biu=of_integers(">=")), np.maximum),
+    Operation("fmin", among("biuf"), by_kind(f=ignoring("<="), biu=of_integers("<=")), np.fmin),
+    Operation("fmax", among("biuf"), by_kind(f=ignoring(">="), biu=of_integers(">=")), np.fmax),
+    Operation("min", among("i"), of_integers("<="), min),
+    Operation("max", among("i"), of_integers(">="), max),
 )

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import gc
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -50,10 +52,22 @@ class NativeFunction:
 def compile_source(source: str, name: str, parameters: Sequence[Dtype]) -> NativeFunction:
     """Compile the function `name` of emitted `source`, whose parameters are flat arrays of these dtypes."""
     dtypes = tuple(np.dtype(dtype) for dtype in parameters)
-    with global_compiler_lock:
+    with global_compiler_lock, garbage_left_alone():
         library, symbol = translate(source, name, dtypes)
         code = library.emit_native_object()
     return NativeFunction(source, name, dtypes, load(name, code, entry_of(symbol)))
+
+
+@contextmanager
+def garbage_left_alone() -> Generator[None, None, None]:
+    """Pause the collector: Numba makes a hundred thousand objects that all live to the end, and each search is vain."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 def translate(source: str, name: str, parameters: Sequence[Dtype]) -> tuple[Library, str]:

@@ -127,7 +127,8 @@ class Library(codegen.AOTCodeLibrary):
         """Leave it to the whole module's passes."""
 
     def _optimize_final_module(self) -> None:
-        self.codegen.optimize(self._final_module)
+        generator: Any = self.codegen
+        generator.optimize(self._final_module)
 
 
 class Codegen(codegen.JITCPUCodegen):
