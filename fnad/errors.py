@@ -24,6 +24,13 @@ class FnadError(Exception):
             lines.append(f"  {remedy}")
         super().__init__("\n".join(lines))
 
+    def at(self, source: object) -> FnadError:
+        """Return this error with the place where it happened, if it has none yet."""
+        what, _, rest = str(self).partition("\n")
+        if source is None or "  at " in rest:
+            return self
+        return type(self)(what, source=source, remedy=rest.strip() or None)
+
 
 # ---- arguments of the transforms ---------------------------------------------------------------------------------
 

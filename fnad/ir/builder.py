@@ -136,9 +136,7 @@ class Builder:
         try:
             return primitive.infer(*avals, **params)
         except FnadError as error:
-            if self.source is None or "\n  at " in str(error):
-                raise
-            raise type(error)(str(error), source=self.source) from None
+            raise error.at(self.source) from None
 
     def _number(
         self,

@@ -88,10 +88,17 @@ for _ufunc, _strict, _compare in (
 
 # ---- logic, on the truth of numbers ----------------------------------------------------------------------------------
 
-elementwise(np.logical_and)(bitwise_and)
-elementwise(np.logical_or)(bitwise_or)
-elementwise(np.logical_xor)(bitwise_xor)
-elementwise(np.logical_not)(bitwise_not)
+
+
+def on_truth(logic: Compute) -> Compute:
+    """Return a function of bools on whether its operands are other than 0."""
+    return lambda *operands: logic(*[to_dtype(operand, BOOL) for operand in operands])
+
+
+elementwise(np.logical_and)(on_truth(bitwise_and))
+elementwise(np.logical_or)(on_truth(bitwise_or))
+elementwise(np.logical_xor)(on_truth(bitwise_xor))
+elementwise(np.logical_not)(on_truth(bitwise_not))
 
 # ---- bits ------------------------------------------------------------------------------------------------------------
 

@@ -13,8 +13,10 @@ from fnad.ir.types import BOOL, I64
 from fnad.numpy.axes import Ints, axes_of, static_int, static_ints
 from fnad.numpy.loops import loop_dtypes
 from fnad.numpy.operands import as_symbol, broadcast_all, common_dtype, common_shape, to_dtype
+from fnad.numpy.rearranging import fresh
 from fnad.numpy.registry import RULES, implements
 from fnad.numpy.ufuncs import TABLE, conjugate
+from fnad.numpy.views import View
 from fnad.ops.comparison import ne
 from fnad.ops.contraction import dot_general
 from fnad.ops.shape import broadcast_to, reshape_to, transpose_to, zeros_like
@@ -86,7 +88,7 @@ def outer(a: Any, b: Any, out: None = None) -> Symbol:  # noqa: ARG001
 
 
 @implements(np.tensordot)
-def tensordot(a: Any, b: Any, axes: Any = 2) -> Symbol:
+def tensordot(a: Any, b: Any, axes: Any = 2) -> View:
     x, y = pair(a, b)
     if np.ndim(axes) == 0:
         count = static_int(axes, "a number of axes")
@@ -96,7 +98,7 @@ def tensordot(a: Any, b: Any, axes: Any = 2) -> Symbol:
     i, j = axes_of(pairs[0], x.ndim), axes_of(pairs[1], y.ndim)
     if len(i) != len(j) or any(x.shape[p] != y.shape[q] for p, q in zip(i, j, strict=True)):
         raise ShapeError("shape-mismatch for sum")
-    return contract(x, y, (i, j))
+    return fresh(contract(x, y, (i, j)))
 
 
 @implements(np.matmul)

@@ -28,7 +28,9 @@ from fnad.ops.shape import broadcast_to, constant, full_like, reshape_to, slice_
 @implements(np.round, np.around)
 def round_(a: Any, decimals: Any = 0, out: None = None) -> Symbol:  # noqa: ARG001
     x, places = as_symbol(a), static_int(decimals, "a number of decimals")
-    if x.dtype.kind in "biu":
+    if x.dtype == BOOL:
+        return RULES[np.rint](x)
+    if x.dtype.kind in "iu":
         if places < 0:
             raise UnsupportedFunctionError("numpy.round of integers has no rule for negative decimals")
         return x
@@ -48,9 +50,7 @@ def _rounded(x: Symbol, places: int) -> Symbol:
 @implements(np.angle)
 def angle(z: Any, deg: bool = False) -> Symbol:
     x = as_symbol(z)
-    x = to_dtype(x, F64) if x.dtype.kind in "biu" else x
-    of_real = (zeros_like(x), x)
-    result = arctan2(*((imag(x), real(x)) if x.dtype.kind == "c" else of_real))
+    result = arctan2(imag(x), real(x)) if x.dtype.kind == "c" else RULES[np.arctan2](0, x)
     return rad2deg(result) if deg else result
 
 

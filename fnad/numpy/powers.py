@@ -13,8 +13,8 @@ import numpy as np
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import is_inexact
 from fnad.numpy.loops import converted, loop_dtypes
-from fnad.numpy.operands import as_symbol
-from fnad.numpy.registry import implements
+from fnad.numpy.operands import as_symbol, is_python_number
+from fnad.numpy.registry import RULES, implements
 from fnad.ops.elementary import sqrt
 from fnad.ops.power import UNROLLED, constant_pow, int_pow, pow_
 
@@ -22,10 +22,11 @@ from fnad.ops.power import UNROLLED, constant_pow, int_pow, pow_
 @implements(operator.pow)
 def power_operator(x: Any, y: Any) -> Symbol:
     """Return x**y."""
-    exponent = constant_exponent(y)
-    if exponent == 0.5 and isinstance(x, Symbol) and x.ndim > 0:
-        dtype = loop_dtypes(np.power, (x, y))[0]
-        return sqrt(as_symbol(x, dtype))
+    if isinstance(x, Symbol) and x.ndim > 0 and is_python_number(y):
+        if y == 2 and isinstance(y, int):
+            return RULES[np.square](x)
+        if y == 0.5:
+            return sqrt(as_symbol(x, loop_dtypes(np.power, (x, y))[0]))
     return power(x, y)
 
 

@@ -10,12 +10,12 @@ import numpy as np
 
 from fnad.errors import ShapeError
 from fnad.ir.symbol import Symbol
-from fnad.ir.types import BOOL, DTYPES, I64, Dtype, native_dtype
+from fnad.ir.types import BOOL, DTYPES, I64, Dtype, is_inexact, native_dtype
 from fnad.numpy.axes import Ints, axes_of, axis_of, reduced_shape
 from fnad.numpy.operands import as_symbol, broadcast_all, to_dtype
 from fnad.numpy.registry import implements
 from fnad.ops import reduction
-from fnad.ops.arithmetic import add, mul
+from fnad.ops.arithmetic import add, mul, sub
 from fnad.ops.comparison import bitwise_and, bitwise_or, select
 from fnad.ops.piecewise import maximum, minimum
 from fnad.ops.shape import broadcast_to, constant, reduce_sum, reshape_to
@@ -83,12 +83,12 @@ def masked(x: Symbol, where: Any, value: Any) -> Symbol:
 
 def lowest(dtype: Dtype) -> Any:
     """Return the smallest value of a dtype."""
-    return -np.inf if dtype.kind == "f" else np.iinfo(dtype).min
+    return -np.inf if is_inexact(dtype) else np.iinfo(dtype).min
 
 
 def highest(dtype: Dtype) -> Any:
     """Return the largest value of a dtype."""
-    return np.inf if dtype.kind == "f" else np.iinfo(dtype).max
+    return np.inf if is_inexact(dtype) else np.iinfo(dtype).max
 
 
 SUM = Reduction("add", reduce_sum, add, lambda _: 0)
@@ -190,11 +190,7 @@ any_ = implements(np.any)(_logic(ANY))
 @implements(np.ptp)
 def ptp(a: Any, axis: Any = None, out: None = None, keepdims: Any = UNSET) -> Symbol:  # noqa: ARG001
     x = as_symbol(a)
-    return add(max_(x, axis, keepdims=keepdims), _negative(min_(x, axis, keepdims=keepdims)))
-
-
-def _negative(x: Symbol) -> Symbol:
-    return mul(x, constant(-1, x.dtype, x.shape))
+    return sub(max_(x, axis, keepdims=keepdims), min_(x, axis, keepdims=keepdims))
 
 
 @implements(np.count_nonzero)

@@ -14,7 +14,7 @@ import numpy as np
 
 from fnad.errors import ShapeError
 from fnad.ir.symbol import Symbol
-from fnad.ir.types import BOOL, F64, is_complex, native_dtype, real_dtype
+from fnad.ir.types import BOOL, F64, is_complex, is_inexact, native_dtype, real_dtype
 from fnad.numpy.axes import axes_of, reduced_shape
 from fnad.numpy.operands import as_symbol, broadcast_all, common_dtype, to_dtype
 from fnad.numpy.reductions import SUM, UNSET, count_nonzero, is_set, prod, sum_
@@ -57,7 +57,10 @@ def mean(
     *,
     where: Any = UNSET,
 ) -> Symbol:
-    return mean_over(inexact(a, dtype), axis, keepdims, where)
+    x = inexact(a, dtype)
+    if is_inexact(x.dtype):
+        return mean_over(x, axis, keepdims, where)
+    return to_dtype(mean_over(to_dtype(x, F64), axis, keepdims, where), x.dtype)
 
 
 @implements(np.var)

@@ -6,7 +6,8 @@ import array
 import functools
 import sys
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from types import FunctionType, MethodType, ModuleType, NoneType
 from typing import Any, TypeAlias, cast
 
@@ -73,7 +74,7 @@ def elements_of(value: Any) -> Elements | None:
         return None
     if isinstance(value, Mapping):
         return lambda: (*value.keys(), *value.values())
-    return (lambda: value) if isinstance(value, (Sequence, Set)) else None
+    return (lambda: value) if isinstance(value, (Sequence, AbstractSet)) else None
 
 
 def check_of_elements(elements: Elements) -> Check:

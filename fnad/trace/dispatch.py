@@ -47,7 +47,7 @@ def call(rule: Rule, args: Sequence[Any], kwargs: Arguments) -> Any:
         options = {name: unwrap(arg, owners) for name, arg in kwargs.items()} if kwargs else kwargs
         return wrap(rule(*operands, **options), owners)
     except FnadError as error:
-        raise located(error) from None
+        raise error.at(current_source()) from None
 
 
 def tracing_builder() -> Builder:
@@ -59,14 +59,6 @@ def tracing_builder() -> Builder:
         source=current_source(),
         remedy="return it from the traced function; do not keep it in a list, an attribute or a cache",
     )
-
-
-def located(error: FnadError) -> FnadError:
-    """Return the error with the user's line in it."""
-    what, _, rest = str(error).partition("\n")
-    if "  at " in rest:
-        return error
-    return type(error)(what, source=current_source(), remedy=rest.strip() or None)
 
 
 # ---- handles to symbols and back -------------------------------------------------------------------------------------
@@ -211,23 +203,25 @@ def no_rule(name: str) -> UnsupportedFunctionError:
 
 def call_with_options(name: str, rule: Rule, args: Sequence[Any], kwargs: Arguments) -> Any:
     """Call a rule with options: one that it does not take is an error that names it; `out` is written to."""
-    names = parameters(rule)
-    options = {**dict(zip(names, args, strict=False)), **kwargs} if "out" in names else dict(kwargs)
-    out = options.pop("out", None)
+    out, options = kwargs.get("out"), {option: value for option, value in kwargs.items() if option != "out"}
+    positional, names = parameters(rule)
+    at = positional.index("out") if "out" in positional else len(args)
+    if at < len(args):
+        out, args = args[at], (*args[:at], None, *args[at + 1 :])
     for option in options:
         if option not in names:
             raise UnsupportedFunctionError(
                 f"{name} has no rule for the option {option}=", source=current_source(), remedy="leave it out"
             )
-    result = call(rule, () if "out" in names else args, options)
+    result = call(rule, args, options)
     return result if out is None else store_all(name, result, (out,), True)
 
 
 @cache
-def parameters(rule: Rule) -> tuple[str, ...]:
-    """Return the names of a rule's parameters."""
+def parameters(rule: Rule) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the names of a rule's positional parameters, and of all."""
     code = rule.__code__
-    return code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    return code.co_varnames[: code.co_argcount], code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
 
 
 # ---- writing ---------------------------------------------------------------------------------------------------------

@@ -21,11 +21,11 @@ import functools
 import gc
 import io
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import contextmanager
 from importlib.util import resolve_name
 from types import BuiltinFunctionType, CellType, CodeType, FrameType, FunctionType, MemberDescriptorType, ModuleType
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias, cast
 
 import numpy as np
 
@@ -51,6 +51,7 @@ Get: TypeAlias = Callable[[str, object], Any]
 """Like dict.get: from a name and a default to what the name stands for now."""
 
 Namespace: TypeAlias = Mapping[str, Any]
+Profiler: TypeAlias = Callable[[FrameType, str, Any], object]
 
 MISSING = object()
 UNCHANGING = (*CONSTANTS, slice, CodeType, BuiltinFunctionType, np.ufunc, io.IOBase)
@@ -91,10 +92,10 @@ class Environment:
         return self._comparable
 
     @contextmanager
-    def watching(self) -> Iterator[None]:
+    def watching(self) -> Generator[None]:
         """Note what the functions read that this thread calls; a profiler that is set goes on."""
-        previous: Any = sys.getprofile()
-        chained = previous if callable(previous) else None
+        previous = cast("Any", sys.getprofile())
+        chained = cast("Profiler | None", previous if callable(previous) else None)
         visited = self._visited
 
         def on_event(frame: FrameType, event: str, arg: Any) -> None:
@@ -108,7 +109,7 @@ class Environment:
             yield
         finally:
             sys.setprofile(chained)
-            if previous is not chained:
+            if previous is not None and chained is None:
                 previous.enable()  # cProfile's, which cannot be called
 
     # ---- code ------------------------------------------------------------------------------------------------------

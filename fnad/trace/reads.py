@@ -6,6 +6,7 @@ import dis
 import os
 from dataclasses import dataclass
 from functools import lru_cache
+from pathlib import Path
 from types import CodeType
 
 import numpy as np
@@ -45,12 +46,12 @@ def reads_of(code: CodeType) -> Reads:
 
 # ---- libraries -----------------------------------------------------------------------------------------------------
 
-_SITE = os.path.dirname(os.path.dirname(os.path.abspath(str(np.__file__))))
-_STANDARD = os.path.dirname(os.path.abspath(os.__file__)) + os.sep
-_THIRD_PARTY = tuple(_STANDARD + name + os.sep for name in ("site-packages", "dist-packages"))
+_SITE = Path(str(np.__file__)).absolute().parents[1]
+_STANDARD = f"{Path(os.__file__).absolute().parent}{os.sep}"
+_THIRD_PARTY = tuple(f"{_STANDARD}{name}{os.sep}" for name in ("site-packages", "dist-packages"))
 _LIBRARIES = (
-    os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep,
-    *[os.path.join(_SITE, name) + os.sep for name in ("numpy", "scipy", "numba", "llvmlite", "optree")],
+    f"{Path(__file__).absolute().parents[1]}{os.sep}",
+    *[f"{_SITE / name}{os.sep}" for name in ("numpy", "scipy", "numba", "llvmlite", "optree")],
 )
 _INTERNAL = ("<frozen ", "<__array_function__ ")
 
