@@ -58,10 +58,18 @@ def blocks(text: str) -> list[Block]:
 
 
 def executed(page: Path) -> Iterator[tuple[Block, str, str]]:
-    """Run a page; yield the block that holds each output, the output expected there, and the real one."""
+    """Run a page; yield the block that holds each output, the output expected there, and the real one.
+
+    What the page declares and sets is forgotten afterwards.
+    """
     text = page.read_text(encoding="utf-8")
+    with patch.dict(PRIMITIVES), patch.dict(RULES), np.printoptions():
+        yield from executed_blocks(page, text, blocks(text))
+
+
+def executed_blocks(page: Path, text: str, found: list[Block]) -> Iterator[tuple[Block, str, str]]:
+    """Run the blocks of a page in order."""
     namespace: dict[str, Any] = {"__name__": page.stem}
-    found = blocks(text)
     for block, following in zip(found, [*found[1:], None], strict=True):
         if block.kind == "python":
             printed = run_python(page, text, block, namespace)
@@ -109,9 +117,8 @@ def same(expected: str, printed: str) -> bool:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_page_prints_what_it_shows(page: Path) -> None:
-    with patch.dict(PRIMITIVES), patch.dict(RULES), np.printoptions():
-        for _, expected, printed in executed(page):
-            assert same(expected, printed), f"{page.name} shows\n{expected}\nbut this is printed:\n{printed}"
+    for _, expected, printed in executed(page):
+        assert same(expected, printed), f"{page.name} shows\n{expected}\nbut this is printed:\n{printed}"
 
 
 @pytest.mark.parametrize("page", [*PAGES, ROOT / "ARCHITECTURE.md"], ids=lambda page: page.stem)
@@ -120,16 +127,18 @@ def test_links_lead_somewhere(page: Path) -> None:
         assert (page.parent / target).exists(), f"{page.name} links to {target}"
 
 
-def update(page: Path) -> None:
-    """Write the real outputs into a page, where they differ from those it shows."""
+def update(page: Path) -> bool:
+    """Write the real outputs into a page, where they differ from those it shows; say whether there were any."""
     text = page.read_text(encoding="utf-8")
     changes = [(block, printed) for block, expected, printed in executed(page) if not same(expected, printed)]
     for block, printed in reversed(changes):
         head = block.body.partition("\n")[0] + "\n" if block.kind == "console" else ""
         text = text[: block.start] + head + printed.rstrip() + "\n" + text[block.stop :]
     page.write_text(text, encoding="utf-8")
+    return bool(changes)
 
 
 if __name__ == "__main__":
     for each in [Path(name).resolve() for name in sys.argv[1:]] or PAGES:
-        update(each)
+        while update(each):  # a longer output moves the lines that errors below it name
+            pass
