@@ -15,7 +15,7 @@ process hold. A program that the compiler cannot lower runs in the interpreter w
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
@@ -61,7 +61,7 @@ def set_default(**changes: Any) -> None:
 
 
 @contextmanager
-def override(**changes: Any) -> Iterator[Settings]:
+def override(**changes: Any) -> Generator[Settings]:
     """Change settings for a block of code.
 
     Raises `SettingError` for a setting or a value that does not exist.

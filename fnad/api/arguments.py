@@ -22,7 +22,6 @@ from fnad.api.leaves import (
     leaves_of,
     map_leaves,
     path,
-    type_name,
 )
 from fnad.api.staging import Staged, stage
 from fnad.errors import ArgnumsError, FnadError, NonDifferentiableArgumentError

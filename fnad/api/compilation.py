@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from functools import wraps
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from fnad.api.leaves import (
     Array,
@@ -30,10 +30,13 @@ from fnad.api.staging import stage
 from fnad.api.statics import Places, Statics, static_key, statics_of
 from fnad.backends.tiers import TieredProgram
 from fnad.ir.builder import is_tracing
-from fnad.ir.types import aval_of
+from fnad.ir.types import Dtype, Shape, aval_of
 from fnad.trace.environment import Environment
 from fnad.trace.source import current_source
 from fnad.trace.tracer import Tracer
+
+Mark: TypeAlias = tuple[Dtype, Shape, bool]
+"""What a signature has of a leaf: dtype, shape, whether it is a Python number."""
 
 SIGNATURES = 1024
 TRACES = 8
@@ -44,10 +47,10 @@ def jit(f: Function, static_argnums: Places = (), static_argnames: Places = ()) 
     """Return `f` compiled: traced at the first call with arguments of given structure, dtypes and shapes, then native.
 
     Arguments and results are pytrees of arrays and numbers, but for static arguments: these are given by position or by
-    name, may be anything hashable, and `f` is compiled for each value (equal and of the same type; floats, to the bit).
-    What `f` reads from its closure, globals, defaults and attributes may change between calls; `f` is then traced again.
-    An ordinary array that `f` uses so is compared with a copy at each call: give a large one as an argument, or make it
-    read-only. Inside another transform a compiled function is as the function itself.
+    name and may be anything hashable; `f` is compiled for each value (two are the same if equal and of one type, floats
+    if equal to the bit). What `f` reads from its closure, globals, defaults and attributes may change between calls: it
+    is then traced again. An array that it reads so is compared with a copy at each call, so give a large one as an
+    argument, or make it read-only. Inside another transform a compiled function is like the function itself.
 
     Raises `ArgumentTypeError`, `DtypeError`, `StaticArgumentError`.
 
@@ -101,7 +104,7 @@ class Compiled:
             layout, trees = None, args
         values, structure = flatten(trees)
         arrays, marks = self._arrays(values, trees, layout)
-        signature = structure, layout, marks
+        signature = structure, layout, tuple(marks)
         for trace in self._traces.get(signature, ()):
             if trace.environment.holds():
                 break
@@ -124,10 +127,10 @@ class Compiled:
 
     def _arrays(
         self, values: list[Any], trees: tuple[Any, ...], layout: Layout | None
-    ) -> tuple[list[Array], tuple[Hashable, ...]]:
-        """Return the leaves as arrays, and what of them the signature has: dtype, shape, and whether it is weak."""
+    ) -> tuple[list[Array], list[Mark]]:
+        """Return the leaves as arrays, and what of them belongs to the signature."""
         arrays: list[Array] = []
-        marks: list[Hashable] = []
+        marks: list[Mark] = []
         try:
             for value in values:
                 array = array_of(value)
@@ -137,7 +140,7 @@ class Compiled:
             places = layout.positions if layout else range(len(trees))
             names = [*[argument_name(self._f, i) for i in places], *(layout.names if layout else ())]
             raise error.at(path(trees, len(arrays), names.__getitem__), current_source()) from None
-        return arrays, tuple(marks)
+        return arrays, marks
 
     def _trace(
         self, leaves: list[Leaf], structure: Structure, layout: Layout, args: tuple[Any, ...], kwargs: dict[str, Any]

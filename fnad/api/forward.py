@@ -67,5 +67,5 @@ def _unpacked(results: list[Any], staged: Staged, *, has_aux: bool) -> tuple[Any
 def _check_tuple(name: str, given: Any) -> None:
     if not isinstance(given, (tuple, list)):
         raise ArgumentTypeError(
-            f"{name} is a {type_name(given)}, not a tuple", source=current_source(), remedy=f"write ({name},)"
+            f"{name} is of type {type_name(given)}, not a tuple", source=current_source(), remedy=f"write ({name},)"
         )

@@ -7,7 +7,7 @@ from typing import Any
 
 from fnad.api.arguments import Argnums, as_positions, stage_call
 from fnad.api.leaves import Function, Structure, function_name, source_of, structure_text
-from fnad.api.running import Rewrite, run
+from fnad.api.running import run
 from fnad.api.staging import Staged
 from fnad.errors import NonScalarOutputError
 from fnad.transforms.gradient import gradient, value_and_gradient

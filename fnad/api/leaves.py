@@ -27,6 +27,8 @@ from fnad.trace.tracer import Tracer
 Array: TypeAlias = "np.ndarray[Any, Any]"
 Function: TypeAlias = Callable[..., Any]
 Structure: TypeAlias = optree.PyTreeSpec
+Operand: TypeAlias = "Array | Symbol"
+"""What a program is run on: arrays, or symbols of the trace under way."""
 
 NAMESPACE = "fnad"
 
@@ -34,7 +36,7 @@ NAMESPACE = "fnad"
 class Leaf(NamedTuple):
     """What a program receives for one leaf; `weak` marks a Python number."""
 
-    value: Array | Symbol
+    value: Operand
     aval: Aval
     weak: bool
 
@@ -80,7 +82,7 @@ def leaves_of(trees: Sequence[Any], names: Callable[[int], str]) -> tuple[list[L
     return leaves, structure
 
 
-def path(trees: tuple[Any, ...], index: int, names: Callable[[int], str]) -> str:
+def path(trees: Any, index: int, names: Callable[[int], str]) -> str:
     """Return where a leaf of several pytrees stands: `w['W'][0]`."""
     accessor = optree.tree_accessors(trees, namespace=NAMESPACE)[index]
     return accessor[1:].codify(names(accessor[0].entry))
@@ -120,7 +122,7 @@ def array_of(value: Any) -> Array:
             return _number(value, dtype)
     raise LeafError(
         ArgumentTypeError,
-        f"is a {type_name(value)}, not an array or a number",
+        f"is of type {type_name(value)}, not an array or a number",
         "put arrays and numbers in tuples, lists, dicts or classes registered with optree",
     )
 
@@ -129,7 +131,7 @@ def _native_array(value: Any) -> Array:
     if isinstance(value, np.ndarray) and type(value) not in (np.ndarray, np.memmap):
         raise LeafError(
             ArgumentTypeError,
-            f"is a {type_name(value)}, which follows other rules than an ordinary array",
+            f"is of type {type_name(value)}, which follows other rules than an ordinary array",
             "convert it first: np.asarray(x), or x.filled(value) for a masked array",
         )
     native = value.dtype.newbyteorder("=")
@@ -139,7 +141,7 @@ def _native_array(value: Any) -> Array:
     return np.asarray(value, dtype=native)
 
 
-def _number(value: complex, dtype: np.dtype[Any]) -> Array:
+def _number(value: Any, dtype: np.dtype[Any]) -> Array:
     try:
         return np.array(value, dtype)
     except OverflowError:
@@ -155,7 +157,9 @@ def to_user(array: Array) -> Any:
 
 
 def type_name(value: Any) -> str:
-    """Return the name of a value's type, as a user would write it."""
+    """Return the name of a value's type, as a user would write it; the aval of a traced value."""
+    if isinstance(value, Tracer):
+        return str(value.aval)
     kind = type(value)
     return kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from fnad.api.leaves import Array, LeafError, Structure, flatten, leaf_of, path, structure_text
+from fnad.api.leaves import LeafError, Operand, Structure, flatten, leaf_of, path, structure_text
 from fnad.errors import FnadError
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import Aval, Dtype, is_inexact
@@ -25,7 +25,7 @@ class Pattern:
     avals: Sequence[Aval]
     error: type[FnadError]
 
-    def match(self, tree: Any) -> list[Array | Symbol]:
+    def match(self, tree: Any) -> list[Operand]:
         """Return the leaves of inexact dtype, as programs receive them; raise the error for what does not match.
 
         A Python number takes the dtype asked for. Where that is an integer or bool, the leaf has to be 0.
@@ -34,9 +34,11 @@ class Pattern:
         if structure != self.structure:
             found, wanted = structure_text(structure), structure_text(self.structure)
             raise self.error(
-                f"the structure of {self.name} is {found}, that of {self.like} is {wanted}", source=current_source()
+                f"{self.name} has the structure {found}, but {self.like} has {wanted}",
+                source=current_source(),
+                remedy="give both the same containers",
             )
-        operands: list[Array | Symbol] = []
+        operands: list[Operand] = []
         for i, (value, aval) in enumerate(zip(values, self.avals, strict=True)):
             try:
                 if is_inexact(aval.dtype):
@@ -47,18 +49,19 @@ class Pattern:
                 raise error.at(path((tree,), i, lambda _: self.name), current_source()) from None
         return operands
 
-    def _fitted(self, value: Any, aval: Aval) -> Array | Symbol:
-        leaf = leaf_of(value)
-        if leaf.aval == aval:
-            return leaf.value
-        if leaf.weak and isinstance(leaf.value, np.ndarray) and not aval.shape and _converts(leaf.aval.dtype, aval.dtype):
-            return leaf.value.astype(aval.dtype)
-        raise LeafError(self.error, f"is {leaf.aval}, but has to be {aval}", f"give it the shape and dtype of {self.like}")
+    def _fitted(self, value: Any, aval: Aval) -> Operand:
+        given, found, weak = leaf_of(value)
+        if found == aval:
+            return given
+        if weak and isinstance(given, np.ndarray) and not aval.shape and _converts(found.dtype, aval.dtype):
+            return given.astype(aval.dtype)
+        raise LeafError(self.error, f"is {found}, but has to be {aval}", f"give it the shape and dtype of {self.like}")
 
     def _check_zero(self, value: Any, aval: Aval) -> None:
         leaf = leaf_of(value)
         if isinstance(leaf.value, Symbol) or leaf.value.any():
-            raise LeafError(self.error, f"belongs to {aval}, which has no derivative, and so has to be 0", "give 0 there")
+            what = f"belongs to {aval}, which has no derivative, and so has to be 0"
+            raise LeafError(self.error, what, "give 0 there")
 
 
 def _converts(given: Dtype, wanted: Dtype) -> bool:

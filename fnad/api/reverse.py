@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeAlias, cast
 
 from fnad.api.arguments import differentiable_leaves
-from fnad.api.leaves import Array, Function, argument_name, function_name, to_user
+from fnad.api.leaves import Array, Function, Operand, argument_name, function_name, to_user
 from fnad.api.matching import Pattern
 from fnad.api.running import execute, inlined, rewritten
 from fnad.api.staging import Staged, stage
@@ -14,12 +14,10 @@ from fnad.backends.tiers import TieredProgram
 from fnad.errors import CotangentError
 from fnad.ir.builder import is_tracing
 from fnad.ir.program import Program
-from fnad.ir.symbol import Symbol
 from fnad.transforms.gradient import joint_of_first
 from fnad.transforms.split import split
 
-Operands = Sequence["Array | Symbol"]
-Pull = Callable[[Operands], list[Any]]
+Pull: TypeAlias = Callable[[Sequence[Operand]], list[Any]]
 
 
 def vjp(f: Function, *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
@@ -42,12 +40,10 @@ def vjp(f: Function, *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
     staged = stage(f, leaves, lambda tracers: f(*structure.unflatten(tracers)), has_aux=has_aux)
     results, pull = _forward(staged)
     avals = staged.program.out_avals[: staged.outputs]
-    cotangents = Pattern(
-        "the cotangent", f"the output of {function_name(f)}", staged.structure, avals, CotangentError
-    )
+    cotangents = Pattern("cotangent", f"the output of {function_name(f)}", staged.structure, avals, CotangentError)
 
     def pullback(cotangent: Any) -> tuple[Any, ...]:
-        return structure.unflatten(pull(cotangents.match(cotangent)))
+        return cast("tuple[Any, ...]", structure.unflatten(pull(cotangents.match(cotangent))))
 
     output = staged.structure.unflatten(results[: staged.outputs])
     auxiliary = staged.auxiliary.rebuild(results[staged.outputs :])
@@ -65,19 +61,21 @@ def _forward(staged: Staged) -> tuple[list[Any], Pull]:
     if is_tracing():
         forward, backward = cut(program)
         found = inlined(forward, staged.operands)
-        residuals: Operands = [tracer.symbol for tracer in found[count:]]
+        residuals = [tracer.symbol for tracer in found[count:]]
         return found[:count], lambda cts: inlined(backward, [*residuals, *cts])
     forward, backward = rewritten(program, ("vjp", staged.leaves, staged.outputs), cut)
-    arrays = forward.executor()(staged.operands)
+    arrays = execute(forward, staged.operands)
     return [to_user(array) for array in arrays[:count]], _pull(backward, _sealed(arrays[count:]))
 
 
 def _pull(backward: TieredProgram, residuals: Sequence[Array]) -> Pull:
     """Return the pullback of residuals that were computed; called in a trace, it becomes part of that."""
 
-    def pull(cts: Operands) -> list[Any]:
+    def pull(cts: Sequence[Operand]) -> list[Any]:
         operands = [*residuals, *cts]
-        return inlined(backward.program, operands) if is_tracing() else execute(backward, operands)
+        if is_tracing():
+            return inlined(backward.program, operands)
+        return [to_user(array) for array in execute(backward, operands)]
 
     return pull
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Sequence
 from threading import Lock
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, cast
 
-from fnad.api.leaves import Array, to_user
+from fnad.api.leaves import Array, Operand, to_user
 from fnad.backends.tiers import TieredProgram
 from fnad.ir.builder import inline, is_tracing
 from fnad.ir.content import content_key
@@ -56,19 +56,19 @@ def rewritten(program: Program, kind: Hashable, rewrite: Rewrite) -> tuple[Tiere
     return _REWRITTEN.get(key, lambda: tuple(map(TieredProgram, rewrite(program))))
 
 
-def execute(program: TieredProgram, operands: Sequence[Array], *, eager: bool = False) -> list[Any]:
-    """Return the program's outputs as the user gets them."""
-    return [to_user(array) for array in program.executor(eager=eager)(operands)]
+def execute(program: TieredProgram, operands: Sequence[Operand]) -> list[Array]:
+    """Run a program outside of any trace, where there are no symbols."""
+    return program.executor()(cast("Sequence[Array]", operands))
 
 
-def run(program: Program, operands: Sequence[Array | Symbol], kind: Hashable, rewrite: Rewrite) -> list[Any]:
+def run(program: Program, operands: Sequence[Operand], kind: Hashable, rewrite: Rewrite) -> list[Any]:
     """Return the outputs of the program that `rewrite` makes, on these operands, as the user gets them."""
     if is_tracing():
         return inlined(rewrite(program)[0], operands)
-    return execute(rewritten(program, kind, rewrite)[0], operands)
+    return [to_user(array) for array in execute(rewritten(program, kind, rewrite)[0], operands)]
 
 
-def inlined(program: Program, operands: Sequence[Array | Symbol]) -> list[Tracer]:
+def inlined(program: Program, operands: Sequence[Operand]) -> list[Tracer]:
     """Return the outputs of a program that becomes part of the trace under way."""
     symbols = [as_symbol(value if isinstance(value, Symbol) else to_user(value)) for value in operands]
     return [traced(symbol) for symbol in inline(program, symbols)]
@@ -77,4 +77,3 @@ def inlined(program: Program, operands: Sequence[Array | Symbol]) -> list[Tracer
 def traced(symbol: Symbol) -> Tracer:
     """Return a symbol of the trace under way as the user gets it."""
     return Tracer(symbol, is_scalar=not symbol.shape)
-

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from fnad.api.leaves import (
-    Array,
     Function,
     Leaf,
     LeafError,
+    Operand,
     Structure,
     array_of,
     flatten,
@@ -24,7 +24,6 @@ from fnad.api.leaves import (
 )
 from fnad.errors import AuxiliaryError
 from fnad.ir.program import Program
-from fnad.ir.symbol import Symbol
 from fnad.trace.tracer import Tracer
 from fnad.trace.tracing import trace_function
 
@@ -61,7 +60,7 @@ class Staged:
     """
 
     program: Program
-    operands: list[Array | Symbol]
+    operands: list[Operand]
     leaves: int
     outputs: int
     structure: Structure
@@ -113,7 +112,7 @@ def _pair(result: Any, f: Function) -> tuple[Any, Any]:
     if isinstance(result, (tuple, list)) and len(result) == 2:
         return result[0], result[1]
     raise AuxiliaryError(
-        f"{function_name(f)} returned a {type_name(result)}, where has_aux=True wants a pair",
+        f"{function_name(f)} returned {type_name(result)}, where has_aux=True wants a pair",
         source=source_of(f),
         remedy="return (output, auxiliary data)",
     )

@@ -38,7 +38,8 @@ def statics_of(f: Function, argnums: Any, argnames: Any) -> Statics:
 
     Raises `StaticArgumentError` where there is no such argument.
     """
-    numbers, names = _several(argnums, "static_argnums", "__index__"), _several(argnames, "static_argnames", "isidentifier")
+    numbers = _several(argnums, "static_argnums", "__index__")
+    names = _several(argnames, "static_argnames", "isidentifier")
     if not numbers and not names:
         return Statics()
     parameters = _parameters(f)
@@ -47,10 +48,15 @@ def statics_of(f: Function, argnums: Any, argnames: Any) -> Statics:
     positional = [p.name for p in parameters if p.kind in POSITIONAL]
     named = [p.name for p in parameters if p.kind in NAMED]
     kinds = {p.kind for p in parameters}
-    positions = [_position(f, n, len(positional), open_ended=inspect.Parameter.VAR_POSITIONAL in kinds) for n in numbers]
+    open_ended = inspect.Parameter.VAR_POSITIONAL in kinds
+    positions = [_position(f, number, len(positional), open_ended=open_ended) for number in numbers]
     for name in names:
         if name not in named and inspect.Parameter.VAR_KEYWORD not in kinds:
-            raise StaticArgumentError(f"static_argnames names {name!r}, which is no parameter of {function_name(f)}")
+            raise StaticArgumentError(
+                f"static_argnames names {name!r}, which is no parameter of {function_name(f)}",
+                source=current_source(),
+                remedy=f"it has {', '.join(named) or 'none'}",
+            )
     return Statics(
         frozenset([*positions, *[positional.index(name) for name in names if name in positional]]),
         frozenset([*names, *[positional[p] for p in positions if p < len(positional) and positional[p] in named]]),
@@ -95,7 +101,7 @@ def static_key(value: Any, name: str) -> Hashable:
         hash(value)
     except TypeError:
         raise StaticArgumentError(
-            f"the static argument {name} is a {type_name(value)}, which is not hashable",
+            f"the static argument {name} is of type {type_name(value)}, which is not hashable",
             source=current_source(),
             remedy="give a tuple for a list, or an object that is hashable; arrays cannot be static",
         ) from None

@@ -1,7 +1,7 @@
 """The reference backend: the meaning of a program in NumPy, prepared for repeated runs.
 
-Values live in the numbered slots of one list: arguments first, then constants, then results. A slot is emptied after its
-last use, so that no more memory is held than the program needs. Otherwise this is `fnad.transforms.interpret`.
+Values live in the numbered slots of one list: arguments first, then constants, then results. A slot is emptied after
+its last use, so that no more memory is held than the program needs. Otherwise this is `fnad.transforms.interpret`.
 """
 
 from __future__ import annotations

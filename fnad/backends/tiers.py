@@ -2,11 +2,11 @@
 
 Compiling costs a known price, interpreting a rent at each call. As in ski rental, a program is interpreted until the
 time spent so comes to what compiling it is expected to cost, and is compiled then: never worse than twice the best
-choice in hindsight. The price is `SETUP` seconds where Numba is not loaded yet, `PROGRAM` for any program and `EQUATION`
-for each of its equations, as measured on one core; a factor of two in it hardly matters.
+choice in hindsight. The price is `SETUP` seconds where Numba is not loaded yet, `PROGRAM` for any program and
+`EQUATION` for each of its equations, as measured on one core; a factor of two in it hardly matters.
 
-Simplifying has a price as well, small but more than that of one run of a small program. So a program is interpreted as it
-is at first, and simplified when it comes back.
+Simplifying has a price as well, small but more than that of one run of a small program. So a program is interpreted
+as it is at first, and simplified when it comes back.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class TieredProgram:
                 self._compiling.release()
 
     def _compile(self) -> Executor:
-        from fnad.backends.numba.executor import compile_program
+        from fnad.backends.numba.executor import compile_program  # noqa: PLC0415  # not before it is needed
 
         try:
             return compile_program(self.simplified)
