@@ -72,7 +72,7 @@ def train(images, labels, test_images, test_labels, epochs, seed):
     """Return the trained layers, and per epoch the mean loss and the accuracy on the test images."""
     rng = np.random.default_rng(seed)
     layers = initial_layers(rng)
-    velocity = optree.tree_map(np.zeros_like, layers)
+    velocity = [{name: np.zeros_like(array) for name, array in layer.items()} for layer in layers]
     steps = len(images) // BATCH
     losses, accuracies = [], []
     for epoch in range(epochs):
@@ -115,7 +115,7 @@ def draw(file, images, labels, predicted, losses, accuracies):
 
     wrong = np.flatnonzero(predicted != labels)[:12]
     figure = Figure(figsize=(10, 4), layout="constrained")
-    curves, gallery = figure.subfigures(1, 2)
+    curves, gallery = figure.subfigures(1, 2, squeeze=False).ravel()
     above, below = curves.subplots(2, 1, sharex=True)
     epochs = np.arange(1, len(losses) + 1)
     above.plot(epochs, losses)
@@ -141,7 +141,7 @@ def dump(stage):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser = argparse.ArgumentParser(description="Train a network to read handwritten digits.")
     parser.add_argument("--epochs", type=int, default=30, help="passes over the training images (default: 30)")
     parser.add_argument("--seed", type=int, default=0, help="of the initial weights, the order and the noise")
     parser.add_argument("--plot", metavar="FILE", help="draw the training and the misread digits")

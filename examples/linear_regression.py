@@ -30,5 +30,5 @@ for step in range(101):
     if step % 20 == 0:
         print(f"step {step:3d}   loss {value:.6f}")
 
-print("weight", model["weight"].round(3), " true: 1.5, -2.0, 0.5")
-print("bias  ", round(float(model["bias"]), 3), " true: 0.7")
+print("weight", np.round(model["weight"], 3), " true: 1.5, -2.0, 0.5")
+print("bias  ", np.round(model["bias"], 3), " true: 0.7")
