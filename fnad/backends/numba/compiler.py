@@ -50,7 +50,17 @@ class NativeFunction:
 
 
 def compile_source(source: str, name: str, parameters: Sequence[Dtype]) -> NativeFunction:
-    """Compile the function `name` of emitted `source`, whose parameters are flat arrays of these dtypes."""
+    """Compile the function `name` of emitted `source` (see `runtime`), whose parameters are flat arrays of these dtypes.
+
+    Raises OperandError where an operand has another dtype than its operation takes.
+
+    >>> source = "def double(x, out):\\n    for i in range(3):\\n        out[i] = x[i] + x[i]"
+    >>> function = compile_source(source, "double", [np.dtype("f8")] * 2)
+    >>> out = np.empty(3)
+    >>> function.call(np.arange(3.0), out)
+    >>> out
+    array([0., 2., 4.])
+    """
     dtypes = tuple(np.dtype(dtype) for dtype in parameters)
     with global_compiler_lock, garbage_left_alone():
         library, symbol = translate(source, name, dtypes)

@@ -11,7 +11,6 @@ from typing import Any
 import llvmlite.ir as ir
 import numpy as np
 
-from fnad.backends.numba import exact
 from fnad.backends.numba.operation import Builder, Kinds, Operation, Value, Values, among
 from fnad.backends.numba.scalar import absolute, call, overloaded, pair, parts
 
@@ -21,17 +20,17 @@ def divide_complex(builder: Builder, dividend: Value, divisor: Value) -> Value:
     (a, b), (c, d) = parts(builder, dividend), parts(builder, divisor)
     real_is_larger = builder.fcmp_ordered(">=", absolute(builder, c), absolute(builder, d))
     larger, smaller = builder.select(real_is_larger, c, d), builder.select(real_is_larger, d, c)
-    ratio = exact.divide(builder, smaller, larger)
-    scale = exact.divide(builder, c.type(1.0), exact.add(builder, larger, exact.multiply(builder, smaller, ratio)))
+    ratio = builder.fdiv(smaller, larger)
+    scale = builder.fdiv(c.type(1.0), builder.fadd(larger, builder.fmul(smaller, ratio)))
     near, far = builder.select(real_is_larger, a, b), builder.select(real_is_larger, b, a)
-    real = exact.add(builder, near, exact.multiply(builder, far, ratio))
-    other = exact.subtract(builder, far, exact.multiply(builder, near, ratio))
+    real = builder.fadd(near, builder.fmul(far, ratio))
+    other = builder.fsub(far, builder.fmul(near, ratio))
     imaginary = builder.select(real_is_larger, other, builder.fneg(other))
     is_zero, zero = builder.fcmp_ordered("==", larger, c.type(0.0)), absolute(builder, c)
     return pair(
         builder,
-        builder.select(is_zero, exact.divide(builder, a, zero), exact.multiply(builder, real, scale)),
-        builder.select(is_zero, exact.divide(builder, b, zero), exact.multiply(builder, imaginary, scale)),
+        builder.select(is_zero, builder.fdiv(a, zero), builder.fmul(real, scale)),
+        builder.select(is_zero, builder.fdiv(b, zero), builder.fmul(imaginary, scale)),
     )
 
 
@@ -67,11 +66,11 @@ def floor_floats(builder: Builder, a: Value, b: Value) -> tuple[Value, Value]:
     is_exact = builder.fcmp_ordered("==", rest, zero)
     differ_in_sign = builder.xor(builder.fcmp_ordered("<", b, zero), builder.fcmp_ordered("<", rest, zero))
     adjust = builder.and_(differ_in_sign, builder.not_(is_exact))
-    near = exact.divide(builder, exact.subtract(builder, a, rest), b)
-    near = builder.select(adjust, exact.subtract(builder, near, a.type(1.0)), near)
-    adjusted = builder.select(adjust, exact.add(builder, rest, b), rest)
+    near = builder.fdiv(builder.fsub(a, rest), b)
+    near = builder.select(adjust, builder.fsub(near, a.type(1.0)), near)
+    adjusted = builder.select(adjust, builder.fadd(rest, b), rest)
     remainder = builder.select(is_exact, copy_sign(builder, zero, b), adjusted)
-    ratio = exact.divide(builder, a, b)
+    ratio = builder.fdiv(a, b)
     by_zero = builder.fcmp_ordered("==", b, zero)
     quotient = builder.select(by_zero, ratio, snapped(builder, near, ratio))
     return quotient, builder.select(by_zero, rest, remainder)
@@ -81,8 +80,8 @@ def snapped(builder: Builder, near: Value, ratio: Value) -> Value:
     """Return the integer that `near` stands for; a zero has the sign of `ratio`."""
     zero = near.type(0.0)
     floor = call(builder, overloaded("llvm.floor", near.type), near.type, near)
-    is_above = builder.fcmp_ordered(">", exact.subtract(builder, near, floor), near.type(0.5))
-    integer = builder.select(is_above, exact.add(builder, floor, near.type(1.0)), floor)
+    is_above = builder.fcmp_ordered(">", builder.fsub(near, floor), near.type(0.5))
+    integer = builder.select(is_above, builder.fadd(floor, near.type(1.0)), floor)
     return builder.select(builder.fcmp_ordered("==", near, zero), copy_sign(builder, zero, ratio), integer)
 
 

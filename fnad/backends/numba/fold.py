@@ -1,36 +1,37 @@
-"""Sums that lose nothing: compensated addition.
+"""Sums: additions in any order, and compensated addition.
 
-A fold sums blocks with vector instructions and adds the blocks' sums with Neumaier's algorithm, in its branch-free
-form (Ogita, Rump, Oishi 2005, "Accurate sum and dot product", algorithm 4.1): `rest` collects what each addition
-rounds off, and total + rest is the sum.
+A fold sums blocks by `accumulate`, the one operation whose order LLVM may change, so as to add in the lanes of
+vectors; everything else rounds as it is written, as in NumPy. It adds the blocks' sums with Neumaier's algorithm, in
+its branch-free form (Ogita, Rump, Oishi 2005, "Accurate sum and dot product", algorithm 4.1): `rest` collects what each
+addition rounds off, and total + rest is the sum.
 """
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
 import llvmlite.ir as ir
 import numpy as np
 
-from fnad.backends.numba import exact
 from fnad.backends.numba.operation import Builder, Dtype, Kind, Kinds, Operation, Value, Values, among
-from fnad.backends.numba.scalar import absolute, pair, parts
+from fnad.backends.numba.scalar import absolute, on_parts, pair, parts
 
 
 def two_sum(builder: Builder, a: Value, b: Value) -> tuple[Value, Value]:
     """Return the rounded sum and its error, which add up to a + b exactly (Knuth)."""
-    total = exact.add(builder, a, b)
-    seen = exact.subtract(builder, total, a)
-    lost_of_a = exact.subtract(builder, a, exact.subtract(builder, total, seen))
-    lost_of_b = exact.subtract(builder, b, seen)
-    return total, exact.add(builder, lost_of_a, lost_of_b)
+    total = builder.fadd(a, b)
+    seen = builder.fsub(total, a)
+    lost_of_a = builder.fsub(a, builder.fsub(total, seen))
+    lost_of_b = builder.fsub(b, seen)
+    return total, builder.fadd(lost_of_a, lost_of_b)
 
 
 def add(builder: Builder, total: Value, rest: Value, value: Value) -> tuple[Value, Value]:
     """Return the new total and rest; an infinite total has no rounding error, where the formula has inf - inf = nan."""
     new_total, error = two_sum(builder, total, value)
     is_finite = builder.fcmp_ordered("<", absolute(builder, new_total), total.type(float("inf")))
-    return new_total, exact.add(builder, rest, builder.select(is_finite, error, error.type(0.0)))
+    return new_total, builder.fadd(rest, builder.select(is_finite, error, error.type(0.0)))
 
 
 def emit_compensated_add(builder: Builder, kinds: Kinds, values: Values) -> Value:
@@ -60,4 +61,14 @@ def total_and_rest(dtype: Dtype) -> Kind:
     return (dtype, dtype)
 
 
-OPERATIONS = (Operation("compensated_add", among("fc", total_and_rest), emit_compensated_add, plain_compensated_add),)
+def emit_accumulate(builder: Builder, kinds: Kinds, values: Values) -> Value:
+    def add_in_any_order(a: Value, b: Value) -> Value:
+        return builder.fadd(a, b, flags=("reassoc", "nsz"))
+
+    return on_parts(builder, add_in_any_order, *values) if kinds[0].kind == "c" else add_in_any_order(*values)
+
+
+OPERATIONS = (
+    Operation("accumulate", among("fc"), emit_accumulate, operator.add),
+    Operation("compensated_add", among("fc", total_and_rest), emit_compensated_add, plain_compensated_add),
+)

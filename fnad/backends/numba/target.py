@@ -14,7 +14,7 @@ from typing import Any
 
 import llvmlite.ir as ir
 import numpy as np
-from numba.core import codegen, compiler, cpu, fastmathpass, typed_passes, types, untyped_passes
+from numba.core import codegen, compiler, cpu, typed_passes, types, untyped_passes
 from numba.core.compiler_machinery import PassManager
 from numba.core.datamodel import models
 from numba.core.typing import builtins, context, signature, templates
@@ -27,7 +27,6 @@ from fnad.backends.numba.operators import OPERATORS
 # Numba's modules that register how constants, ranges and tuples are lowered: to import them is to use them.
 LOWERING = (numbers, rangeobj, tupleobj)
 # Sums may be reordered and products fused with sums, so that loops vectorise; nan and infinities are as written.
-FAST_MATH = frozenset({"reassoc", "contract", "nsz", "arcp"})
 
 # ---- types -------------------------------------------------------------------------------------------------------
 
@@ -171,7 +170,6 @@ class Target(cpu.CPUContext):
 
     def post_lowering(self, mod: ir.Module, library: Any) -> None:
         """Leave out Numba's run-time system: it serves arrays and strings, of which emitted code has none."""
-        fastmathpass.rewrite_module(mod, self.fastmath)
 
 
 # ---- passes ------------------------------------------------------------------------------------------------------
@@ -199,6 +197,5 @@ def flags() -> compiler.Flags:
     chosen.no_cpython_wrapper = True
     chosen.no_cfunc_wrapper = True
     chosen.error_model = "numpy"
-    chosen.fastmath = cpu.FastMathOptions(set(FAST_MATH))
     chosen.noalias = True
     return chosen
