@@ -8,8 +8,8 @@
     value, gradient = fnad.value_and_grad(loss)(w, x, y)
 
 `grad`, `value_and_grad`, `vjp`, `jvp` differentiate, `stop_gradient` keeps them from it, `jit` compiles; they nest in
-any order. `config` says how programs are run, `errors` what can go wrong; `numpy` offers under NumPy's names what cannot
-be followed through NumPy itself.
+any order. `config` says how programs are run, `errors` what can go wrong; `numpy` offers under NumPy's names what
+cannot be followed through NumPy itself.
 """
 
 from fnad import config, errors, numpy

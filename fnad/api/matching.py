@@ -34,7 +34,7 @@ class Pattern:
         if structure != self.structure:
             found, wanted = structure_text(structure), structure_text(self.structure)
             raise self.error(
-                f"{self.name} has the structure {found}, but {self.like} has {wanted}",
+                f"the structure of {self.name} is {found}, that of {self.like} is {wanted}",
                 source=current_source(),
                 remedy="give both the same containers",
             )

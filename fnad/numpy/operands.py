@@ -7,7 +7,7 @@ from typing import Any, TypeAlias, TypeGuard
 
 import numpy as np
 
-from fnad.errors import ArgumentTypeError, TracerEscapeError
+from fnad.errors import ArgumentTypeError, ShapeError, TracerEscapeError
 from fnad.ir.builder import current_builder
 from fnad.ir.program import Literal
 from fnad.ir.symbol import Symbol
@@ -128,7 +128,7 @@ def common_dtype(*values: Operand) -> Dtype:
 
 
 def common_shape(shapes: Sequence[Shape]) -> Shape:
-    """Return the shape that NumPy broadcasts these to; raise ValueError with NumPy's message where there is none."""
+    """Return the shape that NumPy broadcasts these to; raise ShapeError with NumPy's message where there is none."""
     first = shapes[0]
     for shape in shapes:
         if shape != first:
@@ -140,7 +140,11 @@ def _broadcast_shapes(shapes: Sequence[Shape]) -> Shape:
     larger = [shape for shape in shapes if shape]
     if all(shape == larger[0] for shape in larger):
         return larger[0]
-    return np.broadcast_shapes(*shapes)
+    try:
+        return np.broadcast_shapes(*shapes)
+    except ValueError:
+        listed = " ".join(map(str, shapes))
+        raise ShapeError(f"operands could not be broadcast together with shapes {listed}") from None
 
 
 def broadcast_all(symbols: Sequence[Symbol]) -> list[Symbol]:

@@ -1,0 +1,393 @@
+"""The exact message of every error that a user's call can bring about."""
+
+from __future__ import annotations
+
+import contextlib
+import decimal
+import traceback
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import fnad
+from fnad import errors, grad, jit, jvp, value_and_grad, vjp
+
+X = np.array([0.5, 1.0, 2.0])
+SOURCE = Path(__file__).read_text().splitlines()
+
+
+def total(x: Any) -> Any:
+    return np.sum(x * x)
+
+
+def square(x: Any) -> Any:
+    return x * x
+
+
+def holomorphic(z: Any) -> Any:
+    return z * z
+
+
+def counting(x: Any) -> Any:
+    return np.argmax(x)
+
+
+def both(x: Any) -> Any:
+    return {"value": x, "square": x * x}
+
+
+def labelled(x: Any) -> Any:
+    return [x, {"label": "a"}]
+
+
+def mixed(x: Any) -> Any:
+    return x * 2.0, np.argmax(x)
+
+
+def defined(f: Callable[..., Any]) -> str:
+    """Return the line of a message that says where a function of this file is defined."""
+    number = f.__code__.co_firstlineno
+    return f"  at test_errors.py:{number} in {f.__name__}:  {SOURCE[number - 1].strip()}"
+
+
+@contextlib.contextmanager
+def raises(kind: type[errors.FnadError], *lines: str) -> Iterator[None]:
+    """Check that the block, one line, raises an error of this class with these lines; HERE stands for the block's."""
+    with pytest.raises(errors.FnadError) as caught:
+        yield
+    frame = next(f for f in traceback.extract_tb(caught.value.__traceback__) if f.name.startswith("test_"))
+    here = f"  at test_errors.py:{frame.lineno} in {frame.name}:  {frame.line}"
+    assert str(caught.value).splitlines() == [here if line == HERE else line for line in lines]
+    assert type(caught.value) is kind
+
+
+HERE = "here"
+CONVERT = "  convert it to one of bool, i8, i16, i32, i64, u8, u16, u32, u64, f32, f64, c64, c128"
+CONTAINERS = "  put arrays and numbers in tuples, lists, dicts or classes registered with optree"
+
+
+# ---- grad ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("transform", [grad, value_and_grad, lambda f: jit(grad(f)), lambda f: grad(jit(f))])
+def test_output_of_several_elements(transform: Any) -> None:
+    with raises(
+        errors.NonScalarOutputError,
+        "square returned f64[3], where grad takes one real element",
+        defined(square),
+        "  reduce it, with np.sum for example, or give a cotangent for each element to fnad.vjp",
+    ):
+        transform(square)(X)
+
+
+def test_complex_output() -> None:
+    with raises(
+        errors.NonScalarOutputError,
+        "holomorphic returned c128[], where grad takes one real element",
+        defined(holomorphic),
+        "  take its real part, or its absolute value",
+    ):
+        grad(holomorphic)(1.0 + 2.0j)
+
+
+def test_integer_output() -> None:
+    with raises(
+        errors.NonScalarOutputError,
+        "counting returned i64[], where grad takes one real element",
+        defined(counting),
+        "  integers and bools have no derivative: return a float",
+    ):
+        grad(counting)(X)
+
+
+def test_pytree_output() -> None:
+    with raises(
+        errors.NonScalarOutputError,
+        "both returned a pytree, {'square': *, 'value': *}, where grad takes one real element",
+        defined(both),
+        "  return the one value to differentiate; has_aux=True takes others beside it",
+    ):
+        grad(both)(1.0)
+
+
+@pytest.mark.parametrize(
+    ("argument", "path"),
+    [
+        (3, "x is i64[]"),
+        (True, "x is bool[]"),
+        (np.arange(3), "x is i64[3]"),
+        (np.array([True]), "x is bool[1]"),
+        (np.uint8(3), "x is u8[]"),
+        ({"a": 1.0, "n": [0.5, 2]}, "x['n'][1] is i64[]"),
+    ],
+)
+def test_integer_argument(argument: Any, path: str) -> None:
+    lines = f"{path}, which has no derivative", HERE, "  pass it as a float, or differentiate with respect to other arguments"
+    with raises(errors.NonDifferentiableArgumentError, *lines):
+        grad(total)(argument)
+    with raises(errors.NonDifferentiableArgumentError, *lines):
+        vjp(total, argument)
+    with raises(errors.NonDifferentiableArgumentError, *lines):
+        jvp(total, (argument,), (argument,))
+
+
+def test_argnums_out_of_range() -> None:
+    remedy = "  pass it by position, or correct argnums; the first is 0"
+    with raises(
+        errors.ArgnumsError,
+        "argnums names argument 1 of total, which was called with 1 positional argument",
+        HERE,
+        remedy,
+    ):
+        grad(total, argnums=(0, 1))(X)
+    with raises(
+        errors.ArgnumsError,
+        "argnums names argument -3 of total, which was called with 2 positional arguments",
+        HERE,
+        remedy,
+    ):
+        grad(total, argnums=-3)(X, X)
+    with raises(
+        errors.ArgnumsError,
+        "argnums names argument 0 of total, which was called with 0 positional arguments",
+        HERE,
+        remedy,
+    ):
+        grad(total)(x=X)
+
+
+@pytest.mark.parametrize("argnums", ["x", 1.0, True, None, (0, "x"), ()])
+def test_argnums_that_are_no_ints(argnums: Any) -> None:
+    with raises(errors.ArgnumsError, f"argnums is {argnums!r}", HERE, "  give an int or a tuple of ints"):
+        grad(total, argnums=argnums)
+
+
+def test_no_pair_where_has_aux_wants_one() -> None:
+    lines = "total returned f64[], where has_aux=True wants a pair", defined(total), "  return (output, auxiliary data)"
+    with raises(errors.AuxiliaryError, *lines):
+        grad(total, has_aux=True)(X)
+    with raises(errors.AuxiliaryError, *lines):
+        vjp(total, X, has_aux=True)
+    with raises(errors.AuxiliaryError, *lines):
+        jvp(total, (X,), (X,), has_aux=True)
+
+
+# ---- arguments and results -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("argument", "path"),
+    [
+        ("abc", "x is of type str"),
+        (object(), "x is of type object"),
+        ({"a": [1.0, decimal.Decimal(1)]}, "x['a'][1] is of type decimal.Decimal"),
+        ((1.0, {1.0, 2.0}), "x[1] is of type set"),
+        (lambda: 0, "x is of type function"),
+    ],
+)
+def test_argument_that_is_no_pytree_of_arrays(argument: Any, path: str) -> None:
+    lines = f"{path}, not an array or a number", HERE, CONTAINERS
+    with raises(errors.ArgumentTypeError, *lines):
+        grad(total)(argument)
+    with raises(errors.ArgumentTypeError, *lines):
+        jit(total)(argument)
+    with raises(errors.ArgumentTypeError, *lines):
+        jit(total)(x=argument)
+    with raises(errors.ArgumentTypeError, *lines):
+        vjp(total, argument)
+
+
+def test_arguments_without_a_name() -> None:
+    with raises(errors.ArgumentTypeError, "args[1] is of type str, not an array or a number", HERE, CONTAINERS):
+        jit(lambda *args: args[0])(1.0, "a")
+
+
+@pytest.mark.filterwarnings("ignore:the matrix subclass:PendingDeprecationWarning")
+def test_subclasses_of_arrays() -> None:
+    remedy = "  convert it first: np.asarray(x), or x.filled(value) for a masked array"
+    for argument, name in ((np.ma.array(X), "numpy.ma.MaskedArray"), (np.matrix(X), "numpy.matrix")):
+        what = f"x is of type {name}, which follows other rules than an ordinary array"
+        with raises(errors.ArgumentTypeError, what, HERE, remedy):
+            grad(total)(argument)
+        with raises(errors.ArgumentTypeError, what, HERE, remedy):
+            jit(total)(argument)
+
+
+@pytest.mark.parametrize(
+    ("argument", "what"),
+    [
+        (X.astype(np.float16), "x has dtype float16"),
+        (np.float16(1), "x has dtype float16"),
+        ([X.astype(np.longdouble)], f"x[0] has dtype {np.dtype(np.longdouble)}"),
+        (np.array(["a"]), "x has dtype <U1"),
+        (np.array([None]), "x has dtype object"),
+        (np.array(["2020-01-01"], "M8[D]"), "x has dtype datetime64[D]"),
+        (np.zeros(2, [("a", float)]), "x has dtype [('a', '<f8')]"),
+    ],
+)
+def test_unsupported_dtype(argument: Any, what: str) -> None:
+    lines = f"{what}, which is not supported", HERE, CONVERT
+    with raises(errors.DtypeError, *lines):
+        grad(total)(argument)
+    with raises(errors.DtypeError, *lines):
+        jit(total)(argument)
+
+
+def test_integer_that_does_not_fit() -> None:
+    with raises(errors.DtypeError, f"x is {2**63}, which does not fit i64", HERE, "  pass it as a float"):
+        jit(total)(2**63)
+
+
+def test_result_that_is_no_pytree_of_arrays() -> None:
+    lines = "labelled(...)[1]['label'] is of type str, not an array or a number", defined(labelled), CONTAINERS
+    for call in (lambda: jit(labelled)(X), lambda: vjp(labelled, X), lambda: jvp(labelled, (X,), (X,))):
+        with pytest.raises(errors.ArgumentTypeError) as caught:
+            call()
+        assert str(caught.value).splitlines() == list(lines)
+
+
+# ---- cotangents and tangents -----------------------------------------------------------------------------------------
+
+
+def test_cotangent_of_another_shape_or_dtype() -> None:
+    _, pullback = vjp(square, X)
+    remedy = "  give it the shape and dtype of the output of square"
+    with raises(errors.CotangentError, "cotangent is f64[2], but has to be f64[3]", HERE, remedy):
+        pullback(np.ones(2))
+    with raises(errors.CotangentError, "cotangent is f32[3], but has to be f64[3]", HERE, remedy):
+        pullback(np.ones(3, np.float32))
+    with raises(errors.CotangentError, "cotangent is f64[], but has to be f64[3]", HERE, remedy):
+        pullback(1.0)
+    _, pull_total = vjp(total, X)
+    with raises(
+        errors.CotangentError,
+        "cotangent is c128[], but has to be f64[]",
+        HERE,
+        "  give it the shape and dtype of the output of total",
+    ):
+        pull_total(1j)
+
+
+def test_cotangent_of_another_structure() -> None:
+    _, pullback = vjp(both, 1.0)
+    with raises(
+        errors.CotangentError,
+        "the structure of cotangent is {'value': *}, that of the output of both is {'square': *, 'value': *}",
+        HERE,
+        "  give both the same containers",
+    ):
+        pullback({"value": 1.0})
+
+
+def test_cotangent_of_an_integer() -> None:
+    _, pullback = vjp(mixed, X)
+    what = "cotangent[1] belongs to i64[], which has no derivative, and so has to be 0"
+    with raises(errors.CotangentError, what, HERE, "  give 0 there"):
+        pullback((X, 1))
+
+
+def test_cotangent_that_is_no_array() -> None:
+    _, pullback = vjp(square, X)
+    with raises(errors.ArgumentTypeError, "cotangent is of type str, not an array or a number", HERE, CONTAINERS):
+        pullback("one")
+
+
+def test_tangents() -> None:
+    remedy = "  give it the shape and dtype of the primals"
+    with raises(errors.TangentError, "tangents[0] is f64[2], but has to be f64[3]", HERE, remedy):
+        jvp(total, (X,), (np.ones(2),))
+    with raises(errors.TangentError, "tangents[0]['a'][1] is f32[], but has to be f64[]", HERE, remedy):
+        jvp(lambda t: t["a"][0], ({"a": [1.0, 2.0]},), ({"a": [1.0, np.float32(2.0)]},))
+    with raises(
+        errors.TangentError,
+        "the structure of tangents is (*, *), that of the primals is (*,)",
+        HERE,
+        "  give both the same containers",
+    ):
+        jvp(total, (X,), (X, X))
+    with raises(errors.ArgumentTypeError, "primals is of type numpy.ndarray, not a tuple", HERE, "  write (primals,)"):
+        jvp(total, X, X)
+    with raises(errors.ArgumentTypeError, "tangents is of type float, not a tuple", HERE, "  write (tangents,)"):
+        jvp(total, (X,), 1.0)
+
+
+# ---- jit -------------------------------------------------------------------------------------------------------------
+
+
+def test_unhashable_static_argument() -> None:
+    remedy = "  give a tuple for a list, or an object that is hashable; arrays cannot be static"
+    run = jit(lambda x, n: x, static_argnums=1)
+    with raises(errors.StaticArgumentError, "the static argument n is of type list, which is not hashable", HERE, remedy):
+        run(1.0, [1])
+    with raises(errors.StaticArgumentError, "the static argument n is of type dict, which is not hashable", HERE, remedy):
+        run(1.0, n={})
+    what = "the static argument n is of type numpy.ndarray, which is not hashable"
+    with raises(errors.StaticArgumentError, what, HERE, remedy):
+        run(1.0, X)
+
+
+def test_static_arguments_that_are_not_there() -> None:
+    with raises(
+        errors.StaticArgumentError,
+        "static_argnums names argument 3 of total, which takes 1",
+        HERE,
+        "  correct static_argnums; the first argument is 0",
+    ):
+        jit(total, static_argnums=3)
+    with raises(
+        errors.StaticArgumentError,
+        "static_argnames names 'n', which is no parameter of total",
+        HERE,
+        "  it has x",
+    ):
+        jit(total, static_argnames="n")
+    with raises(errors.StaticArgumentError, "static_argnums is 'n'", HERE, "  give an int or a tuple of ints"):
+        jit(total, static_argnums="n")
+    with raises(errors.StaticArgumentError, "static_argnames is 0", HERE, "  give a string or a tuple of strings"):
+        jit(total, static_argnames=0)  # type: ignore[arg-type]
+
+
+# ---- inside the traced function --------------------------------------------------------------------------------------
+
+
+def test_shape_mismatch() -> None:
+    def mismatched(x: Any) -> Any:
+        return np.sum(x + np.ones(2))
+
+    with pytest.raises(errors.ShapeError) as caught:
+        grad(mismatched)(X)
+    line = mismatched.__code__.co_firstlineno + 1
+    assert str(caught.value).splitlines()[:2] == [
+        "operands could not be broadcast together with shapes (3,) (2,)",
+        f"  at test_errors.py:{line} in mismatched:  return np.sum(x + np.ones(2))",
+    ]
+
+
+def test_function_without_a_rule() -> None:
+    def unruled(x: Any) -> Any:
+        return np.sum(np.busday_count(x, x))
+
+    with pytest.raises(errors.UnsupportedFunctionError) as caught:
+        grad(unruled)(X)
+    line = unruled.__code__.co_firstlineno + 1
+    assert str(caught.value).splitlines() == [
+        "numpy.busday_count has no rule for traced values",
+        f"  at test_errors.py:{line} in unruled:  return np.sum(np.busday_count(x, x))",
+        "  compose it from functions that have one, or add a rule: @fnad.numpy.implements(numpy.busday_count)",
+    ]
+
+
+# ---- config ----------------------------------------------------------------------------------------------------------
+
+
+def test_settings() -> None:
+    with raises(errors.SettingError, "executor is 'gpu'", "  set it to one of 'auto', 'interpreter', 'compiled'"):
+        fnad.config.set_default(executor="gpu")
+    with raises(errors.SettingError, "there is no setting 'speed'", "  there is executor"):
+        fnad.config.set_default(speed=1)
+    with raises(errors.SettingError, "there is no setting 'speed'", "  there is executor"), fnad.config.override(speed=1):
+        pass
+    assert fnad.config.current().executor == "auto"
