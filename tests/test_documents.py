@@ -123,8 +123,16 @@ def test_page_prints_what_it_shows(page: Path) -> None:
 
 @pytest.mark.parametrize("page", [*PAGES, ROOT / "ARCHITECTURE.md"], ids=lambda page: page.stem)
 def test_links_lead_somewhere(page: Path) -> None:
-    for target in re.findall(r"\]\((?!https?:)([^)#]+)", page.read_text(encoding="utf-8")):
-        assert (page.parent / target).exists(), f"{page.name} links to {target}"
+    for file, anchor in re.findall(r"\]\((?!https?:)([^)#]*)#?([^)]*)\)", page.read_text(encoding="utf-8")):
+        target = page.parent / file if file else page
+        assert target.exists(), f"{page.name} links to {file}"
+        assert not anchor or anchor in anchors(target), f"{page.name} links to {file}#{anchor}"
+
+
+def anchors(page: Path) -> set[str]:
+    """Return the names of a page's headings, as GitHub makes them."""
+    headings = re.findall(r"^#+ (.*)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
 def update(page: Path) -> bool:
