@@ -13,7 +13,7 @@ import numpy as np
 
 from fnad.ir.builder import current_builder
 from fnad.ir.primitive import ArgFold, Concatenation, Fold, Primitive, Scalar, View
-from fnad.ir.program import Params, Program
+from fnad.ir.program import Literal, Params, Program
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import Aval
 from fnad.ops.shape import broadcast_in_dim, broadcast_to, iota, reduce_sum
@@ -33,8 +33,10 @@ def fold(program: Program) -> Program:
 
 def fold_constants(primitive: Primitive, operands: Sequence[Symbol], params: Params) -> Symbol | None:
     """Return the constant that an equation computes, if it does."""
-    if primitive is broadcast_in_dim or not isinstance(primitive.lower, Scalar | View | Concatenation | Fold | ArgFold):
+    if not isinstance(primitive.lower, Scalar | View | Concatenation | Fold | ArgFold):
         return None
+    if primitive is broadcast_in_dim and isinstance(operands[0].atom, Literal):
+        return None  # is a constant as it should be
     value = _everywhere(primitive, operands, params)
     if value is None:
         value = _uniform(primitive, operands, params)

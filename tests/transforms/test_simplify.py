@@ -1,0 +1,358 @@
+"""What simplification makes of small programs, written as texts: before, after."""
+
+from __future__ import annotations
+
+import textwrap
+from time import process_time
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fnad.ir.builder import current_builder, inline, trace
+from fnad.ir.parser import parse_program
+from fnad.ir.printer import print_program
+from fnad.ir.program import Program, Source
+from fnad.ir.symbol import Symbol
+from fnad.ir.types import F64, Aval
+from fnad.ir.verifier import verify
+from fnad.ir.walk import equal_up_to_names
+from fnad.ops.arithmetic import add, mul, neg
+from fnad.ops.elementary import exp, sin
+from fnad.ops.shape import reduce_sum, slice_axis
+from fnad.transforms.cse import cse
+from fnad.transforms.dce import dce
+from fnad.transforms.fold import fold
+from fnad.transforms.hoist import hoist
+from fnad.transforms.joint import joint
+from fnad.transforms.pipeline import PASSES, simplify
+
+
+def check(transform: Any, before: str, after: str) -> None:
+    """Assert that a pass makes the one text of the other."""
+    found = transform(parse_program(textwrap.dedent(before)))
+    verify(found)
+    expected = parse_program(textwrap.dedent(after))
+    assert equal_up_to_names(found, expected), f"\n{print_program(found)}\nis not\n{print_program(expected)}"
+
+
+# ---- each pass ---------------------------------------------------------------------------------------------------
+
+
+def test_dce_drops_what_no_output_needs():
+    check(
+        dce,
+        """
+        f(a: f64[3], b: f64[3]) -> f64[3] {
+          c: f64[3] = sin(a)
+          d: f64[3] = cos(a)
+          e: f64[3] = mul(d, b)
+          return c
+        }""",
+        """
+        f(a: f64[3], b: f64[3]) -> f64[3] {
+          c: f64[3] = sin(a)
+          return c
+        }""",
+    )
+
+
+def test_cse_knows_operands_in_either_order():
+    check(
+        cse,
+        """
+        f(a: f64[3], b: f64[3]) -> f64[3] {
+          c: f64[3] = mul(a, b)
+          d: f64[3] = mul(b, a)
+          e: f64[3] = sub(c, d)
+          return e
+        }""",
+        """
+        f(a: f64[3], b: f64[3]) -> f64[3] {
+          c: f64[3] = mul(a, b)
+          e: f64[3] = sub(c, c)
+          return e
+        }""",
+    )
+
+
+def test_cse_leaves_complex_products_in_their_order():
+    text = """
+        f(a: c128[3], b: c128[3]) -> c128[3], c128[3] {
+          c: c128[3] = mul(a, b)
+          d: c128[3] = mul(b, a)
+          return c, d
+        }"""
+    check(cse, text, text)
+
+
+def test_cse_tells_zeros_of_different_sign_apart():
+    text = """
+        f(a: f64[]) -> f64[], f64[] {
+          b: f64[] = div(a, 0.0:f64)
+          c: f64[] = div(a, -0.0:f64)
+          return b, c
+        }"""
+    check(cse, text, text)
+
+
+def test_fold_computes_constants_of_any_size():
+    check(
+        lambda program: dce(fold(program)),
+        """
+        f() -> f64[1000,2], f64[] {
+          a: f64[1000] = broadcast_in_dim(0.5:f64) shape=(1000,) dims=()
+          b: f64[1000] = mul(a, a)
+          c: f64[1000,2] = broadcast_in_dim(b) shape=(1000, 2) dims=(0,)
+          d: f64[2,1000] = transpose(c) permutation=(1, 0)
+          e: f64[2] = reduce_sum(d) axes=(1,)
+          g: f64[] = reduce_max(e) axes=(0,)
+          return c, g
+        }""",
+        """
+        f() -> f64[1000,2], f64[] {
+          a: f64[1000,2] = broadcast_in_dim(0.25:f64) shape=(1000, 2) dims=()
+          return a, 250.0:f64
+        }""",
+    )
+
+
+def test_fold_evaluates_small_known_arrays():
+    check(
+        lambda program: dce(fold(program)),
+        """
+        f() -> i64[], i64[] {
+          a: i64[5] = iota() dtype=i64 shape=(5,) axis=0
+          b: i64[] = reduce_sum(a) axes=(0,)
+          c: i64[] = argmax(a) axis=0
+          return b, c
+        }""",
+        "f() -> i64[], i64[] {\n  return 10:i64, 4:i64\n}",
+    )
+
+
+def test_fold_makes_no_array():
+    text = """
+        f() -> i64[5] {
+          a: i64[5] = iota() dtype=i64 shape=(5,) axis=0
+          b: i64[5] = mul(a, a)
+          return b
+        }"""
+    check(fold, text, text)
+
+
+@pytest.mark.parametrize(
+    ("value", "count", "expected"),
+    [("0.5", 1000, 500.0), ("0.0", 7, 0.0), ("-3.0", 1 << 20, -3.0 * (1 << 20)), ("1e300", 0, 0.0)],
+)
+def test_fold_sums_equal_numbers_where_nothing_rounds(value: str, count: int, expected: float):
+    program = fold(parse_program(_sum_of_equal(value, count)))
+    assert [atom.value for atom in program.outputs] == [expected]  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("value", ["0.1", "inf", "nan", "-0.0"])
+def test_fold_leaves_sums_that_round_or_are_special(value: str):
+    program = parse_program(_sum_of_equal(value, 1000))
+    assert equal_up_to_names(fold(program), program)
+
+
+def _sum_of_equal(value: str, count: int) -> str:
+    return f"""f() -> f64[] {{
+      a: f64[{count}] = broadcast_in_dim({value}:f64) shape=({count},) dims=()
+      b: f64[] = reduce_sum(a) axes=(0,)
+      return b
+    }}"""
+
+
+def test_fold_wraps_sums_of_integers_as_numpy_does():
+    program = fold(
+        parse_program("""f() -> i8[] {
+          a: i8[100] = broadcast_in_dim(100:i8) shape=(100,) dims=()
+          b: i8[] = reduce_sum(a) axes=(0,)
+          return b
+        }""")
+    )
+    assert program.outputs[0].value == np.full(100, 100, np.int8).sum(dtype=np.int8)  # type: ignore[union-attr]
+
+
+def test_hoist_computes_before_broadcasting():
+    check(
+        lambda program: dce(hoist(program)),
+        """
+        f(a: f64[3], b: f64[3], x: f64[4,3]) -> f64[4,3] {
+          c: f64[4,3] = broadcast_in_dim(a) shape=(4, 3) dims=(1,)
+          d: f64[4,3] = broadcast_in_dim(b) shape=(4, 3) dims=(1,)
+          e: f64[4,3] = broadcast_in_dim(2.0:f64) shape=(4, 3) dims=()
+          g: f64[4,3] = div(e, c)
+          h: f64[4,3] = mul(g, d)
+          i: f64[4,3] = mul(h, x)
+          return i
+        }""",
+        """
+        f(a: f64[3], b: f64[3], x: f64[4,3]) -> f64[4,3] {
+          e: f64[3] = broadcast_in_dim(2.0:f64) shape=(3,) dims=()
+          g: f64[3] = div(e, a)
+          h: f64[3] = mul(g, b)
+          c: f64[4,3] = broadcast_in_dim(h) shape=(4, 3) dims=(1,)
+          i: f64[4,3] = mul(c, x)
+          return i
+        }""",
+    )
+
+
+def test_hoist_leaves_different_broadcasts_alone():
+    text = """
+        f(a: f64[3], b: f64[3]) -> f64[3,3] {
+          c: f64[3,3] = broadcast_in_dim(a) shape=(3, 3) dims=(1,)
+          d: f64[3,3] = broadcast_in_dim(b) shape=(3, 3) dims=(0,)
+          e: f64[3,3] = mul(c, d)
+          return e
+        }"""
+    check(hoist, text, text)
+
+
+# ---- all together ------------------------------------------------------------------------------------------------
+
+
+def gradient(function: Any, *avals: Aval) -> Program:
+    """Return the simplified program of the gradient of a scalar function."""
+    program = trace(lambda *xs: [function(*xs)], *avals, name="f")
+    both = joint(program, (True,) * len(avals))
+
+    def seeded(*xs: Symbol) -> list[Symbol]:
+        return inline(both, [*xs, current_builder().literal(np.float64(1))])[1:]
+
+    return simplify(trace(seeded, *avals, name="f"))
+
+
+def test_the_gradient_of_a_fused_function_is_as_short_as_by_hand():
+    found = gradient(lambda x: reduce_sum(mul(sin(x), x), axes=(0,)), Aval(F64, (5,)))
+    check(
+        lambda _: found,
+        "f() -> f64[] {\n  return 0.0:f64\n}",
+        """
+        f(a: f64[5]) -> f64[5] {
+          b: f64[5] = sin(a)
+          c: f64[5] = cos(a)
+          d: f64[5] = strong_mul(a, c)
+          e: f64[5] = add(b, d)
+          return e
+        }""",
+    )
+
+
+def test_the_gradient_of_pieces_is_put_together():
+    """Slices of one vector give padded cotangents; together they are one concatenation, not a sum for each piece."""
+
+    def f(x: Symbol) -> Symbol:
+        pieces = [slice_axis(x, 0, start, start + 3) for start in range(0, 12, 3)]
+        total = exp(pieces[0])
+        for piece in pieces[1:]:
+            total = mul(total, piece)
+        return reduce_sum(total, axes=(0,))
+
+    names = [equation.primitive.name for equation in gradient(f, Aval(F64, (12,))).equations]
+    assert "pad" not in names
+    assert names.count("concatenate") <= 3
+
+
+def test_no_transpose_is_left_around_a_contraction():
+    check(
+        simplify,
+        """
+        f(x: f64[8,3], w: f64[4,3]) -> f64[4,8] {
+          a: f64[3,4] = transpose(w) permutation=(1, 0)
+          b: f64[8,4] = dot_general(x, a) contract=((1,), (0,)) batch=((), ())
+          c: f64[4,8] = transpose(b) permutation=(1, 0)
+          return c
+        }""",
+        """
+        f(x: f64[8,3], w: f64[4,3]) -> f64[4,8] {
+          c: f64[4,8] = dot_general(w, x) contract=((1,), (1,)) batch=((), ())
+          return c
+        }""",
+    )
+
+
+def test_a_contraction_that_is_needed_in_both_orders_is_computed_once():
+    program = simplify(
+        parse_program("""
+        f(x: f64[8,3], w: f64[3,4]) -> f64[8,4], f64[4,8] {
+          b: f64[8,4] = dot_general(x, w) contract=((1,), (0,)) batch=((), ())
+          c: f64[4,8] = transpose(b) permutation=(1, 0)
+          return b, c
+        }""")
+    )
+    assert [equation.primitive.name for equation in program.equations] == ["dot_general", "transpose"]
+
+
+def test_what_may_be_inf_or_nan_keeps_the_strong_product():
+    text = """
+        f(ct: f64[3], x: f64[3]) -> f64[3] {
+          a: f64[3] = sin(x)
+          b: f64[3] = strong_mul(ct, a)
+          return b
+        }"""
+    check(simplify, text, text)
+
+
+def test_what_is_finite_does_not():
+    check(
+        simplify,
+        """
+        f(ct: f64[3], n: i64[3]) -> f64[3] {
+          x: f64[3] = convert(n) dtype=f64
+          a: f64[3] = sin(x)
+          b: f64[3] = strong_mul(ct, a)
+          return b
+        }""",
+        """
+        f(ct: f64[3], n: i64[3]) -> f64[3] {
+          x: f64[3] = convert(n) dtype=f64
+          a: f64[3] = sin(x)
+          b: f64[3] = mul(ct, a)
+          return b
+        }""",
+    )
+
+
+def test_equations_keep_their_source():
+    source = Source("model.py", 3, "layer")
+
+    def f(x: Symbol) -> list[Symbol]:
+        current_builder().source = source
+        return [add(x, neg(neg(sin(x))))]
+
+    assert {equation.source for equation in simplify(trace(f, Aval(F64, (3,)))).equations} == {source}
+
+
+@pytest.mark.parametrize("transform", PASSES.values(), ids=PASSES)
+def test_a_pass_does_nothing_the_second_time(transform: Any):
+    program = transform(_long_joint(20))
+    assert equal_up_to_names(transform(program), program)
+
+
+# ---- time --------------------------------------------------------------------------------------------------------
+
+
+def _long_joint(length: int) -> Program:
+    def f(x: Symbol) -> list[Symbol]:
+        y = x
+        for n in range(length):
+            y = exp(sin(y)) * x + 0.5 * n
+        return [reduce_sum(y, axes=(0,))]
+
+    return joint(trace(f, Aval(F64, (5,))), (True,))
+
+
+def test_time_is_linear():
+    """Some 10,000 equations take well under a second; twice as many take twice that."""
+    times: list[float] = []
+    for length in (900, 1800):
+        program = _long_joint(length)
+        start = process_time()
+        simplify(program)
+        times.append(process_time() - start)
+    assert len(_long_joint(900).equations) > 9000
+    assert times[0] < 1.0
+    assert times[1] < 4 * times[0]
