@@ -149,7 +149,7 @@ def _plain(part: Any) -> Sequence[Any]:
             "only integers, slices (`:`), ellipsis (`...`), numpy.newaxis (`None`) and integer or boolean arrays "
             f"are valid indices, not {type(part).__name__} of dtype {array.dtype}"
         )
-    return (int(array),) if array.ndim == 0 else (array,)
+    return (array,) if array.ndim or isinstance(part, np.ndarray) else (int(array),)
 
 
 def _traced(index: Symbol) -> Symbol:

@@ -77,9 +77,9 @@ def elements_of(value: Any) -> Elements | None:
     return (lambda: value) if isinstance(value, (Sequence, AbstractSet)) else None
 
 
-def check_of_elements(elements: Elements) -> Check:
-    """Return the check that a container holds what it holds now."""
-    found = tuple(elements())
+def check_of_elements(elements: Elements, before: tuple[Any, ...] | None = None) -> Check:
+    """Return the check that a container holds what it held `before`, which is now if nothing is given."""
+    found = tuple(elements()) if before is None else before
     return lambda: same(tuple(elements()), found)
 
 

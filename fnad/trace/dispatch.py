@@ -162,9 +162,11 @@ def call_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: di
     if not kwargs:
         return call(rule, inputs, kwargs)
     outs = kwargs.pop("out", (None,))
-    if all(out is None for out in outs):
-        return call_with_options(ufunc_name(ufunc, method), rule, inputs, kwargs)
     where = kwargs.pop("where", True) if is_call else True
+    if all(out is None for out in outs):
+        if where is not True:
+            raise undefined_elements(ufunc_name(ufunc, method))
+        return call_with_options(ufunc_name(ufunc, method), rule, inputs, kwargs)
     if not isinstance(outs[0], Handle):
         check_rebinding(inputs, outs)
     result = call_with_options(ufunc_name(ufunc, method), rule, inputs, kwargs)
@@ -198,6 +200,15 @@ def no_rule(name: str) -> UnsupportedFunctionError:
         f"{name} has no rule for traced values",
         source=current_source(),
         remedy=f"compose it from functions that have one, or add a rule: @fnad.numpy.implements({name})",
+    )
+
+
+def undefined_elements(name: str) -> UnsupportedFunctionError:
+    """Return the error for a ufunc with `where` and no `out`."""
+    return UnsupportedFunctionError(
+        f"{name} with where= and without out= leaves elements undefined",
+        source=current_source(),
+        remedy="choose with np.where(condition, result, other), or give an array as out=",
     )
 
 

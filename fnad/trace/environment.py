@@ -21,6 +21,7 @@ import functools
 import gc
 import io
 import sys
+from collections import deque
 from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import contextmanager
 from importlib.util import resolve_name
@@ -45,7 +46,7 @@ from fnad.trace.contents import (
     parts,
     same,
 )
-from fnad.trace.reads import is_library, reads_of
+from fnad.trace.reads import Reads, is_library, reads_of
 
 Get: TypeAlias = Callable[[str, object], Any]
 """Like dict.get: from a name and a default to what the name stands for now."""
@@ -72,6 +73,8 @@ class Environment:
         self._names: dict[tuple[int, str], tuple[Get, str, Any]] = {}
         self._contents: list[Check] = []
         self._comparable = True
+        self._unread: dict[tuple[int, str], tuple[Get, str, Any]] = {}
+        self._before: dict[int, tuple[Any, ...]] = {}
         self._sought: set[str] = set()
         self._optional: set[str] = set()
         self._reflects = False
@@ -123,7 +126,7 @@ class Environment:
         self._explain(code)
         reads = reads_of(code)
         for name in reads.names | reads.constants:
-            self._note(namespace.get, namespace, name)
+            self._note_use(namespace.get, namespace, name, reads)
         for level, name in reads.modules:
             self.follow(sys.modules.get(resolve_name("." * level + name, namespace.get("__package__") or "")))
         self._reflects |= reads.reflects
@@ -151,10 +154,21 @@ class Environment:
 
     def _note(self, get: Get, where: object, name: str) -> None:
         """Note what a name stands for, the first time; `where` tells it apart from the same name elsewhere."""
-        if (id(where), name) not in self._names:
-            value = get(name, MISSING)
-            self._names[id(where), name] = get, name, value
-            self.follow(value)
+        key = id(where), name
+        if key not in self._names:
+            self._names[key] = self._unread.pop(key, None) or (get, name, get(name, MISSING))
+        self.follow(self._names[key][2])
+
+    def _note_use(self, get: Get, where: object, name: str, reads: Reads) -> None:
+        """Note what a name stands for, unless its value has no say here; then it is kept for whoever asks later."""
+        value = get(name, MISSING)
+        if name in reads.counted and isinstance(value, int):
+            self._unread.setdefault((id(where), name), (get, name, value))
+        elif name in reads.extended and type(value) in (list, set, deque):
+            self._names.setdefault((id(where), name), (get, name, value))
+            self._before.setdefault(id(value), tuple(value))
+        else:
+            self._note(get, where, name)
 
     def _look(self, holder: Holder, names: Iterable[str], optional: Iterable[str]) -> None:
         """Note the attributes of these names; where names may be asked for by strings, all that an object has."""
@@ -212,8 +226,9 @@ class Environment:
         self._contents.append(check_of_function(function))
         self.follow(function.__defaults__)
         self.follow(function.__kwdefaults__)
-        for cell in function.__closure__ or ():
-            self._note(functools.partial(_content, cell), cell, "cell_contents")
+        reads = reads_of(function.__code__)
+        for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
+            self._note_use(functools.partial(_content, cell), cell, name, reads)
         self._hold(function, vars(function), ())
 
     def _follow_object(self, value: Any) -> None:
@@ -234,7 +249,7 @@ class Environment:
 
     def _follow_elements(self, value: Any, elements: Elements) -> None:
         if not isinstance(value, (tuple, frozenset)):
-            self._contents.append(check_of_elements(elements))
+            self._contents.append(check_of_elements(elements, self._before.get(id(value))))
         for element in elements():
             self.follow(element)
 

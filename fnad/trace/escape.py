@@ -1,28 +1,32 @@
-"""What happens when Python or NumPy asks a traced value for its number: an error with the line and the way out."""
+"""What happens when Python or NumPy asks a traced value for its numbers: an error with the line and the way out.
+
+NumPy sometimes puts an exception of its own in the place of the one that a conversion raised (`c[0] = t` ends in
+"setting an array element with a sequence"). So the last escape is kept with its line, and the trace raises it when
+another exception comes from there.
+"""
 
 from __future__ import annotations
 
 import dis
 import linecache
 import re
-from types import FrameType
+import threading
 
 import numpy as np
 
 from fnad.errors import FnadError, MutationError, TracerEscapeError
 from fnad.ir.types import Aval
-from fnad.trace.source import current_source, user_frame
+from fnad.trace.source import current_source, library_frames, user_frame, user_line
 
 CHOICE = (
     "choose with np.where(condition, a, b), or with np.minimum, np.maximum and np.clip in place of min, max and "
     "comparisons"
 )
-ARRAY = (
-    "stack traced values with np.stack, or with fnad.numpy.array; a function that does not call NumPy on its argument "
-    "cannot be traced"
-)
+ARRAY = "NumPy's functions take traced values as they are; stack several with np.stack or fnad.numpy.array"
+SCIPY = "SciPy computes on ordinary arrays: use the function of the same name in fnad.scipy, or NumPy's functions"
+NUMBER = "leave it as it is: NumPy's functions take traced values, and their results are traced"
 INDEX = (
-    "a size or a loop count has to be known while tracing; to read an ordinary array at a traced index, write "
+    "sizes and loop counts have to be known while tracing; to read an ordinary array at a traced index, write "
     "fnad.numpy.asarray(table)[i]"
 )
 PICKLE = "return it from the traced function, and pickle the result"
@@ -31,18 +35,35 @@ STORE = (
     "np.zeros_like(x)"
 )
 
-MATH_NAMES = {"acos": "arccos", "asin": "arcsin", "atan": "arctan", "acosh": "arccosh", "asinh": "arcsinh",
-              "atanh": "arctanh", "atan2": "arctan2", "pow": "power", "dist": "linalg.norm"}  # fmt: skip
+MATH_NAMES = {
+    "acos": "arccos",
+    "acosh": "arccosh",
+    "asin": "arcsin",
+    "asinh": "arcsinh",
+    "atan": "arctan",
+    "atan2": "arctan2",
+    "atanh": "arctanh",
+    "pow": "power",
+}
+"""Functions of Python's math that NumPy has under another name."""
+
+
+class _Last(threading.local):
+    error: FnadError | None = None
+    line: tuple[str, int] | None = None
+
+
+_LAST = _Last()
 
 
 def number_asked(aval: Aval, what: str) -> FnadError:
     """Return the error for float(x), int(x), complex(x), x.item(), x.tolist()."""
-    return _escape(aval, what, _number_remedy())
+    return _stored(aval) or _escape(aval, what, _number_remedy())
 
 
 def truth_asked(aval: Aval) -> FnadError:
     """Return the error for a branch on a traced value."""
-    return _escape(aval, "the truth value", CHOICE)
+    return _escape(aval, "its truth value", CHOICE)
 
 
 def index_asked(aval: Aval) -> FnadError:
@@ -51,13 +72,10 @@ def index_asked(aval: Aval) -> FnadError:
 
 
 def array_asked(aval: Aval) -> FnadError:
-    """Return the error for np.asarray(x), and for a traced value that is written into an ordinary array."""
-    frame = user_frame()
-    if frame is not None and operation(frame) == "STORE_SUBSCR":
-        return MutationError(
-            f"a traced value of aval {aval} was written into an ordinary array", source=current_source(), remedy=STORE
-        )
-    return _escape(aval, "an ordinary array", ARRAY)
+    """Return the error for np.asarray(x), for a traced value written into an ordinary array, or as its index."""
+    if at_instruction("BINARY_SUBSCR"):
+        return index_asked(aval)
+    return _stored(aval) or _escape(aval, "an ordinary array", SCIPY if _from_scipy() else ARRAY)
 
 
 def pickle_asked(aval: Aval) -> FnadError:
@@ -66,23 +84,55 @@ def pickle_asked(aval: Aval) -> FnadError:
 
 
 def _escape(aval: Aval, what: str, remedy: str) -> FnadError:
-    return TracerEscapeError(
-        f"{what} was asked of a traced value of aval {aval}, which has no number while tracing",
-        source=current_source(),
-        remedy=remedy,
+    return _kept(
+        TracerEscapeError(
+            f"a traced value of aval {aval} was asked for {what}: it has no numbers while tracing",
+            source=current_source(),
+            remedy=remedy,
+        )
     )
+
+
+def _stored(aval: Aval) -> FnadError | None:
+    if not at_instruction("STORE_SUBSCR"):
+        return None
+    what = f"a traced value of aval {aval} was written into an ordinary array"
+    return _kept(MutationError(what, source=current_source(), remedy=STORE))
 
 
 def _number_remedy() -> str:
     source = current_source()
-    line = linecache.getline(source.file, source.line) if source else ""
-    match = re.search(r"\bmath\.(\w+)", line)
+    match = re.search(r"\bmath\.(\w+)", linecache.getline(source.file, source.line) if source else "")
     name = MATH_NAMES.get(match[1], match[1]) if match else ""
-    if match and (name == "linalg.norm" or hasattr(np, name)):
-        return f"use np.{name} in place of math.{match[1]}"
-    return "leave it as it is: NumPy's functions take traced values, and their results are traced"
+    return f"use np.{name} in place of math.{match[1]}" if match and hasattr(np, name) else NUMBER
 
 
-def operation(frame: FrameType) -> str:
-    """Return the name of the instruction that a frame is at."""
-    return dis.opname[frame.f_code.co_code[frame.f_lasti]]
+# ---- the place -------------------------------------------------------------------------------------------------------
+
+
+def at_instruction(name: str) -> bool:
+    """Say whether the user's code is at an instruction of this name."""
+    frame = user_frame()
+    return frame is not None and dis.opname[frame.f_code.co_code[frame.f_lasti]] == name
+
+
+def _from_scipy() -> bool:
+    return any(frame.f_globals.get("__name__", "").startswith("scipy.") for frame in library_frames())
+
+
+# ---- escapes that NumPy hides ----------------------------------------------------------------------------------------
+
+
+def _kept(error: FnadError) -> FnadError:
+    source = current_source()
+    _LAST.error, _LAST.line = error, (source.file, source.line) if source else None
+    return error
+
+
+def hidden_escape(error: Exception) -> FnadError | None:
+    """Return the escape that an exception came in the place of, if its line is that of the last escape."""
+    escape, line = _LAST.error, _LAST.line
+    _LAST.error = _LAST.line = None
+    if isinstance(error, FnadError) or escape is None or line != user_line(error):
+        return None
+    return escape

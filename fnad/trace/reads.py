@@ -1,16 +1,23 @@
-"""Which names a code object reads: globals, attributes, modules."""
+"""Which names a code object reads: globals, attributes, modules.
+
+A name may be used without its value having any say in what the code computes: `calls.append(x)`, `count += 1`. Programs
+are often watched in this way, and such names are told apart.
+"""
 
 from __future__ import annotations
 
 import dis
 import os
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from dis import Instruction
 from functools import lru_cache
 from pathlib import Path
 from types import CodeType
 
 import numpy as np
 
+LOAD = {"LOAD_GLOBAL", "LOAD_NAME", "LOAD_DEREF", "LOAD_CLOSURE", "LOAD_CLASSDEREF", "LOAD_FROM_DICT_OR_DEREF"}
 GLOBAL = {"LOAD_GLOBAL", "LOAD_NAME", "STORE_GLOBAL", "DELETE_GLOBAL", "LOAD_FROM_DICT_OR_GLOBALS"}
 ATTRIBUTE = {"LOAD_ATTR", "LOAD_METHOD", "STORE_ATTR", "DELETE_ATTR", "LOAD_SUPER_ATTR", "IMPORT_FROM"}
 REFLECTION = {"getattr", "hasattr", "vars", "globals", "eval", "exec", "__dict__", "__getattribute__", "attrgetter"}
@@ -20,11 +27,14 @@ REFLECTION = {"getattr", "hasattr", "vars", "globals", "eval", "exec", "__dict__
 class Reads:
     """The names a code object reads or writes.
 
-    `modules` are those it imports, each with the number of leading dots. `reflects` says that it may ask for names by
-    strings; then `constants` are those of its strings that look like names.
+    `extended` are globals and free variables it only appends to, `counted` those it only counts up. `modules` are
+    those it imports, each with the number of leading dots. `reflects` says that it may ask for names by strings; then
+    `constants` are those of its strings that look like names.
     """
 
     names: frozenset[str]
+    extended: frozenset[str]
+    counted: frozenset[str]
     attributes: frozenset[str]
     constants: frozenset[str]
     modules: tuple[tuple[int, str], ...]
@@ -41,7 +51,32 @@ def reads_of(code: CodeType) -> Reads:
     constants = frozenset(c for c in code.co_consts if reflects and isinstance(c, str) and c.isidentifier())
     imports = [i for i, step in enumerate(steps) if step.opname == "IMPORT_NAME"]
     modules = tuple((steps[i - 2].argval or 0, steps[i].argval) for i in imports)
-    return Reads(global_names, attributes, constants, modules, reflects)
+    extended, counted = _only(steps, _extends), _only(steps, _counts)
+    return Reads(global_names, extended, counted, attributes, constants, modules, reflects)
+
+
+# ---- names whose values have no say ---------------------------------------------------------------------------------
+
+
+def _only(steps: Sequence[Instruction], used: Callable[[Sequence[Instruction], int], bool]) -> frozenset[str]:
+    """Return the names whose loads are all `used` in this way."""
+    loads = [i for i, step in enumerate(steps) if step.opname in LOAD]
+    return frozenset(steps[i].argval for i in loads) - {steps[i].argval for i in loads if not used(steps, i)}
+
+
+def _extends(steps: Sequence[Instruction], load: int) -> bool:
+    following = steps[load + 1]
+    return following.opname in ("LOAD_METHOD", "LOAD_ATTR") and following.argval in ("append", "add")
+
+
+def _counts(steps: Sequence[Instruction], load: int) -> bool:
+    constant, operation, store = steps[load + 1 : load + 4]
+    return (
+        constant.opname in ("LOAD_CONST", "LOAD_SMALL_INT")
+        and operation.opname == "BINARY_OP"
+        and store.opname in ("STORE_GLOBAL", "STORE_DEREF")
+        and store.argval == steps[load].argval
+    )
 
 
 # ---- libraries -----------------------------------------------------------------------------------------------------

@@ -10,27 +10,45 @@ import numpy as np
 
 from fnad.ir.program import Source
 
-_FNAD = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
-_NUMPY = os.path.dirname(os.path.abspath(str(np.__file__))) + os.sep
-_SCIPY = os.path.join(os.path.dirname(os.path.dirname(_NUMPY)), "scipy") + os.sep
+_NUMPY = os.path.dirname(os.path.abspath(str(np.__file__)))
+_LIBRARIES = tuple(
+    path + os.sep
+    for path in (
+        os.path.dirname(os.path.dirname(os.path.abspath(__file__))),
+        _NUMPY,
+        os.path.join(os.path.dirname(_NUMPY), "scipy"),
+    )
+)
 _LIMIT = 100_000
 
 _is_library: dict[str, bool] = {}
 _sources: dict[tuple[int, int], tuple[CodeType, Source]] = {}
 
 
+def is_library(file: str) -> bool:
+    """Say whether a file is one of fnad's, NumPy's or SciPy's."""
+    known = _is_library.get(file)
+    if known is None:
+        known = _is_library[file] = file.startswith(_LIBRARIES)
+    return known
+
+
 def user_frame() -> FrameType | None:
-    """Return the innermost frame outside fnad, NumPy and SciPy."""
+    """Return the innermost frame outside the libraries."""
     frame: FrameType | None = sys._getframe(1)  # noqa: SLF001  # inspect.currentframe is this, at twice the cost
-    while frame is not None:
-        file = frame.f_code.co_filename
-        inside = _is_library.get(file)
-        if inside is None:
-            inside = _is_library[file] = file.startswith((_FNAD, _NUMPY, _SCIPY))
-        if not inside:
-            return frame
+    while frame is not None and is_library(frame.f_code.co_filename):
         frame = frame.f_back
-    return None
+    return frame
+
+
+def library_frames() -> list[FrameType]:
+    """Return the frames that the user's code called, innermost first."""
+    frames: list[FrameType] = []
+    frame: FrameType | None = sys._getframe(1)  # noqa: SLF001
+    while frame is not None and is_library(frame.f_code.co_filename):
+        frames.append(frame)
+        frame = frame.f_back
+    return frames
 
 
 def current_source() -> Source | None:
@@ -50,3 +68,15 @@ def current_source() -> Source | None:
             _sources.clear()
         known = _sources[key] = code, Source(code.co_filename, frame.f_lineno, code.co_name)
     return known[1]
+
+
+def user_line(error: BaseException) -> tuple[str, int] | None:
+    """Return file and line of the innermost frame of the user that an exception passed."""
+    found: tuple[str, int] | None = None
+    traceback = error.__traceback__
+    while traceback is not None:
+        file = traceback.tb_frame.f_code.co_filename
+        if not is_library(file):
+            found = file, traceback.tb_lineno
+        traceback = traceback.tb_next
+    return found

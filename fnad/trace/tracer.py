@@ -73,22 +73,22 @@ class Tracer(Handle):
         raise escape.truth_asked(self.aval)
 
     def __float__(self) -> NoReturn:
-        raise escape.number_asked(self.aval, "float()")
+        raise escape.number_asked(self.aval, "its float")
 
     def __int__(self) -> NoReturn:
-        raise escape.number_asked(self.aval, "int()")
+        raise escape.number_asked(self.aval, "its int")
 
     def __complex__(self) -> NoReturn:
-        raise escape.number_asked(self.aval, "complex()")
+        raise escape.number_asked(self.aval, "its complex")
 
     def __index__(self) -> NoReturn:
         raise escape.index_asked(self.aval)
 
     def item(self, *args: Any) -> NoReturn:  # noqa: ARG002
-        raise escape.number_asked(self.aval, "item()")
+        raise escape.number_asked(self.aval, "its item")
 
     def tolist(self) -> NoReturn:
-        raise escape.number_asked(self.aval, "tolist()")
+        raise escape.number_asked(self.aval, "its list")
 
     def __reduce_ex__(self, protocol: Any) -> NoReturn:
         raise escape.pickle_asked(self.aval)

@@ -15,6 +15,7 @@ from fnad.ir.symbol import Symbol
 from fnad.ir.types import Aval
 from fnad.numpy.operands import WeakSymbol, as_symbol
 from fnad.trace.capture import Array, Trace, same_bits
+from fnad.trace.escape import hidden_escape
 from fnad.trace.tracer import Tracer
 
 
@@ -49,9 +50,19 @@ def trace_function(
     trace = Trace()
     with trace.active():
         marks = weak or [False] * len(avals)
-        results = call([_argument(trace.input(aval), mark) for aval, mark in zip(avals, marks, strict=True)])
+        results = _run(call, [_argument(trace.input(aval), mark) for aval, mark in zip(avals, marks, strict=True)])
         program = trace.finish(name, [symbol_of(result) for result in results])
     return Traced(program, tuple(trace.captured), tuple(trace.originals), tuple(trace.baked))
+
+
+def _run(call: Callable[[list[Tracer]], Sequence[Any]], leaves: list[Tracer]) -> Sequence[Any]:
+    try:
+        return call(leaves)
+    except (TypeError, ValueError) as error:
+        escape = hidden_escape(error)
+        if escape is None:
+            raise
+        raise escape from error
 
 
 def _argument(symbol: Symbol, weak: bool) -> Tracer:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import numpy as np
@@ -55,7 +56,7 @@ def assert_same(actual: Any, expected: Any) -> None:
 def check(function: Any, *args: Any) -> None:
     """Compare a traced function with NumPy: values, dtypes, shapes, scalars against arrays of no dimensions."""
     with np.errstate(all="ignore"):
-        expected, tree = optree.tree_flatten(function(*args))
+        expected, tree = optree.tree_flatten(function(*copy.deepcopy(args)))
         actual, scalars = traced(function, *args)
     for a, e, is_scalar in zip(optree.tree_leaves(actual), expected, scalars, strict=True):
         assert_same(a, e)
