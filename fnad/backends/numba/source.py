@@ -12,6 +12,7 @@ Note [Accurate sums]
 
 from __future__ import annotations
 
+import re
 from collections import Counter as Tally
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -361,7 +362,7 @@ class _Emitter:
     def _combine(self, effect: Combine) -> None:
         value = self._value(effect.node)
         place = f"{self._array(effect.buffer)}[{self._address(effect.address)}]"
-        new = _enclosed(value, effect.step) if "{old}" in effect.step else value
+        new = _enclosed(value, effect.step, "{new}")
         text = effect.step.format(old=place, new=new, dtype=cast(effect.buffer.dtype))
         self._add(f"{place} = {_wrapped(text, effect.buffer.dtype)}", effect.buffer)
         self.read.add(effect.buffer)
@@ -445,7 +446,7 @@ class _Emitter:
                 self.blocks[-1].statements.append(Statement("", (buffer,)))
                 return f"{self._array(buffer)}[{self._address(address)}]"
             case Apply(template, operands, dtype, _):
-                texts = [_enclosed(self._value(operand), template) for operand in operands]
+                texts = [_enclosed(self._value(operand), template, f"{{{n}}}") for n, operand in enumerate(operands)]
                 return template.format(*texts, dtype=cast(dtype))
             case Number(index, dtype, _):
                 return f"{cast(dtype)}({self._address(index)})"
@@ -541,15 +542,16 @@ def _wrapped(text: str, dtype: Dtype) -> str:
     return f"{cast(dtype)}({text})" if dtype.kind in "iu" and dtype.itemsize < 8 else text
 
 
-def _enclosed(text: str, template: str) -> str:
-    """Put an expression with operators in parentheses, unless it stands alone between commas or parentheses."""
-    return text if " " not in _outside_calls(text) or "(" in template.partition("{")[0] else f"({text})"
+def _enclosed(text: str, template: str, place: str) -> str:
+    """Put an expression with operators in parentheses, unless each place it goes to is between commas or parentheses."""
+    alone = re.findall(rf"(?:^|\(|, ){re.escape(place)}(?=$|\)|,)", template)
+    return text if " " not in _outside_calls(text) or len(alone) == template.count(place) else f"({text})"
 
 
 def _combined(step: str, element: str, acc: str) -> str:
     """Return one step of a fold; the element is computed before it is combined."""
     product_in_sum = " + " in step and {"*", "/"}.issuperset(_outside_calls(element).split()[1::2])
-    return step.format(element if product_in_sum else _enclosed(element, step), acc=acc)
+    return step.format(element if product_in_sum else _enclosed(element, step, "{0}"), acc=acc)
 
 
 def _outside_calls(text: str) -> str:
