@@ -16,11 +16,11 @@ from fnad.backends.numba.executor import compile_program
 from fnad.errors import OutOfRangeError
 from fnad.ir.builder import trace
 from fnad.ir.primitive import PRIMITIVES
-from fnad.ir.types import F64, I64, Aval, aval_of
-from fnad.ops.arithmetic import mul
+from fnad.ir.types import F32, F64, I64, Aval, aval_of
+from fnad.ops.arithmetic import mul, strong_div
 from fnad.ops.comparison import bitwise_xor
 from fnad.ops.contraction import dot_general
-from fnad.ops.elementary import exp, sin
+from fnad.ops.elementary import exp, sin, sqrt
 from fnad.ops.indexing import dynamic_slice, gather
 from fnad.ops.reduction import reduce_prod
 from fnad.ops.shape import reduce_sum
@@ -125,6 +125,12 @@ def test_the_element_of_a_fold_is_computed_before_it_is_combined():
     assert compile_program(fold)([x, y])[0] == np.prod(x ^ y)
 
 
+def test_operands_are_computed_before_what_takes_them():
+    x, y = np.array([1.0, 2.0]), np.array([0.5, 3.0])
+    run = compile_program(trace(lambda x, y: [strong_div(x, x / y)], aval_of(x), aval_of(y), name="f"))
+    np.testing.assert_allclose(run([x, y])[0], x / (x / y), rtol=1e-15)
+
+
 def test_a_sum_with_infinity_is_infinite():
     x = np.ones(5000)
     x[17] = np.inf
@@ -155,3 +161,18 @@ def test_emitted_source_runs_as_plain_python():
         check=True,
         env={**os.environ, "NUMBA_DISABLE_JIT": "1", "PYTHONPATH": ":".join(sys.path)},
     )
+
+
+def test_elementwise_arithmetic_rounds_as_it_is_written():
+    """No reassociation, contraction or reciprocals: Dekker's splitting and 0.5 / sqrt(0) come out as in NumPy."""
+    x = np.random.default_rng(0).random((2, 1000))
+
+    def error_of_product(x, y):
+        high = x * 134217729.0 - (x * 134217729.0 - x)
+        return [x * y - high * y, x - high, 0.5 / sqrt(x - x)]
+
+    for dtype in (F64, F32):
+        given = list(x.astype(dtype))
+        program = trace(error_of_product, *map(aval_of, given), name="f")
+        for found, expected in zip(compile_program(program)(given), interpret(program, given), strict=True):
+            np.testing.assert_array_equal(found, expected)
