@@ -33,14 +33,17 @@ class Store:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Reduce:
-    """buffer[address] = the fold of node over the loops at these depths; `dtype` is the accumulator's."""
+    """buffer[address] = the fold of node over the loops at these depths; `dtype` is the accumulator's.
+
+    `is_sum` marks a sum of floating-point numbers, the only fold whose order is free.
+    """
 
     buffer: Buffer
     address: Index
     node: Node
     init: str
     step: str
-    compensated: bool
+    is_sum: bool
     dtype: Dtype
     depths: frozenset[int]
     source: Source | None = None

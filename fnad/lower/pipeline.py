@@ -164,6 +164,8 @@ class _Lowering:
     ) -> None:
         """Fold over axes; single precision is summed in double precision, in a wider buffer where one is needed."""
         dtype = wide(buffer.dtype) if fold.sum else buffer.dtype
+        is_sum = fold.sum and is_inexact(dtype)
+        step = "accumulate({acc}, {0})" if is_sum else fold.step
         if 0 in shape:
             start = self.expressions.nodes.apply(fold.init.format(**bounds(buffer.dtype)), (), buffer.dtype)
             self._nest(buffer.aval.shape, lambda i: self._store(buffer, i, start))
@@ -176,9 +178,7 @@ class _Lowering:
         def effect(indices: list[Index]) -> Reduce:
             kept = [index for axis, index in enumerate(indices) if axis not in axes]
             address = flatten(kept, buffer.aval.shape)
-            return Reduce(
-                target, address, element(indices), init, fold.step, fold.sum, dtype, frozenset(depths), self.source
-            )
+            return Reduce(target, address, element(indices), init, step, is_sum, dtype, frozenset(depths), self.source)
 
         self._nest(shape, effect)
         if target is not buffer:

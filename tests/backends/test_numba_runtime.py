@@ -592,7 +592,7 @@ def program(x, y, out):
     for i in range(0, 4096):
         v = exp(sin(x[i])) * x[i]
         y[i] = v + tanh(v) + power(v, x[i])
-        acc = acc + v
+        acc = accumulate(acc, v)
     out[0] = acc
 """
     function = compile_source(source, "program", [np.dtype(dtype)] * 3)

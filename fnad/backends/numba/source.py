@@ -5,7 +5,7 @@ language of `fnad.backends.numba.runtime`. A value is written in the innermost l
 that a nest has just stored is used from its variable, so that a temporary only read in its own nest is never stored.
 
 Note [Accurate sums]
-    A sum in f64 goes in blocks of `BLOCK` elements, which LLVM reassociates into lanes; the blocks are added with
+    A sum in f64 goes in blocks of `BLOCK` elements, which LLVM adds in the lanes of vectors; the blocks are added with
     compensation (Neumaier 1974). That is at least as accurate as NumPy's pairwise sum. Single precision is summed in
     double precision, which needs neither.
 """
@@ -22,7 +22,7 @@ from math import prod
 import numpy as np
 
 from fnad.errors import LoweringError
-from fnad.ir.types import F64, Dtype
+from fnad.ir.types import Dtype
 from fnad.lower.index import Index
 from fnad.lower.loops import (
     ArgReduce,
@@ -497,7 +497,7 @@ class Fold:
         """See Note [Accurate sums]; a fold of no more than a block is one sum."""
         effect = self.effect
         long = self.length > BLOCK
-        return isinstance(effect, Reduce) and effect.compensated and effect.node.dtype == F64 and long
+        return isinstance(effect, Reduce) and effect.is_sum and effect.node.dtype == effect.dtype and long
 
     @property
     def zero(self) -> str:
