@@ -79,9 +79,9 @@ def _atom_faults(role: str, atoms: Iterable[Atom], defined: set[Var]) -> Iterato
 
 
 def _redefined(variables: Iterable[Var], defined: set[Var]) -> Iterator[str]:
-    seen = set(defined)
+    seen: set[Var] = set()
     for var in variables:
-        if var in seen:
+        if var in defined or var in seen:
             yield f"a value of aval {var.aval} is defined twice"
         seen.add(var)
 
