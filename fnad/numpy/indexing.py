@@ -20,10 +20,10 @@ from fnad.ir.symbol import Symbol
 from fnad.ir.types import BOOL, I64, Aval, Shape
 from fnad.numpy.assignment import check_fits
 from fnad.numpy.operands import as_symbol, broadcast_all, contains_symbol, static_array, to_dtype
-from fnad.numpy.views import Box, MovingBox, Reshape, Reverse, Step, Steps, View, read, write
+from fnad.numpy.views import Box, MovingBox, Reshape, Reverse, Steps, View, read, write
 from fnad.ops.comparison import select
 from fnad.ops.indexing import gather, scatter
-from fnad.ops.shape import Ints, broadcast_to, constant, invert, reshape_to, transpose_to
+from fnad.ops.shape import Ints, broadcast_to, constant, invert, reshape_to, reverse, transpose_to
 
 Entry: TypeAlias = "int | slice | None | Symbol | np.ndarray[Any, Any]"
 """An entry of an index: a symbol is an integer, known when the program runs, or an array of integers."""
@@ -37,7 +37,7 @@ def getitem(x: Symbol, index: Any) -> View | Symbol:
     """
     entries = entries_of(index, x.shape)
     if not any(map(is_array, entries)):
-        steps = basic_steps(entries, x.shape)
+        steps = Basic.of(entries, x.shape).steps
         is_scalar = not any(entry is None or isinstance(entry, slice) for entry in entries) and not has_ellipsis(index)
         return read(steps, x) if is_scalar else View(x, steps)
     return Advanced.of(entries, x.shape).read(x)
@@ -50,8 +50,7 @@ def setitem(x: Symbol, index: Any, value: Any) -> Symbol:
     entries = entries_of(index, x.shape)
     if any(map(is_array, entries)):
         return Advanced.of(entries, x.shape).write(x, value)
-    steps = basic_steps(entries, x.shape)
-    return write(steps, x, _fitted(value, read(steps, x).aval))
+    return Basic.of(entries, x.shape).write(x, value)
 
 
 def _fitted(value: Any, part: Aval) -> Symbol:
@@ -175,24 +174,51 @@ def is_array(entry: Entry) -> bool:
 # ---- basic indexing --------------------------------------------------------------------------------------------------
 
 
-def basic_steps(entries: Sequence[Entry], shape: Shape) -> Steps:
-    """Return the steps to what integers, slices and new axes select."""
-    old = [entry for entry in entries if entry is not None]
-    spans = [span(entry, n, axis) for axis, (entry, n) in enumerate(zip(old, shape, strict=True))]
-    steps: list[Step] = []
-    if any(s.first != 0 or s.count != n or s.stride != 1 for s, n in zip(spans, shape, strict=True)):
-        steps.append(
-            Box(
-                tuple(s.first for s in spans),
-                tuple(s.first + (s.count - 1) * s.stride + 1 if s.count else s.first for s in spans),
-                tuple(s.stride for s in spans),
-            )
-        )
-    steps.extend(_moving(old, spans))
-    if backward := tuple(axis for axis, s in enumerate(spans) if s.is_backward):
-        steps.append(Reverse(backward))
-    steps.append(Reshape(_selected_shape(entries, spans)))
-    return tuple(steps)
+@dataclass(frozen=True, slots=True)
+class Basic:
+    """An index without arrays: `boxes` of an array, of which the axes `backward` are reversed, in another `shape`."""
+
+    boxes: Steps
+    counts: Shape
+    backward: Ints
+    shape: Shape
+
+    @staticmethod
+    def of(entries: Sequence[Entry], shape: Shape) -> Basic:
+        """Read an index."""
+        old = [entry for entry in entries if entry is not None]
+        spans = [span(entry, n, axis) for axis, (entry, n) in enumerate(zip(old, shape, strict=True))]
+        boxes = (*_fixed_box(spans, shape), *_moving_box(old, spans))
+        sizes = tuple(1 if isinstance(entry, Symbol) else s.count for entry, s in zip(old, spans, strict=True))
+        backward = tuple(axis for axis, s in enumerate(spans) if s.is_backward)
+        return Basic(boxes, sizes, backward, _selected_shape(entries, spans))
+
+    @property
+    def steps(self) -> Steps:
+        """The steps to what is selected."""
+        turned = (Reverse(self.backward),) if self.backward else ()
+        return (*self.boxes, *turned, Reshape(self.shape))
+
+    def write(self, x: Symbol, value: Any) -> Symbol:
+        part = reshape_to(_fitted(value, Aval(x.dtype, self.shape)), self.counts)
+        return write(self.boxes, x, reverse(part, axes=self.backward) if self.backward else part)
+
+
+def _fixed_box(spans: Sequence[Span], shape: Shape) -> Steps:
+    if all(s.first == 0 and s.count == n and s.stride == 1 for s, n in zip(spans, shape, strict=True)):
+        return ()
+    starts = tuple(s.first for s in spans)
+    limits = tuple(s.first + (s.count - 1) * s.stride + 1 if s.count else s.first for s in spans)
+    return (Box(starts, limits, tuple(s.stride for s in spans)),)
+
+
+def _moving_box(entries: Sequence[Entry], spans: Sequence[Span]) -> Steps:
+    """Return the step to integers that are traced."""
+    if not any(isinstance(entry, Symbol) for entry in entries):
+        return ()
+    starts = tuple(entry if isinstance(entry, Symbol) else constant(0, I64) for entry in entries)
+    sizes = tuple(1 if isinstance(entry, Symbol) else s.count for entry, s in zip(entries, spans, strict=True))
+    return (MovingBox(starts, sizes),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,15 +254,6 @@ def _slice_span(entry: slice, n: int) -> Span:
         return Span(min(start, n), count, step)
     last = start + (count - 1) * step
     return Span(last if count else 0, count, -step, is_backward=True)
-
-
-def _moving(entries: Sequence[Entry], spans: Sequence[Span]) -> list[Step]:
-    """Return the step to integers that are traced."""
-    if not any(isinstance(entry, Symbol) for entry in entries):
-        return []
-    starts = tuple(entry if isinstance(entry, Symbol) else constant(0, I64) for entry in entries)
-    sizes = tuple(1 if isinstance(entry, Symbol) else s.count for entry, s in zip(entries, spans, strict=True))
-    return [MovingBox(starts, sizes)]
 
 
 def _selected_shape(entries: Sequence[Entry], spans: Sequence[Span]) -> Shape:
@@ -281,7 +298,7 @@ class Advanced:
         count = indices[0].ndim
         axes = range(count + len(rest))
         back = (*axes[count : count + place], *axes[:count], *axes[count + place :])
-        return Advanced(basic_steps(basic, shape), (*arrays, *rest), indices, back)
+        return Advanced(Basic.of(basic, shape).steps, (*arrays, *rest), indices, back)
 
     def read(self, x: Symbol) -> Symbol:
         moved = transpose_to(read(self.steps, x), self.order)
