@@ -63,7 +63,7 @@ def parts(value: Any) -> tuple[Any, ...]:
 def elements_of(value: Any) -> Elements | None:
     """Return the function that lists what a container holds now; None for what is no container."""
     if isinstance(value, dict):
-        return lambda: (*dict.keys(value), *dict.values(value))
+        return lambda: (*value.keys(), *value.values())
     if isinstance(value, (tuple, list, set, frozenset, deque)):
         return lambda: cast("Iterable[Any]", value)
     if isinstance(value, BUFFERS):

@@ -7,10 +7,11 @@ these names, containers to their elements:
     names       a global, an attribute, a cell, a default: the same object, or an equal number or string
     contents    of an array, the same bits; of a list, dict or set, the same elements
 
-`holds()` looks at all of it again. Two things are taken at their word: the standard library, NumPy and what else this
-package stands on do not change; an array that cannot be written to, nor what it is a view of, keeps its content. What
-can neither be compared nor trusted, an iterator for example, holds never. (What is not seen: an attribute of a module
-asked for by a computed name; random numbers and clocks.)
+`holds()` looks at all of it again. Three things are taken at their word: the standard library, NumPy and what else this
+package stands on do not change; an array that cannot be written to, nor what it is a view of, keeps its content; a
+function under `functools.lru_cache` would return the same again. What can neither be compared nor trusted, an iterator
+for example, holds never. What is not seen: an attribute of a module asked for by a computed name; random numbers and
+clocks.
 
 A large array is compared as a whole at each look, so it is better passed as an argument.
 """
@@ -174,10 +175,10 @@ class Environment:
         """Note the attributes of these names; where names may be asked for by strings, all that an object has."""
         for name in names:
             self._look_up(holder, name)
-        namespace = holder.namespace
-        if namespace is not None and self._reflects:
+        if self._reflects:
+            namespace = holder.namespace or {}
             for name in (*optional, *(tuple(namespace) if holder.classes else ())):
-                if not self._look_up(holder, name):
+                if not self._look_up(holder, name) and holder.namespace is not None:
                     self._note(namespace.get, namespace, name)
 
     def _look_up(self, holder: Holder, name: str) -> bool:

@@ -70,7 +70,7 @@ def _extends(steps: Sequence[Instruction], load: int) -> bool:
 
 
 def _counts(steps: Sequence[Instruction], load: int) -> bool:
-    constant, operation, store = steps[load + 1 : load + 4]
+    constant, operation, store = [*steps[load + 1 : load + 4], *[steps[load]] * 3][:3]
     return (
         constant.opname in ("LOAD_CONST", "LOAD_SMALL_INT")
         and operation.opname == "BINARY_OP"

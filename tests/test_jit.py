@@ -1,0 +1,756 @@
+"""`jit`: what is traced again and when, static arguments, and that nothing read from outside is ever stale.
+
+Programs run in the interpreter here, but for the tests of compilation: it is quicker to start.
+"""
+
+from __future__ import annotations
+
+import array
+import collections
+import cProfile
+import dataclasses
+import functools
+import itertools
+import math
+import sys
+import threading
+import types
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+
+import fnad
+from fnad import grad, jit, value_and_grad
+from fnad.trace.environment import Environment
+
+X = np.array([1.0, 2.0])
+
+
+@pytest.fixture(autouse=True)
+def _interpreted() -> Iterator[None]:
+    with fnad.config.override(executor="interpreter"):
+        yield
+
+
+# ---- when it is traced -------------------------------------------------------------------------------------------------
+
+
+def test_traced_once_for_each_signature() -> None:
+    traces: list[str] = []
+
+    @jit
+    def f(x: Any, y: Any = 1.0) -> Any:
+        traces.append("f")
+        return np.sum(x * y)
+
+    for x in (X, 2 * X, X[::-1], np.asfortranarray(X)):
+        assert f(x) == np.sum(x)
+    assert len(traces) == 1
+    for x in (X.astype(np.float32), np.ones(3), 1.0, np.float64(1.0), np.ones((1, 2))):
+        f(x)
+        f(x)
+    assert len(traces) == 6
+    f(X, 2.0)
+    f(X, 3.0)
+    f(X, y=4.0)
+    f(y=4.0, x=X)
+    f(x=X, y=4.0)
+    assert len(traces) == 9
+
+
+def test_programs_may_be_watched() -> None:
+    count = 0
+    seen: set[str] = set()
+    calls = collections.deque[int]()
+
+    @jit
+    def f(x: Any) -> Any:
+        nonlocal count
+        count += 1
+        seen.add("f")
+        calls.append(1)
+        return x * 2.0
+
+    for _ in range(3):
+        assert f(2.0) == 4.0
+    assert (count, seen, len(calls)) == (1, {"f"}, 1)
+
+
+def test_a_counter_that_is_used_is_not_just_watched() -> None:
+    count = 0
+    calls: list[int] = []
+
+    def used() -> int:
+        return count + len(calls)
+
+    @jit
+    def f(x: Any) -> Any:
+        nonlocal count
+        count += 1
+        calls.append(1)
+        return x * used()
+
+    assert [f(1.0) for _ in range(3)] == [2.0, 4.0, 6.0]
+
+
+def test_the_order_of_keywords_does_not_matter() -> None:
+    traces: list[int] = []
+
+    @jit
+    def f(**kwargs: Any) -> Any:
+        traces.append(1)
+        return kwargs["a"] - kwargs["b"]
+
+    assert f(a=1.0, b=2.0) == f(b=2.0, a=1.0) == -1.0
+    assert len(traces) == 1
+
+
+def test_number_and_numpy_scalar_promote_differently() -> None:
+    f = jit(lambda x, c: x * c)
+    x = np.ones(2, np.float32)
+    assert f(x, 2.0).dtype == np.float32
+    assert f(x, np.float64(2.0)).dtype == np.float64
+    assert f(x, np.array(2.0)).dtype == np.float64
+    assert f(x, 2).dtype == np.float32
+    assert f(x, True).dtype == np.float32
+
+
+def test_transparent_to_transforms() -> None:
+    f = jit(lambda x: np.sum(np.exp(x) * x))
+    expected = np.exp(X) * (X + 1)
+    assert_array_equal(grad(f)(X), expected)
+    assert_array_equal(jit(grad(f))(X), expected)
+    assert_array_equal(jit(jit(grad(jit(f))))(X), expected)
+
+
+def test_a_compiled_function_that_uses_outer_values() -> None:
+    def outer(x: Any) -> Any:
+        inner = jit(lambda y: y * x)
+        return inner(3.0) * inner(x)
+
+    assert grad(outer)(2.0) == 3 * 3 * 4.0
+    assert jit(outer)(2.0) == 3 * 2.0**3
+
+
+def test_recursion() -> None:
+    @functools.partial(jit, static_argnums=1)
+    def power(x: Any, n: int) -> Any:
+        return x * power(x, n - 1) if n else 1.0
+
+    assert power(2.0, 5) == 32.0
+
+
+def test_an_exception_while_tracing_leaves_nothing_behind() -> None:
+    fail = True
+
+    @jit
+    def f(x: Any) -> Any:
+        if fail:
+            raise RuntimeError("not yet")
+        return x * 2.0
+
+    for _ in range(2):
+        with pytest.raises(RuntimeError, match="not yet"):
+            f(1.0)
+    assert sys.getprofile() is None
+    fail = False
+    assert f(1.0) == 2.0
+
+
+def test_threads() -> None:
+    f = jit(grad(lambda x: np.sum(np.sin(x) * x)))
+    found: list[Any] = []
+
+    def work(n: int) -> None:
+        found.extend(np.array_equal(f(np.ones(n + i)), np.full(n + i, np.cos(1) + np.sin(1))) for i in range(10))
+
+    threads = [threading.Thread(target=work, args=(n,)) for n in range(1, 5)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == [True] * 40
+
+
+def test_many_signatures_and_traces_are_given_up_in_time() -> None:
+    factor = 0.0
+    f = jit(lambda x: x * factor)
+    for i in range(30):
+        factor = float(i)
+        assert f(1.0) == factor
+
+
+def test_functions_of_numpy() -> None:
+    assert jit(np.sin)(0.5) == np.sin(0.5)
+    assert jit(functools.partial(np.multiply, 3.0))(2.0) == 6.0
+
+
+# ---- static arguments ----------------------------------------------------------------------------------------------
+
+
+def describe(x: Any, value: Any = None) -> Any:
+    return x * 0.0 + hash((type(value).__name__, repr(value))) % 1000003
+
+
+@dataclasses.dataclass(frozen=True)
+class Setting:
+    rate: float
+    steps: int = 1
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        (1, True, 1.0, np.float64(1.0), np.int64(1), np.float32(1.0), 1 + 0j),
+        (0.0, -0.0, 0, False, np.float32(0.0), np.float32(-0.0)),
+        ((0.0,), (-0.0,), (0,), (False,), ((0.0,),)),
+        (frozenset({1}), frozenset({1.0})),
+        (Setting(0.0), Setting(-0.0), Setting(0), Setting(0.0, 2)),
+        ("a", "b", b"a", None, math.nan),
+    ],
+)
+def test_static_arguments_are_told_apart(values: tuple[Any, ...]) -> None:
+    f = jit(describe, static_argnames="value")
+    for _ in range(2):
+        for value in values:
+            assert f(1.0, value) == describe(1.0, value), repr(value)
+            assert f(1.0, value=value) == describe(1.0, value), repr(value)
+
+
+def test_equal_static_arguments_are_the_same() -> None:
+    traces: list[Any] = []
+
+    def f(x: Any, value: Any) -> Any:
+        traces.append(value)
+        return x
+
+    run = jit(f, static_argnums=-1)
+    for make in (lambda: float("nan"), lambda: np.float32("nan"), lambda: (1, "a", 2.5), lambda: Setting(0.5)):
+        traces.clear()
+        run(1.0, make())
+        run(1.0, make())
+        assert len(traces) == 1
+
+
+def test_static_in_the_middle_and_by_name() -> None:
+    f = jit(lambda a, n, b, *, mode="plus": a * n + b if mode == "plus" else a * n - b, static_argnums=1, static_argnames="mode")
+    assert f(2.0, 3, 1.0) == 7.0
+    assert f(2.0, 3, 1.0, mode="minus") == 5.0
+    assert f(2.0, b=1.0, n=4) == 9.0
+    assert f(b=1.0, n=2, a=2.0, mode="minus") == 3.0
+
+
+def test_attributes_of_a_static_object_are_followed() -> None:
+    @dataclasses.dataclass(eq=False)
+    class Model:
+        scale: float
+
+        @functools.partial(jit, static_argnums=0)
+        def __call__(self, x: Any) -> Any:
+            return x * self.scale
+
+    model = Model(2.0)
+    assert model(3.0) == 6.0
+    model.scale = 5.0
+    assert model(3.0) == 15.0
+
+
+# ---- what is read from outside ----------------------------------------------------------------------------------------
+
+scale: Any = 1.0
+table: Any = None
+
+
+def set_global(name: str, value: Any) -> None:
+    globals()[name] = value
+
+
+def of_scale(x: Any) -> Any:
+    return x * scale
+
+
+def test_globals() -> None:
+    f = jit(of_scale)
+    for value in (2.0, 3.0, 2, np.float32(4.0), -0.0, 0.0, 2.0):
+        set_global("scale", value)
+        assert (f(1.0), math.copysign(1, f(1.0))) == (value, math.copysign(1, value))
+    del globals()["scale"]
+    with pytest.raises(NameError):
+        f(1.0)
+    set_global("scale", 7.0)
+    assert f(1.0) == 7.0
+
+
+def test_a_global_that_is_read_in_a_function_called() -> None:
+    set_global("scale", 2.0)
+    f = jit(grad(lambda x: np.sum(of_scale(x) * x)))
+    assert_array_equal(f(X), 4 * X)
+    set_global("scale", 3.0)
+    assert_array_equal(f(X), 6 * X)
+
+
+def test_closures() -> None:
+    scale = 2.0
+    nothing: Any
+
+    def f(x: Any) -> Any:
+        return x * scale + (nothing if scale > 100 else 0.0)
+
+    run = jit(f)
+    assert run(1.0) == 2.0
+    scale = 3.0
+    assert run(1.0) == 3.0
+    nothing, scale = 5.0, 101.0
+    assert run(1.0) == 106.0
+
+
+def test_a_function_redefined() -> None:
+    def helper(x: Any) -> Any:
+        return x * 2.0
+
+    run = jit(lambda x: helper(x))
+    assert run(1.0) == 2.0
+
+    def helper(x: Any) -> Any:  # type: ignore[no-redef]  # noqa: F811
+        return x * 3.0
+
+    assert run(1.0) == 3.0
+    helper.__code__ = (lambda x: x * 4.0).__code__
+    assert run(1.0) == 4.0
+
+
+def test_defaults() -> None:
+    def f(x: Any, a: Any = 2.0, *, b: Any = 1.0) -> Any:
+        return x * a + b
+
+    run = jit(lambda x: f(x))
+    assert run(1.0) == 3.0
+    f.__defaults__ = (5.0,)
+    assert run(1.0) == 6.0
+    f.__kwdefaults__["b"] = 10.0
+    assert run(1.0) == 15.0
+    default = [2.0]
+    run = jit(lambda x, d=default: x * d[0])
+    assert run(1.0) == 2.0
+    default[0] = 3.0
+    assert run(1.0) == 3.0
+
+
+def test_lambdas_of_a_loop() -> None:
+    late = [jit(lambda x: x * k) for k in range(3)]  # noqa: B023
+    assert [f(1.0) for f in late] == [2.0, 2.0, 2.0]
+    bound = [jit(lambda x, k=k: x * k) for k in range(3)]
+    assert [f(1.0) for f in bound] == [0.0, 1.0, 2.0]
+    made = []
+    for k in range(3):
+        made.append(jit(lambda x: x * k))  # noqa: B023, PERF401
+        assert made[-1](1.0) == k
+    assert [f(1.0) for f in made] == [2.0, 2.0, 2.0]
+
+
+def test_same_code_other_closure() -> None:
+    def times(k: Any) -> Any:
+        return lambda x: x * k
+
+    f, g = jit(times(2.0)), jit(times(3.0))
+    assert (f(1.0), g(1.0), f(1.0)) == (2.0, 3.0, 2.0)
+    choice = times(2.0)
+    run = jit(lambda x: choice(x))
+    assert run(1.0) == 2.0
+    choice = times(5.0)
+    assert run(1.0) == 5.0
+
+
+def test_captured_arrays() -> None:
+    w = np.array([1.0, 2.0])
+    run = jit(lambda x: np.sum(w * x))
+    assert run(X) == 5.0
+    w[0] = 10.0
+    assert run(X) == 14.0
+    w = np.zeros(2)
+    assert run(X) == 0.0
+    w = np.ones((3, 2))
+    assert run(X) == 9.0
+    w.shape = (2, 3)
+    with pytest.raises(fnad.errors.ShapeError):
+        run(X)
+
+
+@pytest.mark.parametrize("size", [3, 5000])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.complex128, np.int16, np.bool_, ">f8"])
+def test_any_change_of_an_array_is_seen(size: int, dtype: Any) -> None:
+    w = np.zeros(size, dtype)
+    environment = Environment()
+    environment.follow([w])
+    assert environment.holds()
+    w[size // 2] = 1
+    assert not environment.holds()
+
+
+def test_bits_of_an_array_count() -> None:
+    for n in (1, 5000):
+        w = np.zeros(n)
+        environment = Environment()
+        environment.follow(w)
+        w[-1] = -0.0
+        assert not environment.holds()
+        w[-1] = np.nan
+        environment = Environment()
+        environment.follow(w)
+        assert environment.holds()
+
+
+def test_values_of_an_array_that_python_reads() -> None:
+    w = np.array([1.0])
+    run = jit(lambda x: x * 2.0 if w[0] > 0 else x * 3.0)
+    assert run(1.0) == 2.0
+    w[0] = -1.0
+    assert run(1.0) == 3.0
+
+
+def test_a_view_of_a_changing_array() -> None:
+    base = np.ones(4)
+    view = base[:2]
+    view.flags.writeable = False
+    run = jit(lambda x: np.sum(view * x))
+    assert run(X) == 3.0
+    base[0] = 10.0
+    assert run(X) == 12.0
+
+
+def test_read_only_arrays_are_not_compared() -> None:
+    w = np.ones(10)
+    w.flags.writeable = False
+    environment = Environment()
+    environment.follow(w)
+    assert environment._contents == []  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    ("value", "change"),
+    [
+        ([1.0, 2.0], lambda v: v.__setitem__(0, 5.0)),
+        ([1.0], lambda v: v.append(2.0)),
+        ({"a": 1.0}, lambda v: v.update(a=2.0)),
+        ({"a": 1.0}, lambda v: v.update(b=2.0)),
+        ({1.0}, lambda v: v.add(2.0)),
+        ([[{"a": (np.ones(2),)}]], lambda v: v[0][0]["a"][0].__setitem__(0, 3.0)),
+        (collections.deque([1.0]), lambda v: v.append(2.0)),
+        (collections.OrderedDict(a=1.0, b=2.0), lambda v: v.move_to_end("a")),
+        (collections.defaultdict(float, a=1.0), lambda v: v["b"]),
+        (collections.UserDict(a=1.0), lambda v: v.update(a=3.0)),
+        (collections.ChainMap({"a": 1.0}), lambda v: v.update(a=3.0)),
+        (bytearray(b"a"), lambda v: v.append(1)),
+        (array.array("d", [1.0]), lambda v: v.append(2.0)),
+        (types.MappingProxyType(_inner := {"a": 1.0}), lambda v: _inner.update(a=3.0)),
+        (np.array([1.0, None]), lambda v: v.__setitem__(0, 2.0)),
+        (np.array([[1.0], None], object), lambda v: v[0].append(2.0)),
+        (functools.partial(max, [1.0]), lambda v: v.args[0].append(2.0)),
+    ],
+)
+def test_containers(value: Any, change: Any) -> None:
+    environment = Environment()
+    environment.follow(value)
+    assert environment.holds()
+    change(value)
+    assert not environment.holds()
+
+
+def test_subclasses_of_containers_with_attributes() -> None:
+    class Parameters(dict[str, Any]):
+        scale = 2.0
+
+    parameters = Parameters(a=1.0)
+    run = jit(lambda x: x * parameters["a"] * parameters.scale)
+    assert run(1.0) == 2.0
+    parameters["a"] = 3.0
+    assert run(1.0) == 6.0
+    parameters.scale = 5.0
+    assert run(1.0) == 15.0
+
+
+class Base:
+    bias = 1.0
+
+
+class Layer(Base):
+    def __init__(self, w: Any) -> None:
+        self.w = w
+        self.noise = 0
+
+    def __call__(self, x: Any) -> Any:
+        return self.apply(x) + self.bias
+
+    def apply(self, x: Any) -> Any:
+        return np.sum(self.w * x)
+
+    @property
+    def doubled(self) -> Any:
+        return self.w * 2.0
+
+
+def test_methods_and_attributes() -> None:
+    layers = [Layer(np.ones(2)), Layer(2 * np.ones(2))]
+    run = jit(lambda x: sum(layer(x) for layer in layers))
+    assert run(X) == 11.0
+    layers[1].w[0] = 0.0
+    assert run(X) == 9.0
+    layers[0].w = np.zeros(2)
+    assert run(X) == 6.0
+    layers[0].bias = 5.0  # type: ignore[misc]  # hides that of the class
+    assert run(X) == 10.0
+    Base.bias = 2.0
+    try:
+        assert run(X) == 11.0
+    finally:
+        Base.bias = 1.0
+    layers.append(Layer(np.ones(2)))
+    assert run(X) == 14.0
+    layers[0].apply = lambda x: 100.0  # type: ignore[method-assign]
+    assert run(X) == 114.0
+
+
+def test_bound_methods_callables_and_properties() -> None:
+    layer = Layer(np.ones(2))
+    by_method, by_object, by_property = jit(layer.apply), jit(layer), jit(lambda x: layer.doubled * x)
+    assert (by_method(X), by_object(X)) == (3.0, 4.0)
+    assert_array_equal(by_property(X), 2 * X)
+    layer.w = 3.0
+    assert (by_method(X), by_object(X)) == (9.0, 10.0)
+    assert_array_equal(by_property(X), 6 * X)
+
+
+def test_an_attribute_that_is_not_used_may_change(monkeypatch: pytest.MonkeyPatch) -> None:
+    traces: list[int] = []
+    layer = Layer(2.0)
+
+    @jit
+    def f(x: Any) -> Any:
+        traces.append(1)
+        return layer(x)
+
+    f(1.0)
+    layer.noise = 7
+    f(1.0)
+    assert len(traces) == 1
+    monkeypatch.setattr(Layer, "apply", lambda self, x: x * 10.0)
+    assert f(1.0) == 11.0
+
+
+def test_slots() -> None:
+    class Slotted:
+        __slots__ = ("a", "late")
+
+    thing = Slotted()
+    thing.a = 2.0
+    run = jit(lambda x: x * thing.a + getattr(thing, "late", 0.0))
+    assert run(1.0) == 2.0
+    thing.a = 3.0
+    assert run(1.0) == 3.0
+    thing.late = 1.0
+    assert run(1.0) == 4.0
+
+
+def test_attributes_asked_for_by_strings() -> None:
+    thing = types.SimpleNamespace(w0=1.0, w1=2.0)
+    computed = jit(lambda x: sum(getattr(thing, f"w{i}") * x for i in range(2)))
+    optional = jit(lambda x: x * getattr(thing, "extra", 1.0))
+    listed = jit(lambda x: x * len(vars(thing)))
+    assert (computed(1.0), optional(1.0), listed(1.0)) == (3.0, 1.0, 2.0)
+    thing.w1 = 5.0
+    assert computed(1.0) == 6.0
+    thing.extra = 4.0
+    assert (optional(1.0), listed(1.0)) == (4.0, 3.0)
+
+
+def test_classes_and_modules(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Config:
+        rate = 2.0
+
+    module = types.ModuleType("settings")
+    module.rate = 3.0  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "settings", module)
+
+    def f(x: Any) -> Any:
+        import settings  # type: ignore[import-not-found]  # noqa: PLC0415
+        from settings import rate  # type: ignore[import-not-found]  # noqa: PLC0415
+
+        return x * Config.rate * settings.rate * rate
+
+    run = jit(f)
+    assert run(1.0) == 18.0
+    Config.rate = 1.0
+    assert run(1.0) == 9.0
+    module.rate = 2.0  # type: ignore[attr-defined]
+    assert run(1.0) == 4.0
+
+
+def test_functions_reached_in_odd_ways() -> None:
+    factor = 2.0
+    offset = [1.0]
+
+    def times(x: Any) -> Any:
+        return x * factor + offset[0]
+
+    registry = {"times": times}
+    for call in (
+        lambda x: registry["times"](x),
+        lambda x: next(map(times, [x])),
+        functools.partial(lambda f, x: f(x), times),
+        np.vectorize(times, otypes=[object]).pyfunc,
+        functools.lru_cache(lambda: times)(),
+    ):
+        factor, offset[0] = 2.0, 1.0
+        run = jit(call)
+        assert run(1.0) == 3.0
+        factor = 4.0
+        assert run(1.0) == 5.0
+        offset[0] = 0.0
+        assert run(1.0) == 4.0
+
+
+def test_operators_of_objects() -> None:
+    class Scaled:
+        def __init__(self, k: float) -> None:
+            self.k = k
+
+        def __mul__(self, x: Any) -> Any:
+            return x * self.k
+
+    scaled = Scaled(2.0)
+    run = jit(lambda x: scaled * x)
+    assert run(1.0) == 2.0
+    scaled.k = 3.0
+    assert run(1.0) == 3.0
+    Scaled.__mul__ = lambda self, x: x * 10.0  # type: ignore[method-assign]
+    assert run(1.0) == 10.0
+
+
+def test_a_cached_function() -> None:
+    rate = 2.0
+
+    @functools.lru_cache
+    def table() -> Any:
+        return np.array([rate])
+
+    run = jit(lambda x: x * table()[0])
+    assert run(1.0) == 2.0
+    rate = 3.0
+    assert run(1.0) == 2.0  # as Python has it
+    table.cache_clear()
+    rate = 5.0
+    assert run(1.0) == 5.0
+
+
+def test_what_the_function_changes_itself() -> None:
+    history: list[float] = []
+    total = 0.0
+    thing = types.SimpleNamespace(n=0)
+
+    @jit
+    def f(x: Any) -> Any:
+        nonlocal total
+        history.append(1.0)
+        total = total + 1.0
+        thing.n += 1
+        return x * (len(history) + 10 * total + 100 * thing.n)
+
+    assert [f(1.0) for _ in range(3)] == [111.0, 222.0, 333.0]
+
+
+def test_iterators_are_never_reused() -> None:
+    numbers = itertools.count()
+    run = jit(lambda x: x + next(numbers))
+    assert [run(0.0) for _ in range(3)] == [0.0, 1.0, 2.0]
+
+
+def test_objects_of_other_libraries_that_convert_to_arrays() -> None:
+    class Tensor:
+        __slots__ = ("_data",)
+
+        def __init__(self, data: Any) -> None:
+            self._data = data
+
+        def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+            return np.asarray(self._data, dtype)
+
+    tensor = Tensor(np.ones(2))
+    run = jit(lambda x: np.sum(x * np.asarray(tensor)))
+    assert run(X) == 3.0
+    tensor._data[0] = 5.0
+    assert run(X) == 7.0
+
+
+def test_retracing_the_same_program_compiles_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    w = np.ones(2)
+    run = jit(lambda x: np.sum(np.cosh(w * x)))
+    run(X)
+    monkeypatch.setattr("fnad.api.running.TieredProgram", None)
+    w[0] = 7.0
+    assert run(X) == np.cosh(7.0) + np.cosh(2.0)
+
+
+def test_the_memory_of_results_is_theirs() -> None:
+    constant = np.ones(2)
+    run = jit(lambda x: (x * 2.0, constant))
+    first = run(X)
+    second = run(3 * X)
+    assert_array_equal(first[0], 2 * X)
+    second[1][:] = 9.0
+    assert_array_equal(run(X)[1], [1.0, 1.0])
+    assert_array_equal(constant, [1.0, 1.0])
+
+
+# ---- profilers -------------------------------------------------------------------------------------------------------
+
+
+def test_a_profiler_goes_on() -> None:
+    seen: list[str] = []
+    sys.setprofile(lambda frame, event, arg: seen.append(frame.f_code.co_name) if event == "call" else None)
+    try:
+        jit(lambda x: of_scale(x))(1.0)
+        profiler = sys.getprofile()
+    finally:
+        sys.setprofile(None)
+    assert "of_scale" in seen
+    assert profiler is not None
+
+
+def test_the_c_profiler_goes_on() -> None:
+    profiler = cProfile.Profile()
+    profiler.enable()
+    jit(lambda x: x * 2.0)(1.0)
+    math.gcd(4, 6)
+    profiler.disable()
+    assert any("gcd" in str(entry.code) for entry in profiler.getstats())
+
+
+# ---- cost ------------------------------------------------------------------------------------------------------------
+
+
+def test_few_things_are_looked_at() -> None:
+    set_global("scale", 1.0)
+    environment = Environment()
+    environment.follow(of_scale)
+    with environment.watching():
+        grad(lambda x: np.sum(of_scale(x)))(X)
+    assert {name for _, name in environment._names} == {"np", "of_scale", "scale"}  # type: ignore[attr-defined]
+    assert len(environment._contents) == 1  # type: ignore[attr-defined]
+
+
+# ---- compiled --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_compiled_at_the_first_call(dtype: Any) -> None:
+    f = value_and_grad(lambda x: np.sum(np.sin(x) * x))
+    x = np.linspace(0, 3, 1000).astype(dtype)
+    with fnad.config.override(executor="auto"):
+        value, gradient = jit(f)(x)
+    np.testing.assert_allclose(value, np.sum(np.sin(x) * x), rtol=1e-5)
+    np.testing.assert_allclose(gradient, np.cos(x) * x + np.sin(x), rtol=1e-5, atol=1e-6)
+    assert gradient.dtype == dtype
+    assert "numba" in sys.modules
