@@ -50,11 +50,11 @@ class NativeFunction:
 
 
 def compile_source(source: str, name: str, parameters: Sequence[Dtype]) -> NativeFunction:
-    """Compile the function `name` of emitted `source` (see `runtime`), whose parameters are flat arrays of these dtypes.
+    r"""Compile the function `name` of emitted `source`, whose parameters are flat arrays of these dtypes.
 
-    Raises OperandError where an operand has another dtype than its operation takes.
+    The source is in the language of `runtime`; an operand of another dtype than its operation takes is an OperandError.
 
-    >>> source = "def double(x, out):\\n    for i in range(3):\\n        out[i] = x[i] + x[i]"
+    >>> source = "def double(x, out):\n    for i in range(3):\n        out[i] = x[i] + x[i]"
     >>> function = compile_source(source, "double", [np.dtype("f8")] * 2)
     >>> out = np.empty(3)
     >>> function.call(np.arange(3.0), out)

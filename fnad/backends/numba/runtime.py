@@ -31,8 +31,8 @@ Operations:
     functions   exp exp2 expm1 log log2 log10 log1p sqrt cbrt power abs sin cos tan arcsin arccos arctan arctan2
                 sinh cosh tanh arcsinh arccosh arctanh hypot erf erfc floor ceil trunc rint copysign nextafter
     complex     real imag conjugate make_complex(re, im), and the functions that NumPy has for complex numbers
-    sums        acc = accumulate(acc, value), in any order; total, rest = compensated_add(total, rest, value), whose sum is
-                total + rest
+    sums        acc = accumulate(acc, value): acc + value, where LLVM may change the order of additions
+                total, rest = compensated_add(total, rest, value): the sum is total + rest
     products    gemm(a, a_offset, lda, a_transposed, b, b_offset, ldb, b_transposed, c, c_offset, ldc, m, n, k,
                 alpha, beta): C[m, n] = alpha op(A)[m, k] op(B)[k, n] + beta C
                 gemv(a, a_offset, lda, a_transposed, x, x_offset, incx, y, y_offset, m, n, alpha, beta):

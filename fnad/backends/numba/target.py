@@ -26,7 +26,6 @@ from fnad.backends.numba.operators import OPERATORS
 
 # Numba's modules that register how constants, ranges and tuples are lowered: to import them is to use them.
 LOWERING = (numbers, rangeobj, tupleobj)
-# Sums may be reordered and products fused with sums, so that loops vectorise; nan and infinities are as written.
 
 # ---- types -------------------------------------------------------------------------------------------------------
 
@@ -169,7 +168,7 @@ class Target(cpu.CPUContext):
         return super().get_constant_generic(builder, ty, val)
 
     def post_lowering(self, mod: ir.Module, library: Any) -> None:
-        """Leave out Numba's run-time system: it serves arrays and strings, of which emitted code has none."""
+        """Link nothing: Numba's run-time system serves arrays and strings, of which emitted code has none."""
 
 
 # ---- passes ------------------------------------------------------------------------------------------------------
