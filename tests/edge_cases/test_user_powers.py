@@ -1,0 +1,79 @@
+"""Powers and products in NumPy programs, where a base, an exponent or a factor is 0."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fnad import errors, grad
+from tests.edge_cases.ways import check
+
+floats = pytest.mark.parametrize("dtype", [np.float64, np.float32])
+NAN = np.nan
+
+
+@floats
+@pytest.mark.parametrize("exponents", [np.arange(3), np.arange(3.0), np.arange(3, dtype=np.float32), [0, 1, 2]])
+def test_row_18_polynomial_at_zero(exponents: Any, dtype: Any) -> None:
+    check(lambda x: np.sum(x**exponents), dtype(0), value=1, gradient=[1], hessian=[[2]])
+
+
+@floats
+@pytest.mark.parametrize("zero", [0, 0.0, np.float32(0)])
+def test_row_19_zeroth_power(zero: Any, dtype: Any) -> None:
+    check(lambda x: x**zero, dtype(0), value=1, gradient=[0], hessian=[[0]])
+    check(lambda x: np.sum(np.power(x, zero)), np.array([0, -1, np.inf, NAN], dtype), value=4, gradient=[0, 0, 0, 0])
+
+
+@floats
+def test_row_19_square(dtype: Any) -> None:
+    for f in (lambda x: x**2, lambda x: x**2.0, np.square, lambda x: np.power(x, 2), lambda x: x**np.array(2)):
+        check(f, dtype(0), value=0, gradient=[0], hessian=[[2]])
+    check(lambda x: np.sum(x ** np.full(1, 2.0)), dtype(0), value=0, gradient=[0], hessian=[[2]])
+
+
+@floats
+def test_row_20_zero_to_a_power(dtype: Any) -> None:
+    check(lambda y: dtype(0) ** y, dtype(2), value=0, gradient=[0], hessian=[[0]])
+    check(np.power, dtype(0), dtype(2), value=0, gradient=[0, 0], hessian=[[2, 0], [0, 0]])
+    check(np.power, dtype(0), dtype(0), value=1, gradient=[0, 0])
+    check(lambda y: 0 ** y, dtype(0), value=1, gradient=[0])
+
+
+@floats
+def test_row_20_exponent_of_a_negative_base(dtype: Any) -> None:
+    """Its derivative is not defined, and does not spoil that of the base."""
+    check(np.power, dtype(-2), dtype(3), value=-8, gradient=[12, NAN])
+    check(lambda x: x**3.0, dtype(-2), value=-8, gradient=[12], hessian=[[-12]])
+    assert grad(lambda x, y: x**y)(dtype(-2), dtype(3)) == 12
+
+
+@floats
+def test_row_21_product_with_zeros(dtype: Any) -> None:
+    check(np.prod, np.array([0, 2, 3], dtype), value=0, gradient=[6, 0, 0], hessian=[[0, 3, 2], [3, 0, 0], [2, 0, 0]])
+    check(np.prod, np.array([0, 0, 3], dtype), value=0, gradient=[0, 0, 0], hessian=[[0, 3, 0], [3, 0, 0], [0, 0, 0]])
+    check(lambda x: np.sum(np.prod(x, axis=1)), np.array([[0, 2], [3, 0]], dtype), value=0, gradient=[2, 0, 0, 3])
+    check(np.multiply.reduce, np.array([0, 2, 3], dtype), value=0, gradient=[6, 0, 0])
+
+
+@floats
+def test_row_22_running_product(dtype: Any) -> None:
+    f = lambda x: np.sum(np.cumprod(x))  # noqa: E731
+    try:
+        grad(f)(np.ones(3, dtype))
+    except errors.UnsupportedFunctionError as error:
+        assert "cumprod" in str(error)
+        return
+    check(f, np.array([0, 2, 3], dtype), value=0, gradient=[9, 0, 0], hessian=[[0, 4, 2], [4, 0, 0], [2, 0, 0]])
+
+
+@floats
+def test_row_23_sinc(dtype: Any) -> None:
+    try:
+        grad(np.sinc)(dtype(0))
+    except errors.UnsupportedFunctionError as error:
+        assert "sinc" in str(error)
+        return
+    check(np.sinc, dtype(0), value=1, gradient=[0], hessian=[[-np.pi**2 / 3]], rtol=1e-6)
