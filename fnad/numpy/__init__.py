@@ -1,4 +1,14 @@
-"""NumPy's functions on traced values, as compositions of primitives: one file a family, all in one table."""
+"""NumPy's functions on traced values, as compositions of primitives: one file a family, all in one table.
+
+For the user it is NumPy under another name, with what NumPy cannot hand on (see `fnad.numpy.namespace`):
+
+>>> import fnad
+>>> import fnad.numpy as fnp
+>>> fnad.grad(lambda t: fnp.array([t, t**2]).sum())(3.0)
+np.float64(7.0)
+"""
+
+from typing import Any
 
 from fnad.numpy import (
     choosing,
@@ -19,7 +29,37 @@ from fnad.numpy import (
     statistics,
     summation,
     ufuncs,
+    writing,
 )
-from fnad.numpy.registry import implements
+from fnad.numpy.namespace import numpy_name
+from fnad.numpy.registry import implements, writes
 
-__all__ = ["implements"]
+__all__ = ["implements", "writes"]
+
+TABLES = (
+    choosing,
+    comparisons,
+    contractions,
+    creating,
+    elements,
+    indexing,
+    joining,
+    methods,
+    norms,
+    pairs,
+    powers,
+    properties,
+    rearranging,
+    reductions,
+    special,
+    statistics,
+    summation,
+    ufuncs,
+    writing,
+)
+"""The files that enter rules, one family each."""
+
+
+def __getattr__(name: str) -> Any:
+    value = globals()[name] = numpy_name(name)
+    return value

@@ -8,10 +8,10 @@ import numpy as np
 
 from fnad.errors import DtypeError, ShapeError
 from fnad.ir.symbol import Symbol
-from fnad.ir.types import Dtype, Shape
+from fnad.ir.types import Aval, Dtype, Shape
 from fnad.numpy.operands import as_symbol, to_dtype
 from fnad.ops.comparison import select
-from fnad.ops.shape import broadcast_to
+from fnad.ops.shape import broadcast_to, reshape_to
 
 
 def stored(name: str, value: Any, out: Any, where: Any = True) -> Symbol:
@@ -41,3 +41,13 @@ def check_fits(source: Shape, target: Shape) -> None:
     )
     if not fits:
         raise ShapeError(f"could not broadcast input array from shape {source} into shape {target}")
+
+
+def fitted(value: Any, part: Aval) -> Symbol:
+    """Return a value in the dtype and shape of the part it is written to."""
+    symbol = as_symbol(value, part.dtype)
+    extra = symbol.ndim - part.ndim
+    if extra > 0 and all(n == 1 for n in symbol.shape[:extra]):
+        symbol = reshape_to(symbol, symbol.shape[extra:])
+    check_fits(symbol.shape, part.shape)
+    return broadcast_to(symbol, part.shape)

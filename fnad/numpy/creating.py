@@ -27,6 +27,74 @@ def _filled(a: Any, value: Any, dtype: Any, shape: Any) -> View:
     return fresh(broadcast_to(as_symbol(value, wanted), new_shape))
 
 
+# ---- from values and shapes ------------------------------------------------------------------------------------------
+
+
+@implements(np.array)
+def array(
+    object: Any,  # noqa: A002  # NumPy's name
+    dtype: Any = None,
+    *,
+    copy: Any = True,
+    order: str = "K",  # noqa: ARG001
+    subok: bool = False,  # noqa: ARG001
+    ndmin: int = 0,
+) -> View:
+    x = as_symbol(object, None if dtype is None else native_dtype(dtype))
+    if x.ndim < ndmin:
+        x = reshape_to(x, (1,) * (ndmin - x.ndim) + x.shape)
+    return View(x) if copy is None or copy is False else fresh(x)
+
+
+@implements(np.asarray, np.asanyarray)
+def asarray(
+    a: Any, dtype: Any = None, order: Any = None, *, device: None = None, copy: Any = None  # noqa: ARG001
+) -> View:
+    return array(a, dtype, copy=copy)
+
+
+@implements(np.ascontiguousarray)
+def ascontiguousarray(a: Any, dtype: Any = None) -> View:
+    return array(a, dtype, copy=True, ndmin=1)
+
+
+@implements(np.full)
+def full(shape: Any, fill_value: Any, dtype: Any = None, order: str = "C", *, device: None = None) -> View:  # noqa: ARG001
+    value = as_symbol(fill_value, None if dtype is None else native_dtype(dtype))
+    return fresh(broadcast_to(value, static_ints(shape, "a shape")))
+
+
+@implements(np.zeros, np.empty)
+def zeros(shape: Any, dtype: Any = float, order: str = "C", *, device: None = None) -> View:  # noqa: ARG001
+    return full(shape, 0, float if dtype is None else dtype)
+
+
+@implements(np.ones)
+def ones(shape: Any, dtype: Any = float, order: str = "C", *, device: None = None) -> View:  # noqa: ARG001
+    return full(shape, 1, float if dtype is None else dtype)
+
+
+@implements(np.eye)
+def eye(
+    N: Any,  # noqa: N803
+    M: Any = None,  # noqa: N803
+    k: Any = 0,
+    dtype: Any = float,
+    order: str = "C",  # noqa: ARG001
+    *,
+    device: None = None,  # noqa: ARG001
+) -> View:
+    return fresh(as_symbol(np.eye(N, M, k, native_dtype(dtype))))
+
+
+@implements(np.identity)
+def identity(n: Any, dtype: Any = None) -> View:
+    return eye(n, dtype=float if dtype is None else dtype)
+
+
+# ---- in the likeness of others ---------------------------------------------------------------------------------------
+
+
 @implements(np.zeros_like, np.empty_like)
 def zeros_like(
     a: Any, dtype: Any = None, order: str = "K", subok: bool = True, shape: Any = None, *, device: None = None  # noqa: ARG001
@@ -53,6 +121,9 @@ def full_like_(
     device: None = None,  # noqa: ARG001
 ) -> View:
     return _filled(a, fill_value, dtype, shape)
+
+
+# ---- diagonals and lines ---------------------------------------------------------------------------------------------
 
 
 @implements(np.diag)

@@ -18,7 +18,7 @@ import numpy as np
 from fnad.errors import OutOfRangeError, TracerEscapeError, UnsupportedFunctionError
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import BOOL, I64, Aval, Shape
-from fnad.numpy.assignment import check_fits
+from fnad.numpy.assignment import fitted
 from fnad.numpy.operands import as_symbol, broadcast_all, contains_symbol, static_array, to_dtype
 from fnad.numpy.views import Box, MovingBox, Reshape, Reverse, Steps, View, read, write
 from fnad.ops.comparison import select
@@ -51,16 +51,6 @@ def setitem(x: Symbol, index: Any, value: Any) -> Symbol:
     if any(map(is_array, entries)):
         return Advanced.of(entries, x.shape).write(x, value)
     return Basic.of(entries, x.shape).write(x, value)
-
-
-def _fitted(value: Any, part: Aval) -> Symbol:
-    """Return a value in the dtype and shape of the part it is written to."""
-    symbol = as_symbol(value, part.dtype)
-    extra = symbol.ndim - part.ndim
-    if extra > 0 and all(n == 1 for n in symbol.shape[:extra]):
-        symbol = reshape_to(symbol, symbol.shape[extra:])
-    check_fits(symbol.shape, part.shape)
-    return broadcast_to(symbol, part.shape)
 
 
 # ---- masks known only when the program runs --------------------------------------------------------------------------
@@ -200,7 +190,7 @@ class Basic:
         return (*self.boxes, *turned, Reshape(self.shape))
 
     def write(self, x: Symbol, value: Any) -> Symbol:
-        part = reshape_to(_fitted(value, Aval(x.dtype, self.shape)), self.counts)
+        part = reshape_to(fitted(value, Aval(x.dtype, self.shape)), self.counts)
         return write(self.boxes, x, reverse(part, axes=self.backward) if self.backward else part)
 
 
@@ -288,6 +278,8 @@ class Advanced:
     def of(entries: Sequence[Entry], shape: Shape) -> Advanced:
         """Read an index. Integers beside arrays count as arrays."""
         arrays = [i for i, entry in enumerate(entries) if isinstance(entry, (int, Symbol, np.ndarray))]
+        if not arrays:
+            raise UnsupportedFunctionError("ufunc.at has no rule for slices alone", remedy="use x[index] += values")
         sizes = iter(shape)
         at = {i: next(sizes) for i, entry in enumerate(entries) if entry is not None}
         indices = tuple(broadcast_all([_in_bounds(entries[i], at[i], i) for i in arrays]))
@@ -300,6 +292,12 @@ class Advanced:
         back = (*axes[count : count + place], *axes[:count], *axes[count + place :])
         return Advanced(Basic.of(basic, shape).steps, (*arrays, *rest), indices, back)
 
+    def selected(self, part: Aval) -> Aval:
+        """Return the aval of what is read of an array, after `steps`."""
+        rest = tuple(part.shape[axis] for axis in self.order[len(self.indices) :])
+        shape = (*self.indices[0].shape, *rest)
+        return part.with_shape(tuple(shape[axis] for axis in self.back))
+
     def read(self, x: Symbol) -> Symbol:
         moved = transpose_to(read(self.steps, x), self.order)
         return transpose_to(gather(moved, *self.indices), self.back)
@@ -307,8 +305,7 @@ class Advanced:
     def write(self, x: Symbol, value: Any) -> Symbol:
         part = read(self.steps, x)
         moved = transpose_to(part, self.order)
-        shape = (*self.indices[0].shape, *moved.shape[len(self.indices) :])
-        updates = _fitted(value, Aval(x.dtype, tuple(shape[axis] for axis in self.back)))
+        updates = fitted(value, self.selected(part.aval))
         written = scatter(moved, transpose_to(updates, invert(self.back)), *self.indices)
         return write(self.steps, x, transpose_to(written, invert(self.order)))
 

@@ -23,14 +23,26 @@ RULES: dict[Any, Rule] = {}
 """The rule of each NumPy function and ufunc; the methods of a ufunc stand under (ufunc, method)."""
 
 
+WRITERS: dict[Any, Rule] = {}
+"""The rules of functions that write into their first argument: what it holds afterwards."""
+
+
 def implements(*functions: Any) -> Callable[[RuleT], RuleT]:
     """Enter a rule for NumPy functions."""
+    return _enter(RULES, functions)
 
+
+def writes(*functions: Any) -> Callable[[RuleT], RuleT]:
+    """Enter a rule for functions that write into their first argument."""
+    return _enter(WRITERS, functions)
+
+
+def _enter(table: dict[Any, Rule], functions: tuple[Any, ...]) -> Callable[[RuleT], RuleT]:
     def enter(rule: RuleT) -> RuleT:
         for function in functions:
-            if function in RULES:
+            if function in table:
                 raise ValueError(f"{function} has two rules")
-            RULES[function] = rule
+            table[function] = rule
         return rule
 
     return enter

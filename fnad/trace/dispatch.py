@@ -14,12 +14,13 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from fnad.errors import FnadError, UnsupportedFunctionError, UsedAfterTraceError
+from fnad.errors import FnadError, MutationError, UnsupportedFunctionError, UsedAfterTraceError
 from fnad.ir.builder import Builder, current_builder, is_tracing
 from fnad.ir.symbol import Symbol
 from fnad.numpy.assignment import stored
+from fnad.numpy.namespace import CALLS
 from fnad.numpy.operands import WeakSymbol, is_python_number
-from fnad.numpy.registry import RULES, Rule
+from fnad.numpy.registry import RULES, WRITERS, Rule
 from fnad.numpy.special import special_rule
 from fnad.numpy.views import View
 from fnad.trace.handle import Handle
@@ -156,6 +157,8 @@ def operate_in_place(ufunc: Callable[..., Any], target: Handle, operand: Any) ->
 def call_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Return what a ufunc, or a method of one, makes of its arguments."""
     is_call = method == "__call__"
+    if (writer := WRITERS.get((ufunc, method))) is not None:
+        return write_into(ufunc_name(ufunc, method), writer, inputs, kwargs)
     rule = RULES.get(ufunc if is_call else (ufunc, method)) or (special_rule(ufunc) if is_call else None)
     if rule is None:
         raise no_rule(ufunc_name(ufunc, method))
@@ -183,10 +186,20 @@ def call_function(function: Any, args: Sequence[Any], kwargs: Arguments) -> Any:
     """Return what an array function makes of its arguments."""
     rule = RULES.get(function)
     if rule is None:
-        raise no_rule(function_name(function))
+        return write_into(function_name(function), WRITERS.get(function), args, kwargs)
     if kwargs or len(args) > 2:
         return call_with_options(function_name(function), rule, args, kwargs)
     return call(rule, args, kwargs)
+
+
+def has_traced(value: Any) -> bool:
+    """Say whether there is a traced value in nested lists, tuples and dicts."""
+    if isinstance(value, (list, tuple)):
+        return any(map(has_traced, value))
+    return any(map(has_traced, value.values())) if isinstance(value, dict) else isinstance(value, Handle)
+
+
+CALLS.update(traced=call_function, has_traced=has_traced)
 
 
 def function_name(function: Any) -> str:
@@ -238,9 +251,22 @@ def parameters(rule: Rule) -> tuple[tuple[str, ...], tuple[str, ...]]:
 # ---- writing ---------------------------------------------------------------------------------------------------------
 
 
-def assign(rule: Rule, target: Handle, *args: Any) -> None:
+def assign(rule: Rule, target: Handle, *args: Any, **kwargs: Any) -> None:
     """Write into a traced value what a rule returns for it and the arguments."""
-    target.write(call(rule, (target, *args), {}).symbol)
+    target.write(call(rule, (target, *args), kwargs).symbol)
+
+
+def write_into(name: str, writer: Rule | None, args: Sequence[Any], kwargs: Arguments) -> None:
+    """Call a function that writes into its first argument, which has to be a traced value."""
+    if writer is None:
+        raise no_rule(name)
+    if not args or not isinstance(args[0], Handle):
+        raise MutationError(
+            f"{name} cannot write a traced value into an ordinary array",
+            source=current_source(),
+            remedy="make the array with fnad.numpy (zeros, empty, full, array) in place of numpy",
+        )
+    assign(writer, *args, **kwargs)
 
 
 def store_all(name: str, result: Any, outs: Sequence[Any], where: Any) -> Any:

@@ -1,0 +1,67 @@
+"""NumPy's names for what NumPy itself cannot hand on.
+
+`np.array([t, u])` on traced values, `np.zeros(n)` that is to be filled with them, `table[t]`: NumPy's protocols do not
+catch these. The functions here take traced values anywhere in their arguments, and while a trace runs those in `NEW`
+make traced arrays, which can be written to and indexed by traced values. Elsewhere they are NumPy's own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any
+
+import numpy as np
+
+from fnad.ir.builder import is_tracing
+from fnad.numpy.registry import RULES, Rule
+
+CALLS: dict[str, Callable[..., Any]] = {}
+"""How the user's arguments get to a rule: filled by `fnad.trace.dispatch`, where traced values are known.
+
+`traced(function, args, kwargs)` calls the rule of a function, `has_traced(value)` says whether there is a traced value in
+nested lists, tuples and dicts.
+"""
+
+NEW = frozenset({"array", "asarray", "asanyarray", "ascontiguousarray", "empty", "eye", "full", "identity", "ones", "zeros"})  # fmt: skip
+
+
+def on_traced(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function that follows its rule where an argument is traced, and is itself elsewhere."""
+
+    @wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if is_tracing() and CALLS["has_traced"]((args, kwargs)):
+            return CALLS["traced"](function, args, kwargs)
+        return function(*args, **kwargs)
+
+    return call
+
+
+def follows(rule: Rule) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Enter the rule of a function of fnad's own; where no argument is traced it is itself."""
+
+    def enter(function: Callable[..., Any]) -> Callable[..., Any]:
+        RULES[function] = rule
+        return on_traced(function)
+
+    return enter
+
+
+def on_trace(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function that follows its rule while a trace runs, and is itself elsewhere."""
+
+    @wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        return CALLS["traced"](function, args, kwargs) if is_tracing() else function(*args, **kwargs)
+
+    return call
+
+
+def numpy_name(name: str) -> Any:
+    """Return what fnad.numpy has under a name of NumPy's."""
+    value = getattr(np, name)
+    if name in NEW:
+        return on_trace(value)
+    has_rule = callable(value) and not isinstance(value, (type, np.ufunc)) and value in RULES
+    return on_traced(value) if has_rule else value

@@ -1,0 +1,89 @@
+"""Functions that write into their first argument: a rule returns what it holds afterwards."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from fnad.errors import ShapeError, UnsupportedFunctionError
+from fnad.ir.symbol import Symbol
+from fnad.ir.types import BOOL, I64, Aval
+from fnad.numpy.assignment import fitted, stored
+from fnad.numpy.axes import axis_of
+from fnad.numpy.choosing import integers, within
+from fnad.numpy.indexing import Advanced, entries_of
+from fnad.numpy.operands import as_symbol
+from fnad.numpy.registry import writes
+from fnad.numpy.views import read, write
+from fnad.ops.arithmetic import neg
+from fnad.ops.comparison import select
+from fnad.ops.indexing import gather, scatter, scatter_add
+from fnad.ops.piecewise import remainder
+from fnad.ops.shape import broadcast_to, full_like, invert, iota, reshape_to, transpose_to
+
+
+@writes(np.copyto)
+def copyto(dst: Symbol, src: Any, casting: str = "same_kind", where: Any = True) -> Symbol:
+    if casting != "same_kind":
+        raise UnsupportedFunctionError(f"numpy.copyto has no rule for casting={casting!r}")
+    return stored("numpy.copyto", src, dst, where)
+
+
+@writes(np.put)
+def put(a: Symbol, ind: Any, v: Any, mode: str = "raise") -> Symbol:
+    index = integers(ind)
+    index = within(reshape_to(index, (index.aval.size,)), a.aval.size, mode)
+    flat = scatter(reshape_to(a, (a.aval.size,)), repeated(v, a, index.shape[0]), index)
+    return reshape_to(flat, a.shape)
+
+
+def repeated(values: Any, like: Symbol, count: int) -> Symbol:
+    """Return values as `count` elements of the dtype of an array: repeated from the start where they are fewer."""
+    given = as_symbol(values, like.dtype)
+    flat = reshape_to(given, (given.aval.size,))
+    if flat.shape[0] == 1:
+        return broadcast_to(flat, (count,))
+    order = iota(dtype=I64, shape=(count,), axis=0)
+    return gather(flat, remainder(order, full_like(order, flat.shape[0])))
+
+
+@writes(np.fill_diagonal)
+def fill_diagonal(a: Symbol, val: Any, wrap: bool = False) -> Symbol:
+    if a.ndim < 2:
+        raise ShapeError("array must be at least 2-d")
+    if a.ndim > 2 and len(set(a.shape)) > 1:
+        raise ShapeError("All dimensions of input must be of equal length")
+    step = sum(int(np.prod(a.shape[i:], dtype=int)) for i in range(1, a.ndim + 1))
+    end = a.shape[1] * a.shape[1] if a.ndim == 2 and not wrap else a.aval.size
+    return put(a, np.arange(0, min(end, a.aval.size), step), val)
+
+
+@writes(np.put_along_axis)
+def put_along_axis(arr: Symbol, indices: Any, values: Any, axis: Any) -> Symbol:
+    at, index = axis_of(axis, arr.ndim), integers(indices)
+    shape = tuple(index.shape[i] if i == at else n for i, n in enumerate(arr.shape))
+    index = broadcast_to(index, shape)
+    places = [index if i == at else iota(dtype=I64, shape=shape, axis=i) for i in range(arr.ndim)]
+    return scatter(arr, fitted(values, Aval(arr.dtype, shape)), *places)
+
+
+@writes(np.putmask)
+def putmask(a: Symbol, mask: Any, values: Any) -> Symbol:
+    chosen = reshape_to(as_symbol(mask, BOOL), a.shape)
+    return select(chosen, reshape_to(repeated(values, a, a.aval.size), a.shape), a)
+
+
+@writes((np.add, "at"))
+def add_at(a: Symbol, indices: Any, b: Any) -> Symbol:
+    index = Advanced.of(entries_of(indices, a.shape), a.shape)
+    part = read(index.steps, a)
+    moved = transpose_to(part, index.order)
+    updates = transpose_to(fitted(b, index.selected(part.aval)), invert(index.back))
+    added = scatter_add(moved, updates, *index.indices)
+    return write(index.steps, a, transpose_to(added, invert(index.order)))
+
+
+@writes((np.subtract, "at"))
+def subtract_at(a: Symbol, indices: Any, b: Any) -> Symbol:
+    return add_at(a, indices, neg(as_symbol(b, a.dtype)))
