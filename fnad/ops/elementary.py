@@ -3,6 +3,11 @@
 All are analytic, so one formula gives the derivative on the line and in the plane (DLMF 4.7, 4.20, 4.24, 4.34,
 4.38). None is declared `finite`, not even the sine: at inf and nan its partial is nan, and an arm of `where` that was
 not taken must not let it through.
+
+Note [Overflow]
+    The slope of a root or a logarithm tends to 0 as x grows. At x = inf it is nan here, not 0: in log(1 + exp(1000))
+    the 0 would meet the infinite slope of what overflowed, the strong zero would make 0 of the two, and the gradient
+    would be 0 where it is 1. An overflow shows; `where` still masks it.
 """
 
 from __future__ import annotations
@@ -39,11 +44,16 @@ def _function(
     )
 
 
+def overflow(x: Symbol) -> Symbol:
+    """Return 0, or nan where x is infinite: see Note [Overflow]."""
+    return x - x
+
+
 # ---- roots -------------------------------------------------------------------------------------------------------
 
 sqrt = _function(
     "sqrt",
-    lambda y, x: 0.5 / y,
+    lambda y, x: 0.5 / y + overflow(x),
     "Square root; its derivative at 0 is inf.",
     over=UNIT,
     edges=(0.0, -0.0, -1.0, INF),
@@ -51,7 +61,7 @@ sqrt = _function(
 )
 cbrt = _function(
     "cbrt",
-    lambda y, x: 1.0 / (3.0 * (y * y)),
+    lambda y, x: 1.0 / (3.0 * (y * y)) + overflow(x),
     "Cube root of a real number; its derivative at 0 is inf.",
     domain=REALS,
     over=UNIT,
@@ -64,12 +74,24 @@ exp = _function("exp", lambda y, x: y, "e to the power x.", edges=(INF, -INF, 10
 exp2 = _function("exp2", lambda y, x: y * math.log(2), "2 to the power x.")
 expm1 = _function("expm1", lambda y, x: exp(x), "exp(x) - 1, accurate for small x.")
 log = _function(
-    "log", lambda y, x: 1.0 / x, "Natural logarithm; its derivative at 0 is inf.", over=UNIT, edges=(0.0, -1.0)
+    "log",
+    lambda y, x: 1.0 / x + overflow(x),
+    "Natural logarithm; its derivative at 0 is inf.",
+    over=UNIT,
+    edges=(0.0, -1.0),
 )
-log2 = _function("log2", lambda y, x: (1.0 / math.log(2)) / x, "Logarithm to base 2.", over=UNIT, edges=(0.0,))
-log10 = _function("log10", lambda y, x: (1.0 / math.log(10)) / x, "Logarithm to base 10.", over=UNIT, edges=(0.0,))
+log2 = _function(
+    "log2", lambda y, x: (1.0 / math.log(2)) / x + overflow(x), "Logarithm to base 2.", over=UNIT, edges=(0.0,)
+)
+log10 = _function(
+    "log10", lambda y, x: (1.0 / math.log(10)) / x + overflow(x), "Logarithm to base 10.", over=UNIT, edges=(0.0,)
+)
 log1p = _function(
-    "log1p", lambda y, x: 1.0 / (x + 1.0), "log(1 + x), accurate for small x.", over=(-0.5, 2.0), edges=(-1.0,)
+    "log1p",
+    lambda y, x: 1.0 / (x + 1.0) + overflow(x),
+    "log(1 + x), accurate for small x.",
+    over=(-0.5, 2.0),
+    edges=(-1.0,),
 )
 
 # ---- trigonometric -----------------------------------------------------------------------------------------------

@@ -11,16 +11,18 @@ gets its pullback here too: the sweep over that rule.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TypeAlias
+from functools import lru_cache
+from typing import Any, TypeAlias
 
 from fnad.ir.builder import bind_equation, current_builder, inline, trace
-from fnad.ir.primitive import Bilinear, Linear, NonDifferentiable, Partials, Pull, Push
+from fnad.ir.primitive import Bilinear, Linear, NonDifferentiable, Partials, Primitive, Pull, Push
 from fnad.ir.program import Atom, Environment, Equation, Literal, Program, Var
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import Aval, is_inexact
 from fnad.ops.arithmetic import add, mul, strong_mul
 from fnad.ops.shape import zeros_like
 from fnad.transforms.activity import active_operands, active_vars
+from fnad.transforms.dce import dce
 
 Cotangent: TypeAlias = Symbol | None
 """A symbol, or a zero that is never built."""
@@ -141,8 +143,8 @@ def _cotangents(
             return [t(cts[0], x, y, **equation.params) if n else None for t, n in zip(transposes, needed, strict=True)]
         case Pull(rule):
             return rule(results, primals, _made_real(cts, results), **equation.params)
-        case Push(rule):
-            return _pull_from_push(equation, rule, results, primals, cts, needed)
+        case Push():
+            return _pull_from_push(equation, results, primals, cts, needed)
 
 
 def _made_real(cts: Sequence[Cotangent], results: Sequence[Symbol]) -> list[Symbol]:
@@ -151,28 +153,48 @@ def _made_real(cts: Sequence[Cotangent], results: Sequence[Symbol]) -> list[Symb
 
 def _pull_from_push(
     equation: Equation,
-    rule: Callable[..., Sequence[Cotangent]],
     results: list[Symbol],
     primals: Sequence[Symbol],
     cts: Sequence[Cotangent],
     needed: Sequence[bool],
 ) -> Sequence[Cotangent]:
-    """Transpose the push, which is linear in the tangents: the reverse sweep of a linear program is its transpose."""
+    """Run the transpose of the push: the reverse sweep of a linear program is its transpose."""
     marked = [p for p, n in zip(primals, needed, strict=True) if n]
-    count = len(results)
-    differentiable = [i for i, result in enumerate(results) if is_inexact(result.dtype)]
+    real = _made_real(*zip(*[(ct, r) for ct, r in zip(cts, results, strict=True) if is_inexact(r.dtype)], strict=True))
+    transposed = _transposed_push(
+        equation.primitive,
+        tuple(sorted(equation.params.items())),
+        tuple(result.aval for result in results),
+        tuple(primal.aval for primal in primals),
+        tuple(needed),
+    )
+    found = iter(inline(transposed, [*results, *primals, *map(zeros_like, marked), *real]))
+    return [next(found) if n else None for n in needed]
+
+
+@lru_cache(maxsize=1024)
+def _transposed_push(
+    primitive: Primitive,
+    params: tuple[tuple[str, Any], ...],
+    result_avals: tuple[Aval, ...],
+    primal_avals: tuple[Aval, ...],
+    needed: tuple[bool, ...],
+) -> Program:
+    """Return the program (results…, primals…, tangents…, cts…) -> (cotangents of the needed operands…).
+
+    The tangents are where the linear program is swept, which does not matter: no equation that is left reads them.
+    """
+    ends = len(result_avals), len(result_avals) + len(primal_avals)
+    differentiable = [i for i, aval in enumerate(result_avals) if is_inexact(aval.dtype)]
+    marked = [aval for aval, n in zip(primal_avals, needed, strict=True) if n]
 
     def pushed(*args: Symbol) -> list[Symbol]:
-        ys, xs = args[:count], args[count : count + len(primals)]
-        given = iter(args[count + len(primals) :])
+        ys, xs, given = args[: ends[0]], args[ends[0] : ends[1]], iter(args[ends[1] :])
         tangents = [next(given) if n else None for n in needed]
-        out = rule(ys, xs, tangents, **equation.params)
+        assert isinstance(primitive.derivative, Push)
+        out = primitive.derivative.rule(ys, xs, tangents, **dict(params))
         return [zeros_like(ys[i]) if (t := out[i]) is None else t for i in differentiable]
 
-    avals = [symbol.aval for symbol in (*results, *primals, *marked)]
-    wrt = (False,) * (count + len(primals)) + (True,) * len(marked)
-    transposed = joint(trace(pushed, *avals, name=equation.primitive.name), wrt)
-    real = _made_real([cts[i] for i in differentiable], [results[i] for i in differentiable])
-    outputs = inline(transposed, [*results, *primals, *map(zeros_like, marked), *real])
-    found = iter(outputs[len(differentiable) :])
-    return [next(found) if n else None for n in needed]
+    program = trace(pushed, *result_avals, *primal_avals, *marked, name=primitive.name)
+    swept = joint(program, (False,) * ends[1] + (True,) * len(marked))
+    return dce(Program(swept.name, swept.inputs, swept.equations, swept.outputs[len(differentiable) :]))

@@ -14,7 +14,7 @@ from fnad.ir.primitive import Bilinear, Linear, NonDifferentiable, Partials, Pul
 from fnad.ir.program import Equation, Literal, Program, Var
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import is_inexact
-from fnad.ops.arithmetic import add, mul
+from fnad.ops.arithmetic import add, mul, strong_mul
 from fnad.ops.shape import zeros_like
 from fnad.transforms.joint import SymbolEnvironment, differentiable_outputs, joint
 
@@ -75,9 +75,10 @@ def _tangents(
     match equation.primitive.derivative:
         case NonDifferentiable():
             return [None] * len(results)
-        case Partials(functions):
+        case Partials(functions, finite):
+            times = mul if finite else strong_mul  # a slope of 0 stays one, as in reverse mode
             pairs = [(f, t) for f, t in zip(functions, tangents, strict=True) if f is not None and t is not None]
-            terms = [mul(t, f(results[0], *primals, **equation.params)) for f, t in pairs]
+            terms = [times(f(results[0], *primals, **equation.params), t) for f, t in pairs]
             return [add_tangents(terms)]
         case Linear(_, wrt):
             return _push_linear(equation, primals, tangents, wrt)
