@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import doctest
 import io
+import linecache
 import re
 import shlex
 import subprocess
@@ -149,4 +150,4 @@ def update(page: Path) -> bool:
 if __name__ == "__main__":
     for each in [Path(name).resolve() for name in sys.argv[1:]] or PAGES:
         while update(each):  # a longer output moves the lines that errors below it name
-            pass
+            linecache.checkcache()
