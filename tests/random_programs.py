@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from fnad.errors import FnadError
+from fnad.errors import FnadError, OutOfRangeError
 from fnad.ir.builder import Builder
 from fnad.ir.primitive import PRIMITIVES, ArgFold, Fold, Primitive, Sample, Scalar, Scan
 from fnad.ir.program import Program
@@ -141,6 +141,7 @@ PARAMS: dict[str, Callable[..., dict[str, Any]]] = {
     "iota": _iota_params,
     "convert": lambda random, x: {"dtype": random.choice(list(DTYPES.values()))},
     "dot_general": _dot_params,
+    "dynamic_slice": lambda random, x, *starts: {"sizes": tuple(random.randint(0, n) for n in x.shape)},
 }
 """Params that fit operands of any aval, for primitives that take many."""
 
@@ -230,8 +231,11 @@ class Growth:
         taken = infer(primitive, [operand.aval for operand in operands], params)
         if taken is None or (primitive is convert and wraps(given[0], params["dtype"])):
             return None
-        with np.errstate(all="ignore"):
-            out = primitive.evaluate(*given, **params)
+        try:
+            with np.errstate(all="ignore"):
+                out = primitive.evaluate(*given, **params)
+        except OutOfRangeError:
+            return None
         values = out if isinstance(out, tuple) else (out,)
         if not all(is_ordinary(value) for value in values) or jumps(primitive, given, params, values[0]):
             return None

@@ -10,7 +10,7 @@
                | finite(name)               a value that is never inf or nan
                | name := pattern            the value that the pattern matches, too
                | primitive(pattern, …, param=name, …)
-               | primitive(*name, param=name, …)       any number of operands
+               | primitive(pattern, …, *name, param=name, …)       the name stands for the operands that are left
 
 An action takes what the names stand for, in the order in which they first appear, and returns a symbol, or None where
 the rule does not apply after all. A rule holds to the bit for *all* values of its dtypes, inf, nan and the signs of
@@ -77,7 +77,7 @@ class Anything(Named):
 
     def match(self, symbol: Symbol, bindings: Bindings) -> bool:
         known = bindings.setdefault(self.name, symbol)
-        return known is symbol or atom_keys((known.atom,)) == atom_keys((symbol.atom,))
+        return known is symbol or same_values([known], [symbol])
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,11 +144,12 @@ class Application(Pattern):
     def match_parts(self, operands: Sequence[Symbol], params: Params, bindings: Bindings) -> bool:
         """Say whether an equation of the pattern's primitive has these operands and params."""
         for param, name in self.params:
-            bindings[name] = params[param]
-        if self.rest is not None:
-            bindings[self.rest] = operands
-            return True
-        return all(p.match(s, bindings) for p, s in zip(self.operands, operands, strict=True))
+            if bindings.setdefault(name, params[param]) != params[param]:
+                return False
+        rest = operands[len(self.operands) :]
+        if self.rest is not None and not same_values(bindings.setdefault(self.rest, rest), rest):
+            return False
+        return all(p.match(s, bindings) for p, s in zip(self.operands, operands, strict=self.rest is None))
 
     def variants(self) -> Iterator[Application]:
         for operands in product(*(operand.variants() for operand in self.operands)):
@@ -174,6 +175,11 @@ class Rule:
         return found
 
 
+def same_values(left: Sequence[Symbol], right: Sequence[Symbol]) -> bool:
+    """Say whether two lists of symbols stand for the same values."""
+    return atom_keys([symbol.atom for symbol in left]) == atom_keys([symbol.atom for symbol in right])
+
+
 # ---- reading a pattern -------------------------------------------------------------------------------------------
 
 
@@ -196,8 +202,8 @@ def _pattern(node: ast.expr) -> Pattern:
             return Constant(name)
         case ast.Call(ast.Name("finite"), [ast.Name(name)], []):
             return Finite(name)
-        case ast.Call(ast.Name(primitive), [ast.Starred(ast.Name(name))], keywords):
-            return Application(PRIMITIVES[primitive], (), _params(keywords), name)
+        case ast.Call(ast.Name(primitive), [*operands, ast.Starred(ast.Name(name))], keywords):
+            return Application(PRIMITIVES[primitive], tuple(map(_pattern, operands)), _params(keywords), name)
         case ast.Call(ast.Name(primitive), operands, keywords):
             return Application(PRIMITIVES[primitive], tuple(map(_pattern, operands)), _params(keywords))
         case _:

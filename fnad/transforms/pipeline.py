@@ -15,6 +15,7 @@ from fnad.transforms.rewrite import rewrite
 from fnad.transforms.rules.algebra import ALGEBRA, POWER, STRONG
 from fnad.transforms.rules.choice import CONVERT, LOGIC, SELECT
 from fnad.transforms.rules.contraction import CONTRACTION
+from fnad.transforms.rules.indexing import INDEXING
 from fnad.transforms.rules.movement import MOVEMENT
 from fnad.transforms.rules.reduction import REDUCTION
 
@@ -23,7 +24,7 @@ Pass: TypeAlias = Callable[[Program], Program]
 SWEEPS = 4
 """At most so many sweeps; hardly any program needs more than two."""
 
-RULES = (*ALGEBRA, *STRONG, *POWER, *SELECT, *LOGIC, *CONVERT, *MOVEMENT, *REDUCTION, *CONTRACTION)
+RULES = (*ALGEBRA, *STRONG, *POWER, *SELECT, *LOGIC, *CONVERT, *MOVEMENT, *REDUCTION, *CONTRACTION, *INDEXING)
 _by_rules = by_rules(RULES)
 
 
