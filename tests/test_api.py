@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections import OrderedDict, namedtuple
+from collections import OrderedDict
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -79,20 +79,19 @@ def test_dicts_keep_the_order_of_their_keys() -> None:
     assert list(grad(lambda t: t["z"] * t["a"])({"z": 1.0, "a": 2.0})) == ["z", "a"]
 
 
+class Pair:
+    def __init__(self, left: Any, right: Any, label: str) -> None:
+        self.left, self.right, self.label = left, right, label
+
+
 def test_classes_registered_with_optree() -> None:
-    @optree.register_pytree_node_class(namespace="fnad")
-    class Pair:
-        TREE_PATH_ENTRY_TYPE = optree.GetAttrEntry
-
-        def __init__(self, left: Any, right: Any, label: str) -> None:
-            self.left, self.right, self.label = left, right, label
-
-        def __tree_flatten__(self) -> Any:  # noqa: PLW3201
-            return (self.left, self.right), self.label, ("left", "right")
-
-        @classmethod
-        def __tree_unflatten__(cls, label: str, children: Any) -> Any:  # noqa: PLW3201
-            return cls(*children, label)
+    register: Any = optree.register_pytree_node
+    register(
+        Pair,
+        lambda pair: ((pair.left, pair.right), pair.label),
+        lambda label, children: Pair(*children, label),
+        namespace="fnad",
+    )
 
     def product(pair: Pair) -> Any:
         assert pair.label == "p"
@@ -195,7 +194,11 @@ def test_transforms_keep_name_and_doc() -> None:
         return 2.0 * x
 
     for transformed in (grad(f), value_and_grad(f), jit(f)):
-        assert (transformed.__name__, transformed.__doc__, transformed.__wrapped__) == ("f", "Double.", f)
+        assert (transformed.__name__, transformed.__doc__, getattr(transformed, "__wrapped__", None)) == (
+            "f",
+            "Double.",
+            f,
+        )
 
 
 # ---- vjp -------------------------------------------------------------------------------------------------------------
@@ -368,7 +371,7 @@ def test_results_share_no_memory(executor: Any) -> None:
     assert_array_equal(first[3], np.full((3, 1), 13.0))
 
 
-@pytest.mark.parametrize("transform", [lambda f: value_and_grad(f), lambda f: jit(value_and_grad(f))])
+@pytest.mark.parametrize("transform", [value_and_grad, lambda f: jit(value_and_grad(f))])
 def test_arguments_are_never_written_to(transform: Any) -> None:
     def f(x: Any, y: Any, t: Any) -> Any:
         x *= 10.0
@@ -386,6 +389,27 @@ def test_arguments_are_never_written_to(transform: Any) -> None:
     assert list(t) == ["n", "a"]
     assert_array_equal(t["a"], [1.0, 1.0])
     assert_array_equal(t["n"], [1.0])
+
+
+def test_a_compiled_function_inside_a_trace_writes_for_itself_alone() -> None:
+    @jit
+    def f(x: Any, y: Any) -> Any:
+        x *= 10.0
+        y += 1.0
+        return x
+
+    def outer(x: Any) -> Any:
+        ones = np.ones(3)
+        scaled = f(x, ones)
+        scaled += 1.0
+        assert ones[0] == 1.0
+        return np.sum(x * ones) + np.sum(scaled)
+
+    expected = np.sum(X) + np.sum(10 * X + 1)
+    assert_allclose(outer(X), expected)
+    assert_allclose(value_and_grad(outer)(X)[0], expected)
+    assert_allclose(jit(outer)(X), expected)
+    assert_allclose(grad(outer)(X), [11.0, 11.0, 11.0])
 
 
 def test_auxiliary_arrays_are_copies() -> None:
@@ -421,7 +445,10 @@ def arrays() -> dict[str, Any]:
 def test_any_layout(name: str, executor: Any) -> None:
     x = arrays()[name]
     with fnad.config.override(executor=executor):
-        for f in (value_and_grad(lambda x: np.sum(np.exp(x * 0.1))), jit(value_and_grad(lambda x: np.sum(np.exp(x * 0.1))))):
+        for f in (
+            value_and_grad(lambda x: np.sum(np.exp(x * 0.1))),
+            jit(value_and_grad(lambda x: np.sum(np.exp(x * 0.1)))),
+        ):
             value, gradient = f(x)
             assert_allclose(value, np.sum(np.exp(x * 0.1)), rtol=1e-6)
             assert_allclose(gradient, 0.1 * np.exp(x * 0.1), rtol=1e-6)
@@ -429,17 +456,12 @@ def test_any_layout(name: str, executor: Any) -> None:
 
 
 def test_memmap(tmp_path: Any) -> None:
-    x = np.memmap(tmp_path / "x", np.float64, "w+", shape=(3,))
-    x[:] = X
+    np.save(tmp_path / "x.npy", X)
+    x = np.load(tmp_path / "x.npy", mmap_mode="r")
+    assert isinstance(x, np.memmap)
     assert_allclose(grad(lambda x: np.sum(x * x))(x), 2 * X)
     assert type(jit(lambda x: x * 1.0)(x)) is np.ndarray
-    x._mmap.close()  # noqa: SLF001
 
 
 def test_a_list_is_a_container_of_numbers() -> None:
     assert grad(lambda t: t[0] * t[1])([2.0, 3.0]) == [3.0, 2.0]
-
-
-def test_a_plain_namedtuple_is_a_container() -> None:
-    pair = namedtuple("pair", "a b")  # noqa: PYI024
-    assert grad(lambda p: p.a * p.b)(pair(2.0, 3.0)) == pair(3.0, 2.0)

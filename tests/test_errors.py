@@ -5,9 +5,9 @@ from __future__ import annotations
 import contextlib
 import decimal
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -54,7 +54,7 @@ def defined(f: Callable[..., Any]) -> str:
 
 
 @contextlib.contextmanager
-def raises(kind: type[errors.FnadError], *lines: str) -> Iterator[None]:
+def raises(kind: type[errors.FnadError], *lines: str) -> Generator[None]:
     """Check that the block, one line, raises an error of this class with these lines; HERE stands for the block's."""
     with pytest.raises(errors.FnadError) as caught:
         yield
@@ -125,7 +125,11 @@ def test_pytree_output() -> None:
     ],
 )
 def test_integer_argument(argument: Any, path: str) -> None:
-    lines = f"{path}, which has no derivative", HERE, "  pass it as a float, or differentiate with respect to other arguments"
+    lines = (
+        f"{path}, which has no derivative",
+        HERE,
+        "  pass it as a float, or differentiate with respect to other arguments",
+    )
     with raises(errors.NonDifferentiableArgumentError, *lines):
         grad(total)(argument)
     with raises(errors.NonDifferentiableArgumentError, *lines):
@@ -309,9 +313,9 @@ def test_tangents() -> None:
     ):
         jvp(total, (X,), (X, X))
     with raises(errors.ArgumentTypeError, "primals is of type numpy.ndarray, not a tuple", HERE, "  write (primals,)"):
-        jvp(total, X, X)
+        jvp(total, cast("Any", X), cast("Any", X))
     with raises(errors.ArgumentTypeError, "tangents is of type float, not a tuple", HERE, "  write (tangents,)"):
-        jvp(total, (X,), 1.0)
+        jvp(total, (X,), cast("Any", 1.0))
 
 
 # ---- jit -------------------------------------------------------------------------------------------------------------
@@ -320,9 +324,13 @@ def test_tangents() -> None:
 def test_unhashable_static_argument() -> None:
     remedy = "  give a tuple for a list, or an object that is hashable; arrays cannot be static"
     run = jit(lambda x, n: x, static_argnums=1)
-    with raises(errors.StaticArgumentError, "the static argument n is of type list, which is not hashable", HERE, remedy):
+    with raises(
+        errors.StaticArgumentError, "the static argument n is of type list, which is not hashable", HERE, remedy
+    ):
         run(1.0, [1])
-    with raises(errors.StaticArgumentError, "the static argument n is of type dict, which is not hashable", HERE, remedy):
+    with raises(
+        errors.StaticArgumentError, "the static argument n is of type dict, which is not hashable", HERE, remedy
+    ):
         run(1.0, n={})
     what = "the static argument n is of type numpy.ndarray, which is not hashable"
     with raises(errors.StaticArgumentError, what, HERE, remedy):
@@ -388,6 +396,9 @@ def test_settings() -> None:
         fnad.config.set_default(executor="gpu")
     with raises(errors.SettingError, "there is no setting 'speed'", "  there is executor"):
         fnad.config.set_default(speed=1)
-    with raises(errors.SettingError, "there is no setting 'speed'", "  there is executor"), fnad.config.override(speed=1):
+    with (
+        raises(errors.SettingError, "there is no setting 'speed'", "  there is executor"),
+        fnad.config.override(speed=1),
+    ):
         pass
     assert fnad.config.current().executor == "auto"

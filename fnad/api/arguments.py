@@ -1,15 +1,15 @@
-"""The arguments of a call, and which of them are differentiated.
+"""The arguments of a call: which of them are differentiated, and what the function receives for the others.
 
-Those that are not reach the user's function as they are, so that any Python may be done with them. What the function
-writes into them is for itself alone: it receives containers of its own, read-only views of arrays, and if it writes to
-one of those, is called again with copies.
+Those that are not differentiated reach the user's function as they are, so that any Python may be done with them. What
+the function writes into them is for itself alone: it receives containers of its own, traced values with memory of their
+own, and read-only views of arrays; if it writes to one of those, it is called again with copies.
 """
 
 from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias, cast
+from typing import Any, TypeAlias, TypeVar, cast
 
 import numpy as np
 
@@ -32,6 +32,7 @@ from fnad.trace.source import current_source
 from fnad.trace.tracer import Tracer
 
 Argnums: TypeAlias = int | Sequence[int]
+T = TypeVar("T")
 
 
 def as_positions(argnums: Argnums) -> tuple[int, ...]:
@@ -58,12 +59,7 @@ def stage_call(
 
         return stage(f, leaves, call, has_aux=has_aux)
 
-    try:
-        return attempt(_view), structure
-    except ValueError as error:
-        if isinstance(error, FnadError) or "read-only" not in str(error):
-            raise
-    return attempt(_copy), structure
+    return protected(attempt), structure
 
 
 def differentiable_leaves(trees: Sequence[Any], names: Callable[[int], str]) -> tuple[list[Leaf], Structure]:
@@ -92,6 +88,25 @@ def _resolved(f: Function, argnums: tuple[int, ...], count: int) -> tuple[int, .
 
 
 # ---- what a function receives that is not differentiated -------------------------------------------------------------
+
+
+def call_inside(f: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Call a function as part of the trace under way; neither it nor its caller sees what the other writes later."""
+
+    def attempt(receive: Callable[[Any], Any]) -> Any:
+        return map_leaves(_copy, f(*map_leaves(receive, args), **map_leaves(receive, kwargs)))
+
+    return protected(attempt)
+
+
+def protected(attempt: Callable[[Callable[[Any], Any]], T]) -> T:
+    """Return `attempt(receive)`, where `receive` makes of a leaf what the function receives for it."""
+    try:
+        return attempt(_view)
+    except ValueError as error:
+        if isinstance(error, FnadError) or "read-only" not in str(error):
+            raise
+    return attempt(_copy)
 
 
 def _view(value: Any) -> Any:

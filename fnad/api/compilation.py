@@ -12,6 +12,7 @@ from collections.abc import Hashable, Sequence
 from functools import wraps
 from typing import Any, NamedTuple, TypeAlias
 
+from fnad.api.arguments import call_inside
 from fnad.api.leaves import (
     Array,
     Function,
@@ -65,7 +66,7 @@ def jit(f: Function, static_argnums: Places = (), static_argnames: Places = ()) 
 
     @wraps(f)
     def run(*args: Any, **kwargs: Any) -> Any:
-        return f(*args, **kwargs) if is_tracing() else compiled.call(args, kwargs)
+        return call_inside(f, args, kwargs) if is_tracing() else compiled.call(args, kwargs)
 
     return run
 

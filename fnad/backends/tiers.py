@@ -25,9 +25,9 @@ from fnad.ir.program import Program
 from fnad.transforms.dce import dce
 from fnad.transforms.pipeline import simplify
 
-SETUP = 0.8
-PROGRAM = 0.05
-EQUATION = 0.005
+SETUP = 0.5
+PROGRAM = 0.1
+EQUATION = 0.003
 
 
 class TieredProgram:

@@ -98,7 +98,7 @@ class Environment:
     @contextmanager
     def watching(self) -> Generator[None]:
         """Note what the functions read that this thread calls; a profiler that is set goes on."""
-        previous = cast("Any", sys.getprofile())
+        previous: object = sys.getprofile()
         chained = cast("Profiler | None", previous if callable(previous) else None)
         visited = self._visited
 
@@ -114,7 +114,7 @@ class Environment:
         finally:
             sys.setprofile(chained)
             if previous is not None and chained is None:
-                previous.enable()  # cProfile's, which cannot be called
+                cast("Any", previous).enable()  # cProfile's, which cannot be called
 
     # ---- code ------------------------------------------------------------------------------------------------------
 

@@ -1,0 +1,247 @@
+"""Which backend runs a program and when, and the interpreter as an executor."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+
+import fnad
+from fnad.backends import tiers
+from fnad.backends.reference import interpreter
+from fnad.backends.tiers import TieredProgram
+from fnad.errors import LoweringError
+from fnad.ir.builder import trace
+from fnad.ir.program import Literal, Program
+from fnad.ir.symbol import Symbol
+from fnad.ir.types import F64, Aval
+from fnad.ops.arithmetic import mul
+from fnad.ops.elementary import sin
+from fnad.ops.shape import reshape_to
+
+X = np.array([1.0, 2.0, 3.0])
+
+
+def example(name: str = "example") -> Program:
+    return trace(lambda x: [mul(sin(x), x)], Aval(F64, (3,)), name=name)
+
+
+@pytest.fixture
+def compiled(monkeypatch: pytest.MonkeyPatch) -> list[Program]:
+    """Replace the compiler by one that returns zeros; return the list of programs it is given."""
+    given: list[Program] = []
+
+    def compile_program(program: Program) -> Callable[[Any], Any]:
+        given.append(program)
+        return lambda arguments: [np.zeros(atom.aval.shape) for atom in program.outputs]
+
+    monkeypatch.setattr("fnad.backends.numba.executor.compile_program", compile_program)
+    return given
+
+
+# ---- tiers -----------------------------------------------------------------------------------------------------------
+
+
+def test_cold_programs_are_interpreted_and_hot_ones_compiled(
+    compiled: list[Program], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = TieredProgram(example())
+    for _ in range(3):
+        assert_array_equal(program.executor()([X])[0], np.sin(X) * X)
+    assert compiled == []
+    monkeypatch.setattr(tiers, "PROGRAM", 0.0)
+    monkeypatch.setattr(tiers, "EQUATION", 1e-9)
+    assert_array_equal(program.executor()([X])[0], np.zeros(3))
+    assert_array_equal(program.executor()([X])[0], np.zeros(3))
+    assert len(compiled) == 1
+
+
+def test_a_slow_program_is_compiled_when_it_has_cost_as_much(
+    compiled: list[Program], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = TieredProgram(example())
+    clock = iter(np.arange(0.0, 100.0, 0.04))
+    monkeypatch.setattr(tiers, "perf_counter", lambda: float(next(clock)))
+    monkeypatch.setattr(TieredProgram, "expected_cost", lambda self: 0.1)
+    for _ in range(3):
+        program.executor()([X])
+        assert compiled == []
+    program.executor()([X])
+    assert len(compiled) == 1
+
+
+def test_eager_means_at_once(compiled: list[Program]) -> None:
+    program = TieredProgram(example())
+    assert_array_equal(program.executor(eager=True)([X])[0], np.zeros(3))
+    assert compiled == [program.simplified]
+
+
+def test_settings_decide(compiled: list[Program]) -> None:
+    program = TieredProgram(example())
+    with fnad.config.override(executor="interpreter"):
+        assert_array_equal(program.executor(eager=True)([X])[0], np.sin(X) * X)
+        with fnad.config.override(executor="compiled"):
+            assert_array_equal(program.executor()([X])[0], np.zeros(3))
+        assert_array_equal(program.executor()([X])[0], np.sin(X) * X)
+    assert len(compiled) == 1
+
+
+def test_settings_belong_to_their_thread() -> None:
+    seen: list[str] = []
+    with fnad.config.override(executor="interpreter"):
+        thread = threading.Thread(target=lambda: seen.append(fnad.config.current().executor))
+        thread.start()
+        thread.join()
+    fnad.config.set_default(executor="compiled")
+    try:
+        with fnad.config.override(executor="auto"):
+            seen.append(fnad.config.current().executor)
+        seen.append(fnad.config.current().executor)
+    finally:
+        fnad.config.set_default(executor="auto")
+    assert seen == ["auto", "auto", "compiled"]
+
+
+def test_what_cannot_be_lowered_is_interpreted(monkeypatch: pytest.MonkeyPatch) -> None:
+    attempts: list[Program] = []
+
+    def refuse(program: Program) -> Any:
+        attempts.append(program)
+        raise LoweringError("no loops for this")
+
+    monkeypatch.setattr("fnad.backends.numba.executor.compile_program", refuse)
+    program = TieredProgram(example())
+    for _ in range(3):
+        assert_array_equal(program.executor(eager=True)([X])[0], np.sin(X) * X)
+    assert len(attempts) == 1
+
+
+def test_one_thread_compiles_while_others_interpret(monkeypatch: pytest.MonkeyPatch) -> None:
+    started, proceed = threading.Event(), threading.Event()
+    attempts: list[Program] = []
+
+    def slow(program: Program) -> Any:
+        attempts.append(program)
+        started.set()
+        assert proceed.wait(10)
+        return interpreter(program)
+
+    monkeypatch.setattr("fnad.backends.numba.executor.compile_program", slow)
+    monkeypatch.setattr(TieredProgram, "expected_cost", lambda self: 0.0)
+    program = TieredProgram(example())
+    compiling = threading.Thread(target=lambda: program.executor()([X]))
+    compiling.start()
+    assert started.wait(10)
+    assert_array_equal(program.executor()([X])[0], np.sin(X) * X)
+    proceed.set()
+    compiling.join()
+    assert len(attempts) == 1
+
+
+def test_threads_that_want_it_compiled_wait_for_one(compiled: list[Program]) -> None:
+    program = TieredProgram(example())
+    threads = [threading.Thread(target=lambda: program.executor(eager=True)([X])) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(compiled) == 1
+
+
+def test_without_jit_small_gradients_load_no_compiler() -> None:
+    program = """
+import sys, numpy as np, fnad
+for c in range(20):
+    fnad.grad(lambda x: np.sum(np.sin(x) * c))(np.ones(3))
+    fnad.value_and_grad(lambda x: np.sum(x * np.full(3, c)))(np.ones(3))
+print("numba" in sys.modules, "scipy" in sys.modules)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["False", "False"]
+
+
+def test_a_thousand_gradients_of_fresh_closures() -> None:
+    def gradient(array: Any, number: float) -> Any:
+        def f(x: Any) -> Any:
+            y = np.sin(x) * array
+            y = np.exp(y) + x
+            y = np.tanh(y * y) - x
+            return np.sum(y * number)
+
+        return fnad.grad(f)(X)
+
+    gradient(X, 1.0)
+    start = time.process_time()
+    for i in range(500):
+        gradient(np.full(3, float(i)), 2.0)
+        gradient(X, float(i))
+    assert time.process_time() - start < 4.0  # about 1 on a quiet machine
+
+
+# ---- the interpreter as an executor ----------------------------------------------------------------------------------
+
+
+def test_results_are_fresh() -> None:
+    aval = Aval(F64, (3,))
+
+    def outputs(x: Symbol, y: Symbol) -> list[Symbol]:
+        z = sin(x)
+        return [x, x, z, z, reshape_to(z, (3, 1)), reshape_to(y, (1, 3))]
+
+    run = interpreter(trace(outputs, aval, aval))
+    x, y = X.copy(), X.copy()
+    results = run([x, y])
+    for i, result in enumerate(results):
+        assert isinstance(result, np.ndarray)
+        for other in (x, y, *results[:i]):
+            assert not np.shares_memory(result, other)
+
+
+def test_constants_and_scalars() -> None:
+    program = trace(lambda x: [x], Aval(F64))
+    program = Program("constant", program.inputs, program.equations, (*program.outputs, Literal(np.float64(2.0))))
+    one, two = interpreter(program)([np.array(1.0)])
+    assert (type(one), type(two), one[()], two[()]) == (np.ndarray, np.ndarray, 1.0, 2.0)
+
+
+def test_values_are_freed_after_their_last_use() -> None:
+    alive: list[int] = []
+    program = trace(lambda x: [sin(sin(sin(sin(x))))], Aval(F64, (1000,)))
+
+    class Tracked(np.ndarray):
+        def __array_finalize__(self, source: Any) -> None:
+            alive.append(1)
+
+        def __del__(self) -> None:
+            alive.pop()
+
+    peaks: list[int] = []
+    original = sin.evaluate
+
+    def evaluate(x: Any) -> Any:
+        result = original(x)
+        peaks.append(len(alive))
+        return result
+
+    steps = [type(e)(e.results, _with(e.primitive, evaluate), e.operands) for e in program.equations]
+    run = interpreter(Program("tracked", program.inputs, tuple(steps), program.outputs))
+    run([np.zeros(1000).view(Tracked)])
+    assert max(peaks) <= 3
+
+
+def _with(primitive: Any, evaluate: Any) -> Any:
+    fields = {name: getattr(primitive, name) for name in type(primitive).__dataclass_fields__}
+    return type(primitive)(**fields | {"evaluate": evaluate})
+
+
+def test_floating_point_warnings_are_off() -> None:
+    program = trace(lambda x: [x / (x - x)], Aval(F64, (3,)))
+    with np.errstate(all="raise"):
+        assert_array_equal(interpreter(program)([X])[0], np.full(3, np.inf))
