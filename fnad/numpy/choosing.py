@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy._core.umath import clip as clip_ufunc  # what c.clip(t) dispatches as
+from numpy._core import umath
 
 from fnad.errors import DtypeError, ShapeError, UnsupportedFunctionError
 from fnad.ir.symbol import Symbol
@@ -18,11 +18,11 @@ from fnad.numpy.rearranging import fresh
 from fnad.numpy.registry import RULES, implements
 from fnad.numpy.ufuncs import TABLE
 from fnad.numpy.views import View
-from fnad.ops.comparison import bitwise_and, bitwise_not, eq, gt, isnan, lt, select
+from fnad.ops.comparison import bitwise_not, eq, gt, isnan, select
 from fnad.ops.conversion import complex_, imag, real
 from fnad.ops.indexing import gather
 from fnad.ops.piecewise import maximum, minimum, remainder
-from fnad.ops.shape import broadcast_to, full_like, invert, iota, reshape_to, transpose_to, zeros_like
+from fnad.ops.shape import broadcast_to, full_like, iota, reshape_to, transpose_to, zeros_like
 
 # ---- by a condition --------------------------------------------------------------------------------------------------
 
@@ -62,7 +62,7 @@ def clip(
     a: Any,
     a_min: Any = None,
     a_max: Any = None,
-    out: None = None,  # noqa: ARG001
+    out: None = None,
     *,
     min: Any = None,  # noqa: A002  # NumPy's names
     max: Any = None,  # noqa: A002
@@ -75,11 +75,11 @@ def clip(
     return RULES[np.minimum](result, high, dtype=dtype)
 
 
-elementwise(clip_ufunc)(lambda x, low, high: TABLE[np.minimum](TABLE[np.maximum](x, low), high))
+elementwise(vars(umath)["clip"])(lambda x, low, high: TABLE[np.minimum](TABLE[np.maximum](x, low), high))
 
 
 @implements(np.nan_to_num)
-def nan_to_num(x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> View:  # noqa: ARG001
+def nan_to_num(x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> View:
     symbol = as_symbol(x)
     if symbol.dtype.kind == "c":
         return fresh(complex_(*[_finite(part(symbol), nan, posinf, neginf) for part in (real, imag)]))
@@ -102,7 +102,7 @@ def _finite(x: Symbol, nan: Any, posinf: Any, neginf: Any) -> Symbol:
 
 
 @implements(np.take)
-def take(a: Any, indices: Any, axis: Any = None, out: None = None, mode: str = "raise") -> Symbol:  # noqa: ARG001
+def take(a: Any, indices: Any, axis: Any = None, out: None = None, mode: str = "raise") -> Symbol:
     x = as_symbol(a)
     if axis is None:
         x, axis = reshape_to(x, (x.aval.size,)), 0

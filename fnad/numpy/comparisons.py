@@ -18,7 +18,6 @@ from fnad.numpy.registry import RULES
 from fnad.ops import comparison
 from fnad.ops.comparison import bitwise_and, bitwise_not, bitwise_or, bitwise_xor, eq, isnan, lt, ne
 from fnad.ops.conversion import imag, real
-from fnad.ops.kinds import ORDERED
 from fnad.ops.shape import constant, zeros_like
 
 U8, U64 = DTYPES["u8"], DTYPES["u64"]
@@ -29,7 +28,7 @@ U8, U64 = DTYPES["u8"], DTYPES["u64"]
 def _comparison(ufunc: np.ufunc, compare: Compute, of_complex: Compute) -> None:
     """Enter the rule of a comparison that is `compare` on real numbers of one dtype."""
 
-    def rule(x: Any, y: Any, dtype: Any = None) -> Symbol:  # noqa: ARG001  # numpy has only bool here
+    def rule(x: Any, y: Any, dtype: Any = None) -> Symbol:  # numpy has only bool here
         if out_of_range(x, y) or out_of_range(y, x):
             return constant(bool(ufunc(side(x), side(y))), BOOL, as_symbol(x if isinstance(y, int) else y).shape)
         (a, b), _ = converted(ufunc, (x, y))
@@ -87,7 +86,6 @@ for _ufunc, _strict, _compare in (
     _comparison(_ufunc, _compare, _lexicographic(_strict, _compare))
 
 # ---- logic, on the truth of numbers ----------------------------------------------------------------------------------
-
 
 
 def on_truth(logic: Compute) -> Compute:

@@ -44,7 +44,7 @@ def multiply(x: Symbol, y: Symbol) -> Symbol:
 
 
 @implements(np.dot)
-def dot(a: Any, b: Any, out: None = None) -> Symbol:  # noqa: ARG001
+def dot(a: Any, b: Any, out: None = None) -> Symbol:
     x, y = pair(a, b)
     if x.ndim == 0 or y.ndim == 0:
         return multiply(x, y)
@@ -82,7 +82,7 @@ def vdot(a: Any, b: Any, /) -> Symbol:
 
 
 @implements(np.outer)
-def outer(a: Any, b: Any, out: None = None) -> Symbol:  # noqa: ARG001
+def outer(a: Any, b: Any, out: None = None) -> Symbol:
     x, y = pair(a, b)
     return multiply(reshape_to(x, (x.aval.size, 1)), reshape_to(y, (1, y.aval.size)))
 
@@ -129,8 +129,7 @@ def _check_matmul(x: Symbol, y: Symbol) -> None:
 
 
 def _matrix_by_stack(x: Symbol, y: Symbol) -> Symbol:
-    """Multiply a matrix, or a vector, with each of a stack: the free axis of x comes out first and belongs before the
-    last."""
+    """Multiply a matrix or a vector with each of a stack: x's free axis comes out first and belongs before the last."""
     product = contract(x, y, ((x.ndim - 1,), (y.ndim - 2,)))
     if x.ndim == 1:
         return product

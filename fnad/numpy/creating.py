@@ -36,8 +36,8 @@ def array(
     dtype: Any = None,
     *,
     copy: Any = True,
-    order: str = "K",  # noqa: ARG001
-    subok: bool = False,  # noqa: ARG001
+    order: str = "K",
+    subok: bool = False,
     ndmin: int = 0,
 ) -> View:
     x = as_symbol(object, None if dtype is None else native_dtype(dtype))
@@ -48,7 +48,12 @@ def array(
 
 @implements(np.asarray, np.asanyarray)
 def asarray(
-    a: Any, dtype: Any = None, order: Any = None, *, device: None = None, copy: Any = None  # noqa: ARG001
+    a: Any,
+    dtype: Any = None,
+    order: Any = None,
+    *,
+    device: None = None,
+    copy: Any = None,
 ) -> View:
     return array(a, dtype, copy=copy)
 
@@ -59,18 +64,18 @@ def ascontiguousarray(a: Any, dtype: Any = None) -> View:
 
 
 @implements(np.full)
-def full(shape: Any, fill_value: Any, dtype: Any = None, order: str = "C", *, device: None = None) -> View:  # noqa: ARG001
+def full(shape: Any, fill_value: Any, dtype: Any = None, order: str = "C", *, device: None = None) -> View:
     value = as_symbol(fill_value, None if dtype is None else native_dtype(dtype))
     return fresh(broadcast_to(value, static_ints(shape, "a shape")))
 
 
 @implements(np.zeros, np.empty)
-def zeros(shape: Any, dtype: Any = float, order: str = "C", *, device: None = None) -> View:  # noqa: ARG001
+def zeros(shape: Any, dtype: Any = float, order: str = "C", *, device: None = None) -> View:
     return full(shape, 0, float if dtype is None else dtype)
 
 
 @implements(np.ones)
-def ones(shape: Any, dtype: Any = float, order: str = "C", *, device: None = None) -> View:  # noqa: ARG001
+def ones(shape: Any, dtype: Any = float, order: str = "C", *, device: None = None) -> View:
     return full(shape, 1, float if dtype is None else dtype)
 
 
@@ -80,9 +85,9 @@ def eye(
     M: Any = None,  # noqa: N803
     k: Any = 0,
     dtype: Any = float,
-    order: str = "C",  # noqa: ARG001
+    order: str = "C",
     *,
-    device: None = None,  # noqa: ARG001
+    device: None = None,
 ) -> View:
     return fresh(as_symbol(np.eye(N, M, k, native_dtype(dtype))))
 
@@ -97,14 +102,26 @@ def identity(n: Any, dtype: Any = None) -> View:
 
 @implements(np.zeros_like, np.empty_like)
 def zeros_like(
-    a: Any, dtype: Any = None, order: str = "K", subok: bool = True, shape: Any = None, *, device: None = None  # noqa: ARG001
+    a: Any,
+    dtype: Any = None,
+    order: str = "K",
+    subok: bool = True,
+    shape: Any = None,
+    *,
+    device: None = None,
 ) -> View:
     return _filled(a, 0, dtype, shape)
 
 
 @implements(np.ones_like)
 def ones_like(
-    a: Any, dtype: Any = None, order: str = "K", subok: bool = True, shape: Any = None, *, device: None = None  # noqa: ARG001
+    a: Any,
+    dtype: Any = None,
+    order: str = "K",
+    subok: bool = True,
+    shape: Any = None,
+    *,
+    device: None = None,
 ) -> View:
     return _filled(a, 1, dtype, shape)
 
@@ -114,11 +131,11 @@ def full_like_(
     a: Any,
     fill_value: Any,
     dtype: Any = None,
-    order: str = "K",  # noqa: ARG001
-    subok: bool = True,  # noqa: ARG001
+    order: str = "K",
+    subok: bool = True,
     shape: Any = None,
     *,
-    device: None = None,  # noqa: ARG001
+    device: None = None,
 ) -> View:
     return _filled(a, fill_value, dtype, shape)
 
@@ -153,7 +170,7 @@ def trace(
     axis1: Any = 0,
     axis2: Any = 1,
     dtype: Any = None,
-    out: None = None,  # noqa: ARG001
+    out: None = None,
 ) -> Symbol:
     return sum_(diagonal(a, offset, axis1, axis2).read(), -1, dtype)
 
@@ -168,7 +185,7 @@ def linspace(
     dtype: Any = None,
     axis: Any = 0,
     *,
-    device: None = None,  # noqa: ARG001
+    device: None = None,
 ) -> Any:
     count = static_int(num, "a number of samples")
     if count < 0:

@@ -26,7 +26,7 @@ from fnad.ops.shape import broadcast_to, constant, full_like, reshape_to, slice_
 
 
 @implements(np.round, np.around)
-def round_(a: Any, decimals: Any = 0, out: None = None) -> Symbol:  # noqa: ARG001
+def round_(a: Any, decimals: Any = 0, out: None = None) -> Symbol:
     x, places = as_symbol(a), static_int(decimals, "a number of decimals")
     if x.dtype == BOOL:
         return RULES[np.rint](x)
@@ -34,7 +34,9 @@ def round_(a: Any, decimals: Any = 0, out: None = None) -> Symbol:  # noqa: ARG0
         if places < 0:
             raise UnsupportedFunctionError("numpy.round of integers has no rule for negative decimals")
         return x
-    return complex_(*[_rounded(part(x), places) for part in (real, imag)]) if x.dtype.kind == "c" else _rounded(x, places)
+    return (
+        complex_(*[_rounded(part(x), places) for part in (real, imag)]) if x.dtype.kind == "c" else _rounded(x, places)
+    )
 
 
 def _rounded(x: Symbol, places: int) -> Symbol:
@@ -105,13 +107,13 @@ def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Symbol:
 
 
 @implements(np.isposinf)
-def isposinf(x: Any, out: None = None) -> Symbol:  # noqa: ARG001
+def isposinf(x: Any, out: None = None) -> Symbol:
     symbol = as_symbol(x)
     return bitwise_and(RULES[np.isinf](symbol), bitwise_not(_negative(symbol)))
 
 
 @implements(np.isneginf)
-def isneginf(x: Any, out: None = None) -> Symbol:  # noqa: ARG001
+def isneginf(x: Any, out: None = None) -> Symbol:
     symbol = as_symbol(x)
     return bitwise_and(RULES[np.isinf](symbol), _negative(symbol))
 
@@ -140,5 +142,3 @@ def allclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bo
 def array_equal(a1: Any, a2: Any) -> Any:
     x, y = as_symbol(a1), as_symbol(a2)
     return all_(RULES[np.equal](x, y)) if x.shape == y.shape else False
-
-

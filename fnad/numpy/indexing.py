@@ -25,7 +25,7 @@ from fnad.ops.comparison import select
 from fnad.ops.indexing import gather, scatter
 from fnad.ops.shape import Ints, broadcast_to, constant, invert, reshape_to, reverse, transpose_to
 
-Entry: TypeAlias = "int | slice | None | Symbol | np.ndarray[Any, Any]"
+Entry: TypeAlias = "int | slice | Symbol | np.ndarray[Any, Any] | None"
 """An entry of an index: a symbol is an integer, known when the program runs, or an array of integers."""
 
 

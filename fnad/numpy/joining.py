@@ -11,13 +11,13 @@ from fnad.errors import ShapeError, UnsupportedFunctionError
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import Dtype, Shape, native_dtype
 from fnad.numpy.axes import axis_of, static_ints
-from fnad.numpy.operands import as_symbol, common_dtype, static_array, to_dtype
+from fnad.numpy.operands import as_symbol, common_dtype, static_array
 from fnad.numpy.rearranging import atleast_1d, atleast_2d, atleast_3d, fresh
 from fnad.numpy.registry import implements
 from fnad.numpy.views import View
 from fnad.ops import shape as ops
 from fnad.ops.indexing import gather
-from fnad.ops.shape import broadcast_to, constant, reshape_to, slice_axis
+from fnad.ops.shape import broadcast_to, reshape_to, slice_axis
 
 # ---- side by side ----------------------------------------------------------------------------------------------------
 
@@ -52,7 +52,7 @@ def join(symbols: Sequence[Symbol], axis: int) -> Symbol:
 
 
 @implements(np.concatenate)
-def concatenate(arrays: Any, axis: Any = 0, out: None = None, *, dtype: Any = None) -> Symbol:  # noqa: ARG001
+def concatenate(arrays: Any, axis: Any = 0, out: None = None, *, dtype: Any = None) -> Symbol:
     symbols = alike(arrays, dtype)
     if axis is None:
         return join([reshape_to(symbol, (symbol.aval.size,)) for symbol in symbols], 0)
@@ -62,7 +62,7 @@ def concatenate(arrays: Any, axis: Any = 0, out: None = None, *, dtype: Any = No
 
 
 @implements(np.stack)
-def stack(arrays: Any, axis: Any = 0, out: None = None, *, dtype: Any = None) -> Symbol:  # noqa: ARG001
+def stack(arrays: Any, axis: Any = 0, out: None = None, *, dtype: Any = None) -> Symbol:
     symbols = alike(arrays, dtype)
     shape = symbols[0].shape
     if any(symbol.shape != shape for symbol in symbols):

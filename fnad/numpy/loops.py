@@ -66,7 +66,9 @@ def elementwise(*ufuncs: np.ufunc) -> Callable[[Compute], Compute]:
 def ufunc_rule(ufunc: np.ufunc, compute: Compute) -> Callable[..., Any]:
     """Return the rule of a ufunc. Its options are those of NumPy, but for `where` and `out`, which are writes."""
 
-    def rule(*operands: Any, dtype: Any = None, casting: str = "same_kind", order: str = "K", subok: bool = True) -> Any:  # noqa: ARG001
+    def rule(
+        *operands: Any, dtype: Any = None, casting: str = "same_kind", order: str = "K", subok: bool = True
+    ) -> Any:
         if casting != "same_kind":
             raise UnsupportedFunctionError(f"numpy.{ufunc.__name__} has no rule for casting={casting!r}")
         return compute(*converted(ufunc, operands, dtype)[0])

@@ -17,7 +17,12 @@ from fnad.numpy.views import View
 
 
 def astype(
-    a: Symbol, dtype: Any, order: str = "K", casting: Any = "unsafe", subok: bool = True, copy: bool = True  # noqa: ARG001
+    a: Symbol,
+    dtype: Any,
+    order: str = "K",
+    casting: Any = "unsafe",
+    subok: bool = True,
+    copy: bool = True,
 ) -> View:
     """Return the array in another dtype."""
     wanted = native_dtype(dtype)
@@ -29,16 +34,16 @@ def astype(
 
 
 @implements(np.astype)
-def astype_function(x: Any, dtype: Any, /, *, copy: bool = True, device: None = None) -> View:  # noqa: ARG001
+def astype_function(x: Any, dtype: Any, /, *, copy: bool = True, device: None = None) -> View:
     return astype(as_symbol(x), dtype, copy=copy)
 
 
 @implements(np.copy)
-def copy_function(a: Any, order: str = "K", subok: bool = False) -> View:  # noqa: ARG001
+def copy_function(a: Any, order: str = "K", subok: bool = False) -> View:
     return fresh(as_symbol(a))
 
 
-def copy(a: Symbol, order: str = "C") -> View:  # noqa: ARG001
+def copy(a: Symbol, order: str = "C") -> View:
     """Return a copy."""
     return fresh(a)
 

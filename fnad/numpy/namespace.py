@@ -19,11 +19,12 @@ from fnad.numpy.registry import RULES, Rule
 CALLS: dict[str, Callable[..., Any]] = {}
 """How the user's arguments get to a rule: filled by `fnad.trace.dispatch`, where traced values are known.
 
-`traced(function, args, kwargs)` calls the rule of a function, `has_traced(value)` says whether there is a traced value in
-nested lists, tuples and dicts.
+`traced(function, args, kwargs)` calls the rule of a function, `has_traced(value)` says whether there is a traced value
+in nested lists, tuples and dicts.
 """
 
-NEW = frozenset({"array", "asarray", "asanyarray", "ascontiguousarray", "empty", "eye", "full", "identity", "ones", "zeros"})  # fmt: skip
+NEW = {"array", "asarray", "asanyarray", "ascontiguousarray", "empty", "eye", "full", "identity", "ones", "zeros"}
+"""Functions that make a new array."""
 
 
 def on_traced(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -19,6 +19,7 @@ Operand: TypeAlias = Any
 """A symbol, an array, a NumPy or Python number, or a nested list of these."""
 
 PYTHON_DTYPES: dict[type, Dtype] = {bool: BOOL, int: I64, float: F64, complex: DTYPES["c128"]}
+NUMBERS: tuple[type, ...] = tuple(PYTHON_DTYPES)
 PYTHON_TYPES: dict[str, type] = {"b": bool, "i": int, "f": float, "c": complex}
 
 
@@ -34,7 +35,7 @@ class WeakSymbol(Symbol):
 
 def is_python_number(value: Any) -> TypeGuard[bool | int | float | complex]:
     """Say whether the value is a Python number, and no NumPy scalar (np.float64 is a float too)."""
-    return isinstance(value, (bool, int, float, complex)) and not isinstance(value, np.generic)
+    return not isinstance(value, np.generic) and isinstance(value, NUMBERS)
 
 
 def as_symbol(value: Operand, dtype: Dtype | None = None) -> Symbol:

@@ -115,7 +115,7 @@ def _each(arrays: Sequence[Any], shape_of: Any) -> Any:
 
 
 @implements(np.broadcast_to)
-def broadcast_to(array: Any, shape: Any, subok: bool = False) -> View:  # noqa: ARG001
+def broadcast_to(array: Any, shape: Any, subok: bool = False) -> View:
     x = as_symbol(array)
     wanted = static_ints(shape, "a shape")
     if common_shape([x.shape, wanted]) != wanted:
@@ -124,7 +124,7 @@ def broadcast_to(array: Any, shape: Any, subok: bool = False) -> View:  # noqa: 
 
 
 @implements(np.broadcast_arrays)
-def broadcast_arrays(*args: Any, subok: bool = False) -> tuple[View, ...]:  # noqa: ARG001
+def broadcast_arrays(*args: Any, subok: bool = False) -> tuple[View, ...]:
     symbols = [as_symbol(arg) for arg in args]
     shape = common_shape([symbol.shape for symbol in symbols])
     return tuple(View(symbol, (Broadcast(shape),)) for symbol in symbols)

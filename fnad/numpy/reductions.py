@@ -20,7 +20,7 @@ from fnad.ops.comparison import bitwise_and, bitwise_or, select
 from fnad.ops.piecewise import maximum, minimum
 from fnad.ops.shape import broadcast_to, constant, reduce_sum, reshape_to
 
-UNSET: Any = np._NoValue  # type: ignore[attr-defined]  # noqa: SLF001  # the default in NumPy's own signatures
+UNSET: Any = np._NoValue  # type: ignore[attr-defined]  # the default in NumPy's own signatures
 U64 = DTYPES["u64"]
 
 
@@ -130,7 +130,7 @@ def sum_(
     a: Any,
     axis: Any = None,
     dtype: Any = None,
-    out: None = None,  # noqa: ARG001
+    out: None = None,
     keepdims: Any = UNSET,
     initial: Any = UNSET,
     where: Any = UNSET,
@@ -143,7 +143,7 @@ def prod(
     a: Any,
     axis: Any = None,
     dtype: Any = None,
-    out: None = None,  # noqa: ARG001
+    out: None = None,
     keepdims: Any = UNSET,
     initial: Any = UNSET,
     where: Any = UNSET,
@@ -155,7 +155,7 @@ def _extremum(kind: Reduction) -> Callable[..., Symbol]:
     def rule(
         a: Any,
         axis: Any = None,
-        out: None = None,  # noqa: ARG001
+        out: None = None,
         keepdims: Any = UNSET,
         initial: Any = UNSET,
         where: Any = UNSET,
@@ -173,7 +173,7 @@ def _logic(kind: Reduction) -> Callable[..., Symbol]:
     def rule(
         a: Any,
         axis: Any = None,
-        out: None = None,  # noqa: ARG001
+        out: None = None,
         keepdims: Any = UNSET,
         *,
         where: Any = UNSET,
@@ -188,7 +188,7 @@ any_ = implements(np.any)(_logic(ANY))
 
 
 @implements(np.ptp)
-def ptp(a: Any, axis: Any = None, out: None = None, keepdims: Any = UNSET) -> Symbol:  # noqa: ARG001
+def ptp(a: Any, axis: Any = None, out: None = None, keepdims: Any = UNSET) -> Symbol:
     x = as_symbol(a)
     return sub(max_(x, axis, keepdims=keepdims), min_(x, axis, keepdims=keepdims))
 
@@ -199,7 +199,7 @@ def count_nonzero(a: Any, axis: Any = None, *, keepdims: Any = False) -> Symbol:
 
 
 def _position(primitive: Callable[..., Symbol]) -> Callable[..., Symbol]:
-    def rule(a: Any, axis: Any = None, out: None = None, *, keepdims: Any = UNSET) -> Symbol:  # noqa: ARG001
+    def rule(a: Any, axis: Any = None, out: None = None, *, keepdims: Any = UNSET) -> Symbol:
         x = as_symbol(a)
         flat = x if axis is not None else reshape_to(x, (x.aval.size,))
         found = primitive(flat, axis=axis_of(0 if axis is None else axis, flat.ndim))
@@ -214,7 +214,7 @@ argmin = implements(np.argmin)(_position(reduction.argmin))
 
 
 @implements(np.cumsum)
-def cumsum(a: Any, axis: Any = None, dtype: Any = None, out: None = None) -> Symbol:  # noqa: ARG001
+def cumsum(a: Any, axis: Any = None, dtype: Any = None, out: None = None) -> Symbol:
     x = widened(a, dtype)
     if axis is None:
         return reduction.cumsum(reshape_to(x, (x.aval.size,)), axis=0, reverse=False)
@@ -229,7 +229,7 @@ def _reduce_method(kind: Reduction, prepare: Callable[[Any, Any], Symbol]) -> Ca
         array: Any,
         axis: Any = 0,
         dtype: Any = None,
-        out: None = None,  # noqa: ARG001
+        out: None = None,
         keepdims: Any = False,
         initial: Any = UNSET,
         where: Any = True,
@@ -243,7 +243,7 @@ def _as_is(array: Any, dtype: Any) -> Symbol:
     return as_symbol(array, None if dtype is None else native_dtype(dtype))
 
 
-def _as_bool(array: Any, dtype: Any) -> Symbol:  # noqa: ARG001
+def _as_bool(array: Any, dtype: Any) -> Symbol:
     return as_symbol(array, BOOL)
 
 
@@ -256,5 +256,5 @@ implements((np.logical_or, "reduce"))(_reduce_method(ANY, _as_bool))
 
 
 @implements((np.add, "accumulate"))
-def add_accumulate(array: Any, axis: Any = 0, dtype: Any = None, out: None = None) -> Symbol:  # noqa: ARG001
+def add_accumulate(array: Any, axis: Any = 0, dtype: Any = None, out: None = None) -> Symbol:
     return cumsum(array, axis, dtype)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ import numpy as np
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import F64
 from fnad.numpy.loops import ufunc_rule
-from fnad.numpy.operands import as_symbol, broadcast_all, common_dtype, to_dtype
+from fnad.numpy.operands import as_symbol, broadcast_all, common_dtype
 from fnad.numpy.reductions import MAX, SUM, UNSET
 from fnad.numpy.registry import RULES, Rule
 from fnad.ops import special
@@ -46,12 +47,13 @@ def special_rule(ufunc: np.ufunc) -> Rule | None:
 
 def logsumexp(a: Any, axis: Any = None, b: Any = None, keepdims: bool = False) -> Symbol:
     """Return log(Σ b exp(a)), -inf with derivative 0 where the sum is 0."""
-    x = _inexact(a) if b is None else to_dtype(_inexact(a), _inexact_dtype(a, b))
+    x = as_symbol(a, _inexact_dtype(a) if b is None else _inexact_dtype(a, b))
+    weights = ()
     if b is not None:
-        x, weight = broadcast_all([x, as_symbol(b, x.dtype)])
+        x, *weights = broadcast_all([x, as_symbol(b, x.dtype)])
     top = shift(x, axis)
     terms = exp(sub(x, broadcast_to(top, x.shape)))
-    total = SUM(terms if b is None else mul(terms, weight), axis, True, UNSET, UNSET)
+    total = SUM(reduce(mul, weights, terms), axis, True, UNSET, UNSET)
     is_zero = eq(total, zeros_like(total))
     result = add(log(select(is_zero, ones_like(total), total)), top)
     result = select(is_zero, full_like(total, -np.inf), result)

@@ -14,7 +14,7 @@ import numpy as np
 
 from fnad.errors import ShapeError
 from fnad.ir.symbol import Symbol
-from fnad.ir.types import BOOL, F64, is_complex, is_inexact, native_dtype, real_dtype
+from fnad.ir.types import BOOL, F64, is_complex, is_inexact, native_dtype
 from fnad.numpy.axes import axes_of, reduced_shape
 from fnad.numpy.operands import as_symbol, broadcast_all, common_dtype, to_dtype
 from fnad.numpy.reductions import SUM, UNSET, count_nonzero, is_set, prod, sum_
@@ -25,7 +25,7 @@ from fnad.ops.comparison import bitwise_not, eq, isnan, select
 from fnad.ops.conversion import conj, real
 from fnad.ops.elementary import sqrt
 from fnad.ops.piecewise import maximum
-from fnad.ops.shape import broadcast_to, constant, full_like, ones_like, reshape_to, slice_, zeros_like
+from fnad.ops.shape import broadcast_to, full_like, ones_like, reshape_to, slice_, zeros_like
 
 
 def inexact(a: Any, dtype: Any = None) -> Symbol:
@@ -52,7 +52,7 @@ def mean(
     a: Any,
     axis: Any = None,
     dtype: Any = None,
-    out: None = None,  # noqa: ARG001
+    out: None = None,
     keepdims: Any = UNSET,
     *,
     where: Any = UNSET,
@@ -68,7 +68,7 @@ def var(
     a: Any,
     axis: Any = None,
     dtype: Any = None,
-    out: None = None,  # noqa: ARG001
+    out: None = None,
     ddof: Any = 0,
     keepdims: Any = UNSET,
     *,
@@ -95,7 +95,7 @@ def std(
     a: Any,
     axis: Any = None,
     dtype: Any = None,
-    out: None = None,  # noqa: ARG001
+    out: None = None,
     ddof: Any = 0,
     keepdims: Any = UNSET,
     *,
@@ -150,7 +150,7 @@ def nansum(
     a: Any,
     axis: Any = None,
     dtype: Any = None,
-    out: None = None,  # noqa: ARG001
+    out: None = None,
     keepdims: Any = UNSET,
 ) -> Symbol:
     return sum_(a, axis, dtype, None, keepdims, UNSET, _present(a))
@@ -161,7 +161,7 @@ def nanprod(
     a: Any,
     axis: Any = None,
     dtype: Any = None,
-    out: None = None,  # noqa: ARG001
+    out: None = None,
     keepdims: Any = UNSET,
 ) -> Symbol:
     return prod(a, axis, dtype, None, keepdims, UNSET, _present(a))
@@ -172,7 +172,7 @@ def nanmean(
     a: Any,
     axis: Any = None,
     dtype: Any = None,
-    out: None = None,  # noqa: ARG001
+    out: None = None,
     keepdims: Any = UNSET,
 ) -> Symbol:
     return mean(a, axis, dtype, None, keepdims, where=_present(a))

@@ -37,7 +37,7 @@ class Term:
 
 
 @implements(np.einsum)
-def einsum(*operands: Any, out: None = None, optimize: Any = False, dtype: Any = None) -> View | Symbol:  # noqa: ARG001
+def einsum(*operands: Any, out: None = None, optimize: Any = False, dtype: Any = None) -> View | Symbol:
     subscripts, arrays = split_arguments(operands)
     wanted = common_dtype(*arrays) if dtype is None else native_dtype(dtype)
     symbols = [as_symbol(array) for array in arrays]
@@ -66,7 +66,7 @@ def _letters(labels: Iterable[Any]) -> str:
 
 
 def parse(subscripts: str, ranks: Sequence[int]) -> tuple[list[Labels], Labels]:
-    """Return the labels of each operand and of the result; axes under an ellipsis are labelled ..0, ..1 from the end."""
+    """Return the labels of each operand and of the result; axes of an ellipsis are labelled ..0, ..1 from the end."""
     left, arrow, right = subscripts.partition("->")
     texts = left.split(",")
     if len(texts) != len(ranks):
@@ -192,13 +192,19 @@ def contract_pair(a: Term, b: Term, kept: set[str]) -> Term:
     labels = (*batch, *free)
     if not over:
         return Term(multiply(arranged(a, labels), arranged(b, labels)), labels)
-    return Term(contract(a.x, b.x, (_places(a, over), _places(b, over)), (_places(a, batch), _places(b, batch))), labels)
+    return Term(
+        contract(a.x, b.x, (_places(a, over), _places(b, over)), (_places(a, batch), _places(b, batch))), labels
+    )
 
 
 def without_stretched(term: Term, other: Term) -> Term:
     """Drop axes of size 1 that stand beside longer ones of the same label: they broadcast."""
     sizes = dict(zip(other.labels, other.x.shape, strict=True))
-    kept = [i for i, (label, n) in enumerate(zip(term.labels, term.x.shape, strict=True)) if n != 1 or sizes.get(label, 1) == 1]
+    kept = [
+        i
+        for i, (label, n) in enumerate(zip(term.labels, term.x.shape, strict=True))
+        if n != 1 or sizes.get(label, 1) == 1
+    ]
     if len(kept) == len(term.labels):
         return term
     return Term(reshape_to(term.x, tuple(term.x.shape[i] for i in kept)), tuple(term.labels[i] for i in kept))

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 
 from fnad.ir.symbol import Symbol
-from fnad.numpy.loops import elementwise
+from fnad.numpy.loops import Compute, elementwise
 from fnad.ops import arithmetic, comparison, elementary, piecewise, power, special
 from fnad.ops.arithmetic import strong_div
 from fnad.ops.comparison import eq, isinf, isnan, lt, select
@@ -25,7 +25,7 @@ def unless(kinds: str, primitive: Callable[..., Symbol], otherwise: Callable[...
     return lambda *operands: (otherwise if operands[0].dtype.kind in kinds else primitive)(*operands)
 
 
-TABLE: dict[np.ufunc, Callable[..., Symbol]] = {
+TABLE: dict[np.ufunc, Compute] = {
     np.add: unless("b", arithmetic.add, comparison.bitwise_or),
     np.subtract: arithmetic.sub,
     np.multiply: unless("b", arithmetic.mul, comparison.bitwise_and),

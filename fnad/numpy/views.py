@@ -80,7 +80,7 @@ class Permute:
     def read(self, x: Symbol) -> Symbol:
         return transpose_to(x, self.permutation)
 
-    def write(self, x: Symbol, part: Symbol) -> Symbol:  # noqa: ARG002
+    def write(self, x: Symbol, part: Symbol) -> Symbol:
         return transpose_to(part, invert(self.permutation))
 
 
@@ -110,7 +110,7 @@ class Reverse:
     def read(self, x: Symbol) -> Symbol:
         return reverse(x, axes=self.axes)
 
-    def write(self, x: Symbol, part: Symbol) -> Symbol:  # noqa: ARG002
+    def write(self, x: Symbol, part: Symbol) -> Symbol:
         return reverse(part, axes=self.axes)
 
 

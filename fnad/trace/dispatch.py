@@ -52,7 +52,7 @@ def call(rule: Rule, args: Sequence[Any], kwargs: Arguments) -> Any:
 
 
 def tracing_builder() -> Builder:
-    """Return the builder of the trace under way; raise `UsedAfterTraceError` with the user's line where there is none."""
+    """Return the builder of the trace under way; raise `UsedAfterTraceError` where there is none."""
     if is_tracing():
         return current_builder()
     raise UsedAfterTraceError(

@@ -118,7 +118,7 @@ class Handle:
 def view_or_copy(aval: Aval) -> MutationError:
     """Return the error for a value that may or may not have been written to."""
     return MutationError(
-        f"NumPy made a view or a copy of aval {aval}, depending on its layout in memory, and one of the two was written to",
+        f"NumPy made a view or a copy of aval {aval}, by its layout in memory, and one of the two was written to",
         source=current_source(),
         remedy="make it a copy with .copy() before the write, or index the array itself",
     )

@@ -30,7 +30,7 @@ def check_rebinding(inputs: tuple[Any, ...], outs: tuple[Any, ...]) -> None:
         )
     if count > unshared_references() or is_shared_view(outs):
         raise MutationError(
-            "a traced value cannot be added into an ordinary array that has other names or views, which would not see it",
+            "a traced value cannot be put into an ordinary array that has other names or views: they would not see it",
             source=current_source(),
             remedy="write c = c + t, or make the array with fnad.numpy (zeros, empty, array) in place of numpy",
         )

@@ -30,10 +30,10 @@ class Tracer(Handle):
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
         return call_ufunc(ufunc, method, inputs, kwargs)
 
-    def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:  # noqa: ARG002
+    def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
         return call_function(function, args, kwargs)
 
-    def __array__(self, dtype: Any = None, copy: Any = None) -> NoReturn:  # noqa: ARG002
+    def __array__(self, dtype: Any = None, copy: Any = None) -> NoReturn:
         raise escape.array_asked(self.aval)
 
     # ---- what is known while tracing -----------------------------------------------------------------------------
@@ -84,7 +84,7 @@ class Tracer(Handle):
     def __index__(self) -> NoReturn:
         raise escape.index_asked(self.aval)
 
-    def item(self, *args: Any) -> NoReturn:  # noqa: ARG002
+    def item(self, *args: Any) -> NoReturn:
         raise escape.number_asked(self.aval, "its item")
 
     def tolist(self) -> NoReturn:
@@ -182,8 +182,13 @@ UNARY: dict[str, np.ufunc] = {"neg": np.negative, "pos": np.positive, "abs": np.
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     name: getattr(np, name)
-    for name in "all any argmax argmin argpartition argsort choose clip compress cumprod cumsum diagonal dot max mean min "
-    "nonzero prod put ravel repeat round searchsorted squeeze std sum swapaxes take trace var".split()
+    for names in (
+        ("all", "any", "argmax", "argmin", "max", "mean", "min", "prod", "std", "sum", "trace", "var"),
+        ("cumprod", "cumsum", "argpartition", "argsort", "nonzero", "searchsorted"),
+        ("choose", "clip", "compress", "diagonal", "dot", "put", "repeat", "round", "take"),
+        ("ravel", "squeeze", "swapaxes"),
+    )
+    for name in names
 }
 """Methods that are functions of the same arguments."""
 

@@ -24,8 +24,8 @@ class Traced:
     """What a trace found.
 
     `program` takes the leaves, then the values of `captured`: arrays, or symbols of the trace around this one. Where
-    `captured` holds what an array contained when it was first used, `originals` has the array itself. `baked` are arrays
-    and the content of them that shapes in the program depend on: masks, numbers of repetitions.
+    `captured` holds what an array contained when it was first used, `originals` has the array itself. `baked` has the
+    arrays that shapes in the program depend on (masks, numbers of repetitions), each with its content.
     """
 
     program: Program
