@@ -187,7 +187,7 @@ def call_function(function: Any, args: Sequence[Any], kwargs: Arguments) -> Any:
     rule = RULES.get(function)
     if rule is None:
         return write_into(function_name(function), WRITERS.get(function), args, kwargs)
-    if kwargs or len(args) > 2:
+    if kwargs or len(args) > 1:
         return call_with_options(function_name(function), rule, args, kwargs)
     return call(rule, args, kwargs)
 
@@ -237,6 +237,8 @@ def call_with_options(name: str, rule: Rule, args: Sequence[Any], kwargs: Argume
             raise UnsupportedFunctionError(
                 f"{name} has no rule for the option {option}=", source=current_source(), remedy="leave it out"
             )
+    if out is not None and not isinstance(out, Handle):
+        check_rebinding(args, (out,))
     result = call(rule, args, options)
     return result if out is None else store_all(name, result, (out,), True)
 
