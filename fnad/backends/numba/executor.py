@@ -46,7 +46,7 @@ class Plan:
         unread = unread_temporaries(native, loops.temporaries) - called
         kept = [buffer for buffer in loops.temporaries if buffer not in unread]
         self.loops = loops
-        self.slots, places = assign(loops.items, kept)
+        self.slots, places = assign(loops.items, kept, loops.outputs)
         outside = {buffer: buffer.name for buffer in (*loops.inputs, *loops.outputs)}
         self.places: dict[Buffer, str] = outside | {buffer: slot.name for buffer, slot in places.items()}
         names = self.places | {buffer: buffer.name for buffer in unread}
