@@ -34,8 +34,7 @@ CASES = [
 @pytest.mark.parametrize("stage", READABLE)
 @pytest.mark.parametrize(("name", "types", "mode"), CASES)
 def test_dumps_stay_as_they_are(golden, name: str, types: str, mode: str, stage: str) -> None:
-    file = f"{name}.{stage}" if stage == "traced" else f"{name}.{mode}.{stage}"
-    golden(file, dump(Request(f"{FUNCTIONS}:{name}", types, mode, None, stage)))
+    golden(f"{name}.{mode}.{stage}", dump(Request(f"{FUNCTIONS}:{name}", types, mode, None, stage)))
 
 
 @pytest.mark.parametrize("transform", [gradient, value_and_gradient])
