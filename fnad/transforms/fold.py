@@ -17,7 +17,7 @@ from fnad.ir.program import Literal, Params, Program
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import Aval
 from fnad.ops.shape import broadcast_in_dim, broadcast_to, iota, reduce_sum
-from fnad.transforms.rewrite import constant_of, definition, rewrite
+from fnad.transforms.rewrite import application, constant_of, rewrite
 
 SMALL = 64
 """Up to how many elements an equation on known arrays is evaluated, in case its result is the same everywhere."""
@@ -99,8 +99,8 @@ def _small_array(symbol: Symbol) -> Any:
     value = constant_of(symbol)
     if value is not None:
         return np.broadcast_to(value, symbol.shape)
-    found = definition(symbol)
-    return iota.evaluate(**found[2]) if found is not None and found[0] is iota else None
+    found = application(symbol, iota)
+    return None if found is None else iota.evaluate(**found[1])
 
 
 def _evaluate(primitive: Primitive, values: Sequence[Any], params: Params) -> Any:

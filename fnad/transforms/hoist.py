@@ -8,7 +8,7 @@ from fnad.ir.primitive import Primitive, Scalar
 from fnad.ir.program import Params, Program
 from fnad.ir.symbol import Symbol
 from fnad.ops.shape import broadcast_in_dim, constant
-from fnad.transforms.rewrite import constant_of, definition, rewrite
+from fnad.transforms.rewrite import application, constant_of, rewrite
 
 
 def hoist(program: Program) -> Program:
@@ -21,18 +21,13 @@ def broadcast_late(primitive: Primitive, operands: Sequence[Symbol], params: Par
     if not isinstance(primitive.lower, Scalar):
         return None
     constants = [constant_of(operand) for operand in operands]
-    origins = [_broadcast(o) for o, value in zip(operands, constants, strict=True) if value is None]
+    origins = [application(o, broadcast_in_dim) for o, value in zip(operands, constants, strict=True) if value is None]
     if not origins or (first := origins[0]) is None:
         return None
-    shape = first[0].shape
-    if any(origin is None or origin[0].shape != shape or origin[1] != first[1] for origin in origins):
+    shape = first[0][0].shape
+    if any(origin is None or origin[0][0].shape != shape or origin[1] != first[1] for origin in origins):
         return None
-    given = iter(origin[0] for origin in origins if origin is not None)
+    given = iter(origin[0][0] for origin in origins if origin is not None)
     inner = [next(given) if value is None else constant(value, value.dtype, shape) for value in constants]
     return broadcast_in_dim(primitive(*inner, **params), **first[1])
 
-
-def _broadcast(symbol: Symbol) -> tuple[Symbol, Params] | None:
-    """Return what a value is the broadcast of, and the params of that broadcast."""
-    found = definition(symbol)
-    return (found[1][0], found[2]) if found is not None and found[0] is broadcast_in_dim else None

@@ -36,7 +36,7 @@ from fnad.ops.arithmetic import add, mul
 from fnad.ops.comparison import bitwise_and, bitwise_or, bitwise_xor, eq, ne
 from fnad.ops.kinds import ANY
 from fnad.transforms.finite import is_finite
-from fnad.transforms.rewrite import Rewrite, constant_of, definition
+from fnad.transforms.rewrite import Rewrite, application, constant_of
 
 Bindings: TypeAlias = dict[str, Any]
 
@@ -138,8 +138,8 @@ class Application(Pattern):
         yield from (name for _, name in self.params)
 
     def match(self, symbol: Symbol, bindings: Bindings) -> bool:
-        found = definition(symbol)
-        return found is not None and found[0] is self.primitive and self.match_parts(found[1], found[2], bindings)
+        found = application(symbol, self.primitive)
+        return found is not None and self.match_parts(*found, bindings)
 
     def match_parts(self, operands: Sequence[Symbol], params: Params, bindings: Bindings) -> bool:
         """Say whether an equation of the pattern's primitive has these operands and params."""

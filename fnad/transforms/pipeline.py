@@ -8,6 +8,7 @@ from typing import TypeAlias
 from fnad.ir.program import Program
 from fnad.transforms.cse import cse, reuse_commuted
 from fnad.transforms.dce import dce
+from fnad.transforms.flatten import flatten
 from fnad.transforms.fold import fold, fold_constants
 from fnad.transforms.hoist import broadcast_late, hoist
 from fnad.transforms.pattern import by_rules
@@ -44,9 +45,9 @@ def simplify(program: Program) -> Program:
     for _ in range(SWEEPS):
         simpler = dce(sweep(program))
         if len(simpler.equations) == len(program.equations):
-            return simpler
+            return flatten(simpler)
         program = simpler
-    return program
+    return flatten(program)
 
 
 PASSES: dict[str, Pass] = {
@@ -55,6 +56,7 @@ PASSES: dict[str, Pass] = {
     "fold": fold,
     "rules": apply_rules,
     "hoist": hoist,
+    "flatten": flatten,
     "sweep": sweep,
     "simplify": simplify,
 }

@@ -68,6 +68,14 @@ def definition(symbol: Symbol) -> tuple[Primitive, list[Symbol], Params] | None:
     return equation.primitive, builder.symbols(equation), equation.params
 
 
+def application(symbol: Symbol, primitive: Primitive) -> tuple[list[Symbol], Params] | None:
+    """Return operands and params of the equation that defines a value; None if it is none of this primitive."""
+    builder = symbol.builder
+    if not isinstance(builder, Rewriter) or (equation := builder.definition(symbol)) is None:
+        return None
+    return (builder.symbols(equation), equation.params) if equation.primitive is primitive else None
+
+
 def constant_of(symbol: Symbol) -> np.generic | None:
     """Return the scalar that a value is filled with: a literal or a broadcast one; None for others."""
     if isinstance(symbol.atom, Literal):

@@ -27,7 +27,9 @@ def split(program: Program, inputs: int, outputs: int) -> tuple[Program, Program
     crossing = _residuals(backward, late)
     return (
         dce(Program(program.name, program.inputs[:inputs], tuple(first), (*program.outputs[:outputs], *crossing))),
-        Program(f"{program.name}_pullback", (*crossing, *program.inputs[inputs:]), backward.equations, backward.outputs),
+        Program(
+            f"{program.name}_pullback", (*crossing, *program.inputs[inputs:]), backward.equations, backward.outputs
+        ),
     )
 
 

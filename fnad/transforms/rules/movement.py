@@ -7,6 +7,7 @@ from itertools import accumulate
 
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import Shape
+from fnad.ops.arithmetic import add
 from fnad.ops.kinds import NUMBERS
 from fnad.ops.shape import (
     Ints,
@@ -19,6 +20,7 @@ from fnad.ops.shape import (
     transpose_to,
 )
 from fnad.transforms.pattern import Rule
+from fnad.transforms.rewrite import application, constant_of
 
 
 def _same_shape(x: Symbol, shape: Shape) -> Symbol | None:
@@ -102,6 +104,7 @@ def _join(x: Symbol, y: Symbol, a: Ints, b: Ints, low: Ints, high: Ints) -> Symb
 
     x + 0 and 0 + y are what the sum has there, -0.0 turned into 0.0 included.
     """
+    x, y = _without_zero(x), _without_zero(y)
     apart = [axis for axis in range(x.ndim) if (a[axis], b[axis]) != (low[axis], high[axis])]
     if len(apart) != 1:
         return None
@@ -113,6 +116,13 @@ def _join(x: Symbol, y: Symbol, a: Ints, b: Ints, low: Ints, high: Ints) -> Symb
     else:
         return None
     return pad(joined + 0, low=starts, high=ends, interior=(0,) * x.ndim)
+
+
+def _without_zero(x: Symbol) -> Symbol:
+    """Return u for u + 0, to which 0 will be added again."""
+    found = application(x, add)
+    value = None if found is None else constant_of(found[0][1])
+    return x if found is None or value is None or any(value.tobytes()) else found[0][0]
 
 
 def _join_pads(x: Symbol, a: Ints, b: Ints, i: Ints, y: Symbol, low: Ints, high: Ints, j: Ints) -> Symbol | None:
