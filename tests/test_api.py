@@ -89,7 +89,7 @@ def test_classes_registered_with_optree() -> None:
     register(
         Pair,
         lambda pair: ((pair.left, pair.right), pair.label),
-        lambda label, children: Pair(*children, label),
+        lambda label, children: Pair(children[0], children[1], label),
         namespace="fnad",
     )
 

@@ -242,6 +242,39 @@ def test_an_array_written_to_while_it_is_traced() -> None:
     assert_array_equal(run(X), [5.0, 1.0, 1.0])
 
 
+def first_row(x: Any, i: Any) -> Any:
+    return np.sum(np.sin(x)[i])
+
+
+def second_row(x: Any, i: Any) -> Any:
+    return np.sum(np.sin(x)[i])
+
+
+@pytest.mark.parametrize("executor", ["interpreter", "compiled"])
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda f, i: grad(f)(X, i),
+        lambda f, i: jit(f)(X, i),
+        lambda f, i: jit(grad(f))(X, i),
+        lambda f, i: vjp(lambda x: f(x, i), X),
+        lambda f, i: jvp(lambda x: f(x, i), (X,), (X,)),
+    ],
+)
+def test_an_error_shows_the_line_of_the_function_at_hand(call: Any, executor: Any) -> None:
+    with fnad.config.override(executor=executor):
+        for f in (first_row, second_row):
+            call(f, np.array([0, 1]))
+            with pytest.raises(IndexError) as caught:
+                call(f, np.array([0, 7]))
+            assert isinstance(caught.value, errors.OutOfRangeError)
+            line = f.__code__.co_firstlineno + 1
+            assert str(caught.value).splitlines()[:2] == [
+                "index 7 is out of bounds for axis 0 with size 3",
+                f"  at test_hygiene.py:{line} in {f.__name__}:  return np.sum(np.sin(x)[i])",
+            ]
+
+
 # ---- caches ----------------------------------------------------------------------------------------------------------
 
 

@@ -26,11 +26,12 @@ from fnad.api.leaves import (
     path,
     to_user,
 )
-from fnad.api.running import rewritten
+from fnad.api.running import execute, rewritten
 from fnad.api.staging import stage
 from fnad.api.statics import Places, Statics, static_key, statics_of
 from fnad.backends.tiers import TieredProgram
 from fnad.ir.builder import is_tracing
+from fnad.ir.program import Program
 from fnad.ir.types import Dtype, Shape, aval_of
 from fnad.trace.environment import Environment
 from fnad.trace.source import current_source
@@ -72,8 +73,9 @@ def jit(f: Function, static_argnums: Places = (), static_argnames: Places = ()) 
 
 
 class Specialized(NamedTuple):
-    """One trace: the program, the arrays it needs beside the arguments, the structure of its output, what it read."""
+    """One trace: the program as traced and as run, what it takes beside the arguments, its output, what was read."""
 
+    traced: Program
     program: TieredProgram
     captured: list[Any]
     structure: Structure
@@ -113,7 +115,7 @@ class Compiled:
             leaves = [Leaf(array, aval_of(array), weak) for array, (_, _, weak) in zip(arrays, marks, strict=True)]
             trace = self._trace(leaves, structure, layout or Layout(tuple(range(len(args))), ()), args, kwargs)
             self._keep(signature, trace)
-        results = trace.program.executor(eager=True)([*arrays, *trace.captured])
+        results = execute(trace.program, [*arrays, *trace.captured], lambda: trace.traced, eager=True)
         return trace.structure.unflatten([to_user(result) for result in results])
 
     def _layout(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Layout:
@@ -159,7 +161,7 @@ class Compiled:
         with environment.watching():
             staged = stage(self._f, leaves, call)
         (program,) = rewritten(staged.program, "jit", lambda program: (program,))
-        return Specialized(program, staged.operands[len(leaves) :], staged.structure, environment)
+        return Specialized(staged.program, program, staged.operands[len(leaves) :], staged.structure, environment)
 
     def _keep(self, signature: Hashable, trace: Specialized) -> None:
         """Put a trace before the others of its signature; the oldest traces, and signatures, are given up."""

@@ -64,18 +64,20 @@ def _forward(staged: Staged) -> tuple[list[Any], Pull]:
         residuals = [tracer.symbol for tracer in found[count:]]
         return found[:count], lambda cts: inlined(backward, [*residuals, *cts])
     forward, backward = rewritten(program, ("vjp", staged.leaves, staged.outputs), cut)
-    arrays = execute(forward, staged.operands)
-    return [to_user(array) for array in arrays[:count]], _pull(backward, _sealed(arrays[count:]))
+    arrays = execute(forward, staged.operands, lambda: cut(program)[0])
+    return [to_user(array) for array in arrays[:count]], _pull(
+        backward, _sealed(arrays[count:]), lambda: cut(program)[1]
+    )
 
 
-def _pull(backward: TieredProgram, residuals: Sequence[Array]) -> Pull:
+def _pull(backward: TieredProgram, residuals: Sequence[Array], own: Callable[[], Program]) -> Pull:
     """Return the pullback of residuals that were computed; called in a trace, it becomes part of that."""
 
     def pull(cts: Sequence[Operand]) -> list[Any]:
         operands = [*residuals, *cts]
         if is_tracing():
             return inlined(backward.program, operands)
-        return [to_user(array) for array in execute(backward, operands)]
+        return [to_user(array) for array in execute(backward, operands, own)]
 
     return pull
 

@@ -1,7 +1,8 @@
 """Running a rewritten program: executed, or inlined in the trace under way.
 
 A program is rewritten, simplified and compiled once for all programs of the same content. So a function that is traced
-anew at each call costs its tracing and a look-up.
+anew at each call costs its tracing and a look-up. What is run may therefore have been made of another function; where
+it fails, what is made of this one is interpreted, for the sake of the user's line in the error.
 """
 
 from __future__ import annotations
@@ -12,7 +13,9 @@ from threading import Lock
 from typing import Any, Generic, TypeVar, cast
 
 from fnad.api.leaves import Array, Operand, to_user
+from fnad.backends.reference import interpreter
 from fnad.backends.tiers import TieredProgram
+from fnad.errors import FnadError
 from fnad.ir.builder import inline, is_tracing
 from fnad.ir.content import content_key
 from fnad.ir.program import Program
@@ -56,16 +59,27 @@ def rewritten(program: Program, kind: Hashable, rewrite: Rewrite) -> tuple[Tiere
     return _REWRITTEN.get(key, lambda: tuple(map(TieredProgram, rewrite(program))))
 
 
-def execute(program: TieredProgram, operands: Sequence[Operand]) -> list[Array]:
-    """Run a program outside of any trace, where there are no symbols."""
-    return program.executor()(cast("Sequence[Array]", operands))
+def execute(
+    program: TieredProgram, operands: Sequence[Operand], own: Callable[[], Program], *, eager: bool = False
+) -> list[Array]:
+    """Run a program outside of any trace, where there are no symbols.
+
+    `own()` is the same program with the lines of the function at hand, which an error is to show.
+    """
+    arrays = cast("Sequence[Array]", operands)
+    try:
+        return program.executor(eager=eager)(arrays)
+    except FnadError:
+        interpreter(own())(arrays)
+        raise
 
 
 def run(program: Program, operands: Sequence[Operand], kind: Hashable, rewrite: Rewrite) -> list[Any]:
     """Return the outputs of the program that `rewrite` makes, on these operands, as the user gets them."""
     if is_tracing():
         return inlined(rewrite(program)[0], operands)
-    return [to_user(array) for array in execute(rewritten(program, kind, rewrite)[0], operands)]
+    results = execute(rewritten(program, kind, rewrite)[0], operands, lambda: rewrite(program)[0])
+    return [to_user(result) for result in results]
 
 
 def inlined(program: Program, operands: Sequence[Operand]) -> list[Tracer]:

@@ -1,7 +1,8 @@
 """The reference backend: the meaning of a program in NumPy, prepared for repeated runs.
 
 Values live in the numbered slots of one list: arguments first, then constants, then results. A slot is emptied after
-its last use, so that no more memory is held than the program needs. Otherwise this is `fnad.transforms.interpret`.
+its last use, so that no more memory is held than the program needs. An error gets the user's line. Otherwise this is
+`fnad.transforms.interpret`.
 """
 
 from __future__ import annotations
@@ -12,7 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fnad.backends.base import Array, Executor
-from fnad.ir.program import Atom, Equation, Literal, Params, Program
+from fnad.errors import FnadError
+from fnad.ir.program import Atom, Equation, Literal, Params, Program, Source
 
 
 class Step(NamedTuple):
@@ -23,6 +25,7 @@ class Step(NamedTuple):
     params: Params
     results: tuple[int, ...]
     dead: tuple[int, ...]
+    source: Source | None
 
 
 def interpreter(program: Program) -> Executor:
@@ -35,15 +38,23 @@ def interpreter(program: Program) -> Executor:
     def run(arguments: Sequence[Array]) -> list[Array]:
         values = [*arguments, *room]
         with np.errstate(all="ignore"):
-            for evaluate, operands, params, results, dead in steps:
-                result = evaluate(*[values[slot] for slot in operands], **params)
-                for slot, value in zip(results, result if isinstance(result, tuple) else (result,), strict=True):
-                    values[slot] = value
-                for slot in dead:
-                    values[slot] = None
+            for step in steps:
+                _execute(step, values)
         return _fresh([values[slot] for slot in outputs], arguments)
 
     return run
+
+
+def _execute(step: Step, values: list[Any]) -> None:
+    evaluate, operands, params, results, dead, source = step
+    try:
+        result = evaluate(*[values[slot] for slot in operands], **params)
+    except FnadError as error:
+        raise error.at(source) from None
+    for slot, value in zip(results, result if isinstance(result, tuple) else (result,), strict=True):
+        values[slot] = value
+    for slot in dead:
+        values[slot] = None
 
 
 def _slots(program: Program) -> tuple[dict[Atom, int], list[np.generic]]:
@@ -72,7 +83,7 @@ def _steps(program: Program, slots: dict[Atom, int]) -> list[Step]:
 def _step(equation: Equation, slots: dict[Atom, int], dead: tuple[int, ...]) -> Step:
     operands = tuple(slots[atom] for atom in equation.operands)
     results = tuple(slots[var] for var in equation.results)
-    return Step(equation.primitive.evaluate, operands, equation.params, results, dead)
+    return Step(equation.primitive.evaluate, operands, equation.params, results, dead, equation.source)
 
 
 def _fresh(results: list[Any], arguments: Sequence[Array]) -> list[Array]:
