@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import fields
+from dataclasses import fields, is_dataclass
 from difflib import get_close_matches
 from typing import cast
 
@@ -63,7 +63,8 @@ def _description(primitive: Primitive) -> Iterator[str]:
 
 def _record(record: object) -> str:
     """Return the kind of a derivative or a lowering, with what of it is plain data."""
-    values = [(field.name, getattr(record, field.name)) for field in fields(record)]  # type: ignore[arg-type]
+    names = [field.name for field in fields(record)] if is_dataclass(record) else []
+    values = [(name, getattr(record, name)) for name in names]
     plain = [f"{name}={value!r}" for name, value in values if _is_plain(value)]
     return " ".join([type(record).__name__, *plain])
 
