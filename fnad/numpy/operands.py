@@ -7,11 +7,11 @@ from typing import Any, TypeAlias, TypeGuard
 
 import numpy as np
 
-from fnad.errors import ArgumentTypeError, ShapeError, TracerEscapeError
+from fnad.errors import ArgumentTypeError, DtypeError, ShapeError, TracerEscapeError
 from fnad.ir.builder import current_builder
 from fnad.ir.program import Literal
 from fnad.ir.symbol import Symbol
-from fnad.ir.types import BOOL, DTYPES, F64, I64, Dtype, Shape
+from fnad.ir.types import BOOL, DTYPES, F64, I64, Dtype, Shape, dtype_name
 from fnad.ops.conversion import convert_to
 from fnad.ops.shape import broadcast_to, concatenate, reshape_to
 
@@ -59,14 +59,22 @@ def as_symbol(value: Operand, dtype: Dtype | None = None) -> Symbol:
     return symbol if dtype is None else to_dtype(symbol, dtype)
 
 
-def python_literal(value: complex, dtype: Dtype | None) -> Symbol:
+def python_literal(value: Any, dtype: Dtype | None) -> Symbol:
     """Return a Python number as a constant of the dtype it takes beside other operands."""
     dtype = dtype or PYTHON_DTYPES[next(t for t in (bool, int, float, complex) if isinstance(value, t))]
     return current_builder().literal(dtype.type(value))
 
 
 def to_dtype(symbol: Symbol, dtype: Dtype) -> Symbol:
-    """Convert to a dtype, if it differs; a constant is converted now."""
+    """Convert to a dtype, if it differs; a constant is converted now.
+
+    Raises `DtypeError` for a Python integer that is traced: whether it fits, which NumPy checks, is not known.
+    """
+    if isinstance(symbol, WeakSymbol) and symbol.aval.dtype == I64 != dtype and dtype.kind in "iu":
+        raise DtypeError(
+            f"a traced Python int may not fit {dtype_name(dtype)}",
+            remedy=f"give it as a NumPy number, such as np.{dtype}(n), or keep it out of the arguments that are traced",
+        )
     if isinstance(symbol.atom, Literal) and symbol.aval.dtype != dtype:
         return current_builder().literal(symbol.atom.value.astype(dtype))
     return convert_to(symbol, dtype)

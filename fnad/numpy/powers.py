@@ -43,7 +43,9 @@ def float_power(x: Any, y: Any, dtype: Any = None) -> Symbol:
 def _power(ufunc: np.ufunc, x: Any, y: Any, dtype: Any) -> Symbol:
     exponent = constant_exponent(y)
     if exponent is not None and is_integral(exponent):
-        return constant_pow(as_symbol(x, loop_dtypes(ufunc, (x, y), dtype)[0]), int(exponent.real))
+        base_dtype, exponent_dtype, _ = loop_dtypes(ufunc, (x, y), dtype)
+        as_symbol(y, exponent_dtype)  # raises where it does not fit
+        return constant_pow(as_symbol(x, base_dtype), int(exponent.real))
     (base, by), _ = converted(ufunc, (x, y), dtype)
     return (pow_ if is_inexact(base.dtype) else int_pow)(base, by)
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from string import ascii_letters
 from typing import Any
 
 import numpy as np
@@ -26,6 +25,9 @@ from fnad.numpy.views import Permute, Steps, View, read
 from fnad.ops.shape import reshape_to, transpose_to
 
 Labels = tuple[str, ...]
+
+LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+"""The labels that integers stand for, in their order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +64,7 @@ def split_arguments(operands: Sequence[Any]) -> tuple[str, list[Any]]:
 
 
 def _letters(labels: Iterable[Any]) -> str:
-    return "".join("..." if label is Ellipsis else ascii_letters[label] for label in labels)
+    return "".join("..." if label is Ellipsis else LETTERS[label] for label in labels)
 
 
 def parse(subscripts: str, ranks: Sequence[int]) -> tuple[list[Labels], Labels]:
@@ -174,7 +176,7 @@ def contraction_order(terms: Sequence[Term], output: Labels) -> list[tuple[int, 
     if len(terms) <= 2:
         return [tuple(range(len(terms)))]
     labels = dict.fromkeys(label for term in terms for label in term.labels)
-    names = dict(zip(labels, ascii_letters, strict=False))
+    names = dict(zip(labels, LETTERS, strict=False))
     texts = ["".join(names[label] for label in term.labels) for term in terms]
     shapes = [np.broadcast_to(0.0, term.x.shape) for term in terms]
     path, _ = np.einsum_path(f"{','.join(texts)}->{''.join(names[c] for c in output)}", *shapes, optimize="greedy")

@@ -40,7 +40,7 @@ class Step(Protocol):
 Steps: TypeAlias = tuple[Step, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class View:
     """The result of a rule that shares memory with the operand `base`, seen through `steps`.
 
@@ -69,7 +69,7 @@ def write(steps: Steps, x: Symbol, part: Symbol) -> Symbol:
     return first.write(x, write(rest, first.read(x), part) if rest else part)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Permute:
     """Axes in another order."""
 
@@ -84,7 +84,7 @@ class Permute:
         return transpose_to(part, invert(self.permutation))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Reshape:
     """The elements in another shape: for more than axes of size 1, NumPy copies where the layout asks for it."""
 
@@ -99,7 +99,7 @@ class Reshape:
         return reshape_to(part, x.shape)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Reverse:
     """Axes backwards."""
 
@@ -114,7 +114,7 @@ class Reverse:
         return reverse(part, axes=self.axes)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Box:
     """The elements `starts` <= index < `limits`, every `strides`-th."""
 
@@ -145,7 +145,7 @@ class Box:
         }
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class MovingBox:
     """A box of static size at starts that are known when the program runs."""
 
@@ -161,7 +161,7 @@ class MovingBox:
         return dynamic_update_slice(x, part, *self.starts)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Broadcast:
     """Repeated along axes."""
 
@@ -176,7 +176,7 @@ class Broadcast:
         raise AssertionError("a broadcast array is read-only")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class RealPart:
     """The real parts of complex numbers."""
 
@@ -190,7 +190,7 @@ class RealPart:
         return complex_(part, imag(x))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class ImaginaryPart:
     """The imaginary parts of complex numbers."""
 

@@ -1,0 +1,142 @@
+"""Every ufunc on every dtype, and NumPy's promotion on every pair of dtypes."""
+
+import operator
+
+import numpy as np
+import pytest
+from tests.numpy.against_numpy import NAMES, check, check_error, check_or_refused, sample, traced
+
+from fnad.errors import UnsupportedFunctionError
+from fnad.ir.types import DTYPES
+from fnad.numpy.registry import RULES
+
+UFUNCS = {u.__name__: u for u in vars(np).values() if isinstance(u, np.ufunc)}
+WITHOUT_RULE = {"bitwise_count", "frexp", "gcd", "isnat", "lcm", "ldexp", "matvec", "nextafter", "spacing", "vecmat"}
+ELEMENTWISE = sorted(name for name in UFUNCS.keys() - WITHOUT_RULE if UFUNCS[name].signature is None)
+FLOATS = ("f32", "f64", "c64", "c128")
+
+
+def test_ufuncs_without_a_rule_are_those_listed():
+    assert {name for name, ufunc in UFUNCS.items() if ufunc not in RULES} == WITHOUT_RULE
+
+
+@pytest.mark.parametrize("dtype", NAMES)
+@pytest.mark.parametrize("name", ELEMENTWISE)
+def test_value(name, dtype):
+    ufunc = UFUNCS[name]
+    check_or_refused(ufunc, *[sample((2, 3), dtype, i) for i in range(ufunc.nin)])
+
+
+@pytest.mark.parametrize("name", ELEMENTWISE)
+def test_singular_values(name):
+    ufunc = UFUNCS[name]
+    values = np.array([0.0, -0.0, 1.0, -1.0, -2.5, 0.5, 3.0, np.inf, -np.inf, np.nan])
+    operands = np.meshgrid(*[values] * ufunc.nin)
+    if "dd" in "".join(ufunc.types) or ufunc.nin == 1:
+        check_or_refused(ufunc, *operands)
+
+
+@pytest.mark.parametrize("name", WITHOUT_RULE - {"isnat", "matvec", "vecmat"})
+def test_no_rule(name):
+    operands = [np.ones(2, np.int64)] * UFUNCS[name].nin
+    with pytest.raises(UnsupportedFunctionError, match=rf"numpy\.{name} has no rule for traced values"):
+        traced(UFUNCS[name], *operands)
+
+
+# ---- promotion -------------------------------------------------------------------------------------------------------
+
+PROMOTING = ("add", "multiply", "divide", "floor_divide", "power", "less", "equal", "logical_and", "bitwise_or")
+SCALARS = {"True": True, "2": 2, "-1": -1, "2.5": 2.5, "0.5": 0.5, "1j": 1j, "300": 300, "f4(2)": np.float32(2)}
+OPERATORS = ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "lt", "eq", "ge", "and_", "lshift")
+
+
+@pytest.mark.parametrize("name", PROMOTING)
+@pytest.mark.parametrize("left", NAMES)
+def test_promotion_of_arrays(name, left):
+    for right in NAMES:
+        check_or_refused(UFUNCS[name], sample((2, 3), left), sample(3, right, 1) + np.ones((), DTYPES[right]))
+
+
+@pytest.mark.parametrize("scalar", SCALARS)
+@pytest.mark.parametrize("name", OPERATORS)
+def test_promotion_with_numbers(name, scalar):
+    function, number = getattr(operator, name), SCALARS[scalar]
+    for dtype in NAMES:
+        x = sample(3, dtype) + np.ones((), DTYPES[dtype])
+        check_or_refused(lambda x: function(x, number), x)
+        check_or_refused(lambda x: function(number, x), x)
+
+
+@pytest.mark.parametrize("scalar", [True, 2, 2.5, 1j], ids=str)
+def test_traced_python_numbers_give_way_to_arrays(scalar):
+    for dtype in ("i64", *FLOATS):
+        check(lambda x, s: x * s + s, sample(3, dtype), scalar)
+        check(lambda s, x: np.where(x != 0, s, x), scalar, sample(3, dtype))
+
+
+@pytest.mark.parametrize("name", OPERATORS)
+def test_python_numbers_alone_stay_python_numbers(name):
+    function = getattr(operator, name)
+    for left, right in ((2.5, 2), (3, 2), (True, 2), (1.5, 2.5)):
+        if name in ("and_", "lshift") and isinstance(left + right, float):
+            continue
+        result, _ = traced(lambda a, b: np.float32(1) * function(a, b), left, right)  # noqa: B023
+        assert result == np.float32(function(left, right))
+        assert result.dtype == np.result_type(np.float32, function(left, right))
+
+
+def test_integers_that_do_not_fit():
+    check_error(lambda x: x + 300, sample(3, "u8"))
+    check_error(lambda x: x * -1, sample(3, "u8"))
+    check(lambda x: x < 300, sample(3, "u8"))
+    check(lambda x: -1 == x, sample(3, "u8"))
+    check(lambda x, y: (x < y, x >= y, y > x, x != y), np.array([-1, 2, 5]), np.array([2**64 - 1, 2, 4], np.uint64))
+
+
+def test_integers_wrap():
+    check(lambda x: x * 3, np.array([100], np.int8))
+    check(lambda x: x - 2, np.array([1], np.uint8))
+    check(lambda x: x + 1, np.array([np.iinfo(np.int32).max], np.int32))
+    check(lambda x: x**2, np.array([2**20], np.int32))
+    check_error(lambda x: x**-1, np.array([2]))
+
+
+def test_big_endian_arrays_from_outside():
+    check(lambda x: x * np.array([1, 2, 3], ">f8"), sample(3, "f64"))
+
+
+# ---- options and methods ---------------------------------------------------------------------------------------------
+
+
+def test_options():
+    x, v = sample((2, 3), "f64"), sample(3, "f32", 1)
+    check(lambda x, v: np.add(x, v, dtype=np.float32), x, v)
+    check(lambda x, v: np.multiply(x, v, order="F", subok=False), x, v)
+    check_error(lambda x: np.add(x, 1.5, dtype=int), x)
+
+
+def test_where_without_out_is_refused():
+    with pytest.raises(UnsupportedFunctionError, match="with where= and without out= leaves elements undefined"):
+        traced(lambda x: np.add(x, 1, where=x > 0), sample(3, "f64"))
+
+
+def test_options_without_a_rule_are_named():
+    with pytest.raises(UnsupportedFunctionError, match="numpy.add has no rule for casting='unsafe'"):
+        traced(lambda x: np.add(x, 1, casting="unsafe"), sample(3, "f64"))
+    with pytest.raises(UnsupportedFunctionError, match="numpy.var has no rule for the option mean="):
+        traced(lambda x: np.var(x, mean=1.0), sample(3, "f64"))
+
+
+def test_methods():
+    x, v = sample((2, 3), "f64"), sample(3, "f32", 1)
+    check(lambda x, v: (np.add.outer(x, v), np.multiply.outer(v, 2), np.less.outer(2, x)), x, v)
+    check(lambda x: (np.add.reduce(x), np.multiply.reduce(x, axis=1), np.maximum.reduce(x, axis=None)), x)
+    check(lambda x: (np.minimum.reduce(x, keepdims=True), np.logical_and.reduce(x > 0.3), np.logical_or.reduce(x)), x)
+    check(lambda x: np.add.accumulate(x, axis=1), x)
+    check(lambda x: np.arange(6.0).reshape(2, 3).sum(where=x > 0.4), x)
+    check(lambda x: np.arange(3.0).clip(x, 0.7), x)
+
+
+def test_lists_beside_traced_values():
+    check(lambda x: np.add(x, [1, 2, 3]) * (1, 2, 3) + [0.5], sample((2, 3), "f64"))
+    check(lambda x, t: np.add([t, 2.0, t], x), sample(3, "f64"), np.float64(2))
