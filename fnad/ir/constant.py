@@ -6,7 +6,6 @@ text does not give back to the bit (a NaN with a sign or a payload) is written a
 
 from __future__ import annotations
 
-import json
 import sys
 from typing import cast
 
@@ -63,7 +62,9 @@ def static_text(value: object) -> str:
         case float():
             return repr(float(value))
         case str():
-            return json.dumps(value, ensure_ascii=False)
+            from json import dumps  # noqa: PLC0415 - hardly ever needed, and kept out of `import fnad`
+
+            return dumps(value, ensure_ascii=False)
         case np.dtype():
             return dtype_name(cast(Dtype, value))
         case tuple():

@@ -32,7 +32,7 @@ MaybeSymbol: TypeAlias = "Symbol | None"
 # ---- derivative: stated once, the other mode follows -------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Partials:
     """Elementwise: one function `(result, *operands, **params) -> partial` per operand; None where it is zero.
 
@@ -44,7 +44,7 @@ class Partials:
     finite: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Linear:
     """Linear, jointly, in the operands `wrt` (all of them if None).
 
@@ -56,14 +56,14 @@ class Linear:
     wrt: tuple[int, ...] | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Bilinear:
     """Linear in each of two operands: `transposes[i](ct, x, y, **params)` is the cotangent of operand i."""
 
     transposes: tuple[Rule, Rule]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Push:
     """Forward rule `(primals, tangents, **params) -> tangents of the results`; a tangent may be None, a zero.
 
@@ -73,14 +73,13 @@ class Push:
     rule: Rule
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Pull:
     """Reverse rule: `rule(results, primals, cts, **params) -> cotangents of the operands` (None for a zero)."""
 
     rule: Rule
 
 
-@dataclass(frozen=True, slots=True)
 class NonDifferentiable:
     """Derivative zero wherever it is defined: comparisons, rounding, argmax."""
 
@@ -91,13 +90,13 @@ Derivative: TypeAlias = Partials | Linear | Bilinear | Push | Pull | NonDifferen
 # ---- lowering: what the fuser has to know ------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Scalar:
     """Elementwise: a Python expression on scalars.
 
     `{0}`, `{1}` stand for operands and `{dtype}` for the result's dtype; names are those of the runtime that emitted
-    code stands on. The template of a primitive with params is a function of them. `cost` is in floating-point additions and
-    decides between computing again and keeping.
+    code stands on. The template of a primitive with params is a function of them. `cost` is in floating-point additions
+    and decides between computing again and keeping.
     """
 
     template: str | Callable[..., str]
@@ -108,7 +107,7 @@ class Scalar:
         return self.template if isinstance(self.template, str) else self.template(**params)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class View:
     """Every element of the result is an element of the operand, or a constant.
 
@@ -121,23 +120,21 @@ class View:
     guard: Rule | None = None
 
 
-@dataclass(frozen=True, slots=True)
 class Concatenation:
     """The operands, side by side along the param `axis`."""
 
 
-@dataclass(frozen=True, slots=True)
 class Iota:
     """The index along the param `axis`, as a number."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Fold:
     """A reduction over the param `axes` with one accumulator.
 
-    `init` and `step` are templates; `step` has `{acc}` and `{0}` (the element); `init` has `{dtype}` (the accumulator's)
-    and `{lowest}`, `{highest}` of the dtype. `sum` marks a floating-point sum, whose rounding error is kept to
-    that of pairwise summation.
+    `init` and `step` are templates; `step` has `{acc}` and `{0}` (the element); `init` has `{dtype}` (that of the
+    accumulator) and `{lowest}`, `{highest}` of the dtype. `sum` marks a floating-point sum, whose rounding error is
+    kept to that of pairwise summation.
     """
 
     init: str
@@ -145,14 +142,14 @@ class Fold:
     sum: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class ArgFold:
     """A reduction over one `axis` to the index of the first element that `better`s, `{0}` against `{best}`."""
 
     better: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Scan:
     """A running reduction along the param `axis`, from the end where the param `reverse` says so."""
 
@@ -160,34 +157,29 @@ class Scan:
     step: str
 
 
-@dataclass(frozen=True, slots=True)
 class Gather:
     """NumPy's `x[i, j, …]`: operand 0 read at the integer operands that follow, over its leading axes."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Scatter:
     """Operand 0 with operand 1 combined into it at the integer operands that follow; `{old}`, `{new}` in `step`."""
 
     step: str
 
 
-@dataclass(frozen=True, slots=True)
 class DynamicSlice:
     """Operand 0 read in a box of static size at run-time starts, one integer scalar an axis."""
 
 
-@dataclass(frozen=True, slots=True)
 class DynamicUpdate:
     """Operand 0 with the box at run-time starts replaced by operand 1."""
 
 
-@dataclass(frozen=True, slots=True)
 class Contraction:
     """`dot_general`: a batched matrix product with the params `contract` and `batch`."""
 
 
-@dataclass(frozen=True, slots=True)
 class Library:
     """A call outside the loops, run by `evaluate` on whole arrays."""
 
@@ -212,7 +204,7 @@ Lowering: TypeAlias = (
 # ---- the record --------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Sample:
     """Operands (arrays, in the order of the primitive's) and params to test a primitive with."""
 
@@ -225,8 +217,8 @@ class Sample:
 class Primitive:
     """One operation of the IR.
 
-    infer(*operand_avals, **params) -> aval, or a tuple of avals for a primitive of several results; raises ShapeError or
-    DtypeError. evaluate(*arrays, **params) -> array(s) of just these avals.
+    infer(*operand_avals, **params) -> aval, or a tuple of avals for a primitive of several results; raises ShapeError
+    or DtypeError. evaluate(*arrays, **params) -> array(s) of just these avals.
     """
 
     name: str

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import count, product
-from string import ascii_lowercase
 from typing import TYPE_CHECKING, TypeAlias
 
 from fnad.ir.constant import static_text
@@ -18,6 +17,8 @@ if TYPE_CHECKING:
 
 Names: TypeAlias = "Mapping[Var, str]"
 Remarks: TypeAlias = "Callable[[Iterable[Equation]], Iterator[str | None]]"
+
+LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
 RESERVED = frozenset({"return", "inf", "nan"})
 """Words that name no value."""
@@ -53,7 +54,7 @@ def name_values(program: Program) -> dict[Var, str]:
 def names_in_order() -> Iterator[str]:
     """Yield a, b, …, z, aa, ab, … without the reserved words."""
     for length in count(1):
-        for letters in product(ascii_lowercase, repeat=length):
+        for letters in product(LETTERS, repeat=length):
             if (name := "".join(letters)) not in RESERVED:
                 yield name
 

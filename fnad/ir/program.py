@@ -37,9 +37,9 @@ and `nan` name no value. Blanks and line ends are free, but that params stand on
 from __future__ import annotations
 
 import linecache
+import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -97,7 +97,7 @@ class Source:
 
     def __str__(self) -> str:
         text = linecache.getline(self.file, self.line).strip()
-        place = f"{PurePath(self.file).name}:{self.line} in {self.function}"
+        place = f"{self.file.rpartition(os.sep)[2]}:{self.line} in {self.function}"
         return f"{place}:  {text}" if text else place
 
 
