@@ -15,7 +15,7 @@ import numpy as np
 
 from fnad.ir.content import static_key
 from fnad.trace.capture import Array, may_change, same_bits
-from fnad.trace.reads import is_library
+from fnad.trace.libraries import is_library
 
 Check: TypeAlias = Callable[[], bool]
 Elements: TypeAlias = Callable[[], Iterable[Any]]

@@ -47,7 +47,8 @@ from fnad.trace.contents import (
     parts,
     same,
 )
-from fnad.trace.reads import Reads, is_library, reads_of
+from fnad.trace.libraries import is_library
+from fnad.trace.reads import Reads, reads_of
 
 Get: TypeAlias = Callable[[str, object], Any]
 """Like dict.get: from a name and a default to what the name stands for now."""
@@ -72,7 +73,7 @@ class Environment:
 
     def __init__(self) -> None:
         self._names: dict[tuple[int, str], tuple[Get, str, Any]] = {}
-        self._contents: list[Check] = []
+        self._contents: list[tuple[Check, Any]] = []
         self._comparable = True
         self._unread: dict[tuple[int, str], tuple[Get, str, Any]] = {}
         self._before: dict[int, tuple[Any, ...]] = {}
@@ -90,10 +91,20 @@ class Environment:
             now = get(name, MISSING)
             if now is not value and not same(now, value):
                 return False
-        for unchanged in self._contents:
+        for unchanged, _ in self._contents:
             if not unchanged():
                 return False
         return self._comparable
+
+    def difference(self) -> str:
+        """Return what is no longer as it was, in words."""
+        for get, name, value in self._names.values():
+            if not same(get(name, MISSING), value):
+                return f"{name!r} has changed"
+        for unchanged, value in self._contents:
+            if not unchanged():
+                return f"the content of a {type(value).__name__} has changed"
+        return "an iterator is read" if not self._comparable else "nothing has changed"
 
     @contextmanager
     def watching(self) -> Generator[None]:
@@ -224,7 +235,7 @@ class Environment:
             for cell in function.__closure__ or ():
                 self.follow(cell.cell_contents)
             return
-        self._contents.append(check_of_function(function))
+        self._contents.append((check_of_function(function), function))
         self.follow(function.__defaults__)
         self.follow(function.__kwdefaults__)
         reads = reads_of(function.__code__)
@@ -241,16 +252,17 @@ class Environment:
         if elements is not None:
             self._follow_elements(value, elements)
         elif isinstance(value, np.ndarray):
-            self._contents.extend(filter(None, [check_of_array(value)]))
+            check = check_of_array(value)
+            self._contents.extend([(check, value)] if check else [])
         elif hasattr(type(value), "__array__"):
-            self._contents.append(check_of_array_like(value))
+            self._contents.append((check_of_array_like(value), value))
         elif namespace is None and hasattr(type(value), "__next__"):
             self._comparable = False
         self._hold(value, namespace, type(value).__mro__)
 
     def _follow_elements(self, value: Any, elements: Elements) -> None:
         if not isinstance(value, (tuple, frozenset)):
-            self._contents.append(check_of_elements(elements, self._before.get(id(value))))
+            self._contents.append((check_of_elements(elements, self._before.get(id(value))), value))
         for element in elements():
             self.follow(element)
 

@@ -7,15 +7,11 @@ are often watched in this way, and such names are told apart.
 from __future__ import annotations
 
 import dis
-import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from dis import Instruction
 from functools import lru_cache
-from pathlib import Path
 from types import CodeType
-
-import numpy as np
 
 LOAD = {"LOAD_GLOBAL", "LOAD_NAME", "LOAD_DEREF", "LOAD_CLOSURE", "LOAD_CLASSDEREF", "LOAD_FROM_DICT_OR_DEREF"}
 GLOBAL = {"LOAD_GLOBAL", "LOAD_NAME", "STORE_GLOBAL", "DELETE_GLOBAL", "LOAD_FROM_DICT_OR_GLOBALS"}
@@ -77,23 +73,3 @@ def _counts(steps: Sequence[Instruction], load: int) -> bool:
         and store.opname in ("STORE_GLOBAL", "STORE_DEREF")
         and store.argval == steps[load].argval
     )
-
-
-# ---- libraries -----------------------------------------------------------------------------------------------------
-
-_SITE = Path(str(np.__file__)).absolute().parents[1]
-_STANDARD = f"{Path(os.__file__).absolute().parent}{os.sep}"
-_THIRD_PARTY = tuple(f"{_STANDARD}{name}{os.sep}" for name in ("site-packages", "dist-packages"))
-_LIBRARIES = (
-    f"{Path(__file__).absolute().parents[1]}{os.sep}",
-    *[f"{_SITE / name}{os.sep}" for name in ("numpy", "scipy", "numba", "llvmlite", "optree")],
-)
-_INTERNAL = ("<frozen ", "<__array_function__ ")
-
-
-@lru_cache(maxsize=4096)
-def is_library(file: str) -> bool:
-    """Say whether a file belongs to the standard library, to this package or to what it stands on."""
-    if file.startswith((*_LIBRARIES, *_INTERNAL)):
-        return True
-    return file.startswith(_STANDARD) and not file.startswith(_THIRD_PARTY)

@@ -3,36 +3,20 @@
 from __future__ import annotations
 
 import inspect
-import os
-from pathlib import Path
 from types import CodeType, FrameType
 
-import numpy as np
-
 from fnad.ir.program import Source
+from fnad.trace.libraries import is_machinery
 
-_SITE = Path(np.__file__).resolve().parents[1]
-_LIBRARIES = tuple(
-    f"{path}{os.sep}" for path in (Path(__file__).resolve().parents[1], _SITE / "numpy", _SITE / "scipy")
-)
 _LIMIT = 100_000
 
-_is_library: dict[str, bool] = {}
 _sources: dict[tuple[int, int], tuple[CodeType, Source]] = {}
-
-
-def is_library(file: str) -> bool:
-    """Say whether a file is one of fnad's, NumPy's or SciPy's."""
-    known = _is_library.get(file)
-    if known is None:
-        known = _is_library[file] = file.startswith(_LIBRARIES)
-    return known
 
 
 def user_frame() -> FrameType | None:
     """Return the innermost frame outside the libraries."""
     frame: FrameType | None = inspect.currentframe()
-    while frame is not None and is_library(frame.f_code.co_filename):
+    while frame is not None and is_machinery(frame.f_code.co_filename):
         frame = frame.f_back
     return frame
 
@@ -41,7 +25,7 @@ def library_frames() -> list[FrameType]:
     """Return the frames that the user's code called, innermost first."""
     frames: list[FrameType] = []
     frame: FrameType | None = inspect.currentframe()
-    while frame is not None and is_library(frame.f_code.co_filename):
+    while frame is not None and is_machinery(frame.f_code.co_filename):
         frames.append(frame)
         frame = frame.f_back
     return frames
@@ -72,7 +56,7 @@ def user_line(error: BaseException) -> tuple[str, int] | None:
     traceback = error.__traceback__
     while traceback is not None:
         file = traceback.tb_frame.f_code.co_filename
-        if not is_library(file):
+        if not is_machinery(file):
             found = file, traceback.tb_lineno
         traceback = traceback.tb_next
     return found
