@@ -60,7 +60,8 @@ def reshape(a: Symbol, *shape: Any, order: str = "C", copy: Any = None) -> View:
 
 def transpose(a: Symbol, *axes: Any) -> View:
     """Return the axes in another order, given as one tuple or as several numbers; reversed if none is given."""
-    return rearranging.transpose(a, (axes[0] if len(axes) == 1 else axes) or None)
+    order = axes[0] if len(axes) == 1 and not isinstance(axes[0], int) else axes
+    return rearranging.transpose(a, None if order == () else order)
 
 
 def conjugate(a: Symbol) -> Any:

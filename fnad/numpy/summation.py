@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from fnad.errors import ShapeError
+from fnad.errors import DtypeError, ShapeError
 from fnad.ir.symbol import Symbol
-from fnad.ir.types import native_dtype
+from fnad.ir.types import dtype_name, native_dtype
 from fnad.numpy.contractions import contract, multiply
 from fnad.numpy.operands import as_symbol, common_dtype
 from fnad.numpy.rearranging import diagonal_steps
@@ -41,7 +41,10 @@ class Term:
 @implements(np.einsum)
 def einsum(*operands: Any, out: None = None, optimize: Any = False, dtype: Any = None) -> View | Symbol:
     subscripts, arrays = split_arguments(operands)
-    wanted = common_dtype(*arrays) if dtype is None else native_dtype(dtype)
+    common = common_dtype(*arrays)
+    wanted = common if dtype is None else native_dtype(dtype)
+    if not np.can_cast(common, wanted, "safe"):
+        raise DtypeError(f"einsum of {dtype_name(common)} cannot be computed in {dtype_name(wanted)} safely")
     symbols = [as_symbol(array) for array in arrays]
     inputs, output = parse(subscripts, [symbol.ndim for symbol in symbols])
     if len(symbols) == 1 and set(output) == set(inputs[0]) and symbols[0].dtype == wanted:

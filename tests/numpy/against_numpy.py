@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -55,7 +56,7 @@ def traced(function: Callable[..., Any], *args: Any) -> tuple[Any, list[bool]]:
 
 def check(function: Callable[..., Any], *args: Any) -> None:
     """Compare a traced function with NumPy, scalars against arrays without dimensions included."""
-    with np.errstate(all="ignore"):
+    with np.errstate(all="ignore"), warnings.catch_warnings(action="ignore"):
         expected, tree = optree.tree_flatten(function(*copy.deepcopy(args)))
         actual, scalars = traced(function, *args)
     assert optree.tree_structure(actual) == tree
