@@ -71,6 +71,10 @@ class AuxiliaryError(FnadError, TypeError):
     """A function differentiated with `has_aux=True` did not return a pair (output, auxiliary data)."""
 
 
+class RetraceWarning(UserWarning):
+    """A compiled function is traced again and again, because something it reads from outside keeps changing."""
+
+
 class SettingError(FnadError, ValueError):
     """A setting of `fnad.config` that does not exist, or a value it cannot have."""
 

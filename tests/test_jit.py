@@ -17,7 +17,7 @@ import math
 import sys
 import threading
 import types
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -690,6 +690,43 @@ def test_objects_of_other_libraries_that_convert_to_arrays() -> None:
     assert run(X) == 3.0
     tensor._data[0] = 5.0
     assert run(X) == 7.0
+
+
+@pytest.mark.parametrize(
+    ("read", "what"),
+    [
+        (lambda: number[0], "the content of a list has changed"),
+        (lambda: float(weights[0]), "the content of a ndarray has changed"),
+        (lambda: thing.n, "'n' has changed"),
+        (lambda: next(numbers) * 0, "an iterator is read"),
+    ],
+)
+def test_a_function_that_is_traced_too_often(
+    read: Callable[[], Any], what: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("fnad.api.compilation.MANY", 3)
+
+    def often(x: Any) -> Any:
+        return x + read()
+
+    def exercise() -> None:
+        for i in range(10):
+            number[0], weights[0], thing.n = i, i, i
+            run(1.0)
+
+    run = jit(often)
+    with pytest.warns(fnad.errors.RetraceWarning) as caught:
+        exercise()
+    assert [str(warning.message) for warning in caught] == [
+        f"often was traced again 3 times, the last time because {what}; pass what changes as an argument"
+    ]
+    assert caught[0].filename == __file__
+
+
+number: list[int] = [0]
+weights = np.zeros(1)
+thing = types.SimpleNamespace(n=0)
+numbers = itertools.count()
 
 
 def test_retracing_the_same_program_compiles_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

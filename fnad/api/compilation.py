@@ -8,6 +8,7 @@ the same program as one before compiles nothing.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Hashable, Sequence
 from functools import wraps
 from typing import Any, NamedTuple, TypeAlias
@@ -22,6 +23,7 @@ from fnad.api.leaves import (
     argument_name,
     array_of,
     flatten,
+    function_name,
     is_weak,
     path,
     to_user,
@@ -30,6 +32,7 @@ from fnad.api.running import execute, rewritten
 from fnad.api.staging import stage
 from fnad.api.statics import Places, Statics, static_key, statics_of
 from fnad.backends.tiers import TieredProgram
+from fnad.errors import RetraceWarning
 from fnad.ir.builder import is_tracing
 from fnad.ir.program import Program
 from fnad.ir.types import Dtype, Shape, aval_of
@@ -41,6 +44,9 @@ Mark: TypeAlias = tuple[Dtype, Shape, bool]
 """What a signature has of a leaf: dtype, shape, whether it is a Python number."""
 
 SIGNATURES = 1024
+MANY = 100
+"""Traces after which a function is said to be traced too often."""
+
 TRACES = 8
 """Traces kept for one signature: values of globals and attributes a function may go back and forth between."""
 
@@ -97,6 +103,7 @@ class Compiled:
         self._f = f
         self._statics = statics
         self._traces: dict[Hashable, tuple[Specialized, ...]] = {}
+        self._retraced = 0
 
     def call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Run the function on these arguments."""
@@ -165,6 +172,12 @@ class Compiled:
 
     def _keep(self, signature: Hashable, trace: Specialized) -> None:
         """Put a trace before the others of its signature; the oldest traces, and signatures, are given up."""
-        self._traces[signature] = trace, *self._traces.get(signature, ())[: TRACES - 1]
+        older = self._traces.get(signature, ())
+        self._retraced += bool(older)
+        if self._retraced == MANY:
+            reason = older[0].environment.difference()
+            what = f"{function_name(self._f)} was traced again {MANY} times, the last time because {reason}"
+            warnings.warn(f"{what}; pass what changes as an argument", RetraceWarning, stacklevel=4)
+        self._traces[signature] = trace, *older[: TRACES - 1]
         while len(self._traces) > SIGNATURES:
             self._traces.pop(next(iter(self._traces)), None)
