@@ -24,6 +24,7 @@ from abc import ABC, abstractmethod
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from itertools import product
 from typing import Any, Literal, TypeAlias
 
@@ -62,7 +63,7 @@ class Pattern(ABC):
         return (self,)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Named(Pattern):
     """A value that the action gets under a name."""
 
@@ -80,7 +81,7 @@ class Anything(Named):
         return known is symbol or same_values([known], [symbol])
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Number(Pattern):
     value: float | bool
 
@@ -109,7 +110,7 @@ class Finite(Named):
         return is_finite(symbol)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Alias(Pattern):
     name: str
     pattern: Pattern
@@ -125,7 +126,7 @@ class Alias(Pattern):
         return (Alias(self.name, pattern) for pattern in self.pattern.variants())
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Application(Pattern):
     primitive: Primitive
     operands: tuple[Pattern, ...]
@@ -158,7 +159,7 @@ class Application(Pattern):
                 yield Application(self.primitive, operands[::-1], self.params, self.rest)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Rule:
     """An equation between values of the dtypes `on` (those of its first operand), read from left to right."""
 
@@ -217,12 +218,18 @@ def _params(keywords: Iterable[ast.keyword]) -> tuple[tuple[str, str], ...]:
 # ---- applying a table --------------------------------------------------------------------------------------------
 
 
-def by_rules(rules: Iterable[Rule]) -> Rewrite:
-    """Return the rewrite that applies the first rule of a table that fires."""
-    table = _by_primitive(rules)
+def by_rules(rules: Sequence[Rule]) -> Rewrite:
+    """Return the rewrite that applies the first rule of a table that fires.
+
+    The patterns are read at its first use, which keeps that out of `import fnad`.
+    """
+
+    @cache
+    def entries() -> Mapping[Primitive, Sequence[Entry]]:
+        return _by_primitive(rules)
 
     def apply(primitive: Primitive, operands: Sequence[Symbol], params: Params) -> Symbol | None:
-        for pattern, names, rule in table.get(primitive, ()):
+        for pattern, names, rule in entries().get(primitive, ()):
             bindings: Bindings = {}
             if operands[0].dtype in rule.on and pattern.match_parts(operands, params, bindings):
                 found = rule.action(*[bindings[name] for name in names])
