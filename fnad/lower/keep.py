@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 
-from fnad.ir.primitive import Contraction, Gather, Library, Scalar, View
+from fnad.ir.primitive import Concatenation, Contraction, Gather, Library, Scalar, View
 from fnad.ir.program import Atom, Equation, Program, Var
 from fnad.lower.expressions import is_inlined
 
@@ -18,6 +18,10 @@ RECOMPUTE = 10
 
 LONGEST = 100
 """How many operations one expression may have."""
+
+
+PIECES = 4
+"""How many operands a concatenation may have that is computed where it is read."""
 
 
 def kept_values(program: Program) -> set[Var]:
@@ -36,12 +40,18 @@ def kept_values(program: Program) -> set[Var]:
             not is_inlined(equation)
             or var in outputs
             or length[var] > LONGEST
+            or _has_many_pieces(equation)
             or _read_whole(equation, readers[var])
             or (work[var] > RECOMPUTE and _read_again(var, readers[var]))
             or (work[var] > 0 and len(readers[var]) > 1 and any(_moves(reader) for reader in readers[var]))
         ):
             kept.update(equation.results)
     return kept
+
+
+def _has_many_pieces(equation: Equation) -> bool:
+    """Say whether an element would have to ask in many places where it comes from."""
+    return isinstance(equation.primitive.lower, Concatenation) and len(equation.operands) > PIECES
 
 
 def _readers(program: Program) -> dict[Atom, list[Equation]]:

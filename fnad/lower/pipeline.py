@@ -8,6 +8,7 @@ transpose before it costs nothing.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from math import prod
 from typing import Any
 
@@ -16,6 +17,7 @@ import numpy as np
 from fnad.errors import LoweringError
 from fnad.ir.primitive import (
     ArgFold,
+    Concatenation,
     Contraction,
     DynamicUpdate,
     Fold,
@@ -128,6 +130,8 @@ class _Lowering:
                 self._contraction(equation, buffer)
             case Library():
                 self._call(equation, buffers)
+            case Concatenation():
+                self._concatenate(equation, buffer)
             case _ if is_inlined(equation):
                 shape = buffer.aval.shape
                 self._nest(shape, lambda i: self._store(buffer, i, self.expressions.define(equation.results[0], i)))
@@ -228,6 +232,17 @@ class _Lowering:
         self.nests.place(nested(others, inner))
 
     # ---- writes into part of an array ------------------------------------------------------------------------------
+
+    def _concatenate(self, equation: Equation, buffer: Buffer) -> None:
+        """Store each operand at its place: there no element has to ask where it comes from."""
+        axis, start = equation.params["axis"], 0
+        for operand in equation.operands:
+            self._nest(operand.aval.shape, partial(self._piece, buffer, operand, axis, start))
+            start += operand.aval.shape[axis]
+
+    def _piece(self, buffer: Buffer, operand: Atom, axis: int, start: int, indices: list[Index]) -> Store:
+        moved = [index + start if a == axis else index for a, index in enumerate(indices)]
+        return self._store(buffer, moved, self.expressions.element(operand, indices))
 
     def _scatter(self, equation: Equation, step: str, buffer: Buffer) -> None:
         _, updates, *integers = equation.operands

@@ -23,7 +23,7 @@ from fnad.ops.contraction import dot_general
 from fnad.ops.elementary import exp, sin, sqrt
 from fnad.ops.indexing import dynamic_slice, gather
 from fnad.ops.reduction import reduce_prod
-from fnad.ops.shape import reduce_sum
+from fnad.ops.shape import concatenate, reduce_sum
 from fnad.testing import assert_close, tolerance
 from fnad.transforms.interpret import interpret
 
@@ -129,6 +129,12 @@ def test_operands_are_computed_before_what_takes_them():
     x, y = np.array([1.0, 2.0]), np.array([0.5, 3.0])
     run = compile_program(trace(lambda x, y: [strong_div(x, x / y)], aval_of(x), aval_of(y), name="f"))
     np.testing.assert_allclose(run([x, y])[0], x / (x / y), rtol=1e-15)
+
+
+def test_a_concatenation_of_many_pieces_stores_each_at_its_place():
+    xs = [np.full(n % 3, float(n)) for n in range(150)]
+    run = compile_program(trace(lambda *xs: [concatenate(*map(exp, xs), axis=0)], *map(aval_of, xs), name="f"))
+    np.testing.assert_allclose(run(xs)[0], np.exp(np.concatenate(xs)), rtol=1e-14)
 
 
 def test_a_sum_with_infinity_is_infinite():
