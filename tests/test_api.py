@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import threading
+import tomllib
 from collections import OrderedDict
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -465,3 +467,8 @@ def test_memmap(tmp_path: Any) -> None:
 
 def test_a_list_is_a_container_of_numbers() -> None:
     assert grad(lambda t: t[0] * t[1])([2.0, 3.0]) == [3.0, 2.0]
+
+
+def test_one_version() -> None:
+    project = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())["project"]
+    assert fnad.__version__ == project["version"]
