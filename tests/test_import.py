@@ -1,4 +1,4 @@
-"""`import fnad` stays light: what compiles, solves or plots is loaded when it is needed."""
+"""`import fnad` stays light: what compiles, solves, plots, parses or finds files is loaded when it is needed."""
 
 import subprocess
 import sys
@@ -6,10 +6,26 @@ import sys
 import pytest
 
 HEAVY = ("numba", "llvmlite", "scipy", "matplotlib", "jax", "torch")
+SLOW = ("json", "logging", "pathlib", "string", "subprocess", "tempfile", "urllib")
+
+
+def loaded(statement: str, among: tuple[str, ...]) -> list[str]:
+    """Return which of these modules a statement loads beyond NumPy and optree."""
+    program = f"""
+import sys, numpy, optree
+before = set(sys.modules)
+{statement}
+print(*sorted(set({among}) & (set(sys.modules) - before)))
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    return done.stdout.split()
 
 
 @pytest.mark.parametrize("module", ["fnad", "fnad.numpy", "fnad.cli"])
 def test_import_loads_no_heavy_library(module: str) -> None:
-    program = f"import sys, {module}; print(*sorted(set({HEAVY}) & set(sys.modules)))"
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert done.stdout.split() == []
+    assert loaded(f"import {module}", HEAVY) == []
+
+
+@pytest.mark.parametrize("module", ["fnad", "fnad.numpy"])
+def test_import_loads_no_slow_module(module: str) -> None:
+    assert loaded(f"import {module}", SLOW) == []
