@@ -1,6 +1,7 @@
 """Concatenations of concatenations along one axis become one, where nothing else needs the inner ones.
 
-A rule that merged two at a time would copy a growing list of operands at each step; this takes linear time.
+Rules that did so two at a time would go over a growing list of operands at each step; this takes linear time. Then what
+is added to a concatenation can be added to its pieces, before they are stored.
 """
 
 from __future__ import annotations
@@ -10,12 +11,30 @@ from dataclasses import replace
 
 from fnad.ir.program import Atom, Equation, Program
 from fnad.ir.walk import use_counts
+from fnad.ops.kinds import INEXACT
 from fnad.ops.shape import concatenate
 from fnad.transforms.dce import dce
+from fnad.transforms.pattern import Rule, by_rules
+from fnad.transforms.rewrite import rewrite
+
+PIECEWISE = (
+    Rule(
+        "add(concatenate(*xs, axis=axis), 0.0) = concatenate(x + 0 for x in xs)",
+        lambda xs, axis: concatenate(*[x + 0 for x in xs], axis=axis),
+        INEXACT,
+    ),
+)
+_add_piecewise = by_rules(PIECEWISE)
 
 
 def flatten(program: Program) -> Program:
-    """Return the program with nested concatenations merged."""
+    """Return the program with nested concatenations merged, and zeros added to their pieces."""
+    if not any(equation.primitive is concatenate for equation in program.equations):
+        return program
+    return dce(rewrite(_merged(program), _add_piecewise))
+
+
+def _merged(program: Program) -> Program:
     inner = _inner(program)
     equations = tuple(
         replace(equation, operands=tuple(_pieces(equation, inner)))
@@ -23,7 +42,7 @@ def flatten(program: Program) -> Program:
         else equation
         for equation in program.equations
     )
-    return dce(Program(program.name, program.inputs, equations, program.outputs))
+    return Program(program.name, program.inputs, equations, program.outputs)
 
 
 def _inner(program: Program) -> dict[Atom, Equation]:

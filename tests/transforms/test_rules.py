@@ -28,6 +28,7 @@ from fnad.ops.elementary import sin
 from fnad.ops.kinds import ANY, COMPLEXES, REALS
 from fnad.ops.shape import constant, iota, ones_like, zeros_like
 from fnad.transforms.dce import dce
+from fnad.transforms.flatten import PIECEWISE
 from fnad.transforms.interpret import interpret
 from fnad.transforms.pattern import Alias, Anything, Application, Constant, Finite, Number, Pattern, Rule, by_rules
 from fnad.transforms.pipeline import RULES
@@ -188,6 +189,9 @@ def holds(rule: Rule, found: Any, expected: Any) -> bool:
     return same_bits(found, expected, signed_zero=rule.up_to == "nothing")
 
 
+ALL = (*RULES, *PIECEWISE)
+
+
 def evaluate(program: Program, arguments: Sequence[Any]) -> Any:
     """Return the output; an index out of range is an output, too."""
     try:
@@ -217,7 +221,7 @@ def prove(rule: Rule) -> int:
     return fired
 
 
-@pytest.mark.parametrize("rule", RULES, ids=[rule.equation for rule in RULES])
+@pytest.mark.parametrize("rule", ALL, ids=[rule.equation for rule in ALL])
 def test_both_sides_are_equal(rule: Rule) -> None:
     assert prove(rule) >= INSTANCES // 2
 

@@ -12,7 +12,7 @@ import numpy as np
 from fnad.ir.symbol import Symbol
 from fnad.ops.arithmetic import add, div, mul, neg, sub
 from fnad.ops.autodiff import stop_gradient
-from fnad.ops.kinds import INTEGERS, NUMBERS, ORDERED, REALS
+from fnad.ops.kinds import INEXACT, INTEGERS, NUMBERS, ORDERED, REALS
 from fnad.ops.piecewise import abs_
 from fnad.ops.power import integer_pow
 from fnad.ops.shape import ones_like, zeros_like
@@ -28,7 +28,7 @@ def _by_reciprocal(x: Symbol, k: np.floating) -> Symbol | None:
 ALGEBRA = (
     Rule("neg(neg(x)) = x", lambda x: x),
     Rule("add(x, -0.0) = x", lambda x: x, ORDERED),
-    Rule("add(add(x, 0.0), 0.0) = add(x, 0.0)", lambda x: x + 0, REALS),
+    Rule("add(add(x, 0.0), 0.0) = add(x, 0.0)", lambda x: x + 0, INEXACT),
     Rule("sub(x, 0.0) = x", lambda x: x, ORDERED),
     Rule("sub(-0.0, x) = neg(x)", neg, ORDERED),
     Rule("sub(x, x) = 0", zeros_like, INTEGERS),
