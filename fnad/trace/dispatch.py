@@ -238,7 +238,7 @@ def call_with_options(name: str, rule: Rule, args: Sequence[Any], kwargs: Argume
                 f"{name} has no rule for the option {option}=", source=current_source(), remedy="leave it out"
             )
     if out is not None and not isinstance(out, Handle):
-        check_rebinding(args, (out,))
+        check_rebinding(tuple(args), (out,))
     result = call(rule, args, options)
     return result if out is None else store_all(name, result, (out,), True)
 

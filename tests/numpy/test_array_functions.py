@@ -1,5 +1,7 @@
 """Array functions beside NumPy's: a table of calls for each, and of calls that NumPy refuses."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 
@@ -130,12 +132,25 @@ PRODUCTS = {
 }
 
 EINSUM = [
-    ("ij->ji", X), ("ij->j", X), ("ij->", X), ("ii->i", Q), ("ii", Q), ("ij,jk->ik", X, W), ("ij,jk", X, W), ("i,j->ij", V, V),
-    ("ij,ij->i", X, X), ("bij,bjk->bik", C, np.swapaxes(C, 1, 2)), ("...ij,jk->...ik", np.swapaxes(C, 1, 2), W), ("ij,jk,kl->il", X, W, Q),
-    ("i,i,i->", V, V, V), ("ij,j,j", X, V, V), ("ab,ab->b", X[:1], X), ("i...->...", C), ("...->...", C), ("i...,i...->...", C, C),
-    ("ijk,ilm,njm,nlk,abc->", *[sample((2, 2, 2), "f64")] * 5), ("iij->j", sample((3, 3, 2), "f64")), ("ij,i->", X, V[:2]), ("ij,kl->ijkl", X, X),
-    ("ij , jk -> ik", X, W), ("ij,jk->ik", I, W.astype("f4")), ("ij,ij->ij", Z, X),
-]  # fmt: skip
+    *[(text, X) for text in ("ij->ji", "ij->j", "ij->", "ij", "...->...")],
+    *[(text, X, W) for text in ("ij,jk->ik", "ij,jk", "ij , jk -> ik", "ij,kl->ijkl", "ij,jk->")],
+    *[(text, X, X) for text in ("ij,ij->i", "ij,ij->ij", "ij,kj->ik", "ij,ij")],
+    *[(text, Q) for text in ("ii->i", "ii", "ii->")],
+    *[(text, C) for text in ("i...->...", "...k", "ijk->kji")],
+    ("i,j->ij", V, V),
+    ("bij,bjk->bik", C, np.swapaxes(C, 1, 2)),
+    ("...ij,jk->...ik", np.swapaxes(C, 1, 2), Q[:3, :2]),
+    ("i...,i...->...", C, C),
+    ("ij,jk,kl->il", X, W, Q),
+    ("i,i,i->", V, V, V),
+    ("ij,j,j", X, V, V),
+    ("ijk,ilm,njm,nlk,abc->", *[sample((2, 2, 2), "f64")] * 5),
+    ("iij->j", sample((3, 3, 2), "f64")),
+    ("ab,ab->b", X[:1], X),
+    ("ij,i->", X, V[:2]),
+    ("ij,jk->ik", I, W.astype("f4")),
+    ("ij,ij->ij", Z, X),
+]
 
 ELEMENTS = {
     "round": (lambda x, z: (np.round(x), x.round(2), np.around(x * 100, -1), np.round(z, 1)), X, Z),
@@ -146,17 +161,44 @@ ELEMENTS = {
     "diff of bools": (lambda x: np.diff(x > 0.5), X),
     "ediff1d": (lambda x: (np.ediff1d(x), np.ediff1d(x, to_end=[1, 2], to_begin=x[0])), X),
     "linspace": (lambda s, v: (np.linspace(s, 7, 5), np.linspace(s, v, 4, axis=-1), np.linspace(s, 7, 0)), S, V),
-    "linspace with options": (lambda s: (np.linspace(s, 7, 4, endpoint=False, retstep=True), np.linspace(s, 9, 3, dtype=int)), S),
+    "linspace with options": (
+        lambda s: (np.linspace(s, 7, 4, endpoint=False, retstep=True), np.linspace(s, 9, 3, dtype=int)),
+        S,
+    ),
     "isclose": (lambda x, n: (np.isclose(x, x + 1e-9), np.isclose(n, n, equal_nan=True), np.allclose(x, x)), X, N),
     "array_equal": (lambda x, v: (np.array_equal(x, x), np.array_equal(x, v) * x), X, V),
     "isposinf": (lambda n: (np.isposinf(n / 0), np.isneginf(-n / 0), np.isreal(n), np.iscomplex(n)), N),
-    "like": (lambda x: (np.zeros_like(x), np.ones_like(x, int), np.full_like(x, 3), np.empty_like(x) * 0, np.zeros_like(x, shape=2)), X),
-    "full_like of a traced number": (lambda x, s: np.full_like(x, s), X, S),
-    "astype, copy": (lambda x: (x.astype(np.float32), x.astype(int), x.copy(), np.copy(x), x.astype(x.dtype, copy=False)), X),
-    "average": (lambda x, v: (np.average(x), np.average(x, 1, v), np.average(x, axis=1, returned=True), np.average(x, weights=x)), X, V),
-    "without nan": (lambda n: (np.nansum(n), np.nansum(n, 0), np.nanprod(n, axis=1), np.nanmean(n, axis=0, keepdims=True)), N),
+    "like": (
+        lambda x: (
+            np.zeros_like(x),
+            np.ones_like(x, int),
+            np.full_like(x, 3),
+            np.empty_like(x) * 0,
+            np.zeros_like(x, shape=2),
+        ),
+        X,
+    ),
+    "full_like of a traced number": (np.full_like, X, S),
+    "astype, copy": (
+        lambda x: (x.astype(np.float32), x.astype(int), x.copy(), np.copy(x), x.astype(x.dtype, copy=False)),
+        X,
+    ),
+    "average": (
+        lambda x, v: (
+            np.average(x),
+            np.average(x, 1, v),
+            np.average(x, axis=1, returned=True),
+            np.average(x, weights=x),
+        ),
+        X,
+        V,
+    ),
+    "without nan": (
+        lambda n: (np.nansum(n), np.nansum(n, 0), np.nanprod(n, axis=1), np.nanmean(n, axis=0, keepdims=True)),
+        N,
+    ),
     "count_nonzero": (lambda x: (np.count_nonzero(x > 0.5), np.count_nonzero(x, axis=1, keepdims=True)), X),
-}  # fmt: skip
+}
 
 CASES = SHAPES | JOINING | CHOOSING | PRODUCTS | ELEMENTS
 
@@ -188,16 +230,15 @@ AXES = (None, 0, 1, -1, (0, -1))
 def test_reduction(name, dtype):
     function = getattr(np, name)
     for axis in AXES:
-        check_or_refused(
-            lambda x: (function(x, axis=axis), function(x, axis=axis, keepdims=True)), sample((2, 3, 2), dtype)
-        )  # noqa: B023
+        check_or_refused(partial(function, axis=axis), sample((2, 3, 2), dtype))
+        check_or_refused(partial(function, axis=axis, keepdims=True), sample((2, 3, 2), dtype))
 
 
 @pytest.mark.parametrize("dtype", NAMES)
 @pytest.mark.parametrize("name", [*POSITIONS, "cumsum"])
 def test_reduction_along_one_axis(name, dtype):
     for axis in (None, 0, 1, -1):
-        check_or_refused(lambda x: getattr(np, name)(x, axis=axis), sample((2, 3, 2), dtype))  # noqa: B023
+        check_or_refused(partial(getattr(np, name), axis=axis), sample((2, 3, 2), dtype))
 
 
 @pytest.mark.parametrize("name", [*REDUCTIONS, *POSITIONS, "cumsum"])
@@ -265,8 +306,8 @@ REFUSED = {
     "einsum": (lambda x: np.einsum("ij,jk", x, x), X),
     "einsum of another rank": (lambda x: np.einsum("ijk", x), X),
     "einsum of an unknown label": (lambda x: np.einsum("ij->k", x), X),
-    "diagonal": (lambda v: np.diagonal(v), V),
-    "diag": (lambda c: np.diag(c), C),
+    "diagonal": (np.diagonal, V),
+    "diag": (np.diag, C),
     "len": (len, S),
     "iteration": (list, S),
     "negative of a bool": (lambda x: -(x > 0), X),

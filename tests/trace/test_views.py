@@ -1,0 +1,288 @@
+"""Writes are seen where NumPy's memory says so, and nowhere else."""
+
+import copy
+
+import numpy as np
+import pytest
+
+from fnad.errors import MutationError
+from tests.numpy.against_numpy import check, check_error, sample, traced
+
+X = sample((3, 4), "f64")
+V = sample(4, "f64", 1)
+
+
+def alias(x, v):
+    y = v * 1
+    z = y
+    z += x
+    return y if z.ndim == 1 else z
+
+
+def slice_view(x, v):
+    y = v * 1
+    z = y[:1]
+    z *= 10
+    return y, z
+
+
+def view_of_a_view(x, v):
+    y = x * 1
+    z = y.T[1:][::-1]
+    z += 1
+    y[0, 0] = 7
+    z[0, 1] = 9
+    return y, z
+
+
+def rows_swapped(x, v):
+    y = x * 1
+    y[0], y[1] = y[1], y[0]
+    return y
+
+
+def overlap(x, v):
+    y = v * 1
+    y[1:] += y[:-1]
+    return y
+
+
+def repeated_index(x, v):
+    y, z = v * 1, v * 1
+    y[[0, 0]] += v[:2]
+    z[[0, 0, 1]] = v[:3]
+    np.add.at(z, [2, 2], v[:2])
+    np.subtract.at(z, ([3],), 5.0)
+    return y, z
+
+
+def recurrence(x, v):
+    y = v * 1
+    for i in range(1, 4):
+        y[i] = y[i - 1] * y[i]
+    return y
+
+
+def through_rows(x, v):
+    y = x * 1
+    for row in y:
+        row *= 2
+        row[0] = 1
+    return y
+
+
+def through_axes(x, v):
+    y = x * 1
+    np.swapaxes(y, 0, 1)[2] = 9
+    np.moveaxis(y, 0, 1)[3] = 8
+    y.transpose(1, 0)[0, 0] = 1
+    np.flip(y, 0)[0, 1] = 4
+    np.rot90(y)[0] = 2
+    y[None].squeeze(0)[1, 1] = 5
+    np.expand_dims(y, 1)[2, 0, 0] = 6
+    np.atleast_3d(y)[1, 2, 0] = 3
+    return y
+
+
+def through_parts(x, v):
+    y = x * 1
+    left, right = np.split(y, 2, axis=1)
+    left[...] = 0
+    right += 1
+    np.einsum("ii->i", y[:, :3])[...] = 4
+    return y
+
+
+def through_strides(x, v):
+    y = x * 1
+    y[::2, 1::2] = v[:2]
+    y[::-2, ::3] *= 2
+    return y
+
+
+def complex_parts(x, v):
+    y = v + 1j * v
+    y.real = 3
+    y.imag[1:] = v[1:] * 5
+    return y
+
+
+def reshaped_vector(x, v):
+    y = v * 1
+    y.reshape(2, 2)[0] = 0
+    return y
+
+
+def copies(x, v):
+    y = x * 1
+    for z in (
+        y.copy(),
+        np.copy(y),
+        y.flatten(),
+        copy.copy(y),
+        copy.deepcopy(y),
+        y[[0, 1]],
+        y.astype(float),
+        np.array([0.0]) + y,
+    ):
+        z[0] = 100
+    return y
+
+
+def read_only_views_see_writes(x, v):
+    y = x @ x.T
+    diagonal, broadcast = np.diagonal(y), np.broadcast_to(y, (2, 3, 3))
+    y[0, 0] = 100
+    return diagonal, broadcast
+
+
+def scalars_are_values(x, v):
+    s = v.sum()
+    t = s
+    s += 1
+    u = v[0]
+    v = v * 0
+    return s, t, u, s + v
+
+
+def a_scalar_that_becomes_an_array(x, v):
+    s = v.sum()
+    s += v
+    return s
+
+
+def a_0d_array_is_none(x, v):
+    y = np.where(v[0] > 0, v[0], 1)
+    z = y
+    z += 1
+    return y
+
+
+def dtype_stays(x, v):
+    y = np.zeros_like(v, dtype=np.float32)
+    y += v
+    y -= 0.5
+    i = np.ones_like(v, dtype=int)
+    i *= 3
+    i //= 2
+    i **= 2
+    i %= 3
+    return y, i
+
+
+def outs(x, v):
+    y, z, m = x * 0, v * 0, v * 0
+    np.add(x, v, out=y)
+    np.multiply(x, 2, out=y, where=x > 0.5)
+    np.sum(x, axis=0, out=z)
+    x.max(0, m)
+    q, r = np.divmod(v, 0.3, out=(v * 0, None))
+    return y, z, m, q, r, np.clip(v, 0.2, 0.4, out=v * 0)
+
+
+def functions_that_write(x, v):
+    y, z = x * 1, x @ x.T
+    np.copyto(y, v)
+    np.copyto(y[0], 5, where=v > 0.5)
+    np.fill_diagonal(z, [1, 2])
+    np.put(y, [0, 5], [7, 8, 9])
+    np.putmask(y[1], v > 0.5, v)
+    np.put_along_axis(y, np.array([[0], [1], [2]]), 3, axis=1)
+    w = v * 1
+    w.fill(2)
+    return y, z, w
+
+
+def arguments_are_local(x, v):
+    v += 1
+    x[0] = v
+    return x, v
+
+
+def matrix_product_in_place(x, v):
+    y = x @ x.T
+    y @= y
+    return y
+
+
+CASES = [
+    alias, slice_view, view_of_a_view, rows_swapped, overlap, repeated_index, recurrence, through_rows, through_axes,
+    through_parts, through_strides, complex_parts, reshaped_vector, copies, read_only_views_see_writes, scalars_are_values,
+    a_scalar_that_becomes_an_array, a_0d_array_is_none, dtype_stays, outs, functions_that_write, arguments_are_local,
+    matrix_product_in_place,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("function", CASES, ids=lambda f: f.__name__)
+def test_as_numpy(function):
+    check(function, X, V)
+
+
+def write_into(make):
+    def function(x, v):
+        make(x * 1, v * 1)[0] = 0
+
+    return function
+
+
+REFUSED = {
+    "a diagonal": write_into(lambda x, v: np.diagonal(x)),
+    "a broadcast": write_into(lambda x, v: np.broadcast_to(v, (3, 4))),
+    "a wider shape": lambda x, v: np.add(v, x, out=v),
+    "a wider dtype": lambda x, v: np.add(x, v, out=np.zeros_like(x, dtype=int)),
+    "an in-place division of integers": lambda x, v: np.zeros_like(x, dtype=int).__itruediv__(2),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_refused_as_by_numpy(name):
+    with pytest.raises((ValueError, TypeError)):
+        REFUSED[name](X.copy(), V.copy())
+    with pytest.raises((ValueError, TypeError)):
+        traced(REFUSED[name], X, V)
+
+
+def test_a_scalar_cannot_be_written_to():
+    check_error(lambda x: np.add(x, 1, out=x.sum()), X)
+
+
+# ---- Note [View or copy] ---------------------------------------------------------------------------------------------
+
+VIEW_OR_COPY = "NumPy made a view or a copy of aval {}, by its layout in memory, and one of the two was written to"
+
+
+def test_a_reshape_is_a_view_or_a_copy_nobody_knows():
+    def write_the_view(x):
+        y = x * 1
+        y.reshape(-1)[0] = 1
+        return y
+
+    def write_the_base(x):
+        y = x * 1
+        z = y.ravel()
+        y[0] = 1
+        return z
+
+    for function, aval in ((write_the_view, r"f64\[3,4\]"), (write_the_base, r"f64\[12\]")):
+        with pytest.raises(MutationError, match=VIEW_OR_COPY.format(aval)):
+            traced(function, X)
+
+
+def test_a_reshape_that_is_not_shared_may_be_written():
+    def write(x):
+        y = x.reshape(-1)
+        y[0] = 1
+        z = (x[:, :2] * 2).ravel().copy()
+        z += 1
+        return y, z
+
+    def write_unread(x):
+        y = x * 1
+        z = y.reshape(-1)
+        z[0] = 1
+        return z
+
+    with pytest.raises(MutationError):
+        traced(lambda x: (write(x), x), X)
+    check(write, X)
+    check(write_unread, X)
