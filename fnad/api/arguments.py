@@ -120,7 +120,9 @@ def _view(value: Any) -> Any:
 
 
 def _copy(value: Any) -> Any:
-    return value.copy() if isinstance(value, np.ndarray) else _view(value)
+    if isinstance(value, Tracer):  # which says that it is an array, too
+        return _handle(value)
+    return value.copy() if isinstance(value, np.ndarray) else value
 
 
 def _handle(tracer: Tracer) -> Tracer:

@@ -113,10 +113,10 @@ def array_of(value: Any) -> Array:
     """Return a value as an array of a supported dtype in native byte order; raise `LeafError` where it is none."""
     if type(value) is np.ndarray and value.dtype in NAMES:
         return value
-    if isinstance(value, (np.ndarray, np.generic)):
-        return _native_array(value)
     if isinstance(value, Tracer):
         tracing_builder()  # raises: a traced value that is not looked for here is one that was kept
+    if isinstance(value, (np.ndarray, np.generic)):
+        return _native_array(value)
     for kind, dtype in PYTHON_DTYPES.items():
         if isinstance(value, kind):
             return _number(value, dtype)
