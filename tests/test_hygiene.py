@@ -1,7 +1,5 @@
 """Traced values that get out of their trace, traces that end badly, caches that must not mix things up."""
 
-# ruff: noqa: PLW0108  # a lambda looks its function up at each call, which is what is tested
-
 from __future__ import annotations
 
 import functools

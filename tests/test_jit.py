@@ -3,8 +3,6 @@
 Programs run in the interpreter here, but for the tests of compilation: it is quicker to start.
 """
 
-# ruff: noqa: PLW0108  # a lambda looks its function up at each call, which is what is tested
-
 from __future__ import annotations
 
 import array

@@ -11,7 +11,7 @@ one becomes a captured input of the inner program, which keeps every program clo
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -65,7 +65,7 @@ class Builder:
         self._numbered: dict[Any, tuple[Var, ...]] = {}
 
     @contextmanager
-    def active(self) -> Iterator[Builder]:
+    def active(self) -> Generator[Builder]:
         """Make this the innermost builder of the thread; afterwards its symbols are dead."""
         _STACK.builders.append(self)
         self.alive = True
@@ -98,7 +98,7 @@ class Builder:
         return Symbol(self, var, var.aval)
 
     def bake(self, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-        """Return an array whose content decides on shapes; `baked` keeps it and its content, which the program needs."""
+        """Return an array whose content decides on shapes; `baked` keeps it and its content for the program."""
         self.baked.append((array, array.copy()))
         return array
 

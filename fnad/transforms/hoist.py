@@ -30,4 +30,3 @@ def broadcast_late(primitive: Primitive, operands: Sequence[Symbol], params: Par
     given = iter(origin[0][0] for origin in origins if origin is not None)
     inner = [next(given) if value is None else constant(value, value.dtype, shape) for value in constants]
     return broadcast_in_dim(primitive(*inner, **params), **first[1])
-

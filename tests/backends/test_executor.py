@@ -11,7 +11,6 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
-import fnad.ops  # noqa: F401  (declares the primitives)
 from fnad.backends.numba.executor import compile_program
 from fnad.errors import OutOfRangeError
 from fnad.ir.builder import trace

@@ -37,7 +37,13 @@ def test_row_02_arm_not_taken(arm: str, dtype: Any) -> None:
 def test_row_02_masked_elements(dtype: Any) -> None:
     x = np.array([-1, 0, 4], dtype)
     hessian = np.diag([0, 0, -1 / 16])
-    check(lambda x: np.sum(np.where(x > 0, np.log(x), 0)), x, value=np.log(dtype(4)), gradient=[0, 0, 0.25], hessian=hessian)
+    check(
+        lambda x: np.sum(np.where(x > 0, np.log(x), 0)),
+        x,
+        value=np.log(dtype(4)),
+        gradient=[0, 0, 0.25],
+        hessian=hessian,
+    )
 
 
 @floats

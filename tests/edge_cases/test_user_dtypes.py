@@ -222,7 +222,17 @@ def test_row_59_division_by_zero_and_signs_of_zero() -> None:
     as_numpy(lambda x, y: x / y, x, y)
     as_numpy(lambda x: 1.0 / x, np.float64(0.0))
     as_numpy(lambda x, y: np.floor_divide(x, y), x, y)
-    for f in (np.sign, np.sqrt, np.abs, np.negative, np.rint, np.sin, lambda x: x * 1.0, lambda x: 0.0 + x, lambda x: -0.0 + x):
+    for f in (
+        np.sign,
+        np.sqrt,
+        np.abs,
+        np.negative,
+        np.rint,
+        np.sin,
+        lambda x: x * 1.0,
+        lambda x: 0.0 + x,
+        lambda x: -0.0 + x,
+    ):
         zeros = np.array([-0.0, 0.0])
         assert_array_equal(np.signbit(jit(f)(zeros)), np.signbit(f(zeros)))
 
@@ -231,7 +241,7 @@ def test_row_59_division_by_zero_and_signs_of_zero() -> None:
 def test_row_60_nan_and_infinity_in_a_fused_loop(dtype: Any) -> None:
     x = np.array([np.nan, np.inf, -np.inf, 0, -0.0, 1, -1], dtype)
     as_numpy(lambda x: np.where(np.isnan(x * 2), 7, np.where(np.isinf(x * 2), 8, x)), x)
-    as_numpy(lambda x: np.stack([x < 1, x <= 1, x > 1, x >= 1, x == x, x != x]), x)  # noqa: PLR0124
+    as_numpy(lambda x: np.stack([x < 1, x <= 1, x > 1, x >= 1, x == x, x != x]), x)
     for f in (np.maximum, np.minimum, np.fmax, np.fmin, np.copysign, np.hypot, np.arctan2, np.logaddexp, np.heaviside):
         as_numpy(lambda x, f=f: f(x[:, None], x), x)
     for f in (np.max, np.min, np.argmax, np.argmin, np.nansum, np.nanmean, np.any, np.all, np.nan_to_num, np.sum):

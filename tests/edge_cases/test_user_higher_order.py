@@ -46,7 +46,9 @@ def test_row_47_three_deep(a: str, b: str, c: str) -> None:
 @floats
 def test_row_48_stopped_gradient(dtype: Any) -> None:
     check(lambda x: x * stop_gradient(x), dtype(3), value=9, gradient=[3], hessian=[[0]])
-    check(lambda x: x * stop_gradient(x * x) + stop_gradient(x) * x * x, dtype(2), value=16, gradient=[12], hessian=[[4]])
+    check(
+        lambda x: x * stop_gradient(x * x) + stop_gradient(x) * x * x, dtype(2), value=16, gradient=[12], hessian=[[4]]
+    )
 
 
 @floats

@@ -51,7 +51,9 @@ def test_row_10_extremum_of_several(sign: int, dtype: Any) -> None:
 
 @floats
 def test_row_11_clip(dtype: Any) -> None:
-    check(lambda x: np.sum(np.clip(x, 0, 1)), np.array([-1, 0, 0.5, 1, 2], dtype), value=2.5, gradient=[0, 0.5, 1, 0.5, 0])
+    check(
+        lambda x: np.sum(np.clip(x, 0, 1)), np.array([-1, 0, 0.5, 1, 2], dtype), value=2.5, gradient=[0, 0.5, 1, 0.5, 0]
+    )
     check(lambda x: x.clip(max=1), dtype(1), value=1, gradient=[0.5])
 
 

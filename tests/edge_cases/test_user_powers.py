@@ -29,7 +29,7 @@ def test_row_19_zeroth_power(zero: Any, dtype: Any) -> None:
 
 @floats
 def test_row_19_square(dtype: Any) -> None:
-    for f in (lambda x: x**2, lambda x: x**2.0, np.square, lambda x: np.power(x, 2), lambda x: x**np.array(2)):
+    for f in (lambda x: x**2, lambda x: x**2.0, np.square, lambda x: np.power(x, 2), lambda x: x ** np.array(2)):
         check(f, dtype(0), value=0, gradient=[0], hessian=[[2]])
     check(lambda x: np.sum(x ** np.full(1, 2.0)), dtype(0), value=0, gradient=[0], hessian=[[2]])
 
@@ -39,7 +39,7 @@ def test_row_20_zero_to_a_power(dtype: Any) -> None:
     check(lambda y: dtype(0) ** y, dtype(2), value=0, gradient=[0], hessian=[[0]])
     check(np.power, dtype(0), dtype(2), value=0, gradient=[0, 0], hessian=[[2, 0], [0, 0]])
     check(np.power, dtype(0), dtype(0), value=1, gradient=[0, 0])
-    check(lambda y: 0 ** y, dtype(0), value=1, gradient=[0])
+    check(lambda y: 0**y, dtype(0), value=1, gradient=[0])
 
 
 @floats
@@ -76,4 +76,4 @@ def test_row_23_sinc(dtype: Any) -> None:
     except errors.UnsupportedFunctionError as error:
         assert "sinc" in str(error)
         return
-    check(np.sinc, dtype(0), value=1, gradient=[0], hessian=[[-np.pi**2 / 3]], rtol=1e-6)
+    check(np.sinc, dtype(0), value=1, gradient=[0], hessian=[[-(np.pi**2) / 3]], rtol=1e-6)
