@@ -3,6 +3,7 @@ achieve."""
 
 from __future__ import annotations
 
+import ctypes
 import itertools
 import math
 import threading
@@ -13,7 +14,7 @@ import mpmath
 import numpy as np
 import pytest
 
-from fnad.backends.numba import functions, runtime, vector_math
+from fnad.backends.numba import blas, functions, runtime, vector_math
 from fnad.backends.numba.compiler import NativeFunction, compile_source
 from fnad.backends.numba.operation import OperandError
 
@@ -639,3 +640,45 @@ def test_a_function_outlives_what_made_it() -> None:
     out = np.zeros(1)
     call(out)
     assert out[0] == 3
+
+
+def test_small_products_take_one_thread_and_give_back_the_others() -> None:
+    library = ctypes.CDLL(blas.cython_blas().__file__)
+    threads = getattr(library, "scipy_openblas_get_num_threads", None)
+    if threads is None or threads() < 2:
+        pytest.skip("not SciPy's own OpenBLAS, or one thread only")
+    during: list[int] = []
+    shape = {
+        "ao": 0,
+        "lda": 90,
+        "at": False,
+        "bo": 0,
+        "ldb": 90,
+        "bt": False,
+        "co": 0,
+        "ldc": 90,
+        "m": 90,
+        "n": 90,
+        "k": 90,
+    }
+    source = GEMM.format(**shape, name="f64", alpha=1, beta=0)
+    multiply = compile_source(source, "program", [np.dtype("f8")] * 3)
+    a, b = random("f8", 8100), random("f8", 8100, 1)
+    watching = threading.Event()
+
+    def watch() -> None:
+        while not watching.is_set():
+            during.append(threads())
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    out = [np.empty(8100), np.empty(8100)]
+    workers = [threading.Thread(target=lambda c: [multiply.call(a, b, c) for _ in range(300)], args=(c,)) for c in out]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    watching.set()
+    watcher.join()
+    assert 1 in during
+    assert threads() >= 2

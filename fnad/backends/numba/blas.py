@@ -19,6 +19,7 @@ import llvmlite.binding as llvm
 import llvmlite.ir as ir
 import numpy as np
 
+from fnad.backends.numba import blas_threads
 from fnad.backends.numba.operation import Builder, Dtype, Kind, Kinds, OperandError, Operation, Pointer, Value, Values
 from fnad.backends.numba.scalar import call
 
@@ -35,9 +36,11 @@ def register() -> None:
     name_of, address_of = ctypes.pythonapi.PyCapsule_GetName, ctypes.pythonapi.PyCapsule_GetPointer
     name_of.restype, name_of.argtypes = ctypes.c_char_p, [ctypes.py_object]
     address_of.restype, address_of.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
-    capsules = cython_blas().__pyx_capi__
+    module = cython_blas()
+    capsules = module.__pyx_capi__
     for routine in (letter + kind for letter in LETTERS.values() for kind in ("gemm", "gemv")):
         llvm.add_symbol(f"{PREFIX}{routine}", address_of(capsules[routine], name_of(capsules[routine])))
+    blas_threads.register(module.__file__)
 
 
 def cython_blas() -> Any:
@@ -54,9 +57,15 @@ def cython_blas() -> Any:
     return module
 
 
-def call_blas(builder: Builder, dtype: Dtype, kind: str, *addresses: Value) -> None:
+def call_blas(builder: Builder, dtype: Dtype, kind: str, work: Value, *addresses: Value) -> None:
+    """Call a routine on these addresses; on one thread, if its `work`, in multiplications, is small."""
     register()
+    small = builder.icmp_signed("<=", work, work.type(blas_threads.LARGEST))
+    with builder.if_then(small):
+        call(builder, blas_threads.ENTER, ir.VoidType())
     call(builder, f"{PREFIX}{LETTERS[dtype.str[1:]]}{kind}", ir.VoidType(), *addresses)
+    with builder.if_then(small):
+        call(builder, blas_threads.LEAVE, ir.VoidType())
 
 
 # ---- arguments, as Fortran takes them ----------------------------------------------------------------------------
@@ -99,12 +108,13 @@ def letter(builder: Builder, transposed: Value, if_true: str, if_false: str) -> 
 
 def emit_gemm(builder: Builder, kinds: Kinds, values: Values) -> None:
     a, a_offset, lda, a_transposed, b, b_offset, ldb, b_transposed, c, c_offset, ldc, m, n, k, alpha, beta = values
+    work = builder.mul(builder.mul(m, n), k)
     flags = [letter(builder, flag, "T", "N") for flag in (b_transposed, a_transposed)]
     sizes = [word(builder, size) for size in (n, m, k)]
     strides = [leading(builder, stride) for stride in (ldb, lda, ldc)]
     trans_b, trans_a, n, m, k, ldb, lda, ldc, alpha, beta = by_reference(builder, *flags, *sizes, *strides, alpha, beta)
     a, b, c = element(builder, a, a_offset), element(builder, b, b_offset), element(builder, c, c_offset)
-    call_blas(builder, kinds[0].dtype, "gemm", trans_b, trans_a, n, m, k, alpha, b, ldb, a, lda, beta, c, ldc)
+    call_blas(builder, kinds[0].dtype, "gemm", work, trans_b, trans_a, n, m, k, alpha, b, ldb, a, lda, beta, c, ldc)
 
 
 def plain_gemm(
@@ -129,12 +139,15 @@ def emit_gemv(builder: Builder, kinds: Kinds, values: Values) -> None:
                 builder, kinds, (a, a_offset, one, no, x, x_offset, one, no, y, y_offset, one, m, one, n, alpha, beta)
             )
         with usual:
+            work = builder.mul(m, n)
             rows, columns = builder.select(a_transposed, m, n), builder.select(a_transposed, n, m)
             numbers = [*(word(builder, value) for value in (rows, columns, lda, incx)), WORD(1)]
             places = by_reference(builder, letter(builder, a_transposed, "N", "T"), *numbers, alpha, beta)
             trans, rows, columns, lda, incx, incy, alpha, beta = places
             a, x, y = element(builder, a, a_offset), element(builder, x, x_offset), element(builder, y, y_offset)
-            call_blas(builder, kinds[0].dtype, "gemv", trans, rows, columns, alpha, a, lda, x, incx, beta, y, incy)
+            call_blas(
+                builder, kinds[0].dtype, "gemv", work, trans, rows, columns, alpha, a, lda, x, incx, beta, y, incy
+            )
 
 
 def plain_gemv(

@@ -1,0 +1,113 @@
+"""One thread for small matrix products.
+
+OpenBLAS hands a product of more than a few hundred thousand multiplications to all its threads, which spin while they
+wait for each other. On a machine that is busy otherwise, a product of some microseconds then takes milliseconds. So
+emitted code takes a small product by itself: `enter` sets OpenBLAS to one thread, `leave` gives back what was set
+before. Both are native and take nanoseconds; they count, since several threads may be inside.
+
+    enter: lock; if users == 0 { saved = get(); if saved > 1 { set(1) } }; users += 1; unlock
+    leave: lock; users -= 1; if users == 0 and saved > 1 { set(saved) }; unlock
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from typing import Any
+
+import llvmlite.binding as llvm
+
+ENTER, LEAVE = "fnad_blas_enter", "fnad_blas_leave"
+LARGEST = 2**22
+"""Multiplications up to which a product is small: about 0.1 ms of work."""
+
+GETTERS = ("scipy_openblas_get_num_threads", "openblas_get_num_threads")
+SETTERS = ("scipy_openblas_set_num_threads", "openblas_set_num_threads")
+
+STATE = (ctypes.c_int * 3)()  # lock, users, saved
+os.register_at_fork(after_in_child=lambda: ctypes.memset(STATE, 0, ctypes.sizeof(STATE)))
+
+CODE = """
+define internal void @lock() alwaysinline {
+  br label %again
+again:
+  %taken = atomicrmw xchg ptr @state, i32 1 acquire
+  %busy = icmp ne i32 %taken, 0
+  br i1 %busy, label %again, label %done
+done:
+  ret void
+}
+
+define void @ENTER() {
+  call void @lock()
+  %users = getelementptr i32, ptr @state, i64 1
+  %saved = getelementptr i32, ptr @state, i64 2
+  %count = load i32, ptr %users
+  %more = add i32 %count, 1
+  store i32 %more, ptr %users
+  %first = icmp eq i32 %count, 0
+  br i1 %first, label %save, label %done
+save:
+  %threads = call i32 @get()
+  store i32 %threads, ptr %saved
+  %many = icmp sgt i32 %threads, 1
+  br i1 %many, label %limit, label %done
+limit:
+  call void @set(i32 1)
+  br label %done
+done:
+  store atomic i32 0, ptr @state release, align 4
+  ret void
+}
+
+define void @LEAVE() {
+  call void @lock()
+  %users = getelementptr i32, ptr @state, i64 1
+  %saved = getelementptr i32, ptr @state, i64 2
+  %count = load i32, ptr %users
+  %fewer = sub i32 %count, 1
+  store i32 %fewer, ptr %users
+  %threads = load i32, ptr %saved
+  %last = icmp eq i32 %fewer, 0
+  %many = icmp sgt i32 %threads, 1
+  %restore = and i1 %last, %many
+  br i1 %restore, label %back, label %done
+back:
+  call void @set(i32 %threads)
+  br label %done
+done:
+  store atomic i32 0, ptr @state release, align 4
+  ret void
+}
+"""
+
+_ENGINES: list[Any] = []
+
+
+def register(library_file: str) -> None:
+    """Make `enter` and `leave` known to LLVM, for the OpenBLAS that the extension module at this path is linked to.
+
+    Where the BLAS is another one, they do nothing.
+    """
+    library = ctypes.CDLL(library_file)
+    getter, setter = _symbol(library, GETTERS), _symbol(library, SETTERS)
+    code = CODE if getter and setter else "define void @ENTER() { ret void }\ndefine void @LEAVE() { ret void }"
+    for name, address in (("state", ctypes.addressof(STATE)), ("get", getter), ("set", setter)):
+        code = code.replace(f"@{name}", f"inttoptr (i64 {address} to ptr)")
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    machine = llvm.Target.from_default_triple().create_target_machine(jit=True)
+    engine = llvm.create_mcjit_compiler(
+        llvm.parse_assembly(code.replace("ENTER", ENTER).replace("LEAVE", LEAVE)), machine
+    )
+    engine.finalize_object()
+    for name in (ENTER, LEAVE):
+        llvm.add_symbol(name, engine.get_function_address(name))
+    _ENGINES.append(engine)
+
+
+def _symbol(library: ctypes.CDLL, names: tuple[str, ...]) -> int | None:
+    for name in names:
+        if hasattr(library, name):
+            return ctypes.cast(getattr(library, name), ctypes.c_void_p).value
+    return None
