@@ -48,7 +48,7 @@ def right(f: Function, *xs: Any, gradient: Any) -> None:
 X2, X3 = np.array([1.0, 2.0]), np.array([2.0, 3.0, 4.0])
 
 
-# ---- rows 29 to 37 ---------------------------------------------------------------------------------------------------
+# ---- rows 29 to 37 --------------------------------------------------------------------------------------------------
 
 
 def test_row_29_two_names_of_one_array() -> None:
@@ -238,7 +238,7 @@ def differences(f: Function, x: Any) -> Any:
     return np.array([f(x + step) - f(x) for step in steps]).reshape(x.shape)
 
 
-# ---- row 38: the caller's arrays ---------------------------------------------------------------------------------------
+# ---- row 38: the caller's arrays ------------------------------------------------------------------------------------
 
 
 @executors
@@ -304,7 +304,7 @@ INTO: dict[str, Function] = {
 
 @pytest.mark.parametrize("name", INTO)
 def test_row_38_writes_into_an_ordinary_array_are_not_lost(name: str) -> None:
-    """NumPy would fill the caller's array, and so whoever reads that; it cannot be followed, and must not be dropped."""
+    """NumPy would fill the caller's array, and so whoever reads it; it cannot be followed and must not be dropped."""
     buffer = np.zeros(2)
     with pytest.raises(errors.FnadError):
         jit(lambda x: INTO[name](x, buffer))(X2)
@@ -324,7 +324,7 @@ def test_row_38_assignment_into_an_ordinary_array() -> None:
     assert_array_equal(buffer, [0, 0])
 
 
-# ---- row 39: results and pullbacks live on -----------------------------------------------------------------------------
+# ---- row 39: results and pullbacks live on --------------------------------------------------------------------------
 
 
 @executors
@@ -360,7 +360,7 @@ def test_row_39_pullback_called_often_and_from_threads(executor: Any) -> None:
         np.testing.assert_allclose(ct, expected)
 
 
-# ---- row 40: arrays of all kinds -----------------------------------------------------------------------------------------
+# ---- row 40: arrays of all kinds ------------------------------------------------------------------------------------
 
 
 def read_only(x: Any) -> Any:

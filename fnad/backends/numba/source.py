@@ -543,7 +543,7 @@ def _wrapped(text: str, dtype: Dtype) -> str:
 
 
 def _enclosed(text: str, template: str, place: str) -> str:
-    """Put an expression with operators in parentheses, unless each place it goes to is between commas or parentheses."""
+    """Put an expression with operators in parentheses, unless it goes to places between commas or parentheses only."""
     alone = re.findall(rf"(?:^|\(|, ){re.escape(place)}(?=$|\)|,)", template)
     return text if " " not in _outside_calls(text) or len(alone) == template.count(place) else f"({text})"
 
