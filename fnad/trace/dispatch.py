@@ -280,8 +280,8 @@ def store_all(name: str, result: Any, outs: Sequence[Any], where: Any) -> Any:
 
 def store(name: str, result: Any, out: Any, where: Any = True) -> Any:
     """Write a result into `out`, cast and broadcast as NumPy does; return it, or what takes its place."""
-    new = call(stored, (name, result, out, where), {})
     if not isinstance(out, Handle):
-        return Handle.concrete(new.symbol)
-    out.write(new.symbol)
+        return Handle.concrete(call(stored, (name, result, out, where), {}).symbol)
+    out.check_writeable()
+    out.write(call(stored, (name, result, out, where), {}).symbol)
     return out

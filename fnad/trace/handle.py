@@ -82,7 +82,7 @@ class Handle:
 
     def write(self, symbol: Symbol) -> None:
         """Replace the value, of the same aval, in this and all handles that share its memory."""
-        self._check_writeable()
+        self.check_writeable()
         if not self._is_certain():
             self._detach()
         cell = self._cell
@@ -100,7 +100,8 @@ class Handle:
         self._cell.version += 1
         self._cell, self._steps = Cell(symbol), ()
 
-    def _check_writeable(self) -> None:
+    def check_writeable(self) -> None:
+        """Raise `MutationError` where it cannot be written to."""
         if self.is_scalar or not all(step.is_writeable for step in self._steps):
             raise MutationError(
                 "assignment destination is read-only",

@@ -1,0 +1,231 @@
+"""Where a traced value is asked for its numbers: the exact messages, with the user's line and the way out."""
+
+import contextlib
+import copy
+import inspect
+import linecache
+import math
+import pickle
+
+import numpy as np
+import pytest
+import scipy.special
+import scipy.stats
+
+from fnad.errors import MutationError, TracerEscapeError, UnsupportedFunctionError
+from tests.numpy.against_numpy import check, traced
+
+S = np.float64(0.5)
+K = np.int64(1)
+V = np.array([1.0, 2.0, 3.0])
+TABLE = np.arange(3.0)
+
+NUMBER = "leave it as it is: NumPy's functions take traced values, and their results are traced"
+CHOICE = (
+    "choose with np.where(condition, a, b), or with np.minimum, np.maximum and np.clip in place of min, max and "
+    "comparisons"
+)
+ARRAY = "NumPy's functions take traced values as they are; stack several with np.stack or fnad.numpy.array"
+SCIPY = "SciPy computes on ordinary arrays: use the function of the same name in fnad.scipy, or NumPy's functions"
+INDEX = (
+    "sizes and loop counts have to be known while tracing; to read an ordinary array at a traced index, write "
+    "fnad.numpy.asarray(table)[i]"
+)
+STORE = (
+    "make the array with fnad.numpy (zeros, empty, full, array) in place of numpy, or from a traced one with "
+    "np.zeros_like(x)"
+)
+
+
+def where(function, line=-1):
+    """Return how a message names a line of a function, the last one if not said otherwise."""
+    lines, start = inspect.getsourcelines(function)
+    at = range(start, start + len(lines))[line]
+    return f"  at test_escapes.py:{at} in {function.__name__}:  {lines[line].strip()}"
+
+
+def message(error, function, *args):
+    with pytest.raises(error) as raised:
+        traced(function, *args)
+    assert type(raised.value) is error
+    return str(raised.value)
+
+
+def test_float():
+    def f(t):
+        return float(t)
+
+    assert message(TracerEscapeError, f, S) == (
+        f"a traced value of aval f64[] was asked for its float: it has no numbers while tracing\n{where(f)}\n  {NUMBER}"
+    )
+
+
+ASKED = {
+    "its float": (lambda t: "%f" % t, NUMBER),  # noqa: UP031
+    "its int": (int, NUMBER),
+    "its complex": (complex, NUMBER),
+    "its item": (lambda t: t.item(), NUMBER),
+    "its list": (lambda t: t.tolist(), NUMBER),
+    "its truth value": (lambda t: 1 if t > 0 else 2, CHOICE),
+    "an index": (range, INDEX),
+    "an ordinary array": (np.asarray, ARRAY),
+    "its pickle": (pickle.dumps, "return it from the traced function, and pickle the result"),
+}
+
+
+@pytest.mark.parametrize("what", ASKED)
+def test_what_is_asked(what):
+    function, remedy = ASKED[what]
+    first, place, last = message(TracerEscapeError, lambda t: function(t), S).split("\n")
+    aval = "bool[]" if what == "its truth value" else "f64[]"
+    assert first == f"a traced value of aval {aval} was asked for {what}: it has no numbers while tracing"
+    assert place.startswith("  at test_escapes.py:")
+    assert last == f"  {remedy}"
+
+
+@pytest.mark.parametrize("branch", [lambda t: min(t, 1.0), lambda t: sorted([t, 1.0]), lambda t: t in [1.0, 2.0], bool])
+def test_branches(branch):
+    assert CHOICE in message(TracerEscapeError, branch, S)
+
+
+@pytest.mark.parametrize(("name", "numpys"), [("sin", "sin"), ("exp", "exp"), ("atan", "arctan"), ("asinh", "arcsinh")])
+def test_math(name, numpys):
+    source = f"def f(t):\n    return math.{name}(t)\n"
+    namespace = {"math": math}
+    linecache.cache["<f>"] = (len(source), None, source.splitlines(keepends=True), "<f>")
+    exec(compile(source, "<f>", "exec"), namespace)
+    assert message(TracerEscapeError, namespace["f"], S).endswith(f"use np.{numpys} in place of math.{name}")
+
+
+@pytest.mark.parametrize(
+    "make", [lambda t: np.array([t, t]), np.float64, np.int64, TABLE.dot, lambda t: np.append([[t]], [[t]], axis=0)]
+)
+def test_constructors(make):
+    assert message(TracerEscapeError, lambda t: make(t), S).endswith(ARRAY)
+
+
+def test_scipy():
+    for function in (scipy.special.logsumexp, scipy.stats.norm.logpdf):
+        assert message(TracerEscapeError, lambda t: function(t), V).endswith(SCIPY)  # noqa: B023
+
+
+def test_a_table_at_a_traced_index():
+    def f(k):
+        return TABLE[k]
+
+    expected = (
+        f"a traced value of aval i64[] was asked for an index: it has no numbers while tracing\n{where(f)}\n  {INDEX}"
+    )
+    assert message(TracerEscapeError, f, K) == expected
+    assert message(TracerEscapeError, lambda j: TABLE[j], np.array([1, 2])).endswith(INDEX)
+
+
+def test_a_size():
+    def f(k):
+        return np.zeros(k)
+
+    expected = (
+        f"a traced value of aval i64[] was asked for an index: it has no numbers while tracing\n{where(f)}\n  {INDEX}"
+    )
+    assert message(TracerEscapeError, f, K) == expected
+    remedy = "shapes are fixed in a trace: pass it in from outside as an ordinary int"
+    for shaped in (lambda v, k: v.reshape(k, 3), lambda v, k: np.tile(v, k), lambda v, k: np.sum(v, axis=k)):
+        assert message(TracerEscapeError, shaped, V, K).endswith(remedy)
+
+
+def test_an_escape_that_numpy_hides_is_told_from_another_error():
+    def caught(t):
+        with contextlib.suppress(TypeError):
+            float(t)
+        raise ValueError("another")
+
+    with pytest.raises(ValueError, match=r"^another$"):
+        traced(caught, S)
+
+
+# ---- into ordinary arrays --------------------------------------------------------------------------------------------
+
+
+def test_an_element():
+    def f(t):
+        c = np.zeros(3)
+        c[0] = t
+        return c
+
+    expected = f"a traced value of aval f64[] was written into an ordinary array\n{where(f, -2)}\n  {STORE}"
+    assert message(MutationError, f, S) == expected
+
+
+def test_a_slice():
+    def f(v):
+        c = np.zeros(3)
+        c[:] = v
+        return c
+
+    expected = f"a traced value of aval f64[3] was written into an ordinary array\n{where(f, -2)}\n  {STORE}"
+    assert message(MutationError, f, V) == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "write"),
+    [
+        ("numpy.copyto", lambda t: np.copyto(np.zeros(3), t)),
+        ("numpy.copyto", lambda t: np.full_like(np.zeros(3), t[0])),
+        ("numpy.put", lambda t: np.put(np.zeros(3), 0, t)),
+        ("numpy.add.at", lambda t: np.add.at(np.zeros(3), 0, t[0])),
+    ],
+)
+def test_functions_that_write(name, write):
+    text = message(MutationError, write, V)
+    assert text.startswith(f"{name} cannot write a traced value into an ordinary array\n  at test_escapes.py:")
+    assert text.endswith("make the array with fnad.numpy (zeros, empty, full, array) in place of numpy")
+
+
+# ---- no rule ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_function_without_a_rule():
+    def f(v):
+        return np.cov(v)
+
+    assert message(UnsupportedFunctionError, f, V) == (
+        f"numpy.cov has no rule for traced values\n{where(f)}\n"
+        "  compose it from functions that have one, or add a rule: @fnad.numpy.implements(numpy.cov)"
+    )
+
+
+@pytest.mark.parametrize("function", [np.linalg.svd, np.sort, np.nonzero, np.fft.fft, scipy.special.gammaln])
+def test_functions_without_a_rule(function):
+    assert "has no rule for traced values" in message(UnsupportedFunctionError, lambda v: function(v), np.eye(2))
+
+
+# ---- what is right ---------------------------------------------------------------------------------------------------
+
+
+def test_an_object_among_others():
+    def f(t, v):
+        assert f"{t} {t:.2f} {v!r} {v}" == "Tracer(f64[]) Tracer(f64[]) Tracer(f64[3]) Tracer(f64[3])"
+        assert {v: 1}[v] == 1
+        assert v is not None
+        assert not hasattr(v, "__array_interface__")
+        return copy.deepcopy([v, t]), copy.copy(v) * 2
+
+    traced(f, S, V)
+
+
+def test_attributes_that_are_not_there():
+    def f(v):
+        return v.strides
+
+    with pytest.raises(AttributeError) as raised:
+        traced(f, V)
+    assert str(raised.value) == f"a traced value has no 'strides'\n{where(f)}"
+    with pytest.raises(AttributeError, match=r"^a traced value has no 'no_such_name'$"):
+        traced(lambda v: v.no_such_name, V)
+
+
+def test_comparison_with_what_is_no_number():
+    check(lambda v: (v * (v is None), v), V)
+    for other in ("a", None, object()):
+        with pytest.raises(TypeError):
+            traced(lambda v: v + other, V)  # noqa: B023
