@@ -19,7 +19,7 @@ from fnad.ops.elementary import arctan, cos, sin, tanh
 from fnad.ops.piecewise import abs_, copysign, fmax, fmin, maximum, minimum, sign
 from fnad.ops.shape import iota
 from fnad.ops.special import erf, erfc, logistic
-from fnad.transforms.rewrite import constant_of, definition
+from fnad.transforms.rewrite import constant_of, definition, operands_of
 
 BOUNDED = frozenset(
     {
@@ -49,7 +49,7 @@ def is_finite(symbol: Symbol, depth: int = DEPTH) -> bool:
     found = definition(symbol)
     if found is None or depth == 0:
         return False
-    primitive, operands, _ = found
+    primitive, operands = found.primitive, operands_of(symbol, found)
     keeps = (
         primitive in BOUNDED
         or isinstance(primitive.lower, MOVING)

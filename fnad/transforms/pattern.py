@@ -147,10 +147,14 @@ class Application(Pattern):
         for param, name in self.params:
             if bindings.setdefault(name, params[param]) != params[param]:
                 return False
-        rest = operands[len(self.operands) :]
-        if self.rest is not None and not same_values(bindings.setdefault(self.rest, rest), rest):
-            return False
-        return all(p.match(s, bindings) for p, s in zip(self.operands, operands, strict=self.rest is None))
+        if self.rest is not None:
+            left = operands[len(self.operands) :]
+            if not same_values(bindings.setdefault(self.rest, left), left):
+                return False
+        for pattern, operand in zip(self.operands, operands, strict=self.rest is None):
+            if not pattern.match(operand, bindings):
+                return False
+        return True
 
     def variants(self) -> Iterator[Application]:
         for operands in product(*(operand.variants() for operand in self.operands)):

@@ -15,12 +15,16 @@ import numpy as np
 
 from fnad.ir.builder import Builder, atom_keys
 from fnad.ir.primitive import Primitive
-from fnad.ir.program import Equation, Literal, Params, Program, Var
+from fnad.ir.program import Atom, Equation, Literal, Params, Program, Var
 from fnad.ir.symbol import Symbol
 from fnad.ir.walk import use_counts
 from fnad.ops.shape import broadcast_in_dim
 
 Rewrite: TypeAlias = Callable[[Primitive, Sequence[Symbol], Params], Symbol | None]
+
+
+DEEPEST = 40
+"""How many rewrites may set off one another; the next sweep goes on where this one stopped."""
 
 
 class Rewriter(Builder):
@@ -30,58 +34,64 @@ class Rewriter(Builder):
         super().__init__()
         self.rewrites = rewrites
         self.uses: Counter[Var] = Counter()
-        self._definitions: dict[Var, Equation] = {}
+        self.definitions: dict[Atom, Equation] = {}
+        self._depth = 0
 
     def bind(
         self, primitive: Primitive, operands: Sequence[Any], params: Params, regions: tuple[Program, ...] = ()
     ) -> Any:
         symbols = [self.lift(operand) for operand in operands]
-        for rewrite in self.rewrites:
-            found = rewrite(primitive, symbols, params)
-            if found is not None:
-                return found
+        found = self._rewritten(primitive, symbols, params) if self._depth < DEEPEST else None
+        if found is not None:
+            return found
         results = super().bind(primitive, symbols, params, regions)
         equation = self.equations[-1]
-        self._definitions.update(dict.fromkeys(equation.results, equation))
+        if len(equation.results) == 1:
+            self.definitions[equation.results[0]] = equation
         return results
 
-    def definition(self, symbol: Symbol) -> Equation | None:
-        """Return the equation whose only result is this value; None for inputs and literals."""
-        equation = None if isinstance(symbol.atom, Literal) else self._definitions.get(symbol.atom)
-        return equation if equation is not None and len(equation.results) == 1 else None
+    def _rewritten(self, primitive: Primitive, operands: Sequence[Symbol], params: Params) -> Symbol | None:
+        self._depth += 1
+        try:
+            for rewrite in self.rewrites:
+                found = rewrite(primitive, operands, params)
+                if found is not None:
+                    return found
+        finally:
+            self._depth -= 1
+        return None
 
     def numbered(self, primitive: Primitive, operands: Sequence[Symbol]) -> Symbol | None:
         """Return the result of an equation without params, if it is there already."""
         found = self._numbered.get((primitive, atom_keys([operand.atom for operand in operands]), (), ()))
         return None if found is None else Symbol(self, found[0], found[0].aval)
 
-    def symbols(self, equation: Equation) -> list[Symbol]:
-        """Return the operands of an equation of this builder."""
-        return [Symbol(self, atom, atom.aval) for atom in equation.operands]
 
-
-def definition(symbol: Symbol) -> tuple[Primitive, list[Symbol], Params] | None:
-    """Return what defines a value: primitive, operands and params; None for inputs and literals."""
+def definition(symbol: Symbol) -> Equation | None:
+    """Return the equation of which a value is the only result; None for inputs and literals."""
     builder = symbol.builder
-    if not isinstance(builder, Rewriter) or (equation := builder.definition(symbol)) is None:
-        return None
-    return equation.primitive, builder.symbols(equation), equation.params
+    return builder.definitions.get(symbol.atom) if isinstance(builder, Rewriter) else None
+
+
+def operands_of(symbol: Symbol, equation: Equation) -> list[Symbol]:
+    """Return the operands of the equation that defines a value."""
+    return [Symbol(symbol.builder, atom, atom.aval) for atom in equation.operands]
 
 
 def application(symbol: Symbol, primitive: Primitive) -> tuple[list[Symbol], Params] | None:
     """Return operands and params of the equation that defines a value; None if it is none of this primitive."""
-    builder = symbol.builder
-    if not isinstance(builder, Rewriter) or (equation := builder.definition(symbol)) is None:
+    equation = definition(symbol)
+    if equation is None or equation.primitive is not primitive:
         return None
-    return (builder.symbols(equation), equation.params) if equation.primitive is primitive else None
+    return operands_of(symbol, equation), equation.params
 
 
 def constant_of(symbol: Symbol) -> np.generic | None:
     """Return the scalar that a value is filled with: a literal or a broadcast one; None for others."""
-    if isinstance(symbol.atom, Literal):
-        return symbol.atom.value
-    builder = symbol.builder
-    equation = builder.definition(symbol) if isinstance(builder, Rewriter) else None
+    atom = symbol.atom
+    if isinstance(atom, Literal):
+        return atom.value
+    equation = definition(symbol)
     if equation is None or equation.primitive is not broadcast_in_dim:
         return None
     operand = equation.operands[0]

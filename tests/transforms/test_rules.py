@@ -129,7 +129,7 @@ class Instance:
         if name not in self.rests:
             count = first[0].ndim if first else self.random.randint(1, 3)
             arrays = [self.named(f"{name}{n}", dtypes[0]) for n in range(0 if first else count)]
-            starts = [constant(self.random.choice((0, 0, 1, 2, -1, -2)), I64) for _ in range(count if first else 0)]
+            starts = [constant(self.random.choice((0, 0, 1, 2, 3, -1, -2)), I64) for _ in range(count if first else 0)]
             self.rests[name] = [symbol for symbol in (*arrays, *starts) if symbol is not None]
         return self.rests[name]
 
@@ -223,7 +223,7 @@ def prove(rule: Rule) -> int:
 
 @pytest.mark.parametrize("rule", ALL, ids=[rule.equation for rule in ALL])
 def test_both_sides_are_equal(rule: Rule) -> None:
-    assert prove(rule) >= INSTANCES // 2
+    assert prove(rule) >= INSTANCES // 4
 
 
 FALSE = (

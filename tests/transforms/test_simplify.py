@@ -14,17 +14,19 @@ from fnad.ir.parser import parse_program
 from fnad.ir.printer import print_program
 from fnad.ir.program import Program, Source
 from fnad.ir.symbol import Symbol
-from fnad.ir.types import F64, Aval
+from fnad.ir.types import F64, I64, Aval
 from fnad.ir.verifier import verify
 from fnad.ir.walk import equal_up_to_names
 from fnad.ops.arithmetic import add, mul, neg
 from fnad.ops.elementary import exp, sin
-from fnad.ops.shape import reduce_sum, slice_axis
+from fnad.ops.indexing import dynamic_update_slice
+from fnad.ops.shape import concatenate, constant, reduce_sum, slice_axis, zeros_like
 from fnad.transforms.cse import cse
 from fnad.transforms.dce import dce
 from fnad.transforms.flatten import flatten
 from fnad.transforms.fold import fold
 from fnad.transforms.hoist import hoist
+from fnad.transforms.interpret import interpret
 from fnad.transforms.joint import joint
 from fnad.transforms.pipeline import PASSES, simplify
 
@@ -274,6 +276,33 @@ def test_the_gradient_of_pieces_is_put_together():
     names = [equation.primitive.name for equation in gradient(f, Aval(F64, (12,))).equations]
     assert "pad" not in names
     assert names.count("concatenate") == 1
+
+
+def test_an_array_made_element_by_element_is_a_concatenation():
+    def f(x: Symbol) -> list[Symbol]:
+        y = zeros_like(x)
+        for n in range(12):
+            y = dynamic_update_slice(y, exp(slice_axis(x, 0, n, n + 1)), constant(n, I64))
+        return [y]
+
+    names = [equation.primitive.name for equation in simplify(trace(f, Aval(F64, (12,)))).equations]
+    assert set(names) == {"slice", "exp", "concatenate"}
+    assert names.count("concatenate") == 1
+
+
+def test_long_chains_of_rewrites_do_not_exhaust_the_stack():
+    """What the first element is was decided 500 writes ago."""
+
+    def f(x: Symbol) -> list[Symbol]:
+        line = x
+        for n in range(500):
+            line = concatenate(slice_axis(line, 0, 1, 3), exp(slice_axis(x, 0, n % 3, n % 3 + 1)), axis=0)
+            line = dynamic_update_slice(line, slice_axis(x, 0, 2, 3), constant(2, I64))
+        return [slice_axis(line, 0, 0, 1)]
+
+    program = trace(f, Aval(F64, (3,)))
+    x = np.array([0.1, 0.2, 0.3])
+    np.testing.assert_array_equal(interpret(simplify(program), [x]), interpret(program, [x]))
 
 
 def test_no_transpose_is_left_around_a_contraction():

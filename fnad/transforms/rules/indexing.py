@@ -9,9 +9,10 @@ import numpy as np
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import Shape
 from fnad.ops.indexing import dynamic_update_slice
-from fnad.ops.shape import Ints, pad, slice_
+from fnad.ops.shape import Ints, slice_
 from fnad.transforms.pattern import Rule
 from fnad.transforms.rewrite import constant_of
+from fnad.transforms.rules.movement import join, pad_in
 
 
 def _constant_starts(starts: Sequence[Symbol], shape: Shape, sizes: Shape) -> Ints | None:
@@ -45,8 +46,16 @@ def _update_of_zeros(zero: Symbol, k: np.generic, update: Symbol, starts: Sequen
     at = _constant_starts(starts, zero.shape, update.shape)
     if at is None or any(k.tobytes()):
         return None
-    high = tuple(n - a - m for n, a, m in zip(zero.shape, at, update.shape, strict=True))
-    return pad(update, low=at, high=high, interior=(0,) * zero.ndim)
+    return pad_in(update, at, zero.shape)
+
+
+def _update_of_pad(
+    padded: Symbol, x: Symbol, low: Ints, interior: Ints, update: Symbol, starts: Sequence[Symbol]
+) -> Symbol | None:
+    """Write beside what stands in zeros by putting both together: so arrays are made element by element."""
+    at = _constant_starts(starts, padded.shape, update.shape)
+    joined = None if at is None or any(interior) else join(x, low, update, at)
+    return None if joined is None else pad_in(*joined, padded.shape)
 
 
 def _slice_of_update(
@@ -74,6 +83,11 @@ INDEXING = (
         _last_update,
     ),
     Rule("dynamic_update_slice(zero := constant(k), update, *starts) = pad(update) where k = 0", _update_of_zeros),
+    Rule(
+        "dynamic_update_slice(padded := pad(x, low=low, interior=interior), update, *starts)"
+        " = pad(concatenate(x, update)) where the starts are constants",
+        _update_of_pad,
+    ),
     Rule(
         "slice(dynamic_update_slice(x, update, *at), starts=starts, limits=limits, strides=strides)"
         " = slice(update) or slice(x) where the starts are constants",

@@ -96,26 +96,35 @@ def _slice_of_concatenate(xs: Sequence[Symbol], axis: int, starts: Ints, limits:
     return None
 
 
-# ---- sums of padded pieces ---------------------------------------------------------------------------------------
+# ---- padded pieces -----------------------------------------------------------------------------------------------
 
 
-def _join(x: Symbol, y: Symbol, a: Ints, b: Ints, low: Ints, high: Ints) -> Symbol | None:
-    """Add pieces that lie side by side along one axis, each in zeros, by putting them together.
+def pad_in(x: Symbol, low: Ints, shape: Shape) -> Symbol:
+    """Put x, which starts at `low`, in zeros of this shape."""
+    high = tuple(n - a - m for n, a, m in zip(shape, low, x.shape, strict=True))
+    return pad(x, low=low, high=high, interior=(0,) * x.ndim)
 
-    x + 0 and 0 + y are what the sum has there, -0.0 turned into 0.0 included.
-    """
-    x, y = _without_zero(x), _without_zero(y)
-    apart = [axis for axis in range(x.ndim) if (a[axis], b[axis]) != (low[axis], high[axis])]
-    if len(apart) != 1:
-        return None
-    axis = apart[0]
-    if a[axis] + x.shape[axis] == low[axis]:
-        joined, starts, ends = concatenate(x, y, axis=axis), a, high
-    elif low[axis] + y.shape[axis] == a[axis]:
-        joined, starts, ends = concatenate(y, x, axis=axis), low, b
-    else:
-        return None
-    return pad(joined + 0, low=starts, high=ends, interior=(0,) * x.ndim)
+
+def join(x: Symbol, at: Ints, y: Symbol, there: Ints) -> tuple[Symbol, Ints] | None:
+    """Put two pieces of one array together that lie side by side; return where they start, too."""
+    for first, start, second, behind in ((x, at, y, there), (y, there, x, at)):
+        axis = _axis_between(first, start, second, behind)
+        if axis is not None:
+            return concatenate(first, second, axis=axis), start
+    return None
+
+
+def _axis_between(x: Symbol, at: Ints, y: Symbol, behind: Ints) -> int | None:
+    """Return the axis along which y comes right behind x, beside it in all others."""
+    apart = [axis for axis in range(x.ndim) if (at[axis], x.shape[axis]) != (behind[axis], y.shape[axis])]
+    return apart[0] if len(apart) == 1 and at[apart[0]] + x.shape[apart[0]] == behind[apart[0]] else None
+
+
+def _add_pads(x: Symbol, a: Ints, b: Ints, i: Ints, y: Symbol, low: Ints, j: Ints) -> Symbol | None:
+    """Add pieces by putting them together; x + 0 and 0 + y are what the sum has there: -0.0 becomes 0.0."""
+    joined = None if any(i) or any(j) else join(_without_zero(x), a, _without_zero(y), low)
+    total = tuple(m + n + k for m, n, k in zip(a, x.shape, b, strict=True))
+    return None if joined is None else pad_in(joined[0] + 0, joined[1], total)
 
 
 def _without_zero(x: Symbol) -> Symbol:
@@ -125,14 +134,8 @@ def _without_zero(x: Symbol) -> Symbol:
     return x if found is None or value is None or any(value.tobytes()) else found[0][0]
 
 
-def _join_pads(x: Symbol, a: Ints, b: Ints, i: Ints, y: Symbol, low: Ints, high: Ints, j: Ints) -> Symbol | None:
-    return None if any(i) or any(j) else _join(x, y, a, b, low, high)
-
-
-def _join_last_pads(
-    z: Symbol, x: Symbol, a: Ints, b: Ints, i: Ints, y: Symbol, low: Ints, high: Ints, j: Ints
-) -> Symbol | None:
-    joined = _join_pads(x, a, b, i, y, low, high, j)
+def _add_last_pads(z: Symbol, x: Symbol, a: Ints, b: Ints, i: Ints, y: Symbol, low: Ints, j: Ints) -> Symbol | None:
+    joined = _add_pads(x, a, b, i, y, low, j)
     return None if joined is None else z + joined
 
 
@@ -175,14 +178,14 @@ MOVEMENT = (
     Rule("pad(x, low=low, high=high, interior=interior) = x where there is no padding", _no_padding),
     Rule("pad(pad(x, low=a, high=b, interior=i), low=low, high=high, interior=interior) = pad(x)", _merge_pads),
     Rule(
-        "add(pad(x, low=a, high=b, interior=i), pad(y, low=low, high=high, interior=j)) = pad(concatenate(x, y) + 0)",
-        _join_pads,
+        "add(pad(x, low=a, high=b, interior=i), pad(y, low=low, interior=j)) = pad(concatenate(x, y) + 0)",
+        _add_pads,
         NUMBERS,
     ),
     Rule(
-        "add(add(z, pad(x, low=a, high=b, interior=i)), pad(y, low=low, high=high, interior=j))"
+        "add(add(z, pad(x, low=a, high=b, interior=i)), pad(y, low=low, interior=j))"
         " = add(z, pad(concatenate(x, y) + 0))",
-        _join_last_pads,
+        _add_last_pads,
         NUMBERS,
     ),
     Rule("concatenate(*xs, axis=axis) = concatenate(*xs that are not empty)", _drop_empty),
