@@ -8,20 +8,29 @@ A kept value costs nothing where its readers end up in the same nest: the store 
 from __future__ import annotations
 
 from collections import defaultdict
+from dataclasses import dataclass
 
-from fnad.ir.primitive import Concatenation, Contraction, Gather, Library, Scalar, View
+from fnad.ir.primitive import Contraction, Gather, Library, Scalar, View
 from fnad.ir.program import Atom, Equation, Program, Var
 from fnad.lower.expressions import is_inlined
 
-RECOMPUTE = 10
+RECOMPUTE = 12
 """The work, in additions, up to which a value that is read again is computed again."""
+
+LOAD = 4
+"""The work of loading one operand."""
 
 LONGEST = 100
 """How many operations one expression may have."""
 
 
-PIECES = 4
-"""How many operands a concatenation may have that is computed where it is read."""
+@dataclass(frozen=True, slots=True)
+class _Effort:
+    """What it takes to compute a value again from kept ones."""
+
+    work: int
+    loads: int
+    length: int
 
 
 def kept_values(program: Program) -> set[Var]:
@@ -29,29 +38,38 @@ def kept_values(program: Program) -> set[Var]:
     readers = _readers(program)
     outputs = {atom for atom in program.outputs if isinstance(atom, Var)}
     kept: set[Var] = set(program.inputs)
-    work: dict[Var, int] = defaultdict(int)
-    length: dict[Var, int] = defaultdict(int)
+    efforts: dict[Var, _Effort] = {}
     for equation in program.equations:
-        inlined = [a for a in equation.operands if isinstance(a, Var) and a not in kept]
+        effort = _effort(equation, kept, efforts)
         var = equation.results[0]
-        work[var] = _cost(equation) + sum(work[a] for a in inlined)
-        length[var] = 1 + sum(length[a] for a in inlined)
         if (
             not is_inlined(equation)
             or var in outputs
-            or length[var] > LONGEST
-            or _has_many_pieces(equation)
+            or effort.length > LONGEST
             or _read_whole(equation, readers[var])
-            or (work[var] > RECOMPUTE and _read_again(var, readers[var]))
-            or (work[var] > 0 and len(readers[var]) > 1 and any(_moves(reader) for reader in readers[var]))
+            or (effort.work > 0 and _worth_keeping(var, effort, readers[var]))
         ):
             kept.update(equation.results)
+        else:
+            efforts[var] = effort
     return kept
 
 
-def _has_many_pieces(equation: Equation) -> bool:
-    """Say whether an element would have to ask in many places where it comes from."""
-    return isinstance(equation.primitive.lower, Concatenation) and len(equation.operands) > PIECES
+def _effort(equation: Equation, kept: set[Var], efforts: dict[Var, _Effort]) -> _Effort:
+    operands = [atom for atom in equation.operands if isinstance(atom, Var)]
+    inlined = [efforts[atom] for atom in operands if atom not in kept]
+    lower = equation.primitive.lower
+    return _Effort(
+        (lower.cost if isinstance(lower, Scalar) else 0) + sum(e.work for e in inlined),
+        sum(atom in kept for atom in operands) + sum(e.loads for e in inlined),
+        1 + sum(e.length for e in inlined),
+    )
+
+
+def _worth_keeping(var: Var, effort: _Effort, readers: list[Equation]) -> bool:
+    if effort.work + LOAD * effort.loads > RECOMPUTE and _read_again(var, readers):
+        return True
+    return len(readers) > 1 and any(_moves(reader) for reader in readers)
 
 
 def _readers(program: Program) -> dict[Atom, list[Equation]]:
@@ -60,11 +78,6 @@ def _readers(program: Program) -> dict[Atom, list[Equation]]:
         for atom in equation.operands:
             readers[atom].append(equation)
     return readers
-
-
-def _cost(equation: Equation) -> int:
-    lower = equation.primitive.lower
-    return lower.cost if isinstance(lower, Scalar) else 0
 
 
 def _read_whole(equation: Equation, readers: list[Equation]) -> bool:

@@ -7,8 +7,10 @@ fresh; temporaries come from a pool of workspaces, so that calls from several th
 
 from __future__ import annotations
 
+import re
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache
 from operator import itemgetter
 from typing import Any, cast
 
@@ -21,12 +23,13 @@ from fnad.backends.numba.compiler import NativeFunction, compile_source
 from fnad.backends.numba.source import Function, chunk_function, unread_temporaries
 from fnad.errors import OutOfRangeError
 from fnad.ir.program import Program
-from fnad.ir.types import I64
+from fnad.ir.types import I64, Dtype
 from fnad.lower.loops import Call, Item, LoopProgram, effects
 from fnad.lower.nodes import Buffer
 from fnad.lower.pipeline import lower
 from fnad.lower.storage import Slot, assign
 
+CHUNK = "chunk"
 LARGEST_CHUNK = 40
 """Effects per native function."""
 
@@ -132,10 +135,10 @@ class NativeExecutor:
         return lambda arrays: call(*pick(arrays))
 
     def _native_function(self, step: Function) -> Callable[..., None]:
-        dtypes = self.plan.dtypes
-        function = compile_source(step.source, step.name, [dtypes[name] for name in step.parameters])
-        self.functions.append(function)
-        return function.call
+        dtypes = tuple(self.plan.dtypes[name] for name in step.parameters)
+        call = _compiled(_by_position(step), dtypes).call
+        self.functions.append(NativeFunction(step.source, step.name, dtypes, call))
+        return call
 
     def _library_step(self, call: Call) -> Callable[[list[Array]], None]:
         operands = [(self._position(b), b.aval) for b in call.operands]
@@ -165,6 +168,19 @@ class NativeExecutor:
     def asm(self) -> str:
         """Return the assembly of all native functions."""
         return "\n".join(function.asm() for function in self.functions)
+
+
+@lru_cache(maxsize=512)
+def _compiled(source: str, dtypes: tuple[Dtype, ...]) -> NativeFunction:
+    """Compile a function once, whichever programs it is in: the steps of an unrolled loop are alike."""
+    return compile_source(source, CHUNK, dtypes)
+
+
+def _by_position(step: Function) -> str:
+    """Return the source with its parameters named by position and without comments, by which it is told from others."""
+    names = {name: f"a{n}" for n, name in enumerate(step.parameters)} | {step.name: CHUNK}
+    lines = [line for line in step.source.splitlines() if not line.lstrip().startswith("#")]
+    return re.sub(r"\b[a-z]+\d*\b", lambda word: names.get(word[0], word[0]), "\n".join(lines))
 
 
 def _jit_is_disabled() -> bool:
