@@ -10,7 +10,7 @@ import numpy as np
 from fnad.errors import DtypeError, UnsupportedFunctionError
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import Dtype, native_dtype
-from fnad.numpy.operands import PYTHON_DTYPES, as_symbol, broadcast_all, promotes_as
+from fnad.numpy.operands import PYTHON_DTYPES, as_symbol, broadcast_all, check_dtypes, promotes_as
 from fnad.numpy.registry import RULES
 
 Compute = Callable[..., Any]
@@ -36,7 +36,11 @@ def _resolve(ufunc: np.ufunc, dtypes: Sequence[Any], dtype: Any) -> tuple[Dtype,
         dtypes = [PYTHON_DTYPES[d] for d in dtypes]
     given = None if dtype is None else np.dtype(dtype)
     signature = (None,) * ufunc.nin + (given,) * ufunc.nout
-    resolved = ufunc.resolve_dtypes((*dtypes, *(None,) * ufunc.nout), signature=signature, casting="same_kind")
+    try:
+        resolved = ufunc.resolve_dtypes((*dtypes, *(None,) * ufunc.nout), signature=signature, casting="same_kind")
+    except TypeError:
+        check_dtypes(dtypes)
+        raise
     for found in resolved:
         if found == np.float16:
             names = ", ".join(str(getattr(d, "__name__", d)) for d in dtypes)

@@ -11,7 +11,7 @@ from fnad.errors import ArgumentTypeError, DtypeError, ShapeError, TracerEscapeE
 from fnad.ir.builder import current_builder
 from fnad.ir.program import Literal
 from fnad.ir.symbol import Symbol
-from fnad.ir.types import BOOL, DTYPES, F64, I64, Dtype, Shape, dtype_name
+from fnad.ir.types import BOOL, DTYPES, F64, I64, Dtype, Shape, dtype_name, native_dtype
 from fnad.ops.conversion import convert_to
 from fnad.ops.shape import broadcast_to, concatenate, reshape_to
 
@@ -133,7 +133,19 @@ def promotion_example(value: Any) -> Any:
 
 def common_dtype(*values: Operand) -> Dtype:
     """Return the dtype that NumPy promotes the operands to."""
-    return np.result_type(*map(promotion_example, values))
+    examples = [promotion_example(value) for value in values]
+    try:
+        return np.result_type(*examples)
+    except TypeError:
+        check_dtypes(examples)
+        raise
+
+
+def check_dtypes(dtypes: Sequence[Any]) -> None:
+    """Raise `DtypeError` where there is a dtype that fnad does not have."""
+    for dtype in dtypes:
+        if isinstance(dtype, np.dtype):
+            native_dtype(dtype)
 
 
 def common_shape(shapes: Sequence[Shape]) -> Shape:

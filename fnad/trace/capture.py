@@ -94,7 +94,7 @@ def may_change(array: Any) -> bool:
         if array.flags.writeable:
             return True
         array = array.base
-    return array is not None
+    return not (array is None or isinstance(array, bytes))
 
 
 def same_bits(x: Array, y: Array) -> bool:
