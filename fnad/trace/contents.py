@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import array
 import functools
+import pickle
 import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -30,11 +31,11 @@ SMALL = 4096
 def same(now: Any, before: Any) -> bool:
     """Say whether two values are one object, or numbers or strings of one type that are equal to the bit.
 
-    Tuples are compared element by element.
+    Tuples are compared element by element. Traced values, which pass for numbers, are what they are only themselves.
     """
     if now is before:
         return True
-    if type(now) is not type(before):
+    if type(now) is not type(before) or is_own(type(now).__module__):
         return False
     if isinstance(now, tuple):
         return len(now) == len(before) and all(map(same, now, before))
@@ -104,6 +105,26 @@ def check_of_array_like(value: Any) -> Check:
 
     found = content()
     return lambda: same(content(), found)
+
+
+def check_of_generator(value: Any) -> Check:
+    """Return the check that a generator of random numbers has drawn none."""
+    state = pickle.dumps(value)
+    return lambda: pickle.dumps(value) == state
+
+
+def draws_numbers(value: Any) -> bool:
+    """Say whether a value is a generator of random numbers, of NumPy or Python."""
+    return any(kind.__module__.startswith(("numpy.random", "random")) for kind in type(value).__mro__)
+
+
+def shared_states() -> bytes:
+    """Return the states of the generators that `numpy.random` and `random` share among all their users."""
+    numpy_random, python_random = sys.modules.get("numpy.random"), sys.modules.get("random")
+    return pickle.dumps((
+        numpy_random and numpy_random.get_state(legacy=False),
+        python_random and python_random.getstate(),
+    ))
 
 
 def check_of_function(function: FunctionType) -> Check:

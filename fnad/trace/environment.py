@@ -10,8 +10,8 @@ these names, containers to their elements:
 `holds()` looks at all of it again. Three things are taken at their word: the standard library, NumPy and what else this
 package stands on do not change; an array that cannot be written to, nor what it is a view of, keeps its content; a
 function under `functools.lru_cache` would return the same again. What can neither be compared nor trusted, an iterator
-for example, holds never. What is not seen: an attribute of a module asked for by a computed name; random numbers and
-clocks.
+for example, or a generator of random numbers that others share, holds never. What is not seen: an attribute of a module
+asked for by a computed name; clocks, files and other sources outside the process.
 
 A large array is compared as a whole at each look, so it is better passed as an argument.
 """
@@ -40,12 +40,15 @@ from fnad.trace.contents import (
     check_of_array_like,
     check_of_elements,
     check_of_function,
+    check_of_generator,
+    draws_numbers,
     elements_of,
     in_library,
     is_library_module,
     is_own,
     parts,
     same,
+    shared_states,
 )
 from fnad.trace.libraries import is_library
 from fnad.trace.reads import Reads, reads_of
@@ -74,7 +77,7 @@ class Environment:
     def __init__(self) -> None:
         self._names: dict[tuple[int, str], tuple[Get, str, Any]] = {}
         self._contents: list[tuple[Check, Any]] = []
-        self._comparable = True
+        self._changing = ""
         self._unread: dict[tuple[int, str], tuple[Get, str, Any]] = {}
         self._before: dict[int, tuple[Any, ...]] = {}
         self._sought: set[str] = set()
@@ -94,7 +97,7 @@ class Environment:
         for unchanged, _ in self._contents:
             if not unchanged():
                 return False
-        return self._comparable
+        return not self._changing
 
     def difference(self) -> str:
         """Return what is no longer as it was, in words."""
@@ -104,7 +107,7 @@ class Environment:
         for unchanged, value in self._contents:
             if not unchanged():
                 return f"the content of a {type(value).__name__} has changed"
-        return "an iterator is read" if not self._comparable else "nothing has changed"
+        return self._changing or "nothing has changed"
 
     @contextmanager
     def watching(self) -> Generator[None]:
@@ -119,11 +122,14 @@ class Environment:
             if chained is not None:
                 chained(frame, event, arg)
 
+        states = shared_states()
         sys.setprofile(on_event)
         try:
             yield
         finally:
             sys.setprofile(chained)
+            if shared_states() != states:
+                self._changing = "random numbers are drawn"
             if previous is not None and chained is None:
                 cast("Any", previous).enable()  # cProfile's, which cannot be called
 
@@ -254,10 +260,12 @@ class Environment:
         elif isinstance(value, np.ndarray):
             check = check_of_array(value)
             self._contents.extend([(check, value)] if check else [])
+        elif draws_numbers(value):
+            self._contents.append((check_of_generator(value), value))
         elif hasattr(type(value), "__array__"):
             self._contents.append((check_of_array_like(value), value))
         elif namespace is None and hasattr(type(value), "__next__"):
-            self._comparable = False
+            self._changing = "an iterator is read"
         self._hold(value, namespace, type(value).__mro__)
 
     def _follow_elements(self, value: Any, elements: Elements) -> None:

@@ -14,6 +14,7 @@ import numpy as np
 
 from fnad.ir.types import Dtype, Shape
 from fnad.numpy import indexing, methods
+from fnad.numpy.operands import PYTHON_TYPES
 from fnad.trace import escape
 from fnad.trace.dispatch import assign, call, call_function, call_ufunc, operate, operate_in_place
 from fnad.trace.handle import Handle
@@ -94,6 +95,13 @@ class Tracer(Handle):
         raise escape.pickle_asked(self.aval)
 
     # ---- an object among others ----------------------------------------------------------------------------------
+
+    @property
+    def __class__(self) -> type[Any]:  # pyright: ignore[reportIncompatibleMethodOverride]
+        """What `isinstance` is told: the class of what NumPy would have here."""
+        if not self.is_scalar:
+            return np.ndarray
+        return PYTHON_TYPES[self.aval.dtype.kind] if self.is_weak else self.aval.dtype.type
 
     __hash__ = object.__hash__
 
