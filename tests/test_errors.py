@@ -106,7 +106,7 @@ def test_integer_output() -> None:
 def test_pytree_output() -> None:
     with raises(
         errors.NonScalarOutputError,
-        "both returned a pytree, {'square': *, 'value': *}, where grad takes one real element",
+        "both returned a pytree, {'value': *, 'square': *}, where grad takes one real element",
         defined(both),
         "  return the one value to differentiate; has_aux=True takes others beside it",
     ):
@@ -279,7 +279,7 @@ def test_cotangent_of_another_structure() -> None:
     _, pullback = vjp(both, 1.0)
     with raises(
         errors.CotangentError,
-        "the structure of cotangent is {'value': *}, that of the output of both is {'square': *, 'value': *}",
+        "the structure of cotangent is {'value': *}, that of the output of both is {'value': *, 'square': *}",
         HERE,
         "  give both the same containers",
     ):

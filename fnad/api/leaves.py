@@ -32,6 +32,9 @@ Operand: TypeAlias = "Array | Symbol"
 
 NAMESPACE = "fnad"
 
+_ordered = optree.dict_insertion_ordered(True, namespace=NAMESPACE)
+_ordered.__enter__()  # for good: a function may depend on the order of keys, so structures differ where it does
+
 
 class Leaf(NamedTuple):
     """What a program receives for one leaf; `weak` marks a Python number."""

@@ -32,12 +32,8 @@ class Pattern:
         """
         values, structure = flatten(tree)
         if structure != self.structure:
-            found, wanted = structure_text(structure), structure_text(self.structure)
-            raise self.error(
-                f"the structure of {self.name} is {found}, that of {self.like} is {wanted}",
-                source=current_source(),
-                remedy="give both the same containers",
-            )
+            values = self._in_order(tree, structure)
+            tree = self.structure.unflatten(values)
         operands: list[Operand] = []
         for i, (value, aval) in enumerate(zip(values, self.avals, strict=True)):
             try:
@@ -48,6 +44,17 @@ class Pattern:
             except LeafError as error:
                 raise error.at(path((tree,), i, lambda _: self.name), current_source()) from None
         return operands
+
+    def _in_order(self, tree: Any, structure: Structure) -> list[Any]:
+        """Return the leaves of a pytree whose keys stand in another order; raise the error where more is different."""
+        if structure <= self.structure <= structure:
+            return self.structure.flatten_up_to(tree)
+        found, wanted = structure_text(structure), structure_text(self.structure)
+        raise self.error(
+            f"the structure of {self.name} is {found}, that of {self.like} is {wanted}",
+            source=current_source(),
+            remedy="give both the same containers",
+        )
 
     def _fitted(self, value: Any, aval: Aval) -> Operand:
         given, found, weak = leaf_of(value)
