@@ -81,6 +81,8 @@ def _set_where(x: Symbol, mask: Symbol, value: Any) -> Symbol:
 
 def entries_of(index: Any, shape: Shape) -> list[Entry]:
     """Return the index with one entry for each axis, and None for each new one."""
+    if type(index) is int and shape:  # the most frequent one
+        return [index, *[slice(None)] * (len(shape) - 1)]
     parts = [_plain(part) for part in as_tuple(index)]
     widths = [sum(entry is not None and entry is not Ellipsis for entry in part) for part in parts]
     if sum(widths) > len(shape):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from typing import Any, TypeAlias, TypeGuard
 
@@ -75,9 +76,22 @@ def to_dtype(symbol: Symbol, dtype: Dtype) -> Symbol:
             f"a traced Python int may not fit {dtype_name(dtype)}",
             remedy=f"give it as a NumPy number, such as np.{dtype}(n), or keep it out of the arguments that are traced",
         )
+    if symbol.aval.dtype.kind == "c" and dtype.kind not in "cb":
+        warn_of_lost_parts()
     if isinstance(symbol.atom, Literal) and symbol.aval.dtype != dtype:
         return current_builder().literal(symbol.atom.value.astype(dtype))
     return convert_to(symbol, dtype)
+
+
+def warn_of_lost_parts() -> None:
+    """Warn as NumPy, at the user's line, that imaginary parts are dropped."""
+    source = current_builder().source
+    warnings.warn_explicit(
+        "Casting complex values to real discards the imaginary part",
+        np.exceptions.ComplexWarning,
+        source.file if source else __file__,
+        source.line if source else 0,
+    )
 
 
 def static_array(value: Any) -> Any:

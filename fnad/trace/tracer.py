@@ -118,9 +118,10 @@ class Tracer(Handle):
         return call(methods.copy, (self,), {})
 
     def __getattr__(self, name: str) -> NoReturn:
-        known = not name.startswith("__") and hasattr(np.ndarray, name)
-        where = f"\n  at {current_source()}" if known else ""
-        raise AttributeError(f"a traced value has no {name!r}{where}", name=name, obj=self)
+        if name.startswith("__") or not hasattr(np.ndarray, name):
+            raise AttributeError(f"a traced value has no {name!r}", name=name, obj=self)
+        what = f"numpy.ndarray.{name} has no rule for traced values\n  at {current_source()}"
+        raise AttributeError(what, name=name, obj=self)
 
     # ---- elements and parts --------------------------------------------------------------------------------------
 

@@ -127,3 +127,15 @@ REFUSED = {
 @pytest.mark.parametrize("name", REFUSED)
 def test_error(name):
     check_error(*REFUSED[name])
+
+
+def test_a_warning_where_imaginary_parts_are_dropped():
+    def assign(z):
+        y = z.real * 1
+        y[0] = z[0]
+        return y
+
+    for function in (lambda z: z.astype(float), assign, lambda z: np.sum(z, dtype=float)):
+        for run in (lambda: function(sample((2, 3), "c128")), lambda: traced(function, sample((2, 3), "c128"))):  # noqa: B023
+            with pytest.warns(np.exceptions.ComplexWarning, match="discards the imaginary part"):
+                run()

@@ -219,7 +219,7 @@ def test_attributes_that_are_not_there():
 
     with pytest.raises(AttributeError) as raised:
         traced(f, V)
-    assert str(raised.value) == f"a traced value has no 'strides'\n{where(f)}"
+    assert str(raised.value) == f"numpy.ndarray.strides has no rule for traced values\n{where(f)}"
     with pytest.raises(AttributeError, match=r"^a traced value has no 'no_such_name'$"):
         traced(lambda v: v.no_such_name, V)
 
