@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import dataclass
 
-from fnad.ir.primitive import Contraction, Gather, Library, Scalar, View
+from fnad.ir.primitive import Concatenation, Contraction, Gather, Library, Scalar, View
 from fnad.ir.program import Atom, Equation, Program, Var
 from fnad.lower.expressions import is_inlined
 
-RECOMPUTE = 12
+RECOMPUTE = 10
 """The work, in additions, up to which a value that is read again is computed again."""
 
 LOAD = 4
@@ -23,53 +23,67 @@ LOAD = 4
 LONGEST = 100
 """How many operations one expression may have."""
 
+PIECES = 4
+"""How many operands a concatenation may have that is computed where it is read."""
+
 
 @dataclass(frozen=True, slots=True)
 class _Effort:
-    """What it takes to compute a value again from kept ones."""
+    """What it takes to compute a value again: operations and the arrays they load."""
 
-    work: int
-    loads: int
-    length: int
+    work: int = 0
+    length: int = 0
+    loads: frozenset[Var] = frozenset()
+
+    def __add__(self, other: _Effort) -> _Effort:
+        return _Effort(self.work + other.work, self.length + other.length, self.loads | other.loads)
 
 
 def kept_values(program: Program) -> set[Var]:
     """Return the variables that get a buffer."""
     readers = _readers(program)
     outputs = {atom for atom in program.outputs if isinstance(atom, Var)}
+    efforts = {var: _load(var) for var in program.inputs}
     kept: set[Var] = set(program.inputs)
-    efforts: dict[Var, _Effort] = {}
     for equation in program.equations:
-        effort = _effort(equation, kept, efforts)
+        effort = _effort(equation, efforts)
         var = equation.results[0]
         if (
             not is_inlined(equation)
             or var in outputs
             or effort.length > LONGEST
+            or _has_many_pieces(equation)
             or _read_whole(equation, readers[var])
             or (effort.work > 0 and _worth_keeping(var, effort, readers[var]))
         ):
             kept.update(equation.results)
+            efforts.update((result, _load(result)) for result in equation.results)
         else:
             efforts[var] = effort
     return kept
 
 
-def _effort(equation: Equation, kept: set[Var], efforts: dict[Var, _Effort]) -> _Effort:
-    operands = [atom for atom in equation.operands if isinstance(atom, Var)]
-    inlined = [efforts[atom] for atom in operands if atom not in kept]
+def _load(var: Var) -> _Effort:
+    """Return the effort of reading a kept value; one number is read once for all."""
+    return _Effort(loads=frozenset([var]) if var.aval.size > 1 else frozenset())
+
+
+def _effort(equation: Equation, efforts: dict[Var, _Effort]) -> _Effort:
     lower = equation.primitive.lower
-    return _Effort(
-        (lower.cost if isinstance(lower, Scalar) else 0) + sum(e.work for e in inlined),
-        sum(atom in kept for atom in operands) + sum(e.loads for e in inlined),
-        1 + sum(e.length for e in inlined),
-    )
+    own = _Effort(lower.cost if isinstance(lower, Scalar) else 0, 1)
+    return sum((efforts[atom] for atom in equation.operands if isinstance(atom, Var)), own)
+
+
+def _has_many_pieces(equation: Equation) -> bool:
+    """Say whether an element would have to ask in many places where it comes from."""
+    return isinstance(equation.primitive.lower, Concatenation) and len(equation.operands) > PIECES
 
 
 def _worth_keeping(var: Var, effort: _Effort, readers: list[Equation]) -> bool:
-    if effort.work + LOAD * effort.loads > RECOMPUTE and _read_again(var, readers):
+    if len(readers) > 1 and any(_moves(reader) for reader in readers):
         return True
-    return len(readers) > 1 and any(_moves(reader) for reader in readers)
+    read_again = len(readers) > 1 or any(_repeats(reader, var) for reader in readers)
+    return read_again and effort.work + LOAD * len(effort.loads) > RECOMPUTE
 
 
 def _readers(program: Program) -> dict[Atom, list[Equation]]:
@@ -89,8 +103,10 @@ def _read_whole(equation: Equation, readers: list[Equation]) -> bool:
     return any(isinstance(k, Library) for k in kinds) or (products and not plain_view)
 
 
-def _read_again(var: Var, readers: list[Equation]) -> bool:
-    return len(readers) > 1 or any(reader.results[0].aval.size > var.aval.size for reader in readers)
+def _repeats(reader: Equation, var: Var) -> bool:
+    """Say whether a reader reads an element more than once."""
+    repeats = isinstance(reader.primitive.lower, View | Gather | Contraction)
+    return repeats and reader.results[0].aval.size > var.aval.size
 
 
 def _moves(reader: Equation) -> bool:
