@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from fnad.ir.symbol import Symbol
-from fnad.ops.arithmetic import mul
 from fnad.ops.contraction import Axes, dot_general, free_axes
-from fnad.ops.kinds import ORDERED
-from fnad.ops.shape import Ints, broadcast_in_dim, kept_shape, reshape_to
+from fnad.ops.shape import Ints
 from fnad.transforms.pattern import Rule
 from fnad.transforms.rewrite import used_once
 
@@ -43,18 +41,6 @@ def _swap(product: Symbol, x: Symbol, y: Symbol, contract: Axes, batch: Axes, p:
     return dot_general(y, x, contract=contract[::-1], batch=batch[::-1])
 
 
-def _outer(x: Symbol, y: Symbol, contract: Axes, batch: Axes) -> Symbol | None:
-    """Make sums of one term, which start from 0, elementwise products, which fuse with what is around them."""
-    if any(x.shape[axis] != 1 for axis in contract[0]) or batch != ((), ()):
-        return None
-    left, right = (reshape_to(z, kept_shape(z.shape, axes)) for z, axes in zip((x, y), contract, strict=True))
-    shape = (*left.shape, *right.shape)
-    ndim = left.ndim
-    rows = broadcast_in_dim(left, shape=shape, dims=tuple(range(ndim)))
-    columns = broadcast_in_dim(right, shape=shape, dims=tuple(range(ndim, len(shape))))
-    return mul(rows, columns) + 0
-
-
 CONTRACTION = (
     Rule(
         "dot_general(transpose(x, permutation=p), y, contract=contract, batch=batch) = dot_general(x, y)",
@@ -69,5 +55,4 @@ CONTRACTION = (
         _swap,
         up_to="rounding",
     ),
-    Rule("dot_general(x, y, contract=contract, batch=batch) = mul(x, y) + 0 where one term is summed", _outer, ORDERED),
 )
