@@ -5,7 +5,8 @@ Note [Strong zero]
     not taken (its cotangent is 0) cannot poison a gradient with the inf or nan of its own derivative, while a real inf
     or nan, whose cotangent is not 0, still shows. `strong_mul(ct, p)` is that product: 0 where ct is 0, else ct * p.
     Its derivative is that of the plain product, strong again: spelled as a select it would lose p at ct = 0 in the
-    second derivative. `strong_div(x, y)`, 0 where x is 0, is for partials like x / hypot(x, y), which are 0 by
+    second derivative. There ct itself stands in the place of a partial, and a second cotangent, which may be infinite
+    by now, must not bring a masked arm back: that product, `absorbing_mul(g, ct)`, is 0 where either of the two is. `strong_div(x, y)`, 0 where x is 0, is for partials like x / hypot(x, y), which are 0 by
     definition where numerator and denominator vanish together, and whose own derivative there is infinite.
 """
 
@@ -69,13 +70,31 @@ strong_mul = elementwise(
     "strong_mul",
     _strong_mul,
     "strong_multiply({0}, {1})",
-    Bilinear((lambda g, ct, p: strong_mul(g, p), lambda g, ct, p: strong_mul(g, ct))),
+    Bilinear((lambda g, ct, p: strong_mul(g, p), lambda g, ct, p: absorbing_mul(g, ct))),
     arity=2,
     domain=INEXACT,
     over=(LINE, LINE),
     edges=((0.0, np.inf), (-0.0, np.nan), (2.0, np.inf)),
     cost=2,
     doc="Product that is exactly 0 where the first operand is 0, whatever the second.",
+)
+
+
+def _absorbing_mul(x: Any, y: Any) -> Any:
+    return np.where((x == 0) | (y == 0), np.zeros((), x.dtype), x * y)
+
+
+absorbing_mul = elementwise(
+    "absorbing_mul",
+    _absorbing_mul,
+    "select({1} == {dtype}(0), {dtype}(0), strong_multiply({0}, {1}))",
+    Bilinear((lambda g, x, y: absorbing_mul(g, y), lambda g, x, y: absorbing_mul(g, x))),
+    arity=2,
+    domain=INEXACT,
+    over=(LINE, LINE),
+    edges=((0.0, np.inf), (np.inf, 0.0), (np.nan, -0.0), (2.0, np.inf)),
+    cost=3,
+    doc="Product that is exactly 0 where either operand is 0, whatever the other.",
 )
 
 div = elementwise(

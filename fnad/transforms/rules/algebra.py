@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from fnad.ir.symbol import Symbol
-from fnad.ops.arithmetic import add, div, mul, neg, sub
+from fnad.ops.arithmetic import add, div, mul, neg, strong_mul, sub
 from fnad.ops.autodiff import stop_gradient
 from fnad.ops.kinds import INEXACT, INTEGERS, NUMBERS, ORDERED, REALS
 from fnad.ops.piecewise import abs_
@@ -56,6 +56,8 @@ STRONG = (
     Rule("strong_mul(-0.0, p) = 0", zeros_like, up_to="the sign of zero"),
     Rule("strong_mul(constant(k), p) = mul(k, p) for k != 0", lambda k, p: k * p if k != 0 else None),
     Rule("strong_mul(ct, finite(p)) = mul(ct, p)", mul, up_to="the sign of zero"),
+    Rule("absorbing_mul(x, finite(y)) = strong_mul(y, x)", lambda x, y: strong_mul(y, x), up_to="the sign of zero"),
+    Rule("absorbing_mul(finite(x), y) = strong_mul(x, y)", strong_mul, up_to="the sign of zero"),
 )
 
 
