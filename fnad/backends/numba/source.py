@@ -14,13 +14,20 @@ from __future__ import annotations
 
 import re
 from collections import Counter as Tally
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from itertools import count
-from math import prod
 
 import numpy as np
 
+from fnad.backends.numba.accumulators import (
+    BLOCK,
+    Accumulator,
+    accumulators_below,
+    effects_in_loops,
+    first_loop,
+)
+from fnad.backends.numba.statements import Block, Statement
 from fnad.errors import LoweringError
 from fnad.ir.types import Dtype
 from fnad.lower.index import Index
@@ -42,7 +49,6 @@ from fnad.lower.loops import (
 from fnad.lower.nodes import Apply, Branch, Buffer, Checked, Constant, Load, Node, Number, cast, children, loaded
 from fnad.lower.text import conditions_text, index_text
 
-BLOCK = 512
 LONGEST_LINE = 90
 
 
@@ -71,64 +77,6 @@ def chunk_function(name: str, chunk: Sequence[Item], arrays: dict[Buffer, str], 
     touched = dict.fromkeys(arrays[buffer] for buffer in emitter.body.buffers() if buffer not in unread)
     parameters = (*touched, "status")
     return Function(name, "\n".join([f"def {name}({', '.join(parameters)}):", *lines, ""]), parameters)
-
-
-# ---- statements --------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Statement:
-    """A line, with the buffers it touches; `stores` is the one it does nothing but store into."""
-
-    text: str
-    buffers: tuple[Buffer, ...] = ()
-    stores: Buffer | None = None
-
-
-@dataclass(slots=True)
-class Block:
-    """The statements under a header, and what is known in them: names of values, and of what was stored."""
-
-    header: str | None = None
-    parent: Block | None = None
-    statements: list[Statement | Block] = field(default_factory=list["Statement | Block"])
-    names: dict[Node, str] = field(default_factory=dict[Node, str])
-    stored: dict[tuple[Buffer, Index], str] = field(default_factory=dict[tuple[Buffer, Index], str])
-
-    def child(self, header: str) -> Block:
-        """Return a block to be filled, not yet among the statements: what is hoisted meanwhile comes before it."""
-        return Block(header, self)
-
-    def find(self, node: Node) -> str | None:
-        """Return the variable that holds a value here."""
-        block: Block | None = self
-        while block is not None:
-            name = block.names.get(node)
-            if name is None and isinstance(node, Load):
-                name = block.stored.get((node.buffer, node.address))
-            if name is not None:
-                return name
-            block = block.parent
-        return None
-
-    def forget(self, buffer: Buffer) -> None:
-        """Read a buffer from memory from now on: it was written into at addresses only known at run time."""
-        self.stored = {place: name for place, name in self.stored.items() if place[0] is not buffer}
-
-    def lines(self, indent: str, unread: frozenset[Buffer]) -> Iterator[str]:
-        for statement in self.statements:
-            if isinstance(statement, Block):
-                inner = list(statement.lines(indent + "    ", unread))
-                if inner:
-                    yield from [f"{indent}{statement.header}", *inner]
-            elif statement.text and statement.stores not in unread:
-                yield indent + statement.text
-
-    def buffers(self) -> list[Buffer]:
-        found: dict[Buffer, None] = {}
-        for statement in self.statements:
-            found.update(dict.fromkeys(statement.buffers() if isinstance(statement, Block) else statement.buffers))
-        return list(found)
 
 
 # ---- the emitter -------------------------------------------------------------------------------------------------
@@ -231,9 +179,9 @@ class _Emitter:
 
     def _loop(self, loop: Loop) -> None:
         self.loops.append(loop)
-        folds = [f for f in _folds(loop, self.loops) if f.start == loop.depth]
+        folds = [f for f in accumulators_below(loop, self.loops) if f.start == loop.depth]
         blocked = any(f.compensated and f.depth == len(self.loops) for f in folds) and loop.extent > BLOCK
-        self._fill_memory_folds(loop)
+        self._fill_memoryaccumulators_below(loop)
         for fold in folds:
             self._open_fold(fold)
         if blocked:
@@ -247,7 +195,7 @@ class _Emitter:
     def _plain_loop(self, loop: Loop, header: str) -> None:
         outer = self.blocks[-1]
         inner = outer.child(header)
-        opened = [f for f in _folds(loop, self.loops) if f.compensated and f.depth == len(self.loops)]
+        opened = [f for f in accumulators_below(loop, self.loops) if f.compensated and f.depth == len(self.loops)]
         for fold in opened:
             self._add(f"{self.accumulators[fold.effect]} = {fold.zero}")
         self.blocks.append(inner)
@@ -258,7 +206,7 @@ class _Emitter:
         for fold in opened:
             self._compensate(fold)
 
-    def _blocked_loop(self, loop: Loop, folds: Sequence[Fold]) -> None:
+    def _blocked_loop(self, loop: Loop, folds: Sequence[Accumulator]) -> None:
         outer, depth, extent = self.blocks[-1], loop.depth, loop.extent
         end = f"b{depth} + {BLOCK}" if extent % BLOCK == 0 else f"min(b{depth} + {BLOCK}, {extent})"
         inner = outer.child(f"for b{depth} in range(0, {extent}, {BLOCK}):")
@@ -269,7 +217,7 @@ class _Emitter:
 
     # ---- folds ---------------------------------------------------------------------------------------------------
 
-    def _open_fold(self, fold: Fold) -> None:
+    def _open_fold(self, fold: Accumulator) -> None:
         name = self.accumulators[fold.effect] = self._name("acc")
         if fold.compensated:
             self._add(f"{name}_total, {name}_rest = {fold.zero}, {fold.zero}")
@@ -279,11 +227,11 @@ class _Emitter:
         else:
             self._add(f"{name} = {fold.zero}")
 
-    def _compensate(self, fold: Fold) -> None:
+    def _compensate(self, fold: Accumulator) -> None:
         name = self.accumulators[fold.effect]
         self._add(f"{name}_total, {name}_rest = compensated_add({name}_total, {name}_rest, {name})")
 
-    def _close_fold(self, fold: Fold) -> None:
+    def _close_fold(self, fold: Accumulator) -> None:
         effect, name = fold.effect, self.accumulators[fold.effect]
         if isinstance(effect, Running):
             return
@@ -324,12 +272,12 @@ class _Emitter:
         self._add(f"{place} = {text}", effect.buffer)
         self.read.add(effect.buffer)
 
-    def _fill_memory_folds(self, loop: Loop) -> None:
+    def _fill_memoryaccumulators_below(self, loop: Loop) -> None:
         """Before the outermost loop of a fold that accumulates in memory, put its initial value there."""
-        for effect, loops in _effects_in_loops(loop, self.loops):
+        for effect, loops in effects_in_loops(loop, self.loops):
             if not isinstance(effect, Reduce) or loop.depth != min(effect.depths, default=-1):
                 continue
-            if _start(effect, len(loops)) != loop.depth:
+            if first_loop(effect, len(loops)) != loop.depth:
                 self._fill(effect, loops[len(self.loops) :])
 
     def _fill(self, effect: Reduce, loops: Sequence[Loop]) -> None:
@@ -478,60 +426,6 @@ class _Emitter:
         self._add(f"status[0], {name} = {node.fault}, i64(0)", block=block)
         self.blocks[-1].statements.append(block)
         return name
-
-
-# ---- folds in a nest ---------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Fold:
-    """A fold with an accumulator of its own, opened before the loop at depth `start`; `depth` loops are around it."""
-
-    effect: Reduce | ArgReduce | Running
-    depth: int
-    start: int
-    length: int
-
-    @property
-    def compensated(self) -> bool:
-        """See Note [Accurate sums]; a fold of no more than a block is one sum."""
-        effect = self.effect
-        long = self.length > BLOCK
-        return isinstance(effect, Reduce) and effect.is_sum and effect.node.dtype == effect.dtype and long
-
-    @property
-    def zero(self) -> str:
-        return "" if isinstance(self.effect, ArgReduce) else self.effect.init
-
-
-def _folds(loop: Loop, around: Sequence[Loop]) -> list[Fold]:
-    """Return the folds below a loop that have an accumulator; `around` are the open loops, this one the last."""
-    found: list[Fold] = []
-    for effect, loops in _effects_in_loops(loop, around):
-        depth = len(loops)
-        if isinstance(effect, ArgReduce | Running):
-            found.append(Fold(effect, depth, depth - 1, loops[-1].extent))
-        elif isinstance(effect, Reduce) and depth - 1 in effect.depths:
-            start = _start(effect, depth)
-            found.append(Fold(effect, depth, start, prod(inner.extent for inner in loops[start:])))
-    return found
-
-
-def _start(effect: Reduce, depth: int) -> int:
-    """Return the outermost of the loops, innermost first, that the fold runs over without a gap; `depth` if none."""
-    start = depth
-    while start - 1 in effect.depths:
-        start -= 1
-    return start
-
-
-def _effects_in_loops(loop: Loop, around: Sequence[Loop]) -> Iterator[tuple[Effect, Sequence[Loop]]]:
-    """Yield the effects below a loop with all the loops around them; `around` are the open ones, this one the last."""
-    for item in loop.items:
-        if isinstance(item, Loop):
-            yield from _effects_in_loops(item, [*around, item])
-        elif isinstance(item, Store | Reduce | ArgReduce | Running | Combine):
-            yield item, around
 
 
 # ---- text --------------------------------------------------------------------------------------------------------

@@ -1,0 +1,67 @@
+"""Where the folds of a nest have their accumulators.
+
+A fold runs over some of the loops around it. Over the innermost of them, as far as they follow each other without a
+gap, it has a scalar accumulator; where loops further out belong to it too, it goes on in memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from math import prod
+
+from fnad.lower.loops import ArgReduce, Combine, Effect, Loop, Reduce, Running, Store
+
+BLOCK = 512
+"""The length of a sum without compensation: see Note [Accurate sums] in `source`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Accumulator:
+    """The accumulator of a fold, opened before the loop at depth `start`; `depth` loops are around the fold."""
+
+    effect: Reduce | ArgReduce | Running
+    depth: int
+    start: int
+    length: int
+
+    @property
+    def compensated(self) -> bool:
+        """See Note [Accurate sums]; a fold of no more than a block is one sum."""
+        effect = self.effect
+        long = self.length > BLOCK
+        return isinstance(effect, Reduce) and effect.is_sum and effect.node.dtype == effect.dtype and long
+
+    @property
+    def zero(self) -> str:
+        return "" if isinstance(self.effect, ArgReduce) else self.effect.init
+
+
+def accumulators_below(loop: Loop, around: Sequence[Loop]) -> list[Accumulator]:
+    """Return the folds below a loop that have an accumulator; `around` are the open loops, this one the last."""
+    found: list[Accumulator] = []
+    for effect, loops in effects_in_loops(loop, around):
+        depth = len(loops)
+        if isinstance(effect, ArgReduce | Running):
+            found.append(Accumulator(effect, depth, depth - 1, loops[-1].extent))
+        elif isinstance(effect, Reduce) and depth - 1 in effect.depths:
+            start = first_loop(effect, depth)
+            found.append(Accumulator(effect, depth, start, prod(inner.extent for inner in loops[start:])))
+    return found
+
+
+def first_loop(effect: Reduce, depth: int) -> int:
+    """Return the outermost of the loops, innermost first, that the fold runs over without a gap; `depth` if none."""
+    start = depth
+    while start - 1 in effect.depths:
+        start -= 1
+    return start
+
+
+def effects_in_loops(loop: Loop, around: Sequence[Loop]) -> Iterator[tuple[Effect, Sequence[Loop]]]:
+    """Yield the effects below a loop with all the loops around them; `around` are the open ones, this one the last."""
+    for item in loop.items:
+        if isinstance(item, Loop):
+            yield from effects_in_loops(item, [*around, item])
+        elif isinstance(item, Store | Reduce | ArgReduce | Running | Combine):
+            yield item, around
