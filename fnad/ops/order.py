@@ -1,0 +1,112 @@
+"""The order of elements: the permutations that sort and partition, and places in a sorted array.
+
+Their results are integers, so they have no derivative; what is sorted is read through them by `gather`, which has one.
+As in NumPy a nan is larger than every number, and complex numbers are in lexicographic order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from fnad.errors import DomainError, DtypeError, ShapeError
+from fnad.ir.primitive import Library, NonDifferentiable, Primitive, Sample, register
+from fnad.ir.types import F64, I64, Aval
+from fnad.ops.kinds import ANY, by_name
+from fnad.ops.shape import Ints, check_axes, sample
+
+NAN = float("nan")
+TIES = np.array([[2.0, 2.0, 1.0], [NAN, -0.0, 0.0]])
+SIDES = ("left", "right")
+
+# ---- argsort -----------------------------------------------------------------------------------------------------
+
+
+def _infer_argsort(x: Aval, *, axis: int, stable: bool) -> Aval:
+    check_axes("argsort", (axis,), x.ndim)
+    return x.with_dtype(I64)
+
+
+def _argsort_samples() -> Iterable[Sample]:
+    for dtype in by_name(ANY):
+        yield Sample((sample((2, 3), dtype),), {"axis": 1, "stable": True})
+    yield Sample((sample((4, 2)),), {"axis": 0, "stable": False})
+    yield Sample((TIES,), {"axis": 1, "stable": True})
+    yield Sample((np.zeros((0, 2)),), {"axis": 0, "stable": True})
+
+
+argsort = register(
+    Primitive(
+        "argsort",
+        _infer_argsort,
+        lambda x, *, axis, stable: np.argsort(x, axis=axis, kind="stable" if stable else "quicksort"),
+        NonDifferentiable(),
+        Library(),
+        _argsort_samples,
+        "The positions that sort along `axis`; if `stable`, equal elements keep their order.",
+    )
+)
+
+# ---- argpartition ------------------------------------------------------------------------------------------------
+
+
+def _infer_argpartition(x: Aval, *, kth: Ints, axis: int) -> Aval:
+    check_axes("argpartition", (axis,), x.ndim)
+    for k in kth:
+        if not 0 <= k < x.shape[axis]:
+            raise ShapeError(f"kth(={k}) out of bounds ({x.shape[axis]})")
+    return x.with_dtype(I64)
+
+
+def _argpartition_samples() -> Iterable[Sample]:
+    for dtype in by_name(ANY):
+        yield Sample((sample((2, 3), dtype),), {"kth": (1,), "axis": 1})
+    yield Sample((sample((7, 2)),), {"kth": (2, 4), "axis": 0})
+
+
+argpartition = register(
+    Primitive(
+        "argpartition",
+        _infer_argpartition,
+        lambda x, *, kth, axis: np.argpartition(x, kth, axis=axis),
+        NonDifferentiable(),
+        Library(),
+        _argpartition_samples,
+        "Positions along `axis` with those of the `kth` smallest in their place, smaller ones before, larger after.",
+    )
+)
+
+# ---- searchsorted ------------------------------------------------------------------------------------------------
+
+
+def _infer_searchsorted(a: Aval, v: Aval, *, side: str) -> Aval:
+    if a.ndim != 1:
+        raise ShapeError(f"searchsorted looks in an array of one dimension, got {a}")
+    if a.dtype != v.dtype:
+        raise DtypeError(f"searchsorted takes operands of one dtype, got {a} and {v}")
+    if side not in SIDES:
+        raise DomainError(f"side must be 'left' or 'right' (got '{side}')")
+    return v.with_dtype(I64)
+
+
+def _searchsorted_samples() -> Iterable[Sample]:
+    for dtype in by_name(ANY):
+        yield Sample((np.sort(sample((4,), dtype)), sample((2, 3), dtype, 1)), {"side": "left"})
+    for side in SIDES:
+        yield Sample((np.array([0.0, 1.0, 1.0, NAN]), np.array([-1.0, 1.0, 2.0, NAN])), {"side": side})
+    yield Sample((np.zeros(0), sample((3,), F64)), {"side": "left"})
+
+
+searchsorted = register(
+    Primitive(
+        "searchsorted",
+        _infer_searchsorted,
+        lambda a, v, *, side: np.asarray(np.searchsorted(a, v, side=side)),
+        NonDifferentiable(),
+        Library(),
+        _searchsorted_samples,
+        "Where each element of v would stand in the sorted array a: before those equal to it, or after them.",
+    )
+)
