@@ -2,7 +2,9 @@
 
 Those that are not differentiated reach the user's function as they are, so that any Python may be done with them. What
 the function writes into them is for itself alone: it receives containers of its own, traced values with memory of their
-own, and read-only views of arrays; if it writes to one of those, it is called again with copies.
+own, and read-only views of arrays; if it writes to one of those, it is called again with copies. If it puts a traced
+value into a copy it made of an array, or reads one at a traced index, which ordinary arrays do not let it, it is called
+again with traced values for the arrays of floats.
 """
 
 from __future__ import annotations
@@ -24,10 +26,16 @@ from fnad.api.leaves import (
     path,
 )
 from fnad.api.staging import Staged, stage
-from fnad.errors import ArgnumsError, FnadError, NonDifferentiableArgumentError
+from fnad.errors import (
+    ArgnumsError,
+    FnadError,
+    MutationError,
+    NonDifferentiableArgumentError,
+    TracerEscapeError,
+)
 from fnad.ir.builder import current_builder
 from fnad.ir.types import is_inexact
-from fnad.numpy.operands import WeakSymbol
+from fnad.numpy.operands import WeakSymbol, as_symbol
 from fnad.trace.source import current_source
 from fnad.trace.tracer import Tracer
 
@@ -102,6 +110,17 @@ def call_inside(f: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> A
 def protected(attempt: Callable[[Callable[[Any], Any]], T]) -> T:
     """Return `attempt(receive)`, where `receive` makes of a leaf what the function receives for it."""
     try:
+        return _with_arrays(attempt)
+    except (MutationError, TracerEscapeError) as error:
+        first = error
+    try:
+        return attempt(_traced)
+    except FnadError:
+        raise first from None
+
+
+def _with_arrays(attempt: Callable[[Callable[[Any], Any]], T]) -> T:
+    try:
         return attempt(_view)
     except ValueError as error:
         if isinstance(error, FnadError) or "read-only" not in str(error):
@@ -123,6 +142,12 @@ def _copy(value: Any) -> Any:
     if isinstance(value, Tracer):  # which says that it is an array, too
         return _handle(value)
     return value.copy() if isinstance(value, np.ndarray) else value
+
+
+def _traced(value: Any) -> Any:
+    if type(value) is np.ndarray and is_inexact(value.dtype):
+        return Tracer(as_symbol(value))
+    return _copy(value)
 
 
 def _handle(tracer: Tracer) -> Tracer:
