@@ -35,6 +35,9 @@ STORE = (
     "np.zeros_like(x)"
 )
 
+READ = frozenset({"BINARY_SUBSCR", "BINARY_SLICE"})
+STORED = frozenset({"STORE_SUBSCR", "STORE_SLICE"})
+
 MATH_NAMES = {
     "acos": "arccos",
     "acosh": "arccosh",
@@ -73,7 +76,7 @@ def index_asked(aval: Aval) -> FnadError:
 
 def array_asked(aval: Aval) -> FnadError:
     """Return the error for np.asarray(x), for a traced value written into an ordinary array, or as its index."""
-    if at_instruction("BINARY_SUBSCR"):
+    if at_instruction(READ):
         return index_asked(aval)
     return _stored(aval) or _escape(aval, "an ordinary array", SCIPY if _from_scipy() else ARRAY)
 
@@ -94,7 +97,7 @@ def _escape(aval: Aval, what: str, remedy: str) -> FnadError:
 
 
 def _stored(aval: Aval) -> FnadError | None:
-    if not at_instruction("STORE_SUBSCR"):
+    if not at_instruction(STORED):
         return None
     what = f"a traced value of aval {aval} was written into an ordinary array"
     return _kept(MutationError(what, source=current_source(), remedy=STORE))
@@ -110,10 +113,10 @@ def _number_remedy() -> str:
 # ---- the place -------------------------------------------------------------------------------------------------------
 
 
-def at_instruction(name: str) -> bool:
-    """Say whether the user's code is at an instruction of this name."""
+def at_instruction(names: frozenset[str]) -> bool:
+    """Say whether the user's code is at an instruction of one of these names."""
     frame = user_frame()
-    return frame is not None and dis.opname[frame.f_code.co_code[frame.f_lasti]] == name
+    return frame is not None and dis.opname[frame.f_code.co_code[frame.f_lasti]] in names
 
 
 def _from_scipy() -> bool:

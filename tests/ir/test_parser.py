@@ -74,7 +74,7 @@ ERRORS = [
     ("d: f64[3]", "d", "3:5: expected :, got ="),
     ("axes=(0,)", "axes=(1,)", "4:14: reduce_sum does not take this: reduce_sum over axes (1,)"),
     ("axes=(0,)", "axes=0", "4:14: reduce_sum does not take this: 'int' object is not iterable"),
-    ("axes=(0,)", "axis=(0,)", "4:14: reduce_sum does not take this: missing a required argument: 'axes'"),
+    ("axes=(0,)", "axes=(0,) axis=0", "4:14: reduce_sum does not take this: got an unexpected keyword argument 'axis'"),
     ("axes=(0,)", "axes=(0,) axes=(0,)", "4:38: param axes is given twice"),
     ("axes=(0,)", "axes=f65", "4:33: there is no dtype f65"),
     ("axes=(0,)", r'axes="\q"', r'4:33: "\q" is no string of JSON'),

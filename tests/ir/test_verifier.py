@@ -68,7 +68,7 @@ def test_operands_that_the_primitive_does_not_take() -> None:
 def test_a_missing_param() -> None:
     x = Var(VECTOR)
     equation = Equation((Var(Aval(VECTOR.dtype)),), reduce_sum, (x,))
-    with pytest.raises(VerificationError, match="reduce_sum does not take this: missing a required argument: 'axes'"):
+    with pytest.raises(VerificationError, match=r"reduce_sum does not take this: missing a required .*: 'axes'"):
         verify(with_equation(equation, x))
 
 
