@@ -18,6 +18,7 @@ from fnad.numpy import (
     elements,
     indexing,
     joining,
+    layout,
     methods,
     norms,
     pairs,
@@ -33,8 +34,9 @@ from fnad.numpy import (
 )
 from fnad.numpy.namespace import numpy_name
 from fnad.numpy.registry import implements, writes
+from fnad.numpy.sequences import c_, r_
 
-__all__ = ["implements", "writes"]
+__all__ = ["c_", "implements", "r_", "writes"]
 
 TABLES = (
     choosing,
@@ -44,6 +46,7 @@ TABLES = (
     elements,
     indexing,
     joining,
+    layout,
     methods,
     norms,
     pairs,

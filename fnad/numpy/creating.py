@@ -58,11 +58,6 @@ def asarray(
     return array(a, dtype, copy=copy)
 
 
-@implements(np.ascontiguousarray)
-def ascontiguousarray(a: Any, dtype: Any = None) -> View:
-    return array(a, dtype, copy=True, ndmin=1)
-
-
 @implements(np.full)
 def full(shape: Any, fill_value: Any, dtype: Any = None, order: str = "C", *, device: None = None) -> View:
     value = as_symbol(fill_value, None if dtype is None else native_dtype(dtype))

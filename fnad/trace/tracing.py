@@ -16,6 +16,7 @@ from fnad.ir.types import Aval
 from fnad.numpy.operands import WeakSymbol, as_symbol
 from fnad.trace.capture import Array, Trace, same_bits
 from fnad.trace.escape import hidden_escape
+from fnad.trace.interception import intercepted
 from fnad.trace.tracer import Tracer
 
 
@@ -48,7 +49,7 @@ def trace_function(
     values, arrays, numbers. Raises `ArgumentTypeError` for a leaf that is none of these, and whatever `call` raises.
     """
     trace = Trace()
-    with trace.active():
+    with trace.active(), intercepted():
         marks = weak or [False] * len(avals)
         results = _run(call, [_argument(trace.input(aval), mark) for aval, mark in zip(avals, marks, strict=True)])
         program = trace.finish(name, [symbol_of(result) for result in results])

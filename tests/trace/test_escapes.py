@@ -18,6 +18,7 @@ from tests.numpy.against_numpy import check, traced
 S = np.float64(0.5)
 K = np.int64(1)
 V = np.array([1.0, 2.0, 3.0])
+ARRAY_OF, APPENDED, LIKE = np.array, np.append, np.full_like  # NumPy's own: names that no trace meets
 TABLE = np.arange(3.0)
 
 NUMBER = "leave it as it is: NumPy's functions take traced values, and their results are traced"
@@ -98,7 +99,7 @@ def test_math(name, numpys):
 
 
 @pytest.mark.parametrize(
-    "make", [lambda t: np.array([t, t]), np.float64, np.int64, TABLE.dot, lambda t: np.append([[t]], [[t]], axis=0)]
+    "make", [lambda t: ARRAY_OF([t, t]), np.float64, np.int64, TABLE.dot, lambda t: APPENDED([[t]], [[t]], axis=0)]
 )
 def test_constructors(make):
     assert message(TracerEscapeError, lambda t: make(t), S).endswith(ARRAY)
@@ -121,15 +122,9 @@ def test_a_table_at_a_traced_index():
 
 
 def test_a_size():
-    def f(k):
-        return np.zeros(k)
-
-    expected = (
-        f"a traced value of aval i64[] was asked for an index: it has no numbers while tracing\n{where(f)}\n  {INDEX}"
-    )
-    assert message(TracerEscapeError, f, K) == expected
+    assert message(TracerEscapeError, lambda k: range(k), K).endswith(INDEX)
     remedy = "shapes are fixed in a trace: pass it in from outside as an ordinary int"
-    for shaped in (lambda v, k: v.reshape(k, 3), lambda v, k: np.tile(v, k), lambda v, k: np.sum(v, axis=k)):
+    for shaped in (lambda v, k: v.reshape(k, 3), lambda v, k: np.tile(v, k), lambda v, k: np.zeros(k)):
         assert message(TracerEscapeError, shaped, V, K).endswith(remedy)
 
 
@@ -170,7 +165,7 @@ def test_a_slice():
     ("name", "write"),
     [
         ("numpy.copyto", lambda t: np.copyto(np.zeros(3), t)),
-        ("numpy.copyto", lambda t: np.full_like(np.zeros(3), t[0])),
+        ("numpy.copyto", lambda t: LIKE(np.zeros(3), t[0])),
         ("numpy.put", lambda t: np.put(np.zeros(3), 0, t)),
         ("numpy.add.at", lambda t: np.add.at(np.zeros(3), 0, t[0])),
     ],

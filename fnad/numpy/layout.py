@@ -1,0 +1,40 @@
+"""Arrays that have to lie in memory in some order: a copy or the array itself, which a trace does not know."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from fnad.errors import ShapeError
+from fnad.ir.types import native_dtype
+from fnad.numpy.operands import as_symbol
+from fnad.numpy.registry import implements
+from fnad.numpy.views import Reshape, View
+
+C_ORDER = {"C", "CONTIGUOUS", "C_CONTIGUOUS"}
+OTHERS = {"F", "FORTRAN", "F_CONTIGUOUS", "A", "ALIGNED", "W", "WRITEABLE", "O", "OWNDATA", "E", "ENSUREARRAY"}
+
+
+def laid_out(a: Any, dtype: Any, least: int, certain: bool) -> View:
+    """Return an array of at least this many axes, surely the array itself or not."""
+    x = as_symbol(a, None if dtype is None else native_dtype(dtype))
+    return View(x, (Reshape(x.shape or (1,) * least, certain),))
+
+
+@implements(np.ascontiguousarray)
+def ascontiguousarray(a: Any, dtype: Any = None) -> View:
+    return laid_out(a, dtype, 1, certain=False)
+
+
+@implements(np.asfortranarray)
+def asfortranarray(a: Any, dtype: Any = None) -> View:
+    return laid_out(a, dtype, 0, certain=False)
+
+
+@implements(np.require)
+def require(a: Any, dtype: Any = None, requirements: Any = None) -> View:
+    wanted = {requirement.upper() for requirement in requirements or ()}
+    if unknown := wanted - C_ORDER - OTHERS:
+        raise ShapeError(f"numpy.require knows no requirement {min(unknown)!r}")
+    return laid_out(a, dtype, 1 if wanted & C_ORDER else 0, certain=not wanted)

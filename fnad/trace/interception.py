@@ -1,0 +1,124 @@
+"""NumPy's functions that its protocols do not hand on, met while a trace runs.
+
+`np.array([[t, 1.0]])`, `np.full(n, t)`, `np.r_[t, v]`, `np.mean([t, u])`, `np.take(table, i)`: there is no traced value
+where NumPy looks for one. So while a trace runs, in the thread where it runs, code that is no library's finds under
+such a name a function that looks for traced values in lists too, follows the rule of the function if there is one, and
+is NumPy's function otherwise.
+
+Nothing of NumPy is replaced. Its modules get a class of their own, whose attributes decide at each look-up what is
+found; when the last trace of the process ends they get their class back. Another thread, a library, what was bound
+before (`from numpy import array`) and what looks into the dictionary of a module find NumPy's own functions.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+import threading
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from functools import cache
+from types import CodeType, ModuleType
+from typing import Any
+
+import numpy as np
+
+from fnad.ir.builder import is_tracing
+from fnad.numpy.namespace import on_traced
+from fnad.numpy.registry import RULES
+from fnad.numpy.sequences import c_, r_
+from fnad.trace.libraries import is_library
+
+MODULES = ("numpy", "numpy.linalg", "numpy.fft")
+
+
+class Intercepted:
+    """The attribute of a module under which a traced computation finds a function in the place of NumPy's."""
+
+    def __init__(self, name: str, original: Any, replacement: Any) -> None:
+        self.name, self.original, self.replacement = name, original, replacement
+
+    def __get__(self, module: ModuleType, owner: type[ModuleType] | None = None) -> Any:
+        found = self._found(module)
+        is_asked = found is self.original and is_tracing() and is_users(sys._getframe(1).f_code)  # pyright: ignore[reportPrivateUsage]
+        return self.replacement if is_asked else found
+
+    def _found(self, module: ModuleType) -> Any:
+        try:
+            return vars(module)[self.name]
+        except KeyError:
+            raise AttributeError(f"module {module.__name__!r} has no attribute {self.name!r}") from None
+
+    def __set__(self, module: ModuleType, value: Any) -> None:
+        vars(module)[self.name] = self.original if value is self.replacement else value
+
+    def __delete__(self, module: ModuleType) -> None:
+        if self.name not in vars(module):
+            raise AttributeError(self.name)
+        del vars(module)[self.name]
+
+
+def is_users(code: CodeType) -> bool:
+    """Say whether the code may meet traced values: no library's, and no module's, which keeps the names it imports."""
+    return code.co_name != "<module>" and not is_library(code.co_filename)
+
+
+class Watched(ModuleType):
+    """A module of NumPy's while a trace runs."""
+
+    def __reduce__(self) -> tuple[Callable[[str], ModuleType], tuple[str]]:
+        return importlib.import_module, (self.__name__,)
+
+
+@cache
+def watched_class(module: ModuleType) -> type[Watched]:
+    """Return the class of a module of NumPy's while a trace runs."""
+    functions = {name: value for name, value in vars(module).items() if has_replacement(value)}
+    members: dict[str, Any] = {name: Intercepted(name, f, on_traced(f)) for name, f in functions.items()}
+    if module is np:
+        members |= {"r_": Intercepted("r_", np.r_, r_), "c_": Intercepted("c_", np.c_, c_)}
+    return type("Watched", (Watched,), members)
+
+
+def has_replacement(value: Any) -> bool:
+    """Say whether there is a rule that takes traced values in lists; a ufunc stays what it is, with its methods."""
+    return callable(value) and not isinstance(value, (type, np.ufunc)) and value in RULES
+
+
+class _Watch:
+    def __init__(self) -> None:
+        self.lock = threading.RLock()
+        self.traces = 0
+
+    def begin(self) -> None:
+        with self.lock:
+            self.traces += 1
+            if self.traces == 1:
+                for module in watchable():
+                    module.__class__ = watched_class(module)
+
+    def end(self) -> None:
+        with self.lock:
+            self.traces -= 1
+            if self.traces == 0:
+                for module in watchable():
+                    module.__class__ = ModuleType
+
+
+def watchable() -> list[ModuleType]:
+    """Return the modules of NumPy's that are of no class of somebody else's."""
+    modules = [sys.modules[name] for name in MODULES if name in sys.modules]
+    return [module for module in modules if type(module) is ModuleType or isinstance(module, Watched)]
+
+
+_WATCH = _Watch()
+
+
+@contextmanager
+def intercepted() -> Generator[None]:
+    """Let the code of a trace find functions that take traced values in lists under NumPy's names."""
+    _WATCH.begin()
+    try:
+        yield
+    finally:
+        _WATCH.end()

@@ -1,0 +1,224 @@
+"""np.array of traced values and what is like it, in code that was not written for it; and NumPy left as it was."""
+
+import contextlib
+import inspect
+import pickle
+import threading
+import types
+from concurrent.futures import ThreadPoolExecutor
+
+import numba
+import numpy as np
+import pytest
+
+import fnad
+from fnad.errors import ArgumentTypeError, DtypeError, TracerEscapeError
+from fnad.trace.tracer import Tracer
+from tests.numpy.against_numpy import check
+
+T = np.float64(0.7)
+V = np.array([1.0, 2.0, 3.0])
+ORIGINAL = np.array
+array_bound_before = np.array
+
+
+@pytest.fixture(autouse=True)
+def _nothing_is_left():
+    yield
+    assert type(np) is type(np.linalg) is type(np.fft) is types.ModuleType
+    assert np.array is ORIGINAL
+
+
+CALLS = {
+    "array": (lambda t: np.array([[np.cos(t), -np.sin(t)], [np.sin(t), np.cos(t)]]), T),
+    "array of rows": (lambda t, v: (np.array([v, v * t]), np.array((v, [1, t, 2]))), T, V),
+    "array with options": (lambda t: (np.array([t, 1], dtype=np.float32), np.array([t], ndmin=2), np.array(t)), T),
+    "asarray": (lambda t, v: (np.asarray([t, 2]), np.asarray(v), np.asanyarray(v, np.float32)), T, V),
+    "contiguous": (lambda v: (np.ascontiguousarray(v), np.ascontiguousarray(v[0]), np.asfortranarray([v, v])), V),
+    "require": (lambda v: (np.require(v, requirements="C"), np.require([v, v], np.float32, ["W", "O"])), V),
+    "full": (lambda t: (np.full(3, t), np.full((2, 2), t, np.float32)), T),
+    "reductions": (lambda t: (np.sum([t, 1]), np.mean([t, 2 * t]), np.max([t, 3.0]), np.std([t, 1.0])), T),
+    "lists of arrays": (lambda t, v: (np.sum([v, v * t], axis=0), np.prod([[t, 2], [3, t]], axis=1)), T, V),
+    "products": (lambda t: (np.dot([t, 1], [2, t]), np.linalg.norm([t, t]), np.outer([t, 1], [1.0, 2.0])), T),
+    "nested lists": (lambda t: (np.concatenate([[t], [t, 1]]), np.append([[t]], [[t]], axis=0), np.diag([t, t])), T),
+    "tables": (lambda v: (np.take(np.arange(5.0), v.astype(int)), np.full_like(np.arange(3.0), v[0])), V),
+    "r_": (lambda t, v: (np.r_[t, 1.0, v], np.r_[v, 0:3], np.r_[0:t:3j, v], np.r_["0,2", v, v]), T, V),
+    "r_ by directive": (lambda v: (np.r_["-1", v, v], np.r_["0,2,0", v, v], np.r_["1,3,0", v]), V),
+    "c_": (lambda t, v: (np.c_[v, v * t], np.c_[t, 2], np.c_[np.ones((3, 2)), v], np.c_[0:3, v]), T, V),
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_as_numpy(name):
+    check(*CALLS[name])
+
+
+def test_gradients():
+    def rotated(t):
+        return (np.array([[np.cos(t), -np.sin(t)], [np.sin(t), np.cos(t)]]) @ np.array([1.0, 2.0]))[0]
+
+    assert fnad.grad(rotated)(0.7) == pytest.approx(-np.sin(0.7) - 2 * np.cos(0.7))
+    assert fnad.grad(fnad.grad(rotated))(0.7) == pytest.approx(-np.cos(0.7) + 2 * np.sin(0.7))
+    assert fnad.jit(fnad.grad(rotated))(0.7) == pytest.approx(fnad.grad(rotated)(0.7))
+
+
+def test_nested_lists_lose_nothing():
+    np.testing.assert_array_equal(
+        fnad.grad(lambda x: np.append([[x[0], x[1]]], [[x[0], x[1]]], axis=0).sum())(V[:2]), [2, 2]
+    )
+
+
+def test_what_is_copied_and_what_is_not():
+    def f(v):
+        view, copy, new = np.asarray(v), np.array(v), np.array([v[0], v[1]])
+        view[0], copy[1], new[0] = 10.0, 20.0, 30.0
+        return v * 1, copy, new
+
+    check(f, V)
+
+
+def test_constants_stay_numpys():
+    def f(t):
+        assert type(np.array([1.0, 2.0])) is np.ndarray
+        assert type(np.zeros(3)) is np.ndarray
+        assert type(np.sum(V)) is np.float64
+        assert type(np.r_[0:3]) is np.ndarray
+        return t
+
+    fnad.grad(f)(1.0)
+
+
+# ---- what cannot be met ----------------------------------------------------------------------------------------------
+
+
+def test_a_name_bound_before():
+    with pytest.raises(TracerEscapeError, match=r"fnad\.numpy\.array"):
+        fnad.grad(lambda t: array_bound_before([t, t]).sum())(1.0)
+
+
+def test_a_list_given_to_a_ufunc():
+    with pytest.raises(TracerEscapeError, match=r"fnad\.numpy\.array"):
+        fnad.grad(lambda t: np.sin([t, t]).sum())(1.0)
+
+
+def test_what_is_no_array_is_refused():
+    with pytest.raises(ArgumentTypeError, match="is not an array"):
+        fnad.grad(lambda t: np.array([[t], [t, t]]).sum())(1.0)
+    with pytest.raises(DtypeError, match="object"):
+        fnad.grad(lambda t: np.array([t, t], dtype=object).sum())(1.0)
+    with pytest.raises(ValueError, match="directive"):
+        fnad.grad(lambda t: np.r_["c", t].sum())(1.0)
+
+
+# ---- NumPy as it was -------------------------------------------------------------------------------------------------
+
+
+def test_functions_look_like_numpys():
+    def f(t):
+        assert np.array.__name__ == "array"
+        assert np.mean.__name__ == "mean"
+        assert np.mean.__module__ == "numpy"
+        assert str(inspect.signature(np.mean)) == str(inspect.signature(np.mean.__wrapped__))
+        assert callable(np.array)
+        assert isinstance(np, types.ModuleType)
+        assert isinstance(np.sin, np.ufunc)
+        assert isinstance(np.float64(1), np.floating)
+        assert "array" in dir(np)
+        for value in (np.array, np.mean, np.linalg.norm):
+            assert pickle.loads(pickle.dumps(value)) is value
+        return t
+
+    fnad.grad(f)(1.0)
+
+
+def test_other_threads_see_numpys_own():
+    inside, done = threading.Event(), threading.Event()
+    seen = []
+
+    def f(t):
+        inside.set()
+        assert done.wait(10)
+        return np.array([t, 2 * t]).sum()
+
+    def look():
+        assert inside.wait(10)
+        seen.extend([np.array is ORIGINAL, np.array([1.0]), pickle.loads(pickle.dumps(np.array)) is ORIGINAL])
+        done.set()
+
+    with ThreadPoolExecutor(2) as pool:
+        gradient = pool.submit(fnad.grad(f), 1.0)
+        pool.submit(look).result()
+        assert gradient.result() == 3
+    assert seen[0]
+    assert seen[2]
+
+
+def test_traces_in_several_threads():
+    def f(t):
+        return np.array([t, t * t]).sum() + fnad.grad(lambda u: np.sum([u * t, u]))(t)
+
+    with ThreadPoolExecutor(8) as pool:
+        found = list(pool.map(lambda t: fnad.grad(f)(float(t)), range(40)))
+    assert found == [2 + 2 * t for t in range(40)]
+
+
+def test_an_exception_leaves_nothing():
+    def f(t):
+        with contextlib.suppress(TracerEscapeError):
+            fnad.grad(lambda u: float(u))(t)
+        assert type(np.array([t])) is Tracer
+        raise KeyError
+
+    with pytest.raises(KeyError):
+        fnad.grad(f)(1.0)
+
+
+def test_a_generator_that_is_left_open():
+    def numbers(t):
+        while True:
+            yield np.array([t, t])
+
+    kept = []
+
+    def f(t):
+        kept.append(numbers(t))
+        return next(kept[0]).sum()
+
+    assert fnad.grad(f)(1.0) == 2
+
+
+def test_modules_imported_while_tracing_get_numpys_own(tmp_path, monkeypatch):
+    (tmp_path / "imported_while_tracing.py").write_text("from numpy import array\nimport numpy\nmean = numpy.mean\n")
+    monkeypatch.syspath_prepend(tmp_path)
+
+    def f(t):
+        import imported_while_tracing as imported  # noqa: PLC0415
+
+        assert imported.array is ORIGINAL
+        return np.sum([t]), imported.mean
+
+    traced_sum = fnad.grad(lambda t: f(t)[0])
+    assert traced_sum(1.0) == 1
+
+
+def test_numba_compiles_while_a_trace_runs():
+    @numba.njit
+    def total(n):
+        return np.sum(np.ones(n)) + np.full(2, 1.0)[0]
+
+    assert fnad.grad(lambda t: t * total(3) + np.sum([t]))(1.0) == 5
+
+
+def test_attributes_of_numpy_can_be_set_meanwhile(monkeypatch):
+    def f(t):
+        with monkeypatch.context() as patch:
+            patch.setattr(np, "array", lambda values: values[0])
+            assert np.array([t]) is t
+        return np.array([t, t]).sum()
+
+    assert fnad.grad(f)(1.0) == 2
+    assert np.array is ORIGINAL
+
+
+def test_numpy_can_be_pickled_by_name_meanwhile():
+    assert fnad.grad(lambda t: t * (pickle.loads(pickle.dumps(np)) is np))(1.0) == 1
