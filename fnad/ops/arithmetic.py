@@ -6,8 +6,9 @@ Note [Strong zero]
     or nan, whose cotangent is not 0, still shows. `strong_mul(ct, p)` is that product: 0 where ct is 0, else ct * p.
     Its derivative is that of the plain product, strong again: spelled as a select it would lose p at ct = 0 in the
     second derivative. There ct itself stands in the place of a partial, and a second cotangent, which may be infinite
-    by now, must not bring a masked arm back: that product, `absorbing_mul(g, ct)`, is 0 where either of the two is. `strong_div(x, y)`, 0 where x is 0, is for partials like x / hypot(x, y), which are 0 by
-    definition where numerator and denominator vanish together, and whose own derivative there is infinite.
+    by now, must not bring a masked arm back: that product, `absorbing_mul(g, ct)`, is 0 where either of the two is.
+    `strong_div(x, y)`, 0 where x is 0, is for partials like x / hypot(x, y), which are 0 by definition where numerator
+    and denominator vanish together, and whose own derivative there is infinite.
 """
 
 from __future__ import annotations
