@@ -10,7 +10,7 @@ np.float64(7.0)
 
 from typing import Any
 
-from fnad.numpy import (
+from fnad.numpy import (  # noqa: F401 - imported for the rules that they enter, one family each
     choosing,
     comparisons,
     contractions,
@@ -37,30 +37,6 @@ from fnad.numpy.registry import implements, writes
 from fnad.numpy.sequences import c_, r_
 
 __all__ = ["c_", "implements", "r_", "writes"]
-
-TABLES = (
-    choosing,
-    comparisons,
-    contractions,
-    creating,
-    elements,
-    indexing,
-    joining,
-    layout,
-    methods,
-    norms,
-    pairs,
-    powers,
-    properties,
-    rearranging,
-    reductions,
-    special,
-    statistics,
-    summation,
-    ufuncs,
-    writing,
-)
-"""The files that enter rules, one family each."""
 
 
 def __getattr__(name: str) -> Any:
