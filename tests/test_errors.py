@@ -163,6 +163,17 @@ def test_argnums_out_of_range() -> None:
         grad(total)(x=X)
 
 
+@pytest.mark.parametrize("argnums", [(0, 0), (1, 0, -2)])
+def test_argnums_that_name_an_argument_twice(argnums: Any) -> None:
+    with raises(
+        errors.ArgnumsError,
+        "argnums names argument 0 of total twice",
+        HERE,
+        "  name it once; a negative number counts from the end",
+    ):
+        grad(total, argnums=argnums)(X, X)
+
+
 @pytest.mark.parametrize("argnums", ["x", 1.0, True, None, (0, "x"), ()])
 def test_argnums_that_are_no_ints(argnums: Any) -> None:
     with raises(errors.ArgnumsError, f"argnums is {argnums!r}", HERE, "  give an int or a tuple of ints"):

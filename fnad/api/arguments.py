@@ -92,7 +92,15 @@ def _resolved(f: Function, argnums: tuple[int, ...], count: int) -> tuple[int, .
                 source=current_source(),
                 remedy="pass it by position, or correct argnums; the first is 0",
             )
-    return tuple(n % count for n in argnums)
+    positions = tuple(n % count for n in argnums)
+    for n in positions:
+        if positions.count(n) > 1:
+            raise ArgnumsError(
+                f"argnums names argument {n} of {function_name(f)} twice",
+                source=current_source(),
+                remedy="name it once; a negative number counts from the end",
+            )
+    return positions
 
 
 # ---- what a function receives that is not differentiated -------------------------------------------------------------
