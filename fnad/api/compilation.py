@@ -89,11 +89,15 @@ class Specialized(NamedTuple):
 
 
 class Layout(NamedTuple):
-    """How dynamic arguments were given, the positional ones first, and the keys of the static ones."""
+    """How dynamic arguments were given, the positional ones first, the keys of the static ones, and all keywords.
+
+    These are in the order of the call, which is the order in which a function finds them in its `**kwargs`.
+    """
 
     positions: tuple[int, ...]
     names: tuple[str, ...]
     static: tuple[tuple[int | str, Hashable], ...] = ()
+    keywords: tuple[str, ...] = ()
 
 
 class Compiled:
@@ -128,11 +132,12 @@ class Compiled:
     def _layout(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Layout:
         positions, names = self._statics.positions, self._statics.names
         fixed = [(i, static_key(args[i], argument_name(self._f, i))) for i in range(len(args)) if i in positions]
-        named = [(name, static_key(kwargs[name], name)) for name in sorted(kwargs) if name in names]
+        named = [(name, static_key(kwargs[name], name)) for name in kwargs if name in names]
         return Layout(
             tuple(i for i in range(len(args)) if i not in positions),
-            tuple(name for name in sorted(kwargs) if name not in names),
+            tuple(name for name in kwargs if name not in names),
             (*fixed, *named),
+            tuple(kwargs),
         )
 
     def _arrays(
