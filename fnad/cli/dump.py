@@ -49,6 +49,8 @@ class Request:
 def dump(request: Request) -> str:
     """Return the text of a function at a stage; raise `UsageError` for what is not there or cannot be traced."""
     file, name = split_target(request.target)
+    if request.argnums is not None and request.mode is None:
+        raise UsageError("--argnums says in what to differentiate: add --grad, --value-and-grad, --vjp or --jvp")
     arguments = Arguments(request.types)
     function = load_function(file, name)
     arguments.check(function, name)
@@ -72,7 +74,10 @@ class Arguments:
         except ParseError as error:
             raise UsageError(f"--args {str(error).splitlines()[0]}") from None
         leaves, self.structure = flatten(self.trees)
-        self.leaves = [_leaf(leaf) for leaf in leaves]
+        try:
+            self.leaves = [_leaf(leaf) for leaf in leaves]
+        except ValueError as error:
+            raise UsageError(f"--args has an array that NumPy cannot have: {error}") from None
 
     def check(self, function: Function, name: str) -> None:
         """Raise `UsageError` where the function cannot be called with so many arguments."""
@@ -108,7 +113,10 @@ def _chosen(request: Request, count: int) -> Sequence[int]:
     for n in request.argnums:
         if not -count <= n < count:
             raise UsageError(f"--argnums names argument {n}, --args has {count}; the first is 0")
-    return [n % count for n in request.argnums]
+    chosen = [n % count for n in request.argnums]
+    if len(set(chosen)) < len(chosen):
+        raise UsageError("--argnums names an argument twice")
+    return chosen
 
 
 # ---- derivatives and stages --------------------------------------------------------------------------------------
@@ -138,7 +146,10 @@ def _source(program: Program) -> str:
 def _native(program: Program) -> NativeExecutor:
     from fnad.backends.numba.executor import compile_program  # noqa: PLC0415  likewise
 
-    return compile_program(simplify(program))
+    native = compile_program(simplify(program))
+    if not native.functions:
+        raise UsageError("no native code is made of it: there is nothing to compute, or NUMBA_DISABLE_JIT is set")
+    return native
 
 
 STAGES: dict[str, Callable[[Program], str]] = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import traceback
 from collections.abc import Callable, Generator
@@ -41,6 +42,8 @@ def _run(path: Path) -> ModuleType:
     """Run a file as a module of its own, which finds the modules beside it."""
     if not path.is_file():
         raise UsageError(f"no such file: {path}")
+    if not os.access(path, os.R_OK):
+        raise UsageError(f"{path} cannot be read")
     spec = spec_from_file_location(path.name, path, loader=SourceFileLoader(path.name, str(path)))
     assert spec is not None
     assert spec.loader is not None
@@ -68,7 +71,7 @@ def user_code(path: Path) -> Generator[None]:
 
 def _line_in(path: Path, error: BaseException) -> int | None:
     """Return the innermost line of the file that the error passed through, or stands at."""
-    if isinstance(error, SyntaxError) and error.filename == str(path):
-        return error.lineno
+    if isinstance(error, SyntaxError) and error.filename in {None, str(path)}:
+        return error.lineno or 1  # of bytes that are no text Python knows neither
     lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(path)]
     return lines[-1] if lines else None

@@ -90,6 +90,9 @@ def test_python_numbers_do_not_promote(fnad) -> None:
             [f"{MODEL}:loss", "--args", "f64[3]", "--argnums", "x"],
             "argument --argnums: x is no argument number such as",
         ),
+        ([f"{MODEL}:loss", "--args", "f64[3]", "--argnums", "0"], "--argnums says in what to differentiate: add --grad"),
+        ([f"{MODEL}:loss", "--args", "f64[3]", "--vjp", "--argnums", "0,-1"], "--argnums names an argument twice"),
+        ([f"{MODEL}:loss", "--args", f"f64[{10**20}]"], "--args has an array that NumPy cannot have: "),
         ([f"{MODEL}:loss", "--stage", "x"], "argument --stage: invalid choice: 'x' (choose from"),
         ([f"{MODEL}:loss", "--grad", "--vjp"], "argument --vjp: not allowed with argument --grad"),
         ([f"{MODEL}:Model.square", "--args", "f64[3]", "--grad"], "square returned f64[3], where grad takes one real"),
@@ -110,6 +113,7 @@ def test_an_escape_names_the_line(refusal) -> None:
     [
         ("x = 1\nraise ValueError('no\\nway')\n", "{file}:2 raised ValueError: no; way"),
         ("def f(:\n", "{file}:1 raised SyntaxError: "),
+        ("x = 1\n\0", "{file}:1 raised SyntaxError: source code string cannot contain null bytes"),
         ("import sys\nsys.exit(3)\n", "{file}:2 raised SystemExit: 3"),
         ("import no_such_module_anywhere\n", "{file}:1 raised ModuleNotFoundError: No module named"),
     ],
