@@ -90,7 +90,10 @@ def test_python_numbers_do_not_promote(fnad) -> None:
             [f"{MODEL}:loss", "--args", "f64[3]", "--argnums", "x"],
             "argument --argnums: x is no argument number such as",
         ),
-        ([f"{MODEL}:loss", "--args", "f64[3]", "--argnums", "0"], "--argnums says in what to differentiate: add --grad"),
+        (
+            [f"{MODEL}:loss", "--args", "f64[3]", "--argnums", "0"],
+            "--argnums says in what to differentiate: add --grad",
+        ),
         ([f"{MODEL}:loss", "--args", "f64[3]", "--vjp", "--argnums", "0,-1"], "--argnums names an argument twice"),
         ([f"{MODEL}:loss", "--args", f"f64[{10**20}]"], "--args has an array that NumPy cannot have: "),
         ([f"{MODEL}:loss", "--stage", "x"], "argument --stage: invalid choice: 'x' (choose from"),
