@@ -12,6 +12,8 @@ working.
 
 from __future__ import annotations
 
+from numpy.linalg import LinAlgError
+
 
 class FnadError(Exception):
     """Base of all errors of fnad: `what` happened, at which `source`, and the `remedy`."""
@@ -88,6 +90,10 @@ class ShapeError(FnadError, ValueError):
 
 class AxisError(ShapeError, IndexError):
     """An axis outside the array's dimensions, or named twice."""
+
+
+class MatrixError(ShapeError, LinAlgError):
+    """An array that linear algebra does not take: no stack of matrices, not square, empty where that has no value."""
 
 
 class OutOfRangeError(FnadError, IndexError):

@@ -65,9 +65,10 @@ def is_differentiable(case: Case) -> bool:
 
 
 def is_smooth(case: Case) -> bool:
-    """Say whether the sample has derivatives that differences find."""
+    """Say whether the sample has one result, with derivatives that differences find."""
     differentiable = not isinstance(case.primitive.derivative, NonDifferentiable)
-    return case.sample.smooth and differentiable and is_differentiable(case)
+    is_single = len(case.program().out_avals) == 1
+    return case.sample.smooth and is_single and differentiable and is_differentiable(case)
 
 
 def over(cases: Iterable[Case]) -> Callable[..., Any]:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from fnad.ir.primitive import Bilinear, Linear
+from fnad.ir.primitive import Bilinear, Library, Linear
 from fnad.ir.types import is_inexact
 from fnad.testing import difference, direction, extended, mixed_difference, precision, step
 from tests.catalogue.cases import Case
@@ -25,13 +25,20 @@ def spread(case: Case, dxs: Sequence[Any]) -> list[Any]:
 
 
 def widest(case: Case) -> list[Any]:
-    """Return the operands in extended precision, in double where the function has no other (SciPy's)."""
+    """Return the operands in extended precision, in double where the function has no other (SciPy's, LAPACK's)."""
     operands = [extended(operand) for operand in case.operands]
+    if isinstance(case.primitive.lower, Library):
+        return list(map(double, operands))
     try:
         case.evaluate(*operands)
     except TypeError:
-        return [x.astype(np.float64) if is_inexact(x.dtype) else x for x in operands]
+        return list(map(double, operands))
     return operands
+
+
+def double(x: Any) -> Any:
+    """Return an inexact array in double precision, any other as it is."""
+    return x.astype(np.complex128 if x.dtype.kind == "c" else np.float64) if is_inexact(x.dtype) else x
 
 
 def first_order(case: Case, us: Sequence[Any]) -> tuple[Any, float]:

@@ -1,0 +1,105 @@
+"""Linear equations with a banded matrix, stored as LAPACK and SciPy do: one diagonal a row.
+
+    ab[u + i - j, j] = a[i, j]        for -l <= j - i <= u: u diagonals above the main one, l below
+
+The transposed matrix has the same rows in reverse order, each shifted back into its own columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from fnad.errors import DtypeError, MatrixError
+from fnad.ir.primitive import Library, Primitive, Pull, Sample, register
+from fnad.ir.symbol import Symbol
+from fnad.ir.types import F64, Aval
+from fnad.ops.arithmetic import mul, neg
+from fnad.ops.kinds import INEXACT, by_name
+from fnad.ops.linalg import each_matrix
+from fnad.ops.matrix import check_matrices, rows
+from fnad.ops.shape import concatenate, pad, reduce_sum, reshape_to, sample
+
+
+def _infer_solve_banded(ab: Aval, b: Aval, *, below: int, above: int) -> Aval:
+    check_matrices("solve_banded", ab)
+    check_matrices("solve_banded", b)
+    if ab.dtype != b.dtype:
+        raise DtypeError(f"solve_banded takes operands of one dtype, got {ab} and {b}")
+    if ab.shape[-2] != below + above + 1:
+        raise MatrixError(f"solve_banded of {below} + {above} + 1 diagonals takes as many rows, got {ab}")
+    if (*ab.shape[:-2], ab.shape[-1]) != b.shape[:-1]:
+        raise MatrixError(f"solve_banded takes as many equations as unknowns, got {ab} and {b}")
+    return b
+
+
+def _solve_banded(ab: Any, b: Any, *, below: int, above: int) -> Any:
+    from scipy.linalg import solve_banded  # noqa: PLC0415 - kept out of `import fnad`
+
+    def one(ab: Any, b: Any) -> Any:
+        return solve_banded((below, above), ab, b, check_finite=False)
+
+    return each_matrix(one, b, ab, b)
+
+
+def _pull_solve_banded(results: Any, primals: Any, cts: Any, *, below: int, above: int) -> list[Symbol]:
+    """Return b̄ = A⁻ᵀ x̄ and, of Ā = -b̄ xᵀ, the diagonals."""
+    (x,), (ab, _), (ct,) = results, primals, cts
+    b_ct = solve_banded(transposed_band(ab, below, above), ct, below=above, above=below)
+    diagonals = [neg(_sum_of_products(shifted(b_ct, row - above), x)) for row in range(below + above + 1)]
+    return [concatenate(*diagonals, axis=ab.ndim - 2), b_ct]
+
+
+def transposed_band(ab: Symbol, below: int, above: int) -> Symbol:
+    """Return the transposed matrix in its own banded form."""
+    moved: list[Symbol] = []
+    for row in reversed(range(below + above + 1)):
+        column = rows(ab, row, row + 1)
+        as_column = reshape_to(column, (*ab.shape[:-2], ab.shape[-1], 1))
+        moved.append(reshape_to(shifted(as_column, above - row), column.shape))
+    return concatenate(*moved, axis=ab.ndim - 2)
+
+
+def shifted(x: Symbol, by: int) -> Symbol:
+    """Return x with row i + by as row i, 0 where there is none."""
+    n = x.shape[-2]
+    count = min(abs(by), n)
+    kept = rows(x, count, n) if by > 0 else rows(x, 0, n - count)
+    none, outer = (0,) * x.ndim, (0,) * (x.ndim - 2)
+    width = (*outer, count, 0)
+    return pad(kept, low=none if by > 0 else width, high=width if by > 0 else none, interior=none)
+
+
+def _sum_of_products(x: Symbol, y: Symbol) -> Symbol:
+    """Return Σₖ x_ik y_ik as a row."""
+    total = reduce_sum(mul(x, y), axes=(x.ndim - 1,))
+    return reshape_to(total, (*x.shape[:-2], 1, x.shape[-2]))
+
+
+def _solve_banded_samples() -> Iterable[Sample]:
+    for dtype in by_name(INEXACT):
+        yield Sample((_band((3, 4), 1, dtype), sample((4, 2), dtype, 1)), {"below": 1, "above": 1})
+    for below, above, shape in ((2, 1, (2, 4, 5)), (0, 1, (2, 3)), (2, 0, (3, 2)), (0, 0, (1, 1)), (1, 1, (3, 0))):
+        b = sample((*shape[:-2], shape[-1], 2), seed=1)
+        yield Sample((_band(shape, above), b), {"below": below, "above": above})
+
+
+def _band(shape: tuple[int, ...], above: int, dtype: Any = F64) -> Any:
+    ab = sample(shape, dtype)
+    ab[..., above, :] += 3
+    return np.array(ab)
+
+
+solve_banded = register(
+    Primitive(
+        "solve_banded",
+        _infer_solve_banded,
+        _solve_banded,
+        Pull(_pull_solve_banded),
+        Library(),
+        _solve_banded_samples,
+        "The solution of linear equations whose matrix has `below` and `above` diagonals beside the main one.",
+    )
+)

@@ -1,0 +1,175 @@
+"""Determinants. Their derivatives are exact to all orders, for singular matrices too.
+
+The gradient of det is the matrix of cofactors, and the derivatives of that are `cofactor(a, e, …)`: the gradient in e₀
+of the derivative of det along e₀ and all the directions e, …, in which it is linear and symmetric. So it is its own
+derivative and its own transpose.
+
+All are computed from the singular value decomposition A = U S Vᴴ, for fixed unitary U and V, without a division:
+
+    det(A + E) = det(U) det(Vᴴ) det(S + Uᴴ E V)
+    Dᵏ det(S)[E₁, …, Eₖ] = Σ_{i₁,…,iₖ distinct} Π_{m∉{i}} sₘ Σ_σ sgn(σ) Π_r (E_r)_{i_r, i_σ(r)}
+
+by expanding the determinant of a diagonal matrix plus another in the minors of the other. Giles (2008), section 2.2.4,
+has the rule for regular matrices. The sign of det turns with its phase, d sign = i sign Im tr(A⁻¹ dA), and
+d log|det| = Re tr(A⁻¹ dA).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import permutations
+from typing import Any
+
+import numpy as np
+
+from fnad.errors import DtypeError, MatrixError
+from fnad.ir.primitive import Library, Primitive, Pull, Push, Sample, register
+from fnad.ir.symbol import Symbol
+from fnad.ir.types import DTYPES, Aval, is_complex, real_dtype
+from fnad.ops.arithmetic import mul, neg
+from fnad.ops.conversion import complex_, imag, real
+from fnad.ops.kinds import INEXACT, by_name
+from fnad.ops.linalg import regular, solve
+from fnad.ops.matrix import check_square, total, trace
+from fnad.ops.shape import sample
+
+# ---- det ---------------------------------------------------------------------------------------------------------
+
+
+def _infer_det(a: Aval) -> Aval:
+    check_square("det", a)
+    return a.with_shape(a.shape[:-2])
+
+
+def _push_det(results: Any, primals: Any, tangents: Any) -> list[Symbol]:
+    return [total(mul(cofactor(primals[0]), tangents[0]))]
+
+
+def _square_samples() -> Iterable[Sample]:
+    for dtype in by_name(INEXACT):
+        yield Sample((regular((3, 3), dtype),))
+    for shape in ((2, 3, 3), (1, 1), (0, 0)):
+        yield Sample((regular(shape, DTYPES["f64"]),))
+
+
+def _of_rank(rank: int) -> Any:
+    return sample((4, rank), seed=1) @ sample((rank, 4), seed=2)
+
+
+def _det_samples() -> Iterable[Sample]:
+    yield from _square_samples()
+    for rank in range(4):
+        yield Sample((_of_rank(rank),))
+
+
+det = register(Primitive("det", _infer_det, np.linalg.det, Push(_push_det), Library(), _det_samples, "Determinant."))
+
+# ---- cofactor ----------------------------------------------------------------------------------------------------
+
+
+def _infer_cofactor(a: Aval, *directions: Aval) -> Aval:
+    check_square("cofactor", a)
+    for e in directions:
+        if e.dtype != a.dtype:
+            raise DtypeError(f"cofactor takes operands of one dtype, got {a} and {e}")
+        if e.shape != a.shape:
+            raise MatrixError(f"cofactor takes operands of one shape, got {a} and {e}")
+    return a
+
+
+def _cofactor(a: Any, *directions: Any) -> Any:
+    u, s, vh = np.linalg.svd(a.astype(np.result_type(a, np.float64)))
+    phase = np.linalg.det(u) * np.linalg.det(vh)
+    left, right = np.conj(u) * phase[..., None, None], np.conj(vh)
+    within = [np.conj(np.swapaxes(u, -1, -2)) @ e @ np.conj(np.swapaxes(vh, -1, -2)) for e in directions]
+    return (left @ _diagonal_cofactor(s, within) @ right).astype(a.dtype)
+
+
+def _diagonal_cofactor(s: Any, directions: list[Any]) -> Any:
+    """Return the cofactors, or their derivative along directions, of the diagonal matrix of s."""
+    count = len(directions) + 1
+    products = _products_without(s, count)
+    indices = "abcdefghijklmnopqrstuvwxyz"[:count]
+    out = np.zeros((*s.shape, s.shape[-1]), np.result_type(s, *directions))
+    diagonal = np.einsum("...ii->...i", out)
+    for order in permutations(range(count)):
+        *factors, last = [indices[r] + indices[to] for r, to in enumerate(order)]
+        target, labels = (diagonal, last[0]) if order[-1] == count - 1 else (out, last)
+        terms = ",".join("..." + labels for labels in (indices, *factors))
+        target += _sign(order) * np.einsum(f"{terms}->...{labels}", products, *directions)
+    return out
+
+
+def _products_without(s: Any, count: int) -> Any:
+    """Return the products of all elements but those at `count` distinct indices; 0 where two indices are the same."""
+    n = s.shape[-1]
+    indices = np.indices((n,) * count)
+    products = np.ones((*s.shape[:-1], *(n,) * count), s.dtype)
+    for m in range(n):
+        factor = s[..., m].reshape(*s.shape[:-1], *(1,) * count)
+        products *= np.where(np.sum(indices == m, axis=0) == 0, factor, np.sum(indices == m, axis=0) == 1)
+    return products
+
+
+def _sign(order: tuple[int, ...]) -> int:
+    """Return the sign of a permutation."""
+    inversions = sum(order[i] > order[j] for j in range(len(order)) for i in range(j))
+    return -1 if inversions % 2 else 1
+
+
+def _pull_cofactor(results: Any, primals: Any, cts: Any) -> list[Symbol]:
+    a, *directions = primals
+    others = [directions[:i] + directions[i + 1 :] for i in range(len(directions))]
+    return [cofactor(a, *directions, cts[0]), *[cofactor(a, *rest, cts[0]) for rest in others]]
+
+
+def _cofactor_samples() -> Iterable[Sample]:
+    yield from _det_samples()
+    for dtype in by_name(INEXACT):
+        yield Sample((regular((4, 4), dtype), sample((4, 4), dtype, 3)))
+    for rank in (0, 2, 3):
+        yield Sample((_of_rank(rank), sample((4, 4), seed=3)))
+    yield Sample((regular((4, 4), DTYPES["f64"]), sample((4, 4), seed=3), sample((4, 4), seed=4)))
+
+
+cofactor = register(
+    Primitive(
+        "cofactor",
+        _infer_cofactor,
+        _cofactor,
+        Pull(_pull_cofactor),
+        Library(),
+        _cofactor_samples,
+        "Matrix of cofactors, the gradient of det; with more operands, its derivative along each of them.",
+    )
+)
+
+# ---- slogdet -----------------------------------------------------------------------------------------------------
+
+
+def _infer_slogdet(a: Aval) -> tuple[Aval, Aval]:
+    check_square("slogdet", a)
+    outer = a.shape[:-2]
+    return a.with_shape(outer), Aval(real_dtype(a.dtype), outer)
+
+
+def _push_slogdet(results: Any, primals: Any, tangents: Any) -> list[Symbol | None]:
+    sign, a = results[0], primals[0]
+    growth = trace(solve(a, tangents[0]))
+    if not is_complex(a.dtype):
+        return [None, growth]
+    turn = imag(growth)
+    return [complex_(neg(mul(imag(sign), turn)), mul(real(sign), turn)), real(growth)]
+
+
+slogdet = register(
+    Primitive(
+        "slogdet",
+        _infer_slogdet,
+        lambda a: tuple(np.linalg.slogdet(a)),
+        Push(_push_slogdet),
+        Library(),
+        _square_samples,
+        "Sign (of complex matrices, phase) and logarithm of the size of the determinant.",
+    )
+)

@@ -1,0 +1,148 @@
+"""Discrete Fourier transforms along one axis.
+
+    fft:    y_k = c Σ_j w^(jk) x_j       w = exp(∓2πi/n): - forward, + if `inverse`
+    rfft:   the first n//2 + 1 of the forward transform of real x, which determine the others
+    irfft:  the real x of length n from these; what is too much in them, the imaginary parts of the first element and,
+            for even n, of the last, is not read
+
+`norm` puts the factor 1/n into the forward transform, the inverse one ("backward"), or its root into both ("ortho").
+
+All are linear. The matrix w^(jk) is symmetric, so `fft` is its own transpose. `rfft` and `irfft` are each other's, but
+for a conjugation and the elements that stand for two: all but those that are not read whole count twice in `irfft`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+
+from fnad.errors import ShapeError
+from fnad.ir.primitive import Library, Sample
+from fnad.ir.symbol import Symbol
+from fnad.ir.types import Aval, real_dtype
+from fnad.ops.arithmetic import mul
+from fnad.ops.conversion import complex_dtype, conj
+from fnad.ops.kinds import COMPLEXES, REALS, by_name, check_dtype, linear
+from fnad.ops.shape import check_axes, concatenate, constant, sample
+
+Norm: TypeAlias = Literal["backward", "ortho", "forward"]
+
+NORMS: dict[Norm, Norm] = {"backward": "forward", "ortho": "ortho", "forward": "backward"}
+"""For each normalisation the one that is its opposite."""
+
+
+def _check(name: str, x: Aval, axis: int, least: int) -> None:
+    check_axes(name, (axis,), x.ndim)
+    if x.shape[axis] < least:
+        raise ShapeError(f"Invalid number of FFT data points ({x.shape[axis]}) specified.")
+
+
+def _resized(x: Aval, axis: int, n: int) -> tuple[int, ...]:
+    return (*x.shape[:axis], n, *x.shape[axis + 1 :])
+
+
+# ---- fft -----------------------------------------------------------------------------------------------------------
+
+
+def _infer_fft(x: Aval, *, axis: int, inverse: bool, norm: Norm) -> Aval:
+    check_dtype("fft", x.dtype, COMPLEXES)
+    _check("fft", x, axis, 1)
+    return x
+
+
+def _fft(x: Any, *, axis: int, inverse: bool, norm: Norm) -> Any:
+    return (np.fft.ifft if inverse else np.fft.fft)(x, axis=axis, norm=norm)
+
+
+def _fft_samples() -> Iterable[Sample]:
+    for dtype in by_name(COMPLEXES):
+        yield Sample((sample((2, 3), dtype),), {"axis": 1, "inverse": False, "norm": "backward"})
+    for inverse in (False, True):
+        for norm in NORMS:
+            yield Sample((sample((4, 2), np.dtype("c16")),), {"axis": 0, "inverse": inverse, "norm": norm})
+    yield Sample((sample((1,), np.dtype("c16")),), {"axis": 0, "inverse": False, "norm": "backward"})
+
+
+fft = linear(
+    "fft",
+    _infer_fft,
+    _fft,
+    lambda ct, x, *, axis, inverse, norm: (fft(ct, axis=axis, inverse=inverse, norm=norm),),
+    Library(),
+    samples=_fft_samples,
+    doc="Discrete Fourier transform along an axis.",
+)
+
+# ---- rfft / irfft --------------------------------------------------------------------------------------------------
+
+
+def _infer_rfft(x: Aval, *, axis: int, norm: Norm) -> Aval:
+    check_dtype("rfft", x.dtype, REALS)
+    _check("rfft", x, axis, 1)
+    return Aval(complex_dtype(x.dtype), _resized(x, axis, x.shape[axis] // 2 + 1))
+
+
+def _infer_irfft(x: Aval, *, n: int, axis: int, norm: Norm) -> Aval:
+    check_dtype("irfft", x.dtype, COMPLEXES)
+    _check("irfft", x, axis, 1)
+    if x.shape[axis] != n // 2 + 1:
+        raise ShapeError(f"irfft to length {n} takes {n // 2 + 1} elements along axis {axis}, got {x}")
+    return Aval(real_dtype(x.dtype), _resized(x, axis, n))
+
+
+def _weighted(x: Symbol, axis: int, n: int, inner: float) -> Symbol:
+    """Return x with the elements that stand for two times `inner`."""
+    last = (n + 1) // 2
+    parts = [(0, 1, 1.0), (1, last, inner), (last, n // 2 + 1, 1.0)]
+    weights = [
+        constant(weight, x.dtype, _resized(x.aval, axis, end - start)) for start, end, weight in parts if end > start
+    ]
+    return mul(x, concatenate(*weights, axis=axis))
+
+
+def _transpose_rfft(ct: Symbol, x: Symbol, *, axis: int, norm: Norm) -> tuple[Symbol]:
+    n = x.shape[axis]
+    return (irfft(conj(_weighted(ct, axis, n, 0.5)), n=n, axis=axis, norm=NORMS[norm]),)
+
+
+def _transpose_irfft(ct: Symbol, x: Symbol, *, n: int, axis: int, norm: Norm) -> tuple[Symbol]:
+    return (_weighted(conj(rfft(ct, axis=axis, norm=NORMS[norm])), axis, n, 2.0),)
+
+
+def _rfft_samples() -> Iterable[Sample]:
+    for dtype in by_name(REALS):
+        yield Sample((sample((2, 5), dtype),), {"axis": 1, "norm": "backward"})
+    for n in (1, 2, 3, 4):
+        for norm in NORMS:
+            yield Sample((sample((n, 2)),), {"axis": 0, "norm": norm})
+
+
+def _irfft_samples() -> Iterable[Sample]:
+    for dtype in by_name(COMPLEXES):
+        yield Sample((sample((2, 3), dtype),), {"n": 5, "axis": 1, "norm": "backward"})
+    for n in (1, 2, 3, 4):
+        for norm in NORMS:
+            yield Sample((sample((n // 2 + 1, 2), np.dtype("c16")),), {"n": n, "axis": 0, "norm": norm})
+
+
+rfft = linear(
+    "rfft",
+    _infer_rfft,
+    lambda x, *, axis, norm: np.fft.rfft(x, axis=axis, norm=norm),
+    _transpose_rfft,
+    Library(),
+    samples=_rfft_samples,
+    doc="Discrete Fourier transform of real numbers along an axis, as far as it is not conjugate to itself.",
+)
+
+irfft = linear(
+    "irfft",
+    _infer_irfft,
+    lambda x, *, n, axis, norm: np.fft.irfft(x, n, axis, norm),
+    _transpose_irfft,
+    Library(),
+    samples=_irfft_samples,
+    doc="The n real numbers along an axis whose transform by rfft is the operand.",
+)

@@ -1,0 +1,211 @@
+"""QR factorization, pseudoinverse and least squares, on stacks of matrices.
+
+QR of a matrix of full column rank: with C = dA R⁻¹ and S = Qᴴ C, dQ = Q Ω + (I - Q Qᴴ) C and dR = (S - Ω) R, where Ω is
+skew-Hermitian and has what of S is below the diagonal, and is imaginary on it, for R's diagonal is real (Walter &
+Lehmann, "Algorithmic differentiation of linear algebra functions with application in optimum experimental design",
+2010; Seeger et al., 2017). Of a wide matrix [A₁ A₂] it is the factorization of A₁, and R₂ = Qᴴ A₂.
+
+The columns that complete Q are those of LAPACK's product of reflections, which the others determine: with the first n
+columns Q₁ over Q₂, they are [0; I] + ([I; 0] - [Q₁; Q₂]) (I - Q₁)⁻ᴴ Q₂ᴴ (Ballard et al., "Reconstructing Householder
+vectors from tall-skinny QR", 2014).
+
+The pseudoinverse P has dP = -P dA P + P Pᴴ dAᴴ (I - A P) + (I - P A) dAᴴ Pᴴ P (Golub & Pereyra, "The differentiation
+of pseudo-inverses and nonlinear least squares problems whose variables separate", 1973, eq. 4.12) at constant rank.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from fnad.errors import DtypeError, MatrixError
+from fnad.ir.primitive import Library, Primitive, Push, Sample, register
+from fnad.ir.symbol import Symbol
+from fnad.ir.types import Aval, is_complex
+from fnad.ops.arithmetic import add, sub
+from fnad.ops.conversion import complex_
+from fnad.ops.kinds import INEXACT, by_name
+from fnad.ops.linalg import each_matrix, solve, solve_triangular
+from fnad.ops.matrix import (
+    adjoint,
+    beside,
+    check_matrices,
+    columns,
+    diagonal,
+    diagonal_matrix,
+    hermitian,
+    identity_like,
+    imaginary_part,
+    matmul,
+    rows,
+    strictly_lower,
+    transposed,
+)
+from fnad.ops.shape import concatenate, sample, zeros_like
+
+# ---- qr ------------------------------------------------------------------------------------------------------------
+
+
+def _infer_qr(a: Aval, *, complete: bool) -> tuple[Aval, Aval]:
+    check_matrices("qr", a)
+    *outer, m, n = a.shape
+    k = m if complete else min(m, n)
+    return a.with_shape((*outer, m, k)), a.with_shape((*outer, k, n))
+
+
+def _push_qr(results: Any, primals: Any, tangents: Any, *, complete: bool) -> list[Symbol | None]:
+    (q, r), da = results, tangents[0]
+    m, n = primals[0].shape[-2:]
+    k = min(m, n)
+    if k == 0:
+        return [None, None]
+    basis = columns(q, 0, k)
+    within, dbasis, dsquare = _push_square(basis, columns(rows(r, 0, k), 0, k), columns(da, 0, k))
+    rest = sub(matmul(adjoint(basis), columns(da, k, n)), matmul(within, columns(rows(r, 0, k), k, n)))
+    dr = beside(dsquare, rest)
+    if q.shape[-1] == k:
+        return [dbasis, dr]
+    dq = beside(dbasis, _push_completion(basis, dbasis))
+    return [dq, concatenate(dr, zeros_like(rows(r, k, m)), axis=r.ndim - 2)]
+
+
+def _push_square(q: Symbol, r: Symbol, da: Symbol) -> tuple[Symbol, Symbol, Symbol]:
+    """Return Ω = Qᴴ dQ, dQ and dR for a matrix with no more columns than rows."""
+    c = transposed(solve_triangular(transposed(r), transposed(da), lower=True, unit=False))
+    s = matmul(adjoint(q), c)
+    below = strictly_lower(s)
+    turn = add(sub(below, adjoint(below)), _imaginary_diagonal(s))
+    growth = sub(s, turn)
+    return turn, sub(c, matmul(q, growth)), matmul(growth, r)
+
+
+def _imaginary_diagonal(s: Symbol) -> Symbol:
+    if not is_complex(s.dtype):
+        return zeros_like(s)
+    part = imaginary_part(diagonal(s))
+    return diagonal_matrix(complex_(zeros_like(part), part))
+
+
+def _push_completion(q: Symbol, dq: Symbol) -> Symbol:
+    """Return the tangent of [0; I] + ([I; 0] - Q) K, K = (I - Q₁)⁻ᴴ Q₂ᴴ."""
+    m, n = q.shape[-2:]
+    top, dtop = rows(q, 0, n), rows(dq, 0, n)
+    divisor = adjoint(sub(identity_like(top), top))
+    k = solve(divisor, adjoint(rows(q, n, m)))
+    dk = solve(divisor, add(adjoint(rows(dq, n, m)), matmul(adjoint(dtop), k)))
+    return sub(matmul(sub(identity_like(q), q), dk), matmul(dq, k))
+
+
+def _tall_and_wide_samples() -> Iterable[tuple[Any, ...]]:
+    for dtype in by_name(INEXACT):
+        yield (sample((3, 3), dtype),)
+    for shape in ((4, 2), (2, 4), (2, 3, 2), (1, 1), (0, 0), (3, 0)):
+        yield (sample(shape),)
+
+
+def _qr_samples() -> Iterable[Sample]:
+    for complete in (False, True):
+        yield from (Sample(operands, {"complete": complete}) for operands in _tall_and_wide_samples())
+
+
+qr = register(
+    Primitive(
+        "qr",
+        _infer_qr,
+        lambda a, *, complete: tuple(np.linalg.qr(a, "complete" if complete else "reduced")),
+        Push(_push_qr),
+        Library(),
+        _qr_samples,
+        "QR factorization, Q with orthonormal columns, as many as rows if `complete`, and R upper triangular.",
+    )
+)
+
+# ---- pinv ----------------------------------------------------------------------------------------------------------
+
+
+def _infer_pinv(a: Aval, *, rcond: float, is_hermitian: bool) -> Aval:
+    check_matrices("pinv", a)
+    *outer, m, n = a.shape
+    return a.with_shape((*outer, n, m))
+
+
+def _push_pinv(results: Any, primals: Any, tangents: Any, *, rcond: float, is_hermitian: bool) -> list[Symbol]:
+    (p,), (a,), (da,) = results, primals, tangents
+    da = hermitian(da) if is_hermitian else da
+    of_range = matmul(matmul(p, matmul(adjoint(p), adjoint(da))), _without_range(a, p))
+    of_kernel = matmul(_without_range(p, a), matmul(adjoint(da), matmul(adjoint(p), p)))
+    return [add(sub(of_range, matmul(matmul(p, da), p)), of_kernel)]
+
+
+def _without_range(x: Symbol, y: Symbol) -> Symbol:
+    """Return I - x y."""
+    product = matmul(x, y)
+    return sub(identity_like(product), product)
+
+
+def _pinv_samples() -> Iterable[Sample]:
+    for operands in _tall_and_wide_samples():
+        yield Sample(operands, {"rcond": 1e-15, "is_hermitian": False})
+
+
+pinv = register(
+    Primitive(
+        "pinv",
+        _infer_pinv,
+        lambda a, *, rcond, is_hermitian: np.linalg.pinv(a, rcond, is_hermitian),
+        Push(_push_pinv),
+        Library(),
+        _pinv_samples,
+        "Pseudoinverse: singular values up to `rcond` times the largest count as 0.",
+    )
+)
+
+# ---- lstsq ---------------------------------------------------------------------------------------------------------
+
+
+def _infer_lstsq(a: Aval, b: Aval, *, rcond: float) -> Aval:
+    check_matrices("lstsq", a)
+    check_matrices("lstsq", b)
+    if a.dtype != b.dtype:
+        raise DtypeError(f"lstsq takes operands of one dtype, got {a} and {b}")
+    if a.shape[:-1] != b.shape[:-1]:
+        raise MatrixError(f"Incompatible dimensions: lstsq of {a} and {b}")
+    return a.with_shape((*a.shape[:-2], a.shape[-1], b.shape[-1]))
+
+
+def _lstsq(a: Any, b: Any, *, rcond: float) -> Any:
+    like = np.empty((*a.shape[:-2], a.shape[-1], b.shape[-1]), a.dtype)
+    return each_matrix(lambda a, b: np.linalg.lstsq(a, b, rcond)[0], like, a, b)
+
+
+def _push_lstsq(results: Any, primals: Any, tangents: Any, *, rcond: float) -> list[Symbol]:
+    """Return dP b + P db, with x = P b and the residual r = b - A x."""
+    (x,), (a, b), (da, db) = results, primals, tangents
+    p = pinv(a, rcond=rcond, is_hermitian=False)
+    if da is None:
+        return [matmul(p, db)]
+    residual = sub(b, matmul(a, x))
+    inside = sub(matmul(adjoint(p), matmul(adjoint(da), residual)), matmul(da, x))
+    outside = matmul(_without_range(p, a), matmul(adjoint(da), matmul(adjoint(p), x)))
+    return [add(matmul(p, inside if db is None else add(inside, db)), outside)]
+
+
+def _lstsq_samples() -> Iterable[Sample]:
+    for (a,) in _tall_and_wide_samples():
+        b = sample((*a.shape[:-1], 2), a.dtype, 1)
+        yield Sample((a, b), {"rcond": 1e-15})
+
+
+lstsq = register(
+    Primitive(
+        "lstsq",
+        _infer_lstsq,
+        _lstsq,
+        Push(_push_lstsq),
+        Library(),
+        _lstsq_samples,
+        "The shortest x that makes |a x - b| least, for each column of b; `rcond` as in pinv.",
+    )
+)

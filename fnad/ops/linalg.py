@@ -1,0 +1,307 @@
+"""Systems of linear equations and triangular factorizations, on stacks of matrices.
+
+A gradient is that of a function of all elements. `cholesky` is a function of a Hermitian matrix: of a tangent only the
+Hermitian part counts, so its gradients are Hermitian, though of the matrix itself it reads one triangle, as NumPy does.
+
+Giles, "An extended collection of matrix derivative results for forward and reverse mode algorithmic differentiation"
+(2008) derives the rules of solutions and inverses; Murray, "Differentiation of the Cholesky decomposition" (2016), eqs.
+8 to 10, that of `cholesky`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+
+from fnad.errors import DtypeError, MatrixError
+from fnad.ir.primitive import Library, Primitive, Pull, Push, Sample, register
+from fnad.ir.symbol import Symbol
+from fnad.ir.types import DTYPES, Aval, Dtype, Shape
+from fnad.ops.arithmetic import add, mul, neg
+from fnad.ops.comparison import ge, gt
+from fnad.ops.conversion import convert
+from fnad.ops.indexing import gather
+from fnad.ops.kinds import INEXACT, by_name
+from fnad.ops.matrix import (
+    adjoint,
+    check_matrices,
+    check_square,
+    columns,
+    hermitian,
+    identity_like,
+    lower,
+    matmul,
+    row_and_column,
+    rows,
+    strictly_lower,
+    transposed,
+    upper,
+)
+from fnad.ops.shape import constant, iota, pad, sample
+
+I32, I64 = DTYPES["i32"], DTYPES["i64"]
+
+# ---- operands ----------------------------------------------------------------------------------------------------
+
+
+def check_system(name: str, a: Aval, b: Aval) -> None:
+    """Raise where `a x = b` is no stack of systems of linear equations."""
+    check_square(name, a)
+    check_matrices(name, b)
+    if a.dtype != b.dtype:
+        raise DtypeError(f"{name} takes operands of one dtype, got {a} and {b}")
+    if a.shape[:-1] != b.shape[:-1]:
+        raise MatrixError(f"{name} takes as many equations as unknowns, got {a} and {b}")
+
+
+def regular(shape: Shape, dtype: Dtype, seed: int = 0) -> Any:
+    """Return sample matrices far from singular ones."""
+    return (sample(shape, dtype, seed) + 2 * np.eye(shape[-2], shape[-1])).astype(dtype)
+
+
+def each_matrix(function: Callable[..., Any], like: Any, *operands: Any) -> Any:
+    """Return the results of a function of matrices for each of a stack; they have the shape and dtype of `like`'s."""
+    out = np.empty_like(like)
+    for i in np.ndindex(like.shape[:-2]) if like.size else ():
+        out[i] = function(*[operand[i] for operand in operands])
+    return out
+
+
+def _system_samples(matrices: Callable[..., Any], **params: Any) -> Iterable[Sample]:
+    for dtype in by_name(INEXACT):
+        yield Sample((matrices((3, 3), dtype), sample((3, 2), dtype, 1)), params)
+    for a, b in (((2, 2, 2), (2, 2, 1)), ((1, 1), (1, 3)), ((0, 0), (0, 2)), ((3, 3), (3, 0))):
+        yield Sample((matrices(a, DTYPES["f64"]), sample(b, seed=1)), params)
+
+
+# ---- solve -------------------------------------------------------------------------------------------------------
+
+
+def _infer_solve(a: Aval, b: Aval) -> Aval:
+    check_system("solve", a, b)
+    return b
+
+
+def _pull_solve(results: Any, primals: Any, cts: Any) -> list[Symbol]:
+    """Return b̄ = A⁻ᵀ x̄ and Ā = -b̄ xᵀ."""
+    b_ct = solve(transposed(primals[0]), cts[0])
+    return [neg(matmul(b_ct, transposed(results[0]))), b_ct]
+
+
+solve = register(
+    Primitive(
+        "solve",
+        _infer_solve,
+        np.linalg.solve,
+        Pull(_pull_solve),
+        Library(),
+        lambda: _system_samples(regular),
+        "The solution x of the linear equations a x = b, for each column of b.",
+    )
+)
+
+# ---- inv ---------------------------------------------------------------------------------------------------------
+
+
+def _infer_inv(a: Aval) -> Aval:
+    check_square("inv", a)
+    return a
+
+
+def _pull_inv(results: Any, primals: Any, cts: Any) -> list[Symbol]:
+    """Return Ā = -A⁻ᵀ x̄ A⁻ᵀ."""
+    inverse = transposed(results[0])
+    return [neg(matmul(matmul(inverse, cts[0]), inverse))]
+
+
+def _square_samples() -> Iterable[Sample]:
+    for dtype in by_name(INEXACT):
+        yield Sample((regular((3, 3), dtype),))
+    for shape in ((2, 2, 2), (1, 1), (0, 0)):
+        yield Sample((regular(shape, DTYPES["f64"]),))
+
+
+inv = register(
+    Primitive("inv", _infer_inv, np.linalg.inv, Pull(_pull_inv), Library(), _square_samples, "Inverse matrix.")
+)
+
+# ---- solve_triangular --------------------------------------------------------------------------------------------
+
+
+def _infer_solve_triangular(a: Aval, b: Aval, *, lower: bool, unit: bool) -> Aval:
+    check_system("solve_triangular", a, b)
+    return b
+
+
+def _solve_triangular(a: Any, b: Any, *, lower: bool, unit: bool) -> Any:
+    from scipy.linalg import solve_triangular  # noqa: PLC0415 - kept out of `import fnad`
+
+    def one(a: Any, b: Any) -> Any:
+        return solve_triangular(a, b, lower=lower, unit_diagonal=unit, check_finite=False)
+
+    return each_matrix(one, b, a, b)
+
+
+def _pull_solve_triangular(results: Any, primals: Any, cts: Any, *, lower: bool, unit: bool) -> list[Symbol]:
+    """As of `solve`, within the triangle that is read."""
+    b_ct = solve_triangular(transposed(primals[0]), cts[0], lower=not lower, unit=unit)
+    a_ct = neg(matmul(b_ct, transposed(results[0])))
+    return [_read_triangle(a_ct, lower, unit), b_ct]
+
+
+def _read_triangle(x: Symbol, is_lower: bool, unit: bool) -> Symbol:
+    if unit:
+        return strictly_lower(x) if is_lower else transposed(strictly_lower(transposed(x)))
+    return lower(x) if is_lower else upper(x)
+
+
+def _triangular_samples() -> Iterable[Sample]:
+    for is_lower in (True, False):
+        yield from _system_samples(regular, lower=is_lower, unit=False)
+    for is_lower in (True, False):
+        operands = regular((2, 3, 3), DTYPES["f64"]), sample((2, 3, 2), seed=1)
+        yield Sample(operands, {"lower": is_lower, "unit": True})
+
+
+solve_triangular = register(
+    Primitive(
+        "solve_triangular",
+        _infer_solve_triangular,
+        _solve_triangular,
+        Pull(_pull_solve_triangular),
+        Library(),
+        _triangular_samples,
+        "The solution of linear equations whose matrix is the lower or upper triangle of a, with ones as diagonal if "
+        "`unit`.",
+    )
+)
+
+# ---- cholesky ----------------------------------------------------------------------------------------------------
+
+
+def _infer_cholesky(a: Aval, *, upper: bool) -> Aval:
+    check_square("cholesky", a)
+    return a
+
+
+def _push_cholesky(results: Any, primals: Any, tangents: Any, *, upper: bool) -> list[Symbol]:
+    """Return dL = L Φ(L⁻¹ dA L⁻ᴴ), where Φ takes the lower triangle and half the diagonal."""
+    factor = adjoint(results[0]) if upper else results[0]
+    half = solve_triangular(factor, hermitian(tangents[0]), lower=True, unit=False)
+    both = solve_triangular(factor, adjoint(half), lower=True, unit=False)
+    tangent = matmul(factor, mul(both, _half_diagonal(both)))
+    return [adjoint(tangent) if upper else tangent]
+
+
+def _half_diagonal(x: Symbol) -> Symbol:
+    """Return 1 below the diagonal, ½ on it and 0 above."""
+    row, column = row_and_column(x)
+    twice = add(convert(ge(row, column), dtype=x.dtype), convert(gt(row, column), dtype=x.dtype))
+    return mul(twice, constant(0.5, x.dtype, x.shape))
+
+
+def positive(shape: Shape, dtype: Dtype) -> Any:
+    """Return sample matrices that are Hermitian and positive definite."""
+    x = sample(shape, dtype)
+    return (x @ np.conj(np.swapaxes(x, -1, -2)) + np.eye(shape[-1])).astype(dtype)
+
+
+def hermitian_samples(**params: Any) -> Iterable[Sample]:
+    """Yield positive definite matrices; a difference along a matrix that is not Hermitian is not their derivative."""
+    for dtype in by_name(INEXACT):
+        yield Sample((positive((3, 3), dtype),), params, smooth=False)
+    for shape in ((2, 2, 2), (1, 1), (0, 0)):
+        yield Sample((positive(shape, DTYPES["f64"]),), params, smooth=False)
+
+
+def _cholesky_samples() -> Iterable[Sample]:
+    for is_upper in (False, True):
+        yield from hermitian_samples(upper=is_upper)
+
+
+cholesky = register(
+    Primitive(
+        "cholesky",
+        _infer_cholesky,
+        lambda a, *, upper: np.linalg.cholesky(a, upper=upper) if upper else np.linalg.cholesky(a),
+        Push(_push_cholesky),
+        Library(),
+        _cholesky_samples,
+        "The triangular factor of a Hermitian, positive definite matrix, L Lᴴ or Uᴴ U; one triangle of a is read.",
+    )
+)
+
+# ---- lu ----------------------------------------------------------------------------------------------------------
+
+
+def _infer_lu(a: Aval) -> tuple[Aval, Aval, Aval]:
+    check_matrices("lu", a)
+    *outer, m, n = a.shape
+    return a, Aval(I32, (*outer, min(m, n))), Aval(I64, (*outer, m))
+
+
+def _lu(a: Any) -> tuple[Any, Any, Any]:
+    from scipy.linalg import get_lapack_funcs  # noqa: PLC0415 - kept out of `import fnad`
+
+    *outer, m, n = a.shape
+    packed, pivots = np.array(a), np.empty((*outer, min(m, n)), I32)
+    permutation = np.broadcast_to(np.arange(m), (*outer, m)).copy()
+    (getrf,) = get_lapack_funcs(("getrf",), (a,))
+    for i in np.ndindex(*outer) if a.size else ():
+        packed[i], pivots[i], _ = getrf(a[i])
+        for row, other in enumerate(pivots[i]):
+            permutation[i][[row, other]] = permutation[i][[other, row]]
+    return packed, pivots, permutation
+
+
+def _push_lu(results: Any, primals: Any, tangents: Any) -> list[Symbol | None]:
+    """Return d(LU) = L tril(F, -1) + triu(F) U, F = L⁻¹ P dA U⁻¹; L and U are completed to squares by identities."""
+    packed, _, permutation = results
+    left, right = _square_factors(packed)
+    half = solve_triangular(left, permute_rows(tangents[0], permutation), lower=True, unit=True)
+    both = transposed(solve_triangular(transposed(right), transposed(half), lower=True, unit=False))
+    below = strictly_lower(both)
+    return [add(matmul(left, below), matmul(upper(both), right)), None, None]
+
+
+def _square_factors(packed: Symbol) -> tuple[Symbol, Symbol]:
+    m, n = packed.shape[-2:]
+    count = min(m, n)
+    left = _grown(strictly_lower(columns(packed, 0, count)), (0, 0), (0, m - count))
+    right = _grown(upper(rows(packed, 0, count)), (0, 0), (n - count, 0))
+    rest = identity_like(packed.aval.with_shape((*packed.shape[:-2], n - count, n - count)))
+    return add(left, identity_like(left)), add(right, _grown(rest, (count, count), (0, 0)))
+
+
+def _grown(x: Symbol, low: tuple[int, int], high: tuple[int, int]) -> Symbol:
+    """Return matrices with zero rows and columns before and after."""
+    outer = (0,) * (x.ndim - 2)
+    return pad(x, low=(*outer, *low), high=(*outer, *high), interior=(0,) * x.ndim)
+
+
+def permute_rows(x: Symbol, permutation: Symbol) -> Symbol:
+    """Return the rows of matrices in another order: row i is row permutation[i]."""
+    outer = [iota(dtype=I64, shape=permutation.shape, axis=axis) for axis in range(x.ndim - 2)]
+    return gather(x, *outer, permutation)
+
+
+def _lu_samples() -> Iterable[Sample]:
+    for dtype in by_name(INEXACT):
+        yield Sample((sample((3, 3), dtype),))
+    for shape in ((2, 2, 2), (4, 2), (2, 4), (1, 1), (0, 0), (0, 2)):
+        yield Sample((sample(shape),))
+
+
+lu = register(
+    Primitive(
+        "lu",
+        _infer_lu,
+        _lu,
+        Push(_push_lu),
+        Library(),
+        _lu_samples,
+        "LU factorization with row exchanges: L and U in one matrix, the exchanges, and the permutation they make.",
+    )
+)

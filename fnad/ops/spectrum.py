@@ -1,0 +1,298 @@
+"""Eigenvalues, singular values and their vectors, on stacks of matrices.
+
+`eigh` and `eigvalsh` are functions of a Hermitian matrix: of a tangent only the Hermitian part counts, so gradients are
+Hermitian. Giles (2008), sections 3.1 and 3.2, derives the rules; for complex matrices Seeger et al., "Auto-
+differentiating linear algebra" (2017), and Wan & Zhang, "Automatic differentiation for complex valued SVD" (2019).
+
+Note [Vectors of equal values]
+    The derivative of an eigenvector has the reciprocals of the differences to the other eigenvalues. Where two agree,
+    to rounding, there is none: the vectors are any basis of their space, and how a function of them changes is not to
+    be had from theirs. There the difference counts as 0. A function that does not use these vectors has its derivative
+    nevertheless, for what is 0 stays 0 (Note [Strong zero]); in one that does, inf or nan says so.
+
+Note [Phases]
+    Complex vectors have a phase. Those of `eigh` and `svd` are moved without turning, vᴴ dv = 0, of `svd` for each pair
+    of vectors together: what depends on the phase itself has no other derivative. `eig` makes the largest element of a
+    vector real, and its derivative keeps it so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from fnad.ir.primitive import Library, Primitive, Push, Sample, register
+from fnad.ir.symbol import Symbol
+from fnad.ir.types import Aval, is_complex, real_dtype
+from fnad.ops.arithmetic import add, mul, neg, strong_div, sub
+from fnad.ops.comparison import eq, le, select
+from fnad.ops.conversion import complex_, complex_dtype, convert_to, imag, real
+from fnad.ops.kinds import INEXACT, by_name
+from fnad.ops.linalg import hermitian_samples, solve
+from fnad.ops.matrix import (
+    adjoint,
+    along_columns,
+    along_rows,
+    beside,
+    check_matrices,
+    check_square,
+    columns,
+    conjugate,
+    diagonal,
+    hermitian,
+    identity_like,
+    matmul,
+    off_diagonal,
+    real_part,
+    row_and_column,
+    rows,
+    skew,
+)
+from fnad.ops.piecewise import abs_
+from fnad.ops.power import hypot
+from fnad.ops.reduction import argmax, reduce_max
+from fnad.ops.shape import broadcast_in_dim, constant, full_like, reduce_sum, sample, zeros_like
+
+# ---- differences of values -----------------------------------------------------------------------------------------
+
+
+def differences(w: Symbol) -> Symbol:
+    """Return w_j - w_i in row i and column j, 0 where it is no more than the rounding error of the largest w."""
+    n = w.shape[-1]
+    aval = w.aval.with_shape((*w.shape, n))
+    difference = sub(along_columns(w, aval), along_rows(w, aval))
+    size, largest = magnitude(difference), reduce_max(magnitude(w), axes=(w.ndim - 1,))
+    error = mul(largest, constant(n * np.finfo(largest.dtype).eps, largest.dtype, largest.shape))
+    is_rounding = le(size, broadcast_in_dim(error, shape=size.shape, dims=tuple(range(error.ndim))))
+    return select(is_rounding, zeros_like(difference), difference)
+
+
+def magnitude(x: Symbol) -> Symbol:
+    """Return |x|, of complex numbers too."""
+    return hypot(real(x), imag(x)) if is_complex(x.dtype) else abs_(x)
+
+
+def apart(x: Symbol, w: Symbol) -> Symbol:
+    """Return x_ij / (w_j - w_i), 0 on the diagonal."""
+    divisor = add(convert_to(differences(w), x.dtype), identity_like(x))
+    return strong_div(off_diagonal(x), divisor)
+
+
+# ---- eigh ----------------------------------------------------------------------------------------------------------
+
+
+def _infer_eigvalsh(a: Aval, *, uplo: str) -> Aval:
+    check_square("eigvalsh", a)
+    return Aval(real_dtype(a.dtype), a.shape[:-1])
+
+
+def _infer_eigh(a: Aval, *, uplo: str) -> tuple[Aval, Aval]:
+    check_square("eigh", a)
+    return Aval(real_dtype(a.dtype), a.shape[:-1]), a
+
+
+def _push_eigvalsh(results: Any, primals: Any, tangents: Any, *, uplo: str) -> list[Symbol]:
+    """Return dwᵢ = vᵢᴴ dA vᵢ."""
+    _, v = eigh(primals[0], uplo=uplo)
+    moved = mul(conjugate(v), matmul(hermitian(tangents[0]), v))
+    return [reduce_sum(real_part(moved), axes=(v.ndim - 2,))]
+
+
+def _push_eigh(results: Any, primals: Any, tangents: Any, *, uplo: str) -> list[Symbol | None]:
+    """Return dw = diag(E) and dV = V (E_ij / (w_j - w_i)), E = Vᴴ dA V."""
+    w, v = results
+    if v.aval.size == 0:
+        return [None, None]
+    e = matmul(adjoint(v), matmul(hermitian(tangents[0]), v))
+    return [real_part(diagonal(e)), matmul(v, apart(e, w))]
+
+
+def _hermitian_samples() -> Iterable[Sample]:
+    for uplo in ("L", "U"):
+        yield from hermitian_samples(uplo=uplo)
+
+
+eigvalsh = register(
+    Primitive(
+        "eigvalsh",
+        _infer_eigvalsh,
+        lambda a, *, uplo: np.linalg.eigvalsh(a, UPLO=uplo),
+        Push(_push_eigvalsh),
+        Library(),
+        _hermitian_samples,
+        "Eigenvalues of a Hermitian matrix, ascending; one triangle of it is read.",
+    )
+)
+
+eigh = register(
+    Primitive(
+        "eigh",
+        _infer_eigh,
+        lambda a, *, uplo: tuple(np.linalg.eigh(a, UPLO=uplo)),
+        Push(_push_eigh),
+        Library(),
+        _hermitian_samples,
+        "Eigenvalues, ascending, and orthonormal eigenvectors of a Hermitian matrix; one triangle of it is read.",
+    )
+)
+
+# ---- eig -----------------------------------------------------------------------------------------------------------
+
+
+def _infer_eig(a: Aval) -> tuple[Aval, Aval]:
+    check_square("eig", a)
+    dtype = a.dtype if a.dtype.kind == "c" else complex_dtype(a.dtype)
+    return Aval(dtype, a.shape[:-1]), a.with_dtype(dtype)
+
+
+def _eig(a: Any) -> tuple[Any, Any]:
+    dtype = np.result_type(a, np.complex64)
+    w, v = np.linalg.eig(a)
+    return w.astype(dtype), v.astype(dtype)
+
+
+def _push_eig(results: Any, primals: Any, tangents: Any) -> list[Symbol | None]:
+    """Return dw = diag(E) and dV = V (E_ij / (w_j - w_i)) + V diag(c), E = V⁻¹ dA V; c keeps lengths and phases."""
+    w, v = results
+    if v.aval.size == 0:
+        return [None, None]
+    e = solve(v, matmul(convert_to(tangents[0], v.dtype), v))
+    moved = matmul(v, apart(e, w))
+    return [diagonal(e), add(moved, mul(v, along_columns(_back_to_form(v, moved), v)))]
+
+
+def _back_to_form(v: Symbol, moved: Symbol) -> Symbol:
+    """Return c, one a column, so that v + moved + c v is of length 1 and its largest element real."""
+    axis = v.ndim - 2
+    stretch = real(reduce_sum(mul(conjugate(v), moved), axes=(axis,)))
+    size = mul(real(v), real(v))
+    is_real = eq(imag(v), zeros_like(size))
+    position = argmax(select(is_real, size, full_like(size, -1)), axis=axis)
+    row, _ = row_and_column(v)
+    chosen = eq(row, along_columns(position, row))
+    turn = _pick(imag(moved), chosen) / _pick(real(v), chosen)
+    return neg(complex_(stretch, turn))
+
+
+def _pick(x: Symbol, chosen: Symbol) -> Symbol:
+    return reduce_sum(select(chosen, x, zeros_like(x)), axes=(x.ndim - 2,))
+
+
+def _eig_samples() -> Iterable[Sample]:
+    for dtype in by_name(INEXACT):
+        yield Sample((sample((3, 3), dtype),))
+    for shape in ((2, 2, 2), (1, 1), (0, 0)):
+        yield Sample((sample(shape),))
+
+
+eig = register(
+    Primitive(
+        "eig",
+        _infer_eig,
+        _eig,
+        Push(_push_eig),
+        Library(),
+        _eig_samples,
+        "Eigenvalues and eigenvectors of length 1 of any square matrix, as complex numbers.",
+    )
+)
+
+# ---- svd -----------------------------------------------------------------------------------------------------------
+
+
+def _infer_svdvals(a: Aval) -> Aval:
+    check_matrices("svdvals", a)
+    return Aval(real_dtype(a.dtype), (*a.shape[:-2], min(a.shape[-2:])))
+
+
+def _infer_svd(a: Aval, *, full: bool) -> tuple[Aval, Aval, Aval]:
+    check_matrices("svd", a)
+    *outer, m, n = a.shape
+    k = min(m, n)
+    u, vh = ((m, m), (n, n)) if full else ((m, k), (k, n))
+    return a.with_shape((*outer, *u)), Aval(real_dtype(a.dtype), (*outer, k)), a.with_shape((*outer, *vh))
+
+
+def _push_svdvals(results: Any, primals: Any, tangents: Any) -> list[Symbol]:
+    """Return dsᵢ = Re uᵢᴴ dA vᵢ, 0 where s is 0."""
+    u, _, vh = svd(primals[0], full=False)
+    moved = mul(conjugate(u), matmul(tangents[0], adjoint(vh)))
+    return [_where_positive(results[0], reduce_sum(real_part(moved), axes=(u.ndim - 2,)))]
+
+
+def _where_positive(s: Symbol, x: Symbol) -> Symbol:
+    return select(eq(s, zeros_like(s)), zeros_like(x), x)
+
+
+def _push_svd(results: Any, primals: Any, tangents: Any, *, full: bool) -> list[Symbol | None]:
+    """Return ds = Re diag(P), and within their spaces dU = U (H / d + K / t), dV = V (H / d - K / t).
+
+    P = Uᴴ dA V has the Hermitian part H and the skew part K; d = s_j - s_i, t = s_j + s_i. What leaves the space of U
+    is (I - U Uᴴ) dA V / s, what leaves that of V is (I - V Vᴴ) dAᴴ U / s.
+    """
+    if results[1].aval.size == 0:
+        return [None, None, None]
+    (u_all, s, vh_all), da = results, tangents[0]
+    k = s.shape[-1]
+    u, v = columns(u_all, 0, k), adjoint(rows(vh_all, 0, k))
+    to_v, to_u = matmul(da, v), matmul(adjoint(da), u)
+    p = matmul(adjoint(u), to_v)
+    alike, opposed = apart(hermitian(p), s), _together(skew(p), s)
+    du = add(matmul(u, add(alike, opposed)), _outside(u, to_v, p, s))
+    dv = add(matmul(v, sub(alike, opposed)), _outside(v, to_u, adjoint(p), s))
+    du, dv = _completed(du, u_all, k), _completed(dv, adjoint(vh_all), k)
+    return [du, _where_positive(s, real_part(diagonal(p))), adjoint(dv)]
+
+
+def _together(x: Symbol, s: Symbol) -> Symbol:
+    return strong_div(x, add(along_columns(s, x), along_rows(s, x)))
+
+
+def _outside(u: Symbol, moved: Symbol, inside: Symbol, s: Symbol) -> Symbol:
+    """Return (moved - u inside) / s, column by column: nothing where u spans the whole space."""
+    if u.shape[-1] == u.shape[-2]:
+        return zeros_like(u)
+    return strong_div(sub(moved, matmul(u, inside)), along_columns(s, moved))
+
+
+def _completed(du: Symbol, u: Symbol, k: int) -> Symbol:
+    """Append the tangents of the columns that complete u: they turn against the first k, and not among themselves."""
+    size = u.shape[-1]
+    if size == k:
+        return du
+    first, rest = columns(u, 0, k), columns(u, k, size)
+    return beside(du, neg(matmul(first, adjoint(matmul(adjoint(rest), du)))))
+
+
+def _svd_samples() -> Iterable[Sample]:
+    for dtype in by_name(INEXACT):
+        yield Sample((sample((3, 2), dtype),))
+    for shape in ((2, 3), (2, 2, 2), (1, 1), (0, 0), (0, 2)):
+        yield Sample((sample(shape),))
+
+
+svdvals = register(
+    Primitive(
+        "svdvals",
+        _infer_svdvals,
+        lambda a: np.linalg.svd(a, compute_uv=False),
+        Push(_push_svdvals),
+        Library(),
+        _svd_samples,
+        "Singular values, descending.",
+    )
+)
+
+svd = register(
+    Primitive(
+        "svd",
+        _infer_svd,
+        lambda a, *, full: tuple(np.linalg.svd(a, full_matrices=full)),
+        Push(_push_svd),
+        Library(),
+        lambda: (Sample(given.operands, {"full": full}) for full in (True, False) for given in _svd_samples()),
+        "Singular value decomposition U, s, Vᴴ; with square U and V if `full`.",
+    )
+)
