@@ -17,11 +17,11 @@ from fnad.ir.symbol import Symbol
 from fnad.ir.types import BOOL, F64, is_complex, is_inexact, native_dtype
 from fnad.numpy.axes import axes_of, reduced_shape
 from fnad.numpy.operands import as_symbol, broadcast_all, common_dtype, to_dtype
-from fnad.numpy.reductions import SUM, UNSET, count_nonzero, is_set, prod, sum_
+from fnad.numpy.reductions import SUM, UNSET, count_nonzero, is_set
 from fnad.numpy.registry import implements
 from fnad.ops.arithmetic import div, mul, sub
 from fnad.ops.autodiff import stop_gradient
-from fnad.ops.comparison import bitwise_not, eq, isnan, select
+from fnad.ops.comparison import eq, select
 from fnad.ops.conversion import conj, real
 from fnad.ops.elementary import sqrt
 from fnad.ops.piecewise import maximum
@@ -135,44 +135,3 @@ def _aligned(weights: Symbol, x: Symbol, axis: Any) -> Symbol:
     if list(axes) != sorted(axes):
         raise ShapeError(f"weights along axes {axes} take them in ascending order")
     return reshape_to(weights, tuple(n if a in axes else 1 for a, n in enumerate(x.shape)))
-
-
-# ---- leaving nan out -------------------------------------------------------------------------------------------------
-
-
-def _present(a: Any) -> Any:
-    x = as_symbol(a)
-    return bitwise_not(isnan(x)) if x.dtype.kind in "fc" else UNSET
-
-
-@implements(np.nansum)
-def nansum(
-    a: Any,
-    axis: Any = None,
-    dtype: Any = None,
-    out: None = None,
-    keepdims: Any = UNSET,
-) -> Symbol:
-    return sum_(a, axis, dtype, None, keepdims, UNSET, _present(a))
-
-
-@implements(np.nanprod)
-def nanprod(
-    a: Any,
-    axis: Any = None,
-    dtype: Any = None,
-    out: None = None,
-    keepdims: Any = UNSET,
-) -> Symbol:
-    return prod(a, axis, dtype, None, keepdims, UNSET, _present(a))
-
-
-@implements(np.nanmean)
-def nanmean(
-    a: Any,
-    axis: Any = None,
-    dtype: Any = None,
-    out: None = None,
-    keepdims: Any = UNSET,
-) -> Symbol:
-    return mean(a, axis, dtype, None, keepdims, where=_present(a))

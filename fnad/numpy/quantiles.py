@@ -1,0 +1,323 @@
+"""Medians, quantiles and percentiles: sorted elements, interpolated between.
+
+Sorted along the axis, which stands in front, a slice has its quantile q at a virtual index that each method computes
+from q and the number n of elements. Where that lies between two elements, they are mixed by the weight γ. The nan stand
+at the end of a sorted slice: there is one where the last element is nan; leaving them out, n is the number of others.
+
+Hyndman and Fan, "Sample quantiles in statistical packages" (1996), number the methods.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from fnad.errors import DomainError, DtypeError, OutOfRangeError, ShapeError
+from fnad.ir.symbol import Symbol
+from fnad.ir.types import F64, I64, Shape, is_inexact
+from fnad.numpy.axes import Ints, axes_of, reduced_shape
+from fnad.numpy.operands import WeakSymbol, as_symbol, contains_symbol, is_python_number, to_dtype
+from fnad.numpy.reductions import SUM, UNSET, is_set
+from fnad.numpy.registry import implements
+from fnad.numpy.sorting import sorted_along
+from fnad.numpy.statistics import inexact
+from fnad.ops.arithmetic import add, div, mul, sub
+from fnad.ops.comparison import bitwise_and, bitwise_not, bitwise_or, eq, ge, isnan, le, lt, select
+from fnad.ops.indexing import gather
+from fnad.ops.piecewise import ceil, floor, floor_divide, maximum, remainder, rint
+from fnad.ops.requirement import require
+from fnad.ops.shape import (
+    broadcast_to,
+    constant,
+    full_like,
+    iota,
+    ones_like,
+    reshape_to,
+    slice_axis,
+    transpose_to,
+    zeros_like,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Slices:
+    """Sorted slices along axis 0, and how many elements of each count, as a number that broadcasts with an index."""
+
+    x: Symbol
+    count: Symbol
+
+    @staticmethod
+    def of(a: Symbol, axes: Ints) -> Slices:
+        """Sort an array over these axes; all elements count."""
+        x = in_front(a, axes)
+        return Slices(sorted_along(x, 0), constant(x.shape[0], I64))
+
+    @staticmethod
+    def without_nan(a: Symbol, axes: Ints) -> Slices:
+        """Sort an array over these axes; a nan does not count."""
+        x = in_front(a, axes)
+        if x.dtype.kind not in "fc":
+            return Slices.of(a, axes)
+        present = to_dtype(bitwise_not(isnan(x)), I64)
+        return Slices(sorted_along(x, 0), SUM(present, 0, False, UNSET, UNSET))
+
+    @property
+    def rest(self) -> Shape:
+        return self.x.shape[1:]
+
+    def at(self, index: Symbol) -> Symbol:
+        """Return the elements at an index, of its shape and the rest; one for each slice if it has the rest's axes."""
+        if self.count.ndim == 0:
+            return gather(self.x, index)
+        others = [
+            iota(dtype=I64, shape=index.shape, axis=index.ndim - len(self.rest) + i) for i in range(len(self.rest))
+        ]
+        return gather(self.x, index, *others)
+
+    def element(self, i: int) -> Symbol:
+        """Return the i-th element of each."""
+        return reshape_to(slice_axis(self.x, 0, i, i + 1), self.rest)
+
+    def unless_nan(self, result: Symbol) -> Symbol:
+        """Return the result, whose last axes are those of the slices, but nan where a slice has one."""
+        if not is_inexact(self.x.dtype):
+            return result
+        last = self.element(self.x.shape[0] - 1)
+        has_nan, last = (broadcast_to(part, result.shape) for part in (isnan(last), to_dtype(last, result.dtype)))
+        return select(has_nan, last, result)
+
+
+def in_front(x: Symbol, axes: Ints) -> Symbol:
+    """Return x with these axes, as one, in front."""
+    kept = tuple(i for i in range(x.ndim) if i not in axes)
+    moved = transpose_to(x, (*axes, *kept))
+    return reshape_to(moved, (math.prod(x.shape[i] for i in axes), *(x.shape[i] for i in kept)))
+
+
+# ---- medians ---------------------------------------------------------------------------------------------------------
+
+
+@implements(np.median)
+def median(a: Any, axis: Any = None, out: None = None, overwrite_input: bool = False, keepdims: Any = False) -> Symbol:
+    x, axes = inexact(a), axes_of(axis, as_symbol(a).ndim)
+    shape = reduced_shape(x.shape, axes, is_set(keepdims))
+    slices = Slices.of(x, axes)
+    n = slices.x.shape[0]
+    if n == 0:
+        return constant(np.nan, x.dtype, shape)
+    low, high = (slices.element(i) for i in ((n - 1) // 2, n // 2))
+    return reshape_to(slices.unless_nan(low if n % 2 else mean_of(low, high)), shape)
+
+
+@implements(np.nanmedian)
+def nanmedian(
+    a: Any, axis: Any = None, out: None = None, overwrite_input: bool = False, keepdims: Any = UNSET
+) -> Symbol:
+    x, axes = inexact(a), axes_of(axis, as_symbol(a).ndim)
+    shape = reduced_shape(x.shape, axes, is_set(keepdims))
+    slices = Slices.without_nan(x, axes)
+    if x.aval.size == 0:
+        return constant(np.nan, x.dtype, shape)
+    n, two = slices.count, full_like(slices.count, 2)
+    low = slices.at(maximum(floor_divide(n - 1, two), zeros_like(n)))
+    high = slices.at(floor_divide(n, two))
+    is_odd = eq(remainder(n, two), ones_like(n))
+    return reshape_to(select(is_odd, low, mean_of(low, high)), shape)
+
+
+def mean_of(x: Symbol, y: Symbol) -> Symbol:
+    """Return (x + y) / 2."""
+    return div(add(x, y), full_like(x, 2))
+
+
+# ---- methods ---------------------------------------------------------------------------------------------------------
+
+
+def _hyndman_fan(alpha: float, beta: float) -> Callable[[Symbol, Symbol], Symbol]:
+    return lambda n, q: n * q + (q * (1 - alpha - beta) + alpha) - 1
+
+
+def _next_but_at(is_exact: Callable[[Symbol], Symbol], shift: float) -> Callable[[Symbol, Symbol], Symbol]:
+    """Return the index after n q - shift, or that before where it `is_exact`; at least 0."""
+
+    def index(n: Symbol, q: Symbol) -> Symbol:
+        virtual = n * q - 1 - shift if shift else n * q - 1
+        found = select(is_exact(virtual), floor(virtual), floor(virtual) + 1)
+        return maximum(found, zeros_like(found))
+
+    return index
+
+
+def _is_whole(virtual: Symbol) -> Symbol:
+    return eq(virtual, floor(virtual))
+
+
+def _is_whole_and_odd(virtual: Symbol) -> Symbol:
+    odd = eq(remainder(floor(virtual), full_like(virtual, 2)), ones_like(virtual))
+    return bitwise_and(_is_whole(virtual), odd)
+
+
+def _between(n: Symbol, q: Symbol) -> Symbol:
+    virtual = (n - 1) * q
+    return (floor(virtual) + ceil(virtual)) * 0.5
+
+
+DISCRETE: dict[str, Callable[[Symbol, Symbol], Symbol]] = {
+    "inverted_cdf": _next_but_at(_is_whole, 0),
+    "closest_observation": _next_but_at(_is_whole_and_odd, 0.5),
+    "lower": lambda n, q: floor((n - 1) * q),
+    "higher": lambda n, q: ceil((n - 1) * q),
+    "nearest": lambda n, q: rint((n - 1) * q),
+}
+"""The index of the element that is the quantile."""
+
+CONTINUOUS: dict[str, Callable[[Symbol, Symbol], Symbol]] = {
+    "averaged_inverted_cdf": lambda n, q: n * q - 1,
+    "interpolated_inverted_cdf": _hyndman_fan(0, 1),
+    "hazen": _hyndman_fan(0.5, 0.5),
+    "weibull": _hyndman_fan(0, 0),
+    "linear": lambda n, q: (n - 1) * q,
+    "median_unbiased": _hyndman_fan(1 / 3, 1 / 3),
+    "normal_unbiased": _hyndman_fan(3 / 8, 3 / 8),
+    "midpoint": _between,
+}
+"""The virtual index, between two elements."""
+
+WEIGHTS: dict[str, Callable[[Symbol, Symbol], Symbol]] = {
+    "averaged_inverted_cdf": lambda gamma, _: select(
+        eq(gamma, zeros_like(gamma)), full_like(gamma, 0.5), ones_like(gamma)
+    ),
+    "midpoint": lambda gamma, virtual: select(_is_whole(virtual), zeros_like(gamma), full_like(gamma, 0.5)),
+}
+"""The weight of the next element, where it is not the fraction of the virtual index."""
+
+
+# ---- quantiles -------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Fraction:
+    """Which quantile: numbers in [0, 1], and what they mean for the dtype of the result."""
+
+    q: Symbol
+    is_weak: bool
+    is_integer: bool
+
+    @staticmethod
+    def of(q: Any, scale: int) -> Fraction:
+        """Read what the user gave, a part of `scale`; raise as NumPy where it is outside."""
+        symbol = as_symbol(q)
+        if symbol.ndim > 2:
+            raise ShapeError("q must be a scalar or 1d")
+        if symbol.dtype.kind == "c":
+            raise DtypeError(f"quantiles take real fractions, got {symbol.aval}")
+        is_integer = symbol.dtype.kind in "biu"
+        x = to_dtype(symbol, F64) if is_integer else symbol
+        x = x if scale == 1 else div(x, full_like(x, scale))
+        is_weak = isinstance(q, WeakSymbol) or is_python_number(q)
+        return Fraction(_in_range(q, x, scale), is_weak, is_integer and scale == 1)
+
+
+def _in_range(q: Any, x: Symbol, scale: int) -> Symbol:
+    name = "Quantiles" if scale == 1 else "Percentiles"
+    message = f"{name} must be in the range [0, {scale}]"
+    if not contains_symbol(q):
+        if not np.all((np.asarray(q) >= 0) & (np.asarray(q) <= scale)):
+            raise DomainError(message)
+        return x
+    return require(x, bitwise_and(ge(x, zeros_like(x)), le(x, ones_like(x))), message=message)
+
+
+def _quantile(slices: Slices, fraction: Fraction, method: str) -> Symbol:
+    """Return the quantiles of each slice, those of the fraction in front."""
+    q = fraction.q
+    count = to_dtype(slices.count, q.dtype)
+    if count.ndim:
+        q = broadcast_to(reshape_to(q, (*q.shape, *(1,) * count.ndim)), (*q.shape, *count.shape))
+    n = broadcast_to(count, q.shape)
+    if method in DISCRETE or (method == "linear" and fraction.is_integer):
+        index = DISCRETE.get(method, DISCRETE["nearest"])(n, q)
+        return slices.at(to_dtype(index, I64))
+    if method not in CONTINUOUS:
+        raise DomainError(f"{method!r} is not a valid method. Use one of: {', '.join((*DISCRETE, *CONTINUOUS))}")
+    virtual = CONTINUOUS[method](n, q)
+    above, below = ge(virtual, n - 1), lt(virtual, zeros_like(n))
+    low = select(below, zeros_like(n), select(above, full_like(n, -1), floor(virtual)))
+    gamma = WEIGHTS.get(method, lambda gamma, _: gamma)(sub(virtual, low), virtual)
+    first = select(above, n - 1, low)
+    second = select(bitwise_or(above, below), first, low + 1)
+    return mixed(slices.at(to_dtype(first, I64)), slices.at(to_dtype(second, I64)), gamma, fraction.is_weak)
+
+
+def mixed(a: Symbol, b: Symbol, gamma: Symbol, is_weak: bool) -> Symbol:
+    """Return a (1 - γ) + b γ as NumPy rounds it: from the nearer of the two."""
+    dtype = a.dtype if is_weak and is_inexact(a.dtype) else np.result_type(a.dtype, gamma.dtype)
+    distance = to_dtype(sub(b, a), dtype)
+    extra = a.ndim - gamma.ndim
+
+    def part(weight: Symbol) -> Symbol:
+        return mul(distance, broadcast_to(reshape_to(to_dtype(weight, dtype), (*weight.shape, *(1,) * extra)), a.shape))
+
+    is_near_b = broadcast_to(reshape_to(ge(gamma, full_like(gamma, 0.5)), (*gamma.shape, *(1,) * extra)), a.shape)
+    from_a = add(to_dtype(a, dtype), part(gamma))
+    return select(is_near_b, sub(to_dtype(b, dtype), part(sub(ones_like(gamma), gamma))), from_a)
+
+
+def _quantile_rule(scale: int) -> Callable[..., Symbol]:
+    def rule(
+        a: Any,
+        q: Any,
+        axis: Any = None,
+        out: None = None,
+        overwrite_input: bool = False,
+        method: str = "linear",
+        keepdims: Any = False,
+    ) -> Symbol:
+        x, fraction = real_array(a), Fraction.of(q, scale)
+        axes = axes_of(axis, x.ndim)
+        slices = Slices.of(x, axes)
+        if slices.x.shape[0] == 0:
+            raise OutOfRangeError("index -1 is out of bounds for axis 0 with size 0")
+        found = slices.unless_nan(_quantile(slices, fraction, method))
+        return reshape_to(found, (*fraction.q.shape, *reduced_shape(x.shape, axes, is_set(keepdims))))
+
+    return rule
+
+
+def _nanquantile_rule(scale: int) -> Callable[..., Symbol]:
+    def rule(
+        a: Any,
+        q: Any,
+        axis: Any = None,
+        out: None = None,
+        overwrite_input: bool = False,
+        method: str = "linear",
+        keepdims: Any = UNSET,
+    ) -> Symbol:
+        x, fraction = real_array(a), Fraction.of(q, scale)
+        axes = axes_of(axis, x.ndim)
+        shape = reduced_shape(x.shape, axes, is_set(keepdims))
+        if x.aval.size == 0:
+            return constant(np.nan, np.result_type(x.dtype, np.float32 if is_inexact(x.dtype) else F64), shape)
+        found = _quantile(Slices.without_nan(x, axes), fraction, method)
+        return reshape_to(found, (*fraction.q.shape, *shape))
+
+    return rule
+
+
+def real_array(a: Any) -> Symbol:
+    """Return an array; raise where it is complex, and so in no order."""
+    x = as_symbol(a)
+    if x.dtype.kind == "c":
+        raise DtypeError("a must be an array of real numbers")
+    return x
+
+
+quantile = implements(np.quantile)(_quantile_rule(1))
+percentile = implements(np.percentile)(_quantile_rule(100))
+nanquantile = implements(np.nanquantile)(_nanquantile_rule(1))
+nanpercentile = implements(np.nanpercentile)(_nanquantile_rule(100))

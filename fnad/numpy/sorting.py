@@ -1,0 +1,137 @@
+"""Sorting, partitioning, and places in sorted arrays.
+
+The order is an array of integers, without derivative; values are read through it. Equal elements keep their order, so
+that the derivative goes to each by NumPy's stable permutation.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from fnad.errors import ArgumentTypeError, DomainError, ShapeError
+from fnad.ir.symbol import Symbol
+from fnad.ir.types import DTYPES, I64, Dtype
+from fnad.numpy.axes import Ints, axis_of, static_ints
+from fnad.numpy.choosing import integers, take, take_along_axis
+from fnad.numpy.operands import as_symbol, common_dtype, to_dtype
+from fnad.numpy.registry import implements
+from fnad.ops import order as ops
+from fnad.ops.shape import constant, reshape_to
+
+KINDS = {None: False, "quicksort": False, "heapsort": False, "mergesort": True, "stable": True}
+"""Whether equal elements keep their order."""
+
+
+def one_axis(a: Any, axis: Any) -> tuple[Symbol, int]:
+    """Return an array and one of its axes; for None the elements along one axis."""
+    x = as_symbol(a)
+    if axis is None:
+        return reshape_to(x, (x.aval.size,)), 0
+    return x, axis_of(axis, x.ndim)
+
+
+def is_stable(kind: Any, order: Any, stable: Any) -> bool:
+    """Read the options of a sort; raise as NumPy for those there are not."""
+    if order is not None:
+        raise DomainError("Cannot specify order when the array has no fields.")
+    if kind not in KINDS:
+        raise DomainError(f"sort kind must be one of 'quick', 'heap', or 'stable' (got {kind!r})")
+    if kind is not None and stable is not None:
+        raise DomainError("`kind` and `stable` parameters can't be provided at the same time.")
+    return bool(stable) or KINDS[kind]
+
+
+# ---- sorting ---------------------------------------------------------------------------------------------------------
+
+
+def sorted_along(x: Symbol, axis: int) -> Symbol:
+    """Return the elements in ascending order along an axis."""
+    return take_along_axis(x, ops.argsort(x, axis=axis, stable=True), axis)
+
+
+@implements(np.sort)
+def sort(a: Any, axis: Any = -1, kind: Any = None, order: Any = None, *, stable: Any = None) -> Symbol:
+    is_stable(kind, order, stable)
+    return sorted_along(*one_axis(a, axis))
+
+
+@implements(np.argsort)
+def argsort(a: Any, axis: Any = -1, kind: Any = None, order: Any = None, *, stable: Any = None) -> Symbol:
+    keeps_order = is_stable(kind, order, stable)
+    x = as_symbol(a)
+    if x.ndim == 0:
+        axis = None
+    x, at = one_axis(x, axis)
+    return ops.argsort(x, axis=at, stable=keeps_order)
+
+
+@implements(np.lexsort)
+def lexsort(keys: Any, axis: Any = -1) -> Symbol:
+    rows = [as_symbol(key) for key in keys] if isinstance(keys, (list, tuple)) else rows_of(as_symbol(keys))
+    if not rows:
+        raise ArgumentTypeError("need sequence of keys with len > 0 in lexsort")
+    if any(row.shape != rows[0].shape for row in rows):
+        raise ShapeError("all keys need to be the same shape")
+    if rows[0].ndim == 0:
+        return constant(0, I64)
+    at = axis_of(axis, rows[0].ndim)
+    result = ops.argsort(rows[0], axis=at, stable=True)
+    for row in rows[1:]:
+        again = ops.argsort(take_along_axis(row, result, at), axis=at, stable=True)
+        result = take_along_axis(result, again, at)
+    return result
+
+
+def rows_of(x: Symbol) -> list[Symbol]:
+    """Return the parts of an array along its first axis."""
+    return [take(x, i, axis=0) for i in range(x.shape[0])]
+
+
+COMPLEX_OF: dict[Dtype, Dtype] = {DTYPES[name]: DTYPES["c64"] for name in ("i8", "u8", "i16", "u16")}
+"""What NumPy sorts narrow integers to; all other real dtypes become c128."""
+
+
+@implements(np.sort_complex)
+def sort_complex(a: Any) -> Symbol:
+    x = sort(a)
+    return x if x.dtype.kind == "c" else to_dtype(x, COMPLEX_OF.get(x.dtype, DTYPES["c128"]))
+
+
+# ---- partitioning ----------------------------------------------------------------------------------------------------
+
+
+@implements(np.argpartition)
+def argpartition(a: Any, kth: Any, axis: Any = -1, kind: str = "introselect", order: Any = None) -> Symbol:
+    x, at = one_axis(a, axis)
+    return ops.argpartition(x, kth=places(kth, x.shape[at], kind, order), axis=at)
+
+
+@implements(np.partition)
+def partition(a: Any, kth: Any, axis: Any = -1, kind: str = "introselect", order: Any = None) -> Symbol:
+    x, at = one_axis(a, axis)
+    return take_along_axis(x, argpartition(x, kth, at, kind, order), at)
+
+
+def places(kth: Any, n: int, kind: str, order: Any) -> Ints:
+    """Return which elements come to their place, counted from the start."""
+    if order is not None or kind != "introselect":
+        raise DomainError("partition takes kind='introselect' and no order")
+    given = static_ints(kth, "kth")
+    for k in given:
+        if not -n <= k < n:
+            raise ShapeError(f"kth(={k}) out of bounds ({n})")
+    return tuple(k % n for k in given)
+
+
+# ---- in sorted arrays ------------------------------------------------------------------------------------------------
+
+
+@implements(np.searchsorted)
+def searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None) -> Symbol:
+    dtype = common_dtype(a, v)
+    array = as_symbol(a, dtype)
+    if sorter is not None:
+        array = take(array, integers(sorter))
+    return ops.searchsorted(array, as_symbol(v, dtype), side=side)

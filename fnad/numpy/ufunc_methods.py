@@ -1,0 +1,200 @@
+"""The methods `reduce`, `accumulate` and `reduceat` of ufuncs of two operands.
+
+A ufunc that is associative is reduced and accumulated in pairs (see `fnad.ops.scan`), any other one element after the
+other, as NumPy does it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial, reduce
+from itertools import accumulate, pairwise
+from typing import Any
+
+import numpy as np
+
+from fnad.errors import ArgumentTypeError, OutOfRangeError, ShapeError
+from fnad.ir.symbol import Symbol
+from fnad.ir.types import Dtype, is_inexact
+from fnad.numpy.axes import Ints, axes_of, axis_of, reduced_shape, static_ints
+from fnad.numpy.joining import join
+from fnad.numpy.loops import loop_dtypes
+from fnad.numpy.operands import as_symbol, static_array
+from fnad.numpy.quantiles import in_front
+from fnad.numpy.reductions import UNSET, Reduction, highest, is_given, is_set, lowest
+from fnad.numpy.registry import RULES, implements
+from fnad.numpy.sorting import rows_of
+from fnad.ops.scan import scan_along
+from fnad.ops.shape import broadcast_to, constant, reshape_to, slice_axis
+
+Combine = Callable[[Symbol, Symbol], Symbol]
+
+
+def operand(ufunc: np.ufunc, array: Any, dtype: Any) -> Symbol:
+    """Return the operand of a reduction in the dtype of its result."""
+    x = as_symbol(array)
+    return as_symbol(x, loop_dtypes(ufunc, (x, x), dtype)[-1])
+
+
+def by_rule(ufunc: np.ufunc) -> Combine:
+    """Return how two operands are combined."""
+    return lambda x, y: RULES[ufunc](x, y)
+
+
+# ---- reduce ----------------------------------------------------------------------------------------------------------
+
+
+def in_pairs(combine: Combine, x: Symbol, *, axes: Ints) -> Symbol:
+    """Combine the first half of the elements over these axes with the second, until one is left."""
+    rows = in_front(x, axes)
+    while (count := rows.shape[0]) > 1:
+        half = count // 2
+        paired = combine(slice_axis(rows, 0, 0, half), slice_axis(rows, 0, half, 2 * half))
+        rows = join([paired, slice_axis(rows, 0, 2 * half, count)], 0) if count % 2 else paired
+    return reshape_to(rows, rows.shape[1:])
+
+
+def _nan_or(otherwise: Callable[[Dtype], Any]) -> Callable[[Dtype], Any]:
+    return lambda dtype: np.nan if is_inexact(dtype) else otherwise(dtype)
+
+
+NEUTRAL: dict[np.ufunc, Callable[[Dtype], Any]] = {
+    np.fmax: _nan_or(lowest),
+    np.fmin: _nan_or(highest),
+    np.logaddexp: lowest,
+    np.logaddexp2: lowest,
+    np.hypot: lambda _: 0,
+    np.logical_xor: lambda _: False,
+    np.bitwise_and: lambda dtype: dtype.type(-1) if dtype.kind == "i" else ~dtype.type(0),
+    np.bitwise_or: lambda _: 0,
+    np.bitwise_xor: lambda _: 0,
+    np.gcd: lambda _: 0,
+}
+"""Of associative ufuncs, the value that changes nothing."""
+
+
+def _associative_reduce(ufunc: np.ufunc) -> Callable[..., Symbol]:
+    combine = by_rule(ufunc)
+    has_identity = ufunc.identity is not None
+    kind = Reduction(ufunc.__name__, partial(in_pairs, combine), combine, NEUTRAL[ufunc], has_identity)
+
+    def rule(
+        array: Any,
+        axis: Any = 0,
+        dtype: Any = None,
+        out: None = None,
+        keepdims: Any = False,
+        initial: Any = UNSET,
+        where: Any = True,
+    ) -> Symbol:
+        x = operand(ufunc, array, dtype)
+        if any(x.shape[i] == 0 for i in axes_of(axis, x.ndim)) and has_identity:
+            shape = reduced_shape(x.shape, axes_of(axis, x.ndim), is_set(keepdims))
+            return constant(NEUTRAL[ufunc](x.dtype), x.dtype, shape)
+        return kind(x, axis, keepdims, initial, where)
+
+    return rule
+
+
+def _sequential_reduce(ufunc: np.ufunc) -> Callable[..., Symbol]:
+    combine = by_rule(ufunc)
+
+    def rule(
+        array: Any,
+        axis: Any = 0,
+        dtype: Any = None,
+        out: None = None,
+        keepdims: Any = False,
+        initial: Any = UNSET,
+    ) -> Symbol:
+        x = operand(ufunc, array, dtype)
+        axes = axes_of(axis, x.ndim)
+        if len(axes) > 1:
+            raise ShapeError(
+                f"reduction operation '{ufunc.__name__}' is not reorderable, so at most one axis may be specified"
+            )
+        rows = rows_of(in_front(x, axes))
+        if is_given(initial):
+            rows = [broadcast_to(as_symbol(initial, x.dtype), in_front(x, axes).shape[1:]), *rows]
+        if not rows:
+            raise ShapeError(f"zero-size array to reduction operation {ufunc.__name__} which has no identity")
+        return reshape_to(reduce(combine, rows), reduced_shape(x.shape, axes, is_set(keepdims)))
+
+    return rule
+
+
+# ---- accumulate ------------------------------------------------------------------------------------------------------
+
+
+def _accumulate(ufunc: np.ufunc, along: Callable[[Combine, Symbol, int], Symbol]) -> Callable[..., Symbol]:
+    def rule(array: Any, axis: Any = 0, dtype: Any = None, out: None = None) -> Symbol:
+        x = operand(ufunc, array, dtype)
+        if x.ndim == 0:
+            raise ArgumentTypeError("cannot accumulate on a scalar")
+        axes = axes_of(axis, x.ndim)
+        if len(axes) != 1:
+            raise ShapeError("accumulate does not allow multiple axes")
+        return along(by_rule(ufunc), x, axes[0])
+
+    return rule
+
+
+def by_scan(combine: Combine, x: Symbol, axis: int) -> Symbol:
+    """Return all prefixes, combined in pairs."""
+    (result,) = scan_along(lambda a, b: [combine(a[0], b[0])], [x], axis)
+    return result
+
+
+def one_by_one(combine: Combine, x: Symbol, axis: int) -> Symbol:
+    """Return all prefixes, each from the one before."""
+    parts = [slice_axis(x, axis, i, i + 1) for i in range(x.shape[axis])]
+    return join(list(accumulate(parts, combine)), axis) if parts else x
+
+
+# ---- reduceat --------------------------------------------------------------------------------------------------------
+
+
+def _reduceat(ufunc: np.ufunc) -> Callable[..., Symbol]:
+    def rule(array: Any, indices: Any, axis: Any = 0, dtype: Any = None, out: None = None) -> Symbol:
+        x = as_symbol(array)
+        at = axis_of(axis, x.ndim)
+        n = x.shape[at]
+        starts = static_ints(np.ravel(static_array(indices)), "a start")
+        for start in starts:
+            if not 0 <= start < n:
+                raise OutOfRangeError(f"index {start} out-of-bounds in {ufunc.__name__}.reduceat [0, {n})")
+        spans = [(i, j if j > i else i + 1) for i, j in pairwise((*starts, n))]
+        part = RULES[ufunc, "reduce"]
+        return join([part(slice_axis(x, at, i, j), at, dtype, None, True) for i, j in spans], at)
+
+    return rule
+
+
+# ---- the table -------------------------------------------------------------------------------------------------------
+
+SEQUENTIAL = (
+    np.subtract,
+    np.true_divide,
+    np.floor_divide,
+    np.remainder,
+    np.fmod,
+    np.power,
+    np.float_power,
+    np.arctan2,
+    np.copysign,
+    np.nextafter,
+    np.lcm,
+    np.left_shift,
+    np.right_shift,
+)
+"""Ufuncs whose result depends on the order."""
+
+for _ufunc in NEUTRAL:
+    implements((_ufunc, "reduce"))(_associative_reduce(_ufunc))
+for _ufunc in (*NEUTRAL, np.maximum, np.minimum, np.logical_and, np.logical_or):
+    implements((_ufunc, "accumulate"))(_accumulate(_ufunc, by_scan))
+for _ufunc in SEQUENTIAL:
+    implements((_ufunc, "reduce"))(_sequential_reduce(_ufunc))
+    implements((_ufunc, "accumulate"))(_accumulate(_ufunc, one_by_one))
+for _ufunc in (np.add, np.multiply, np.maximum, np.minimum, np.logical_and, np.logical_or, *NEUTRAL, *SEQUENTIAL):
+    implements((_ufunc, "reduceat"))(_reduceat(_ufunc))

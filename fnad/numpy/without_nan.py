@@ -1,0 +1,214 @@
+"""Reductions that leave nan out: those of the elements where there is none.
+
+An element that is nan is replaced by one that changes nothing before anything is computed of it, so that it has no part
+in the derivative either.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from fnad.errors import UnsupportedFunctionError
+from fnad.ir.symbol import Symbol
+from fnad.ir.types import BOOL, is_inexact
+from fnad.numpy.cumulative import cumprod
+from fnad.numpy.operands import as_symbol, broadcast_all
+from fnad.numpy.reductions import (
+    MAX,
+    MIN,
+    UNSET,
+    Reduction,
+    any_,
+    argmax,
+    argmin,
+    count_nonzero,
+    cumsum,
+    is_given,
+    is_set,
+    masked,
+    min_,
+    prod,
+    reduce,
+    sum_,
+)
+from fnad.numpy.registry import implements
+from fnad.numpy.statistics import inexact, mean, root, var
+from fnad.ops.arithmetic import sub
+from fnad.ops.autodiff import stop_gradient
+from fnad.ops.comparison import bitwise_and, bitwise_not, isnan, le, select
+from fnad.ops.requirement import require
+from fnad.ops.shape import broadcast_to, constant, full_like
+
+ALL_NAN = "All-NaN slice encountered"
+
+
+def present(x: Symbol, where: Any = UNSET) -> Any:
+    """Return where elements are no nan and `where` is true, as the `where` of a reduction."""
+    if x.dtype.kind not in "fc":
+        return where
+    numbers = bitwise_not(isnan(x))
+    if where is UNSET or where is True:
+        return numbers
+    return bitwise_and(*broadcast_all([numbers, as_symbol(where, BOOL)]))
+
+
+def replaced(a: Any, value: Any) -> Symbol:
+    """Return the operand with a number in the place of nan."""
+    x = as_symbol(a)
+    return masked(x, present(x), value) if x.dtype.kind in "fc" else x
+
+
+# ---- sums, products, means -------------------------------------------------------------------------------------------
+
+
+@implements(np.nansum)
+def nansum(
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    out: None = None,
+    keepdims: Any = UNSET,
+    initial: Any = UNSET,
+    where: Any = UNSET,
+) -> Symbol:
+    return sum_(replaced(a, 0), axis, dtype, None, keepdims, initial, where)
+
+
+@implements(np.nanprod)
+def nanprod(
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    out: None = None,
+    keepdims: Any = UNSET,
+    initial: Any = UNSET,
+    where: Any = UNSET,
+) -> Symbol:
+    return prod(replaced(a, 1), axis, dtype, None, keepdims, initial, where)
+
+
+@implements(np.nancumsum)
+def nancumsum(a: Any, axis: Any = None, dtype: Any = None, out: None = None) -> Symbol:
+    return cumsum(replaced(a, 0), axis, dtype)
+
+
+@implements(np.nancumprod)
+def nancumprod(a: Any, axis: Any = None, dtype: Any = None, out: None = None) -> Symbol:
+    return cumprod(replaced(a, 1), axis, dtype)
+
+
+@implements(np.nanmean)
+def nanmean(
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    out: None = None,
+    keepdims: Any = UNSET,
+    *,
+    where: Any = UNSET,
+) -> Symbol:
+    x = as_symbol(a)
+    return mean(x, axis, dtype, None, keepdims, where=present(x, where))
+
+
+# ---- variances -------------------------------------------------------------------------------------------------------
+
+
+@implements(np.nanvar)
+def nanvar(
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    out: None = None,
+    ddof: Any = 0,
+    keepdims: Any = UNSET,
+    *,
+    where: Any = UNSET,
+    correction: Any = UNSET,
+) -> Symbol:
+    freedom = delta_degrees(ddof, correction)
+    if not is_inexact(as_symbol(a).dtype):
+        return var(a, axis, dtype, None, freedom, keepdims, where=where)
+    x = inexact(a, dtype)
+    chosen = present(x, where)
+    distance = x if x.dtype.kind == "c" else _from_least(x, axis, chosen)
+    result = var(distance, axis, None, None, freedom, keepdims, where=chosen)
+    count = count_nonzero(broadcast_to(as_symbol(chosen, BOOL), x.shape), axis, keepdims=is_set(keepdims))
+    too_few = le(count, full_like(count, int(np.floor(freedom))))
+    return select(too_few, full_like(result, np.nan), result)
+
+
+def delta_degrees(ddof: Any, correction: Any) -> Any:
+    """Return what is taken off the number of elements, under either of NumPy's names."""
+    if correction is UNSET:
+        return ddof
+    if ddof != 0:
+        raise UnsupportedFunctionError("ddof and correction can't be provided simultaneously.")
+    return correction
+
+
+def _from_least(x: Symbol, axis: Any, where: Any) -> Symbol:
+    """Return the distances to the least element (as Note [Variance about the first element], of those that count)."""
+    if x.aval.size == 0:
+        return x
+    least = min_(x, axis, None, True, np.inf, where)
+    return sub(x, broadcast_to(stop_gradient(least), x.shape))
+
+
+@implements(np.nanstd)
+def nanstd(
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    out: None = None,
+    ddof: Any = 0,
+    keepdims: Any = UNSET,
+    *,
+    where: Any = UNSET,
+    correction: Any = UNSET,
+) -> Symbol:
+    return root(nanvar(a, axis, dtype, None, ddof, keepdims, where=where, correction=correction))
+
+
+# ---- extrema ---------------------------------------------------------------------------------------------------------
+
+
+def _extremum(kind: Reduction) -> Callable[..., Symbol]:
+    def rule(
+        a: Any,
+        axis: Any = None,
+        out: None = None,
+        keepdims: Any = UNSET,
+        initial: Any = UNSET,
+        where: Any = UNSET,
+    ) -> Symbol:
+        x = as_symbol(a)
+        if not is_inexact(x.dtype):
+            return reduce(kind, x, axis, keepdims, initial, where)
+        found = reduce(kind, replaced(x, kind.neutral(x.dtype)), axis, keepdims, initial, where)
+        if is_given(initial):
+            return found
+        is_number = any_(broadcast_to(present(x, where), x.shape), axis, None, keepdims)
+        return select(is_number, found, constant(np.nan, found.dtype, found.shape))
+
+    return rule
+
+
+nanmax = implements(np.nanmax)(_extremum(MAX))
+nanmin = implements(np.nanmin)(_extremum(MIN))
+
+
+def _position(of_numbers: Callable[..., Symbol], least: float) -> Callable[..., Symbol]:
+    def rule(a: Any, axis: Any = None, out: None = None, *, keepdims: Any = UNSET) -> Symbol:
+        x = as_symbol(a)
+        found = of_numbers(replaced(x, least), axis, keepdims=keepdims)
+        return require(found, any_(present(x), axis), message=ALL_NAN) if is_inexact(x.dtype) else found
+
+    return rule
+
+
+nanargmax = implements(np.nanargmax)(_position(argmax, -np.inf))
+nanargmin = implements(np.nanargmin)(_position(argmin, np.inf))
