@@ -11,11 +11,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain
+from types import EllipsisType
 from typing import Any, TypeAlias
 
 import numpy as np
 
-from fnad.errors import OutOfRangeError, TracerEscapeError, UnsupportedFunctionError
+from fnad.errors import OutOfRangeError, ShapeError, TracerEscapeError, UnsupportedFunctionError
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import BOOL, I64, Aval, Shape
 from fnad.numpy.assignment import fitted
@@ -25,7 +26,7 @@ from fnad.ops.comparison import select
 from fnad.ops.indexing import gather, scatter
 from fnad.ops.shape import Ints, broadcast_to, constant, invert, reshape_to, reverse, transpose_to
 
-Entry: TypeAlias = "int | slice | Symbol | np.ndarray[Any, Any] | None"
+Entry: TypeAlias = "int | slice | Symbol | np.ndarray[Any, Any] | EllipsisType | None"
 """An entry of an index: a symbol is an integer, known when the program runs, or an array of integers."""
 
 
@@ -80,7 +81,10 @@ def _set_where(x: Symbol, mask: Symbol, value: Any) -> Symbol:
 
 
 def entries_of(index: Any, shape: Shape) -> list[Entry]:
-    """Return the index with one entry for each axis, and None for each new one."""
+    """Return the index with one entry for each axis, and None for each new one.
+
+    An ellipsis between arrays that stands for no axis is left there, since it still parts them.
+    """
     if type(index) is int and shape:  # the most frequent one
         return [index, *[slice(None)] * (len(shape) - 1)]
     parts = [_plain(part) for part in as_tuple(index)]
@@ -95,8 +99,10 @@ def entries_of(index: Any, shape: Shape) -> list[Entry]:
     at = ellipses[0] if ellipses else len(parts)
     missing = len(shape) - sum(widths)
     _check_masks(as_tuple(index), [w if i != at else missing for i, w in enumerate(widths)], shape)
-    head, tail = parts[:at], parts[at + 1 :]
-    return [*chain(*head), *[slice(None)] * missing, *chain(*tail)]
+    head, tail = list(chain(*parts[:at])), list(chain(*parts[at + 1 :]))
+    if not missing and _arrays(head) and _arrays(tail) and any(map(is_array, (*head, *tail))):
+        return [*head, Ellipsis, *tail]
+    return [*head, *[slice(None)] * missing, *tail]
 
 
 def _check_masks(parts: Sequence[Any], widths: Sequence[int], shape: Shape) -> None:
@@ -264,6 +270,24 @@ def _selected_shape(entries: Sequence[Entry], spans: Sequence[Span]) -> Shape:
 # ---- integer arrays --------------------------------------------------------------------------------------------------
 
 
+def _arrays(entries: Sequence[Entry]) -> list[int]:
+    """Return the places of arrays, and of integers, which count as such beside them."""
+    return [i for i, entry in enumerate(entries) if isinstance(entry, (int, Symbol, np.ndarray))]
+
+
+def _broadcast(indices: Sequence[Symbol]) -> tuple[Symbol, ...]:
+    try:
+        return tuple(broadcast_all(indices))
+    except ShapeError:
+        shapes = " ".join(str(index.shape) for index in indices)
+        message = f"shape mismatch: indexing arrays could not be broadcast together with shapes {shapes}"
+        raise OutOfRangeError(message) from None
+
+
+def _are_neighbours(places: Sequence[int]) -> bool:
+    return not places or places[-1] - places[0] == len(places) - 1
+
+
 @dataclass(frozen=True, slots=True)
 class Advanced:
     """An index with arrays: basic `steps`, then `order` brings the axes with arrays to the front, where they are read.
@@ -279,15 +303,16 @@ class Advanced:
     @staticmethod
     def of(entries: Sequence[Entry], shape: Shape) -> Advanced:
         """Read an index. Integers beside arrays count as arrays."""
-        arrays = [i for i, entry in enumerate(entries) if isinstance(entry, (int, Symbol, np.ndarray))]
+        together = _are_neighbours(_arrays(entries))
+        entries = [entry for entry in entries if entry is not Ellipsis]
+        arrays = _arrays(entries)
         if not arrays:
             raise UnsupportedFunctionError("ufunc.at has no rule for slices alone", remedy="use x[index] += values")
         sizes = iter(shape)
         at = {i: next(sizes) for i, entry in enumerate(entries) if entry is not None}
-        indices = tuple(broadcast_all([_in_bounds(entries[i], at[i], i) for i in arrays]))
+        indices = _broadcast([_in_bounds(entries[i], at[i], i) for i in arrays])
         basic = [slice(None) if i in arrays else entry for i, entry in enumerate(entries)]
         rest = tuple(i for i in range(len(entries)) if i not in arrays)
-        together = arrays == list(range(arrays[0], arrays[-1] + 1))
         place = sum(i < arrays[0] for i in rest) if together else 0
         count = indices[0].ndim
         axes = range(count + len(rest))
