@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -15,8 +14,7 @@ from fnad.ir.types import Aval, Dtype, is_inexact
 from fnad.trace.source import current_source
 
 
-@dataclass(frozen=True, slots=True)
-class Pattern:
+class Pattern(NamedTuple):
     """What a pytree called `name` has to be like: the structure and the avals of what errors call `like`."""
 
     name: str

@@ -6,8 +6,7 @@ import dataclasses
 import inspect
 import operator
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
-from typing import Any, TypeAlias, cast
+from typing import Any, NamedTuple, TypeAlias, cast
 
 import numpy as np
 
@@ -22,8 +21,7 @@ POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR
 NAMED = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 
 
-@dataclass(frozen=True, slots=True)
-class Statics:
+class Statics(NamedTuple):
     """Where static arguments stand when they are given by position, and their names when given by keyword."""
 
     positions: frozenset[int] = frozenset()

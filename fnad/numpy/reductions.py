@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -29,8 +28,7 @@ def is_set(option: Any) -> bool:
     return option is not UNSET and option is not None and option is not False
 
 
-@dataclass(frozen=True, slots=True)
-class Reduction:
+class Reduction(NamedTuple):
     """A reduction by a primitive. `neutral(dtype)` is the value that does not change the result, if there is one."""
 
     name: str

@@ -11,7 +11,7 @@ so on outwards.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias
+from typing import NamedTuple, Protocol, TypeAlias
 
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import BOOL, I64, Shape
@@ -69,8 +69,7 @@ def write(steps: Steps, x: Symbol, part: Symbol) -> Symbol:
     return first.write(x, write(rest, first.read(x), part) if rest else part)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Permute:
+class Permute(NamedTuple):
     """Axes in another order."""
 
     permutation: Ints
@@ -84,8 +83,7 @@ class Permute:
         return transpose_to(part, invert(self.permutation))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Reshape:
+class Reshape(NamedTuple):
     """The elements in another shape: for more than axes of size 1, NumPy copies where the layout asks for it."""
 
     shape: Shape
@@ -99,8 +97,7 @@ class Reshape:
         return reshape_to(part, x.shape)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Reverse:
+class Reverse(NamedTuple):
     """Axes backwards."""
 
     axes: Ints
@@ -114,8 +111,7 @@ class Reverse:
         return reverse(part, axes=self.axes)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Box:
+class Box(NamedTuple):
     """The elements `starts` <= index < `limits`, every `strides`-th."""
 
     starts: Ints
@@ -145,8 +141,7 @@ class Box:
         }
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class MovingBox:
+class MovingBox(NamedTuple):
     """A box of static size at starts that are known when the program runs."""
 
     starts: tuple[Symbol, ...]
@@ -161,8 +156,7 @@ class MovingBox:
         return dynamic_update_slice(x, part, *self.starts)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Broadcast:
+class Broadcast(NamedTuple):
     """Repeated along axes."""
 
     shape: Shape
@@ -176,8 +170,7 @@ class Broadcast:
         raise AssertionError("a broadcast array is read-only")
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class RealPart:
+class RealPart(NamedTuple):
     """The real parts of complex numbers."""
 
     is_certain: bool = True
@@ -190,8 +183,7 @@ class RealPart:
         return complex_(part, imag(x))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class ImaginaryPart:
+class ImaginaryPart(NamedTuple):
     """The imaginary parts of complex numbers."""
 
     is_certain: bool = True

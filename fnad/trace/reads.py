@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import dis
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from dis import Instruction
 from functools import lru_cache
 from types import CodeType
+from typing import NamedTuple
 
 LOAD = {"LOAD_GLOBAL", "LOAD_NAME", "LOAD_DEREF", "LOAD_CLOSURE", "LOAD_CLASSDEREF", "LOAD_FROM_DICT_OR_DEREF"}
 GLOBAL = {"LOAD_GLOBAL", "LOAD_NAME", "STORE_GLOBAL", "DELETE_GLOBAL", "LOAD_FROM_DICT_OR_GLOBALS"}
@@ -19,8 +19,7 @@ ATTRIBUTE = {"LOAD_ATTR", "LOAD_METHOD", "STORE_ATTR", "DELETE_ATTR", "LOAD_SUPE
 REFLECTION = {"getattr", "hasattr", "vars", "globals", "eval", "exec", "__dict__", "__getattribute__", "attrgetter"}
 
 
-@dataclass(frozen=True, slots=True)
-class Reads:
+class Reads(NamedTuple):
     """The names a code object reads or writes.
 
     `extended` are globals and free variables it only appends to, `counted` those it only counts up. `modules` are

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -20,8 +19,7 @@ from fnad.trace.interception import intercepted
 from fnad.trace.tracer import Tracer
 
 
-@dataclass(frozen=True, slots=True)
-class Traced:
+class Traced(NamedTuple):
     """What a trace found.
 
     `program` takes the leaves, then the values of `captured`: arrays, or symbols of the trace around this one. Where

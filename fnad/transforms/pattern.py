@@ -26,7 +26,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import product
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 from fnad.ir.builder import atom_keys
 from fnad.ir.primitive import PRIMITIVES, Primitive
@@ -163,8 +163,7 @@ class Application(Pattern):
                 yield Application(self.primitive, operands[::-1], self.params, self.rest)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Rule:
+class Rule(NamedTuple):
     """An equation between values of the dtypes `on` (those of its first operand), read from left to right."""
 
     equation: str
