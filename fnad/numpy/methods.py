@@ -9,7 +9,7 @@ import numpy as np
 from fnad.errors import DtypeError
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import native_dtype
-from fnad.numpy import rearranging, ufuncs
+from fnad.numpy import rearranging, selecting, sorting, ufuncs
 from fnad.numpy.operands import as_symbol, to_dtype
 from fnad.numpy.rearranging import fresh
 from fnad.numpy.registry import implements
@@ -67,3 +67,18 @@ def transpose(a: Symbol, *axes: Any) -> View:
 def conjugate(a: Symbol) -> Any:
     """Return the complex conjugate; of a real array, the array itself."""
     return ufuncs.conjugate(a) if a.dtype.kind == "c" else View(a)
+
+
+def compress(a: Symbol, condition: Any, axis: Any = None, out: None = None) -> Symbol:
+    """Return the parts along an axis where a condition that is known while tracing is true."""
+    return selecting.compress(condition, a, axis)
+
+
+def sort(a: Symbol, axis: Any = -1, kind: Any = None, order: Any = None, *, stable: Any = None) -> Symbol:
+    """Return what the array holds after it is sorted in place."""
+    return sorting.sort(a, axis, kind, order, stable=stable)
+
+
+def partition(a: Symbol, kth: Any, axis: Any = -1, kind: str = "introselect", order: Any = None) -> Symbol:
+    """Return what the array holds after it is partitioned in place."""
+    return sorting.partition(a, kth, axis, kind, order)

@@ -163,6 +163,12 @@ class Tracer(Handle):
     def fill(self, value: Any) -> None:
         self[...] = value
 
+    def sort(self, axis: Any = -1, kind: Any = None, order: Any = None, *, stable: Any = None) -> None:
+        assign(methods.sort, self, axis, kind, order, stable=stable)
+
+    def partition(self, kth: Any, axis: Any = -1, kind: str = "introselect", order: Any = None) -> None:
+        assign(methods.partition, self, kth, axis, kind, order)
+
 
 BINARY: dict[str, Callable[..., Any]] = {
     "add": np.add,
@@ -194,7 +200,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     for names in (
         ("all", "any", "argmax", "argmin", "max", "mean", "min", "prod", "std", "sum", "trace", "var"),
         ("cumprod", "cumsum", "argpartition", "argsort", "nonzero", "searchsorted"),
-        ("choose", "clip", "compress", "diagonal", "dot", "put", "repeat", "round", "take"),
+        ("choose", "clip", "diagonal", "dot", "put", "repeat", "round", "take"),
         ("ravel", "squeeze", "swapaxes"),
     )
     for name in names
@@ -203,6 +209,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
 
 METHODS: dict[str, Callable[..., Any]] = {
     "astype": methods.astype,
+    "compress": methods.compress,
     "copy": methods.copy,
     "flatten": methods.flatten,
     "reshape": methods.reshape,
