@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from fnad.errors import ShapeError, UnsupportedFunctionError
+from fnad.errors import DtypeError, ShapeError, UnsupportedFunctionError
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import BOOL, F64
 from fnad.numpy.axes import axis_of, static_int
@@ -15,6 +15,8 @@ from fnad.numpy.operands import as_symbol, broadcast_all, common_dtype, to_dtype
 from fnad.numpy.reductions import all_
 from fnad.numpy.registry import RULES, implements
 from fnad.numpy.ufuncs import absolute, rad2deg
+from fnad.numpy.views import View
+from fnad.ops import bessel
 from fnad.ops.arithmetic import add, div, mul, sub
 from fnad.ops.comparison import bitwise_and, bitwise_not, bitwise_or, bitwise_xor, eq, isfinite, isnan, le, ne, signbit
 from fnad.ops.conversion import complex_, imag, real
@@ -46,6 +48,17 @@ def _rounded(x: Symbol, places: int) -> Symbol:
     return div(rint(mul(x, scale)), scale) if places > 0 else mul(rint(div(x, scale)), scale)
 
 
+@implements(np.i0)
+def i0(x: Any) -> Symbol:
+    symbol = as_symbol(x)
+    return bessel.i0(to_dtype(symbol, F64) if symbol.dtype.kind in "biu" else symbol)
+
+
+@implements(np.fix)
+def fix(x: Any, out: None = None) -> Symbol:
+    return RULES[np.trunc](x)
+
+
 # ---- complex numbers -------------------------------------------------------------------------------------------------
 
 
@@ -63,6 +76,17 @@ def iscomplex(x: Any) -> Symbol:
         return constant(False, BOOL, symbol.shape)
     part = imag(symbol)
     return ne(part, zeros_like(part))
+
+
+@implements(np.real_if_close)
+def real_if_close(a: Any, tol: Any = 100) -> View:
+    x = as_symbol(a)
+    if x.dtype.kind == "c":
+        raise DtypeError(
+            "numpy.real_if_close is real or complex by the values, which are not known while tracing",
+            remedy="take the real part with np.real",
+        )
+    return View(x)
 
 
 @implements(np.isreal)

@@ -281,6 +281,16 @@ def split(ary: Any, indices_or_sections: Any, axis: Any = 0) -> list[View]:
     return array_split(x, indices_or_sections, axis)
 
 
+@implements(np.unstack)
+def unstack(x: Any, /, *, axis: Any = 0) -> tuple[View, ...]:
+    symbol = as_symbol(x)
+    if symbol.ndim == 0:
+        raise ShapeError("Input array must be at least 1-d.")
+    at = axis_of(axis, symbol.ndim)
+    rest = (*symbol.shape[:at], *symbol.shape[at + 1 :])
+    return tuple(View(symbol, (box_along(symbol.shape, at, i, i + 1), Reshape(rest))) for i in range(symbol.shape[at]))
+
+
 def bounds(size: int, indices_or_sections: Any) -> list[tuple[int, int]]:
     """Return where the parts of an axis begin and end, as np.array_split cuts it."""
     if np.ndim(indices_or_sections) == 0:

@@ -3,6 +3,7 @@
 import numpy as np
 
 from tests.numpy.against_numpy import sample
+from tests.numpy.numerical_calls import NUMERICAL
 
 X = sample((2, 3), "f64")
 V = sample(3, "f64", 1)
@@ -197,4 +198,4 @@ ELEMENTS = {
     "count_nonzero": (lambda x: (np.count_nonzero(x > 0.5), np.count_nonzero(x, axis=1, keepdims=True)), X),
 }
 
-CASES = SHAPES | JOINING | CHOOSING | PRODUCTS | ELEMENTS
+CASES = SHAPES | JOINING | CHOOSING | PRODUCTS | ELEMENTS | NUMERICAL

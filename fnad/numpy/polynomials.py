@@ -1,0 +1,155 @@
+"""Polynomials as vectors of coefficients, the highest power first.
+
+NumPy drops leading zeros of products and remainders. Which coefficients of a traced vector are zero is not known: here
+the results have the length they have where the leading coefficients are not zero.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from fnad.errors import DtypeError, ShapeError
+from fnad.ir.symbol import Symbol
+from fnad.ir.types import F64, I64
+from fnad.numpy.axes import static_int
+from fnad.numpy.convolutions import convolve
+from fnad.numpy.joining import join
+from fnad.numpy.operands import common_dtype, contains_symbol, to_dtype
+from fnad.numpy.promoting import add, as_array, as_vector, divide, multiply, negative, strong, subtract
+from fnad.numpy.registry import implements
+from fnad.ops.shape import constant, ones_like, pad, reshape_to, slice_axis, zeros_like
+
+
+def coefficients(p: Any) -> Symbol:
+    """Return the coefficients of a polynomial: of a vector, a list or a np.poly1d."""
+    return as_vector(p.coeffs if isinstance(p, np.poly1d) else p)
+
+
+def element(x: Symbol, i: int) -> Symbol:
+    """Return an element of a vector."""
+    return reshape_to(slice_axis(x, 0, i, i + 1), ())
+
+
+def grown(x: Symbol, size: int) -> Symbol:
+    """Return a vector with zeros in front, of this length."""
+    return pad(x, low=(max(size - x.shape[0], 0),), high=(0,), interior=(0,))
+
+
+@implements(np.polyval)
+def polyval(p: Any, x: Any) -> Symbol:
+    c, at = coefficients(p), as_array(x)
+    y = zeros_like(at)
+    for i in range(c.shape[0]):
+        y = add(multiply(y, at), element(c, i))
+    return y
+
+
+# ---- calculus --------------------------------------------------------------------------------------------------------
+
+
+def falling(count: int) -> Any:
+    """Return the exponents count, …, 1."""
+    return np.arange(count, 0, -1)
+
+
+@implements(np.polyder)
+def polyder(p: Any, m: Any = 1) -> Symbol:
+    times, c = static_int(m, "an order"), coefficients(p)
+    if times < 0:
+        raise ShapeError("Order of derivative must be positive (see polyint)")
+    for _ in range(times):
+        degree = c.shape[0] - 1
+        c = multiply(slice_axis(c, 0, 0, max(degree, 0)), falling(degree))
+    return c
+
+
+@implements(np.polyint)
+def polyint(p: Any, m: Any = 1, k: Any = None) -> Symbol:
+    times, c = static_int(m, "an order"), coefficients(p)
+    if times < 0:
+        raise ShapeError("Order of integral must be positive (see polyder)")
+    constants = as_vector(np.zeros(times) if k is None else k)
+    if constants.shape[0] == 1 and times > 1:
+        constants = to_dtype(multiply(constants, np.ones(times)), F64)
+    if constants.shape[0] < times:
+        raise ShapeError("k must be a scalar or a rank-1 array of length 1 or >m.")
+    for i in range(times):
+        raised = divide(c, falling(c.shape[0]))
+        dtype = common_dtype(raised, constants)
+        c = join([to_dtype(raised, dtype), to_dtype(slice_axis(constants, 0, i, i + 1), dtype)], 0)
+    return c
+
+
+# ---- arithmetic ------------------------------------------------------------------------------------------------------
+
+
+@implements(np.polyadd)
+def polyadd(a1: Any, a2: Any) -> Symbol:
+    x, y = coefficients(a1), coefficients(a2)
+    return add(grown(x, y.shape[0]), grown(y, x.shape[0]))
+
+
+@implements(np.polysub)
+def polysub(a1: Any, a2: Any) -> Symbol:
+    x, y = coefficients(a1), coefficients(a2)
+    return subtract(grown(x, y.shape[0]), grown(y, x.shape[0]))
+
+
+@implements(np.polymul)
+def polymul(a1: Any, a2: Any) -> Symbol:
+    return convolve(*[coefficients(p if contains_symbol(p) else np.poly1d(p)) for p in (a1, a2)])
+
+
+@implements(np.polydiv)
+def polydiv(u: Any, v: Any) -> tuple[Symbol, Symbol]:
+    x, y = (add(coefficients(p), 0.0) for p in (u, v))
+    dtype = common_dtype(x, y)
+    scale = divide(1.0, element(y, 0))
+    rest, quotient, n = to_dtype(x, dtype), [constant(0, dtype)], y.shape[0] - 1
+    for k in range(x.shape[0] - n):
+        digit = to_dtype(multiply(scale, element(rest, k)), dtype)
+        part = pad(multiply(digit, y), low=(k,), high=(x.shape[0] - n - 1 - k,), interior=(0,))
+        rest = subtract(rest, to_dtype(part, dtype))
+        quotient = [*(quotient if k else []), digit]
+    kept = min(max(n, 1), x.shape[0])
+    return join([reshape_to(q, (1,)) for q in quotient], 0), slice_axis(rest, 0, x.shape[0] - kept, x.shape[0])
+
+
+# ---- roots and powers ------------------------------------------------------------------------------------------------
+
+
+@implements(np.poly)
+def poly(seq_of_zeros: Any) -> Any:
+    zeros = as_vector(seq_of_zeros)
+    if zeros.ndim != 1:
+        raise ShapeError("numpy.poly has a rule for a vector of roots; of a matrix, give it the eigenvalues")
+    if zeros.shape[0] == 0:
+        return 1.0
+    if zeros.dtype.kind == "c":
+        raise DtypeError(
+            "numpy.poly of complex roots is real or complex by their values, which are not known while tracing",
+            remedy="multiply the factors with np.convolve",
+        )
+    zeros = to_dtype(zeros, np.dtype(np.mintypecode(zeros.dtype.char)))
+    product = ones_like(slice_axis(zeros, 0, 0, 1))
+    for i in range(zeros.shape[0]):
+        product = convolve(product, [strong(1), negative(element(zeros, i))])
+    return product
+
+
+@implements(np.vander)
+def vander(x: Any, N: Any = None, increasing: bool = False) -> Symbol:  # noqa: N803
+    v = as_array(x)
+    if v.ndim != 1:
+        raise ShapeError("x must be a one-dimensional array or sequence.")
+    count = v.shape[0] if N is None else static_int(N, "a number of columns")
+    v = to_dtype(v, np.promote_types(v.dtype, I64))
+    columns = [ones_like(v)]
+    for _ in range(count - 1):
+        columns.append(multiply(columns[-1], v) if len(columns) > 1 else v)
+    ordered = columns[:count] if increasing else columns[:count][::-1]
+    if not ordered:
+        return constant(0, v.dtype, (v.shape[0], 0))
+    return join([reshape_to(column, (v.shape[0], 1)) for column in ordered], 1)
