@@ -8,8 +8,12 @@ import numpy as np
 
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import Dtype
+from fnad.numpy import comparisons, ufuncs
 from fnad.numpy.operands import Operand, WeakSymbol, as_symbol
 from fnad.numpy.registry import RULES, Rule
+
+FAMILIES = (comparisons, ufuncs)
+"""Where the rules below stand."""
 
 add: Rule = RULES[np.add]
 subtract: Rule = RULES[np.subtract]

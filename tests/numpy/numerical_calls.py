@@ -13,6 +13,7 @@ Z = sample((2, 3), "c128", 5)
 ZV = sample(3, "c128", 6)
 I = sample((2, 3), "i32", 6)  # noqa: E741
 IV = np.array([3, 1, 2])
+IC = np.array([1, 2, 3, 1])
 F = sample(5, "f32", 7)
 S = np.float64(2.5)
 GRID = np.array([0.0, 0.5, 1.5, 2.0])
@@ -39,7 +40,7 @@ INTERPOLATION = {
     "interp of traced points": (lambda x, xp, f: np.interp(x, xp, f), AT, GRID, P),
     "interp of a number": (lambda s, f: (np.interp(s, GRID, f), np.interp(0.7, GRID, f)), S, P),
     "interp of one point": (lambda s, f: (np.interp(s, [1.0], f[:1]), np.interp([0.0, 1.0], [1.0], f[:1])), S, P),
-    "interp with a period": (lambda x, f: np.interp(x, GRID, f, period=2.3), AT, P),
+    "interp with a period": (lambda x, f: np.interp(x, GRID, f, period=2.2), AT, P),
     "interp of complex values": (lambda x, z: np.interp(x, GRID[:3], z, left=1j), AT, ZV),
     "interp with traced ends": (lambda x, s: np.interp(x, GRID, GRID**2, left=s, right=2 * s), AT, S),
 }

@@ -1,4 +1,5 @@
-"""Derivatives of array functions: forward mode against central differences of NumPy's own, reverse against forward."""
+"""Derivatives of array functions: forward mode against central differences of NumPy's own, reverse against forward,
+the second derivatives in the same way, and all of it in native code."""
 
 import warnings
 
@@ -6,10 +7,14 @@ import numpy as np
 import optree
 import pytest
 
+from fnad.backends.numba.executor import compile_program
 from fnad.ir.types import aval_of
-from fnad.testing import assert_close, check_transposed, direction, precision, pushforward
+from fnad.testing import assert_close, check_transposed, direction, marks, precision, pushforward, tolerance
 from fnad.trace.tracing import trace_function
 from fnad.transforms.interpret import interpret
+from fnad.transforms.joint import cotangent_avals, joint
+from fnad.transforms.jvp import jvp
+from fnad.transforms.pipeline import simplify
 from tests.numpy.calls import CASES, EINSUM
 
 EINSUM_CASES = {text: (lambda *xs, text=text: np.einsum(text, *xs), *xs) for text, *xs in EINSUM}
@@ -26,22 +31,68 @@ def inexact(values):
     return [np.asarray(v) for v in optree.tree_leaves(values) if np.asarray(v).dtype.kind in "fc"]
 
 
+def program_of(case):
+    """Return the program of a call, its operands with what it captured, and the function of all these."""
+    function, *xs = case
+    xs = [np.asarray(x) for x in xs]
+    with warnings.catch_warnings(action="ignore"):
+        traced = trace_function(lambda leaves: optree.tree_leaves(function(*leaves)), list(map(aval_of, xs)), name="f")
+    return traced.program, [*xs, *traced.captured]
+
+
+def directions(program, count, seed):
+    """Return a direction for each inexact input: random for the first ones, 0 for what is captured."""
+    avals = [aval for aval in program.in_avals if aval.dtype.kind in "fc"]
+    return [direction(a, seed + i) if i < count else np.zeros(a.shape, a.dtype) for i, a in enumerate(avals)]
+
+
+def quotient(run, h=1e-4):
+    """Return differences of a function of a step, which return lists; and the relative error to expect of them."""
+    for up, down, far, low in zip(run(h), run(-h), run(2 * h), run(-2 * h), strict=True):
+        yield (8 * (up - down) - (far - low)) / (12 * h), precision(up.dtype) / h**2
+
+
 @pytest.mark.parametrize("name", DIFFERENTIABLE)
 def test_derivative(name):
-    function, *xs = DIFFERENTIABLE[name]
-    xs = [np.asarray(x) for x in xs]
-    traced = trace_function(lambda leaves: optree.tree_leaves(function(*leaves)), list(map(aval_of, xs)), name="f")
-    program = traced.program
-    captured = [np.zeros_like(c) if c.dtype.kind in "fc" else None for c in traced.captured]
-    dxs = [direction(aval_of(x), seed) for seed, x in enumerate(xs)]
+    function, *xs = case = DIFFERENTIABLE[name]
+    program, operands = program_of(case)
+    dxs = directions(program, len(xs), 0)
 
     def moved(h):
         with warnings.catch_warnings(action="ignore"):
-            return inexact(function(*[x + h * dx for x, dx in zip(xs, dxs, strict=True)]))
+            return inexact(function(*[x + h * dx for x, dx in zip(map(np.asarray, xs), dxs, strict=False)]))
 
-    h = 1e-4
-    found = pushforward(interpret, program, [*xs, *traced.captured], [*dxs, *[c for c in captured if c is not None]])
-    for tangent, up, down, far, low in zip(found, moved(h), moved(-h), moved(2 * h), moved(-2 * h), strict=True):
-        allowed = precision(up.dtype) / h**2
-        assert_close(tangent, (8 * (up - down) - (far - low)) / (12 * h), allowed, scale=1e-2)
-    check_transposed(interpret, program, [*xs, *traced.captured])
+    found = pushforward(interpret, program, operands, dxs)
+    for tangent, (expected, allowed) in zip(found, quotient(moved), strict=True):
+        assert_close(tangent, expected, allowed, scale=1e-2)
+    check_transposed(interpret, program, operands)
+
+
+@pytest.mark.parametrize("name", DIFFERENTIABLE)
+def test_second_derivative(name):
+    """Forward mode over forward mode against differences of the tangents, reverse over forward against it."""
+    xs = DIFFERENTIABLE[name][1:]
+    program, operands = program_of(DIFFERENTIABLE[name])
+    tangents, dxs, vs = jvp(program, marks(program)), directions(program, len(xs), 0), directions(program, len(xs), 9)
+    is_moved = marks(program)
+
+    def moved(h):
+        steps = iter(vs)
+        xs = [x + h * next(steps) if moves else x for x, moves in zip(operands, is_moved, strict=True)]
+        return inexact(interpret(tangents, [*xs, *dxs]))
+
+    found = pushforward(interpret, tangents, [*operands, *dxs], [*vs, *[np.zeros_like(dx) for dx in dxs]])
+    for tangent, (expected, allowed) in zip(found, quotient(moved), strict=True):
+        assert_close(tangent, expected, allowed, scale=1e-1)
+    check_transposed(interpret, tangents, [*operands, *dxs], order=2)
+
+
+@pytest.mark.parametrize("name", DIFFERENTIABLE)
+def test_compiled(name):
+    """Value and gradient in native code against the interpreter."""
+    program, operands = program_of(DIFFERENTIABLE[name])
+    whole = simplify(joint(program, marks(program)))
+    args = [*operands, *[direction(aval, seed) for seed, aval in enumerate(cotangent_avals(program))]]
+    for found, expected in zip(compile_program(whole)(args), interpret(whole, args), strict=True):
+        assert found.dtype == expected.dtype
+        assert_close(found, expected, tolerance(expected.dtype, 1), scale=1)
