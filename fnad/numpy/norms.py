@@ -1,4 +1,4 @@
-"""Norms of vectors and matrices, but those that need singular values. At 0 they have derivative 0."""
+"""Norms of vectors and matrices. At 0 they have derivative 0."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from fnad.errors import ShapeError, UnsupportedFunctionError
+from fnad.errors import ShapeError
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import F64, is_complex
-from fnad.numpy.axes import axes_of
+from fnad.numpy.axes import axes_of, reduced_shape
 from fnad.numpy.operands import as_symbol, to_dtype
 from fnad.numpy.powers import power
 from fnad.numpy.reductions import MAX, MIN, SUM, UNSET
@@ -19,7 +19,8 @@ from fnad.numpy.ufuncs import absolute
 from fnad.ops.arithmetic import add, mul
 from fnad.ops.comparison import eq, ne, select
 from fnad.ops.conversion import imag, real
-from fnad.ops.shape import ones_like, reshape_to, zeros_like
+from fnad.ops.shape import ones_like, reshape_to, transpose_to, zeros_like
+from fnad.ops.spectrum import svdvals
 
 
 @implements(np.linalg.norm)
@@ -46,7 +47,7 @@ def vector_norm(x: Symbol, order: Any, axis: Any, keepdims: Any) -> Symbol:
     """Return (Σ |x|^p)^(1/p), with its limits at p = ±inf, and the number of nonzero elements at p = 0."""
     size = absolute(x)
     if order in (np.inf, -np.inf):
-        return (MAX if order > 0 else MIN)(size, axis, keepdims, UNSET, UNSET)
+        return extremum(size, order, axis, keepdims)
     if order == 0:
         return SUM(to_dtype(ne(x, zeros_like(x)), size.dtype), axis, keepdims, UNSET, UNSET)
     if order == 1:
@@ -61,14 +62,27 @@ def vector_norm(x: Symbol, order: Any, axis: Any, keepdims: Any) -> Symbol:
 
 
 def matrix_norm(x: Symbol, order: Any, axes: tuple[int, ...], keepdims: Any) -> Symbol:
-    """Return the Frobenius norm, or the largest or smallest sum of sizes of a column (±1) or a row (±inf)."""
+    """Return a norm of matrices.
+
+    The Frobenius norm, the largest or smallest sum of sizes of a column (±1) or a row (±inf), the largest or smallest
+    singular value (±2), or their sum ("nuc").
+    """
     if order in ("fro", "f"):
         return root(sum_of_squares(x, axes, keepdims))
     if order in (2, -2, "nuc"):
-        raise UnsupportedFunctionError(f"numpy.linalg.norm of a matrix has no rule for ord={order!r}")
+        others = tuple(i for i in range(x.ndim) if i not in axes)
+        values = svdvals(transpose_to(x, (*others, *axes)))
+        found = SUM(values, -1, False, UNSET, UNSET) if order == "nuc" else extremum(values, order, -1, False)
+        return reshape_to(found, reduced_shape(x.shape, axes, keepdims))
     if order not in (1, -1, np.inf, -np.inf):
         raise ShapeError("Invalid norm order for matrices.")
     inner, outer = axes if order in (1, -1) else axes[::-1]
     sums = SUM(absolute(x), inner, True, UNSET, UNSET)
-    result = (MAX if order > 0 else MIN)(sums, outer, True, UNSET, UNSET)
-    return result if keepdims else reshape_to(result, tuple(n for i, n in enumerate(x.shape) if i not in axes))
+    return reshape_to(extremum(sums, order, outer, True), reduced_shape(x.shape, axes, keepdims))
+
+
+def extremum(x: Symbol, order: float, axis: Any, keepdims: Any) -> Symbol:
+    """Return the largest element, of none 0, or for a negative order the smallest."""
+    if order < 0:
+        return MIN(x, axis, keepdims, UNSET, UNSET)
+    return MAX(x, axis, keepdims, 0.0 if x.aval.size == 0 else UNSET, UNSET)

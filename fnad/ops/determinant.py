@@ -4,7 +4,8 @@ The gradient of det is the matrix of cofactors, and the derivatives of that are 
 of the derivative of det along e₀ and all the directions e, …, in which it is linear and symmetric. So it is its own
 derivative and its own transpose.
 
-All are computed from the singular value decomposition A = U S Vᴴ, for fixed unitary U and V, without a division:
+None of this takes a division. Up to size 3 the cofactors are sums of products of elements, by Leibniz's formula; of
+larger matrices they come from the singular value decomposition A = U S Vᴴ: for fixed unitary U and V
 
     det(A + E) = det(U) det(Vᴴ) det(S + Uᴴ E V)
     Dᵏ det(S)[E₁, …, Eₖ] = Σ_{i₁,…,iₖ distinct} Π_{m∉{i}} sₘ Σ_σ sgn(σ) Π_r (E_r)_{i_r, i_σ(r)}
@@ -16,6 +17,7 @@ d log|det| = Re tr(A⁻¹ dA).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from itertools import permutations
 from typing import Any
@@ -32,6 +34,9 @@ from fnad.ops.kinds import INEXACT, by_name
 from fnad.ops.linalg import regular, solve
 from fnad.ops.matrix import check_square, total, trace
 from fnad.ops.shape import sample
+
+LARGEST_BY_FORMULA = 3
+"""Size of matrices up to which a formula is as accurate and faster."""
 
 # ---- det ---------------------------------------------------------------------------------------------------------
 
@@ -78,11 +83,35 @@ def _infer_cofactor(a: Aval, *directions: Aval) -> Aval:
 
 
 def _cofactor(a: Any, *directions: Any) -> Any:
-    u, s, vh = np.linalg.svd(a.astype(np.result_type(a, np.float64)))
+    wide = a.astype(np.result_type(a, np.float64))
+    by_formula = 1 <= a.shape[-1] <= LARGEST_BY_FORMULA
+    return (_leibniz_cofactor if by_formula else _svd_cofactor)(wide, directions).astype(a.dtype)
+
+
+def _leibniz_cofactor(a: Any, directions: tuple[Any, ...]) -> Any:
+    """Return Σ ε_ij… ε_kl… a_jl … over the other indices: each pair of them once."""
+    n, rest = a.shape[-1], a.shape[-1] - 1 - len(directions)
+    if rest < 0:
+        return np.zeros_like(a)
+    rows, columns, signs = "abc"[:n], "xyz"[:n], _permutation_signs(n)
+    terms = "".join(f",...{row}{column}" for row, column in zip(rows[1:], columns[1:], strict=True))
+    total = np.einsum(f"{rows},{columns}{terms}->...{rows[0]}{columns[0]}", signs, signs, *directions, *[a] * rest)
+    return np.broadcast_to(total / math.factorial(rest), a.shape)
+
+
+def _permutation_signs(n: int) -> Any:
+    signs = np.zeros((n,) * n)
+    for order in permutations(range(n)):
+        signs[order] = _sign(order)
+    return signs
+
+
+def _svd_cofactor(a: Any, directions: tuple[Any, ...]) -> Any:
+    u, s, vh = np.linalg.svd(a)
     phase = np.linalg.det(u) * np.linalg.det(vh)
     left, right = np.conj(u) * phase[..., None, None], np.conj(vh)
     within = [np.conj(np.swapaxes(u, -1, -2)) @ e @ np.conj(np.swapaxes(vh, -1, -2)) for e in directions]
-    return (left @ _diagonal_cofactor(s, within) @ right).astype(a.dtype)
+    return left @ _diagonal_cofactor(s, within) @ right
 
 
 def _diagonal_cofactor(s: Any, directions: list[Any]) -> Any:
@@ -125,8 +154,10 @@ def _pull_cofactor(results: Any, primals: Any, cts: Any) -> list[Symbol]:
 
 def _cofactor_samples() -> Iterable[Sample]:
     yield from _det_samples()
-    for dtype in by_name(INEXACT):
-        yield Sample((regular((4, 4), dtype), sample((4, 4), dtype, 3)))
+    for n in (1, 2, 3, 4):
+        for dtype in by_name(INEXACT):
+            # Up to n = 2 it is constant, and differences are nothing but rounding.
+            yield Sample((regular((n, n), dtype), sample((n, n), dtype, 3)), smooth=n > 2)
     for rank in (0, 2, 3):
         yield Sample((_of_rank(rank), sample((4, 4), seed=3)))
     yield Sample((regular((4, 4), DTYPES["f64"]), sample((4, 4), seed=3), sample((4, 4), seed=4)))

@@ -1,0 +1,196 @@
+"""numpy.fft: transforms along one axis after the other, of arrays cut or filled with zeros to a length."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from fnad.errors import DtypeError, ShapeError
+from fnad.ir.symbol import Symbol
+from fnad.ir.types import F64, is_complex
+from fnad.numpy.axes import axes_of, axis_of, static_int, static_ints
+from fnad.numpy.joining import roll
+from fnad.numpy.operands import as_symbol, to_dtype
+from fnad.numpy.registry import implements
+from fnad.numpy.views import View
+from fnad.ops import fft as ops
+from fnad.ops.conversion import complex_dtype
+from fnad.ops.matrix import conjugate
+from fnad.ops.shape import pad, slice_axis
+
+# ---- operands --------------------------------------------------------------------------------------------------------
+
+
+def floating(a: Any) -> Symbol:
+    """Return the operand, integers and bools as f64."""
+    x = as_symbol(a)
+    return to_dtype(x, F64) if x.dtype.kind in "biu" else x
+
+
+def as_complex(x: Symbol) -> Symbol:
+    """Return real numbers as complex ones."""
+    return x if is_complex(x.dtype) else to_dtype(x, complex_dtype(x.dtype))
+
+
+def normalization(norm: Any) -> ops.Norm:
+    """Return the name of a normalization; raise as NumPy where it is none."""
+    if norm is None:
+        return "backward"
+    if norm not in ops.NORMS:
+        raise ShapeError(f'Invalid norm value {norm}; should be "backward","ortho" or "forward".')
+    return norm
+
+
+def resized(x: Symbol, n: int, axis: int) -> Symbol:
+    """Return x cut, or filled with zeros at the end, to n elements along an axis."""
+    size = x.shape[axis]
+    if n <= size:
+        return x if n == size else slice_axis(x, axis, 0, n)
+    none = (0,) * x.ndim
+    return pad(x, low=none, high=tuple(n - size if i == axis else 0 for i in range(x.ndim)), interior=none)
+
+
+def _length(n: Any, default: int) -> int:
+    length = default if n is None else static_int(n, "a length")
+    if length < 1:
+        raise ShapeError(f"Invalid number of FFT data points ({length}) specified.")
+    return length
+
+
+# ---- along one axis --------------------------------------------------------------------------------------------------
+
+
+def _transform(a: Any, n: Any, axis: Any, norm: Any, *, inverse: bool) -> Symbol:
+    x = as_complex(floating(a))
+    at = axis_of(axis, x.ndim)
+    given = resized(x, _length(n, x.shape[at]), at)
+    return ops.fft(given, axis=at, inverse=inverse, norm=normalization(norm))
+
+
+@implements(np.fft.fft)
+def fft(a: Any, n: Any = None, axis: Any = -1, norm: Any = None, out: None = None) -> Symbol:
+    return _transform(a, n, axis, norm, inverse=False)
+
+
+@implements(np.fft.ifft)
+def ifft(a: Any, n: Any = None, axis: Any = -1, norm: Any = None, out: None = None) -> Symbol:
+    return _transform(a, n, axis, norm, inverse=True)
+
+
+@implements(np.fft.rfft)
+def rfft(a: Any, n: Any = None, axis: Any = -1, norm: Any = None, out: None = None) -> Symbol:
+    x = floating(a)
+    if is_complex(x.dtype):
+        raise DtypeError(f"rfft takes real numbers, got {x.aval}", remedy="use numpy.fft.fft")
+    at = axis_of(axis, x.ndim)
+    return ops.rfft(resized(x, _length(n, x.shape[at]), at), axis=at, norm=normalization(norm))
+
+
+@implements(np.fft.irfft)
+def irfft(a: Any, n: Any = None, axis: Any = -1, norm: Any = None, out: None = None) -> Symbol:
+    x = as_complex(floating(a))
+    at = axis_of(axis, x.ndim)
+    length = _length(n, 2 * (x.shape[at] - 1))
+    return ops.irfft(resized(x, length // 2 + 1, at), n=length, axis=at, norm=normalization(norm))
+
+
+@implements(np.fft.hfft)
+def hfft(a: Any, n: Any = None, axis: Any = -1, norm: Any = None, out: None = None) -> Symbol:
+    return irfft(conjugate(floating(a)), n, axis, ops.NORMS[normalization(norm)])
+
+
+@implements(np.fft.ihfft)
+def ihfft(a: Any, n: Any = None, axis: Any = -1, norm: Any = None, out: None = None) -> Symbol:
+    return conjugate(rfft(a, n, axis, ops.NORMS[normalization(norm)]))
+
+
+# ---- along several axes ----------------------------------------------------------------------------------------------
+
+
+def _lengths(x: Symbol, s: Any, axes: Any, *, is_half: bool = False) -> list[tuple[int, int]]:
+    """Return axes, each with the length along it; of half a spectrum the default is twice as long along the last."""
+    lengths = None if s is None else static_ints(s, "a shape")
+    count = x.ndim if lengths is None else len(lengths)
+    at = tuple(axis_of(i, x.ndim) for i in (range(-count, 0) if axes is None else static_ints(axes, "an axis")))
+    sizes = [x.shape[i] for i in at]
+    if lengths is None:
+        lengths = [*sizes[:-1], 2 * (sizes[-1] - 1)] if is_half and at else sizes
+    if len(lengths) != len(at):
+        raise ShapeError("Shape and axes have different lengths.")
+    return [(i, size if n == -1 else n) for i, size, n in zip(at, sizes, lengths, strict=True)]
+
+
+def _nonempty(lengths: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    if not lengths:
+        raise ShapeError("a transform of real numbers takes at least one axis")
+    return lengths
+
+
+@implements(np.fft.fftn)
+def fftn(a: Any, s: Any = None, axes: Any = None, norm: Any = None, out: None = None) -> Symbol:
+    x = as_symbol(a)
+    for axis, n in reversed(_lengths(x, s, axes)):
+        x = fft(x, n, axis, norm)
+    return x
+
+
+@implements(np.fft.ifftn)
+def ifftn(a: Any, s: Any = None, axes: Any = None, norm: Any = None, out: None = None) -> Symbol:
+    x = as_symbol(a)
+    for axis, n in reversed(_lengths(x, s, axes)):
+        x = ifft(x, n, axis, norm)
+    return x
+
+
+@implements(np.fft.rfftn)
+def rfftn(a: Any, s: Any = None, axes: Any = None, norm: Any = None, out: None = None) -> Symbol:
+    x = as_symbol(a)
+    *others, (last, length) = _nonempty(_lengths(x, s, axes))
+    x = rfft(x, length, last, norm)
+    for axis, n in reversed(others):
+        x = fft(x, n, axis, norm)
+    return x
+
+
+@implements(np.fft.irfftn)
+def irfftn(a: Any, s: Any = None, axes: Any = None, norm: Any = None, out: None = None) -> Symbol:
+    x = as_symbol(a)
+    *others, (last, length) = _nonempty(_lengths(x, s, axes, is_half=True))
+    for axis, n in others:
+        x = ifft(x, n, axis, norm)
+    return irfft(x, length, last, norm)
+
+
+def _in_the_plane(transform: Callable[..., Symbol]) -> Callable[..., Symbol]:
+    """Return the transform along several axes as one along the last two."""
+
+    def rule(a: Any, s: Any = None, axes: Any = (-2, -1), norm: Any = None, out: None = None) -> Symbol:
+        return transform(a, s, axes, norm)
+
+    return rule
+
+
+fft2 = implements(np.fft.fft2)(_in_the_plane(fftn))
+ifft2 = implements(np.fft.ifft2)(_in_the_plane(ifftn))
+rfft2 = implements(np.fft.rfft2)(_in_the_plane(rfftn))
+irfft2 = implements(np.fft.irfft2)(_in_the_plane(irfftn))
+
+# ---- the order of frequencies ----------------------------------------------------------------------------------------
+
+
+def _shifted(x: Any, axes: Any, sign: int) -> View:
+    symbol = as_symbol(x)
+    at = axes_of(axes, symbol.ndim)
+    return roll(symbol, tuple(sign * (symbol.shape[i] // 2) for i in at), at)
+
+
+@implements(np.fft.fftshift)
+def fftshift(x: Any, axes: Any = None) -> View:
+    return _shifted(x, axes, 1)
+
+
+@implements(np.fft.ifftshift)
+def ifftshift(x: Any, axes: Any = None) -> View:
+    return _shifted(x, axes, -1)

@@ -1,0 +1,194 @@
+"""Systems of linear equations, inverses, determinants and powers of matrices."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from fnad.errors import MatrixError, ShapeError
+from fnad.ir.symbol import Symbol
+from fnad.ir.types import DTYPES
+from fnad.numpy.axes import axis_of, static_int, static_ints
+from fnad.numpy.contractions import dot
+from fnad.numpy.contractions import matmul as matmul_
+from fnad.numpy.matrices import check_two_dimensional, floating, named, square, stacked
+from fnad.numpy.operands import as_symbol, to_dtype
+from fnad.numpy.ranks import rank_of
+from fnad.numpy.reductions import SUM, UNSET
+from fnad.numpy.registry import implements
+from fnad.ops import determinant, least_squares, linalg, spectrum
+from fnad.ops.arithmetic import mul, sub
+from fnad.ops.comparison import eq
+from fnad.ops.kinds import ANY
+from fnad.ops.matrix import check_matrices, check_square, conjugate, identity_like, matmul, real_part
+from fnad.ops.requirement import require
+from fnad.ops.shape import full_like, reshape_to, slice_axis, transpose_to
+
+# ---- equations -------------------------------------------------------------------------------------------------------
+
+
+@implements(np.linalg.solve)
+def solve(a: Any, b: Any) -> Symbol:
+    x, y = floating(a, b)
+    check_square("solve", x.aval)
+    is_vector = y.ndim == 1
+    x, y = stacked(x, reshape_to(y, (*y.shape, 1)) if is_vector else y)
+    solution = linalg.solve(x, y)
+    return reshape_to(solution, solution.shape[:-1]) if is_vector else solution
+
+
+@implements(np.linalg.inv)
+def inv(a: Any) -> Symbol:
+    return linalg.inv(square("inv", a))
+
+
+@implements(np.linalg.tensorsolve)
+def tensorsolve(a: Any, b: Any, axes: Any = None) -> Symbol:
+    x, y = floating(a, b)
+    order = list(range(x.ndim))
+    for axis in static_ints(axes, "an axis") if axes is not None else ():
+        order.remove(axis_of(axis, x.ndim))
+        order.append(axis_of(axis, x.ndim))
+    x = transpose_to(x, tuple(order))
+    shape = x.shape[y.ndim :]
+    n = math.prod(shape)
+    if x.aval.size != n**2:
+        raise MatrixError("Input arrays must satisfy the requirement prod(a.shape[b.ndim:]) == prod(a.shape[:b.ndim])")
+    return reshape_to(solve(reshape_to(x, (n, n)), reshape_to(y, (y.aval.size,))), shape)
+
+
+@implements(np.linalg.tensorinv)
+def tensorinv(a: Any, ind: Any = 2) -> Symbol:
+    (x,) = floating(a)
+    count = static_int(ind, "a number of axes")
+    if count <= 0:
+        raise ShapeError("Invalid ind argument.")
+    n = math.prod(x.shape[count:])
+    if n == 0 or x.aval.size != n**2:
+        raise MatrixError(f"Last 2 dimensions of the array must be square: tensorinv of {x.aval} with ind={count}")
+    return reshape_to(inv(reshape_to(x, (n, n))), (*x.shape[count:], *x.shape[:count]))
+
+
+@implements(np.linalg.lstsq)
+def lstsq(a: Any, b: Any, rcond: Any = None) -> tuple[Symbol, Symbol, Symbol, Symbol]:
+    x, y = floating(a, b)
+    is_vector = y.ndim == 1
+    y = reshape_to(y, (*y.shape, 1)) if is_vector else y
+    check_two_dimensional(x)
+    check_two_dimensional(y)
+    if x.shape[0] != y.shape[0]:
+        raise MatrixError("Incompatible dimensions")
+    cut = max(x.shape) * np.finfo(x.dtype).eps if rcond is None else float(rcond)
+    solution = least_squares.lstsq(x, y, rcond=cut)
+    values = spectrum.svdvals(x)
+    rank = rank_of(values, cut)
+    rest = _residuals(x, y, solution, rank)
+    return (reshape_to(solution, (x.shape[1],)) if is_vector else solution), rest, to_dtype(rank, DTYPES["i32"]), values
+
+
+def _residuals(a: Symbol, b: Symbol, x: Symbol, rank: Symbol) -> Symbol:
+    """Return Σ |b - a x|² for each column; NumPy returns none where the rank is not full, which has to be known."""
+    m, n = a.shape
+    rest = sub(b, matmul(a, x))
+    sums = SUM(real_part(mul(conjugate(rest), rest)), 0, False, UNSET, UNSET)
+    if m <= n:
+        return slice_axis(sums, 0, 0, 0)
+    message = "numpy.linalg.lstsq has no residuals of a matrix that is not of full rank: leave them unused"
+    return require(sums, eq(rank, full_like(rank, n)), message=message)
+
+
+@implements(np.linalg.pinv)
+def pinv(a: Any, rcond: Any = None, hermitian: Any = False, *, rtol: Any = UNSET) -> Symbol:
+    (x,) = floating(a)
+    check_matrices("pinv", x.aval)
+    if rcond is not None and rtol is not UNSET:
+        raise ShapeError("`rtol` and `rcond` can't be both set.")
+    if rcond is None:
+        rcond = 1e-15 if rtol is UNSET else rtol
+    cut = max(x.shape[-2:]) * np.finfo(x.dtype).eps if rcond is None else rcond
+    return least_squares.pinv(x, rcond=float(cut), is_hermitian=bool(hermitian))
+
+
+# ---- determinants and powers -----------------------------------------------------------------------------------------
+
+
+@implements(np.linalg.det)
+def det(a: Any) -> Symbol:
+    return determinant.det(square("det", a))
+
+
+@implements(np.linalg.slogdet)
+def slogdet(a: Any) -> Any:
+    return named(np.linalg.slogdet, *determinant.slogdet(square("slogdet", a)))
+
+
+@implements(np.linalg.matrix_power)
+def matrix_power(a: Any, n: Any) -> Symbol:
+    x, count = as_symbol(a), static_int(n, "an exponent")
+    check_square("matrix_power", x.aval, ANY)
+    if count == 0:
+        return identity_like(x)
+    if count < 0:
+        x, count = inv(x), -count
+    if count == 3:
+        return matmul_(matmul_(x, x), x)
+    return _power(x, count)
+
+
+def _power(x: Symbol, n: int) -> Symbol:
+    """Multiply the squares x, x², x⁴, … that the bits of n name, in NumPy's order."""
+    result, square_ = None, x
+    while True:
+        n, bit = divmod(n, 2)
+        if bit:
+            result = square_ if result is None else matmul_(result, square_)
+        if n == 0:
+            assert result is not None
+            return result
+        square_ = matmul_(square_, square_)
+
+
+# ---- products of several ---------------------------------------------------------------------------------------------
+
+
+@implements(np.linalg.multi_dot)
+def multi_dot(arrays: Any, *, out: None = None) -> Symbol:
+    if len(arrays) < 2:
+        raise ShapeError("Expecting at least two arrays.")
+    if len(arrays) == 2:
+        return dot(*arrays)
+    first, *inner, last = map(as_symbol, arrays)
+    shape = (*first.shape[:-1], *last.shape[1:])
+    first = reshape_to(first, (1, first.shape[0])) if first.ndim == 1 else first
+    last = reshape_to(last, (last.shape[0], 1)) if last.ndim == 1 else last
+    matrices = [first, *inner, last]
+    for matrix in matrices:
+        check_two_dimensional(matrix)
+    return reshape_to(_multiplied(matrices, _best_splits([m.shape[0] for m in matrices] + [last.shape[1]])), shape)
+
+
+def _multiplied(matrices: list[Symbol], splits: dict[tuple[int, int], int], start: int = 0) -> Symbol:
+    """Multiply the matrices from number `start` on, split where the products are cheapest."""
+    if len(matrices) == 1:
+        return matrices[0]
+    split = splits[start, start + len(matrices)] - start
+    return dot(_multiplied(matrices[:split], splits, start), _multiplied(matrices[split:], splits, start + split))
+
+
+def _best_splits(sizes: list[int]) -> dict[tuple[int, int], int]:
+    """Return where to split each run of a chain of matrices (Cormen et al., "Introduction to Algorithms", 14.2).
+
+    Matrix i is sizes[i] × sizes[i + 1]. Of splits that cost the same NumPy takes the first, of three matrices the last.
+    """
+    count = len(sizes) - 1
+    cost = {(i, i + 1): 0 for i in range(count)}
+    splits: dict[tuple[int, int], int] = {}
+    for length in range(2, count + 1):
+        for i in range(count - length + 1):
+            j = i + length
+            costs = {k: cost[i, k] + cost[k, j] + sizes[i] * sizes[k] * sizes[j] for k in range(i + 1, j)}
+            splits[i, j] = min(sorted(costs, reverse=count == 3), key=costs.__getitem__)
+            cost[i, j] = costs[splits[i, j]]
+    return splits
