@@ -5,14 +5,14 @@ import sys
 
 import pytest
 
-HEAVY = ("numba", "llvmlite", "scipy", "matplotlib", "jax", "torch")
-SLOW = ("json", "logging", "pathlib", "string", "subprocess", "tempfile", "urllib")
+HEAVY = ("optree", "numba", "llvmlite", "scipy", "matplotlib", "jax", "torch")
+SLOW = ("asyncio", "difflib", "json", "logging", "pathlib", "string", "subprocess", "tempfile", "urllib")
 
 
 def loaded(statement: str, among: tuple[str, ...]) -> list[str]:
-    """Return which of these modules a statement loads beyond NumPy and optree."""
+    """Return which of these modules a statement loads beyond NumPy."""
     program = f"""
-import sys, numpy, optree
+import sys, numpy
 before = set(sys.modules)
 {statement}
 print(*sorted(set({among}) & (set(sys.modules) - before)))
