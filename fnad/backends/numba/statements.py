@@ -56,7 +56,7 @@ class Block:
         for statement in self.statements:
             if isinstance(statement, Block):
                 inner = list(statement.lines(indent + "    ", unread))
-                if inner:
+                if not all(line.lstrip().startswith("#") for line in inner):
                     yield from [f"{indent}{statement.header}", *inner]
             elif statement.text and statement.stores not in unread:
                 yield indent + statement.text
