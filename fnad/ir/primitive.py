@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from fnad.errors import UnsupportedFunctionError
 from fnad.ir.builder import current_builder
 from fnad.ir.program import Params
 from fnad.ir.types import Aval
@@ -42,6 +43,21 @@ class Partials:
 
     functions: tuple[Rule | None, ...]
     finite: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class NoFormula:
+    """In the place of a partial that has no closed form: an error where the derivative is asked for."""
+
+    function: str
+    operand: str
+
+    def __call__(self, *_: Any, **params: Any) -> Any:
+        raise UnsupportedFunctionError(
+            f"there is no formula for the derivative of {self.function} with respect to {self.operand}",
+            source=current_builder().source,
+            remedy="differentiate with respect to other arguments, or take this one through fnad.stop_gradient",
+        )
 
 
 @dataclass(frozen=True, slots=True, eq=False)

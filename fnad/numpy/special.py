@@ -1,90 +1,86 @@
-"""Functions of scipy.special: its ufuncs by name, so that SciPy need not be imported, and logsumexp with its kin."""
+"""The ufuncs of scipy.special, by name, so that SciPy need not be imported."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from functools import reduce
+from functools import partial
 from typing import Any
 
 import numpy as np
 
+from fnad.errors import UnsupportedFunctionError
 from fnad.ir.symbol import Symbol
-from fnad.ir.types import F64
-from fnad.numpy.loops import ufunc_rule
-from fnad.numpy.operands import as_symbol, broadcast_all, common_dtype
-from fnad.numpy.reductions import MAX, SUM, UNSET
+from fnad.ir.types import I64, real_dtype
+from fnad.numpy.loops import Compute, ufunc_rule
 from fnad.numpy.registry import RULES, Rule
-from fnad.ops import special
-from fnad.ops.arithmetic import add, div, mul, neg, sub
-from fnad.ops.autodiff import stop_gradient
-from fnad.ops.comparison import eq, isfinite, select
-from fnad.ops.elementary import exp, log, log1p
-from fnad.ops.shape import broadcast_to, full_like, ones_like, reshape_to, zeros_like
+from fnad.ops import bessel, elementary, entropy, hypergeometric, piecewise, special
+from fnad.ops.arithmetic import neg
+from fnad.ops.conversion import complex_, convert_to
+from fnad.ops.library import SPECIAL, Ufunc
+from fnad.ops.shape import zeros_like
 
-# ---- ufuncs ----------------------------------------------------------------------------------------------------------
 
-UFUNCS: dict[str, Callable[..., Symbol]] = {
-    "erf": special.erf,
+def plane(on_line: Callable[[Symbol], Symbol], in_plane: Callable[[Symbol], Symbol]) -> Compute:
+    """Return the function of a real or complex argument."""
+    return lambda z: in_plane(z) if z.dtype.kind == "c" else on_line(z)
+
+
+def kelvin(x: Symbol) -> tuple[Symbol, ...]:
+    """Return Be, Ke and their derivatives, with the real functions as parts."""
+    pairs = ((bessel.ber, bessel.bei), (bessel.ker, bessel.kei), (bessel.berp, bessel.beip), (bessel.kerp, bessel.keip))
+    return tuple(complex_(first(x), second(x)) for first, second in pairs)
+
+
+UFUNCS: dict[str, Compute] = {
+    "cbrt": elementary.cbrt,
+    "entr": entropy.entr,
+    "erf": plane(special.erf, lambda z: -1.0j * special.erfi(1.0j * z)),
     "erfc": special.erfc,
+    "exp2": elementary.exp2,
     "expit": special.logistic,
-    "logit": lambda p: sub(log(p), log1p(neg(p))),
+    "expm1": elementary.expm1,
+    "huber": entropy.huber,
+    "kelvin": kelvin,
+    "kl_div": entropy.kl_div,
+    "_lambertw": lambda z, k, tol: hypergeometric.lambertw(k, tol, z),
+    "log1p": elementary.log1p,
     "log_expit": lambda x: neg(special.logaddexp(zeros_like(x), neg(x))),
+    "logit": special.logit,
+    "ndtr": special.ndtr,
+    "pseudo_huber": entropy.pseudo_huber,
+    "rel_entr": entropy.rel_entr,
+    "round": piecewise.rint,
+    "xlog1py": entropy.xlog1py,
+    "xlogy": entropy.xlogy,
 }
+"""The ufuncs that are a native primitive, or a composition."""
+
+
+def computed(ufunc: Ufunc, *operands: Symbol) -> Any:
+    """Return the results of a ufunc that has its primitives: integers come first, parameters are real."""
+    integers, parameters, argument = operands[: ufunc.integers], operands[ufunc.integers : -1], operands[-1]
+    if any(n.dtype.kind not in "iu" for n in integers):
+        raise UnsupportedFunctionError(
+            f"{ufunc.primitives[0].name} has no rule for an order that is no integer", remedy="give it as an int"
+        )
+    dtype = real_dtype(argument.dtype)
+    converted = [*(convert_to(n, I64) for n in integers), *(convert_to(p, dtype) for p in parameters), argument]
+    results = tuple(primitive(*converted) for primitive in ufunc.primitives)
+    return results if len(results) > 1 else results[0]
 
 
 def special_rule(ufunc: np.ufunc) -> Rule | None:
     """Return the rule of a ufunc of scipy.special, if it is one and has one."""
     name = ufunc.__name__
-    if name not in UFUNCS or getattr(sys.modules.get("scipy.special"), name, None) is not ufunc:
+    compute = UFUNCS.get(name) or (partial(computed, SPECIAL[name]) if name in SPECIAL else None)
+    if compute is None or not is_scipy(ufunc):
         return None
-    RULES[ufunc] = ufunc_rule(ufunc, UFUNCS[name])
+    RULES[ufunc] = ufunc_rule(ufunc, compute)
     return RULES[ufunc]
 
 
-# ---- sums of exponentials --------------------------------------------------------------------------------------------
-
-
-def logsumexp(a: Any, axis: Any = None, b: Any = None, keepdims: bool = False) -> Symbol:
-    """Return log(Σ b exp(a)), -inf with derivative 0 where the sum is 0."""
-    x = as_symbol(a, _inexact_dtype(a) if b is None else _inexact_dtype(a, b))
-    weights = ()
-    if b is not None:
-        x, *weights = broadcast_all([x, as_symbol(b, x.dtype)])
-    top = shift(x, axis)
-    terms = exp(sub(x, broadcast_to(top, x.shape)))
-    total = SUM(reduce(mul, weights, terms), axis, True, UNSET, UNSET)
-    is_zero = eq(total, zeros_like(total))
-    result = add(log(select(is_zero, ones_like(total), total)), top)
-    result = select(is_zero, full_like(total, -np.inf), result)
-    return result if keepdims else reshape_to(result, SUM(x, axis, False, UNSET, UNSET).shape)
-
-
-def softmax(x: Any, axis: Any = None) -> Symbol:
-    """Return exp(x) / Σ exp(x)."""
-    a = _inexact(x)
-    terms = exp(sub(a, broadcast_to(shift(a, axis), a.shape)))
-    return div(terms, broadcast_to(SUM(terms, axis, True, UNSET, UNSET), a.shape))
-
-
-def log_softmax(x: Any, axis: Any = None) -> Symbol:
-    """Return x - log(Σ exp(x))."""
-    a = _inexact(x)
-    shifted = sub(a, broadcast_to(shift(a, axis), a.shape))
-    total = SUM(exp(shifted), axis, True, UNSET, UNSET)
-    return sub(shifted, broadcast_to(log(total), a.shape))
-
-
-def shift(x: Symbol, axis: Any) -> Symbol:
-    """Return the largest element where it is finite, else 0: a constant, on which no result here depends."""
-    top = MAX(x, axis, True, -np.inf if x.aval.size == 0 else UNSET, UNSET)
-    return stop_gradient(select(isfinite(top), top, zeros_like(top)))
-
-
-def _inexact_dtype(*operands: Any) -> Any:
-    dtype = common_dtype(*operands)
-    return F64 if dtype.kind in "biu" else dtype
-
-
-def _inexact(a: Any) -> Symbol:
-    return as_symbol(a, _inexact_dtype(a))
+def is_scipy(ufunc: np.ufunc) -> bool:
+    """Say whether a ufunc is the one of its name in scipy.special, or one of those that it keeps to itself."""
+    modules = (sys.modules.get("scipy.special"), sys.modules.get("scipy.special._ufuncs"))
+    return any(getattr(module, ufunc.__name__, None) is ufunc for module in modules)

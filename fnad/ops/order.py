@@ -7,7 +7,6 @@ As in NumPy a nan is larger than every number, and complex numbers are in lexico
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 import numpy as np
 

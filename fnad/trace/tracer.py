@@ -12,12 +12,13 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from fnad.ir.types import Dtype, Shape
+from fnad.ir.types import BOOL, Dtype, Shape
 from fnad.numpy import indexing, methods
 from fnad.numpy.operands import PYTHON_TYPES
 from fnad.trace import escape
 from fnad.trace.dispatch import assign, call, call_function, call_ufunc, operate, operate_in_place
 from fnad.trace.handle import Handle
+from fnad.trace.selection import Selection, put, selection, values_under
 from fnad.trace.source import current_source
 
 
@@ -29,9 +30,13 @@ class Tracer(Handle):
     # ---- NumPy's protocols ---------------------------------------------------------------------------------------
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        if any(type(operand) is Selection for operand in inputs):
+            return NotImplemented
         return call_ufunc(ufunc, method, inputs, kwargs)
 
     def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        if Selection in types:
+            return NotImplemented
         return call_function(function, args, kwargs)
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> NoReturn:
@@ -131,10 +136,15 @@ class Tracer(Handle):
         return (self[i] for i in range(self.aval.shape[0]))
 
     def __getitem__(self, index: Any) -> Any:
+        if is_mask(index):
+            return selection(self, index)
         return call(indexing.getitem, (self, index), {})
 
     def __setitem__(self, index: Any, value: Any) -> None:
-        assign(indexing.setitem, self, index, value)
+        if type(value) is Selection:
+            assign(put, self, index, values_under(index, value))
+        else:
+            assign(indexing.setitem, self, index, value)
 
     @property
     def T(self) -> Any:  # noqa: N802
@@ -168,6 +178,11 @@ class Tracer(Handle):
 
     def partition(self, kth: Any, axis: Any = -1, kind: str = "introselect", order: Any = None) -> None:
         assign(methods.partition, self, kth, axis, kind, order)
+
+
+def is_mask(index: Any) -> bool:
+    """Say whether an index is a bool array that is not known while tracing."""
+    return isinstance(index, Tracer) and index.aval.dtype == BOOL and index.aval.ndim > 0
 
 
 BINARY: dict[str, Callable[..., Any]] = {

@@ -16,6 +16,7 @@ from fnad.numpy.operands import WeakSymbol, as_symbol
 from fnad.trace.capture import Array, Trace, same_bits
 from fnad.trace.escape import hidden_escape
 from fnad.trace.interception import intercepted
+from fnad.trace.selection import Selection, number_asked
 from fnad.trace.tracer import Tracer
 
 
@@ -74,6 +75,8 @@ def symbol_of(value: Any) -> Symbol:
     """Return the symbol of a traced value, an array or a number, in the trace under way."""
     if isinstance(value, Tracer):
         return value.symbol
+    if isinstance(value, Selection):
+        raise number_asked("a traced function returned x[mask]")
     if isinstance(value, (np.ndarray, np.generic, bool, int, float, complex)):
         return as_symbol(value)
     raise ArgumentTypeError(

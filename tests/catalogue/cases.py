@@ -11,9 +11,10 @@ import pytest
 
 import fnad.ops  # noqa: F401 # pyright: ignore[reportUnusedImport] registers the primitives
 from fnad.ir.builder import trace
-from fnad.ir.primitive import PRIMITIVES, NonDifferentiable, Primitive, Sample
+from fnad.ir.primitive import PRIMITIVES, NoFormula, NonDifferentiable, Partials, Primitive, Sample
 from fnad.ir.program import Program
 from fnad.ir.types import Aval, aval_of, is_inexact
+from fnad.ops.autodiff import stop_gradient
 
 
 @dataclass(frozen=True)
@@ -36,10 +37,16 @@ class Case:
         dtype = str(self.avals[0]).split("[")[0] if self.operands else "none"
         return f"{self.primitive.name}-{self.number}-{dtype}"
 
-    def program(self) -> Program:
-        """Return the program that applies the primitive to its inputs."""
+    def has_formula(self, operand: int) -> bool:
+        """Say whether the primitive can be differentiated with respect to an operand."""
+        derivative = self.primitive.derivative
+        return not (isinstance(derivative, Partials) and isinstance(derivative.functions[operand], NoFormula))
 
-        def apply(*operands: Any) -> tuple[Any, ...]:
+    def program(self) -> Program:
+        """Return the program that applies the primitive to its inputs, to those without a formula as constants."""
+
+        def apply(*inputs: Any) -> tuple[Any, ...]:
+            operands = [x if self.has_formula(i) else stop_gradient(x) for i, x in enumerate(inputs)]
             results = self.primitive(*operands, **self.sample.params)
             return results if isinstance(results, tuple) else (results,)
 

@@ -14,8 +14,9 @@ from tests.catalogue.cases import Case
 
 
 def directions(case: Case, seed: int) -> list[Any]:
-    """Return a random direction for each inexact operand."""
-    return [direction(aval, seed + i) for i, aval in enumerate(case.avals) if is_inexact(aval.dtype)]
+    """Return a random direction for each inexact operand, zero where the operand is taken as a constant."""
+    inexact = [(i, aval) for i, aval in enumerate(case.avals) if is_inexact(aval.dtype)]
+    return [direction(aval, seed + i) * aval.dtype.type(case.has_formula(i)) for i, aval in inexact]
 
 
 def spread(case: Case, dxs: Sequence[Any]) -> list[Any]:

@@ -1,0 +1,179 @@
+"""Distribution functions that are ufuncs of SciPy, and their inverses.
+
+The slope of a distribution function is the density, that of an inverse its reciprocal: all are densities of the gamma
+and the beta distribution (DLMF 8.8.13, 8.17.1; Abramowitz & Stegun 26.4, 26.5). Counts are rounded down, as SciPy
+does, and have no derivative.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from fnad.ir.primitive import Primitive
+from fnad.ir.symbol import Symbol
+from fnad.ops.arithmetic import neg
+from fnad.ops.elementary import exp, log1p, sqrt
+from fnad.ops.gamma import beta_density, betaln, gamma_density
+from fnad.ops.kinds import LINE, UNIT
+from fnad.ops.library import POSITIVE, scipy_ufunc, special
+from fnad.ops.piecewise import floor
+from fnad.ops.shape import full_like
+
+COUNT = (2.0, 2.0)
+TRIALS = (5.0, 5.0)
+
+# ---- of counts ---------------------------------------------------------------------------------------------------
+
+
+def _poisson(k: Symbol, m: Symbol) -> Symbol:
+    return gamma_density(floor(k) + 1.0, m)
+
+
+def _binomial(k: Symbol, n: Symbol, p: Symbol) -> Symbol:
+    return beta_density(floor(k) + 1.0, n - floor(k), p)
+
+
+def _negative_binomial(k: Symbol, n: Symbol, p: Symbol) -> Symbol:
+    return beta_density(n, floor(k) + 1.0, p)
+
+
+def _counted(name: str) -> Callable[[Any, Any, Any], Any]:
+    """Return the ufunc with the number of trials as the integer that it asks for."""
+    return lambda k, n, p: np.asarray(scipy_ufunc(name)(k, np.trunc(n).astype(np.int64), p), p.dtype)
+
+
+pdtr = special(
+    "pdtr", "Poisson distribution function.", "k", lambda y, k, m: neg(_poisson(k, m)), over=(COUNT, POSITIVE)
+)
+pdtrc = special("pdtrc", "1 - pdtr(k, m).", "k", lambda y, k, m: _poisson(k, m), over=(COUNT, POSITIVE))
+pdtri = special("pdtri", "The inverse of pdtr in m.", "k", lambda m, k, y: -1.0 / _poisson(k, m), over=(COUNT, UNIT))
+bdtr = special(
+    "bdtr",
+    "Binomial distribution function.",
+    "k",
+    "n",
+    lambda y, k, n, p: neg(_binomial(k, n, p)),
+    over=(COUNT, TRIALS, UNIT),
+    ufunc="bdtr",
+    evaluate=_counted("bdtr"),
+)
+bdtrc = special(
+    "bdtrc",
+    "1 - bdtr(k, n, p).",
+    "k",
+    "n",
+    lambda y, k, n, p: _binomial(k, n, p),
+    over=(COUNT, TRIALS, UNIT),
+    ufunc="bdtrc",
+    evaluate=_counted("bdtrc"),
+)
+bdtri = special(
+    "bdtri",
+    "The inverse of bdtr in p.",
+    "k",
+    "n",
+    lambda p, k, n, y: -1.0 / _binomial(k, n, p),
+    over=(COUNT, TRIALS, UNIT),
+    ufunc="bdtri",
+    evaluate=_counted("bdtri"),
+)
+nbdtr = special(
+    "nbdtr",
+    "Negative binomial distribution function.",
+    "k",
+    "n",
+    lambda y, k, n, p: _negative_binomial(k, n, p),
+    over=(COUNT, TRIALS, UNIT),
+)
+nbdtrc = special(
+    "nbdtrc",
+    "1 - nbdtr(k, n, p).",
+    "k",
+    "n",
+    lambda y, k, n, p: neg(_negative_binomial(k, n, p)),
+    over=(COUNT, TRIALS, UNIT),
+)
+nbdtri = special(
+    "nbdtri",
+    "The inverse of nbdtr in p.",
+    "k",
+    "n",
+    lambda p, k, n, y: 1.0 / _negative_binomial(k, n, p),
+    over=(COUNT, TRIALS, UNIT),
+)
+
+# ---- of the gamma family -----------------------------------------------------------------------------------------
+
+
+def _chi_square(v: Symbol, x: Symbol) -> Symbol:
+    return 0.5 * gamma_density(0.5 * v, 0.5 * x)
+
+
+def _gamma_pair(name: str, doc: str, sign: float) -> Primitive:
+    """Declare a distribution function of a gamma variable with rate a and shape b."""
+    return special(
+        name,
+        doc,
+        lambda y, a, b, x: sign * x * gamma_density(b, a * x),
+        "b",
+        lambda y, a, b, x: sign * a * gamma_density(b, a * x),
+        over=(POSITIVE, POSITIVE, POSITIVE),
+    )
+
+
+chdtr = special(
+    "chdtr", "Chi-square distribution function.", "v", lambda y, v, x: _chi_square(v, x), over=(POSITIVE, POSITIVE)
+)
+chdtrc = special("chdtrc", "1 - chdtr(v, x).", "v", lambda y, v, x: neg(_chi_square(v, x)), over=(POSITIVE, POSITIVE))
+chdtri = special(
+    "chdtri", "The inverse of chdtrc in x.", "v", lambda x, v, p: -1.0 / _chi_square(v, x), over=(POSITIVE, UNIT)
+)
+gdtr = _gamma_pair("gdtr", "Gamma distribution function.", 1.0)
+gdtrc = _gamma_pair("gdtrc", "1 - gdtr(a, b, x).", -1.0)
+gdtrix = special(
+    "gdtrix",
+    "The inverse of gdtr in x.",
+    lambda x, a, b, p: neg(x) / a,
+    "b",
+    lambda x, a, b, p: 1.0 / (a * gamma_density(b, a * x)),
+    over=(POSITIVE, POSITIVE, UNIT),
+)
+
+# ---- of the beta family ------------------------------------------------------------------------------------------
+
+
+def student_density(df: Symbol, t: Symbol) -> Symbol:
+    """Return the density of Student's t distribution, (1 + t²/df)**(-(df+1)/2) / √df B(1/2, df/2)."""
+    half = 0.5 * df
+    return exp(neg((half + 0.5) * log1p(t * t / df) + betaln(half, full_like(half, 0.5)))) / sqrt(df)
+
+
+def _f_density(dfn: Symbol, dfd: Symbol, x: Symbol) -> Symbol:
+    """Return the density of the F distribution, whose dfn x / (dfd + dfn x) is beta distributed."""
+    total = dfd + dfn * x
+    return beta_density(0.5 * dfn, 0.5 * dfd, dfn * x / total) * dfn * dfd / (total * total)
+
+
+fdtr = special(
+    "fdtr", "F distribution function.", "dfn", "dfd", lambda y, n, d, x: _f_density(n, d, x), over=(POSITIVE,) * 3
+)
+fdtrc = special(
+    "fdtrc", "1 - fdtr(dfn, dfd, x).", "dfn", "dfd", lambda y, n, d, x: neg(_f_density(n, d, x)), over=(POSITIVE,) * 3
+)
+fdtri = special(
+    "fdtri",
+    "The inverse of fdtr in x.",
+    "dfn",
+    "dfd",
+    lambda x, n, d, p: 1.0 / _f_density(n, d, x),
+    over=(POSITIVE, POSITIVE, UNIT),
+)
+stdtr = special(
+    "stdtr", "Student's t distribution function.", "df", lambda y, df, t: student_density(df, t), over=(POSITIVE, LINE)
+)
+stdtrit = special(
+    "stdtrit", "The inverse of stdtr in t.", "df", lambda t, df, p: 1.0 / student_density(df, t), over=(POSITIVE, UNIT)
+)

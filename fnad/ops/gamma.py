@@ -1,0 +1,153 @@
+"""The gamma function and its kin: polygamma, beta, binomial coefficients, incomplete gamma and beta functions."""
+
+from __future__ import annotations
+
+from fnad.ir.symbol import Symbol
+from fnad.ops.arithmetic import neg
+from fnad.ops.elementary import exp
+from fnad.ops.entropy import xlog1py, xlogy
+from fnad.ops.kinds import UNIT
+from fnad.ops.library import POSITIVE, special
+from fnad.ops.shape import full_like
+
+# ---- gamma -------------------------------------------------------------------------------------------------------
+
+gamma = special(
+    "gamma", "Gamma function; DLMF 5.2.2.", lambda y, x: y * psi(x), over=(POSITIVE,), edges=((-1.5,), (171.0,))
+)
+gammaln = special("gammaln", "log |Γ(x)|; DLMF 5.2.2.", lambda y, x: psi(x), over=(POSITIVE,), edges=((-1.5,), (1e3,)))
+loggamma = special("loggamma", "log Γ(x), nan for x < 0; DLMF 5.2.2.", lambda y, x: psi(x), over=(POSITIVE,))
+gammasgn = special("gammasgn", "The sign of Γ(x).", None)
+rgamma = special("rgamma", "1 / Γ(x); DLMF 5.2.2.", lambda y, x: neg(y * psi(x)), over=(POSITIVE,))
+psi = special(
+    "psi",
+    "Digamma function Γ'(x) / Γ(x); DLMF 25.11.12.",
+    lambda y, x: hurwitz(2.0, x),
+    over=(POSITIVE,),
+    edges=((-1.5,),),
+)
+zeta = special(
+    "zeta",
+    "Hurwitz's zeta function ζ(s, q); DLMF 25.11.17.",
+    "s",
+    lambda y, s, q: neg(s * zeta(s + 1.0, q)),
+    over=((1.5, 4.0), POSITIVE),
+    ufunc="_zeta",
+)
+riemann_zeta = special("riemann_zeta", "Riemann's zeta function ζ(s).", "s", ufunc="_riemann_zeta", over=((1.5, 4.0),))
+zetac = special("zetac", "ζ(s) - 1.", "s", over=((1.5, 4.0),))
+
+
+def hurwitz(s: float, q: Symbol) -> Symbol:
+    """Return ζ(s, q) at a constant s."""
+    return zeta(full_like(q, s), q)
+
+
+# ---- products of gammas ------------------------------------------------------------------------------------------
+
+beta = special(
+    "beta",
+    "Beta function; DLMF 5.12.1.",
+    lambda y, a, b: y * (psi(a) - psi(a + b)),
+    lambda y, a, b: y * (psi(b) - psi(a + b)),
+    over=(POSITIVE, POSITIVE),
+)
+betaln = special(
+    "betaln",
+    "log |B(a, b)|; DLMF 5.12.1.",
+    lambda y, a, b: psi(a) - psi(a + b),
+    lambda y, a, b: psi(b) - psi(a + b),
+    over=(POSITIVE, POSITIVE),
+)
+poch = special(
+    "poch",
+    "Pochhammer's symbol Γ(a + m) / Γ(a); DLMF 5.2.5.",
+    lambda y, a, m: y * (psi(a + m) - psi(a)),
+    lambda y, a, m: y * psi(a + m),
+    over=(POSITIVE, POSITIVE),
+)
+binom = special(
+    "binom",
+    "Binomial coefficient Γ(n + 1) / (Γ(k + 1) Γ(n - k + 1)); DLMF 1.2.6.",
+    lambda y, n, k: y * (psi(n + 1.0) - psi(n - k + 1.0)),
+    lambda y, n, k: y * (psi(n - k + 1.0) - psi(k + 1.0)),
+    over=((3.0, 5.0), POSITIVE),
+)
+
+# ---- incomplete gamma --------------------------------------------------------------------------------------------
+
+
+def gamma_density(a: Symbol, x: Symbol) -> Symbol:
+    """Return x**(a-1) exp(-x) / Γ(a), the slope of the incomplete gamma function (DLMF 8.8.13)."""
+    return exp(xlogy(a - 1.0, x) - x - gammaln(a))
+
+
+gammainc = special(
+    "gammainc",
+    "Regularised lower incomplete gamma function P(a, x); DLMF 8.8.13.",
+    "a",
+    lambda y, a, x: gamma_density(a, x),
+    over=(POSITIVE, POSITIVE),
+    edges=((1.0, 0.0), (2.0, INF := float("inf"))),
+)
+gammaincc = special(
+    "gammaincc",
+    "Regularised upper incomplete gamma function Q(a, x); DLMF 8.8.13.",
+    "a",
+    lambda y, a, x: neg(gamma_density(a, x)),
+    over=(POSITIVE, POSITIVE),
+    edges=((1.0, 0.0), (2.0, INF)),
+)
+gammaincinv = special(
+    "gammaincinv", "The inverse of P(a, x) in x.", "a", lambda x, a, p: 1.0 / gamma_density(a, x), over=(POSITIVE, UNIT)
+)
+gammainccinv = special(
+    "gammainccinv",
+    "The inverse of Q(a, x) in x.",
+    "a",
+    lambda x, a, p: -1.0 / gamma_density(a, x),
+    over=(POSITIVE, UNIT),
+)
+
+# ---- incomplete beta ---------------------------------------------------------------------------------------------
+
+
+def beta_density(a: Symbol, b: Symbol, x: Symbol) -> Symbol:
+    """Return x**(a-1) (1-x)**(b-1) / B(a, b), the slope of the incomplete beta function (DLMF 8.17.1)."""
+    return exp(xlogy(a - 1.0, x) + xlog1py(b - 1.0, neg(x)) - betaln(a, b))
+
+
+betainc = special(
+    "betainc",
+    "Regularised incomplete beta function I_x(a, b); DLMF 8.17.1.",
+    "a",
+    "b",
+    lambda y, a, b, x: beta_density(a, b, x),
+    over=(POSITIVE, POSITIVE, UNIT),
+    edges=((1.0, 1.0, 0.0), (1.0, 1.0, 1.0)),
+)
+betaincc = special(
+    "betaincc",
+    "1 - I_x(a, b); DLMF 8.17.1.",
+    "a",
+    "b",
+    lambda y, a, b, x: neg(beta_density(a, b, x)),
+    over=(POSITIVE, POSITIVE, UNIT),
+    edges=((1.0, 1.0, 0.0), (1.0, 1.0, 1.0)),
+)
+betaincinv = special(
+    "betaincinv",
+    "The inverse of I_x(a, b) in x.",
+    "a",
+    "b",
+    lambda x, a, b, p: 1.0 / beta_density(a, b, x),
+    over=(POSITIVE, POSITIVE, UNIT),
+)
+betainccinv = special(
+    "betainccinv",
+    "The inverse of 1 - I_x(a, b) in x.",
+    "a",
+    "b",
+    lambda x, a, b, p: -1.0 / beta_density(a, b, x),
+    over=(POSITIVE, POSITIVE, UNIT),
+)
