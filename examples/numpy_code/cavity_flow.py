@@ -1,12 +1,12 @@
 """Flow in a square box whose lid slides: which motion of the lid drives a wanted flow?
 
-The incompressible Navier-Stokes equations on a grid, in explicit steps, upwind in the advection; after Chorin's idea the
-pressure of each step is what keeps the next velocity free of divergence, found by sweeps over its Poisson equation.
-L. A. Barba and G. F. Forsyth, "CFD Python: the 12 steps to Navier-Stokes equations", J. Open Source Education 2(16),
-2019, step 11, states the scheme.
+The incompressible Navier-Stokes equations on a grid, in explicit steps, upwind in the advection; after Chorin's idea
+the pressure of each step is what keeps the next velocity free of divergence, found by sweeps over its Poisson
+equation. L. A. Barba and G. F. Forsyth, "CFD Python: the 12 steps to Navier-Stokes equations", J. Open Source
+Education 2(16), 2019, step 11, states the scheme.
 
-The one import `fnad.numpy` takes the place of `numpy`, since the fields are made by `np.zeros` and filled later: NumPy
-does not tell anybody that a traced value is written into such an array.
+The one import `fnad.numpy` takes the place of `numpy`, since the fields are made by `np.zeros` and filled later:
+NumPy does not tell anybody that a traced value is written into such an array.
 """
 
 import fnad

@@ -2,8 +2,8 @@
 
 Crank and Nicolson's steps for u_t = (k u_x)_x with k between the grid points, one end held at a temperature and one
 insulated; each step is a tri-diagonal system, eliminated downwards and solved upwards. W. H. Press et al., "Numerical
-recipes", 3rd edition, sections 2.4 and 20.2. Nothing but loops and writes into arrays made by `np.empty_like` and by copies,
-so the import is NumPy's.
+recipes", 3rd edition, sections 2.4 and 20.2. Nothing but loops and writes into arrays made by `np.empty_like` and by
+copies, so the import is NumPy's.
 """
 
 import numpy as np

@@ -2,8 +2,8 @@
 
 Each pixel of the result is read where an affine map says, between four pixels of the source, with the edge repeated
 beyond it; B. D. Lucas and T. Kanade, IJCAI 1981, minimise the difference over the map as here, coarse to fine over a
-pyramid of half-size pictures. The four pixels are chosen by integers that depend on the map (`np.floor`, then `astype`),
-their weights carry the derivative.
+pyramid of half-size pictures. The four pixels are chosen by integers that depend on the map (`np.floor`, then
+`astype`), their weights carry the derivative.
 """
 
 import numpy as np

@@ -2,8 +2,9 @@
 
 Nearest centre, mean of its points, and again (S. P. Lloyd, IEEE Trans. Inf. Theory 28, 1982), from centres chosen as
 far apart as can be (T. F. Gonzalez, Theor. Comput. Sci. 38, 1985). Which centre is nearest is a choice and has no
-derivative; the means have one, and so has the objective after the steps, with respect to the points and their weights.
-Sums by cluster are taken with `np.add.at`, into arrays that a traced one lends its shape to, so the import is NumPy's.
+derivative; the means have one, and so has the objective after the steps, with respect to the points and their
+weights. Sums by cluster are taken with `np.add.at`, into arrays that a traced one lends its shape to, so the import
+is NumPy's.
 """
 
 import numpy as np

@@ -1,9 +1,9 @@
 """LU by hand with partial pivoting: solve, determinant and condition of a system, and their derivatives.
 
-Outer-product Gaussian elimination that overwrites the matrix with L and U and swaps rows in place, after G. H. Golub and
-C. F. Van Loan, "Matrix computations", 4th edition, algorithm 3.4.1; the estimate of ‖A⁻¹‖₁ is Hager's (1984), with a
-fixed number of steps. Rows are swapped at an index that depends on the values (`np.argmax` of a column), also when the
-pivot is in place already: a swap with itself, where other codes have an `if`.
+Outer-product Gaussian elimination that overwrites the matrix with L and U and swaps rows in place, after G. H. Golub
+and C. F. Van Loan, "Matrix computations", 4th edition, algorithm 3.4.1; the estimate of ‖A⁻¹‖₁ is Hager's (1984),
+with a fixed number of steps. Rows are swapped at an index that depends on the values (`np.argmax` of a column), also
+when the pivot is in place already: a swap with itself, where other codes have an `if`.
 """
 
 import numpy as np

@@ -1,8 +1,8 @@
 """Bodies under gravity, softened, moved by the leapfrog scheme: how to throw a probe so that it arrives.
 
-Kick, drift, kick with forces from pairs of bodies and Plummer's softening; J. Barnes and P. Hut's lecture codes and W.
-Dehnen and J. I. Read, "N-body simulations of gravitational dynamics", Eur. Phys. J. Plus 126:55, 2011, equations (1)
-and (20), state both. The loops and the writes into `acceleration` are plain NumPy, and so is the import.
+Kick, drift, kick with forces from pairs of bodies and Plummer's softening; J. Barnes and P. Hut's lecture codes and
+W. Dehnen and J. I. Read, "N-body simulations of gravitational dynamics", Eur. Phys. J. Plus 126:55, 2011, equations
+(1) and (20), state both. The loops and the writes into `acceleration` are plain NumPy, and so is the import.
 """
 
 import numpy as np

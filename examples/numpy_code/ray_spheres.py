@@ -1,9 +1,9 @@
 """Ray tracing of spheres with one lamp, shadows and a floor: where are the spheres in the picture?
 
-For each pixel the nearest intersection of its ray, Lambert's and Phong's light there, and a second ray to the lamp; A. S.
-Glassner (ed.), "An introduction to ray tracing", 1989, chapter 2, section 2 for the quadratic equation. What a pixel
-shows changes smoothly with the spheres but where an outline passes over it: there the picture jumps, and the derivative
-is that of what is seen, as from differences small enough that no outline crosses a pixel.
+For each pixel the nearest intersection of its ray, Lambert's and Phong's light there, and a second ray to the lamp;
+A. S. Glassner (ed.), "An introduction to ray tracing", 1989, chapter 2, section 2 for the quadratic equation. What a
+pixel shows changes smoothly with the spheres but where an outline passes over it: there the picture jumps, and the
+derivative is that of what is seen, as from differences small enough that no outline crosses a pixel.
 """
 
 import numpy as np

@@ -1,9 +1,9 @@
 """Waves on a string of unknown stiffness: the speed of sound along a line from what a microphone at its end heard.
 
 u_tt = c(x)² u_xx by second differences, one end held, the other open after Mur's first-order condition, a pulse for a
-source; R. J. LeVeque, "Finite difference methods for ordinary and partial differential equations", 2007, section 10, and G.
-Mur, IEEE Trans. Electromagn. Compat. 23, 1981, equation (15). To fit c to a record by the gradient of the misfit is
-full-waveform inversion (A. Tarantola, Geophysics 49, 1984).
+source; R. J. LeVeque, "Finite difference methods for ordinary and partial differential equations", 2007, section 10,
+and G. Mur, IEEE Trans. Electromagn. Compat. 23, 1981, equation (15). To fit c to a record by the gradient of the
+misfit is full-waveform inversion (A. Tarantola, Geophysics 49, 1984).
 
 The one import `fnad.numpy` takes the place of `numpy`, since the string and the record are made by `np.zeros` and
 filled step by step: NumPy does not tell anybody that a traced value is written into such an array.

@@ -118,6 +118,11 @@ class Builder:
             return Symbol(self, value.atom, value.aval)
         return self.capture(value)
 
+    @property
+    def captured_variables(self) -> list[Var]:
+        """The inputs that stand for `captured`."""
+        return list(self._captured_vars.values())
+
     # ---- equations -----------------------------------------------------------------------------------------------
 
     def bind(

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from fnad.errors import AxisError, TracerEscapeError
+from fnad.ir.known import known_value
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import Shape
 
@@ -15,17 +16,19 @@ Ints = tuple[int, ...]
 
 def static_int(value: Any, what: str) -> int:
     """Return a size, a count or an axis as an int; raise where it is a traced value, and TypeError as NumPy."""
-    if isinstance(value, Symbol):
+    known = known_value(value) if isinstance(value, Symbol) else value
+    if known is None:
         raise TracerEscapeError(
             f"{what} was given as a traced value of aval {value.aval}, which has no number while tracing",
             remedy="shapes are fixed in a trace: pass it in from outside as an ordinary int",
         )
-    return operator.index(value)
+    return operator.index(known)
 
 
 def static_ints(value: Any, what: str) -> Ints:
     """Return one int or a sequence of them as a tuple."""
-    values: Iterable[Any] = value if isinstance(value, Iterable) else (value,)
+    known = known_value(value) if isinstance(value, Symbol) and value.ndim else None
+    values: Iterable[Any] = known if known is not None else value if isinstance(value, Iterable) else (value,)
     return tuple(static_int(v, what) for v in values)
 
 

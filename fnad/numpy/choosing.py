@@ -28,9 +28,9 @@ from fnad.ops.shape import broadcast_to, full_like, iota, reshape_to, transpose_
 
 
 @implements(np.where)
-def where(condition: Any, x: Any = None, y: Any = None, /) -> View:
+def where(condition: Any, x: Any = None, y: Any = None, /) -> Any:
     if x is None and y is None:
-        static_array([as_symbol(condition)])
+        return np.nonzero(static_array(as_symbol(condition)))
     dtype = common_dtype(x, y)
     return fresh(select(*broadcast_all([as_symbol(condition, BOOL), as_symbol(x, dtype), as_symbol(y, dtype)])))
 

@@ -17,6 +17,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from fnad.errors import OutOfRangeError, ShapeError, TracerEscapeError, UnsupportedFunctionError
+from fnad.ir.known import known_value
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import BOOL, I64, Aval, Shape
 from fnad.numpy.assignment import fitted
@@ -59,7 +60,7 @@ def setitem(x: Symbol, index: Any, value: Any) -> Symbol:
 
 def is_traced_mask(index: Any) -> bool:
     """Say whether the index is a bool array that is traced."""
-    return isinstance(index, Symbol) and index.dtype == BOOL
+    return isinstance(index, Symbol) and index.dtype == BOOL and known_value(index) is None
 
 
 def _set_where(x: Symbol, mask: Symbol, value: Any) -> Symbol:
@@ -87,7 +88,8 @@ def entries_of(index: Any, shape: Shape) -> list[Entry]:
     """
     if type(index) is int and shape:  # the most frequent one
         return [index, *[slice(None)] * (len(shape) - 1)]
-    parts = [_plain(part) for part in as_tuple(index)]
+    index = tuple(map(with_known, as_tuple(index)))
+    parts = [_plain(part) for part in index]
     widths = [sum(entry is not None and entry is not Ellipsis for entry in part) for part in parts]
     if sum(widths) > len(shape):
         raise OutOfRangeError(
@@ -116,6 +118,16 @@ def _check_masks(parts: Sequence[Any], widths: Sequence[int], shape: Shape) -> N
                 f"the array has shape {shape[axis : axis + width]} there, the index {np.shape(part)}"
             )
         axis += width
+
+
+def with_known(part: Any) -> Any:
+    """Return a part of an index with the number in place of a traced value that is known."""
+    if isinstance(part, Symbol):
+        known = known_value(part)
+        return part if known is None else known[()]
+    if isinstance(part, slice) and contains_symbol((part.start, part.stop, part.step)):
+        return slice(*map(with_known, (part.start, part.stop, part.step)))
+    return part
 
 
 def as_tuple(index: Any) -> tuple[Any, ...]:

@@ -2,7 +2,9 @@
 
 `np.array([t, u])` on traced values, `np.zeros(n)` that is to be filled with them, `table[t]`: NumPy's protocols do not
 catch these. The functions here take traced values anywhere in their arguments, and while a trace runs those in `NEW`
-make traced arrays, which can be written to and indexed by traced values. Elsewhere they are NumPy's own.
+make traced arrays, which can be written to and indexed by traced values. Such an array has numbers as long as it
+depends on no input (see `fnad.ir.known`), so that it can also decide on branches, count loops and go to SciPy.
+Elsewhere the functions are NumPy's own.
 """
 
 from __future__ import annotations
@@ -23,7 +25,11 @@ CALLS: dict[str, Callable[..., Any]] = {}
 in nested lists, tuples and dicts.
 """
 
-NEW = {"array", "asarray", "asanyarray", "ascontiguousarray", "empty", "eye", "full", "identity", "ones", "zeros"}
+NEW = {
+    *("arange", "array", "asanyarray", "asarray", "ascontiguousarray", "copy", "empty", "empty_like", "eye", "full"),
+    *("full_like", "geomspace", "identity", "indices", "linspace", "logspace", "ones", "ones_like", "tri"),
+    *("zeros", "zeros_like"),
+}
 """Functions that make a new array."""
 
 
@@ -50,11 +56,15 @@ def follows(rule: Rule) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
 
 
 def on_trace(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function that follows its rule while a trace runs, and is itself elsewhere."""
+    """Return a function whose result is traced while a trace runs, and which is itself elsewhere."""
 
     @wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
-        return CALLS["traced"](function, args, kwargs) if is_tracing() else function(*args, **kwargs)
+        if not is_tracing():
+            return function(*args, **kwargs)
+        if function in RULES:
+            return CALLS["traced"](function, args, kwargs)
+        return CALLS["traced"](np.array, (function(*args, **kwargs),), {})
 
     return call
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from fnad.errors import ArgumentTypeError, DtypeError, ShapeError, TracerEscapeError
 from fnad.ir.builder import current_builder
+from fnad.ir.known import known_value
 from fnad.ir.program import Literal
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import BOOL, DTYPES, F64, I64, Dtype, Shape, dtype_name, native_dtype
@@ -96,12 +97,13 @@ def warn_of_lost_parts() -> None:
 
 def static_array(value: Any) -> Any:
     """Return a value that shapes depend on: it has to be known while tracing."""
-    if contains_symbol(value):
+    known = known_value(as_symbol(value)) if contains_symbol(value) else value
+    if known is None:
         raise TracerEscapeError(
             "the shape of the result depends on a traced value, which has no number while tracing",
             remedy="choose elements with np.where, or reduce with where=; or pass the value in from outside",
         )
-    return current_builder().bake(value) if isinstance(value, np.ndarray) else value
+    return current_builder().bake(known) if isinstance(known, np.ndarray) else known
 
 
 def stack_nested(values: Sequence[Operand]) -> Symbol:

@@ -8,6 +8,7 @@ result without dimensions is a NumPy scalar, unless it is a view.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import Any, TypeAlias
@@ -16,6 +17,7 @@ import numpy as np
 
 from fnad.errors import FnadError, MutationError, UnsupportedFunctionError, UsedAfterTraceError
 from fnad.ir.builder import Builder, current_builder, is_tracing
+from fnad.ir.known import known_value
 from fnad.ir.symbol import Symbol
 from fnad.numpy.assignment import stored
 from fnad.numpy.namespace import CALLS
@@ -161,7 +163,7 @@ def call_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: di
         return write_into(ufunc_name(ufunc, method), writer, inputs, kwargs)
     rule = RULES.get(ufunc if is_call else (ufunc, method)) or (special_rule(ufunc) if is_call else None)
     if rule is None:
-        raise no_rule(ufunc_name(ufunc, method))
+        return call_on_known(ufunc_name(ufunc, method), getattr(ufunc, method), inputs, kwargs)
     if not kwargs:
         return call(rule, inputs, kwargs)
     outs = kwargs.pop("out", (None,))
@@ -185,8 +187,10 @@ def ufunc_name(ufunc: np.ufunc, method: str) -> str:
 def call_function(function: Any, args: Sequence[Any], kwargs: Arguments) -> Any:
     """Return what an array function makes of its arguments."""
     rule = RULES.get(function)
+    if rule is None and function not in WRITERS:
+        return call_on_known(function_name(function), function, args, kwargs)
     if rule is None:
-        return write_into(function_name(function), WRITERS.get(function), args, kwargs)
+        return write_into(function_name(function), WRITERS[function], args, kwargs)
     if kwargs or len(args) > 1:
         return call_with_options(function_name(function), rule, args, kwargs)
     return call(rule, args, kwargs)
@@ -205,6 +209,32 @@ CALLS.update(traced=call_function, has_traced=has_traced)
 def function_name(function: Any) -> str:
     """Return how a user writes a function."""
     return f"{function.__module__}.{function.__qualname__}"
+
+
+def call_on_known(name: str, function: Any, args: Sequence[Any], kwargs: Arguments) -> Any:
+    """Return what NumPy makes of arguments that depend on no input; raise where there is one that does."""
+    if not is_known((args, kwargs)):
+        raise no_rule(name)
+    return function(*as_arrays(args), **as_arrays(kwargs))
+
+
+def is_known(value: Any) -> bool:
+    """Say whether the traced values in nested lists, tuples and dicts depend on no input."""
+    if isinstance(value, (list, tuple, dict)):
+        return all(map(is_known, value.values() if isinstance(value, dict) else value))
+    return not isinstance(value, Handle) or known_value(value.symbol) is not None
+
+
+def as_arrays(value: Any) -> Any:
+    """Return nested lists, tuples and dicts with ordinary arrays in the place of traced values that are known."""
+    if isinstance(value, dict):
+        return {name: as_arrays(v) for name, v in value.items()}
+    if isinstance(value, (list, tuple)):
+        return _rebuilt(value, list(map(as_arrays, value)))
+    if not isinstance(value, Handle):
+        return value
+    array = np.asarray(value)
+    return array.item() if value.is_weak else array[()]
 
 
 def no_rule(name: str) -> UnsupportedFunctionError:
@@ -233,7 +263,7 @@ def call_with_options(name: str, rule: Rule, args: Sequence[Any], kwargs: Argume
     if at < len(args):
         out, args = args[at], (*args[:at], None, *args[at + 1 :])
     for option in options:
-        if option not in names:
+        if option not in names and not takes_more(rule):
             raise UnsupportedFunctionError(
                 f"{name} has no rule for the option {option}=", source=current_source(), remedy="leave it out"
             )
@@ -250,6 +280,11 @@ def parameters(rule: Rule) -> tuple[tuple[str, ...], tuple[str, ...]]:
     return code.co_varnames[: code.co_argcount], code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
 
 
+def takes_more(rule: Rule) -> bool:
+    """Say whether a rule hands options on to a function of the user's."""
+    return bool(rule.__code__.co_flags & inspect.CO_VARKEYWORDS)
+
+
 # ---- writing ---------------------------------------------------------------------------------------------------------
 
 
@@ -258,10 +293,8 @@ def assign(rule: Rule, target: Handle, *args: Any, **kwargs: Any) -> None:
     target.write(call(rule, (target, *args), kwargs).symbol)
 
 
-def write_into(name: str, writer: Rule | None, args: Sequence[Any], kwargs: Arguments) -> None:
+def write_into(name: str, writer: Rule, args: Sequence[Any], kwargs: Arguments) -> None:
     """Call a function that writes into its first argument, which has to be a traced value."""
-    if writer is None:
-        raise no_rule(name)
     if not args or not isinstance(args[0], Handle):
         raise MutationError(
             f"{name} cannot write a traced value into an ordinary array",

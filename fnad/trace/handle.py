@@ -13,7 +13,10 @@ Note [View or copy]
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar, TypeAlias
+from weakref import ReferenceType, ref
+
+import numpy as np
 
 from fnad.errors import MutationError
 from fnad.ir.builder import current_builder
@@ -23,16 +26,22 @@ from fnad.numpy.operands import WeakSymbol
 from fnad.numpy.views import Steps, read, write
 from fnad.trace.source import current_source
 
+Array: TypeAlias = "np.ndarray[Any, Any]"
+
 
 class Cell:
-    """The present value of some memory; `is_open` until nobody can tell it (Note [View or copy])."""
+    """The present value of some memory; `is_open` until nobody can tell it (Note [View or copy]).
 
-    __slots__ = ("is_open", "symbol", "version")
+    `lent` are ordinary arrays that were given out in its place, as long as somebody has them.
+    """
+
+    __slots__ = ("is_open", "lent", "symbol", "version")
 
     def __init__(self, symbol: Symbol) -> None:
         self.symbol = symbol
         self.version = 0
         self.is_open = True
+        self.lent: list[ReferenceType[Array]] = []
 
 
 class Handle:
@@ -90,6 +99,12 @@ class Handle:
         cell.version += 1
         self._symbol, self._version = symbol, cell.version
 
+    def lend(self, array: Array) -> Array:
+        """Return an ordinary array in the place of this one; neither is written to as long as both are there."""
+        array.flags.writeable = False
+        self._cell.lent.append(ref(array))
+        return array
+
     def _is_certain(self) -> bool:
         return all(step.is_certain for step in self._steps)
 
@@ -113,6 +128,12 @@ class Handle:
                 f"a traced value of aval {self.aval} was written to inside another trace",
                 source=current_source(),
                 remedy="return the new value from the inner function, and write it outside",
+            )
+        if any(array() is not None for array in self._cell.lent):
+            raise MutationError(
+                f"an array of aval {self.aval} was written to that had been given out as an ordinary array",
+                source=current_source(),
+                remedy="give out a copy, np.array(x, copy=True), if it is written to later",
             )
 
 

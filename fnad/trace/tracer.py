@@ -12,6 +12,8 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from fnad.errors import FnadError
+from fnad.ir.known import known_value
 from fnad.ir.types import BOOL, Dtype, Shape
 from fnad.numpy import indexing, methods
 from fnad.numpy.operands import PYTHON_TYPES
@@ -39,8 +41,9 @@ class Tracer(Handle):
             return NotImplemented
         return call_function(function, args, kwargs)
 
-    def __array__(self, dtype: Any = None, copy: Any = None) -> NoReturn:
-        raise escape.array_asked(self.aval)
+    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+        value = self._known(escape.array_asked).astype(dtype or self.aval.dtype)
+        return value if copy else self.lend(value)
 
     # ---- what is known while tracing -----------------------------------------------------------------------------
 
@@ -73,28 +76,42 @@ class Tracer(Handle):
             raise TypeError("len() of unsized object")
         return self.aval.shape[0]
 
-    # ---- what is not: the number ---------------------------------------------------------------------------------
+    # ---- the number: only of what depends on no input ------------------------------------------------------------
 
-    def __bool__(self) -> NoReturn:
-        raise escape.truth_asked(self.aval)
+    def _known(self, refusal: Callable[..., FnadError], *args: Any) -> Any:
+        value = known_value(self.symbol)
+        if value is None:
+            raise refusal(self.aval, *args)
+        return value
 
-    def __float__(self) -> NoReturn:
-        raise escape.number_asked(self.aval, "its float")
+    def __bool__(self) -> bool:
+        return bool(self._known(escape.truth_asked))
 
-    def __int__(self) -> NoReturn:
-        raise escape.number_asked(self.aval, "its int")
+    def __float__(self) -> float:
+        return float(self._known(escape.number_asked, "its float"))
 
-    def __complex__(self) -> NoReturn:
-        raise escape.number_asked(self.aval, "its complex")
+    def __int__(self) -> int:
+        return int(self._known(escape.number_asked, "its int"))
 
-    def __index__(self) -> NoReturn:
-        raise escape.index_asked(self.aval)
+    def __complex__(self) -> complex:
+        return complex(self._known(escape.number_asked, "its complex"))
 
-    def item(self, *args: Any) -> NoReturn:
-        raise escape.number_asked(self.aval, "its item")
+    def __index__(self) -> int:
+        return operator.index(self._known(escape.index_asked))
 
-    def tolist(self) -> NoReturn:
-        raise escape.number_asked(self.aval, "its list")
+    def __round__(self, digits: Any = None) -> Any:
+        if digits is None:
+            return round(self._known(escape.number_asked, "its int")[()])
+        return call_function(np.round, (self, digits), {})
+
+    def __trunc__(self) -> int:
+        return int(self._known(escape.number_asked, "its int"))
+
+    def item(self, *args: Any) -> Any:
+        return self._known(escape.number_asked, "its item").item(*args)
+
+    def tolist(self) -> Any:
+        return self._known(escape.number_asked, "its list").tolist()
 
     def __reduce_ex__(self, protocol: Any) -> NoReturn:
         raise escape.pickle_asked(self.aval)
@@ -108,13 +125,16 @@ class Tracer(Handle):
             return np.ndarray
         return PYTHON_TYPES[self.aval.dtype.kind] if self.is_weak else self.aval.dtype.type
 
-    __hash__ = object.__hash__
+    def __hash__(self) -> int:
+        value = known_value(self.symbol) if self.is_scalar else None
+        return object.__hash__(self) if value is None else hash(value[()])
 
     def __repr__(self) -> str:
         return f"Tracer({self.aval})"
 
     def __format__(self, spec: str) -> str:
-        return repr(self)
+        value = known_value(self.symbol)
+        return repr(self) if value is None else format(value[()], spec)
 
     def __copy__(self) -> Any:
         return call(methods.copy, (self,), {})
@@ -182,7 +202,9 @@ class Tracer(Handle):
 
 def is_mask(index: Any) -> bool:
     """Say whether an index is a bool array that is not known while tracing."""
-    return isinstance(index, Tracer) and index.aval.dtype == BOOL and index.aval.ndim > 0
+    if not isinstance(index, Tracer) or index.aval.dtype != BOOL:
+        return False
+    return index.aval.ndim > 0 and known_value(index.symbol) is None
 
 
 BINARY: dict[str, Callable[..., Any]] = {

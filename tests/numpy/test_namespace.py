@@ -108,7 +108,7 @@ def test_names_of_numpy_are_not_hidden_by_files():
 def test_new_arrays_are_traced_while_a_trace_runs():
     def function(v):
         assert type(fnp.zeros(3)) is Tracer
-        assert type(fnp.arange(3)) is np.ndarray
+        assert type(fnp.arange(3)) is Tracer
         assert type(fnp.sum(TABLE)) is np.float64
         return v
 
@@ -129,13 +129,13 @@ def test_dtypes_that_are_not_there():
 
 
 def test_a_rule_of_the_users():
-    @fnp.implements(np.i0)
-    def i0(x):
+    @fnp.implements(np.packbits)
+    def packbits(x):
         return RULES[np.exp](x)
 
     try:
-        np.testing.assert_allclose(traced(np.i0, V)[0], np.exp(V))
+        np.testing.assert_allclose(traced(np.packbits, V)[0], np.exp(V))
         with pytest.raises(ValueError, match="has two rules"):
-            fnp.implements(np.i0)(i0)
+            fnp.implements(np.packbits)(packbits)
     finally:
-        del RULES[np.i0]
+        del RULES[np.packbits]
