@@ -36,11 +36,6 @@ def operand(ufunc: np.ufunc, array: Any, dtype: Any) -> Symbol:
     return as_symbol(x, loop_dtypes(ufunc, (x, x), dtype)[-1])
 
 
-def by_rule(ufunc: np.ufunc) -> Combine:
-    """Return how two operands are combined."""
-    return lambda x, y: RULES[ufunc](x, y)
-
-
 # ---- reduce ----------------------------------------------------------------------------------------------------------
 
 
@@ -74,9 +69,7 @@ NEUTRAL: dict[np.ufunc, Callable[[Dtype], Any]] = {
 
 
 def _associative_reduce(ufunc: np.ufunc) -> Callable[..., Symbol]:
-    combine = by_rule(ufunc)
     has_identity = ufunc.identity is not None
-    kind = Reduction(ufunc.__name__, partial(in_pairs, combine), combine, NEUTRAL[ufunc], has_identity)
 
     def rule(
         array: Any,
@@ -87,7 +80,8 @@ def _associative_reduce(ufunc: np.ufunc) -> Callable[..., Symbol]:
         initial: Any = UNSET,
         where: Any = True,
     ) -> Symbol:
-        x = operand(ufunc, array, dtype)
+        x, combine = operand(ufunc, array, dtype), RULES[ufunc]
+        kind = Reduction(ufunc.__name__, partial(in_pairs, combine), combine, NEUTRAL[ufunc], has_identity)
         if any(x.shape[i] == 0 for i in axes_of(axis, x.ndim)) and has_identity:
             shape = reduced_shape(x.shape, axes_of(axis, x.ndim), is_set(keepdims))
             return constant(NEUTRAL[ufunc](x.dtype), x.dtype, shape)
@@ -97,8 +91,6 @@ def _associative_reduce(ufunc: np.ufunc) -> Callable[..., Symbol]:
 
 
 def _sequential_reduce(ufunc: np.ufunc) -> Callable[..., Symbol]:
-    combine = by_rule(ufunc)
-
     def rule(
         array: Any,
         axis: Any = 0,
@@ -118,7 +110,7 @@ def _sequential_reduce(ufunc: np.ufunc) -> Callable[..., Symbol]:
             rows = [broadcast_to(as_symbol(initial, x.dtype), in_front(x, axes).shape[1:]), *rows]
         if not rows:
             raise ShapeError(f"zero-size array to reduction operation {ufunc.__name__} which has no identity")
-        return reshape_to(reduce(combine, rows), reduced_shape(x.shape, axes, is_set(keepdims)))
+        return reshape_to(reduce(RULES[ufunc], rows), reduced_shape(x.shape, axes, is_set(keepdims)))
 
     return rule
 
@@ -134,7 +126,7 @@ def _accumulate(ufunc: np.ufunc, along: Callable[[Combine, Symbol, int], Symbol]
         axes = axes_of(axis, x.ndim)
         if len(axes) != 1:
             raise ShapeError("accumulate does not allow multiple axes")
-        return along(by_rule(ufunc), x, axes[0])
+        return along(RULES[ufunc], x, axes[0])
 
     return rule
 

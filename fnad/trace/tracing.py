@@ -13,6 +13,7 @@ from fnad.ir.program import Program
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import Aval
 from fnad.numpy.operands import WeakSymbol, as_symbol
+from fnad.trace import callbacks  # noqa: F401 - for the rules that it enters
 from fnad.trace.capture import Array, Trace, same_bits
 from fnad.trace.escape import hidden_escape
 from fnad.trace.interception import intercepted

@@ -1,0 +1,97 @@
+"""NumPy's functions that call a function of the user's: it is called on traced values, as many times as NumPy would."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import reduce
+from typing import Any
+
+import numpy as np
+
+from fnad.errors import DomainError, ShapeError
+from fnad.ir.symbol import Symbol
+from fnad.ir.types import BOOL, Shape
+from fnad.numpy.axes import axis_of, static_ints
+from fnad.numpy.operands import as_symbol, contains_symbol
+from fnad.numpy.registry import implements
+from fnad.trace.dispatch import call_function
+from fnad.trace.handle import Handle
+from fnad.trace.selection import check_mask
+
+
+def handle(value: Any) -> Any:
+    """Return what the user's function gets for an argument."""
+    return Handle.concrete(value, is_scalar=not value.shape) if isinstance(value, Symbol) else value
+
+
+@implements(np.apply_along_axis)
+def apply_along_axis(func1d: Callable[..., Any], axis: Any, arr: Any, *args: Any, **kwargs: Any) -> Any:
+    x: Any = Handle.concrete(as_symbol(arr))
+    at = axis_of(axis, x.ndim)
+    others = (*x.shape[:at], *x.shape[at + 1 :])
+    if 0 in others:
+        raise ShapeError("Cannot apply_along_axis when any iteration dimensions are 0")
+    rows = np.moveaxis(x, at, -1)
+    given, named = [handle(arg) for arg in args], {name: handle(arg) for name, arg in kwargs.items()}
+    results = [func1d(rows[i], *given, **named) for i in np.ndindex(others)]
+    stacked = call_function(np.stack, (results,), {})
+    size = stacked.ndim - 1
+    whole = np.reshape(stacked, (*others, *stacked.shape[1:]))
+    inner = range(len(others), len(others) + size)
+    return np.transpose(whole, (*range(at), *inner, *range(at, len(others)))).copy()
+
+
+@implements(np.apply_over_axes)
+def apply_over_axes(func: Callable[..., Any], a: Any, axes: Any) -> Any:
+    value: Any = Handle.concrete(as_symbol(a))
+    for given in static_ints(axes, "an axis"):
+        axis = axis_of(given, value.ndim)
+        result = func(value, axis)
+        if np.ndim(result) != value.ndim:
+            result = np.expand_dims(result, axis)
+        if result.ndim != value.ndim:
+            raise ShapeError("function is not returning an array of the correct shape")
+        value = result
+    return value
+
+
+# ---- piecewise -------------------------------------------------------------------------------------------------------
+
+
+@implements(np.piecewise)
+def piecewise(x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: Any) -> Any:
+    values: Any = Handle.concrete(as_symbol(x))
+    conditions = [_condition(condition, values.shape) for condition in _listed(condlist, values.ndim)]
+    if len(conditions) == len(funclist) - 1:
+        conditions.append(~reduce(np.logical_or, conditions))
+    if len(conditions) != len(funclist):
+        n = len(conditions)
+        raise DomainError(f"with {n} condition(s), either {n} or {n + 1} functions are expected")
+    given, named = [handle(arg) for arg in args], {name: handle(arg) for name, arg in kw.items()}
+    flat = values.reshape(-1)
+    result = np.zeros_like(flat)
+    for condition, function in zip(conditions, funclist, strict=True):
+        chosen = flat[condition]
+        result[condition] = function(chosen, *given, **named) if callable(function) else handle(function)
+    return result.reshape(values.shape).copy()
+
+
+def _listed(condlist: Any, ndim: int) -> list[Any]:
+    """Return the conditions, of which one of one dimension may stand outside a list."""
+    if not isinstance(condlist, (Symbol, np.ndarray, list, tuple)):
+        return [condlist]
+    rows = list(handle(condlist)) if isinstance(condlist, (Symbol, np.ndarray)) else list(condlist)
+    is_one = ndim > 0 and all(np.ndim(handle(row)) == 0 for row in rows)
+    return [condlist] if is_one else rows
+
+
+def _condition(condition: Any, shape: Shape) -> Any:
+    """Return where a condition over the first axes is true of the elements, along one axis."""
+    mask: Any
+    if isinstance(condition, Handle) or contains_symbol(condition):
+        mask = handle(as_symbol(getattr(condition, "symbol", condition), BOOL))
+    else:
+        mask = np.asarray(condition, bool)
+    if mask.ndim:
+        check_mask(shape, mask.shape)
+    return np.broadcast_to(mask.reshape(*mask.shape, *(1,) * (len(shape) - mask.ndim)), shape).reshape(-1).copy()
