@@ -7,13 +7,14 @@ with their derivatives, from the differential equation. In the order itself ther
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 from fnad.ir.primitive import Primitive
 from fnad.ir.symbol import Symbol
 from fnad.ops.arithmetic import neg
 from fnad.ops.conversion import convert_to
 from fnad.ops.kinds import COMPLEXES, INEXACT
-from fnad.ops.library import special
+from fnad.ops.library import scipy_call, special
 from fnad.ops.piecewise import maximum, sign
 from fnad.ops.shape import full_like, zeros_like
 
@@ -136,25 +137,39 @@ hankel2e = _hankel("hankel2e", "exp(iz) (J - iY)", 1.0j)
 # ---- spherical ---------------------------------------------------------------------------------------------------
 
 
-def _spherical(kind: str, doc: str, formula: str, below: float, above: float) -> Primitive:
-    """Declare a function with slope (below n fₙ₋₁ + above (n+1) fₙ₊₁) / (2n+1)."""
+class Spherical(NamedTuple):
+    """A spherical Bessel function of integer order, and its slope as a function of its own: SciPy has both."""
 
-    def slope(y: Symbol, n: Symbol, z: Symbol) -> Symbol:
+    value: Primitive
+    slope: Callable[[Symbol, Symbol], Symbol]
+
+
+def _spherical(name: str, doc: str, formula: str, below: float, above: float) -> Spherical:
+    """Declare a spherical Bessel function with slope (below n fₙ₋₁ + above (n+1) fₙ₊₁) / (2n+1)."""
+
+    def slope(n: Symbol, z: Symbol) -> Symbol:
         order = convert_to(n, z.dtype)
-        lower, upper = primitive(maximum(n - 1, zeros_like(n)), z), primitive(n + 1, z)
+        lower, upper = value(maximum(n - 1, zeros_like(n)), z), value(n + 1, z)
         return (below * order * lower + above * (order + 1.0) * upper) / (2.0 * order + 1.0)
 
-    name = f"spherical_{kind}"
-    primitive = special(
-        name, f"{doc}; DLMF {formula}.", None, slope, domain=INEXACT, over=(MIDDLE,), integers=1, ufunc=f"_{name}"
+    value = special(
+        name,
+        f"{doc}; DLMF {formula}.",
+        None,
+        lambda y, n, z: slope(n, z),
+        domain=INEXACT,
+        over=(MIDDLE,),
+        integers=1,
+        ufunc=f"_{name}",
+        evaluate=scipy_call(name),
     )
-    return primitive
+    return Spherical(value, slope)
 
 
-spherical_jn = _spherical("jn", "Spherical Bessel function of the first kind", "10.51.1", 1.0, -1.0)
-spherical_yn = _spherical("yn", "Spherical Bessel function of the second kind", "10.51.1", 1.0, -1.0)
-spherical_in = _spherical("in", "Modified spherical Bessel function of the first kind", "10.51.5", 1.0, 1.0)
-spherical_kn = _spherical("kn", "Modified spherical Bessel function of the second kind", "10.51.5", -1.0, -1.0)
+spherical_jn = _spherical("spherical_jn", "Spherical function of the first kind", "10.51.1", 1.0, -1.0)
+spherical_yn = _spherical("spherical_yn", "Spherical function of the second kind", "10.51.1", 1.0, -1.0)
+spherical_in = _spherical("spherical_in", "Modified spherical function of the first kind", "10.51.5", 1.0, 1.0)
+spherical_kn = _spherical("spherical_kn", "Modified spherical function of the second kind", "10.51.5", -1.0, -1.0)
 
 # ---- Kelvin ------------------------------------------------------------------------------------------------------
 # ber + i bei and ker + i kei solve x² w'' + x w' = i x² w (DLMF 10.61.3).

@@ -18,7 +18,7 @@ from fnad.ops.arithmetic import neg
 from fnad.ops.elementary import exp, log1p, sqrt
 from fnad.ops.gamma import beta_density, betaln, gamma_density
 from fnad.ops.kinds import LINE, UNIT
-from fnad.ops.library import POSITIVE, scipy_ufunc, special
+from fnad.ops.library import POSITIVE, scipy_function, special
 from fnad.ops.piecewise import floor
 from fnad.ops.shape import full_like
 
@@ -42,7 +42,7 @@ def _negative_binomial(k: Symbol, n: Symbol, p: Symbol) -> Symbol:
 
 def _counted(name: str) -> Callable[[Any, Any, Any], Any]:
     """Return the ufunc with the number of trials as the integer that it asks for."""
-    return lambda k, n, p: np.asarray(scipy_ufunc(name)(k, np.trunc(n).astype(np.int64), p), p.dtype)
+    return lambda k, n, p: np.asarray(scipy_function(name)(k, np.trunc(n).astype(np.int64), p), p.dtype)
 
 
 pdtr = special(

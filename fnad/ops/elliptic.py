@@ -18,7 +18,7 @@ from fnad.ops.comparison import lt, select
 from fnad.ops.elementary import cos, sin, sqrt
 from fnad.ops.hypergeometric import gauss
 from fnad.ops.kinds import LINE
-from fnad.ops.library import scipy_ufunc, special
+from fnad.ops.library import scipy_function, special
 from fnad.ops.power import pow_
 from fnad.ops.shape import full_like, ones_like
 
@@ -134,7 +134,7 @@ def _d_slope(d: Symbol, phi: Symbol, m: Symbol) -> Symbol:
 
 def _ellipdinc(phi: Any, m: Any) -> Any:
     """Return D(φ, m) = s³/3 R_D(c², 1 - m s², 1) + 2n D(π/2, m), with n the nearest integer to φ/π."""
-    rd, one = scipy_ufunc("elliprd"), np.ones_like(m)
+    rd, one = scipy_function("elliprd"), np.ones_like(m)
     turns = np.rint(phi / np.pi)
     rest = phi - turns * np.pi
     s = np.sin(rest)

@@ -15,7 +15,7 @@ from fnad.ir.types import real_dtype
 from fnad.ops.arithmetic import neg
 from fnad.ops.elementary import exp
 from fnad.ops.kinds import COMPLEXES, INEXACT, LINE
-from fnad.ops.library import POSITIVE, scaled, scipy_ufunc, special
+from fnad.ops.library import POSITIVE, scaled, scipy_function, special
 from fnad.ops.shape import full_like
 
 hyp0f1 = special(
@@ -102,7 +102,7 @@ exprel = special("exprel", "(exp(x) - 1) / x; DLMF 13.3.15.", lambda y, x: expre
 
 
 def _lambertw(k: Any, tol: Any, z: Any) -> Any:
-    return np.asarray(scipy_ufunc("_lambertw")(z, k, tol), z.dtype)
+    return np.asarray(scipy_function("_lambertw")(z, k, tol), z.dtype)
 
 
 lambertw = special(

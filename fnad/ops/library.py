@@ -97,18 +97,18 @@ def _infer(name: str, arity: int, integers: int, domain: Domain) -> Callable[...
 
 
 def scipy_call(name: str, output: int | None = None) -> Callable[..., Any]:
-    """Return what calls a ufunc of SciPy, and gives the result, or that of this number, in the argument's dtype."""
+    """Return what calls a function of SciPy, and gives the result, or that of this number, in the argument's dtype."""
 
     def evaluate(*operands: Any) -> Any:
-        results = scipy_ufunc(name)(*operands)
+        results = scipy_function(name)(*operands)
         return np.asarray(results if output is None else results[output], operands[-1].dtype)
 
     return evaluate
 
 
 @cache
-def scipy_ufunc(name: str) -> np.ufunc:
-    """Return a ufunc of scipy.special by name; those it keeps to itself start with an underscore."""
+def scipy_function(name: str) -> Callable[..., Any]:
+    """Return a function of scipy.special by name; those it keeps to itself start with an underscore."""
     return getattr(import_module("scipy.special._ufuncs" if name.startswith("_") else "scipy.special"), name)
 
 

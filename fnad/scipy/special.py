@@ -11,11 +11,11 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-from fnad.numpy import special
 from fnad.numpy.namespace import follows
+from fnad.scipy import exponential_sums
 
 
-@follows(special.logsumexp)
+@follows(exponential_sums.logsumexp)
 def logsumexp(a: Any, axis: Any = None, b: Any = None, keepdims: bool = False) -> Any:
     """Return log(Σ b exp(a)) over axes (all if None), without overflow; -inf with derivative 0 where the sum is 0.
 
@@ -27,7 +27,7 @@ def logsumexp(a: Any, axis: Any = None, b: Any = None, keepdims: bool = False) -
     return import_module("scipy.special").logsumexp(a, axis=axis, b=b, keepdims=keepdims)
 
 
-@follows(special.softmax)
+@follows(exponential_sums.softmax)
 def softmax(x: Any, axis: Any = None) -> Any:
     """Return exp(x) / Σ exp(x) over axes (all if None), without overflow, in x's shape and dtype, f64 for integers.
 
@@ -37,7 +37,7 @@ def softmax(x: Any, axis: Any = None) -> Any:
     return import_module("scipy.special").softmax(x, axis=axis)
 
 
-@follows(special.log_softmax)
+@follows(exponential_sums.log_softmax)
 def log_softmax(x: Any, axis: Any = None) -> Any:
     """Return x - log(Σ exp(x)) over axes (all if None), without overflow, in x's shape and dtype, f64 for integers.
 
