@@ -60,7 +60,7 @@ class LeafError(Exception):
 
 
 @cache
-def trees() -> ModuleType:
+def pytrees() -> ModuleType:
     """Return optree, set up; loaded at the first call, which takes a quarter off the time of `import fnad`."""
     import optree  # noqa: PLC0415
 
@@ -71,12 +71,12 @@ def trees() -> ModuleType:
 
 def flatten(tree: Any) -> tuple[list[Any], Structure]:
     """Return the leaves of a pytree, unchecked, and its structure."""
-    return trees().tree_flatten(tree, namespace=NAMESPACE)
+    return pytrees().tree_flatten(tree, namespace=NAMESPACE)
 
 
 def map_leaves(function: Callable[[Any], Any], tree: Any) -> Any:
     """Return the pytree with `function` applied to each leaf."""
-    return trees().tree_map(function, tree, namespace=NAMESPACE)
+    return pytrees().tree_map(function, tree, namespace=NAMESPACE)
 
 
 def leaves_of(trees: Sequence[Any], names: Callable[[int], str]) -> tuple[list[Leaf], Structure]:
@@ -97,7 +97,7 @@ def leaves_of(trees: Sequence[Any], names: Callable[[int], str]) -> tuple[list[L
 
 def path(trees: Any, index: int, names: Callable[[int], str]) -> str:
     """Return where a leaf of several pytrees stands: `w['W'][0]`."""
-    accessor = trees().tree_accessors(trees, namespace=NAMESPACE)[index]
+    accessor = pytrees().tree_accessors(trees, namespace=NAMESPACE)[index]
     return accessor[1:].codify(names(accessor[0].entry))
 
 
