@@ -15,6 +15,7 @@ from fnad.numpy.contractions import tensordot as tensordot_
 from fnad.numpy.creating import trace as trace_
 from fnad.numpy.operands import as_symbol
 from fnad.numpy.rearranging import diagonal as diagonal_
+from fnad.numpy.rearranging import moveaxis
 from fnad.numpy.registry import RULES, implements
 from fnad.numpy.views import View
 
@@ -45,6 +46,12 @@ def outer(x1: Any, x2: Any, /) -> Symbol:
     if x.ndim != 1 or y.ndim != 1:
         raise ShapeError(f"Input arrays must be one-dimensional, but they are x1.ndim={x.ndim} and x2.ndim={y.ndim}.")
     return outer_(x, y)
+
+
+@implements(np.linalg.vecdot)
+def vecdot(x1: Any, x2: Any, /, *, axis: Any = -1) -> Symbol:
+    x, y = (moveaxis(as_symbol(operand), axis, -1).read() for operand in (x1, x2))
+    return RULES[np.vecdot](x, y)
 
 
 @implements(np.linalg.cross)
