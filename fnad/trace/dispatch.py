@@ -9,7 +9,6 @@ result without dimensions is a NumPy scalar, unless it is a view.
 from __future__ import annotations
 
 import inspect
-import inspect
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import Any, TypeAlias
@@ -279,11 +278,6 @@ def parameters(rule: Rule) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the names of a rule's positional parameters, and of all."""
     code = rule.__code__
     return code.co_varnames[: code.co_argcount], code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
-
-
-def takes_more(rule: Rule) -> bool:
-    """Say whether a rule hands options on to a function of the user's."""
-    return bool(rule.__code__.co_flags & inspect.CO_VARKEYWORDS)
 
 
 def takes_more(rule: Rule) -> bool:
