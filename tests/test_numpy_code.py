@@ -106,13 +106,11 @@ def kalman_filter(m: ModuleType) -> Case:
 
 
 def gaussian_process(m: ModuleType) -> Case:
-    x, y = m.example_data(5)
-
-    def f(lengths: Any, heights: Any, noise: Any, x: Any) -> Any:
+    def f(lengths: Any, heights: Any, noise: Any, x: Any, y: Any) -> Any:
         parameters = {"lengths": lengths, "heights": heights, "noise": noise}
         return m.evidence(parameters, x, y) - m.leave_one_out(parameters, x, y)
 
-    return Case(f, (*m.start().values(), x), differences(1e-3), 1e-8)
+    return Case(f, (*m.start().values(), *m.example_data(5)), differences(1e-3), 1e-8)
 
 
 def lu_pivoting(m: ModuleType) -> Case:

@@ -126,8 +126,8 @@ def test_functions_without_a_rule():
 
 
 def test_one_unknown_argument_is_refused():
-    with pytest.raises(UnsupportedFunctionError, match="ellipeinc has no rule"):
-        grad(lambda x: scipy.special.ellipeinc(fnp.zeros(3), x).sum())(X)
+    with pytest.raises(UnsupportedFunctionError, match=r"numpy.packbits has no rule"):
+        grad(lambda x: np.packbits(x > fnp.zeros(3)).sum())(X)
 
 
 def test_what_was_given_out_is_not_written_to():
