@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from fnad.errors import DtypeError
+from fnad.errors import DtypeError, UnsupportedFunctionError
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import native_dtype
 from fnad.numpy import rearranging, selecting, sorting, ufuncs
@@ -41,6 +41,16 @@ def astype_function(x: Any, dtype: Any, /, *, copy: bool = True, device: None = 
 @implements(np.copy)
 def copy_function(a: Any, order: str = "K", subok: bool = False) -> View:
     return fresh(as_symbol(a))
+
+
+def view(a: Symbol, dtype: Any = None, type: Any = None) -> View:  # noqa: A002  # NumPy's name
+    """Return the same memory once more.
+
+    Raises `UnsupportedFunctionError` for its bytes as another dtype.
+    """
+    if type not in (None, np.ndarray) or dtype not in (None, np.ndarray, a.dtype):
+        raise UnsupportedFunctionError("numpy.ndarray.view as another dtype has no rule", remedy="convert with astype")
+    return View(a)
 
 
 def copy(a: Symbol, order: str = "C") -> View:

@@ -117,7 +117,7 @@ def _wrap_view(view: View, owners: Owners) -> Handle:
     if owner.is_scalar:
         symbol = view.read()
         return Handle.concrete(symbol, is_scalar=not symbol.aval.shape)
-    return owner.view(view.steps)
+    return owner.through(view.steps)
 
 
 # ---- operators -------------------------------------------------------------------------------------------------------

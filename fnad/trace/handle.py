@@ -80,7 +80,7 @@ class Handle:
             self._symbol, self._version = symbol, self._cell.version
         return symbol
 
-    def view(self, steps: Steps) -> Handle:
+    def through(self, steps: Steps) -> Handle:
         """Return a handle on the same memory, seen through these steps."""
         symbol = read(steps, self.symbol)
         handle = Handle.concrete(symbol)

@@ -251,6 +251,7 @@ METHODS: dict[str, Callable[..., Any]] = {
     "flatten": methods.flatten,
     "reshape": methods.reshape,
     "transpose": methods.transpose,
+    "view": methods.view,
     "conj": methods.conjugate,
     "conjugate": methods.conjugate,
 }
