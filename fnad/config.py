@@ -55,6 +55,8 @@ def set_default(**changes: Any) -> None:
     """Change the settings of the process; blocks under `override` keep theirs.
 
     Raises `SettingError` for a setting or a value that does not exist.
+
+    >>> set_default(executor="auto")
     """
     global _default  # noqa: PLW0603  # the one place where the process keeps its settings
     _default = _changed(_default, changes)

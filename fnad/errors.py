@@ -120,10 +120,6 @@ class MutationError(FnadError, TypeError):
     """A write into a traced value, or of a traced value into an ordinary array, that cannot be followed."""
 
 
-class CapturedArrayChangedError(FnadError, RuntimeError):
-    """An array from outside the traced function changed while the function was being traced under `jit`."""
-
-
 # ---- programs ----------------------------------------------------------------------------------------------------
 
 

@@ -7,9 +7,9 @@ nothing. A list of numbers is therefore a container of numbers, not an array.
 
 from __future__ import annotations
 
+import atexit
 import inspect
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
 from functools import cache
 from types import CodeType, ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
@@ -35,9 +35,6 @@ Operand: TypeAlias = "Array | Symbol"
 """What a program is run on: arrays, or symbols of the trace under way."""
 
 NAMESPACE = "fnad"
-
-_for_good = ExitStack()
-"""Keeps the order of keys in structures: a function may depend on it, so structures differ where it does."""
 
 
 class Leaf(NamedTuple):
@@ -68,7 +65,9 @@ def pytrees() -> ModuleType:
     """Return optree, set up; loaded at the first call, which takes a quarter off the time of `import fnad`."""
     import optree  # noqa: PLC0415
 
-    _for_good.enter_context(optree.dict_insertion_ordered(True, namespace=NAMESPACE))
+    ordered = optree.dict_insertion_ordered(True, namespace=NAMESPACE)
+    ordered.__enter__()  # a function may depend on the order of keys, so structures differ where it does
+    atexit.register(ordered.__exit__, None, None, None)
     return optree
 
 

@@ -15,19 +15,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 from fnad.errors import UnsupportedFunctionError
 from fnad.ir.builder import current_builder
 from fnad.ir.program import Params
 from fnad.ir.types import Aval
 
-if TYPE_CHECKING:
-    from fnad.ir.symbol import Symbol
-
 Array: TypeAlias = Any
 Rule: TypeAlias = Callable[..., Any]
-MaybeSymbol: TypeAlias = "Symbol | None"
 
 
 # ---- derivative: stated once, the other mode follows -------------------------------------------------------------
