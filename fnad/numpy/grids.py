@@ -13,7 +13,7 @@ from fnad.numpy.creating import linspace
 from fnad.numpy.joining import join
 from fnad.numpy.operands import common_dtype, static_array, to_dtype
 from fnad.numpy.promoting import as_array, divide, multiply
-from fnad.numpy.rearranging import fresh, moveaxis, reshape_steps
+from fnad.numpy.rearranging import expand_dims, fresh, moveaxis, reshape_steps
 from fnad.numpy.registry import RULES, implements
 from fnad.numpy.views import Broadcast, Reshape, View
 from fnad.ops.shape import broadcast_to, reshape_to, slice_axis
@@ -63,12 +63,8 @@ def logspace(
 ) -> Symbol:
     bases = as_array(base)
     if bases.ndim:
-        ndim = max(as_array(start).ndim, as_array(stop).ndim, bases.ndim)
-        bases = reshape_to(bases, (1,) * (ndim - bases.ndim) + bases.shape)
-        first, last, bases = (
-            reshape_to(b, (1,) * (ndim - b.ndim) + b.shape) for b in map(as_array, (start, stop, bases))
-        )
-        start, stop, bases = first, last, moveaxis(reshape_to(bases, (1, *bases.shape)), 0, axis).read()
+        start, stop, bases = _of_one_rank([start, stop, bases])
+        bases = expand_dims(bases, axis).read()
     exponents = linspace(start, stop, num, endpoint, axis=axis)
     result = RULES[np.power](bases if bases.ndim else base, exponents)
     return result if dtype is None else to_dtype(result, native_dtype(dtype))

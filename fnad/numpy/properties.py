@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from fnad.ir.symbol import Symbol
 from fnad.ir.types import Dtype, Shape, is_complex
 from fnad.numpy.axes import axes_of
-from fnad.numpy.operands import as_symbol, common_dtype, promotion_example
+from fnad.numpy.operands import as_symbol, common_dtype, promotion_example, static_array
 from fnad.numpy.registry import implements
 
 
@@ -51,3 +52,16 @@ def iscomplexobj(x: Any) -> bool:
 @implements(np.isrealobj)
 def isrealobj(x: Any) -> bool:
     return not is_complex(as_symbol(x).dtype)
+
+
+@implements(np.min_scalar_type)
+def min_scalar_type(a: Any, /) -> Dtype:
+    x = as_symbol(a)
+    static_array(None if x.ndim else x)
+    return x.dtype
+
+
+@implements(np.einsum_path)
+def einsum_path(*operands: Any, optimize: Any = "greedy", einsum_call: bool = False) -> Any:
+    shapes = [np.broadcast_to(np.zeros((), o.dtype), o.shape) if isinstance(o, Symbol) else o for o in operands]
+    return np.einsum_path(*shapes, optimize=optimize)

@@ -24,10 +24,13 @@ from typing import Any
 import numpy as np
 
 from fnad.ir.builder import is_tracing
-from fnad.numpy.namespace import on_traced
+from fnad.numpy.namespace import on_trace, on_traced
 from fnad.numpy.registry import RULES
 from fnad.numpy.sequences import c_, r_
 from fnad.trace.libraries import is_library
+
+CALLING = (np.apply_along_axis, np.apply_over_axes, np.piecewise)
+"""Functions that call a function of the user's."""
 
 MODULES = ("numpy", "numpy.linalg", "numpy.fft")
 
@@ -74,10 +77,15 @@ class Watched(ModuleType):
 def watched_class(module: ModuleType) -> type[Watched]:
     """Return the class of a module of NumPy's while a trace runs."""
     functions = {name: value for name, value in vars(module).items() if has_replacement(value)}
-    members: dict[str, Any] = {name: Intercepted(name, f, on_traced(f)) for name, f in functions.items()}
+    members: dict[str, Any] = {name: Intercepted(name, f, replacement(f)) for name, f in functions.items()}
     if module is np:
         members |= {"r_": Intercepted("r_", np.r_, r_), "c_": Intercepted("c_", np.c_, c_)}
     return type("Watched", (Watched,), members)
+
+
+def replacement(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return what is found in the place of a function: one that calls the user's may meet traced values there."""
+    return (on_trace if function in CALLING else on_traced)(function)
 
 
 def has_replacement(value: Any) -> bool:

@@ -3,7 +3,11 @@
 import numpy as np
 
 from tests.numpy.against_numpy import sample
+from tests.numpy.calls_by_name import BY_NAME
+from tests.numpy.fourier_calls import FOURIER
+from tests.numpy.linalg_calls import LINALG
 from tests.numpy.numerical_calls import NUMERICAL
+from tests.numpy.ordering_calls import ORDERING
 
 X = sample((2, 3), "f64")
 V = sample(3, "f64", 1)
@@ -198,4 +202,4 @@ ELEMENTS = {
     "count_nonzero": (lambda x: (np.count_nonzero(x > 0.5), np.count_nonzero(x, axis=1, keepdims=True)), X),
 }
 
-CASES = SHAPES | JOINING | CHOOSING | PRODUCTS | ELEMENTS | NUMERICAL
+CASES = SHAPES | JOINING | CHOOSING | PRODUCTS | ELEMENTS | NUMERICAL | ORDERING | BY_NAME | LINALG | FOURIER

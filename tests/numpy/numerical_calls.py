@@ -30,8 +30,23 @@ POLYNOMIALS = {
     "polyadd, polysub": (lambda p, v: (np.polyadd(p, v), np.polysub(v, p), np.polyadd(p, p), np.polysub(1, v)), P, V),
     "polymul": (lambda p, v: (np.polymul(p, v), np.polymul(v, [0, 0, 1.0, 2]), np.polymul(2.0, p)), P, V),
     "polydiv": (lambda p, v: (np.polydiv(p, v), np.polydiv(v, p), np.polydiv(p, p[:1])), P, V),
-    "poly": (lambda p, i: (np.poly(p), np.poly(i), np.poly(p[:1])), P, IV),
+    "poly": (lambda p: (np.poly(p), np.poly(p[:1])), P),
+    "poly of integers": (np.poly, IV),
     "vander": (lambda p: (np.vander(p), np.vander(p, 2), np.vander(p, 6, increasing=True), np.vander(p, 1)), P),
+    "polyfit": (lambda x, y: (np.polyfit(x, y, 1), np.polyfit(x, y, 2), np.polyfit(x, y, 3)), P, P[::-1] ** 2),
+    "polyfit with weights": (lambda x, y, w: np.polyfit(x, y, 1, w=w), P, P[::-1] ** 2, GRID + 1),
+    "polyfit of columns": (lambda x, q: np.polyfit(x, q, 2), P, Q),
+    "polyfit with covariances": (
+        lambda x, q: (
+            np.polyfit(x, q[0], 1, cov=True),
+            np.polyfit(x, q, 1, cov=True),
+            np.polyfit(x, q, 2, cov="unscaled"),
+        ),
+        P,
+        Q,
+    ),
+    "polyfit, all of it": (lambda x, q: np.polyfit(x, q, 1, full=True)[:2], P, Q),
+    "roots": (lambda p: np.sort(np.roots(p) + 0j), np.array([1.0, -0.5, 2.0, 0.7])),
     "vander of dtypes": (lambda i, f: (np.vander(i), np.vander(f, 3)), IV, F),
 }
 
@@ -154,6 +169,12 @@ ELEMENTS = {
         C,
     ),
     "sliding_window_view reduced": (lambda c: windows(c, (2, 3), axis=(1, 2)).mean(axis=(-2, -1)), C),
+    "without nan, of numbers": (lambda x: (np.nansum(x), np.nanprod(x, axis=1), np.nanmean(x), np.nan_to_num(x)), X),
+    "new arrays": (
+        lambda x, s: (np.array([s, 2 * s]), np.asarray([x, x]), np.asanyarray([s]), np.full(3, s), np.array(x)),
+        X,
+        S,
+    ),
     "require": (lambda x: (np.require(x * 1, requirements="C"), np.ascontiguousarray(x.T), np.asfortranarray(x)), X),
 }
 

@@ -94,7 +94,8 @@ def test_numpy_itself_outside_a_trace():
     assert fnp.sin is np.sin
     assert fnp.float32 is np.float32
     assert fnp.pi is np.pi
-    assert fnp.linalg is np.linalg
+    assert fnp.random is np.random
+    assert isinstance(fnp.linalg.norm([3, 4]), float)
     assert fnp.sum([1, 2]) == 3
     with pytest.raises(AttributeError):
         operator.attrgetter("no_such_name")(fnp)
@@ -102,7 +103,7 @@ def test_numpy_itself_outside_a_trace():
 
 def test_names_of_numpy_are_not_hidden_by_files():
     hidden = {name for name in vars(fnp) if hasattr(np, name) and getattr(fnp, name) is not getattr(np, name)}
-    assert {name for name in hidden if type(getattr(fnp, name)) is type(fnp)} == set()
+    assert {name for name in hidden if type(getattr(fnp, name)) is type(fnp)} <= {"fft", "linalg"}
 
 
 def test_new_arrays_are_traced_while_a_trace_runs():

@@ -42,6 +42,7 @@ CALLS = {
     "products": (lambda t: (np.dot([t, 1], [2, t]), np.linalg.norm([t, t]), np.outer([t, 1], [1.0, 2.0])), T),
     "nested lists": (lambda t: (np.concatenate([[t], [t, 1]]), np.append([[t]], [[t]], axis=0), np.diag([t, t])), T),
     "tables": (lambda v: (np.take(np.arange(5.0), v.astype(int)), np.full_like(np.arange(3.0), v[0])), V),
+    "callbacks": (lambda t: np.apply_along_axis(lambda row: row * t, 0, np.ones((2, 3))), T),
     "r_": (lambda t, v: (np.r_[t, 1.0, v], np.r_[v, 0:3], np.r_[0:t:3j, v], np.r_["0,2", v, v]), T, V),
     "r_ by directive": (lambda v: (np.r_["-1", v, v], np.r_["0,2,0", v, v], np.r_["1,3,0", v]), V),
     "c_": (lambda t, v: (np.c_[v, v * t], np.c_[t, 2], np.c_[np.ones((3, 2)), v], np.c_[0:3, v]), T, V),

@@ -1,0 +1,186 @@
+"""The page docs/numpy_coverage.md, from the tables of calls that the tests run.
+
+    python -m tests.numpy.coverage
+
+Each call of the tables is traced, and the functions whose rules it meets are noted. What the tests check of a call
+(`test_array_functions`, `test_derivatives_of_calls`) is then known of these functions:
+
+    value           against NumPy's own
+    forward         against central differences
+    reverse         against forward mode
+    second order    forward over forward against central differences, reverse over forward against it
+    compiled        value and gradient in native code against the interpreter
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+import optree
+
+from fnad.numpy.registry import RULES, WRITERS
+from fnad.trace import dispatch, tracer
+from fnad.trace.handle import Handle
+from tests.numpy.against_numpy import traced
+from tests.numpy.calls import CASES
+from tests.numpy.left_out import LEFT_OUT, NOTES
+from tests.numpy.test_derivatives_of_calls import DIFFERENTIABLE, EINSUM_CASES
+
+PAGE = Path(__file__).parents[2] / "docs" / "numpy_coverage.md"
+MODULES: dict[str, ModuleType] = {"numpy": np, "numpy.linalg": np.linalg, "numpy.fft": np.fft}
+CHECKED, CONSTANT, UNCHECKED = "✓", "0", ""
+COLUMNS = ("function", "value", "forward", "reverse", "second order", "compiled", "batched", "notes")
+
+
+@dataclass
+class Met:
+    """What was checked of a rule: its value, its derivatives; and whether a result has a derivative at all."""
+
+    value: bool = False
+    derivative: bool = False
+    has_derivative: bool = False
+
+
+def public(module: ModuleType) -> dict[str, Any]:
+    """Return the functions of a module by name."""
+    names = getattr(module, "__all__", dir(module))
+    found = {name: getattr(module, name) for name in names if not name.startswith("_")}
+    return {name: f for name, f in sorted(found.items()) if callable(f) and not isinstance(f, type)}
+
+
+def rule_of(function: Any) -> Any:
+    """Return the rule of a function, if it has one."""
+    return RULES.get(function) or WRITERS.get(function)
+
+
+# ---- what the tables meet --------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def noting(note: Callable[[Any, Any], None]) -> Iterator[None]:
+    """Tell of every rule that the user's code calls, with its result."""
+    original = dispatch.call
+
+    def call(rule: Any, args: Any, kwargs: Any) -> Any:
+        result = original(rule, args, kwargs)
+        note(rule, result)
+        return result
+
+    with patch.object(dispatch, "call", call), patch.object(tracer, "call", call):
+        yield
+
+
+def met() -> dict[Any, Met]:
+    """Return what the tables check of each rule."""
+    found: dict[Any, Met] = {}
+    for name, case in (CASES | EINSUM_CASES).items():
+        for rule, has_derivative in rules_met(case):
+            known = found.setdefault(rule, Met())
+            known.value = True
+            known.has_derivative |= has_derivative
+            known.derivative |= has_derivative and name in DIFFERENTIABLE
+    return found
+
+
+def rules_met(case: Any) -> list[tuple[Any, bool]]:
+    """Return the rules that a call meets, and whether they have results that can carry a derivative."""
+    function, *xs = case
+    rules: list[tuple[Any, bool]] = []
+
+    def note(rule: Any, result: Any) -> None:
+        rules.append((rule, is_inexact(result)))
+
+    with noting(note), warnings.catch_warnings(action="ignore"):
+        traced(function, *xs)
+    return rules
+
+
+def is_inexact(result: Any) -> bool:
+    """Say whether there is a number with a derivative in a result."""
+    return any(isinstance(leaf, Handle) and leaf.aval.dtype.kind in "fc" for leaf in optree.tree_leaves(result))
+
+
+# ---- the page --------------------------------------------------------------------------------------------------------
+
+
+def marks(known: Met | None) -> tuple[str, ...]:
+    """Return the marks of a function: value, forward, reverse, second order, compiled, batched."""
+    if known is None or not known.value:
+        return (UNCHECKED,) * 6
+    derivative = CHECKED if known.derivative else UNCHECKED if known.has_derivative else CONSTANT
+    return (CHECKED, derivative, derivative, derivative, CHECKED if known.derivative else UNCHECKED, UNCHECKED)
+
+
+def rows() -> dict[str, dict[str, tuple[str, ...]]]:
+    """Return the marks of every function that has a rule, by module and name."""
+    known = met()
+    return {
+        module: {name: marks(known.get(rule_of(f))) for name, f in public(namespace).items() if rule_of(f) is not None}
+        for module, namespace in MODULES.items()
+    }
+
+
+def is_complete(row: tuple[str, ...]) -> bool:
+    """Say whether all is checked but batching."""
+    return all(mark == CHECKED for mark in row[:-1])
+
+
+def page() -> str:
+    """Return the text of the page."""
+    table = rows()
+    sections = [line for module, functions in table.items() for line in section(module, functions)]
+    return "\n".join([*heading(table), *sections, *omitted()])
+
+
+def heading(table: dict[str, dict[str, tuple[str, ...]]]) -> Iterable[str]:
+    """Yield the beginning of the page, with the totals."""
+    yield "# What fnad knows of NumPy"
+    yield ""
+    yield "Written by `python -m tests.numpy.coverage` from the tables of calls that the tests run: a ✓ stands for what"
+    yield "they check. A `0` is a derivative that is zero wherever there is one: the results are integers or bools."
+    yield ""
+    yield "| | functions with a rule | value checked | derivatives of first and second order, compiled |"
+    yield "|-|-|-|-|"
+    for module, functions in table.items():
+        yield totals(module, functions.values())
+    yield totals("all", [row for functions in table.values() for row in functions.values()])
+    yield ""
+
+
+def totals(name: str, of: Collection[tuple[str, ...]]) -> str:
+    """Return the line that counts the functions of a module."""
+    return f"| {name} | {len(of)} | {sum(row[0] == CHECKED for row in of)} | {sum(map(is_complete, of))} |"
+
+
+def section(module: str, functions: dict[str, tuple[str, ...]]) -> Iterable[str]:
+    """Yield the table of a module."""
+    yield f"## {module}"
+    yield ""
+    yield f"| {' | '.join(COLUMNS)} |"
+    yield f"|{'-|' * len(COLUMNS)}"
+    for name, row in functions.items():
+        yield f"| {' | '.join([f'`{name}`', *row, NOTES.get(name, '')])} |"
+    yield ""
+
+
+def omitted() -> Iterable[str]:
+    """Yield the functions left out, with the reason."""
+    yield "## Left out"
+    yield ""
+    yield "On untraced arguments these are NumPy's own, also while a trace runs."
+    yield ""
+    for reason, names in LEFT_OUT.items():
+        yield f"- {reason}: {', '.join(f'`{name}`' for name in sorted(names))}"
+    yield ""
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page())

@@ -1,0 +1,40 @@
+"""Functions of NumPy's that have no rule, by the reason; and remarks on those that have one."""
+
+LEFT_OUT = {
+    "files, text and printing": {
+        *("array2string", "array_repr", "array_str", "base_repr", "binary_repr", "format_float_positional"),
+        *("format_float_scientific", "fromfile", "fromregex", "fromstring", "genfromtxt", "load", "loadtxt", "save"),
+        *("savetxt", "savez", "savez_compressed", "get_printoptions", "set_printoptions", "printoptions", "typename"),
+    },
+    "about NumPy itself": {
+        *("geterr", "geterrcall", "getbufsize", "get_include", "info", "seterr", "seterrcall", "setbufsize"),
+        *("show_config", "show_runtime", "test"),
+    },
+    "about dtypes and shapes, which are known while tracing": {
+        *("broadcast_shapes", "isdtype", "issubdtype", "isscalar", "iterable", "mintypecode", "promote_types"),
+    },
+    "made of sizes alone": {
+        *("arange", "bartlett", "blackman", "diag_indices", "hamming", "hanning", "indices", "kaiser", "mask_indices"),
+        *("tri", "tril_indices", "triu_indices", "fftfreq", "rfftfreq"),
+    },
+    "calls a function of the user's, which takes traced values by itself": {"fromfunction", "frompyfunc"},
+    "dates and times": {"busday_count", "busday_offset", "datetime_as_string", "datetime_data", "is_busday", "isnat"},
+    "bits and memory": {
+        *("asarray_chkfinite", "from_dlpack", "frombuffer", "fromiter", "isfortran", "nested_iters", "packbits"),
+        *("may_share_memory", "shares_memory", "unpackbits"),
+    },
+    "makes a matrix, a class apart from arrays": {"asmatrix", "bmat"},
+    "follows rules of another function": {"row_stack"},
+}
+
+NOTES = {
+    "roots": "complex, also where all are real",
+    "polymul": "leading zeros of a traced vector are kept",
+    "polydiv": "leading zeros of the remainder are kept",
+    "interp": "at a point of `xp` the mean of both slopes",
+    "real_if_close": "not of complex numbers",
+    "poly": "not of complex roots",
+    "asfortranarray": "a copy or not is not known",
+    "ascontiguousarray": "a copy or not is not known",
+    "require": "a copy or not is not known",
+}

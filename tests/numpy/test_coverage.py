@@ -1,0 +1,20 @@
+"""The page of what fnad knows of NumPy is that of the tables, and speaks of every function."""
+
+from tests.numpy.coverage import MODULES, PAGE, page, public, rows, rule_of
+from tests.numpy.left_out import LEFT_OUT, NOTES
+
+
+def test_page_is_of_today():
+    assert PAGE.read_text() == page(), "stale: run python -m tests.numpy.coverage"
+
+
+def test_every_function_is_there_or_left_out_with_a_reason():
+    named = {name for names in LEFT_OUT.values() for name in names}
+    functions = {name: f for module in MODULES.values() for name, f in public(module).items()}
+    assert {name for name, f in functions.items() if rule_of(f) is None} - named == set()
+    assert {name for name in named if rule_of(functions[name]) is not None} == set()
+    assert sum(map(len, LEFT_OUT.values())) == len(named)
+
+
+def test_notes_are_of_functions_that_are_there():
+    assert NOTES.keys() <= {name for functions in rows().values() for name in functions}
