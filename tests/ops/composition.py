@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from fnad.ir.builder import trace
-from fnad.ir.primitive import Library
+from fnad.ir.primitive import Library, Primitive, Push, Sample
 from fnad.ir.program import Program
-from fnad.ir.types import Aval, aval_of
 from fnad.testing import Run, assert_close, tolerance
 from tests.catalogue import test_first_derivatives as first
 from tests.catalogue import test_second_derivatives as second
+from tests.catalogue.cases import Case
 
 CHECKS = (
     first.test_forward_mode_is_the_difference,
@@ -27,46 +27,40 @@ CHECKS = (
 )
 
 
-class _Called:
-    """What stands for the primitive of a case: nothing is linear, and nothing has an extended precision."""
-
-    derivative, lower = None, Library()
-
-
 @dataclass(frozen=True)
-class Composition:
-    """A function on symbols of one result, the same function on arrays, and operands to compare them at."""
+class Composition(Case):
+    """A function on symbols of one result, in the place of a primitive that is evaluated by the same on arrays."""
 
-    name: str
     function: Callable[..., Any]
-    reference: Callable[..., Any]
-    operands: tuple[Any, ...]
-    primitive: Any = _Called
 
-    @property
-    def avals(self) -> list[Aval]:
-        return [aval_of(operand) for operand in self.operands]
+    def __str__(self) -> str:
+        return self.primitive.name
 
     def program(self) -> Program:
-        return trace(lambda *symbols: [self.function(*symbols)], *self.avals, name=self.name)
+        return trace(lambda *symbols: [self.function(*symbols)], *self.avals, name="composition")
 
-    def evaluate(self, *operands: Any) -> Any:
-        return self.reference(*operands)
+
+def composition(
+    name: str, function: Callable[..., Any], reference: Callable[..., Any], operands: tuple[Any, ...]
+) -> Composition:
+    """Return a function on symbols with the same function on arrays, and operands to compare them at."""
+    unknown = Push(lambda *_: [None])
+    primitive = Primitive(name, lambda *_: (), reference, unknown, Library(), lambda: (), "A composition.")
+    return Composition(primitive, Sample(operands), 0, function)
 
 
 def over(compositions: Iterable[Composition]) -> Callable[..., Any]:
     """Run a test for each of these."""
-    return pytest.mark.parametrize("case", [pytest.param(c, id=c.name) for c in compositions])
+    return pytest.mark.parametrize("case", [pytest.param(c, id=str(c)) for c in compositions])
 
 
 def check_value(case: Composition, run: Run) -> None:
     """Compare the value with the reference's."""
     (found,) = run(case.program(), case.operands)
-    expected = case.reference(*case.operands)
-    assert_close(found, expected, tolerance(found.dtype), 1.0)
+    assert_close(found, case.evaluate(*case.operands), tolerance(found.dtype), 1.0)
 
 
 def check_derivatives(case: Composition, run: Run) -> None:
     """Compare first and second derivatives, in every mode and nesting, with differences of the reference."""
     for check in CHECKS:
-        check(case, run)  # type: ignore[arg-type]
+        check(case, run)
