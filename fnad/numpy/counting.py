@@ -16,6 +16,7 @@ import numpy as np
 from fnad.errors import DomainError, DtypeError, ShapeError, TracerEscapeError
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import F64, I64, Dtype, Shape, is_inexact
+from fnad.numpy import properties
 from fnad.numpy.axes import static_int
 from fnad.numpy.creating import linspace
 from fnad.numpy.joining import alike
@@ -120,7 +121,7 @@ def edges_of(a: Symbol, bins: Any, span: Any, dtype: Dtype | None = None) -> Sym
             f"the number of bins that bins={bins!r} chooses depends on traced values",
             remedy="give the number of bins, or their edges",
         )
-    if not isinstance(bins, (Symbol, list, tuple, np.ndarray)) or np.ndim(bins) == 0:
+    if len(properties.shape(bins)) == 0:
         return _even_edges(a, static_int(bins, "a number of bins"), span, dtype)
     edges = as_symbol(bins)
     if edges.ndim != 1:

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias, TypeGuard
 
 import numpy as np
 
-from fnad.errors import ArgumentTypeError, DtypeError, ShapeError, TracerEscapeError
+from fnad.errors import ArgumentTypeError, DtypeError, FnadError, ShapeError, TracerEscapeError
 from fnad.ir.builder import current_builder
 from fnad.ir.known import known_value
 from fnad.ir.program import Literal
@@ -35,6 +35,16 @@ class WeakSymbol(Symbol):
         return PYTHON_TYPES[self.aval.dtype.kind]
 
 
+class Unsized:
+    """What is no array because its size is not known while tracing; a selection by a mask is."""
+
+    __slots__ = ()
+
+    def refusal(self, what: str) -> FnadError:
+        """Return the error for something that depends on the size."""
+        raise NotImplementedError
+
+
 def is_python_number(value: Any) -> TypeGuard[bool | int | float | complex]:
     """Say whether the value is a Python number, and no NumPy scalar (np.float64 is a float too)."""
     return not isinstance(value, np.generic) and isinstance(value, NUMBERS)
@@ -56,6 +66,8 @@ def as_symbol(value: Operand, dtype: Dtype | None = None) -> Symbol:
         return python_literal(value, dtype)
     elif isinstance(value, (list, tuple)):
         symbol = stack_nested(value)
+    elif isinstance(value, Unsized):
+        raise value.refusal("x[mask]")
     else:
         raise ArgumentTypeError(f"{type(value).__name__} is not an array or a number")
     return symbol if dtype is None else to_dtype(symbol, dtype)

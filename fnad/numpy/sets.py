@@ -8,11 +8,12 @@ from typing import Any, NoReturn
 import numpy as np
 
 from fnad.errors import TracerEscapeError
-from fnad.ir.symbol import Symbol
 from fnad.ir.types import BOOL, I64
 from fnad.numpy.operands import as_symbol, common_dtype
+from fnad.numpy.rearranging import fresh
 from fnad.numpy.registry import implements
 from fnad.numpy.sorting import searchsorted, sorted_along
+from fnad.numpy.views import View
 from fnad.ops.comparison import bitwise_not, eq
 from fnad.ops.indexing import gather
 from fnad.ops.piecewise import minimum
@@ -22,16 +23,16 @@ from fnad.ops.shape import constant, reshape_to
 @implements(np.isin)
 def isin(
     element: Any, test_elements: Any, assume_unique: bool = False, invert: bool = False, *, kind: Any = None
-) -> Symbol:
+) -> View:
     dtype = common_dtype(element, test_elements)
     x, tests = as_symbol(element, dtype), as_symbol(test_elements, dtype)
     n = tests.aval.size
     if n == 0:
-        return constant(invert, BOOL, x.shape)
+        return fresh(constant(invert, BOOL, x.shape))
     ordered = sorted_along(reshape_to(tests, (n,)), 0)
     place = minimum(searchsorted(ordered, x), constant(n - 1, I64, x.shape))
     found = eq(gather(ordered, place), x)
-    return bitwise_not(found) if invert else found
+    return fresh(bitwise_not(found) if invert else found)
 
 
 def _depends_on_values(function: Callable[..., Any], remedy: str) -> None:

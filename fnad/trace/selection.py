@@ -20,7 +20,7 @@ from numpy.lib.mixins import NDArrayOperatorsMixin
 from fnad.errors import OutOfRangeError, TracerEscapeError
 from fnad.ir.symbol import Symbol
 from fnad.numpy import methods
-from fnad.numpy.operands import as_symbol
+from fnad.numpy.operands import Unsized, as_symbol
 from fnad.numpy.reductions import highest, lowest
 from fnad.ops.comparison import select
 from fnad.ops.requirement import require
@@ -42,7 +42,7 @@ WITH_WHERE = (np.sum, np.prod, np.mean, np.var, np.std, np.any, np.all, np.nansu
 EXTREMA: dict[Any, Callable[..., Any]] = {np.max: lowest, np.min: highest, np.amax: lowest, np.amin: highest}
 """Reductions without, and what changes nothing in them."""
 
-REDUCTIONS = {np.add: np.sum, np.multiply: np.prod, np.maximum: np.max, np.minimum: np.min}
+REDUCTIONS: dict[Any, Any] = {np.add: np.sum, np.multiply: np.prod, np.maximum: np.max, np.minimum: np.min}
 """The function that the method `reduce` of a ufunc is."""
 
 EMPTY = "zero-size array to reduction operation which has no identity: no element is selected"
@@ -57,7 +57,7 @@ def number_asked(what: str) -> TracerEscapeError:
     )
 
 
-class Selection(NDArrayOperatorsMixin):
+class Selection(NDArrayOperatorsMixin, Unsized):
     """The elements of an array where a traced mask over its first axes is true."""
 
     __slots__ = ("mask", "values")
@@ -65,6 +65,9 @@ class Selection(NDArrayOperatorsMixin):
     def __init__(self, values: Any, mask: Any) -> None:
         self.values = values
         self.mask = mask
+
+    def refusal(self, what: str) -> TracerEscapeError:
+        return number_asked(what)
 
     # ---- element by element ------------------------------------------------------------------------------------------
 
@@ -188,7 +191,6 @@ class Selection(NDArrayOperatorsMixin):
         return self.map(operator.pow, (self, other), {})
 
     __matmul__ = dot
-    __hash__ = object.__hash__
 
 
 def _reduction(function: Any) -> Callable[..., Any]:

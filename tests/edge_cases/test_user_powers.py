@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fnad import errors, grad
+from fnad import grad
 from tests.edge_cases.ways import check
 
 floats = pytest.mark.parametrize("dtype", [np.float64, np.float32])
@@ -58,8 +58,16 @@ def test_row_21_product_with_zeros(dtype: Any) -> None:
     check(np.multiply.reduce, np.array([0, 2, 3], dtype), value=0, gradient=[6, 0, 0])
 
 
-def test_rows_22_and_23_say_that_there_is_no_rule() -> None:
-    with pytest.raises(errors.UnsupportedFunctionError, match=r"numpy\.cumprod has no rule"):
-        grad(lambda x: np.sum(np.cumprod(x)))(np.ones(3))
-    with pytest.raises(errors.UnsupportedFunctionError, match=r"numpy\.sinc has no rule"):
-        grad(np.sinc)(0.0)
+@floats
+def test_row_22_cumprod_at_zeros(dtype: Any) -> None:
+    x = np.array([0, 2, 3], dtype)
+    once = {"value": 0, "gradient": [9, 0, 0], "hessian": [[0, 4, 2], [4, 0, 0], [2, 0, 0]]}
+    for f in (np.cumprod, lambda x: np.multiply.accumulate(x), np.cumulative_prod, np.nancumprod):
+        check(lambda x, f=f: np.sum(f(x)), x, **once)
+    twice = {"value": 0, "gradient": [1, 0, 0], "hessian": [[0, 4, 0], [4, 0, 0], [0, 0, 0]]}
+    check(lambda x: np.sum(np.cumprod(x)), np.array([0, 0, 3], dtype), **twice)
+
+
+@floats
+def test_row_23_sinc(dtype: Any) -> None:
+    check(np.sinc, dtype(0), value=1, gradient=[0], hessian=[[-(np.pi**2) / 3]], rtol=1e-6)
