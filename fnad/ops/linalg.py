@@ -16,14 +16,14 @@ from typing import Any
 import numpy as np
 
 from fnad.errors import DtypeError, MatrixError
-from fnad.ir.primitive import Library, Primitive, Pull, Push, Sample, register
+from fnad.ir.primitive import Library, NonDifferentiable, Primitive, Pull, Push, Sample, register
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import DTYPES, Aval, Dtype, Shape
 from fnad.ops.arithmetic import add, mul, neg
 from fnad.ops.comparison import ge, gt
 from fnad.ops.conversion import convert
 from fnad.ops.indexing import gather
-from fnad.ops.kinds import INEXACT, by_name
+from fnad.ops.kinds import INEXACT, INTEGERS, by_name, check_dtype
 from fnad.ops.matrix import (
     adjoint,
     check_matrices,
@@ -236,34 +236,65 @@ cholesky = register(
 # ---- lu ----------------------------------------------------------------------------------------------------------
 
 
-def _infer_lu(a: Aval) -> tuple[Aval, Aval, Aval]:
+def _infer_row_order(pivots: Aval, *, size: int) -> Aval:
+    check_dtype("row_order", pivots.dtype, INTEGERS)
+    if pivots.ndim == 0 or pivots.shape[-1] > size:
+        raise MatrixError(f"row_order of {size} rows takes at most as many exchanges, got {pivots}")
+    return Aval(I64, (*pivots.shape[:-1], size))
+
+
+def _row_order(pivots: Any, *, size: int) -> Any:
+    order = np.broadcast_to(np.arange(size), (*pivots.shape[:-1], size)).copy()
+    for i in np.ndindex(pivots.shape[:-1]):
+        for row, other in enumerate(pivots[i].tolist()):
+            order[i][[row, other]] = order[i][[other, row]]
+    return order
+
+
+def _row_order_samples() -> Iterable[Sample]:
+    for dtype in by_name(INTEGERS):
+        yield Sample((np.array([2, 2], dtype),), {"size": 3})
+    yield Sample((np.array([[1, 1], [0, 1]]),), {"size": 2})
+    yield Sample((np.zeros((2, 0), I32),), {"size": 0})
+
+
+row_order = register(
+    Primitive(
+        "row_order",
+        _infer_row_order,
+        _row_order,
+        NonDifferentiable(),
+        Library(),
+        _row_order_samples,
+        "Which of `size` rows comes where when row i is exchanged with row pivots[i], one after the other.",
+    )
+)
+
+
+def _infer_lu(a: Aval) -> tuple[Aval, Aval]:
     check_matrices("lu", a)
-    *outer, m, n = a.shape
-    return a, Aval(I32, (*outer, min(m, n))), Aval(I64, (*outer, m))
+    return a, Aval(I32, (*a.shape[:-2], min(a.shape[-2:])))
 
 
-def _lu(a: Any) -> tuple[Any, Any, Any]:
+def _lu(a: Any) -> tuple[Any, Any]:
     from scipy.linalg import get_lapack_funcs  # noqa: PLC0415 - kept out of `import fnad`
 
-    *outer, m, n = a.shape
-    packed, pivots = np.array(a), np.empty((*outer, min(m, n)), I32)
-    permutation = np.broadcast_to(np.arange(m), (*outer, m)).copy()
+    packed, pivots = np.array(a), np.empty((*a.shape[:-2], min(a.shape[-2:])), I32)
     (getrf,) = get_lapack_funcs(("getrf",), (a,))
-    for i in np.ndindex(*outer) if a.size else ():
+    for i in np.ndindex(a.shape[:-2]) if a.size else ():
         packed[i], pivots[i], _ = getrf(a[i])
-        for row, other in enumerate(pivots[i]):
-            permutation[i][[row, other]] = permutation[i][[other, row]]
-    return packed, pivots, permutation
+    return packed, pivots
 
 
 def _push_lu(results: Any, primals: Any, tangents: Any) -> list[Symbol | None]:
     """Return d(LU) = L tril(F, -1) + triu(F) U, F = L⁻¹ P dA U⁻¹; L and U are completed to squares by identities."""
-    packed, _, permutation = results
+    packed, pivots = results
     left, right = _square_factors(packed)
-    half = solve_triangular(left, permute_rows(tangents[0], permutation), lower=True, unit=True)
+    permuted = permute_rows(tangents[0], row_order(pivots, size=packed.shape[-2]))
+    half = solve_triangular(left, permuted, lower=True, unit=True)
     both = transposed(solve_triangular(transposed(right), transposed(half), lower=True, unit=False))
     below = strictly_lower(both)
-    return [add(matmul(left, below), matmul(upper(both), right)), None, None]
+    return [add(matmul(left, below), matmul(upper(both), right)), None]
 
 
 def _square_factors(packed: Symbol) -> tuple[Symbol, Symbol]:
@@ -302,6 +333,6 @@ lu = register(
         Push(_push_lu),
         Library(),
         _lu_samples,
-        "LU factorization with row exchanges: L and U in one matrix, the exchanges, and the permutation they make.",
+        "LU factorization with row exchanges: L, without its diagonal of ones, and U in one matrix, and the exchanges.",
     )
 )
