@@ -27,6 +27,12 @@ LEFT_OUT = {
     "follows rules of another function": {"row_stack"},
 }
 
+DEPENDS_ON_VALUES = (
+    *("argwhere", "flatnonzero", "nonzero", "trim_zeros"),
+    *("intersect1d", "setdiff1d", "setxor1d", "union1d"),
+    *("unique", "unique_all", "unique_counts", "unique_inverse", "unique_values"),
+)
+
 NOTES = {
     "roots": "complex, also where all are real",
     "polymul": "leading zeros of a traced vector are kept",
@@ -37,4 +43,5 @@ NOTES = {
     "asfortranarray": "a copy or not is not known",
     "ascontiguousarray": "a copy or not is not known",
     "require": "a copy or not is not known",
+    **dict.fromkeys(DEPENDS_ON_VALUES, "refused: the shape of the result depends on values"),
 }

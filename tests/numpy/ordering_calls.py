@@ -90,7 +90,7 @@ QUANTILES = {
         X,
     ),
     "quantile, where it is": (
-        lambda x, s: (np.quantile(x, s), np.nanquantile(x, s, 0), np.percentile(x, 50 * s)),
+        lambda x, s: (np.quantile(x, s), np.nanquantile(x, s, 0), np.nanpercentile(x, 50 * s)),
         X,
         S,
     ),
@@ -219,7 +219,14 @@ WITHOUT_NAN = {
     ),
     "nanvar of dtypes": (lambda f, i, z: [np.nanvar(a, 0) for a in (f, i, z)], F, I, Z),
     "nan-reductions without nan": (
-        lambda x: (np.nanmax(x, 0), np.nanmin(x), np.nanvar(x, 0), np.nanstd(x, keepdims=True), np.nancumprod(x, 0)),
+        lambda x: (
+            np.nanmax(x, 0),
+            np.nanmin(x),
+            np.nanvar(x, 0),
+            np.nanstd(x, keepdims=True),
+            np.nancumprod(x, 0),
+            np.nancumsum(x, 1),
+        ),
         X,
     ),
     "nan-reductions with where": (
@@ -271,6 +278,8 @@ COUNTING = {
 def placed(x):
     y, z, w = x * 1, x * 1, x * 1
     np.place(y, x > 0.5, [1, 2, 3.5])
+    np.put(y, [0, 5], x[1] * 2)
+    np.putmask(y, x > 0.7, x[0])
     np.place(z, np.arange(12) % 2 == 0, x[0])
     np.put_along_axis(w, np.array([[1, 0]]), x[:, :1] * 2, axis=1)
     return y, z, w
