@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from fnad.errors import UnsupportedFunctionError
 from fnad.ir.builder import current_builder
@@ -29,8 +29,7 @@ Rule: TypeAlias = Callable[..., Any]
 # ---- derivative: stated once, the other mode follows -------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Partials:
+class Partials(NamedTuple):
     """Elementwise: one function `(result, *operands, **params) -> partial` per operand; None where it is zero.
 
     `finite` says that no partial is ever inf or nan, not even at operands that are, so that a plain product with the
@@ -56,8 +55,7 @@ class NoFormula:
         )
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Linear:
+class Linear(NamedTuple):
     """Linear, jointly, in the operands `wrt` (all of them if None).
 
     `transpose(ct, *operands, **params)` returns one cotangent (or None) per operand; what stands at operands it is not
@@ -68,15 +66,13 @@ class Linear:
     wrt: tuple[int, ...] | None = None
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Bilinear:
+class Bilinear(NamedTuple):
     """Linear in each of two operands: `transposes[i](ct, x, y, **params)` is the cotangent of operand i."""
 
     transposes: tuple[Rule, Rule]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Push:
+class Push(NamedTuple):
     """Forward rule `(primals, tangents, **params) -> tangents of the results`; a tangent may be None, a zero.
 
     `rule(results, primals, tangents, **params)`: `results` are the primal results, already computed.
@@ -85,8 +81,7 @@ class Push:
     rule: Rule
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Pull:
+class Pull(NamedTuple):
     """Reverse rule: `rule(results, primals, cts, **params) -> cotangents of the operands` (None for a zero)."""
 
     rule: Rule
@@ -102,8 +97,7 @@ Derivative: TypeAlias = Partials | Linear | Bilinear | Push | Pull | NonDifferen
 # ---- lowering: what the fuser has to know ------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Scalar:
+class Scalar(NamedTuple):
     """Elementwise: a Python expression on scalars.
 
     `{0}`, `{1}` stand for operands and `{dtype}` for the result's dtype; names are those of the runtime that emitted
@@ -140,8 +134,7 @@ class Iota:
     """The index along the param `axis`, as a number."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Fold:
+class Fold(NamedTuple):
     """A reduction over the param `axes` with one accumulator.
 
     `init` and `step` are templates; `step` has `{acc}` and `{0}` (the element); `init` has `{dtype}` (that of the
@@ -154,15 +147,13 @@ class Fold:
     sum: bool = False
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class ArgFold:
+class ArgFold(NamedTuple):
     """A reduction over one `axis` to the index of the first element that `better`s, `{0}` against `{best}`."""
 
     better: str
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Scan:
+class Scan(NamedTuple):
     """A running reduction along the param `axis`, from the end where the param `reverse` says so."""
 
     init: str
@@ -173,8 +164,7 @@ class Gather:
     """NumPy's `x[i, j, …]`: operand 0 read at the integer operands that follow, over its leading axes."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Scatter:
+class Scatter(NamedTuple):
     """Operand 0 with operand 1 combined into it at the integer operands that follow; `{old}`, `{new}` in `step`."""
 
     step: str

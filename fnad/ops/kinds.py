@@ -113,13 +113,13 @@ def elementwise(
     interval per operand in which the function is smooth, `edges` points where it is not; samples come from these.
     `finite` and `cost` are explained in `Partials` and `Scalar`.
     """
-    count = arity or (len(derivative) if isinstance(derivative, tuple) else 1)
+    count = arity or (1 if isinstance(derivative, Derivative) else len(derivative))
     return register(
         Primitive(
             name,
             infer_elementwise(name, count, domain, result),
             evaluate,
-            Partials(derivative, finite) if isinstance(derivative, tuple) else derivative,
+            derivative if isinstance(derivative, Derivative) else Partials(derivative, finite),
             Scalar(template, cost),
             lambda: elementwise_samples(domain, over or (UNIT,) * count, edges),
             doc,
