@@ -57,7 +57,8 @@ def isrealobj(x: Any) -> bool:
 @implements(np.min_scalar_type)
 def min_scalar_type(a: Any, /) -> Dtype:
     x = as_symbol(a)
-    static_array(None if x.ndim else x)
+    if x.ndim == 0:
+        static_array(x)
     return x.dtype
 
 

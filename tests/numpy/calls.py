@@ -8,6 +8,7 @@ from tests.numpy.fourier_calls import FOURIER
 from tests.numpy.linalg_calls import LINALG
 from tests.numpy.numerical_calls import NUMERICAL
 from tests.numpy.ordering_calls import ORDERING
+from tests.numpy.special_calls import SPECIAL_CALLS
 
 X = sample((2, 3), "f64")
 V = sample(3, "f64", 1)
@@ -202,4 +203,16 @@ ELEMENTS = {
     "count_nonzero": (lambda x: (np.count_nonzero(x > 0.5), np.count_nonzero(x, axis=1, keepdims=True)), X),
 }
 
-CASES = SHAPES | JOINING | CHOOSING | PRODUCTS | ELEMENTS | NUMERICAL | ORDERING | BY_NAME | LINALG | FOURIER
+CASES = (
+    SHAPES
+    | JOINING
+    | CHOOSING
+    | PRODUCTS
+    | ELEMENTS
+    | NUMERICAL
+    | ORDERING
+    | BY_NAME
+    | SPECIAL_CALLS
+    | LINALG
+    | FOURIER
+)

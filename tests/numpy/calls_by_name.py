@@ -50,4 +50,52 @@ REDUCTIONS = {f"numpy.{name}": (getattr(np, name), A) for name in NAMES} | {
     f"numpy.{name} along an axis": (partial(getattr(np, name), axis=1), A) for name in NAMES
 }
 
-BY_NAME = ELEMENTWISE | OPERATORS | REDUCTIONS
+ON_PAIRS = ("add", "arctan2", "divide", "hypot", "logaddexp", "maximum", "minimum", "multiply", "power", "subtract")
+METHODS = {
+    f"numpy.{name}.{method}": (lambda x, v, u=UFUNCS[name], call=call: call(u, x, v), A, sample(3, "f64", 1))
+    for name in ON_PAIRS
+    for method, call in {
+        "reduce": lambda u, x, v: u.reduce(x, axis=1),
+        "accumulate": lambda u, x, v: u.accumulate(x, axis=1),
+        "reduceat": lambda u, x, v: u.reduceat(x, [0, 2, 1], axis=1),
+        "outer": lambda u, x, v: u.outer(x, v),
+    }.items()
+    if (UFUNCS[name], method) in RULES
+}
+
+
+def written(write):
+    """Return a function that writes into a copy of its first argument."""
+
+    def call(x, *args):
+        y = np.copy(x)
+        write(y, *args)
+        return y
+
+    return call
+
+
+WRITES = {
+    "numpy.copyto": (written(lambda y, v: np.copyto(y, v[:, None])), A, sample(3, "f64", 1)),
+    "numpy.copyto, masked": (written(lambda y, v: np.copyto(y, v[0], where=y > 0.5)), A, sample(3, "f64", 1)),
+    "numpy.fill_diagonal": (written(np.fill_diagonal), sample((3, 3), "f64"), np.float64(2.5)),
+    "numpy.put": (written(lambda y, v: np.put(y, [0, -1, 5], v)), A, sample(3, "f64", 1)),
+    "numpy.putmask": (written(lambda y, v: np.putmask(y, y > 0.5, v[0])), A, sample(3, "f64", 1)),
+    "numpy.add.at": (written(lambda y, v: np.add.at(y, [0, 0, 1], v[:, None])), A, sample(3, "f64", 1)),
+}
+
+KNOWN = {
+    "what is known of dtypes": (
+        lambda x, i: (
+            x * (np.result_type(x, i) == np.common_type(x) == x.dtype),
+            x * (np.can_cast(i, x.dtype) + np.iscomplexobj(x) + np.isrealobj(x)),
+            x * np.min_scalar_type(x).itemsize,
+            x * len(np.einsum_path("ijk,k", x, x[0, 0])[0]),
+        ),
+        A,
+        sample((2, 3), "i32"),
+    ),
+    "numpy.astype": (lambda x: (np.astype(x, np.float64), np.astype(x, int)), A),
+}
+
+BY_NAME = ELEMENTWISE | OPERATORS | REDUCTIONS | METHODS | WRITES | KNOWN

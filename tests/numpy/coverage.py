@@ -9,7 +9,7 @@ Each call of the tables is traced, and the functions whose rules it meets are no
     forward         against central differences
     reverse         against forward mode
     second order    forward over forward against central differences, reverse over forward against it
-    compiled        value and gradient in native code against the interpreter
+    compiled        value, and gradient if any, in native code against the interpreter
 """
 
 from __future__ import annotations
@@ -25,24 +25,31 @@ from unittest.mock import patch
 
 import numpy as np
 import optree
+import scipy.special
 
+import fnad.scipy.special
 from fnad.numpy.registry import RULES, WRITERS
+from fnad.numpy.special import special_rule
 from fnad.trace import dispatch, tracer
 from fnad.trace.handle import Handle
 from tests.numpy.against_numpy import traced
-from tests.numpy.calls import CASES
 from tests.numpy.left_out import LEFT_OUT, NOTES
-from tests.numpy.test_derivatives_of_calls import DIFFERENTIABLE, EINSUM_CASES
+from tests.numpy.test_derivatives_of_calls import ALL, DIFFERENTIABLE
 
 PAGE = Path(__file__).parents[2] / "docs" / "numpy_coverage.md"
-MODULES: dict[str, ModuleType] = {"numpy": np, "numpy.linalg": np.linalg, "numpy.fft": np.fft}
+MODULES: dict[str, ModuleType] = {
+    "numpy": np,
+    "numpy.linalg": np.linalg,
+    "numpy.fft": np.fft,
+    "scipy.special": scipy.special,
+}
 CHECKED, CONSTANT, UNCHECKED = "✓", "0", ""
 COLUMNS = ("function", "value", "forward", "reverse", "second order", "compiled", "batched", "notes")
 
 
 @dataclass
 class Met:
-    """What was checked of a rule: its value, its derivatives; and whether a result has a derivative at all."""
+    """What was checked of a rule: its value, all of it; and whether a result can carry a derivative."""
 
     value: bool = False
     derivative: bool = False
@@ -56,9 +63,11 @@ def public(module: ModuleType) -> dict[str, Any]:
     return {name: f for name, f in sorted(found.items()) if callable(f) and not isinstance(f, type)}
 
 
-def rule_of(function: Any) -> Any:
-    """Return the rule of a function, if it has one."""
-    return RULES.get(function) or WRITERS.get(function)
+def rule_of(module: str, name: str) -> Any:
+    """Return the rule of a function, if it has one; fnad.scipy has those that SciPy cannot hand on."""
+    function = getattr(fnad.scipy.special if module == "scipy.special" else MODULES[module], name)
+    known = RULES.get(getattr(function, "__wrapped__", function)) or RULES.get(function) or WRITERS.get(function)
+    return known or (special_rule(function) if isinstance(function, np.ufunc) else None)
 
 
 # ---- what the tables meet --------------------------------------------------------------------------------------------
@@ -81,7 +90,7 @@ def noting(note: Callable[[Any, Any], None]) -> Iterator[None]:
 def met() -> dict[Any, Met]:
     """Return what the tables check of each rule."""
     found: dict[Any, Met] = {}
-    for name, case in (CASES | EINSUM_CASES).items():
+    for name, case in ALL.items():
         for rule, has_derivative in rules_met(case):
             known = found.setdefault(rule, Met())
             known.value = True
@@ -116,21 +125,31 @@ def marks(known: Met | None) -> tuple[str, ...]:
     if known is None or not known.value:
         return (UNCHECKED,) * 6
     derivative = CHECKED if known.derivative else UNCHECKED if known.has_derivative else CONSTANT
-    return (CHECKED, derivative, derivative, derivative, CHECKED if known.derivative else UNCHECKED, UNCHECKED)
+    return (CHECKED, derivative, derivative, derivative, CHECKED, UNCHECKED)
 
 
 def rows() -> dict[str, dict[str, tuple[str, ...]]]:
     """Return the marks of every function that has a rule, by module and name."""
     known = met()
-    return {
-        module: {name: marks(known.get(rule_of(f))) for name, f in public(namespace).items() if rule_of(f) is not None}
+    table = {
+        module: {name: rule for name in public(namespace) if (rule := rule_of(module, name))}
         for module, namespace in MODULES.items()
     }
+    table["numpy.ndarray"] = {name: RULES.get(f, f) for name, f in sorted((tracer.FUNCTIONS | tracer.METHODS).items())}
+    table["methods of ufuncs"] = dict(sorted(ufunc_methods()))
+    return {module: {name: marks(known.get(rule)) for name, rule in rules.items()} for module, rules in table.items()}
+
+
+def ufunc_methods() -> Iterable[tuple[str, Any]]:
+    """Yield the rules of the methods of ufuncs by name."""
+    for key, rule in (RULES | WRITERS).items():
+        if isinstance(key, tuple):
+            yield f"{key[0].__name__}.{key[1]}", rule
 
 
 def is_complete(row: tuple[str, ...]) -> bool:
     """Say whether all is checked but batching."""
-    return all(mark == CHECKED for mark in row[:-1])
+    return all(row[:-1])
 
 
 def page() -> str:
@@ -147,7 +166,7 @@ def heading(table: dict[str, dict[str, tuple[str, ...]]]) -> Iterable[str]:
     yield "Written by `python -m tests.numpy.coverage` from the tables of calls that the tests run: a ✓ stands for what"
     yield "they check. A `0` is a derivative that is zero wherever there is one: the results are integers or bools."
     yield ""
-    yield "| | functions with a rule | value checked | derivatives of first and second order, compiled |"
+    yield "| | functions with a rule | complete: all checked | of these with derivatives other than 0 |"
     yield "|-|-|-|-|"
     for module, functions in table.items():
         yield totals(module, functions.values())
@@ -157,7 +176,8 @@ def heading(table: dict[str, dict[str, tuple[str, ...]]]) -> Iterable[str]:
 
 def totals(name: str, of: Collection[tuple[str, ...]]) -> str:
     """Return the line that counts the functions of a module."""
-    return f"| {name} | {len(of)} | {sum(row[0] == CHECKED for row in of)} | {sum(map(is_complete, of))} |"
+    complete = list(filter(is_complete, of))
+    return f"| {name} | {len(of)} | {len(complete)} | {sum(CONSTANT not in row for row in complete)} |"
 
 
 def section(module: str, functions: dict[str, tuple[str, ...]]) -> Iterable[str]:
@@ -178,8 +198,15 @@ def omitted() -> Iterable[str]:
     yield "On untraced arguments these are NumPy's own, also while a trace runs."
     yield ""
     for reason, names in LEFT_OUT.items():
-        yield f"- {reason}: {', '.join(f'`{name}`' for name in sorted(names))}"
+        yield f"- {reason}: {listed(names)}"
+    without = [name for name in public(scipy.special) if not rule_of("scipy.special", name)]
+    yield f"- in `scipy.special`, without a formula for a derivative or not of numbers: {listed(without)}"
     yield ""
+
+
+def listed(names: Iterable[str]) -> str:
+    """Return names in their order, as code."""
+    return ", ".join(f"`{name}`" for name in sorted(names))
 
 
 if __name__ == "__main__":

@@ -1,0 +1,50 @@
+"""Calls of the ufuncs of scipy.special, on the samples of their primitives; where there is no formula, on constants."""
+
+from functools import partial
+
+import numpy as np
+import scipy.special
+
+from fnad.ir.primitive import NoFormula, Partials
+from fnad.numpy.special import UFUNCS
+from fnad.ops.library import SPECIAL
+from fnad.scipy.special import log_softmax, logsumexp, softmax
+from tests.numpy.against_numpy import sample
+
+WIDE = (np.float64, np.int64, np.complex128)
+PUBLIC = {name: value for name, value in vars(scipy.special).items() if isinstance(value, np.ufunc)}
+
+
+def call(name):
+    """Return a ufunc, with the operands given up to the last one that has no derivative, and the others."""
+    ufunc, primitive = PUBLIC[name], SPECIAL[name].primitives[0]
+    operands = next(s.operands for s in primitive.samples() if all(o.dtype in WIDE for o in s.operands))
+    fixed = [is_fixed(operand, slope) for operand, slope in zip(operands, slopes(primitive), strict=True)]
+    count = len(fixed) - fixed[::-1].index(True) if True in fixed else 0
+    return (partial(ufunc, *[operand.flat[0] for operand in operands[:count]]), *operands[count:])
+
+
+def slopes(primitive):
+    """Return the partials of a primitive, None for those that are zero."""
+    known = isinstance(primitive.derivative, Partials)
+    return primitive.derivative.functions if known else (None,) * len(next(iter(primitive.samples())).operands)
+
+
+def is_fixed(operand, slope):
+    """Say whether there is no derivative in an operand."""
+    return operand.dtype == np.int64 or isinstance(slope, NoFormula)
+
+
+OF_PRIMITIVES = {f"scipy.special.{name}": call(name) for name in SPECIAL if name in PUBLIC}
+NATIVE = {
+    f"scipy.special.{name}": (PUBLIC[name], *[sample((2, 3), "f64", i) for i in range(PUBLIC[name].nin)])
+    for name in UFUNCS
+    if name in PUBLIC and not name.startswith("_")
+}
+
+X = sample((2, 3), "f64")
+EXPONENTIAL_SUMS = {
+    f"scipy.special.{f.__name__}": (lambda x, f=f: (f(x), f(x, axis=1)), X) for f in (logsumexp, softmax, log_softmax)
+}
+
+SPECIAL_CALLS = OF_PRIMITIVES | NATIVE | EXPONENTIAL_SUMS
