@@ -71,7 +71,7 @@ def executed(page: Path) -> Iterator[tuple[Block, str, str]]:
 def executed_blocks(page: Path, text: str, found: list[Block]) -> Iterator[tuple[Block, str, str]]:
     """Run the blocks of a page in order."""
     namespace: dict[str, Any] = {"__name__": page.stem}
-    for block, following in zip(found, [*found[1:], None], strict=True):
+    for block, following in zip(found, [*found[1:], None], strict=False):
         if block.kind == "python":
             printed = run_python(page, text, block, namespace)
             if following is not None and following.kind == "text" and is_adjacent(text, block, following):
