@@ -175,6 +175,8 @@ class Expressions:
         given = self.element(integers, indices)
         if isinstance(given, Number) and _within(given.index, room):
             return given.index
+        if isinstance(integers, Literal) and 0 <= (start := _from_start(integers, extent)) < room:
+            return Index(start)
         given = self._as_i64(given)
         wrapped = self.nodes.apply(f"select({{0}} < i64(0), {{0}} + i64({extent}), {{0}})", (given,), I64)
         checked = self.nodes.checked(wrapped, room, self._fault(equation))
@@ -188,6 +190,11 @@ class Expressions:
 
     def _as_i64(self, node: Node) -> Node:
         return node if node.dtype == I64 else self.nodes.apply("i64({0})", (node,), I64)
+
+
+def _from_start(integer: Literal, extent: int) -> int:
+    given = int(integer.value)
+    return given + extent if given < 0 else given
 
 
 def _within(index: Index, extent: int) -> bool:
