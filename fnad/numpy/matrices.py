@@ -13,7 +13,7 @@ from fnad.ir.symbol import Symbol
 from fnad.ir.types import F64
 from fnad.numpy.operands import as_symbol, common_shape, to_dtype
 from fnad.ops.matrix import check_square
-from fnad.ops.shape import broadcast_to
+from fnad.ops.shape import broadcast_to, reshape_to
 
 
 def floating(*operands: Any) -> list[Symbol]:
@@ -40,6 +40,14 @@ def stacked(x: Symbol, y: Symbol) -> tuple[Symbol, Symbol]:
     """Broadcast all axes but the last two."""
     outer = common_shape([x.shape[:-2], y.shape[:-2]])
     return broadcast_to(x, (*outer, *x.shape[-2:])), broadcast_to(y, (*outer, *y.shape[-2:]))
+
+
+def for_columns(solver: Callable[[Symbol, Symbol], Symbol], a: Symbol, b: Symbol) -> Symbol:
+    """Return what a solver makes of stacks of matrices, where b may be one vector in the place of a matrix."""
+    is_vector = b.ndim == 1
+    x, y = stacked(a, reshape_to(b, (*b.shape, 1)) if is_vector else b)
+    solution = solver(x, y)
+    return reshape_to(solution, solution.shape[:-1]) if is_vector else solution
 
 
 def named(function: Callable[..., Any], *results: Symbol) -> Any:

@@ -9,11 +9,10 @@ import numpy as np
 
 from fnad.errors import MatrixError, ShapeError
 from fnad.ir.symbol import Symbol
-from fnad.ir.types import DTYPES
+from fnad.ir.types import DTYPES, Aval, real_dtype
 from fnad.numpy.axes import axis_of, static_int, static_ints
-from fnad.numpy.contractions import dot
-from fnad.numpy.contractions import matmul as matmul_
-from fnad.numpy.matrices import check_two_dimensional, floating, named, square, stacked
+from fnad.numpy.contractions import dot, matmul
+from fnad.numpy.matrices import check_two_dimensional, floating, for_columns, named, square
 from fnad.numpy.operands import as_symbol, to_dtype
 from fnad.numpy.ranks import rank_of
 from fnad.numpy.reductions import SUM, UNSET
@@ -22,9 +21,9 @@ from fnad.ops import determinant, least_squares, linalg, spectrum
 from fnad.ops.arithmetic import mul, sub
 from fnad.ops.comparison import eq
 from fnad.ops.kinds import ANY
-from fnad.ops.matrix import check_matrices, check_square, conjugate, identity_like, matmul, real_part
+from fnad.ops.matrix import check_matrices, check_square, conjugate, identity_like, real_part
 from fnad.ops.requirement import require
-from fnad.ops.shape import full_like, reshape_to, slice_axis, transpose_to
+from fnad.ops.shape import full_like, reshape_to, transpose_to, zeros_like
 
 # ---- equations -------------------------------------------------------------------------------------------------------
 
@@ -33,10 +32,7 @@ from fnad.ops.shape import full_like, reshape_to, slice_axis, transpose_to
 def solve(a: Any, b: Any) -> Symbol:
     x, y = floating(a, b)
     check_square("solve", x.aval)
-    is_vector = y.ndim == 1
-    x, y = stacked(x, reshape_to(y, (*y.shape, 1)) if is_vector else y)
-    solution = linalg.solve(x, y)
-    return reshape_to(solution, solution.shape[:-1]) if is_vector else solution
+    return for_columns(linalg.solve, x, y)
 
 
 @implements(np.linalg.inv)
@@ -74,28 +70,31 @@ def tensorinv(a: Any, ind: Any = 2) -> Symbol:
 @implements(np.linalg.lstsq)
 def lstsq(a: Any, b: Any, rcond: Any = None) -> tuple[Symbol, Symbol, Symbol, Symbol]:
     x, y = floating(a, b)
-    is_vector = y.ndim == 1
-    y = reshape_to(y, (*y.shape, 1)) if is_vector else y
-    check_two_dimensional(x)
-    check_two_dimensional(y)
-    if x.shape[0] != y.shape[0]:
-        raise MatrixError("Incompatible dimensions")
     cut = max(x.shape) * np.finfo(x.dtype).eps if rcond is None else float(rcond)
-    solution = least_squares.lstsq(x, y, rcond=cut)
-    values = spectrum.svdvals(x)
-    rank = rank_of(values, cut)
-    rest = _residuals(x, y, solution, rank)
-    return (reshape_to(solution, (x.shape[1],)) if is_vector else solution), rest, to_dtype(rank, DTYPES["i32"]), values
+    solution, rest, rank, values = least_squares_solution(x, y, cut)
+    return solution, reshape_to(rest, (rest.aval.size,)), to_dtype(rank, DTYPES["i32"]), values
 
 
-def _residuals(a: Symbol, b: Symbol, x: Symbol, rank: Symbol) -> Symbol:
-    """Return Σ |b - a x|² for each column; NumPy returns none where the rank is not full, which has to be known."""
+def least_squares_solution(a: Symbol, b: Symbol, rcond: float) -> tuple[Symbol, Symbol, Symbol, Symbol]:
+    """Return the solution, the sums of squared residuals, the rank and the singular values of a."""
+    check_two_dimensional(a)
+    if b.ndim not in (1, 2):
+        raise MatrixError(f"{b.ndim}-dimensional array given. Array must be two-dimensional")
+    if a.shape[0] != b.shape[0]:
+        raise MatrixError("Incompatible dimensions")
+    solution = for_columns(lambda a, b: least_squares.lstsq(a, b, rcond=rcond), a, b)
+    values = spectrum.svdvals(a)
+    rank = rank_of(values, rcond)
+    return solution, _residuals(a, sub(b, dot(a, solution)), rank), rank, values
+
+
+def _residuals(a: Symbol, rest: Symbol, rank: Symbol) -> Symbol:
+    """Return the sum of squares of each column; there is none where the rank is not full, which has to be known."""
     m, n = a.shape
-    rest = sub(b, matmul(a, x))
-    sums = SUM(real_part(mul(conjugate(rest), rest)), 0, False, UNSET, UNSET)
     if m <= n:
-        return slice_axis(sums, 0, 0, 0)
-    message = "numpy.linalg.lstsq has no residuals of a matrix that is not of full rank: leave them unused"
+        return zeros_like(Aval(real_dtype(a.dtype), (0,)))
+    sums = SUM(real_part(mul(conjugate(rest), rest)), 0, False, UNSET, UNSET)
+    message = "lstsq has no residuals of a matrix that is not of full rank: leave them unused"
     return require(sums, eq(rank, full_like(rank, n)), message=message)
 
 
@@ -133,7 +132,7 @@ def matrix_power(a: Any, n: Any) -> Symbol:
     if count < 0:
         x, count = inv(x), -count
     if count == 3:
-        return matmul_(matmul_(x, x), x)
+        return matmul(matmul(x, x), x)
     return _power(x, count)
 
 
@@ -143,11 +142,11 @@ def _power(x: Symbol, n: int) -> Symbol:
     while True:
         n, bit = divmod(n, 2)
         if bit:
-            result = square_ if result is None else matmul_(result, square_)
+            result = square_ if result is None else matmul(result, square_)
         if n == 0:
             assert result is not None
             return result
-        square_ = matmul_(square_, square_)
+        square_ = matmul(square_, square_)
 
 
 # ---- products of several ---------------------------------------------------------------------------------------------

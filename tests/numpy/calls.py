@@ -9,6 +9,7 @@ from tests.numpy.linalg_calls import LINALG
 from tests.numpy.numerical_calls import NUMERICAL
 from tests.numpy.ordering_calls import ORDERING
 from tests.numpy.special_calls import SPECIAL_CALLS
+from tests.scipy.linalg_calls import SCIPY_LINALG, SIGNAL
 
 X = sample((2, 3), "f64")
 V = sample(3, "f64", 1)
@@ -215,4 +216,6 @@ CASES = (
     | SPECIAL_CALLS
     | LINALG
     | FOURIER
+    | SCIPY_LINALG
+    | SIGNAL
 )

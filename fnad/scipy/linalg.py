@@ -1,0 +1,529 @@
+"""scipy.linalg, which NumPy's protocols do not reach: the functions here take traced values, and others as SciPy does.
+
+>>> import fnad
+>>> import numpy as np
+>>> fnad.grad(lambda a: expm(a)[0, 0])(np.zeros((2, 2)))
+array([[1., 0.],
+       [0., 0.]])
+
+All take stacks of matrices, in the last two axes, of any dtype; integers count as f64. Options for speed and for checks
+have no effect on traced values. Functions of a Hermitian matrix have Hermitian gradients, though they read one triangle
+of it. As in SciPy, what is no stack of matrices is a ValueError, and a singular matrix a LinAlgError.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+from fnad.errors import MatrixError, UnsupportedFunctionError
+from fnad.ir.symbol import Symbol
+from fnad.ir.types import DTYPES, is_complex, real_dtype
+from fnad.numpy import factorizations, norms, ranks, systems
+from fnad.numpy.matrices import floating, for_columns, square
+from fnad.numpy.operands import as_symbol
+from fnad.ops import banded, least_squares, linalg, matrix_function
+from fnad.ops.arithmetic import add, sub
+from fnad.ops.autodiff import stop_gradient
+from fnad.ops.comparison import eq
+from fnad.ops.conversion import convert
+from fnad.ops.matrix import (
+    adjoint,
+    along_columns,
+    check_matrices,
+    check_square,
+    columns,
+    diagonal,
+    diagonal_matrix,
+    identity_like,
+    row_and_column,
+    rows,
+    strictly_lower,
+    transposed,
+)
+from fnad.ops.matrix import lower as lower_triangle
+from fnad.ops.matrix import upper as upper_triangle
+from fnad.ops.order import argsort
+from fnad.ops.shape import broadcast_to
+from fnad.scipy.original import original
+from fnad.scipy.special_matrices import block_diag, circulant, hankel, toeplitz
+
+__all__ = [
+    "block_diag",
+    "cho_factor",
+    "cho_solve",
+    "cholesky",
+    "circulant",
+    "det",
+    "eigvals",
+    "eigvalsh",
+    "expm",
+    "expm_frechet",
+    "hankel",
+    "inv",
+    "lstsq",
+    "lu",
+    "lu_factor",
+    "lu_solve",
+    "norm",
+    "pinv",
+    "qr",
+    "solve",
+    "solve_banded",
+    "solve_continuous_lyapunov",
+    "solve_sylvester",
+    "solve_triangular",
+    "sqrtm",
+    "svd",
+    "svdvals",
+    "toeplitz",
+]
+
+of_scipy = original("scipy.linalg")
+
+# ---- equations -------------------------------------------------------------------------------------------------------
+
+
+@of_scipy
+def solve(
+    a: Any,
+    b: Any,
+    lower: bool = False,
+    overwrite_a: bool = False,
+    overwrite_b: bool = False,
+    check_finite: bool = True,
+    assume_a: str | None = None,
+    transposed: bool = False,
+) -> Any:
+    """Return the solution x of a x = b, of b's shape; a is (…, n, n), b (n,) or (…, n, k).
+
+    `assume_a` says what of a is read: all of it, the triangle that `lower` names of a symmetric ("sym"), Hermitian
+    ("her") or positive definite ("pos") matrix, or its "upper triangular", "lower triangular" or "diagonal" part.
+
+    >>> solve([[2.0, 0.0], [0.0, 4.0]], [2.0, 2.0])
+    array([1. , 0.5])
+    """
+    x, y = floating(a, b)
+    check_square("solve", x.aval)
+    if transposed and is_complex(x.dtype):
+        raise UnsupportedFunctionError("scipy.linalg.solve of a complex matrix has no rule for transposed=True")
+    if assume_a in ("pos", "positive definite"):
+        return cho_solve_((linalg.cholesky(x, upper=not lower), lower), y)
+    return for_columns(linalg.solve, transposed_by(_assumed(x, assume_a, lower), int(transposed)), y)
+
+
+def _assumed(a: Symbol, structure: str | None, is_lower: bool) -> Symbol:
+    """Return the part of a matrix that its structure says is read."""
+    match structure:
+        case None | "gen" | "general":
+            return a
+        case "sym" | "symmetric":
+            return _mirrored(a, transposed(a), is_lower)
+        case "her" | "hermitian":
+            return _mirrored(a, adjoint(a), is_lower)
+        case "upper triangular":
+            return upper_triangle(a)
+        case "lower triangular":
+            return lower_triangle(a)
+        case "diagonal":
+            return diagonal_matrix(diagonal(a))
+        case _:
+            raise UnsupportedFunctionError(f"scipy.linalg.solve has no rule for assume_a={structure!r}")
+
+
+def _mirrored(a: Symbol, image: Symbol, is_lower: bool) -> Symbol:
+    """Return one triangle of a and its image, with the derivative of the mean of a and its image."""
+    value = _joined(image, a) if is_lower else _joined(a, image)
+    mean = (a + image) * 0.5
+    return add(stop_gradient(value), sub(mean, stop_gradient(mean)))
+
+
+def _joined(above: Symbol, below: Symbol) -> Symbol:
+    """Return the matrix with one below the diagonal and the other from there on."""
+    return add(upper_triangle(above), strictly_lower(below))
+
+
+def transposed_by(a: Symbol, trans: int | str) -> Symbol:
+    """Return a, its transpose (1, "T") or its conjugate transpose (2, "C")."""
+    match trans:
+        case 0 | "N":
+            return a
+        case 1 | "T":
+            return transposed(a)
+        case 2 | "C":
+            return adjoint(a)
+        case _:
+            raise MatrixError(f"trans is 0, 1, 2, 'N', 'T' or 'C', got {trans!r}")
+
+
+@of_scipy
+def solve_triangular(
+    a: Any,
+    b: Any,
+    trans: int | str = 0,
+    lower: bool = False,
+    unit_diagonal: bool = False,
+    overwrite_b: bool = False,
+    check_finite: bool = True,
+) -> Any:
+    """Return the solution x of a x = b, of b's shape, where a, (…, n, n), is read in its upper or `lower` triangle.
+
+    The transposed (`trans` 1, "T") or adjoint (2, "C") matrix may stand in its place; with `unit_diagonal` its diagonal
+    is not read and counts as ones.
+
+    >>> solve_triangular([[2.0, 0.0], [1.0, 1.0]], [2.0, 3.0], lower=True)
+    array([1., 2.])
+    """
+    x, y = floating(a, b)
+    check_square("solve_triangular", x.aval)
+    matrix = transposed_by(x, trans)
+    is_lower = lower if matrix is x else not lower
+    return for_columns(lambda a, b: triangular(a, b, is_lower, unit=unit_diagonal), matrix, y)
+
+
+def triangular(a: Symbol, b: Symbol, is_lower: bool, *, unit: bool = False) -> Symbol:
+    """Return the solution of a triangular system."""
+    return linalg.solve_triangular(a, b, lower=is_lower, unit=unit)
+
+
+@of_scipy
+def solve_banded(
+    l_and_u: tuple[int, int],
+    ab: Any,
+    b: Any,
+    overwrite_ab: bool = False,
+    overwrite_b: bool = False,
+    check_finite: bool = True,
+) -> Any:
+    """Return the solution x of a x = b, of b's shape, where a has l diagonals below and u above the main one.
+
+    ab, (l + u + 1, n), has a diagonal a row: ab[u + i - j, j] = a[i, j].
+
+    >>> solve_banded((0, 1), [[0.0, 1.0], [1.0, 2.0]], [3.0, 2.0])
+    array([2., 1.])
+    """
+    band, y = floating(ab, b)
+    check_matrices("solve_banded", band.aval)
+    below, above = l_and_u
+    return for_columns(lambda a, b: banded.solve_banded(a, b, below=int(below), above=int(above)), band, y)
+
+
+@of_scipy
+def solve_sylvester(a: Any, b: Any, q: Any) -> Any:
+    """Return the solution x, (m, n), of Sylvester's equation a x + x b = q; a is (m, m), b (n, n).
+
+    >>> solve_sylvester([[1.0]], [[2.0]], [[6.0]])
+    array([[2.]])
+    """
+    return matrix_function.solve_sylvester(*floating(a, b, q))
+
+
+@of_scipy
+def solve_continuous_lyapunov(a: Any, q: Any) -> Any:
+    """Return the solution x of Lyapunov's equation a x + x aᴴ = q; all are (n, n).
+
+    >>> solve_continuous_lyapunov([[1.0]], [[6.0]])
+    array([[3.]])
+    """
+    x, y = floating(a, q)
+    check_square("solve_continuous_lyapunov", x.aval)
+    return matrix_function.solve_sylvester(x, adjoint(x), y)
+
+
+@of_scipy
+def lstsq(
+    a: Any,
+    b: Any,
+    cond: float | None = None,
+    overwrite_a: bool = False,
+    overwrite_b: bool = False,
+    check_finite: bool = True,
+    lapack_driver: str | None = None,
+) -> Any:
+    """Return the x that makes |a x - b| least, the sums of squares that remain, the rank of a and its singular values.
+
+    a is (m, n), b (m,) or (m, k). Of a matrix that is not of full rank, or not taller than wide, nothing remains: SciPy
+    returns an empty array, and to use it where only the values of a traced matrix tell is a DomainError.
+
+    >>> lstsq([[1.0], [1.0]], [1.0, 3.0])[0]
+    array([2.])
+    """
+    x, y = floating(a, b)
+    return systems.least_squares_solution(x, y, np.finfo(x.dtype).eps if cond is None else float(cond))
+
+
+# ---- factorizations --------------------------------------------------------------------------------------------------
+
+
+@of_scipy
+def cholesky(a: Any, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True) -> Any:
+    """Return the triangular factor of a Hermitian, positive definite matrix: U with a = Uᴴ U, or L with a = L Lᴴ.
+
+    Raises LinAlgError where a is not positive definite. Its derivative is that of Murray (2016), eqs. 8 to 10.
+
+    >>> cholesky([[4.0, 2.0], [2.0, 2.0]], lower=True)
+    array([[2., 0.],
+           [1., 1.]])
+    """
+    return linalg.cholesky(square("cholesky", a), upper=not lower)
+
+
+@of_scipy
+def cho_factor(a: Any, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True) -> Any:
+    """Return what `cho_solve` takes: the Cholesky factor, and which triangle it is in.
+
+    Of a traced matrix the other triangle is 0; SciPy leaves there what was in a.
+
+    >>> cho_solve(cho_factor([[4.0, 2.0], [2.0, 2.0]]), [2.0, 2.0])
+    array([0., 1.])
+    """
+    return linalg.cholesky(square("cholesky", a), upper=not lower), lower
+
+
+def cho_solve_(c_and_lower: Any, b: Any, overwrite_b: bool = False, check_finite: bool = True) -> Symbol:
+    """Solve by a Cholesky factor."""
+    c, is_lower = c_and_lower
+    factor, y = floating(c, b)
+    check_square("cho_solve", factor.aval)
+    half = for_columns(lambda a, b: triangular(a, b, True), factor if is_lower else adjoint(factor), y)
+    return for_columns(lambda a, b: triangular(a, b, False), adjoint(factor) if is_lower else factor, half)
+
+
+@of_scipy
+def cho_solve(c_and_lower: Any, b: Any, overwrite_b: bool = False, check_finite: bool = True) -> Any:
+    """Return the solution x of a x = b, of b's shape, from what `cho_factor` returned for a.
+
+    >>> cho_solve(([[2.0, 0.0], [1.0, 1.0]], True), [2.0, 2.0])
+    array([0., 1.])
+    """
+    return cho_solve_(c_and_lower, b)
+
+
+@of_scipy
+def lu(
+    a: Any, permute_l: bool = False, overwrite_a: bool = False, check_finite: bool = True, p_indices: bool = False
+) -> Any:
+    """Return P, L and U with a = P L U, where P exchanges rows, L is lower triangular with ones and U upper triangular.
+
+    With `permute_l` P L and U, with `p_indices` the row of L U that each row of a is in the place of P.
+
+    >>> lu([[0.0, 1.0], [2.0, 0.0]], p_indices=True)[0]
+    array([1, 0], dtype=int32)
+    """
+    (x,) = floating(a)
+    packed, pivots = linalg.lu(x)
+    m, n = x.shape[-2:]
+    order = linalg.row_order(pivots, size=m)
+    left = strictly_lower(columns(packed, 0, min(m, n)))
+    left, right = add(left, identity_like(left)), upper_triangle(rows(packed, 0, min(m, n)))
+    places = argsort(order, axis=order.ndim - 1, stable=True)
+    if permute_l:
+        return linalg.permute_rows(left, places), right
+    return (convert(places, dtype=DTYPES["i32"]) if p_indices else _exchanges(order, x)), left, right
+
+
+def _exchanges(order: Symbol, like: Symbol) -> Symbol:
+    """Return the matrix with 1 in row order[i] of column i."""
+    m = order.shape[-1]
+    row, _ = row_and_column(order.aval.with_shape((*order.shape, m)))
+    return convert(eq(row, along_columns(order, row)), dtype=real_dtype(like.dtype))
+
+
+@of_scipy
+def lu_factor(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any:
+    """Return what `lu_solve` takes: L and U in one matrix, and with which row each was exchanged.
+
+    >>> lu_factor([[0.0, 1.0], [2.0, 0.0]])[0]
+    array([[2., 0.],
+           [0., 1.]])
+    """
+    return linalg.lu(floating(a)[0])
+
+
+@of_scipy
+def lu_solve(lu_and_piv: Any, b: Any, trans: int = 0, overwrite_b: bool = False, check_finite: bool = True) -> Any:
+    """Return the solution x of a x = b, aᵀ x = b (`trans` 1) or aᴴ x = b (2) from what `lu_factor` returned for a.
+
+    >>> lu_solve(lu_factor([[0.0, 1.0], [2.0, 0.0]]), [1.0, 2.0])
+    array([1., 1.])
+    """
+    packed, y = floating(lu_and_piv[0], b)
+    check_square("lu_solve", packed.aval)
+    order = linalg.row_order(as_symbol(lu_and_piv[1]), size=packed.shape[-1])
+
+    def forward(a: Symbol, b: Symbol) -> Symbol:
+        permuted = linalg.permute_rows(b, broadcast_to(order, b.shape[:-1]))
+        return triangular(a, triangular(a, permuted, True, unit=True), False)
+
+    def backward(a: Symbol, b: Symbol) -> Symbol:
+        half = triangular(a, b, True)
+        places = argsort(order, axis=order.ndim - 1, stable=True)
+        return linalg.permute_rows(triangular(a, half, False, unit=True), broadcast_to(places, b.shape[:-1]))
+
+    return for_columns(backward if trans else forward, transposed_by(packed, trans), y)
+
+
+@of_scipy
+def qr(
+    a: Any,
+    overwrite_a: bool = False,
+    lwork: int | None = None,
+    mode: str = "full",
+    pivoting: bool = False,
+    check_finite: bool = True,
+) -> Any:
+    """Return Q, with orthonormal columns, and R, upper triangular, with a = Q R, (…, m, n).
+
+    `mode` is "full", "economic" for no more columns of Q than a has, or "r" for R alone, in a tuple.
+
+    >>> qr([[3.0], [4.0]], mode="economic")[1]
+    array([[-5.]])
+    """
+    if mode not in ("full", "economic", "r") or pivoting:
+        raise UnsupportedFunctionError(f"scipy.linalg.qr has no rule for mode={mode!r}, pivoting={pivoting!r}")
+    (x,) = floating(a)
+    check_matrices("qr", x.aval)
+    q, r = least_squares.qr(x, complete=mode != "economic")
+    return (r,) if mode == "r" else (q, r)
+
+
+# ---- values ----------------------------------------------------------------------------------------------------------
+
+
+@of_scipy
+def inv(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any:
+    """Return the inverse of a square matrix; raises LinAlgError where it is singular.
+
+    >>> inv([[2.0]])
+    array([[0.5]])
+    """
+    return systems.inv(a)
+
+
+@of_scipy
+def det(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any:
+    """Return the determinant of a square matrix; its derivatives are exact for singular ones too.
+
+    >>> det([[2.0, 1.0], [1.0, 2.0]])
+    np.float64(3.0)
+    """
+    return systems.det(a)
+
+
+@of_scipy
+def pinv(a: Any, *, rtol: float | None = None, return_rank: bool = False, check_finite: bool = True) -> Any:
+    """Return the pseudoinverse, (…, n, m), of a matrix (…, m, n).
+
+    Singular values up to `rtol`, by default max(m, n) eps, times the largest count as 0.
+
+    >>> pinv([[2.0], [0.0]])
+    array([[0.5, 0. ]])
+    """
+    inverse = systems.pinv(a, rtol=rtol)
+    return (inverse, ranks.matrix_rank(a, rtol=rtol)) if return_rank else inverse
+
+
+@of_scipy
+def svd(
+    a: Any,
+    full_matrices: bool = True,
+    compute_uv: bool = True,
+    overwrite_a: bool = False,
+    check_finite: bool = True,
+    lapack_driver: str = "gesdd",
+) -> Any:
+    """Return U, the singular values s, descending, and Vᴴ, with a = U diag(s) Vᴴ; or s alone.
+
+    >>> svd([[0.0, 2.0], [1.0, 0.0]], compute_uv=False)
+    array([2., 1.])
+    """
+    result = factorizations.svd(a, full_matrices, compute_uv)
+    return tuple(result) if compute_uv else result
+
+
+@of_scipy
+def svdvals(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any:
+    """Return the singular values, descending.
+
+    >>> svdvals([[0.0, 2.0], [1.0, 0.0]])
+    array([2., 1.])
+    """
+    return factorizations.svdvals(a)
+
+
+@of_scipy
+def eigvalsh(a: Any, *, lower: bool = True, overwrite_a: bool = False, check_finite: bool = True) -> Any:
+    """Return the eigenvalues of a Hermitian matrix, ascending.
+
+    >>> eigvalsh([[0.0, 1.0], [1.0, 0.0]])
+    array([-1.,  1.])
+    """
+    return factorizations.eigvalsh(a, "L" if lower else "U")
+
+
+@of_scipy
+def eigvals(a: Any, *, overwrite_a: bool = False, check_finite: bool = True) -> Any:
+    """Return the eigenvalues of a square matrix, as complex numbers.
+
+    >>> eigvals([[2.0]])
+    array([2.+0.j])
+    """
+    return factorizations.eigvals(a)
+
+
+@of_scipy
+def norm(a: Any, ord: Any = None, axis: Any = None, keepdims: bool = False, check_finite: bool = True) -> Any:  # noqa: A002
+    """Return a norm of a vector or a matrix, as numpy.linalg.norm; its derivative at 0 is 0.
+
+    >>> norm([3.0, 4.0])
+    5.0
+    """
+    return norms.norm(a, ord, axis, keepdims)
+
+
+# ---- functions of matrices -------------------------------------------------------------------------------------------
+
+
+@of_scipy
+def expm(A: Any) -> Any:  # noqa: N803
+    """Return the exponential of a square matrix; Mathias (1996) has its derivative.
+
+    >>> expm([[0.0, 1.0], [0.0, 0.0]])
+    array([[1., 1.],
+           [0., 1.]])
+    """
+    return matrix_function.expm(square("expm", A))
+
+
+@of_scipy
+def expm_frechet(
+    A: Any,  # noqa: N803
+    E: Any,  # noqa: N803
+    method: str | None = None,
+    compute_expm: bool = True,
+    check_finite: bool = True,
+) -> Any:
+    """Return the exponential of A and its derivative along E, or with compute_expm=False the derivative alone.
+
+    >>> expm_frechet([[0.0]], [[2.0]], compute_expm=False)
+    array([[2.]])
+    """
+    x, direction = floating(A, E)
+    derivative = matrix_function.expm_frechet(x, direction)
+    return (matrix_function.expm(x), derivative) if compute_expm else derivative
+
+
+@of_scipy
+def sqrtm(A: Any) -> Any:  # noqa: N803
+    """Return the principal square root of a square matrix; of a real traced one it has to be real, else DomainError.
+
+    >>> sqrtm([[4.0]])
+    array([[2.]])
+    """
+    return matrix_function.sqrtm(square("sqrtm", A))
+
+
+def __getattr__(name: str) -> Any:
+    return getattr(import_module("scipy.linalg"), name)

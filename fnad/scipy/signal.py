@@ -1,0 +1,165 @@
+"""scipy.signal's convolutions, for traced values: NumPy's protocols do not reach them.
+
+>>> import fnad
+>>> import numpy as np
+>>> fnad.grad(lambda x: convolve(x, np.array([1.0, 2.0]))[1])(np.array([3.0, 4.0]))
+array([2., 1.])
+
+Along an axis the full convolution of n with m elements has n + m - 1, of which "same" keeps the middle n, and "valid"
+the n - m + 1 (or m - n + 1) that no missing element takes part in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+from fnad.errors import ShapeError
+from fnad.ir.symbol import Symbol
+from fnad.ir.types import F64, Shape, is_complex
+from fnad.numpy import fourier
+from fnad.numpy.axes import Ints, axes_of
+from fnad.numpy.operands import as_symbol, broadcast_all, common_dtype, to_dtype
+from fnad.ops.arithmetic import mul
+from fnad.ops.convolution import backwards
+from fnad.ops.convolution import convolve as convolve_op
+from fnad.ops.matrix import conjugate
+from fnad.ops.piecewise import rint
+from fnad.ops.shape import constant, slice_
+from fnad.scipy.original import original
+
+of_scipy = original("scipy.signal")
+
+
+@of_scipy
+def convolve(in1: Any, in2: Any, mode: str = "full", method: str = "auto") -> Any:
+    """Return the convolution over all axes, in the common dtype, by sums of products ("direct") or transforms ("fft").
+
+    Both have as many axes. "auto" takes SciPy's choice, which depends on sizes and dtypes, of integers also on values:
+    traced ones are summed directly.
+
+    >>> convolve([1.0, 2.0], [1.0, 0.0, 3.0])
+    array([1., 2., 3., 6.])
+    """
+    dtype = common_dtype(in1, in2)
+    return convolved(as_symbol(in1, dtype), as_symbol(in2, dtype), mode, method)
+
+
+@of_scipy
+def correlate(in1: Any, in2: Any, mode: str = "full", method: str = "auto") -> Any:
+    """Return the correlation over all axes: the convolution of in1 with conj(in2) backwards.
+
+    >>> correlate([1.0, 2.0], [1.0, 0.0, 3.0])
+    array([3., 6., 1., 2.])
+    """
+    dtype = common_dtype(in1, in2)
+    return convolved(as_symbol(in1, dtype), backwards(conjugate(as_symbol(in2, dtype))), mode, method)
+
+
+@of_scipy
+def fftconvolve(in1: Any, in2: Any, mode: str = "full", axes: Any = None) -> Any:
+    """Return the convolution over some axes, all if None, by Fourier transforms; along the others it broadcasts.
+
+    The result is f64 for integers.
+
+    >>> fftconvolve([1.0, 2.0], [1.0])
+    array([1., 2.])
+    """
+    return by_transforms(as_symbol(in1), as_symbol(in2), mode, axes)
+
+
+# ---- the rules -------------------------------------------------------------------------------------------------------
+
+
+def convolved(x: Symbol, y: Symbol, mode: str, method: str) -> Symbol:
+    """Return the convolution of two operands of one dtype."""
+    check_operands(x, y, mode)
+    if x.ndim == 0:
+        return mul(x, y)
+    match chosen_method(x, y, mode) if method == "auto" else method:
+        case "direct":
+            return directly(x, y, mode)
+        case "fft":
+            result = by_transforms(x, y, mode, None)
+            return to_dtype(rint(result) if x.dtype.kind in "iu" else result, x.dtype)
+        case _:
+            raise ShapeError("Acceptable method flags are 'auto', 'direct', or 'fft'.")
+
+
+def check_operands(x: Symbol, y: Symbol, mode: str) -> None:
+    """Raise for a mode that there is not, and for operands that differ in their number of axes."""
+    if mode not in ("full", "same", "valid"):
+        raise ShapeError("acceptable mode flags are 'valid', 'same', or 'full'")
+    if x.ndim != y.ndim:
+        raise ShapeError("in1 and in2 should have the same dimensionality")
+
+
+def chosen_method(x: Symbol, y: Symbol, mode: str) -> str:
+    """Return the method that SciPy chooses, which it does by sizes."""
+    if x.dtype.kind in "iu":
+        return "direct"
+    shapes = (np.empty(operand.shape, operand.dtype) for operand in (x, y))
+    return import_module("scipy.signal").choose_conv_method(*shapes, mode)
+
+
+def directly(x: Symbol, y: Symbol, mode: str) -> Symbol:
+    """Return the convolution by sums of products."""
+    if mode == "valid":
+        return convolve_op(*larger_first(x, y, range(x.ndim)), mode="valid")
+    whole = convolve_op(x, y, mode="full")
+    return whole if mode == "full" else centered(whole, x.shape)
+
+
+def larger_first(x: Symbol, y: Symbol, axes: Iterable[int]) -> tuple[Symbol, Symbol]:
+    """Return the operands in the order that a valid convolution takes; raise where neither is the larger."""
+    if all(x.shape[i] >= y.shape[i] for i in axes):
+        return x, y
+    if all(x.shape[i] <= y.shape[i] for i in axes):
+        return y, x
+    raise ShapeError("For 'valid' mode, one must be at least as large as the other in every dimension")
+
+
+def centered(x: Symbol, shape: Shape) -> Symbol:
+    """Return the middle of x, of this shape."""
+    starts = tuple((n - m) // 2 for n, m in zip(x.shape, shape, strict=True))
+    limits = tuple(start + m for start, m in zip(starts, shape, strict=True))
+    return slice_(x, starts=starts, limits=limits, strides=(1,) * x.ndim)
+
+
+def by_transforms(x: Symbol, y: Symbol, mode: str, axes: Any) -> Symbol:
+    """Return the convolution as the inverse transform of the product of transforms."""
+    check_operands(x, y, mode)
+    x, y = (to_dtype(s, F64) if s.dtype.kind in "biu" else s for s in (x, y))
+    if x.aval.size == 0 or y.aval.size == 0:
+        return constant(0, F64, (0,))
+    x, y = same_dtype(x, y)
+    over = tuple(i for i in axes_of(axes, x.ndim) if x.shape[i] != 1 and y.shape[i] != 1)
+    if mode == "valid":
+        x, y = larger_first(x, y, over)
+    sizes = [n + m - 1 if i in over else max(n, m) for i, (n, m) in enumerate(zip(x.shape, y.shape, strict=True))]
+    whole = _product(x, y, over, sizes) if over else mul(*broadcast_all([x, y]))
+    missing = [2 * (m - 1) if i in over else 0 for i, m in enumerate(y.shape)]
+    valid = tuple(size - some for size, some in zip(sizes, missing, strict=True))
+    return centered(whole, {"full": whole.shape, "same": x.shape, "valid": valid}[mode])
+
+
+def _product(x: Symbol, y: Symbol, axes: Ints, sizes: Sequence[int]) -> Symbol:
+    """Transform, multiply and transform back, in lengths that the transforms are fast for."""
+    is_real = not is_complex(x.dtype)
+    there, back = (fourier.rfftn, fourier.irfftn) if is_real else (fourier.fftn, fourier.ifftn)
+    next_fast_len = import_module("scipy.fft").next_fast_len
+    lengths = [next_fast_len(sizes[i], is_real) for i in axes]
+    product = mul(*broadcast_all([there(s, lengths, axes) for s in (x, y)]))
+    return slice_(back(product, lengths, axes), starts=(0,) * x.ndim, limits=tuple(sizes), strides=(1,) * x.ndim)
+
+
+def same_dtype(x: Symbol, y: Symbol) -> list[Symbol]:
+    """Return two operands in their common dtype."""
+    return [to_dtype(s, common_dtype(x, y)) for s in (x, y)]
+
+
+def __getattr__(name: str) -> Any:
+    return getattr(import_module("scipy.signal"), name)

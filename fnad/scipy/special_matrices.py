@@ -1,0 +1,95 @@
+"""The matrices of scipy.linalg that are made of given elements: blocks, and one vector along all diagonals."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from fnad.ir.symbol import Symbol
+from fnad.numpy.choosing import take
+from fnad.numpy.operands import as_symbol, common_dtype, common_shape
+from fnad.ops.matrix import conjugate
+from fnad.ops.shape import broadcast_to, concatenate, full_like, pad, reshape_to, reverse, slice_axis
+from fnad.scipy.original import original
+
+of_scipy = original("scipy.linalg")
+
+
+@of_scipy
+def block_diag(*arrs: Any) -> Any:
+    """Return the matrix with these along its diagonal and 0 elsewhere, in their common dtype; a vector is one row.
+
+    >>> block_diag([1.0], [[2.0, 3.0]])
+    array([[1., 0., 0.],
+           [0., 2., 3.]])
+    """
+    dtype = common_dtype(*arrs)
+    blocks = [as_symbol(array, dtype) for array in arrs]
+    blocks = [reshape_to(x, ((1, 1), (1, *x.shape))[x.ndim]) if x.ndim < 2 else x for x in blocks]
+    outer = common_shape([block.shape[:-2] for block in blocks])
+    width, strips, start = sum(block.shape[-1] for block in blocks), list[Symbol](), 0
+    for block in blocks:
+        end = start + block.shape[-1]
+        none = (0,) * (len(outer) + 1)
+        whole = broadcast_to(block, (*outer, *block.shape[-2:]))
+        strips.append(pad(whole, low=(*none, start), high=(*none, width - end), interior=(*none, 0)))
+        start = end
+    return concatenate(*strips, axis=len(outer))
+
+
+@of_scipy
+def toeplitz(c: Any, r: Any = None) -> Any:
+    """Return the matrix with the same elements along each diagonal: c its first column, r, by default conj(c), its row.
+
+    >>> toeplitz([1.0, 2.0], [1.0, 3.0, 4.0])
+    array([[1., 3., 4.],
+           [2., 1., 3.]])
+    """
+    column = _vector(c)
+    row = conjugate(column) if r is None else _vector(r)
+    dtype = common_dtype(column, row)
+    column, row = as_symbol(column, dtype), as_symbol(row, dtype)
+    axis, m, n = column.ndim - 1, column.shape[-1], row.shape[-1]
+    values = concatenate(reverse(slice_axis(row, axis, 1, n), axes=(axis,)), column, axis=axis)
+    return _by_index(values, np.subtract.outer(np.arange(m), np.arange(n)) + (n - 1))
+
+
+@of_scipy
+def circulant(c: Any) -> Any:
+    """Return the square matrix with first column c whose columns are each the one before, moved down in a circle.
+
+    >>> circulant([1.0, 2.0])
+    array([[1., 2.],
+           [2., 1.]])
+    """
+    column = _vector(c)
+    n = column.shape[-1]
+    return _by_index(column, np.subtract.outer(np.arange(n), np.arange(n)) % max(n, 1))
+
+
+@of_scipy
+def hankel(c: Any, r: Any = None) -> Any:
+    """Return the matrix with the same elements along each antidiagonal: c first column, r, by default 0, last row.
+
+    >>> hankel([1.0, 2.0], [2.0, 3.0, 4.0])
+    array([[1., 2., 3.],
+           [2., 3., 4.]])
+    """
+    column = _vector(c)
+    row = full_like(column, 0) if r is None else _vector(r)
+    dtype = common_dtype(column, row)
+    column, row = as_symbol(column, dtype), as_symbol(row, dtype)
+    axis, m, n = column.ndim - 1, column.shape[-1], row.shape[-1]
+    values = concatenate(column, slice_axis(row, axis, 1, n), axis=axis)
+    return _by_index(values, np.add.outer(np.arange(m), np.arange(n)))
+
+
+def _vector(c: Any) -> Symbol:
+    x = as_symbol(c)
+    return x if x.ndim else reshape_to(x, (1,))
+
+
+def _by_index(values: Symbol, index: Any) -> Symbol:
+    """Return values[…, index]."""
+    return take(values, index, axis=-1)

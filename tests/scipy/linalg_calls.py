@@ -1,0 +1,137 @@
+"""Calls of fnad.scipy.linalg and fnad.scipy.signal, by name: a function of arrays and the arrays to call it on."""
+
+import numpy as np
+
+from fnad.scipy import linalg as la
+from fnad.scipy import signal
+from tests.numpy.against_numpy import sample
+from tests.numpy.linalg_calls import hermitian, regular
+
+A = regular((3, 3))
+B = regular((2, 3, 3), seed=1)
+W = sample((3, 2), "f64", 2)
+V = sample(3, "f64", 3)
+Z = regular((3, 3), "c128", 4)
+Y = sample((3, 2), "c128", 5)
+BAND = sample((4, 5), "f64", 6) + np.array([[0], [3], [0], [0]])
+R = sample(5, "f64", 7)
+C = sample((4, 5), "f64", 8)
+K = sample((2, 3), "f64", 9)
+
+STRUCTURES = ("gen", "sym", "her", "upper triangular", "lower triangular", "diagonal")
+
+SCIPY_LINALG = {
+    "scipy solve": (lambda a, w, v: (la.solve(a, w), la.solve(a, v), la.solve(a, w, transposed=True)), A, W, V),
+    "scipy solve by structure": (
+        lambda a, w: [la.solve(hermitian(a), w, low, assume_a=s) for s in STRUCTURES for low in (False, True)],
+        A,
+        W,
+    ),
+    "scipy solve of a positive matrix": (
+        lambda a, v: (la.solve(hermitian(a), v, assume_a="pos"), la.solve(hermitian(a), v, True, assume_a="pos")),
+        A,
+        V,
+    ),
+    "scipy solve of complex": (
+        lambda z, y: (
+            [la.solve(hermitian(z), y, assume_a=s) for s in ("gen", "her")] + [la.solve(z + z.T, y, assume_a="sym")]
+        ),
+        Z,
+        Y,
+    ),
+    "solve_triangular": (
+        lambda a, w, v: [
+            *[la.solve_triangular(a, w, trans, low) for trans in (0, 1, "N", "T", "C") for low in (False, True)],
+            la.solve_triangular(a, v, unit_diagonal=True),
+        ],
+        A,
+        W,
+        V,
+    ),
+    "solve_triangular of complex": (
+        lambda z, y: [la.solve_triangular(z, y, trans, lower=True) for trans in (0, 1, 2)],
+        Z,
+        Y,
+    ),
+    "solve_banded": (lambda b, r: (la.solve_banded((2, 1), b, r), la.solve_banded((2, 1), b, r[:, None])), BAND, R),
+    "solve_sylvester": (lambda a, b, y: la.solve_sylvester(a, b[0, :2, :2], y), A, B, W),
+    "solve_continuous_lyapunov": (
+        lambda a, z: (la.solve_continuous_lyapunov(a, a), la.solve_continuous_lyapunov(z, z)),
+        A,
+        Z,
+    ),
+    "scipy lstsq": (lambda w, v, a: (la.lstsq(w, v)[:2], la.lstsq(w, a), la.lstsq(w.T, v[:2], 1e-9)), W, V, A),
+    "scipy cholesky": (lambda a, z: (la.cholesky(hermitian(a)), la.cholesky(hermitian(z), lower=True)), A, Z),
+    "cho_solve": (
+        lambda a, w, v: [la.cho_solve(la.cho_factor(hermitian(a), low), b) for low in (False, True) for b in (w, v)],
+        A,
+        W,
+        V,
+    ),
+    "lu": (
+        lambda a, w: (la.lu(a), la.lu(w), la.lu(w.T), la.lu(a, permute_l=True), la.lu(a, p_indices=True)),
+        A - A[0, 0] * np.eye(3),
+        W,
+    ),
+    "lu of complex": (lambda z: la.lu(z), Z),
+    "lu_factor": (lambda a: la.lu_factor(a), A[::-1]),
+    "lu_solve": (
+        lambda a, w, v: [la.lu_solve(la.lu_factor(a), b, trans) for trans in (0, 1, 2) for b in (w, v)],
+        A[::-1].copy(),
+        W,
+        V,
+    ),
+    "scipy qr": (lambda a, w: (la.qr(a), la.qr(w), la.qr(w, mode="economic"), la.qr(w, mode="r")), A, W),
+    "scipy svd": (lambda a, w: (la.svd(a), la.svd(w, full_matrices=False), la.svdvals(w)), A, W),
+    "scipy values": (lambda a, w: (la.inv(a), la.det(a), la.pinv(w), la.eigvalsh(hermitian(a)), la.norm(a, 2)), A, W),
+    "expm": (lambda a, b, z: (la.expm(a), la.expm(b), la.expm(z)), A, B, Z),
+    "expm_frechet": (lambda a, e: la.expm_frechet(a, e, compute_expm=False), A, B[0]),
+    "sqrtm": (lambda a, z: (la.sqrtm(a), la.sqrtm(z)), A, Z),
+    "block_diag": (lambda a, w, v: (la.block_diag(a, w, v), la.block_diag(v), la.block_diag(2.0, v[0])), A, W, V),
+    "toeplitz": (
+        lambda v, r: (la.toeplitz(v), la.toeplitz(v, r), la.circulant(r), la.hankel(v), la.hankel(v, r)),
+        V,
+        R,
+    ),
+    "toeplitz of complex": (lambda z: la.toeplitz(z[0]), Z),
+}
+
+SIGNAL = {
+    "scipy convolve": (
+        lambda c, k, v, r: [
+            signal.convolve(x, y, mode)
+            for mode in ("full", "same", "valid")
+            for x, y in ((c, k), (k, c), (v, r), (r, v))
+            if mode != "same" or x.size > y.size
+        ],
+        C,
+        K,
+        V,
+        R,
+    ),
+    "scipy convolve by transforms": (
+        lambda c, k: [signal.convolve(c, k, mode, "fft") for mode in ("full", "same", "valid")],
+        C,
+        K,
+    ),
+    "fftconvolve": (
+        lambda c, k, z: [
+            *[
+                signal.fftconvolve(x, y, mode)
+                for mode in ("full", "same", "valid")
+                for x, y in ((c, k), (z, k), (k, c))
+            ],
+            signal.fftconvolve(c, k[:1], axes=1),
+            signal.fftconvolve(c, c, "same", axes=0),
+        ],
+        C,
+        K,
+        Z,
+    ),
+    "scipy correlate": (
+        lambda c, k, z: (signal.correlate(c, k), signal.correlate(z, z, "same"), signal.correlate(c, k, "valid")),
+        C,
+        K,
+        Z,
+    ),
+}
