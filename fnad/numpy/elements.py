@@ -163,6 +163,11 @@ def allclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bo
 
 
 @implements(np.array_equal)
-def array_equal(a1: Any, a2: Any) -> Any:
+def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Any:
     x, y = as_symbol(a1), as_symbol(a2)
-    return all_(RULES[np.equal](x, y)) if x.shape == y.shape else False
+    if x.shape != y.shape:
+        return False
+    same = RULES[np.equal](x, y)
+    if equal_nan:
+        same = bitwise_or(same, bitwise_and(RULES[np.isnan](x), RULES[np.isnan](y)))
+    return all_(same)

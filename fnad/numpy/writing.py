@@ -12,15 +12,12 @@ from fnad.ir.types import BOOL, I64, Aval
 from fnad.numpy.assignment import fitted, stored
 from fnad.numpy.axes import axis_of
 from fnad.numpy.choosing import integers, within
-from fnad.numpy.indexing import Advanced, entries_of
 from fnad.numpy.operands import as_symbol
 from fnad.numpy.registry import writes
-from fnad.numpy.views import read, write
-from fnad.ops.arithmetic import neg
 from fnad.ops.comparison import select
-from fnad.ops.indexing import gather, scatter, scatter_add
+from fnad.ops.indexing import gather, scatter
 from fnad.ops.piecewise import remainder
-from fnad.ops.shape import broadcast_to, full_like, invert, iota, reshape_to, transpose_to
+from fnad.ops.shape import broadcast_to, full_like, iota, reshape_to
 
 
 @writes(np.copyto)
@@ -61,6 +58,8 @@ def fill_diagonal(a: Symbol, val: Any, wrap: bool = False) -> Symbol:
 
 @writes(np.put_along_axis)
 def put_along_axis(arr: Symbol, indices: Any, values: Any, axis: Any) -> Symbol:
+    if axis is None:
+        return reshape_to(put_along_axis(reshape_to(arr, (arr.aval.size,)), indices, values, 0), arr.shape)
     at, index = axis_of(axis, arr.ndim), integers(indices)
     shape = tuple(index.shape[i] if i == at else n for i, n in enumerate(arr.shape))
     index = broadcast_to(index, shape)
@@ -72,18 +71,3 @@ def put_along_axis(arr: Symbol, indices: Any, values: Any, axis: Any) -> Symbol:
 def putmask(a: Symbol, mask: Any, values: Any) -> Symbol:
     chosen = reshape_to(as_symbol(mask, BOOL), a.shape)
     return select(chosen, reshape_to(repeated(values, a, a.aval.size), a.shape), a)
-
-
-@writes((np.add, "at"))
-def add_at(a: Symbol, indices: Any, b: Any) -> Symbol:
-    index = Advanced.of(entries_of(indices, a.shape), a.shape)
-    part = read(index.steps, a)
-    moved = transpose_to(part, index.order)
-    updates = transpose_to(fitted(b, index.selected(part.aval)), invert(index.back))
-    added = scatter_add(moved, updates, *index.indices)
-    return write(index.steps, a, transpose_to(added, invert(index.order)))
-
-
-@writes((np.subtract, "at"))
-def subtract_at(a: Symbol, indices: Any, b: Any) -> Symbol:
-    return add_at(a, indices, neg(as_symbol(b, a.dtype)))

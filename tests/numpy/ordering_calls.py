@@ -282,7 +282,30 @@ def placed(x):
     np.putmask(y, x > 0.7, x[0])
     np.place(z, np.arange(12) % 2 == 0, x[0])
     np.put_along_axis(w, np.array([[1, 0]]), x[:, :1] * 2, axis=1)
+    np.put_along_axis(w, np.array([0, 5]), x[0, 2:] * 3, axis=None)
     return y, z, w
+
+
+def at_places(x, v):
+    results = []
+    for ufunc in (np.add, np.subtract, np.multiply, np.divide, np.hypot, np.maximum):
+        y, z = x * 1, v * 1
+        ufunc.at(y, ([0, 0, 1], [1, 1, 2]), v[:3])
+        ufunc.at(y, MASK[:3], x[0] * 2)
+        ufunc.at(y, slice(1, 3), 2.0)
+        ufunc.at(z, [0, -1, 1, 0], x[0])
+        np.negative.at(z, [0, 0, 1])
+        results += [y, z]
+    return results
+
+
+def sums_at_places_of_integers(i):
+    y, z = i * 1, i > 3
+    np.add.at(y, [0, 0], -2.5)
+    np.subtract.at(y, ([1, 1], [0, 0]), 1)
+    np.multiply.at(y, (2, 1), 1.5)
+    np.add.at(z, [0, 0], True)
+    return y, z
 
 
 def under_a_mask(x):
@@ -304,6 +327,9 @@ SELECTING = {
     "choose": (lambda k, x: (np.choose(k, x), np.choose(k - 4, [x, 1], mode="wrap"), k.choose([x, 2 * x, 7])), K, X),
     "choose among traced arrays": (lambda x: np.choose(K, [x, x**2, 7]), X),
     "place": (placed, X),
+    "at": (at_places, X, V),
+    "at of integers": (sums_at_places_of_integers, I),
+    "array_equal with nan": (lambda n: (np.array_equal(n, n), np.array_equal(n, n, equal_nan=True)), N),
     "insert": (
         lambda x: (
             np.insert(x, 1, 5),
