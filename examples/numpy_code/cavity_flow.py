@@ -80,9 +80,9 @@ def main():
     wanted = np.stack([u, v])
     step = fnad.value_and_grad(misfit)
     lid = np.full(n, 0.5)
-    for i in range(41):
+    for i in range(16):
         loss, gradient = step(lid, 0.1, wanted)
-        if i % 10 == 0:
+        if i % 5 == 0:
             print(f"step {i:2d}  misfit {loss:.3e}  furthest point of the lid {np.max(np.abs(lid - true_lid)):.3f}")
         lid = lid - 0.3 * gradient
 

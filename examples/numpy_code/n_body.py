@@ -76,7 +76,7 @@ def main():
     position, velocity, mass = system()
     throw, target = np.array([0.5, 0.5]), np.array([0.2, 1.2])
     step = fnad.value_and_grad(miss)
-    for i in range(21):
+    for i in range(11):
         distance, gradient = step(throw, position, velocity, mass, target)
         if i % 5 == 0:
             print(f"throw {i:2d}  {throw.round(4)}  misses by {np.sqrt(distance):.4f}")

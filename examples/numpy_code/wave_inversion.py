@@ -77,14 +77,14 @@ def true_speed(n):
 
 
 def main():
-    n, dt, steps, source_at = 20, 0.04, 36, 4
+    n, dt, steps, source_at = 16, 0.05, 28, 3
     speed = true_speed(n)
     assert is_stable(speed, dt)
     _, record, energy = propagate(speed, dt, steps, source_at)
     print(f"energy at its largest {energy.max():.2e}, at the end {energy[-1]:.2e}")
     arguments = (record, dt, source_at)
     guess = np.ones(n)
-    for steps in (0, 5, 20):
+    for steps in (0, 3, 12):
         found = scipy.optimize.minimize(
             fnad.value_and_grad(misfit), guess, arguments, "L-BFGS-B", jac=True, options={"maxiter": steps}
         )
