@@ -8,17 +8,18 @@
     value, gradient = fnad.value_and_grad(loss)(w, x, y)
 
 `grad`, `value_and_grad`, `vjp`, `jvp` differentiate, `stop_gradient` keeps them from it, `jit` compiles; they nest in
-any order. `config` says how programs are run, `errors` what can go wrong; `numpy` offers under NumPy's names what
-cannot be followed through NumPy itself.
+any order; `explain` says what a trace of a function finds. `config` says how programs are run, `errors` what can go
+wrong; `numpy` offers under NumPy's names what cannot be followed through NumPy itself.
 """
 
 from fnad import config, errors, numpy
 from fnad.api.compilation import jit
 from fnad.api.constant import stop_gradient
+from fnad.api.explaining import explain
 from fnad.api.forward import jvp
 from fnad.api.gradient import grad, value_and_grad
 from fnad.api.reverse import vjp
 
 __version__ = "0.1.0.dev0"
 
-__all__ = ["config", "errors", "grad", "jit", "jvp", "numpy", "stop_gradient", "value_and_grad", "vjp"]
+__all__ = ["config", "errors", "explain", "grad", "jit", "jvp", "numpy", "stop_gradient", "value_and_grad", "vjp"]

@@ -7,25 +7,37 @@ its next use is a new input there, as NumPy would see it.
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from fnad.errors import ArgumentTypeError, UsedAfterTraceError
 from fnad.ir.builder import Builder, Captured, current_builder, is_tracing
+from fnad.ir.program import Source
 from fnad.ir.symbol import Symbol
-from fnad.ir.types import dtype_name, native_dtype
+from fnad.ir.types import Aval, dtype_name, native_dtype
 
 Array: TypeAlias = "np.ndarray[Any, Any]"
 
 
+class Write(NamedTuple):
+    """A write into a traced array, of which the program makes a new version."""
+
+    aval: Aval
+    source: Source | None
+
+
 class Trace(Builder):
-    """The program under construction while the user's function runs; `originals` run beside `captured`."""
+    """The program under construction while the user's function runs.
+
+    `originals` run beside `captured`; `writes` are those into traced arrays, in order.
+    """
 
     def __init__(self) -> None:
         super().__init__()
         self.outer: Builder | None = current_builder() if is_tracing() else None
         self.originals: list[Captured] = []
+        self.writes: list[Write] = []
         self._arrays: dict[int, tuple[Array, Array, Symbol]] = {}
 
     def capture(self, value: Captured) -> Symbol:
@@ -68,6 +80,13 @@ class Trace(Builder):
                 source=self.source,
                 remedy="pass it as an argument; a traced value does not cross threads or suspended generators",
             )
+
+
+def note_write(aval: Aval) -> None:
+    """Note a write into memory of this aval in the trace under way."""
+    builder = current_builder()
+    if isinstance(builder, Trace):
+        builder.writes.append(Write(aval, builder.source))
 
 
 def check_array(array: Array) -> None:

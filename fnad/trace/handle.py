@@ -24,6 +24,7 @@ from fnad.ir.symbol import Symbol
 from fnad.ir.types import Aval
 from fnad.numpy.operands import WeakSymbol
 from fnad.numpy.views import Steps, read, write
+from fnad.trace.capture import note_write
 from fnad.trace.source import current_source
 
 Array: TypeAlias = "np.ndarray[Any, Any]"
@@ -96,6 +97,7 @@ class Handle:
             self._detach()
         cell = self._cell
         cell.symbol = write(self._steps, cell.symbol, symbol)
+        note_write(cell.symbol.aval)
         cell.version += 1
         self._symbol, self._version = symbol, cell.version
 

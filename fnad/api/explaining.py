@@ -1,0 +1,109 @@
+"""`explain`: what a trace of a function found, for a person to read."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+from fnad.api.arguments import protected
+from fnad.api.leaves import Function, Leaf, LeafError, argument_name, flatten, function_name, leaf_of, map_leaves, path
+from fnad.api.staging import output_leaves
+from fnad.ir.program import Program, Source, Var
+from fnad.ir.types import Aval, is_inexact
+from fnad.trace.capture import Write
+from fnad.trace.tracer import Tracer
+from fnad.trace.tracing import Traced, trace_function
+
+
+class Found(NamedTuple):
+    """A value that the program takes: its name, or the line where it is first used."""
+
+    name: str
+    aval: Aval
+    source: Source | None
+
+
+class Explanation(NamedTuple):
+    """What a trace found; its text says it line by line.
+
+    `traced` are the leaves of the arguments that are numbers with a derivative, `captured` the arrays from outside,
+    whose content is read anew at each call. Each of the `copies` is a write into a traced array, of which the program
+    makes a new version. `operations` counts the equations of the program by primitive.
+    """
+
+    function: str
+    traced: tuple[Found, ...]
+    captured: tuple[Found, ...]
+    copies: tuple[Write, ...]
+    operations: dict[str, int]
+
+    def __str__(self) -> str:
+        return "\n".join(_lines(self))
+
+
+def explain(f: Function, *args: Any, **kwargs: Any) -> Explanation:
+    """Return what a trace of `f(*args, **kwargs)` found: what was traced, captured and copied, with the user's lines.
+
+    Arrays and numbers of floats in `args` are traced, in pytrees too; everything else is handed on as it is. `f` runs
+    once, as under `grad`, and raises what it raises there.
+
+    >>> import numpy as np
+    >>> table = np.arange(3.0)
+    >>> print(explain(lambda x: np.sum(x * table), np.ones(3)).captured[0].aval)
+    f64[3]
+    """
+    values, structure = flatten(args)
+    leaves = {i: leaf for i, value in enumerate(values) if (leaf := _leaf(value)) is not None}
+
+    def attempt(receive: Any) -> Traced:
+        def call(tracers: Sequence[Tracer]) -> list[Any]:
+            given = dict(zip(leaves, tracers, strict=True))
+            received = [given[i] if i in given else receive(value) for i, value in enumerate(values)]
+            return output_leaves(f(*structure.unflatten(received), **map_leaves(receive, kwargs)), f)[0]
+
+        found = list(leaves.values())
+        return trace_function(call, [x.aval for x in found], name=function_name(f), weak=[x.weak for x in found])
+
+    traced = protected(attempt)
+    names = [path(args, i, lambda k: argument_name(f, k)) for i in leaves]
+    first = [Found(name, leaf.aval, None) for name, leaf in zip(names, leaves.values(), strict=True)]
+    counts = Counter(equation.primitive.name for equation in traced.program.equations)
+    captured = tuple(_captured(traced.program, len(leaves)))
+    return Explanation(function_name(f), tuple(first), captured, traced.writes, dict(counts.most_common()))
+
+
+def _leaf(value: Any) -> Leaf | None:
+    try:
+        leaf = leaf_of(value)
+    except LeafError:
+        return None
+    return leaf if is_inexact(leaf.aval.dtype) else None
+
+
+def _captured(program: Program, leaves: int) -> Iterator[Found]:
+    uses: dict[Any, Source | None] = {}
+    for equation in reversed(program.equations):
+        uses.update({operand: equation.source for operand in equation.operands if isinstance(operand, Var)})
+    for var in program.inputs[leaves:]:
+        yield Found("", var.aval, uses.get(var))
+
+
+# ---- the text --------------------------------------------------------------------------------------------------------
+
+
+def _lines(explanation: Explanation) -> Iterator[str]:
+    yield f"{explanation.function}: {sum(explanation.operations.values())} operations"
+    yield from _section("traced", [f"{found.name}: {found.aval}" for found in explanation.traced])
+    yield from _section("captured", [f"{found.aval}{_place(found.source)}" for found in explanation.captured])
+    yield from _section("copies", [f"{write.aval}{_place(write.source)}" for write in explanation.copies])
+    yield from _section("operations", [f"{count} {name}" for name, count in explanation.operations.items()])
+
+
+def _section(title: str, lines: Sequence[str]) -> Iterator[str]:
+    yield f"{title}: {'none' if not lines else ''}".rstrip()
+    yield from (f"  {line}" for line in lines)
+
+
+def _place(source: Source | None) -> str:
+    return f" at {source}" if source is not None else ""

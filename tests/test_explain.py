@@ -1,0 +1,65 @@
+"""fnad.explain: what was traced, captured and copied, with lines."""
+
+import inspect
+
+import numpy as np
+import pytest
+
+import fnad
+from fnad.errors import TracerEscapeError
+
+TABLE = np.arange(3.0)
+
+
+def model(w, x, n):
+    y = np.zeros_like(x)
+    y[0] = w["a"] * x[0]
+    for i in range(1, n):
+        y[i] = y[i - 1] + x[i]
+    return np.sum(y @ TABLE)
+
+
+def line(text):
+    lines, start = inspect.getsourcelines(model)
+    return next(start + i for i, code in enumerate(lines) if text in code)
+
+
+def test_what_is_found():
+    found = fnad.explain(model, {"a": 2.0}, np.ones(3), 3)
+    assert found.function == "model"
+    assert [(f.name, str(f.aval)) for f in found.traced] == [("w['a']", "f64[]"), ("x", "f64[3]")]
+    assert [(str(f.aval), f.source.line) for f in found.captured] == [("f64[3]", line("TABLE"))]
+    assert [(str(c.aval), c.source.line) for c in found.copies] == [
+        ("f64[3]", line("y[0] =")),
+        ("f64[3]", line("y[i] =")),
+        ("f64[3]", line("y[i] =")),
+    ]
+    assert found.operations["dot_general"] == 1
+
+
+def test_text():
+    x = np.ones(3)
+    text = str(fnad.explain(lambda x: np.sin(x) * 2, x))
+    assert text == (
+        "<lambda>: 3 operations\ntraced:\n  x: f64[3]\ncaptured: none\ncopies: none\n"
+        "operations:\n  1 sin\n  1 broadcast_in_dim\n  1 mul"
+    )
+    text = str(fnad.explain(model, {"a": 2.0}, np.ones(3), 2))
+    assert f"captured:\n  f64[3] at test_explain.py:{line('TABLE')} in model:" in text
+    assert f"copies:\n  f64[3] at test_explain.py:{line('y[0] =')} in model:" in text
+
+
+def test_the_callers_arrays_stay_and_keywords_are_handed_on():
+    x = np.ones(3)
+
+    def f(x, scale=1):
+        x *= scale
+        return x
+
+    assert len(fnad.explain(f, x, scale=2).copies) == 1
+    np.testing.assert_array_equal(x, 1)
+
+
+def test_errors_are_those_of_a_trace():
+    with pytest.raises(TracerEscapeError):
+        fnad.explain(lambda x: 1.0 if x > 0 else 2.0, 1.0)
