@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import array
 import functools
+import operator
 import pickle
 import sys
+import weakref
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from types import FunctionType, MethodType, ModuleType, NoneType
+from types import BuiltinFunctionType, FunctionType, MethodType, MethodWrapperType, ModuleType, NoneType
 from typing import Any, TypeAlias, cast
 
 import numpy as np
@@ -49,6 +51,8 @@ def parts(value: Any) -> tuple[Any, ...]:
     match value:
         case MethodType():
             return value.__self__, value.__func__
+        case BuiltinFunctionType() | MethodWrapperType():
+            return (value.__self__,)
         case functools.partial():
             return value.func, value.args, value.keywords
         case staticmethod() | classmethod():
@@ -57,8 +61,16 @@ def parts(value: Any) -> tuple[Any, ...]:
             return value.fget, value.fset
         case functools.cached_property():
             return (value.func,)
+        case weakref.ref():
+            return (value(),)
         case _:
             return (value.__wrapped__,) if isinstance(value, CACHED) else ()
+
+
+def names_of(getter: operator.attrgetter[Any]) -> set[str]:
+    """Return the names of the attributes that a getter asks for."""
+    paths = cast("tuple[str, ...]", getter.__reduce__()[1])
+    return {name for path in paths for name in path.split(".")}
 
 
 def elements_of(value: Any) -> Elements | None:

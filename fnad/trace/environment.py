@@ -21,12 +21,15 @@ from __future__ import annotations
 import functools
 import gc
 import io
+import operator
 import sys
+import threading
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import contextmanager
+from contextvars import ContextVar
 from importlib.util import resolve_name
-from types import BuiltinFunctionType, CellType, CodeType, FrameType, FunctionType, MemberDescriptorType, ModuleType
+from types import CellType, CodeType, FrameType, FunctionType, MemberDescriptorType, ModuleType
 from typing import Any, NamedTuple, TypeAlias, cast
 
 import numpy as np
@@ -46,6 +49,7 @@ from fnad.trace.contents import (
     in_library,
     is_library_module,
     is_own,
+    names_of,
     parts,
     same,
     shared_states,
@@ -60,7 +64,7 @@ Namespace: TypeAlias = Mapping[str, Any]
 Profiler: TypeAlias = Callable[[FrameType, str, Any], object]
 
 MISSING = object()
-UNCHANGING = (*CONSTANTS, slice, CodeType, BuiltinFunctionType, np.ufunc, io.IOBase)
+UNCHANGING = (*CONSTANTS, slice, CodeType, np.ufunc, io.IOBase)
 
 
 class Holder(NamedTuple):
@@ -200,20 +204,23 @@ class Environment:
 
     def _look_up(self, holder: Holder, name: str) -> bool:
         """Note an attribute, if the object or a class of it has it, and say so."""
-        if holder.namespace is not None and name in holder.namespace:
+        is_own_attribute = holder.namespace is not None and name in holder.namespace
+        if holder.namespace is not None and is_own_attribute:
             self._note(holder.namespace.get, holder.namespace, name)
-            return True
+        if isinstance(holder.value, threading.local):  # each thread has values of its own
+            self._note(functools.partial(getattr, holder.value), holder.value, name)
         for kind in holder.classes:
             if name in vars(kind):
                 self._note_inherited(holder, kind, name)
                 return True
-        return False
+        return is_own_attribute
 
     def _note_inherited(self, holder: Holder, kind: type, name: str) -> None:
         if isinstance(vars(kind)[name], MemberDescriptorType):  # a slot: the value is the object's own
             self._note(functools.partial(getattr, holder.value), holder.value, name)
         elif not in_library(kind.__module__):
-            self._note(vars(kind).get, kind, name)
+            for nearer in holder.classes[: holder.classes.index(kind) + 1]:  # those before it may get the name
+                self._note(vars(nearer).get, nearer, name)
             if holder.namespace is not None:
                 self._note(holder.namespace.get, holder.namespace, name)
 
@@ -231,7 +238,7 @@ class Environment:
                 self._hold(value, vars(value), ())
         elif isinstance(value, type):
             if not in_library(value.__module__):
-                self._hold(value, None, value.__mro__)
+                self._hold(value, None, (*value.__mro__, *cast("type", type(value)).__mro__))
         elif not is_own(type(value).__module__):
             self._follow_object(value)
 
@@ -252,6 +259,10 @@ class Environment:
     def _follow_object(self, value: Any) -> None:
         for part in parts(value):
             self.follow(part)
+        if isinstance(value, operator.attrgetter):
+            self._seek(names_of(value) - self._sought, frozenset())
+        if isinstance(value, ContextVar):
+            self._note(lambda _, default: value.get(default), value, "value")
         if isinstance(value, CACHED):  # what it returned before, it returns without running
             self._visit(value.__wrapped__.__code__, value.__wrapped__.__globals__)
         elements, namespace = elements_of(value), _namespace(value)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextvars
 import copy
 import functools
 import math
@@ -10,6 +11,7 @@ import operator
 import random
 import threading
 import time
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -199,6 +201,62 @@ def test_row_64_partial(run: Any) -> None:
     assert f(X) == 2
     w[1] = 1
     assert f(X) == 6
+
+
+class Family(type):
+    common = 1.0
+
+
+class Parent(metaclass=Family):
+    inherited = 1.0
+
+
+class Child(Parent):
+    pass
+
+
+local, context = threading.local(), contextvars.ContextVar("context", default=1.0)
+local.value = 1.0
+numbers_by_name, numbers_in_order = {"w": 1.0}, [1.0]
+referent = Model(1.0)
+reference, getter = weakref.ref(referent), operator.attrgetter("w")
+
+PLACES: dict[str, tuple[Function, Function]] = {
+    "a subclass that gets the name": (lambda: Child.inherited, lambda: setattr(Child, "inherited", 2.0)),
+    "a metaclass": (lambda: Parent.common, lambda: setattr(Family, "common", 2.0)),
+    "a thread-local": (lambda: local.value, lambda: setattr(local, "value", 2.0)),
+    "a context variable": (context.get, lambda: context.set(2.0)),
+    "behind a method of a dict": (functools.partial(numbers_by_name.get, "w"), lambda: numbers_by_name.update(w=2.0)),
+    "behind a method of a list": (numbers_in_order.__len__, lambda: numbers_in_order.append(2.0)),
+    "behind a weak reference": (lambda: reference().w, lambda: setattr(referent, "w", 2.0)),  # type: ignore[union-attr]
+    "behind a getter": (lambda: getter(referent), lambda: setattr(referent, "w", 3.0)),
+}
+
+
+@pytest.mark.parametrize("name", PLACES)
+def test_row_64_values_in_odd_places(name: str) -> None:
+    read, change = PLACES[name]
+    f = jit(lambda x: np.sum(x) * read())
+    assert f(X) == 6 * read()
+    before = read()
+    change()
+    assert read() != before
+    assert f(X) == 6 * read()
+
+
+def test_row_64_each_thread_has_its_own_values() -> None:
+    f = jit(lambda x: np.sum(x) * local.number)
+    found: dict[int, Any] = {}
+
+    def work(k: int) -> None:
+        local.number = k
+        found[k] = f(X)
+
+    for k in range(3):
+        thread = threading.Thread(target=work, args=(k,))
+        thread.start()
+        thread.join()
+    assert found == {0: 0, 1: 6, 2: 12}
 
 
 # ---- row 65: numbers that change by themselves -----------------------------------------------------------------------
