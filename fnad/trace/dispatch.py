@@ -130,7 +130,17 @@ def operate(ufunc: Callable[..., Any], *operands: Any) -> Any:
             return NotImplemented
     if all(map(is_python_like, operands)):
         return weakened(call(RULES[ufunc], operands, {}))
+    if ufunc is np.multiply and is_repetition(*operands):
+        return NotImplemented
     return call(RULES[ufunc], operands, {})
+
+
+def is_repetition(x: Any, y: Any) -> bool:
+    """Say whether a sequence is multiplied with an integer: Python repeats it, and asks for the integer's index."""
+    sequence, count = (x, y) if isinstance(x, (list, tuple)) else (y, x)
+    if not isinstance(sequence, (list, tuple)) or not isinstance(count, Handle):
+        return False
+    return count.is_scalar and count.aval.dtype.kind in "iu"
 
 
 def is_python_like(value: Any) -> bool:
