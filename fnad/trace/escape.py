@@ -16,6 +16,7 @@ import numpy as np
 
 from fnad.errors import FnadError, MutationError, TracerEscapeError
 from fnad.ir.types import Aval
+from fnad.trace.scipy_call import scipy_remedy
 from fnad.trace.source import current_source, library_frames, user_frame, user_line
 
 CHOICE = (
@@ -23,11 +24,18 @@ CHOICE = (
     "comparisons"
 )
 ARRAY = "NumPy's functions take traced values as they are; stack several with np.stack or fnad.numpy.array"
-SCIPY = "SciPy computes on ordinary arrays: use the function of the same name in fnad.scipy, or NumPy's functions"
+VECTORIZED = (
+    "np.vectorize calls its function with one number after the other: call the function on the whole array, or stack "
+    "its results, np.stack([f(a) for a in x])"
+)
 NUMBER = "leave it as it is: NumPy's functions take traced values, and their results are traced"
 INDEX = (
     "sizes and loop counts have to be known while tracing; to read an ordinary array at a traced index, write "
     "fnad.numpy.asarray(table)[i]"
+)
+HASH = (
+    "sets, the keys of dicts and the arguments of functools.lru_cache are found by value: choose with np.where, keep "
+    "what is traced as a value of the dict, and take the cache off a function that is called with it"
 )
 PICKLE = "return it from the traced function, and pickle the result"
 STORE = (
@@ -78,7 +86,18 @@ def array_asked(aval: Aval) -> FnadError:
     """Return the error for np.asarray(x), for a traced value written into an ordinary array, or as its index."""
     if at_instruction(READ):
         return index_asked(aval)
-    return _stored(aval) or _escape(aval, "an ordinary array", SCIPY if _from_scipy() else ARRAY)
+    return _stored(aval) or _escape(aval, "an ordinary array", _array_remedy())
+
+
+def _array_remedy() -> str:
+    frames = library_frames()
+    vectorized = any(isinstance(frame.f_locals.get("self"), np.vectorize) for frame in frames)
+    return scipy_remedy(frames) or (VECTORIZED if vectorized else ARRAY)
+
+
+def hash_asked(aval: Aval) -> FnadError:
+    """Return the error for a traced value in a set, as a key of a dict or an argument of a cached function."""
+    return _escape(aval, "its hash", HASH)
 
 
 def pickle_asked(aval: Aval) -> FnadError:
@@ -117,10 +136,6 @@ def at_instruction(names: frozenset[str]) -> bool:
     """Say whether the user's code is at an instruction of one of these names."""
     frame = user_frame()
     return frame is not None and dis.opname[frame.f_code.co_code[frame.f_lasti]] in names
-
-
-def _from_scipy() -> bool:
-    return any(frame.f_globals.get("__name__", "").startswith("scipy.") for frame in library_frames())
 
 
 # ---- escapes that NumPy hides ----------------------------------------------------------------------------------------

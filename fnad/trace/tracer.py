@@ -126,8 +126,9 @@ class Tracer(Handle):
         return PYTHON_TYPES[self.aval.dtype.kind] if self.is_weak else self.aval.dtype.type
 
     def __hash__(self) -> int:
-        value = known_value(self.symbol) if self.is_scalar else None
-        return object.__hash__(self) if value is None else hash(value[()])
+        if not self.is_scalar:
+            raise escape.hash_asked(self.aval)
+        return hash(self._known(escape.hash_asked)[()])
 
     def __repr__(self) -> str:
         return f"Tracer({self.aval})"

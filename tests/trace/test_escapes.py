@@ -2,6 +2,7 @@
 
 import contextlib
 import copy
+import functools
 import inspect
 import linecache
 import math
@@ -28,6 +29,10 @@ CHOICE = (
 )
 ARRAY = "NumPy's functions take traced values as they are; stack several with np.stack or fnad.numpy.array"
 SCIPY = "SciPy computes on ordinary arrays: use the function of the same name in fnad.scipy, or NumPy's functions"
+VECTORIZED = (
+    "np.vectorize calls its function with one number after the other: call the function on the whole array, or stack "
+    "its results, np.stack([f(a) for a in x])"
+)
 INDEX = (
     "sizes and loop counts have to be known while tracing; to read an ordinary array at a traced index, write "
     "fnad.numpy.asarray(table)[i]"
@@ -89,6 +94,36 @@ def test_branches(branch):
     assert CHOICE in message(TracerEscapeError, branch, S)
 
 
+HASH = (
+    "sets, the keys of dicts and the arguments of functools.lru_cache are found by value: choose with np.where, keep "
+    "what is traced as a value of the dict, and take the cache off a function that is called with it"
+)
+
+
+@pytest.mark.parametrize(
+    "hashed",
+    [
+        hash,
+        lambda t: t * 2 if t in {1.0} else t,
+        lambda t: {1.0: 5.0}.get(t, 0.0),
+        lambda t: {t: 1.0},
+        lambda t: {t},
+        lambda t: {(1.0, t): 1.0},
+        functools.lru_cache(lambda t: t * 2),
+    ],
+)
+@pytest.mark.parametrize("value", [S, V])
+def test_hash(hashed, value):
+    text = message(TracerEscapeError, lambda t: hashed(t), value)
+    assert text.split("\n")[0].endswith(" was asked for its hash: it has no numbers while tracing")
+    assert text.split("\n")[1].startswith("  at test_escapes.py:")
+    assert text.endswith(HASH)
+
+
+def test_hash_of_what_is_known():
+    check(lambda t: [t * {3.0: 2.0}.get(np.ones_like(t) * 3.0, 7.0)], S)
+
+
 @pytest.mark.parametrize(("name", "numpys"), [("sin", "sin"), ("exp", "exp"), ("atan", "arctan"), ("asinh", "arcsinh")])
 def test_math(name, numpys):
     source = f"def f(t):\n    return math.{name}(t)\n"
@@ -108,6 +143,11 @@ def test_constructors(make):
 def test_scipy():
     for function in (scipy.special.logsumexp, scipy.stats.norm.logpdf):
         assert message(TracerEscapeError, lambda t: function(t), V).endswith(SCIPY)  # noqa: B023
+
+
+def test_vectorize():
+    doubled = np.vectorize(lambda a: 2 * a)
+    assert message(TracerEscapeError, lambda v: doubled(v), V).endswith(VECTORIZED)
 
 
 def test_a_table_at_a_traced_index():
@@ -200,7 +240,6 @@ def test_functions_without_a_rule(function):
 def test_an_object_among_others():
     def f(t, v):
         assert f"{t} {t:.2f} {v!r} {v}" == "Tracer(f64[]) Tracer(f64[]) Tracer(f64[3]) Tracer(f64[3])"
-        assert {v: 1}[v] == 1
         assert v is not None
         assert not hasattr(v, "__array_interface__")
         return copy.deepcopy([v, t]), copy.copy(v) * 2
