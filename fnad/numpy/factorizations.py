@@ -29,6 +29,8 @@ def cholesky(a: Any, /, *, upper: Any = False) -> Symbol:
 
 @implements(np.linalg.qr)
 def qr(a: Any, mode: Any = "reduced") -> Any:
+    if mode not in ("reduced", "complete", "r", "raw", "economic", "e", "full", "f"):
+        raise ShapeError(f"Unrecognized mode '{mode}'")
     if mode not in ("reduced", "complete", "r"):
         raise UnsupportedFunctionError(
             f"numpy.linalg.qr has no rule for mode={mode!r}", remedy="use reduced, complete or r"

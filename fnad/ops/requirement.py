@@ -35,7 +35,7 @@ require = linear(
     "require",
     _infer_require,
     _require,
-    lambda ct, x, holds, *, message: (ct, None),
+    lambda ct, x, holds, *, message: (require(ct, holds, message=message), None),
     Library(),
     wrt=(0,),
     samples=_require_samples,

@@ -1,0 +1,219 @@
+"""numpy.linalg on traced values beside NumPy: to the bit, in every dtype, with its errors; and the edge cases."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import optree
+import pytest
+
+import fnad.numpy as fnp
+from fnad import config, grad, jit, jvp, value_and_grad
+from fnad.errors import DomainError, MatrixError, UnsupportedFunctionError
+from fnad.scipy.linalg import expm
+from tests.edge_cases.ways import check as check_everywhere
+from tests.numpy.against_numpy import check_error, traced
+from tests.numpy.linalg_calls import hermitian, la, rebuilt, regular
+
+DTYPES = ["f4", "f8", "c8", "c16"]
+
+
+def exactly(function: Callable[..., Any], *args: Any) -> None:
+    """Compare a traced function with NumPy to the bit."""
+    found, _ = traced(function, *args)
+    expected = function(*args)
+    assert optree.tree_structure(found) == optree.tree_structure(expected)
+    for mine, numpys in zip(optree.tree_leaves(found), optree.tree_leaves(expected), strict=True):
+        assert (mine.dtype, mine.shape) == (np.asarray(numpys).dtype, np.shape(numpys))
+        np.testing.assert_array_equal(mine, numpys)
+
+
+SQUARE = {
+    "inv": la.inv,
+    "det": la.det,
+    "slogdet": la.slogdet,
+    "solve": lambda a: la.solve(a, a[..., :1]),
+    "qr": la.qr,
+    "complete qr": lambda a: la.qr(a[..., :2], "complete"),
+    "svd": la.svd,
+    "thin svd": lambda a: la.svd(a[..., :2], full_matrices=False),
+    "svdvals": la.svdvals,
+    "pinv": lambda a: la.pinv(a[..., :2]),
+    "eigvalsh": lambda a: la.eigvalsh(hermitian(a)),
+    "eigh": lambda a: la.eigh(hermitian(a), "U"),
+    "cholesky": lambda a: la.cholesky(a @ np.conj(np.swapaxes(a, -1, -2))),
+    "upper cholesky": lambda a: la.cholesky(a @ np.conj(np.swapaxes(a, -1, -2)), upper=True),
+    "matrix_power": lambda a: la.matrix_power(a, -5),
+    "matrix_rank": la.matrix_rank,
+    "cond": lambda a: la.cond(a) if a.size else a,
+    "norm": lambda a: la.matrix_norm(a, ord=2),
+}
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("shape", [(3, 3), (2, 3, 3), (1, 1), (2, 0, 0), (0, 3, 3)], ids=str)
+@pytest.mark.parametrize("name", SQUARE)
+def test_value_to_the_bit(name: str, shape: Any, dtype: str) -> None:
+    exactly(SQUARE[name], regular(shape, dtype))
+
+
+def test_row_61_integers_are_f64() -> None:
+    a = np.array([[2, 1], [1, 3]])
+    for function in (la.inv, la.det, la.slogdet, la.svd, la.qr, la.pinv, la.eigvalsh, la.cholesky, la.cond):
+        exactly(function, a)
+    exactly(lambda a: la.matrix_power(a, 3), a)
+    exactly(la.solve, a.astype(np.float32), a[:, 0])
+    exactly(la.solve, a.astype(np.float32), a.astype(np.int8)[:, 0])
+    exactly(la.solve, a.astype(np.complex64), a.astype(np.float64))
+
+
+def test_named_results() -> None:
+    def f(a: Any) -> Any:
+        w, _ = la.eigh(a)
+        _, s, _ = la.svd(a)
+        return la.eigh(a).eigenvalues[0] + la.slogdet(a).logabsdet + la.svd(a).S[0] + la.qr(a).R[0, 0] + np.sum(w * s)
+
+    a = np.array([[2.0, 1.0], [1.0, 3.0]])
+    np.testing.assert_allclose(value_and_grad(f)(a)[0], f(a))
+
+
+def test_eigenvalues_of_real_matrices_are_complex() -> None:
+    """NumPy decides by the values; a traced matrix has none."""
+    a = np.array([[2.0, 1.0], [1.0, 3.0]])
+    (w, v), _ = traced(la.eig, a)
+    assert w.dtype == v.dtype == traced(la.eigvals, a)[0].dtype == np.complex128
+    np.testing.assert_array_equal(w, la.eig(a).eigenvalues)
+    np.testing.assert_array_equal(v, la.eig(a).eigenvectors)
+    np.testing.assert_allclose(grad(lambda a: np.prod(la.eigvals(a)).real)(a), [[3, -1], [-1, 2]], rtol=1e-14)
+
+
+def test_lists_of_traced_values() -> None:
+    assert grad(lambda t: fnp.linalg.norm([3.0, t]))(4.0) == 0.8
+    assert grad(lambda t: fnp.linalg.det([[t, 1.0], [2.0, t]]))(3.0) == 6
+    assert fnp.linalg.LinAlgError is np.linalg.LinAlgError
+    with pytest.raises(AttributeError):
+        _ = fnp.linalg.nothing
+
+
+# ---- edge cases ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_row_14_norms_of_zero(dtype: Any) -> None:
+    zero = np.zeros((2, 2), dtype)
+    for order in (2, "nuc", "fro", 1, np.inf):
+        check_everywhere(lambda x: la.norm(x, order), zero, value=0, gradient=np.zeros(4))  # noqa: B023
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_row_24_det_of_singular_matrices(dtype: Any) -> None:
+    a = np.array([[1, 2], [2, 4]], dtype)
+    twice = np.array([[0, 0, 0, 1], [0, 0, -1, 0], [0, -1, 0, 0], [1, 0, 0, 0]])
+    check_everywhere(la.det, a, value=0, gradient=[4, -2, -2, 1], hessian=twice)
+    check_everywhere(la.det, np.ones((3, 3), dtype), value=0, gradient=np.zeros(9))
+
+
+def test_row_25_second_derivative_of_det() -> None:
+    def f(t: Any) -> Any:
+        return la.det(np.stack([np.stack([t + 2, 1.0]), np.stack([1.0, 2 * t + 3])]))
+
+    check_everywhere(f, np.float64(0.7), value=f_value(0.7), gradient=[4 * 0.7 + 7], hessian=[[4]], rtol=1e-14)
+    once = lambda t: jvp(f, (t,), (1.0,))[1]  # noqa: E731
+    assert jvp(once, (0.7,), (1.0,))[1] == pytest.approx(4, rel=1e-14)
+
+
+def f_value(t: float) -> float:
+    return (t + 2) * (2 * t + 3) - 1
+
+
+def test_row_26_equal_eigenvalues() -> None:
+    """What eigenvectors cannot tell is not told wrongly; what is a function of eigenvalues is right."""
+
+    def by_vectors(a: Any) -> Any:
+        return np.sum(rebuilt(*la.eigh(a), np.exp))
+
+    assert not np.isfinite(grad(by_vectors)(np.eye(2))).all()
+    np.testing.assert_allclose(grad(lambda a: np.sum(expm(a)))(np.eye(2)), np.full((2, 2), np.e), rtol=1e-15)
+    for eigenvalues in (la.eigvalsh, lambda a: la.eigh(a)[0]):
+        found = grad(lambda a: np.sum(np.exp(eigenvalues(a))))(np.eye(2))  # noqa: B023
+        np.testing.assert_allclose(found, np.e * np.eye(2), rtol=1e-15)
+    apart = np.diag([1.0, 2.0])
+    expected = np.exp([[1.0, 2.0]]) * np.eye(2) + (np.e**2 - np.e) * (1 - np.eye(2))
+    np.testing.assert_allclose(grad(by_vectors)(apart), expected, rtol=1e-14)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [lambda a: np.sum(la.cholesky(a)), lambda a: la.eigh(a)[1][0, 1], lambda a: la.eigvalsh(a)[0]],
+    ids=["cholesky", "eigh", "eigvalsh"],
+)
+def test_row_27_gradients_of_symmetric_arguments_are_symmetric(function: Any) -> None:
+    a = np.array([[2.0, 0.5, 0.1], [0.5, 3.0, 0.2], [0.1, 0.2, 1.0]])
+    for found in (grad(function)(a), jit(grad(function))(a)):
+        np.testing.assert_allclose(found, found.T, rtol=1e-14)
+        assert abs(found[0, 1]) > 1e-3
+
+
+# ---- errors ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("function", "args"),
+    [
+        (la.inv, (np.ones((2, 3)),)),
+        (la.inv, (np.ones(3),)),
+        (la.det, (np.float64(3),)),
+        (la.solve, (np.eye(3), np.ones((2, 2)))),
+        (la.solve, (np.ones((2, 3)), np.ones(3))),
+        (la.svd, (np.ones(3),)),
+        (lambda a: la.eigh(a, "X"), (np.eye(2),)),
+        (lambda a: la.qr(a, "nothing"), (np.eye(2),)),
+        (lambda a: la.norm(a, "nothing"), (np.eye(2),)),
+        (lambda a: la.norm(a, 3), (np.eye(2),)),
+        (lambda a: la.matrix_power(a, 1.5), (np.eye(2),)),
+        (lambda a: la.multi_dot([a]), (np.eye(2),)),
+        (lambda a, v: la.multi_dot([a, v, a]), (np.eye(2), np.ones(2))),
+        (lambda a: la.tensorinv(a, 0), (np.eye(2),)),
+        (lambda a: la.tensorinv(a, 1), (np.ones((2, 3)),)),
+        (la.tensorsolve, (np.ones((2, 3)), np.ones(2))),
+        (la.lstsq, (np.ones((2, 2)), np.ones(3))),
+        (lambda a: la.pinv(a, 0.1, rtol=0.1), (np.eye(2),)),
+        (la.cond, (np.zeros((0, 0)),)),
+        (la.cross, (np.ones(2), np.ones(2))),
+        (la.outer, (np.eye(2), np.ones(2))),
+        (la.inv, (np.zeros((2, 2)),)),
+        (la.solve, (np.ones((2, 2)), np.ones(2))),
+        (la.cholesky, (-np.eye(2),)),
+        (la.eig, (np.full((2, 2), np.inf),)),
+    ],
+)
+def test_error_is_numpys(function: Any, args: Any) -> None:
+    check_error(function, *args)
+
+
+@pytest.mark.parametrize("executor", ["interpreter", "compiled"])
+def test_singular_matrix_is_found_when_the_program_runs(executor: str) -> None:
+    with config.override(executor=executor):
+        inverse = jit(la.inv)
+        np.testing.assert_array_equal(inverse(2 * np.eye(2)), np.eye(2) / 2)
+        with pytest.raises(np.linalg.LinAlgError, match="Singular matrix"):
+            inverse(np.zeros((2, 2)))
+        np.testing.assert_array_equal(inverse(4 * np.eye(2)), np.eye(2) / 4)
+
+
+def test_error_names_the_line() -> None:
+    with pytest.raises(MatrixError) as error:
+        grad(lambda a: la.det(a))(np.ones((2, 3)))
+    message = str(error.value)
+    assert message.startswith("Last 2 dimensions of the array must be square: det of f64[2,3]\n  at test_linalg.py:")
+    with pytest.raises(UnsupportedFunctionError, match=r"numpy\.linalg\.qr has no rule for mode='raw'"):
+        grad(lambda a: np.sum(la.qr(a, "raw")[0]))(np.eye(2))
+
+
+def test_residuals_that_numpy_does_not_give() -> None:
+    a, b = np.ones((3, 2)), np.array([1.0, 2.0, 4.0])
+    np.testing.assert_allclose(grad(lambda b: np.sum(la.lstsq(a, b)[0]))(b), np.full(3, 1 / 3), rtol=1e-14)
+    with pytest.raises(DomainError, match="no residuals of a matrix that is not of full rank"):
+        grad(lambda b: np.sum(la.lstsq(a, b)[1]))(b)
