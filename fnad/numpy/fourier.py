@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from fnad.errors import DtypeError, ShapeError
+from fnad.errors import AxisError, DtypeError, ShapeError
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import F64, is_complex
 from fnad.numpy.axes import axes_of, axis_of, static_int, static_ints
@@ -16,7 +16,6 @@ from fnad.numpy.operands import as_symbol, to_dtype
 from fnad.numpy.registry import implements
 from fnad.numpy.views import View
 from fnad.ops import fft as ops
-from fnad.ops.conversion import complex_dtype
 from fnad.ops.matrix import conjugate
 from fnad.ops.shape import pad, slice_axis
 
@@ -27,11 +26,6 @@ def floating(a: Any) -> Symbol:
     """Return the operand, integers and bools as f64."""
     x = as_symbol(a)
     return to_dtype(x, F64) if x.dtype.kind in "biu" else x
-
-
-def as_complex(x: Symbol) -> Symbol:
-    """Return real numbers as complex ones."""
-    return x if is_complex(x.dtype) else to_dtype(x, complex_dtype(x.dtype))
 
 
 def normalization(norm: Any) -> ops.Norm:
@@ -63,7 +57,7 @@ def _length(n: Any, default: int) -> int:
 
 
 def _transform(a: Any, n: Any, axis: Any, norm: Any, *, inverse: bool) -> Symbol:
-    x = as_complex(floating(a))
+    x = floating(a)
     at = axis_of(axis, x.ndim)
     given = resized(x, _length(n, x.shape[at]), at)
     return ops.fft(given, axis=at, inverse=inverse, norm=normalization(norm))
@@ -82,15 +76,16 @@ def ifft(a: Any, n: Any = None, axis: Any = -1, norm: Any = None, out: None = No
 @implements(np.fft.rfft)
 def rfft(a: Any, n: Any = None, axis: Any = -1, norm: Any = None, out: None = None) -> Symbol:
     x = floating(a)
+    at = axis_of(axis, x.ndim)
+    given, kind = resized(x, _length(n, x.shape[at]), at), normalization(norm)
     if is_complex(x.dtype):
         raise DtypeError(f"rfft takes real numbers, got {x.aval}", remedy="use numpy.fft.fft")
-    at = axis_of(axis, x.ndim)
-    return ops.rfft(resized(x, _length(n, x.shape[at]), at), axis=at, norm=normalization(norm))
+    return ops.rfft(given, axis=at, norm=kind)
 
 
 @implements(np.fft.irfft)
 def irfft(a: Any, n: Any = None, axis: Any = -1, norm: Any = None, out: None = None) -> Symbol:
-    x = as_complex(floating(a))
+    x = floating(a)
     at = axis_of(axis, x.ndim)
     length = _length(n, 2 * (x.shape[at] - 1))
     return ops.irfft(resized(x, length // 2 + 1, at), n=length, axis=at, norm=normalization(norm))
@@ -124,7 +119,7 @@ def _lengths(x: Symbol, s: Any, axes: Any, *, is_half: bool = False) -> list[tup
 
 def _nonempty(lengths: list[tuple[int, int]]) -> list[tuple[int, int]]:
     if not lengths:
-        raise ShapeError("a transform of real numbers takes at least one axis")
+        raise AxisError("a transform of real numbers takes at least one axis")
     return lengths
 
 

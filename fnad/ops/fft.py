@@ -7,8 +7,9 @@
 
 `norm` puts the factor 1/n into the forward transform, the inverse one ("backward"), or its root into both ("ortho").
 
-All are linear. The matrix w^(jk) is symmetric, so `fft` is its own transpose. `rfft` and `irfft` are each other's, but
-for a conjugation and the elements that stand for two: all but those that are not read whole count twice in `irfft`.
+All are linear; `fft` and `irfft` take real numbers as complex ones. The matrix w^(jk) is symmetric, so `fft` is its own
+transpose. `rfft` and `irfft` are each other's, but for a conjugation and the elements that stand for two: all but those
+that are not read whole count twice in `irfft`.
 """
 
 from __future__ import annotations
@@ -21,10 +22,10 @@ import numpy as np
 from fnad.errors import ShapeError
 from fnad.ir.primitive import Library, Sample
 from fnad.ir.symbol import Symbol
-from fnad.ir.types import Aval, real_dtype
+from fnad.ir.types import Aval, Dtype, is_complex, real_dtype
 from fnad.ops.arithmetic import mul
-from fnad.ops.conversion import complex_dtype, conj
-from fnad.ops.kinds import COMPLEXES, REALS, by_name, check_dtype, linear
+from fnad.ops.conversion import complex_dtype, conj, real
+from fnad.ops.kinds import INEXACT, REALS, by_name, check_dtype, linear
 from fnad.ops.shape import check_axes, concatenate, constant, sample
 
 Norm: TypeAlias = Literal["backward", "ortho", "forward"]
@@ -46,10 +47,20 @@ def _resized(x: Aval, axis: int, n: int) -> tuple[int, ...]:
 # ---- fft -----------------------------------------------------------------------------------------------------------
 
 
+def as_complex(dtype: Dtype) -> Dtype:
+    """Return the complex dtype of a transform of this one."""
+    return dtype if is_complex(dtype) else complex_dtype(dtype)
+
+
+def real_if(x: Symbol, ct: Symbol) -> Symbol:
+    """Return a cotangent of x: of real numbers, its real part."""
+    return ct if is_complex(x.dtype) else real(ct)
+
+
 def _infer_fft(x: Aval, *, axis: int, inverse: bool, norm: Norm) -> Aval:
-    check_dtype("fft", x.dtype, COMPLEXES)
+    check_dtype("fft", x.dtype, INEXACT)
     _check("fft", x, axis, 1)
-    return x
+    return x.with_dtype(as_complex(x.dtype))
 
 
 def _fft(x: Any, *, axis: int, inverse: bool, norm: Norm) -> Any:
@@ -57,7 +68,7 @@ def _fft(x: Any, *, axis: int, inverse: bool, norm: Norm) -> Any:
 
 
 def _fft_samples() -> Iterable[Sample]:
-    for dtype in by_name(COMPLEXES):
+    for dtype in by_name(INEXACT):
         yield Sample((sample((2, 3), dtype),), {"axis": 1, "inverse": False, "norm": "backward"})
     for inverse in (False, True):
         for norm in NORMS:
@@ -69,7 +80,7 @@ fft = linear(
     "fft",
     _infer_fft,
     _fft,
-    lambda ct, x, *, axis, inverse, norm: (fft(ct, axis=axis, inverse=inverse, norm=norm),),
+    lambda ct, x, *, axis, inverse, norm: (real_if(x, fft(ct, axis=axis, inverse=inverse, norm=norm)),),
     Library(),
     samples=_fft_samples,
     doc="Discrete Fourier transform along an axis.",
@@ -85,7 +96,7 @@ def _infer_rfft(x: Aval, *, axis: int, norm: Norm) -> Aval:
 
 
 def _infer_irfft(x: Aval, *, n: int, axis: int, norm: Norm) -> Aval:
-    check_dtype("irfft", x.dtype, COMPLEXES)
+    check_dtype("irfft", x.dtype, INEXACT)
     _check("irfft", x, axis, 1)
     if x.shape[axis] != n // 2 + 1:
         raise ShapeError(f"irfft to length {n} takes {n // 2 + 1} elements along axis {axis}, got {x}")
@@ -108,7 +119,7 @@ def _transpose_rfft(ct: Symbol, x: Symbol, *, axis: int, norm: Norm) -> tuple[Sy
 
 
 def _transpose_irfft(ct: Symbol, x: Symbol, *, n: int, axis: int, norm: Norm) -> tuple[Symbol]:
-    return (_weighted(conj(rfft(ct, axis=axis, norm=NORMS[norm])), axis, n, 2.0),)
+    return (real_if(x, _weighted(conj(rfft(ct, axis=axis, norm=NORMS[norm])), axis, n, 2.0)),)
 
 
 def _rfft_samples() -> Iterable[Sample]:
@@ -120,7 +131,7 @@ def _rfft_samples() -> Iterable[Sample]:
 
 
 def _irfft_samples() -> Iterable[Sample]:
-    for dtype in by_name(COMPLEXES):
+    for dtype in by_name(INEXACT):
         yield Sample((sample((2, 3), dtype),), {"n": 5, "axis": 1, "norm": "backward"})
     for n in (1, 2, 3, 4):
         for norm in NORMS:

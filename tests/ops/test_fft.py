@@ -62,8 +62,8 @@ def test_transposes_of_half_transforms(n: int, norm: Any, run: Run):
 
 
 def test_what_is_refused():
-    with pytest.raises(DtypeError, match="fft does not take f64"):
-        fft.infer(Aval(F64, (3,)), axis=0, inverse=False, norm="backward")
+    with pytest.raises(DtypeError, match="fft does not take i64"):
+        fft.infer(Aval(DTYPES["i64"], (3,)), axis=0, inverse=False, norm="backward")
     with pytest.raises(DtypeError, match="rfft does not take c128"):
         rfft.infer(Aval(C128, (3,)), axis=0, norm="backward")
     with pytest.raises(ShapeError, match=r"Invalid number of FFT data points \(0\) specified"):
