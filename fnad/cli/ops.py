@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import fields, is_dataclass
 from difflib import get_close_matches
 from typing import cast
 
@@ -14,7 +13,7 @@ from fnad.cli.table import columns
 from fnad.cli.usage import UsageError
 from fnad.ir.builder import trace
 from fnad.ir.constant import static_text
-from fnad.ir.primitive import PRIMITIVES, NonDifferentiable, Primitive, Sample
+from fnad.ir.primitive import PRIMITIVES, NoFormula, NonDifferentiable, Partials, Primitive, Sample
 from fnad.ir.program import Program
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import DTYPES, F64, Dtype, aval_of, is_inexact
@@ -63,7 +62,7 @@ def _description(primitive: Primitive) -> Iterator[str]:
 
 def _record(record: object) -> str:
     """Return the kind of a derivative or a lowering, with what of it is plain data."""
-    names = [field.name for field in fields(record)] if is_dataclass(record) else []
+    names: tuple[str, ...] = getattr(record, "_fields", ())
     values = [(name, getattr(record, name)) for name in names]
     plain = [f"{name}={value!r}" for name, value in values if _is_plain(value)]
     return " ".join([type(record).__name__, *plain])
@@ -117,14 +116,18 @@ def _sample_line(primitive: Primitive, sample: Sample) -> str:
 def _derivatives(primitive: Primitive) -> Iterator[str]:
     """Yield the programs of the forward and the reverse mode at a sample, of f64 if there is one."""
     programs = [_program(primitive, sample) for sample in primitive.samples()]
-    smooth = [program for program in programs if _has_derivative(primitive, program)]
+    smooth = [program for program in programs if any(_operands_with_derivative(primitive, program))]
     if smooth:
         program = next((p for p in smooth if F64 in {aval.dtype for aval in p.in_avals}), smooth[0])
-        wrt = [is_inexact(aval.dtype) for aval in program.in_avals]
+        wrt = _operands_with_derivative(primitive, program)
         yield f"\nforward\n{simplify(jvp(program, wrt))}"
         yield f"\nreverse\n{simplify(joint(program, wrt))}"
 
 
-def _has_derivative(primitive: Primitive, program: Program) -> bool:
-    avals = *program.in_avals, *program.out_avals
-    return not isinstance(primitive.derivative, NonDifferentiable) and any(is_inexact(aval.dtype) for aval in avals)
+def _operands_with_derivative(primitive: Primitive, program: Program) -> list[bool]:
+    """Say for each operand whether there is a derivative in it; some functions have no formula for that in all."""
+    if isinstance(primitive.derivative, NonDifferentiable):
+        return [False] * len(program.inputs)
+    partials = primitive.derivative.functions if isinstance(primitive.derivative, Partials) else ()
+    unknown = {i for i, partial in enumerate(partials) if isinstance(partial, NoFormula)}
+    return [is_inexact(aval.dtype) and i not in unknown for i, aval in enumerate(program.in_avals)]
