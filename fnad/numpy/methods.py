@@ -23,18 +23,18 @@ def astype(
     casting: Any = "unsafe",
     subok: bool = True,
     copy: bool = True,
-) -> View:
+) -> View | Symbol:
     """Return the array in another dtype."""
     wanted = native_dtype(dtype)
     if not np.can_cast(a.dtype, wanted, casting):
         raise DtypeError(f"Cannot cast array data from {a.dtype!r} to {wanted!r} according to the rule {casting!r}")
     if wanted == a.dtype and not copy:
         return View(a)
-    return fresh(to_dtype(a, wanted))
+    return to_dtype(a, wanted)
 
 
 @implements(np.astype)
-def astype_function(x: Any, dtype: Any, /, *, copy: bool = True, device: None = None) -> View:
+def astype_function(x: Any, dtype: Any, /, *, copy: bool = True, device: None = None) -> View | Symbol:
     return astype(as_symbol(x), dtype, copy=copy)
 
 
@@ -53,9 +53,9 @@ def view(a: Symbol, dtype: Any = None, type: Any = None) -> View:  # noqa: A002 
     return View(a)
 
 
-def copy(a: Symbol, order: str = "C") -> View:
+def copy(a: Symbol, order: str = "C") -> Symbol:
     """Return a copy."""
-    return fresh(a)
+    return a
 
 
 def flatten(a: Symbol, order: str = "C") -> View:
