@@ -23,7 +23,7 @@ from fnad.ir.symbol import Symbol
 from fnad.ir.types import DTYPES, is_complex, real_dtype
 from fnad.numpy import factorizations, norms, ranks, systems
 from fnad.numpy.matrices import floating, for_columns, square
-from fnad.numpy.operands import as_symbol
+from fnad.numpy.operands import as_symbol, to_dtype
 from fnad.ops import banded, least_squares, linalg, matrix_function
 from fnad.ops.arithmetic import add, sub
 from fnad.ops.autodiff import stop_gradient
@@ -404,12 +404,13 @@ def inv(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any:
 
 @of_scipy
 def det(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any:
-    """Return the determinant of a square matrix; its derivatives are exact for singular ones too.
+    """Return the determinant of a square matrix, in double precision; its derivatives are exact for singular ones too.
 
     >>> det([[2.0, 1.0], [1.0, 2.0]])
     np.float64(3.0)
     """
-    return systems.det(a)
+    x = square("det", a)
+    return systems.det(to_dtype(x, np.result_type(x.dtype, np.float64)))
 
 
 @of_scipy

@@ -1,0 +1,156 @@
+"""fnad.scipy.linalg and fnad.scipy.signal: SciPy where nothing is traced, its values and errors where something is.
+
+Their derivatives are compared with differences in tests/numpy/test_derivatives_of_calls.py.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import optree
+import pytest
+import scipy.linalg
+import scipy.signal
+
+from fnad import grad, jit
+from fnad.errors import DomainError, TracerEscapeError, UnsupportedFunctionError
+from fnad.scipy import linalg, signal
+from tests.edge_cases.ways import check as check_everywhere
+from tests.numpy.against_numpy import check, check_error, sample, traced
+from tests.numpy.linalg_calls import hermitian, regular
+
+A = regular((3, 3))
+V = sample(3, "f64", 1)
+
+
+@pytest.mark.parametrize("name", linalg.__all__)
+def test_names_are_those_of_scipy(name: str) -> None:
+    ours, scipys = getattr(linalg, name), getattr(scipy.linalg, name)
+    assert ours.__doc__
+    assert ours is not scipys
+
+
+def test_what_is_not_traced_is_computed_by_scipy() -> None:
+    np.testing.assert_array_equal(linalg.expm(A), scipy.linalg.expm(A))
+    np.testing.assert_array_equal(linalg.cho_factor(A @ A.T)[0], scipy.linalg.cho_factor(A @ A.T)[0])
+    np.testing.assert_array_equal(signal.convolve(V, V, "same"), scipy.signal.convolve(V, V, "same"))
+    assert linalg.hilbert is scipy.linalg.hilbert
+    assert signal.get_window is scipy.signal.get_window
+    with pytest.raises(AttributeError):
+        _ = linalg.nothing
+
+
+def test_scipy_itself_says_where_to_look() -> None:
+    with pytest.raises(TracerEscapeError, match=r"use fnad\.scipy\.linalg\.expm"):
+        grad(lambda a: np.sum(scipy.linalg.expm(a)))(A)
+    with pytest.raises(TracerEscapeError, match=r"use fnad\.scipy\.signal\.fftconvolve"):
+        grad(lambda a: np.sum(scipy.signal.fftconvolve(a, a)))(A)
+
+
+@pytest.mark.parametrize("dtype", ["f32", "c64", "c128", "i64"])
+def test_dtypes_are_scipys(dtype: str) -> None:
+    a = (hermitian(A) * 4).astype(np.dtype("i8")) if dtype == "i64" else hermitian(regular((3, 3), dtype))
+    for function in (
+        linalg.inv,
+        linalg.det,
+        linalg.cholesky,
+        linalg.eigvalsh,
+        linalg.qr,
+        linalg.lu,
+        linalg.svdvals,
+        linalg.toeplitz,
+        lambda a: linalg.solve(a, a[:, 0]),
+        lambda a: linalg.block_diag(a, np.ones(2, np.float32)),
+        lambda a: linalg.solve_triangular(a, a[:, 0]),
+    ):
+        found, expected = traced(function, a)[0], function(a)
+        for mine, his in zip(optree.tree_leaves(found), optree.tree_leaves(expected), strict=True):
+            assert np.asarray(mine).dtype == np.asarray(his).dtype
+            allowed = 32 * np.finfo(np.asarray(his).dtype).eps if np.asarray(his).dtype.kind in "fc" else 0
+            np.testing.assert_allclose(mine, his, rtol=allowed, atol=4 * allowed)
+
+
+def test_stacks_of_matrices() -> None:
+    b = regular((2, 3, 3))
+    for function in (linalg.expm, linalg.sqrtm, linalg.lu, lambda b: linalg.solve(b, b), linalg.block_diag):
+        found, expected = traced(function, b)[0], function(b)
+        for mine, his in zip(optree.tree_leaves(found), optree.tree_leaves(expected), strict=True):
+            np.testing.assert_allclose(mine, his, rtol=1e-12, atol=1e-14)
+
+
+def test_empty_and_single_matrices() -> None:
+    for n in (0, 1):
+        a = regular((n, n))
+        for function in (linalg.inv, linalg.expm, linalg.cholesky, lambda a: linalg.block_diag(a, a), linalg.svdvals):
+            check(function, a)
+        check(lambda a, b: linalg.solve(a, b), a, np.ones(n))
+
+
+def test_row_26_exponential_of_a_matrix_with_equal_eigenvalues() -> None:
+    check_everywhere(lambda a: np.sum(linalg.expm(a)), np.eye(2), value=2 * np.e, gradient=np.full(4, np.e), rtol=1e-15)
+
+
+def test_cholesky_solves_differentiate_through_the_factor() -> None:
+    """The gradient of b · A⁻¹ b is - x xᵀ, symmetric, however it is computed."""
+    spd = A @ A.T
+    x = np.linalg.solve(spd, V)
+    for function in (
+        lambda a: V @ linalg.cho_solve(linalg.cho_factor(a), V),
+        lambda a: V @ linalg.solve(a, V, assume_a="pos"),
+        lambda a: V @ linalg.solve(a, V, assume_a="sym", lower=True),
+        lambda a: np.sum(linalg.solve_triangular(linalg.cholesky(a, lower=True), V, lower=True) ** 2),
+        lambda a: V @ linalg.lu_solve(linalg.lu_factor(a), V),
+    ):
+        for found in (grad(function)(spd), jit(grad(function))(spd)):
+            np.testing.assert_allclose(found, -np.outer(x, x), rtol=1e-12)
+
+
+def test_unused_corners_of_a_band_do_not_count() -> None:
+    band = np.array([[np.nan, 1.0, 2.0], [4.0, 5.0, 6.0], [1.0, 2.0, np.nan]])
+    found = grad(lambda ab: np.sum(linalg.solve_banded((1, 1), ab, V)))(band)
+    assert found[0, 0] == found[2, 2] == 0
+    assert np.isfinite(found).all()
+
+
+# ---- errors ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("function", "args"),
+    [
+        (linalg.inv, (np.ones((2, 3)),)),
+        (linalg.inv, (np.zeros((2, 2)),)),
+        (linalg.cholesky, (-np.eye(2),)),
+        (linalg.solve, (np.eye(2), np.ones(3))),
+        (lambda a, b: linalg.solve(a, b, assume_a="pos"), (-np.eye(2), np.ones(2))),
+        (linalg.solve_triangular, (np.zeros((2, 2)), np.ones(2))),
+        (linalg.expm, (np.ones((2, 3)),)),
+        (linalg.solve_sylvester, (np.eye(2), np.eye(3), np.ones((2, 2)))),
+        (lambda x: signal.convolve(x, np.ones((2, 2))), (V,)),
+        (lambda x: signal.convolve(x, x, "none"), (V,)),
+        (lambda x: signal.convolve(x, x, method="none"), (V,)),
+        (lambda x: signal.convolve(x, np.ones((2, 4)), "valid"), (A,)),
+        (lambda x: signal.fftconvolve(x, np.ones((2, 2)), axes=0), (A,)),
+    ],
+)
+def test_error_is_scipys(function: Any, args: Any) -> None:
+    check_error(function, *args)
+
+
+def test_what_has_no_rule_is_named() -> None:
+    for function, message in (
+        (lambda a: linalg.qr(a, pivoting=True), r"scipy\.linalg\.qr has no rule for mode='full', pivoting=True"),
+        (lambda a: linalg.solve(a, a, assume_a="banded"), r"scipy\.linalg\.solve has no rule for assume_a='banded'"),
+        (lambda a: linalg.pinv(a, atol=0.1), r"fnad\.scipy\.linalg\.pinv has no rule for the option atol="),
+    ):
+        with pytest.raises(UnsupportedFunctionError, match=message):
+            grad(lambda a: np.sum(function(a)[0]))(A)  # noqa: B023
+
+
+def test_square_root_that_is_complex() -> None:
+    with pytest.raises(DomainError, match="no real square root"):
+        grad(lambda a: np.sum(linalg.sqrtm(a)))(np.diag([1.0, -1.0]))
+    np.testing.assert_allclose(
+        grad(lambda a: np.sum(linalg.sqrtm(a.astype(complex))).imag)(np.diag([4.0, -1.0])).diagonal(), [0, -0.5]
+    )
