@@ -19,7 +19,6 @@ from fnad.ops.elementary import cos, sin, sqrt
 from fnad.ops.hypergeometric import gauss
 from fnad.ops.kinds import LINE
 from fnad.ops.library import scipy_function, special
-from fnad.ops.power import pow_
 from fnad.ops.shape import full_like, ones_like
 
 # ---- Carlson's forms ---------------------------------------------------------------------------------------------
@@ -103,7 +102,7 @@ def _k_slope(m: Symbol) -> Symbol:
 
 def _km1_slope(p: Symbol) -> Symbol:
     """Return -K'(1 - p); for p < 1 by the transformation to (p - 1)/p, which keeps a small p (DLMF 15.8.1)."""
-    near = pow_(p, full_like(p, -1.5)) * gauss(1.5, 0.5, 2.0, (p - 1.0) / p) * (-math.pi / 8)
+    near = gauss(1.5, 0.5, 2.0, (p - 1.0) / p) / sqrt(p) / p * (-math.pi / 8)
     return select(lt(p, ones_like(p)), near, neg(_k_slope(1.0 - p)))
 
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import numpy as np
+
 from fnad.ir.symbol import Symbol
-from fnad.ops.arithmetic import neg
-from fnad.ops.elementary import exp
+from fnad.ops.arithmetic import neg, strong_mul
 from fnad.ops.entropy import xlog1py, xlogy
 from fnad.ops.kinds import UNIT
-from fnad.ops.library import POSITIVE, special
+from fnad.ops.library import INF, POSITIVE, scipy_function, special
 from fnad.ops.shape import full_like
 
 # ---- gamma -------------------------------------------------------------------------------------------------------
@@ -77,9 +80,26 @@ binom = special(
 # ---- incomplete gamma --------------------------------------------------------------------------------------------
 
 
+def _gamma_density(a: Any, s: Any, x: Any) -> Any:
+    log_density = scipy_function("xlogy")(a - 1, x) - x - scipy_function("gammaln")(s)
+    return np.exp(log_density, dtype=x.dtype)
+
+
+gamma_slope = special(
+    "gamma_slope",
+    "x**(a-1) exp(-x) / Γ(s), for s = a the density of the gamma distribution; DLMF 5.2.1.",
+    lambda y, a, s, x: xlogy(y, x),
+    lambda y, a, s, x: neg(y * psi(s)),
+    lambda y, a, s, x: strong_mul(a - 1.0, gamma_slope(a - 1.0, s, x)) - y,
+    over=(POSITIVE, POSITIVE, POSITIVE),
+    edges=((2.0, 2.0, 0.0), (1.0, 1.0, 0.0), (0.5, 0.5, 0.0)),
+    evaluate=_gamma_density,
+)
+
+
 def gamma_density(a: Symbol, x: Symbol) -> Symbol:
-    """Return x**(a-1) exp(-x) / Γ(a), the slope of the incomplete gamma function (DLMF 8.8.13)."""
-    return exp(xlogy(a - 1.0, x) - x - gammaln(a))
+    """Return the slope of the incomplete gamma function (DLMF 8.8.13)."""
+    return gamma_slope(a, a, x)
 
 
 gammainc = special(
@@ -88,7 +108,7 @@ gammainc = special(
     "a",
     lambda y, a, x: gamma_density(a, x),
     over=(POSITIVE, POSITIVE),
-    edges=((1.0, 0.0), (2.0, INF := float("inf"))),
+    edges=((1.0, 0.0), (2.0, INF)),
 )
 gammaincc = special(
     "gammaincc",
@@ -112,9 +132,33 @@ gammainccinv = special(
 # ---- incomplete beta ---------------------------------------------------------------------------------------------
 
 
+def _beta_density(a: Any, b: Any, p: Any, q: Any, x: Any) -> Any:
+    is_density = (a == p) & (b == q)
+    if np.all(is_density):
+        return np.asarray(scipy_function("_beta_pdf")(x, a, b), x.dtype)
+    powers = scipy_function("xlogy")(a - 1, x) + scipy_function("xlog1py")(b - 1, -x)
+    return np.exp(powers - scipy_function("betaln")(p, q), dtype=x.dtype)
+
+
+beta_slope = special(
+    "beta_slope",
+    "x**(a-1) (1-x)**(b-1) / B(p, q), for p = a and q = b the density of the beta distribution; DLMF 5.12.1.",
+    lambda y, a, b, p, q, x: xlogy(y, x),
+    lambda y, a, b, p, q, x: xlog1py(y, neg(x)),
+    lambda y, a, b, p, q, x: y * (psi(p + q) - psi(p)),
+    lambda y, a, b, p, q, x: y * (psi(p + q) - psi(q)),
+    lambda y, a, b, p, q, x: (
+        strong_mul(a - 1.0, beta_slope(a - 1.0, b, p, q, x)) - strong_mul(b - 1.0, beta_slope(a, b - 1.0, p, q, x))
+    ),
+    over=(POSITIVE, POSITIVE, POSITIVE, POSITIVE, UNIT),
+    edges=((2.0, 2.0, 2.0, 2.0, 0.0), (1.0, 1.0, 1.0, 1.0, 1.0), (0.5, 0.5, 0.5, 0.5, 0.0)),
+    evaluate=_beta_density,
+)
+
+
 def beta_density(a: Symbol, b: Symbol, x: Symbol) -> Symbol:
-    """Return x**(a-1) (1-x)**(b-1) / B(a, b), the slope of the incomplete beta function (DLMF 8.17.1)."""
-    return exp(xlogy(a - 1.0, x) + xlog1py(b - 1.0, neg(x)) - betaln(a, b))
+    """Return the slope of the incomplete beta function (DLMF 8.17.1)."""
+    return beta_slope(a, b, a, b, x)
 
 
 betainc = special(

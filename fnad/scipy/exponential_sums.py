@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -12,41 +11,64 @@ from fnad.ir.symbol import Symbol
 from fnad.ir.types import F64
 from fnad.numpy.operands import as_symbol, broadcast_all, common_dtype
 from fnad.numpy.reductions import MAX, SUM, UNSET
-from fnad.ops.arithmetic import add, div, mul, sub
+from fnad.ops.arithmetic import add, div, strong_mul, sub
 from fnad.ops.autodiff import stop_gradient
 from fnad.ops.comparison import eq, isfinite, select
 from fnad.ops.elementary import exp, log
 from fnad.ops.piecewise import abs_, sign
 from fnad.ops.shape import broadcast_to, full_like, ones_like, reshape_to, zeros_like
+from fnad.scipy.original import original
 
 
+@original("scipy.special")
 def logsumexp(a: Any, axis: Any = None, b: Any = None, keepdims: bool = False, return_sign: bool = False) -> Any:
-    """Return log(Σ b exp(a)), -inf with derivative 0 where the sum is 0; with its sign if wanted."""
-    x = inexact(a) if b is None else as_symbol(a, _dtype(a, b))
-    weights = ()
-    if b is not None:
-        x, *weights = broadcast_all([x, as_symbol(b, x.dtype)])
-    top = shift(x, axis)
-    total = total_over(reduce(mul, weights, exp(sub(x, broadcast_to(top, x.shape)))), axis)
-    size = abs_(total) if return_sign else total
-    is_zero = eq(size, zeros_like(size))
-    result = add(log(select(is_zero, ones_like(size), size)), top)
-    result = select(is_zero, full_like(size, -np.inf), result)
-    results = tuple(
-        r if keepdims else reshape_to(r, SUM(x, axis, False, UNSET, UNSET).shape) for r in (result, sign(total))
-    )
-    return results if return_sign else results[0]
+    """Return log(Σ b exp(a)) over axes (all if None), without overflow; -inf with derivative 0 where the sum is 0.
+
+    The result has a's dtype, f64 for integers, and a's shape without the axes, or with size 1 there if `keepdims`.
+    With `return_sign` it is log|Σ b exp(a)| and the sign of the sum. Complex numbers are refused.
+
+    >>> logsumexp([1000.0, 1000.0])
+    np.float64(1000.6931471805599)
+    """
+    if b is None:
+        x = inexact(a)
+        top = shift(x, axis)
+        terms = exp(sub(x, broadcast_to(top, x.shape)))
+    else:
+        x, weights = broadcast_all([as_symbol(operand, _dtype(a, b)) for operand in (a, b)])
+        top = shift(select(eq(weights, zeros_like(x)), full_like(x, -np.inf), x), axis)
+        terms = strong_mul(weights, exp(sub(x, broadcast_to(top, x.shape))))
+    total = total_over(terms, axis)
+    shape = total.shape if keepdims else SUM(x, axis, False, UNSET, UNSET).shape
+    result = reshape_to(_log_total(abs_(total) if return_sign else total, top), shape)
+    return (result, reshape_to(sign(total), shape)) if return_sign else result
 
 
+def _log_total(total: Symbol, top: Symbol) -> Symbol:
+    is_zero = eq(total, zeros_like(total))
+    result = add(log(select(is_zero, ones_like(total), total)), top)
+    return select(is_zero, full_like(total, -np.inf), result)
+
+
+@original("scipy.special")
 def softmax(x: Any, axis: Any = None) -> Symbol:
-    """Return exp(x) / Σ exp(x)."""
+    """Return exp(x) / Σ exp(x) over axes (all if None), without overflow, in x's shape and dtype, f64 for integers.
+
+    >>> softmax([0.0, 0.0])
+    array([0.5, 0.5])
+    """
     a = inexact(x)
     terms = exp(sub(a, broadcast_to(shift(a, axis), a.shape)))
     return div(terms, broadcast_to(total_over(terms, axis), a.shape))
 
 
+@original("scipy.special")
 def log_softmax(x: Any, axis: Any = None) -> Symbol:
-    """Return x - log(Σ exp(x))."""
+    """Return x - log(Σ exp(x)) over axes (all if None), without overflow, in x's shape and dtype, f64 for integers.
+
+    >>> log_softmax([0.0, 0.0])
+    array([-0.69314718, -0.69314718])
+    """
     a = inexact(x)
     shifted = sub(a, broadcast_to(shift(a, axis), a.shape))
     return sub(shifted, broadcast_to(log(total_over(exp(shifted), axis)), a.shape))

@@ -28,7 +28,7 @@ CHOICE = (
     "comparisons"
 )
 ARRAY = "NumPy's functions take traced values as they are; stack several with np.stack or fnad.numpy.array"
-SCIPY = "SciPy computes on ordinary arrays: use the function of the same name in fnad.scipy, or NumPy's functions"
+SCIPY = "SciPy computes on ordinary arrays"
 VECTORIZED = (
     "np.vectorize calls its function with one number after the other: call the function on the whole array, or stack "
     "its results, np.stack([f(a) for a in x])"
@@ -140,9 +140,25 @@ def test_constructors(make):
     assert message(TracerEscapeError, lambda t: make(t), S).endswith(ARRAY)
 
 
-def test_scipy():
-    for function in (scipy.special.logsumexp, scipy.stats.norm.logpdf):
-        assert message(TracerEscapeError, lambda t: function(t), V).endswith(SCIPY)  # noqa: B023
+@pytest.mark.parametrize(
+    ("path", "function"),
+    [
+        ("special.logsumexp", scipy.special.logsumexp),
+        ("special.spherical_jn", lambda v: scipy.special.spherical_jn(1, v)),
+        ("stats.norm.logpdf", scipy.stats.norm.logpdf),
+        ("stats.gamma.cdf", lambda v: scipy.stats.gamma(v).cdf(1.0)),
+        ("stats.dirichlet.logpdf", lambda v: scipy.stats.dirichlet.logpdf(v, [1.0, 2.0])),
+        ("stats.multivariate_normal", lambda v: scipy.stats.multivariate_normal(v)),
+    ],
+)
+def test_scipy(path, function):
+    assert message(TracerEscapeError, lambda v: function(v), V).endswith(f"{SCIPY}: use fnad.scipy.{path}")
+
+
+def test_scipy_without_a_rule():
+    for function in (scipy.stats.zscore, scipy.stats.norm.ppf, scipy.special.factorial2):
+        text = message(TracerEscapeError, lambda v: function(v), V)  # noqa: B023
+        assert text.endswith(f"{SCIPY}, and fnad.scipy has no rule for this function: use NumPy's functions")
 
 
 def test_vectorize():

@@ -1,0 +1,106 @@
+"""The multivariate normal distribution, through the Cholesky factor of its covariance matrix.
+
+With Σ = L Lᵀ, w = L⁻¹ (x - mean), the logarithm of the density is -(k log 2π + |w|² + 2 Σ log L_ii) / 2. The derivative
+with respect to the matrix is symmetric.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from fnad.errors import ShapeError, UnsupportedFunctionError
+from fnad.ir.symbol import Symbol
+from fnad.numpy.operands import broadcast_all
+from fnad.ops.elementary import exp, log
+from fnad.ops.linalg import cholesky, solve_triangular
+from fnad.ops.matrix import diagonal, diagonal_matrix
+from fnad.ops.shape import broadcast_to, reshape_to, sum_over, transpose_to
+from fnad.scipy.stats.method import Distribution, Method, method, parameter
+from fnad.scipy.stats.operands import real_symbol
+
+LOG_2PI = math.log(2 * math.pi)
+
+
+def log_density(x: Any, mean: Any = None, cov: Any = 1, allow_singular: bool = False) -> Symbol:
+    """Return the logarithm of the density at points along the last axis of x."""
+    if allow_singular:
+        raise UnsupportedFunctionError(
+            "scipy.stats.multivariate_normal has no rule for allow_singular=True", remedy="leave it out"
+        )
+    center, covariance = _parameters(mean, cov)
+    factor = cholesky(covariance, upper=False)
+    k = factor.shape[0]
+    deviations = _deviations(real_symbol(x), center, k)
+    *outer, _ = deviations.shape
+    columns = transpose_to(reshape_to(deviations, (math.prod(outer), k)), (1, 0))
+    whitened = solve_triangular(factor, columns, lower=True, unit=False)
+    squares = reshape_to(sum_over(whitened * whitened, (0,)), tuple(n for n in outer if n != 1))
+    return -0.5 * (squares + broadcast_to(_log_determinant(factor) + k * LOG_2PI, squares.shape))
+
+
+def density(x: Any, mean: Any = None, cov: Any = 1, allow_singular: bool = False) -> Symbol:
+    """Return the density at points along the last axis of x."""
+    return exp(log_density(x, mean, cov, allow_singular))
+
+
+def entropy(mean: Any = None, cov: Any = 1) -> Symbol:
+    """Return the differential entropy, (k log 2πe + log |Σ|) / 2."""
+    _, covariance = _parameters(mean, cov)
+    factor = cholesky(covariance, upper=False)
+    return 0.5 * (_log_determinant(factor) + factor.shape[0] * (LOG_2PI + 1))
+
+
+def _log_determinant(factor: Symbol) -> Symbol:
+    return 2.0 * sum_over(log(diagonal(factor)), (0,))
+
+
+# ---- operands ----------------------------------------------------------------------------------------------------
+
+
+def _parameters(mean: Any, cov: Any) -> tuple[Symbol | None, Symbol]:
+    """Return the mean, None for zeros, and the covariance as a matrix: a number or a vector stands for its diagonal."""
+    covariance = real_symbol(1.0 if cov is None else cov)
+    center = None if mean is None else real_symbol(mean)
+    k = center.aval.size if center is not None else covariance.shape[0] if covariance.ndim >= 2 else 1
+    if k == 1 and covariance.aval.size == 1:
+        covariance = reshape_to(covariance, (1, 1))
+        center = None if center is None else reshape_to(center, (1,))
+    if center is not None and center.ndim != 1:
+        raise ShapeError(f"Array 'mean' must be a vector of length {k}.")
+    if covariance.ndim == 0:
+        covariance = broadcast_to(covariance, (k,))
+    if covariance.ndim == 1:
+        covariance = diagonal_matrix(covariance)
+    if covariance.shape != (k, k):
+        raise ShapeError(f"Array 'cov' must be a matrix of shape {(k, k)}, but cov.shape = {covariance.shape}.")
+    return center, covariance
+
+
+def _deviations(x: Symbol, center: Symbol | None, k: int) -> Symbol:
+    """Return x - mean with the k components along the last axis; a vector of numbers is many points if k is 1."""
+    if x.ndim < 2:
+        x = reshape_to(x, (x.aval.size, 1) if k == 1 else (1, x.aval.size))
+    if center is None:
+        return broadcast_to(x, (*x.shape[:-1], k))
+    point, middle = broadcast_all([x, center])
+    return point - middle
+
+
+class MultivariateNormal(Distribution):
+    """The multivariate normal distribution; distribution functions are SciPy's own, for ordinary numbers."""
+
+    pdf: Method
+    logpdf: Method
+    entropy: Method
+
+    def __init__(self) -> None:
+        super().__init__("multivariate_normal")
+        given = [parameter("x"), parameter("mean", None), parameter("cov", 1)]
+        parameters = [*given, parameter("allow_singular", False)]
+        self.pdf = method(self.name, "pdf", "Return the density at x.", parameters, density)
+        self.logpdf = method(self.name, "logpdf", "Return the logarithm of the density at x.", parameters, log_density)
+        self.entropy = method(self.name, "entropy", "Return the differential entropy.", given[1:], entropy)
+
+
+multivariate_normal = MultivariateNormal()
