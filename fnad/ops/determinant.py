@@ -132,12 +132,10 @@ def _diagonal_cofactor(s: Any, directions: list[Any]) -> Any:
 def _products_without(s: Any, count: int) -> Any:
     """Return the products of all elements but those at `count` distinct indices; 0 where two indices are the same."""
     n = s.shape[-1]
-    indices = np.indices((n,) * count)
-    products = np.ones((*s.shape[:-1], *(n,) * count), s.dtype)
-    for m in range(n):
-        factor = s[..., m].reshape(*s.shape[:-1], *(1,) * count)
-        products *= np.where(np.sum(indices == m, axis=0) == 0, factor, np.sum(indices == m, axis=0) == 1)
-    return products
+    indices = np.indices((n,) * count)[..., None] == np.arange(n)
+    factors = s.reshape(*s.shape[:-1], *(1,) * count, n)
+    products = np.prod(np.where(indices.any(axis=0), 1, factors), axis=-1)
+    return np.where((indices.sum(axis=0) <= 1).all(axis=-1), products, 0)
 
 
 def _sign(order: tuple[int, ...]) -> int:

@@ -10,6 +10,7 @@ Giles, "An extended collection of matrix derivative results for forward and reve
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -136,12 +137,29 @@ def _infer_solve_triangular(a: Aval, b: Aval, *, lower: bool, unit: bool) -> Ava
 
 
 def _solve_triangular(a: Any, b: Any, *, lower: bool, unit: bool) -> Any:
+    if math.prod(a.shape[:-2]) > a.shape[-1]:
+        return _substitute(a, b, lower=lower, unit=unit)
+
     from scipy.linalg import solve_triangular  # noqa: PLC0415 - kept out of `import fnad`
 
     def one(a: Any, b: Any) -> Any:
         return solve_triangular(a, b, lower=lower, unit_diagonal=unit, check_finite=False)
 
     return each_matrix(one, b, a, b)
+
+
+def _substitute(a: Any, b: Any, *, lower: bool, unit: bool) -> Any:
+    """Solve all systems of a stack at once, row by row: for many small ones."""
+    n = a.shape[-1]
+    pivots = np.diagonal(a, axis1=-2, axis2=-1)
+    if not unit and not pivots.all():
+        raise np.linalg.LinAlgError("singular matrix: a diagonal element of a triangular matrix is 0")
+    x = np.empty_like(b)
+    for i in range(n) if lower else reversed(range(n)):
+        known = slice(i) if lower else slice(i + 1, n)
+        rest = b[..., i, :] - (a[..., i : i + 1, known] @ x[..., known, :])[..., 0, :]
+        x[..., i, :] = rest if unit else rest / pivots[..., i, None]
+    return x
 
 
 def _pull_solve_triangular(results: Any, primals: Any, cts: Any, *, lower: bool, unit: bool) -> list[Symbol]:
@@ -161,8 +179,12 @@ def _triangular_samples() -> Iterable[Sample]:
     for is_lower in (True, False):
         yield from _system_samples(regular, lower=is_lower, unit=False)
     for is_lower in (True, False):
-        operands = regular((2, 3, 3), DTYPES["f64"]), sample((2, 3, 2), seed=1)
-        yield Sample(operands, {"lower": is_lower, "unit": True})
+        for count in (2, 5):
+            operands = regular((count, 3, 3), DTYPES["f64"]), sample((count, 3, 2), seed=1)
+            yield Sample(operands, {"lower": is_lower, "unit": True})
+    yield Sample(
+        (regular((2, 2, 3, 3), DTYPES["c64"]), sample((2, 2, 3, 1), DTYPES["c64"], 1)), {"lower": True, "unit": False}
+    )
 
 
 solve_triangular = register(
