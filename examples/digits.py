@@ -15,7 +15,6 @@ import numpy as np
 import optree
 from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
-from threadpoolctl import threadpool_limits
 
 import fnad
 from fnad.cli import main as fnad_command
@@ -159,8 +158,7 @@ def main():
     )
     print(f"{len(images)} images to learn from, {len(test_images)} to test on")
     start = time.perf_counter()
-    with threadpool_limits(1, user_api="blas"):  # on matrices so small, threads are in each other's way
-        layers, losses, accuracies = train(images, labels, test_images, test_labels, options.epochs, options.seed)
+    layers, losses, accuracies = train(images, labels, test_images, test_labels, options.epochs, options.seed)
     print(f"trained in {time.perf_counter() - start:.1f} s, compilation included")
 
     predicted = predict(layers, test_images)
