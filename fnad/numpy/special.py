@@ -59,7 +59,8 @@ UFUNCS: dict[str, Compute] = {
 
 def computed(ufunc: Ufunc, *operands: Symbol) -> Any:
     """Return the results of a ufunc that has its primitives: integers come first, parameters are real."""
-    integers, parameters, argument = operands[: ufunc.integers], operands[ufunc.integers : -1], operands[-1]
+    integers = operands[: ufunc.integers]
+    *parameters, argument = operands[ufunc.integers :]
     if any(n.dtype.kind not in "iu" for n in integers):
         raise UnsupportedFunctionError(
             f"{ufunc.primitives[0].name} has no rule for an order that is no integer", remedy="give it as an int"
@@ -67,7 +68,7 @@ def computed(ufunc: Ufunc, *operands: Symbol) -> Any:
     dtype = real_dtype(argument.dtype)
     converted = [*(convert_to(n, I64) for n in integers), *(convert_to(p, dtype) for p in parameters), argument]
     results = tuple(primitive(*converted) for primitive in ufunc.primitives)
-    return results if len(results) > 1 else results[0]
+    return results[0] if len(results) == 1 else results
 
 
 def special_rule(ufunc: np.ufunc) -> Rule | None:

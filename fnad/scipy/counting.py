@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from functools import reduce
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -27,7 +27,7 @@ from fnad.scipy.original import original
 
 def apply(name: str, *operands: Operand) -> Symbol:
     """Return what a ufunc of SciPy makes of the operands."""
-    ufunc = scipy_function(name)
+    ufunc = cast("np.ufunc", scipy_function(name))
     rule = RULES.get(ufunc) or special_rule(ufunc)
     assert rule is not None, f"scipy.special.{name} has no rule"
     return rule(*operands)

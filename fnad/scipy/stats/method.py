@@ -39,7 +39,7 @@ def method(distribution: str, name: str, doc: str, parameters: list[Parameter], 
         bound.apply_defaults()
         return either(*bound.args)
 
-    call.__signature__ = signature  # pyright: ignore[reportFunctionMemberAccess]  (what help() shows)
+    call.__signature__ = signature  # pyright: ignore[reportAttributeAccessIssue]  (what help() shows)
     return call
 
 
