@@ -25,13 +25,13 @@ class FnadError(Exception):
         if remedy is not None:
             lines.append(f"  {remedy}")
         super().__init__("\n".join(lines))
+        self.what, self.source, self.remedy = what, source, remedy
 
-    def at(self, source: object) -> FnadError:
-        """Return this error with the place where it happened, if it has none yet."""
-        what, _, rest = str(self).partition("\n")
-        if source is None or "  at " in rest:
-            return self
-        return type(self)(what, source=source, remedy=rest.strip() or None)
+    def at(self, source: object, remedy: str | None = None) -> FnadError:
+        """Return this error with the place where it happened and the way out, each if it has none yet."""
+        source, remedy = self.source or source, self.remedy or remedy
+        is_complete = (source, remedy) == (self.source, self.remedy)
+        return self if is_complete else type(self)(self.what, source=source, remedy=remedy)
 
 
 # ---- arguments of the transforms ---------------------------------------------------------------------------------
@@ -69,6 +69,10 @@ class DtypeError(FnadError, TypeError):
     """A dtype that fnad does not have, or that an operation does not take."""
 
 
+class IntegerRangeError(FnadError, OverflowError):
+    """A Python integer that does not fit the dtype it takes beside an array."""
+
+
 class AuxiliaryError(FnadError, TypeError):
     """A function differentiated with `has_aux=True` did not return a pair (output, auxiliary data)."""
 
@@ -96,6 +100,10 @@ class MatrixError(ShapeError, LinAlgError):
     """An array that linear algebra does not take: no stack of matrices, not square, empty where that has no value."""
 
 
+class FactorizationError(FnadError, LinAlgError):
+    """A matrix that linear algebra fails for when the program runs: singular, not positive definite, not finite."""
+
+
 class OutOfRangeError(FnadError, IndexError):
     """An index outside its axis, known while tracing or found when the program ran."""
 
@@ -106,6 +114,10 @@ class DomainError(FnadError, ValueError):
 
 class UnsupportedFunctionError(FnadError, NotImplementedError):
     """A NumPy function, or an option of it, that has no rule here."""
+
+
+class MissingAttributeError(UnsupportedFunctionError, AttributeError):
+    """An attribute or a method that traced values do not have."""
 
 
 class TracerEscapeError(FnadError, TypeError):

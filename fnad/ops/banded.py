@@ -18,7 +18,7 @@ from fnad.ir.symbol import Symbol
 from fnad.ir.types import F64, Aval
 from fnad.ops.arithmetic import mul, neg
 from fnad.ops.kinds import INEXACT, by_name
-from fnad.ops.linalg import each_matrix
+from fnad.ops.linalg import by_lapack, each_matrix
 from fnad.ops.matrix import check_matrices, rows
 from fnad.ops.shape import concatenate, pad, reduce_sum, reshape_to, sample
 
@@ -35,6 +35,7 @@ def _infer_solve_banded(ab: Aval, b: Aval, *, below: int, above: int) -> Aval:
     return b
 
 
+@by_lapack
 def _solve_banded(ab: Any, b: Any, *, below: int, above: int) -> Any:
     from scipy.linalg import solve_banded  # noqa: PLC0415 - kept out of `import fnad`
 

@@ -12,11 +12,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
+from functools import wraps
 from typing import Any
 
 import numpy as np
+from numpy.linalg import LinAlgError
 
-from fnad.errors import DtypeError, MatrixError
+from fnad.errors import DtypeError, FactorizationError, MatrixError
 from fnad.ir.primitive import Library, NonDifferentiable, Primitive, Pull, Push, Sample, register
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import DTYPES, Aval, Dtype, Shape
@@ -62,6 +64,19 @@ def regular(shape: Shape, dtype: Dtype, seed: int = 0) -> Any:
     return (sample(shape, dtype, seed) + 2 * np.eye(shape[-2], shape[-1])).astype(dtype)
 
 
+def by_lapack(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function whose LinAlgError, raised when the program runs, is one that is told its place."""
+
+    @wraps(function)
+    def evaluate(*operands: Any, **params: Any) -> Any:
+        try:
+            return function(*operands, **params)
+        except LinAlgError as error:
+            raise FactorizationError(str(error)) from None
+
+    return evaluate
+
+
 def each_matrix(function: Callable[..., Any], like: Any, *operands: Any) -> Any:
     """Return the results of a function of matrices for each of a stack; they have the shape and dtype of `like`'s."""
     out = np.empty_like(like)
@@ -95,7 +110,7 @@ solve = register(
     Primitive(
         "solve",
         _infer_solve,
-        np.linalg.solve,
+        by_lapack(np.linalg.solve),
         Pull(_pull_solve),
         Library(),
         lambda: _system_samples(regular),
@@ -125,7 +140,15 @@ def _square_samples() -> Iterable[Sample]:
 
 
 inv = register(
-    Primitive("inv", _infer_inv, np.linalg.inv, Pull(_pull_inv), Library(), _square_samples, "Inverse matrix.")
+    Primitive(
+        "inv",
+        _infer_inv,
+        by_lapack(np.linalg.inv),
+        Pull(_pull_inv),
+        Library(),
+        _square_samples,
+        "Inverse matrix.",
+    )
 )
 
 # ---- solve_triangular --------------------------------------------------------------------------------------------
@@ -136,6 +159,7 @@ def _infer_solve_triangular(a: Aval, b: Aval, *, lower: bool, unit: bool) -> Ava
     return b
 
 
+@by_lapack
 def _solve_triangular(a: Any, b: Any, *, lower: bool, unit: bool) -> Any:
     if math.prod(a.shape[:-2]) > a.shape[-1]:
         return _substitute(a, b, lower=lower, unit=unit)
@@ -153,7 +177,7 @@ def _substitute(a: Any, b: Any, *, lower: bool, unit: bool) -> Any:
     n = a.shape[-1]
     pivots = np.diagonal(a, axis1=-2, axis2=-1)
     if not unit and not pivots.all():
-        raise np.linalg.LinAlgError("singular matrix: a diagonal element of a triangular matrix is 0")
+        raise LinAlgError("singular matrix: a diagonal element of a triangular matrix is 0")
     x = np.empty_like(b)
     for i in range(n) if lower else reversed(range(n)):
         known = slice(i) if lower else slice(i + 1, n)
@@ -247,7 +271,7 @@ cholesky = register(
     Primitive(
         "cholesky",
         _infer_cholesky,
-        lambda a, *, upper: np.linalg.cholesky(a, upper=upper) if upper else np.linalg.cholesky(a),
+        by_lapack(lambda a, *, upper: np.linalg.cholesky(a, upper=upper) if upper else np.linalg.cholesky(a)),
         Push(_push_cholesky),
         Library(),
         _cholesky_samples,

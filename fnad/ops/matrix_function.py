@@ -25,7 +25,7 @@ from fnad.ir.symbol import Symbol
 from fnad.ir.types import F64, Aval
 from fnad.ops.arithmetic import neg
 from fnad.ops.kinds import INEXACT, by_name
-from fnad.ops.linalg import each_matrix, regular
+from fnad.ops.linalg import by_lapack, each_matrix, regular
 from fnad.ops.matrix import (
     beside,
     block_upper,
@@ -47,6 +47,7 @@ def _infer_expm(a: Aval) -> Aval:
     return a
 
 
+@by_lapack
 def _expm(a: Any) -> Any:
     from scipy.linalg import expm  # noqa: PLC0415 - kept out of `import fnad`
 
@@ -84,6 +85,7 @@ def _infer_expm_frechet(a: Aval, e: Aval) -> Aval:
     return a
 
 
+@by_lapack
 def _expm_frechet(a: Any, e: Any) -> Any:
     from scipy.linalg import expm_frechet  # noqa: PLC0415 - kept out of `import fnad`
 
@@ -134,6 +136,7 @@ def _infer_solve_sylvester(a: Aval, b: Aval, q: Aval) -> Aval:
     return q
 
 
+@by_lapack
 def _solve_sylvester(a: Any, b: Any, q: Any) -> Any:
     from scipy.linalg import solve_sylvester  # noqa: PLC0415 - kept out of `import fnad`
 
@@ -174,6 +177,7 @@ def _infer_sqrtm(a: Aval) -> Aval:
     return a
 
 
+@by_lapack
 def _sqrtm(a: Any) -> Any:
     from scipy.linalg import sqrtm  # noqa: PLC0415 - kept out of `import fnad`
 

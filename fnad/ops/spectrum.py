@@ -30,7 +30,7 @@ from fnad.ops.arithmetic import add, mul, neg, strong_div, sub
 from fnad.ops.comparison import eq, le, select
 from fnad.ops.conversion import complex_, complex_dtype, convert_to, imag, real
 from fnad.ops.kinds import INEXACT, by_name
-from fnad.ops.linalg import hermitian_samples, solve
+from fnad.ops.linalg import by_lapack, hermitian_samples, solve
 from fnad.ops.matrix import (
     adjoint,
     along_columns,
@@ -118,7 +118,7 @@ eigvalsh = register(
     Primitive(
         "eigvalsh",
         _infer_eigvalsh,
-        lambda a, *, uplo: np.linalg.eigvalsh(a, UPLO=uplo),
+        by_lapack(lambda a, *, uplo: np.linalg.eigvalsh(a, UPLO=uplo)),
         Push(_push_eigvalsh),
         Library(),
         _hermitian_samples,
@@ -130,7 +130,7 @@ eigh = register(
     Primitive(
         "eigh",
         _infer_eigh,
-        lambda a, *, uplo: tuple(np.linalg.eigh(a, UPLO=uplo)),
+        by_lapack(lambda a, *, uplo: tuple(np.linalg.eigh(a, UPLO=uplo))),
         Push(_push_eigh),
         Library(),
         _hermitian_samples,
@@ -147,6 +147,7 @@ def _infer_eig(a: Aval) -> tuple[Aval, Aval]:
     return Aval(dtype, a.shape[:-1]), a.with_dtype(dtype)
 
 
+@by_lapack
 def _eig(a: Any) -> tuple[Any, Any]:
     dtype = np.result_type(a, np.complex64)
     w, v = np.linalg.eig(a)
@@ -277,7 +278,7 @@ svdvals = register(
     Primitive(
         "svdvals",
         _infer_svdvals,
-        lambda a: np.linalg.svd(a, compute_uv=False),
+        by_lapack(lambda a: np.linalg.svd(a, compute_uv=False)),
         Push(_push_svdvals),
         Library(),
         _svd_samples,
@@ -289,7 +290,7 @@ svd = register(
     Primitive(
         "svd",
         _infer_svd,
-        lambda a, *, full: tuple(np.linalg.svd(a, full_matrices=full)),
+        by_lapack(lambda a, *, full: tuple(np.linalg.svd(a, full_matrices=full))),
         Push(_push_svd),
         Library(),
         lambda: (Sample(given.operands, {"full": full}) for full in (True, False) for given in _svd_samples()),

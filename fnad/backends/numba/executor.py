@@ -21,7 +21,7 @@ from fnad.backends.base import Array
 from fnad.backends.numba import runtime
 from fnad.backends.numba.compiler import NativeFunction, compile_source
 from fnad.backends.numba.source import Function, chunk_function, unread_temporaries
-from fnad.errors import OutOfRangeError
+from fnad.errors import FnadError, OutOfRangeError
 from fnad.ir.program import Program
 from fnad.ir.types import I64, Dtype
 from fnad.lower.loops import Call, Item, LoopProgram, effects
@@ -146,8 +146,11 @@ class NativeExecutor:
 
         def run(arrays: list[Array]) -> None:
             values = [arrays[n].reshape(-1)[: aval.size].reshape(aval.shape) for n, aval in operands]
-            with np.errstate(all="ignore"):
-                computed = call.primitive.evaluate(*values, **call.params)
+            try:
+                with np.errstate(all="ignore"):
+                    computed = call.primitive.evaluate(*values, **call.params)
+            except FnadError as error:
+                raise error.at(call.source) from None
             for (n, aval), value in zip(results, computed if isinstance(computed, tuple) else (computed,), strict=True):
                 arrays[n].reshape(-1)[: aval.size] = np.ravel(value)
 
