@@ -41,7 +41,10 @@ def dtype_name(dtype: Dtype) -> str:
 
 def native_dtype(dtype: Any) -> Dtype:
     """Return fnad's dtype for anything `np.dtype` takes; raise `DtypeError` where there is none."""
-    found = np.dtype(dtype).newbyteorder("=")
+    try:
+        found = np.dtype(dtype).newbyteorder("=")
+    except TypeError as error:
+        raise DtypeError(str(error), remedy=f"give one of {', '.join(map(str, NAMES))}") from None
     dtype_name(found)
     return found
 

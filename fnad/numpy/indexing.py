@@ -258,6 +258,8 @@ def _slice_span(entry: slice, n: int) -> Span:
             "a slice with a traced bound has a size that is not known while tracing",
             remedy="for a part of fixed size write x[start + np.arange(size)]",
         )
+    if isinstance(entry.step, int) and entry.step == 0:
+        raise ShapeError("slice step cannot be zero", remedy="leave it out, or give -1 to go backwards")
     start, stop, step = entry.indices(n)
     count = len(range(start, stop, step))
     if step > 0:

@@ -22,7 +22,7 @@ _loops: dict[Any, tuple[Dtype, ...]] = {}
 def loop_dtypes(ufunc: np.ufunc, operands: Sequence[Any], dtype: Any = None) -> tuple[Dtype, ...]:
     """Return the dtypes of the loop that NumPy runs on these operands: what it converts them to, then the results'.
 
-    Raises as NumPy where there is no loop, and `DtypeError` where its dtypes are none of fnad's.
+    Raises `DtypeError`, with NumPy's message where there is no loop, and where its dtypes are none of fnad's.
     """
     key = (ufunc, dtype, *map(promotes_as, operands))
     found = _loops.get(key)
@@ -38,9 +38,9 @@ def _resolve(ufunc: np.ufunc, dtypes: Sequence[Any], dtype: Any) -> tuple[Dtype,
     signature = (None,) * ufunc.nin + (given,) * ufunc.nout
     try:
         resolved = ufunc.resolve_dtypes((*dtypes, *(None,) * ufunc.nout), signature=signature, casting="same_kind")
-    except TypeError:
+    except TypeError as error:
         check_dtypes(dtypes)
-        raise
+        raise DtypeError(str(error)) from None
     for found in resolved:
         if found == np.float16:
             names = ", ".join(str(getattr(d, "__name__", d)) for d in dtypes)

@@ -8,7 +8,14 @@ from typing import Any, TypeAlias, TypeGuard
 
 import numpy as np
 
-from fnad.errors import ArgumentTypeError, DtypeError, FnadError, ShapeError, TracerEscapeError
+from fnad.errors import (
+    ArgumentTypeError,
+    DtypeError,
+    FnadError,
+    IntegerRangeError,
+    ShapeError,
+    TracerEscapeError,
+)
 from fnad.ir.builder import current_builder
 from fnad.ir.known import known_value
 from fnad.ir.program import Literal
@@ -53,8 +60,8 @@ def is_python_number(value: Any) -> TypeGuard[bool | int | float | complex]:
 def as_symbol(value: Operand, dtype: Dtype | None = None) -> Symbol:
     """Return the operand as a symbol, of this dtype if one is given.
 
-    Raises OverflowError, as NumPy, where a Python integer does not fit the dtype; DtypeError for a dtype fnad does not
-    have; ArgumentTypeError for what is no array at all.
+    Raises `IntegerRangeError` where a Python integer does not fit the dtype; `DtypeError` for a dtype fnad does not
+    have; `ArgumentTypeError` for what is no array at all.
     """
     if isinstance(value, Symbol):
         symbol = value
@@ -76,7 +83,12 @@ def as_symbol(value: Operand, dtype: Dtype | None = None) -> Symbol:
 def python_literal(value: Any, dtype: Dtype | None) -> Symbol:
     """Return a Python number as a constant of the dtype it takes beside other operands."""
     dtype = dtype or PYTHON_DTYPES[next(t for t in (bool, int, float, complex) if isinstance(value, t))]
-    return current_builder().literal(dtype.type(value))
+    try:
+        return current_builder().literal(dtype.type(value))
+    except OverflowError as error:
+        raise IntegerRangeError(
+            str(error), remedy=f"convert the array to a wider dtype, or give a number that fits {dtype_name(dtype)}"
+        ) from None
 
 
 def to_dtype(symbol: Symbol, dtype: Dtype) -> Symbol:
@@ -164,9 +176,9 @@ def common_dtype(*values: Operand) -> Dtype:
     examples = [promotion_example(value) for value in values]
     try:
         return np.result_type(*examples)
-    except TypeError:
+    except TypeError as error:
         check_dtypes(examples)
-        raise
+        raise DtypeError(str(error)) from None
 
 
 def check_dtypes(dtypes: Sequence[Any]) -> None:

@@ -30,13 +30,12 @@ class Write(NamedTuple):
 class Trace(Builder):
     """The program under construction while the user's function runs.
 
-    `originals` run beside `captured`; `writes` are those into traced arrays, in order.
+    `writes` are those into traced arrays, in order.
     """
 
     def __init__(self) -> None:
         super().__init__()
         self.outer: Builder | None = current_builder() if is_tracing() else None
-        self.originals: list[Captured] = []
         self.writes: list[Write] = []
         self._arrays: dict[int, tuple[Array, Array, Symbol]] = {}
 
@@ -44,7 +43,7 @@ class Trace(Builder):
         """Return the input that stands for a value from outside; of an array, for its present content."""
         if isinstance(value, Symbol):
             self._check_encloses(value)
-            return self._enter(value, value)
+            return super().capture(value)
         if self.outer is not None and self.outer.alive:
             return self.lift(self.outer.capture(value))
         return self._capture_array(value)
@@ -53,20 +52,13 @@ class Trace(Builder):
         """Note that the program depends on the content of an array, in the outermost trace."""
         return self.outer.bake(array) if self.outer is not None and self.outer.alive else super().bake(array)
 
-    def _enter(self, value: Captured, original: Captured) -> Symbol:
-        count = len(self.captured)
-        symbol = super().capture(value)
-        if len(self.captured) > count:
-            self.originals.append(original)
-        return symbol
-
     def _capture_array(self, array: Array) -> Symbol:
         known = self._arrays.get(id(array))
         if known is not None and same_bits(known[0], known[1]):
             return known[2]
         check_array(array)
         snapshot = snapshot_of(array)
-        symbol = self._enter(snapshot, array)
+        symbol = super().capture(snapshot)
         self._arrays[id(array)] = array, snapshot, symbol
         return symbol
 

@@ -9,22 +9,35 @@ result without dimensions is a NumPy scalar, unless it is a view.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
-from typing import Any, TypeAlias
+from types import ModuleType
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 
-from fnad.errors import FnadError, MutationError, UnsupportedFunctionError, UsedAfterTraceError
+from fnad.errors import (
+    ArgumentTypeError,
+    AxisError,
+    DtypeError,
+    FnadError,
+    MutationError,
+    OutOfRangeError,
+    ShapeError,
+    UnsupportedFunctionError,
+)
 from fnad.ir.builder import Builder, current_builder, is_tracing
 from fnad.ir.known import known_value
 from fnad.ir.symbol import Symbol
+from fnad.ir.types import NAMES, Aval
 from fnad.numpy.assignment import stored
 from fnad.numpy.namespace import CALLS
 from fnad.numpy.operands import WeakSymbol, is_python_number
 from fnad.numpy.registry import RULES, WRITERS, Rule
 from fnad.numpy.special import special_rule
 from fnad.numpy.views import View
+from fnad.trace.escape import used_after_trace
 from fnad.trace.handle import Handle
 from fnad.trace.rebinding import check_rebinding
 from fnad.trace.source import current_source
@@ -37,6 +50,16 @@ Arguments: TypeAlias = Mapping[str, Any]
 OPERANDS = (Handle, np.ndarray, np.generic, int, float, complex, list, tuple)
 """What a Python operator takes beside a traced value."""
 
+ADVICE: dict[type[FnadError], str] = {
+    AxisError: "check the axes: they are counted from 0, or from the last one as -1",
+    OutOfRangeError: "check the index against the shape",
+    ShapeError: "check the shapes",
+    DtypeError: "check the dtypes, or convert with astype",
+    ArgumentTypeError: "check the arguments: traced values go with arrays, numbers and lists of these",
+    UnsupportedFunctionError: "compose it from functions and options that have a rule",
+}
+"""The way out of errors that have none of their own; the first that fits counts."""
+
 
 # ---- calling a rule ------------------------------------------------------------------------------------------------
 
@@ -45,23 +68,37 @@ def call(rule: Rule, args: Sequence[Any], kwargs: Arguments) -> Any:
     """Call a rule on what the user gave, with the user's line noted."""
     owners: Owners = {}
     tracing_builder().source = current_source()
+    operands, options = args, kwargs
     try:
         operands = [unwrap(arg, owners) for arg in args]
         options = {name: unwrap(arg, owners) for name, arg in kwargs.items()} if kwargs else kwargs
         return wrap(rule(*operands, **options), owners)
     except FnadError as error:
-        raise error.at(current_source()) from None
+        raise error.at(current_source(), remedy_of(error, (*operands, *options.values()))) from None
+
+
+def remedy_of(error: FnadError, operands: Sequence[Any]) -> str | None:
+    """Return the way out of an error that has none of its own: what to look at, and what was given."""
+    advice = next((advice for kind, advice in ADVICE.items() if isinstance(error, kind)), None)
+    given = " and ".join(dict.fromkeys(map(str, _avals(operands))))
+    return f"{advice}; given {given}" if advice and given else advice
+
+
+def _avals(operands: Sequence[Any]) -> Iterator[Aval]:
+    for operand in operands:
+        if isinstance(operand, (list, tuple)):
+            yield from _avals(cast("Sequence[Any]", operand))
+        elif isinstance(operand, Symbol):
+            yield operand.aval
+        elif isinstance(operand, np.ndarray) and operand.dtype in NAMES:
+            yield Aval(operand.dtype, operand.shape)
 
 
 def tracing_builder() -> Builder:
     """Return the builder of the trace under way; raise `UsedAfterTraceError` where there is none."""
     if is_tracing():
         return current_builder()
-    raise UsedAfterTraceError(
-        "a traced value was used outside its trace",
-        source=current_source(),
-        remedy="return it from the traced function; do not keep it in a list, an attribute or a cache",
-    )
+    raise used_after_trace()
 
 
 # ---- handles to symbols and back -------------------------------------------------------------------------------------
@@ -190,7 +227,11 @@ def call_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: di
 
 def ufunc_name(ufunc: np.ufunc, method: str) -> str:
     """Return how a user writes a ufunc or a method of it."""
-    name = f"numpy.{ufunc.__name__}" if getattr(np, ufunc.__name__, None) is ufunc else ufunc.__name__
+    name = ufunc.__name__
+    for module in (np, *(sys.modules.get(m) for m in ("scipy.special", "scipy.special._ufuncs"))):
+        if getattr(module, name, None) is ufunc:
+            name = f"{cast('ModuleType', module).__name__}.{name}"
+            break
     return name if method == "__call__" else f"{name}.{method}"
 
 
@@ -224,7 +265,7 @@ def function_name(function: Any) -> str:
 def call_on_known(name: str, function: Any, args: Sequence[Any], kwargs: Arguments) -> Any:
     """Return what NumPy makes of arguments that depend on no input; raise where there is one that does."""
     if not is_known((args, kwargs)):
-        raise no_rule(name)
+        raise no_rule(name, function)
     return function(*as_arrays(args), **as_arrays(kwargs))
 
 
@@ -247,13 +288,24 @@ def as_arrays(value: Any) -> Any:
     return array.item() if value.is_weak else array[()]
 
 
-def no_rule(name: str) -> UnsupportedFunctionError:
+def no_rule(name: str, function: Any) -> UnsupportedFunctionError:
     """Return the error for a function without a rule."""
-    return UnsupportedFunctionError(
-        f"{name} has no rule for traced values",
-        source=current_source(),
-        remedy=f"compose it from functions that have one, or add a rule: @fnad.numpy.implements({name})",
-    )
+    remedy = "compose it from functions that have one"
+    if (key := _key(name, function)) is not None:
+        remedy += (
+            f", or add a rule, which takes symbols and composes primitives and rules: @fnad.numpy.implements({key}), "
+            'see "How to add a rule" in CONTRIBUTING.md'
+        )
+    return UnsupportedFunctionError(f"{name} has no rule for traced values", source=current_source(), remedy=remedy)
+
+
+def _key(name: str, function: Any) -> str | None:
+    """Return what a user writes to enter a rule; None for a function that is in no module."""
+    owner = getattr(function, "__self__", None)
+    if isinstance(owner, np.ufunc) and function.__name__ != "__call__":
+        name, _, method = name.rpartition(".")
+        return f'({name}, "{method}")' if "." in name else None
+    return name if "." in name and name.replace(".", "").isidentifier() else None
 
 
 def undefined_elements(name: str) -> UnsupportedFunctionError:

@@ -14,10 +14,18 @@ import threading
 
 import numpy as np
 
-from fnad.errors import FnadError, MutationError, TracerEscapeError
+from fnad.errors import (
+    ArgumentTypeError,
+    FnadError,
+    MissingAttributeError,
+    MutationError,
+    TracerEscapeError,
+    UsedAfterTraceError,
+)
+from fnad.ir.builder import is_tracing
 from fnad.ir.types import Aval
 from fnad.trace.scipy_call import scipy_remedy
-from fnad.trace.source import current_source, library_frames, user_frame, user_line
+from fnad.trace.source import current_source, library_frames, source_of_error, user_frame, user_line
 
 CHOICE = (
     "choose with np.where(condition, a, b), or with np.minimum, np.maximum and np.clip in place of min, max and "
@@ -37,6 +45,16 @@ HASH = (
     "sets, the keys of dicts and the arguments of functools.lru_cache are found by value: choose with np.where, keep "
     "what is traced as a value of the dict, and take the cache off a function that is called with it"
 )
+MEMORY = (
+    "a traced value has no memory while tracing: return it from the traced function, and ask the result; its shape, "
+    "dtype, size and ndim are known"
+)
+OPERAND = "operators take traced values with arrays, numbers and lists of these"
+ATTRIBUTES = {
+    "flat": "write x.ravel(), and x.reshape(-1)[i] for x.flat[i]",
+    "resize": "write np.resize(x, shape)",
+}
+"""The way out of attributes of arrays that have to do with more than memory."""
 PICKLE = "return it from the traced function, and pickle the result"
 STORE = (
     "make the array with fnad.numpy (zeros, empty, full, array) in place of numpy, or from a traced one with "
@@ -105,7 +123,27 @@ def pickle_asked(aval: Aval) -> FnadError:
     return _escape(aval, "its pickle", PICKLE)
 
 
+def axis_asked(what: str) -> FnadError:
+    """Return the error for the length or the elements of what has no axis."""
+    return ArgumentTypeError(what, source=current_source(), remedy="np.atleast_1d makes an array of one element of it")
+
+
+def attribute_asked(name: str) -> FnadError:
+    """Return the error for an attribute or a method that a traced value does not have."""
+    if not hasattr(np.ndarray, name):
+        what, remedy = (
+            f"a traced value has no {name!r}",
+            f"write np.{name}(x)" if callable(getattr(np, name, None)) else "",
+        )
+        remedy = remedy or "it has the attributes and methods of numpy.ndarray"
+    else:
+        what, remedy = f"numpy.ndarray.{name} has no rule for traced values", ATTRIBUTES.get(name, MEMORY)
+    return MissingAttributeError(what, source=current_source(), remedy=remedy)
+
+
 def _escape(aval: Aval, what: str, remedy: str) -> FnadError:
+    if not is_tracing():
+        return used_after_trace()
     return _kept(
         TracerEscapeError(
             f"a traced value of aval {aval} was asked for {what}: it has no numbers while tracing",
@@ -115,8 +153,17 @@ def _escape(aval: Aval, what: str, remedy: str) -> FnadError:
     )
 
 
+def used_after_trace() -> UsedAfterTraceError:
+    """Return the error for a traced value that was kept."""
+    return UsedAfterTraceError(
+        "a traced value was used outside its trace",
+        source=current_source(),
+        remedy="return it from the traced function; do not keep it in a list, an attribute or a cache",
+    )
+
+
 def _stored(aval: Aval) -> FnadError | None:
-    if not at_instruction(STORED):
+    if not is_tracing() or not at_instruction(STORED):
         return None
     what = f"a traced value of aval {aval} was written into an ordinary array"
     return _kept(MutationError(what, source=current_source(), remedy=STORE))
@@ -154,3 +201,16 @@ def hidden_escape(error: Exception) -> FnadError | None:
     if isinstance(error, FnadError) or escape is None or line != user_line(error):
         return None
     return escape
+
+
+# ---- what Python itself refuses --------------------------------------------------------------------------------------
+
+
+def refused(error: Exception) -> FnadError | None:
+    """Return the error for what Python says it cannot do with a traced value: an operand, `memoryview(x)`."""
+    if isinstance(error, FnadError) or not isinstance(error, TypeError) or "'Tracer'" not in str(error):
+        return None
+    what, source = str(error).replace("'Tracer'", "a traced value"), source_of_error(error)
+    if "bytes-like" in what:
+        return TracerEscapeError(what, source=source, remedy=MEMORY)
+    return ArgumentTypeError(what, source=source, remedy=OPERAND)

@@ -52,11 +52,17 @@ def current_source() -> Source | None:
 
 def user_line(error: BaseException) -> tuple[str, int] | None:
     """Return file and line of the innermost frame of the user that an exception passed."""
-    found: tuple[str, int] | None = None
+    source = source_of_error(error)
+    return (source.file, source.line) if source else None
+
+
+def source_of_error(error: BaseException) -> Source | None:
+    """Return the innermost place in the user's code that an exception passed."""
+    found: Source | None = None
     traceback = error.__traceback__
     while traceback is not None:
-        file = traceback.tb_frame.f_code.co_filename
-        if not is_machinery(file):
-            found = file, traceback.tb_lineno
+        code = traceback.tb_frame.f_code
+        if not is_machinery(code.co_filename):
+            found = Source(code.co_filename, traceback.tb_lineno, code.co_name)
         traceback = traceback.tb_next
     return found

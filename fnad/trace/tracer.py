@@ -21,7 +21,6 @@ from fnad.trace import escape
 from fnad.trace.dispatch import assign, call, call_function, call_ufunc, operate, operate_in_place
 from fnad.trace.handle import Handle
 from fnad.trace.selection import Selection, put, selection, values_under
-from fnad.trace.source import current_source
 
 
 class Tracer(Handle):
@@ -73,7 +72,7 @@ class Tracer(Handle):
 
     def __len__(self) -> int:
         if not self.aval.shape:
-            raise TypeError("len() of unsized object")
+            raise escape.axis_asked("len() of unsized object")
         return self.aval.shape[0]
 
     # ---- the number: only of what depends on no input ------------------------------------------------------------
@@ -144,16 +143,15 @@ class Tracer(Handle):
         return call(methods.copy, (self,), {})
 
     def __getattr__(self, name: str) -> NoReturn:
-        if name.startswith("__") or not hasattr(np.ndarray, name):
+        if name.startswith("__"):
             raise AttributeError(f"a traced value has no {name!r}", name=name, obj=self)
-        what = f"numpy.ndarray.{name} has no rule for traced values\n  at {current_source()}"
-        raise AttributeError(what, name=name, obj=self)
+        raise escape.attribute_asked(name)
 
     # ---- elements and parts --------------------------------------------------------------------------------------
 
     def __iter__(self) -> Iterator[Any]:
         if not self.aval.shape:
-            raise TypeError("iteration over a 0-d array")
+            raise escape.axis_asked("iteration over a 0-d array")
         return (self[i] for i in range(self.aval.shape[0]))
 
     def __getitem__(self, index: Any) -> Any:

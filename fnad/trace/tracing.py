@@ -14,8 +14,8 @@ from fnad.ir.symbol import Symbol
 from fnad.ir.types import Aval
 from fnad.numpy.operands import WeakSymbol, as_symbol
 from fnad.trace import callbacks  # noqa: F401 - for the rules that it enters
-from fnad.trace.capture import Array, Trace, Write, same_bits
-from fnad.trace.escape import hidden_escape
+from fnad.trace.capture import Array, Trace, Write
+from fnad.trace.escape import hidden_escape, refused
 from fnad.trace.interception import intercepted
 from fnad.trace.selection import Selection, number_asked
 from fnad.trace.tracer import Tracer
@@ -24,22 +24,15 @@ from fnad.trace.tracer import Tracer
 class Traced(NamedTuple):
     """What a trace found.
 
-    `program` takes the leaves, then the values of `captured`: arrays, or symbols of the trace around this one. Where
-    `captured` holds what an array contained when it was first used, `originals` has the array itself. `baked` has the
-    arrays that shapes in the program depend on (masks, numbers of repetitions), each with its content. `writes` are
-    those into traced arrays.
+    `program` takes the leaves, then the values of `captured`: what arrays contained when they were first used, or
+    symbols of the trace around this one. `baked` has the arrays that shapes in the program depend on (masks, numbers of
+    repetitions), each with its content. `writes` are those into traced arrays.
     """
 
     program: Program
     captured: tuple[Captured, ...]
-    originals: tuple[Captured, ...]
     baked: tuple[tuple[Array, Array], ...]
     writes: tuple[Write, ...]
-
-    def changed(self) -> list[Array]:
-        """Return the arrays from outside that no longer hold what was captured of them."""
-        pairs = zip(self.originals, self.captured, strict=True)
-        return [o for o, c in pairs if isinstance(o, np.ndarray) and isinstance(c, np.ndarray) and not same_bits(o, c)]
 
 
 def trace_function(
@@ -55,14 +48,14 @@ def trace_function(
         marks = weak or [False] * len(avals)
         results = _run(call, [_argument(trace.input(aval), mark) for aval, mark in zip(avals, marks, strict=True)])
         program = trace.finish(name, [symbol_of(result) for result in results])
-    return Traced(program, tuple(trace.captured), tuple(trace.originals), tuple(trace.baked), tuple(trace.writes))
+    return Traced(program, tuple(trace.captured), tuple(trace.baked), tuple(trace.writes))
 
 
 def _run(call: Callable[[list[Tracer]], Sequence[Any]], leaves: list[Tracer]) -> Sequence[Any]:
     try:
         return call(leaves)
     except (TypeError, ValueError) as error:
-        escape = hidden_escape(error)
+        escape = hidden_escape(error) or refused(error)
         if escape is None:
             raise
         raise escape from error

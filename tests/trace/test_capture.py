@@ -31,7 +31,6 @@ def test_an_array_is_one_input_however_often_it_is_used():
     w = np.arange(3.0)
     traced = trace(lambda x: x * w + w)
     assert len(traced.program.inputs) == 2
-    assert traced.originals[0] is w
     assert traced.captured[0] is not w
     np.testing.assert_array_equal(run(traced, X), X * w + w)
 
@@ -62,21 +61,8 @@ def test_an_array_that_changes_while_tracing():
         return before + 2 * after + 4 * (x * w)
 
     traced = trace(function)
-    assert [original is w for original in traced.originals] == [True, True, True]
+    assert [captured[0] for captured in traced.captured] == [1.0, 100.0, 1.0]
     np.testing.assert_array_equal(run(traced, X), X * [205, 7, 7])
-
-
-def test_what_changed_is_reported():
-    w, v = np.ones(3), np.ones(3)
-
-    def function(x):
-        y = x * w * v
-        w[0] = np.nan
-        return y
-
-    traced = trace(function)
-    assert [array is w for array in traced.changed()] == [True]
-    np.testing.assert_array_equal(run(traced, X), X)
 
 
 def test_equality_is_to_the_bit():
@@ -160,7 +146,8 @@ def test_a_traced_value_in_an_inner_trace_is_captured_there():
         assert len(inner.program.inputs) == 1 + len(inner.captured) == 4
         return y
 
-    assert [original is w for original in trace(outer).originals] == [True]
+    (captured,) = trace(outer).captured
+    np.testing.assert_array_equal(captured, w)
 
 
 def test_a_write_from_an_inner_trace_is_refused():
