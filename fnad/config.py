@@ -28,7 +28,13 @@ ExecutorName: TypeAlias = Literal["auto", "interpreter", "compiled"]
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """The settings in force together."""
+    """The settings in force together.
+
+    Raises `SettingError` for a value that does not exist.
+
+    >>> Settings(executor="compiled")
+    Settings(executor='compiled')
+    """
 
     executor: ExecutorName = "auto"
 
@@ -80,7 +86,8 @@ def override(**changes: Any) -> Generator[Settings]:
 
 
 def _changed(settings: Settings, changes: dict[str, Any]) -> Settings:
+    names = ", ".join(Settings.__slots__)
     for name in changes:
         if name not in Settings.__slots__:
-            raise SettingError(f"there is no setting {name!r}", remedy=f"there is {', '.join(Settings.__slots__)}")
+            raise SettingError(f"there is no setting {name!r}", remedy=f"the settings are: {names}")
     return replace(settings, **changes)

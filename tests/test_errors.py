@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import decimal
+import operator
 import traceback
 from collections.abc import Callable, Generator
 from pathlib import Path
@@ -11,10 +12,13 @@ from typing import Any, cast
 
 import numpy as np
 import pytest
+import scipy.special
 
 import fnad
 from fnad import errors, grad, jit, jvp, value_and_grad, vjp
 
+FLAGS = np.array([True, False])
+K = np.arange(3)
 X = np.array([0.5, 1.0, 2.0])
 SOURCE = Path(__file__).read_text().splitlines()
 
@@ -385,6 +389,10 @@ def test_shape_mismatch() -> None:
     ]
 
 
+RULE = "compose it from functions that have one, or add a rule, which takes symbols and composes primitives and rules"
+SECTION = 'see "How to add a rule" in CONTRIBUTING.md'
+
+
 def test_function_without_a_rule() -> None:
     def unruled(x: Any) -> Any:
         return np.sum(np.busday_count(x, x))
@@ -395,8 +403,211 @@ def test_function_without_a_rule() -> None:
     assert str(caught.value).splitlines() == [
         "numpy.busday_count has no rule for traced values",
         f"  at test_errors.py:{line} in unruled:  return np.sum(np.busday_count(x, x))",
-        "  compose it from functions that have one, or add a rule: @fnad.numpy.implements(numpy.busday_count)",
+        f"  {RULE}: @fnad.numpy.implements(numpy.busday_count), {SECTION}",
     ]
+
+
+NO_RULE = {
+    '(numpy.ldexp, "reduce")': lambda x: np.ldexp.reduce(x),
+    '(scipy.special.jv, "outer")': lambda x: scipy.special.jv.outer(x, x),
+    "scipy.special.nrdtrimn": lambda x: scipy.special.nrdtrimn(x, x, x),
+}
+
+
+@pytest.mark.parametrize("key", NO_RULE)
+def test_what_a_rule_is_entered_under(key: str) -> None:
+    with pytest.raises(errors.UnsupportedFunctionError) as caught:
+        jit(lambda x: NO_RULE[key](x))(X)
+    assert f"@fnad.numpy.implements({key}), see " in str(caught.value)
+
+
+def test_a_ufunc_of_no_module() -> None:
+    with pytest.raises(errors.UnsupportedFunctionError) as caught:
+        jit(lambda x: np.frompyfunc(abs, 1, 1)(x))(X)
+    assert str(caught.value).endswith("\n  compose it from functions that have one")
+
+
+MEMORY = (
+    "a traced value has no memory while tracing: return it from the traced function, and ask the result; its shape, "
+    "dtype, size and ndim are known"
+)
+DTYPES = "check the dtypes, or convert with astype; given "
+MISUSES: dict[str, tuple[Any, Any, type[Exception], type[Exception], str, str]] = {
+    "negative": (operator.neg, FLAGS, errors.DtypeError, TypeError, "negative, the `-` operator", DTYPES + "bool[2]"),
+    "subtract": (lambda b: b - b, FLAGS, errors.DtypeError, TypeError, "boolean subtract", DTYPES + "bool[2]"),
+    "floor": (np.floor, 1j, errors.DtypeError, TypeError, "ufunc 'floor' not supported", DTYPES + "c128[]"),
+    "shift": (lambda n: n << 1.0, K, errors.DtypeError, TypeError, "ufunc 'left_shift'", DTYPES + "i64[3]"),
+    "u8": (
+        lambda n: n + 300,
+        np.uint8(1),
+        errors.IntegerRangeError,
+        OverflowError,
+        "Python integer 300 out of bounds for uint8",
+        "convert the array to a wider dtype, or give a number that fits u8",
+    ),
+    "astype": (lambda v: v.astype("x"), X, errors.DtypeError, TypeError, "data type 'x'", "complex64, complex128"),
+    "memory": (memoryview, X, errors.TracerEscapeError, TypeError, "memoryview: a bytes-like object", MEMORY),
+    "operand": (
+        lambda v: v + "a",
+        X,
+        errors.ArgumentTypeError,
+        TypeError,
+        "unsupported operand type(s) for +: a traced value and 'str'",
+        "operators take traced values with arrays, numbers and lists of these",
+    ),
+    "length": (
+        len,
+        1.0,
+        errors.ArgumentTypeError,
+        TypeError,
+        "len() of",
+        "np.atleast_1d makes an array of one element of it",
+    ),
+    "tobytes": (
+        lambda v: v.tobytes(),
+        X,
+        errors.MissingAttributeError,
+        AttributeError,
+        "numpy.ndarray.tobytes",
+        MEMORY,
+    ),
+    "strides": (
+        lambda v: v.strides,
+        X,
+        errors.MissingAttributeError,
+        NotImplementedError,
+        "numpy.ndarray.strides",
+        MEMORY,
+    ),
+    "flags": (lambda v: v.flags, X, errors.MissingAttributeError, AttributeError, "numpy.ndarray.flags", MEMORY),
+    "flat": (
+        lambda v: v.flat,
+        X,
+        errors.MissingAttributeError,
+        AttributeError,
+        "numpy.ndarray.flat has no rule",
+        "write x.ravel(), and x.reshape(-1)[i] for x.flat[i]",
+    ),
+    "ptp": (
+        lambda v: v.ptp(),
+        X,
+        errors.MissingAttributeError,
+        AttributeError,
+        "a traced value has no 'ptp'",
+        "np.ptp(x)",
+    ),
+    "foo": (
+        lambda v: v.foo,
+        X,
+        errors.MissingAttributeError,
+        AttributeError,
+        "a traced value has no 'foo'",
+        "it has the attributes and methods of numpy.ndarray",
+    ),
+    "shapes": (
+        lambda v: v + np.ones(2),
+        X,
+        errors.ShapeError,
+        ValueError,
+        "operands could not be broadcast",
+        "check the shapes; given f64[3] and f64[2]",
+    ),
+    "axis": (
+        lambda v: np.sum(v, axis=2),
+        X,
+        errors.AxisError,
+        IndexError,
+        "axis 2 is out of bounds",
+        "check the axes: they are counted from 0, or from the last one as -1; given f64[3]",
+    ),
+    "index": (
+        lambda v: v[7],
+        X,
+        errors.OutOfRangeError,
+        IndexError,
+        "index 7 is out of bounds",
+        "check the index against the shape; given f64[3]",
+    ),
+    "step": (lambda v: v[::0], X, errors.ShapeError, ValueError, "slice step cannot", "give -1 to go backwards"),
+}
+
+
+@pytest.mark.parametrize("name", MISUSES)
+def test_what_numpy_refuses_too(name: str) -> None:
+    function, value, kind, numpys, what, remedy = MISUSES[name]
+    with pytest.raises(kind) as caught:
+        jit(lambda x: function(x))(value)
+    assert isinstance(caught.value, numpys)
+    lines = str(caught.value).splitlines()
+    assert what in lines[0]
+    assert lines[1].startswith("  at test_errors.py:")
+    assert lines[-1].endswith(remedy)
+
+
+def test_attributes_that_are_asked_for() -> None:
+    assert jit(lambda x: x * (2.0 if hasattr(x, "tobytes") or hasattr(x, "foo") else 1.0))(1.0) == 1.0
+
+
+def test_asked_for_its_number_after_its_trace() -> None:
+    kept: list[Any] = []
+    grad(lambda x: (kept.append(x), x)[1])(1.0)
+    for ask in (float, int, bool, hash, np.asarray, lambda x: x.item()):
+        with pytest.raises(errors.UsedAfterTraceError):
+            ask(kept[0])
+
+
+# ---- what is no function, and methods --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "call"),
+    [
+        ("grad", lambda: grad(cast("Any", 3))),
+        ("value_and_grad", lambda: value_and_grad(cast("Any", 3))),
+        ("jit", lambda: jit(cast("Any", 3))),
+        ("vjp", lambda: vjp(cast("Any", 3), X)),
+        ("jvp", lambda: jvp(cast("Any", 3), (X,), (X,))),
+        ("explain", lambda: fnad.explain(cast("Any", 3), X)),
+    ],
+)
+def test_what_is_no_function(name: str, call: Callable[[], Any]) -> None:
+    with pytest.raises(errors.ArgumentTypeError) as caught:
+        call()
+    first, place, last = str(caught.value).splitlines()
+    assert first == f"the first argument of {name} has to be a function, not int"
+    assert place.startswith("  at test_errors.py:")
+    assert last == f"  give the function itself, not its result: {name}(f, ...)"
+
+
+def test_number_of_cotangents() -> None:
+    _, pullback = vjp(square, X)
+    remedy = "  give one pytree like the output of square; several arrays go into one tuple"
+    with raises(errors.CotangentError, "the pullback was given 2 cotangents, and takes one", HERE, remedy):
+        pullback(X, X)
+    with raises(errors.CotangentError, "the pullback was given 0 cotangents, and takes one", HERE, remedy):
+        pullback()
+
+
+class Doubled:
+    @jit
+    def compiled(self, x: Any) -> Any:
+        return 2.0 * x
+
+    @grad
+    def derivative(self, x: Any) -> Any:
+        return 2.0 * x
+
+
+def test_methods() -> None:
+    what = f"self is of type {__name__}.Doubled, not an array or a number"
+    remedy = (
+        '  of a method give jit static_argnames=("self",), or transform a function of the other arguments inside the '
+        "method; or register the class with optree"
+    )
+    with raises(errors.ArgumentTypeError, what, HERE, remedy):
+        Doubled().compiled(1.0)
+    with raises(errors.ArgumentTypeError, what, HERE, remedy):
+        Doubled().derivative(1.0)
 
 
 # ---- config ----------------------------------------------------------------------------------------------------------
@@ -405,10 +616,10 @@ def test_function_without_a_rule() -> None:
 def test_settings() -> None:
     with raises(errors.SettingError, "executor is 'gpu'", "  set it to one of 'auto', 'interpreter', 'compiled'"):
         fnad.config.set_default(executor="gpu")
-    with raises(errors.SettingError, "there is no setting 'speed'", "  there is executor"):
+    with raises(errors.SettingError, "there is no setting 'speed'", "  the settings are: executor"):
         fnad.config.set_default(speed=1)
     with (
-        raises(errors.SettingError, "there is no setting 'speed'", "  there is executor"),
+        raises(errors.SettingError, "there is no setting 'speed'", "  the settings are: executor"),
         fnad.config.override(speed=1),
     ):
         pass

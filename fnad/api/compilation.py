@@ -22,6 +22,7 @@ from fnad.api.leaves import (
     Structure,
     argument_name,
     array_of,
+    check_function,
     flatten,
     function_name,
     is_weak,
@@ -69,6 +70,7 @@ def jit(f: Function, static_argnums: Places = (), static_argnames: Places = ()) 
     >>> norm(np.array([3.0, 4.0]))
     np.float64(5.0)
     """
+    check_function(f, "jit")
     compiled = Compiled(f, statics_of(f, static_argnums, static_argnames))
 
     @wraps(f)

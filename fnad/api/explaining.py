@@ -7,7 +7,18 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from fnad.api.arguments import protected
-from fnad.api.leaves import Function, Leaf, LeafError, argument_name, flatten, function_name, leaf_of, map_leaves, path
+from fnad.api.leaves import (
+    Function,
+    Leaf,
+    LeafError,
+    argument_name,
+    check_function,
+    flatten,
+    function_name,
+    leaf_of,
+    map_leaves,
+    path,
+)
 from fnad.api.staging import output_leaves
 from fnad.ir.program import Program, Source, Var
 from fnad.ir.types import Aval, is_inexact
@@ -53,6 +64,7 @@ def explain(f: Function, *args: Any, **kwargs: Any) -> Explanation:
     >>> print(explain(lambda x: np.sum(x * table), np.ones(3)).captured[0].aval)
     f64[3]
     """
+    check_function(f, "explain")
     values, structure = flatten(args)
     leaves = {i: leaf for i, value in enumerate(values) if (leaf := _leaf(value)) is not None}
 

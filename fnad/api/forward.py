@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from fnad.api.arguments import differentiable_leaves
-from fnad.api.leaves import Function, argument_name, to_user, type_name
+from fnad.api.leaves import Function, argument_name, check_function, to_user, type_name
 from fnad.api.matching import Pattern
 from fnad.api.running import run
 from fnad.api.staging import Staged, stage
@@ -34,6 +34,7 @@ def jvp(f: Function, primals: Sequence[Any], tangents: Sequence[Any], has_aux: b
     >>> jvp(lambda x: x**2, (np.array([1.0, 2.0]),), (np.array([1.0, 0.0]),))
     (array([1., 4.]), array([2., 0.]))
     """
+    check_function(f, "jvp")
     for name, given in (("primals", primals), ("tangents", tangents)):
         _check_tuple(name, given)
     leaves, structure = differentiable_leaves(primals, lambda i: argument_name(f, i))

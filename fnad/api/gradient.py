@@ -6,7 +6,7 @@ from functools import wraps
 from typing import Any
 
 from fnad.api.arguments import Argnums, as_positions, stage_call
-from fnad.api.leaves import Function, Structure, function_name, source_of, structure_text
+from fnad.api.leaves import Function, Structure, check_function, function_name, source_of, structure_text
 from fnad.api.running import run
 from fnad.api.staging import Staged
 from fnad.errors import NonScalarOutputError
@@ -30,6 +30,7 @@ def grad(f: Function, argnums: Argnums = 0, has_aux: bool = False) -> Function:
     >>> grad(lambda w, x: np.sum(np.exp(w) * x))(np.zeros(2), np.array([3.0, 4.0]))
     array([3., 4.])
     """
+    check_function(f, "grad")
     positions = as_positions(argnums)
 
     @wraps(f)
@@ -52,6 +53,7 @@ def value_and_grad(f: Function, argnums: Argnums = 0, has_aux: bool = False) -> 
     >>> value_and_grad(lambda x: np.sum(x**2))(np.array([1.0, 2.0]))
     (np.float64(5.0), array([2., 4.]))
     """
+    check_function(f, "value_and_grad")
     positions = as_positions(argnums)
 
     @wraps(f)

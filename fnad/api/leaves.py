@@ -36,6 +36,11 @@ Operand: TypeAlias = "Array | Symbol"
 
 NAMESPACE = "fnad"
 
+METHOD = (
+    'of a method give jit static_argnames=("self",), or transform a function of the other arguments inside the method; '
+    "or register the class with optree"
+)
+
 
 class Leaf(NamedTuple):
     """What a program receives for one leaf; `weak` marks a Python number."""
@@ -54,7 +59,8 @@ class LeafError(Exception):
 
     def at(self, path: str, source: Source | None) -> FnadError:
         """Return the error for the user."""
-        return self.kind(f"{path} {self.what}", source=source, remedy=self.remedy)
+        is_self = self.kind is ArgumentTypeError and path == "self"
+        return self.kind(f"{path} {self.what}", source=source, remedy=METHOD if is_self else self.remedy)
 
 
 # ---- containers ----------------------------------------------------------------------------------------------------
@@ -182,6 +188,16 @@ def type_name(value: Any) -> str:
 def function_name(function: Function) -> str:
     """Return what errors and programs call a function."""
     return getattr(function, "__name__", type(function).__name__)
+
+
+def check_function(function: object, transform: str) -> None:
+    """Raise `ArgumentTypeError` where the first argument of a transform is no function."""
+    if not callable(function):
+        raise ArgumentTypeError(
+            f"the first argument of {transform} has to be a function, not {type_name(function)}",
+            source=current_source(),
+            remedy=f"give the function itself, not its result: {transform}(f, ...)",
+        )
 
 
 def source_of(function: Function) -> Source | None:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias, cast
 
 from fnad.api.arguments import differentiable_leaves
-from fnad.api.leaves import Array, Function, Operand, argument_name, function_name, to_user
+from fnad.api.leaves import Array, Function, Operand, argument_name, check_function, function_name, to_user
 from fnad.api.matching import Pattern
 from fnad.api.running import execute, inlined, rewritten
 from fnad.api.staging import Staged, stage
@@ -14,9 +14,11 @@ from fnad.backends.tiers import TieredProgram
 from fnad.errors import CotangentError
 from fnad.ir.builder import is_tracing
 from fnad.ir.program import Program
+from fnad.trace.source import current_source
 from fnad.transforms.gradient import joint_of_first
 from fnad.transforms.split import split
 
+MISSING = object()
 Pull: TypeAlias = Callable[[Sequence[Operand]], list[Any]]
 
 
@@ -36,13 +38,21 @@ def vjp(f: Function, *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
     >>> pullback(np.array([1.0, 10.0]))
     (array([  1., -10.]),)
     """
+    check_function(f, "vjp")
     leaves, structure = differentiable_leaves(primals, lambda i: argument_name(f, i))
     staged = stage(f, leaves, lambda tracers: f(*structure.unflatten(tracers)), has_aux=has_aux)
     results, pull = _forward(staged)
     avals = staged.program.out_avals[: staged.outputs]
-    cotangents = Pattern("cotangent", f"the output of {function_name(f)}", staged.structure, avals, CotangentError)
+    like = f"the output of {function_name(f)}"
+    cotangents = Pattern("cotangent", like, staged.structure, avals, CotangentError)
 
-    def pullback(cotangent: Any) -> tuple[Any, ...]:
+    def pullback(cotangent: Any = MISSING, *others: Any) -> tuple[Any, ...]:
+        if cotangent is MISSING or others:
+            raise CotangentError(
+                f"the pullback was given {len(others) + (cotangent is not MISSING)} cotangents, and takes one",
+                source=current_source(),
+                remedy=f"give one pytree like {like}; several arrays go into one tuple",
+            )
         return cast("tuple[Any, ...]", structure.unflatten(pull(cotangents.match(cotangent))))
 
     output = staged.structure.unflatten(results[: staged.outputs])
