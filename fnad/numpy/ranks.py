@@ -76,7 +76,7 @@ def _ratio(x: Symbol, order: Any) -> Symbol:
         ratio = div(last, first) if order == -2 else div(first, last)
         return reshape_to(ratio, values.shape[:-1])
     check_square("cond", x.aval)
-    return mul(norm(x, order, (-2, -1)), norm(linalg.inv(x), order, (-2, -1)))
+    return mul(norm(x, order, (-2, -1)), norm(linalg.inv_or_nan(x), order, (-2, -1)))
 
 
 # ---- norms -----------------------------------------------------------------------------------------------------------

@@ -151,6 +151,34 @@ inv = register(
     )
 )
 
+
+def _inv_or_nan(a: Any) -> Any:
+    def one(a: Any) -> Any:
+        try:
+            return np.linalg.inv(a)
+        except LinAlgError:
+            return np.full_like(a, np.nan)
+
+    return each_matrix(one, a, a)
+
+
+def _inv_or_nan_samples() -> Iterable[Sample]:
+    yield from _square_samples()
+    yield Sample((np.stack([np.ones((2, 2)), np.eye(2)]),), smooth=False)
+
+
+inv_or_nan = register(
+    Primitive(
+        "inv_or_nan",
+        _infer_inv,
+        _inv_or_nan,
+        Pull(_pull_inv),
+        Library(),
+        _inv_or_nan_samples,
+        "Inverse matrix; of a singular one, nan.",
+    )
+)
+
 # ---- solve_triangular --------------------------------------------------------------------------------------------
 
 

@@ -69,6 +69,13 @@ def test_row_61_integers_are_f64() -> None:
     exactly(la.solve, a.astype(np.complex64), a.astype(np.float64))
 
 
+def test_condition_of_singular_matrices_is_infinite() -> None:
+    a = np.stack([np.ones((2, 2)), np.eye(2), np.full((2, 2), np.nan)])
+    for order in (1, "fro", np.inf, None):
+        with np.errstate(all="ignore"):
+            exactly(lambda a: la.cond(a, order), a if order else a[:2])  # noqa: B023
+
+
 def test_named_results() -> None:
     def f(a: Any) -> Any:
         w, _ = la.eigh(a)
