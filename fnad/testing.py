@@ -63,6 +63,8 @@ def assert_close(found: Array, expected: Array, allowed: float, scale: float = 0
 
     The error is measured against the largest finite element, as of a vector, or against `scale` if that is larger; inf
     and nan have to stand in the same places. Raises AssertionError.
+
+    >>> assert_close(np.array([1.0, 1e-20]), np.array([1.0, 0.0]), 1e-15)
     """
     found, expected = np.asarray(found), np.asarray(expected)
     assert found.shape == expected.shape, f"shape {found.shape} instead of {expected.shape}"
@@ -74,7 +76,11 @@ def assert_close(found: Array, expected: Array, allowed: float, scale: float = 0
 
 
 def extended(x: Array) -> Array:
-    """Return an inexact array in the widest precision NumPy has, any other as it is."""
+    """Return an inexact array in the widest precision NumPy has, any other as it is.
+
+    >>> extended(np.ones(3)).dtype == np.longdouble, extended(np.arange(3)).dtype == np.int64
+    (True, True)
+    """
     if not is_inexact(x.dtype):
         return x
     return x.astype(np.clongdouble if x.dtype.kind == "c" else np.longdouble)
@@ -94,7 +100,11 @@ def step(eps: float, order: int) -> tuple[float, float]:
 
 
 def moved(xs: Arrays, *steps: tuple[float, Arrays]) -> list[Array]:
-    """Return xs plus multiples of directions, in the precision of xs; what has no direction stays."""
+    """Return xs plus multiples of directions, in the precision of xs; what has no direction stays.
+
+    >>> moved([np.array([1.0, 2.0])], (0.5, [np.array([1.0, 0.0])]))
+    [array([1.5, 2. ])]
+    """
     out = list(xs)
     for h, dxs in steps:
         out = [x if dx is None else x + x.dtype.type(h) * dx.astype(x.dtype) for x, dx in zip(out, dxs, strict=True)]
@@ -102,14 +112,23 @@ def moved(xs: Arrays, *steps: tuple[float, Arrays]) -> list[Array]:
 
 
 def difference(function: Function, xs: Arrays, us: Arrays, h: float) -> Array:
-    """Return D f(xs)[us]."""
+    """Return D f(xs)[us].
+
+    >>> abs(float(difference(np.sin, [np.longdouble(0.0)], [np.longdouble(1.0)], 1e-3)) - 1.0) < 1e-12
+    True
+    """
     near = function(*moved(xs, (h, us))) - function(*moved(xs, (-h, us)))
     far = function(*moved(xs, (2 * h, us))) - function(*moved(xs, (-2 * h, us)))
     return (8 * near - far) / (12 * np.longdouble(h))
 
 
 def mixed_difference(function: Function, xs: Arrays, us: Arrays, vs: Arrays, h: float) -> Array:
-    """Return D² f(xs)[us, vs]."""
+    """Return D² f(xs)[us, vs].
+
+    >>> one = [np.longdouble(1.0)]
+    >>> abs(float(mixed_difference(lambda x: x**3, one, one, one, 1e-3)) - 6.0) < 1e-9
+    True
+    """
 
     def cross(step: float) -> Array:
         plus = function(*moved(xs, (step, us), (step, vs))) - function(*moved(xs, (step, us), (-step, vs)))
@@ -123,19 +142,31 @@ def mixed_difference(function: Function, xs: Arrays, us: Arrays, vs: Arrays, h: 
 
 
 def direction(aval: Aval, seed: int) -> Array:
-    """Return a random array of the aval, of order 1."""
+    """Return a random array of the aval, of order 1.
+
+    >>> direction(Aval(np.dtype(np.float32), (2, 3)), seed=0).shape
+    (2, 3)
+    """
     rng = np.random.default_rng(seed)
     real, imaginary = rng.uniform(0.5, 1.5, (2, *aval.shape)) * rng.choice([-1.0, 1.0], (2, *aval.shape))
     return np.asarray(real + 1j * imaginary if aval.dtype.kind == "c" else real).astype(aval.dtype)
 
 
 def pairing(cts: Arrays, dys: Arrays) -> float:
-    """Return Re Σ ct·dy over all arrays, in extended precision."""
+    """Return Re Σ ct·dy over all arrays, in extended precision.
+
+    >>> pairing([np.array([1.0, 2.0])], [np.array([3.0, -1.0])])
+    1.0
+    """
     return float(sum(np.sum(extended(ct) * extended(dy)).real for ct, dy in zip(cts, dys, strict=True)))
 
 
 def magnitude(cts: Arrays, dys: Arrays) -> float:
-    """Return Σ |ct|·|dy|, the scale that rounding errors of a pairing are measured against."""
+    """Return Σ |ct|·|dy|, the scale that rounding errors of a pairing are measured against.
+
+    >>> magnitude([np.array([1.0, 2.0])], [np.array([3.0, -1.0])])
+    5.0
+    """
     return float(sum(np.sum(np.abs(extended(ct)) * np.abs(extended(dy))) for ct, dy in zip(cts, dys, strict=True)))
 
 
@@ -143,22 +174,44 @@ def magnitude(cts: Arrays, dys: Arrays) -> float:
 
 
 def marks(program: Program) -> tuple[bool, ...]:
-    """Mark every input that can carry a derivative."""
+    """Mark every input that can carry a derivative.
+
+    >>> from fnad.ir.parser import parse_program
+    >>> marks(parse_program("f(a: f64[], b: i64[]) -> f64[] { return a }"))
+    (True, False)
+    """
     return tuple(is_inexact(aval.dtype) for aval in program.in_avals)
 
 
 def pushforward(run: Run, program: Program, xs: Arrays, dxs: Arrays) -> list[Array]:
-    """Return the tangents of the inexact outputs, given those of the inexact inputs."""
+    """Return the tangents of the inexact outputs, given those of the inexact inputs.
+
+    >>> from fnad.ir.parser import parse_program
+    >>> square = parse_program("square(a: f64[]) -> f64[] { b: f64[] = mul(a, a) return b }")
+    >>> [float(dy) for dy in pushforward(interpret, square, [np.array(3.0)], [np.array(1.0)])]
+    [6.0]
+    """
     return run(jvp(program, marks(program)), [*xs, *dxs])[len(program.outputs) :]
 
 
 def pullback(run: Run, program: Program, xs: Arrays, cts: Arrays) -> list[Array]:
-    """Return the cotangents of the inexact inputs, given those of the inexact outputs."""
+    """Return the cotangents of the inexact inputs, given those of the inexact outputs.
+
+    >>> from fnad.ir.parser import parse_program
+    >>> square = parse_program("square(a: f64[]) -> f64[] { b: f64[] = mul(a, a) return b }")
+    >>> [float(ct) for ct in pullback(interpret, square, [np.array(3.0)], [np.array(1.0)])]
+    [6.0]
+    """
     return run(joint(program, marks(program)), [*xs, *cts])[len(program.outputs) :]
 
 
 def check_transposed(run: Run, program: Program, xs: Arrays, order: int = 1) -> None:
-    """Assert <ct, J dx> = <Jᵀ ct, dx> in random directions; raises AssertionError."""
+    """Assert <ct, J dx> = <Jᵀ ct, dx> in random directions; raises AssertionError.
+
+    >>> from fnad.ir.parser import parse_program
+    >>> square = parse_program("square(a: f64[]) -> f64[] { b: f64[] = mul(a, a) return b }")
+    >>> check_transposed(interpret, square, [np.array(3.0)])
+    """
     dxs = [direction(aval, seed) for seed, aval in enumerate(program.in_avals) if is_inexact(aval.dtype)]
     cts = [direction(aval, -seed - 1 & 0xFFFF) for seed, aval in enumerate(cotangent_avals(program))]
     dys, x_cts = pushforward(run, program, xs, dxs), pullback(run, program, xs, cts)

@@ -22,6 +22,9 @@ def parse_program(text: str) -> Program:
     """Return the program that a text stands for; raise `ParseError` where it is not in the grammar or not well typed.
 
     The primitives are those that are registered, by importing `fnad.ops` for instance.
+
+    >>> parse_program("f(a: f64[3]) -> f64[3] { return a }").in_avals
+    (Aval(dtype=dtype('float64'), shape=(3,)),)
     """
     parser = _Parser(text)
     program = parser.program()

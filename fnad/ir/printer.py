@@ -28,7 +28,15 @@ WIDTH = 100
 
 
 def print_program(program: Program) -> str:
-    """Return the text of a program."""
+    """Return the text of a program.
+
+    >>> from fnad.ir.builder import trace
+    >>> from fnad.ir.types import F64, Aval
+    >>> print(print_program(trace(lambda x: [x], Aval(F64, (3,)), name="same")))
+    same(a: f64[3]) -> f64[3] {
+      return a
+    }
+    """
     return "\n".join(_program_lines(program, _no_remarks))
 
 

@@ -25,7 +25,16 @@ INFERENCE_ERRORS = (FnadError, ArithmeticError, AttributeError, LookupError, Typ
 
 
 def verify(program: Program) -> None:
-    """Raise `VerificationError` at the first equation that breaks a rule of the IR."""
+    """Raise `VerificationError` at the first equation that breaks a rule of the IR.
+
+    >>> from fnad.ir.program import Program, Var
+    >>> from fnad.ir.types import F64, Aval
+    >>> x, y = Var(Aval(F64)), Var(Aval(F64))
+    >>> verify(Program("same", (x,), (), (x,)))
+    >>> verify(Program("undefined", (x,), (), (y,)))
+    Traceback (most recent call last):
+    fnad.errors.VerificationError: undefined: ...
+    """
     for fault in _redefined(program.inputs, set()):
         raise VerificationError(f"{program.name}: {fault} among its inputs")
     defined = set(program.inputs)
