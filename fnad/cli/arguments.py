@@ -33,11 +33,25 @@ def parse_arguments(text: str) -> tuple[Argument, ...]:
     return tuple(_Arguments(text).separated_to_end())
 
 
+DEEPEST = 100
+"""Containers within containers: those who call functions with more have another mistake."""
+
+
 class _Arguments(Reader):
+    depth = 0
+
     def separated_to_end(self) -> list[Argument]:
         return self.separated(self.argument, "end of text")
 
     def argument(self) -> Argument:
+        if self.depth == DEEPEST:
+            self.fail(self.token, f"containers are nested more than {DEEPEST} deep")
+        self.depth += 1
+        found = self.tree()
+        self.depth -= 1
+        return found
+
+    def tree(self) -> Argument:
         if self.accept("{"):
             return self.dictionary()
         if self.accept("["):

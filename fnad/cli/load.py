@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import sys
 import traceback
@@ -27,6 +28,8 @@ def load_function(file: str, name: str) -> Callable[..., Any]:
         raise UsageError(f"there is no {name} in {file}") from None
     if not callable(function):
         raise UsageError(f"{name} in {file} is {type(function).__name__}, not a function")
+    if inspect.iscoroutinefunction(function):
+        raise UsageError(f"{name} in {file} is a coroutine function, which returns no arrays: name an ordinary one")
     return function
 
 

@@ -25,3 +25,7 @@ class Model:
     @staticmethod
     def square(x):
         return x * x
+
+
+async def later(x):
+    return x

@@ -100,9 +100,14 @@ def test_python_numbers_do_not_promote(fnad) -> None:
         ([f"{MODEL}:loss", "--grad", "--vjp"], "argument --vjp: not allowed with argument --grad"),
         ([f"{MODEL}:Model.square", "--args", "f64[3]", "--grad"], "square returned f64[3], where grad takes one real"),
         ([f"{MODEL}:escapes", "--args", "f64[]"], "float"),
+        ([f"{MODEL}:loss", "--args", "[" * 9999], "--args 1:101: containers are nested more than 100 deep"),
+        ([f"{MODEL}:loss", "--args", "(" * 9999 + "f64[3]" + ")" * 9999], "--args 1:101: containers are nested more"),
+        ([f"{MODEL}:loss", "--args", '{"a": ' * 9999], "--args 1:601: containers are nested more than 100 deep"),
+        ([f"{MODEL}:later", "--args", "f64[3]"], f"later in {MODEL} is a coroutine function, which returns no arrays"),
         ([f"{MODEL}:raises", "--args", "f64[3]"], f"{MODEL}:21 raised ZeroDivisionError: "),
     ],
 )
+@pytest.mark.filterwarnings("error")
 def test_refusals_are_one_line(refusal, arguments: list[str], message: str) -> None:
     assert message in refusal("dump", *arguments)
 
