@@ -24,6 +24,7 @@ from numpy.testing import assert_array_equal
 
 import fnad
 from fnad import grad, jit, value_and_grad
+from fnad.api import compilation
 from fnad.trace.environment import Environment
 
 X = np.array([1.0, 2.0])
@@ -183,6 +184,42 @@ def test_many_signatures_and_traces_are_given_up_in_time() -> None:
 def test_functions_of_numpy() -> None:
     assert jit(np.sin)(0.5) == np.sin(0.5)
     assert jit(functools.partial(np.multiply, 3.0))(2.0) == 6.0
+
+
+def test_several_environments_are_kept_for_a_signature() -> None:
+    traces: list[float] = []
+    rate = 0.0
+
+    @jit
+    def f(x: Any) -> Any:
+        traces.append(rate)
+        return x * rate
+
+    for rate in [*range(8)] * 3:
+        assert f(1.0) == rate
+    assert traces == [*range(8)]
+    rate = 8
+    assert f(1.0) == rate
+    rate = 0  # the oldest has been given up for it
+    assert f(1.0) == 0
+    assert traces == [*range(9), 0]
+    rate = 8
+    assert f(1.0) == rate
+    assert len(traces) == 10
+
+
+def test_the_oldest_signatures_are_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compilation, "SIGNATURES", 3)
+    traces: list[int] = []
+
+    @jit
+    def f(x: Any) -> Any:
+        traces.append(len(x))
+        return x
+
+    for n in (1, 2, 3, 1, 4, 4, 3, 2, 1):
+        f(np.ones(n))
+    assert traces == [1, 2, 3, 4, 1]
 
 
 # ---- static arguments ------------------------------------------------------------------------------------------------
