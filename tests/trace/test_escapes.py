@@ -94,6 +94,21 @@ def test_branches(branch):
     assert CHOICE in message(TracerEscapeError, branch, S)
 
 
+MATH = {
+    "acos": "arccos",
+    "acosh": "arccosh",
+    "asin": "arcsin",
+    "asinh": "arcsinh",
+    "atan": "arctan",
+    "atan2": "arctan2",
+    "atanh": "arctanh",
+    "cos": "cos",
+    "exp": "exp",
+    "pow": "power",
+    "sin": "sin",
+    "sqrt": "sqrt",
+}
+
 HASH = (
     "sets, the keys of dicts and the arguments of functools.lru_cache are found by value: choose with np.where, keep "
     "what is traced as a value of the dict, and take the cache off a function that is called with it"
@@ -124,9 +139,10 @@ def test_hash_of_what_is_known():
     check(lambda t: [t * {3.0: 2.0}.get(np.ones_like(t) * 3.0, 7.0)], S)
 
 
-@pytest.mark.parametrize(("name", "numpys"), [("sin", "sin"), ("exp", "exp"), ("atan", "arctan"), ("asinh", "arcsinh")])
+@pytest.mark.parametrize(("name", "numpys"), [(name, MATH[name]) for name in sorted(MATH)])
 def test_math(name, numpys):
-    source = f"def f(t):\n    return math.{name}(t)\n"
+    arguments = "t, 2.0" if name in ("atan2", "pow") else "t"
+    source = f"def f(t):\n    return math.{name}({arguments})\n"
     namespace = {"math": math}
     linecache.cache["<f>"] = (len(source), None, source.splitlines(keepends=True), "<f>")
     exec(compile(source, "<f>", "exec"), namespace)
