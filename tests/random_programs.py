@@ -363,7 +363,7 @@ def random_example(random: Random, primitives: Sequence[Primitive], most: int) -
 
 
 def examples(primitives: Iterable[Primitive] | None = None, most: int = 12) -> st.SearchStrategy[Example]:
-    """Return the strategy of random programs over these primitives, by default over all that passes and nests look into.
+    """Return the strategy of random programs over these primitives, by default all that passes and nests look into.
 
     A library call is opaque to them, and may refuse a random operand, such as a singular matrix.
     """

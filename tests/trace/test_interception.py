@@ -193,7 +193,7 @@ def test_modules_imported_while_tracing_get_numpys_own(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(tmp_path)
 
     def f(t):
-        import imported_while_tracing as imported  # noqa: PLC0415
+        import imported_while_tracing as imported  # noqa: PLC0415 # pyright: ignore[reportMissingImports]
 
         assert imported.array is ORIGINAL
         return np.sum([t]), imported.mean
