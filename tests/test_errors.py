@@ -528,6 +528,14 @@ MISUSES: dict[str, tuple[Any, Any, type[Exception], type[Exception], str, str]] 
         "index 7 is out of bounds",
         "check the index against the shape; given f64[3]",
     ),
+    "mask": (
+        lambda v: v[v[:2] > 0],
+        X,
+        errors.OutOfRangeError,
+        IndexError,
+        "boolean index did not match",
+        "give a mask of the shape of the array, or of its first axes",
+    ),
     "step": (lambda v: v[::0], X, errors.ShapeError, ValueError, "slice step cannot", "give -1 to go backwards"),
 }
 
@@ -542,6 +550,20 @@ def test_what_numpy_refuses_too(name: str) -> None:
     assert what in lines[0]
     assert lines[1].startswith("  at test_errors.py:")
     assert lines[-1].endswith(remedy)
+
+
+@pytest.mark.parametrize("executor", ["interpreter", "compiled"])
+def test_index_out_of_range_when_run(executor: Any) -> None:
+    with fnad.config.override(executor=executor), pytest.raises(errors.OutOfRangeError) as caught:
+        jit(lambda x, i: x[i])(X, np.array([1, 9]))
+    first, place, last = str(caught.value).splitlines()
+    assert first == "index 9 is out of bounds for axis 0 with size 3"
+    assert place.startswith("  at test_errors.py:")
+    assert last.endswith("keep it in range with np.clip(i, 0, n - 1)")
+
+
+def test_the_section_that_a_message_names() -> None:
+    assert "\n## How to add a rule\n" in (Path(__file__).parents[1] / "CONTRIBUTING.md").read_text()
 
 
 def test_attributes_that_are_asked_for() -> None:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fnad.backends.base import Array, Executor
-from fnad.errors import FnadError
+from fnad.errors import FnadError, OutOfRangeError
 from fnad.ir.program import Atom, Equation, Literal, Params, Program, Source
 
 
@@ -45,10 +45,15 @@ def interpreter(program: Program) -> Executor:
     return run
 
 
+IN_RANGE = "the index comes from the arguments: check them, or keep it in range with np.clip(i, 0, n - 1)"
+
+
 def _execute(step: Step, values: list[Any]) -> None:
     evaluate, operands, params, results, dead, source = step
     try:
         result = evaluate(*[values[slot] for slot in operands], **params)
+    except OutOfRangeError as error:
+        raise error.at(source, IN_RANGE) from None
     except FnadError as error:
         raise error.at(source) from None
     for slot, value in zip(results, result if isinstance(result, tuple) else (result,), strict=True):

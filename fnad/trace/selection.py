@@ -222,6 +222,7 @@ def check_mask(shape: Any, mask: Any) -> None:
         raise OutOfRangeError(
             f"boolean index did not match indexed array: shape of the array is {shape}, of the index {mask}",
             source=current_source(),
+            remedy="give a mask of the shape of the array, or of its first axes",
         )
 
 
