@@ -1,8 +1,8 @@
 """Distribution functions that are ufuncs of SciPy, and their inverses.
 
 The slope of a distribution function is the density, that of an inverse its reciprocal: all are densities of the gamma
-and the beta distribution (DLMF 8.8.13, 8.17.1; Abramowitz & Stegun 26.4, 26.5). Counts are rounded down, as SciPy
-does, and have no derivative.
+and the beta distribution (DLMF 8.8.13, 8.17.1; Abramowitz & Stegun 26.4, 26.5). In a real parameter the slope is that
+of an incomplete gamma or beta function. Counts are rounded down, as SciPy does, and have no derivative.
 """
 
 from __future__ import annotations
@@ -15,11 +15,13 @@ import numpy as np
 from fnad.ir.primitive import Primitive
 from fnad.ir.symbol import Symbol
 from fnad.ops.arithmetic import neg
+from fnad.ops.comparison import lt, select
 from fnad.ops.elementary import exp, log1p, sqrt
 from fnad.ops.gamma import beta_density, betaln, gamma_density
+from fnad.ops.incomplete import betainc_a, betainc_b, gammainc_a
 from fnad.ops.kinds import LINE, UNIT
 from fnad.ops.library import POSITIVE, scipy_function, special
-from fnad.ops.piecewise import floor
+from fnad.ops.piecewise import floor, sign
 from fnad.ops.shape import full_like
 
 COUNT = (2.0, 2.0)
@@ -112,24 +114,42 @@ def _chi_square(v: Symbol, x: Symbol) -> Symbol:
     return 0.5 * gamma_density(0.5 * v, 0.5 * x)
 
 
+def _chi_square_in_v(v: Symbol, x: Symbol) -> Symbol:
+    return 0.5 * gammainc_a(0.5 * v, 0.5 * x)
+
+
 def _gamma_pair(name: str, doc: str, sign: float) -> Primitive:
     """Declare a distribution function of a gamma variable with rate a and shape b."""
     return special(
         name,
         doc,
         lambda y, a, b, x: sign * x * gamma_density(b, a * x),
-        "b",
+        lambda y, a, b, x: sign * gammainc_a(b, a * x),
         lambda y, a, b, x: sign * a * gamma_density(b, a * x),
         over=(POSITIVE, POSITIVE, POSITIVE),
     )
 
 
 chdtr = special(
-    "chdtr", "Chi-square distribution function.", "v", lambda y, v, x: _chi_square(v, x), over=(POSITIVE, POSITIVE)
+    "chdtr",
+    "Chi-square distribution function.",
+    lambda y, v, x: _chi_square_in_v(v, x),
+    lambda y, v, x: _chi_square(v, x),
+    over=(POSITIVE, POSITIVE),
 )
-chdtrc = special("chdtrc", "1 - chdtr(v, x).", "v", lambda y, v, x: neg(_chi_square(v, x)), over=(POSITIVE, POSITIVE))
+chdtrc = special(
+    "chdtrc",
+    "1 - chdtr(v, x).",
+    lambda y, v, x: neg(_chi_square_in_v(v, x)),
+    lambda y, v, x: neg(_chi_square(v, x)),
+    over=(POSITIVE, POSITIVE),
+)
 chdtri = special(
-    "chdtri", "The inverse of chdtrc in x.", "v", lambda x, v, p: -1.0 / _chi_square(v, x), over=(POSITIVE, UNIT)
+    "chdtri",
+    "The inverse of chdtrc in x.",
+    lambda x, v, p: neg(_chi_square_in_v(v, x) / _chi_square(v, x)),
+    lambda x, v, p: -1.0 / _chi_square(v, x),
+    over=(POSITIVE, UNIT),
 )
 gdtr = _gamma_pair("gdtr", "Gamma distribution function.", 1.0)
 gdtrc = _gamma_pair("gdtrc", "1 - gdtr(a, b, x).", -1.0)
@@ -137,12 +157,13 @@ gdtrix = special(
     "gdtrix",
     "The inverse of gdtr in x.",
     lambda x, a, b, p: neg(x) / a,
-    "b",
+    lambda x, a, b, p: neg(gammainc_a(b, a * x) / (a * gamma_density(b, a * x))),
     lambda x, a, b, p: 1.0 / (a * gamma_density(b, a * x)),
     over=(POSITIVE, POSITIVE, UNIT),
 )
 
-# ---- of the beta family ------------------------------------------------------------------------------------------
+# ---- Student's t -------------------------------------------------------------------------------------------------
+# F(t) = 1 - I_y(df/2, 1/2) / 2 for t > 0, with y = df / (df + t²).
 
 
 def student_density(df: Symbol, t: Symbol) -> Symbol:
@@ -151,29 +172,73 @@ def student_density(df: Symbol, t: Symbol) -> Symbol:
     return exp(neg((half + 0.5) * log1p(t * t / df) + betaln(half, full_like(half, 0.5)))) / sqrt(df)
 
 
+def _student_in_df(df: Symbol, t: Symbol) -> Symbol:
+    """Return ∂F/∂df, from y or, near 0, from 1 - y, whichever is small and so accurate."""
+    square, half, other = t * t, 0.5 * df, full_like(df, 0.5)
+    total = df + square
+    tail = select(lt(square, df), neg(betainc_b(other, half, square / total)), betainc_a(half, other, df / total))
+    moved = t * student_density(df, t) / df
+    return neg(0.25 * sign(t) * tail) - 0.5 * moved
+
+
+stdtr = special(
+    "stdtr",
+    "Student's t distribution function.",
+    lambda y, df, t: _student_in_df(df, t),
+    lambda y, df, t: student_density(df, t),
+    over=(POSITIVE, LINE),
+    edges=((2.0, 0.0), (30.0, 1.0), (0.5, -40.0)),
+)
+stdtrit = special(
+    "stdtrit",
+    "The inverse of stdtr in t.",
+    lambda t, df, p: neg(_student_in_df(df, t) / student_density(df, t)),
+    lambda t, df, p: 1.0 / student_density(df, t),
+    over=(POSITIVE, UNIT),
+)
+
+# ---- F -----------------------------------------------------------------------------------------------------------
+# It is that of a beta variable at y = dfn x / (dfd + dfn x).
+
+
+def _f_operands(dfn: Symbol, dfd: Symbol, x: Symbol) -> tuple[Symbol, Symbol, Symbol]:
+    return 0.5 * dfn, 0.5 * dfd, dfn * x / (dfd + dfn * x)
+
+
 def _f_density(dfn: Symbol, dfd: Symbol, x: Symbol) -> Symbol:
-    """Return the density of the F distribution, whose dfn x / (dfd + dfn x) is beta distributed."""
     total = dfd + dfn * x
-    return beta_density(0.5 * dfn, 0.5 * dfd, dfn * x / total) * dfn * dfd / (total * total)
+    return beta_density(*_f_operands(dfn, dfd, x)) * dfn * dfd / (total * total)
+
+
+def _f_in_dfn(dfn: Symbol, dfd: Symbol, x: Symbol) -> Symbol:
+    return 0.5 * betainc_a(*_f_operands(dfn, dfd, x)) + _f_density(dfn, dfd, x) * x / dfn
+
+
+def _f_in_dfd(dfn: Symbol, dfd: Symbol, x: Symbol) -> Symbol:
+    return 0.5 * betainc_b(*_f_operands(dfn, dfd, x)) - _f_density(dfn, dfd, x) * x / dfd
 
 
 fdtr = special(
-    "fdtr", "F distribution function.", "dfn", "dfd", lambda y, n, d, x: _f_density(n, d, x), over=(POSITIVE,) * 3
+    "fdtr",
+    "F distribution function.",
+    lambda y, n, d, x: _f_in_dfn(n, d, x),
+    lambda y, n, d, x: _f_in_dfd(n, d, x),
+    lambda y, n, d, x: _f_density(n, d, x),
+    over=(POSITIVE, POSITIVE, POSITIVE),
 )
 fdtrc = special(
-    "fdtrc", "1 - fdtr(dfn, dfd, x).", "dfn", "dfd", lambda y, n, d, x: neg(_f_density(n, d, x)), over=(POSITIVE,) * 3
+    "fdtrc",
+    "1 - fdtr(dfn, dfd, x).",
+    lambda y, n, d, x: neg(_f_in_dfn(n, d, x)),
+    lambda y, n, d, x: neg(_f_in_dfd(n, d, x)),
+    lambda y, n, d, x: neg(_f_density(n, d, x)),
+    over=(POSITIVE, POSITIVE, POSITIVE),
 )
 fdtri = special(
     "fdtri",
     "The inverse of fdtr in x.",
-    "dfn",
-    "dfd",
+    lambda x, n, d, p: neg(_f_in_dfn(n, d, x) / _f_density(n, d, x)),
+    lambda x, n, d, p: neg(_f_in_dfd(n, d, x) / _f_density(n, d, x)),
     lambda x, n, d, p: 1.0 / _f_density(n, d, x),
     over=(POSITIVE, POSITIVE, UNIT),
-)
-stdtr = special(
-    "stdtr", "Student's t distribution function.", "df", lambda y, df, t: student_density(df, t), over=(POSITIVE, LINE)
-)
-stdtrit = special(
-    "stdtrit", "The inverse of stdtr in t.", "df", lambda t, df, p: 1.0 / student_density(df, t), over=(POSITIVE, UNIT)
 )

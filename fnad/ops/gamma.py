@@ -10,7 +10,7 @@ from fnad.ir.symbol import Symbol
 from fnad.ops.arithmetic import neg, strong_mul
 from fnad.ops.entropy import xlog1py, xlogy
 from fnad.ops.kinds import UNIT
-from fnad.ops.library import INF, POSITIVE, scipy_function, special
+from fnad.ops.library import POSITIVE, scipy_function, special
 from fnad.ops.shape import full_like
 
 # ---- gamma -------------------------------------------------------------------------------------------------------
@@ -77,7 +77,7 @@ binom = special(
     over=((3.0, 5.0), POSITIVE),
 )
 
-# ---- incomplete gamma --------------------------------------------------------------------------------------------
+# ---- densities -----------------------------------------------------------------------------------------------------
 
 
 def _gamma_density(a: Any, s: Any, x: Any) -> Any:
@@ -100,36 +100,6 @@ gamma_slope = special(
 def gamma_density(a: Symbol, x: Symbol) -> Symbol:
     """Return the slope of the incomplete gamma function (DLMF 8.8.13)."""
     return gamma_slope(a, a, x)
-
-
-gammainc = special(
-    "gammainc",
-    "Regularised lower incomplete gamma function P(a, x); DLMF 8.8.13.",
-    "a",
-    lambda y, a, x: gamma_density(a, x),
-    over=(POSITIVE, POSITIVE),
-    edges=((1.0, 0.0), (2.0, INF)),
-)
-gammaincc = special(
-    "gammaincc",
-    "Regularised upper incomplete gamma function Q(a, x); DLMF 8.8.13.",
-    "a",
-    lambda y, a, x: neg(gamma_density(a, x)),
-    over=(POSITIVE, POSITIVE),
-    edges=((1.0, 0.0), (2.0, INF)),
-)
-gammaincinv = special(
-    "gammaincinv", "The inverse of P(a, x) in x.", "a", lambda x, a, p: 1.0 / gamma_density(a, x), over=(POSITIVE, UNIT)
-)
-gammainccinv = special(
-    "gammainccinv",
-    "The inverse of Q(a, x) in x.",
-    "a",
-    lambda x, a, p: -1.0 / gamma_density(a, x),
-    over=(POSITIVE, UNIT),
-)
-
-# ---- incomplete beta ---------------------------------------------------------------------------------------------
 
 
 def _beta_density(a: Any, b: Any, p: Any, q: Any, x: Any) -> Any:
@@ -159,39 +129,3 @@ beta_slope = special(
 def beta_density(a: Symbol, b: Symbol, x: Symbol) -> Symbol:
     """Return the slope of the incomplete beta function (DLMF 8.17.1)."""
     return beta_slope(a, b, a, b, x)
-
-
-betainc = special(
-    "betainc",
-    "Regularised incomplete beta function I_x(a, b); DLMF 8.17.1.",
-    "a",
-    "b",
-    lambda y, a, b, x: beta_density(a, b, x),
-    over=(POSITIVE, POSITIVE, UNIT),
-    edges=((1.0, 1.0, 0.0), (1.0, 1.0, 1.0)),
-)
-betaincc = special(
-    "betaincc",
-    "1 - I_x(a, b); DLMF 8.17.1.",
-    "a",
-    "b",
-    lambda y, a, b, x: neg(beta_density(a, b, x)),
-    over=(POSITIVE, POSITIVE, UNIT),
-    edges=((1.0, 1.0, 0.0), (1.0, 1.0, 1.0)),
-)
-betaincinv = special(
-    "betaincinv",
-    "The inverse of I_x(a, b) in x.",
-    "a",
-    "b",
-    lambda x, a, b, p: 1.0 / beta_density(a, b, x),
-    over=(POSITIVE, POSITIVE, UNIT),
-)
-betainccinv = special(
-    "betainccinv",
-    "The inverse of 1 - I_x(a, b) in x.",
-    "a",
-    "b",
-    lambda x, a, b, p: -1.0 / beta_density(a, b, x),
-    over=(POSITIVE, POSITIVE, UNIT),
-)

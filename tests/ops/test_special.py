@@ -175,16 +175,31 @@ TRUTHS: dict[str, Truth] = {
     "zeta": over(mp.zeta, (2.0, 0.5), (3.5, 4.0)),
     "wrightomega": at(lambda z: mp.lambertw(mp.exp(z)), -3.0, 0.0, 4.0),
     # incomplete functions and distributions
-    "gammainc": over(lambda a, x: mp.gammainc(a, 0, x, regularized=True), (0.5, 0.3), (3.0, 7.0)),
+    "gammainc": over(
+        lambda a, x: mp.gammainc(a, 0, x, regularized=True),
+        *((0.5, 0.3), (3.0, 7.0), (1e-3, 0.5), (0.2, 3.0), (50.0, 49.0), (400.0, 380.0), (400.0, 430.0), (2.0, 1e-6)),
+        slack=100,
+    ),
     "gammaincc": over(lambda a, x: mp.gammainc(a, x, regularized=True), (0.5, 0.3), (3.0, 7.0)),
-    "betainc": over(lambda a, b, x: mp.betainc(a, b, 0, x, regularized=True), (0.5, 2.0, 0.3), (3.0, 7.0, 0.6)),
+    "betainc": over(
+        lambda a, b, x: mp.betainc(a, b, 0, x, regularized=True),
+        *(
+            (0.5, 2.0, 0.3),
+            (3.0, 7.0, 0.6),
+            (0.01, 0.5, 0.001),
+            (20.0, 0.5, 0.999),
+            (60.0, 40.0, 0.61),
+            (1.0, 1.0, 0.5),
+        ),
+        slack=100,
+    ),
     "betaincc": over(lambda a, b, x: mp.betainc(a, b, x, 1, regularized=True), (0.5, 2.0, 0.3), (3.0, 7.0, 0.6)),
-    "stdtr": over(student, (0.5, 0.3), (3.0, -2.0), (40.0, 1.0)),
+    "stdtr": over(student, (0.5, 0.3), (3.0, -2.0), (40.0, 1.0), (2.5, 1e-4), (2.5, -30.0), slack=100),
     "pdtr": over(lambda k, m: mp.gammainc(k + 1, m, regularized=True), (0.0, 0.3), (3.0, 7.0)),
     "bdtr": over(
         lambda k, n, p: mp.betainc(n - k, k + 1, 0, 1 - p, regularized=True), (0.0, 3.0, 0.3), (3.0, 7.0, 0.6)
     ),
-    "chdtr": over(lambda v, x: mp.gammainc(v / 2, 0, x / 2, regularized=True), (0.5, 0.3), (3.0, 7.0)),
+    "chdtr": over(lambda v, x: mp.gammainc(v / 2, 0, x / 2, regularized=True), (0.5, 0.3), (3.0, 7.0), slack=4),
     "fdtr": over(
         lambda n, d, x: mp.betainc(n / 2, d / 2, 0, n * x / (d + n * x), regularized=True),
         (0.5, 2.0, 0.3),

@@ -20,7 +20,6 @@ from fnad.scipy.stats.method import Distribution, Method, method, parameter
 from fnad.scipy.stats.operands import (
     INF,
     checked,
-    constant_in,
     is_positive_number,
     positive,
     real_symbol,
@@ -40,7 +39,6 @@ DOCS = {
     "logsf": "Return the logarithm of the probability of a value above x.",
     "entropy": "Return the differential entropy.",
 }
-DISTRIBUTION = ("cdf", "logcdf", "sf", "logsf")
 
 
 class Standard(NamedTuple):
@@ -53,10 +51,7 @@ class Standard(NamedTuple):
 
 
 class Continuous(Distribution):
-    """A continuous distribution from formulas of its standard form; those not given follow from the others.
-
-    In the shape parameters named in `fixed` the distribution function has no formula for its derivative.
-    """
+    """A continuous distribution from formulas of its standard form; those not given follow from the others."""
 
     pdf: Method
     logpdf: Method
@@ -72,7 +67,6 @@ class Continuous(Distribution):
         shapes: Sequence[str] = (),
         *,
         support: tuple[float, float] = (-INF, INF),
-        fixed: Sequence[str] = (),
         logpdf: Formula,
         cdf: Formula,
         sf: Formula,
@@ -82,13 +76,13 @@ class Continuous(Distribution):
         logsf: Formula | None = None,
     ) -> None:
         super().__init__(name)
-        self.shapes, self.support, self.fixed = shapes, support, fixed
+        self.shapes, self.support = shapes, support
         self._add("pdf", self._density(pdf or (lambda z, *shapes: exp(logpdf(z, *shapes)))))
         self._add("logpdf", self._log_density(logpdf))
-        self._add("cdf", self._distribution("cdf", cdf, 0.0, 1.0))
-        self._add("sf", self._distribution("sf", sf, 1.0, 0.0))
-        self._add("logcdf", self._distribution("logcdf", logcdf or log_of(cdf, sf), -INF, 0.0))
-        self._add("logsf", self._distribution("logsf", logsf or log_of(sf, cdf), 0.0, -INF))
+        self._add("cdf", self._distribution(cdf, 0.0, 1.0))
+        self._add("sf", self._distribution(sf, 1.0, 0.0))
+        self._add("logcdf", self._distribution(logcdf or log_of(cdf, sf), -INF, 0.0))
+        self._add("logsf", self._distribution(logsf or log_of(sf, cdf), 0.0, -INF))
         self._add("entropy", self._entropy(entropy))
 
     def _add(self, name: str, rule: Callable[..., Symbol]) -> None:
@@ -114,14 +108,10 @@ class Continuous(Distribution):
 
         return rule
 
-    def _distribution(self, name: str, formula: Formula, below: float, above: float) -> Callable[..., Symbol]:
+    def _distribution(self, formula: Formula, below: float, above: float) -> Callable[..., Symbol]:
         def rule(x: Any, *parameters: Any) -> Symbol:
             z, shapes, _, conditions = self._standard(x, parameters)
-            marked = [
-                constant_in(f"{self.name}.{name}", shape, s) if shape in self.fixed else s
-                for shape, s in zip(self.shapes, shapes, strict=True)
-            ]
-            return checked(within(formula(z, *marked), z, self.support, below, above), conditions)
+            return checked(within(formula(z, *shapes), z, self.support, below, above), conditions)
 
         return rule
 

@@ -18,7 +18,8 @@ from fnad.numpy.operands import as_symbol
 from fnad.ops.arithmetic import neg
 from fnad.ops.comparison import eq, ge, le
 from fnad.ops.entropy import entr, xlog1py, xlogy
-from fnad.ops.gamma import beta_density, betainc, betaincc, gamma_density, gammainc, gammaincc, gammaln
+from fnad.ops.gamma import beta_density, gamma_density, gammaln
+from fnad.ops.incomplete import betainc, betaincc, gammainc, gammaincc
 from fnad.ops.piecewise import floor
 from fnad.ops.shape import broadcast_to, full_like, ones_like, reshape_to, sum_over, zeros_like
 from fnad.scipy.stats.discrete import Discrete

@@ -1,4 +1,4 @@
-"""Continuous distributions with shape parameters, in which only lognorm's distribution function has a formula."""
+"""Continuous distributions with shape parameters."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from fnad.ops.comparison import eq, isinf, lt, select
 from fnad.ops.distributions import chdtr, chdtrc, stdtr
 from fnad.ops.elementary import log, log1p
 from fnad.ops.entropy import xlog1py, xlogy
-from fnad.ops.gamma import betainc, betaincc, betaln, gammainc, gammaincc, gammaln, poch, psi
+from fnad.ops.gamma import betaln, gammaln, poch, psi
+from fnad.ops.incomplete import betainc, betaincc, gammainc, gammaincc
 from fnad.ops.shape import full_like, ones_like, zeros_like
 from fnad.ops.special import log_ndtr, ndtr
 from fnad.scipy.stats.continuous import Continuous
@@ -48,7 +49,6 @@ gamma = Continuous(
     "gamma",
     ["a"],
     support=(0.0, INF),
-    fixed=["a"],
     pdf=lambda z, a: gammas.gamma_density(a, z),
     logpdf=_gamma_log_density,
     cdf=lambda z, a: gammainc(a, z),
@@ -59,7 +59,6 @@ chi2 = Continuous(
     "chi2",
     ["df"],
     support=(0.0, INF),
-    fixed=["df"],
     pdf=lambda z, df: 0.5 * gammas.gamma_density(0.5 * df, 0.5 * z),
     logpdf=lambda z, df: xlogy(0.5 * df - 1.0, z) - 0.5 * z - gammaln(0.5 * df) - (0.5 * math.log(2)) * df,
     cdf=lambda z, df: chdtr(df, z),
@@ -79,7 +78,6 @@ beta = Continuous(
     "beta",
     ["a", "b"],
     support=(0.0, 1.0),
-    fixed=["a", "b"],
     pdf=lambda z, a, b: gammas.beta_density(a, b, z),
     logpdf=lambda z, a, b: xlog1py(b - 1.0, neg(z)) + xlogy(a - 1.0, z) - betaln(a, b),
     cdf=lambda z, a, b: betainc(a, b, z),
@@ -112,7 +110,6 @@ def _t_entropy(z: Symbol, df: Symbol) -> Symbol:
 t = Continuous(
     "t",
     ["df"],
-    fixed=["df"],
     logpdf=_t_log_density,
     cdf=lambda z, df: stdtr(df, z),
     sf=lambda z, df: stdtr(df, neg(z)),

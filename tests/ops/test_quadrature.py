@@ -1,0 +1,49 @@
+"""Slopes of the incomplete gamma and beta functions in their parameters: all orders, sizes and ends."""
+
+from __future__ import annotations
+
+import mpmath as mp
+import numpy as np
+import pytest
+
+from fnad.ops.quadrature import BLOCK, beta_slope, gamma_slope
+
+
+@pytest.mark.parametrize("order", [1, 2, 3])
+@pytest.mark.parametrize(("a", "x"), [(0.4, 0.2), (0.4, 3.0), (7.0, 6.0), (7.0, 9.5), (60.0, 50.0)])
+def test_gamma(a: float, x: float, order: int):
+    with mp.workdps(50):
+        expected = float(mp.diff(lambda a: mp.gammainc(a, 0, mp.mpf(x), regularized=True), mp.mpf(a), order))
+    assert gamma_slope(np.array(a), np.array(x), order=order) == pytest.approx(expected, rel=1e-10)
+
+
+@pytest.mark.parametrize("orders", [(1, 0), (0, 1), (2, 1), (0, 3)])
+@pytest.mark.parametrize(("a", "b", "x"), [(0.4, 2.0, 0.1), (0.4, 2.0, 0.9), (30.0, 20.0, 0.55), (3.0, 0.2, 0.99)])
+def test_beta(a: float, b: float, x: float, orders: tuple[int, int]):
+    with mp.workdps(50):
+        exact = mp.mpf(x)
+        expected = float(
+            mp.diff(lambda a, b: mp.betainc(a, b, 0, exact, regularized=True), (mp.mpf(a), mp.mpf(b)), orders)
+        )
+    assert beta_slope(*map(np.array, (a, b, x)), orders=orders) == pytest.approx(expected, rel=1e-9)
+
+
+def test_more_elements_than_a_block():
+    x = np.linspace(0.1, 9.0, BLOCK + 7).reshape(1, -1)
+    found = gamma_slope(np.full_like(x, 2.5), x, order=1)
+    assert found.shape == x.shape
+    np.testing.assert_array_equal(found[0, [0, -1]], gamma_slope(np.full(2, 2.5), x[0, [0, -1]], order=1))
+
+
+def test_ends():
+    with np.errstate(all="ignore"):
+        of_gamma = gamma_slope(np.array([2.0, 2.0, 2.0, -1.0]), np.array([0.0, np.inf, np.nan, 1.0]), order=1)
+        of_beta = beta_slope(np.full(4, 2.0), np.full(4, 3.0), np.array([0.0, 1.0, np.nan, 2.0]), orders=(1, 0))
+    np.testing.assert_array_equal(of_gamma, [0, 0, np.nan, np.nan])
+    np.testing.assert_array_equal(of_beta, [0, 0, np.nan, np.nan])
+
+
+def test_single_precision():
+    found = gamma_slope(np.float32([2.5]), np.float32([2.0]), order=1)
+    assert found.dtype == np.float32
+    np.testing.assert_allclose(found, gamma_slope(np.array([2.5]), np.array([2.0]), order=1), rtol=1e-6)
