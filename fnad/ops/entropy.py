@@ -51,6 +51,7 @@ xlog1py = elementwise(
 )
 
 # ---- entropies ---------------------------------------------------------------------------------------------------
+# Relative entropies cancel where x is near y: as SciPy, they are computed in double precision.
 
 entr = elementwise(
     "entr",
@@ -63,12 +64,21 @@ entr = elementwise(
     cost=25,
     doc="-x log x, -inf where x < 0.",
 )
+
+
+def _relative(inside: str, on_axis: str) -> str:
+    """Return the template of a function of x >= 0, y >= 0, another where x is 0; it is infinite elsewhere."""
+    return (
+        "select(({0} > {dtype}(0)) & ({1} > {dtype}(0)), {dtype}(" + inside + "),"
+        " select(({0} == {dtype}(0)) & ({1} >= {dtype}(0)), " + on_axis + ","
+        " select(({0} == {0}) & ({1} == {1}), {dtype}(inf), {0} + {1})))"
+    )
+
+
 rel_entr = elementwise(
     "rel_entr",
     scipy_call("rel_entr"),
-    "select(({0} > {dtype}(0)) & ({1} > {dtype}(0)), {0} * log({0} / {1}),"
-    " select(({0} == {dtype}(0)) & ({1} >= {dtype}(0)), {dtype}(0),"
-    " select(({0} == {0}) & ({1} == {1}), {dtype}(inf), {0} + {1})))",
+    _relative("f64({0}) * log(f64({0}) / f64({1}))", "{dtype}(0)"),
     (lambda z, x, y: log(x / y) + 1.0, lambda z, x, y: neg(strong_div(x, y)) + _domain(x, y)),
     domain=REALS,
     edges=CORNERS,
@@ -78,9 +88,7 @@ rel_entr = elementwise(
 kl_div = elementwise(
     "kl_div",
     scipy_call("kl_div"),
-    "select(({0} > {dtype}(0)) & ({1} > {dtype}(0)), {0} * log({0} / {1}) - {0} + {1},"
-    " select(({0} == {dtype}(0)) & ({1} >= {dtype}(0)), {1},"
-    " select(({0} == {0}) & ({1} == {1}), {dtype}(inf), {0} + {1})))",
+    _relative("f64({0}) * log(f64({0}) / f64({1})) - f64({0}) + f64({1})", "{1}"),
     (lambda z, x, y: log(x / y), lambda z, x, y: 1.0 - strong_div(x, y) + _domain(x, y)),
     domain=REALS,
     edges=CORNERS,
