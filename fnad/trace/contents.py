@@ -133,10 +133,12 @@ def draws_numbers(value: Any) -> bool:
 def shared_states() -> bytes:
     """Return the states of the generators that `numpy.random` and `random` share among all their users."""
     numpy_random, python_random = sys.modules.get("numpy.random"), sys.modules.get("random")
-    return pickle.dumps((
-        numpy_random and numpy_random.get_state(legacy=False),
-        python_random and python_random.getstate(),
-    ))
+    return pickle.dumps(
+        (
+            numpy_random and numpy_random.get_state(legacy=False),
+            python_random and python_random.getstate(),
+        )
+    )
 
 
 def check_of_function(function: FunctionType) -> Check:
