@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 
 from fnad.errors import FnadError, OutOfRangeError
 from fnad.ir.builder import Builder
-from fnad.ir.primitive import PRIMITIVES, ArgFold, Fold, Library, Primitive, Sample, Scalar, Scan
+from fnad.ir.primitive import PRIMITIVES, ArgFold, Fold, Library, NoFormula, Partials, Primitive, Sample, Scalar, Scan
 from fnad.ir.program import Program
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import DTYPES, Aval, Dtype, Shape, aval_of, is_inexact
@@ -362,11 +362,16 @@ def random_example(random: Random, primitives: Sequence[Primitive], most: int) -
     return Example(growth.program(growth.ends()), growth.arguments)
 
 
-def examples(primitives: Iterable[Primitive] | None = None, most: int = 12) -> st.SearchStrategy[Example]:
-    """Return the strategy of random programs over these primitives, by default all that passes and nests look into.
+def is_open(primitive: Primitive) -> bool:
+    """Say whether a primitive has a derivative and is no library call.
 
-    A library call is opaque to them, and may refuse a random operand, such as a singular matrix.
+    Passes do not look into such a call, which may also refuse a random operand, such as a singular matrix.
     """
-    transparent = [primitive for primitive in PRIMITIVES.values() if not isinstance(primitive.lower, Library)]
-    chosen = sorted(transparent if primitives is None else primitives, key=lambda primitive: primitive.name)
+    partials = primitive.derivative.functions if isinstance(primitive.derivative, Partials) else ()
+    return not isinstance(primitive.lower, Library) and not any(isinstance(f, NoFormula) for f in partials)
+
+
+def examples(primitives: Iterable[Primitive] | None = None, most: int = 12) -> st.SearchStrategy[Example]:
+    """Return the strategy of random programs over these primitives, by default all that passes and nests look into."""
+    chosen = sorted(filter(is_open, PRIMITIVES.values()) if primitives is None else primitives, key=lambda p: p.name)
     return st.randoms(use_true_random=False).map(lambda random: random_example(random, chosen, most))

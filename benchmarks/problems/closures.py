@@ -1,4 +1,4 @@
-"""A thousand gradients of functions of ten operations, each through a fresh closure: too many to compile each."""
+"""A thousand gradients of functions of ten operations, each through a fresh closure: too many to compile."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
