@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain
 from types import EllipsisType
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -184,8 +184,7 @@ def is_array(entry: Entry) -> bool:
 # ---- basic indexing --------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Basic:
+class Basic(NamedTuple):
     """An index without arrays: `boxes` of an array, of which the axes `backward` are reversed, in another `shape`."""
 
     boxes: Steps
@@ -231,7 +230,7 @@ def _moving_box(entries: Sequence[Entry], spans: Sequence[Span]) -> Steps:
     return (MovingBox(starts, sizes),)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Span:
     """The part of an axis that an entry selects: from `first` on, `count` elements, each `stride` further."""
 
@@ -302,8 +301,7 @@ def _are_neighbours(places: Sequence[int]) -> bool:
     return not places or places[-1] - places[0] == len(places) - 1
 
 
-@dataclass(frozen=True, slots=True)
-class Advanced:
+class Advanced(NamedTuple):
     """An index with arrays: basic `steps`, then `order` brings the axes with arrays to the front, where they are read.
 
     `back` puts the result's axes where NumPy has them.

@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -43,7 +43,7 @@ from fnad.ops.shape import (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Slices:
     """Sorted slices along axis 0, and how many elements of each count, as a number that broadcasts with an index."""
 
@@ -199,8 +199,7 @@ WEIGHTS: dict[str, Callable[[Symbol, Symbol], Symbol]] = {
 # ---- quantiles -------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Fraction:
+class Fraction(NamedTuple):
     """Which quantile: numbers in [0, 1], and what they mean for the dtype of the result."""
 
     q: Symbol

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -20,8 +19,7 @@ from fnad.ops.indexing import gather
 from fnad.ops.shape import iota, transpose_to
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Windows:
+class Windows(NamedTuple):
     """Windows of a size along an axis, which become the last axis."""
 
     axis: int
