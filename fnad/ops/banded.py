@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from fnad.errors import DtypeError, MatrixError
+from fnad.errors import MatrixError
 from fnad.ir.primitive import Library, Primitive, Pull, Sample, register
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import F64, Aval
 from fnad.ops.arithmetic import mul, neg
-from fnad.ops.kinds import INEXACT, by_name
+from fnad.ops.kinds import INEXACT, by_name, check_one_dtype
 from fnad.ops.linalg import by_lapack, each_matrix
 from fnad.ops.matrix import check_matrices, rows
 from fnad.ops.shape import concatenate, pad, reduce_sum, reshape_to, sample
@@ -26,8 +26,7 @@ from fnad.ops.shape import concatenate, pad, reduce_sum, reshape_to, sample
 def _infer_solve_banded(ab: Aval, b: Aval, *, below: int, above: int) -> Aval:
     check_matrices("solve_banded", ab)
     check_matrices("solve_banded", b)
-    if ab.dtype != b.dtype:
-        raise DtypeError(f"solve_banded takes operands of one dtype, got {ab} and {b}")
+    check_one_dtype("solve_banded", ab, b)
     if ab.shape[-2] != below + above + 1:
         raise MatrixError(f"solve_banded of {below} + {above} + 1 diagonals takes as many rows, got {ab}")
     if (*ab.shape[:-2], ab.shape[-1]) != b.shape[:-1]:

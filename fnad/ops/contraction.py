@@ -12,11 +12,11 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from fnad.errors import AxisError, DtypeError, ShapeError
+from fnad.errors import AxisError, ShapeError
 from fnad.ir.primitive import Bilinear, Contraction, Primitive, Sample, register
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import Aval
-from fnad.ops.kinds import NUMBERS, by_name, check_dtype
+from fnad.ops.kinds import NUMBERS, by_name, check_dtype, check_one_dtype
 from fnad.ops.shape import Ints, invert, sample, transpose_to
 
 Axes: TypeAlias = tuple[Ints, Ints]
@@ -30,8 +30,7 @@ def free_axes(ndim: int, contract: Ints, batch: Ints) -> Ints:
 
 def _infer_dot_general(x: Aval, y: Aval, *, contract: Axes, batch: Axes) -> Aval:
     check_dtype("dot_general", x.dtype, NUMBERS)
-    if x.dtype != y.dtype:
-        raise DtypeError(f"dot_general takes operands of one dtype, got {x} and {y}")
+    check_one_dtype("dot_general", x, y)
     for aval, contracted, batched in zip((x, y), contract, batch, strict=True):
         named = (*contracted, *batched)
         if len(set(named)) != len(named) or any(not 0 <= a < aval.ndim for a in named):

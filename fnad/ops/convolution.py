@@ -12,18 +12,17 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from fnad.errors import DtypeError, ShapeError
+from fnad.errors import ShapeError
 from fnad.ir.primitive import Bilinear, Library, Primitive, Sample, register
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import Aval
-from fnad.ops.kinds import NUMBERS, by_name, check_dtype
+from fnad.ops.kinds import NUMBERS, by_name, check_dtype, check_one_dtype
 from fnad.ops.shape import reverse, sample
 
 
 def _infer_convolve(x: Aval, y: Aval, *, mode: str) -> Aval:
     check_dtype("convolve", x.dtype, NUMBERS)
-    if x.dtype != y.dtype:
-        raise DtypeError(f"convolve takes operands of one dtype, got {x} and {y}")
+    check_one_dtype("convolve", x, y)
     if x.ndim != y.ndim or x.ndim == 0 or 0 in (*x.shape, *y.shape):
         raise ShapeError(f"convolve takes arrays of as many axes, none of them empty, got {x} and {y}")
     if mode == "full":

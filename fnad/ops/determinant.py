@@ -24,13 +24,12 @@ from typing import Any
 
 import numpy as np
 
-from fnad.errors import DtypeError, MatrixError
 from fnad.ir.primitive import Library, Primitive, Pull, Push, Sample, register
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import DTYPES, Aval, is_complex, real_dtype
 from fnad.ops.arithmetic import mul, neg
 from fnad.ops.conversion import complex_, imag, real
-from fnad.ops.kinds import INEXACT, by_name
+from fnad.ops.kinds import INEXACT, by_name, same_avals
 from fnad.ops.linalg import by_lapack, regular, solve
 from fnad.ops.matrix import check_square, total, trace
 from fnad.ops.shape import sample
@@ -74,12 +73,7 @@ det = register(Primitive("det", _infer_det, np.linalg.det, Push(_push_det), Libr
 
 def _infer_cofactor(a: Aval, *directions: Aval) -> Aval:
     check_square("cofactor", a)
-    for e in directions:
-        if e.dtype != a.dtype:
-            raise DtypeError(f"cofactor takes operands of one dtype, got {a} and {e}")
-        if e.shape != a.shape:
-            raise MatrixError(f"cofactor takes operands of one shape, got {a} and {e}")
-    return a
+    return same_avals("cofactor", [a, *directions])
 
 
 @by_lapack

@@ -58,15 +58,18 @@ def check_dtype(name: str, dtype: Dtype, domain: Domain) -> None:
         raise DtypeError(f"{name} does not take {dtype_name(dtype)}", remedy=f"it takes {taken}: convert with astype")
 
 
+def check_one_dtype(name: str, *avals: Aval) -> None:
+    """Raise `DtypeError` where operands differ in dtype."""
+    if any(aval.dtype != avals[0].dtype for aval in avals):
+        raise DtypeError(f"{name} takes operands of one dtype, got {' and '.join(map(str, avals))}")
+
+
 def same_avals(name: str, avals: Sequence[Aval]) -> Aval:
     """Return the one aval of all operands; raise where they differ."""
-    first = avals[0]
-    for aval in avals[1:]:
-        if aval.dtype != first.dtype:
-            raise DtypeError(f"{name} takes operands of one dtype, got {' and '.join(map(str, avals))}")
-        if aval.shape != first.shape:
-            raise ShapeError(f"{name} takes operands of one shape, got {' and '.join(map(str, avals))}")
-    return first
+    check_one_dtype(name, *avals)
+    if any(aval.shape != avals[0].shape for aval in avals):
+        raise ShapeError(f"{name} takes operands of one shape, got {' and '.join(map(str, avals))}")
+    return avals[0]
 
 
 def infer_elementwise(

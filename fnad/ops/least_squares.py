@@ -20,13 +20,13 @@ from typing import Any
 
 import numpy as np
 
-from fnad.errors import DtypeError, MatrixError
+from fnad.errors import MatrixError
 from fnad.ir.primitive import Library, Primitive, Push, Sample, register
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import Aval, is_complex
 from fnad.ops.arithmetic import add, sub
 from fnad.ops.conversion import complex_
-from fnad.ops.kinds import INEXACT, by_name
+from fnad.ops.kinds import INEXACT, by_name, check_one_dtype
 from fnad.ops.linalg import by_lapack, each_matrix, solve, solve_triangular
 from fnad.ops.matrix import (
     adjoint,
@@ -168,8 +168,7 @@ pinv = register(
 def _infer_lstsq(a: Aval, b: Aval, *, rcond: float) -> Aval:
     check_matrices("lstsq", a)
     check_matrices("lstsq", b)
-    if a.dtype != b.dtype:
-        raise DtypeError(f"lstsq takes operands of one dtype, got {a} and {b}")
+    check_one_dtype("lstsq", a, b)
     if a.shape[:-1] != b.shape[:-1]:
         raise MatrixError(f"Incompatible dimensions: lstsq of {a} and {b}")
     return a.with_shape((*a.shape[:-2], a.shape[-1], b.shape[-1]))

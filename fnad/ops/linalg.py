@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.linalg import LinAlgError
 
-from fnad.errors import DtypeError, FactorizationError, MatrixError
+from fnad.errors import FactorizationError, MatrixError
 from fnad.ir.primitive import Library, NonDifferentiable, Primitive, Pull, Push, Sample, register
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import DTYPES, Aval, Dtype, Shape
@@ -26,7 +26,7 @@ from fnad.ops.arithmetic import add, mul, neg
 from fnad.ops.comparison import ge, gt
 from fnad.ops.conversion import convert
 from fnad.ops.indexing import gather
-from fnad.ops.kinds import INEXACT, INTEGERS, by_name, check_dtype
+from fnad.ops.kinds import INEXACT, INTEGERS, by_name, check_dtype, check_one_dtype
 from fnad.ops.matrix import (
     adjoint,
     check_matrices,
@@ -53,8 +53,7 @@ def check_system(name: str, a: Aval, b: Aval) -> None:
     """Raise where `a x = b` is no stack of systems of linear equations."""
     check_square(name, a)
     check_matrices(name, b)
-    if a.dtype != b.dtype:
-        raise DtypeError(f"{name} takes operands of one dtype, got {a} and {b}")
+    check_one_dtype(name, a, b)
     if a.shape[:-1] != b.shape[:-1]:
         raise MatrixError(f"{name} takes as many equations as unknowns, got {a} and {b}")
 

@@ -19,12 +19,12 @@ from typing import Any
 
 import numpy as np
 
-from fnad.errors import DomainError, DtypeError, MatrixError
+from fnad.errors import DomainError, MatrixError
 from fnad.ir.primitive import Library, Primitive, Pull, Push, Sample, register
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import F64, Aval
 from fnad.ops.arithmetic import neg
-from fnad.ops.kinds import INEXACT, by_name
+from fnad.ops.kinds import INEXACT, by_name, check_one_dtype, same_avals
 from fnad.ops.linalg import by_lapack, each_matrix, regular
 from fnad.ops.matrix import (
     beside,
@@ -78,11 +78,7 @@ expm = register(
 
 def _infer_expm_frechet(a: Aval, e: Aval) -> Aval:
     check_square("expm_frechet", a)
-    if a.dtype != e.dtype:
-        raise DtypeError(f"expm_frechet takes operands of one dtype, got {a} and {e}")
-    if a.shape != e.shape:
-        raise MatrixError(f"expm_frechet takes operands of one shape, got {a} and {e}")
-    return a
+    return same_avals("expm_frechet", [a, e])
 
 
 @by_lapack
@@ -129,8 +125,7 @@ def _infer_solve_sylvester(a: Aval, b: Aval, q: Aval) -> Aval:
     check_square("solve_sylvester", a)
     check_square("solve_sylvester", b)
     check_matrices("solve_sylvester", q)
-    if not a.dtype == b.dtype == q.dtype:
-        raise DtypeError(f"solve_sylvester takes operands of one dtype, got {a}, {b} and {q}")
+    check_one_dtype("solve_sylvester", a, b, q)
     if q.shape != (*a.shape[:-1], b.shape[-1]) or b.shape[:-2] != q.shape[:-2]:
         raise MatrixError(f"solve_sylvester: a x + x b = q does not fit for {a}, {b} and {q}")
     return q

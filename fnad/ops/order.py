@@ -10,10 +10,10 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from fnad.errors import DomainError, DtypeError, ShapeError
+from fnad.errors import DomainError, ShapeError
 from fnad.ir.primitive import Library, NonDifferentiable, Primitive, Sample, register
 from fnad.ir.types import F64, I64, Aval
-from fnad.ops.kinds import ANY, by_name
+from fnad.ops.kinds import ANY, by_name, check_one_dtype
 from fnad.ops.shape import Ints, check_axes, sample
 
 NAN = float("nan")
@@ -83,8 +83,7 @@ argpartition = register(
 def _infer_searchsorted(a: Aval, v: Aval, *, side: str) -> Aval:
     if a.ndim != 1:
         raise ShapeError(f"searchsorted looks in an array of one dimension, got {a}")
-    if a.dtype != v.dtype:
-        raise DtypeError(f"searchsorted takes operands of one dtype, got {a} and {v}")
+    check_one_dtype("searchsorted", a, v)
     if side not in SIDES:
         raise DomainError(f"side must be 'left' or 'right' (got '{side}')")
     return v.with_dtype(I64)
