@@ -10,13 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from fnad.numpy.namespace import on_traced
-from fnad.numpy.registry import RULES
+from fnad.numpy.namespace import followed
 
 
 def __getattr__(name: str) -> Any:
     if name.startswith("__"):
         raise AttributeError(name)
-    value = getattr(np.fft, name)
-    value = globals()[name] = on_traced(value) if callable(value) and value in RULES else value
+    value = globals()[name] = followed(getattr(np.fft, name))
     return value

@@ -71,8 +71,10 @@ def on_trace(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def numpy_name(name: str) -> Any:
     """Return what fnad.numpy has under a name of NumPy's."""
-    value = getattr(np, name)
-    if name in NEW:
-        return on_trace(value)
+    return on_trace(getattr(np, name)) if name in NEW else followed(getattr(np, name))
+
+
+def followed(value: Any) -> Any:
+    """Return a function that has a rule so that it takes traced values; anything else as it is."""
     has_rule = callable(value) and not isinstance(value, (type, np.ufunc)) and value in RULES
     return on_traced(value) if has_rule else value
