@@ -6,7 +6,7 @@ A constant is a scalar, or a broadcast one: folding never makes an array that th
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -47,14 +47,22 @@ def fold_constants(primitive: Primitive, operands: Sequence[Symbol], params: Par
     return broadcast_to(current_builder().literal(value), aval.shape)
 
 
-def _everywhere(primitive: Primitive, operands: Sequence[Symbol], params: Params) -> np.generic | None:
-    """Return the number that an equation on constants of any size has everywhere."""
+def _each(known: Callable[[Symbol], Any], operands: Sequence[Symbol]) -> list[Any] | None:
+    """Return what is known of each operand; None where nothing is known of one."""
     values: list[Any] = []
     for operand in operands:
-        value = constant_of(operand)
+        value = known(operand)
         if value is None:
             return None
         values.append(value)
+    return values
+
+
+def _everywhere(primitive: Primitive, operands: Sequence[Symbol], params: Params) -> np.generic | None:
+    """Return the number that an equation on constants of any size has everywhere."""
+    values = _each(constant_of, operands)
+    if values is None:
+        return None
     match primitive.lower:
         case Scalar():
             return _evaluate(primitive, values, params)[()]
@@ -81,12 +89,9 @@ def sum_of_equal(value: np.generic, count: int) -> np.generic | None:
 
 def _uniform(primitive: Primitive, operands: Sequence[Symbol], params: Params) -> np.generic | None:
     """Return the number that an equation on small known arrays has everywhere."""
-    arrays: list[Any] = []
-    for operand in operands:
-        array = _small_array(operand)
-        if array is None:
-            return None
-        arrays.append(array)
+    arrays = _each(_small_array, operands)
+    if arrays is None:
+        return None
     found = np.asarray(_evaluate(primitive, arrays, params))
     same = 0 < found.size <= SMALL and len({element.tobytes() for element in found.flat}) == 1
     return found.flat[0] if same else None
