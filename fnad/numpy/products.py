@@ -37,6 +37,10 @@ def kron(a: Any, b: Any) -> Symbol:
 # ---- cross products --------------------------------------------------------------------------------------------------
 
 
+WITHOUT_PLANES = np.lib.NumpyVersion(np.__version__) >= "2.5.0"
+"""From then on NumPy takes no vectors in the plane."""
+
+
 @implements(np.cross)
 def cross(a: Any, b: Any, axisa: Any = -1, axisb: Any = -1, axisc: Any = -1, axis: Any = None) -> View:
     dtype = common_dtype(as_array(a), as_array(b))
@@ -46,6 +50,11 @@ def cross(a: Any, b: Any, axisa: Any = -1, axisb: Any = -1, axisc: Any = -1, axi
     axisa, axisb, axisc = (axisa, axisb, axisc) if axis is None else (axis, axis, axis)
     u, v = _components(x, axisa), _components(y, axisb)
     sizes = {len(u), len(v)}
+    if WITHOUT_PLANES and sizes != {3}:
+        raise ShapeError(
+            f"Both input arrays must be (arrays of) 3-dimensional vectors, "
+            f"but they are {len(u)} and {len(v)} dimensional instead."
+        )
     if not sizes <= {2, 3}:
         raise ShapeError("incompatible dimensions for cross product\n(dimension must be 2 or 3)")
     if 2 in sizes:

@@ -247,7 +247,7 @@ def lstsq(
     a is (m, n), b (m,) or (m, k). Of a matrix that is not of full rank, or not taller than wide, nothing remains: SciPy
     returns an empty array, and to use it where only the values of a traced matrix tell is a DomainError.
 
-    >>> lstsq([[1.0], [1.0]], [1.0, 3.0])[0]
+    >>> lstsq(np.ones((2, 1)), np.array([1.0, 3.0]))[0]
     array([2.])
     """
     x, y = floating(a, b)
@@ -276,7 +276,7 @@ def cho_factor(a: Any, lower: bool = False, overwrite_a: bool = False, check_fin
 
     Of a traced matrix the other triangle is 0; SciPy leaves there what was in a.
 
-    >>> cho_solve(cho_factor([[4.0, 2.0], [2.0, 2.0]]), [2.0, 2.0])
+    >>> cho_solve(cho_factor(np.array([[4.0, 2.0], [2.0, 2.0]])), np.array([2.0, 2.0]))
     array([0., 1.])
     """
     return linalg.cholesky(square("cholesky", a), upper=not lower), lower

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from fnad.numpy.products import WITHOUT_PLANES
 from tests.numpy.against_numpy import sample
 
 X = sample((2, 3), "f64")
@@ -105,10 +106,16 @@ PRODUCTS = {
         lambda c: (np.cross(c, c[:1] ** 2, axis=1), np.cross(c, c**2, axisa=1, axisb=1, axisc=0)),
         C,
     ),
-    "cross in the plane": (lambda v, x: (np.cross(v[:2], v[1:]), np.cross(v[:2], x), np.cross(x, v[1:])), V, X),
     "matvec": (lambda c, p: (np.matvec(c, p), np.matvec(c[0], p)), C, P),
     "vecmat": (lambda c, v, z: (np.vecmat(v, c), np.vecmat(z, c)), C, V, ZV),
 }
+
+if not WITHOUT_PLANES:
+    PRODUCTS["cross in the plane"] = (
+        lambda v, x: (np.cross(v[:2], v[1:]), np.cross(v[:2], x), np.cross(x, v[1:])),
+        V,
+        X,
+    )
 
 COVARIANCES = {
     "cov": (lambda q, p: (np.cov(q), np.cov(q, rowvar=False), np.cov(p), np.cov(q, p), np.cov(p, 2 * p**2)), Q, P),

@@ -5,6 +5,7 @@ from functools import partial
 import numpy as np
 import pytest
 
+from fnad.numpy.products import WITHOUT_PLANES
 from tests.numpy.against_numpy import NAMES, check, check_error, check_or_refused, sample, traced
 from tests.numpy.calls import CASES, EINSUM, C, E, S, V, W, X
 
@@ -127,6 +128,10 @@ REFUSED = {
 @pytest.mark.parametrize("name", REFUSED)
 def test_error(name):
     check_error(*REFUSED[name])
+
+
+def test_cross_in_the_plane_is_that_of_the_numpy_at_hand():
+    (check_error if WITHOUT_PLANES else check)(lambda v: np.cross(v[:2], v[1:]), V)
 
 
 def test_a_warning_where_imaginary_parts_are_dropped():

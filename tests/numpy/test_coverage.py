@@ -13,7 +13,7 @@ def test_every_function_of_numpy_is_there_or_left_out_with_a_reason():
     functions = [(module, name) for module in MODULES if module.startswith("numpy") for name in public(MODULES[module])]
     without = {name for module, name in functions if rule_of(module, name) is None}
     assert without - named == set()
-    assert named - without == set()
+    assert named & {name for _, name in functions} <= without
     assert sum(map(len, LEFT_OUT.values())) == len(named)
 
 

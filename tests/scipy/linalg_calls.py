@@ -60,7 +60,12 @@ SCIPY_LINALG = {
         A,
         Z,
     ),
-    "scipy lstsq": (lambda w, v, a: (la.lstsq(w, v)[:2], la.lstsq(w, a), la.lstsq(w.T, v[:2], 1e-9)), W, V, A),
+    "scipy lstsq": (
+        lambda w, v, a: (la.lstsq(w, v)[0], la.lstsq(w, v)[1][()], la.lstsq(w, a), la.lstsq(w.T, v[:2], 1e-9)),
+        W,
+        V,
+        A,
+    ),
     "scipy cholesky": (lambda a, z: (la.cholesky(hermitian(a)), la.cholesky(hermitian(z), lower=True)), A, Z),
     "cho_solve": (
         lambda a, w, v: [la.cho_solve(la.cho_factor(hermitian(a), low), b) for low in (False, True) for b in (w, v)],
