@@ -15,7 +15,7 @@ from fnad.errors import CotangentError
 from fnad.ir.builder import is_tracing
 from fnad.ir.program import Program
 from fnad.trace.source import current_source
-from fnad.transforms.gradient import joint_of_first
+from fnad.transforms.joint import joint
 from fnad.transforms.split import split
 
 MISSING = object()
@@ -65,8 +65,8 @@ def _forward(staged: Staged) -> tuple[list[Any], Pull]:
     program, count = staged.program, len(staged.program.outputs)
 
     def cut(program: Program) -> tuple[Program, Program]:
-        joint = joint_of_first(program, staged.wrt, staged.outputs)
-        return split(joint, len(program.inputs), count)
+        swept = joint(program, staged.wrt, staged.outputs)
+        return split(swept, len(program.inputs), count)
 
     if is_tracing():
         forward, backward = cut(program)

@@ -88,7 +88,7 @@ def _steps(program: Program, slots: dict[Atom, int]) -> list[Step]:
 def _step(equation: Equation, slots: dict[Atom, int], dead: tuple[int, ...]) -> Step:
     operands = tuple(slots[atom] for atom in equation.operands)
     results = tuple(slots[var] for var in equation.results)
-    return Step(equation.primitive.evaluate, operands, equation.params, results, dead, equation.source)
+    return Step(equation.primitive.evaluate, operands, equation.keywords, results, dead, equation.source)
 
 
 def _fresh(results: list[Any], arguments: Sequence[Array]) -> list[Array]:

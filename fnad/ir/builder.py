@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from fnad.errors import FnadError, UsedAfterTraceError
-from fnad.ir.program import Atom, Equation, Literal, Params, Program, Source, Var
+from fnad.ir.program import Atom, Equation, Literal, Params, Program, Source, Var, keywords
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import Aval, aval_of
 
@@ -130,7 +130,7 @@ class Builder:
     ) -> Any:
         """Add an equation; return its result, or a tuple of results where the primitive has several."""
         symbols = [self.lift(operand) for operand in operands]
-        inferred = self._infer(primitive, [symbol.aval for symbol in symbols], params)
+        inferred = self._infer(primitive, [symbol.aval for symbol in symbols], keywords(params, regions))
         avals = inferred if isinstance(inferred, tuple) else (inferred,)
         atoms = tuple(symbol.atom for symbol in symbols)
         variables = self._number(primitive, atoms, params, regions, avals)
@@ -152,7 +152,7 @@ class Builder:
         avals: tuple[Aval, ...],
     ) -> tuple[Var, ...]:
         key = (primitive, atom_keys(atoms), tuple(sorted(params.items())), regions)
-        found = self._numbered.get(key)
+        found = None if primitive.effect else self._numbered.get(key)
         if found is None:
             found = tuple(Var(aval) for aval in avals)
             self._numbered[key] = found

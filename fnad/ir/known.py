@@ -87,7 +87,7 @@ class Constants:
         operands = [atom.value if isinstance(atom, Literal) else self._values[atom] for atom in equation.operands]
         try:
             with np.errstate(all="ignore"):
-                results = equation.primitive.evaluate(*operands, **equation.params)
+                results = equation.primitive.evaluate(*operands, **equation.keywords)
         except FnadError as error:
             raise error.at(equation.source) from None
         return results if isinstance(results, tuple) else (results,)

@@ -68,7 +68,7 @@ class _Parser(Reader):
         operands = tuple(self.separated(lambda: self.atom(scope), ")"))
         params = self.params()
         regions = self.regions()
-        self.check(word, primitive, operands, params, declared)
+        self.check(word, primitive, operands, params, regions, declared)
         return Equation(self.define(declared, scope), primitive, operands, params, regions)
 
     def typed(self) -> Declared:
@@ -147,11 +147,12 @@ class _Parser(Reader):
         primitive: Primitive,
         operands: Sequence[Atom],
         params: dict[str, Any],
+        regions: tuple[Program, ...],
         declared: Sequence[Declared],
     ) -> None:
         """Check the declared avals against those that inference gives."""
         try:
-            avals = infer_results(primitive, [atom.aval for atom in operands], params)
+            avals = infer_results(primitive, [atom.aval for atom in operands], params, regions)
         except INFERENCE_ERRORS as error:
             self.fail(word, f"{word.text} does not take this: {str(error).splitlines()[0]}")
         if len(avals) != len(declared):

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from fnad.errors import UnsupportedFunctionError
 from fnad.ir.builder import current_builder
-from fnad.ir.program import Params
+from fnad.ir.program import Params, Program
 from fnad.ir.types import Aval
 
 Array: TypeAlias = Any
@@ -91,7 +91,19 @@ class NonDifferentiable:
     """Derivative zero wherever it is defined: comparisons, rounding, argmax."""
 
 
-Derivative: TypeAlias = Partials | Linear | Bilinear | Push | Pull | NonDifferentiable
+class Structured(NamedTuple):
+    """Control flow, whose rules rewrite the regions of an equation.
+
+    `push(equation, primals, tangents) -> (results, tangents of the results)`, where a tangent may be None, a zero.
+    `pull(equation, primals, needed) -> (results, pullback)`: what has to be kept for the way back is computed with the
+    results; `pullback(cts)` takes and returns None for a zero. `needed` marks the operands that want a cotangent.
+    """
+
+    push: Rule
+    pull: Rule
+
+
+Derivative: TypeAlias = Partials | Linear | Bilinear | Push | Pull | Structured | NonDifferentiable
 
 
 # ---- lowering: what the fuser has to know ------------------------------------------------------------------------
@@ -186,6 +198,22 @@ class Library:
     """A call outside the loops, run by `evaluate` on whole arrays."""
 
 
+class Cond:
+    """The region that the first operand numbers, run on the others; False is 0."""
+
+
+class WhileLoop:
+    """The second region on the carry while the first says so, after as many constants of each as the params say."""
+
+
+class ScanLoop:
+    """The region once for each index of a leading axis, a carry handed on."""
+
+
+class Inlined:
+    """The region, run on the operands: it takes the place of the equation."""
+
+
 Lowering: TypeAlias = (
     Scalar
     | View
@@ -200,6 +228,10 @@ Lowering: TypeAlias = (
     | DynamicUpdate
     | Contraction
     | Library
+    | Cond
+    | WhileLoop
+    | ScanLoop
+    | Inlined
 )
 
 
@@ -212,6 +244,7 @@ class Sample:
 
     operands: tuple[Array, ...]
     params: dict[str, Any] = field(default_factory=dict[str, Any])
+    regions: tuple[Program, ...] = ()
     smooth: bool = True  # False at kinks and singular points, where finite differences say nothing
 
 
@@ -220,7 +253,10 @@ class Primitive:
     """One operation of the IR.
 
     infer(*operand_avals, **params) -> aval, or a tuple of avals for a primitive of several results; raises ShapeError
-    or DtypeError. evaluate(*arrays, **params) -> array(s) of just these avals.
+    or DtypeError. evaluate(*arrays, **params) -> array(s) of just these avals. Both get `regions=` where there are any.
+
+    `effect` marks what has to happen although nobody reads a result: it is never dropped, merged or moved past another.
+    `prune(equation, live) -> equation` drops what only results not marked in `live` need; it keeps the live results.
     """
 
     name: str
@@ -230,6 +266,8 @@ class Primitive:
     lower: Lowering
     samples: Callable[[], Iterable[Sample]]
     doc: str
+    effect: bool = False
+    prune: Callable[..., Any] | None = None
 
     def __call__(self, *operands: Any, **params: Any) -> Any:
         """Add an equation to the program under construction; return its result symbol, or a tuple of them."""

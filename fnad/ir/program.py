@@ -26,7 +26,7 @@ The text form, which `printer` writes and `parser` reads:
     equation  ::= [typed {"," typed}] "=" word "(" [atom {"," atom}] ")" {word "=" static} ["{" {program} "}"]
     atom      ::= word | literal
     name      ::= word | string
-    aval      ::= dtype "[" [integer {"," integer}] "]"
+    aval      ::= dtype "[" [size {"," size}] "]"      size ::= integer | "?"      (the rows of a tape)
     literal   ::= number ":" dtype            (without space between; of a float also its bits, in hexadecimal)
     static    ::= number | string | "True" | "False" | "None" | dtype | "(" [static {"," static}] ")"
 
@@ -101,6 +101,11 @@ class Source:
         return f"{place}:  {text}" if text else place
 
 
+def keywords(params: Params, regions: tuple[Program, ...]) -> Params:
+    """Return params and, where there are any, the regions as one more of them."""
+    return {**params, "regions": regions} if regions else params
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Equation:
     """One application of a primitive."""
@@ -111,6 +116,11 @@ class Equation:
     params: Params = field(default_factory=dict[str, Any])
     regions: tuple[Program, ...] = ()
     source: Source | None = None
+
+    @property
+    def keywords(self) -> Params:
+        """What inference and evaluation take beside the operands."""
+        return keywords(self.params, self.regions)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from typing import NamedTuple, NoReturn, TypeVar
 
 from fnad.errors import ParseError
-from fnad.ir.types import DTYPES, Aval, Dtype
+from fnad.ir.types import DTYPES, UNKNOWN, Aval, Dtype
 
 Item = TypeVar("Item")
 
@@ -28,7 +28,7 @@ _TOKEN = re.compile(
     | (?P<number>  {_NUMBER} )
     | (?P<string>  "(?:[^"\\\n]|\\.)*" )
     | (?P<word>    [A-Za-z_]\w* )
-    | (?P<mark>    ->|[(){{}}\[\],:=] )
+    | (?P<mark>    ->|[(){{}}\[\],:=?] )
     | (?P<other>   . )
     """,
     re.VERBOSE,
@@ -107,6 +107,8 @@ class Reader:
         return Aval(dtype, tuple(self.separated(self.extent, "]")))
 
     def extent(self) -> int:
+        if self.accept("?"):
+            return UNKNOWN
         token = self.take()
         return int(token.text) if token.text.isdecimal() else self.fail(token, f"{token.text} is no extent of an axis")
 

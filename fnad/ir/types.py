@@ -26,6 +26,9 @@ DTYPES: dict[str, Dtype] = {
 }
 NAMES: dict[Dtype, str] = {dtype: name for name, dtype in DTYPES.items()}
 
+UNKNOWN = -1
+"""The length of a leading axis that only a run decides: that of a tape, on which a loop writes a row a step."""
+
 BOOL, I64, F32, F64 = DTYPES["bool"], DTYPES["i64"], DTYPES["f32"], DTYPES["f64"]
 
 
@@ -83,6 +86,11 @@ class Aval:
     def nbytes(self) -> int:
         return self.size * self.dtype.itemsize
 
+    @property
+    def is_tape(self) -> bool:
+        """Whether the number of rows is known only when the program runs."""
+        return self.shape[:1] == (UNKNOWN,)
+
     def with_shape(self, shape: Shape) -> Aval:
         return Aval(self.dtype, shape)
 
@@ -90,7 +98,7 @@ class Aval:
         return Aval(dtype, self.shape)
 
     def __str__(self) -> str:
-        return f"{dtype_name(self.dtype)}[{','.join(map(str, self.shape))}]"
+        return f"{dtype_name(self.dtype)}[{','.join('?' if n == UNKNOWN else str(n) for n in self.shape)}]"
 
 
 def aval_of(value: np.ndarray[Any, Any] | np.generic) -> Aval:

@@ -17,7 +17,7 @@ from fnad.errors import FnadError, VerificationError
 from fnad.ir.constant import static_text
 from fnad.ir.primitive import Primitive
 from fnad.ir.printer import Names, name_values, print_equation
-from fnad.ir.program import Atom, Equation, Params, Program, Var
+from fnad.ir.program import Atom, Equation, Params, Program, Var, keywords
 from fnad.ir.types import Aval
 
 INFERENCE_ERRORS = (FnadError, ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
@@ -54,10 +54,13 @@ def _shown(equation: Equation, names: Names) -> str:
         return f"an equation of {equation.primitive.name}"
 
 
-def infer_results(primitive: Primitive, avals: Sequence[Aval], params: Params) -> tuple[Aval, ...]:
+def infer_results(
+    primitive: Primitive, avals: Sequence[Aval], params: Params, regions: tuple[Program, ...] = ()
+) -> tuple[Aval, ...]:
     """Return the avals of the results; raise one of `INFERENCE_ERRORS` where the primitive does not take this."""
-    _signature(primitive.infer).bind(*avals, **params)
-    inferred = primitive.infer(*avals, **params)
+    given = keywords(params, regions)
+    _signature(primitive.infer).bind(*avals, **given)
+    inferred = primitive.infer(*avals, **given)
     return inferred if isinstance(inferred, tuple) else (inferred,)
 
 
@@ -106,7 +109,8 @@ def _param_faults(params: Params) -> Iterator[str]:
 def _inference_faults(equation: Equation) -> Iterator[str]:
     declared = tuple(var.aval for var in equation.results)
     try:
-        inferred = infer_results(equation.primitive, [atom.aval for atom in equation.operands], equation.params)
+        avals = [atom.aval for atom in equation.operands]
+        inferred = infer_results(equation.primitive, avals, equation.params, equation.regions)
     except INFERENCE_ERRORS as error:
         yield f"{equation.primitive.name} does not take this: {error}"
         return

@@ -1,4 +1,4 @@
-"""Dead-code elimination: drop the equations that no output depends on."""
+"""Dead-code elimination: drop the equations that no output depends on, in loops and branches too."""
 
 from __future__ import annotations
 
@@ -10,7 +10,18 @@ def dce(program: Program) -> Program:
     live = {atom for atom in program.outputs if isinstance(atom, Var)}
     kept: list[Equation] = []
     for equation in reversed(program.equations):
-        if live.intersection(equation.results):
-            kept.append(equation)
-            live.update(atom for atom in equation.operands if isinstance(atom, Var))
+        if live.intersection(equation.results) or has_effect(equation):
+            kept.append(pruned(equation, live))
+            live.update(atom for atom in kept[-1].operands if isinstance(atom, Var))
     return Program(program.name, program.inputs, tuple(reversed(kept)), program.outputs)
+
+
+def has_effect(equation: Equation) -> bool:
+    """Say whether an equation, or one in its regions, has to run although nobody reads its results."""
+    return equation.primitive.effect or any(has_effect(e) for region in equation.regions for e in region.equations)
+
+
+def pruned(equation: Equation, live: set[Var]) -> Equation:
+    """Return the equation without what only dead results need."""
+    prune = equation.primitive.prune
+    return equation if prune is None else prune(equation, [var in live for var in equation.results])

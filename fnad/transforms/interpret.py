@@ -16,6 +16,6 @@ def interpret(program: Program, arguments: Sequence[Any]) -> list[Any]:
     with np.errstate(all="ignore"):
         for equation in program.equations:
             operands = [a.value if isinstance(a, Literal) else a for a in env.read(equation.operands)]
-            results = equation.primitive.evaluate(*operands, **equation.params)
+            results = equation.primitive.evaluate(*operands, **equation.keywords)
             env.write(equation.results, results if isinstance(results, tuple) else (results,))
     return [a.value if isinstance(a, Literal) else a for a in env.read(program.outputs)]

@@ -15,7 +15,7 @@ from functools import lru_cache
 from typing import Any, TypeAlias
 
 from fnad.ir.builder import bind_equation, current_builder, inline, trace
-from fnad.ir.primitive import Bilinear, Linear, NonDifferentiable, Partials, Primitive, Pull, Push
+from fnad.ir.primitive import Bilinear, Linear, NonDifferentiable, Partials, Primitive, Pull, Push, Structured
 from fnad.ir.program import Atom, Environment, Equation, Literal, Program, Var
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import Aval, is_inexact
@@ -31,11 +31,11 @@ Pullback: TypeAlias = Callable[[Sequence[Cotangent]], Sequence[Cotangent]]
 """From cotangents of the results to those of the operands; it runs inside the compiler and never reaches the IR."""
 
 
-def joint(program: Program, wrt: Sequence[bool]) -> Program:
+def joint(program: Program, wrt: Sequence[bool], outputs: int | None = None) -> Program:
     """Return the program (x…, ct…) -> (y…, x̄…).
 
     There is one ct for each output of inexact dtype, of its aval, and one x̄ for each input marked in `wrt`, of its
-    aval, in order.
+    aval, in order. Where `outputs` is given, only the first so many of the outputs take a ct.
     """
     arity = len(program.inputs)
     active = active_vars(program, wrt)
@@ -51,7 +51,7 @@ def joint(program: Program, wrt: Sequence[bool]) -> Program:
             pullbacks.append(pullback)
 
         cotangents = Accumulator()
-        cotangents.add(differentiable_outputs(program), args[arity:])
+        cotangents.add(differentiable_outputs(program, outputs), args[arity:])
         for equation, pullback in zip(reversed(program.equations), reversed(pullbacks), strict=True):
             if any(active_operands(equation, active)) and cotangents.reaches(equation.results):
                 builder.source = equation.source
@@ -61,17 +61,17 @@ def joint(program: Program, wrt: Sequence[bool]) -> Program:
         taken = zip(marked, cotangents.take(marked), strict=True)
         return [*env.read(program.outputs), *[zeros_like(var.aval) if ct is None else ct for var, ct in taken]]
 
-    return trace(forward_then_reverse, *program.in_avals, *cotangent_avals(program), name=program.name)
+    return trace(forward_then_reverse, *program.in_avals, *cotangent_avals(program, outputs), name=program.name)
 
 
-def differentiable_outputs(program: Program) -> list[Atom]:
-    """Return the outputs that take a cotangent."""
-    return [atom for atom in program.outputs if is_inexact(atom.aval.dtype)]
+def differentiable_outputs(program: Program, count: int | None = None) -> list[Atom]:
+    """Return those of the first `count` outputs, or of all, that take a cotangent."""
+    return [atom for atom in program.outputs[:count] if is_inexact(atom.aval.dtype)]
 
 
-def cotangent_avals(program: Program) -> list[Aval]:
+def cotangent_avals(program: Program, count: int | None = None) -> list[Aval]:
     """Return the avals of the joint program's cotangent inputs."""
-    return [atom.aval for atom in differentiable_outputs(program)]
+    return [atom.aval for atom in differentiable_outputs(program, count)]
 
 
 class SymbolEnvironment(Environment):
@@ -110,6 +110,9 @@ class Accumulator:
 
 def pull(equation: Equation, primals: Sequence[Symbol], needed: Sequence[bool]) -> tuple[list[Symbol], Pullback]:
     """Add the equation to the program under construction; return its results and its pullback."""
+    derivative = equation.primitive.derivative
+    if isinstance(derivative, Structured) and any(needed):
+        return derivative.pull(equation, primals, needed)
     results = bind_equation(equation, primals)
 
     def pullback(cts: Sequence[Cotangent]) -> Sequence[Cotangent]:
@@ -143,6 +146,8 @@ def _cotangents(
             return [t(cts[0], x, y, **equation.params) if n else None for t, n in zip(transposes, needed, strict=True)]
         case Pull(rule):
             return rule(results, primals, _made_real(cts, results), **equation.params)
+        case Structured():
+            raise AssertionError(f"{equation.primitive.name} pulls back by a rule of its own")
         case Push():
             return _pull_from_push(equation, results, primals, cts, needed)
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import TypeAlias
 
 from fnad.ir.builder import bind_equation, current_builder, inline, trace
-from fnad.ir.primitive import Bilinear, Linear, NonDifferentiable, Partials, Pull, Push
+from fnad.ir.primitive import Bilinear, Linear, NonDifferentiable, Partials, Pull, Push, Structured
 from fnad.ir.program import Equation, Literal, Program, Var
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import is_inexact
@@ -55,6 +55,9 @@ def push(
     equation: Equation, primals: Sequence[Symbol], tangents: Sequence[Tangent]
 ) -> tuple[list[Symbol], list[Tangent]]:
     """Return the equation's results and their tangents."""
+    derivative = equation.primitive.derivative
+    if isinstance(derivative, Structured) and any(tangent is not None for tangent in tangents):
+        return derivative.push(equation, primals, tangents)
     results = bind_equation(equation, primals)
     if all(tangent is None for tangent in tangents):
         return results, [None] * len(results)
@@ -88,6 +91,8 @@ def _tangents(
             left = bind_equation(equation, (dx, y))[0] if dx is not None else None
             right = bind_equation(equation, (x, dy))[0] if dy is not None else None
             return [add_tangents((left, right))]
+        case Structured():
+            raise AssertionError(f"{equation.primitive.name} pushes forward by a rule of its own")
         case Push(rule):
             return list(rule(results, primals, tangents, **equation.params))
         case Pull():

@@ -41,7 +41,7 @@ class Rewriter(Builder):
         self, primitive: Primitive, operands: Sequence[Any], params: Params, regions: tuple[Program, ...] = ()
     ) -> Any:
         symbols = [self.lift(operand) for operand in operands]
-        found = self._rewritten(primitive, symbols, params) if self._depth < DEEPEST else None
+        found = self._rewritten(primitive, symbols, params) if self._depth < DEEPEST and not regions else None
         if found is not None:
             return found
         results = super().bind(primitive, symbols, params, regions)
