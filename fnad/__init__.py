@@ -9,8 +9,12 @@
 
 `grad`, `value_and_grad`, `vjp`, `jvp` differentiate, `stop_gradient` keeps them from it, `jit` compiles; they nest in
 any order; `explain` says what a trace of a function finds. `config` says how programs are run, `errors` what can go
-wrong; `numpy` offers under NumPy's names what cannot be followed through NumPy itself.
+wrong; `numpy` offers under NumPy's names what cannot be followed through NumPy itself; `optim` has optimizers.
 """
+
+from importlib import import_module
+from types import ModuleType
+from typing import TYPE_CHECKING
 
 from fnad import config, errors, numpy
 from fnad.api.compilation import jit
@@ -20,6 +24,28 @@ from fnad.api.forward import jvp
 from fnad.api.gradient import grad, value_and_grad
 from fnad.api.reverse import vjp
 
+if TYPE_CHECKING:
+    from fnad import optim
+
 __version__ = "0.1.0.dev0"
 
-__all__ = ["config", "errors", "explain", "grad", "jit", "jvp", "numpy", "stop_gradient", "value_and_grad", "vjp"]
+__all__ = [
+    "config",
+    "errors",
+    "explain",
+    "grad",
+    "jit",
+    "jvp",
+    "numpy",
+    "optim",
+    "stop_gradient",
+    "value_and_grad",
+    "vjp",
+]
+
+
+def __getattr__(name: str) -> ModuleType:
+    """Import a package that not every program needs when it is asked for."""
+    if name == "optim":
+        return import_module(f"fnad.{name}")
+    raise AttributeError(f"module 'fnad' has no attribute {name!r}")

@@ -85,6 +85,14 @@ class SettingError(FnadError, ValueError):
     """A setting of `fnad.config` that does not exist, or a value it cannot have."""
 
 
+class UpdateError(FnadError, ValueError):
+    """Gradients, state and parameters given to an optimizer do not belong together."""
+
+
+class HyperparameterError(FnadError, ValueError):
+    """A learning rate, decay or number of steps that is no number or out of its range."""
+
+
 # ---- inside the traced function ----------------------------------------------------------------------------------
 
 

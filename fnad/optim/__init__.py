@@ -1,0 +1,76 @@
+"""Optimizers: pairs of pure functions over pytrees, in the convention and with the names of optax.
+
+    opt = fnad.optim.adam(1e-3)
+    state = opt.init(params)
+    ...
+    updates, state = opt.update(gradients, state, params)
+    params = fnad.optim.apply_updates(params, updates)
+
+They are plain NumPy, and run on arrays, under `fnad.jit` and in traced loops. States are pytrees of arrays whose dtypes
+do not change; parameters in f32 have states and updates in f32, whatever the number that is their learning rate.
+"""
+
+from fnad.optim.clipping import clip, clip_by_global_norm, global_norm
+from fnad.optim.decay import add_decayed_weights
+from fnad.optim.moments import (
+    scale_by_adam,
+    scale_by_lion,
+    scale_by_rms,
+    scale_by_rss,
+    scale_by_stddev,
+    trace,
+)
+from fnad.optim.optimizers import adagrad, adam, adamw, lion, rmsprop, sgd
+from fnad.optim.scaling import scale, scale_by_learning_rate, scale_by_schedule
+from fnad.optim.schedules import (
+    constant_schedule,
+    cosine_decay_schedule,
+    exponential_decay,
+    join_schedules,
+    linear_schedule,
+    piecewise_constant_schedule,
+    piecewise_interpolate_schedule,
+    polynomial_schedule,
+    warmup_constant_schedule,
+    warmup_cosine_decay_schedule,
+    warmup_exponential_decay_schedule,
+)
+from fnad.optim.transformation import EmptyState, GradientTransformation, apply_updates, chain, identity
+
+__all__ = [
+    "EmptyState",
+    "GradientTransformation",
+    "adagrad",
+    "adam",
+    "adamw",
+    "add_decayed_weights",
+    "apply_updates",
+    "chain",
+    "clip",
+    "clip_by_global_norm",
+    "constant_schedule",
+    "cosine_decay_schedule",
+    "exponential_decay",
+    "global_norm",
+    "identity",
+    "join_schedules",
+    "linear_schedule",
+    "lion",
+    "piecewise_constant_schedule",
+    "piecewise_interpolate_schedule",
+    "polynomial_schedule",
+    "rmsprop",
+    "scale",
+    "scale_by_adam",
+    "scale_by_learning_rate",
+    "scale_by_lion",
+    "scale_by_rms",
+    "scale_by_rss",
+    "scale_by_schedule",
+    "scale_by_stddev",
+    "sgd",
+    "trace",
+    "warmup_constant_schedule",
+    "warmup_cosine_decay_schedule",
+    "warmup_exponential_decay_schedule",
+]

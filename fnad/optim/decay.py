@@ -1,0 +1,43 @@
+"""Weight decay: updates that pull parameters towards zero."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from fnad.errors import UpdateError
+from fnad.optim.hyperparameters import Number, as_dtype_of, check_not_negative
+from fnad.optim.transformation import GradientTransformation, State, stateless
+from fnad.optim.trees import Tree, check_like, tree_map
+from fnad.trace.source import current_source
+
+
+def add_decayed_weights(
+    weight_decay: Number = 0.0, mask: Tree | Callable[[Tree], Tree] | None = None
+) -> GradientTransformation:
+    """Return the transformation that adds weight_decay · p to the gradient of each parameter p.
+
+    After a direction such as Adam's this is decoupled weight decay: Loshchilov, Hutter, "Decoupled weight decay
+    regularization" (2019), algorithm 2. The mask, a pytree of Python bools like the parameters or a function that
+    returns it for them, says which decay. `update` raises `UpdateError` if it is not given the parameters.
+
+    >>> from fnad import optim
+    >>> opt = optim.add_decayed_weights(0.1, mask=lambda params: {"weight": True, "bias": False})
+    >>> opt.update({"weight": 1.0, "bias": 1.0}, optim.EmptyState(), {"weight": 5.0, "bias": 5.0})[0]
+    {'weight': 1.5, 'bias': 1.0}
+    """
+    check_not_negative("weight_decay", weight_decay)
+
+    def decayed(u: Any, p: Any, decays: bool = True) -> Any:
+        return u + as_dtype_of(u, weight_decay) * p if decays else u
+
+    def update(updates: Tree, state: State, params: Tree | None = None) -> tuple[Tree, State]:
+        if params is None:
+            raise UpdateError(
+                "weight decay needs the parameters", source=current_source(), remedy="update(gradients, state, params)"
+            )
+        check_like(updates, "gradients", params)
+        masks = () if mask is None else (mask(params) if callable(mask) else mask,)
+        return tree_map(decayed, updates, params, *masks), state
+
+    return stateless(update)

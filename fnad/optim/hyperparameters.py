@@ -1,0 +1,56 @@
+"""Numbers that the user sets: checked where their value is known, and never of influence on a dtype."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, TypeAlias, cast
+
+import numpy as np
+
+from fnad.api.leaves import type_name
+from fnad.errors import HyperparameterError
+from fnad.trace.source import current_source
+from fnad.trace.tracer import Tracer
+
+Number: TypeAlias = Any
+"""A Python number, an array of no axes, or a traced one."""
+
+Schedule: TypeAlias = Callable[[Any], Any]
+"""A function from the number of steps taken to a hyperparameter."""
+
+
+def as_dtype_of(leaf: Any, number: Number) -> Number:
+    """Return a number that takes the dtype of the leaf beside it: a Python number does so by itself."""
+    is_array = isinstance(number, (np.generic, np.ndarray, Tracer))
+    return cast("Any", number).astype(leaf.dtype) if is_array and hasattr(leaf, "dtype") else number
+
+
+def check_not_negative(name: str, number: Number) -> None:
+    """Raise `HyperparameterError` unless the number is finite and 0 or greater."""
+    _check(name, number, lambda x: 0 <= x < math.inf, "finite and 0 or greater")
+
+
+def check_positive(name: str, number: Number) -> None:
+    """Raise `HyperparameterError` unless the number is greater than 0."""
+    _check(name, number, lambda x: x > 0, "greater than 0")
+
+
+def check_decay(name: str, number: Number) -> None:
+    """Raise `HyperparameterError` unless the number can be the factor of an average that decays."""
+    _check(name, number, lambda x: 0 <= x < 1, "at least 0 and less than 1")
+
+
+def check_count(name: str, number: Any, least: int = 0) -> None:
+    """Raise `HyperparameterError` unless the number is one of steps."""
+    _check(name, number, lambda x: x == math.floor(x) and x >= least, f"a whole number, {least} or greater")
+
+
+def _check(name: str, number: Any, holds: Callable[[float], bool], range_: str) -> None:
+    if isinstance(number, Tracer):
+        return
+    if isinstance(number, bool) or not isinstance(number, (int, float, np.number, np.ndarray)) or np.ndim(number):
+        found = type_name(cast("Any", number))
+        raise HyperparameterError(f"{name} is of type {found}", source=current_source(), remedy="give one number")
+    if not (np.isrealobj(number) and math.isfinite(number) and holds(float(number))):
+        raise HyperparameterError(f"{name} is {number}", source=current_source(), remedy=f"it has to be {range_}")

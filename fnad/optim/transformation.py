@@ -1,0 +1,100 @@
+"""Gradient transformations: pairs of pure functions, which form optimizers when they are chained.
+
+    state = opt.init(params)
+    updates, state = opt.update(gradients, state, params)
+    params = apply_updates(params, updates)
+
+The state is a pytree of arrays, whose structure, shapes and dtypes never change, so that it can be the argument of a
+compiled step and the carry of a loop. Updates have the shapes and dtypes of the parameters, and are added.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from fnad.api.leaves import type_name
+from fnad.errors import UpdateError
+from fnad.optim.trees import Tree, check_like, tree_map
+from fnad.trace.source import current_source
+
+State = Any
+"""The pytree of arrays that a transformation remembers."""
+
+
+class Init(Protocol):
+    """From the parameters to the state before the first step."""
+
+    def __call__(self, params: Tree) -> State: ...
+
+
+class Update(Protocol):
+    """From gradients, state and parameters to updates and the next state."""
+
+    def __call__(self, updates: Tree, state: State, params: Tree | None = None) -> tuple[Tree, State]: ...
+
+
+class GradientTransformation(NamedTuple):
+    """The pair `init(params) -> state`, `update(updates, state, params=None) -> (updates, state)`."""
+
+    init: Init
+    update: Update
+
+
+class EmptyState(NamedTuple):
+    """The state of what remembers nothing."""
+
+
+def stateless(update: Update) -> GradientTransformation:
+    """Return the transformation of an update that remembers nothing."""
+    return GradientTransformation(lambda params: EmptyState(), update)
+
+
+def identity() -> GradientTransformation:
+    """Return the transformation that leaves gradients as they are."""
+    return stateless(lambda updates, state, params=None: (updates, state))
+
+
+def chain(*transformations: GradientTransformation) -> GradientTransformation:
+    """Return the transformation that applies several in order; its state is the tuple of theirs.
+
+    Raises `UpdateError` for a state of another length.
+
+    >>> from fnad import optim
+    >>> opt = optim.chain(optim.clip_by_global_norm(1.0), optim.scale(-0.5))
+    >>> opt.update(np.array([3.0, 4.0]), opt.init(np.zeros(2)))[0]
+    array([-0.3, -0.4])
+    """
+
+    def init(params: Tree) -> State:
+        return tuple(each.init(params) for each in transformations)
+
+    def update(updates: Tree, state: State, params: Tree | None = None) -> tuple[Tree, State]:
+        if not isinstance(state, tuple) or len(state) != len(transformations):
+            raise UpdateError(
+                f"the state is of type {type_name(state)}, not a tuple of {len(transformations)} states",
+                source=current_source(),
+                remedy="give the state that init or the last update of this transformation returned",
+            )
+        states: list[State] = []
+        for each, before in zip(transformations, state, strict=True):
+            updates, after = each.update(updates, before, params)
+            states.append(after)
+        return updates, tuple(states)
+
+    return GradientTransformation(init, update)
+
+
+def apply_updates(params: Tree, updates: Tree) -> Tree:
+    """Return the parameters with the updates added.
+
+    Shapes and dtypes are those of the parameters. Raises `UpdateError` where the updates differ in structure, shape or
+    dtype.
+
+    >>> from fnad import optim
+    >>> optim.apply_updates({"w": np.array([1.0, 2.0])}, {"w": np.array([0.5, -0.5])})
+    {'w': array([1.5, 1.5])}
+    """
+    check_like(updates, "updates", params)
+    return tree_map(np.add, params, updates)
