@@ -43,13 +43,8 @@ def clip_by_global_norm(max_norm: Number) -> GradientTransformation:
     check_positive("max_norm", max_norm)
 
     def update(updates: Tree, state: State, params: Tree | None = None) -> tuple[Tree, State]:
-        norm = global_norm(updates)
-
-        def clipped(u: Any) -> Any:
-            size = as_dtype_of(u, norm)
-            return np.where(norm < max_norm, u, u / size * as_dtype_of(u, max_norm))
-
-        return tree_map(clipped, updates), state
+        factor = max_norm / np.maximum(global_norm(updates), max_norm)
+        return tree_map(lambda u: as_dtype_of(u, factor) * u, updates), state
 
     return stateless(update)
 

@@ -14,7 +14,6 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from fnad.api.leaves import type_name
 from fnad.errors import UpdateError
 from fnad.optim.trees import Tree, check_like, tree_map
 from fnad.trace.source import current_source
@@ -71,9 +70,9 @@ def chain(*transformations: GradientTransformation) -> GradientTransformation:
         return tuple(each.init(params) for each in transformations)
 
     def update(updates: Tree, state: State, params: Tree | None = None) -> tuple[Tree, State]:
-        if not isinstance(state, tuple) or len(state) != len(transformations):
+        if len(state) != len(transformations):
             raise UpdateError(
-                f"the state is of type {type_name(state)}, not a tuple of {len(transformations)} states",
+                f"the state is of {len(state)} transformations, of which there are {len(transformations)} here",
                 source=current_source(),
                 remedy="give the state that init or the last update of this transformation returned",
             )
