@@ -424,7 +424,7 @@ def test_what_a_rule_is_entered_under(key: str) -> None:
 def test_a_ufunc_of_no_module() -> None:
     with pytest.raises(errors.UnsupportedFunctionError) as caught:
         jit(lambda x: np.frompyfunc(abs, 1, 1)(x))(X)
-    assert str(caught.value).endswith("\n  compose it from functions that have one")
+    assert str(caught.value).startswith("numpy.frompyfunc(abs, ...) returns an array of objects")
 
 
 MEMORY = (
@@ -480,14 +480,6 @@ MISUSES: dict[str, tuple[Any, Any, type[Exception], type[Exception], str, str]] 
         MEMORY,
     ),
     "flags": (lambda v: v.flags, X, errors.MissingAttributeError, AttributeError, "numpy.ndarray.flags", MEMORY),
-    "flat": (
-        lambda v: v.flat,
-        X,
-        errors.MissingAttributeError,
-        AttributeError,
-        "numpy.ndarray.flat has no rule",
-        "write x.ravel(), and x.reshape(-1)[i] for x.flat[i]",
-    ),
     "ptp": (
         lambda v: v.ptp(),
         X,

@@ -8,6 +8,7 @@ For the user it is NumPy under another name, with what NumPy cannot hand on (see
 np.float64(7.0)
 """
 
+import sys
 from typing import Any
 
 from fnad.numpy import (  # noqa: F401 - imported for the rules that they enter, one family each
@@ -61,7 +62,7 @@ from fnad.numpy import (  # noqa: F401 - imported for the rules that they enter,
     without_nan,
     writing,
 )
-from fnad.numpy.namespace import numpy_name
+from fnad.numpy.namespace import CALLS, numpy_name
 from fnad.numpy.registry import implements, writes
 from fnad.numpy.sequences import c_, r_
 
@@ -69,5 +70,8 @@ __all__ = ["c_", "implements", "r_", "writes"]
 
 
 def __getattr__(name: str) -> Any:
-    value = globals()[name] = numpy_name(name)
+    value = numpy_name(name)
+    if isinstance(value, type):
+        return CALLS["standing_for"](value, sys._getframe(1))  # pyright: ignore[reportPrivateUsage]
+    globals()[name] = value
     return value

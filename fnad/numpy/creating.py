@@ -43,7 +43,9 @@ def array(
     x = as_symbol(object, None if dtype is None else native_dtype(dtype))
     if x.ndim < ndmin:
         x = reshape_to(x, (1,) * (ndmin - x.ndim) + x.shape)
-    return View(x) if copy is None or copy is False else fresh(x)
+    if copy is None or copy is False:
+        return View(x)
+    return fresh(x, in_order=order == "C" or (order == "K" and isinstance(object, (list, tuple))))
 
 
 @implements(np.asarray, np.asanyarray)
@@ -61,17 +63,17 @@ def asarray(
 @implements(np.full)
 def full(shape: Any, fill_value: Any, dtype: Any = None, order: str = "C", *, device: None = None) -> View:
     value = as_symbol(fill_value, None if dtype is None else native_dtype(dtype))
-    return fresh(broadcast_to(value, static_ints(shape, "a shape")))
+    return fresh(broadcast_to(value, static_ints(shape, "a shape")), in_order=order == "C")
 
 
 @implements(np.zeros, np.empty)
 def zeros(shape: Any, dtype: Any = float, order: str = "C", *, device: None = None) -> View:
-    return full(shape, 0, float if dtype is None else dtype)
+    return full(shape, 0, float if dtype is None else dtype, order)
 
 
 @implements(np.ones)
 def ones(shape: Any, dtype: Any = float, order: str = "C", *, device: None = None) -> View:
-    return full(shape, 1, float if dtype is None else dtype)
+    return full(shape, 1, float if dtype is None else dtype, order)
 
 
 @implements(np.eye)
@@ -84,7 +86,7 @@ def eye(
     *,
     device: None = None,
 ) -> View:
-    return fresh(as_symbol(np.eye(N, M, k, native_dtype(dtype))))
+    return fresh(as_symbol(np.eye(N, M, k, native_dtype(dtype))), in_order=order == "C")
 
 
 @implements(np.identity)

@@ -10,7 +10,7 @@ from fnad.errors import ShapeError
 from fnad.ir.types import native_dtype
 from fnad.numpy.operands import as_symbol
 from fnad.numpy.registry import implements
-from fnad.numpy.views import Reshape, View
+from fnad.numpy.views import Permute, Reshape, View
 
 C_ORDER = {"C", "CONTIGUOUS", "C_CONTIGUOUS"}
 OTHERS = {"F", "FORTRAN", "F_CONTIGUOUS", "A", "ALIGNED", "W", "WRITEABLE", "O", "OWNDATA", "E", "ENSUREARRAY"}
@@ -22,6 +22,13 @@ def laid_out(a: Any, dtype: Any, least: int, certain: bool) -> View:
     return View(x, (Reshape(x.shape or (1,) * least, certain),))
 
 
+def other_order(a: Any, dtype: Any) -> View:
+    """Return an array in an order other than C: the array itself or a copy."""
+    x = as_symbol(a, None if dtype is None else native_dtype(dtype))
+    backwards = Permute(tuple(range(x.ndim))[::-1])
+    return View(x, (backwards, Reshape(x.shape[::-1], is_certain=False), backwards))
+
+
 @implements(np.ascontiguousarray)
 def ascontiguousarray(a: Any, dtype: Any = None) -> View:
     return laid_out(a, dtype, 1, certain=False)
@@ -29,7 +36,7 @@ def ascontiguousarray(a: Any, dtype: Any = None) -> View:
 
 @implements(np.asfortranarray)
 def asfortranarray(a: Any, dtype: Any = None) -> View:
-    return laid_out(a, dtype, 0, certain=False)
+    return other_order(a, dtype)
 
 
 @implements(np.require)
@@ -37,4 +44,4 @@ def require(a: Any, dtype: Any = None, requirements: Any = None) -> View:
     wanted = {requirement.upper() for requirement in requirements or ()}
     if unknown := wanted - C_ORDER - OTHERS:
         raise ShapeError(f"numpy.require knows no requirement {min(unknown)!r}")
-    return laid_out(a, dtype, 1 if wanted & C_ORDER else 0, certain=not wanted)
+    return other_order(a, dtype) if wanted - C_ORDER else laid_out(a, dtype, 0, certain=not wanted)

@@ -60,7 +60,7 @@ def copy(a: Symbol, order: str = "C") -> Symbol:
 
 def flatten(a: Symbol, order: str = "C") -> View:
     """Return a copy of the elements, along one axis."""
-    return fresh(rearranging.ravel(a, order).read())
+    return fresh(rearranging.ravel(a, order).read(), in_order=True)
 
 
 def reshape(a: Symbol, *shape: Any, order: str = "C", copy: Any = None) -> View:

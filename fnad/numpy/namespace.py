@@ -22,7 +22,8 @@ CALLS: dict[str, Callable[..., Any]] = {}
 """How the user's arguments get to a rule: filled by `fnad.trace.dispatch`, where traced values are known.
 
 `traced(function, args, kwargs)` calls the rule of a function, `has_traced(value)` says whether there is a traced value
-in nested lists, tuples and dicts.
+in nested lists, tuples and dicts, `standing_for(kind, frame)` returns a class, or what takes traced values in its place
+where the code of the frame calls it.
 """
 
 NEW = {

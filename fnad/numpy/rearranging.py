@@ -71,9 +71,9 @@ def backwards(ndim: int) -> Ints:
     return tuple(range(ndim))[::-1]
 
 
-def fresh(symbol: Symbol) -> View:
-    """Return a value as new memory."""
-    return View(Symbol(symbol.builder, symbol.atom, symbol.aval))
+def fresh(symbol: Symbol, *, in_order: bool = False) -> View:
+    """Return a value as new memory, in C order or one that is not known."""
+    return View(Symbol(symbol.builder, symbol.atom, symbol.aval), in_order=in_order)
 
 
 @implements(np.expand_dims)

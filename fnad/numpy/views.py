@@ -44,11 +44,13 @@ Steps: TypeAlias = tuple[Step, ...]
 class View:
     """The result of a rule that shares memory with the operand `base`, seen through `steps`.
 
-    Around a symbol that is no operand it is new memory: a NumPy array even without dimensions, not a scalar.
+    Around a symbol that is no operand it is new memory: a NumPy array even without dimensions, not a scalar. Whether
+    that is surely in C order is `in_order`.
     """
 
     base: Symbol
     steps: Steps = ()
+    in_order: bool = False
 
     def read(self) -> Symbol:
         return read(self.steps, self.base)
@@ -67,6 +69,33 @@ def write(steps: Steps, x: Symbol, part: Symbol) -> Symbol:
         return part
     first, rest = steps[0], steps[1:]
     return first.write(x, write(rest, first.read(x), part) if rest else part)
+
+
+def settled(steps: Steps, shape: Shape) -> Steps:
+    """Return the steps to a part of memory in C order: there NumPy makes a view of what still is in that order."""
+    found: list[Step] = []
+    in_order = True
+    for step in steps:
+        found.append(step._replace(is_certain=True) if in_order and isinstance(step, Reshape) else step)
+        in_order = in_order and keeps_order(step, shape)
+        if in_order:
+            shape = step.shape if isinstance(step, Reshape) else step.counts if isinstance(step, Box) else shape
+    return tuple(found)
+
+
+def keeps_order(step: Step, shape: Shape) -> bool:
+    """Say whether what a step sees of memory in C order lies there without gaps and in that order too."""
+    match step:
+        case Reshape():
+            return True
+        case Permute(permutation):
+            return permutation == tuple(sorted(permutation))
+        case Box():
+            first = next((axis for axis, n in enumerate(step.counts) if n != 1), len(shape))
+            whole = (1,) * len(shape) == step.strides
+            return whole and step.counts[first + 1 :] == shape[first + 1 :]
+        case _:
+            return False
 
 
 class Permute(NamedTuple):
@@ -119,6 +148,11 @@ class Box(NamedTuple):
     strides: Ints
     is_certain: bool = True
     is_writeable: bool = True
+
+    @property
+    def counts(self) -> Shape:
+        """How many elements of each axis."""
+        return tuple(len(range(*span)) for span in zip(self.starts, self.limits, self.strides, strict=True))
 
     def read(self, x: Symbol) -> Symbol:
         return slice_(x, starts=self.starts, limits=self.limits, strides=self.strides)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import reduce
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -53,6 +54,16 @@ def apply_over_axes(func: Callable[..., Any], a: Any, axes: Any) -> Any:
             raise ShapeError("function is not returning an array of the correct shape")
         value = result
     return value
+
+
+@implements(np.fromiter)
+def fromiter(iter: Any, dtype: Any, count: int = -1) -> Any:  # noqa: A002  # NumPy's name
+    values = list(islice(handle(iter), None if count < 0 else count))
+    if len(values) < count:
+        raise ShapeError(f"iterator too short: Expected {count} but iterator had only {len(values)} items.")
+    if not any(isinstance(value, Handle) for value in values):
+        return np.fromiter(values, dtype)
+    return call_function(np.stack, (values,), {}).astype(dtype)
 
 
 # ---- piecewise -------------------------------------------------------------------------------------------------------

@@ -38,7 +38,7 @@ from fnad.numpy.registry import RULES, WRITERS, Rule
 from fnad.numpy.special import special_rule
 from fnad.numpy.views import View
 from fnad.trace.escape import used_after_trace
-from fnad.trace.handle import Handle
+from fnad.trace.handle import Elements, Handle
 from fnad.trace.rebinding import check_rebinding
 from fnad.trace.source import current_source
 
@@ -47,7 +47,7 @@ Owners: TypeAlias = dict[int, Handle]
 
 Arguments: TypeAlias = Mapping[str, Any]
 
-OPERANDS = (Handle, np.ndarray, np.generic, int, float, complex, list, tuple)
+OPERANDS = (Handle, Elements, np.ndarray, np.generic, int, float, complex, list, tuple)
 """What a Python operator takes beside a traced value."""
 
 ADVICE: dict[type[FnadError], str] = {
@@ -112,7 +112,7 @@ def unwrap(value: Any, owners: Owners) -> Any:
         return _rebuilt(value, [unwrap(v, owners) for v in value])
     if isinstance(value, slice):
         return slice(*[unwrap(v, owners) for v in (value.start, value.stop, value.step)])
-    return value
+    return _own(value.copy(), owners) if isinstance(value, Elements) else value
 
 
 def _own(handle: Handle, owners: Owners) -> Symbol:
@@ -127,7 +127,7 @@ def contains_handle(value: Any) -> bool:
     """Say whether there is a handle in a nested list, or a slice, which may have one."""
     if isinstance(value, (list, tuple)):
         return any(map(contains_handle, value))
-    return isinstance(value, (Handle, slice))
+    return isinstance(value, (Handle, slice, Elements))
 
 
 def _rebuilt(like: Any, values: list[Any]) -> Any:
@@ -150,7 +150,8 @@ def wrap(result: Any, owners: Owners) -> Any:
 def _wrap_view(view: View, owners: Owners) -> Handle:
     owner = owners.get(id(view.base))
     if owner is None:
-        return Handle.concrete(view.read())
+        handle = Handle.concrete(view.read())
+        return handle.in_order() if view.in_order else handle
     if owner.is_scalar:
         symbol = view.read()
         return Handle.concrete(symbol, is_scalar=not symbol.aval.shape)
@@ -251,7 +252,7 @@ def has_traced(value: Any) -> bool:
     """Say whether there is a traced value in nested lists, tuples and dicts."""
     if isinstance(value, (list, tuple)):
         return any(map(has_traced, value))
-    return any(map(has_traced, value.values())) if isinstance(value, dict) else isinstance(value, Handle)
+    return any(map(has_traced, value.values())) if isinstance(value, dict) else isinstance(value, (Handle, Elements))
 
 
 CALLS.update(traced=call_function, has_traced=has_traced)
@@ -290,6 +291,13 @@ def as_arrays(value: Any) -> Any:
 
 def no_rule(name: str, function: Any) -> UnsupportedFunctionError:
     """Return the error for a function without a rule."""
+    if name.endswith(" (vectorized)"):
+        return UnsupportedFunctionError(
+            f"numpy.frompyfunc({name.removesuffix(' (vectorized)')}, ...) returns an array of objects, which "
+            "traced values are not",
+            source=current_source(),
+            remedy="np.vectorize calls a function as often, and returns an array of numbers",
+        )
     remedy = "compose it from functions that have one"
     if (key := _key(name, function)) is not None:
         remedy += (

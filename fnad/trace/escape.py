@@ -23,7 +23,7 @@ from fnad.errors import (
     UsedAfterTraceError,
 )
 from fnad.ir.builder import is_tracing
-from fnad.ir.types import Aval
+from fnad.ir.types import NAMES, Aval
 from fnad.trace.scipy_call import scipy_remedy
 from fnad.trace.source import current_source, library_frames, source_of_error, user_frame, user_line
 
@@ -32,10 +32,6 @@ CHOICE = (
     "comparisons"
 )
 ARRAY = "NumPy's functions take traced values as they are; stack several with np.stack or fnad.numpy.array"
-VECTORIZED = (
-    "np.vectorize calls its function with one number after the other: call the function on the whole array, or stack "
-    "its results, np.stack([f(a) for a in x])"
-)
 NUMBER = "leave it as it is: NumPy's functions take traced values, and their results are traced"
 INDEX = (
     "sizes and loop counts have to be known while tracing; to read an ordinary array at a traced index, write "
@@ -51,7 +47,6 @@ MEMORY = (
 )
 OPERAND = "operators take traced values with arrays, numbers and lists of these"
 ATTRIBUTES = {
-    "flat": "write x.ravel(), and x.reshape(-1)[i] for x.flat[i]",
     "resize": "write np.resize(x, shape)",
 }
 """The way out of attributes of arrays that have to do with more than memory."""
@@ -60,6 +55,9 @@ STORE = (
     "make the array with fnad.numpy (zeros, empty, full, array) in place of numpy, or from a traced one with "
     "np.zeros_like(x)"
 )
+
+NUMBER_TYPES = [f"{dtype}_?" if dtype.kind == "b" else str(dtype) for dtype in NAMES]
+"""The names of NumPy's classes of numbers."""
 
 READ = frozenset({"BINARY_SUBSCR", "BINARY_SLICE"})
 STORED = frozenset({"STORE_SUBSCR", "STORE_SLICE"})
@@ -108,9 +106,13 @@ def array_asked(aval: Aval) -> FnadError:
 
 
 def _array_remedy() -> str:
-    frames = library_frames()
-    vectorized = any(isinstance(frame.f_locals.get("self"), np.vectorize) for frame in frames)
-    return scipy_remedy(frames) or (VECTORIZED if vectorized else ARRAY)
+    return scipy_remedy(library_frames()) or _cast_remedy() or ARRAY
+
+
+def _cast_remedy() -> str | None:
+    """Return the way out of a class of NumPy's numbers, under a name that was bound before."""
+    match = re.search(rf"(?<!\.)\b({'|'.join(NUMBER_TYPES)})\(", user_text())
+    return f"write x.astype(np.{match[1]}), or np.{match[1]}(x) under the name of the module" if match else None
 
 
 def hash_asked(aval: Aval) -> FnadError:
@@ -170,10 +172,15 @@ def _stored(aval: Aval) -> FnadError | None:
 
 
 def _number_remedy() -> str:
-    source = current_source()
-    match = re.search(r"\bmath\.(\w+)", linecache.getline(source.file, source.line) if source else "")
+    match = re.search(r"\bmath\.(\w+)", user_text())
     name = MATH_NAMES.get(match[1], match[1]) if match else ""
     return f"use np.{name} in place of math.{match[1]}" if match and hasattr(np, name) else NUMBER
+
+
+def user_text() -> str:
+    """Return the line of the user's."""
+    source = current_source()
+    return linecache.getline(source.file, source.line) if source else ""
 
 
 # ---- the place -------------------------------------------------------------------------------------------------------

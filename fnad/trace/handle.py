@@ -5,10 +5,10 @@ there. A handle is a cell and a chain of view steps. Handles that share memory s
 one is read by all, as in NumPy. What a view reads is kept until the cell's version changes.
 
 Note [View or copy]
-    Whether NumPy's reshape returns a view or a copy depends on the layout of the array in memory, which a trace does
-    not know. It matters only when one of the two is written to and the other is read afterwards: then there is no
-    answer, and reading is an error. So a write through such a step goes to memory of its own, and what it may have
-    changed too is closed.
+    Whether NumPy's reshape returns a view or a copy depends on the layout of the array in memory, which a trace knows
+    only of what NumPy makes in C order, such as zeros. It matters only when one of the two is written to and the other
+    is read afterwards: then there is no answer, and reading is an error. So a write through such a step goes to memory
+    of its own, and what it may have changed too is closed.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from fnad.ir.builder import current_builder
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import Aval
 from fnad.numpy.operands import WeakSymbol
-from fnad.numpy.views import Steps, read, write
+from fnad.numpy.views import Steps, read, settled, write
 from fnad.trace.capture import note_write
 from fnad.trace.source import current_source
 
@@ -33,13 +33,15 @@ Array: TypeAlias = "np.ndarray[Any, Any]"
 class Cell:
     """The present value of some memory; `is_open` until nobody can tell it (Note [View or copy]).
 
-    `lent` are ordinary arrays that were given out in its place, as long as somebody has them.
+    It is surely in C order where `in_order` says so. `lent` are ordinary arrays that were given out in its place, as
+    long as somebody has them.
     """
 
-    __slots__ = ("is_open", "lent", "symbol", "version")
+    __slots__ = ("in_order", "is_open", "lent", "symbol", "version")
 
     def __init__(self, symbol: Symbol) -> None:
         self.symbol = symbol
+        self.in_order = False
         self.version = 0
         self.is_open = True
         self.lent: list[ReferenceType[Array]] = []
@@ -87,8 +89,15 @@ class Handle:
         handle = Handle.concrete(symbol)
         handle._cell = self._cell
         handle._steps = (*self._steps, *steps)
+        if self._cell.in_order:
+            handle._steps = settled(handle._steps, self._cell.symbol.aval.shape)
         handle._version = self._cell.version if symbol.builder is self._cell.symbol.builder else -1
         return handle
+
+    def in_order(self) -> Handle:
+        """Return this handle, of new memory that NumPy lays out in C order."""
+        self._cell.in_order = True
+        return self
 
     def write(self, symbol: Symbol) -> None:
         """Replace the value, of the same aval, in this and all handles that share its memory."""
@@ -137,6 +146,15 @@ class Handle:
                 source=current_source(),
                 remedy="give out a copy, np.array(x, copy=True), if it is written to later",
             )
+
+
+class Elements:
+    """What is no array but is taken for one: the elements that `copy` returns."""
+
+    __slots__ = ()
+
+    def copy(self) -> Handle:
+        raise NotImplementedError
 
 
 def view_or_copy(aval: Aval) -> MutationError:

@@ -5,9 +5,11 @@ where NumPy looks for one. So while a trace runs, in the thread where it runs, c
 such a name a function that looks for traced values in lists too, follows the rule of the function if there is one, and
 is NumPy's function otherwise.
 
-Nothing of NumPy is replaced. Its modules get a class of their own, whose attributes decide at each look-up what is
-found; when the last trace of the process ends they get their class back. Another thread, a library, what was bound
-before (`from numpy import array`) and what looks into the dictionary of a module find NumPy's own functions.
+Nothing in NumPy's namespaces is replaced. Its modules get a class of their own, whose attributes decide at each look-up
+what is found; when the last trace of the process ends they get their class back. Another thread, a library, what was
+bound before (`from numpy import array`) and what looks into the dictionary of a module find NumPy's own functions. An
+instance of `np.vectorize` may have been made anywhere, so its class gets another way to be called for this time, which
+is NumPy's own to everyone else.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ import threading
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from functools import cache
-from types import CodeType, ModuleType
+from types import CodeType, FrameType, ModuleType
 from typing import Any
 
 import numpy as np
@@ -27,9 +29,11 @@ from fnad.ir.builder import is_tracing
 from fnad.numpy.namespace import on_trace, on_traced
 from fnad.numpy.registry import RULES
 from fnad.numpy.sequences import c_, r_
+from fnad.trace.classes import CLASSES, is_called
 from fnad.trace.libraries import is_library
+from fnad.trace.vectorized import CALL, call_vectorized
 
-CALLING = (np.apply_along_axis, np.apply_over_axes, np.piecewise)
+CALLING = (np.apply_along_axis, np.apply_over_axes, np.fromiter, np.piecewise)
 """Functions that call a function of the user's."""
 
 MODULES = ("numpy", "numpy.linalg", "numpy.fft")
@@ -43,8 +47,12 @@ class Intercepted:
 
     def __get__(self, module: ModuleType, owner: type[ModuleType] | None = None) -> Any:
         found = self._found(module)
-        is_asked = found is self.original and is_tracing() and is_users(sys._getframe(1).f_code)  # pyright: ignore[reportPrivateUsage]
-        return self.replacement if is_asked else found
+        frame = sys._getframe(1)  # pyright: ignore[reportPrivateUsage]
+        is_asked = found is self.original and is_tracing() and is_users(frame.f_code)
+        return self._standing_in(frame) if is_asked else found
+
+    def _standing_in(self, frame: FrameType) -> Any:
+        return self.replacement
 
     def _found(self, module: ModuleType) -> Any:
         try:
@@ -59,6 +67,13 @@ class Intercepted:
         if self.name not in vars(module):
             raise AttributeError(self.name)
         del vars(module)[self.name]
+
+
+class InterceptedClass(Intercepted):
+    """The attribute for a class of NumPy's, in whose place a function stands only where it is called."""
+
+    def _standing_in(self, frame: FrameType) -> Any:
+        return self.replacement if is_called(frame) else self.original
 
 
 def is_users(code: CodeType) -> bool:
@@ -78,9 +93,15 @@ def watched_class(module: ModuleType) -> type[Watched]:
     """Return the class of a module of NumPy's while a trace runs."""
     functions = {name: value for name, value in vars(module).items() if has_replacement(value)}
     members: dict[str, Any] = {name: Intercepted(name, f, replacement(f)) for name, f in functions.items()}
+    members |= {name: InterceptedClass(name, kind, CLASSES[kind]) for name, kind in classes_of(module).items()}
     if module is np:
         members |= {"r_": Intercepted("r_", np.r_, r_), "c_": Intercepted("c_", np.c_, c_)}
     return type("Watched", (Watched,), members)
+
+
+def classes_of(module: ModuleType) -> dict[str, type]:
+    """Return the classes of a module that can be called on traced values, by name."""
+    return {name: value for name, value in vars(module).items() if isinstance(value, type) and value in CLASSES}
 
 
 def replacement(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -104,6 +125,7 @@ class _Watch:
             if self.traces == 1:
                 for module in watchable():
                     module.__class__ = watched_class(module)
+                np.vectorize.__call__ = call_vectorized
 
     def end(self) -> None:
         with self.lock:
@@ -111,6 +133,7 @@ class _Watch:
             if self.traces == 0:
                 for module in watchable():
                     module.__class__ = ModuleType
+                np.vectorize.__call__ = CALL
 
 
 def watchable() -> list[ModuleType]:

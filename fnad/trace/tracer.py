@@ -19,6 +19,7 @@ from fnad.numpy import indexing, methods
 from fnad.numpy.operands import PYTHON_TYPES
 from fnad.trace import escape
 from fnad.trace.dispatch import assign, call, call_function, call_ufunc, operate, operate_in_place
+from fnad.trace.flat import Flat
 from fnad.trace.handle import Handle
 from fnad.trace.selection import Selection, put, selection, values_under
 
@@ -188,6 +189,14 @@ class Tracer(Handle):
     @imag.setter
     def imag(self, value: Any) -> None:
         self.imag[...] = value
+
+    @property
+    def flat(self) -> Any:
+        return Flat(self)
+
+    @flat.setter
+    def flat(self, value: Any) -> None:
+        self.flat[...] = value
 
     def fill(self, value: Any) -> None:
         self[...] = value

@@ -20,7 +20,7 @@ LEFT_OUT = {
     "calls a function of the user's, which takes traced values by itself": {"fromfunction", "frompyfunc"},
     "dates and times": {"busday_count", "busday_offset", "datetime_as_string", "datetime_data", "is_busday", "isnat"},
     "bits and memory": {
-        *("asarray_chkfinite", "from_dlpack", "frombuffer", "fromiter", "isfortran", "nested_iters", "packbits"),
+        *("asarray_chkfinite", "from_dlpack", "frombuffer", "isfortran", "nested_iters", "packbits"),
         *("may_share_memory", "shares_memory", "unpackbits"),
     },
     "makes a matrix, a class apart from arrays": {"asmatrix", "bmat"},

@@ -14,6 +14,7 @@ import pytest
 import fnad
 from fnad.errors import ArgumentTypeError, DtypeError, TracerEscapeError
 from fnad.trace.tracer import Tracer
+from fnad.trace.vectorized import CALL
 from tests.numpy.against_numpy import check
 
 T = np.float64(0.7)
@@ -27,6 +28,7 @@ def _nothing_is_left():
     yield
     assert type(np) is type(np.linalg) is type(np.fft) is types.ModuleType
     assert np.array is ORIGINAL
+    assert np.vectorize.__call__ is CALL
 
 
 CALLS = {
@@ -45,13 +47,70 @@ CALLS = {
     "callbacks": (lambda t: np.apply_along_axis(lambda row: row * t, 0, np.ones((2, 3))), T),
     "r_": (lambda t, v: (np.r_[t, 1.0, v], np.r_[v, 0:3], np.r_[0:t:3j, v], np.r_["0,2", v, v]), T, V),
     "r_ by directive": (lambda v: (np.r_["-1", v, v], np.r_["0,2,0", v, v], np.r_["1,3,0", v]), V),
+    "fromiter": (lambda v: (np.fromiter((a * a for a in v), float), np.fromiter(v, np.float32, 2)), V),
+    "fromfunction": (lambda t: np.fromfunction(lambda i, j: i * t + j, (2, 3)), T),
     "c_": (lambda t, v: (np.c_[v, v * t], np.c_[t, 2], np.c_[np.ones((3, 2)), v], np.c_[0:3, v]), T, V),
 }
 
 
-@pytest.mark.parametrize("name", CALLS)
-def test_as_numpy(name):
-    check(*CALLS[name])
+M, Z = np.arange(6.0).reshape(2, 3), np.array([1 + 2j, 3j])
+HALF = np.float32(0.5)
+bound_before = np.vectorize(lambda a, b: a * b)
+
+CLASSES = {
+    "float64": (lambda t, v, m: (np.float64(t), np.float64(v), np.float64(m[0]), np.float64([t, 2])), T, V, M),
+    "others": (lambda v: (np.float32(v[0]), np.int64(v[1] + 0.7), np.bool_(v[2]), np.uint8(v), np.double(v[0])), V),
+    "complex": (lambda z, t: (np.complex64(z), np.complex128(t, t), np.complex128(t), np.float64(z)), Z, T),
+    "0-d": (lambda a: (np.float64(a), np.float32(a), np.int64(a)), np.array(1.5)),
+    "weak": (lambda n: (np.float64(n), np.float32(n), np.int8(n)), 1.5),
+    "as dtypes": (lambda v: (v.astype(np.float32), np.zeros_like(v, np.int64), np.dtype(np.float32).itemsize * v), V),
+    "in an expression": (lambda v: [np.float64(a if len(v) else 0) for a in v] + [np.float64.fromhex("0x1p1")], V),
+    "ndenumerate": (lambda m: [a * i + j for (i, j), a in np.ndenumerate(m)], M),
+}
+VECTORIZED = {
+    "vectorize": (lambda v: np.vectorize(lambda a: a * a + 1)(v), V),
+    "several": (lambda m, t: (bound_before(m, 2.0), bound_before(m, t), bound_before(b=m, a=3)), M, T),
+    "dtype of the first": (lambda v: np.vectorize(lambda i: i * 2 if i else 1)(np.arange(3)) * v, V),
+    "of integers": (lambda v: np.vectorize(lambda a: 1 if a is None else a)(v.astype(int)), V),
+    "float32": (lambda v, h: (np.vectorize(np.sin)(v), np.vectorize(np.sin)(h)), V.astype("f"), HALF),
+    "otypes": (lambda v: np.vectorize(lambda a: a, otypes="f")(v), V),
+    "two results": (lambda m: np.vectorize(lambda a: (a, 2))(m), M),
+    "0-d": (lambda a, t: (np.vectorize(np.cos)(a), np.vectorize(np.cos)(t)), np.array(2.0), T),
+    "excluded": (lambda v, m: np.vectorize(lambda p, a: p[0] * a + p[1], excluded=[0])(v, m), V, M),
+    "signature": (lambda m, v: np.vectorize(np.dot, signature="(n),(n)->()")(m, v), M, V),
+    "signature, rows": (lambda m: np.vectorize(lambda r: r[::-1] * 2, signature="(n)->(n)")(m), M),
+    "from outside": (lambda v: np.vectorize(lambda i: v[i] * 2)(np.arange(3)), V),
+}
+
+
+@pytest.mark.parametrize(
+    "call", [*CALLS.values(), *CLASSES.values(), *VECTORIZED.values()], ids=[*CALLS, *CLASSES, *VECTORIZED]
+)
+def test_as_numpy(call):
+    check(*call)
+
+
+def test_classes_are_themselves_where_they_are_not_called():
+    def f(t):
+        kind = np.float64
+        assert kind is T.dtype.type
+        assert isinstance(np.float64(1.0), np.float64)
+        assert issubclass(np.float32, np.floating)
+        assert {np.float64: 1}[type(T)] == 1
+        return t
+
+    fnad.grad(f)(1.0)
+
+
+def test_vectorize_of_nothing():
+    with pytest.raises(ValueError, match="cannot call `vectorize` on size 0 inputs"):
+        fnad.grad(lambda v: np.vectorize(np.sin)(v[:0]).sum())(V)
+    check(lambda v: np.vectorize(np.sin, otypes="d")(v[:0]), V)
+
+
+def test_gradient_of_a_vectorized_branch():
+    clipped = np.vectorize(lambda i, a: a * a if i % 2 else 3 * a)
+    np.testing.assert_array_equal(fnad.grad(lambda v: clipped(np.arange(3), v).sum())(V), [3, 4, 3])
 
 
 def test_gradients():

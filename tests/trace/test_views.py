@@ -5,6 +5,7 @@ import copy
 import numpy as np
 import pytest
 
+import fnad.numpy as fnp
 from fnad.errors import MutationError
 from tests.numpy.against_numpy import check, check_error, sample, traced
 
@@ -127,6 +128,18 @@ def copies(x, v):
     ):
         z[0] = 100
     return y
+
+
+def memory_in_c_order(x, v):
+    y, z, w = fnp.zeros((2, 2)), fnp.array([v[:2], v[2:]]), fnp.ones((2, 2, 2))
+    y.ravel()[2] = v[0]
+    y.reshape(-1)[1] = v[1]
+    z.reshape(4, 1)[3, 0] = v[0]
+    w[1].ravel()[0] = v[2]
+    w[:, :1][0].reshape(2)[1] = v[3]
+    np.ascontiguousarray(w)[0, 1, 0] = v[0]
+    z.T.ravel()
+    return y, z, w
 
 
 def read_only_views_see_writes(x, v):

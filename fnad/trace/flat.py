@@ -1,0 +1,82 @@
+"""x.flat of a traced array: its elements in C order, one after the other, which can be written to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from fnad.numpy.flat import flat_getitem, flat_setitem
+from fnad.trace.dispatch import assign, call, call_function, call_ufunc
+from fnad.trace.handle import Elements, Handle
+
+
+class Flat(Elements):
+    """An iterator over the elements of a traced array, as NumPy's flatiter."""
+
+    __slots__ = ("_base", "index")
+    __hash__ = None  # pyright: ignore[reportAssignmentType]  # as NumPy's
+
+    def __init__(self, base: Handle) -> None:
+        self._base = base
+        self.index = 0
+
+    @property
+    def __class__(self) -> type[Any]:  # pyright: ignore[reportIncompatibleMethodOverride]
+        """What `isinstance` is told."""
+        return np.flatiter
+
+    @property
+    def base(self) -> Any:
+        return self._base
+
+    @property
+    def coords(self) -> tuple[int, ...]:
+        return tuple(int(i) for i in np.unravel_index(self.index, self._base.aval.shape))
+
+    def __len__(self) -> int:
+        return self._base.aval.size
+
+    def __iter__(self) -> Iterator[Any]:
+        self.index = 0
+        return self
+
+    def __next__(self) -> Any:
+        if self.index >= len(self):
+            raise StopIteration
+        self.index += 1
+        return self[self.index - 1]
+
+    def __getitem__(self, index: Any) -> Any:
+        return call(flat_getitem, (self._base, index), {})
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        assign(flat_setitem, self._base, index, value)
+
+    def copy(self) -> Any:
+        return self[...]
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+        return np.asarray(self.copy(), dtype)
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        return call_ufunc(ufunc, method, inputs, kwargs)
+
+    def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        return call_function(function, args, kwargs)
+
+
+def _compared(ufunc: np.ufunc) -> Callable[[Flat, Any], Any]:
+    return lambda flat, other: ufunc(flat.copy(), other)
+
+
+for _name, _ufunc in {
+    "eq": np.equal,
+    "ne": np.not_equal,
+    "lt": np.less,
+    "le": np.less_equal,
+    "gt": np.greater,
+    "ge": np.greater_equal,
+}.items():
+    setattr(Flat, f"__{_name}__", _compared(_ufunc))

@@ -1,0 +1,90 @@
+"""np.vectorize on traced values: its function is called on one element after the other, as NumPy does.
+
+An instance is made once and called anywhere, so it is the call itself that is met while a trace runs.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from fnad.errors import DomainError
+from fnad.ir.builder import is_tracing
+from fnad.numpy.operands import PYTHON_DTYPES
+from fnad.trace.dispatch import call_function, has_traced, weakened
+from fnad.trace.handle import Handle
+from fnad.trace.libraries import is_library
+
+CALL: Callable[..., Any] = np.vectorize.__call__
+"""How NumPy calls an instance."""
+
+
+def call_vectorized(self: Any, *args: Any, **kwargs: Any) -> Any:
+    """Call an instance of np.vectorize: in the code of a trace on what may be traced, as NumPy elsewhere."""
+    is_users = is_tracing() and not is_library(sys._getframe(1).f_code.co_filename)  # pyright: ignore[reportPrivateUsage]
+    if not is_users or not callable(self.pyfunc):  # which is no function in `@np.vectorize(otypes=...)`
+        return CALL(self, *args, **kwargs)
+    return vectorized(self, args, kwargs)
+
+
+def vectorized(self: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Return what a function makes of one element, or of the cores of a signature, after the other."""
+    given: dict[Any, Any] = dict(enumerate(args)) | kwargs
+    places = [place for place in given if place not in self.excluded]
+    if not places:
+        return self.pyfunc(*args, **kwargs)
+    cores = [()] * len(places) if self.signature is None else self._in_and_out_core_dims[0]
+    arrays = [_array(given[place]) for place in places]
+    ranks = [array.ndim - len(core) for array, core in zip(arrays, cores, strict=True)]
+    shape = np.broadcast_shapes(*[array.shape[:rank] for array, rank in zip(arrays, ranks, strict=True)])
+    spread = [np.broadcast_to(a, shape + a.shape[rank:]) for a, rank in zip(arrays, ranks, strict=True)]
+
+    def one(at: tuple[int, ...], element: Callable[..., Any]) -> Any:
+        here = given | {p: element(given[p], array[at]) for p, array in zip(places, spread, strict=True)}
+        return self.pyfunc(*[here[i] for i in range(len(args))], **{name: here[name] for name in kwargs})
+
+    if 0 in shape:
+        return nothing(shape, self.otypes)
+    results = [one(at, as_it_is if self.signature else as_python_number) for at in np.ndindex(shape)]
+    example = results[0] if self.signature or self.otypes else one((0,) * len(shape), as_it_is)
+    if not isinstance(example, tuple):
+        return gathered(results, shape, self.otypes or _array(example).dtype)
+    columns, kinds = list(zip(*results, strict=True)), self.otypes or [_array(part).dtype for part in example]
+    return tuple(gathered(column, shape, kind) for column, kind in zip(columns, kinds, strict=True))
+
+
+def nothing(shape: tuple[int, ...], kinds: str | None) -> Any:
+    """Return the results of no calls."""
+    if not kinds:
+        raise DomainError("cannot call `vectorize` on size 0 inputs unless `otypes` is set")
+    first, *others = [np.zeros(shape, kind) for kind in kinds]
+    return (first, *others) if others else first
+
+
+def gathered(results: Sequence[Any], shape: tuple[int, ...], dtype: Any) -> Any:
+    """Return the results as an array of a dtype."""
+    whole = call_function(np.stack, (list(results),), {}) if has_traced(results) else np.array(results)
+    return whole.astype(dtype).reshape(*shape, *whole.shape[1:])
+
+
+def as_it_is(given: Any, element: Any) -> Any:
+    """Return what NumPy first calls a function on, to see the dtype of its results."""
+    return element
+
+
+def as_python_number(given: Any, element: Any) -> Any:
+    """Return what NumPy calls a function on: of an array of numbers a Python number, whatever the dtype."""
+    if isinstance(given, np.generic) or (isinstance(given, Handle) and given.is_scalar):
+        return element
+    if not isinstance(element, Handle):
+        return element.item()
+    kind = element.aval.dtype.kind.replace("u", "i")
+    wanted = next(dtype for dtype in PYTHON_DTYPES.values() if dtype.kind == kind)
+    return weakened(call_function(np.astype, (element, wanted), {}))
+
+
+def _array(value: Any) -> Any:
+    return call_function(np.asarray, (value,), {}) if has_traced(value) else np.asarray(value)
