@@ -29,10 +29,6 @@ CHOICE = (
 )
 ARRAY = "NumPy's functions take traced values as they are; stack several with np.stack or fnad.numpy.array"
 SCIPY = "SciPy computes on ordinary arrays"
-VECTORIZED = (
-    "np.vectorize calls its function with one number after the other: call the function on the whole array, or stack "
-    "its results, np.stack([f(a) for a in x])"
-)
 INDEX = (
     "sizes and loop counts have to be known while tracing; to read an ordinary array at a traced index, write "
     "fnad.numpy.asarray(table)[i]"
@@ -177,9 +173,16 @@ def test_scipy_without_a_rule():
         assert text.endswith(f"{SCIPY}, and fnad.scipy has no rule for this function: use NumPy's functions")
 
 
-def test_vectorize():
-    doubled = np.vectorize(lambda a: 2 * a)
-    assert message(TracerEscapeError, lambda v: doubled(v), V).endswith(VECTORIZED)
+def test_class_bound_before():
+    float32 = np.float32
+    text = message(TracerEscapeError, lambda t: float32(t), S)
+    assert text.endswith("write x.astype(np.float32), or np.float32(x) under the name of the module")
+
+
+def test_frompyfunc():
+    text = message(UnsupportedFunctionError, lambda v: np.frompyfunc(abs, 1, 1)(v), V)
+    assert text.startswith("numpy.frompyfunc(abs, ...) returns an array of objects")
+    assert text.endswith("np.vectorize calls a function as often, and returns an array of numbers")
 
 
 def test_a_table_at_a_traced_index():
