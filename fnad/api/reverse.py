@@ -16,6 +16,7 @@ from fnad.ir.builder import is_tracing
 from fnad.ir.program import Program
 from fnad.trace.source import current_source
 from fnad.transforms.joint import joint
+from fnad.transforms.spectral import through_spectral_functions
 from fnad.transforms.split import split
 
 MISSING = object()
@@ -69,7 +70,7 @@ def _forward(staged: Staged) -> tuple[list[Any], Pull]:
         return split(swept, len(program.inputs), count)
 
     if is_tracing():
-        forward, backward = cut(program)
+        forward, backward = through_spectral_functions(cut)(program)
         found = inlined(forward, staged.operands)
         residuals = [tracer.symbol for tracer in found[count:]]
         return found[:count], lambda cts: inlined(backward, [*residuals, *cts])

@@ -22,6 +22,7 @@ from fnad.ir.program import Program
 from fnad.ir.symbol import Symbol
 from fnad.numpy.operands import as_symbol
 from fnad.trace.tracer import Tracer
+from fnad.transforms.spectral import through_spectral_functions
 
 T = TypeVar("T")
 
@@ -56,7 +57,7 @@ _REWRITTEN: Cache[tuple[TieredProgram, ...]] = Cache(1024)
 def rewritten(program: Program, kind: Hashable, rewrite: Rewrite) -> tuple[TieredProgram, ...]:
     """Return what `rewrite`, which `kind` tells apart from others, makes of the program, ready to run."""
     key = kind, content_key(program)
-    return _REWRITTEN.get(key, lambda: tuple(map(TieredProgram, rewrite(program))))
+    return _REWRITTEN.get(key, lambda: tuple(map(TieredProgram, through_spectral_functions(rewrite)(program))))
 
 
 def execute(
@@ -77,7 +78,7 @@ def execute(
 def run(program: Program, operands: Sequence[Operand], kind: Hashable, rewrite: Rewrite) -> list[Any]:
     """Return the outputs of the program that `rewrite` makes, on these operands, as the user gets them."""
     if is_tracing():
-        return inlined(rewrite(program)[0], operands)
+        return inlined(through_spectral_functions(rewrite)(program)[0], operands)
     results = execute(rewritten(program, kind, rewrite)[0], operands, lambda: rewrite(program)[0])
     return [to_user(result) for result in results]
 
@@ -88,6 +89,6 @@ def inlined(program: Program, operands: Sequence[Operand]) -> list[Tracer]:
     return [traced(symbol) for symbol in inline(program, symbols)]
 
 
-def traced(symbol: Symbol) -> Tracer:
+def traced(symbol: Symbol, *, weak: bool = False) -> Tracer:
     """Return a symbol of the trace under way as the user gets it."""
     return Tracer(symbol, is_scalar=not symbol.shape)

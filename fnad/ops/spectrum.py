@@ -8,7 +8,9 @@ Note [Vectors of equal values]
     The derivative of an eigenvector has the reciprocals of the differences to the other eigenvalues. Where two agree,
     to rounding, there is none: the vectors are any basis of their space, and how a function of them changes is not to
     be had from theirs. There the difference counts as 0. A function that does not use these vectors has its derivative
-    nevertheless, for what is 0 stays 0 (Note [Strong zero]); in one that does, inf or nan says so.
+    nevertheless, for what is 0 stays 0 (Note [Strong zero]). In one that does, inf says so, or nan; of `eigh` always,
+    as `distinct_vectors` stands between the vectors and their use: a cotangent that is 0 by its value, as in
+    V log(w) Vᵀ at w = 1, does not say that they are not used.
 
 Note [Phases]
     Complex vectors have a phase. Those of `eigh` and `svd` are moved without turning, vᴴ dv = 0, of `svd` for each pair
@@ -23,13 +25,14 @@ from typing import Any
 
 import numpy as np
 
-from fnad.ir.primitive import Library, Primitive, Push, Sample, register
+from fnad.errors import ShapeError
+from fnad.ir.primitive import Library, Primitive, Pull, Push, Sample, Scalar, register
 from fnad.ir.symbol import Symbol
-from fnad.ir.types import Aval, is_complex, real_dtype
+from fnad.ir.types import BOOL, I64, Aval, is_complex, real_dtype
 from fnad.ops.arithmetic import add, mul, neg, strong_div, sub
-from fnad.ops.comparison import eq, le, select
-from fnad.ops.conversion import complex_, complex_dtype, convert_to, imag, real
-from fnad.ops.kinds import INEXACT, by_name
+from fnad.ops.comparison import eq, gt, le, select
+from fnad.ops.conversion import complex_, complex_dtype, convert, convert_to, imag, real
+from fnad.ops.kinds import INEXACT, by_name, check_dtype, linear
 from fnad.ops.linalg import by_lapack, hermitian_samples, solve
 from fnad.ops.matrix import (
     adjoint,
@@ -53,7 +56,7 @@ from fnad.ops.matrix import (
 from fnad.ops.piecewise import abs_
 from fnad.ops.power import hypot
 from fnad.ops.reduction import argmax, reduce_max
-from fnad.ops.shape import broadcast_in_dim, constant, full_like, reduce_sum, sample, zeros_like
+from fnad.ops.shape import broadcast_in_dim, constant, full_like, ones_like, reduce_sum, sample, zeros_like
 
 # ---- differences of values -----------------------------------------------------------------------------------------
 
@@ -79,6 +82,69 @@ def apart(x: Symbol, w: Symbol) -> Symbol:
     divisor = add(convert_to(differences(w), x.dtype), identity_like(x))
     return strong_div(off_diagonal(x), divisor)
 
+
+# ---- vectors of equal values ---------------------------------------------------------------------------------------
+
+
+def repeated(w: Symbol, v: Symbol) -> Symbol:
+    """Return where in v stand vectors whose value is another's too, to rounding."""
+    apart_ = differences(w)
+    equal = convert(eq(apart_, zeros_like(apart_)), dtype=I64)
+    count = reduce_sum(equal, axes=(w.ndim - 1,))
+    return along_columns_of(gt(count, ones_like(count)), v)
+
+
+def along_columns_of(values: Symbol, v: Symbol) -> Symbol:
+    """Return one value a column, in their own dtype."""
+    return broadcast_in_dim(values, shape=v.shape, dims=(*range(v.ndim - 2), v.ndim - 1))
+
+
+def _infer_distinct(x: Aval, marks: Aval) -> Aval:
+    check_dtype("distinct_vectors", x.dtype, INEXACT)
+    if marks != Aval(BOOL, x.shape):
+        raise ShapeError(f"distinct_vectors takes a mark for each element of {x}, got {marks}")
+    return x
+
+
+def _infer_without_derivative(x: Aval, marks: Aval) -> Aval:
+    check_dtype("without_derivative", x.dtype, INEXACT)
+    if marks != Aval(BOOL, x.shape):
+        raise ShapeError(f"without_derivative takes a mark for each element of {x}, got {marks}")
+    return x
+
+
+def _marked_samples() -> Iterable[Sample]:
+    for dtype in by_name(INEXACT):
+        yield Sample((sample((2, 3), dtype), np.zeros((2, 3), bool)))
+    yield Sample((sample((2, 3)), np.array([[False, True, False]] * 2)), smooth=False)
+
+
+def _without_derivative(x: Any, marks: Any) -> Any:
+    return np.where(marks, x.dtype.type(np.nan), x)
+
+
+without_derivative = linear(
+    "without_derivative",
+    _infer_without_derivative,
+    _without_derivative,
+    lambda ct, x, marks: (without_derivative(ct, marks), None),
+    Scalar("select({1}, {dtype}(nan), {0})"),
+    wrt=(0,),
+    samples=_marked_samples,
+    doc="nan where marked, also in the place of 0: the derivative of `distinct_vectors`.",
+)
+
+distinct_vectors = register(
+    Primitive(
+        "distinct_vectors",
+        _infer_distinct,
+        lambda x, marks: x,
+        Pull(lambda results, primals, cts: [without_derivative(cts[0], primals[1]), None]),
+        Scalar("{0}", 0),
+        _marked_samples,
+        "The value itself, which has no derivative where marked.",
+    )
+)
 
 # ---- eigh ----------------------------------------------------------------------------------------------------------
 

@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.linalg import expm_frechet
 
-from fnad import grad, jit, jvp
+from fnad import grad, jit, jvp, vjp
 from tests.edge_cases.ways import check
 
 floats = pytest.mark.parametrize("dtype", [np.float64, np.float32])
@@ -30,6 +31,100 @@ def test_row_25_second_derivative_of_a_determinant(dtype: Any) -> None:
 
     t = 0.7
     check(f, dtype(t), value=2 * t**2 + 7 * t + 5, gradient=[4 * t + 7], hessian=[[4]], rtol=1e-5)
+
+
+def decomposed(function: Any) -> Any:
+    return lambda a: function(*np.linalg.eigh(a))
+
+
+EXPONENTIALS: dict[str, Any] = {
+    "columns": lambda w, v: (v * np.exp(w)) @ v.T,
+    "rows": lambda w, v: v @ (np.exp(w)[:, None] * v.T),
+    "divided": lambda w, v: np.dot(v / np.exp(-w)[None], np.transpose(v)),
+    "diagonal": lambda w, v: v @ np.diag(np.exp(w)) @ v.T,
+    "diagonal first": lambda w, v: v @ (np.diag(np.exp(w)) @ v.conj().T),
+    "einsum": lambda w, v: np.einsum("ij,j,kj->ik", v, np.exp(w), v),
+    "twice": lambda w, v: (v * np.exp(w / 2)) @ (v * np.exp(w / 2)).T,
+    "multi_dot": lambda w, v: np.linalg.multi_dot([v, np.diag(np.exp(w)), v.T]),
+}
+
+
+@floats
+@pytest.mark.parametrize("name", EXPONENTIALS)
+def test_row_26_spectral_function_at_equal_eigenvalues(name: str, dtype: Any) -> None:
+    f = lambda a: np.sum(decomposed(EXPONENTIALS[name])(a))  # noqa: E731
+    one, everywhere = np.eye(2, dtype=dtype), np.full((2, 2), np.e, dtype)
+    pulled = lambda a: vjp(f, a)[1](dtype(1))[0]  # noqa: E731
+    for gradient in (grad(f)(one), jit(grad(f))(one), pulled(one), jit(pulled)(one)):
+        np.testing.assert_allclose(gradient, everywhere, rtol=1e-6)
+    direction = np.array([[1, 2], [3, 4]], dtype)
+    np.testing.assert_allclose(jvp(f, (one,), (direction,))[1], 10 * np.e, rtol=1e-6)
+    np.testing.assert_allclose(grad(lambda t: f(t * one))(dtype(1)), 2 * np.e, rtol=1e-6)
+
+
+def test_row_26_where_the_function_is_zero() -> None:
+    """At w = 1 the cotangent of V in V log(w) Vᵀ is 0."""
+    logarithm = decomposed(lambda w, v: ((v * np.log(w)) @ v.T)[0, 1])
+    np.testing.assert_allclose(grad(logarithm)(np.eye(3)), [[0, 0.5, 0], [0.5, 0, 0], [0, 0, 0]])
+
+
+WEIGHTS = np.arange(9.0).reshape(3, 3)
+
+
+@pytest.mark.parametrize("gap", [0, 1e-16, 1e-14, 1e-12, 1e-10, 1e-8, 1e-6, 1e-4, 1e-2, 1])
+def test_row_26_at_close_eigenvalues(gap: float) -> None:
+    q = np.linalg.qr(SYMMETRIC)[0]
+    a = q * [1, 1 + gap, 2] @ q.T
+    gradient = grad(decomposed(lambda w, v: np.sum(WEIGHTS * ((v * np.exp(w)) @ v.T))))(a)
+    exact = expm_frechet(a, (WEIGHTS + WEIGHTS.T) / 2, compute_expm=False)
+    np.testing.assert_allclose(gradient, exact, rtol=1e-10)
+
+
+def test_row_26_of_complex_matrices_in_a_batch() -> None:
+    """The gradient of Re sum(exp(A) W) at A = 2 is e² W, of which the Hermitian part counts."""
+    weights = np.array([[1, 2 - 1j], [1j, 3]])
+    f = decomposed(lambda w, v: np.sum(((v * np.exp(w)[:, None]) @ v.conj().swapaxes(1, 2) * weights).real))
+    two = 2 * np.stack([np.eye(2), np.eye(2)]).astype(complex)
+    w = weights.T
+    np.testing.assert_allclose(grad(f)(two), np.stack([np.exp(2) * (w + w.conj().T).T / 2] * 2), rtol=1e-12)
+
+
+def test_row_26_with_what_else_the_function_reads() -> None:
+    """Of e^A / tr(e^A) at A = 1 along E: E / 3 - tr(E) / 9; of exp(t A) along t: e."""
+    f = decomposed(lambda w, v: np.sum(WEIGHTS * ((v * (np.exp(w) / np.sum(np.exp(w)))) @ v.T)))
+    np.testing.assert_allclose(grad(f)(np.eye(3)), (WEIGHTS + WEIGHTS.T) / 6 - np.eye(3) * 12 / 9, atol=1e-15)
+    by_time = lambda t: decomposed(lambda w, v: np.sum((v * np.exp(t * w)) @ v.T))(np.eye(3))  # noqa: E731
+    np.testing.assert_allclose([grad(by_time)(1.0), grad(grad(by_time))(1.0)], 3 * np.e, rtol=1e-14)
+
+
+def test_row_26_hessian_of_a_function_of_the_eigenvalues() -> None:
+    """The Hessian of tr(A³) at 1, times W, is 3 (W + Wᵀ)."""
+    cube = lambda a: np.sum(np.linalg.eigvalsh(a) ** 3)  # noqa: E731
+    product = grad(lambda a: np.sum(grad(cube)(a) * WEIGHTS))(np.eye(3))
+    np.testing.assert_allclose(product, 3 * (WEIGHTS + WEIGHTS.T), rtol=1e-14)
+
+
+NOT_FUNCTIONS: dict[str, Any] = {
+    "vectors": lambda w, v: np.sum(v),
+    "of the place": lambda w, v: np.sum((v * (w * [1, 2, 3])) @ v.T),
+    "zero by its value": lambda w, v: np.sum(v @ (np.log(w) * (v.T @ np.ones(3)))),
+    "two decompositions": lambda w, v: np.sum((v * w) @ np.linalg.eigh(2 * np.diag(w))[1].T),
+}
+
+
+@pytest.mark.parametrize("name", NOT_FUNCTIONS)
+def test_row_26_what_is_not_seen_to_be_a_function_of_the_matrix_is_nan(name: str) -> None:
+    f = decomposed(NOT_FUNCTIONS[name])
+    for gradient in (grad(f)(np.eye(3)), jit(grad(f))(np.eye(3))):
+        assert np.isnan(gradient).any()
+    assert np.isnan(jvp(f, (np.eye(3),), (np.ones((3, 3)),))[1])
+
+
+def test_row_26_vectors_of_other_eigenvalues() -> None:
+    """The last vector has a derivative, though the others have none."""
+    a = np.diag([1.0, 1, 3])
+    last = decomposed(lambda w, v: v[1, -1] * v[2, -1])
+    np.testing.assert_allclose(grad(last)(a), [[0, 0, 0], [0, 0, 0.25], [0, 0.25, 0]], atol=1e-16)
 
 
 SYMMETRIC = np.array([[4, 1, 0.5], [1, 3, -0.2], [0.5, -0.2, 2]])

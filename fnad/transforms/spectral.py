@@ -1,0 +1,230 @@
+"""Derivatives of V φ(w) Vᴴ, where w and V are the eigenvalues and eigenvectors of a Hermitian matrix A.
+
+The derivative of V in it is one of eigenvectors, which does not exist where eigenvalues are equal; V φ(w) Vᴴ has one
+all the same (Daleckii & Krein, 1965; Higham, "Functions of matrices", 2008, theorem 3.11):
+
+    dY = V (Φ ∘ Vᴴ dA V) Vᴴ + V dφ Vᴴ,    Φ_ij = (φ(w_j) - φ(w_i)) / (w_j - w_i), or φ'(w_i) where w_i = w_j
+
+with dφ what φ changes by beside w. So a transform that differentiates a program is given one in which such a value is a
+primitive with this rule; in what it returns there stand the user's equations again.
+
+Note [Close eigenvalues]
+    Of two eigenvalues that are close, the difference quotient has lost its digits in the differences. The mean slope,
+    (φ'(w_i) + φ'(w_j)) / 2, differs from it by a third derivative times (w_j - w_i)² / 12. It is taken where the two
+    agree within the rounding of φ: there it is never worse, and it is right where the differences are small.
+
+The vectors that are left, whose use is none of these functions, have no derivative where their values are equal
+(`distinct_vectors`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial, reduce
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+
+from fnad.ir.builder import bind_equation, current_builder, inline, trace
+from fnad.ir.primitive import Library, Primitive, Push, View
+from fnad.ir.program import Atom, Equation, Program, Var
+from fnad.ir.symbol import Symbol
+from fnad.ops.arithmetic import add, div, mul, sub
+from fnad.ops.comparison import bitwise_or, eq, le, select
+from fnad.ops.conversion import convert_to
+from fnad.ops.matrix import adjoint, along_columns, along_rows, diagonal_matrix, hermitian, matmul, transposed
+from fnad.ops.shape import constant, ones_like, reshape_to, slice_axis, zeros_like
+from fnad.ops.spectrum import differences, distinct_vectors, eigh, magnitude, repeated
+from fnad.transforms.dce import dce
+from fnad.transforms.interpret import interpret
+from fnad.transforms.joint import SymbolEnvironment
+from fnad.transforms.jvp import jvp
+from fnad.transforms.spectral_forms import Factor, Forms, SpectralFunction, between, parameters
+
+Rewrite: TypeAlias = Callable[[Program], tuple[Program, ...]]
+"""A transform of a program, into one or several."""
+
+
+def through_spectral_functions(rewrite: Rewrite) -> Rewrite:
+    """Return a transform that differentiates with the rules of spectral functions."""
+
+    def rewritten(program: Program) -> tuple[Program, ...]:
+        if not any(equation.primitive is eigh for equation in program.equations):
+            return rewrite(program)
+        recognized, written = _recognized(program)
+        return tuple(_as_written(found, written) for found in rewrite(_guarded(dce(recognized))))
+
+    return rewritten
+
+
+# ---- spectral functions --------------------------------------------------------------------------------------------
+
+
+def _recognized(program: Program) -> tuple[Program, dict[Primitive, Program]]:
+    """Return the program with its spectral functions as primitives, and what each is as the user wrote it."""
+    forms = Forms(program)
+    written: dict[Primitive, Program] = {}
+    found = {function.value: function for function in forms.functions}
+
+    def as_primitive(equation: Equation) -> Equation:
+        if equation.results[0] not in found:
+            return equation
+        function = found[equation.results[0]]
+        operands = (function.of.matrix, *parameters(forms, function))
+        variables = tuple(atom for atom in operands if isinstance(atom, Var))
+        whole = between(program, variables, function.value)
+        primitive = _primitive(function, whole, _factor(program, forms, function))
+        written[primitive] = whole
+        return Equation(equation.results, primitive, variables, source=equation.source)
+
+    equations = tuple(map(as_primitive, program.equations))
+    return Program(program.name, program.inputs, equations, program.outputs), written
+
+
+def _factor(program: Program, forms: Forms, function: SpectralFunction) -> Program:
+    """Return φ as a program of the eigenvalues and what else it reads."""
+    values, others = tuple(forms.values[function.of]), parameters(forms, function)
+
+    def phi(w: Symbol, *given: Symbol) -> list[Symbol]:
+        product = ones_like(w)
+        for factor in function.factors:
+            part = between(program, (*values, *others), factor.value)
+            (x,) = inline(part, [*[w] * len(values), *given])
+            product = _times(product, _vector(x, factor, w), divides=factor.divides)
+        return [product]
+
+    return trace(phi, values[0].aval, *[var.aval for var in others], name="factor")
+
+
+def _vector(x: Symbol, factor: Factor, w: Symbol) -> Symbol:
+    """Return a factor without the axes along which it is the same."""
+    for axis in range(w.ndim - 1, x.ndim):
+        x = x if axis == factor.spectrum.axis else slice_axis(x, axis, 0, 1)
+    return reshape_to(x, w.shape)
+
+
+def _times(x: Symbol, y: Symbol, *, divides: bool) -> Symbol:
+    dtype = np.result_type(x.dtype, y.dtype)
+    return (div if divides else mul)(convert_to(x, dtype), convert_to(y, dtype))
+
+
+def _primitive(function: SpectralFunction, whole: Program, factor: Program) -> Primitive:
+    return Primitive(
+        "spectral_function",
+        lambda *_: whole.out_avals[0],
+        lambda *arrays: interpret(whole, arrays)[0],
+        Push(partial(_push, function, factor)),
+        Library(),
+        tuple,
+        "A function of a Hermitian matrix through its eigenvalues.",
+    )
+
+
+def _push(
+    function: SpectralFunction, factor: Program, results: Any, primals: Any, tangents: Sequence[Symbol | None]
+) -> list[Symbol | None]:
+    """Return V (Φ ∘ Vᴴ dA V) Vᴴ + V dφ Vᴴ."""
+    (a, *others), (da, *moved) = primals, tangents
+    w, v = eigh(a, uplo=function.of.uplo)
+    terms: list[Symbol] = []
+    if da is not None:
+        h, slope = inline(jvp(factor, (True, *[False] * len(others))), [w, *others, ones_like(w)])
+        e = convert_to(matmul(adjoint(v), matmul(hermitian(da), v)), h.dtype)
+        terms.append(_between_bases(v, mul(_divided_differences(w, h, slope), e)))
+    given = [t for t in moved if t is not None]
+    if given:
+        marks = (False, *[t is not None for t in moved])
+        _, dh = inline(jvp(factor, marks), [w, *others, *given])
+        terms.append(_between_bases(v, diagonal_matrix(dh)))
+    tangent = reduce(add, terms)
+    return [transposed(tangent) if function.transposed else tangent]
+
+
+def _between_bases(v: Symbol, x: Symbol) -> Symbol:
+    """Return V x Vᴴ."""
+    v = convert_to(v, x.dtype)
+    return matmul(v, matmul(x, adjoint(v)))
+
+
+def _divided_differences(w: Symbol, h: Symbol, slope: Symbol) -> Symbol:
+    """Return Φ (Note [Close eigenvalues])."""
+    aval = h.aval.with_shape((*h.shape, h.shape[-1]))
+    step, moved = differences(w), sub(along_columns(h, aval), along_rows(h, aval))
+    mean = mul(add(along_columns(slope, aval), along_rows(slope, aval)), constant(0.5, aval.dtype, aval.shape))
+    size = magnitude(h)
+    rounding = mul(
+        add(along_columns(size, step), along_rows(size, step)),
+        constant(4 * np.finfo(size.dtype).eps, size.dtype, step.shape),
+    )
+    step_ = convert_to(step, aval.dtype)
+    agrees = le(magnitude(sub(moved, mul(step_, mean))), rounding)
+    is_equal = eq(step, zeros_like(step))
+    quotient = div(moved, select(is_equal, ones_like(step_), step_))
+    return select(bitwise_or(agrees, is_equal), mean, quotient)
+
+
+def _as_written(program: Program, written: Mapping[Primitive, Program]) -> Program:
+    """Return the program with the user's equations in the place of spectral functions, and without guards."""
+
+    def walk(*args: Symbol) -> list[Symbol]:
+        builder = current_builder()
+        env = SymbolEnvironment(program.inputs, args)
+        for equation in program.equations:
+            builder.source = equation.source
+            operands = env.read(equation.operands)
+            if equation.primitive is distinct_vectors:
+                env.write(equation.results, operands[:1])
+            elif equation.primitive in written:
+                env.write(equation.results, inline(written[equation.primitive], operands))
+            else:
+                env.write(equation.results, bind_equation(equation, operands))
+        return env.read(program.outputs)
+
+    return trace(walk, *program.in_avals, name=program.name)
+
+
+# ---- vectors that are used otherwise -------------------------------------------------------------------------------
+
+
+class Marked(NamedTuple):
+    """Eigenvectors, or a view of them, and where in it are those whose value is another's too."""
+
+    vectors: Symbol
+    repeated: Symbol
+
+
+def _guarded(program: Program) -> Program:
+    """Return the program with eigenvectors that have no derivative where their values are equal."""
+
+    def walk(*args: Symbol) -> list[Symbol]:
+        builder = current_builder()
+        env, marked = SymbolEnvironment(program.inputs, args), dict[Atom, Marked]()
+        for equation in program.equations:
+            builder.source = equation.source
+            results = bind_equation(equation, _operands(equation, env, marked))
+            env.write(equation.results, results)
+            if equation.primitive is eigh:
+                w, v = results
+                marked[equation.results[1]] = Marked(v, repeated(w, v))
+            elif _is_view(equation, marked):
+                old = marked[equation.operands[0]]
+                marked[equation.results[0]] = Marked(results[0], bind_equation(equation, [old.repeated])[0])
+        return [_used(atom, env, marked) for atom in program.outputs]
+
+    return trace(walk, *program.in_avals, name=program.name)
+
+
+def _is_view(equation: Equation, marked: Mapping[Atom, Marked]) -> bool:
+    return isinstance(equation.primitive.lower, View) and equation.operands[0] in marked
+
+
+def _operands(equation: Equation, env: SymbolEnvironment, marked: Mapping[Atom, Marked]) -> list[Symbol]:
+    if _is_view(equation, marked):
+        return [marked[equation.operands[0]].vectors]
+    return [_used(atom, env, marked) for atom in equation.operands]
+
+
+def _used(atom: Atom, env: SymbolEnvironment, marked: Mapping[Atom, Marked]) -> Symbol:
+    """Return a value where it is used as more than a view."""
+    found = marked.get(atom)
+    return env.read([atom])[0] if found is None else distinct_vectors(found.vectors, found.repeated)
