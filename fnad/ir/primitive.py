@@ -182,6 +182,16 @@ class Scatter(NamedTuple):
     step: str
 
 
+class Accumulation(NamedTuple):
+    """Every element of the operand is added to an element of the result, which begins as zeros.
+
+    `index(indices, operand, result, **params)` maps index expressions of the operand to those of the result: the
+    transpose of a `View`.
+    """
+
+    index: Rule
+
+
 class DynamicSlice:
     """Operand 0 read in a box of static size at run-time starts, one integer scalar an axis."""
 
@@ -224,6 +234,7 @@ Lowering: TypeAlias = (
     | Scan
     | Gather
     | Scatter
+    | Accumulation
     | DynamicSlice
     | DynamicUpdate
     | Contraction

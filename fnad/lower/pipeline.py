@@ -16,12 +16,14 @@ import numpy as np
 
 from fnad.errors import LoweringError
 from fnad.ir.primitive import (
+    Accumulation,
     ArgFold,
     Concatenation,
     Contraction,
     DynamicUpdate,
     Fold,
     Library,
+    Rule,
     Scan,
     Scatter,
 )
@@ -31,7 +33,7 @@ from fnad.lower.collapse import collapse
 from fnad.lower.contraction import Dimensions, contraction_dimensions, matrix, strides
 from fnad.lower.expressions import Expressions, flatten, is_inlined, product_template
 from fnad.lower.fuse import Nests
-from fnad.lower.index import Index, counter
+from fnad.lower.index import Index, as_index, counter
 from fnad.lower.keep import kept_values
 from fnad.lower.loops import (
     ArgReduce,
@@ -122,10 +124,8 @@ class _Lowering:
                 self._arg_fold(equation, better, buffer)
             case Scan(init, step):
                 self._scan(equation, init, step, buffer)
-            case Scatter(step):
-                self._scatter(equation, step, buffer)
-            case DynamicUpdate():
-                self._update(equation, buffer)
+            case Scatter() | Accumulation() | DynamicUpdate() as kind:
+                self._combine(equation, kind, buffer)
             case Contraction() if not is_inlined(equation):
                 self._contraction(equation, buffer)
             case Library():
@@ -244,6 +244,15 @@ class _Lowering:
         moved = [index + start if a == axis else index for a, index in enumerate(indices)]
         return self._store(buffer, moved, self.expressions.element(operand, indices))
 
+    def _combine(self, equation: Equation, kind: Scatter | Accumulation | DynamicUpdate, buffer: Buffer) -> None:
+        match kind:
+            case Scatter(step):
+                self._scatter(equation, step, buffer)
+            case Accumulation(index):
+                self._accumulate(equation, index, buffer)
+            case DynamicUpdate():
+                self._update(equation, buffer)
+
     def _scatter(self, equation: Equation, step: str, buffer: Buffer) -> None:
         _, updates, *integers = equation.operands
         self._copy(equation.operands[0], buffer)
@@ -253,6 +262,18 @@ class _Lowering:
             return Combine(buffer, address, self.expressions.element(updates, indices), step, self.source)
 
         self._nest(updates.aval.shape, effect)
+
+    def _accumulate(self, equation: Equation, index: Rule, buffer: Buffer) -> None:
+        operand, nodes = equation.operands[0], self.expressions.nodes
+        zero = nodes.apply(f"{cast(buffer.dtype)}(0)", (), buffer.dtype)
+        self._nest(buffer.aval.shape, lambda i: self._store(buffer, i, zero))
+
+        def effect(indices: list[Index]) -> Combine:
+            places = index(indices, operand.aval, buffer.aval, **equation.params)
+            address = flatten([as_index(place) for place in places], buffer.aval.shape)
+            return Combine(buffer, address, self.expressions.element(operand, indices), "{old} + {new}", self.source)
+
+        self._nest(operand.aval.shape, effect)
 
     def _update(self, equation: Equation, buffer: Buffer) -> None:
         _, update, *starts = equation.operands

@@ -42,6 +42,7 @@ from fnad.ops import (
     special,
     spectrum,
     struve,
+    windows,
 )
 
 __all__ = [
@@ -83,4 +84,5 @@ __all__ = [
     "special",
     "spectrum",
     "struve",
+    "windows",
 ]
