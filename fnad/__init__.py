@@ -9,7 +9,8 @@
 
 `grad`, `value_and_grad`, `vjp`, `jvp` differentiate, `stop_gradient` keeps them from it, `jit` compiles; they nest in
 any order; `explain` says what a trace of a function finds. `config` says how programs are run, `errors` what can go
-wrong; `numpy` offers under NumPy's names what cannot be followed through NumPy itself; `optim` has optimizers.
+wrong; `numpy` offers under NumPy's names what cannot be followed through NumPy itself; `optim` has optimizers, `random`
+random numbers.
 """
 
 from importlib import import_module
@@ -17,35 +18,45 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 from fnad import config, errors, numpy
+from fnad.api.branches import cond, switch
 from fnad.api.compilation import jit
 from fnad.api.constant import stop_gradient
 from fnad.api.explaining import explain
 from fnad.api.forward import jvp
 from fnad.api.gradient import grad, value_and_grad
+from fnad.api.loops import fori_loop, scan, while_loop
+from fnad.api.mapping import map  # noqa: A004
 from fnad.api.reverse import vjp
 
 if TYPE_CHECKING:
-    from fnad import optim
+    from fnad import optim, random
 
 __version__ = "0.1.0.dev0"
 
 __all__ = [
+    "cond",
     "config",
     "errors",
     "explain",
+    "fori_loop",
     "grad",
     "jit",
     "jvp",
+    "map",
     "numpy",
     "optim",
+    "random",
+    "scan",
     "stop_gradient",
+    "switch",
     "value_and_grad",
     "vjp",
+    "while_loop",
 ]
 
 
 def __getattr__(name: str) -> ModuleType:
     """Import a package that not every program needs when it is asked for."""
-    if name == "optim":
+    if name in ("optim", "random"):
         return import_module(f"fnad.{name}")
     raise AttributeError(f"module 'fnad' has no attribute {name!r}")

@@ -81,6 +81,14 @@ class RetraceWarning(UserWarning):
     """A compiled function is traced again and again, because something it reads from outside keeps changing."""
 
 
+class PathsWarning(UserWarning):
+    """A compiled function branches on traced values in more ways than are kept."""
+
+
+class ControlFlowWarning(UserWarning):
+    """A derivative is that of the path taken, and says little: through control flow the result depends on the input."""
+
+
 class SettingError(FnadError, ValueError):
     """A setting of `fnad.config` that does not exist, or a value it cannot have."""
 
@@ -140,6 +148,17 @@ class MutationError(FnadError, TypeError):
     """A write into a traced value, or of a traced value into an ordinary array, that cannot be followed."""
 
 
+# ---- control flow ------------------------------------------------------------------------------------------------
+
+
+class StructureError(FnadError, TypeError):
+    """Branches, or a carry and what a loop makes of it, that differ in structure, shape or dtype."""
+
+
+class LoopLimitError(FnadError, RuntimeError):
+    """A loop that went on after `max_steps` steps."""
+
+
 # ---- programs ----------------------------------------------------------------------------------------------------
 
 
@@ -153,3 +172,11 @@ class VerificationError(FnadError, AssertionError):
 
 class LoweringError(FnadError, NotImplementedError):
     """A primitive that a backend cannot run."""
+
+
+class GuardFailed(Exception):  # noqa: N818  (no error: nobody sees it)
+    """A run came to guard number `number` of its program and found `value` there: another path has to be taken."""
+
+    def __init__(self, number: int, value: int) -> None:
+        super().__init__(number, value)
+        self.number, self.value = number, value

@@ -20,7 +20,7 @@ from fnad.ir.builder import inline, is_tracing
 from fnad.ir.content import content_key
 from fnad.ir.program import Program
 from fnad.ir.symbol import Symbol
-from fnad.numpy.operands import as_symbol
+from fnad.numpy.operands import WeakSymbol, as_symbol
 from fnad.trace.tracer import Tracer
 from fnad.transforms.spectral import through_spectral_functions
 
@@ -90,5 +90,6 @@ def inlined(program: Program, operands: Sequence[Operand]) -> list[Tracer]:
 
 
 def traced(symbol: Symbol, *, weak: bool = False) -> Tracer:
-    """Return a symbol of the trace under way as the user gets it."""
+    """Return a symbol of the trace under way as the user gets it; `weak` marks one that stands for a Python number."""
+    symbol = WeakSymbol(symbol.builder, symbol.atom, symbol.aval) if weak else symbol
     return Tracer(symbol, is_scalar=not symbol.shape)

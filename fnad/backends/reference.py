@@ -1,94 +1,21 @@
-"""The reference backend: the meaning of a program in NumPy, prepared for repeated runs.
-
-Values live in the numbered slots of one list: arguments first, then constants, then results. A slot is emptied after
-its last use, so that no more memory is held than the program needs. An error gets the user's line. Otherwise this is
-`fnad.transforms.interpret`.
-"""
+"""The reference backend: the meaning of a program in NumPy, prepared for repeated runs."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
 from fnad.backends.base import Array, Executor
-from fnad.errors import FnadError, OutOfRangeError
-from fnad.ir.program import Atom, Equation, Literal, Params, Program, Source
-
-
-class Step(NamedTuple):
-    """One equation: where its operands lie, where its results go, and which slots nobody reads afterwards."""
-
-    evaluate: Callable[..., Any]
-    operands: tuple[int, ...]
-    params: Params
-    results: tuple[int, ...]
-    dead: tuple[int, ...]
-    source: Source | None
+from fnad.ir.program import Program
+from fnad.transforms.interpret import prepare
 
 
 def interpreter(program: Program) -> Executor:
     """Return the executor that runs a program equation by equation with NumPy."""
-    slots, constants = _slots(program)
-    steps = _steps(program, slots)
-    outputs = [slots[atom] for atom in program.outputs]
-    room = [*constants, *[None] * (len(slots) - len(program.inputs) - len(constants))]
-
-    def run(arguments: Sequence[Array]) -> list[Array]:
-        values = [*arguments, *room]
-        with np.errstate(all="ignore"):
-            for step in steps:
-                _execute(step, values)
-        return _fresh([values[slot] for slot in outputs], arguments)
-
-    return run
-
-
-IN_RANGE = "the index comes from the arguments: check them, or keep it in range with np.clip(i, 0, n - 1)"
-
-
-def _execute(step: Step, values: list[Any]) -> None:
-    evaluate, operands, params, results, dead, source = step
-    try:
-        result = evaluate(*[values[slot] for slot in operands], **params)
-    except OutOfRangeError as error:
-        raise error.at(source, IN_RANGE) from None
-    except FnadError as error:
-        raise error.at(source) from None
-    for slot, value in zip(results, result if isinstance(result, tuple) else (result,), strict=True):
-        values[slot] = value
-    for slot in dead:
-        values[slot] = None
-
-
-def _slots(program: Program) -> tuple[dict[Atom, int], list[np.generic]]:
-    literals = [atom for atom in _read_atoms(program) if isinstance(atom, Literal)]
-    results = [var for equation in program.equations for var in equation.results]
-    atoms = dict.fromkeys([*program.inputs, *literals, *results])
-    return {atom: slot for slot, atom in enumerate(atoms)}, [atom.value for atom in dict.fromkeys(literals)]
-
-
-def _read_atoms(program: Program) -> Iterable[Atom]:
-    for equation in program.equations:
-        yield from equation.operands
-    yield from program.outputs
-
-
-def _steps(program: Program, slots: dict[Atom, int]) -> list[Step]:
-    read = set(program.outputs)
-    steps: list[Step] = []
-    for equation in reversed(program.equations):
-        last = {atom for atom in (*equation.operands, *equation.results) if atom not in read}
-        read |= last
-        steps.append(_step(equation, slots, tuple(slots[atom] for atom in last)))
-    return steps[::-1]
-
-
-def _step(equation: Equation, slots: dict[Atom, int], dead: tuple[int, ...]) -> Step:
-    operands = tuple(slots[atom] for atom in equation.operands)
-    results = tuple(slots[var] for var in equation.results)
-    return Step(equation.primitive.evaluate, operands, equation.keywords, results, dead, equation.source)
+    run = prepare(program)
+    return lambda arguments: _fresh(run(arguments), arguments)
 
 
 def _fresh(results: list[Any], arguments: Sequence[Array]) -> list[Array]:

@@ -92,7 +92,7 @@ def _summary(dtypes: Iterable[Dtype]) -> str:
 
 def _program(primitive: Primitive, sample: Sample) -> Program:
     def apply(*operands: Symbol) -> list[Symbol]:
-        results = primitive(*operands, **sample.params)
+        results = primitive(*operands, **sample.params, regions=sample.regions)
         return [*results] if isinstance(results, tuple) else [results]
 
     return trace(apply, *[aval_of(np.asarray(operand)) for operand in sample.operands], name=primitive.name)

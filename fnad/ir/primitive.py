@@ -208,6 +208,10 @@ class Library:
     """A call outside the loops, run by `evaluate` on whole arrays."""
 
 
+class Guard:
+    """The operand itself; the run ends where it is not the param `expected`, and reports the param `number`."""
+
+
 class Cond:
     """The region that the first operand numbers, run on the others; False is 0."""
 
@@ -239,6 +243,7 @@ Lowering: TypeAlias = (
     | DynamicUpdate
     | Contraction
     | Library
+    | Guard
     | Cond
     | WhileLoop
     | ScanLoop
@@ -280,9 +285,9 @@ class Primitive:
     effect: bool = False
     prune: Callable[..., Any] | None = None
 
-    def __call__(self, *operands: Any, **params: Any) -> Any:
+    def __call__(self, *operands: Any, regions: tuple[Program, ...] = (), **params: Any) -> Any:
         """Add an equation to the program under construction; return its result symbol, or a tuple of them."""
-        return current_builder().bind(self, operands, params)
+        return current_builder().bind(self, operands, params, regions)
 
     def __repr__(self) -> str:
         return self.name

@@ -1,21 +1,100 @@
-"""Running a program equation by equation with NumPy, the meaning every backend is held to."""
+"""Running a program equation by equation with NumPy, the meaning every backend is held to.
+
+Values live in the numbered slots of one list: arguments first, then constants, then results. A slot is emptied after
+its last use, so that no more memory is held than the program needs. An error gets the user's line.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from fnad.ir.program import Environment, Literal, Program
+from fnad.errors import FnadError, OutOfRangeError
+from fnad.ir.program import Atom, Equation, Literal, Params, Program, Source
+
+Run: TypeAlias = Callable[[Sequence[Any]], list[Any]]
+
+IN_RANGE = "the index comes from the arguments: check them, or keep it in range with np.clip(i, 0, n - 1)"
+
+
+class Step(NamedTuple):
+    """One equation: where its operands lie, where its results go, and which slots nobody reads afterwards."""
+
+    evaluate: Callable[..., Any]
+    operands: tuple[int, ...]
+    params: Params
+    results: tuple[int, ...]
+    dead: tuple[int, ...]
+    source: Source | None
 
 
 def interpret(program: Program, arguments: Sequence[Any]) -> list[Any]:
     """Return the outputs of the program on these arrays."""
-    env = Environment(program.inputs, arguments)
-    with np.errstate(all="ignore"):
-        for equation in program.equations:
-            operands = [a.value if isinstance(a, Literal) else a for a in env.read(equation.operands)]
-            results = equation.primitive.evaluate(*operands, **equation.keywords)
-            env.write(equation.results, results if isinstance(results, tuple) else (results,))
-    return [a.value if isinstance(a, Literal) else a for a in env.read(program.outputs)]
+    return prepare(program)(arguments)
+
+
+def prepare(program: Program) -> Run:
+    """Return the function that runs the program; its results may share memory with one another and the arguments."""
+    slots, constants = _slots(program)
+    steps = _steps(program, slots)
+    outputs = [slots[atom] for atom in program.outputs]
+    room = [*constants, *[None] * (len(slots) - len(program.inputs) - len(constants))]
+
+    def run(arguments: Sequence[Any]) -> list[Any]:
+        values = [*arguments, *room]
+        with np.errstate(all="ignore"):
+            for step in steps:
+                _execute(step, values)
+        return [values[slot] for slot in outputs]
+
+    return run
+
+
+region_runner = lru_cache(maxsize=512)(prepare)
+"""`prepare` for a region, which is run again and again."""
+
+
+def _execute(step: Step, values: list[Any]) -> None:
+    evaluate, operands, params, results, dead, source = step
+    try:
+        result = evaluate(*[values[slot] for slot in operands], **params)
+    except OutOfRangeError as error:
+        raise error.at(source, IN_RANGE) from None
+    except FnadError as error:
+        raise error.at(source) from None
+    for slot, value in zip(results, result if isinstance(result, tuple) else (result,), strict=True):
+        values[slot] = value
+    for slot in dead:
+        values[slot] = None
+
+
+def _slots(program: Program) -> tuple[dict[Atom, int], list[np.generic]]:
+    literals = [atom for atom in _read_atoms(program) if isinstance(atom, Literal)]
+    results = [var for equation in program.equations for var in equation.results]
+    atoms = dict.fromkeys([*program.inputs, *literals, *results])
+    return {atom: slot for slot, atom in enumerate(atoms)}, [atom.value for atom in dict.fromkeys(literals)]
+
+
+def _read_atoms(program: Program) -> Iterable[Atom]:
+    for equation in program.equations:
+        yield from equation.operands
+    yield from program.outputs
+
+
+def _steps(program: Program, slots: dict[Atom, int]) -> list[Step]:
+    read = set(program.outputs)
+    steps: list[Step] = []
+    for equation in reversed(program.equations):
+        last = {atom for atom in (*equation.operands, *equation.results) if atom not in read}
+        read |= last
+        steps.append(_step(equation, slots, tuple(slots[atom] for atom in last)))
+    return steps[::-1]
+
+
+def _step(equation: Equation, slots: dict[Atom, int], dead: tuple[int, ...]) -> Step:
+    operands = tuple(slots[atom] for atom in equation.operands)
+    results = tuple(slots[var] for var in equation.results)
+    return Step(equation.primitive.evaluate, operands, equation.keywords, results, dead, equation.source)

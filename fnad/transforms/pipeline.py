@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TypeAlias
 
 from fnad.ir.program import Program
@@ -40,14 +41,21 @@ def sweep(program: Program) -> Program:
 
 
 def simplify(program: Program) -> Program:
-    """Return a program of the same values with less to do: swept until nothing more is found."""
-    program = dce(program)
+    """Return a program of the same values with less to do: swept until nothing more is found, its regions too."""
+    program = _regions_simplified(dce(program))
     for _ in range(SWEEPS):
         simpler = dce(sweep(program))
         if len(simpler.equations) == len(program.equations):
             return flatten(simpler)
         program = simpler
     return flatten(program)
+
+
+def _regions_simplified(program: Program) -> Program:
+    if not any(equation.regions for equation in program.equations):
+        return program
+    equations = [replace(e, regions=tuple(map(simplify, e.regions))) if e.regions else e for e in program.equations]
+    return Program(program.name, program.inputs, tuple(equations), program.outputs)
 
 
 PASSES: dict[str, Pass] = {

@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+import fnad.control  # pyright: ignore[reportUnusedImport] registers the primitives
 import fnad.ops  # noqa: F401 # pyright: ignore[reportUnusedImport] registers the primitives
 from fnad.ir.builder import trace
 from fnad.ir.primitive import PRIMITIVES, NoFormula, NonDifferentiable, Partials, Primitive, Sample
-from fnad.ir.program import Program
+from fnad.ir.program import Program, keywords
 from fnad.ir.types import Aval, aval_of, is_inexact
 from fnad.ops.autodiff import stop_gradient
 
@@ -47,14 +48,15 @@ class Case:
 
         def apply(*inputs: Any) -> tuple[Any, ...]:
             operands = [x if self.has_formula(i) else stop_gradient(x) for i, x in enumerate(inputs)]
-            results = self.primitive(*operands, **self.sample.params)
+            results = self.primitive(*operands, **self.sample.params, regions=self.sample.regions)
             return results if isinstance(results, tuple) else (results,)
 
         return trace(apply, *self.avals, name=self.primitive.name)
 
     def evaluate(self, *operands: Any) -> Any:
         with np.errstate(all="ignore"):
-            return self.primitive.evaluate(*operands, **self.sample.params)
+            results = self.primitive.evaluate(*operands, **keywords(self.sample.params, self.sample.regions))
+        return results[0] if isinstance(results, tuple) and len(results) == 1 else results
 
 
 CASES = [

@@ -1,0 +1,315 @@
+"""Loops as part of the program: `while_loop`, `fori_loop`, `scan`."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any, cast
+
+import numpy as np
+
+from fnad.api.leaves import (
+    Function,
+    Leaf,
+    Structure,
+    check_function,
+    function_name,
+    leaves_of,
+    path,
+    type_name,
+)
+from fnad.api.regions import Kind, Region, as_tracer, check_structure, in_trace, joined, kind_of, operand, region_of
+from fnad.control.scan import scan as scan_primitive
+from fnad.control.while_loop import while_loop as while_primitive
+from fnad.errors import ArgumentTypeError, ShapeError, StructureError
+from fnad.ir.builder import current_builder, inline, trace
+from fnad.ir.program import Program
+from fnad.ir.symbol import Symbol
+from fnad.ir.types import BOOL, I64, Aval
+from fnad.numpy.operands import as_symbol
+from fnad.ops.conversion import convert_to
+from fnad.ops.piecewise import maximum
+from fnad.trace.source import current_source
+from fnad.trace.tracer import Tracer
+from fnad.trace.tracing import symbol_of
+
+COUNTER = Kind(Aval(I64), weak=True)
+
+
+def while_loop(cond_fun: Function, body_fun: Function, init_val: Any, *, max_steps: int | None = None) -> Any:
+    """Return `init_val` after `body_fun` was applied to it as long as `cond_fun` of it holds.
+
+    The carry is a pytree of arrays and numbers; `body_fun` returns one of the same structure and shapes. Its dtypes are
+    those that the carry settles on: one that starts as an integer and is added to a float is a float from the start.
+    Both modes of differentiation work, and at any order: in reverse mode what the steps need is kept on tapes that grow
+    with them. Give `max_steps` to have a loop that goes on after so many steps end in an error.
+
+    Raises `ArgumentTypeError`, `StructureError` for a body that returns another pytree than it takes, `LoopLimitError`.
+
+    >>> import fnad
+    >>> def root(a):
+    ...     return fnad.while_loop(lambda s: abs(s * s - a) > 1e-12, lambda s: (s + a / s) / 2, a)
+    >>> round(fnad.grad(root)(4.0), 6)
+    np.float64(0.25)
+    """
+    for function in (cond_fun, body_fun):
+        check_function(function, "while_loop")
+    limit = None if max_steps is None else _count(max_steps, "max_steps")
+    return in_trace(body_fun, lambda init: _while(cond_fun, body_fun, init, limit), init_val)
+
+
+def _while(cond_fun: Function, body_fun: Function, init: Any, limit: int | None) -> Any:
+    leaves, structure = _carry(init)
+    unflatten = _single(structure)
+    body, kinds = _settled(body_fun, lambda tracers: body_fun(unflatten(tracers)), leaves, structure, [])
+    test = region_of(cond_fun, lambda tracers: cond_fun(unflatten(tracers)), kinds)
+    if test.program.out_avals != (Aval(BOOL),):
+        found = ", ".join(map(str, test.program.out_avals)) or "nothing"
+        raise ArgumentTypeError(
+            f"the condition of while_loop, {function_name(cond_fun)}, returned {found}, not one bool",
+            source=current_source(),
+            remedy="compare with np.all, np.any or one element to get one bool",
+        )
+    found = while_primitive(
+        *map(as_symbol, test.captured),
+        *map(as_symbol, body.captured),
+        *map(operand, leaves, kinds),
+        test_consts=len(test.captured),
+        body_consts=len(body.captured),
+        max_steps=limit,
+        regions=(test.consts_first(), body.consts_first()),
+    )
+    return unflatten(list(map(as_tracer, found, kinds)))
+
+
+def fori_loop(lower: Any, upper: Any, body_fun: Function, init_val: Any) -> Any:
+    """Return `init_val` after `body_fun(i, value)` was applied for i from `lower` to `upper`, exclusive.
+
+    The bounds are integer scalars and may be traced. The carry is as in `while_loop`.
+
+    Raises `ArgumentTypeError`, `StructureError`.
+
+    >>> import fnad
+    >>> fnad.grad(lambda x: fnad.fori_loop(1, 4, lambda i, s: s * x + i, 0.0))(2.0)
+    np.float64(6.0)
+    """
+    check_function(body_fun, "fori_loop")
+    for bound in (lower, upper):
+        _check_bound(bound)
+    if _is_known(lower) and _is_known(upper):
+        return in_trace(body_fun, lambda init: _fori(int(lower), int(upper), body_fun, init), init_val)
+    return in_trace(body_fun, lambda lo, hi, init: _fori(lo, hi, body_fun, init), lower, upper, init_val)
+
+
+def _is_known(bound: Any) -> bool:
+    return isinstance(bound, (int, np.integer)) and not isinstance(bound, Tracer)
+
+
+def _check_bound(bound: Any) -> None:
+    is_array = isinstance(bound, (Tracer, np.ndarray, np.generic))
+    is_integer = bound.dtype.kind in "iu" and bound.shape == () if is_array else isinstance(bound, int)
+    if not is_integer or isinstance(bound, bool):
+        raise ArgumentTypeError(
+            f"a bound of fori_loop is of type {type_name(bound)}, not an integer scalar",
+            source=current_source(),
+            remedy="convert it, n.astype(int)",
+        )
+
+
+def _fori(lower: Any, upper: Any, body_fun: Function, init: Any) -> Any:
+    leaves, structure = _carry(init)
+    unflatten = _single(structure)
+
+    def call(tracers: list[Tracer]) -> Any:
+        return body_fun(tracers[0], unflatten(tracers[1:]))
+
+    body, kinds = _settled(body_fun, call, leaves, structure, [COUNTER])
+    low, high = (convert_to(symbol_of(bound), I64) for bound in (lower, upper))
+    counted = _counted(body)
+    known = _is_known(lower) and _is_known(upper)
+    count, length = ([], max(upper - lower, 0)) if known else ([_steps(low, high)], None)
+    found = scan_primitive(
+        *count,
+        *map(as_symbol, body.captured),
+        low,
+        *map(operand, leaves, kinds),
+        consts=len(body.captured),
+        carry=1 + len(leaves),
+        length=length,
+        reverse=False,
+        regions=(counted,),
+    )
+    return unflatten(list(map(as_tracer, found[1:], kinds)))
+
+
+def _steps(low: Symbol, high: Symbol) -> Symbol:
+    return maximum(high - low, current_builder().literal(np.int64(0)))
+
+
+def _counted(body: Region) -> Program:
+    """Return the body as one whose first carried value counts."""
+    program = body.consts_first()
+    position = len(body.captured)
+
+    def run(*args: Symbol) -> list[Symbol]:
+        return [args[position] + 1, *inline(program, args)]
+
+    return trace(run, *program.in_avals, name=program.name)
+
+
+def scan(
+    f: Function,
+    init: Any,
+    xs: Any = None,
+    length: int | None = None,
+    reverse: bool = False,
+    unroll: int = 1,
+) -> tuple[Any, Any]:
+    """Return the carry after `carry, y = f(carry, x)` for each x along the leading axis of `xs`, and the ys, stacked.
+
+    `xs` is a pytree of arrays whose leading axes are of one length; without any, `length` says how many steps there
+    are. `reverse` goes from the last to the first; each y is where its x is. The carry is as in `while_loop`. `unroll`
+    steps are taken in one turn of the loop.
+
+    Raises `ArgumentTypeError`, `StructureError`, `ShapeError` for axes of different lengths.
+
+    >>> import numpy as np, fnad
+    >>> fnad.scan(lambda total, x: (total + x, total), 0.0, np.array([1.0, 2.0, 4.0]))
+    (np.float64(7.0), array([0., 1., 3.]))
+    """
+    check_function(f, "scan")
+    width = _count(unroll, "unroll")
+    if width < 1:
+        raise ArgumentTypeError(f"unroll is {unroll}", source=current_source(), remedy="take at least one step a turn")
+    return in_trace(f, lambda init, xs: scan_in_trace(f, init, xs, length, reverse, width), init, xs)
+
+
+def scan_in_trace(
+    f: Function, init: Any, xs: Any, length: int | None, reverse: bool, width: int, step: Function | None = None
+) -> tuple[Any, Any]:
+    """Return the carry and the ys of `step`, which runs the user's function `f`, as part of the trace under way."""
+    leaves, structure = _carry(init)
+    rows, row_structure = leaves_of((xs,), lambda _: "xs")
+    steps = _length(rows, xs, length)
+    unflatten, unflatten_row = _single(structure), _single(row_structure)
+
+    def call(tracers: list[Tracer]) -> Any:
+        carry, x = unflatten(tracers[: len(leaves)]), unflatten_row(tracers[len(leaves) :])
+        return _pair((step or f)(carry, x), f)
+
+    row_kinds = [Kind(leaf.aval.with_shape(leaf.aval.shape[1:]), weak=False) for leaf in rows]
+    body, kinds = _settled(f, call, leaves, structure, [], row_kinds)
+    found = scan_primitive(
+        *[as_symbol(value) for value in body.captured],
+        *[operand(leaf, kind) for leaf, kind in zip(leaves, kinds, strict=True)],
+        *[as_symbol(leaf.value) for leaf in rows],
+        consts=len(body.captured),
+        carry=len(leaves),
+        length=steps,
+        reverse=bool(reverse),
+        regions=(body.consts_first(),),
+    )
+    results = [*kinds, *[Kind(symbol.aval, weak=False) for symbol in found[len(kinds) :]]]
+    tracers = [as_tracer(symbol, kind) for symbol, kind in zip(found, results, strict=True)]
+    return cast("tuple[Any, Any]", body.structure.unflatten(tracers))
+
+
+def _pair(result: Any, f: Function) -> tuple[Any, Any]:
+    if isinstance(result, tuple) and len(cast("tuple[Any, ...]", result)) == 2:
+        return cast("tuple[Any, Any]", result)
+    raise StructureError(
+        f"{function_name(f)} returned {type_name(result)}, where scan wants a pair",
+        source=current_source(),
+        remedy="return (carry, y); y may be None",
+    )
+
+
+def _length(rows: Sequence[Leaf], xs: Any, length: int | None) -> int:
+    """Return how many steps a scan takes; raise where the leading axes do not say one number."""
+    found = {} if length is None else {"length": _count(length, "length")}
+    for i, leaf in enumerate(rows):
+        where = path((xs,), i, lambda _: "xs")
+        if not leaf.aval.shape:
+            raise ShapeError(
+                f"scan goes over leading axes, and {where} is {leaf.aval}",
+                source=current_source(),
+                remedy="let the function take it from its closure, or put it in the carry",
+            )
+        found[where] = leaf.aval.shape[0]
+    if len(set(found.values())) > 1:
+        lengths = ", ".join(f"{where} has {n}" for where, n in found.items())
+        raise ShapeError(
+            f"scan goes over axes of different lengths: {lengths}",
+            source=current_source(),
+            remedy="cut them to one length",
+        )
+    if not found:
+        raise ArgumentTypeError(
+            "scan was given neither arrays to go over nor a length", source=current_source(), remedy="give length=n"
+        )
+    return next(iter(found.values()))
+
+
+def _count(value: Any, what: str) -> int:
+    try:
+        count = operator.index(value)
+    except TypeError:
+        count = None
+    if count is None or isinstance(value, Tracer):
+        raise ArgumentTypeError(
+            f"{what} is of type {type_name(value)}, not an int",
+            source=current_source(),
+            remedy="it has to be known while tracing; fori_loop takes traced bounds",
+        )
+    return count
+
+
+# ---- the carry -------------------------------------------------------------------------------------------------------
+
+
+def _carry(init: Any) -> tuple[list[Leaf], Structure]:
+    return leaves_of((init,), lambda _: "init")
+
+
+def _single(structure: Structure) -> Callable[[list[Tracer]], Any]:
+    """Return what rebuilds the one pytree of a structure of one."""
+    return lambda leaves: cast("tuple[Any]", structure.unflatten(leaves))[0]
+
+
+def _settled(
+    f: Function,
+    call: Callable[[list[Tracer]], Any],
+    leaves: Sequence[Leaf],
+    structure: Structure,
+    before: Sequence[Kind],
+    after: Sequence[Kind] | None = None,
+) -> tuple[Region, list[Kind]]:
+    """Trace the body until its carry has the dtypes it takes; return it, and what the carried leaves are.
+
+    Where there are rows to go over, of the kinds `after`, `call` returns a pair that starts with the carry.
+    """
+    kinds = [kind_of(leaf) for leaf in leaves]
+    while True:
+        body = region_of(f, call, [*before, *kinds, *(after or [])])
+        found = _carried(f, body, structure, kinds, is_pair=after is not None)
+        grown = [joined(kind, new) for kind, new in zip(kinds, found, strict=True)]
+        if grown == kinds:
+            return body.converted([kind.aval.dtype for kind in kinds]), kinds
+        kinds = grown
+
+
+def _carried(f: Function, body: Region, structure: Structure, kinds: Sequence[Kind], *, is_pair: bool) -> list[Kind]:
+    """Return the kinds of the carry that the body returns; raise where it is another pytree, or has other shapes."""
+    expected = structure.children()[0]
+    found = body.structure.children()[0] if is_pair else body.structure
+    check_structure(expected, found, f"the carry that {function_name(f)} returned", "the one it was given")
+    results = body.results[: len(kinds)]
+    for i, (kind, result) in enumerate(zip(kinds, results, strict=True)):
+        if kind.aval.shape != result.aval.shape:
+            where = path(structure.unflatten(range(len(kinds))), i, lambda _: "carry")
+            raise StructureError(
+                f"{where} is {kind.aval} and becomes {result.aval} in {function_name(f)}",
+                source=current_source(),
+                remedy="a carry keeps its shape: start it in the shape that the body returns",
+            )
+    return results

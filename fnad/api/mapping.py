@@ -1,0 +1,22 @@
+"""A function applied row by row, as part of the program: `map`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fnad.api.leaves import Function, check_function
+from fnad.api.loops import scan_in_trace
+from fnad.api.regions import in_trace
+
+
+def map(f: Function, xs: Any) -> Any:  # noqa: A001 the name that functional languages give it
+    """Return `f(x)` for each x along the leading axis of the arrays in `xs`, stacked, one after the other.
+
+    Raises as `scan` does.
+
+    >>> import numpy as np, fnad
+    >>> fnad.map(np.sum, np.arange(6.0).reshape(3, 2))
+    array([1., 5., 9.])
+    """
+    check_function(f, "map")
+    return in_trace(f, lambda xs: scan_in_trace(f, None, xs, None, False, 1, lambda _, x: (None, f(x)))[1], xs)

@@ -1,0 +1,9 @@
+"""Control flow: the primitives whose equations have regions, one a file, each with all its rules.
+
+Importing this package registers them in `fnad.ir.primitive.PRIMITIVES`. Their derivatives are programs made by the
+transforms of their regions, which is why they live above `fnad.transforms`, not among the other primitives.
+"""
+
+from fnad.control import cond, scan, while_loop
+
+__all__ = ["cond", "scan", "while_loop"]

@@ -1,0 +1,103 @@
+"""What one pass through a region keeps for the way back, and what is computed again there.
+
+A joint program (x…, ct…) -> (y…, x̄…) is cut in two, as `fnad.transforms.split` does, but by another measure: what is
+kept is written once for each step of a loop, so that all that costs little is rather computed again. Kept are results
+of expensive equations (products of matrices, library calls, transcendental functions, reductions); arithmetic and
+views of what is there already are not; nor are tapes, which have no place in an array of rows: the loop that writes one
+is run again. What the second part needs of the inputs is left to the caller to hand over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from fnad.ir.primitive import Concatenation, Iota, Scalar, View
+from fnad.ir.program import Equation, Program, Var
+from fnad.transforms.dce import dce, has_effect
+
+CHEAP = 8
+"""The cost of a scalar operation, in additions, up to which it is computed again."""
+
+
+class Parts(NamedTuple):
+    """The first part (x…) -> (y…, kept…), the second (x[inputs]…, kept…, ct…) -> (x̄…), and the `inputs` it takes."""
+
+    forward: Program
+    backward: Program
+    inputs: tuple[int, ...]
+    kept: int
+
+
+def partition(joint: Program, inputs: int, outputs: int) -> Parts:
+    """Cut a joint program after its first `inputs` inputs and `outputs` outputs."""
+    first, second = _halves(joint, inputs)
+    again, kept = _resolved(first, _needed(second, joint.outputs[outputs:]), set(joint.inputs[:inputs]))
+    used = [i for i, var in enumerate(joint.inputs[:inputs]) if var in again.inputs]
+    forward = Program(joint.name, joint.inputs[:inputs], tuple(first), (*joint.outputs[:outputs], *kept))
+    crossing = (*[joint.inputs[i] for i in used], *kept, *joint.inputs[inputs:])
+    equations = (*[e for e in first if e in again.equations], *second)
+    backward = Program(f"{joint.name}_back", crossing, equations, joint.outputs[outputs:])
+    return Parts(dce(forward), dce(backward), tuple(used), len(kept))
+
+
+def _halves(joint: Program, inputs: int) -> tuple[list[Equation], list[Equation]]:
+    """Return the equations that need no cotangent, and those that do and that an output of the second part needs."""
+    late = set(joint.inputs[inputs:])
+    first: list[Equation] = []
+    second: list[Equation] = []
+    for equation in joint.equations:
+        if late.isdisjoint(equation.operands):
+            first.append(equation)
+        else:
+            second.append(equation)
+            late.update(equation.results)
+    return first, second
+
+
+def _needed(second: Sequence[Equation], outputs: Sequence[object]) -> list[Var]:
+    """Return what the second part takes from outside, without what none of its outputs needs."""
+    live = {atom for atom in outputs if isinstance(atom, Var)}
+    for equation in reversed(second):
+        if live.intersection(equation.results) or has_effect(equation):
+            live.update(atom for atom in equation.operands if isinstance(atom, Var))
+    defined = {var for equation in second for var in equation.results}
+    return [var for var in live if var not in defined]
+
+
+class _Again(NamedTuple):
+    equations: set[Equation]
+    inputs: set[Var]
+
+
+def _resolved(first: Sequence[Equation], needed: Sequence[Var], inputs: set[Var]) -> tuple[_Again, tuple[Var, ...]]:
+    """Return the equations to run again with the inputs they lead to, and the results to keep, in order."""
+    makers = {var: equation for equation in first for var in equation.results}
+    again = _Again(set(), set())
+    kept: set[Var] = set()
+    pending = list(needed)
+    while pending:
+        var = pending.pop()
+        if var in inputs:
+            again.inputs.add(var)
+        elif var in makers and var not in kept:
+            equation = makers[var]
+            if not var.aval.is_tape and not _is_cheap(equation, inputs):
+                kept.add(var)
+            elif equation not in again.equations:
+                again.equations.add(equation)
+                pending.extend(atom for atom in equation.operands if isinstance(atom, Var))
+    return again, tuple(var for var in makers if var in kept)
+
+
+def _is_cheap(equation: Equation, inputs: set[Var]) -> bool:
+    match equation.primitive.lower:
+        case Scalar(_, cost):
+            return cost <= CHEAP
+        case View():
+            operand, result = equation.operands[0], equation.results[0]
+            return operand in inputs or operand.aval.size <= result.aval.size
+        case Iota() | Concatenation():
+            return True
+        case _:
+            return False
