@@ -31,6 +31,8 @@ Operations:
     functions   exp exp2 expm1 log log2 log10 log1p sqrt cbrt power abs sin cos tan arcsin arccos arctan arctan2
                 sinh cosh tanh arcsinh arccosh arctanh hypot erf erfc floor ceil trunc rint copysign nextafter
     complex     real imag conjugate make_complex(re, im), and the functions that NumPy has for complex numbers
+    draws       philox_low philox_high(index, stream, key): the halves of a block, u64   random_gamma(index, key, shape)
+                random_normal random_exponential random_gumbel random_laplace random_cauchy(index, key): f64
     sums        acc = accumulate(acc, value): acc + value, where LLVM may change the order of additions
                 total, rest = compensated_add(total, rest, value): the sum is total + rest
     products    gemm(a, a_offset, lda, a_transposed, b, b_offset, ldb, b_transposed, c, c_offset, ldc, m, n, k,
@@ -44,7 +46,18 @@ arrays' dtype; if beta is 0, C and y are not read.
 
 from __future__ import annotations
 
-from fnad.backends.numba import blas, cast, choice, complex_math, division, fold, functions, integer, operators
+from fnad.backends.numba import (
+    blas,
+    cast,
+    choice,
+    complex_math,
+    division,
+    fold,
+    functions,
+    integer,
+    operators,
+    random_bits,
+)
 from fnad.backends.numba.operation import Operation
 
 OPERATIONS: tuple[Operation, ...] = (
@@ -55,6 +68,7 @@ OPERATIONS: tuple[Operation, ...] = (
     *integer.OPERATIONS,
     *functions.OPERATIONS,
     *complex_math.OPERATIONS,
+    *random_bits.OPERATIONS,
     *fold.OPERATIONS,
     *blas.OPERATIONS,
 )

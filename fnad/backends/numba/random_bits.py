@@ -1,0 +1,209 @@
+"""Random draws as instructions: the formulas of `fnad.draws`, with LLVM's values for its numbers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import llvmlite.ir as ir
+import numpy as np
+
+from fnad import draws
+from fnad.backends.numba.operation import (
+    Builder,
+    Dtype,
+    Kind,
+    Kinds,
+    OperandError,
+    Operation,
+    Value,
+    Values,
+)
+from fnad.backends.numba.scalar import call, overloaded
+
+U64, F64 = np.dtype(np.uint64), np.dtype(np.float64)
+INTEGER, REAL = ir.IntType(64), ir.DoubleType()
+
+# ---- arithmetic --------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Lane:
+    """A u64, an f64 or a bool in a register, with the operators of Python; numbers beside it become constants."""
+
+    builder: Builder
+    value: Value
+
+    def _combined(self, instruction: str, other: Any) -> Lane:
+        prefix = "f" if self.value.type == REAL else ""
+        return Lane(self.builder, getattr(self.builder, prefix + instruction)(self.value, self.constant(other)))
+
+    def _compared(self, sign: str, other: Any) -> Lane:
+        compare = self.builder.fcmp_ordered if self.value.type == REAL else self.builder.icmp_unsigned
+        return Lane(self.builder, compare(sign, self.value, self.constant(other)))
+
+    def constant(self, other: Any) -> Value:
+        """Return the value of a lane; a number as a value of this lane's type."""
+        return other.value if isinstance(other, Lane) else self.value.type(other)
+
+    def __add__(self, other: Any) -> Lane:
+        return self._combined("add", other)
+
+    def __sub__(self, other: Any) -> Lane:
+        return self._combined("sub", other)
+
+    def __mul__(self, other: Any) -> Lane:
+        return self._combined("mul", other)
+
+    def __truediv__(self, other: Any) -> Lane:
+        return self._combined("div", other)
+
+    def __and__(self, other: Any) -> Lane:
+        return self._combined("and_", other)
+
+    def __or__(self, other: Any) -> Lane:
+        return self._combined("or_", other)
+
+    def __xor__(self, other: Any) -> Lane:
+        return self._combined("xor", other)
+
+    __rxor__ = __xor__
+
+    def __lshift__(self, other: Any) -> Lane:
+        return self._combined("shl", other)
+
+    def __rshift__(self, other: Any) -> Lane:
+        return self._combined("lshr", other)
+
+    def __lt__(self, other: Any) -> Lane:
+        return self._compared("<", other)
+
+    def __gt__(self, other: Any) -> Lane:
+        return self._compared(">", other)
+
+
+class OfLLVM:
+    """The arithmetic of LLVM's instructions, without flags: each is rounded as it stands."""
+
+    def where(self, condition: Lane, a: Any, b: Any) -> Lane:
+        like = a if isinstance(a, Lane) else b
+        builder = condition.builder
+        return Lane(builder, builder.select(condition.value, like.constant(a), like.constant(b)))
+
+    def sqrt(self, x: Lane) -> Lane:
+        return Lane(x.builder, call(x.builder, overloaded("llvm.sqrt", REAL), REAL, x.value))
+
+    def real(self, n: Lane) -> Lane:
+        return Lane(n.builder, n.builder.uitofp(n.value, REAL))
+
+    def bits(self, x: Lane) -> Lane:
+        return Lane(x.builder, x.builder.bitcast(x.value, INTEGER))
+
+    def number(self, bits: Lane) -> Lane:
+        return Lane(bits.builder, bits.builder.bitcast(bits.value, REAL))
+
+
+LLVM: draws.Arithmetic = OfLLVM()
+
+
+def lanes(builder: Builder, values: Values) -> list[Lane]:
+    return [Lane(builder, value) for value in values]
+
+
+# ---- operations --------------------------------------------------------------------------------------------------
+
+
+def takes(*operands: Dtype, gives: Kind) -> Callable[..., Kind]:
+    """Return the typing rule of just these operands."""
+
+    def result(*kinds: Kind) -> Kind:
+        if kinds != operands:
+            raise OperandError(f"a draw takes {', '.join(map(str, operands))}, not {', '.join(map(str, kinds))}")
+        return gives
+
+    return result
+
+
+def on_arrays(draw: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the plain meaning of a draw that takes arrays."""
+
+    def plain(*operands: Any) -> Any:
+        with np.errstate(all="ignore"):
+            return draw(*map(np.atleast_1d, operands))[0]
+
+    return plain
+
+
+def half(name: str, number: int) -> Operation:
+    """Return the operation that gives a half of the block of a counter."""
+
+    def emit(builder: Builder, kinds: Kinds, values: Values) -> Value:
+        return draws.block(*lanes(builder, values))[number].value
+
+    plain = on_arrays(lambda *operands: draws.block(*operands)[number])
+    return Operation(name, takes(U64, U64, U64, gives=U64), emit, plain)
+
+
+def distribution(name: str, draw: Callable[..., Any]) -> Operation:
+    """Return the operation that draws from a distribution without parameters."""
+
+    def emit(builder: Builder, kinds: Kinds, values: Values) -> Value:
+        return draw(LLVM, *lanes(builder, values)).value
+
+    return Operation(name, takes(U64, U64, gives=F64), emit, on_arrays(partial(draw, draws.NUMPY)))
+
+
+# ---- gamma -------------------------------------------------------------------------------------------------------
+
+
+def emit_gamma(builder: Builder, kinds: Kinds, values: Values) -> Value:
+    name = "fnad.random_gamma"
+    return builder.call(builder.module.globals.get(name) or define_gamma(builder.module, name), values)
+
+
+def define_gamma(module: ir.Module, name: str) -> ir.Function:
+    """Define the loop over attempts until one is accepted; it ends after the last of them too."""
+    function = ir.Function(module, ir.FunctionType(REAL, [INTEGER, INTEGER, REAL]), name=name)
+    function.linkage = "internal"
+    entry, loop, done = (function.append_basic_block(label) for label in ("entry", "loop", "done"))
+
+    builder = ir.IRBuilder(entry)
+    wanted = draws.gamma_shape(LLVM, Lane(builder, function.args[2])).value
+    builder.branch(loop)
+
+    builder = ir.IRBuilder(loop)
+    stream = builder.phi(INTEGER)
+    index, key, shape, attempt = lanes(builder, [*function.args[:2], wanted, stream])
+    candidate, accepted = draws.gamma_attempt(LLVM, index, key, shape, attempt)
+    following = builder.add(stream, INTEGER(2))
+    stream.add_incoming(INTEGER(1), entry)
+    stream.add_incoming(following, loop)
+    is_last = builder.icmp_unsigned(">", following, INTEGER(2 * draws.ATTEMPTS))
+    builder.cbranch(builder.or_(accepted.value, is_last), done, loop)
+
+    builder = ir.IRBuilder(done)
+    found = builder.select(accepted.value, candidate.value, REAL(math.nan))
+    boost = draws.gamma_boost(LLVM, *lanes(builder, function.args))
+    builder.ret((Lane(builder, found) * boost).value)
+    return function
+
+
+GAMMA = Operation(
+    "random_gamma",
+    takes(U64, U64, F64, gives=F64),
+    emit_gamma,
+    on_arrays(partial(draws.gamma_array, draws.NUMPY)),
+)
+OPERATIONS = (
+    half("philox_low", 0),
+    half("philox_high", 1),
+    distribution("random_normal", draws.normal),
+    distribution("random_exponential", draws.exponential),
+    distribution("random_gumbel", draws.gumbel),
+    distribution("random_laplace", draws.laplace),
+    distribution("random_cauchy", draws.cauchy),
+    GAMMA,
+)

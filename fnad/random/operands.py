@@ -1,0 +1,89 @@
+"""What the functions here are given: shapes, dtypes, parameters, of which those that are known are checked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from operator import index
+from typing import Any, TypeAlias
+
+import numpy as np
+
+import fnad.numpy as fnp
+from fnad.errors import AxisError, DomainError, DtypeError, ShapeError
+from fnad.ir.builder import is_tracing
+from fnad.ir.types import F32, F64, Dtype, Shape, dtype_name, native_dtype
+from fnad.numpy import axes
+from fnad.numpy.namespace import CALLS
+from fnad.trace.source import current_source
+
+Array: TypeAlias = Any
+"""A NumPy array or scalar, or a traced one."""
+
+
+def is_traced(*values: Any) -> bool:
+    """Say whether there is a traced value among these, so that nothing is known of their numbers."""
+    return is_tracing() and CALLS["has_traced"](values)
+
+
+def as_array(value: Any) -> Array:
+    """Return a parameter as an array."""
+    return fnp.asarray(value) if is_traced(value) else np.asarray(value)
+
+
+def as_shape(shape: Any) -> Shape:
+    """Return a shape given as an integer or several; raise `ShapeError` for a negative extent."""
+    extents = tuple(map(index, shape)) if hasattr(shape, "__iter__") else (index(shape),)
+    if any(n < 0 for n in extents):
+        raise ShapeError(
+            f"negative dimensions are not allowed, got the shape {extents}",
+            source=current_source(),
+            remedy="give extents of at least 0",
+        )
+    return extents
+
+
+def shape_of(shape: Any, what: str, *parameters: Shape) -> Shape:
+    """Return the shape of a draw, if None that of its parameters; `ShapeError` where they do not broadcast to it."""
+    if shape is None:
+        return np.broadcast_shapes(*parameters)
+    extents = as_shape(shape)
+    try:
+        fits = np.broadcast_shapes(extents, *parameters) == extents
+    except ValueError:
+        fits = False
+    if not fits:
+        raise ShapeError(
+            f"{what} of shape {' and '.join(map(str, parameters))} cannot be broadcast to a draw of shape {extents}",
+            source=current_source(),
+            remedy="give the shape of the whole draw, which ends in that of the parameters",
+        )
+    return extents
+
+
+def axis_of(axis: Any, ndim: int) -> int:
+    """Return an axis as a number from 0 on; raise `AxisError` where there is none."""
+    try:
+        return axes.axis_of(axis, ndim)
+    except AxisError as error:
+        raise error.at(current_source(), "axes are counted from 0, or from the last one as -1") from None
+
+
+def float_dtype(dtype: Any) -> Dtype:
+    """Return the dtype of a continuous draw; raise `DtypeError` for one that is neither float64 nor float32."""
+    found = native_dtype(dtype)
+    if found not in (F64, F32):
+        raise DtypeError(
+            f"a continuous draw cannot be {dtype_name(found)}",
+            source=current_source(),
+            remedy="draw float64 or float32, and convert with astype",
+        )
+    return found
+
+
+def check(what: str, holds: Callable[..., Any], *values: Any, remedy: str) -> None:
+    """Raise `DomainError` where a condition does not hold of all elements of parameters; traced ones pass."""
+    if is_traced(*values):
+        return
+    with np.errstate(all="ignore"):
+        if not np.all(holds(*map(np.asarray, values))):
+            raise DomainError(what, source=current_source(), remedy=remedy)
