@@ -54,6 +54,7 @@ def kept_values(program: Program) -> set[Var]:
             or effort.length > LONGEST
             or _has_many_pieces(equation)
             or _read_whole(equation, readers[var])
+            or _guarded_again(equation, readers[var])
             or (effort.work > 0 and _worth_keeping(var, effort, readers[var]))
         ):
             kept.update(equation.results)
@@ -101,6 +102,13 @@ def _read_whole(equation: Equation, readers: list[Equation]) -> bool:
     kinds = [reader.primitive.lower for reader in readers]
     products = any(isinstance(r.primitive.lower, Contraction) and not is_inlined(r) for r in readers)
     return any(isinstance(k, Library) for k in kinds) or (products and not plain_view)
+
+
+def _guarded_again(equation: Equation, readers: list[Equation]) -> bool:
+    """Say whether a view reads elements more than once, each of which would ask every time whether it is there."""
+    lower = equation.primitive.lower
+    has_guard = isinstance(lower, View) and lower.guard is not None
+    return has_guard and any(isinstance(r.primitive.lower, View) and _repeats(r, equation.results[0]) for r in readers)
 
 
 def _repeats(reader: Equation, var: Var) -> bool:
