@@ -2,9 +2,11 @@
 
 Those that are not differentiated reach the user's function as they are, so that any Python may be done with them. What
 the function writes into them is for itself alone: it receives containers of its own, traced values with memory of their
-own, and read-only views of arrays; if it writes to one of those, it is called again with copies. If it puts a traced
-value into a copy it made of an array, or reads one at a traced index, which ordinary arrays do not let it, it is called
-again with traced values for the arrays of floats.
+own, and read-only views of arrays; if it writes to one of those, it is called again with copies.
+
+If it puts a traced value into an array it made, or reads one at a traced index, which ordinary arrays do not let it, it
+is called again with traced values for all arrays: those of the arguments, those it reads from outside
+(`fnad.trace.opening`) and those that NumPy makes for it.
 """
 
 from __future__ import annotations
@@ -34,13 +36,16 @@ from fnad.errors import (
     TracerEscapeError,
 )
 from fnad.ir.builder import current_builder
-from fnad.ir.types import is_inexact
+from fnad.ir.types import NAMES, is_inexact
+from fnad.numpy.namespace import making_traced
 from fnad.numpy.operands import WeakSymbol, as_symbol
+from fnad.trace.opening import opened
 from fnad.trace.source import current_source
 from fnad.trace.tracer import Tracer
 
 Argnums: TypeAlias = int | Sequence[int]
 T = TypeVar("T")
+Attempt: TypeAlias = Callable[[Function, Callable[[Any], Any]], T]
 
 
 def as_positions(argnums: Argnums) -> tuple[int, ...]:
@@ -58,7 +63,7 @@ def stage_call(
     chosen = _resolved(f, argnums, len(args))
     leaves, structure = differentiable_leaves([args[i] for i in chosen], lambda i: argument_name(f, chosen[i]))
 
-    def attempt(receive: Callable[[Any], Any]) -> Staged:
+    def attempt(f: Function, receive: Callable[[Any], Any]) -> Staged:
         def call(tracers: Sequence[Tracer]) -> Any:
             given = dict(zip(chosen, structure.unflatten(tracers), strict=True))
             others = {i: map_leaves(receive, arg) for i, arg in enumerate(args) if i not in given}
@@ -67,7 +72,12 @@ def stage_call(
 
         return stage(f, leaves, call, has_aux=has_aux)
 
-    return protected(attempt), structure
+    return protected(f, attempt), structure
+
+
+def stage_all(f: Function, leaves: list[Leaf], structure: Structure, *, has_aux: bool) -> Staged:
+    """Trace a call on the leaves of all its arguments."""
+    return with_traced_arrays(f, lambda g: stage(g, leaves, lambda xs: g(*structure.unflatten(xs)), has_aux=has_aux))
 
 
 def differentiable_leaves(trees: Sequence[Any], names: Callable[[int], str]) -> tuple[list[Leaf], Structure]:
@@ -109,31 +119,37 @@ def _resolved(f: Function, argnums: tuple[int, ...], count: int) -> tuple[int, .
 def call_inside(f: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Call a function as part of the trace under way; neither it nor its caller sees what the other writes later."""
 
-    def attempt(receive: Callable[[Any], Any]) -> Any:
+    def attempt(f: Function, receive: Callable[[Any], Any]) -> Any:
         return map_leaves(_copy, f(*map_leaves(receive, args), **map_leaves(receive, kwargs)))
 
-    return protected(attempt)
+    return protected(f, attempt)
 
 
-def protected(attempt: Callable[[Callable[[Any], Any]], T]) -> T:
-    """Return `attempt(receive)`, where `receive` makes of a leaf what the function receives for it."""
+def protected(f: Function, attempt: Attempt[T]) -> T:
+    """Return `attempt(f, receive)`, where `receive` makes of a leaf what the function receives for it."""
+    return with_traced_arrays(f, lambda g: _with_arrays(f, attempt) if g is f else attempt(g, _traced))
+
+
+def with_traced_arrays(f: Function, attempt: Callable[[Function], T]) -> T:
+    """Return `attempt(f)`, if need be of `f` with traced values for arrays that it makes or reads from outside."""
     try:
-        return _with_arrays(attempt)
+        return attempt(f)
     except (MutationError, TracerEscapeError) as error:
         first = error
     try:
-        return attempt(_traced)
+        with making_traced():
+            return attempt(opened(f))
     except FnadError:
         raise first from None
 
 
-def _with_arrays(attempt: Callable[[Callable[[Any], Any]], T]) -> T:
+def _with_arrays(f: Function, attempt: Attempt[T]) -> T:
     try:
-        return attempt(_view)
+        return attempt(f, _view)
     except ValueError as error:
         if isinstance(error, FnadError) or "read-only" not in str(error):
             raise
-    return attempt(_copy)
+    return attempt(f, _copy)
 
 
 def _view(value: Any) -> Any:
@@ -153,7 +169,7 @@ def _copy(value: Any) -> Any:
 
 
 def _traced(value: Any) -> Any:
-    if type(value) is np.ndarray and is_inexact(value.dtype):
+    if type(value) is np.ndarray and value.dtype.newbyteorder("=") in NAMES:
         return Tracer(as_symbol(value))
     return _copy(value)
 

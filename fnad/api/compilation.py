@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Hashable, Sequence
-from functools import wraps
+from functools import partial, wraps
 from typing import Any, NamedTuple, TypeAlias
 
-from fnad.api.arguments import call_inside
+from fnad.api.arguments import call_inside, with_traced_arrays
 from fnad.api.leaves import (
     Array,
     Function,
@@ -167,13 +167,13 @@ class Compiled:
         for value in (self._f, *[fixed[place] for place, _ in layout.static]):
             environment.follow(value)
 
-        def call(tracers: Sequence[Tracer]) -> Any:
+        def call(f: Function, tracers: Sequence[Tracer]) -> Any:
             places = (*layout.positions, *layout.names)
             given = fixed | dict(zip(places, structure.unflatten(tracers), strict=True))
-            return self._f(*[given[i] for i in range(len(args))], **{name: given[name] for name in kwargs})
+            return f(*[given[i] for i in range(len(args))], **{name: given[name] for name in kwargs})
 
         with environment.watching():
-            staged = stage(self._f, leaves, call)
+            staged = with_traced_arrays(self._f, lambda f: stage(f, leaves, partial(call, f)))
         (program,) = rewritten(staged.program, "jit", lambda program: (program,))
         return Specialized(staged.program, program, staged.operands[len(leaves) :], staged.structure, environment)
 

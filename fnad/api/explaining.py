@@ -68,7 +68,7 @@ def explain(f: Function, *args: Any, **kwargs: Any) -> Explanation:
     values, structure = flatten(args)
     leaves = {i: leaf for i, value in enumerate(values) if (leaf := _leaf(value)) is not None}
 
-    def attempt(receive: Any) -> Traced:
+    def attempt(f: Function, receive: Any) -> Traced:
         def call(tracers: Sequence[Tracer]) -> list[Any]:
             given = dict(zip(leaves, tracers, strict=True))
             received = [given[i] if i in given else receive(value) for i, value in enumerate(values)]
@@ -77,7 +77,7 @@ def explain(f: Function, *args: Any, **kwargs: Any) -> Explanation:
         found = list(leaves.values())
         return trace_function(call, [x.aval for x in found], name=function_name(f), weak=[x.weak for x in found])
 
-    traced = protected(attempt)
+    traced = protected(f, attempt)
     names = [path(args, i, lambda k: argument_name(f, k)) for i in leaves]
     first = [Found(name, leaf.aval, None) for name, leaf in zip(names, leaves.values(), strict=True)]
     counts = Counter(equation.primitive.name for equation in traced.program.equations)

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from fnad.api.arguments import differentiable_leaves
+from fnad.api.arguments import differentiable_leaves, stage_all
 from fnad.api.leaves import Function, argument_name, check_function, to_user, type_name
 from fnad.api.matching import Pattern
 from fnad.api.running import run
-from fnad.api.staging import Staged, stage
+from fnad.api.staging import Staged
 from fnad.errors import ArgumentTypeError, TangentError
 from fnad.ir.program import Program
 from fnad.ir.types import is_inexact
@@ -40,7 +40,7 @@ def jvp(f: Function, primals: Sequence[Any], tangents: Sequence[Any], has_aux: b
     leaves, structure = differentiable_leaves(primals, lambda i: argument_name(f, i))
     avals = [leaf.aval for leaf in leaves]
     directions = Pattern("tangents", "the primals", structure, avals, TangentError).match(tuple(tangents))
-    staged = stage(f, leaves, lambda tracers: f(*structure.unflatten(tracers)), has_aux=has_aux)
+    staged = stage_all(f, leaves, structure, has_aux=has_aux)
     kind = "jvp", staged.leaves, staged.outputs
     results = run(staged.program, [*staged.operands, *directions], kind, lambda p: (_pushed(p, staged),))
     return _unpacked(results, staged, has_aux=has_aux)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias, cast
 
-from fnad.api.arguments import differentiable_leaves
+from fnad.api.arguments import differentiable_leaves, stage_all
 from fnad.api.leaves import Array, Function, Operand, argument_name, check_function, function_name, to_user
 from fnad.api.matching import Pattern
 from fnad.api.running import execute, inlined, rewritten
-from fnad.api.staging import Staged, stage
+from fnad.api.staging import Staged
 from fnad.backends.tiers import TieredProgram
 from fnad.errors import CotangentError
 from fnad.ir.builder import is_tracing
@@ -41,7 +41,7 @@ def vjp(f: Function, *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
     """
     check_function(f, "vjp")
     leaves, structure = differentiable_leaves(primals, lambda i: argument_name(f, i))
-    staged = stage(f, leaves, lambda tracers: f(*structure.unflatten(tracers)), has_aux=has_aux)
+    staged = stage_all(f, leaves, structure, has_aux=has_aux)
     results, pull = _forward(staged)
     avals = staged.program.out_avals[: staged.outputs]
     like = f"the output of {function_name(f)}"

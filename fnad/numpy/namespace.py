@@ -9,7 +9,9 @@ Elsewhere the functions are NumPy's own.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from functools import wraps
 from typing import Any
 
@@ -32,6 +34,24 @@ NEW = {
     *("zeros", "zeros_like"),
 }
 """Functions that make a new array."""
+
+
+class _Making(threading.local):
+    is_traced = False
+
+
+MAKING = _Making()
+"""Whether the functions of NumPy that make a new array make a traced one, in code that imports NumPy itself."""
+
+
+@contextmanager
+def making_traced() -> Generator[None]:
+    """Let NumPy's functions that make a new array make a traced one in the traces of a block."""
+    before, MAKING.is_traced = MAKING.is_traced, True
+    try:
+        yield
+    finally:
+        MAKING.is_traced = before
 
 
 def on_traced(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 
 from fnad.ir.builder import is_tracing
-from fnad.numpy.namespace import on_trace, on_traced
+from fnad.numpy.namespace import MAKING, NEW, on_trace, on_traced
 from fnad.numpy.registry import RULES
 from fnad.numpy.sequences import c_, r_
 from fnad.trace.classes import CLASSES, is_called
@@ -69,6 +69,13 @@ class Intercepted:
         del vars(module)[self.name]
 
 
+class InterceptedMaking(Intercepted):
+    """The attribute for a function that makes a new array, which is traced where that is asked for."""
+
+    def _standing_in(self, frame: FrameType) -> Any:
+        return on_trace(self.original) if MAKING.is_traced else self.replacement
+
+
 class InterceptedClass(Intercepted):
     """The attribute for a class of NumPy's, in whose place a function stands only where it is called."""
 
@@ -95,6 +102,7 @@ def watched_class(module: ModuleType) -> type[Watched]:
     members: dict[str, Any] = {name: Intercepted(name, f, replacement(f)) for name, f in functions.items()}
     members |= {name: InterceptedClass(name, kind, CLASSES[kind]) for name, kind in classes_of(module).items()}
     if module is np:
+        members |= {name: InterceptedMaking(name, f := getattr(np, name), replacement(f)) for name in NEW}
         members |= {"r_": Intercepted("r_", np.r_, r_), "c_": Intercepted("c_", np.c_, c_)}
     return type("Watched", (Watched,), members)
 

@@ -1,0 +1,173 @@
+"""A function with traced values in the place of the arrays that it reads from outside.
+
+`TABLE[i]` and `u = U0.copy(); u[0] = t` ask an ordinary array for what only a traced one can do, if i and t are traced.
+Nothing stands between such an array and the code, which is NumPy's own affair. So the function is made once more of the
+same code, with a namespace that hands out traced values for arrays: those in its globals, its closure and its defaults,
+and those of the functions it finds there. The function itself, its module and its arrays are left alone; what is handed
+out cannot be written to, and has the numbers of the array (see `fnad.ir.known`).
+
+What holds an array in another way, an attribute or a list, is not reached. A function that binds globals or variables
+of an enclosing function anew stays as it is.
+"""
+
+from __future__ import annotations
+
+import dis
+import functools
+from collections.abc import Callable
+from functools import lru_cache
+from types import CellType, CodeType, FunctionType, MethodType
+from typing import Any
+
+import numpy as np
+
+from fnad.errors import MutationError
+from fnad.ir.types import NAMES
+from fnad.numpy.operands import as_symbol
+from fnad.numpy.views import Broadcast
+from fnad.trace.capture import Array, same_bits
+from fnad.trace.handle import Handle
+from fnad.trace.libraries import is_library
+from fnad.trace.source import current_source
+
+BINDING = {"STORE_GLOBAL", "DELETE_GLOBAL"}
+BINDING_FREE = {"STORE_DEREF", "DELETE_DEREF"}
+
+
+def opened(f: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function like `f` to which arrays from outside are traced values.
+
+    It raises `MutationError` where one of them was written to, or bound anew, while it ran.
+    """
+
+    @functools.wraps(f)
+    def run(*args: Any, **kwargs: Any) -> Any:
+        opening = Opening()
+        result = opening.value(f)(*args, **kwargs)
+        opening.check()
+        return result
+
+    return run
+
+
+class Opening:
+    """What was handed out in one run of a function."""
+
+    def __init__(self) -> None:
+        self._functions: dict[int, tuple[FunctionType, FunctionType]] = {}
+        self._namespaces: dict[int, Namespace] = {}
+        self._cells: dict[int, tuple[CellType, CellType, Any]] = {}
+        self._arrays: list[tuple[Array, Array]] = []
+
+    def value(self, value: Any) -> Any:
+        """Return what is handed out for a value."""
+        if not is_opened(value):
+            return value
+        if isinstance(value, np.ndarray):
+            return self._array(value)
+        if isinstance(value, FunctionType):
+            return self._function(value)
+        if isinstance(value, MethodType):
+            return MethodType(self.value(value.__func__), value.__self__)
+        named = {name: self.value(arg) for name, arg in value.keywords.items()}
+        return functools.partial(self.value(value.func), *map(self.value, value.args), **named)
+
+    def check(self) -> None:
+        """Raise where something is no longer what was handed out for it."""
+        if not all(same_bits(array, before) for array, before in self._arrays):
+            raise changed("written to")
+        if not all(cell.cell_contents is content for cell, _, content in self._cells.values()):
+            raise changed("bound to something else")
+
+    def _array(self, array: Array) -> Any:
+        symbol = as_symbol(array)
+        self._arrays.append((array, array.copy()))
+        return Handle.concrete(symbol).through((Broadcast(symbol.shape),))
+
+    # ---- functions ---------------------------------------------------------------------------------------------------
+
+    def _function(self, function: FunctionType) -> FunctionType:
+        known = self._functions.get(id(function))
+        if known is not None:
+            return known[1]
+        cells = tuple(map(self._cell, function.__closure__ or ()))
+        new = FunctionType(function.__code__, self._namespace(function), function.__name__, None, cells or None)
+        self._functions[id(function)] = function, new
+        new.__dict__, new.__module__, new.__qualname__ = function.__dict__, function.__module__, function.__qualname__
+        new.__defaults__ = function.__defaults__ and tuple(map(self.value, function.__defaults__))
+        new.__kwdefaults__ = {name: self.value(value) for name, value in (function.__kwdefaults__ or {}).items()}
+        for cell, own, content in list(self._cells.values()):
+            if cell is not own and is_empty(own):
+                own.cell_contents = self.value(content)
+        return new
+
+    def _cell(self, cell: CellType) -> CellType:
+        """Return the cell for a variable: the same for what is handed out as it is, since it may be bound anew."""
+        if is_empty(cell) or not is_opened(cell.cell_contents):
+            return cell
+        return self._cells.setdefault(id(cell), (cell, CellType(), cell.cell_contents))[1]
+
+    def _namespace(self, function: FunctionType) -> Namespace:
+        found = self._namespaces.get(id(function.__globals__))
+        if found is None:
+            found = self._namespaces[id(function.__globals__)] = Namespace(function.__globals__, self)
+        return found
+
+
+class Namespace(dict[str, Any]):
+    """The globals of a module, to code that looks names up in it.
+
+    CPython asks `__getitem__` for a global where the namespace is not exactly a dict. Everything else sees what the
+    module has.
+    """
+
+    def __init__(self, module: dict[str, Any], opening: Opening) -> None:
+        super().__init__(module)
+        self._module, self._opening = module, opening
+
+    def __getitem__(self, name: str) -> Any:
+        return self._opening.value(self._module[name])
+
+    def get(self, name: str, default: Any = None) -> Any:
+        return self._module.get(name, default)
+
+
+def is_opened(value: Any) -> bool:
+    """Say whether something else is handed out for a value."""
+    if isinstance(value, FunctionType):
+        return not isinstance(value.__globals__, Namespace) and is_openable(value.__code__)
+    if isinstance(value, MethodType) or type(value) is functools.partial:
+        return True
+    return type(value) is np.ndarray and value.dtype.newbyteorder("=") in NAMES
+
+
+@lru_cache(maxsize=4096)
+def is_openable(code: CodeType) -> bool:
+    """Say whether a function of this code can be made once more: it is no library's, and binds no names outside."""
+    return not is_library(code.co_filename) and not binds(code, frozenset(code.co_freevars))
+
+
+def binds(code: CodeType, free: frozenset[str]) -> bool:
+    """Say whether code, or what is defined in it, binds globals or one of the free variables."""
+    for step in dis.get_instructions(code):
+        if step.opname in BINDING or (step.opname in BINDING_FREE and step.argval in free):
+            return True
+    return any(binds(inner, free) for inner in code.co_consts if isinstance(inner, CodeType))
+
+
+def is_empty(cell: CellType) -> bool:
+    """Say whether the variable of a cell has no value."""
+    try:
+        cell.cell_contents  # noqa: B018  # it is asked for to see whether there is one
+    except ValueError:
+        return True
+    return False
+
+
+def changed(how: str) -> MutationError:
+    """Return the error for an array from outside that is no longer what it was when it was handed out."""
+    return MutationError(
+        f"an array from outside was {how} in a function that reads it with traced values",
+        source=current_source(),
+        remedy="pass it as an argument, or copy it before",
+    )

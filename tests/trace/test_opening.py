@@ -1,0 +1,264 @@
+"""Functions that put traced values into arrays NumPy made for them, or read arrays from outside at traced indices."""
+
+import functools
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+import fnad
+from fnad.errors import FnadError, MutationError, TracerEscapeError
+
+START = np.array([1.0, 2.0, 3.0, 4.0])
+TABLE = np.arange(6.0) ** 2
+ORDER = np.array([3, 1, 0, 2, 2, 1])
+X = np.array([0.5, 1.5, 2.5])
+calls = 0
+
+
+def filled(x):
+    u = np.zeros(4)
+    u[0] = 1.0
+    for i in range(1, 4):
+        u[i] = u[i - 1] * x[i - 1]
+    return u.sum()
+
+
+def started(x):
+    u = START.copy()
+    u[1:] += x
+    u[0] = x[0] ** 2
+    return np.sum(u * u)
+
+
+def looked_up(x):
+    i = np.floor(x * 2).astype(int)
+    return np.sum(TABLE[i] * x + TABLE[ORDER[i] + 1])
+
+
+def interpolated(x, table=TABLE, *, step=0.5):
+    at = np.clip(np.floor(x / step).astype(int), 0, len(table) - 2)
+    t = x / step - at
+    return np.sum((1 - t) * table[at] + t * table[at + 1])
+
+
+def row_of(x):
+    return TABLE[np.rint(x).astype(int)] * x
+
+
+def through_a_helper(x):
+    return sum(row_of(x[i : i + 1]).sum() for i in range(3))
+
+
+def recursive(x, depth=2):
+    return looked_up(x) if depth == 0 else x[0] * recursive(x, depth - 1)
+
+
+def closed_over():
+    weights, start = np.array([1.0, 2.0, 3.0]), np.ones((3, 3))
+
+    def inner(x):
+        u = np.array(start)
+        u[1] = x
+        return weights[x.astype(int)] @ u @ x
+
+    return lambda x: inner(x) * 2
+
+
+def accumulated(x):
+    total, rows = np.zeros(2), np.empty((3, 2))
+    for i, a in enumerate(x):
+        rows[i] = a, a * a
+        total += rows[i]
+    np.multiply(rows, 2.0, out=rows)
+    return total.prod() + rows.sum()
+
+
+class Model:
+    def __init__(self):
+        self.table = TABLE
+
+
+MODEL = Model()
+FUNCTIONS = {
+    "filled": filled,
+    "started": started,
+    "looked up": looked_up,
+    "a default": interpolated,
+    "a helper": through_a_helper,
+    "recursive": recursive,
+    "closed over": closed_over(),
+    "accumulated": accumulated,
+    "a part": functools.partial(lambda w, x: w[x.astype(int)] @ x, START),
+    "take of an attribute": lambda x: np.sum(np.take(MODEL.table, x.astype(int)) * x),
+    "a view of it": lambda x: TABLE.reshape(2, 3).T[x.astype(int)].sum() * x[0],
+}
+
+
+def differences(f, x, h=1e-6):
+    return np.array([(f(x + h * e) - f(x - h * e)) / (2 * h) for e in np.eye(x.size)])
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_value_and_derivatives(name):
+    f = FUNCTIONS[name]
+    before = START.copy(), TABLE.copy()
+    value, gradient = fnad.value_and_grad(f)(X + 0.1)
+    assert value == pytest.approx(f(X + 0.1), rel=1e-14)
+    np.testing.assert_allclose(gradient, differences(f, X + 0.1), rtol=1e-6)
+    np.testing.assert_allclose(fnad.jvp(f, (X + 0.1,), (np.ones(3),))[1], gradient.sum(), rtol=1e-14)
+    np.testing.assert_allclose(fnad.vjp(f, X + 0.1)[1](1.0)[0], gradient, rtol=1e-14)
+    compiled = fnad.jit(fnad.value_and_grad(f))(X + 0.1)
+    np.testing.assert_allclose(compiled[1], gradient, rtol=1e-13)
+    assert fnad.jit(f)(X + 0.1) == pytest.approx(value, rel=1e-14)
+    second = fnad.jvp(fnad.grad(f), (X + 0.1,), (np.ones(3),))[1]
+    np.testing.assert_allclose(second, differences(lambda x: fnad.grad(f)(x).sum(), X + 0.1), rtol=1e-5, atol=1e-7)
+    np.testing.assert_array_equal(START, before[0])
+    np.testing.assert_array_equal(TABLE, before[1])
+
+
+def test_what_is_outside_may_change():
+    table = np.array([1.0, 2.0])
+
+    def f(x):
+        return table[x.astype(int)].sum() * x[0]
+
+    run = fnad.jit(f)
+    assert run(np.array([1.0])) == 2
+    table[1] = 5.0
+    assert run(np.array([1.0])) == 5
+    table = np.array([7.0, 8.0])
+    assert run(np.array([1.0])) == 8
+
+
+# ---- what cannot be followed -----------------------------------------------------------------------------------------
+
+
+def test_an_array_from_outside_is_not_written_to():
+    buffer = np.zeros(3)
+
+    def f(x):
+        buffer[0] = x[0]
+        return buffer.sum()
+
+    with pytest.raises(MutationError, match="was written into an ordinary array"):
+        fnad.grad(f)(X)
+    np.testing.assert_array_equal(buffer, 0)
+
+
+def test_an_array_written_to_by_who_holds_it():
+    table = np.arange(4.0)
+    holder = Model()
+    holder.table = table
+
+    def f(x):
+        mine = table
+        holder.table[0] += 1.0
+        return mine[x.astype(int)].sum() * x[0]
+
+    with pytest.raises(TracerEscapeError):
+        fnad.grad(f)(X)
+
+
+def test_functions_that_bind_names_outside_stay_as_they_are():
+    def f(x):
+        global calls  # noqa: PLW0603
+        calls += 1
+        return TABLE[x.astype(int)].sum()
+
+    before = calls
+    with pytest.raises(TracerEscapeError):
+        fnad.grad(f)(X)
+    assert calls == before + 2
+
+    count = 0
+
+    def g(x):
+        nonlocal count
+        count += 1
+        return np.sum(x * count)
+
+    assert fnad.grad(lambda x: g(x) * TABLE[x.astype(int) + 1][0])(X).sum() == 6
+    assert count == 2
+
+
+def test_a_variable_bound_anew_meanwhile():
+    table = np.arange(4.0)
+
+    def replace():
+        nonlocal table
+        table = table + 1
+
+    def f(x):
+        replace()
+        return table[x.astype(int)].sum() * x[0]
+
+    with pytest.raises(TracerEscapeError):
+        fnad.grad(f)(X)
+
+
+def test_attributes_of_functions_are_their_own():
+    def f(x):
+        f.calls += 1
+        return TABLE[x.astype(int)].sum() * x[0]
+
+    f.calls = 0
+    fnad.grad(f)(X)
+    assert f.calls == 2
+
+
+def test_an_attribute_is_not_reached_and_the_line_is_named():
+    def f(x):
+        return MODEL.table[x.astype(int)].sum()
+
+    with pytest.raises(TracerEscapeError, match=r"test_opening\.py:\d+ in f:  return MODEL\.table\[x\.astype"):
+        fnad.grad(f)(X)
+
+
+# ---- nothing is left -------------------------------------------------------------------------------------------------
+
+
+def test_the_error_is_the_first_and_nothing_is_left():
+    def f(x):
+        u = np.zeros(3)
+        u[0] = x[0]
+        return float(u)
+
+    with pytest.raises(FnadError, match="was written into an ordinary array"):
+        fnad.grad(f)(X)
+    assert type(np.zeros(1)) is np.ndarray
+    assert fnad.grad(lambda x: x[0] * (type(np.zeros(1)) is np.ndarray))(X)[0] == 1
+
+
+def test_an_exception_of_the_users_passes():
+    def f(x):
+        u = np.zeros(3)
+        u[0] = x[0]
+        raise KeyError("mine")
+
+    with pytest.raises(KeyError, match="mine"):
+        fnad.grad(f)(X)
+    assert fnad.grad(lambda x: x[0] * (type(np.zeros(1)) is np.ndarray))(X)[0] == 1
+
+
+def test_threads():
+    barrier = threading.Barrier(2)
+
+    def plain(x):
+        barrier.wait(10)
+        made = [type(np.zeros(2)) is np.ndarray for _ in range(100)]
+        return x[0] * all(made)
+
+    def fills(x):
+        if not barrier.broken and barrier.n_waiting:
+            barrier.wait(10)
+        u = np.zeros(2)
+        u[1] = x[1]
+        return u.sum()
+
+    with ThreadPoolExecutor(2) as pool:
+        first = pool.submit(fnad.grad(plain), X)
+        second = [pool.submit(fnad.grad(fills), X) for _ in range(20)]
+        assert first.result()[0] == 1
+        assert all(found.result()[1] == 1 for found in second)
