@@ -32,6 +32,7 @@ from unittest.mock import patch
 import numpy as np
 import pytest
 
+import fnad.random  # noqa: F401 - its rules must not be forgotten with what a page declares
 from fnad.ir.primitive import PRIMITIVES
 from fnad.numpy.registry import RULES
 
