@@ -1,9 +1,9 @@
 """Compiled functions: `jit`.
 
 A call is looked up by its signature: structure, dtypes and shapes of the arguments, and the static arguments. Several
-traces may be kept for one signature, each with what the function read from outside (`fnad.trace.environment`); the
-first whose environment still holds is run. Where there is none, the function is traced again; and a trace that gives
-the same program as one before compiles nothing.
+traces may be kept for one signature: of the paths that Python takes by traced values (`fnad.api.paths`), each with what
+the function read from outside (`fnad.trace.environment`). One whose environment still holds is run. Where there is
+none, the function is traced again; and a trace that gives the same program as one before compiles nothing.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Hashable, Sequence
 from functools import partial, wraps
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias, cast
 
 from fnad.api.arguments import call_inside, with_traced_arrays
 from fnad.api.leaves import (
@@ -29,13 +29,12 @@ from fnad.api.leaves import (
     path,
     to_user,
 )
-from fnad.api.running import execute, rewritten
+from fnad.api.listing import KnownPaths, listed
+from fnad.api.paths import Failure, Path, Paths
 from fnad.api.staging import stage
 from fnad.api.statics import Places, Statics, static_key, statics_of
-from fnad.backends.tiers import TieredProgram
 from fnad.errors import RetraceWarning
 from fnad.ir.builder import is_tracing
-from fnad.ir.program import Program
 from fnad.ir.types import Dtype, Shape, aval_of
 from fnad.trace.environment import Environment
 from fnad.trace.source import current_source
@@ -47,9 +46,6 @@ Mark: TypeAlias = tuple[Dtype, Shape, bool]
 SIGNATURES = 1024
 MANY = 100
 """Traces after which a function is said to be traced too often."""
-
-TRACES = 8
-"""Traces kept for one signature: values of globals and attributes a function may go back and forth between."""
 
 
 def jit(f: Function, static_argnums: Places = (), static_argnames: Places = ()) -> Function:
@@ -77,17 +73,8 @@ def jit(f: Function, static_argnums: Places = (), static_argnames: Places = ()) 
     def run(*args: Any, **kwargs: Any) -> Any:
         return call_inside(f, args, kwargs) if is_tracing() else compiled.call(args, kwargs)
 
+    cast("Any", run).paths = compiled.paths
     return run
-
-
-class Specialized(NamedTuple):
-    """One trace: the program as traced and as run, what it takes beside the arguments, its output, what was read."""
-
-    traced: Program
-    program: TieredProgram
-    captured: list[Any]
-    structure: Structure
-    environment: Environment
 
 
 class Layout(NamedTuple):
@@ -108,7 +95,7 @@ class Compiled:
     def __init__(self, f: Function, statics: Statics) -> None:
         self._f = f
         self._statics = statics
-        self._traces: dict[Hashable, tuple[Specialized, ...]] = {}
+        self._paths: dict[Hashable, Paths] = {}
         self._retraced = 0
 
     def call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -121,15 +108,18 @@ class Compiled:
         values, structure = flatten(trees)
         arrays, marks = self._arrays(values, trees, layout)
         signature = structure, layout, tuple(marks)
-        for trace in self._traces.get(signature, ()):
-            if trace.environment.holds():
-                break
-        else:
+        paths = self._paths.get(signature) or self._begin(signature)
+        taken, results, failures = paths.run(arrays)
+        if taken is None:
             leaves = [Leaf(array, aval_of(array), weak) for array, (_, _, weak) in zip(arrays, marks, strict=True)]
-            trace = self._trace(leaves, structure, layout or Layout(tuple(range(len(args))), ()), args, kwargs)
-            self._keep(signature, trace)
-        results = execute(trace.program, [*arrays, *trace.captured], lambda: trace.traced, eager=True)
-        return trace.structure.unflatten([to_user(result) for result in results])
+            self._check_traces(paths, failures)
+            taken = self._trace(leaves, structure, layout or Layout(tuple(range(len(args))), ()), args, kwargs)
+            results = paths.run_new(taken, arrays, failures)
+        return taken.structure.unflatten([to_user(result) for result in results])
+
+    def paths(self) -> KnownPaths:
+        """Return the paths known so far, with their guards and how often each ran."""
+        return listed(path for paths in list(self._paths.values()) for path in reversed(paths.known))
 
     def _layout(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Layout:
         positions, names = self._statics.positions, self._statics.names
@@ -161,7 +151,7 @@ class Compiled:
 
     def _trace(
         self, leaves: list[Leaf], structure: Structure, layout: Layout, args: tuple[Any, ...], kwargs: dict[str, Any]
-    ) -> Specialized:
+    ) -> Path:
         fixed = dict(enumerate(args)) | kwargs
         environment = Environment()
         for value in (self._f, *[fixed[place] for place, _ in layout.static]):
@@ -174,17 +164,20 @@ class Compiled:
 
         with environment.watching():
             staged = with_traced_arrays(self._f, lambda f: stage(f, leaves, partial(call, f)))
-        (program,) = rewritten(staged.program, "jit", lambda program: (program,))
-        return Specialized(staged.program, program, staged.operands[len(leaves) :], staged.structure, environment)
+        captured = cast("Sequence[Array]", staged.operands[len(leaves) :])  # no trace is around this one
+        return Path(staged.program, staged.guards, captured, staged.structure, environment)
 
-    def _keep(self, signature: Hashable, trace: Specialized) -> None:
-        """Put a trace before the others of its signature; the oldest traces, and signatures, are given up."""
-        older = self._traces.get(signature, ())
-        self._retraced += bool(older)
+    def _begin(self, signature: Hashable) -> Paths:
+        """Return the paths of a new signature, of which there is none; the oldest signatures are given up."""
+        paths = self._paths.setdefault(signature, Paths())
+        while len(self._paths) > SIGNATURES:
+            self._paths.pop(next(iter(self._paths)), None)
+        return paths
+
+    def _check_traces(self, paths: Paths, failures: Sequence[Failure]) -> None:
+        """Count the traces that are made since something outside has changed; warn where there are many."""
+        self._retraced += bool(paths.known) and not failures
         if self._retraced == MANY:
-            reason = older[0].environment.difference()
+            reason = paths.known[0].environment.difference()
             what = f"{function_name(self._f)} was traced again {MANY} times, the last time because {reason}"
             warnings.warn(f"{what}; pass what changes as an argument", RetraceWarning, stacklevel=4)
-        self._traces[signature] = trace, *older[: TRACES - 1]
-        while len(self._traces) > SIGNATURES:
-            self._traces.pop(next(iter(self._traces)), None)

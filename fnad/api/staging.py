@@ -23,6 +23,7 @@ from fnad.api.leaves import (
 )
 from fnad.errors import AuxiliaryError
 from fnad.ir.program import Program
+from fnad.trace.capture import Guard
 from fnad.trace.tracer import Tracer
 from fnad.trace.tracing import trace_function
 
@@ -54,11 +55,12 @@ class Staged(NamedTuple):
     """A traced call: (leaves…, captured…) -> (output leaves…, traced auxiliary leaves…).
 
     `leaves` counts the leading inputs that stand for the call's leaves; `outputs` the leading outputs that are leaves
-    of the function's output, of the given structure.
+    of the function's output, of the given structure. `guards` are what Python was told of values of the program.
     """
 
     program: Program
     operands: list[Operand]
+    guards: tuple[Guard, ...]
     leaves: int
     outputs: int
     structure: Structure
@@ -88,9 +90,10 @@ def stage(
         found.append((len(values), structure, beside))
         return [*values, *beside.traced]
 
-    traced = trace_function(run, [leaf.aval for leaf in leaves], name=name, weak=[leaf.weak for leaf in leaves])
-    operands = [*[leaf.value for leaf in leaves], *traced.captured]
-    return Staged(traced.program, operands, len(leaves), *found[0])
+    values = [leaf.value for leaf in leaves]
+    weak = [leaf.weak for leaf in leaves]
+    traced = trace_function(run, [leaf.aval for leaf in leaves], name=name, weak=weak, values=values)
+    return Staged(traced.program, [*values, *traced.captured], traced.guards, len(leaves), *found[0])
 
 
 def output_leaves(output: Any, f: Function) -> tuple[list[Any], Structure]:

@@ -49,6 +49,11 @@ class TieredProgram:
             self._compile_if_due(at_once=eager or setting == "compiled")
         return self._native or self._interpret
 
+    @property
+    def is_native(self) -> bool:
+        """Whether it has been compiled."""
+        return self._native not in (None, self._interpret)
+
     @cached_property
     def simplified(self) -> Program:
         """The program after simplification, which is what gets compiled."""

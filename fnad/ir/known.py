@@ -6,6 +6,7 @@ asked for, the equations they come from are evaluated; what follows from an inpu
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, TypeAlias
 from weakref import WeakKeyDictionary
 
@@ -13,7 +14,8 @@ import numpy as np
 
 from fnad.errors import FnadError
 from fnad.ir.builder import Builder, Captured
-from fnad.ir.program import Atom, Equation, Literal, Var
+from fnad.ir.demand import OnDemand
+from fnad.ir.program import Equation, Literal
 from fnad.ir.symbol import Symbol
 
 Array: TypeAlias = "np.ndarray[Any, Any]"
@@ -29,68 +31,31 @@ def known_value(symbol: Symbol) -> Array | None:
     return constants.value(symbol.atom) if constants.has(symbol.atom) else None
 
 
-class Constants:
-    """The constant values of a builder: where each comes from, and what it is, for those that somebody asked for."""
+class Evaluated(OnDemand[Array]):
+    """Values that are arrays: NumPy evaluates the equations."""
 
-    def __init__(self) -> None:
-        self._origins: dict[Var, Equation | Captured] = {}
-        self._values: dict[Var, Array] = {}
-        self._equations = self._captured = 0
+    def literal(self, literal: Literal) -> Array:
+        return np.asarray(literal.value)
 
-    def extend(self, builder: Builder) -> None:
-        """Take in what was added to the builder since the last time."""
-        if len(builder.captured) > self._captured:
-            self._extend_captured(builder)
-        for equation in builder.equations[self._equations :]:
-            if all(map(self.has, equation.operands)) and not equation.regions:
-                self._origins.update(dict.fromkeys(equation.results, equation))
-        self._equations = len(builder.equations)
-
-    def _extend_captured(self, builder: Builder) -> None:
-        for var, value in zip(builder.captured_variables, builder.captured, strict=True):
-            if not isinstance(value, Symbol) or is_known(value):
-                self._origins[var] = value
-        self._captured = len(builder.captured)
-
-    def has(self, atom: Atom) -> bool:
-        """Say whether the value of an atom is constant."""
-        return isinstance(atom, Literal) or atom in self._origins
-
-    def value(self, var: Var) -> Array:
-        """Return a constant value; the equations it needs are evaluated, each once."""
-        pending = [var]
-        while pending:
-            origin = self._origins[pending[-1]]
-            missing = self._missing(origin)
-            if missing:
-                pending.extend(missing)
-            else:
-                self._enter(pending.pop(), origin)
-        return self._values[var]
-
-    def _missing(self, origin: Equation | Captured) -> list[Var]:
-        if not isinstance(origin, Equation):
-            return []
-        return [atom for atom in origin.operands if not isinstance(atom, Literal) and atom not in self._values]
-
-    def _enter(self, var: Var, origin: Equation | Captured) -> None:
-        if var in self._values:
-            return
-        if isinstance(origin, Equation):
-            self._values.update(zip(origin.results, map(np.asarray, self._evaluate(origin)), strict=True))
-        else:
-            value = known_value(origin) if isinstance(origin, Symbol) else origin
-            assert value is not None
-            self._values[var] = value
-
-    def _evaluate(self, equation: Equation) -> tuple[Any, ...]:
-        operands = [atom.value if isinstance(atom, Literal) else self._values[atom] for atom in equation.operands]
+    def compute(self, equation: Equation, operands: Sequence[Array]) -> Sequence[Array]:
         try:
             with np.errstate(all="ignore"):
                 results = equation.primitive.evaluate(*operands, **equation.keywords)
         except FnadError as error:
             raise error.at(equation.source) from None
-        return results if isinstance(results, tuple) else (results,)
+        return [np.asarray(result) for result in (results if isinstance(results, tuple) else (results,))]
+
+
+class Constants(Evaluated):
+    """The constant values of a builder."""
+
+    def admits(self, value: Captured) -> bool:
+        return not isinstance(value, Symbol) or is_known(value)
+
+    def outside(self, value: Captured) -> Array:
+        found = known_value(value) if isinstance(value, Symbol) else value
+        assert found is not None
+        return found
 
 
 _CONSTANTS: WeakKeyDictionary[Builder, Constants] = WeakKeyDictionary()

@@ -2,7 +2,7 @@
 
     program ::= inputs, outputs, temporaries: [Buffer], items: [item]
     item    ::= Loop(depth, extent, [item]) | effect | Product | Call
-    effect  ::= Store | Reduce | ArgReduce | Running | Combine       a write of a node into a buffer
+    effect  ::= Store | Check | Reduce | ArgReduce | Running | Combine       a write of a node into a buffer
 
 The loop at depth d has the counter i<d>; loops side by side share names. All addresses are flat, row-major. A nest is
 a loop at depth 0 with all that is in it.
@@ -28,6 +28,18 @@ class Store:
     buffer: Buffer
     address: Index
     node: Node
+    source: Source | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Check:
+    """buffer[address] = node; the run ends here where that is not `expected`, and reports it and the number."""
+
+    buffer: Buffer
+    address: Index
+    node: Node
+    expected: int
+    number: int
     source: Source | None = None
 
 
@@ -83,7 +95,7 @@ class Combine:
     source: Source | None = None
 
 
-Effect: TypeAlias = Store | Reduce | ArgReduce | Running | Combine
+Effect: TypeAlias = Store | Check | Reduce | ArgReduce | Running | Combine
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -22,6 +22,7 @@ from fnad.ir.primitive import (
     Contraction,
     DynamicUpdate,
     Fold,
+    Guard,
     Library,
     Rule,
     Scan,
@@ -38,6 +39,7 @@ from fnad.lower.keep import kept_values
 from fnad.lower.loops import (
     ArgReduce,
     Call,
+    Check,
     Combine,
     Effect,
     Item,
@@ -132,6 +134,8 @@ class _Lowering:
                 self._call(equation, buffers)
             case Concatenation():
                 self._concatenate(equation, buffer)
+            case Guard():
+                self._guard(equation, buffer)
             case _ if is_inlined(equation):
                 shape = buffer.aval.shape
                 self._nest(shape, lambda i: self._store(buffer, i, self.expressions.define(equation.results[0], i)))
@@ -284,6 +288,13 @@ class _Lowering:
             return Combine(buffer, address, self.expressions.element(update, indices), "{new}", self.source)
 
         self._nest(update.aval.shape, effect)
+
+    # ---- guards --------------------------------------------------------------------------------------------------
+
+    def _guard(self, equation: Equation, buffer: Buffer) -> None:
+        node = self.expressions.element(equation.operands[0], ())
+        expected, number = equation.params["expected"], equation.params["number"]
+        self.nests.place(Check(buffer, flatten((), ()), node, expected, number, self.source))
 
     # ---- contractions and calls ----------------------------------------------------------------------------------
 

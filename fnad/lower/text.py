@@ -10,7 +10,20 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from fnad.lower.index import Atom, Counter, Index, Loaded, Quotient, Remainder
-from fnad.lower.loops import ArgReduce, Call, Combine, Item, Loop, LoopProgram, Matrix, Product, Reduce, Running, Store
+from fnad.lower.loops import (
+    ArgReduce,
+    Call,
+    Check,
+    Combine,
+    Item,
+    Loop,
+    LoopProgram,
+    Matrix,
+    Product,
+    Reduce,
+    Running,
+    Store,
+)
 from fnad.lower.nodes import Apply, Branch, Checked, Condition, Constant, Load, Node, Number, cast
 
 
@@ -34,6 +47,8 @@ def _effect_text(item: Item) -> str:
     match item:
         case Store(buffer, address, node):
             return f"{buffer.name}[{index_text(address)}] = {node_text(node)}"
+        case Check(buffer, address, node, expected, number):
+            return f"{buffer.name}[{index_text(address)}] = {node_text(node)}, end at guard {number} unless {expected}"
         case Reduce(buffer, address, node, _, step, _, _, depths):
             over = ", ".join(f"i{d}" for d in sorted(depths))
             folded = step.format(node_text(node), acc="acc", dtype=cast(item.dtype))

@@ -13,9 +13,10 @@ import numpy as np
 
 from fnad.errors import ArgumentTypeError, UsedAfterTraceError
 from fnad.ir.builder import Builder, Captured, current_builder, is_tracing
-from fnad.ir.program import Source
+from fnad.ir.program import Atom, Source, Var
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import Aval, dtype_name, native_dtype
+from fnad.trace.shadow import Raised, Shadow
 
 Array: TypeAlias = "np.ndarray[Any, Any]"
 
@@ -27,17 +28,39 @@ class Write(NamedTuple):
     source: Source | None
 
 
+class Guard(NamedTuple):
+    """What Python was told of a scalar, and where: the program is right where the scalar is that.
+
+    It is a bool or an i64, known when the program had as many equations as `position` says.
+    """
+
+    atom: Atom
+    expected: int
+    source: Source | None
+    position: int
+
+
 class Trace(Builder):
     """The program under construction while the user's function runs.
 
-    `writes` are those into traced arrays, in order.
+    `values` are those for the arguments at hand, in the outermost trace, else in the trace around this one; `guards`
+    are what Python was told of them. `writes` are those into traced arrays, in order.
     """
 
     def __init__(self) -> None:
         super().__init__()
         self.outer: Builder | None = current_builder() if is_tracing() else None
+        self.values = Shadow() if self.outer is None else Raised(self.outer)
+        self.guards: dict[Atom, Guard] = {}
         self.writes: list[Write] = []
         self._arrays: dict[int, tuple[Array, Array, Symbol]] = {}
+
+    def argument(self, aval: Aval, value: Captured) -> Symbol:
+        """Add an input that stands for this value."""
+        symbol = self.input(aval)
+        assert isinstance(symbol.atom, Var)
+        self.values.enter(symbol.atom, value)
+        return symbol
 
     def capture(self, value: Captured) -> Symbol:
         """Return the input that stands for a value from outside; of an array, for its present content."""

@@ -103,6 +103,12 @@ class Environment:
                 return False
         return not self._changing
 
+    def covers(self, other: Environment) -> bool:
+        """Say whether this holds, and has all in it that another one has, which holds too."""
+        contents = {id(value) for _, value in self._contents}
+        has_all = other._names.keys() <= self._names.keys() and contents.issuperset(id(v) for _, v in other._contents)
+        return has_all and not other._changing and self.holds()
+
     def difference(self) -> str:
         """Return what is no longer as it was, in words."""
         for get, name, value in self._names.values():

@@ -19,6 +19,7 @@ from fnad.errors import (
     FnadError,
     MissingAttributeError,
     MutationError,
+    ShapeError,
     TracerEscapeError,
     UsedAfterTraceError,
 )
@@ -27,15 +28,15 @@ from fnad.ir.types import NAMES, Aval
 from fnad.trace.scipy_call import scipy_remedy
 from fnad.trace.source import current_source, library_frames, source_of_error, user_frame, user_line
 
-CHOICE = (
-    "choose with np.where(condition, a, b), or with np.minimum, np.maximum and np.clip in place of min, max and "
-    "comparisons"
-)
 ARRAY = "NumPy's functions take traced values as they are; stack several with np.stack or fnad.numpy.array"
 NUMBER = "leave it as it is: NumPy's functions take traced values, and their results are traced"
 INDEX = (
     "sizes and loop counts have to be known while tracing; to read an ordinary array at a traced index, write "
     "fnad.numpy.asarray(table)[i]"
+)
+UNDECIDED = (
+    "it depends on arguments that have no numbers yet, as those of the body of a loop: choose with fnad.cond or "
+    "np.where, repeat with fnad.while_loop or fnad.fori_loop"
 )
 HASH = (
     "sets, the keys of dicts and the arguments of functools.lru_cache are found by value: choose with np.where, keep "
@@ -89,12 +90,26 @@ def number_asked(aval: Aval, what: str) -> FnadError:
 
 
 def truth_asked(aval: Aval) -> FnadError:
-    """Return the error for a branch on a traced value."""
-    return _escape(aval, "its truth value", CHOICE)
+    """Return the error for a branch on a traced value that has no value yet."""
+    return _escape(aval, "its truth value", UNDECIDED)
+
+
+def truths_asked(aval: Aval) -> FnadError:
+    """Return the error for a branch on a traced array of several elements, or none: NumPy's words."""
+    several = "an array with more than one element is ambiguous. Use a.any() or a.all()"
+    none = "an empty array is ambiguous. Use `array.size > 0` to check that an array is not empty."
+    what = f"The truth value of {several if aval.size else none}"
+    remedy = f"it is of aval {aval}; choose element by element with np.where(condition, a, b)"
+    return ShapeError(what, source=current_source(), remedy=remedy)
+
+
+def integer_asked(aval: Aval, what: str) -> FnadError:
+    """Return the error for the integer of a traced value that has no value yet: an index, a loop count."""
+    return _stored(aval) or _escape(aval, what, UNDECIDED)
 
 
 def index_asked(aval: Aval) -> FnadError:
-    """Return the error for a traced value as an index, a size or a loop count."""
+    """Return the error for what is no integer as an index, a size or a loop count, and for arrays as an index."""
     return _escape(aval, "an index", INDEX)
 
 

@@ -14,10 +14,11 @@ import numpy as np
 
 from fnad.errors import FnadError
 from fnad.ir.known import known_value
+from fnad.ir.symbol import Symbol
 from fnad.ir.types import BOOL, Dtype, Shape
 from fnad.numpy import indexing, methods
 from fnad.numpy.operands import PYTHON_TYPES
-from fnad.trace import escape
+from fnad.trace import escape, guards
 from fnad.trace.dispatch import assign, call, call_function, call_ufunc, operate, operate_in_place
 from fnad.trace.flat import Flat
 from fnad.trace.handle import Handle
@@ -76,7 +77,7 @@ class Tracer(Handle):
             raise escape.axis_asked("len() of unsized object")
         return self.aval.shape[0]
 
-    # ---- the number: only of what depends on no input ------------------------------------------------------------
+    # ---- the number: of what depends on no input, and of scalars that Python decides by ------------------------------
 
     def _known(self, refusal: Callable[..., FnadError], *args: Any) -> Any:
         value = known_value(self.symbol)
@@ -84,28 +85,45 @@ class Tracer(Handle):
             raise refusal(self.aval, *args)
         return value
 
+    def _answer(self, ask: Callable[[Symbol], int | None], refusal: Callable[..., FnadError], *args: Any) -> Any:
+        known = known_value(self.symbol)
+        answer = ask(self.symbol) if known is None and self.symbol.builder.alive else known
+        if answer is None:
+            raise refusal(self.aval, *args)
+        return answer
+
     def __bool__(self) -> bool:
-        return bool(self._known(escape.truth_asked))
+        if self.aval.size != 1:
+            raise escape.truths_asked(self.aval)
+        return bool(self._answer(guards.truth, escape.truth_asked))
 
     def __float__(self) -> float:
         return float(self._known(escape.number_asked, "its float"))
 
     def __int__(self) -> int:
-        return int(self._known(escape.number_asked, "its int"))
+        if self.aval.shape or self.aval.dtype.kind == "c":
+            return int(self._known(escape.number_asked, "its int"))
+        return int(self._answer(guards.integer, escape.integer_asked, "its int"))
 
     def __complex__(self) -> complex:
         return complex(self._known(escape.number_asked, "its complex"))
 
     def __index__(self) -> int:
-        return operator.index(self._known(escape.index_asked))
+        if self.aval.shape or self.aval.dtype.kind not in ("iub" if self.is_weak else "iu"):
+            return operator.index(self._known(escape.index_asked))
+        return operator.index(self._answer(guards.integer, escape.integer_asked, "an index"))
 
     def __round__(self, digits: Any = None) -> Any:
-        if digits is None:
-            return round(self._known(escape.number_asked, "its int")[()])
-        return call_function(np.round, (self, digits), {})
+        return int(np.round(self)) if digits is None else call_function(np.round, (self, digits), {})
 
     def __trunc__(self) -> int:
-        return int(self._known(escape.number_asked, "its int"))
+        return int(self)
+
+    def __floor__(self) -> int:
+        return int(np.floor(self))
+
+    def __ceil__(self) -> int:
+        return int(np.ceil(self))
 
     def item(self, *args: Any) -> Any:
         return self._known(escape.number_asked, "its item").item(*args)

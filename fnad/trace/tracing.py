@@ -14,7 +14,7 @@ from fnad.ir.symbol import Symbol
 from fnad.ir.types import Aval
 from fnad.numpy.operands import WeakSymbol, as_symbol
 from fnad.trace import callbacks  # noqa: F401 - for the rules that it enters
-from fnad.trace.capture import Array, Trace, Write
+from fnad.trace.capture import Array, Guard, Trace, Write
 from fnad.trace.escape import hidden_escape, refused
 from fnad.trace.interception import intercepted
 from fnad.trace.selection import Selection, number_asked
@@ -25,30 +25,43 @@ class Traced(NamedTuple):
     """What a trace found.
 
     `program` takes the leaves, then the values of `captured`: what arrays contained when they were first used, or
-    symbols of the trace around this one. `baked` has the arrays that shapes in the program depend on (masks, numbers of
-    repetitions), each with its content. `writes` are those into traced arrays.
+    symbols of the trace around this one. `guards` are what Python was told of values of the program. `baked` has the
+    arrays that shapes in the program depend on (masks, numbers of repetitions), each with its content. `writes` are
+    those into traced arrays.
     """
 
     program: Program
     captured: tuple[Captured, ...]
+    guards: tuple[Guard, ...]
     baked: tuple[tuple[Array, Array], ...]
     writes: tuple[Write, ...]
 
 
 def trace_function(
-    call: Callable[[list[Tracer]], Sequence[Any]], avals: Sequence[Aval], *, name: str, weak: Sequence[bool] = ()
+    call: Callable[[list[Tracer]], Sequence[Any]],
+    avals: Sequence[Aval],
+    *,
+    name: str,
+    weak: Sequence[bool] = (),
+    values: Sequence[Captured] = (),
 ) -> Traced:
     """Run `call` on one tracer for each aval and return the program of what it returned.
 
-    `weak` marks leaves that stand for Python numbers (of shape ()). `call` returns the leaves of its result: traced
-    values, arrays, numbers. Raises `ArgumentTypeError` for a leaf that is none of these, and whatever `call` raises.
+    `weak` marks leaves that stand for Python numbers (of shape ()). `values` are what the leaves stand for this time,
+    where that is known: then Python may decide by them. `call` returns the leaves of its result: traced values, arrays,
+    numbers. Raises `ArgumentTypeError` for a leaf that is none of these, and whatever `call` raises.
     """
     trace = Trace()
     with trace.active(), intercepted():
+        if values:
+            symbols = [trace.argument(aval, value) for aval, value in zip(avals, values, strict=True)]
+        else:
+            symbols = [trace.input(aval) for aval in avals]
         marks = weak or [False] * len(avals)
-        results = _run(call, [_argument(trace.input(aval), mark) for aval, mark in zip(avals, marks, strict=True)])
+        results = _run(call, [_argument(symbol, mark) for symbol, mark in zip(symbols, marks, strict=True)])
         program = trace.finish(name, [symbol_of(result) for result in results])
-    return Traced(program, tuple(trace.captured), tuple(trace.baked), tuple(trace.writes))
+    guards, baked, writes = trace.guards.values(), trace.baked, trace.writes
+    return Traced(program, tuple(trace.captured), tuple(guards), tuple(baked), tuple(writes))
 
 
 def _run(call: Callable[[list[Tracer]], Sequence[Any]], leaves: list[Tracer]) -> Sequence[Any]:

@@ -23,9 +23,9 @@ ARRAY_OF, APPENDED, LIKE = np.array, np.append, np.full_like  # NumPy's own: nam
 TABLE = np.arange(3.0)
 
 NUMBER = "leave it as it is: NumPy's functions take traced values, and their results are traced"
-CHOICE = (
-    "choose with np.where(condition, a, b), or with np.minimum, np.maximum and np.clip in place of min, max and "
-    "comparisons"
+UNDECIDED = (
+    "it depends on arguments that have no numbers yet, as those of the body of a loop: choose with fnad.cond or "
+    "np.where, repeat with fnad.while_loop or fnad.fori_loop"
 )
 ARRAY = "NumPy's functions take traced values as they are; stack several with np.stack or fnad.numpy.array"
 SCIPY = "SciPy computes on ordinary arrays"
@@ -64,11 +64,11 @@ def test_float():
 
 ASKED = {
     "its float": (lambda t: "%f" % t, NUMBER),  # noqa: UP031
-    "its int": (int, NUMBER),
+    "its int": (int, UNDECIDED),
     "its complex": (complex, NUMBER),
     "its item": (lambda t: t.item(), NUMBER),
     "its list": (lambda t: t.tolist(), NUMBER),
-    "its truth value": (lambda t: 1 if t > 0 else 2, CHOICE),
+    "its truth value": (lambda t: 1 if t > 0 else 2, UNDECIDED),
     "an index": (range, INDEX),
     "an ordinary array": (np.asarray, ARRAY),
     "its pickle": (pickle.dumps, "return it from the traced function, and pickle the result"),
@@ -87,7 +87,7 @@ def test_what_is_asked(what):
 
 @pytest.mark.parametrize("branch", [lambda t: min(t, 1.0), lambda t: sorted([t, 1.0]), lambda t: t in [1.0, 2.0], bool])
 def test_branches(branch):
-    assert CHOICE in message(TracerEscapeError, branch, S)
+    assert UNDECIDED in message(TracerEscapeError, branch, S)
 
 
 MATH = {
@@ -197,7 +197,7 @@ def test_a_table_at_a_traced_index():
 
 
 def test_a_size():
-    assert message(TracerEscapeError, lambda k: range(k), K).endswith(INDEX)
+    assert message(TracerEscapeError, lambda k: range(k), K).endswith(UNDECIDED)
     remedy = "shapes are fixed in a trace: pass it in from outside as an ordinary int"
     for shaped in (lambda v, k: v.reshape(k, 3), lambda v, k: np.tile(v, k), lambda v, k: np.zeros(k)):
         assert message(TracerEscapeError, shaped, V, K).endswith(remedy)

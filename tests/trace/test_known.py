@@ -180,9 +180,9 @@ def test_a_buffer_with_a_traced_element_has_no_number():
         y = fnp.zeros(3)
         assert y[0] == 0
         y[0] = x[0]
-        return x[0] if y[1] == 0 else x[1]
+        return x[0] * float(y[1])
 
-    with pytest.raises(TracerEscapeError, match="asked for its truth value"):
+    with pytest.raises(TracerEscapeError, match="asked for its float"):
         grad(f)(X)
 
 
@@ -203,7 +203,7 @@ def test_known_across_traces():
 
 def test_the_argument_of_an_outer_transform_is_unknown_in_an_inner_one():
     with pytest.raises(TracerEscapeError):
-        grad(lambda x: grad(lambda y: y * 2 if x[0] > 0 else y)(x[1]))(X)
+        grad(lambda x: grad(lambda y: y * float(x[0]))(x[1]))(X)
 
 
 def test_a_compiled_function_follows_a_table_that_changes():

@@ -21,10 +21,10 @@ from fnad.backends.base import Array
 from fnad.backends.numba import runtime
 from fnad.backends.numba.compiler import NativeFunction, compile_source
 from fnad.backends.numba.source import Function, chunk_function, unread_temporaries
-from fnad.errors import FnadError, OutOfRangeError
+from fnad.errors import FnadError, GuardFailed, OutOfRangeError
 from fnad.ir.program import Program
 from fnad.ir.types import I64, Dtype
-from fnad.lower.loops import Call, Item, LoopProgram, effects
+from fnad.lower.loops import Call, Check, Item, LoopProgram, effects
 from fnad.lower.nodes import Buffer
 from fnad.lower.pipeline import lower
 from fnad.lower.storage import Slot, assign
@@ -102,6 +102,7 @@ class NativeExecutor:
         names = [b.name for b in (*loops.inputs, *loops.outputs)] + [s.name for s in planned.slots] + ["status"]
         self._positions = {name: n for n, name in enumerate(names)}
         self._steps = [self._step(step) for step in planned.steps]
+        self._is_guarded = any(isinstance(effect, Check) for item in loops.items for effect in effects(item))
         self._outputs = [(buffer.aval.shape, buffer.dtype) for buffer in loops.outputs]
         self._pool: deque[list[Array]] = deque()
 
@@ -112,16 +113,24 @@ class NativeExecutor:
         except IndexError:
             workspace = _workspace(self.plan.slots)
         arrays = [*map(_contiguous, arguments), *outputs, *workspace]
+        status = workspace[-1]
         for step in self._steps:
             step(arrays)
-        status = workspace[-1]
+            if self._is_guarded and status[0] < 0:
+                break
         if status[0]:
-            self._fail(status)
+            self._fail(workspace)
         self._pool.append(workspace)
         return outputs
 
-    def _fail(self, status: Array) -> None:
-        source = self.plan.loops.faults[int(status[0]) - 1]
+    def _fail(self, workspace: list[Array]) -> None:
+        """Raise what the status says: a positive number is that of a fault, a negative one counts the guards."""
+        number, value = workspace[-1].tolist()
+        workspace[-1][:] = 0
+        self._pool.append(workspace)
+        if number < 0:
+            raise GuardFailed(-1 - number, value)
+        source = self.plan.loops.faults[number - 1]
         raise OutOfRangeError("an index is out of range", source=source, remedy="check the index against the axis")
 
     def _step(self, step: Function | Call) -> Callable[[list[Array]], None]:
@@ -199,7 +208,7 @@ def plain_function(step: Function) -> Callable[..., None]:
 
 
 def _workspace(slots: Sequence[Slot]) -> list[Array]:
-    return [*(np.empty(slot.size, slot.dtype) for slot in slots), np.zeros(1, np.int64)]
+    return [*(np.empty(slot.size, slot.dtype) for slot in slots), np.zeros(2, np.int64)]
 
 
 def _contiguous(array: Array) -> Array:

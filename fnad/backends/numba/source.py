@@ -34,6 +34,7 @@ from fnad.lower.index import Index
 from fnad.lower.loops import (
     ArgReduce,
     Call,
+    Check,
     Combine,
     Effect,
     Item,
@@ -119,7 +120,7 @@ class _Emitter:
         self.uses = Tally()
         seen: set[Node] = set()
         for effect in effects(item):
-            if isinstance(effect, Store | Reduce | ArgReduce | Running | Combine):
+            if isinstance(effect, Store | Check | Reduce | ArgReduce | Running | Combine):
                 repeats = effect.step.count("{0}") if isinstance(effect, Reduce | Running) else 1
                 self.uses[effect.node] += 2 if isinstance(effect, ArgReduce) else repeats
                 self._count_below(effect.node, seen)
@@ -146,6 +147,9 @@ class _Emitter:
             case Store():
                 self._comment(item)
                 self._store(item, self._value(item.node, name_it=self._is_forwarded(item)))
+            case Check():
+                self._comment(item)
+                self._check(item)
             case Reduce():
                 self._comment(item)
                 self._reduce(item)
@@ -169,11 +173,19 @@ class _Emitter:
         """Say whether a later statement reads what is stored: then it gets a name, to be read from there."""
         return (store.buffer, store.address) in self.loaded
 
-    def _store(self, effect: Store | Reduce | ArgReduce, value: str) -> None:
+    def _store(self, effect: Store | Check | Reduce | ArgReduce, value: str) -> None:
         address = self._address(effect.address)
         self._add(f"{self._array(effect.buffer)}[{address}] = {value}", effect.buffer, stores=effect.buffer)
         if value.isidentifier():
             self.blocks[-1].stored[effect.buffer, effect.address] = value
+
+    def _check(self, check: Check) -> None:
+        value = self._value(check.node, name_it=True)
+        self._store(check, value)
+        block = self.blocks[-1].child(f"if i64({value}) != i64({int(check.expected)}):")
+        self._add(f"status[0], status[1] = i64({-1 - check.number}), i64({value})", block=block)
+        self._add("return", block=block)
+        self.blocks[-1].statements.append(block)
 
     # ---- loops ---------------------------------------------------------------------------------------------------
 
@@ -458,7 +470,14 @@ def _outside_calls(text: str) -> str:
 
 
 def constant_text(value: np.generic) -> str:
-    """Return a scalar as an expression of its dtype."""
-    if value.dtype.kind == "c" and not np.isfinite(value):
-        raise LoweringError(f"the complex constant {value} has no source")
-    return f"{cast(value.dtype)}({value.item()!r})"
+    """Return a scalar as an expression of its dtype; a complex one of its parts, where a sum of these would be another.
+
+    >>> constant_text(np.float32(0.5)), constant_text(np.complex128(complex(-0.0, np.inf)))
+    ('f32(0.5)', 'make_complex(f64(-0.0), f64(inf))')
+    """
+    if value.dtype.kind != "c":
+        return f"{cast(value.dtype)}({value.item()!r})"
+    parts = value.real, value.imag
+    if all(np.isfinite(part) and (part or not np.signbit(part)) for part in parts):
+        return f"{cast(value.dtype)}({value.item()!r})"
+    return f"make_complex({constant_text(parts[0])}, {constant_text(parts[1])})"

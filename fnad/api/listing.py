@@ -1,0 +1,69 @@
+"""The known paths of a compiled function, for a person to read: `f.paths()`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
+from typing import NamedTuple
+
+from fnad.api.paths import Path
+from fnad.ir.program import Source
+
+
+class Decision(NamedTuple):
+    """What Python was told at a line: a truth or an integer."""
+
+    source: Source | None
+    answer: int
+
+
+class KnownPath(NamedTuple):
+    """A path: the leaves of the arguments it is for, its decisions in order, how often it ran, by what it is run."""
+
+    arguments: tuple[str, ...]
+    decisions: tuple[Decision, ...]
+    runs: int
+    is_compiled: bool
+
+    def __str__(self) -> str:
+        return "\n".join(_path_lines(self))
+
+
+class KnownPaths(tuple[KnownPath, ...]):
+    """The known paths of a function, in the order in which they were met; its text lists them."""
+
+    __slots__ = ()
+
+    def __str__(self) -> str:
+        lines = [f"{len(self)} path{'s' * (len(self) != 1)}"]
+        for number, path in enumerate(self, 1):
+            first, *others = _path_lines(path)
+            lines += [f"{number:>3}. {first}", *[f"     {line}" for line in others]]
+        return "\n".join(lines)
+
+    __repr__ = __str__
+
+
+def listed(paths: Iterable[Path]) -> KnownPaths:
+    """Return paths as the user sees them."""
+    return KnownPaths(map(_listed, paths))
+
+
+def _listed(path: Path) -> KnownPath:
+    avals = path.traced.in_avals[: len(path.traced.inputs) - len(path.captured)]
+    decisions = tuple(Decision(guard.source, guard.expected) for guard in path.guards)
+    return KnownPath(tuple(map(str, avals)), decisions, path.runs, path.is_compiled)
+
+
+def _path_lines(path: KnownPath) -> Iterator[str]:
+    times = f"{path.runs} time{'s' * (path.runs != 1)}"
+    yield f"({', '.join(path.arguments)})  ran {times}, {'compiled' if path.is_compiled else 'interpreted'}"
+    for source in dict.fromkeys(decision.source for decision in path.decisions):
+        answers = [decision.answer for decision in path.decisions if decision.source == source]
+        yield f"{source}  {_answers_text(answers)}"
+
+
+def _answers_text(answers: Sequence[int]) -> str:
+    """Return answers one after the other, those that repeat counted: `True x 4, False`."""
+    runs = [(answer, len(list(same))) for answer, same in groupby(answers)]
+    return "-> " + ", ".join(f"{answer} x {count}" if count > 1 else str(answer) for answer, count in runs)

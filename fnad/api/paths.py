@@ -1,0 +1,251 @@
+"""The paths that a compiled function takes through its branches, for arguments of one signature.
+
+Where Python decides by traced values, a trace is one path: its guards say what Python was told. A call runs the path of
+the call before. If a guard there finds another answer, the path that shares the guards before and has that answer goes
+on; which it was is kept with the guard, so that the next time it is found at once. If there is none, the function is
+traced with the arguments at hand. What is new is interpreted, and compiled when it comes again.
+
+Whatever is returned was computed by a run in which all guards held, or by the trace's own program for the arguments it
+was traced with. So which paths are known, and in which order they are tried, is a matter of time only.
+
+Note [Second opinions]
+    Native code rounds otherwise than NumPy does. Near the point where an answer changes it may find another one than
+    the trace, which asks NumPy. Then the trace gives a path that was just tried in vain. A twin of it, which is always
+    interpreted, takes over at that guard.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from functools import cached_property
+from itertools import count
+from typing import Any, NamedTuple
+
+from fnad import config
+from fnad.api.leaves import Array, Structure
+from fnad.api.running import execute, rewritten
+from fnad.backends.base import Executor
+from fnad.backends.reference import interpreter
+from fnad.backends.tiers import TieredProgram
+from fnad.errors import GuardFailed, PathsWarning
+from fnad.ir.program import Program, Source
+from fnad.trace.capture import Guard
+from fnad.trace.environment import Environment
+from fnad.trace.guards import guarded
+from fnad.transforms.dce import dce
+
+MOST = 64
+"""Paths kept for one signature."""
+
+TRACES = 8
+"""Traces kept of one path: values of globals and attributes a function may go back and forth between."""
+
+WHILE = "repeat with fnad.while_loop"
+FOR = "repeat with fnad.fori_loop or fnad.scan; to read an array at a traced index, write fnad.numpy.asarray(table)[i]"
+IF = "choose with fnad.cond or np.where"
+
+
+class Path:
+    """One trace: its program and guards, what it takes beside the arguments, its output, what was read from outside."""
+
+    def __init__(
+        self,
+        program: Program,
+        guards: tuple[Guard, ...],
+        captured: Sequence[Array],
+        structure: Structure,
+        environment: Environment,
+    ) -> None:
+        self.traced = program
+        self.guards = guards
+        self.answers = tuple(guard.expected for guard in guards)
+        self.captured = captured
+        self.structure = structure
+        self.environment = environment
+        self.successors: dict[tuple[int, int], Path] = {}
+        self.is_twin = False
+        self.runs = 0
+        self._count = count(1)
+
+    @cached_property
+    def program(self) -> TieredProgram:
+        """The program with its guards, ready to run."""
+        program = guarded(self.traced, self.guards) if self.guards else self.traced
+        return rewritten(program, "jit", lambda program: (program,))[0]
+
+    @property
+    def is_compiled(self) -> bool:
+        """Whether native code runs it."""
+        return not self.is_twin and "program" in vars(self) and self.program.is_native
+
+    @cached_property
+    def _interpreted(self) -> Executor:
+        return interpreter(dce(self.program.program))
+
+    def run(self, arrays: Sequence[Array]) -> list[Array]:
+        """Return the outputs for these arguments; raise `GuardFailed` where another path has to be taken."""
+        operands = [*arrays, *self.captured]
+        if self.is_twin:
+            results = self._interpreted(operands)
+        else:
+            results = execute(self.program, operands, lambda: self.traced, eager=True)
+        self.runs = next(self._count)
+        return results
+
+    def run_first(self, arrays: Sequence[Array]) -> list[Array]:
+        """Return the outputs for the arguments it was traced with; where it has guards, no compiler is waited for."""
+        if not self.guards:
+            return self.run(arrays)
+        if config.current().executor == "compiled":
+            try:
+                return self.run(arrays)
+            except GuardFailed:  # See Note [Second opinions]
+                pass
+        self.runs = next(self._count)
+        return interpreter(dce(self.traced))([*arrays, *self.captured])
+
+    def leads(self, answers: tuple[int, ...]) -> bool:
+        """Say whether the first guards have these answers."""
+        return self.answers[: len(answers)] == answers
+
+
+class Failure(NamedTuple):
+    """A path that was tried, and the guard where it found another answer."""
+
+    path: Path
+    number: int
+    value: int
+
+    @property
+    def answers(self) -> tuple[int, ...]:
+        """What is known of the path to take."""
+        return (*self.path.answers[: self.number], self.value)
+
+
+class Outcome(NamedTuple):
+    """What came of a call: the path that ran, if one is known that fits, its outputs, and those tried before it."""
+
+    path: Path | None
+    results: list[Array]
+    failures: tuple[Failure, ...]
+
+
+class Paths:
+    """The known paths of one signature. Its methods may be called from several threads at once."""
+
+    def __init__(self) -> None:
+        self.known: tuple[Path, ...] = ()
+        self._latest: Path | None = None
+        self._is_full = False
+
+    def run(self, arrays: Sequence[Array]) -> Outcome:
+        """Run the path that these arguments take, if it is known."""
+        path, failures = self._holding(), ()
+        while path is not None:
+            try:
+                results = path.run(arrays)
+            except GuardFailed as failure:
+                failures = (*failures, Failure(path, failure.number, failure.value))
+                path = self._after(failures)
+            else:
+                self._take(path, failures)
+                return Outcome(path, results, failures)
+        return Outcome(None, [], failures)
+
+    def run_new(self, path: Path, arrays: Sequence[Array], failures: tuple[Failure, ...]) -> list[Array]:
+        """Run a path that was just traced for these arguments, after others had failed, and keep it."""
+        results = path.run_first(arrays)
+        path.is_twin = any(failure.path.answers == path.answers for failure in failures)
+        kept = path if path.is_twin else self._keep(path)
+        if kept is not None:
+            self._take(kept, failures)
+        return results
+
+    # ---- which one -----------------------------------------------------------------------------------------------
+
+    def _holding(self) -> Path | None:
+        """Return the path to try first: what it was traced from is as it was."""
+        latest = self._latest
+        if latest is not None and latest.environment.holds():
+            return latest
+        return next((path for path in self.known if path is not latest and path.environment.holds()), None)
+
+    def _after(self, failures: tuple[Failure, ...]) -> Path | None:
+        """Return the path to try after these; None where there is none that is known."""
+        failed, number, value = failures[-1]
+        tried = {failure.path for failure in failures}
+        successor = failed.successors.get((number, value))
+        if successor is not None and successor not in tried and _holds(successor, failed):
+            return successor
+        answers = failures[-1].answers
+        fitting = (path for path in self.known if path not in tried and path.leads(answers))
+        return next((path for path in fitting if _holds(path, failed)), None)
+
+    def _take(self, path: Path, failures: tuple[Failure, ...]) -> None:
+        """Let calls begin with a path that ran, and go on with it where those failed that were tried before."""
+        if not path.is_twin:
+            self._latest = path
+        for failure in failures:
+            if not path.is_twin or failure.path.answers == path.answers:
+                failure.path.successors[failure.number, failure.value] = path
+
+    # ---- how many ------------------------------------------------------------------------------------------------
+
+    def _keep(self, path: Path) -> Path | None:
+        """Return the path to keep for this one: itself, or one that another thread was as fast to find; None if full.
+
+        Of traces of one path the oldest are given up, since what they were traced from has changed.
+        """
+        alike = [known for known in self.known if known.answers == path.answers]
+        same = next((known for known in alike if path.guards and known.environment.holds()), None)
+        if same is not None:
+            return same
+        kept = [known for known in self.known if known not in alike[TRACES - 1 :]]
+        if len(kept) >= MOST:
+            kept = [known for known in kept if known.environment.holds()]
+        if len(kept) >= MOST:
+            self._warn()
+            return None
+        path.environment = next(
+            (k.environment for k in kept if k.environment.covers(path.environment)), path.environment
+        )
+        self.known = (path, *kept)
+        return path
+
+    def _warn(self) -> None:
+        if self._is_full:
+            return
+        self._is_full = True
+        source, remedy = crossing(self.known)
+        what = f"{self.known[0].traced.name} takes more than {MOST} paths, most of which part at\n  {source}\n"
+        more = "further ones are traced at each call and interpreted: "
+        warnings.warn(f"{what}  {more}{remedy}", PathsWarning, stacklevel=6)
+
+
+def _holds(path: Path, failed: Path) -> bool:
+    return path.environment is failed.environment or path.environment.holds()
+
+
+# ---- where paths part ------------------------------------------------------------------------------------------------
+
+
+def crossing(paths: Sequence[Path]) -> tuple[Source | None, str]:
+    """Return the line where most of the paths part, and what to write there in place of Python's own control flow."""
+    parted: dict[Source | None, int] = {}
+    tree: dict[int, Any] = {}
+    for path in paths:
+        node = tree
+        for guard in path.guards:
+            if guard.expected not in node:
+                parted[guard.source] = parted.get(guard.source, 0) + bool(node)
+            node = node.setdefault(guard.expected, {})
+    source = max(parted, key=lambda source: parted[source])
+    return source, remedy_at(source, paths)
+
+
+def remedy_at(source: Source | None, paths: Sequence[Path]) -> str:
+    """Return what to write in place of the control flow at a line."""
+    if any(g.source == source and not isinstance(g.expected, bool) for path in paths for g in path.guards):
+        return FOR
+    return WHILE if ":  while " in str(source) else IF

@@ -1,0 +1,45 @@
+"""What has to hold of a value for the rest of a program to be the right one: the path that Python took is guarded."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from fnad.errors import DtypeError, GuardFailed, ShapeError
+from fnad.ir.primitive import Guard, NonDifferentiable, Primitive, Sample, register
+from fnad.ir.types import BOOL, I64, Aval
+
+
+def _infer(x: Aval, *, expected: int, number: int) -> Aval:
+    if x.dtype not in (BOOL, I64):
+        raise DtypeError(f"guard takes a bool or an i64, got {x}")
+    if x.shape:
+        raise ShapeError(f"guard takes a scalar, got {x}")
+    return x
+
+
+def _evaluate(x: Any, *, expected: int, number: int) -> Any:
+    if x != expected:
+        raise GuardFailed(number, int(x))
+    return x
+
+
+def _samples() -> Iterable[Sample]:
+    for value in (np.array(True), np.array(False), np.array(-(2**40))):
+        yield Sample((value,), {"expected": value.item(), "number": 0})
+
+
+guard = register(
+    Primitive(
+        "guard",
+        _infer,
+        _evaluate,
+        NonDifferentiable(),
+        Guard(),
+        _samples,
+        "The operand itself where it is `expected`; elsewhere the run ends at this guard, which has this `number`.",
+        effect=True,
+    )
+)

@@ -1,0 +1,127 @@
+"""Python asks a traced scalar for its truth or its integer: it is told what that is for the arguments at hand.
+
+The program that comes of it is that of the path taken. It is right for all arguments for which every such question has
+the same answer, so each answer becomes a guard. A question about a value of an inner trace is put to the outermost one,
+where there are arrays; so the guards of nested transforms all stand in one program, in the order in which Python asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from fnad.errors import IntegerRangeError
+from fnad.ir.builder import bind_equation, current_builder, trace
+from fnad.ir.known import Array, known_value
+from fnad.ir.program import Program
+from fnad.ir.symbol import Symbol
+from fnad.ir.types import BOOL, I64
+from fnad.ops.comparison import ne
+from fnad.ops.conversion import convert
+from fnad.ops.guard import guard
+from fnad.ops.shape import reshape
+from fnad.trace.capture import Guard, Trace
+from fnad.trace.shadow import Shadow
+from fnad.trace.source import current_source
+from fnad.transforms.joint import SymbolEnvironment
+
+LARGEST = 2**63
+"""What the integers that guards compare are smaller than."""
+
+
+# ---- questions -------------------------------------------------------------------------------------------------------
+
+
+def truth(symbol: Symbol) -> bool | None:
+    """Return whether a value of one element is true, and guard the path with it; None where it has no value."""
+    builder = symbol.builder
+    if symbol.shape:
+        symbol = builder.bind(reshape, (symbol,), {"shape": ()})
+    if symbol.dtype != BOOL:
+        symbol = builder.bind(ne, (symbol, symbol.dtype.type(0)), {})
+    answer = _answer(symbol)
+    return None if answer is None else bool(answer)
+
+
+def integer(symbol: Symbol) -> int | None:
+    """Return the integer that a scalar is towards zero, and guard the path with it; None where it has no value.
+
+    Raises what Python does for nan and infinities, and `IntegerRangeError` for a float that is too large for guards.
+    """
+    if symbol.dtype == BOOL:
+        return truth(symbol)
+    at_root = outermost(symbol)
+    if at_root is None:
+        return None
+    value = int(_value(at_root))
+    if symbol.dtype.kind == "f" and abs(value) >= LARGEST:
+        raise IntegerRangeError(
+            f"a traced value of aval {symbol.aval} was asked for its int, and is {value:.6g} now: too large for i64",
+            source=current_source(),
+            remedy="leave it a float, np.trunc(x), or keep it in range with np.clip",
+        )
+    if symbol.dtype != I64:
+        symbol = symbol.builder.bind(convert, (symbol,), {"dtype": I64})
+    _answer(symbol)
+    return value
+
+
+def _answer(symbol: Symbol) -> int | None:
+    """Return what a scalar of bool or i64 is, and note it in its own trace and in the outermost one."""
+    at_root = outermost(symbol)
+    if at_root is None:
+        return None
+    answer = _value(at_root).item()
+    source = current_source()
+    for asked in (symbol, at_root):
+        builder = asked.builder
+        if isinstance(builder, Trace) and known_value(asked) is None:
+            builder.guards.setdefault(asked.atom, Guard(asked.atom, answer, source, len(builder.equations)))
+    return answer
+
+
+def outermost(symbol: Symbol) -> Symbol | None:
+    """Return a value as one of the outermost trace; None where it depends on what has no value yet."""
+    builder = symbol.builder
+    while isinstance(builder, Trace):
+        builder.values.extend(builder)
+        if not builder.values.has(symbol.atom):
+            return None
+        if isinstance(builder.values, Shadow):
+            return symbol
+        if not isinstance(builder.outer, Trace):
+            return None
+        symbol = builder.values.value(symbol.atom)
+        builder = symbol.builder
+    return None
+
+
+def _value(symbol: Symbol) -> Array:
+    builder = symbol.builder
+    assert isinstance(builder, Trace)
+    assert isinstance(builder.values, Shadow)
+    return builder.values.value(symbol.atom)
+
+
+# ---- guards in a program ---------------------------------------------------------------------------------------------
+
+
+def guarded(program: Program, guards: Sequence[Guard]) -> Program:
+    """Return an outermost program with its guards, each where its question was asked, numbered in order."""
+
+    def run(*args: Symbol) -> list[Symbol]:
+        env, done = SymbolEnvironment(program.inputs, args), 0
+        for number, (atom, expected, source, position) in enumerate(guards):
+            _go_on(program, env, done, position)
+            current_builder().source = source
+            guard(*env.read([atom]), expected=expected, number=number)
+            done = position
+        _go_on(program, env, done, len(program.equations))
+        return env.read(program.outputs)
+
+    return trace(run, *program.in_avals, name=program.name)
+
+
+def _go_on(program: Program, env: SymbolEnvironment, start: int, end: int) -> None:
+    for equation in program.equations[start:end]:
+        current_builder().source = equation.source
+        env.write(equation.results, bind_equation(equation, env.read(equation.operands)))

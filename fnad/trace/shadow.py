@@ -1,0 +1,61 @@
+"""What the values of a trace are for the arguments at hand.
+
+The outermost trace knows the arrays that its inputs stand for, so any value of it can be evaluated. The inputs of a
+trace inside it, in `grad` within `jit` say, stand for values of the trace around: there its values are asked for, and
+the equations that they need are made there too. Such equations cost nothing, since the derivative, which becomes part
+of the trace around in the end, begins with the same ones.
+
+The body of a loop is traced for arguments that nobody has yet: what depends on these has no value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from fnad.ir.builder import Builder, Captured
+from fnad.ir.demand import OnDemand
+from fnad.ir.known import Evaluated
+from fnad.ir.program import Equation, Literal
+from fnad.ir.symbol import Symbol
+
+Array: TypeAlias = "np.ndarray[Any, Any]"
+
+
+class Shadow(Evaluated):
+    """The values of an outermost trace, as arrays."""
+
+    def admits(self, value: Captured) -> bool:
+        return not isinstance(value, Symbol)
+
+    def outside(self, value: Captured) -> Array:
+        assert not isinstance(value, Symbol)
+        return value
+
+
+class Raised(OnDemand[Symbol]):
+    """The values of an inner trace, as values of the trace around it."""
+
+    def __init__(self, outer: Builder) -> None:
+        super().__init__()
+        self._outer = outer
+
+    def admits(self, value: Captured) -> bool:
+        return True
+
+    def outside(self, value: Captured) -> Symbol:
+        if isinstance(value, Symbol):
+            return self._outer.lift(value)
+        return self._outer.capture(value) if value.ndim else self._outer.literal(value.flat[0])
+
+    def literal(self, literal: Literal) -> Symbol:
+        return self._outer.literal(literal.value)
+
+    def compute(self, equation: Equation, operands: Sequence[Symbol]) -> Sequence[Symbol]:
+        outer, source = self._outer, self._outer.source
+        outer.source = equation.source or source
+        results = outer.bind(equation.primitive, operands, equation.params, equation.regions)
+        outer.source = source
+        return results if isinstance(results, tuple) else (results,)
