@@ -40,6 +40,9 @@ from fnad.ops.shape import (
     zeros_like,
 )
 
+INCREASING = "bins must be monotonically increasing while tracing"
+SORTED = "sort the bins with np.sort"
+
 # ---- counting integers -----------------------------------------------------------------------------------------------
 
 
@@ -63,7 +66,12 @@ def bincount(x: Any, /, weights: Any = None, minlength: Any = 0) -> Symbol:
         )
     fits = bitwise_and(ge(index, zeros_like(index)), le(index, full_like(index, least - 1)))
     message = f"numpy.bincount of traced integers takes those from 0 to minlength - 1, which is {least - 1}"
-    return counted(require(index, fits, message=message), weights, (least,), F64)
+    return counted(
+        require(index, fits, message=message, remedy="give a larger minlength, or clip the integers"),
+        weights,
+        (least,),
+        F64,
+    )
 
 
 def counted(index: Symbol, weights: Any, shape: Shape, dtype: Dtype | None, chosen: Symbol | None = None) -> Symbol:
@@ -91,7 +99,7 @@ def digitize(x: Any, bins: Any, right: bool = False) -> Symbol:
         raise ShapeError("object too deep for desired array")
     side = "left" if right else "right"
     if contains_symbol(bins):
-        edges = require(edges, increases(edges), message="bins must be monotonically increasing while tracing")
+        edges = require(edges, increases(edges), message=INCREASING, remedy=SORTED)
         return searchsorted(edges, values, side)
     steps = np.diff(static_array(bins))
     if np.all(steps >= 0):
@@ -128,7 +136,7 @@ def edges_of(a: Symbol, bins: Any, span: Any, dtype: Dtype | None = None) -> Sym
         raise ShapeError("`bins` must be 1d, when an array")
     message = "`bins` must increase monotonically, when an array"
     if contains_symbol(bins):
-        return require(edges, increases(edges), message=message)
+        return require(edges, increases(edges), message=message, remedy=SORTED)
     if np.any(np.diff(static_array(bins)) < 0):
         raise DomainError(message)
     return edges

@@ -43,7 +43,8 @@ def ravel_multi_index(multi_index: Any, dims: Any, mode: Any = "raise", order: s
 
 def _checked(index: Symbol, n: int, message: str) -> Symbol:
     """Return indices; raise when the program runs where one is not in [0, n)."""
-    return require(index, bitwise_and(ge(index, zeros_like(index)), lt(index, full_like(index, n))), message=message)
+    why: dict[str, Any] = {"message": message, "remedy": "clip it, or take it modulo the size"}
+    return require(index, bitwise_and(ge(index, zeros_like(index)), lt(index, full_like(index, n))), **why)
 
 
 def _by_significance(axes: list[Any], order: str) -> list[Any]:

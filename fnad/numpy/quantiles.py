@@ -226,9 +226,9 @@ def _in_range(q: Any, x: Symbol, scale: int) -> Symbol:
     message = f"{name} must be in the range [0, {scale}]"
     if not contains_symbol(q):
         if not np.all((np.asarray(q) >= 0) & (np.asarray(q) <= scale)):
-            raise DomainError(message)
+            raise DomainError(message, remedy="clip them")
         return x
-    return require(x, bitwise_and(ge(x, zeros_like(x)), le(x, ones_like(x))), message=message)
+    return require(x, bitwise_and(ge(x, zeros_like(x)), le(x, ones_like(x))), message=message, remedy="clip them")
 
 
 def _quantile(slices: Slices, fraction: Fraction, method: str) -> Symbol:

@@ -23,6 +23,15 @@ from fnad.ops.reduction import cumsum
 from fnad.ops.requirement import require
 from fnad.ops.shape import concatenate, full_like, iota, reshape_to, zeros_like
 
+OUTSIDE: dict[str, Any] = {
+    "message": "invalid entry in choice array",
+    "remedy": "choose from 0 to the number of choices - 1, or give mode='clip' or 'wrap'",
+}
+NOTHING_TO_INSERT: dict[str, Any] = {
+    "message": "Cannot insert from an empty array!",
+    "remedy": "give values, or a mask that is false everywhere",
+}
+
 # ---- by a mask that is known -----------------------------------------------------------------------------------------
 
 
@@ -52,7 +61,7 @@ def choose(a: Any, choices: Any, out: None = None, mode: str = "raise") -> Symbo
     count = len(options)
     if mode == "raise":
         fits = bitwise_and(ge(index, zeros_like(index)), lt(index, full_like(index, count)))
-        index = require(index, fits, message="invalid entry in choice array")
+        index = require(index, fits, **OUTSIDE)
     rows = concatenate(*[reshape_to(option, (1, *option.shape)) for option in options], axis=0)
     others = [iota(dtype=I64, shape=index.shape, axis=i) for i in range(index.ndim)]
     return gather(rows, within(index, count, mode), *others)
@@ -66,7 +75,7 @@ def place(arr: Symbol, mask: Any, vals: Any) -> Symbol:
     flat = reshape_to(chosen, (arr.aval.size,))
     count = values.aval.size
     if count == 0:
-        return require(arr, bitwise_not(any_(flat)), message="Cannot insert from an empty array!")
+        return require(arr, bitwise_not(any_(flat)), **NOTHING_TO_INSERT)
     order = cumsum(to_dtype(flat, I64), axis=0, reverse=False) - 1
     index = remainder(maximum(order, zeros_like(order)), full_like(order, count))
     new = gather(reshape_to(values, (count,)), index)

@@ -15,7 +15,7 @@ import numpy as np
 from fnad.errors import ShapeError
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import BOOL, F64, is_complex, is_inexact, native_dtype
-from fnad.numpy.axes import axes_of, reduced_shape
+from fnad.numpy.axes import axes_of, reduced_shape, static_number
 from fnad.numpy.operands import as_symbol, broadcast_all, common_dtype, to_dtype
 from fnad.numpy.reductions import SUM, UNSET, count_nonzero, is_set
 from fnad.numpy.registry import implements
@@ -36,9 +36,9 @@ def inexact(a: Any, dtype: Any = None) -> Symbol:
     return to_dtype(x, F64) if x.dtype.kind in "biu" else x
 
 
-def mean_over(x: Symbol, axis: Any, keepdims: Any, where: Any, ddof: float = 0) -> Symbol:
+def mean_over(x: Symbol, axis: Any, keepdims: Any, where: Any, ddof: Any = 0) -> Symbol:
     """Return the sum over axes divided by the number of elements less `ddof`."""
-    total = SUM(x, axis, keepdims, UNSET, where)
+    total, ddof = SUM(x, axis, keepdims, UNSET, where), static_number(ddof, "ddof")
     if where is UNSET or where is True:
         count = math.prod(x.shape[a] for a in axes_of(axis, x.ndim))
         return div(total, full_like(total, max(count - ddof, 0)))
@@ -105,9 +105,10 @@ def std(
 
 
 def root(square: Symbol) -> Symbol:
-    """Return the square root, with derivative 0 at 0: that of a norm, whose argument vanishes with its derivative."""
-    is_zero = eq(square, zeros_like(square))
-    return select(is_zero, square, sqrt(select(is_zero, ones_like(square), square)))
+    """Return the square root, constant at 0: that of a norm, whose argument vanishes with its derivative."""
+    nothing = zeros_like(square)
+    is_zero = eq(square, nothing)
+    return select(is_zero, nothing, sqrt(select(is_zero, ones_like(square), square)))
 
 
 @implements(np.average)

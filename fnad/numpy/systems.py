@@ -94,8 +94,8 @@ def _residuals(a: Symbol, rest: Symbol, rank: Symbol) -> Symbol:
     if m <= n:
         return zeros_like(Aval(real_dtype(a.dtype), (0,)))
     sums = SUM(real_part(mul(conjugate(rest), rest)), 0, False, UNSET, UNSET)
-    message = "lstsq has no residuals of a matrix that is not of full rank: leave them unused"
-    return require(sums, eq(rank, full_like(rank, n)), message=message)
+    message = "lstsq has no residuals of a matrix that is not of full rank"
+    return require(sums, eq(rank, full_like(rank, n)), message=message, remedy="leave them unused")
 
 
 @implements(np.linalg.pinv)

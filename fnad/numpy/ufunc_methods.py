@@ -17,6 +17,7 @@ from fnad.errors import ArgumentTypeError, OutOfRangeError, ShapeError
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import Dtype, is_inexact
 from fnad.numpy.axes import Ints, axes_of, axis_of, reduced_shape, static_ints
+from fnad.numpy.hypotenuses import lengths, lengths_of_prefixes
 from fnad.numpy.joining import join
 from fnad.numpy.loops import loop_dtypes
 from fnad.numpy.operands import as_symbol, static_array
@@ -47,6 +48,10 @@ def in_pairs(combine: Combine, x: Symbol, *, axes: Ints) -> Symbol:
         paired = combine(slice_axis(rows, 0, 0, half), slice_axis(rows, 0, half, 2 * half))
         rows = join([paired, slice_axis(rows, 0, 2 * half, count)], 0) if count % 2 else paired
     return reshape_to(rows, rows.shape[1:])
+
+
+def _lengths_in_pairs(combine: Combine, x: Symbol, *, axes: Ints) -> Symbol:
+    return lengths(in_pairs(combine, x, axes=axes), x, axes)
 
 
 def _nan_or(otherwise: Callable[[Dtype], Any]) -> Callable[[Dtype], Any]:
@@ -81,7 +86,8 @@ def _associative_reduce(ufunc: np.ufunc) -> Callable[..., Symbol]:
         where: Any = True,
     ) -> Symbol:
         x, combine = operand(ufunc, array, dtype), RULES[ufunc]
-        kind = Reduction(ufunc.__name__, partial(in_pairs, combine), combine, NEUTRAL[ufunc], has_identity)
+        over = _lengths_in_pairs if ufunc is np.hypot else in_pairs
+        kind = Reduction(ufunc.__name__, partial(over, combine), combine, NEUTRAL[ufunc], has_identity)
         if any(x.shape[i] == 0 for i in axes_of(axis, x.ndim)) and has_identity:
             shape = reduced_shape(x.shape, axes_of(axis, x.ndim), is_set(keepdims))
             return constant(NEUTRAL[ufunc](x.dtype), x.dtype, shape)
@@ -137,6 +143,10 @@ def by_scan(combine: Combine, x: Symbol, axis: int) -> Symbol:
     return result
 
 
+def _lengths_by_scan(combine: Combine, x: Symbol, axis: int) -> Symbol:
+    return lengths_of_prefixes(by_scan(combine, x, axis), x, axis)
+
+
 def one_by_one(combine: Combine, x: Symbol, axis: int) -> Symbol:
     """Return all prefixes, each from the one before."""
     parts = [slice_axis(x, axis, i, i + 1) for i in range(x.shape[axis])]
@@ -184,7 +194,7 @@ SEQUENTIAL = (
 for _ufunc in NEUTRAL:
     implements((_ufunc, "reduce"))(_associative_reduce(_ufunc))
 for _ufunc in (*NEUTRAL, np.maximum, np.minimum, np.logical_and, np.logical_or):
-    implements((_ufunc, "accumulate"))(_accumulate(_ufunc, by_scan))
+    implements((_ufunc, "accumulate"))(_accumulate(_ufunc, _lengths_by_scan if _ufunc is np.hypot else by_scan))
 for _ufunc in SEQUENTIAL:
     implements((_ufunc, "reduce"))(_sequential_reduce(_ufunc))
     implements((_ufunc, "accumulate"))(_accumulate(_ufunc, one_by_one))

@@ -14,6 +14,7 @@ import numpy as np
 from fnad.errors import UnsupportedFunctionError
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import BOOL, is_inexact
+from fnad.numpy.axes import static_number
 from fnad.numpy.cumulative import cumprod
 from fnad.numpy.operands import as_symbol, broadcast_all
 from fnad.numpy.reductions import (
@@ -42,7 +43,10 @@ from fnad.ops.comparison import bitwise_and, bitwise_not, isnan, le, select
 from fnad.ops.requirement import require
 from fnad.ops.shape import broadcast_to, constant, full_like
 
-ALL_NAN = "All-NaN slice encountered"
+ALL_NAN: dict[str, Any] = {
+    "message": "All-NaN slice encountered",
+    "remedy": "put a number in the place of nan: np.argmax(np.where(np.isnan(x), -np.inf, x))",
+}
 
 
 def present(x: Symbol, where: Any = UNSET) -> Any:
@@ -144,10 +148,10 @@ def nanvar(
 def delta_degrees(ddof: Any, correction: Any) -> Any:
     """Return what is taken off the number of elements, under either of NumPy's names."""
     if correction is UNSET:
-        return ddof
+        return static_number(ddof, "ddof")
     if ddof != 0:
         raise UnsupportedFunctionError("ddof and correction can't be provided simultaneously.")
-    return correction
+    return static_number(correction, "correction")
 
 
 def _from_least(x: Symbol, axis: Any, where: Any) -> Symbol:
@@ -205,7 +209,7 @@ def _position(of_numbers: Callable[..., Symbol], least: float) -> Callable[..., 
     def rule(a: Any, axis: Any = None, out: None = None, *, keepdims: Any = UNSET) -> Symbol:
         x = as_symbol(a)
         found = of_numbers(replaced(x, least), axis, keepdims=keepdims)
-        return require(found, any_(present(x), axis), message=ALL_NAN) if is_inexact(x.dtype) else found
+        return require(found, any_(present(x), axis), **ALL_NAN) if is_inexact(x.dtype) else found
 
     return rule
 

@@ -27,6 +27,7 @@ from fnad.ops.comparison import ge, gt
 from fnad.ops.conversion import convert
 from fnad.ops.indexing import gather
 from fnad.ops.kinds import INEXACT, INTEGERS, by_name, check_dtype, check_one_dtype
+from fnad.ops.lapack_threads import threads_for
 from fnad.ops.matrix import (
     adjoint,
     check_matrices,
@@ -63,15 +64,31 @@ def regular(shape: Shape, dtype: Dtype, seed: int = 0) -> Any:
     return (sample(shape, dtype, seed) + 2 * np.eye(shape[-2], shape[-1])).astype(dtype)
 
 
+REMEDIES = (
+    ("singular", "take np.linalg.lstsq or pinv, which a singular matrix has, or add a multiple of the identity"),
+    ("positive definite", "see that the matrix is symmetric; add a small multiple of the identity for its rounding"),
+    ("converge", "look for nan and inf in the matrix"),
+)
+"""What helps, by the words of the message."""
+
+OTHERWISE = "look for nan and inf in the matrix, and see that it has the properties that the factorization takes"
+
+
 def by_lapack(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function whose LinAlgError, raised when the program runs, is one that is told its place."""
+    """Return a function whose LinAlgError, raised when the program runs, is one that is told its place.
+
+    It runs on as many threads as are good for matrices of this size.
+    """
 
     @wraps(function)
     def evaluate(*operands: Any, **params: Any) -> Any:
         try:
-            return function(*operands, **params)
+            with threads_for(operands):
+                return function(*operands, **params)
         except LinAlgError as error:
-            raise FactorizationError(str(error)) from None
+            what = str(error)
+            remedies = [remedy for words, remedy in REMEDIES if words in what.lower()]
+            raise FactorizationError(what, remedy=remedies[0] if remedies else OTHERWISE) from None
 
     return evaluate
 

@@ -60,7 +60,9 @@ def multigammaln(a: Any, d: Any) -> Symbol:
     """
     dimension, x = static_int(d, "a dimension"), as_array(a)
     least = 0.5 * (dimension - 1)
-    x = require(x, RULES[np.greater](x, least), message=f"condition a > 0.5 * (d-1) ({least}) not met")
+    x = require(
+        x, RULES[np.greater](x, least), message=f"condition a > 0.5 * (d-1) ({least}) not met", remedy="take a larger a"
+    )
     terms = [apply("gammaln", subtract(x, 0.5 * j)) for j in range(dimension)]
     return add(np.float64(dimension * (dimension - 1) * 0.25 * math.log(math.pi)), reduce(add, terms))
 

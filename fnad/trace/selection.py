@@ -45,7 +45,10 @@ EXTREMA: dict[Any, Callable[..., Any]] = {np.max: lowest, np.min: highest, np.am
 REDUCTIONS: dict[Any, Any] = {np.add: np.sum, np.multiply: np.prod, np.maximum: np.max, np.minimum: np.min}
 """The function that the method `reduce` of a ufunc is."""
 
-EMPTY = "zero-size array to reduction operation which has no identity: no element is selected"
+EMPTY = {
+    "message": "zero-size array to reduction operation which has no identity: no element is selected",
+    "remedy": "give `initial`, or put a value in the place of what is left out: np.max(np.where(mask, x, value))",
+}
 
 
 def number_asked(what: str) -> TracerEscapeError:
@@ -134,7 +137,7 @@ class Selection(NDArrayOperatorsMixin, Unsized):
         if function in EXTREMA:
             kwargs.setdefault("initial", EXTREMA[function](self.values.dtype))
             found = function(self.values, axes, *args, where=where, **kwargs)
-            return call(require, (found, np.any(self.mask)), {"message": EMPTY})
+            return call(require, (found, np.any(self.mask)), EMPTY)
         return function(self.values, axes, *args, where=where, **kwargs)
 
     # ---- an array among others ---------------------------------------------------------------------------------------

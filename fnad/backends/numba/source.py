@@ -470,14 +470,17 @@ def _outside_calls(text: str) -> str:
 
 
 def constant_text(value: np.generic) -> str:
-    """Return a scalar as an expression of its dtype; a complex one of its parts, where a sum of these would be another.
+    """Return a scalar as an expression of its dtype; a complex one of its parts, where its literal is another number.
 
     >>> constant_text(np.float32(0.5)), constant_text(np.complex128(complex(-0.0, np.inf)))
     ('f32(0.5)', 'make_complex(f64(-0.0), f64(inf))')
     """
-    if value.dtype.kind != "c":
-        return f"{cast(value.dtype)}({value.item()!r})"
-    parts = value.real, value.imag
-    if all(np.isfinite(part) and (part or not np.signbit(part)) for part in parts):
-        return f"{cast(value.dtype)}({value.item()!r})"
-    return f"make_complex({constant_text(parts[0])}, {constant_text(parts[1])})"
+    if value.dtype.kind == "c" and not _is_literal(value.real, value.imag):
+        return f"make_complex({constant_text(value.real)}, {constant_text(value.imag)})"
+    return f"{cast(value.dtype)}({value.item()!r})"
+
+
+def _is_literal(real: np.generic, imag: np.generic) -> bool:
+    """Say whether Python's literal of a complex number, a sum or a negative, has the signs of its zeros."""
+    has_signs = all(np.isfinite(part) and (part or not np.signbit(part)) for part in (real, imag))
+    return has_signs and bool(real or not np.signbit(imag))

@@ -50,6 +50,9 @@ def _log_beta(alpha: Symbol) -> Symbol:
     return sum_over(gammaln(alpha), (0,)) - gammaln(sum_over(alpha, (0,)))
 
 
+IN_RANGE = "keep it away from 0, with np.maximum or as the exponential of what is traced"
+ON_SIMPLEX = "divide x by its sum, or take a softmax"
+
 # ---- operands ----------------------------------------------------------------------------------------------------
 
 
@@ -57,7 +60,7 @@ def _parameters(alpha: Any) -> Symbol:
     parameters = real_symbol(alpha)
     if parameters.ndim != 1:
         raise ShapeError(f"Parameter vector 'a' must be one dimensional, but a.shape = {parameters.shape}.")
-    return require(parameters, positive(parameters), message="All parameters must be greater than 0")
+    return require(parameters, positive(parameters), message="All parameters must be greater than 0", remedy=IN_RANGE)
 
 
 def _operands(x: Any, alpha: Any) -> tuple[Symbol, Symbol]:
@@ -77,14 +80,14 @@ def _operands(x: Any, alpha: Any) -> tuple[Symbol, Symbol]:
 
 def _on_simplex(point: Symbol, alpha: Symbol) -> Symbol:
     inside = bitwise_and(ge(point, zeros_like(point)), le(point, ones_like(point)))
-    point = require(point, inside, message="Each entry in 'x' must be between zero and one.")
+    point = require(point, inside, message="Each entry in 'x' must be between zero and one.", remedy=ON_SIMPLEX)
     small = lt(broadcast_in_dim(alpha, shape=point.shape, dims=(0,)), ones_like(point))
     at_pole = bitwise_and(eq(point, zeros_like(point)), small)
     message = "Each entry in 'x' must be greater than zero if its alpha is less than one."
-    point = require(point, bitwise_not(at_pole), message=message)
+    point = require(point, bitwise_not(at_pole), message=message, remedy=IN_RANGE)
     excess = abs_(sum_over(point, (0,)) - 1.0)
     message = "The input vector 'x' must lie within the normal simplex."
-    return require(point, le(excess, full_like(excess, ROUNDING)), message=message)
+    return require(point, le(excess, full_like(excess, ROUNDING)), message=message, remedy=ON_SIMPLEX)
 
 
 # ---- the distribution --------------------------------------------------------------------------------------------

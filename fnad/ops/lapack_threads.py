@@ -1,0 +1,106 @@
+"""One thread for LAPACK on matrices of middle size.
+
+OpenBLAS hands the products within a factorization to all its threads as soon as they are worth it on an idle machine.
+On one that is busy otherwise the threads wait for each other, and what takes 0.3 ms takes 60 now and then. So matrices
+of such a size are factorized on one thread. Small ones OpenBLAS does not divide anyway, and large ones gain by it.
+
+NumPy and SciPy bring an OpenBLAS each; where the library is another one, nothing is set. The number of threads belongs
+to the process: it is set by the first that comes in and given back by the last that leaves.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import sys
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
+from functools import cache
+from threading import Lock
+from typing import Any
+
+MIDDLE = range(2**16, 2**22 + 1)
+"""Multiplications, n³ a matrix, from which OpenBLAS may take several threads and up to which one does as well."""
+
+MODULES = ("numpy.linalg._umath_linalg", "scipy.linalg._flapack")
+"""The extension modules that are linked to LAPACK."""
+
+PREFIXES, SUFFIXES = ("scipy_openblas_", "openblas_"), ("64_", "")
+
+
+class OneThread:
+    """An OpenBLAS that has one thread while anybody is inside."""
+
+    def __init__(self, get: Any, set_: Any) -> None:
+        self._get, self._set = get, set_
+        self.reset()
+
+    def reset(self) -> None:
+        """Start with nobody inside, as a child process does."""
+        self._lock, self._users, self._saved = Lock(), 0, 1
+
+    def __enter__(self) -> None:
+        with self._lock:
+            if not self._users:
+                self._saved = self._get()
+                if self._saved > 1:
+                    self._set(1)
+            self._users += 1
+
+    def __exit__(self, *_: object) -> None:
+        with self._lock:
+            self._users -= 1
+            if not self._users and self._saved > 1:
+                self._set(self._saved)
+
+
+class Together:
+    """Several of them at once."""
+
+    def __init__(self, parts: Sequence[OneThread]) -> None:
+        self._parts = parts
+
+    def __enter__(self) -> None:
+        for part in self._parts:
+            part.__enter__()
+
+    def __exit__(self, *_: object) -> None:
+        for part in self._parts:
+            part.__exit__()
+
+
+def of_middle_size(operands: Sequence[Any]) -> bool:
+    """Say whether one of the operands is a stack of matrices of the size that OpenBLAS had better not divide."""
+    return any(x.ndim > 1 and x.size * max(x.shape[-2:]) in MIDDLE for x in operands)
+
+
+def threads_for(operands: Sequence[Any]) -> AbstractContextManager[None]:
+    """Return a context for a call of LAPACK on these arrays."""
+    return Together(_libraries(_loaded())) if of_middle_size(operands) else NOTHING
+
+
+NOTHING = nullcontext()
+
+
+def _loaded() -> tuple[str, ...]:
+    return tuple(name for name in MODULES if name in sys.modules)
+
+
+@cache
+def _libraries(modules: tuple[str, ...]) -> tuple[OneThread, ...]:
+    found = [_library(name) for name in modules]
+    return tuple(library for library in found if library is not None)
+
+
+@cache
+def _library(module: str) -> OneThread | None:
+    path = sys.modules[module].__file__
+    library = ctypes.CDLL(path) if path else None
+    for prefix in PREFIXES:
+        for suffix in SUFFIXES:
+            get, set_ = (getattr(library, f"{prefix}{verb}_num_threads{suffix}", None) for verb in ("get", "set"))
+            if get is not None and set_ is not None:
+                found = OneThread(get, set_)
+                os.register_at_fork(after_in_child=found.reset)
+                return found
+    return None

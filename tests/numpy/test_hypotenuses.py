@@ -1,0 +1,54 @@
+"""Derivatives of `hypot.reduce` and `hypot.accumulate` where some of the elements are 0, and far from 1."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fnad import grad, jit, jvp
+
+
+def hessians(f: Any, x: Any) -> list[Any]:
+    columns = np.eye(x.size).astype(x.dtype)
+    return [
+        np.array([grad(lambda x, c=c: np.sum(grad(f)(x) * c))(x) for c in columns]),
+        np.array([jvp(grad(f), (x,), (c,))[1] for c in columns]),
+        np.array([jit(lambda x, c=c: jvp(grad(f), (x,), (c,))[1])(x) for c in columns]),
+        np.array([grad(lambda x, c=c: jvp(f, (x,), (c,))[1])(x) for c in columns]),
+    ]
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e200, 1e-200])
+@pytest.mark.parametrize("x", [[3, 0, 0, 0], [0, 0, 3, 4], [0, 4, 0], [1, 2, 3, 4, 5]], ids=str)
+def test_hessian_of_a_length(x: list[int], scale: float) -> None:
+    x_ = np.array(x, float) * scale
+    r = np.hypot.reduce(x_)
+    exact = (np.eye(len(x)) - np.outer(x_ / r, x_ / r)) / r
+    assert grad(np.hypot.reduce)(x_) == pytest.approx(x_ / r, rel=1e-15)
+    for found in hessians(np.hypot.reduce, x_):
+        np.testing.assert_allclose(found, exact, rtol=1e-14, atol=1e-15 / r)
+
+
+def test_all_derivatives_are_zero_at_zero() -> None:
+    for f in (np.hypot.reduce, np.linalg.norm, lambda x: np.sum(np.hypot.accumulate(x))):
+        assert not grad(f)(np.zeros(3)).any()
+        for found in hessians(f, np.zeros(3)):
+            assert not found.any()
+
+
+def test_hessian_of_running_lengths() -> None:
+    x = np.array([0.0, 0, 3, 0])
+    lengths = lambda x: np.sum(np.hypot.accumulate(x) * [1, 2, 3, 4])  # noqa: E731
+    np.testing.assert_allclose(grad(lengths)(x), [0, 0, 7, 0], rtol=1e-15)
+    for found in hessians(lengths, x):
+        np.testing.assert_allclose(found, np.diag([7, 7, 0, 4]) / 3, rtol=1e-15)
+
+
+def test_values_are_those_of_hypotenuses() -> None:
+    rows = np.array(
+        [[3.0, 4, 0], [np.inf, np.nan, 1], [-np.inf, 2, 1], [np.nan, 1, 2], [0, -0.0, 0], [1e300, 1e300, 5]]
+    )
+    for f in (lambda x: np.hypot.reduce(x, axis=1), lambda x: np.hypot.accumulate(x, axis=1)):
+        np.testing.assert_allclose(jit(f)(rows), f(rows), rtol=1e-15)

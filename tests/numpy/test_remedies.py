@@ -1,0 +1,38 @@
+"""What is found when a program runs says the way out too, and where, interpreted and compiled."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fnad import grad, jit
+from fnad.errors import DomainError, FactorizationError
+
+MASK = np.array([1.0, -1, 0])
+ONES = np.ones((3, 3))
+CASES: dict[str, tuple[Any, Any, type[Exception], str, str]] = {
+    "no element": (lambda x: np.max(x[x > 5]), MASK, DomainError, "no element is selected", "give `initial`"),
+    "singular": (np.linalg.inv, np.zeros((2, 2)), FactorizationError, "Singular matrix", "pinv"),
+    "not positive": (np.linalg.cholesky, -np.eye(2), FactorizationError, "positive definite", "small multiple"),
+    "not converged": (np.linalg.eigvalsh, ONES * np.nan, FactorizationError, "converge", "look for nan"),
+    "quantile": (lambda x: np.quantile(x, x[0] + 5), MASK, DomainError, "in the range", "clip"),
+    "choice": (lambda x: np.choose((x > 0) + 1, [x, x]), MASK, DomainError, "invalid entry", "mode='clip'"),
+    "all nan": (lambda x: np.nanargmax(x), MASK * np.nan, DomainError, "All-NaN", "np.where"),
+    "rank": (lambda x: np.linalg.lstsq(x[:, :2], x[0])[1], ONES, DomainError, "full rank", "unused"),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_an_error_that_a_program_raises_says_where_and_what_to_do(name: str) -> None:
+    f, x, error, what, remedy = CASES[name]
+    scalar = lambda x: np.sum(f(x)) * np.sum(x)  # noqa: E731
+    for run in (jit(scalar), grad(scalar)):
+        with pytest.raises(error) as raised:
+            run(x)
+        lines = str(raised.value).splitlines()
+        assert len(lines) == 3
+        assert what in lines[0]
+        assert "test_remedies.py" in lines[1]
+        assert remedy in lines[2]
