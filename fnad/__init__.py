@@ -9,8 +9,8 @@
 
 `grad`, `value_and_grad`, `vjp`, `jvp` differentiate, `stop_gradient` keeps them from it, `jit` compiles; they nest in
 any order; `explain` says what a trace of a function finds. `config` says how programs are run, `errors` what can go
-wrong; `numpy` offers under NumPy's names what cannot be followed through NumPy itself; `optim` has optimizers, `random`
-random numbers.
+wrong; `numpy` offers under NumPy's names what cannot be followed through NumPy itself; `nn` has convolution and
+pooling, `optim` optimizers, `random` random numbers.
 """
 
 from importlib import import_module
@@ -29,7 +29,7 @@ from fnad.api.mapping import map  # noqa: A004
 from fnad.api.reverse import vjp
 
 if TYPE_CHECKING:
-    from fnad import optim, random
+    from fnad import nn, optim, random
 
 __version__ = "0.1.0.dev0"
 
@@ -43,6 +43,7 @@ __all__ = [
     "jit",
     "jvp",
     "map",
+    "nn",
     "numpy",
     "optim",
     "random",
@@ -57,6 +58,6 @@ __all__ = [
 
 def __getattr__(name: str) -> ModuleType:
     """Import a package that not every program needs when it is asked for."""
-    if name in ("optim", "random"):
+    if name in ("nn", "optim", "random"):
         return import_module(f"fnad.{name}")
     raise AttributeError(f"module 'fnad' has no attribute {name!r}")
