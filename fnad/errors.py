@@ -175,8 +175,4 @@ class LoweringError(FnadError, NotImplementedError):
 
 
 class GuardFailed(Exception):  # noqa: N818  (no error: nobody sees it)
-    """A run came to guard number `number` of its program and found `value` there: another path has to be taken."""
-
-    def __init__(self, number: int, value: int) -> None:
-        super().__init__(number, value)
-        self.number, self.value = number, value
+    """A run came to a guard of its program and found another answer: `args` are the guard's number and that answer."""

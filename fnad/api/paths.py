@@ -20,15 +20,15 @@ import warnings
 from collections.abc import Sequence
 from functools import cached_property
 from itertools import count
-from typing import Any, NamedTuple
+from typing import Any, TypeAlias
 
 from fnad import config
 from fnad.api.leaves import Array, Structure
-from fnad.api.running import execute, rewritten
+from fnad.api.running import rewritten
 from fnad.backends.base import Executor
 from fnad.backends.reference import interpreter
 from fnad.backends.tiers import TieredProgram
-from fnad.errors import GuardFailed, PathsWarning
+from fnad.errors import FnadError, GuardFailed, PathsWarning
 from fnad.ir.program import Program, Source
 from fnad.trace.capture import Guard
 from fnad.trace.environment import Environment
@@ -86,10 +86,11 @@ class Path:
     def run(self, arrays: Sequence[Array]) -> list[Array]:
         """Return the outputs for these arguments; raise `GuardFailed` where another path has to be taken."""
         operands = [*arrays, *self.captured]
-        if self.is_twin:
-            results = self._interpreted(operands)
-        else:
-            results = execute(self.program, operands, lambda: self.traced, eager=True)
+        try:
+            results = (self._interpreted if self.is_twin else self.program.executor(eager=True))(operands)
+        except FnadError:
+            interpreter(self.traced)(operands)  # which may have been made of another function, for the line of this one
+            raise
         self.runs = next(self._count)
         return results
 
@@ -110,25 +111,11 @@ class Path:
         return self.answers[: len(answers)] == answers
 
 
-class Failure(NamedTuple):
-    """A path that was tried, and the guard where it found another answer."""
+Failure: TypeAlias = tuple[Path, tuple[int, int]]
+"""A path that was tried, and the guard where it found another answer: its number, and the answer."""
 
-    path: Path
-    number: int
-    value: int
-
-    @property
-    def answers(self) -> tuple[int, ...]:
-        """What is known of the path to take."""
-        return (*self.path.answers[: self.number], self.value)
-
-
-class Outcome(NamedTuple):
-    """What came of a call: the path that ran, if one is known that fits, its outputs, and those tried before it."""
-
-    path: Path | None
-    results: list[Array]
-    failures: tuple[Failure, ...]
+Outcome: TypeAlias = tuple[Path | None, list[Array], tuple[Failure, ...]]
+"""The path that ran, if one is known that fits, its outputs, and those tried before it."""
 
 
 class Paths:
@@ -146,17 +133,17 @@ class Paths:
             try:
                 results = path.run(arrays)
             except GuardFailed as failure:
-                failures = (*failures, Failure(path, failure.number, failure.value))
+                failures = (*failures, (path, failure.args))
                 path = self._after(failures)
             else:
                 self._take(path, failures)
-                return Outcome(path, results, failures)
-        return Outcome(None, [], failures)
+                return path, results, failures
+        return None, [], failures
 
     def run_new(self, path: Path, arrays: Sequence[Array], failures: tuple[Failure, ...]) -> list[Array]:
         """Run a path that was just traced for these arguments, after others had failed, and keep it."""
         results = path.run_first(arrays)
-        path.is_twin = any(failure.path.answers == path.answers for failure in failures)
+        path.is_twin = any(failed.answers == path.answers for failed, _ in failures)
         kept = path if path.is_twin else self._keep(path)
         if kept is not None:
             self._take(kept, failures)
@@ -172,23 +159,27 @@ class Paths:
         return next((path for path in self.known if path is not latest and path.environment.holds()), None)
 
     def _after(self, failures: tuple[Failure, ...]) -> Path | None:
-        """Return the path to try after these; None where there is none that is known."""
-        failed, number, value = failures[-1]
-        tried = {failure.path for failure in failures}
-        successor = failed.successors.get((number, value))
-        if successor is not None and successor not in tried and _holds(successor, failed):
+        """Return the path to try after these: the one that went on there the last time, or else one that fits."""
+        failed, answer = failures[-1]
+        successor = failed.successors.get(answer)
+        if (
+            successor is not None
+            and (len(failures) == 1 or not was_tried(successor, failures))
+            and holds_after(successor, failed)
+        ):
             return successor
-        answers = failures[-1].answers
-        fitting = (path for path in self.known if path not in tried and path.leads(answers))
-        return next((path for path in fitting if _holds(path, failed)), None)
+        number, value = answer
+        answers = (*failed.answers[:number], value)
+        fitting = (path for path in self.known if path.leads(answers) and not was_tried(path, failures))
+        return next((path for path in fitting if holds_after(path, failed)), None)
 
     def _take(self, path: Path, failures: tuple[Failure, ...]) -> None:
         """Let calls begin with a path that ran, and go on with it where those failed that were tried before."""
         if not path.is_twin:
             self._latest = path
-        for failure in failures:
-            if not path.is_twin or failure.path.answers == path.answers:
-                failure.path.successors[failure.number, failure.value] = path
+        for failed, answer in failures:
+            if not path.is_twin or failed.answers == path.answers:
+                failed.successors[answer] = path
 
     # ---- how many ------------------------------------------------------------------------------------------------
 
@@ -223,7 +214,13 @@ class Paths:
         warnings.warn(f"{what}  {more}{remedy}", PathsWarning, stacklevel=6)
 
 
-def _holds(path: Path, failed: Path) -> bool:
+def was_tried(path: Path, failures: tuple[Failure, ...]) -> bool:
+    """Say whether a path is among those that were tried."""
+    return any(path is failed for failed, _ in failures)
+
+
+def holds_after(path: Path, failed: Path) -> bool:
+    """Say whether what a path was traced from is as it was, which is so of a path that was just tried."""
     return path.environment is failed.environment or path.environment.holds()
 
 

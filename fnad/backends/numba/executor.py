@@ -102,7 +102,8 @@ class NativeExecutor:
         names = [b.name for b in (*loops.inputs, *loops.outputs)] + [s.name for s in planned.slots] + ["status"]
         self._positions = {name: n for n, name in enumerate(names)}
         self._steps = [self._step(step) for step in planned.steps]
-        self._is_guarded = any(isinstance(effect, Check) for item in loops.items for effect in effects(item))
+        guarded = any(isinstance(effect, Check) for item in loops.items for effect in effects(item))
+        self._may_end_early = guarded and len(self._steps) > 1
         self._outputs = [(buffer.aval.shape, buffer.dtype) for buffer in loops.outputs]
         self._pool: deque[list[Array]] = deque()
 
@@ -116,7 +117,7 @@ class NativeExecutor:
         status = workspace[-1]
         for step in self._steps:
             step(arrays)
-            if self._is_guarded and status[0] < 0:
+            if self._may_end_early and status[0] < 0:
                 break
         if status[0]:
             self._fail(workspace)
@@ -126,7 +127,7 @@ class NativeExecutor:
     def _fail(self, workspace: list[Array]) -> None:
         """Raise what the status says: a positive number is that of a fault, a negative one counts the guards."""
         number, value = workspace[-1].tolist()
-        workspace[-1][:] = 0
+        workspace[-1].fill(0)
         self._pool.append(workspace)
         if number < 0:
             raise GuardFailed(-1 - number, value)
