@@ -13,16 +13,24 @@ from fnad.ir.types import Shape
 
 Ints = tuple[int, ...]
 
+FIXED = "shapes are fixed in a trace: pass it in from outside as an ordinary int"
+
 
 def static_int(value: Any, what: str) -> int:
     """Return a size, a count or an axis as an int; raise where it is a traced value, and TypeError as NumPy."""
-    known = known_value(value) if isinstance(value, Symbol) else value
+    return operator.index(static_number(value, what))
+
+
+def static_number(value: Any, what: str, remedy: str = FIXED) -> Any:
+    """Return a number that has to be known; raise where it is a traced value."""
+    if not isinstance(value, Symbol):
+        return value
+    known = known_value(value)
     if known is None:
         raise TracerEscapeError(
-            f"{what} was given as a traced value of aval {value.aval}, which has no number while tracing",
-            remedy="shapes are fixed in a trace: pass it in from outside as an ordinary int",
+            f"{what} was given as a traced value of aval {value.aval}, which has no number while tracing", remedy=remedy
         )
-    return operator.index(known)
+    return known[()]
 
 
 def static_ints(value: Any, what: str) -> Ints:

@@ -11,7 +11,7 @@ from numpy._core import umath
 from fnad.errors import DtypeError, ShapeError, UnsupportedFunctionError
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import BOOL, I64
-from fnad.numpy.axes import axis_of
+from fnad.numpy.axes import axis_of, static_int
 from fnad.numpy.loops import elementwise
 from fnad.numpy.operands import as_symbol, broadcast_all, common_dtype, static_array, to_dtype
 from fnad.numpy.rearranging import fresh
@@ -156,15 +156,15 @@ def below(x: Symbol, k: int) -> Symbol:
 
 
 @implements(np.tril)
-def tril(m: Any, k: int = 0) -> View:
+def tril(m: Any, k: Any = 0) -> View:
     x = _matrix(m)
-    return fresh(select(below(x, k), x, zeros_like(x)))
+    return fresh(select(below(x, static_int(k, "a diagonal")), x, zeros_like(x)))
 
 
 @implements(np.triu)
-def triu(m: Any, k: int = 0) -> View:
+def triu(m: Any, k: Any = 0) -> View:
     x = _matrix(m)
-    return fresh(select(below(x, k - 1), zeros_like(x), x))
+    return fresh(select(below(x, static_int(k, "a diagonal") - 1), zeros_like(x), x))
 
 
 def _matrix(m: Any) -> Symbol:

@@ -10,6 +10,7 @@ from fnad.errors import ArgumentTypeError, ShapeError
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import F64, native_dtype
 from fnad.numpy import rearranging
+from fnad.numpy.axes import static_number
 from fnad.numpy.choosing import clip
 from fnad.numpy.contractions import dot
 from fnad.numpy.creating import diag
@@ -39,6 +40,7 @@ def cov(
     *,
     dtype: Any = None,
 ) -> View:
+    ddof = None if ddof is None else static_number(ddof, "ddof")
     if ddof is not None and ddof != int(ddof):
         raise ShapeError("ddof must be integer")
     x = _variables(m, y, rowvar, dtype)

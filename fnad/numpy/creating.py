@@ -9,7 +9,7 @@ import numpy as np
 from fnad.errors import ShapeError
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import F64, I64, native_dtype
-from fnad.numpy.axes import axis_of, static_int, static_ints
+from fnad.numpy.axes import axis_of, static_int, static_ints, static_number
 from fnad.numpy.operands import as_symbol, broadcast_all, common_dtype, to_dtype
 from fnad.numpy.rearranging import diagonal, fresh
 from fnad.numpy.reductions import sum_
@@ -18,6 +18,12 @@ from fnad.numpy.views import View
 from fnad.ops.arithmetic import add, div, mul, sub
 from fnad.ops.piecewise import floor
 from fnad.ops.shape import broadcast_to, concatenate, full_like, iota, pad, reshape_to, slice_axis, transpose_to
+
+COUNTED = (
+    "the number of elements is fixed in a trace: scale and shift a fixed range, start + step * np.arange(n), or write "
+    "np.linspace(start, stop, n)"
+)
+"""The way out of a range that is traced."""
 
 
 def _filled(a: Any, value: Any, dtype: Any, shape: Any) -> View:
@@ -86,12 +92,46 @@ def eye(
     *,
     device: None = None,
 ) -> View:
-    return fresh(as_symbol(np.eye(N, M, k, native_dtype(dtype))), in_order=order == "C")
+    rows = static_int(N, "a number of rows")
+    columns = rows if M is None else static_int(M, "a number of columns")
+    made = np.eye(rows, columns, static_int(k, "a diagonal"), native_dtype(dtype))
+    return fresh(as_symbol(made), in_order=order == "C")
 
 
 @implements(np.identity)
 def identity(n: Any, dtype: Any = None) -> View:
     return eye(n, dtype=float if dtype is None else dtype)
+
+
+@implements(np.tri)
+def tri(N: Any, M: Any = None, k: Any = 0, dtype: Any = float) -> View:  # noqa: N803
+    rows = static_int(N, "a number of rows")
+    columns = rows if M is None else static_int(M, "a number of columns")
+    return fresh(as_symbol(np.tri(rows, columns, static_int(k, "a diagonal"), native_dtype(dtype))), in_order=True)
+
+
+@implements(np.indices)
+def indices(dimensions: Any, dtype: Any = int, sparse: bool = False) -> Any:
+    made = np.indices(static_ints(dimensions, "a shape"), native_dtype(dtype), sparse)
+    if isinstance(made, tuple):
+        return tuple(fresh(as_symbol(array), in_order=True) for array in made)
+    return fresh(as_symbol(made), in_order=True)
+
+
+@implements(np.arange)
+def arange(
+    start_or_stop: Any,
+    /,
+    stop: Any = None,
+    step: Any = 1,
+    dtype: Any = None,
+    *,
+    device: None = None,
+) -> View:
+    first, last = [static_number(end, "a bound of arange", COUNTED) for end in (start_or_stop, stop)]
+    stride = static_number(step, "the step of arange", COUNTED)
+    made = np.arange(first, last, stride, dtype=None if dtype is None else native_dtype(dtype))
+    return fresh(as_symbol(made), in_order=True)
 
 
 # ---- in the likeness of others ---------------------------------------------------------------------------------------
@@ -141,8 +181,8 @@ def full_like_(
 
 
 @implements(np.diag)
-def diag(v: Any, k: int = 0) -> View:
-    x = as_symbol(v)
+def diag(v: Any, k: Any = 0) -> View:
+    x, k = as_symbol(v), static_int(k, "a diagonal")
     if x.ndim == 2:
         return diagonal(x, k)
     if x.ndim != 1:
@@ -155,7 +195,7 @@ def diag(v: Any, k: int = 0) -> View:
 
 
 @implements(np.diagflat)
-def diagflat(v: Any, k: int = 0) -> View:
+def diagflat(v: Any, k: Any = 0) -> View:
     x = as_symbol(v)
     return diag(reshape_to(x, (x.aval.size,)), k)
 

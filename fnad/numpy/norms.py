@@ -9,7 +9,7 @@ import numpy as np
 from fnad.errors import ShapeError
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import F64, is_complex
-from fnad.numpy.axes import axes_of, reduced_shape
+from fnad.numpy.axes import axes_of, reduced_shape, static_number
 from fnad.numpy.operands import as_symbol, to_dtype
 from fnad.numpy.powers import power
 from fnad.numpy.reductions import MAX, MIN, SUM, UNSET
@@ -27,6 +27,7 @@ from fnad.ops.spectrum import svdvals
 def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Symbol:  # noqa: A002
     symbol = as_symbol(x)
     symbol = to_dtype(symbol, F64) if symbol.dtype.kind in "biu" else symbol
+    ord = static_number(ord, "the order of a norm")  # noqa: A001
     if ord is None:
         return root(sum_of_squares(symbol, axis, keepdims))
     axes = axes_of(axis, symbol.ndim)

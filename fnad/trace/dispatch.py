@@ -12,7 +12,7 @@ import inspect
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
-from types import ModuleType
+from types import ModuleType, NoneType
 from typing import Any, TypeAlias, cast
 
 import numpy as np
@@ -30,13 +30,14 @@ from fnad.errors import (
 from fnad.ir.builder import Builder, current_builder, is_tracing
 from fnad.ir.known import known_value
 from fnad.ir.symbol import Symbol
-from fnad.ir.types import NAMES, Aval
+from fnad.ir.types import BOOL, NAMES, Aval
 from fnad.numpy.assignment import stored
 from fnad.numpy.namespace import CALLS
 from fnad.numpy.operands import WeakSymbol, is_python_number
 from fnad.numpy.registry import RULES, WRITERS, Rule
 from fnad.numpy.special import special_rule
 from fnad.numpy.views import View
+from fnad.ops.shape import constant
 from fnad.trace.escape import used_after_trace
 from fnad.trace.handle import Elements, Handle
 from fnad.trace.rebinding import check_rebinding
@@ -165,12 +166,20 @@ def operate(ufunc: Callable[..., Any], *operands: Any) -> Any:
     """Return what a Python operator makes of its operands; on Python numbers alone, a Python number."""
     for operand in operands:
         if not isinstance(operand, OPERANDS):
-            return NotImplemented
+            return unlike(ufunc, *operands)
     if all(map(is_python_like, operands)):
         return weakened(call(RULES[ufunc], operands, {}))
     if ufunc is np.multiply and is_repetition(*operands):
         return NotImplemented
     return call(RULES[ufunc], operands, {})
+
+
+def unlike(ufunc: Callable[..., Any], x: Any, y: Any) -> Any:
+    """Return what the comparison with None or a string is of each element of an array: they differ."""
+    array, other = (x, y) if isinstance(x, Handle) else (y, x)
+    if ufunc not in (np.equal, np.not_equal) or array.is_scalar or not isinstance(other, (str, bytes, NoneType)):
+        return NotImplemented
+    return call(constant, (ufunc is np.not_equal, BOOL, array.aval.shape), {})
 
 
 def is_repetition(x: Any, y: Any) -> bool:

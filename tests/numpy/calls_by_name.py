@@ -5,6 +5,7 @@ from functools import partial
 
 import numpy as np
 
+import fnad.numpy as fnp
 from fnad.numpy.registry import RULES
 from tests.numpy.against_numpy import sample
 
@@ -94,6 +95,11 @@ KNOWN = {
         ),
         A,
         sample((2, 3), "i32"),
+    ),
+    "numpy.fromiter": (lambda v: np.fromiter((a * a for a in v), float), sample(3, "f64")),
+    "made of sizes": (
+        lambda x: x[0, 0, 0] * (fnp.arange(6.0).reshape(2, 3) + fnp.tri(2, 3) + fnp.indices((2, 3))[0] + fnp.eye(2, 3)),
+        A,
     ),
     "numpy.astype": (lambda x: (np.astype(x, np.float64), np.astype(x, int)), A),
 }
