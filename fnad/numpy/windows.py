@@ -9,14 +9,11 @@ import numpy as np
 
 from fnad.errors import ShapeError, UnsupportedFunctionError
 from fnad.ir.symbol import Symbol
-from fnad.ir.types import I64
 from fnad.numpy.axes import axis_of, static_ints
 from fnad.numpy.operands import as_symbol
 from fnad.numpy.registry import implements
 from fnad.numpy.views import View
-from fnad.ops.arithmetic import add
-from fnad.ops.indexing import gather
-from fnad.ops.shape import iota, transpose_to
+from fnad.ops.windows import windows
 
 
 class Windows(NamedTuple):
@@ -28,12 +25,7 @@ class Windows(NamedTuple):
     is_writeable: bool = False
 
     def read(self, x: Symbol) -> Symbol:
-        shape = (x.shape[self.axis] - self.size + 1, self.size)
-        places = add(*[iota(dtype=I64, shape=shape, axis=i) for i in (0, 1)])
-        others = [i for i in range(x.ndim) if i != self.axis]
-        windows = gather(transpose_to(x, (self.axis, *others)), places)
-        back = [2 + others.index(i) if i != self.axis else 0 for i in range(x.ndim)]
-        return transpose_to(windows, (*back, 1))
+        return windows(x, axes=(self.axis,), sizes=(self.size,), strides=(1,), dilations=(1,))
 
     def write(self, x: Symbol, part: Symbol) -> Symbol:
         raise AssertionError("windows are read-only")

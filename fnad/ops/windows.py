@@ -27,10 +27,12 @@ def window_count(n: int, size: int, stride: int, dilation: int) -> int:
     return max(0, (n - (size - 1) * dilation - 1) // stride + 1)
 
 
-def _check_geometry(name: str, ndim: int, axes: Ints, *widths: Ints) -> None:
+def _check_geometry(name: str, ndim: int, axes: Ints, sizes: Ints, strides: Ints, dilations: Ints) -> None:
     check_axes(name, axes, ndim)
-    if any(len(width) != len(axes) or min(width, default=1) < 1 for width in widths):
-        raise ShapeError(f"{name} takes a positive size, stride and dilation for each of axes {axes}, got {widths}")
+    if not len(axes) == len(sizes) == len(strides) == len(dilations) or min((0, *sizes)) < 0:
+        raise ShapeError(f"{name} over axes {axes} takes as many sizes, strides and dilations, got {sizes}")
+    if min((1, *strides, *dilations)) < 1:
+        raise ShapeError(f"{name} takes positive strides and dilations, got {strides} and {dilations}")
 
 
 def _window_shape(shape: Shape, axes: Ints, sizes: Ints, strides: Ints, dilations: Ints) -> Shape:
@@ -83,6 +85,7 @@ def _windows_samples() -> Iterable[Sample]:
         ((6,), (0,), (2,), (3,), (1,)),
         ((3, 2), (), (), (), ()),
         ((0, 4), (1,), (2,), (1,), (1,)),
+        ((3,), (0,), (0,), (1,), (1,)),
         ((2,), (0,), (4,), (1,), (1,)),
     ):
         yield Sample((sample(shape),), {"axes": axes, "sizes": sizes, "strides": strides, "dilations": dilations})
@@ -150,6 +153,7 @@ def _overlap_add_samples() -> Iterable[Sample]:
         ((2, 2), (0,), (6,), (3,), (1,)),
         ((0, 3, 2), (1,), (4,), (1,), (1,)),
         ((0, 4), (0,), (2,), (1,), (1,)),
+        ((4, 0), (0,), (3,), (1,), (1,)),
     ):
         yield Sample((sample(shape),), {"axes": axes, "extents": extents, "strides": strides, "dilations": dilations})
 
