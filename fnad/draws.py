@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from functools import reduce
-from typing import Any, Protocol, TypeAlias
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 
@@ -198,17 +198,37 @@ ATTEMPTS = 64
 """An attempt fails with a probability below 0.05; so all of them do with one below 1e-83."""
 
 
-def gamma_attempt(a: Arithmetic, index: Value, key: Value, shape: Value, stream: Value) -> tuple[Value, Value]:
-    """Return a candidate for a gamma variable of at least 1 in shape, and whether it is accepted."""
+class Candidate(NamedTuple):
+    """A candidate d v, v = (1 + x / √(9 d))³, from a normal draw x, and the uniform draw u that decides on it."""
+
+    d: Value
+    x: Value
+    v: Value
+    u: Value
+    is_positive: Value
+
+
+def gamma_candidate(a: Arithmetic, index: Value, key: Value, shape: Value, stream: Value) -> Candidate:
+    """Return a candidate for a gamma variable of at least 1 in shape; for one that is not positive, v is 1."""
     x = normal_of(a, *block(index, stream, key))
+    u = open_unit(a, block(index, stream + 1, key)[0])
     d = shape - 1.0 / 3.0
     root = x / a.sqrt(d * 9.0) + 1.0
     cube = root * root * root
     is_positive = cube > 0.0
-    v = a.where(is_positive, cube, 1.0)
-    bound = x * x * 0.5 + (d - d * v + d * log(a, v))
-    refused = exponential_of(a, block(index, stream + 1, key)[0]) * -1.0
-    return d * v, is_positive & (refused < bound)
+    return Candidate(d, x, a.where(is_positive, cube, 1.0), u, is_positive)
+
+
+def gamma_surely(candidate: Candidate) -> Value:
+    """Say whether a candidate is accepted by the bound that needs no logarithm; most are."""
+    square = candidate.x * candidate.x
+    return candidate.is_positive & (candidate.u < square * square * -0.0331 + 1.0)
+
+
+def gamma_accepted(a: Arithmetic, candidate: Candidate) -> Value:
+    """Say whether a candidate is accepted."""
+    d, x, v, u, is_positive = candidate
+    return is_positive & (log(a, u) < x * x * 0.5 + (d - d * v + d * log(a, v)))
 
 
 def gamma_shape(a: Arithmetic, shape: Value) -> Value:
@@ -256,8 +276,9 @@ def gamma_array(a: Arithmetic, index: Value, key: Value, shape: Value) -> Value:
     pending = np.arange(index.size)
     wanted = gamma_shape(a, shape)
     for attempt in range(ATTEMPTS):
-        found, accepted = gamma_attempt(a, index[pending], key[pending], wanted[pending], 2 * attempt + 1)
-        candidates[pending[accepted]] = found[accepted]
+        candidate = gamma_candidate(a, index[pending], key[pending], wanted[pending], 2 * attempt + 1)
+        accepted = gamma_surely(candidate) | gamma_accepted(a, candidate)
+        candidates[pending[accepted]] = (candidate.d * candidate.v)[accepted]
         pending = pending[~accepted]
         if not pending.size:
             break

@@ -32,6 +32,12 @@ def categorical(key: Array, logits: Any, axis: int = -1, shape: Any = None) -> A
     before, n, after = weights.shape[:position], weights.shape[position], weights.shape[position + 1 :]
     extents = shape_of(shape, "logits without the axis", (*before, *after))
     check_population(n, math.prod(extents), replace=True)
+    check(
+        "the logits of a choice have a nan or are all -inf",
+        lambda weights: np.max(weights, axis=position) > -np.inf,
+        weights,
+        remedy="give each choice a logit that is a number",
+    )
     place = len(extents) - len(after)
     noise = gumbel(key, (*extents[:place], n, *extents[place:]))
     return np.argmax(weights + noise, axis=place)
@@ -122,7 +128,8 @@ def check_probabilities(p: Array, n: int, least: int) -> None:
     if is_traced(p):
         return
     check("p is negative", np.greater_equal, p, 0, remedy="give probabilities")
-    check("p does not sum to 1", lambda p: abs(p.sum() - 1) < 1e-8, p, remedy="divide p by its sum")
+    rounding = np.sqrt(np.finfo(np.result_type(p, np.float32)).eps)
+    check("p does not sum to 1", lambda p: abs(p.sum() - 1) < rounding, p, remedy="divide p by its sum")
     check(
         f"fewer than {least} elements of p are not 0", lambda p: np.count_nonzero(p) >= least, p, remedy="choose fewer"
     )

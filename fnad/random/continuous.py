@@ -1,8 +1,8 @@
 """Continuous distributions, and the coin that a uniform draw decides.
 
-Normal draws are by Box and Muller's method: of all that were tried it is the shortest to compute without a branch (a
-logarithm, a root and a polynomial in place of the rational functions of an inverse distribution function), so that
-loops of it vectorise, and it uses just the block that an element has.
+Normal draws are by Box and Muller's method: a logarithm, a root and a polynomial, with no branch, so that loops of it
+vectorise, from just the block that an element has. The inverse distribution function takes a logarithm, a root and
+rational functions for each of the body and the tails.
 """
 
 from __future__ import annotations
@@ -137,7 +137,7 @@ def gamma(key: Array, a: Any, shape: Any = None, dtype: Any = np.float64) -> Arr
     By G. Marsaglia & W. W. Tsang, "A simple method for generating gamma variables", ACM Trans. Math. Softw. 26 (2000),
     363. The derivative in `a`, which broadcasts, is that of the quantile: M. Figurnov, S. Mohamed & A. Mnih, "Implicit
     reparameterization gradients", NeurIPS 2018, equation 5. A known `a` that is not positive and finite is a
-    `DomainError`, a traced one gives nan.
+    `DomainError`; of traced ones, those not above 0 give nan.
 
     >>> from fnad import random
     >>> gamma(random.key(0), 3.0)

@@ -100,6 +100,6 @@ def test_a_draw_that_underflows_stays_at_zero():
     assert np.isfinite(slope)
 
 
-@pytest.mark.parametrize("a", [0.0, -0.5, -3.0, np.nan, np.inf])
+@pytest.mark.parametrize("a", [0.0, -0.5, -3.0, np.nan, -np.inf])
 def test_a_traced_shape_that_there_is_not_gives_nan(a):
     assert_array_equal(fnad.jit(lambda a: random.gamma(KEY, a, (3,)))(a), np.full(3, np.nan))

@@ -230,6 +230,8 @@ def test_extreme_bits_give_finite_draws():
         (lambda k: random.gamma(k, 0.0), ValueError, "a is not positive and finite"),
         (lambda k: random.gamma(k, np.ones(3), (2,)), ValueError, "a of shape (3,) cannot be broadcast"),
         (lambda k: random.categorical(k, np.zeros((2, 3)), shape=(3,)), ValueError, "logits without the axis of shape"),
+        (lambda k: random.categorical(k, np.full(3, -np.inf)), ValueError, "the logits of a choice have a nan or are"),
+        (lambda k: random.categorical(k, np.array([0.0, np.nan])), ValueError, "the logits of a choice have a nan"),
         (lambda k: random.categorical(k, np.zeros(3), axis=1), IndexError, "axis 1 is out of bounds"),
         (lambda k: random.categorical(k, np.zeros((2, 0))), ValueError, "cannot choose 2 of 0"),
         (lambda k: random.permutation(k, np.zeros(3), 1), IndexError, "axis 1 is out of bounds"),

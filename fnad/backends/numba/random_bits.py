@@ -165,30 +165,39 @@ def emit_gamma(builder: Builder, kinds: Kinds, values: Values) -> Value:
 
 
 def define_gamma(module: ir.Module, name: str) -> ir.Function:
-    """Define the loop over attempts until one is accepted; it ends after the last of them too."""
+    """Define the loop over attempts, which ends with the first that is accepted, or after the last with nan."""
     function = ir.Function(module, ir.FunctionType(REAL, [INTEGER, INTEGER, REAL]), name=name)
     function.linkage = "internal"
-    entry, loop, done = (function.append_basic_block(label) for label in ("entry", "loop", "done"))
+    labels = ("entry", "attempt", "decide", "refuse", "done", "small", "large")
+    entry, attempt, decide, refuse, done, small, large = map(ir.IRBuilder, map(function.append_basic_block, labels))
+    wanted = draws.gamma_shape(LLVM, Lane(entry, function.args[2]))
+    entry.branch(attempt.block)
 
-    builder = ir.IRBuilder(entry)
-    wanted = draws.gamma_shape(LLVM, Lane(builder, function.args[2])).value
-    builder.branch(loop)
+    stream = attempt.phi(INTEGER)
+    index, key, shape, number = lanes(attempt, [*function.args[:2], wanted.value, stream])
+    candidate = draws.gamma_candidate(LLVM, index, key, shape, number)
+    value = (candidate.d * candidate.v).value
+    attempt.cbranch(draws.gamma_surely(candidate).value, done.block, decide.block)
 
-    builder = ir.IRBuilder(loop)
-    stream = builder.phi(INTEGER)
-    index, key, shape, attempt = lanes(builder, [*function.args[:2], wanted, stream])
-    candidate, accepted = draws.gamma_attempt(LLVM, index, key, shape, attempt)
-    following = builder.add(stream, INTEGER(2))
-    stream.add_incoming(INTEGER(1), entry)
-    stream.add_incoming(following, loop)
-    is_last = builder.icmp_unsigned(">", following, INTEGER(2 * draws.ATTEMPTS))
-    builder.cbranch(builder.or_(accepted.value, is_last), done, loop)
+    accepted = draws.gamma_accepted(LLVM, draws.Candidate(*lanes(decide, [lane.value for lane in candidate])))
+    decide.cbranch(accepted.value, done.block, refuse.block)
 
-    builder = ir.IRBuilder(done)
-    found = builder.select(accepted.value, candidate.value, REAL(math.nan))
-    boost = draws.gamma_boost(LLVM, *lanes(builder, function.args))
-    builder.ret((Lane(builder, found) * boost).value)
+    following = refuse.add(stream, INTEGER(2))
+    refuse.cbranch(refuse.icmp_unsigned("<", following, INTEGER(2 * draws.ATTEMPTS)), attempt.block, done.block)
+    join(stream, {entry: INTEGER(1), refuse: following})
+
+    found = done.phi(REAL)
+    join(found, {attempt: value, decide: value, refuse: REAL(math.nan)})
+    done.cbranch(done.fcmp_ordered(">=", function.args[2], REAL(1.0)), large.block, small.block)
+    large.ret(found)
+    small.ret((Lane(small, found) * draws.gamma_boost(LLVM, *lanes(small, function.args))).value)
     return function
+
+
+def join(phi: ir.PhiInstr, values: dict[Builder, Value]) -> None:
+    """Give a value its meaning by the block that control comes from."""
+    for builder, value in values.items():
+        phi.add_incoming(value, builder.block)
 
 
 GAMMA = Operation(
