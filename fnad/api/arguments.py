@@ -17,6 +17,7 @@ from typing import Any, TypeAlias, TypeVar, cast
 
 import numpy as np
 
+from fnad.api.decisions import check_decisions
 from fnad.api.leaves import (
     Function,
     Leaf,
@@ -72,12 +73,16 @@ def stage_call(
 
         return stage(f, leaves, call, has_aux=has_aux)
 
-    return protected(f, attempt), structure
+    staged = protected(f, attempt)
+    check_decisions(f, staged, structure, lambda i: argument_name(f, chosen[i]))
+    return staged, structure
 
 
 def stage_all(f: Function, leaves: list[Leaf], structure: Structure, *, has_aux: bool) -> Staged:
     """Trace a call on the leaves of all its arguments."""
-    return with_traced_arrays(f, lambda g: stage(g, leaves, lambda xs: g(*structure.unflatten(xs)), has_aux=has_aux))
+    staged = with_traced_arrays(f, lambda g: stage(g, leaves, lambda xs: g(*structure.unflatten(xs)), has_aux=has_aux))
+    check_decisions(f, staged, structure, lambda i: argument_name(f, i))
+    return staged
 
 
 def differentiable_leaves(trees: Sequence[Any], names: Callable[[int], str]) -> tuple[list[Leaf], Structure]:

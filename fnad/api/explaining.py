@@ -75,7 +75,9 @@ def explain(f: Function, *args: Any, **kwargs: Any) -> Explanation:
             return output_leaves(f(*structure.unflatten(received), **map_leaves(receive, kwargs)), f)[0]
 
         found = list(leaves.values())
-        return trace_function(call, [x.aval for x in found], name=function_name(f), weak=[x.weak for x in found])
+        avals, weak, arrays = [x.aval for x in found], [x.weak for x in found], [x.is_array for x in found]
+        now = [x.value for x in found]
+        return trace_function(call, avals, name=function_name(f), weak=weak, arrays=arrays, values=now)
 
     traced = protected(f, attempt)
     names = [path(args, i, lambda k: argument_name(f, k)) for i in leaves]

@@ -56,6 +56,11 @@ def dump(request: Request) -> str:
     arguments.check(function, name)
     with user_code(Path(file)):
         staged = stage(function, arguments.leaves, lambda tracers: function(*arguments.structure.unflatten(tracers)))
+        if staged.guards:
+            where = staged.guards[0].source
+            raise UsageError(
+                f"{name} decides by the values of its arguments, of which --args gives the types, at {where}"
+            )
         if request.mode is None or request.stage == "traced":
             return STAGES[request.stage](staged.program)
         marks = arguments.marks(function, _chosen(request, len(arguments.trees)))

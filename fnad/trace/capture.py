@@ -31,13 +31,15 @@ class Write(NamedTuple):
 class Guard(NamedTuple):
     """What Python was told of a scalar, and where: the program is right where the scalar is that.
 
-    It is a bool or an i64, known when the program had as many equations as `position` says.
+    It is a bool or an i64, known when the program had as many equations as `position` says. `is_own` where Python asked
+    a value of this trace, not of one inside it.
     """
 
     atom: Atom
     expected: int
     source: Source | None
     position: int
+    is_own: bool
 
 
 class Trace(Builder):

@@ -75,7 +75,8 @@ def _answer(symbol: Symbol) -> int | None:
     for asked in (symbol, at_root):
         builder = asked.builder
         if isinstance(builder, Trace) and known_value(asked) is None:
-            builder.guards.setdefault(asked.atom, Guard(asked.atom, answer, source, len(builder.equations)))
+            noted = Guard(asked.atom, answer, source, len(builder.equations), asked is symbol)
+            builder.guards.setdefault(asked.atom, noted)
     return answer
 
 
@@ -110,11 +111,11 @@ def guarded(program: Program, guards: Sequence[Guard]) -> Program:
 
     def run(*args: Symbol) -> list[Symbol]:
         env, done = SymbolEnvironment(program.inputs, args), 0
-        for number, (atom, expected, source, position) in enumerate(guards):
-            _go_on(program, env, done, position)
-            current_builder().source = source
-            guard(*env.read([atom]), expected=expected, number=number)
-            done = position
+        for number, given in enumerate(guards):
+            _go_on(program, env, done, given.position)
+            current_builder().source = given.source
+            guard(*env.read([given.atom]), expected=given.expected, number=number)
+            done = given.position
         _go_on(program, env, done, len(program.equations))
         return env.read(program.outputs)
 

@@ -17,6 +17,10 @@ def escapes(x):
     return float(x)
 
 
+def branches(x):
+    return x if x > 0 else -x
+
+
 def raises(x):
     return x * (1 // len(x.shape[:0]))
 

@@ -54,6 +54,13 @@ def test_programs_parse_back(fnad, mode: list[str], stage: str) -> None:
     assert parse_program(text).name == "loss"
 
 
+def test_branches_need_values(refusal) -> None:
+    said = refusal("dump", f"{MODEL}:branches", "--args", "f64[]")
+    assert said.startswith(
+        "branches decides by the values of its arguments, of which --args gives the types, at model.py"
+    )
+
+
 @pytest.mark.parametrize("stage", ["loops", "source", "llvm", "asm"])
 def test_stages_of_the_backend(fnad, stage: str) -> None:
     text = fnad("dump", f"{MODEL}:loss", "--args", "f64[3]", "--grad", "--stage", stage)

@@ -1,0 +1,107 @@
+"""Warnings where the derivative of the path that Python took is hardly what was meant.
+
+A branch that is taken at one point only, `if x == 0:`, has a derivative of its own, which need not be that of the
+function there. And a loop that makes no turn, as Newton's method does where its first guess is right, leaves a result
+in which its argument does not occur: the program's derivative is 0, that of the solution is not.
+"""
+
+from __future__ import annotations
+
+import ast
+import linecache
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
+
+from fnad.api.leaves import Function, Structure, function_name, path
+from fnad.api.staging import Staged
+from fnad.errors import ControlFlowWarning
+from fnad.ir.program import Atom, Equation, Program, Source, Var
+from fnad.ops.comparison import eq, ne
+from fnad.trace.capture import Guard
+from fnad.transforms.activity import active_vars
+
+_shown: dict[str | tuple[str, type[Warning], int], int] = {}
+"""The warnings given so far, in the way of Python's own: each is given once for a line."""
+
+
+def check_decisions(f: Function, staged: Staged, structure: Structure, names: Callable[[int], str]) -> None:
+    """Warn of what Python decided by the leaves that a function is differentiated in, those of trees i `names(i)`."""
+    guards = [guard for guard in staged.guards if guard.is_own]
+    if guards:
+        _check_equalities(staged, guards)
+        _check_dependence(f, staged, guards, lambda i: path(structure.unflatten(range(staged.leaves)), i, names))
+
+
+def _check_equalities(staged: Staged, guards: Sequence[Guard]) -> None:
+    active = active_vars(staged.program, staged.wrt)
+    definitions = {var: equation for equation in staged.program.equations for var in equation.results}
+    for guard in guards:
+        equation = definitions.get(guard.atom) if isinstance(guard.atom, Var) else None
+        if equation is not None and _says_equal(equation, guard) and active.intersection(equation.operands):
+            _warn(
+                guard.source,
+                "a derivative is taken where two floats are equal, and is that of the branch for this point alone",
+                "decide by an inequality, or give the branch the derivative that the function has there",
+            )
+
+
+def _says_equal(equation: Equation, guard: Guard) -> bool:
+    return equation.primitive is (eq if guard.expected else ne)
+
+
+def _check_dependence(f: Function, staged: Staged, guards: Sequence[Guard], name: Callable[[int], str]) -> None:
+    """Warn of leaves that decide on turns of a loop, and have no part in the output otherwise."""
+    program = staged.program
+    used = ancestors(program, program.outputs[: staged.outputs])
+    for guard in guards:
+        deciding = ancestors(program, [guard.atom])
+        alone = [i for i in range(staged.leaves) if program.inputs[i] in deciding and program.inputs[i] not in used]
+        if alone and is_in_loop(guard.source):
+            names = " and ".join(map(name, alone))
+            _warn(
+                guard.source,
+                f"{function_name(f)} depends on {names} through control flow only: its derivative is 0",
+                "if the loop comes closer to a solution, differentiate that: fnad.fixed_point, fnad.root",
+            )
+            return
+
+
+def ancestors(program: Program, atoms: Sequence[Atom]) -> set[Atom]:
+    """Return the atoms that some of a program depend on, with themselves."""
+    found = set(atoms)
+    for equation in reversed(program.equations):
+        if not found.isdisjoint(equation.results):
+            found.update(equation.operands)
+    return found
+
+
+def _warn(source: Source | None, what: str, remedy: str) -> None:
+    file, line = (source.file, source.line) if source is not None else ("<unknown>", 1)
+    text = f"{what}\n  at {source}\n  {remedy}"
+    warnings.warn_explicit(text, ControlFlowWarning, file, line, registry=_shown)
+
+
+# ---- loops in the user's text ----------------------------------------------------------------------------------------
+
+
+def is_in_loop(source: Source | None) -> bool:
+    """Say whether a line is part of a loop; where its text is not to be had, it may be."""
+    text = "".join(linecache.getlines(source.file)) if source is not None else ""
+    loops = _loops(text)
+    return source is None or loops is None or any(start <= source.line <= end for start, end in loops)
+
+
+@lru_cache(maxsize=64)
+def _loops(text: str) -> tuple[tuple[int, int], ...] | None:
+    """Return the first and last lines of the loops in a file; None where there is no text to read."""
+    try:
+        return tuple(_extents(ast.parse(text))) if text else None
+    except (SyntaxError, ValueError):
+        return None
+
+
+def _extents(tree: ast.AST) -> Iterator[tuple[int, int]]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.For | ast.While):
+            yield node.lineno, node.end_lineno or node.lineno
