@@ -17,10 +17,6 @@ def escapes(x):
     return float(x)
 
 
-def branches(x):
-    return x if x > 0 else -x
-
-
 def raises(x):
     return x * (1 // len(x.shape[:0]))
 
@@ -33,3 +29,7 @@ class Model:
 
 async def later(x):
     return x
+
+
+def branches(x):
+    return x if x > 0 else -x
