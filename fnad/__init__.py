@@ -24,6 +24,7 @@ from fnad.api.constant import stop_gradient
 from fnad.api.explaining import explain
 from fnad.api.forward import jvp
 from fnad.api.gradient import grad, value_and_grad
+from fnad.api.implicit import Minimum, fixed_point, minimize, root
 from fnad.api.loops import fori_loop, scan, while_loop
 from fnad.api.mapping import map  # noqa: A004
 from fnad.api.reverse import vjp
@@ -34,19 +35,23 @@ if TYPE_CHECKING:
 __version__ = "0.1.0.dev0"
 
 __all__ = [
+    "Minimum",
     "cond",
     "config",
     "errors",
     "explain",
+    "fixed_point",
     "fori_loop",
     "grad",
     "jit",
     "jvp",
     "map",
+    "minimize",
     "nn",
     "numpy",
     "optim",
     "random",
+    "root",
     "scan",
     "stop_gradient",
     "switch",

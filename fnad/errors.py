@@ -159,6 +159,10 @@ class LoopLimitError(FnadError, RuntimeError):
     """A loop that went on after `max_steps` steps."""
 
 
+class ConvergenceError(FnadError, RuntimeError):
+    """A solver that did not come to a solution within its steps, or met a nan."""
+
+
 # ---- programs ----------------------------------------------------------------------------------------------------
 
 

@@ -1,0 +1,315 @@
+"""Values that an equation defines: `fixed_point`, `root`, `minimize`.
+
+Their derivatives are those of the equation at the solution found (`fnad.control.implicit`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, cast
+
+import numpy as np
+
+from fnad.api.leaves import Function, Leaf, Structure, check_function, function_name, leaves_of, path
+from fnad.api.regions import Kind, Region, as_tracer, check_structure, in_trace, joined, kind_of, operand, region_of
+from fnad.control.closures import Flat
+from fnad.control.implicit import implicitly, pushing, solve_linear
+from fnad.control.krylov import tolerance
+from fnad.control.newton import Limits, fixed_point_iteration, newton, newton_cg
+from fnad.errors import ArgumentTypeError, DtypeError, NonScalarOutputError, StructureError
+from fnad.ir.builder import inline
+from fnad.ir.program import Program
+from fnad.ir.symbol import Symbol
+from fnad.ir.types import I64, Aval
+from fnad.numpy.operands import as_symbol
+from fnad.ops.arithmetic import neg, sub
+from fnad.ops.conversion import convert_to
+from fnad.ops.shape import reshape_to
+from fnad.trace.source import current_source
+from fnad.trace.tracer import Tracer
+from fnad.transforms.gradient import gradient, value_and_gradient
+from fnad.transforms.pipeline import simplify
+
+
+def fixed_point(f: Function, x_init: Any, *args: Any, tol: float | None = None, max_steps: int = 1000) -> Any:
+    """Return x with `x = f(x, *args)`, found by applying `f` again and again, from `x_init` on.
+
+    x is a pytree of real arrays and numbers, of which `f` returns one of the same structure and shapes. The iteration
+    ends once a step moves x by at most `tol` (1 + |x|), in the largest element; `tol` is eps to the power 3/4 of the
+    dtype by default.
+
+    The derivative, in both modes and at any order, is that of the equation by the implicit function theorem, whatever
+    steps were taken: that in `x_init` is zero, that in `args`, and in what `f` uses from around it, solves a linear
+    system with 1 - ∂f/∂x (Blondel et al., "Efficient and Modular Implicit Differentiation", 2022, eq. 2). The system is
+    solved by its matrix for up to 256 unknowns, else by GMRES.
+
+    Raises `ConvergenceError` when it runs, where `max_steps` do not suffice; `StructureError`, `DtypeError`,
+    `ArgumentTypeError`.
+
+    >>> import fnad
+    >>> heron = lambda s, a: (s + a / s) / 2
+    >>> fnad.fixed_point(heron, 2.0, 4.0), fnad.grad(lambda a: fnad.fixed_point(heron, 2.0, a))(4.0)
+    (np.float64(2.0), np.float64(0.25))
+    """
+    settings = _settings("fixed_point", f, tol, max_steps, SLOW)
+    return in_trace(f, lambda x, *rest: _fixed_point(f, x, rest, settings), x_init, *args)
+
+
+def root(f: Function, x_init: Any, *args: Any, tol: float | None = None, max_steps: int = 100) -> Any:
+    """Return x with `f(x, *args) = 0`, found by Newton's method from `x_init` on.
+
+    x is a pytree of real arrays and numbers, of which `f` returns one of the same structure and shapes. The Jacobian is
+    that of `f` itself. A step that does not lower |f| is halved until it does. `tol` and the derivatives are as in
+    `fixed_point`, the linear systems those with ∂f/∂x.
+
+    Raises `ConvergenceError` when it runs, where there is no step that lowers |f| or `max_steps` do not suffice;
+    `FactorizationError` where the Jacobian is singular; `StructureError`, `DtypeError`, `ArgumentTypeError`.
+
+    >>> import numpy as np, fnad
+    >>> kepler = lambda E, M: E - 0.5 * np.sin(E) - M
+    >>> E, slope = fnad.value_and_grad(lambda M: fnad.root(kepler, 1.0, M))(1.0)
+    >>> print(f"{E:.6f} {slope * (1 - 0.5 * np.cos(E)):.6f}")
+    1.498701 1.000000
+    """
+    settings = _settings("root", f, tol, max_steps, FAR)
+    return in_trace(f, lambda x, *rest: _root(f, x, rest, settings), x_init, *args)
+
+
+class Minimum(NamedTuple):
+    """Where a function is smallest, `x`, its value there, `fun`, and how many steps were taken, `nit`."""
+
+    x: Any
+    fun: Any
+    nit: Any
+
+
+def minimize(f: Function, x_init: Any, *args: Any, tol: float | None = None, max_steps: int = 1000) -> Minimum:
+    """Return where `f(x, *args)` is smallest near `x_init`, as a `Minimum` (x, fun, nit).
+
+    `f` is smooth and returns one real element; x is a pytree of real arrays and numbers. The method is Newton's,
+    truncated: conjugate gradients with products of the Hessian, forward over reverse mode, then a line search (Nocedal
+    & Wright, "Numerical Optimization", 2006, algorithm 7.1). What it finds is a point where the gradient is zero, to
+    which the value was lowered. `tol` and the derivatives are as in `fixed_point`, of the equation that the gradient is
+    zero, the linear systems those with the Hessian.
+
+    Raises `ConvergenceError` when it runs, where there is no step that lowers the value (`f` is not smooth, or has no
+    minimum) or `max_steps` do not suffice; `NonScalarOutputError`, `DtypeError`, `ArgumentTypeError`.
+
+    >>> import numpy as np, fnad
+    >>> ridge = lambda w, A, b, l: np.sum((A @ w - b) ** 2) + l * np.sum(w**2)
+    >>> A, b = np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([1.0, 0.0])
+    >>> w = lambda l: fnad.minimize(ridge, np.zeros(2), A, b, l).x
+    >>> np.allclose(w(0.1), np.linalg.solve(A.T @ A + 0.1 * np.eye(2), A.T @ b))
+    True
+    >>> np.allclose(fnad.jvp(w, (0.1,), (1.0,))[1], -np.linalg.solve(A.T @ A + 0.1 * np.eye(2), w(0.1)))
+    True
+    """
+    settings = _settings("minimize", f, tol, max_steps, NO_MINIMUM)
+    return in_trace(f, lambda x, *rest: _minimize(f, x, rest, settings), x_init, *args)
+
+
+# ---- what they are given ---------------------------------------------------------------------------------------------
+
+SLOW = (
+    "start nearer, or give more max_steps= or a larger tol=; it converges where f brings points together, while "
+    "fnad.root(lambda x: f(x) - x, ...) does elsewhere too"
+)
+FAR = "start nearer, or give more max_steps= or a larger tol="
+NO_MINIMUM = "check that it is smooth and has a minimum; start nearer, or give more max_steps= or a larger tol="
+
+
+class _Settings(NamedTuple):
+    tol: float | None
+    max_steps: int
+    message: str
+    remedy: str
+
+    def limits(self, dtype: np.dtype[Any]) -> Limits:
+        """Return the limits for unknowns of a dtype."""
+        return Limits(tolerance(dtype) if self.tol is None else self.tol, self.max_steps, self.message, self.remedy)
+
+
+def _settings(name: str, f: Function, tol: Any, max_steps: Any, remedy: str) -> _Settings:
+    check_function(f, name)
+    if not (tol is None or (isinstance(tol, (float, int, np.floating)) and tol > 0)):
+        raise _unsuitable(f"tol of {name} is {tol!r}, not a positive number", "it is known while tracing: give a float")
+    if isinstance(max_steps, bool) or not isinstance(max_steps, (int, np.integer)) or max_steps < 1:
+        raise _unsuitable(f"max_steps of {name} is {max_steps!r}, not a positive int", "give how many steps to allow")
+    message = f"{name} of {function_name(f)} did not converge in max_steps={max_steps} steps, or met a nan"
+    return _Settings(None if tol is None else float(tol), int(max_steps), message, remedy)
+
+
+def _unsuitable(what: str, remedy: str) -> ArgumentTypeError:
+    return ArgumentTypeError(what, source=current_source(), remedy=remedy)
+
+
+class _System(NamedTuple):
+    """A traced function of x: the program (captured…, x…), what it captured, how x starts and how the user has it."""
+
+    program: Program
+    captured: list[Symbol]
+    start: list[Symbol]
+    kinds: list[Kind]
+    structure: Structure
+
+    @property
+    def flat(self) -> Flat:
+        """How x lies in one vector."""
+        return Flat.of([kind.aval for kind in self.kinds])
+
+    @property
+    def unknowns(self) -> list[bool]:
+        """Which inputs of the program are x."""
+        return [i >= len(self.captured) for i in range(len(self.program.inputs))]
+
+    def point(self, vector: Symbol) -> list[Symbol]:
+        """Return what the program takes where x is this vector."""
+        return [*self.captured, *self.flat.unravel(vector)]
+
+    def at(self, vector: Symbol) -> Symbol:
+        """Return the program's results, as a vector, where x is this vector."""
+        return self.flat.ravel(inline(self.program, self.point(vector)))
+
+    def rebuilt(self, values: Sequence[Symbol]) -> Any:
+        """Return values of x as the user gets them."""
+        return _single(self.structure)(list(map(as_tracer, values, self.kinds)))
+
+
+def _single(structure: Structure) -> Callable[[Sequence[Any]], Any]:
+    return lambda leaves: cast("tuple[Any]", structure.unflatten(leaves))[0]
+
+
+def _system(f: Function, region: Region, leaves: Sequence[Leaf], kinds: list[Kind], structure: Structure) -> _System:
+    for i, kind in enumerate(kinds):
+        if kind.aval.dtype.kind != "f":
+            where = path(structure.unflatten(range(len(kinds))), i, lambda _: "x_init")
+            raise DtypeError(
+                f"{where} is {kind.aval} in {function_name(f)}, which has no steps of real size",
+                source=current_source(),
+                remedy="start with floats, and with real and imaginary part for complex numbers",
+            )
+    start = list(map(operand, leaves, kinds))
+    return _System(region.consts_first(), list(map(as_symbol, region.captured)), start, kinds, structure)
+
+
+def _square_system(f: Function, x_init: Any, args: tuple[Any, ...]) -> _System:
+    """Trace a function whose results are of the avals of x, with x in the dtypes that its results promote it to."""
+    leaves, structure = leaves_of((x_init,), lambda _: "x_init")
+    kinds = [kind_of(leaf) for leaf in leaves]
+    while True:
+        region = region_of(f, _caller(f, structure, args), kinds)
+        _check_results(f, region, kinds, structure)
+        grown = [joined(kind, new) for kind, new in zip(kinds, region.results, strict=True)]
+        if grown == kinds:
+            return _system(f, region.converted([kind.aval.dtype for kind in kinds]), leaves, kinds, structure)
+        kinds = grown
+
+
+def _caller(f: Function, structure: Structure, args: tuple[Any, ...]) -> Callable[[list[Tracer]], Any]:
+    return lambda tracers: f(_single(structure)(tracers), *args)
+
+
+def _check_results(f: Function, region: Region, kinds: Sequence[Kind], structure: Structure) -> None:
+    expected = structure.children()[0]
+    check_structure(expected, region.structure, f"the result of {function_name(f)}", "x_init")
+    for i, (kind, result) in enumerate(zip(kinds, region.results, strict=True)):
+        if kind.aval.shape != result.aval.shape:
+            where = path(structure.unflatten(range(len(kinds))), i, lambda _: "x_init")
+            raise StructureError(
+                f"{where} is {kind.aval}, and what {function_name(f)} returns for it is {result.aval}",
+                source=current_source(),
+                remedy="there has to be one equation for each unknown: return the shapes of x",
+            )
+
+
+# ---- the solvers -----------------------------------------------------------------------------------------------------
+
+
+def _fixed_point(f: Function, x_init: Any, args: tuple[Any, ...], settings: _Settings) -> Any:
+    system = _square_system(f, x_init, args)
+
+    def solver(start: Symbol, limits: Limits) -> list[Symbol]:
+        return [fixed_point_iteration(system.at, start, limits)]
+
+    def residual(*x: Symbol) -> list[Symbol]:
+        return list(map(sub, x, inline(system.program, [*system.captured, *x])))
+
+    return system.rebuilt(_solution(system, solver, residual, settings)[0])
+
+
+def _root(f: Function, x_init: Any, args: tuple[Any, ...], settings: _Settings) -> Any:
+    system = _square_system(f, x_init, args)
+    flat = system.flat
+
+    def direction(x: Symbol) -> tuple[Symbol, Symbol]:
+        point = system.point(x)
+        value = inline(system.program, point)
+        slope = pushing(system.program, point, len(system.captured))
+        return flat.ravel(value), flat.ravel(solve_linear(slope, list(map(neg, value))))
+
+    def solver(start: Symbol, limits: Limits) -> list[Symbol]:
+        return [newton(system.at, direction, start, limits)]
+
+    def residual(*x: Symbol) -> list[Symbol]:
+        return inline(system.program, [*system.captured, *x])
+
+    return system.rebuilt(_solution(system, solver, residual, settings)[0])
+
+
+def _minimize(f: Function, x_init: Any, args: tuple[Any, ...], settings: _Settings) -> Minimum:
+    leaves, structure = leaves_of((x_init,), lambda _: "x_init")
+    kinds = [kind_of(leaf) for leaf in leaves]
+    region = region_of(f, _caller(f, structure, args), kinds)
+    _check_scalar(f, region)
+    system = _system(f, region, leaves, kinds, structure)
+    flat = system.flat
+    both = simplify(value_and_gradient(system.program, system.unknowns))
+    slopes = simplify(gradient(system.program, system.unknowns))
+
+    def evaluate(x: Symbol) -> tuple[Symbol, Symbol]:
+        value, *found = inline(both, system.point(x))
+        return convert_to(reshape_to(value, ()), flat.aval.dtype), flat.ravel(found)
+
+    def curvature(x: Symbol) -> Callable[[Symbol], Symbol]:
+        pushed = pushing(slopes, system.point(x), len(system.captured))
+        return lambda direction: flat.ravel(pushed(flat.unravel(direction)))
+
+    def solver(start: Symbol, limits: Limits) -> list[Symbol]:
+        return list(newton_cg(evaluate, curvature, start, limits))
+
+    def residual(*x: Symbol) -> list[Symbol]:
+        return inline(slopes, [*system.captured, *x])
+
+    x, more = _solution(system, solver, residual, settings)
+    (value,) = inline(system.program, [*system.captured, *x])
+    count = more[0] if more else as_symbol(np.int64(0))
+    return Minimum(
+        system.rebuilt(x), as_tracer(value, region.results[0]), as_tracer(count, Kind(Aval(I64), weak=False))
+    )
+
+
+def _check_scalar(f: Function, region: Region) -> None:
+    if not region.structure.is_leaf() or region.results[0].aval.size != 1 or region.results[0].aval.dtype.kind != "f":
+        found = ", ".join(str(result.aval) for result in region.results) or "nothing"
+        raise NonScalarOutputError(
+            f"{function_name(f)} returned {found}, where minimize takes one real element",
+            source=current_source(),
+            remedy="reduce it, with np.sum for example",
+        )
+
+
+def _solution(
+    system: _System, solver: Callable[[Symbol, Limits], list[Symbol]], residual: Function, settings: _Settings
+) -> tuple[list[Symbol], list[Symbol]]:
+    """Return x and what the solver returns beside it; there is nothing to be solved where x is empty."""
+    flat = system.flat
+    if not any(kind.aval.size for kind in system.kinds):
+        return system.start, []
+    limits = settings.limits(flat.aval.dtype)
+
+    def solve(*start: Symbol) -> list[Symbol]:
+        x, *more = solver(flat.ravel(start), limits)
+        return [*flat.unravel(x), *more]
+
+    found = implicitly(solve, residual, system.start, flat.avals)
+    return found[: len(flat.avals)], found[len(flat.avals) :]

@@ -1,0 +1,202 @@
+"""`implicit`: a value found by a solver and defined by an equation, g(c, x) = 0.
+
+Its derivative is that of the equation, whatever the solver did (Blondel et al., "Efficient and Modular Implicit
+Differentiation", 2022, eqs. 2 and 3):
+
+    forward   ∂g/∂x dx = -∂g/∂c dc            reverse   (∂g/∂x)ᵀ λ = x̄,   c̄ = -(∂g/∂c)ᵀ λ
+
+Operands are constants c…, which solver and equation share, and what the solver starts from, which has no part in the
+derivative. The first region is the solver, (c…, start…) -> (x…, more…); the second g, (c…, x…) -> values of the avals
+of x. What the solver returns beside x has no derivative. The rules are programs on c and on x as the equation's own
+result, so they hold at any order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from fnad.control.closures import Closed, Flat, Function, Values, closed, over, repeat
+from fnad.control.krylov import gmres
+from fnad.control.loop import Flags
+from fnad.control.partition import partition
+from fnad.errors import ShapeError
+from fnad.ir.builder import inline, trace
+from fnad.ir.primitive import Inlined, Primitive, Sample, Structured, register
+from fnad.ir.program import Equation, Program, Var
+from fnad.ir.symbol import Symbol
+from fnad.ir.types import F64, Aval
+from fnad.numpy.operands import as_symbol
+from fnad.ops.arithmetic import neg, strong_mul
+from fnad.ops.comparison import gt
+from fnad.ops.linalg import solve
+from fnad.ops.matrix import identity_like, transposed
+from fnad.ops.piecewise import abs_
+from fnad.ops.reduction import reduce_or
+from fnad.ops.shape import full_like, ones_like, reshape_to, zeros_like
+from fnad.transforms.interpret import region_runner
+from fnad.transforms.joint import Cotangent, Pullback, joint
+from fnad.transforms.jvp import Tangent, jvp
+from fnad.transforms.pipeline import simplify
+
+LinearMap = Callable[[Values], Sequence[Symbol]]
+
+DENSE = 256
+"""Up to so many unknowns a linear system is solved by its matrix, beyond by `fnad.control.krylov`."""
+
+
+def _infer(*avals: Aval, consts: int, regions: tuple[Program, ...]) -> tuple[Aval, ...]:
+    solver, residual = regions
+    unknowns = residual.out_avals
+    if solver.in_avals != avals:
+        raise ShapeError(f"the solver takes {len(solver.inputs)} operands of other avals than given")
+    if residual.in_avals != (*avals[:consts], *unknowns) or solver.out_avals[: len(unknowns)] != unknowns:
+        raise ShapeError("the equation is on other values than the solver returns")
+    return solver.out_avals
+
+
+def _evaluate(*operands: Any, consts: int, regions: tuple[Program, ...]) -> tuple[Any, ...]:
+    return tuple(region_runner(regions[0])(operands))
+
+
+# ---- derivatives -----------------------------------------------------------------------------------------------------
+
+
+def _push(
+    equation: Equation, primals: Sequence[Symbol], tangents: Sequence[Tangent]
+) -> tuple[list[Symbol], list[Tangent]]:
+    residual, consts = equation.regions[1], equation.params["consts"]
+    results = list(implicit(*primals, **equation.params, regions=equation.regions))
+    given = tangents[:consts]
+    if all(tangent is None for tangent in given):
+        return results, [None] * len(results)
+    count = len(residual.outputs)
+    point = [*primals[:consts], *results[:count]]
+    moved = jvp(residual, [*[tangent is not None for tangent in given], *[False] * count])
+    right = inline(moved, [*point, *[tangent for tangent in given if tangent is not None]])[count:]
+    dx = solve_linear(pushing(residual, point, consts), list(map(neg, right)))
+    return results, [*dx, *[None] * (len(results) - count)]
+
+
+def _pull(equation: Equation, primals: Sequence[Symbol], needed: Flags) -> tuple[list[Symbol], Pullback]:
+    residual, consts = equation.regions[1], equation.params["consts"]
+    results = list(implicit(*primals, **equation.params, regions=equation.regions))
+    count = len(residual.outputs)
+    point = [*primals[:consts], *results[:count]]
+    marked = [*needed[:consts], *[False] * count]
+
+    def pullback(cts: Sequence[Cotangent]) -> list[Cotangent]:
+        if all(ct is None for ct in cts[:count]) or not any(marked):
+            return [None] * len(primals)
+        given = [zeros_like(x) if ct is None else ct for ct, x in zip(cts[:count], results[:count], strict=True)]
+        adjoint = solve_linear(pulling(residual, point, consts), given)
+        rest = iter(inline(joint(residual, marked), [*point, *map(neg, adjoint)])[count:])
+        return [*[next(rest) if m else None for m in marked[:consts]], *[None] * (len(primals) - consts)]
+
+    return results, pullback
+
+
+# ---- linear systems --------------------------------------------------------------------------------------------------
+
+
+def pushing(residual: Program, point: Values, consts: int) -> LinearMap:
+    """Return the map dx -> ∂g/∂x dx at a point (c…, x…); what does not depend on dx is computed here, once."""
+    return _linearized(jvp(residual, _unknowns(residual, consts)), residual, point)
+
+
+def pulling(residual: Program, point: Values, consts: int) -> LinearMap:
+    """Return the transpose of that map."""
+    return _linearized(joint(residual, _unknowns(residual, consts)), residual, point)
+
+
+def _unknowns(residual: Program, consts: int) -> list[bool]:
+    return [i >= consts for i in range(len(residual.inputs))]
+
+
+def _linearized(program: Program, residual: Program, point: Values) -> LinearMap:
+    parts = partition(simplify(program), len(residual.inputs), len(residual.outputs))
+    kept = inline(parts.forward, point)[len(residual.outputs) :]
+    return lambda direction: inline(parts.backward, [*[point[i] for i in parts.inputs], *kept, *direction])
+
+
+def solve_linear(matrix: LinearMap, right: Values) -> list[Symbol]:
+    """Return u with matrix(u) = right, values of the same avals.
+
+    One unknown is a quotient; some are found with the matrix, whose columns are the map at the unit vectors; for many
+    the map is run in a Krylov method.
+    """
+    flat = Flat.of([value.aval for value in right])
+    size = flat.aval.size
+    if size > DENSE:
+        return flat.unravel(_by_krylov(lambda u: flat.ravel(matrix(flat.unravel(u))), flat.ravel(right)))
+    if size == 1:
+        slope = flat.ravel(matrix(flat.unravel(ones_like(flat.aval))))
+        return flat.unravel(strong_mul(flat.ravel(right), 1 / slope))
+    units = identity_like(Aval(flat.aval.dtype, (size, size)))
+    (rows,) = over(lambda unit: [flat.ravel(matrix(flat.unravel(unit)))], [], [units])
+    column = reshape_to(flat.ravel(right), (size, 1))
+    return flat.unravel(reshape_to(solve(transposed(rows), column), (size,)))
+
+
+def _by_krylov(matrix: Callable[[Symbol], Symbol], right: Symbol) -> Symbol:
+    """Return the solution of a linear equation, itself implicit: its derivative is a system of the same map."""
+    found = implicitly(
+        lambda start: [gmres(matrix, right, start)], lambda u: [matrix(u) - right], [zeros_like(right)], [right.aval]
+    )
+    return found[0]
+
+
+# ---- making one ------------------------------------------------------------------------------------------------------
+
+
+def implicitly(solver: Function, residual: Function, start: Values, unknowns: Sequence[Aval]) -> list[Symbol]:
+    """Return what `solver(*start)` does, (x…, more…), with residual(*x) = 0; both may use what is around them."""
+    solving = closed(solver, [value.aval for value in start], "solver")
+    equation = closed(residual, unknowns, "residual")
+    captured = (*solving.captured, *equation.captured)
+    regions = _beside(solving, equation, before=False), _beside(equation, solving, before=True)
+    return list(implicit(*map(as_symbol, captured), *start, consts=len(captured), regions=regions))
+
+
+def _beside(closed_one: Closed, other: Closed, *, before: bool) -> Program:
+    """Return the program with inputs, which it does not read, for what the other one captured."""
+    program, count = closed_one.program, len(closed_one.captured)
+    unread = [Var(var.aval) for var in other.program.inputs[: len(other.captured)]]
+    own, rest = program.inputs[:count], program.inputs[count:]
+    consts = (*unread, *own) if before else (*own, *unread)
+    return Program(program.name, (*consts, *rest), program.equations, program.outputs)
+
+
+# ---- samples ---------------------------------------------------------------------------------------------------------
+
+
+def _samples() -> Iterable[Sample]:
+    """Square roots by Newton's iteration, from near and from where they are already."""
+    row = Aval(F64, (2,))
+
+    def heron(a: Symbol, x: Symbol) -> list[Symbol]:
+        return repeat(lambda x: _moves(x * x - a), lambda x: [(x + a / x) / 2], [x])
+
+    regions = trace(heron, row, row, name="heron"), trace(lambda a, x: [x * x - a], row, row, name="square")
+    a = np.array([4.0, 2.25])
+    for start in (np.sqrt(a), a):
+        yield Sample((a, start), {"consts": 1}, regions)
+
+
+def _moves(x: Symbol) -> Symbol:
+    return reduce_or(gt(abs_(x), full_like(x, 1e-15)), axes=(0,))
+
+
+implicit = register(
+    Primitive(
+        "implicit",
+        _infer,
+        _evaluate,
+        Structured(_push, _pull),
+        Inlined(),
+        _samples,
+        "What the first region returns, with the derivative of a solution of the second.",
+    )
+)
