@@ -1,8 +1,8 @@
 """The method `at` of ufuncs: an operation in place at some elements, as often as each is named.
 
-The places are known while tracing. They are taken in rounds, the first time each element is named, then the second, and
-so on: within a round no element is named twice, so it is read, computed and written at once. Sums need no rounds, and
-may be at places that are traced.
+Places that are known while tracing are taken in rounds, the first time each element is named, then the second, and so
+on: within a round no element is named twice, so it is read, computed and written at once. Places that are traced are
+taken one after the other. Sums are made at once, wherever they are.
 """
 
 from __future__ import annotations
@@ -14,17 +14,18 @@ from typing import Any
 import numpy as np
 
 from fnad.errors import OutOfRangeError
+from fnad.ir.known import known_value
 from fnad.ir.symbol import Symbol
-from fnad.ir.types import BOOL, Aval
+from fnad.ir.types import BOOL, I64, Aval, Shape
 from fnad.numpy.assignment import fitted
-from fnad.numpy.indexing import Advanced, entries_of
+from fnad.numpy.indexing import Advanced, entries_of, getitem
 from fnad.numpy.loops import loop_dtypes
-from fnad.numpy.operands import as_symbol, static_array
+from fnad.numpy.operands import as_symbol, contains_symbol, static_array
 from fnad.numpy.registry import RULES, writes
 from fnad.numpy.views import read, write
 from fnad.ops.arithmetic import neg
 from fnad.ops.indexing import gather, scatter, scatter_add
-from fnad.ops.shape import invert, reshape_to, transpose_to
+from fnad.ops.shape import invert, iota, reshape_to, slice_axis, transpose_to
 
 
 def places_of(a: Symbol, indices: Any) -> Any:
@@ -47,17 +48,45 @@ def rounds(places: Any) -> Iterator[Any]:
         yield np.flatnonzero(times == time)
 
 
-def by_rounds(ufunc: np.ufunc, a: Symbol, indices: Any, *b: Any) -> Symbol:
+def at(ufunc: np.ufunc, a: Symbol, indices: Any, *b: Any) -> Symbol:
     """Return what `ufunc.at(a, indices, b)` leaves in a; results are cast to its dtype, whatever theirs."""
+    return (by_rounds if are_known(indices) else one_by_one)(ufunc, a, indices, *b)
+
+
+def are_known(indices: Any) -> bool:
+    """Say whether the places that an index names can be told while tracing."""
+    parts = indices if isinstance(indices, tuple) else (indices,)
+    return all(not contains_symbol(part) or known_value(as_symbol(part)) is not None for part in parts)
+
+
+def by_rounds(ufunc: np.ufunc, a: Symbol, indices: Any, *b: Any) -> Symbol:
+    """Compute at places that are known."""
     places = places_of(a, indices)
-    parts = [fitted(x, Aval(x.dtype, np.shape(places))) for x in map(as_symbol, b)]
-    values = [reshape_to(part, (part.aval.size,)) for part in parts]
+    values = _flat_values(b, np.shape(places))
     flat = reshape_to(a, (a.aval.size,))
     for chosen in rounds(np.ravel(places)):
         entries, targets = as_symbol(chosen), as_symbol(np.ravel(places)[chosen])
         new = RULES[ufunc](gather(flat, targets), *[gather(value, entries) for value in values])
         flat = scatter(flat, as_symbol(new, a.dtype), targets)
     return reshape_to(flat, a.shape)
+
+
+def one_by_one(ufunc: np.ufunc, a: Symbol, indices: Any, *b: Any) -> Symbol:
+    """Compute at places that are traced."""
+    size = a.aval.size
+    places = as_symbol(getitem(reshape_to(iota(dtype=I64, shape=(size,), axis=0), a.shape), indices))
+    values = _flat_values(b, places.shape)
+    places, flat = reshape_to(places, (places.aval.size,)), reshape_to(a, (size,))
+    for i in range(places.aval.size):
+        target, *given = (slice_axis(part, 0, i, i + 1) for part in (places, *values))
+        flat = scatter(flat, as_symbol(RULES[ufunc](gather(flat, target), *given), a.dtype), target)
+    return reshape_to(flat, a.shape)
+
+
+def _flat_values(operands: tuple[Any, ...], shape: Shape) -> list[Symbol]:
+    """Return the second operand, if there is one, an element a place."""
+    parts = [fitted(x, Aval(x.dtype, shape)) for x in map(as_symbol, operands)]
+    return [reshape_to(part, (part.aval.size,)) for part in parts]
 
 
 # ---- sums, which need no rounds --------------------------------------------------------------------------------------
@@ -68,7 +97,7 @@ def add_at(a: Symbol, indices: Any, b: Any) -> Symbol:
     entries = entries_of(indices, a.shape)
     is_basic = all(entry is None or isinstance(entry, slice) for entry in entries)
     if is_basic or a.dtype == BOOL or loop_dtypes(np.add, (a, b))[-1] != a.dtype:
-        return by_rounds(np.add, a, indices, b)
+        return at(np.add, a, indices, b)
     index = Advanced.of(entries, a.shape)
     part = read(index.steps, a)
     moved = transpose_to(part, index.order)
@@ -80,40 +109,12 @@ def add_at(a: Symbol, indices: Any, b: Any) -> Symbol:
 @writes((np.subtract, "at"))
 def subtract_at(a: Symbol, indices: Any, b: Any) -> Symbol:
     if loop_dtypes(np.subtract, (a, b))[-1] != a.dtype:
-        return by_rounds(np.subtract, a, indices, b)
+        return at(np.subtract, a, indices, b)
     return add_at(a, indices, neg(as_symbol(b, a.dtype)))
 
 
 # ---- all others ------------------------------------------------------------------------------------------------------
 
-UFUNCS = (
-    np.multiply,
-    np.true_divide,
-    np.floor_divide,
-    np.remainder,
-    np.power,
-    np.maximum,
-    np.minimum,
-    np.fmax,
-    np.fmin,
-    np.logaddexp,
-    np.hypot,
-    np.logical_and,
-    np.logical_or,
-    np.bitwise_and,
-    np.bitwise_or,
-    np.bitwise_xor,
-    np.negative,
-    np.absolute,
-    np.square,
-    np.sqrt,
-    np.exp,
-    np.log,
-    np.sin,
-    np.cos,
-    np.tanh,
-    np.reciprocal,
-)
-
-for _ufunc in UFUNCS:
-    writes((_ufunc, "at"))(partial(by_rounds, _ufunc))
+for _ufunc in [ufunc for ufunc in RULES if isinstance(ufunc, np.ufunc)]:
+    if _ufunc not in (np.add, np.subtract) and _ufunc.nout == 1 and _ufunc.signature is None:
+        writes((_ufunc, "at"))(partial(at, _ufunc))

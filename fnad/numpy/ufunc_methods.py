@@ -186,6 +186,7 @@ SEQUENTIAL = (
     np.copysign,
     np.nextafter,
     np.lcm,
+    np.heaviside,
     np.left_shift,
     np.right_shift,
 )

@@ -6,7 +6,7 @@ from functools import partial
 import numpy as np
 
 import fnad.numpy as fnp
-from fnad.numpy.registry import RULES
+from fnad.numpy.registry import RULES, WRITERS
 from tests.numpy.against_numpy import sample
 
 FROM_ONE = {"arccosh"}
@@ -51,18 +51,39 @@ REDUCTIONS = {f"numpy.{name}": (getattr(np, name), A) for name in NAMES} | {
     f"numpy.{name} along an axis": (partial(getattr(np, name), axis=1), A) for name in NAMES
 }
 
-ON_PAIRS = ("add", "arctan2", "divide", "hypot", "logaddexp", "maximum", "minimum", "multiply", "power", "subtract")
-METHODS = {
-    f"numpy.{name}.{method}": (lambda x, v, u=UFUNCS[name], call=call: call(u, x, v), A, sample(3, "f64", 1))
-    for name in ON_PAIRS
-    for method, call in {
-        "reduce": lambda u, x, v: u.reduce(x, axis=1),
-        "accumulate": lambda u, x, v: u.accumulate(x, axis=1),
-        "reduceat": lambda u, x, v: u.reduceat(x, [0, 2, 1], axis=1),
-        "outer": lambda u, x, v: u.outer(x, v),
-    }.items()
-    if (UFUNCS[name], method) in RULES
+SMALL = {"left_shift", "right_shift", "ldexp", "lcm", "power", "float_power"}
+"""Ufuncs that take small numbers, to be applied one after the other."""
+
+
+def elements(name, shape, seed=0):
+    """Return an operand of a method of a ufunc."""
+    dtype = "i64" if name in OF_INTEGERS else "f64"
+    x = sample(shape, dtype, seed)
+    return (x % 3 if dtype == "i64" else x + 0.3) if name in SMALL else x + (name in FROM_ONE)
+
+
+def second(name, seed):
+    """Return a second operand of a method of a ufunc."""
+    return sample(3, "i32", seed) % 3 if name == "ldexp" else elements(name, 3, seed)
+
+
+OF_PAIRS = {
+    "reduce": lambda u, x, v: u.reduce(x, axis=1),
+    "accumulate": lambda u, x, v: u.accumulate(x, axis=1),
+    "reduceat": lambda u, x, v: u.reduceat(x, [0, 2, 1], axis=1),
+    "outer": lambda u, x, v: u.outer(x, v),
 }
+METHODS = {
+    f"numpy.{name}.{method}": (lambda x, v, u=u, call=call: call(u, x, v), elements(name, (2, 3, 2)), second(name, 1))
+    for name, u in UFUNCS.items()
+    for method, call in OF_PAIRS.items()
+    if (u, method) in RULES
+}
+
+
+def at_places(ufunc, y, *v):
+    """Write the results of a ufunc into elements, one of them twice."""
+    ufunc.at(y, [0, -1, 0], *v)
 
 
 def written(write):
@@ -75,6 +96,35 @@ def written(write):
 
     return call
 
+
+TWICE = {
+    **dict.fromkeys(("log", "log2", "log10", "arccosh"), (1, 2)),
+    **dict.fromkeys(("arcsin", "arctanh"), (0.5, 0)),
+    "arccos": (0.4, 0.56),
+}
+"""Where a function can be applied to its result: a factor of the operands, and what is added."""
+
+
+def for_two(name):
+    """Return an operand of a ufunc that may be one of its results too."""
+    factor, shift = TWICE.get(name, (1, 0))
+    return elements(name, 4) * factor + shift
+
+
+AT = {
+    f"numpy.{name}.at": (written(partial(at_places, u)), for_two(name), *[second(name, 1)] * (u.nin - 1))
+    for name, u in UFUNCS.items()
+    if (u, "at") in WRITERS
+}
+AT_TRACED = {
+    f"numpy.{name}.at of traced places": (
+        written(lambda y, i, *v, u=UFUNCS[name]: u.at(y, i, *v)),
+        elements(name, 4),
+        np.array([0, 3, 0]),
+        *[second(name, 1)] * (UFUNCS[name].nin - 1),
+    )
+    for name in ("multiply", "maximum", "logaddexp", "exp", "divide", "subtract", "bitwise_xor")
+}
 
 WRITES = {
     "numpy.copyto": (written(lambda y, v: np.copyto(y, v[:, None])), A, sample(3, "f64", 1)),
@@ -104,4 +154,4 @@ KNOWN = {
     "numpy.astype": (lambda x: (np.astype(x, np.float64), np.astype(x, int)), A),
 }
 
-BY_NAME = ELEMENTWISE | OPERATORS | REDUCTIONS | METHODS | WRITES | KNOWN
+BY_NAME = ELEMENTWISE | OPERATORS | REDUCTIONS | METHODS | AT | AT_TRACED | WRITES | KNOWN
