@@ -17,7 +17,7 @@ from fnad.control.implicit import implicitly, pushing, solve_linear
 from fnad.control.krylov import tolerance
 from fnad.control.newton import Limits, fixed_point_iteration, newton, newton_cg
 from fnad.errors import ArgumentTypeError, DtypeError, NonScalarOutputError, StructureError
-from fnad.ir.builder import inline
+from fnad.ir.builder import current_builder, inline
 from fnad.ir.program import Program
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import I64, Aval
@@ -311,5 +311,6 @@ def _solution(
         x, *more = solver(flat.ravel(start), limits)
         return [*flat.unravel(x), *more]
 
+    current_builder().source = current_source()
     found = implicitly(solve, residual, system.start, flat.avals)
     return found[: len(flat.avals)], found[len(flat.avals) :]

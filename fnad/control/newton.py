@@ -19,7 +19,7 @@ from fnad.control.krylov import norm
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import BOOL, I64, Dtype
 from fnad.ops.arithmetic import add, mul, neg, sub
-from fnad.ops.comparison import bitwise_and, bitwise_not, bitwise_or, gt, le, lt, select
+from fnad.ops.comparison import bitwise_and, bitwise_not, bitwise_or, ge, gt, isfinite, le, lt, select
 from fnad.ops.elementary import sqrt
 from fnad.ops.piecewise import abs_, minimum
 from fnad.ops.reduction import reduce_max
@@ -68,7 +68,7 @@ def newton(
             return le(norm(residual(add(x, scaled(part, full)))), size * (1 - ARMIJO * part))
 
         part = _line_search(falls, start.dtype, settled=le(moved, full_like(moved, limits.tol)))
-        return add(x, scaled(part, full)), _failed_if_tiny(moved, part)
+        return add(x, scaled(part, full)), _unless_failed(moved, part, size)
 
     return _until_settled(step, start, limits)[0]
 
@@ -97,7 +97,7 @@ def newton_cg(
             return le(new, value + ARMIJO * part * slope + allowed)
 
         part = _line_search(falls, start.dtype, settled=le(moved, full_like(moved, limits.tol)))
-        return add(x, scaled(part, full)), _failed_if_tiny(moved, part)
+        return add(x, scaled(part, full)), _unless_failed(moved, part, norm(gradient))
 
     return _until_settled(step, start, limits)
 
@@ -161,8 +161,10 @@ def _line_search(falls: Callable[[Symbol], Symbol], dtype: Dtype, *, settled: Sy
     return repeat(goes_on, lambda part: [part * 0.5], [constant(1, dtype)])[0]
 
 
-def _failed_if_tiny(moved: Symbol, part: Symbol) -> Symbol:
-    return select(lt(part, full_like(part, SMALLEST)), full_like(moved, np.nan), moved)
+def _unless_failed(moved: Symbol, part: Symbol, size: Symbol) -> Symbol:
+    """Return a nan where the line search found nothing, or what is to vanish has grown beyond all numbers."""
+    succeeded = bitwise_and(ge(part, full_like(part, SMALLEST)), isfinite(size))
+    return select(succeeded, moved, full_like(moved, np.nan))
 
 
 def _largest(x: Symbol) -> Symbol:
