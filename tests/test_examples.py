@@ -80,6 +80,14 @@ def test_digits_follows_its_seed() -> None:
     assert short() == short()
 
 
+def test_cnn_learns_to_read_and_draws(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    picture = tmp_path / "cnn.png"
+    printed = run("cnn.py", "--epochs", "15", "--plot", str(picture))
+    assert number_after("\ntest accuracy", printed) >= 96
+    assert picture.read_bytes().startswith(b"\x89PNG")
+
+
 @pytest.mark.parametrize(("stage", "shows"), [("simplified", "dot_general"), ("source", "def ")])
 def test_digits_dumps_its_gradient(stage: str, shows: str) -> None:
     assert shows in run("digits.py", "--dump", stage)
