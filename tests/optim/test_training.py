@@ -21,6 +21,11 @@ def loss(params: Any) -> Any:
     return np.mean((X @ params["weight"] + params["bias"][0] - Y) ** 2)
 
 
+def loss_as(dtype: Any) -> Any:
+    x, y = X.astype(dtype), Y.astype(dtype)
+    return lambda params: np.mean((x @ params["weight"] + params["bias"][0] - y) ** 2)
+
+
 FADING = optim.cosine_decay_schedule(0.2, 400)
 OPTIMIZERS = {
     "sgd": optim.sgd(0.2),
@@ -51,6 +56,29 @@ def test_least_squares(name: str) -> None:
     tolerance = 2e-3 if name == "lion" else 1e-5
     assert_allclose(params["weight"], WEIGHT, atol=tolerance)
     assert_allclose(params["bias"][0], BIAS, atol=tolerance)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_a_whole_run_as_the_carry_of_a_loop(name: str, dtype: Any) -> None:
+    opt = OPTIMIZERS[name]
+
+    def step(carry: Any) -> Any:
+        params, state = carry
+        updates, state = opt.update(fnad.grad(loss_as(dtype))(params), state, params)
+        return optim.apply_updates(params, updates), state
+
+    params: Any = {"weight": np.zeros(3, dtype), "bias": (np.zeros((), dtype), None)}
+    stepped = params, opt.init(params)
+    for _ in range(20):
+        stepped = step(stepped)
+    looped = fnad.jit(lambda carry: fnad.fori_loop(0, 20, lambda i, carry: step(carry), carry))(
+        (params, opt.init(params))
+    )
+    assert looped[0]["weight"].dtype == dtype
+    tolerance = 1e-5 if dtype is np.float32 else 1e-12
+    assert_allclose(looped[0]["weight"], stepped[0]["weight"], rtol=tolerance, atol=tolerance)
+    assert_allclose(looped[0]["bias"][0], stepped[0]["bias"][0], rtol=tolerance, atol=tolerance)
 
 
 def test_decay_finds_the_minimum_of_the_penalized_function() -> None:
