@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 
 from fnad import config, errors, numpy
 from fnad.api.branches import cond, switch
+from fnad.api.checkpointing import checkpoint
 from fnad.api.compilation import jit
 from fnad.api.constant import stop_gradient
 from fnad.api.explaining import explain
@@ -27,6 +28,7 @@ from fnad.api.gradient import grad, value_and_grad
 from fnad.api.implicit import Minimum, fixed_point, minimize, root
 from fnad.api.loops import fori_loop, scan, while_loop
 from fnad.api.mapping import map  # noqa: A004
+from fnad.api.ode import odeint
 from fnad.api.reverse import vjp
 
 if TYPE_CHECKING:
@@ -36,6 +38,7 @@ __version__ = "0.1.0.dev0"
 
 __all__ = [
     "Minimum",
+    "checkpoint",
     "cond",
     "config",
     "errors",
@@ -49,6 +52,7 @@ __all__ = [
     "minimize",
     "nn",
     "numpy",
+    "odeint",
     "optim",
     "random",
     "root",

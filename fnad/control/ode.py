@@ -1,0 +1,230 @@
+"""`ode`: the solution of y' = f(c, t, y) at given times, with derivatives that are differential equations themselves.
+
+Operands are constants c…, the vector y₀ and the times, of which y₀ belongs to the first; the result has a row for each.
+The first region is the solver, on all operands; the second is f, (c…, t, y) -> y'. The rules ask nothing of the solver:
+
+    forward   the sensitivity equations, s' = ∂f/∂y s + ∂f/∂c dc, solved beside y; dyᵢ = s(tᵢ) + f(tᵢ, yᵢ) dtᵢ
+    reverse   the adjoint equations, backwards from each time to the one before, beside y which starts there anew:
+              a' = -aᵀ ∂f/∂y,  c̄' = -aᵀ ∂f/∂c,  with ȳᵢ added to a at tᵢ;  t̄ᵢ = ȳᵢ f(tᵢ, yᵢ),  t̄₀ = -a(t₀) f(t₀, y₀)
+
+(Chen et al., "Neural Ordinary Differential Equations", 2018, appendix B; Hairer, Nørsett & Wanner, "Solving Ordinary
+Differential Equations I", 2008, I.14). They are solved by the same method to the same tolerances. A derivative is thus
+as precise as they are, and needs no memory for the steps that were taken.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import compress
+from typing import Any
+
+import numpy as np
+
+from fnad.control.closures import Closed, Flat, Values, closed, over, scaled
+from fnad.control.dormand_prince import Dynamics, Tolerances, integrate
+from fnad.control.loop import Flags
+from fnad.errors import ShapeError, UnsupportedFunctionError
+from fnad.ir.builder import current_builder, inline
+from fnad.ir.primitive import Inlined, Primitive, Sample, Structured, register
+from fnad.ir.program import Equation, Program
+from fnad.ir.symbol import Symbol
+from fnad.ir.types import F64, Aval, is_complex
+from fnad.numpy.operands import as_symbol
+from fnad.ops.arithmetic import add, mul, neg, sub
+from fnad.ops.elementary import sin
+from fnad.ops.shape import broadcast_in_dim, concatenate, reduce_sum, reshape_to, slice_axis, zeros_like
+from fnad.transforms.interpret import region_runner
+from fnad.transforms.joint import Cotangent, Pullback, joint
+from fnad.transforms.jvp import Tangent, jvp
+from fnad.transforms.pipeline import simplify
+
+
+def _infer(
+    *avals: Aval, consts: int, rtol: float, atol: float, max_steps: int, regions: tuple[Program, ...]
+) -> tuple[Aval, ...]:
+    solver, dynamics = regions
+    y, times = avals[consts:]
+    if solver.in_avals != avals or dynamics.in_avals != (*avals[:consts], times.with_shape(()), y):
+        raise ShapeError(f"the regions of an ode take other operands than {consts} constants, {y} and times {times}")
+    if dynamics.out_avals != (y,):
+        raise ShapeError(f"the derivative of {y} is {dynamics.out_avals}")
+    return (y.with_shape((*times.shape, *y.shape)),)
+
+
+def _evaluate(*operands: Any, regions: tuple[Program, ...], **_: Any) -> tuple[Any, ...]:
+    return tuple(region_runner(regions[0])(operands))
+
+
+# ---- making one ------------------------------------------------------------------------------------------------------
+
+
+def solution(dynamics: Dynamics, y: Symbol, times: Symbol, tolerances: Tolerances) -> Symbol:
+    """Return the rows of the solution; `dynamics(t, y)` may use what is around it."""
+    found = closed(lambda t, y: [dynamics(t, y)], [times.aval.with_shape(()), y.aval], "dynamics")
+    consts = list(map(as_symbol, found.captured))
+    regions = _solver(found, consts, y, times, tolerances), found.program
+    (rows,) = ode(*consts, y, times, consts=len(consts), **tolerances._asdict(), regions=regions)
+    return rows
+
+
+def _solver(dynamics: Closed, consts: Values, y: Symbol, times: Symbol, tolerances: Tolerances) -> Program:
+    """Return the program (c…, y, times) -> rows."""
+    count = len(consts)
+
+    def solve(*args: Symbol) -> list[Symbol]:
+        y, times = args[count:]
+        return [integrate(_on(dynamics.program, args[:count]), y, times, tolerances)]
+
+    return closed(solve, [value.aval for value in (*consts, y, times)], "solver").program
+
+
+def _on(program: Program, consts: Values) -> Dynamics:
+    return lambda t, y: inline(program, [*consts, t, y])[0]
+
+
+def _tolerances(equation: Equation) -> Tolerances:
+    return Tolerances(*[equation.params[name] for name in Tolerances._fields])
+
+
+def _slopes(dynamics: Program, consts: Values, times: Symbol, rows: Symbol) -> Symbol:
+    """Return the derivative at each time and row."""
+    return over(lambda t, y: inline(dynamics, [*consts, t, y]), [], [times, rows])[0]
+
+
+# ---- forward mode ----------------------------------------------------------------------------------------------------
+
+
+def _push(
+    equation: Equation, primals: Sequence[Symbol], tangents: Sequence[Tangent]
+) -> tuple[list[Symbol], list[Tangent]]:
+    dynamics = equation.regions[1]
+    *consts, y, times = primals
+    *given, dy, dtimes = tangents
+    moved = [tangent is not None for tangent in given]
+    pushed = simplify(jvp(dynamics, [*moved, False, True]))
+    real = [tangent for tangent in given if tangent is not None]
+    size = y.shape[0]
+
+    def both(t: Symbol, state: Symbol) -> Symbol:
+        y, s = slice_axis(state, 0, 0, size), slice_axis(state, 0, size, 2 * size)
+        return concatenate(*inline(pushed, [*consts, t, y, *real, s]), axis=0)
+
+    start = zeros_like(y) if dy is None else dy
+    if dtimes is not None:
+        first = inline(dynamics, [*consts, _element(times, 0), y])[0]
+        start = sub(start, scaled(_element(dtimes, 0), first))
+    states = solution(both, concatenate(y, start, axis=0), times, _tolerances(equation))
+    rows, moves = slice_axis(states, 1, 0, size), slice_axis(states, 1, size, 2 * size)
+    if dtimes is not None:
+        slopes = _slopes(dynamics, consts, times, rows)
+        moves = add(moves, mul(broadcast_in_dim(dtimes, shape=slopes.shape, dims=(0,)), slopes))
+    return [rows], [moves]
+
+
+# ---- reverse mode ----------------------------------------------------------------------------------------------------
+
+
+def _pull(equation: Equation, primals: Sequence[Symbol], needed: Flags) -> tuple[list[Symbol], Pullback]:
+    rows = ode(*primals, **equation.params, regions=equation.regions)[0]
+
+    def pullback(cts: Sequence[Cotangent]) -> list[Cotangent]:
+        (ct,) = cts
+        return [None] * len(primals) if ct is None else _adjoint(equation, primals, needed, rows, ct)
+
+    return [rows], pullback
+
+
+def _adjoint(equation: Equation, primals: Sequence[Symbol], needed: Flags, rows: Symbol, ct: Symbol) -> list[Cotangent]:
+    """Return the cotangents of the operands, from the last time to the first."""
+    dynamics, (*consts, y, times) = equation.regions[1], primals
+    wanted = needed[:-2]
+    _check_real(compress(consts, wanted))
+    flat = Flat.of([y.aval, y.aval, *[value.aval for value in compress(consts, wanted)]])
+    swept = simplify(joint(dynamics, [*wanted, False, True]))
+
+    def augmented(t: Symbol, state: Symbol) -> Symbol:
+        y, a, *_ = flat.unravel(state)
+        slope, *back = inline(swept, [*consts, t, y, neg(a)])
+        return flat.ravel([slope, back[-1], *back[:-1]])
+
+    def to_before(*values: Symbol) -> list[Symbol]:
+        a, *sums = values[: len(flat.avals) - 1]
+        later, earlier, y, ct = values[len(flat.avals) - 1 :]
+        span = concatenate(reshape_to(later, (1,)), reshape_to(earlier, (1,)), axis=0)
+        ends = solution(augmented, flat.ravel([y, add(a, ct), *sums]), span, _tolerances(equation))
+        _, *carry = flat.unravel(reshape_to(slice_axis(ends, 0, 1, 2), flat.aval.shape))
+        return carry
+
+    none = [zeros_like(aval) for aval in flat.avals[1:]]
+    steps = [*_shifted(times), _behind(rows), _behind(ct)]
+    a, *sums = over(to_before, none, steps, reverse=True)
+    first = reshape_to(slice_axis(ct, 0, 0, 1), y.shape)
+    rest = iter(sums)
+    to_times = _to_times(dynamics, consts, times, rows, ct, a) if needed[-1] else None
+    return [*[next(rest) if w else None for w in wanted], add(a, first) if needed[-2] else None, to_times]
+
+
+def _check_real(consts: Iterable[Symbol]) -> None:
+    for value in consts:
+        if is_complex(value.dtype):
+            raise UnsupportedFunctionError(
+                f"the continuous adjoint of odeint is taken with respect to a complex value, {value.aval}",
+                source=current_builder().source,
+                remedy='take adjoint="discrete", or differentiate with respect to real and imaginary part',
+            )
+
+
+def _to_times(dynamics: Program, consts: Values, times: Symbol, rows: Symbol, ct: Symbol, a: Symbol) -> Symbol:
+    """Return t̄: at the first time -a f, at the others ȳ f."""
+    slopes = _slopes(dynamics, consts, times, rows)
+    weights = concatenate(reshape_to(neg(a), (1, *a.shape)), _behind(ct), axis=0)
+    return reduce_sum(mul(weights, slopes), axes=(1,))
+
+
+def _shifted(times: Symbol) -> list[Symbol]:
+    """Return the times but the first, and those but the last."""
+    return [_behind(times), slice_axis(times, 0, 0, times.shape[0] - 1)]
+
+
+def _behind(x: Symbol) -> Symbol:
+    return slice_axis(x, 0, 1, x.shape[0])
+
+
+def _element(x: Symbol, index: int) -> Symbol:
+    return reshape_to(slice_axis(x, 0, index, index + 1), ())
+
+
+# ---- samples ---------------------------------------------------------------------------------------------------------
+
+
+def _samples() -> Iterable[Sample]:
+    """A driven rotation, forwards and backwards."""
+    avals = Aval(F64), Aval(F64, (2,)), Aval(F64, (3,))
+
+    def rotation(c: Symbol, t: Symbol, y: Symbol) -> list[Symbol]:
+        turned = concatenate(slice_axis(y, 0, 1, 2), neg(slice_axis(y, 0, 0, 1)), axis=0)
+        return [add(scaled(c, turned), broadcast_in_dim(sin(t), shape=(2,), dims=()))]
+
+    dynamics = closed(rotation, [avals[0], Aval(F64), avals[1]], "rotation")
+    tolerances = Tolerances(1e-11, 1e-11, 1000)
+
+    def solver(c: Symbol, y: Symbol, times: Symbol) -> list[Symbol]:
+        return [integrate(_on(dynamics.program, [c]), y, times, tolerances)]
+
+    regions = closed(solver, avals, "solver").program, dynamics.program
+    for times in ((0.0, 0.5, 1.25), (1.0, 0.75, -0.5)):
+        operands = np.array(1.5), np.array([1.0, -0.5]), np.array(times)
+        yield Sample(operands, {"consts": 1, **tolerances._asdict()}, regions)
+
+
+ode = register(
+    Primitive(
+        "ode",
+        _infer,
+        _evaluate,
+        Structured(_push, _pull),
+        Inlined(),
+        _samples,
+        "What the first region returns, with the derivative of a solution of the differential equation of the second.",
+    )
+)
