@@ -8,6 +8,7 @@ from typing import Any, cast
 
 import numpy as np
 
+from fnad.api.keeping import run_count, run_scan, run_while
 from fnad.api.leaves import (
     Function,
     Leaf,
@@ -19,8 +20,7 @@ from fnad.api.leaves import (
     type_name,
 )
 from fnad.api.regions import Kind, Region, as_tracer, check_structure, in_trace, joined, kind_of, operand, region_of
-from fnad.control.scan import scan as scan_primitive
-from fnad.control.while_loop import while_loop as while_primitive
+from fnad.control.loop import Groups
 from fnad.errors import ArgumentTypeError, ShapeError, StructureError
 from fnad.ir.builder import current_builder, inline, trace
 from fnad.ir.program import Program
@@ -70,16 +70,10 @@ def _while(cond_fun: Function, body_fun: Function, init: Any, limit: int | None)
             source=current_source(),
             remedy="compare with np.all, np.any or one element to get one bool",
         )
-    found = while_primitive(
-        *map(as_symbol, test.captured),
-        *map(as_symbol, body.captured),
-        *map(operand, leaves, kinds),
-        test_consts=len(test.captured),
-        body_consts=len(body.captured),
-        max_steps=limit,
-        regions=(test.consts_first(), body.consts_first()),
-    )
-    return unflatten(list(map(as_tracer, found, kinds)))
+    consts = [as_symbol(value) for value in test.captured], [as_symbol(value) for value in body.captured]
+    start = [operand(leaf, kind) for leaf, kind in zip(leaves, kinds, strict=True)]
+    found = run_while(test.consts_first(), body.consts_first(), consts, start, limit)
+    return unflatten([as_tracer(symbol, kind) for symbol, kind in zip(found, kinds)])  # noqa: B905 the steps stand behind
 
 
 def fori_loop(lower: Any, upper: Any, body_fun: Function, init_val: Any) -> Any:
@@ -125,21 +119,14 @@ def _fori(lower: Any, upper: Any, body_fun: Function, init: Any) -> Any:
 
     body, kinds = _settled(body_fun, call, leaves, structure, [COUNTER])
     low, high = (convert_to(symbol_of(bound), I64) for bound in (lower, upper))
-    counted = _counted(body)
-    known = _is_known(lower) and _is_known(upper)
-    count, length = ([], max(upper - lower, 0)) if known else ([_steps(low, high)], None)
-    found = scan_primitive(
-        *count,
-        *map(as_symbol, body.captured),
-        low,
-        *map(operand, leaves, kinds),
-        consts=len(body.captured),
-        carry=1 + len(leaves),
-        length=length,
-        reverse=False,
-        regions=(counted,),
-    )
-    return unflatten(list(map(as_tracer, found[1:], kinds)))
+    groups = Groups(len(body.captured), 1 + len(leaves), 0)
+    consts = [as_symbol(value) for value in body.captured]
+    operands = [*consts, low, *[operand(leaf, kind) for leaf, kind in zip(leaves, kinds, strict=True)]]
+    if _is_known(lower) and _is_known(upper):
+        found = run_scan(_counted(body), groups, operands, max(upper - lower, 0), reverse=False)
+    else:
+        found = run_count(_counted(body), groups, operands, _steps(low, high))
+    return unflatten([as_tracer(symbol, kind) for symbol, kind in zip(found[1:], kinds, strict=True)])
 
 
 def _steps(low: Symbol, high: Symbol) -> Symbol:
@@ -199,16 +186,13 @@ def scan_in_trace(
 
     row_kinds = [Kind(leaf.aval.with_shape(leaf.aval.shape[1:]), weak=False) for leaf in rows]
     body, kinds = _settled(f, call, leaves, structure, [], row_kinds)
-    found = scan_primitive(
+    operands = [
         *[as_symbol(value) for value in body.captured],
         *[operand(leaf, kind) for leaf, kind in zip(leaves, kinds, strict=True)],
         *[as_symbol(leaf.value) for leaf in rows],
-        consts=len(body.captured),
-        carry=len(leaves),
-        length=steps,
-        reverse=bool(reverse),
-        regions=(body.consts_first(),),
-    )
+    ]
+    groups = Groups(len(body.captured), len(leaves), len(rows))
+    found = run_scan(body.consts_first(), groups, operands, steps, reverse=bool(reverse), unroll=width)
     results = [*kinds, *[Kind(symbol.aval, weak=False) for symbol in found[len(kinds) :]]]
     tracers = [as_tracer(symbol, kind) for symbol, kind in zip(found, results, strict=True)]
     return cast("tuple[Any, Any]", body.structure.unflatten(tracers))

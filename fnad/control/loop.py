@@ -128,6 +128,15 @@ class Pulled(NamedTuple):
         return Program(program.name, program.inputs, program.equations, outputs)
 
 
+def whole(body: Program, groups: Groups, needed: Flags) -> Pulled:
+    """Return the body's two parts where nothing is kept but the carry: the second begins with the first."""
+    marked = settled(body, groups, needed)
+    swept = simplify(joint(body, marked))
+    count = len(body.inputs)
+    backward = dce(Program(f"{body.name}_back", swept.inputs, swept.equations, swept.outputs[len(body.outputs) :]))
+    return Pulled(Parts(body, backward, tuple(range(count)), 0), groups, marked, tuple(range(groups.carry)))
+
+
 def pulled(body: Program, groups: Groups, needed: Flags) -> Pulled:
     """Return the body's two parts, with respect to the inputs that are `settled` to carry a derivative."""
     marked = settled(body, groups, needed)

@@ -7,7 +7,7 @@ The tapes are what reverse mode goes back over: a scan of as many steps as were 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from itertools import compress
 from typing import Any
@@ -142,6 +142,23 @@ def _prune(equation: Equation, live: Flags) -> Equation:
             kept,
         ),
     )
+
+
+def repeat_while(
+    test: Callable[[Sequence[Symbol]], Symbol],
+    body: Callable[[Sequence[Symbol], Sequence[Symbol]], Sequence[Symbol]],
+    consts: Sequence[Symbol],
+    carry: Sequence[Symbol],
+) -> list[Symbol]:
+    """Return the carry after `carry = body(consts, carry)` as long as `test(carry)`; neither uses other symbols."""
+    of_carry, of_consts = [c.aval for c in carry], [c.aval for c in consts]
+    count = len(consts)
+    regions = (
+        trace(lambda *state: [test(state)], *of_carry, name="test"),
+        trace(lambda *args: body(args[:count], args[count:]), *of_consts, *of_carry, name="body"),
+    )
+    params = {"test_consts": 0, "body_consts": count, "max_steps": None}
+    return list(while_loop(*consts, *carry, **params, regions=regions)[: len(carry)])
 
 
 # ---- samples ---------------------------------------------------------------------------------------------------------

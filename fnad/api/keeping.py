@@ -1,0 +1,90 @@
+"""What the loops that are traced now keep for reverse mode, and the loops that keep just that."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any, Literal, NamedTuple, TypeAlias
+
+from fnad.control.blocks import in_blocks, scan_of, unrolled
+from fnad.control.loop import Groups
+from fnad.control.scan import scan
+from fnad.control.snapshots import with_snapshots
+from fnad.control.stretches import boxed, count_in_stretches, scan_in_stretches, while_in_stretches
+from fnad.control.while_loop import while_loop
+from fnad.errors import SettingError
+from fnad.ir.program import Program
+from fnad.ir.symbol import Symbol
+from fnad.trace.source import current_source
+
+Policy: TypeAlias = Literal["carry", "sqrt", "binomial"]
+Symbols: TypeAlias = Sequence[Symbol]
+
+
+class Keeping(NamedTuple):
+    """The policy of `checkpoint`, and the number of snapshots where that is "binomial"; None: what is dear is kept."""
+
+    policy: Policy | None = None
+    snapshots: int = 0
+
+
+_KEEPING: ContextVar[Keeping] = ContextVar("keeping", default=Keeping())  # noqa: B039 it cannot change
+
+
+@contextmanager
+def kept(setting: Keeping) -> Generator[None]:
+    """Have the loops that are traced keep so much."""
+    token = _KEEPING.set(setting)
+    try:
+        yield
+    finally:
+        _KEEPING.reset(token)
+
+
+def run_scan(
+    body: Program, groups: Groups, operands: Symbols, length: int, *, reverse: bool, unroll: int = 1
+) -> Symbols:
+    """Return the results of a scan over a known number of steps."""
+    policy, snapshots = _KEEPING.get()
+    if policy == "sqrt":
+        return scan_in_stretches(body, groups, operands, length, reverse=reverse)
+    if policy == "binomial" and length > snapshots:
+        params: dict[str, Any] = {"consts": groups.consts, "carry": groups.carry, "length": length, "reverse": reverse}
+        return with_snapshots(scan, snapshots, operands, **params, regions=(body,))
+    if policy is None and unroll > 1:
+        block = unrolled(body, groups, unroll, reverse=reverse)
+        return in_blocks(block, body, groups, operands, length, unroll, reverse=reverse)
+    return scan_of(body if policy is None else boxed(body), groups, length, reverse=reverse)(*operands)
+
+
+def run_count(body: Program, groups: Groups, operands: Symbols, steps: Symbol) -> Symbols:
+    """Return the carry after a number of steps that only the run knows."""
+    policy, snapshots = _KEEPING.get()
+    params: dict[str, Any] = {"consts": groups.consts, "carry": groups.carry, "length": None, "reverse": False}
+    if policy == "sqrt":
+        consts, carry, _ = groups.split(operands)
+        return count_in_stretches(body, consts, carry, steps)
+    if policy == "binomial":
+        return with_snapshots(scan, snapshots, [steps, *operands], **params, regions=(body,))
+    return scan(steps, *operands, **params, regions=(body if policy is None else boxed(body),))
+
+
+def run_while(
+    test: Program, body: Program, consts: tuple[Symbols, Symbols], carry: Symbols, limit: int | None
+) -> Symbols:
+    """Return the carry after a while loop; `consts` are those of the test and of the body."""
+    policy, snapshots = _KEEPING.get()
+    params: dict[str, Any] = {"test_consts": len(consts[0]), "body_consts": len(consts[1]), "max_steps": limit}
+    operands = [*consts[0], *consts[1], *carry]
+    if policy == "sqrt":
+        if limit is not None:
+            raise SettingError(
+                "max_steps is not counted over the stretches of the policy 'sqrt'",
+                source=current_source(),
+                remedy="take the policy 'binomial', or count the steps in the condition",
+            )
+        return while_in_stretches(test, body, *consts, carry)
+    if policy == "binomial":
+        return with_snapshots(while_loop, snapshots, operands, **params, regions=(test, body))
+    return while_loop(*operands, **params, regions=(test, body if policy is None else boxed(body)))
