@@ -5,6 +5,9 @@ time spent so comes to what compiling it is expected to cost, and is compiled th
 choice in hindsight. The price is `SETUP` seconds where Numba is not loaded yet, `PROGRAM` for any program and
 `EQUATION` for each of its equations, as measured on one core; a factor of two in it hardly matters.
 
+A loop can make one run of a program as long as one likes. So a program with loops is interpreted only for the time that
+compiling it is expected to take; then it is started anew as native code. One that has effects is compiled at once.
+
 Simplifying has a price as well, small but more than that of one run of a small program. So a program is interpreted
 as it is at first, and simplified when it comes back.
 """
@@ -22,7 +25,9 @@ from fnad.backends.base import Array, Executor
 from fnad.backends.reference import interpreter
 from fnad.errors import LoweringError
 from fnad.ir.program import Program
-from fnad.transforms.dce import dce
+from fnad.ir.walk import all_equations
+from fnad.transforms.dce import dce, has_effect
+from fnad.transforms.interpret import TimeUpError, time_limit
 from fnad.transforms.pipeline import simplify
 
 SETUP = 0.5
@@ -46,8 +51,8 @@ class TieredProgram:
         if setting == "interpreter":
             return self._interpret
         if self._native is None:
-            self._compile_if_due(at_once=eager or setting == "compiled")
-        return self._native or self._interpret
+            self._compile_if_due(at_once=eager or setting == "compiled" or (self._loops and self._effects))
+        return self._native or (self._interpret_for_a_time if self._loops else self._interpret)
 
     @property
     def is_native(self) -> bool:
@@ -62,7 +67,15 @@ class TieredProgram:
     def expected_cost(self) -> float:
         """Return the seconds that compiling is expected to take."""
         setup = 0.0 if "numba" in sys.modules else SETUP
-        return setup + PROGRAM + EQUATION * len(self.program.equations)
+        return setup + PROGRAM + EQUATION * sum(1 for _ in all_equations(self.program))
+
+    @cached_property
+    def _loops(self) -> bool:
+        return any(equation.regions for equation in self.program.equations)
+
+    @cached_property
+    def _effects(self) -> bool:
+        return any(map(has_effect, self.program.equations))
 
     def _compile_if_due(self, *, at_once: bool) -> None:
         """Compile; unless `at_once`, only where the program is hot and no other thread is at it already."""
@@ -81,6 +94,15 @@ class TieredProgram:
             return compile_program(self.simplified)
         except LoweringError:
             return self._interpret
+
+    def _interpret_for_a_time(self, arguments: Sequence[Array]) -> list[Array]:
+        try:
+            with time_limit(self.expected_cost()):
+                return self._interpret(arguments)
+        except TimeUpError:
+            self._compile_if_due(at_once=True)
+        assert self._native is not None
+        return self._native(arguments)
 
     def _interpret(self, arguments: Sequence[Array]) -> list[Array]:
         self._calls += 1

@@ -10,7 +10,7 @@ from typing import NamedTuple, TypeAlias
 
 from fnad.control.scan import scan
 from fnad.control.while_loop import while_loop
-from fnad.ir.builder import Builder, Captured, current_builder
+from fnad.ir.builder import Builder, Captured, current_builder, is_tracing
 from fnad.ir.program import Program
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import Aval
@@ -32,7 +32,7 @@ class Closed(NamedTuple):
 def closed(function: Function, avals: Sequence[Aval], name: str) -> Closed:
     """Return the program of a function on symbols that may use those around it."""
     builder = Builder()
-    builder.source = current_builder().source
+    builder.source = current_builder().source if is_tracing() else None
     with builder.active():
         program = builder.finish(name, function(*map(builder.input, avals)))
     count = len(avals)

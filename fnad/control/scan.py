@@ -22,7 +22,7 @@ from fnad.ir.program import Equation, Program
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import I64, UNKNOWN, Aval
 from fnad.ops.kinds import random_array
-from fnad.transforms.interpret import region_runner
+from fnad.transforms.interpret import check_time, region_runner
 from fnad.transforms.joint import Cotangent, Pullback
 from fnad.transforms.jvp import Tangent
 
@@ -74,6 +74,7 @@ def _evaluate_scan(
     run = region_runner(body)
     ys = [np.empty((steps, *aval.shape), aval.dtype) for aval in body.out_avals[carry:]]
     for i in reversed(range(steps)) if reverse else range(steps):
+        check_time()
         found = run([*constants, *state, *[x[i] for x in xs]])
         state = found[:carry]
         for y, row in zip(ys, found[carry:], strict=True):

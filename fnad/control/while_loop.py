@@ -23,7 +23,7 @@ from fnad.ir.program import Equation, Program, Var
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import BOOL, I64, UNKNOWN, Aval
 from fnad.ops.comparison import lt
-from fnad.transforms.interpret import region_runner
+from fnad.transforms.interpret import check_time, region_runner
 from fnad.transforms.joint import Cotangent, Pullback
 from fnad.transforms.jvp import Tangent
 
@@ -60,6 +60,7 @@ def _evaluate_while(
     count, steps = len(carry), 0
     tapes: list[list[Any]] = [[] for _ in regions[1].outputs[count:]]
     while test([*of_test, *carry])[0]:
+        check_time()
         if steps == max_steps:
             raise LoopLimitError(f"a loop went on after max_steps={max_steps} steps")
         found = body([*of_body, *carry])

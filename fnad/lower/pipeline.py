@@ -55,6 +55,7 @@ from fnad.lower.loops import (
     writes,
 )
 from fnad.lower.nodes import Buffer, Node, cast
+from fnad.transforms.expand import expand
 
 SMALLEST_PRODUCT = 512
 """Multiplications from which the BLAS is faster than a loop."""
@@ -62,7 +63,7 @@ SMALLEST_PRODUCT = 512
 
 def lower(program: Program) -> LoopProgram:
     """Return the loop nests of a program; raise `LoweringError` for what has none."""
-    lowering = _Lowering(program)
+    lowering = _Lowering(expand(program))
     return lowering.run()
 
 

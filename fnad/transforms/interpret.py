@@ -6,8 +6,11 @@ its last use, so that no more memory is held than the program needs. An error ge
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+import threading
+from collections.abc import Callable, Generator, Iterable, Sequence
+from contextlib import contextmanager
 from functools import lru_cache
+from time import perf_counter
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -55,6 +58,39 @@ def prepare(program: Program) -> Run:
 
 region_runner = lru_cache(maxsize=512)(prepare)
 """`prepare` for a region, which is run again and again."""
+
+
+# ---- a time limit ----------------------------------------------------------------------------------------------------
+
+
+class TimeUpError(Exception):
+    """A loop was still going on when its time was up: it is better compiled."""
+
+
+class _Limit(threading.local):
+    end = float("inf")
+
+
+_LIMIT = _Limit()
+
+
+@contextmanager
+def time_limit(seconds: float) -> Generator[None]:
+    """Have loops that this thread runs raise `TimeUpError` after so many seconds."""
+    before, _LIMIT.end = _LIMIT.end, perf_counter() + seconds
+    try:
+        yield
+    finally:
+        _LIMIT.end = before
+
+
+def check_time() -> None:
+    """Raise `TimeUpError` where the time is up; a loop calls it at each step."""
+    if perf_counter() > _LIMIT.end:
+        raise TimeUpError
+
+
+# ---- steps -----------------------------------------------------------------------------------------------------------
 
 
 def _execute(step: Step, values: list[Any]) -> None:
