@@ -20,8 +20,10 @@ import numpy as np
 
 from fnad.ir.primitive import Primitive
 from fnad.ir.symbol import Symbol
+from fnad.ir.types import is_complex
 from fnad.ops.arithmetic import neg
 from fnad.ops.kinds import INEXACT, LINE, REALS, UNIT, Domain, Interval, Point, elementwise
+from fnad.ops.shape import full_like
 
 INF = float("inf")
 
@@ -42,6 +44,14 @@ def _function(
     return elementwise(
         name, evaluate, f"{name}({{0}})", (partial,), domain=domain, over=(over,), edges=points, cost=cost, doc=doc
     )
+
+
+def one(x: Symbol) -> Symbol:
+    """Return 1 in the dtype of x, whose sum and difference with x has the sign of a zero imaginary part.
+
+    That sign says on which side of a cut x lies: 1 + 0i - (3 + 0i) is -2 + 0i, 1 - 0i - (3 + 0i) is -2 - 0i.
+    """
+    return full_like(x, complex(1.0, -0.0) if is_complex(x.dtype) else 1.0)
 
 
 def overflow(x: Symbol) -> Symbol:
@@ -101,14 +111,14 @@ cos = _function("cos", lambda y, x: neg(sin(x)), "Cosine.", edges=(INF,))
 tan = _function("tan", lambda y, x: 1.0 + y * y, "Tangent.", over=(-1.2, 1.2))
 arcsin = _function(
     "arcsin",
-    lambda y, x: 1.0 / sqrt((1.0 - x) * (1.0 + x)),
+    lambda y, x: 1.0 / sqrt((one(x) - x) * (one(x) + x)),
     "Inverse sine, in [-π/2, π/2]; its derivative at ±1 is inf.",
     over=(-0.9, 0.9),
     edges=(1.0, -1.0, 2.0),
 )
 arccos = _function(
     "arccos",
-    lambda y, x: -1.0 / sqrt((1.0 - x) * (1.0 + x)),
+    lambda y, x: -1.0 / sqrt((one(x) - x) * (one(x) + x)),
     "Inverse cosine, in [0, π]; its derivative at ±1 is -inf.",
     over=(-0.9, 0.9),
     edges=(1.0, -1.0, 2.0),
@@ -120,10 +130,10 @@ arctan = _function("arctan", lambda y, x: 1.0 / (1.0 + x * x), "Inverse tangent,
 sinh = _function("sinh", lambda y, x: cosh(x), "Hyperbolic sine.", cost=25)
 cosh = _function("cosh", lambda y, x: sinh(x), "Hyperbolic cosine.", cost=25)
 tanh = _function("tanh", lambda y, x: 1.0 - y * y, "Hyperbolic tangent.", edges=(INF, -INF), cost=25)
-arcsinh = _function("arcsinh", lambda y, x: 1.0 / sqrt(1.0 + x * x), "Inverse hyperbolic sine.", cost=30)
+arcsinh = _function("arcsinh", lambda y, x: 1.0 / sqrt(one(x) + x * x), "Inverse hyperbolic sine.", cost=30)
 arccosh = _function(
     "arccosh",
-    lambda y, x: 1.0 / (sqrt(x - 1.0) * sqrt(x + 1.0)),
+    lambda y, x: 1.0 / (sqrt(x - 1.0) * sqrt(x + one(x))),
     "Inverse hyperbolic cosine, for x >= 1; its derivative at 1 is inf.",
     over=(1.2, 3.0),
     edges=(1.0, 0.0),

@@ -36,7 +36,9 @@ from fnad.trace.vectorized import CALL, call_vectorized
 CALLING = (np.apply_along_axis, np.apply_over_axes, np.fromiter, np.piecewise)
 """Functions that call a function of the user's."""
 
-MODULES = ("numpy", "numpy.linalg", "numpy.fft")
+SERIES = "numpy.polynomial"
+BASES = ("polynomial", "chebyshev", "legendre", "laguerre", "hermite", "hermite_e")
+MODULES = ("numpy", "numpy.linalg", "numpy.fft", *[f"{SERIES}.{basis}" for basis in BASES])
 
 
 class Intercepted:
@@ -145,7 +147,12 @@ class _Watch:
 
 
 def watchable() -> list[ModuleType]:
-    """Return the modules of NumPy's that are of no class of somebody else's."""
+    """Return the modules of NumPy's that are of no class of somebody else's.
+
+    NumPy imports `numpy.polynomial` when somebody asks for it, and so its rules are entered then.
+    """
+    if SERIES in sys.modules:
+        importlib.import_module("fnad.numpy.series_algebra")
     modules = [sys.modules[name] for name in MODULES if name in sys.modules]
     return [module for module in modules if type(module) is ModuleType or isinstance(module, Watched)]
 

@@ -8,6 +8,7 @@ from tests.numpy.fourier_calls import FOURIER
 from tests.numpy.linalg_calls import LINALG
 from tests.numpy.numerical_calls import NUMERICAL
 from tests.numpy.ordering_calls import ORDERING
+from tests.numpy.series_calls import EMATH, SERIES_CALLS
 from tests.numpy.special_calls import SPECIAL_CALLS
 from tests.scipy.linalg_calls import SCIPY_LINALG, SIGNAL
 
@@ -218,4 +219,6 @@ CASES = (
     | FOURIER
     | SCIPY_LINALG
     | SIGNAL
+    | SERIES_CALLS
+    | EMATH
 )

@@ -1,0 +1,214 @@
+"""Series of polynomials, `numpy.polynomial`: their values, by the recurrence of three terms of each basis.
+
+    P₀ = 1,   Pₖ₊₁ = (aₖ x + bₖ) Pₖ - cₖ Pₖ₋₁
+
+A series is summed from its end, as Clenshaw (1955) does: sₖ = γₖ + (aₖ x + bₖ) sₖ₊₁ - cₖ₊₁ sₖ₊₂, and s₀ is the sum.
+
+Coefficients start with that of P₀. NumPy drops zeros at their end from most results. Which coefficients of a traced
+vector are zero is not known: here results have the length they have where the last coefficient is not 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.polynomial import chebyshev, hermite, hermite_e, laguerre, legendre, polynomial
+
+from fnad.errors import ShapeError
+from fnad.ir.symbol import Symbol
+from fnad.ir.types import F64
+from fnad.numpy.axes import static_int, static_ints
+from fnad.numpy.operands import to_dtype
+from fnad.numpy.promoting import add, as_array, multiply, negative, subtract
+from fnad.numpy.registry import RULES, Rule, implements
+from fnad.ops.shape import ones_like, reshape_to, slice_axis
+
+Step = tuple[float, float, float]
+"""aₖ, bₖ and cₖ."""
+
+
+class Basis(NamedTuple):
+    """Polynomials by their recurrence, and the functions of NumPy's that are named after them."""
+
+    module: Any
+    prefix: str
+    step: Callable[[int], Step]
+    weight: Callable[[Symbol], Symbol] | None = None
+
+    def function(self, name: str) -> Any:
+        """Return NumPy's function for this basis."""
+        return getattr(self.module, self.prefix + name)
+
+
+def _chebyshev_weight(x: Symbol) -> Symbol:
+    root, inverse = RULES[np.sqrt], RULES[np.reciprocal]
+    return inverse(multiply(root(add(1.0, x)), root(subtract(1.0, x))))
+
+
+def _exponential(power: Callable[[Symbol], Symbol]) -> Callable[[Symbol], Symbol]:
+    return lambda x: RULES[np.exp](negative(power(x)))
+
+
+BASES = (
+    Basis(polynomial, "poly", lambda k: (1, 0, 0)),
+    Basis(chebyshev, "cheb", lambda k: (2 if k else 1, 0, 1), _chebyshev_weight),
+    Basis(legendre, "leg", lambda k: ((2 * k + 1) / (k + 1), 0, k / (k + 1)), ones_like),
+    Basis(laguerre, "lag", lambda k: (-1 / (k + 1), (2 * k + 1) / (k + 1), k / (k + 1)), _exponential(lambda x: x)),
+    Basis(hermite, "herm", lambda k: (2, 0, 2 * k), _exponential(lambda x: multiply(x, x))),
+    Basis(hermite_e, "herme", lambda k: (1, 0, k), _exponential(lambda x: multiply(0.5, multiply(x, x)))),
+)
+
+
+def inexact(value: Any) -> Symbol:
+    """Return an operand as an array of floats, if it is one of integers."""
+    x = as_array(value)
+    return to_dtype(x, F64) if x.dtype.kind in "biu" else x
+
+
+def coefficients(c: Any) -> Symbol:
+    """Return coefficients, of several series along the axes behind the first."""
+    x = inexact(c)
+    return x if x.ndim else reshape_to(x, (1,))
+
+
+def part(c: Symbol, k: int) -> Symbol:
+    """Return the coefficients of one of the polynomials."""
+    return reshape_to(slice_axis(c, 0, k, k + 1), c.shape[1:])
+
+
+def times_x(step: Step, x: Symbol, y: Symbol) -> Symbol:
+    """Return (a x + b) y."""
+    a, b, _ = step
+    scaled = multiply(multiply(a, x) if a != 1 else x, y)
+    return add(scaled, multiply(b, y)) if b else scaled
+
+
+# ---- sums ------------------------------------------------------------------------------------------------------------
+
+
+def value(basis: Basis, x: Any, c: Any, tensor: bool = True) -> Symbol:
+    """Return the sum of a series at x: of each one at each x, or where not `tensor`, of one at one."""
+    at, series = as_array(x), coefficients(c)
+    if tensor:
+        series = reshape_to(series, (*series.shape, *(1,) * at.ndim))
+    count = series.shape[0]
+    total, before = add(part(series, count - 1), multiply(0.0, at)), None
+    for k in reversed(range(count - 1)):
+        new = add(part(series, k), times_x(basis.step(k), at, total))
+        factor = basis.step(k + 1)[2]
+        if before is not None and factor:
+            new = subtract(new, multiply(factor, before))
+        total, before = new, total
+    return total
+
+
+def _values_at_points(basis: Basis) -> Rule:
+    def rule(*args: Any) -> Symbol:
+        *points, c = args
+        first, *others = map(as_array, points)
+        if any(point.shape != first.shape for point in others):
+            names = "x, y" if len(points) == 2 else "x, y, z"
+            raise ShapeError(f"{names} are incompatible")
+        total = value(basis, first, c)
+        for point in others:
+            total = value(basis, point, total, tensor=False)
+        return total
+
+    return rule
+
+
+def _values_on_grid(basis: Basis) -> Rule:
+    def rule(*args: Any) -> Symbol:
+        *points, c = args
+        for point in points:
+            c = value(basis, point, c)
+        return c
+
+    return rule
+
+
+# ---- matrices of values ----------------------------------------------------------------------------------------------
+
+
+def vandermonde(basis: Basis, x: Any, degree: Any) -> Symbol:
+    """Return the polynomials up to a degree at each x, along a new last axis."""
+    count = static_int(degree, "a degree")
+    if count < 0:
+        raise ShapeError("deg must be non-negative")
+    at = inexact(x)
+    at = at if at.ndim else reshape_to(at, (1,))
+    found = [ones_like(at)]
+    for k in range(count):
+        step = basis.step(k)
+        new = times_x(step, at, found[k])
+        found.append(subtract(new, multiply(step[2], found[k - 1])) if k and step[2] else new)
+    return RULES[np.stack](found, -1)
+
+
+def _products(basis: Basis) -> Rule:
+    """Return the rule for products of polynomials of several variables, one a column."""
+
+    def rule(*args: Any) -> Symbol:
+        *points, degrees = args
+        orders = static_ints(degrees, "a degree")
+        if len(orders) != len(points):
+            raise ShapeError(f"Expected {len(points)} dimensions of degrees, got {len(orders)}")
+        total: Any = None
+        for point, degree in zip(points, orders, strict=True):
+            matrix = vandermonde(basis, point, degree)
+            total = matrix if total is None else _pairs(total, matrix)
+        return total
+
+    return rule
+
+
+def _pairs(x: Symbol, y: Symbol) -> Symbol:
+    """Return the products of each element along the last axis of x with each one along that of y."""
+    all_ = multiply(reshape_to(x, (*x.shape, 1)), reshape_to(y, (*y.shape[:-1], 1, y.shape[-1])))
+    return reshape_to(all_, (*all_.shape[:-2], x.shape[-1] * y.shape[-1]))
+
+
+# ---- weights ---------------------------------------------------------------------------------------------------------
+
+
+def _weight(basis: Basis) -> Rule:
+    return lambda x: (basis.weight or ones_like)(inexact(x))
+
+
+def _enter(basis: Basis) -> None:
+    implements(basis.function("val"))(lambda x, c, tensor=True: value(basis, x, c, tensor))
+    implements(basis.function("val2d"))(_values_at_points(basis))
+    implements(basis.function("val3d"))(_values_at_points(basis))
+    implements(basis.function("grid2d"))(_values_on_grid(basis))
+    implements(basis.function("grid3d"))(_values_on_grid(basis))
+    implements(basis.function("vander"))(lambda x, deg: vandermonde(basis, x, deg))
+    implements(basis.function("vander2d"))(_products(basis))
+    implements(basis.function("vander3d"))(_products(basis))
+    if basis.weight is not None:
+        implements(basis.function("weight"))(_weight(basis))
+
+
+for _basis in BASES:
+    _enter(_basis)
+
+
+@implements(polynomial.polyvalfromroots)
+def polyvalfromroots(x: Any, r: Any, tensor: bool = True) -> Symbol:
+    at, roots = as_array(x), coefficients(r)
+    if tensor:
+        roots = reshape_to(roots, (*roots.shape, *(1,) * at.ndim))
+    elif at.ndim >= roots.ndim:
+        raise ShapeError("x.ndim must be < r.ndim when tensor == False")
+    return RULES[np.prod](subtract(at, roots), axis=0)
+
+
+def of_one_basis(c: Any, name: str) -> Symbol:
+    """Return the coefficients of one series."""
+    series = coefficients(c)
+    if series.ndim != 1:
+        raise ShapeError(f"{name}: Coefficient array is not 1-d")
+    if not series.shape[0]:
+        raise ShapeError("Coefficient array is empty")
+    return series
