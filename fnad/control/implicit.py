@@ -18,24 +18,21 @@ from typing import Any
 
 import numpy as np
 
-from fnad.control.closures import Closed, Flat, Function, Values, closed, over, repeat
+from fnad.control.closures import Closed, Flat, Function, Values, closed, over
 from fnad.control.krylov import gmres
 from fnad.control.loop import Flags
 from fnad.control.partition import partition
 from fnad.errors import ShapeError
-from fnad.ir.builder import inline, trace
+from fnad.ir.builder import inline
 from fnad.ir.primitive import Inlined, Primitive, Sample, Structured, register
 from fnad.ir.program import Equation, Program, Var
 from fnad.ir.symbol import Symbol
-from fnad.ir.types import F64, Aval
+from fnad.ir.types import F64, I64, Aval
 from fnad.numpy.operands import as_symbol
 from fnad.ops.arithmetic import neg, strong_mul
-from fnad.ops.comparison import gt
 from fnad.ops.linalg import solve
 from fnad.ops.matrix import identity_like, transposed
-from fnad.ops.piecewise import abs_
-from fnad.ops.reduction import reduce_or
-from fnad.ops.shape import full_like, ones_like, reshape_to, zeros_like
+from fnad.ops.shape import iota, ones_like, reshape_to, zeros_like
 from fnad.transforms.interpret import region_runner
 from fnad.transforms.joint import Cotangent, Pullback, joint
 from fnad.transforms.jvp import Tangent, jvp
@@ -173,20 +170,16 @@ def _beside(closed_one: Closed, other: Closed, *, before: bool) -> Program:
 
 
 def _samples() -> Iterable[Sample]:
-    """Square roots by Newton's iteration, from near and from where they are already."""
+    """Square roots by Heron's iteration, from near and from where they are already."""
     row = Aval(F64, (2,))
 
     def heron(a: Symbol, x: Symbol) -> list[Symbol]:
-        return repeat(lambda x: _moves(x * x - a), lambda x: [(x + a / x) / 2], [x])
+        return over(lambda x, step: [(x + a / x) / 2], [x], [iota(dtype=I64, shape=(8,), axis=0)])
 
-    regions = trace(heron, row, row, name="heron"), trace(lambda a, x: [x * x - a], row, row, name="square")
+    regions = closed(heron, [row, row], "heron").program, closed(lambda a, x: [x * x - a], [row, row], "square").program
     a = np.array([4.0, 2.25])
     for start in (np.sqrt(a), a):
         yield Sample((a, start), {"consts": 1}, regions)
-
-
-def _moves(x: Symbol) -> Symbol:
-    return reduce_or(gt(abs_(x), full_like(x, 1e-15)), axes=(0,))
 
 
 implicit = register(

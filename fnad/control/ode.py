@@ -30,8 +30,8 @@ from fnad.ir.program import Equation, Program
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import F64, Aval, is_complex
 from fnad.numpy.operands import as_symbol
-from fnad.ops.arithmetic import add, mul, neg, sub
-from fnad.ops.elementary import sin
+from fnad.ops.arithmetic import add, div, mul, neg, sub
+from fnad.ops.elementary import exp
 from fnad.ops.shape import broadcast_in_dim, concatenate, reduce_sum, reshape_to, slice_axis, zeros_like
 from fnad.transforms.interpret import region_runner
 from fnad.transforms.joint import Cotangent, Pullback, joint
@@ -198,23 +198,22 @@ def _element(x: Symbol, index: int) -> Symbol:
 
 
 def _samples() -> Iterable[Sample]:
-    """A driven rotation, forwards and backwards."""
-    avals = Aval(F64), Aval(F64, (2,)), Aval(F64, (3,))
-
-    def rotation(c: Symbol, t: Symbol, y: Symbol) -> list[Symbol]:
-        turned = concatenate(slice_axis(y, 0, 1, 2), neg(slice_axis(y, 0, 0, 1)), axis=0)
-        return [add(scaled(c, turned), broadcast_in_dim(sin(t), shape=(2,), dims=()))]
-
-    dynamics = closed(rotation, [avals[0], Aval(F64), avals[1]], "rotation")
-    tolerances = Tolerances(1e-11, 1e-11, 1000)
+    """Growth that is fed, forwards and backwards; the solver knows the solution."""
+    number, row, three = Aval(F64), Aval(F64, (1,)), Aval(F64, (3,))
 
     def solver(c: Symbol, y: Symbol, times: Symbol) -> list[Symbol]:
-        return [integrate(_on(dynamics.program, [c]), y, times, tolerances)]
+        since = sub(times, broadcast_in_dim(_element(times, 0), shape=(3,), dims=()))
+        grown = exp(scaled(c, since))
+        fed = div(grown - 1, broadcast_in_dim(c, shape=(3,), dims=()))
+        return [reshape_to(add(scaled(reshape_to(y, ()), grown), fed), (3, 1))]
 
-    regions = closed(solver, avals, "solver").program, dynamics.program
-    for times in ((0.0, 0.5, 1.25), (1.0, 0.75, -0.5)):
-        operands = np.array(1.5), np.array([1.0, -0.5]), np.array(times)
-        yield Sample(operands, {"consts": 1, **tolerances._asdict()}, regions)
+    regions = (
+        closed(solver, [number, row, three], "solver").program,
+        closed(lambda c, t, y: [scaled(c, y) + 1], [number, number, row], "growth").program,
+    )
+    for times in ((0.0, 0.25, 0.75), (1.0, 0.5, 0.25)):
+        operands = np.array(0.75), np.array([0.5]), np.array(times)
+        yield Sample(operands, {"consts": 1, "rtol": 1e-12, "atol": 1e-12, "max_steps": 1000}, regions)
 
 
 ode = register(
