@@ -174,8 +174,8 @@ def effects(item: Item) -> Iterator[Effect | Product | Call]:
 def writes(item: Effect | Product | Call) -> list[Access]:
     """Return what is written."""
     match item:
-        case Product(out):
-            return [(out.buffer, None)]
+        case Product(out, _, _, m, _, n):
+            return corners(out, m, n)
         case Call():
             return [(buffer, None) for buffer in item.results]
         case _:
@@ -185,13 +185,19 @@ def writes(item: Effect | Product | Call) -> list[Access]:
 def reads(item: Effect | Product | Call) -> list[Access]:
     """Return what is read; a combination reads what it writes."""
     match item:
-        case Product(_, a, b):
-            return [(a.buffer, None), (b.buffer, None)]
+        case Product(_, a, b, m, k, n):
+            return [*corners(a, m, k), *corners(b, k, n)]
         case Call():
             return [(buffer, None) for buffer in item.operands]
         case _:
             found = [(load.buffer, load.address) for load in effect_loads(item)]
             return [*found, (item.buffer, None)] if isinstance(item, Combine) else list(found)
+
+
+def corners(matrix: Matrix, rows: int, columns: int) -> list[Access]:
+    """Return the first and the last element of a matrix, between which all others lie."""
+    last = matrix.offset + (max(rows - 1, 0) * matrix.row_stride + max(columns - 1, 0) * matrix.column_stride)
+    return [(matrix.buffer, matrix.offset), (matrix.buffer, last)]
 
 
 def effect_loads(effect: Effect) -> list[Load]:

@@ -17,6 +17,7 @@ from fnad.ops.contraction import dot_general
 from fnad.ops.elementary import exp, sin, tanh
 from fnad.ops.indexing import gather, scatter_add
 from fnad.ops.shape import broadcast_in_dim, pad, reduce_sum, reshape, reverse, slice_axis, transpose
+from fnad.ops.windows import overlap_add, windows
 from fnad.transforms.interpret import interpret
 
 
@@ -35,6 +36,26 @@ def stencil(x, steps=4):
     return [x]
 
 
+def products(x, y, z):
+    xy = tanh(dot_general(x, y, contract=((2,), (1,)), batch=((0,), (0,))))
+    each = broadcast_in_dim(z, shape=(5, 11, 12), dims=(1, 2))
+    return [exp(dot_general(xy, each, contract=((2,), (1,)), batch=((0,), (0,))))]
+
+
+def crossed(x, y):
+    """Products of matrices that lie across those that the first products make."""
+    xy = dot_general(x, y, contract=((2,), (1,)), batch=((0,), (0,)))
+    return [dot_general(xy, y, contract=((0,), (1,)), batch=((1,), (0,))), reduce_sum(xy, axes=(0,))]
+
+
+def sliding(x, kernels):
+    seen = windows(x, axes=(2,), sizes=(5,), strides=(1,), dilations=(1,))
+    y = tanh(dot_general(kernels, seen, contract=((2, 3), (1, 3)), batch=((0,), (0,))))
+    back = dot_general(kernels, y, contract=((1,), (1,)), batch=((0,), (0,)))
+    back = transpose(back, permutation=(0, 1, 3, 2))
+    return [y, overlap_add(back, axes=(2,), extents=(20,), strides=(1,), dilations=(1,))]
+
+
 PROGRAMS = {
     "chain": (lambda x: [reduce_sum(mul(sin(x), x), axes=(0,)), exp(sin(x))], [Aval(F64, (300,))]),
     "softmax": (softmax, [Aval(F32, (7, 33))]),
@@ -43,6 +64,9 @@ PROGRAMS = {
     "reshape": (lambda x: [exp(reshape(transpose(x, permutation=(1, 0)), shape=(6, 10)))], [Aval(F64, (5, 12))]),
     "stencil": (stencil, [Aval(F64, (50,))]),
     "long sum": (lambda x: [reduce_sum(mul(x, x), axes=(0, 1))], [Aval(F64, (3, 5000))]),
+    "products": (products, [Aval(F64, (5, 9, 10)), Aval(F64, (5, 10, 11)), Aval(F64, (11, 12))]),
+    "crossed": (crossed, [Aval(F64, (12, 12, 12)), Aval(F64, (12, 12, 12))]),
+    "sliding": (sliding, [Aval(F32, (6, 3, 20)), Aval(F32, (6, 4, 3, 5))]),
     "gather": (
         lambda x, i: [mul(gather(x, i), gather(x, i)), scatter_add(x, gather(x, i), i)],
         [Aval(F64, (10,)), Aval(I64, (4,))],
@@ -118,6 +142,17 @@ def test_a_batched_product_is_a_loop_of_products():
     program = trace(product, Aval(F32, (3, 20, 30)), Aval(F32, (3, 30, 10)), name="f")
     given = arguments(program.in_avals)
     np.testing.assert_allclose(compile_program(program)(given)[0], interpret(program, given)[0], rtol=1e-5)
+
+
+def test_batched_products_and_work_on_them_are_one_nest():
+    (nest,) = items("products")
+    assert sum(isinstance(effect, Product) for effect in effects(nest)) == 2
+
+
+def test_a_product_that_reads_across_another_waits_for_all_of_it():
+    first, *_, last = items("crossed")
+    assert any(isinstance(effect, Product) for effect in effects(first))
+    assert any(isinstance(effect, Product) for effect in effects(last))
 
 
 def test_a_strided_vector_is_multiplied_in_place():
