@@ -3,7 +3,7 @@
 Where Python decides by traced values, a trace is one path: its guards say what Python was told. A call runs the path of
 the call before. If a guard there finds another answer, the path that shares the guards before and has that answer goes
 on; which it was is kept with the guard, so that the next time it is found at once. If there is none, the function is
-traced with the arguments at hand. What is new is interpreted, and compiled when it comes again.
+traced with the arguments at hand. What is new is interpreted, and compiled once it has come again.
 
 Whatever is returned was computed by a run in which all guards held, or by the trace's own program for the arguments it
 was traced with. So which paths are known, and in which order they are tried, is a matter of time only.
@@ -87,7 +87,7 @@ class Path:
         """Return the outputs for these arguments; raise `GuardFailed` where another path has to be taken."""
         operands = [*arrays, *self.captured]
         try:
-            results = (self._interpreted if self.is_twin else self.program.executor(eager=True))(operands)
+            results = self._executor()(operands)
         except FnadError:
             interpreter(self.traced)(operands)  # which may have been made of another function, for the line of this one
             raise
@@ -105,6 +105,12 @@ class Path:
                 pass
         self.runs = next(self._count)
         return interpreter(dce(self.traced))([*arrays, *self.captured])
+
+    def _executor(self) -> Executor:
+        """Return what runs it: it is compiled at once where it has no guards, else when it has come a second time."""
+        if self.is_twin:
+            return self._interpreted
+        return self.program.executor(eager=self.runs > 1 or not self.guards)
 
     def leads(self, answers: tuple[int, ...]) -> bool:
         """Say whether the first guards have these answers."""

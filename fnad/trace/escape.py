@@ -110,6 +110,9 @@ def integer_asked(aval: Aval, what: str) -> FnadError:
 
 def index_asked(aval: Aval) -> FnadError:
     """Return the error for what is no integer as an index, a size or a loop count, and for arrays as an index."""
+    if aval.dtype.kind not in "iu" and is_tracing():
+        what = f"a traced value of aval {aval} is no integer, and so no index, size or loop count"
+        return _kept(ArgumentTypeError(what, source=current_source(), remedy="write int(x) for a number x"))
     return _escape(aval, "an index", INDEX)
 
 

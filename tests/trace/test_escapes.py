@@ -13,7 +13,7 @@ import pytest
 import scipy.special
 import scipy.stats
 
-from fnad.errors import MutationError, TracerEscapeError, UnsupportedFunctionError
+from fnad.errors import ArgumentTypeError, MutationError, TracerEscapeError, UnsupportedFunctionError
 from tests.numpy.against_numpy import check, traced
 
 S = np.float64(0.5)
@@ -69,7 +69,6 @@ ASKED = {
     "its item": (lambda t: t.item(), NUMBER),
     "its list": (lambda t: t.tolist(), NUMBER),
     "its truth value": (lambda t: 1 if t > 0 else 2, UNDECIDED),
-    "an index": (range, INDEX),
     "an ordinary array": (np.asarray, ARRAY),
     "its pickle": (pickle.dumps, "return it from the traced function, and pickle the result"),
 }
@@ -194,6 +193,14 @@ def test_a_table_at_a_traced_index():
     )
     assert message(TracerEscapeError, f, K) == expected
     assert message(TracerEscapeError, lambda j: TABLE[j], np.array([1, 2])).endswith(INDEX)
+
+
+def test_a_float_is_no_index():
+    def f(t):
+        return range(t)
+
+    what = "a traced value of aval f64[] is no integer, and so no index, size or loop count"
+    assert message(ArgumentTypeError, f, S) == f"{what}\n{where(f)}\n  write int(x) for a number x"
 
 
 def test_a_size():
