@@ -18,7 +18,9 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 from fnad import config, errors, numpy
+from fnad.api.associative import associative_scan
 from fnad.api.branches import cond, switch
+from fnad.api.callbacks import callback
 from fnad.api.checkpointing import checkpoint
 from fnad.api.compilation import jit
 from fnad.api.constant import stop_gradient
@@ -38,6 +40,8 @@ __version__ = "0.1.0.dev0"
 
 __all__ = [
     "Minimum",
+    "associative_scan",
+    "callback",
     "checkpoint",
     "cond",
     "config",

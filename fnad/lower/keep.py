@@ -46,6 +46,8 @@ def kept_values(program: Program) -> set[Var]:
     efforts = {var: _load(var) for var in program.inputs}
     kept: set[Var] = set(program.inputs)
     for equation in program.equations:
+        if not equation.results:
+            continue
         effort = _effort(equation, efforts)
         var = equation.results[0]
         if (

@@ -55,6 +55,7 @@ from fnad.lower.loops import (
     writes,
 )
 from fnad.lower.nodes import Buffer, Node, cast
+from fnad.transforms.dce import has_effect
 from fnad.transforms.expand import expand
 
 SMALLEST_PRODUCT = 512
@@ -82,7 +83,7 @@ class _Lowering:
         own = self._own_outputs(outputs)
         kept = kept_values(self.program)
         for equation in self.program.equations:
-            if kept.intersection(equation.results):
+            if kept.intersection(equation.results) or has_effect(equation):
                 self.source = equation.source
                 self._keep(equation, own)
         for atom, buffer in zip(self.program.outputs, outputs, strict=True):
@@ -119,6 +120,12 @@ class _Lowering:
         return buffer
 
     def _compute(self, equation: Equation, buffers: tuple[Buffer, ...]) -> None:
+        if isinstance(equation.primitive.lower, Library):
+            self._call(equation, buffers)
+        else:
+            self._compute_in_loops(equation, buffers)
+
+    def _compute_in_loops(self, equation: Equation, buffers: tuple[Buffer, ...]) -> None:
         buffer = buffers[0]
         match equation.primitive.lower:
             case Fold() as fold:
@@ -131,8 +138,6 @@ class _Lowering:
                 self._combine(equation, kind, buffer)
             case Contraction() if not is_inlined(equation):
                 self._contraction(equation, buffer)
-            case Library():
-                self._call(equation, buffers)
             case Concatenation():
                 self._concatenate(equation, buffer)
             case Guard():

@@ -41,7 +41,8 @@ class Rewriter(Builder):
         self, primitive: Primitive, operands: Sequence[Any], params: Params, regions: tuple[Program, ...] = ()
     ) -> Any:
         symbols = [self.lift(operand) for operand in operands]
-        found = self._rewritten(primitive, symbols, params) if self._depth < DEEPEST and not regions else None
+        is_fixed = bool(regions) or primitive.effect or self._depth == DEEPEST
+        found = None if is_fixed else self._rewritten(primitive, symbols, params)
         if found is not None:
             return found
         results = super().bind(primitive, symbols, params, regions)

@@ -35,7 +35,7 @@ def all_samples(primitive):
     def apply(*symbols):
         operands = iter(symbols)
         for sample in samples:
-            results = primitive(*[next(operands) for _ in sample.operands], **sample.params)
+            results = primitive(*[next(operands) for _ in sample.operands], **sample.params, regions=sample.regions)
             yield from results if isinstance(results, tuple) else (results,)
 
     return trace(lambda *symbols: list(apply(*symbols)), *map(aval_of, given), name=primitive.name), given

@@ -1,0 +1,76 @@
+"""`callback`: a function of the host, called when the program comes to it.
+
+It is an effect: it happens once for each time the program passes, in the order of the program, whether or not its
+results are used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from itertools import count
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from fnad.errors import CallbackError
+from fnad.ir.primitive import Library, NonDifferentiable, Primitive, Sample, register
+from fnad.ir.types import Aval, Dtype, Shape
+
+Results: TypeAlias = tuple[tuple[Dtype, Shape], ...]
+
+_NUMBERS = count(1)
+
+
+class Host(int):
+    """A function of the host as a static value: a number that no other has, with the function that goes by it."""
+
+    function: Callable[..., Any] | None = None
+
+    @classmethod
+    def of(cls, function: Callable[..., Any]) -> Host:
+        """Return a new number for a function that takes and returns sequences of arrays."""
+        host = cls(next(_NUMBERS))
+        host.function = function
+        return host
+
+
+def _infer(*operands: Aval, host: int, results: Results) -> tuple[Aval, ...]:
+    return tuple(Aval(dtype, shape) for dtype, shape in results)
+
+
+def _evaluate(*operands: Any, host: int, results: Results) -> tuple[Any, ...]:
+    function = host.function if isinstance(host, Host) else None
+    if function is None:
+        raise CallbackError(
+            f"the function of callback {host} is not there",
+            remedy="a text of a program has no functions: trace the program anew",
+        )
+    found = [np.asarray(value) for value in function(*[np.array(operand) for operand in operands])]
+    for value, (dtype, shape) in zip(found, results, strict=True):
+        if (value.dtype, value.shape) != (dtype, shape):
+            raise CallbackError(
+                f"a callback returned {value.dtype} of shape {value.shape}, announced was {dtype} of shape {shape}",
+                remedy="return what `result` says, in dtype and shape",
+            )
+    return tuple(found)
+
+
+def _samples() -> Iterable[Sample]:
+    """A function that doubles, and one that returns nothing."""
+    x = np.array([1.0, 2.0])
+    yield Sample((x,), {"host": Host.of(lambda v: (v * 2,)), "results": ((x.dtype, (2,)),)}, smooth=False)
+    yield Sample((x,), {"host": Host.of(lambda _: ()), "results": ()}, smooth=False)
+
+
+callback = register(
+    Primitive(
+        "callback",
+        _infer,
+        _evaluate,
+        NonDifferentiable(),
+        Library(),
+        _samples,
+        "A function of the host, called in the order of the program.",
+        effect=True,
+    )
+)
