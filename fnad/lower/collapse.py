@@ -128,7 +128,7 @@ class _Collapse:
             case Branch(conditions, inside, outside, _):
                 moved = tuple((self._index(index), low, high) for index, low, high in conditions)
                 return self.nodes.branch(moved, self._node(inside), self._node(outside))
-            case Checked(operand, extent, fault, _):
-                return self.nodes.checked(self._node(operand), extent, fault)
+            case Checked(operand, extent, fault, depth):
+                return self.nodes.checked(self._node(operand), extent, fault, min(depth, self.joint.depth))
             case Constant():
                 return node

@@ -2,19 +2,22 @@
 
 `element(atom, indices)` pulls: an elementwise operation becomes one on the elements of its operands at the same
 indices, a view moves the indices, a gather loads them, and a value that is kept in a buffer is a load. So chains of
-these kinds melt into one expression, and nothing between them is ever stored.
+these kinds melt into one expression, and nothing between them is ever stored. An input of a region is bound to a value
+of the program around it: an element of it is pulled there.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from fnad.errors import LoweringError
 from fnad.ir.primitive import Concatenation, Contraction, DynamicSlice, Gather, Iota, Scalar, View
-from fnad.ir.program import Atom, Equation, Literal, Source, Var
-from fnad.ir.types import I64, Dtype, Shape
+from fnad.ir.program import Atom, Equation, Literal, Var
+from fnad.ir.types import I64, Aval, Dtype, Shape
 from fnad.lower.contraction import Dimensions, contraction_dimensions
+from fnad.lower.faults import Fault, out_of_range
 from fnad.lower.index import Index, Loaded, as_index
 from fnad.lower.nodes import Buffer, Condition, Node, Nodes, Number, cast
 
@@ -43,14 +46,61 @@ def flatten(indices: Indices, shape: Shape) -> Index:
     return address
 
 
-class Expressions:
-    """The definitions of a program's values, and the buffers of those that are kept."""
+def place(buffer: Buffer, indices: Indices) -> Index:
+    """Return the address of an element in the memory of its buffer."""
+    address = flatten(indices, buffer.aval.shape)
+    return address if buffer.memory is None else buffer.offset + address
 
-    def __init__(self, equations: Sequence[Equation]) -> None:
-        self.nodes = Nodes()
+
+@dataclass(frozen=True, slots=True)
+class Binding:
+    """What an input of a region stands for: a value of the program around it, at these indices of its leading axes."""
+
+    expressions: Expressions
+    atom: Atom
+    leading: tuple[Index, ...] = ()
+
+
+@dataclass(slots=True)
+class Shared:
+    """What a program and the regions in it have in common."""
+
+    nodes: Nodes = field(default_factory=Nodes)
+    temporaries: list[Buffer] = field(default_factory=list[Buffer])
+    tapes: list[Buffer] = field(default_factory=list[Buffer])
+    faults: list[Fault] = field(default_factory=list[Fault])
+
+    def temporary(self, aval: Aval, depth: int) -> Buffer:
+        """Return a new buffer."""
+        buffer = Buffer(f"t{len(self.temporaries)}", aval, depth)
+        self.temporaries.append(buffer)
+        return buffer
+
+    def tape(self, aval: Aval, depth: int) -> Buffer:
+        """Return a new buffer that grows."""
+        buffer = Buffer(f"tape{len(self.tapes)}", aval, depth)
+        self.tapes.append(buffer)
+        return buffer
+
+    def fault(self, fault: Fault) -> int:
+        """Return the number of a fault."""
+        self.faults.append(fault)
+        return len(self.faults)
+
+
+class Expressions:
+    """The definitions of a program's values, and the buffers of those that are kept.
+
+    `depth` is how many levels of control flow are around it.
+    """
+
+    def __init__(self, equations: Sequence[Equation], shared: Shared, depth: int = 0) -> None:
+        self.shared = shared
+        self.nodes = shared.nodes
+        self.depth = depth
         self.buffers: dict[Var, Buffer] = {}
-        self.faults: list[Source | None] = []
-        self._definitions = {var: equation for equation in equations for var in equation.results}
+        self.bindings: dict[Var, Binding] = {}
+        self.definitions = {var: equation for equation in equations for var in equation.results}
         self._memo: dict[tuple[Var, tuple[Index, ...]], Node] = {}
         self._fault_numbers: dict[Equation, int] = {}
 
@@ -60,7 +110,10 @@ class Expressions:
             return self.nodes.constant(atom.value)
         buffer = self.buffers.get(atom)
         if buffer is not None:
-            return self.nodes.load(buffer, flatten(indices, atom.aval.shape))
+            return self.nodes.load(buffer, place(buffer, indices))
+        bound = self.bindings.get(atom)
+        if bound is not None:
+            return bound.expressions.element(bound.atom, [*bound.leading, *indices])
         return self.define(atom, indices)
 
     def define(self, var: Var, indices: Indices) -> Node:
@@ -68,18 +121,34 @@ class Expressions:
         key = (var, tuple(indices))
         found = self._memo.get(key)
         if found is None:
-            found = self._memo[key] = self._pull(self._definitions[var], list(indices))
+            found = self._memo[key] = self._pull(self.definitions[var], list(indices))
         return found
 
     def address(self, atom: Atom, indices: Indices) -> tuple[Buffer, Index] | None:
         """Return where an element lies, if it is simply an element of a buffer."""
         while isinstance(atom, Var) and atom not in self.buffers:
-            equation = self._definitions[atom]
+            bound = self.bindings.get(atom)
+            if bound is not None:
+                return bound.expressions.address(bound.atom, [*bound.leading, *indices])
+            equation = self.definitions[atom]
             lower = equation.primitive.lower
             if not isinstance(lower, View) or lower.guard is not None:
                 return None
             atom, indices = equation.operands[0], self._moved(equation, lower, list(indices))
-        return (self.buffers[atom], flatten(indices, atom.aval.shape)) if isinstance(atom, Var) else None
+        if isinstance(atom, Literal):
+            return None
+        buffer = self.buffers[atom]
+        return buffer, place(buffer, indices)
+
+    def whole(self, atom: Atom) -> Buffer | None:
+        """Return the buffer that a value fills from its start on, if there is one."""
+        if isinstance(atom, Literal):
+            return None
+        bound = self.bindings.get(atom)
+        if bound is not None:
+            return None if bound.leading else bound.expressions.whole(bound.atom)
+        buffer = self.buffers.get(atom)
+        return buffer if buffer is not None and buffer.offset == Index(0) else None
 
     def _moved(self, equation: Equation, view: View, indices: list[Index]) -> list[Index]:
         operand, result = equation.operands[0].aval, equation.results[0].aval
@@ -179,13 +248,12 @@ class Expressions:
             return Index(start)
         given = self._as_i64(given)
         wrapped = self.nodes.apply(f"select({{0}} < i64(0), {{0}} + i64({extent}), {{0}})", (given,), I64)
-        checked = self.nodes.checked(wrapped, room, self._fault(equation))
+        checked = self.nodes.checked(wrapped, room, self._fault(equation), self.depth)
         return Index(0, ((Loaded(checked, room), 1),))
 
     def _fault(self, equation: Equation) -> int:
         if equation not in self._fault_numbers:
-            self.faults.append(equation.source)
-            self._fault_numbers[equation] = len(self.faults)
+            self._fault_numbers[equation] = self.shared.fault(out_of_range(equation.source))
         return self._fault_numbers[equation]
 
     def _as_i64(self, node: Node) -> Node:

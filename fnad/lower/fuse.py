@@ -20,7 +20,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from fnad.lower.index import Counter, Index
-from fnad.lower.loops import Item, Loop, effects, reads, writes
+from fnad.lower.loops import Item, Loop, controls, effects, reads, writes
 from fnad.lower.nodes import Buffer
 
 LARGEST = 200
@@ -32,7 +32,7 @@ CANDIDATES = 8
 
 @dataclass(slots=True)
 class Footprint:
-    """The addresses an item touches, by buffer (None stands for all of it), and how many effects it has."""
+    """The addresses an item touches, by memory (None stands for all of it), and how many effects it has."""
 
     written: dict[Buffer, list[Index | None]]
     read: dict[Buffer, list[Index | None]]
@@ -52,7 +52,10 @@ def footprint(item: Item) -> Footprint:
         found.size += 1
         for table, accesses in ((found.written, writes(effect)), (found.read, reads(effect))):
             for buffer, address in accesses:
-                table.setdefault(buffer, []).append(address)
+                table.setdefault(buffer.root, []).append(address)
+    for control in controls(item):
+        for load in control.read:
+            found.read.setdefault(load.buffer.root, []).append(None)
     return found
 
 

@@ -21,6 +21,9 @@ from typing import Any, TypeAlias
 Range: TypeAlias = tuple[int, int]
 """The least and the greatest value."""
 
+ENDLESS = 2**48
+"""The extent of a loop that only a run decides."""
+
 
 @dataclass(frozen=True, slots=True)
 class Counter:

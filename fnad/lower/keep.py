@@ -8,9 +8,10 @@ A kept value costs nothing where its readers end up in the same nest: the store 
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterable
 from dataclasses import dataclass
 
-from fnad.ir.primitive import Concatenation, Contraction, Gather, Library, Scalar, View
+from fnad.ir.primitive import Concatenation, Contraction, Gather, Iota, Library, Scalar, View
 from fnad.ir.program import Atom, Equation, Program, Var
 from fnad.lower.expressions import is_inlined
 
@@ -39,28 +40,37 @@ class _Effort:
         return _Effort(self.work + other.work, self.length + other.length, self.loads | other.loads)
 
 
-def kept_values(program: Program) -> set[Var]:
-    """Return the variables that get a buffer."""
+def kept_values(
+    program: Program, stored: Iterable[Atom], read: Iterable[Atom] = (), whole: Iterable[Atom] = ()
+) -> set[Var]:
+    """Return the variables that get a buffer.
+
+    These are the ones `stored`, and what else is better kept: values are read at the end if in `read`, and in a loop
+    if in `whole`.
+    """
     readers = _readers(program)
-    outputs = {atom for atom in program.outputs if isinstance(atom, Var)}
+    outputs = {atom for atom in stored if isinstance(atom, Var)}
+    read_at_the_end = set(read)
+    wanted = _wanted_whole(program, whole)
     efforts = {var: _load(var) for var in program.inputs}
     kept: set[Var] = set(program.inputs)
     for equation in program.equations:
-        if not equation.results:
+        if not is_inlined(equation):
+            kept.update(equation.results)
+            efforts.update((result, _load(result)) for result in equation.results)
             continue
-        effort = _effort(equation, efforts)
-        var = equation.results[0]
+        effort, var = _effort(equation, efforts), equation.results[0]
         if (
-            not is_inlined(equation)
-            or var in outputs
+            var in outputs
             or effort.length > LONGEST
             or _has_many_pieces(equation)
             or _read_whole(equation, readers[var])
             or _guarded_again(equation, readers[var])
-            or (effort.work > 0 and _worth_keeping(var, effort, readers[var]))
+            or var in wanted
+            or (effort.work > 0 and _worth_keeping(var, effort, readers[var], var in read_at_the_end))
         ):
-            kept.update(equation.results)
-            efforts.update((result, _load(result)) for result in equation.results)
+            kept.add(var)
+            efforts[var] = _load(var)
         else:
             efforts[var] = effort
     return kept
@@ -82,10 +92,11 @@ def _has_many_pieces(equation: Equation) -> bool:
     return isinstance(equation.primitive.lower, Concatenation) and len(equation.operands) > PIECES
 
 
-def _worth_keeping(var: Var, effort: _Effort, readers: list[Equation]) -> bool:
-    if len(readers) > 1 and any(_moves(reader) for reader in readers):
+def _worth_keeping(var: Var, effort: _Effort, readers: list[Equation], read_at_the_end: bool) -> bool:
+    reads = len(readers) + read_at_the_end
+    if reads > 1 and any(_moves(reader) for reader in readers):
         return True
-    read_again = len(readers) > 1 or any(_repeats(reader, var) for reader in readers)
+    read_again = reads > 1 or any(_repeats(reader, var) for reader in readers)
     return read_again and effort.work + LOAD * len(effort.loads) > RECOMPUTE
 
 
@@ -111,6 +122,19 @@ def _guarded_again(equation: Equation, readers: list[Equation]) -> bool:
     lower = equation.primitive.lower
     has_guard = isinstance(lower, View) and lower.guard is not None
     return has_guard and any(isinstance(r.primitive.lower, View) and _repeats(r, equation.results[0]) for r in readers)
+
+
+def _wanted_whole(program: Program, read_in_loops: Iterable[Atom]) -> set[Var]:
+    """Return what is read in regions, in each turn of a loop maybe; in the place of a view, what it shows."""
+    whole: set[Atom] = set(read_in_loops)
+    for equation in reversed(program.equations):
+        lower = equation.primitive.lower
+        is_view = isinstance(lower, View) and lower.guard is None
+        if equation.regions or (is_view and equation.results[0] in whole):
+            whole.update(equation.operands)
+        if is_view or isinstance(lower, Iota):
+            whole.difference_update(equation.results)
+    return {atom for atom in whole if isinstance(atom, Var)}
 
 
 def _repeats(reader: Equation, var: Var) -> bool:

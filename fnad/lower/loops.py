@@ -1,11 +1,12 @@
 """The loops IR: what a backend compiles.
 
     program ::= inputs, outputs, temporaries: [Buffer], items: [item]
-    item    ::= Loop(depth, extent, [item]) | effect | Product | Call
+    item    ::= Loop(depth, extent, [item]) | effect | Product | Call | control
     effect  ::= Store | Check | Reduce | ArgReduce | Running | Combine       a write of a node into a buffer
+    control ::= Choice(index, [[item]]) | Repeat(extent, [item]) | While([item], predicate, [item])
 
 The loop at depth d has the counter i<d>; loops side by side share names. All addresses are flat, row-major. A nest is
-a loop at depth 0 with all that is in it.
+a loop with all that is in it. Control flow stands outside of nests, and a level of it is a level of depth too.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from typing import Any, TypeAlias
 from fnad.ir.primitive import Primitive
 from fnad.ir.program import Source
 from fnad.ir.types import Dtype
+from fnad.lower.faults import Fault
 from fnad.lower.index import Index
 from fnad.lower.nodes import Buffer, Load, Node, loaded, loads
 
@@ -141,19 +143,89 @@ class Loop:
     items: list[Item] = field(default_factory=list["Item"])
 
 
-Item: TypeAlias = Loop | Effect | Product | Call
+@dataclass(frozen=True, slots=True, eq=False)
+class Choice:
+    """One of the branches: that of the number loaded, False or below 0 the first, at the end or beyond it the last."""
+
+    depth: int
+    index: Load
+    branches: tuple[list[Item], ...]
+
+    @property
+    def bodies(self) -> tuple[list[Item], ...]:
+        return self.branches
+
+    @property
+    def read(self) -> tuple[Load, ...]:
+        return (self.index,)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Repeat:
+    """The items for each turn from 0 to extent, or down; then `updates`, whose loads all come before their stores.
+
+    The rows of the tapes, one for each turn, are asked for at the start.
+    """
+
+    depth: int
+    extent: int | Load
+    reverse: bool
+    items: list[Item]
+    updates: list[Store]
+    tapes: tuple[Buffer, ...] = ()
+
+    @property
+    def bodies(self) -> tuple[list[Item], ...]:
+        return (self.items, list(self.updates))
+
+    @property
+    def read(self) -> tuple[Load, ...]:
+        return () if isinstance(self.extent, int) else (self.extent,)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class While:
+    """The test, then, while what it stores says so, the items and the updates; at the end the count of turns.
+
+    A turn beyond the `limit` is fault number `fault`. A row of each tape is asked for in each turn. Where a turn
+    `may_fail` the loop ends with the first fault, for what it does then, the test included, means nothing.
+    """
+
+    depth: int
+    test: list[Item]
+    predicate: Load
+    items: list[Item]
+    updates: list[Store]
+    count: Store
+    limit: int | None = None
+    fault: int = 0
+    may_fail: bool = False
+    tapes: tuple[Buffer, ...] = ()
+
+    @property
+    def bodies(self) -> tuple[list[Item], ...]:
+        return (self.test, self.items, [*self.updates, self.count])
+
+    @property
+    def read(self) -> tuple[Load, ...]:
+        return (self.predicate,)
+
+
+Control: TypeAlias = Choice | Repeat | While
+Item: TypeAlias = Loop | Effect | Product | Call | Control
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LoopProgram:
-    """A lowered program. `faults` says, for each fault number a checked index can report, whose it is."""
+    """A lowered program. Fault number n, which a run may note, is `faults[n - 1]`."""
 
     name: str
     inputs: tuple[Buffer, ...]
     outputs: tuple[Buffer, ...]
     temporaries: tuple[Buffer, ...]
+    tapes: tuple[Buffer, ...]
     items: tuple[Item, ...]
-    faults: tuple[Source | None, ...]
+    faults: tuple[Fault, ...]
 
 
 # ---- what an item reads and writes -------------------------------------------------------------------------------
@@ -167,8 +239,31 @@ def effects(item: Item) -> Iterator[Effect | Product | Call]:
     if isinstance(item, Loop):
         for inner in item.items:
             yield from effects(inner)
+    elif isinstance(item, Control):
+        for body in item.bodies:
+            for inner in body:
+                yield from effects(inner)
     else:
         yield item
+
+
+def controls(item: Item) -> Iterator[Control]:
+    """Yield the control flow in an item, the outer before the inner."""
+    if isinstance(item, Control):
+        yield item
+        for body in item.bodies:
+            for inner in body:
+                yield from controls(inner)
+
+
+def touched(item: Item) -> Iterator[Buffer]:
+    """Yield each memory an item reads or writes, as often as it does."""
+    for effect in effects(item):
+        for buffer, _ in (*reads(effect), *writes(effect)):
+            yield buffer.root
+    for control in controls(item):
+        for load in control.read:
+            yield load.buffer.root
 
 
 def writes(item: Effect | Product | Call) -> list[Access]:

@@ -7,7 +7,7 @@ subexpression is found by identity, and comparing or hashing one costs nothing h
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -21,14 +21,35 @@ Condition: TypeAlias = tuple[Index, int, int]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Buffer:
-    """A flat array: an input, an output or a temporary of the program."""
+    """A flat array: an input, an output or a temporary of the program, or part of another buffer.
+
+    A buffer is written once in each turn of the `depth` levels of control flow that it stands in. What is written into
+    the same memory again, as a carry is, is another buffer with the first as its `memory`, in which it begins at
+    `offset`.
+    """
 
     name: str
     aval: Aval
+    depth: int = 0
+    memory: Buffer | None = None
+    offset: Index = field(default_factory=lambda: Index(0))
 
     @property
     def dtype(self) -> Dtype:
         return self.aval.dtype
+
+    @property
+    def root(self) -> Buffer:
+        """The buffer in whose memory this one lies."""
+        return self if self.memory is None else self.memory.root
+
+    def again(self, depth: int) -> Buffer:
+        """Return the buffer for what is in the same memory at another time."""
+        return Buffer(self.name, self.aval, depth, self, self.offset)
+
+    def part(self, aval: Aval, start: Index, depth: int) -> Buffer:
+        """Return the buffer of the elements from `start` on."""
+        return Buffer(self.name, aval, depth, self, self.offset + start)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -110,10 +131,11 @@ class Nodes:
     """Makes nodes, each once."""
 
     def __init__(self) -> None:
-        self._made: dict[Any, Node] = {}
+        self._made: dict[Any, Any] = {}
 
-    def load(self, buffer: Buffer, address: Index) -> Node:
-        return self._once((Load, buffer, address), lambda: Load(buffer, address, address.depth))
+    def load(self, buffer: Buffer, address: Index) -> Load:
+        depth = max(address.depth, buffer.depth)
+        return self._once((Load, buffer, address), lambda: Load(buffer, address, depth))
 
     def constant(self, value: np.generic) -> Node:
         return self._once((Constant, value.dtype.char, value.tobytes()), lambda: Constant(value))
@@ -133,10 +155,12 @@ class Nodes:
         key = (Branch, undecided, inside, outside)
         return self._once(key, lambda: Branch(undecided, inside, outside, depth))
 
-    def checked(self, operand: Node, extent: int, fault: int) -> Node:
-        return self._once((Checked, operand, extent, fault), lambda: Checked(operand, extent, fault, operand.depth))
+    def checked(self, operand: Node, extent: int, fault: int, depth: int) -> Node:
+        """Return the check; it is done within the `depth` levels of control flow that the index is read in."""
+        depth = max(operand.depth, depth)
+        return self._once((Checked, operand, extent, fault, depth), lambda: Checked(operand, extent, fault, depth))
 
-    def _once(self, key: Any, make: Any) -> Node:
+    def _once(self, key: Any, make: Any) -> Any:
         found = self._made.get(key)
         if found is None:
             found = self._made[key] = make()

@@ -4,15 +4,19 @@ A temporary lives from the first item that touches it to the last. Going through
 free array of its dtype: that of an output which is only written later, or else one that another temporary has left,
 the nearest in size, or else a new one. A temporary may even lie in the output that it is turned into, element by
 element: where its last item reads each element just to store the output's element in its place.
+
+Items are numbered through control flow. What is touched in a turn of a loop alone lives within the turn; what is
+touched outside too, as a carry is, lives as long as the loop runs, and so does an output.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 from fnad.ir.types import Dtype
-from fnad.lower.loops import Item, Store, effects, reads, writes
+from fnad.lower.loops import Control, Item, Store, effects, reads, touched, writes
 from fnad.lower.nodes import Buffer
 
 
@@ -40,13 +44,13 @@ def assign(
     items: Sequence[Item], temporaries: Sequence[Buffer], outputs: Sequence[Buffer]
 ) -> tuple[list[Slot], dict[Buffer, Slot]]:
     """Return the arrays needed beside the outputs, and which array each temporary is in."""
-    lives = _lives(items, {*temporaries, *outputs})
+    flat, lives = _lives(items, {*temporaries, *outputs}, set(outputs))
     hosts = [Slot(o.name, o.dtype, o.aval.size, 0, lives[o].birth, o) for o in outputs if o in lives]
     slots: list[Slot] = []
     places: dict[Buffer, Slot] = {}
     for buffer in sorted((t for t in temporaries if t in lives), key=lambda t: lives[t].birth):
         life = lives[buffer]
-        slot = next((host for host in hosts if _hosts(host, buffer, life, items)), None)
+        slot = next((host for host in hosts if _hosts(host, buffer, life, flat)), None)
         if slot is None:
             slot = _free_slot(slots, buffer, life) or Slot(f"t{len(slots)}", buffer.dtype, 0)
             slots += [slot] if slot not in slots else []
@@ -61,7 +65,7 @@ def _free_slot(slots: Sequence[Slot], buffer: Buffer, life: Life) -> Slot | None
     return min(free, key=lambda slot: abs(slot.size - buffer.aval.size), default=None)
 
 
-def _hosts(host: Slot, buffer: Buffer, life: Life, items: Sequence[Item]) -> bool:
+def _hosts(host: Slot, buffer: Buffer, life: Life, items: Sequence[Item | None]) -> bool:
     """Say whether a temporary can lie in an output's array until the output is written."""
     if host.dtype != buffer.dtype or host.size < buffer.aval.size or host.free_from > life.birth:
         return False
@@ -72,24 +76,43 @@ def _hosts(host: Slot, buffer: Buffer, life: Life, items: Sequence[Item]) -> boo
     return life.birth < life.death and _turns_into(items[life.death], buffer, host.output)
 
 
-def _turns_into(item: Item, buffer: Buffer, output: Buffer) -> bool:
+def _turns_into(item: Item | None, buffer: Buffer, output: Buffer) -> bool:
     """Say whether the one effect of the item that touches the buffer reads it only where it stores the output."""
-    touching = [e for e in effects(item) if any(b is buffer or b is output for b, _ in (*reads(e), *writes(e)))]
-    if len(touching) != 1 or not isinstance(store := touching[0], Store) or store.buffer is not output:
+    if item is None:
         return False
-    return all(address == store.address for b, address in reads(store) if b is buffer)
+    both = {buffer, output}
+    touching = [e for e in effects(item) if any(b.root in both for b, _ in (*reads(e), *writes(e)))]
+    if len(touching) != 1 or not isinstance(store := touching[0], Store) or store.buffer.root is not output:
+        return False
+    return all(address == store.address for b, address in reads(store) if b.root is buffer)
 
 
-def _lives(items: Sequence[Item], buffers: set[Buffer]) -> dict[Buffer, Life]:
-    lives: dict[Buffer, Life] = {}
-    for number, item in enumerate(items):
-        for buffer in _touched(item):
-            if buffer in buffers:
-                lives[buffer] = Life(lives[buffer].birth if buffer in lives else number, number)
+def _lives(
+    items: Sequence[Item], buffers: set[Buffer], outputs: set[Buffer]
+) -> tuple[list[Item | None], dict[Buffer, Life]]:
+    """Return the numbered items, None for those in control flow, and the lives of buffers."""
+    flat: list[Item | None] = []
+    for item in items:
+        flat += [None] * _length(item) if isinstance(item, Control) else [item]
+    lives = _lives_in(items, 0, buffers)
+    return flat, {buffer: span if buffer in outputs else life for buffer, (life, span) in lives.items()}
+
+
+def _lives_in(items: Iterable[Item], start: int, buffers: set[Buffer]) -> dict[Buffer, tuple[Life, Life]]:
+    """Return the life of each buffer among items that are numbered from `start`, and that of the items it is in."""
+    lives: dict[Buffer, tuple[Life, Life]] = {}
+    for item in items:
+        span = Life(start, start + _length(item) - 1)
+        inner = {b: Life(start, start) for b in touched(item) if b in buffers}
+        if isinstance(item, Control):
+            inner |= {b: life for b, (life, _) in _lives_in(chain(*item.bodies), start, buffers).items()}
+        for buffer, life in inner.items():
+            joined = Life(lives[buffer][1].birth, span.death) if buffer in lives else None
+            lives[buffer] = (joined, joined) if joined else (life, span)
+        start = span.death + 1
     return lives
 
 
-def _touched(item: Item) -> Iterator[Buffer]:
-    for effect in effects(item):
-        for buffer, _ in (*reads(effect), *writes(effect)):
-            yield buffer
+def _length(item: Item) -> int:
+    """Return how many numbers an item takes."""
+    return max(1, sum(map(_length, chain(*item.bodies)))) if isinstance(item, Control) else 1

@@ -14,15 +14,19 @@ from fnad.lower.loops import (
     ArgReduce,
     Call,
     Check,
+    Choice,
     Combine,
+    Control,
     Item,
     Loop,
     LoopProgram,
     Matrix,
     Product,
     Reduce,
+    Repeat,
     Running,
     Store,
+    While,
 )
 from fnad.lower.nodes import Apply, Branch, Checked, Condition, Constant, Load, Node, Number, cast
 
@@ -39,8 +43,29 @@ def _item_lines(items: Sequence[Item], indent: str) -> Iterator[str]:
         if isinstance(item, Loop):
             yield f"{indent}for i{item.depth} < {item.extent}:"
             yield from _item_lines(item.items, indent + "  ")
+        elif isinstance(item, Control):
+            yield from _control_lines(item, indent)
         else:
             yield indent + _effect_text(item)
+
+
+def _control_lines(item: Control, indent: str) -> Iterator[str]:
+    inner = indent + "  "
+    match item:
+        case Choice(_, index, branches):
+            for n, branch in enumerate(branches):
+                yield f"{indent}case {n} of {node_text(index)}:"
+                yield from _item_lines(branch, inner)
+        case Repeat(depth, extent, reverse, items, updates):
+            end = extent if isinstance(extent, int) else node_text(extent)
+            yield f"{indent}{'reversed ' if reverse else ''}scan i{depth} < {end}:"
+            yield from _item_lines([*items, *updates], inner)
+        case While(depth, test, predicate, items, updates, count):
+            yield f"{indent}while i{depth}:"
+            yield from _item_lines(test, inner)
+            yield f"{inner}end unless {node_text(predicate)}"
+            yield from _item_lines([*items, *updates], inner)
+            yield indent + _effect_text(count)
 
 
 def _effect_text(item: Item) -> str:
@@ -67,8 +92,8 @@ def _effect_text(item: Item) -> str:
         case Call(primitive, _, operands, results):
             names = ", ".join(b.name for b in results)
             return f"{names} = {primitive.name}({', '.join(b.name for b in operands)})"
-        case Loop():
-            raise AssertionError("loops have lines of their own")
+        case Loop() | Choice() | Repeat() | While():
+            raise AssertionError("loops and branches have lines of their own")
 
 
 def _matrix_text(matrix: Matrix) -> str:

@@ -2,7 +2,8 @@
 
 To ask arrays for their addresses in Python costs more than many a program's whole run. So every program gets an entry
 of its own, compiled with it, that has the calling convention of CPython's METH_FASTCALL builtins: it loads each
-array's data pointer, releases the GIL and runs the program. It checks nothing.
+array's data pointer, releases the GIL and runs the program. It checks nothing. An exception that the program met, a
+KeyboardInterrupt, it raises.
 """
 
 from __future__ import annotations
@@ -44,6 +45,9 @@ def add_entry(
     thread = builder.call(of_python(module, "PyEval_SaveThread", OBJECT), [])
     run(builder, addresses)
     builder.call(of_python(module, "PyEval_RestoreThread", ir.VoidType(), OBJECT), [thread])
+    error = builder.call(of_python(module, "PyErr_Occurred", OBJECT), [])
+    with builder.if_then(builder.icmp_unsigned("!=", error, ir.Constant(OBJECT, None)), likely=False):
+        builder.ret(ir.Constant(OBJECT, None))
     none = ir.GlobalVariable(module, ir.IntType(8), name="_Py_NoneStruct")
     builder.call(of_python(module, "Py_IncRef", ir.VoidType(), OBJECT), [none])
     builder.ret(none)

@@ -1,16 +1,19 @@
 """From a program to native code that runs on NumPy arrays.
 
 A program becomes one native function per chunk of nests, for LLVM's time grows faster than a function's length, and a
-Python step for each library call between them. Arguments are passed as they are if they are contiguous; outputs are
-fresh; temporaries come from a pool of workspaces, so that calls from several threads never share one.
+Python step for each library call between them. Loops and branches are native, unless there is a library call in them.
+Arguments are passed as they are if they are contiguous; outputs are fresh; temporaries come from a pool of workspaces,
+so that calls from several threads never share one.
 """
 
 from __future__ import annotations
 
 import re
-from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections import defaultdict, deque
+from collections.abc import Callable, Sequence
+from collections.abc import Set as AbstractSet
 from functools import lru_cache
+from math import prod
 from operator import itemgetter
 from typing import Any, cast
 
@@ -18,20 +21,20 @@ import numba
 import numpy as np
 
 from fnad.backends.base import Array
-from fnad.backends.numba import runtime
+from fnad.backends.numba import runtime, tape
 from fnad.backends.numba.compiler import NativeFunction, compile_source
-from fnad.backends.numba.source import Function, chunk_function, unread_temporaries
-from fnad.errors import FnadError, GuardFailed, OutOfRangeError
+from fnad.backends.numba.flow import Read, Reserve, Run, choose, in_order, repeat, repeat_while
+from fnad.backends.numba.source import NO_MEMORY, Function, Layout, chunk_function, unread_temporaries
+from fnad.backends.numba.steps import Chunk, Step, Structured, chunks_of, cut, read_by_python
+from fnad.errors import FnadError, GuardFailed
 from fnad.ir.program import Program
 from fnad.ir.types import I64, Dtype
-from fnad.lower.loops import Call, Check, Item, LoopProgram, effects
-from fnad.lower.nodes import Buffer
+from fnad.lower.loops import Call, Choice, LoopProgram, Repeat, While, touched
+from fnad.lower.nodes import Buffer, Load
 from fnad.lower.pipeline import lower
-from fnad.lower.storage import Slot, assign
+from fnad.lower.storage import assign
 
 CHUNK = "chunk"
-LARGEST_CHUNK = 40
-"""Effects per native function."""
 
 
 def compile_program(program: Program) -> NativeExecutor:
@@ -43,53 +46,46 @@ class Plan:
     """A lowered program with its memory laid out and its source written, not yet compiled."""
 
     def __init__(self, loops: LoopProgram) -> None:
-        chunks = list(_chunks(loops.items))
-        native = [chunk for chunk in chunks if not isinstance(chunk, Call)]
-        called = {b for chunk in chunks if isinstance(chunk, Call) for b in (*chunk.operands, *chunk.results)}
-        unread = unread_temporaries(native, loops.temporaries) - called
-        kept = [buffer for buffer in loops.temporaries if buffer not in unread]
         self.loops = loops
+        self.steps = cut(loops.items)
+        self.chunks = list(chunks_of(self.steps))
+        read_outside = set(read_by_python(self.steps))
+        unread = unread_temporaries(self.chunks, loops.temporaries, loops.tapes) - read_outside
+        variables = self._variables(read_outside | unread)
+        kept = [buffer for buffer in loops.temporaries if buffer not in unread and buffer not in variables]
         self.slots, places = assign(loops.items, kept, loops.outputs)
-        outside = {buffer: buffer.name for buffer in (*loops.inputs, *loops.outputs)}
+        outside = {buffer: buffer.name for buffer in (*loops.inputs, *loops.outputs, *loops.tapes)}
         self.places: dict[Buffer, str] = outside | {buffer: slot.name for buffer, slot in places.items()}
-        names = self.places | {buffer: buffer.name for buffer in unread}
-        self.steps: list[Function | Call] = [
-            chunk if isinstance(chunk, Call) else chunk_function(f"chunk{n}", chunk, names, unread)
-            for n, chunk in enumerate(chunks)
-        ]
+        names = self.places | {b: b.name for b in unread} | {b: f"c{n}" for n, b in enumerate(variables)}
+        layout = Layout(names, unread, frozenset(variables), loops.tapes)
+        self.functions = {chunk: chunk_function(f"chunk{n}", chunk, layout) for n, chunk in enumerate(self.chunks)}
+
+    def _variables(self, others: AbstractSet[Buffer]) -> dict[Buffer, None]:
+        """Return the temporaries of one element that only one function touches, `others` apart."""
+        functions: dict[Buffer, set[Chunk]] = defaultdict(set)
+        for chunk in self.chunks:
+            for item in chunk.items:
+                for buffer in touched(item):
+                    functions[buffer].add(chunk)
+        small = [b for b in self.loops.temporaries if b.aval.size == 1 and b not in others]
+        return dict.fromkeys(buffer for buffer in small if len(functions[buffer]) == 1)
 
     @property
     def dtypes(self) -> dict[str, Any]:
         """The dtype of each array by name."""
         buffers = (*self.loops.inputs, *self.loops.outputs)
-        return {b.name: b.dtype for b in buffers} | {s.name: s.dtype for s in self.slots} | {"status": I64}
+        tables = dict.fromkeys(("counters", "tapes", "status"), I64)
+        return {b.name: b.dtype for b in buffers} | {s.name: s.dtype for s in self.slots} | tables
 
     @property
     def source(self) -> str:
         """All native functions, as Python source."""
-        return "\n\n".join(step.source for step in self.steps if isinstance(step, Function))
+        return "\n\n".join(function.source for function in self.functions.values())
 
 
 def plan(program: Program) -> Plan:
     """Lower a program and write its source."""
     return Plan(lower(program))
-
-
-def _chunks(items: Sequence[Item]) -> Iterable[list[Item] | Call]:
-    chunk: list[Item] = []
-    weight = 0
-    for item in items:
-        size = sum(1 for _ in effects(item))
-        if chunk and (isinstance(item, Call) or weight + size > LARGEST_CHUNK):
-            yield chunk
-            chunk, weight = [], 0
-        if isinstance(item, Call):
-            yield item
-        else:
-            chunk.append(item)
-            weight += size
-    if chunk:
-        yield chunk
 
 
 class NativeExecutor:
@@ -99,50 +95,139 @@ class NativeExecutor:
         self.plan = planned
         self.functions: list[NativeFunction] = []
         loops = planned.loops
-        names = [b.name for b in (*loops.inputs, *loops.outputs)] + [s.name for s in planned.slots] + ["status"]
-        self._positions = {name: n for n, name in enumerate(names)}
-        self._steps = [self._step(step) for step in planned.steps]
-        guarded = any(isinstance(effect, Check) for item in loops.items for effect in effects(item))
-        self._may_end_early = guarded and len(self._steps) > 1
+        arrays = [b.name for b in (*loops.inputs, *loops.outputs)] + [s.name for s in planned.slots]
+        self._positions = {name: n for n, name in enumerate([*arrays, "counters", "tapes", "status"])}
+        self._run = self._in_order(planned.steps)
         self._outputs = [(buffer.aval.shape, buffer.dtype) for buffer in loops.outputs]
+        self._recorded = [(n, loops.tapes.index(b), b.aval) for n, b in enumerate(loops.outputs) if b.aval.is_tape]
         self._pool: deque[list[Array]] = deque()
 
     def __call__(self, arguments: Sequence[Array]) -> list[Array]:
-        outputs = [np.empty(shape, dtype) for shape, dtype in self._outputs]
+        outputs = [np.empty(tuple(map(abs, shape)), dtype) for shape, dtype in self._outputs]
         try:
             workspace = self._pool.pop()
         except IndexError:
-            workspace = _workspace(self.plan.slots)
+            workspace = self._workspace()
         arrays = [*map(_contiguous, arguments), *outputs, *workspace]
-        status = workspace[-1]
-        for step in self._steps:
-            step(arrays)
-            if self._may_end_early and status[0] < 0:
-                break
-        if status[0]:
-            self._fail(workspace)
-        self._pool.append(workspace)
+        try:
+            if self.plan.loops.tapes:
+                self._run_with_tapes(arrays, outputs)
+            else:
+                self._run(arrays)
+            self._check(arrays)
+        except BaseException:
+            workspace[-1].fill(0)
+            raise
+        finally:
+            self._pool.append(workspace)
         return outputs
 
-    def _fail(self, workspace: list[Array]) -> None:
-        """Raise what the status says: a positive number is that of a fault, a negative one counts the guards."""
-        number, value = workspace[-1].tolist()
-        workspace[-1].fill(0)
-        self._pool.append(workspace)
+    def _run_with_tapes(self, arrays: list[Array], outputs: list[Array]) -> None:
+        """Run, copy the tapes that are results, and free them all, however it ends."""
+        table = arrays[-2]
+        try:
+            self._run(arrays)
+            for n, number, aval in self._recorded:
+                rows = tape.rows_of(table, number)
+                flat = tape.recorded(table, number, aval.dtype)[: rows * prod(aval.shape[1:])]
+                outputs[n] = flat.reshape(rows, *aval.shape[1:]).copy()
+        finally:
+            tape.release(table)
+
+    def _check(self, arrays: list[Array]) -> None:
+        """Raise what the status says, if anything."""
+        if arrays[-1][0]:
+            self._fail(*arrays[-1].tolist())
+
+    def _fail(self, number: int, value: int) -> None:
+        """Raise what a status says: a positive number is that of a fault, a negative one counts the guards."""
         if number < 0:
             raise GuardFailed(-1 - number, value)
-        source = self.plan.loops.faults[number - 1]
-        raise OutOfRangeError("an index is out of range", source=source, remedy="check the index against the axis")
+        if number == NO_MEMORY:
+            raise MemoryError(f"{self.plan.loops.name}: no memory for the steps that a loop has to keep")
+        raise self.plan.loops.faults[number - 1].error
 
-    def _step(self, step: Function | Call) -> Callable[[list[Array]], None]:
-        if isinstance(step, Call):
-            return self._library_step(step)
+    def _workspace(self) -> list[Array]:
+        counters = np.zeros(max([1, *(chunk.depth for chunk in self.plan.chunks)]), np.int64)
+        tapes = tape.new_table(len(self.plan.loops.tapes))
+        slots = [np.empty(slot.size, slot.dtype) for slot in self.plan.slots]
+        return [*slots, counters, tapes, np.zeros(2, np.int64)]
+
+    # ---- steps ---------------------------------------------------------------------------------------------------
+
+    def _in_order(self, steps: Sequence[Step]) -> Run:
+        runs = [self._step(step) for step in steps]
+        return runs[0] if len(runs) == 1 else in_order(runs)
+
+    def _step(self, step: Step) -> Run:
+        match step:
+            case Chunk():
+                return self._chunk(self.plan.functions[step])
+            case Structured():
+                return self._structured(step)
+            case _:
+                return self._library_step(step)
+
+    def _chunk(self, step: Function) -> Run:
         call = plain_function(step) if _jit_is_disabled() else self._native_function(step)
         positions = [self._positions[name] for name in step.parameters]
         if len(positions) == 1:
-            return lambda arrays: call(arrays[positions[0]])
-        pick = itemgetter(*positions)
-        return lambda arrays: call(*pick(arrays))
+            run: Run = lambda arrays: call(arrays[positions[0]])  # noqa: E731
+        else:
+            pick = itemgetter(*positions)
+            run = lambda arrays: call(*pick(arrays))  # noqa: E731
+        return in_order([run, self._check]) if step.stops and len(self.plan.chunks) > 1 else run
+
+    def _structured(self, step: Structured) -> Run:
+        bodies = [self._in_order(body) for body in step.bodies]
+        match step.control:
+            case Choice(_, index):
+                return choose(self._scalar(index), bodies)
+            case Repeat(depth, extent, reverse, _, _, tapes):
+                turns: Read = (lambda arrays: extent) if isinstance(extent, int) else self._scalar(extent)
+                loop = repeat(turns, self._counter(depth), reverse, bodies[0])
+                reserve = self._reserve(tapes)
+                return in_order([lambda arrays: reserve(arrays, int(turns(arrays))), loop])
+            case While() as loop:
+                test, body, end = bodies
+                return repeat_while(
+                    test, self._scalar(loop.predicate), self._counter(loop.depth), self._start(loop), body, end
+                )
+
+    def _scalar(self, load: Load) -> Read:
+        position, address = self._position(load.buffer.root), load.address.constant
+        return lambda arrays: arrays[position].reshape(-1)[address]
+
+    def _counter(self, depth: int) -> Callable[[list[Array], int], None]:
+        position = self._positions["counters"]
+
+        def count(arrays: list[Array], turn: int) -> None:
+            arrays[position][depth] = turn
+
+        return count
+
+    def _start(self, loop: While) -> Reserve:
+        """Return what comes before a turn of a loop: the limit is checked, and there is room on the tapes."""
+        reserve = self._reserve(loop.tapes)
+
+        def start(arrays: list[Array], turn: int) -> None:
+            if turn == loop.limit and not arrays[-1][0]:
+                arrays[-1][0] = loop.fault
+            self._check(arrays)
+            reserve(arrays, turn + 1)
+
+        return start
+
+    def _reserve(self, tapes: Sequence[Buffer]) -> Reserve:
+        sizes = [(self.plan.loops.tapes.index(t), t.dtype.itemsize * prod(t.aval.shape[1:])) for t in tapes]
+
+        def reserve(arrays: list[Array], rows: int) -> None:
+            for number, row in sizes:
+                if not tape.plain_reserve(arrays[-2], number, rows, row):
+                    arrays[-1][0] = NO_MEMORY
+                    self._check(arrays)
+
+        return reserve
 
     def _native_function(self, step: Function) -> Callable[..., None]:
         dtypes = tuple(self.plan.dtypes[name] for name in step.parameters)
@@ -167,7 +252,7 @@ class NativeExecutor:
         return run
 
     def _position(self, buffer: Buffer) -> int:
-        return self._positions[self.plan.places[buffer]]
+        return self._positions[self.plan.places[buffer.root]]
 
     @property
     def source(self) -> str:
@@ -206,10 +291,6 @@ def plain_function(step: Function) -> Callable[..., None]:
     exec(compile(step.source, f"<{step.name}>", "exec"), namespace)
     function = cast("Callable[..., None]", namespace[step.name])
     return lambda *arrays: function(*[array.reshape(-1) for array in arrays])
-
-
-def _workspace(slots: Sequence[Slot]) -> list[Array]:
-    return [*(np.empty(slot.size, slot.dtype) for slot in slots), np.zeros(2, np.int64)]
 
 
 def _contiguous(array: Array) -> Array:

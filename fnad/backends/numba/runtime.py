@@ -17,9 +17,10 @@ Emitted source is plain Python, a function per program, that computes on scalars
 arrays, with the same values; that is what runs with NUMBA_DISABLE_JIT=1.
 
 Parameters are flat, contiguous arrays of any dtype, bool and complex included, none of which overlaps another.
-Statements are assignments, also of tuples, stores, `for` over `range`, `while`, `if`, calls. Operands of an operator
-have one dtype, which is the result's: integers wrap; a comparison gives bool_; // and % floor; there is no **. A
-Python literal is an f64 or i64, so that constants are cast, f32(0.1); `inf` and `nan` are names. An index is an i64.
+Statements are assignments, also of tuples, stores, `for` over `range`, `while`, `break`, `if`, `return`, calls.
+Operands of an operator have one dtype, which is the result's: integers wrap; a comparison gives bool_; // and % floor;
+there is no **. A Python literal is an f64 or i64, so that constants are cast, f32(0.1); `inf` and `nan` are names. An
+index is an i64.
 Operations:
 
     casts       bool_ i8 i16 i32 i64 u8 u16 u32 u64 f32 f64 c64 c128, as NumPy's astype
@@ -35,6 +36,9 @@ Operations:
                 random_normal random_exponential random_gumbel random_laplace random_cauchy(index, key): f64
     sums        acc = accumulate(acc, value): acc + value, where LLVM may change the order of additions
                 total, rest = compensated_add(total, rest, value): the sum is total + rest
+    loops       interrupted(): whether Python has an exception for us, a KeyboardInterrupt
+                reserve(tapes, n, rows, row): whether tape n has room for so many rows of `row` bytes, now
+                tape_f64(tapes, n), and so for each dtype: the array of tape n, until it grows
     products    gemm(a, a_offset, lda, a_transposed, b, b_offset, ldb, b_transposed, c, c_offset, ldc, m, n, k,
                 alpha, beta): C[m, n] = alpha op(A)[m, k] op(B)[k, n] + beta C
                 gemv(a, a_offset, lda, a_transposed, x, x_offset, incx, y, y_offset, m, n, alpha, beta):
@@ -55,8 +59,10 @@ from fnad.backends.numba import (
     fold,
     functions,
     integer,
+    interrupt,
     operators,
     random_bits,
+    tape,
 )
 from fnad.backends.numba.operation import Operation
 
@@ -71,6 +77,8 @@ OPERATIONS: tuple[Operation, ...] = (
     *random_bits.OPERATIONS,
     *fold.OPERATIONS,
     *blas.OPERATIONS,
+    *interrupt.OPERATIONS,
+    *tape.OPERATIONS,
 )
 
 

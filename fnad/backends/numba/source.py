@@ -3,6 +3,7 @@
 One function per chunk of nests. Its parameters are flat arrays; its body is for loops over scalar statements in the
 language of `fnad.backends.numba.runtime`. A value is written in the innermost loop that it varies in, once; a value
 that a nest has just stored is used from its variable, so that a temporary only read in its own nest is never stored.
+A temporary of one element that only one function touches, such as a carried number, is a variable too.
 
 Note [Accurate sums]
     A sum in f64 goes in blocks of `BLOCK` elements, which LLVM adds in the lanes of vectors; the blocks are added with
@@ -14,9 +15,11 @@ from __future__ import annotations
 
 import re
 from collections import Counter as Tally
-from collections.abc import Iterable, Sequence
+from collections.abc import Generator, Iterable, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import count
+from math import prod
 
 import numpy as np
 
@@ -28,22 +31,28 @@ from fnad.backends.numba.accumulators import (
     first_loop,
 )
 from fnad.backends.numba.statements import Block, Statement
+from fnad.backends.numba.steps import Chunk
 from fnad.errors import LoweringError
-from fnad.ir.types import Dtype
+from fnad.ir.types import BOOL, Dtype
 from fnad.lower.index import Index
 from fnad.lower.loops import (
     ArgReduce,
     Call,
     Check,
+    Choice,
     Combine,
+    Control,
     Effect,
     Item,
     Loop,
     Matrix,
     Product,
     Reduce,
+    Repeat,
     Running,
     Store,
+    While,
+    controls,
     effect_loads,
     effects,
 )
@@ -52,32 +61,64 @@ from fnad.lower.text import conditions_text, index_text
 
 LONGEST_LINE = 90
 
+NO_MEMORY = 2**62
+"""What `status` says where a tape cannot grow."""
+
+PERIOD = 2**24
+"""About how many nanoseconds a loop runs before it asks whether it is interrupted."""
+
+EFFECT = 10
+"""About how many nanoseconds an effect takes."""
+
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """The source of one chunk and the names of the arrays it takes, in order; `status` is the last."""
+    """The source of one chunk and the names of the arrays it takes, in order; `status` is the last.
+
+    One that `stops` may return early, with a fault in `status`.
+    """
 
     name: str
     source: str
     parameters: tuple[str, ...]
+    stops: bool = False
 
 
-def unread_temporaries(chunks: Sequence[Sequence[Item]], temporaries: Iterable[Buffer]) -> frozenset[Buffer]:
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Where buffers are: the names of their arrays, those never stored, those in variables, the numbers of tapes."""
+
+    arrays: dict[Buffer, str]
+    unread: frozenset[Buffer] = frozenset()
+    variables: frozenset[Buffer] = frozenset()
+    tapes: tuple[Buffer, ...] = ()
+
+
+def unread_temporaries(
+    chunks: Sequence[Chunk], temporaries: Iterable[Buffer], tapes: tuple[Buffer, ...]
+) -> frozenset[Buffer]:
     """Return the temporaries that no chunk loads, since each value is used from the variable it is in."""
     read: set[Buffer] = set()
     for chunk in chunks:
-        _Emitter({}, read).emit(chunk)
+        _Emitter(Layout({}, tapes=tapes), read, chunk.depth).emit(chunk.items)
     return frozenset(temporaries) - read
 
 
-def chunk_function(name: str, chunk: Sequence[Item], arrays: dict[Buffer, str], unread: frozenset[Buffer]) -> Function:
-    """Return the source of a chunk, in which buffers go by the names of their arrays; what is unread is not stored."""
-    emitter = _Emitter(arrays, set())
-    emitter.emit(chunk)
-    lines = list(emitter.body.lines("    ", unread)) or ["    pass"]
-    touched = dict.fromkeys(arrays[buffer] for buffer in emitter.body.buffers() if buffer not in unread)
-    parameters = (*touched, "status")
-    return Function(name, "\n".join([f"def {name}({', '.join(parameters)}):", *lines, ""]), parameters)
+def chunk_function(name: str, chunk: Chunk, layout: Layout) -> Function:
+    """Return the source of a chunk; what is unread is not stored."""
+    emitter = _Emitter(layout, set(), chunk.depth)
+    emitter.emit(chunk.items)
+    touched = [b for b in emitter.body.buffers() if b not in layout.unread and b not in layout.variables]
+    tapes = [b for b in touched if b in layout.tapes]
+    arrays = dict.fromkeys(layout.arrays[buffer] for buffer in touched if buffer not in tapes)
+    lines = [
+        *(f"    i{depth} = counters[{depth}]" for depth in range(chunk.depth)),
+        *(f"    {layout.arrays[tape]} = {tape_text(tape, layout)}" for tape in tapes),
+        *emitter.body.lines("    ", layout.unread),
+    ]
+    parameters = (*arrays, *["counters"] * (chunk.depth > 0), *["tapes"] * bool(tapes), "status")
+    source = "\n".join([f"def {name}({', '.join(parameters)}):", *(lines or ["    pass"]), ""])
+    return Function(name, source, parameters, emitter.stops)
 
 
 # ---- the emitter -------------------------------------------------------------------------------------------------
@@ -86,37 +127,52 @@ def chunk_function(name: str, chunk: Sequence[Item], arrays: dict[Buffer, str], 
 class _Emitter:
     """Writes one function: `body` while walking the items, with a block per open loop in `blocks`."""
 
-    def __init__(self, arrays: dict[Buffer, str], read: set[Buffer]) -> None:
-        self.arrays = arrays
+    def __init__(self, layout: Layout, read: set[Buffer], depth: int) -> None:
+        self.layout = layout
         self.read = read
+        self.stops = False
         self.body = Block()
-        self.blocks: list[Block] = [self.body]
-        self.loops: list[Loop] = []
+        self.blocks: list[Block] = [self.body] * (depth + 1)
+        self.loops: list[Loop] = [Loop(d, 0) for d in range(depth)]
         self.accumulators: dict[Reduce | ArgReduce | Running, str] = {}
         self.uses: Tally[Node] = Tally()
         self.loaded: set[tuple[Buffer, Index]] = set()
         self.branches = 0
+        self.innermost_branch = 0
         self._numbers = {prefix: count() for prefix in ("v", "acc", "k")}
         self._source = ""
 
     def emit(self, items: Sequence[Item]) -> None:
         simple = [e for item in items for e in effects(item) if not isinstance(e, Product | Call)]
         self.loaded = {(load.buffer, load.address) for effect in simple for load in effect_loads(effect)}
+        self.loaded |= {(load.buffer, load.address) for i in items for c in controls(i) for load in c.read}
+        self._items(items)
+
+    def _items(self, items: Sequence[Item]) -> None:
         for item in items:
             self._count_uses(item)
             self._item(item)
 
     def _array(self, buffer: Buffer) -> str:
-        return self.arrays.get(buffer, buffer.name)
+        return self.layout.arrays.get(buffer.root, buffer.root.name)
+
+    def _place(self, buffer: Buffer, address: Index) -> str:
+        """Return an element of a buffer: what is assigned to, or read."""
+        name = self._array(buffer)
+        return name if buffer.root in self.layout.variables else f"{name}[{self._address(address)}]"
 
     def _name(self, prefix: str) -> str:
         return f"{prefix}{next(self._numbers[prefix])}"
 
     def _add(self, text: str, *buffers: Buffer, block: Block | None = None, stores: Buffer | None = None) -> None:
-        (block or self.blocks[-1]).statements.append(Statement(text, buffers, stores))
+        roots = tuple(buffer.root for buffer in buffers)
+        statement = Statement(text, roots, stores.root if stores is not None else None)
+        (block or self.blocks[-1]).statements.append(statement)
 
     def _count_uses(self, item: Item) -> None:
         """Count how often each node is read in a nest: what is read once needs no name."""
+        if isinstance(item, Control):
+            return
         self.uses = Tally()
         seen: set[Node] = set()
         for effect in effects(item):
@@ -160,6 +216,8 @@ class _Emitter:
             case Combine():
                 self._comment(item)
                 self._combine(item)
+            case Choice() | Repeat() | While():
+                self._control(item)
             case _:
                 raise LoweringError(f"{item} has no source")
 
@@ -174,18 +232,19 @@ class _Emitter:
         return (store.buffer, store.address) in self.loaded
 
     def _store(self, effect: Store | Check | Reduce | ArgReduce, value: str) -> None:
-        address = self._address(effect.address)
-        self._add(f"{self._array(effect.buffer)}[{address}] = {value}", effect.buffer, stores=effect.buffer)
+        place = self._place(effect.buffer, effect.address)
+        self._add(f"{place} = {value}", effect.buffer, stores=effect.buffer)
         if value.isidentifier():
             self.blocks[-1].stored[effect.buffer, effect.address] = value
 
     def _check(self, check: Check) -> None:
         value = self._value(check.node, name_it=True)
         self._store(check, value)
-        block = self.blocks[-1].child(f"if i64({value}) != i64({int(check.expected)}):")
-        self._add(f"status[0], status[1] = i64({-1 - check.number}), i64({value})", block=block)
-        self._add("return", block=block)
-        self.blocks[-1].statements.append(block)
+        self._exit(
+            f"if i64({value}) != i64({int(check.expected)}):",
+            f"status[0], status[1] = i64({-1 - check.number}), i64({value})",
+            "return",
+        )
 
     # ---- loops ---------------------------------------------------------------------------------------------------
 
@@ -226,6 +285,104 @@ class _Emitter:
         self._plain_loop(loop, f"for i{depth} in range(b{depth}, {end}):")
         self.blocks[-1] = outer
         outer.statements.append(inner)
+
+    # ---- control flow --------------------------------------------------------------------------------------------
+
+    def _control(self, item: Control) -> None:
+        match item:
+            case Choice():
+                self._choice(item)
+            case Repeat():
+                self._repeat(item)
+            case While():
+                self._while(item)
+
+    def _choice(self, choice: Choice) -> None:
+        """Write branches, in which nothing is computed before it is known which one is run."""
+        chosen, outside = self._value(choice.index, name_it=True), self.innermost_branch
+        self.innermost_branch = len(self.blocks)
+        for header, branch in zip(_branch_headers(chosen, choice), choice.branches, strict=True):
+            with self._body(choice.depth, header):
+                self._items(branch)
+        self.innermost_branch = outside
+
+    def _repeat(self, loop: Repeat) -> None:
+        extent = str(loop.extent) if isinstance(loop.extent, int) else self._value(loop.extent, name_it=True)
+        for tape in loop.tapes:
+            self._reserve(tape, extent)
+        turns = f"{_less_one(extent)}, -1, -1" if loop.reverse else extent
+        with self._body(loop.depth, f"for i{loop.depth} in range({turns}):"):
+            self._answer_interrupts(loop)
+            self._items(loop.items)
+            self._update(loop.updates)
+
+    def _while(self, loop: While) -> None:
+        counter = f"i{loop.depth}"
+        self._add(f"{counter} = i64(0)")
+        with self._body(loop.depth, "while True:"):
+            self._answer_interrupts(loop)
+            if loop.may_fail:
+                self._exit("if status[0] != 0:", "return")
+            self._items(loop.test)
+            self._exit(f"if not {self._value(loop.predicate)}:", "break")
+            if loop.limit is not None:
+                self._exit(f"if {counter} == {loop.limit}:", f"status[0] = {loop.fault}", "return")
+            for tape in loop.tapes:
+                self._reserve(tape, f"({counter} + 1)")
+            self._items(loop.items)
+            self._update(loop.updates)
+            self._add(f"{counter} = {counter} + 1")
+        steps = self._name("v")
+        self._add(f"{steps} = {counter}")
+        self._store(loop.count, steps)
+
+    @contextmanager
+    def _body(self, depth: int, header: str) -> Generator[None]:
+        """Write a block of control flow, a level of depth."""
+        outer = self.blocks[-1]
+        inner = outer.child(header, stays=True)
+        self.blocks.append(inner)
+        self.loops.append(Loop(depth, 0))
+        yield
+        self.loops.pop()
+        self.blocks.pop()
+        outer.statements.append(inner)
+
+    def _exit(self, header: str, *lines: str) -> None:
+        block = self.blocks[-1].child(header)
+        for line in lines:
+            self._add(line, block=block)
+        self.blocks[-1].statements.append(block)
+        self.stops |= "return" in lines
+
+    def _answer_interrupts(self, loop: Repeat | While) -> None:
+        """Every so often, where the loop may run long, stop if Python says so: at Ctrl-C."""
+        period = interrupt_period(loop)
+        if period == 1:
+            self._exit("if interrupted():", "return")
+        elif period is not None:
+            mask = period - 1
+            self._exit(f"if (i{loop.depth} & {mask}) == {mask} and interrupted():", "return")
+
+    def _reserve(self, tape: Buffer, rows: str) -> None:
+        """Have room for so many rows; where there is none, the run ends."""
+        name, number = self._array(tape), self.layout.tapes.index(tape)
+        row = prod(tape.aval.shape[1:]) * tape.dtype.itemsize
+        self._exit(f"if not reserve(tapes, {number}, {rows}, {row}):", f"status[0] = {NO_MEMORY}", "return")
+        self._add(f"{name} = {tape_text(tape, self.layout)}", tape)
+
+    def _update(self, updates: Sequence[Store]) -> None:
+        """Write all updates as one: a variable that is both read and assigned is read before."""
+        self.uses = Tally()
+        places = [self._place(update.buffer, update.address) for update in updates]
+        values = [self._value(update.node) for update in updates]
+        for n, (place, value) in enumerate(zip(places, values, strict=True)):
+            if value in places and value != place:
+                values[n] = self._name("v")
+                self._add(f"{values[n]} = {value}")
+        for update, place, value in zip(updates, places, values, strict=True):
+            if place != value:
+                self._add(f"{place} = {value}", update.buffer, stores=update.buffer)
 
     # ---- folds ---------------------------------------------------------------------------------------------------
 
@@ -279,10 +436,10 @@ class _Emitter:
         return value if effect.dtype == effect.node.dtype else f"{cast(effect.dtype)}({value})"
 
     def _combine_in_memory(self, effect: Reduce, value: str) -> None:
-        place = f"{self._array(effect.buffer)}[{self._address(effect.address)}]"
+        place = self._place(effect.buffer, effect.address)
         text = _wrapped(_combined(effect.step, value, acc=place), effect.dtype)
         self._add(f"{place} = {text}", effect.buffer)
-        self.read.add(effect.buffer)
+        self.read.add(effect.buffer.root)
 
     def _fill_memoryaccumulators_below(self, loop: Loop) -> None:
         """Before the outermost loop of a fold that accumulates in memory, put its initial value there."""
@@ -300,9 +457,7 @@ class _Emitter:
             inner = block.child(f"for i{loop.depth} in range({loop.extent}):")
             block.statements.append(inner)
             block = inner
-        self._add(
-            f"{self._array(effect.buffer)}[{self._address(effect.address)}] = {effect.init}", effect.buffer, block=block
-        )
+        self._add(f"{self._place(effect.buffer, effect.address)} = {effect.init}", effect.buffer, block=block)
 
     def _arg_reduce(self, effect: ArgReduce) -> None:
         name, counter = self.accumulators[effect], f"i{self.loops[-1].depth}"
@@ -316,16 +471,16 @@ class _Emitter:
         name = self.accumulators[effect]
         value = self._value(effect.node)
         self._add(f"{name} = {_wrapped(_combined(effect.step, value, acc=name), effect.buffer.dtype)}")
-        place = f"{self._array(effect.buffer)}[{self._address(effect.address)}]"
+        place = self._place(effect.buffer, effect.address)
         self._add(f"{place} = {name}", effect.buffer, stores=effect.buffer)
 
     def _combine(self, effect: Combine) -> None:
         value = self._value(effect.node)
-        place = f"{self._array(effect.buffer)}[{self._address(effect.address)}]"
+        place = self._place(effect.buffer, effect.address)
         new = _enclosed(value, effect.step, "{new}")
         text = effect.step.format(old=place, new=new, dtype=cast(effect.buffer.dtype))
         self._add(f"{place} = {_wrapped(text, effect.buffer.dtype)}", effect.buffer)
-        self.read.add(effect.buffer)
+        self.read.add(effect.buffer.root)
         for block in self.blocks:
             block.forget(effect.buffer)
 
@@ -334,7 +489,7 @@ class _Emitter:
     def _product(self, product: Product) -> None:
         self._comment(product)
         out, a, b = product.out, product.a, product.b
-        self.read.update((a.buffer, b.buffer, out.buffer))
+        self.read.update((a.buffer.root, b.buffer.root, out.buffer.root))
         name = cast(out.buffer.dtype)
         scales = f"{name}(1), {name}(0)"
         if product.n == 1:
@@ -397,14 +552,16 @@ class _Emitter:
 
     def _home(self, node: Node) -> Block:
         """Return the block for a node: that of the innermost loop it varies in; inside a branch, the branch's."""
-        return self.blocks[-1] if self.branches else self.blocks[min(node.depth, len(self.blocks) - 1)]
+        if self.branches:
+            return self.blocks[-1]
+        return self.blocks[max(self.innermost_branch, min(node.depth, len(self.blocks) - 1))]
 
     def _text(self, node: Node) -> str:
         match node:
             case Load(buffer, address, _):
-                self.read.add(buffer)
-                self.blocks[-1].statements.append(Statement("", (buffer,)))
-                return f"{self._array(buffer)}[{self._address(address)}]"
+                self.read.add(buffer.root)
+                self.blocks[-1].statements.append(Statement("", (buffer.root,)))
+                return self._place(buffer, address)
             case Apply(template, operands, dtype, _):
                 texts = [_enclosed(self._value(operand), template, f"{{{n}}}") for n, operand in enumerate(operands)]
                 return template.format(*texts, dtype=cast(dtype))
@@ -438,6 +595,49 @@ class _Emitter:
         self._add(f"status[0], {name} = {node.fault}, i64(0)", block=block)
         self.blocks[-1].statements.append(block)
         return name
+
+
+# ---- control flow ------------------------------------------------------------------------------------------------
+
+
+def _branch_headers(chosen: str, choice: Choice) -> list[str]:
+    """Return what stands before each branch."""
+    if choice.index.dtype == BOOL:
+        return [f"if not {chosen}:", "else:"]
+    between = [f"elif {chosen} == {n}:" for n in range(1, len(choice.branches) - 1)]
+    return [f"if {chosen} <= 0:", *between, "else:"]
+
+
+def _less_one(extent: str) -> str:
+    return str(int(extent) - 1) if extent.isdigit() else f"{extent} - 1"
+
+
+def interrupt_period(loop: Repeat | While) -> int | None:
+    """Return after how many turns, a power of two, a loop asks whether it is interrupted; None if it is short."""
+    work = sum(_work(item) for body in loop.bodies for item in body)
+    if isinstance(loop, Repeat) and isinstance(loop.extent, int) and loop.extent * work < 2 * PERIOD:
+        return None
+    return 2 ** max(0, (PERIOD // max(work, 1)).bit_length() - 1)
+
+
+def _work(item: Item) -> int:
+    """Return about how many nanoseconds an item takes; inner loops that ask themselves count little."""
+    match item:
+        case Loop(_, extent, items):
+            return extent * sum(map(_work, items))
+        case Product():
+            return item.m * item.k * item.n // 8
+        case Choice():
+            return max(sum(map(_work, branch)) for branch in item.branches)
+        case Repeat(_, int(extent), _, items, updates):
+            return extent * sum(map(_work, [*items, *updates]))
+        case _:
+            return EFFECT
+
+
+def tape_text(tape: Buffer, layout: Layout) -> str:
+    """Return the address of a tape, which changes as it grows."""
+    return f"tape_{cast(tape.dtype)}(tapes, {layout.tapes.index(tape)})"
 
 
 # ---- text --------------------------------------------------------------------------------------------------------

@@ -28,13 +28,14 @@ class Block:
 
     header: str | None = None
     parent: Block | None = None
+    stays: bool = False  # even with nothing in it
     statements: list[Statement | Block] = field(default_factory=list["Statement | Block"])
     names: dict[Node, str] = field(default_factory=dict[Node, str])
     stored: dict[tuple[Buffer, Index], str] = field(default_factory=dict[tuple[Buffer, Index], str])
 
-    def child(self, header: str) -> Block:
+    def child(self, header: str, *, stays: bool = False) -> Block:
         """Return a block to be filled, not yet among the statements: what is hoisted meanwhile comes before it."""
-        return Block(header, self)
+        return Block(header, self, stays)
 
     def find(self, node: Node) -> str | None:
         """Return the variable that holds a value here."""
@@ -58,6 +59,8 @@ class Block:
                 inner = list(statement.lines(indent + "    ", unread))
                 if not all(line.lstrip().startswith("#") for line in inner):
                     yield from [f"{indent}{statement.header}", *inner]
+                elif statement.stays:
+                    yield from [f"{indent}{statement.header}", f"{indent}    pass"]
             elif statement.text and statement.stores not in unread:
                 yield indent + statement.text
 

@@ -1,0 +1,64 @@
+"""Loops and branches that Python runs, because there is a library call in them, on the arrays that chunks work on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
+
+from fnad.backends.base import Array
+
+Run: TypeAlias = Callable[[list[Array]], None]
+Read: TypeAlias = Callable[[list[Array]], Any]
+Reserve: TypeAlias = Callable[[list[Array], int], None]
+
+
+def in_order(runs: Sequence[Run]) -> Run:
+    """Return the run of all of these."""
+
+    def run(arrays: list[Array]) -> None:
+        for step in runs:
+            step(arrays)
+
+    return run
+
+
+def choose(index: Read, branches: Sequence[Run]) -> Run:
+    """Return the run of one branch."""
+    last = len(branches) - 1
+
+    def run(arrays: list[Array]) -> None:
+        branches[min(max(int(index(arrays)), 0), last)](arrays)
+
+    return run
+
+
+def repeat(extent: Read, counter: Callable[[list[Array], int], None], reverse: bool, body: Run) -> Run:
+    """Return the run of a counted loop."""
+
+    def run(arrays: list[Array]) -> None:
+        turns = range(int(extent(arrays)))
+        for turn in reversed(turns) if reverse else turns:
+            counter(arrays, turn)
+            body(arrays)
+
+    return run
+
+
+def repeat_while(
+    test: Run, predicate: Read, counter: Callable[[list[Array], int], None], start: Reserve, body: Run, end: Run
+) -> Run:
+    """Return the run of a loop that ends when its test says so; `start` is called before each turn of the body."""
+
+    def run(arrays: list[Array]) -> None:
+        turn = 0
+        counter(arrays, turn)
+        test(arrays)
+        while predicate(arrays):
+            start(arrays, turn)
+            body(arrays)
+            turn += 1
+            counter(arrays, turn)
+            test(arrays)
+        end(arrays)
+
+    return run

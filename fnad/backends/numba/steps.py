@@ -1,0 +1,95 @@
+"""What runs natively and what in Python: a program cut into steps.
+
+    step ::= Chunk | Call | Structured(control, [[step]])
+
+A chunk becomes a native function. Loops and branches are part of one, but for those with a library call in them: these
+Python runs, and what is native in them are chunks again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from fnad.lower.loops import Call, Choice, Control, Item, Repeat, effects
+from fnad.lower.nodes import Buffer
+
+LARGEST_CHUNK = 40
+"""Effects per native function."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Chunk:
+    """Items that make one function; it is called in `depth` loops, whose counters it is given."""
+
+    items: Sequence[Item]
+    depth: int = 0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Structured:
+    """A loop or branches in Python: of a `While` the test, the body and what follows the loop."""
+
+    control: Control
+    bodies: tuple[list[Step], ...]
+
+
+Step: TypeAlias = Chunk | Call | Structured
+
+
+def cut(items: Iterable[Item], depth: int = 0) -> list[Step]:
+    """Return the steps of a sequence of items in so many loops."""
+    steps: list[Step] = []
+    chunk: list[Item] = []
+    weight = 0
+    for item in items:
+        native = is_native(item)
+        size = sum(1 for _ in effects(item))
+        if chunk and (not native or weight + size > LARGEST_CHUNK):
+            steps.append(Chunk(chunk, depth))
+            chunk, weight = [], 0
+        if native:
+            chunk.append(item)
+            weight += size
+        else:
+            steps.append(item if isinstance(item, Call) else _structured(item, depth))
+    return [*steps, Chunk(chunk, depth)] if chunk else steps
+
+
+def is_native(item: Item) -> bool:
+    """Say whether no library is called."""
+    return not any(isinstance(effect, Call) for effect in effects(item))
+
+
+def _structured(item: Item, depth: int) -> Structured:
+    assert isinstance(item, Control)
+    return Structured(item, tuple(cut(body, depth + 1) for body in _bodies(item)))
+
+
+def _bodies(control: Control) -> tuple[Sequence[Item], ...]:
+    if isinstance(control, Choice):
+        return control.branches
+    body = [*control.items, *control.updates]
+    return (body,) if isinstance(control, Repeat) else (control.test, body, [control.count])
+
+
+def chunks_of(steps: Iterable[Step]) -> Iterator[Chunk]:
+    """Yield the chunks, in order."""
+    for step in steps:
+        if isinstance(step, Structured):
+            for body in step.bodies:
+                yield from chunks_of(body)
+        elif isinstance(step, Chunk):
+            yield step
+
+
+def read_by_python(steps: Iterable[Step]) -> Iterator[Buffer]:
+    """Yield the memory that has to be in arrays, because steps in Python read or write it."""
+    for step in steps:
+        if isinstance(step, Call):
+            yield from (buffer.root for buffer in (*step.operands, *step.results))
+        elif isinstance(step, Structured):
+            yield from (load.buffer.root for load in step.control.read)
+            for body in step.bodies:
+                yield from read_by_python(body)

@@ -1,0 +1,271 @@
+"""Control flow: an equation's regions become branches and loops around the nests of their own equations.
+
+A region is lowered like a program, one level deeper, with its inputs bound: constants and slices of scanned arrays to
+values of the program around it, so that they are read where they lie; carries to buffers. Slices of results that a
+scan stacks are parts of the stack. A carry has one buffer, which each turn updates: see Note [Updating carries]. What
+depends on constants alone is computed before the loop.
+
+Note [Updating carries]
+    The new value of a carry is computed from the old ones of all carries. A scalar is computed to the side, and all
+    scalars are updated together at the end of the turn. An array is overwritten where it lies if nothing that is still
+    to be computed reads the old one, and its own new element reads no other element of it; otherwise it is computed to
+    the side too. Nests keep the order of reads before writes by themselves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from fnad.errors import LoweringError
+from fnad.ir.primitive import (
+    Cond,
+    DynamicSlice,
+    DynamicUpdate,
+    Gather,
+    Library,
+    ScanLoop,
+    Scatter,
+    WhileLoop,
+)
+from fnad.ir.program import Atom, Equation, Literal, Program, Var
+from fnad.ir.types import BOOL, I64, Aval
+from fnad.lower.expressions import Binding, place
+from fnad.lower.faults import endless
+from fnad.lower.index import ENDLESS, Counter, Index, counter
+from fnad.lower.loops import Choice, Item, Repeat, Store, While
+from fnad.lower.nodes import Buffer, Load, Node, loads
+from fnad.lower.values import Values, counters
+
+UNMOVED = (Library, Gather, Scatter, DynamicSlice, DynamicUpdate)
+"""What may fail, and so is not computed unless the loop gets to it."""
+
+
+class Carry(NamedTuple):
+    """What a carry is after a turn, and its buffer, as a turn finds it."""
+
+    new: Atom
+    buffer: Buffer
+
+
+class Regions(Values):
+    """The values of a program with control flow."""
+
+    def keep(self, equation: Equation) -> None:
+        match equation.primitive.lower:
+            case Cond():
+                self._cond(equation)
+            case ScanLoop():
+                self._scan_loop(equation)
+            case WhileLoop():
+                self._while_loop(equation)
+            case _:
+                super().keep(equation)
+
+    # ---- regions -------------------------------------------------------------------------------------------------
+
+    def _region(self, program: Program, meanings: Sequence[Binding | Buffer], depth: int) -> Regions:
+        """Return the values of a region, whose inputs mean these."""
+        region = Regions(program, self.shared, depth, self.nests if depth == self.depth else None)
+        for var, meaning in zip(program.inputs, meanings, strict=True):
+            if isinstance(meaning, Buffer):
+                region.expressions.buffers[var] = meaning
+            else:
+                region.expressions.bindings[var] = meaning
+        return region
+
+    def _loop_region(self, program: Program, constants: Sequence[Atom], others: Sequence[Binding | Buffer]) -> Regions:
+        """Return the values of the body of a loop, of which those that depend on constants alone are computed here."""
+        before, inside = _split_invariant(program, len(constants))
+        bound = self._bound(constants)
+        prelude = self._region(before, bound, self.depth)
+        prelude.compute((), whole=before.outputs)
+        crossing = [Binding(prelude.expressions, atom) for atom in before.outputs]
+        return self._region(inside, [*bound, *others, *crossing], self.depth + 1)
+
+    def _bound(self, atoms: Iterable[Atom], *leading: Index) -> list[Binding]:
+        return [Binding(self.expressions, atom, leading) for atom in atoms]
+
+    def _results(self, variables: Sequence[Var]) -> list[Buffer]:
+        """Return the buffers of results that regions write."""
+        buffers = [self.own.get(var) or self._new(var.aval) for var in variables]
+        self.expressions.buffers.update(zip(variables, buffers, strict=True))
+        return buffers
+
+    def _new(self, aval: Aval) -> Buffer:
+        return self.shared.tape(aval, self.depth) if aval.is_tape else self.temporary(aval)
+
+    def _number(self, atom: Atom) -> Load:
+        """Return the load of a scalar that decides where the program goes."""
+        node = self.expressions.element(atom, ())
+        return node if isinstance(node, Load) and not node.address.terms else self._aside(atom, node)
+
+    def _aside(self, atom: Atom, node: Node) -> Load:
+        """Store an element in a buffer of its own; return its load."""
+        buffer = self.temporary(Aval(atom.aval.dtype, ()))
+        self.nests.place(Store(buffer, Index(0), node, self.source))
+        return self.expressions.nodes.load(buffer, Index(0))
+
+    # ---- branches ------------------------------------------------------------------------------------------------
+
+    def _cond(self, equation: Equation) -> None:
+        if any(var.aval.is_tape for var in equation.results):
+            raise LoweringError("a branch returns a tape")
+        index, *operands = equation.operands
+        chosen, results = self._number(index), self._results(equation.results)
+        branches = tuple(self._branch(program, operands, results) for program in equation.regions)
+        self.nests.place(Choice(self.depth, chosen, branches))
+
+    def _branch(self, program: Program, operands: Sequence[Atom], results: Sequence[Buffer]) -> list[Item]:
+        depth = self.depth + 1
+        region = self._region(program, self._bound(operands), depth)
+        region.compute([(atom, buffer.again(depth)) for atom, buffer in zip(program.outputs, results, strict=True)])
+        return region.items()
+
+    # ---- loops ---------------------------------------------------------------------------------------------------
+
+    def _scan_loop(self, equation: Equation) -> None:
+        length: int | None = equation.params["length"]
+        given = equation.operands if length is not None else equation.operands[1:]
+        constants, inits, xs = _cut(given, equation.params["consts"], equation.params["carry"])
+        extent = length if length is not None else self._number(equation.operands[0])
+        turn = counter(self.depth, ENDLESS if length is None else length)
+        carries = self._carries(equation.results[: len(inits)], inits)
+        stacks = self._results(equation.results[len(inits) :])
+        if extent == 0:
+            return
+        (program,) = equation.regions
+        body = self._loop_region(program, constants, [*carries, *self._bound(xs, turn)])
+        updates = body.turn(program, len(constants), carries, stacks, turn)
+        tapes = tuple(stack for stack in stacks if stack.aval.is_tape)
+        loop = Repeat(self.depth, extent, equation.params["reverse"], body.items(), updates, tapes)
+        self.nests.place(loop)
+
+    def _while_loop(self, equation: Equation) -> None:
+        params, (test_program, program) = equation.params, equation.regions
+        for_test, constants, inits = _cut(equation.operands, params["test_consts"], params["body_consts"])
+        turn, faults = Index(0, ((Counter(self.depth, ENDLESS), 1),)), len(self.shared.faults)
+        carries = self._carries(equation.results[: len(inits)], inits)
+        steps, *tapes = self._results(equation.results[len(inits) :])
+        predicate = self.shared.temporary(Aval(BOOL), self.depth + 1)
+        test = self._loop_region(test_program, for_test, carries)
+        test.compute([(test_program.outputs[0], predicate)])
+        body = self._loop_region(program, constants, carries)
+        updates = body.turn(program, len(constants), carries, tapes, turn)
+        nodes, limit = self.expressions.nodes, params["max_steps"]
+        may_fail = len(self.shared.faults) > faults
+        fault = 0 if limit is None else self.shared.fault(endless(limit, equation.source))
+        loop = While(
+            self.depth,
+            test.items(),
+            nodes.load(predicate, Index(0)),
+            body.items(),
+            updates,
+            Store(steps, steps.offset, nodes.number(turn, I64), equation.source),
+            limit,
+            fault,
+            may_fail=may_fail,
+            tapes=tuple(tapes),
+        )
+        self.nests.place(loop)
+
+    def _carries(self, variables: Sequence[Var], inits: Sequence[Atom]) -> list[Buffer]:
+        """Return the buffers of carries as a turn finds them; the initial values are put there."""
+        for var in variables:
+            if var.aval.is_tape:
+                raise LoweringError("a loop carries a tape")
+            if var.aval.size == 1:
+                self.own.pop(var, None)  # one number is carried in a variable, and copied in the end
+        buffers = self._results(variables)
+        for buffer, init in zip(buffers, inits, strict=True):
+            self.copy(init, buffer.again(self.depth))
+        return [buffer.again(self.depth + 1) for buffer in buffers]
+
+    def turn(
+        self, program: Program, constants: int, carries: Sequence[Buffer], stacks: Sequence[Buffer], turn: Index
+    ) -> list[Store]:
+        """Compute what a turn of a loop does; return the updates of scalars at its end."""
+        new, rows = program.outputs[: len(carries)], program.outputs[len(carries) :]
+        found = program.inputs[constants:]
+        parts = [
+            stack.part(atom.aval, turn * atom.aval.size, self.depth) for atom, stack in zip(rows, stacks, strict=True)
+        ]
+        self.compute(list(zip(rows, parts, strict=True)), new)
+        changed = [Carry(n, c) for n, c, var in zip(new, carries, found, strict=False) if n is not var]
+        updates = [self._update_scalar(carry) for carry in changed if carry.buffer.aval.size == 1]
+        self._update_arrays([carry for carry in changed if carry.buffer.aval.size > 1])
+        return updates
+
+    # ---- updates: see Note [Updating carries] ----------------------------------------------------------------------
+
+    def _update_scalar(self, carry: Carry) -> Store:
+        new = self._aside(carry.new, self._element(carry))
+        return Store(carry.buffer.again(self.depth), carry.buffer.offset, new, self.source)
+
+    def _element(self, carry: Carry) -> Node:
+        return self.expressions.element(carry.new, counters(carry.new.aval.shape, self.depth))
+
+    def _update_arrays(self, carries: Sequence[Carry]) -> None:
+        memories = {carry.buffer.root for carry in carries}
+        read = {carry: self._read(carry) & memories for carry in carries}
+        pending = [carry for carry in carries if read[carry]]
+        late = [carry for carry in carries if not read[carry]]
+        while pending:
+            free = [c for c in pending if not any(c.buffer.root in read[other] for other in pending if other is not c)]
+            carry = free[0] if free else pending[0]
+            pending.remove(carry)
+            if free and self._overwrites(carry):
+                self._overwrite(carry)
+            else:
+                late.append(Carry(self._copied(carry), carry.buffer))
+        for carry in late:
+            self._overwrite(carry)
+
+    def _read(self, carry: Carry) -> set[Buffer]:
+        return {load.buffer.root for load in loads([self._element(carry)])}
+
+    def _overwrites(self, carry: Carry) -> bool:
+        """Say whether each element reads its own place at most."""
+        buffer = carry.buffer
+        here = place(buffer, counters(buffer.aval.shape, self.depth))
+        found = loads([self._element(carry)])
+        return all(load.address == here for load in found if load.buffer.root is buffer.root)
+
+    def _overwrite(self, carry: Carry) -> None:
+        self.copy(carry.new, carry.buffer.again(self.depth))
+
+    def _copied(self, carry: Carry) -> Var:
+        """Return a variable for a copy of what the carry is next."""
+        copied, buffer = Var(carry.new.aval), self.temporary(carry.new.aval)
+        self.copy(carry.new, buffer)
+        self.expressions.buffers[copied] = buffer
+        return copied
+
+
+def _cut(atoms: Sequence[Atom], *sizes: int) -> list[Sequence[Atom]]:
+    """Cut a list in three, the first two of these sizes."""
+    first, second = sizes
+    return [atoms[:first], atoms[first : first + second], atoms[first + second :]]
+
+
+def _split_invariant(program: Program, constants: int) -> tuple[Program, Program]:
+    """Split the body of a loop into what depends on its first inputs alone, and the rest, which reads its outputs."""
+    known: set[Atom] = set(program.inputs[:constants])
+    fixed: list[Equation] = []
+    varying: list[Equation] = []
+    for equation in program.equations:
+        if _can_move(equation) and all(isinstance(atom, Literal) or atom in known for atom in equation.operands):
+            known.update(equation.results)
+            fixed.append(equation)
+        else:
+            varying.append(equation)
+    made = {var for equation in fixed for var in equation.results}
+    read = dict.fromkeys(atom for equation in varying for atom in equation.operands) | dict.fromkeys(program.outputs)
+    crossing = tuple(atom for atom in read if isinstance(atom, Var) and atom in made)
+    before = Program(program.name, program.inputs[:constants], tuple(fixed), crossing)
+    return before, Program(program.name, (*program.inputs, *crossing), tuple(varying), program.outputs)
+
+
+def _can_move(equation: Equation) -> bool:
+    primitive = equation.primitive
+    return not (equation.regions or primitive.effect or isinstance(primitive.lower, UNMOVED))

@@ -1,0 +1,31 @@
+"""What can go wrong while native code runs: it notes the number of a fault, which is the error to raise afterwards."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from fnad.errors import FnadError, LoopLimitError, OutOfRangeError
+from fnad.ir.program import Source
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """An error that a run may end in."""
+
+    kind: type[FnadError]
+    what: str
+    remedy: str
+    source: Source | None
+
+    @property
+    def error(self) -> FnadError:
+        return self.kind(self.what, source=self.source, remedy=self.remedy)
+
+
+def out_of_range(source: Source | None) -> Fault:
+    return Fault(OutOfRangeError, "an index is out of range", "check the index against the axis", source)
+
+
+def endless(limit: int, source: Source | None) -> Fault:
+    what = f"the loop did not end within max_steps = {limit} steps"
+    return Fault(LoopLimitError, what, "give a larger max_steps, or a test that becomes False", source)

@@ -1,0 +1,411 @@
+"""Values: the loop nests of a program, kept value by kept value.
+
+Each kept value becomes a nest of its own, over the shape of its result (of its operand, if it is a fold), which `fuse`
+puts into the nests before it. A large matrix product becomes a call of the BLAS on strided matrices, so that a
+transpose before it costs nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from fnad.errors import LoweringError
+from fnad.ir.primitive import (
+    Accumulation,
+    ArgFold,
+    Concatenation,
+    Contraction,
+    DynamicUpdate,
+    Fold,
+    Guard,
+    Library,
+    Rule,
+    Scan,
+    Scatter,
+)
+from fnad.ir.program import Atom, Equation, Program, Source, Var
+from fnad.ir.types import Aval, Dtype, Shape, is_inexact
+from fnad.lower.collapse import collapse
+from fnad.lower.contraction import Dimensions, contraction_dimensions, matrix, strides
+from fnad.lower.expressions import Expressions, Shared, flatten, is_inlined, place, product_template
+from fnad.lower.fuse import Nests
+from fnad.lower.index import Index, as_index, counter
+from fnad.lower.keep import kept_values
+from fnad.lower.loops import (
+    ArgReduce,
+    Call,
+    Check,
+    Combine,
+    Effect,
+    Item,
+    Loop,
+    Matrix,
+    Product,
+    Reduce,
+    Running,
+    Store,
+)
+from fnad.lower.nodes import Buffer, Node, cast
+from fnad.transforms.dce import has_effect
+
+SMALLEST_PRODUCT = 512
+"""Multiplications from which the BLAS is faster than a loop."""
+
+
+class Values:
+    """The values of a program, or of a region in `depth` levels of control flow, put into nests one by one."""
+
+    def __init__(self, program: Program, shared: Shared, depth: int = 0, nests: Nests | None = None) -> None:
+        self.program = program
+        self.shared = shared
+        self.depth = depth
+        self.expressions = Expressions(program.equations, shared, depth)
+        self.nests = Nests() if nests is None else nests
+        self.own: dict[Var, Buffer] = {}
+        self.source: Source | None = None
+
+    def compute(
+        self, stored: Sequence[tuple[Atom, Buffer]], read: Sequence[Atom] = (), whole: Sequence[Atom] = ()
+    ) -> None:
+        """Compute what is kept, and what is stored into its buffer; `read` is read at the end, `whole` in a loop."""
+        for atom, buffer in stored:
+            if isinstance(atom, Var) and atom in self.expressions.definitions:
+                self.own.setdefault(atom, buffer)
+        kept = kept_values(self.program, [atom for atom, _ in stored], read, whole)
+        for equation in self.program.equations:
+            if kept.intersection(equation.results) or has_effect(equation):
+                self.source = equation.source
+                self.keep(equation)
+        for atom, buffer in stored:
+            if not isinstance(atom, Var) or self.own.get(atom) is not buffer:
+                self.copy(atom, buffer)
+
+    def items(self) -> list[Item]:
+        """Return the nests, with the loops made one that can be."""
+        return [collapse(item, self.expressions.nodes) for item in self.nests.items()]
+
+    # ---- one kept value ------------------------------------------------------------------------------------------
+
+    def keep(self, equation: Equation) -> None:
+        """Compute the results of an equation into buffers, the values' own or new ones."""
+        if any(atom.aval.is_tape for atom in (*equation.operands, *equation.results)):
+            raise LoweringError(f"{equation.primitive.name} takes no tape")
+        if isinstance(equation.primitive.lower, Library):
+            self._disown_parts(equation.results)
+        buffers = tuple(self.own.get(var) or self.temporary(var.aval) for var in equation.results)
+        self._compute(equation, buffers)
+        self.expressions.buffers.update(zip(equation.results, buffers, strict=True))
+
+    def _disown_parts(self, results: Sequence[Var]) -> None:
+        """Let results that belong into a part of a buffer be copied there: a call gives whole arrays."""
+        for var in results:
+            if var in self.own and self.own[var].offset != Index(0):
+                del self.own[var]
+
+    def temporary(self, aval: Aval) -> Buffer:
+        return self.shared.temporary(aval, self.depth)
+
+    def _compute(self, equation: Equation, buffers: tuple[Buffer, ...]) -> None:
+        if isinstance(equation.primitive.lower, Library):
+            self._call(equation, buffers)
+        else:
+            self._compute_in_loops(equation, buffers)
+
+    def _compute_in_loops(self, equation: Equation, buffers: tuple[Buffer, ...]) -> None:
+        buffer = buffers[0]
+        match equation.primitive.lower:
+            case Fold() as fold:
+                self._fold(equation, fold, buffer)
+            case ArgFold(better):
+                self._arg_fold(equation, better, buffer)
+            case Scan(init, step):
+                self._scan(equation, init, step, buffer)
+            case Scatter() | Accumulation() | DynamicUpdate() as kind:
+                self._combine(equation, kind, buffer)
+            case Contraction() if not is_inlined(equation):
+                self._contraction(equation, buffer)
+            case Concatenation():
+                self._concatenate(equation, buffer)
+            case Guard():
+                self._guard(equation, buffer)
+            case _ if is_inlined(equation):
+                shape = buffer.aval.shape
+                self._nest(shape, lambda i: self._store(buffer, i, self.expressions.define(equation.results[0], i)))
+            case kind:
+                raise LoweringError(f"{equation.primitive.name} has no loops ({type(kind).__name__})")
+
+    def _store(self, buffer: Buffer, indices: Sequence[Index], node: Node) -> Store:
+        return Store(buffer, place(buffer, indices), node, self.source)
+
+    def copy(self, atom: Atom, buffer: Buffer) -> None:
+        """Store a value into a buffer."""
+        if atom.aval.is_tape:
+            raise LoweringError("a tape is not copied")
+        self._nest(buffer.aval.shape, lambda i: self._store(buffer, i, self.expressions.element(atom, i)))
+
+    def _nest(self, shape: Shape, effect: Callable[[list[Index]], Effect]) -> None:
+        """Place the nest over a shape with this effect; an axis of size 1 needs no loop, an empty one no nest."""
+        if 0 in shape:
+            return
+        self.nests.place(nested(shape, effect(counters(shape, self.depth)), self.depth))
+
+    # ---- folds ---------------------------------------------------------------------------------------------------
+
+    def _fold(self, equation: Equation, fold: Fold, buffer: Buffer) -> None:
+        operand = equation.operands[0]
+        self._reduce(
+            buffer, operand.aval.shape, equation.params["axes"], fold, lambda i: self.expressions.element(operand, i)
+        )
+
+    def _reduce(
+        self,
+        buffer: Buffer,
+        shape: Shape,
+        axes: Sequence[int],
+        fold: Fold,
+        element: Callable[[list[Index]], Node],
+    ) -> None:
+        """Fold over axes; single precision is summed in double precision, in a wider buffer where one is needed."""
+        dtype = wide(buffer.dtype) if fold.sum else buffer.dtype
+        is_sum = fold.sum and is_inexact(dtype)
+        step = "accumulate({acc}, {0})" if is_sum else fold.step
+        if 0 in shape:
+            start = self.expressions.nodes.apply(fold.init.format(**bounds(buffer.dtype)), (), buffer.dtype)
+            self._nest(buffer.aval.shape, lambda i: self._store(buffer, i, start))
+            return
+        init = fold.init.format(**bounds(dtype))
+        depths, end = depths_of(shape, axes, self.depth), self.depth + count_loops(shape)
+        ends_nest = depths == set(range(end - len(depths), end))
+        target = buffer if ends_nest or dtype == buffer.dtype else self.temporary(buffer.aval.with_dtype(dtype))
+
+        def effect(indices: list[Index]) -> Reduce:
+            kept = [index for axis, index in enumerate(indices) if axis not in axes]
+            address = place(target, kept)
+            return Reduce(target, address, element(indices), init, step, is_sum, dtype, frozenset(depths), self.source)
+
+        self._nest(shape, effect)
+        if target is not buffer:
+            self._narrow(target, buffer)
+
+    def _narrow(self, source: Buffer, target: Buffer) -> None:
+        nodes, name = self.expressions.nodes, cast(target.dtype)
+
+        def effect(indices: list[Index]) -> Store:
+            load = nodes.load(source, place(source, indices))
+            return self._store(target, indices, nodes.apply(f"{name}({{0}})", (load,), target.dtype))
+
+        self._nest(target.aval.shape, effect)
+
+    def _arg_fold(self, equation: Equation, better: str, buffer: Buffer) -> None:
+        operand, axis = equation.operands[0], equation.params["axis"]
+
+        def effect(indices: list[Index]) -> ArgReduce:
+            kept = [index for a, index in enumerate(indices) if a != axis]
+            node = self.expressions.element(operand, indices)
+            return ArgReduce(buffer, place(buffer, kept), node, better, self.source)
+
+        self._nest_along(operand.aval.shape, axis, effect)
+
+    def _scan(self, equation: Equation, init: str, step: str, buffer: Buffer) -> None:
+        operand, axis = equation.operands[0], equation.params["axis"]
+        n = operand.aval.shape[axis]
+
+        def effect(indices: list[Index]) -> Running:
+            if equation.params["reverse"]:
+                indices = [n - 1 - index if a == axis else index for a, index in enumerate(indices)]
+            address, node = place(buffer, indices), self.expressions.element(operand, indices)
+            start = init.format(**bounds(buffer.dtype))
+            return Running(buffer, address, node, start, step, self.source)
+
+        self._nest_along(operand.aval.shape, axis, effect)
+
+    def _nest_along(self, shape: Shape, axis: int, effect: Callable[[list[Index]], Effect]) -> None:
+        """Place a nest whose innermost loop runs along `axis`, and is there even for size 1."""
+        if 0 in shape:
+            return
+        others = tuple(n for a, n in enumerate(shape) if a != axis)
+        depth = self.depth + count_loops(others)
+        outer = counters(others, self.depth)
+        innermost = counter(depth, shape[axis])
+        inner = Loop(depth, shape[axis], [effect([*outer[:axis], innermost, *outer[axis:]])])
+        self.nests.place(nested(others, inner, self.depth))
+
+    # ---- writes into part of an array ------------------------------------------------------------------------------
+
+    def _concatenate(self, equation: Equation, buffer: Buffer) -> None:
+        """Store each operand at its place: there no element has to ask where it comes from."""
+        axis, start = equation.params["axis"], 0
+        for operand in equation.operands:
+            self._nest(operand.aval.shape, partial(self._piece, buffer, operand, axis, start))
+            start += operand.aval.shape[axis]
+
+    def _piece(self, buffer: Buffer, operand: Atom, axis: int, start: int, indices: list[Index]) -> Store:
+        moved = [index + start if a == axis else index for a, index in enumerate(indices)]
+        return self._store(buffer, moved, self.expressions.element(operand, indices))
+
+    def _combine(self, equation: Equation, kind: Scatter | Accumulation | DynamicUpdate, buffer: Buffer) -> None:
+        match kind:
+            case Scatter(step):
+                self._scatter(equation, step, buffer)
+            case Accumulation(index):
+                self._accumulate(equation, index, buffer)
+            case DynamicUpdate():
+                self._update(equation, buffer)
+
+    def _scatter(self, equation: Equation, step: str, buffer: Buffer) -> None:
+        _, updates, *integers = equation.operands
+        self.copy(equation.operands[0], buffer)
+
+        def effect(indices: list[Index]) -> Combine:
+            address = place(buffer, self.expressions.gathered(equation, integers, indices))
+            return Combine(buffer, address, self.expressions.element(updates, indices), step, self.source)
+
+        self._nest(updates.aval.shape, effect)
+
+    def _accumulate(self, equation: Equation, index: Rule, buffer: Buffer) -> None:
+        operand, nodes = equation.operands[0], self.expressions.nodes
+        zero = nodes.apply(f"{cast(buffer.dtype)}(0)", (), buffer.dtype)
+        self._nest(buffer.aval.shape, lambda i: self._store(buffer, i, zero))
+
+        def effect(indices: list[Index]) -> Combine:
+            places = index(indices, operand.aval, buffer.aval, **equation.params)
+            address = place(buffer, [as_index(n) for n in places])
+            return Combine(buffer, address, self.expressions.element(operand, indices), "{old} + {new}", self.source)
+
+        self._nest(operand.aval.shape, effect)
+
+    def _update(self, equation: Equation, buffer: Buffer) -> None:
+        _, update, *starts = equation.operands
+        self.copy(equation.operands[0], buffer)
+
+        def effect(indices: list[Index]) -> Combine:
+            address = place(buffer, self.expressions.boxed(equation, starts, indices))
+            return Combine(buffer, address, self.expressions.element(update, indices), "{new}", self.source)
+
+        self._nest(update.aval.shape, effect)
+
+    # ---- guards --------------------------------------------------------------------------------------------------
+
+    def _guard(self, equation: Equation, buffer: Buffer) -> None:
+        node = self.expressions.element(equation.operands[0], ())
+        expected, number = equation.params["expected"], equation.params["number"]
+        self.nests.place(Check(buffer, place(buffer, ()), node, expected, number, self.source))
+
+    # ---- contractions and calls ----------------------------------------------------------------------------------
+
+    def _contraction(self, equation: Equation, buffer: Buffer) -> None:
+        x, y = equation.operands
+        dims = contraction_dimensions(x.aval, y.aval, **equation.params)
+        m, k, n = (prod(sizes) for sizes in (dims.m, dims.k, dims.n))
+        if not is_inexact(buffer.dtype) or m * k * n < SMALLEST_PRODUCT or m == n == 1 or 0 in dims.batch:
+            self._contract_in_loops(x, y, dims, buffer)
+        else:
+            self._multiply_matrices(x, y, dims, buffer)
+
+    def _contract_in_loops(self, x: Atom, y: Atom, dims: Dimensions, buffer: Buffer) -> None:
+        shape = (*dims.batch, *dims.m, *dims.n, *dims.k)
+        axes = range(len(shape) - len(dims.k), len(shape))
+
+        def element(indices: list[Index]) -> Node:
+            left, right = dims.operand_indices(indices)
+            operands = self.expressions.element(x, left), self.expressions.element(y, right)
+            return self.expressions.nodes.apply(product_template(buffer.dtype), operands, buffer.dtype)
+
+        self._reduce(buffer, shape, axes, Fold("{dtype}(0)", "{acc} + {0}", sum=is_inexact(buffer.dtype)), element)
+
+    def _multiply_matrices(self, x: Atom, y: Atom, dims: Dimensions, buffer: Buffer) -> None:
+        m, k, n = (prod(sizes) for sizes in (dims.m, dims.k, dims.n))
+        batch = counters(dims.batch, self.depth)
+        a = self._matrix(x, dims, dims.m, dims.k, dims.left_axes)
+        b = self._matrix(y, dims, dims.k, dims.n, dims.right_axes)
+        out = Matrix(buffer, buffer.offset + flatten(batch, dims.batch) * (m * n), n, 1)
+        self.nests.place(nested(dims.batch, Product(out, a, b, m, k, n, self.source), self.depth))
+
+    def _matrix(self, atom: Atom, dims: Dimensions, rows: Shape, columns: Shape, axes: Sequence[int]) -> Matrix:
+        """Return an operand as a strided matrix for each turn of the batch loops, from a copy if it is not one."""
+        shape = (*dims.batch, *rows, *columns)
+        indices = counters(shape, self.depth)
+        permuted = [indices[axes.index(a)] for a in range(len(axes))]
+        found = self.expressions.address(atom, permuted)
+        if found is not None:
+            buffer, address = found
+            spread = strides(address, indices, shape)
+            as_is = matrix(buffer, address, spread, dims.batch, rows, columns, indices) if spread is not None else None
+            if as_is is not None:
+                return as_is
+        copied = self.temporary(Aval(atom.aval.dtype, shape))
+
+        def effect(copy_indices: list[Index]) -> Store:
+            moved = [copy_indices[axes.index(a)] for a in range(len(axes))]
+            return self._store(copied, copy_indices, self.expressions.element(atom, moved))
+
+        self._nest(shape, effect)
+        offset = flatten(counters(dims.batch, self.depth), dims.batch) * (prod(rows) * prod(columns))
+        return Matrix(copied, offset, prod(columns), 1)
+
+    def _call(self, equation: Equation, results: tuple[Buffer, ...]) -> None:
+        operands = tuple(self._whole(atom) for atom in equation.operands)
+        self.nests.place(Call(equation.primitive, dict(equation.params), operands, results, self.source))
+
+    def _whole(self, atom: Atom) -> Buffer:
+        """Return the buffer that a value fills, a copy's if it has none."""
+        found = self.expressions.whole(atom)
+        if found is not None:
+            return found
+        buffer = self.temporary(atom.aval)
+        self.copy(atom, buffer)
+        return buffer
+
+
+# ---- loops over shapes -------------------------------------------------------------------------------------------
+
+
+def counters(shape: Shape, depth: int) -> list[Index]:
+    """Return the index along each axis; the loops are numbered from a depth, and an axis of size 1 has none."""
+    found = list[Index]()
+    for n in shape:
+        found.append(counter(depth, n))
+        depth += n != 1
+    return found
+
+
+def count_loops(shape: Shape) -> int:
+    """Return how many loops a nest over this shape has."""
+    return sum(n != 1 for n in shape)
+
+
+def depths_of(shape: Shape, axes: Sequence[int], start: int) -> set[int]:
+    """Return the depths of the loops over these axes; the first loop is at depth `start`."""
+    return {start + count_loops(shape[:axis]) for axis in axes if shape[axis] != 1}
+
+
+def nested(shape: Shape, inner: Item, start: int) -> Item:
+    """Return the loops over a shape around an item; the first is at depth `start`."""
+    sizes = [n for n in shape if n != 1]
+    for depth in range(len(sizes) - 1, -1, -1):
+        inner = Loop(start + depth, sizes[depth], [inner])
+    return inner
+
+
+# ---- dtypes ------------------------------------------------------------------------------------------------------
+
+
+def wide(dtype: Dtype) -> Dtype:
+    """Return the dtype sums of this dtype are kept in."""
+    return {"f": np.dtype(np.float64), "c": np.dtype(np.complex128)}.get(dtype.kind, dtype)
+
+
+def bounds(dtype: Dtype) -> dict[str, Any]:
+    """Return what an `init` template may name: the dtype, its lowest and its highest value."""
+    name = cast(dtype)
+    if dtype.kind == "f":
+        return {"dtype": name, "lowest": f"{name}(-inf)", "highest": f"{name}(inf)"}
+    if dtype.kind in "iu":
+        limits = np.iinfo(dtype)
+        return {"dtype": name, "lowest": f"{name}({limits.min})", "highest": f"{name}({limits.max})"}
+    return {"dtype": name, "lowest": f"{name}(0)", "highest": f"{name}(1)"}
