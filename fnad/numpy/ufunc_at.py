@@ -116,5 +116,5 @@ def subtract_at(a: Symbol, indices: Any, b: Any) -> Symbol:
 # ---- all others ------------------------------------------------------------------------------------------------------
 
 for _ufunc in [ufunc for ufunc in RULES if isinstance(ufunc, np.ufunc)]:
-    if _ufunc not in (np.add, np.subtract) and _ufunc.nout == 1 and _ufunc.signature is None:
+    if _ufunc not in (np.add, np.subtract) and _ufunc.nin <= 2 and _ufunc.nout == 1 and _ufunc.signature is None:
         writes((_ufunc, "at"))(partial(at, _ufunc))

@@ -11,6 +11,7 @@ from tests.numpy.ordering_calls import ORDERING
 from tests.numpy.series_calls import EMATH, SERIES_CALLS
 from tests.numpy.special_calls import SPECIAL_CALLS
 from tests.scipy.linalg_calls import SCIPY_LINALG, SIGNAL
+from tests.scipy.stats_calls import STATS
 
 X = sample((2, 3), "f64")
 V = sample(3, "f64", 1)
@@ -221,4 +222,5 @@ CASES = (
     | SIGNAL
     | SERIES_CALLS
     | EMATH
+    | STATS
 )

@@ -130,10 +130,19 @@ WRITES = {
     "numpy.copyto": (written(lambda y, v: np.copyto(y, v[:, None])), A, sample(3, "f64", 1)),
     "numpy.copyto, masked": (written(lambda y, v: np.copyto(y, v[0], where=y > 0.5)), A, sample(3, "f64", 1)),
     "numpy.fill_diagonal": (written(np.fill_diagonal), sample((3, 3), "f64"), np.float64(2.5)),
+    "ndarray.put": (written(lambda y, v: y.put([0, -1, 5], v)), A, sample(3, "f64", 1)),
+    "ndarray.view": (lambda x: (x.view() * 2, x.view(x.dtype) + 1), A),
     "numpy.put": (written(lambda y, v: np.put(y, [0, -1, 5], v)), A, sample(3, "f64", 1)),
     "numpy.putmask": (written(lambda y, v: np.putmask(y, y > 0.5, v[0])), A, sample(3, "f64", 1)),
     "numpy.add.at": (written(lambda y, v: np.add.at(y, [0, 0, 1], v[:, None])), A, sample(3, "f64", 1)),
 }
+
+
+def filled(y, value):
+    """Return an array after writing into all of it."""
+    y[:] = value
+    return y
+
 
 KNOWN = {
     "what is known of dtypes": (
@@ -145,6 +154,10 @@ KNOWN = {
         ),
         A,
         sample((2, 3), "i32"),
+    ),
+    "numpy.zeros, ones, identity, empty": (
+        lambda x: x[0, 0] * (fnp.zeros((2, 2)) + fnp.ones(2) + fnp.identity(2) + filled(fnp.empty(2), x[0, 0])),
+        A,
     ),
     "numpy.fromiter": (lambda v: np.fromiter((a * a for a in v), float), sample(3, "f64")),
     "made of sizes": (

@@ -24,10 +24,16 @@ from typing import Any
 from unittest.mock import patch
 
 import numpy as np
+import numpy.polynomial as series
 import optree
+import scipy.linalg
+import scipy.signal
 import scipy.special
 
+import fnad.scipy.linalg
+import fnad.scipy.signal
 import fnad.scipy.special
+import fnad.scipy.stats
 from fnad.numpy.registry import RULES, WRITERS
 from fnad.numpy.special import special_rule
 from fnad.trace import dispatch, tracer
@@ -41,8 +47,25 @@ MODULES: dict[str, ModuleType] = {
     "numpy": np,
     "numpy.linalg": np.linalg,
     "numpy.fft": np.fft,
+    "numpy.emath": np.emath,
+    **{
+        f"numpy.polynomial.{module.__name__.rpartition('.')[2]}": module
+        for module in (
+            *(series.polynomial, series.chebyshev, series.legendre, series.laguerre, series.hermite, series.hermite_e),
+        )
+    },
     "scipy.special": scipy.special,
+    "scipy.linalg": scipy.linalg,
+    "scipy.signal": scipy.signal,
 }
+OURS: dict[str, ModuleType] = {
+    "scipy.special": fnad.scipy.special,
+    "scipy.linalg": fnad.scipy.linalg,
+    "scipy.signal": fnad.scipy.signal,
+}
+"""Where there stands what SciPy cannot hand on."""
+
+APART = ("numpy.linalg", "numpy.fft")
 CHECKED, CONSTANT, UNCHECKED = "✓", "0", ""
 COLUMNS = ("function", "value", "forward", "reverse", "second order", "compiled", "batched", "notes")
 
@@ -64,8 +87,8 @@ def public(module: ModuleType) -> dict[str, Any]:
 
 
 def rule_of(module: str, name: str) -> Any:
-    """Return the rule of a function, if it has one; fnad.scipy has those that SciPy cannot hand on."""
-    function = getattr(fnad.scipy.special if module == "scipy.special" else MODULES[module], name)
+    """Return the rule of a function, if it has one."""
+    function = getattr(OURS.get(module, MODULES[module]), name)
     known = RULES.get(getattr(function, "__wrapped__", function)) or RULES.get(function) or WRITERS.get(function)
     return known or (special_rule(function) if isinstance(function, np.ufunc) else None)
 
@@ -135,9 +158,25 @@ def rows() -> dict[str, dict[str, tuple[str, ...]]]:
         module: {name: rule for name in public(namespace) if (rule := rule_of(module, name))}
         for module, namespace in MODULES.items()
     }
-    table["numpy.ndarray"] = {name: RULES.get(f, f) for name, f in sorted((tracer.FUNCTIONS | tracer.METHODS).items())}
+    table["scipy.stats"] = dict(methods_of_distributions())
+    table["numpy.ndarray"] = {
+        name: rule_or_itself(f) for name, f in sorted((tracer.FUNCTIONS | tracer.METHODS).items())
+    }
     table["methods of ufuncs"] = dict(sorted(ufunc_methods()))
     return {module: {name: marks(known.get(rule)) for name, rule in rules.items()} for module, rules in table.items()}
+
+
+def rule_or_itself(function: Any) -> Any:
+    """Return the rule of what a method calls, which may be a rule by itself."""
+    return RULES.get(function) or WRITERS.get(function, function)
+
+
+def methods_of_distributions() -> Iterable[tuple[str, Any]]:
+    """Yield the rules of the methods of distributions by name."""
+    for name in fnad.scipy.stats.__all__:
+        for method, function in sorted(vars(getattr(fnad.scipy.stats, name)).items()):
+            if rule := RULES.get(getattr(function, "__wrapped__", None)):
+                yield f"{name}.{method}", rule
 
 
 def ufunc_methods() -> Iterable[tuple[str, Any]]:
@@ -166,12 +205,29 @@ def heading(table: dict[str, dict[str, tuple[str, ...]]]) -> Iterable[str]:
     yield "Written by `python -m tests.numpy.coverage` from the tables of calls that the tests run: a ✓ stands for what"
     yield "they check. A `0` is a derivative that is zero wherever there is one: the results are integers or bools."
     yield ""
+    yield "A name counts once in each namespace in which NumPy or SciPy has it, second names of a function too (`acos`)."
+    yield "It is complete if its value, both modes, the second order and native code are checked; refusals are not."
+    yield "Ufuncs are among the functions of `numpy`. The first line has neither `numpy.linalg` and `numpy.fft`, nor"
+    yield f"methods, nor what is SciPy's; without second names it has {len(first_names(table))} that are complete."
+    yield ""
     yield "| | functions with a rule | complete: all checked | of these with derivatives other than 0 |"
     yield "|-|-|-|-|"
+    yield totals("**public functions of NumPy**", [row for module in of_numpy() for row in table[module].values()])
     for module, functions in table.items():
         yield totals(module, functions.values())
     yield totals("all", [row for functions in table.values() for row in functions.values()])
     yield ""
+
+
+def of_numpy() -> list[str]:
+    """Return the modules of NumPy's that are counted together."""
+    return [module for module in MODULES if module.startswith("numpy") and module not in APART]
+
+
+def first_names(table: dict[str, dict[str, tuple[str, ...]]]) -> set[Any]:
+    """Return the functions of NumPy's that are complete."""
+    complete = [(module, name) for module in of_numpy() for name, row in table[module].items() if is_complete(row)]
+    return {getattr(MODULES[module], name) for module, name in complete}
 
 
 def totals(name: str, of: Collection[tuple[str, ...]]) -> str:

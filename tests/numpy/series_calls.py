@@ -61,19 +61,19 @@ def name_in(prefix, name):
 
 
 SERIES = {
-    f"{prefix}{name}": (looked_up(call, module, name_in(prefix, name)), *arrays)
+    f"series {prefix}{name}": (looked_up(call, module, name_in(prefix, name)), *arrays)
     for prefix, module in BASES.items()
     for name, (call, *arrays) in OF_A_BASIS.items()
     if hasattr(module, name_in(prefix, name))
 }
 CONVERSIONS = {
-    name: (looked_up(lambda f, c: (f(c), f(c[:1])), module, name), C)
+    f"series {name}": (looked_up(lambda f, c: (f(c), f(c[:1])), module, name), C)
     for prefix, module in BASES.items()
     for name in (f"poly2{prefix}", f"{prefix}2poly")
     if hasattr(module, name)
 }
 FROM_ROOTS = {
-    "polyvalfromroots": (
+    "series polyvalfromroots": (
         lambda x, r: (polynomial.polyvalfromroots(x, r), polynomial.polyvalfromroots(x[0], M * r[0], tensor=False)),
         X,
         ROOTS,

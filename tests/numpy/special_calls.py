@@ -8,6 +8,7 @@ import scipy.special
 from fnad.ir.primitive import NoFormula, Partials
 from fnad.numpy.special import UFUNCS
 from fnad.ops.library import SPECIAL
+from fnad.scipy import special
 from fnad.scipy.special import log_softmax, logsumexp, softmax
 from tests.numpy.against_numpy import sample
 
@@ -47,4 +48,20 @@ EXPONENTIAL_SUMS = {
     f"scipy.special.{f.__name__}": (lambda x, f=f: (f(x), f(x, axis=1)), X) for f in (logsumexp, softmax, log_softmax)
 }
 
-SPECIAL_CALLS = OF_PRIMITIVES | NATIVE | EXPONENTIAL_SUMS
+N = np.array([1, 2, 5])
+COMPOSED = {
+    f"scipy.special.{name}": (call, X)
+    for name, call in {
+        "comb": lambda x: (special.comb(x + 3, x + 1), special.comb(N[:, None] + 1, 2)),
+        "perm": lambda x: (special.perm(x + 3, x + 1), special.perm(5, 2)),
+        "multigammaln": lambda x: special.multigammaln(x + 2, 3),
+        "polygamma": lambda x: (special.polygamma(2, x), special.polygamma(0, x + 1)),
+        "softplus": special.softplus,
+        "spherical_jn": lambda x: (special.spherical_jn(2, x), special.spherical_jn(1, x + 1, derivative=True)),
+        "spherical_yn": lambda x: (special.spherical_yn(2, x + 1), special.spherical_yn(1, x + 1, derivative=True)),
+        "spherical_in": lambda x: (special.spherical_in(2, x), special.spherical_in(1, x + 1, derivative=True)),
+        "spherical_kn": lambda x: (special.spherical_kn(2, x + 1), special.spherical_kn(1, x + 1, derivative=True)),
+    }.items()
+} | {"scipy.special.factorial": (lambda n, x: special.factorial(n) * x[0, 0], N, X)}
+
+SPECIAL_CALLS = OF_PRIMITIVES | NATIVE | EXPONENTIAL_SUMS | COMPOSED

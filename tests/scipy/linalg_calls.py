@@ -88,6 +88,7 @@ SCIPY_LINALG = {
     ),
     "scipy qr": (lambda a, w: (la.qr(a), la.qr(w), la.qr(w, mode="economic"), la.qr(w, mode="r")), A, W),
     "scipy svd": (lambda a, w: (la.svd(a), la.svd(w, full_matrices=False), la.svdvals(w)), A, W),
+    "scipy eigvals": (lambda z: la.eigvals(z), Z),
     "scipy values": (lambda a, w: (la.inv(a), la.det(a), la.pinv(w), la.eigvalsh(hermitian(a)), la.norm(a, 2)), A, W),
     "expm": (lambda a, b, z: (la.expm(a), la.expm(b), la.expm(z)), A, B, Z),
     "expm_frechet": (lambda a, e: la.expm_frechet(a, e, compute_expm=False), A, B[0]),
