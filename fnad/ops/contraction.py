@@ -67,28 +67,26 @@ def _sizes(x: Any, axes: Ints) -> Ints:
 
 
 def _transpose_x(ct: Symbol, x: Symbol, y: Symbol, *, contract: Axes, batch: Axes) -> Symbol:
+    """Contract the cotangent with y over the free axes of y: x̄ = ct yᵀ, contracted axes last."""
     free_x, free_y = free_axes(x.ndim, contract[0], batch[0]), free_axes(y.ndim, contract[1], batch[1])
-    first = len(batch[0]) + len(free_x)
+    lead, first = tuple(range(len(batch[0]))), len(batch[0]) + len(free_x)
     of_ct = tuple(range(first, first + len(free_y)))
-    return _back(ct, y, contract, batch, free_x, (of_ct, free_y))
+    product = dot_general(ct, y, contract=(of_ct, free_y), batch=(lead, batch[1]))
+    return transpose_to(product, invert((*batch[0], *free_x, *_beside(contract[1], contract[0]))))
 
 
 def _transpose_y(ct: Symbol, x: Symbol, y: Symbol, *, contract: Axes, batch: Axes) -> Symbol:
+    """Contract x with the cotangent over the free axes of x: ȳ = xᵀ ct, contracted axes first."""
     free_x, free_y = free_axes(x.ndim, contract[0], batch[0]), free_axes(y.ndim, contract[1], batch[1])
-    first = len(batch[0])
+    lead, first = tuple(range(len(batch[0]))), len(batch[0])
     of_ct = tuple(range(first, first + len(free_x)))
-    return _back(ct, x, (contract[1], contract[0]), (batch[1], batch[0]), free_y, (of_ct, free_x))
+    product = dot_general(x, ct, contract=(free_x, of_ct), batch=(batch[0], lead))
+    return transpose_to(product, invert((*batch[1], *_beside(contract[0], contract[1]), *free_y)))
 
 
-def _back(ct: Symbol, other: Symbol, contract: Axes, batch: Axes, free: Ints, over: Axes) -> Symbol:
-    """Contract the cotangent with the other operand `over` its free axes; put the axes where the operand has them.
-
-    `contract` and `batch` name the operand's axes first. The product has the operand's batch axes, its free axes, then
-    its contracted axes in the order of the other's.
-    """
-    product = dot_general(ct, other, contract=over, batch=(tuple(range(len(batch[0]))), batch[1]))
-    in_order = [mine for _, mine in sorted(zip(contract[1], contract[0], strict=True))]
-    return transpose_to(product, invert((*batch[0], *free, *in_order)))
+def _beside(axes: Ints, others: Ints) -> Ints:
+    """Return the other operand's axes in the order of this one's."""
+    return tuple(other for _, other in sorted(zip(axes, others, strict=True)))
 
 
 def _dot_samples() -> Iterable[Sample]:
