@@ -54,17 +54,17 @@ def _check_dependence(f: Function, staged: Staged, guards: Sequence[Guard], name
     """Warn of leaves that decide on turns of a loop, and have no part in the output otherwise."""
     program = staged.program
     used = ancestors(program, program.outputs[: staged.outputs])
-    for guard in guards:
+    unused = [i for i in range(staged.leaves) if program.inputs[i] not in used]
+    dependent = descendants(program, [program.inputs[i] for i in unused])
+    guard = next((g for g in guards if g.atom in dependent and is_in_loop(g.source)), None)
+    if guard is not None:
         deciding = ancestors(program, [guard.atom])
-        alone = [i for i in range(staged.leaves) if program.inputs[i] in deciding and program.inputs[i] not in used]
-        if alone and is_in_loop(guard.source):
-            names = " and ".join(map(name, alone))
-            _warn(
-                guard.source,
-                f"{function_name(f)} depends on {names} through control flow only: its derivative is 0",
-                "if the loop comes closer to a solution, differentiate that: fnad.fixed_point, fnad.root",
-            )
-            return
+        names = " and ".join(name(i) for i in unused if program.inputs[i] in deciding)
+        _warn(
+            guard.source,
+            f"{function_name(f)} depends on {names} through control flow only: its derivative is 0",
+            "if the loop comes closer to a solution, differentiate that: fnad.fixed_point, fnad.root",
+        )
 
 
 def ancestors(program: Program, atoms: Sequence[Atom]) -> set[Atom]:
@@ -73,6 +73,16 @@ def ancestors(program: Program, atoms: Sequence[Atom]) -> set[Atom]:
     for equation in reversed(program.equations):
         if not found.isdisjoint(equation.results):
             found.update(equation.operands)
+    return found
+
+
+def descendants(program: Program, atoms: Sequence[Atom]) -> set[Atom]:
+    """Return the atoms of a program that depend on some, with themselves."""
+    found = set(atoms)
+    if found:
+        for equation in program.equations:
+            if not found.isdisjoint(equation.operands):
+                found.update(equation.results)
     return found
 
 
