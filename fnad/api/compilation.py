@@ -26,6 +26,7 @@ from fnad.api.leaves import (
     flatten,
     function_name,
     is_weak,
+    is_zero_dimensional,
     path,
     to_user,
 )
@@ -40,8 +41,8 @@ from fnad.trace.environment import Environment
 from fnad.trace.source import current_source
 from fnad.trace.tracer import Tracer
 
-Mark: TypeAlias = tuple[Dtype, Shape, bool]
-"""What a signature has of a leaf: dtype, shape, whether it is a Python number."""
+Mark: TypeAlias = tuple[Dtype, Shape, bool, bool]
+"""What a signature has of a leaf: dtype, shape, whether it is a Python number, or an array without dimensions."""
 
 SIGNATURES = 1024
 MANY = 100
@@ -111,11 +112,11 @@ class Compiled:
         paths = self._paths.get(signature) or self._begin(signature)
         taken, results, failures = paths.run(arrays)
         if taken is None:
-            leaves = [Leaf(array, aval_of(array), weak) for array, (_, _, weak) in zip(arrays, marks, strict=True)]
+            leaves = [Leaf(array, aval_of(array), *kind) for array, (_, _, *kind) in zip(arrays, marks, strict=True)]
             self._check_traces(paths, failures)
             taken = self._trace(leaves, structure, layout or Layout(tuple(range(len(args))), ()), args, kwargs)
             results = paths.run_new(taken, arrays, failures)
-        return taken.structure.unflatten([to_user(result) for result in results])
+        return taken.output.rebuild([to_user(result) for result in results])
 
     def paths(self) -> KnownPaths:
         """Return the paths known so far, with their guards and how often each ran."""
@@ -142,7 +143,8 @@ class Compiled:
             for value in values:
                 array = array_of(value)
                 arrays.append(array)
-                marks.append((array.dtype, array.shape, array is not value and is_weak(value)))
+                weak = array is not value and is_weak(value)
+                marks.append((array.dtype, array.shape, weak, not array.shape and is_zero_dimensional(value)))
         except LeafError as error:
             places = layout.positions if layout else range(len(trees))
             names = [*[argument_name(self._f, i) for i in places], *(layout.names if layout else ())]
@@ -165,7 +167,7 @@ class Compiled:
         with environment.watching():
             staged = with_traced_arrays(self._f, lambda f: stage(f, leaves, partial(call, f)))
         captured = cast("Sequence[Array]", staged.operands[len(leaves) :])  # no trace is around this one
-        return Path(staged.program, staged.guards, captured, staged.structure, environment)
+        return Path(staged.program, staged.guards, captured, staged.output, environment)
 
     def _begin(self, signature: Hashable) -> Paths:
         """Return the paths of a new signature, of which there is none; the oldest signatures are given up."""

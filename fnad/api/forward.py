@@ -60,8 +60,7 @@ def _unpacked(results: list[Any], staged: Staged, *, has_aux: bool) -> tuple[Any
         next(found) if is_inexact(aval.dtype) else to_user(np.zeros(aval.shape, aval.dtype))
         for aval in staged.program.out_avals[: staged.outputs]
     ]
-    output = staged.structure.unflatten(results[: staged.outputs])
-    pair = output, staged.structure.unflatten(tangents)
+    pair = staged.output.rebuild(results[: staged.outputs]), staged.output.rebuild(tangents)
     return (*pair, staged.auxiliary.rebuild(results[staged.outputs : count])) if has_aux else pair
 
 

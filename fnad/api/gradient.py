@@ -63,7 +63,8 @@ def value_and_grad(f: Function, argnums: Argnums = 0, has_aux: bool = False) -> 
         kind = "value_and_grad", staged.leaves
         value, *rest = run(staged.program, staged.operands, kind, lambda p: (value_and_gradient(p, staged.wrt),))
         auxiliary, gradients = _unpacked(rest, staged, structure, argnums)
-        return ((value, auxiliary) if has_aux else value), gradients
+        output = staged.output.rebuild([value])
+        return ((output, auxiliary) if has_aux else output), gradients
 
     return value_and_gradient_of_f
 

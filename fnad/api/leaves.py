@@ -43,11 +43,12 @@ METHOD = (
 
 
 class Leaf(NamedTuple):
-    """What a program receives for one leaf; `weak` marks a Python number."""
+    """What a program receives for one leaf; `weak` marks a Python number, `is_array` an array without dimensions."""
 
     value: Operand
     aval: Aval
     weak: bool
+    is_array: bool = False
 
 
 class LeafError(Exception):
@@ -120,14 +121,19 @@ def structure_text(structure: Structure) -> str:
 def leaf_of(value: Any) -> Leaf:
     """Return a value as a leaf; raise `LeafError` where it is none."""
     if isinstance(value, Tracer) and tracing_builder():
-        return Leaf(value.symbol, value.aval, value.is_weak)
+        return Leaf(value.symbol, value.aval, value.is_weak, is_zero_dimensional(value))
     array = array_of(value)
-    return Leaf(array, aval_of(array), is_weak(value))
+    return Leaf(array, aval_of(array), is_weak(value), is_zero_dimensional(value))
 
 
 def is_weak(value: Any) -> bool:
     """Say whether a value is a Python number, whose dtype gives way to that of an array beside it."""
     return not isinstance(value, (np.ndarray, np.generic))
+
+
+def is_zero_dimensional(value: Any) -> bool:
+    """Say whether a value is an array without dimensions, which NumPy tells apart from a number."""
+    return isinstance(value, np.ndarray) and not value.shape
 
 
 def array_of(value: Any) -> Array:

@@ -55,7 +55,7 @@ class Pattern(NamedTuple):
         )
 
     def _fitted(self, value: Any, aval: Aval) -> Operand:
-        given, found, weak = leaf_of(value)
+        given, found, weak, _ = leaf_of(value)
         if found == aval:
             return given
         if weak and isinstance(given, np.ndarray) and not aval.shape and _converts(found.dtype, aval.dtype):

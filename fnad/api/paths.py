@@ -23,8 +23,9 @@ from itertools import count
 from typing import Any, TypeAlias
 
 from fnad import config
-from fnad.api.leaves import Array, Structure
+from fnad.api.leaves import Array
 from fnad.api.running import rewritten
+from fnad.api.staging import Output
 from fnad.backends.base import Executor
 from fnad.backends.reference import interpreter
 from fnad.backends.tiers import TieredProgram
@@ -54,14 +55,14 @@ class Path:
         program: Program,
         guards: tuple[Guard, ...],
         captured: Sequence[Array],
-        structure: Structure,
+        output: Output,
         environment: Environment,
     ) -> None:
         self.traced = program
         self.guards = guards
         self.answers = tuple(guard.expected for guard in guards)
         self.captured = captured
-        self.structure = structure
+        self.output = output
         self.environment = environment
         self.successors: dict[tuple[int, int], Path] = {}
         self.is_twin = False

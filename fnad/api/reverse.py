@@ -56,7 +56,7 @@ def vjp(f: Function, *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
             )
         return cast("tuple[Any, ...]", structure.unflatten(pull(cotangents.match(cotangent))))
 
-    output = staged.structure.unflatten(results[: staged.outputs])
+    output = staged.output.rebuild(results[: staged.outputs])
     auxiliary = staged.auxiliary.rebuild(results[staged.outputs :])
     return (output, pullback, auxiliary) if has_aux else (output, pullback)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,6 +16,7 @@ from fnad.api.leaves import (
     array_of,
     flatten,
     function_name,
+    is_zero_dimensional,
     path,
     source_of,
     to_user,
@@ -51,11 +52,26 @@ def _own(value: Any) -> Any:
     return value.copy() if isinstance(value, np.ndarray) else value
 
 
+class Output(NamedTuple):
+    """What a function returned: its structure, and which of its leaves are arrays without dimensions."""
+
+    structure: Structure
+    arrays: frozenset[int]
+
+    def rebuild(self, values: Iterable[Any]) -> Any:
+        """Return it with these leaves, each a number or an array as the function had it."""
+        return self.structure.unflatten([_array(v) if i in self.arrays else v for i, v in enumerate(values)])
+
+
+def _array(value: Any) -> Any:
+    return Tracer(value.symbol) if isinstance(value, Tracer) else np.asarray(value)
+
+
 class Staged(NamedTuple):
     """A traced call: (leaves…, captured…) -> (output leaves…, traced auxiliary leaves…).
 
     `leaves` counts the leading inputs that stand for the call's leaves; `outputs` the leading outputs that are leaves
-    of the function's output, of the given structure. `guards` are what Python was told of values of the program.
+    of the function's `output`. `guards` are what Python was told of values of the program.
     """
 
     program: Program
@@ -63,8 +79,13 @@ class Staged(NamedTuple):
     guards: tuple[Guard, ...]
     leaves: int
     outputs: int
-    structure: Structure
+    output: Output
     auxiliary: Auxiliary
+
+    @property
+    def structure(self) -> Structure:
+        """The structure of the output."""
+        return self.output.structure
 
     @property
     def wrt(self) -> list[bool]:
@@ -81,18 +102,19 @@ def stage(
     output that is no pytree of arrays and numbers.
     """
     name = function_name(f)
-    found: list[tuple[int, Structure, Auxiliary]] = []
+    found: list[tuple[int, Output, Auxiliary]] = []
 
     def run(tracers: list[Tracer]) -> list[Any]:
         output, auxiliary = _pair(call(tracers), f) if has_aux else (call(tracers), None)
         values, structure = output_leaves(output, f)
         beside = Auxiliary(auxiliary)
-        found.append((len(values), structure, beside))
+        arrays = frozenset(i for i, value in enumerate(values) if is_zero_dimensional(value))
+        found.append((len(values), Output(structure, arrays), beside))
         return [*values, *beside.traced]
 
     values = [leaf.value for leaf in leaves]
-    weak = [leaf.weak for leaf in leaves]
-    traced = trace_function(run, [leaf.aval for leaf in leaves], name=name, weak=weak, values=values)
+    avals, weak, arrays = [leaf.aval for leaf in leaves], [leaf.weak for leaf in leaves], [x.is_array for x in leaves]
+    traced = trace_function(run, avals, name=name, weak=weak, arrays=arrays, values=values)
     return Staged(traced.program, [*values, *traced.captured], traced.guards, len(leaves), *found[0])
 
 
@@ -102,11 +124,16 @@ def output_leaves(output: Any, f: Function) -> tuple[list[Any], Structure]:
     checked: list[Any] = []
     for value in values:
         try:
-            checked.append(value if isinstance(value, Tracer) else to_user(array_of(value)))
+            checked.append(value if isinstance(value, Tracer) else _leaf(value))
         except LeafError as error:
             where = path((output,), len(checked), lambda _: f"{function_name(f)}(...)")
             raise error.at(where, source_of(f)) from None
     return checked, structure
+
+
+def _leaf(value: Any) -> Any:
+    array = array_of(value)
+    return array if isinstance(value, np.ndarray) else to_user(array)
 
 
 def _pair(result: Any, f: Function) -> tuple[Any, Any]:

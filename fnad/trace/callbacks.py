@@ -105,4 +105,4 @@ def _condition(condition: Any, shape: Shape) -> Any:
         mask = np.asarray(condition, bool)
     if mask.ndim:
         check_mask(shape, mask.shape)
-    return np.broadcast_to(mask.reshape(*mask.shape, *(1,) * (len(shape) - mask.ndim)), shape).reshape(-1).copy()
+    return np.broadcast_to(mask.reshape((*mask.shape, *(1,) * (len(shape) - mask.ndim))), shape).reshape(-1).copy()

@@ -153,10 +153,12 @@ def _wrap_view(view: View, owners: Owners) -> Handle:
     if owner is None:
         handle = Handle.concrete(view.read())
         return handle.in_order() if view.in_order else handle
-    if owner.is_scalar:
-        symbol = view.read()
-        return Handle.concrete(symbol, is_scalar=not symbol.aval.shape)
-    return owner.through(view.steps)
+    if not (owner.is_scalar or view.is_copy):
+        return owner.through(view.steps)
+    symbol = view.read()
+    is_number = owner.is_scalar and not (owner.is_weak or view.is_array or symbol.aval.shape)
+    handle = Handle.concrete(symbol, is_scalar=is_number)
+    return handle.in_order() if view.in_order else handle
 
 
 # ---- operators -------------------------------------------------------------------------------------------------------

@@ -43,13 +43,15 @@ def trace_function(
     *,
     name: str,
     weak: Sequence[bool] = (),
+    arrays: Sequence[bool] = (),
     values: Sequence[Captured] = (),
 ) -> Traced:
     """Run `call` on one tracer for each aval and return the program of what it returned.
 
-    `weak` marks leaves that stand for Python numbers (of shape ()). `values` are what the leaves stand for this time,
-    where that is known: then Python may decide by them. `call` returns the leaves of its result: traced values, arrays,
-    numbers. Raises `ArgumentTypeError` for a leaf that is none of these, and whatever `call` raises.
+    `weak` marks leaves that stand for Python numbers (of shape ()), `arrays` those that stand for arrays without
+    dimensions, which can be written to. `values` are what the leaves stand for this time, where that is known: then
+    Python may decide by them. `call` returns the leaves of its result: traced values, arrays, numbers. Raises
+    `ArgumentTypeError` for a leaf that is none of these, and whatever `call` raises.
     """
     trace = Trace()
     with trace.active(), intercepted():
@@ -57,8 +59,9 @@ def trace_function(
             symbols = [trace.argument(aval, value) for aval, value in zip(avals, values, strict=True)]
         else:
             symbols = [trace.input(aval) for aval in avals]
-        marks = weak or [False] * len(avals)
-        results = _run(call, [_argument(symbol, mark) for symbol, mark in zip(symbols, marks, strict=True)])
+        none = [False] * len(avals)
+        leaves = list(map(_argument, symbols, weak or none, arrays or none))
+        results = _run(call, leaves)
         program = trace.finish(name, [symbol_of(result) for result in results])
     guards, baked, writes = trace.guards.values(), trace.baked, trace.writes
     return Traced(program, tuple(trace.captured), tuple(guards), tuple(baked), tuple(writes))
@@ -74,10 +77,10 @@ def _run(call: Callable[[list[Tracer]], Sequence[Any]], leaves: list[Tracer]) ->
         raise escape from error
 
 
-def _argument(symbol: Symbol, weak: bool) -> Tracer:
+def _argument(symbol: Symbol, weak: bool, is_array: bool) -> Tracer:
     if weak:
         symbol = WeakSymbol(symbol.builder, symbol.atom, symbol.aval)
-    return Tracer(symbol, is_scalar=weak or not symbol.shape)
+    return Tracer(symbol, is_scalar=weak or not (symbol.shape or is_array))
 
 
 def symbol_of(value: Any) -> Symbol:

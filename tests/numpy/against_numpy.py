@@ -46,7 +46,8 @@ def traced(function: Callable[..., Any], *args: Any) -> tuple[Any, list[bool]]:
         found["scalars"] = [r.is_scalar if isinstance(r, Handle) else not isinstance(r, np.ndarray) for r in results]
         return results
 
-    trace = trace_function(call, avals, name="f", weak=[is_weak(a) for a in args])
+    weak, arrays = [is_weak(a) for a in args], [isinstance(a, np.ndarray) and not a.shape for a in args]
+    trace = trace_function(call, avals, name="f", weak=weak, arrays=arrays)
     inputs = [np.asarray(a, aval.dtype) for a, aval in zip(args, avals, strict=True)]
     outputs = interpret(trace.program, [*inputs, *trace.captured])
     for output, aval in zip(outputs, trace.program.out_avals, strict=True):
