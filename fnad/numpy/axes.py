@@ -58,6 +58,12 @@ def axes_of(axis: Any, ndim: int) -> Ints:
     return axes
 
 
+def reduced_axes(axis: Any, ndim: int) -> Ints:
+    """Return the axes that a ufunc reduces: of no dimensions it takes 0 and -1 for none."""
+    is_none = ndim == 0 and isinstance(axis, int) and axis in (0, -1)
+    return () if is_none else axes_of(axis, ndim)
+
+
 def reduced_shape(shape: Shape, axes: Ints, keepdims: bool) -> Shape:
     """Return the shape after a reduction."""
     if keepdims:

@@ -79,11 +79,11 @@ elementwise(vars(umath)["clip"])(lambda x, low, high: TABLE[np.minimum](TABLE[np
 
 
 @implements(np.nan_to_num)
-def nan_to_num(x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> View:
+def nan_to_num(x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> Symbol:
     symbol = as_symbol(x)
     if symbol.dtype.kind == "c":
-        return fresh(complex_(*[_finite(part(symbol), nan, posinf, neginf) for part in (real, imag)]))
-    return fresh(symbol if symbol.dtype.kind in "biu" else _finite(symbol, nan, posinf, neginf))
+        return complex_(*[_finite(part(symbol), nan, posinf, neginf) for part in (real, imag)])
+    return symbol if symbol.dtype.kind in "biu" else _finite(symbol, nan, posinf, neginf)
 
 
 def _finite(x: Symbol, nan: Any, posinf: Any, neginf: Any) -> Symbol:

@@ -9,7 +9,6 @@ import numpy as np
 from fnad.errors import ArgumentTypeError, ShapeError
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import F64, native_dtype
-from fnad.numpy import rearranging
 from fnad.numpy.axes import static_number
 from fnad.numpy.choosing import clip
 from fnad.numpy.contractions import dot
@@ -116,7 +115,8 @@ def corrcoef(x: Any, y: Any = None, rowvar: Any = True, *, dtype: Any = None) ->
     c = cov(x, y, rowvar, dtype=dtype).read()
     if c.ndim == 0:
         return divide(c, c)
-    deviation = RULES[np.sqrt](rearranging.real(diag(c).read()).read())
+    variances = diag(c).read()
+    deviation = RULES[np.sqrt](real(variances) if variances.dtype.kind == "c" else variances)
     n = deviation.shape[0]
     c = divide(divide(c, reshape_to(deviation, (n, 1))), reshape_to(deviation, (1, n)))
     if c.dtype.kind == "c":

@@ -23,8 +23,8 @@ from fnad.ops.shape import constant, reshape_to
 @implements(np.cumprod)
 def cumprod(a: Any, axis: Any = None, dtype: Any = None, out: None = None) -> Symbol:
     x = widened(a, dtype)
-    if axis is None:
-        return scan.cumprod(reshape_to(x, (x.aval.size,)), axis=0, reverse=False)
+    if axis is None or not x.shape:
+        x, axis = reshape_to(x, (x.aval.size,)), axis or 0
     return scan.cumprod(x, axis=axis_of(axis, x.ndim), reverse=False)
 
 

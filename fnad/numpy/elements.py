@@ -12,6 +12,7 @@ from fnad.ir.types import BOOL, F64
 from fnad.numpy.axes import axis_of, static_int
 from fnad.numpy.joining import join
 from fnad.numpy.operands import as_symbol, broadcast_all, common_dtype, to_dtype
+from fnad.numpy.rearranging import fresh
 from fnad.numpy.reductions import all_
 from fnad.numpy.registry import RULES, implements
 from fnad.numpy.ufuncs import absolute, rad2deg
@@ -49,9 +50,9 @@ def _rounded(x: Symbol, places: int) -> Symbol:
 
 
 @implements(np.i0)
-def i0(x: Any) -> Symbol:
+def i0(x: Any) -> View:
     symbol = as_symbol(x)
-    return bessel.i0(to_dtype(symbol, F64) if symbol.dtype.kind in "biu" else symbol)
+    return fresh(bessel.i0(to_dtype(symbol, F64) if symbol.dtype.kind in "biu" else symbol))
 
 
 @implements(np.fix)
@@ -86,7 +87,7 @@ def real_if_close(a: Any, tol: Any = 100) -> View:
             "numpy.real_if_close is real or complex by the values, which are not known while tracing",
             remedy="take the real part with np.real",
         )
-    return View(x)
+    return View(x, is_array=True)
 
 
 @implements(np.isreal)

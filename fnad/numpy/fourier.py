@@ -13,6 +13,7 @@ from fnad.ir.types import F64, is_complex
 from fnad.numpy.axes import axes_of, axis_of, static_int, static_ints
 from fnad.numpy.joining import roll
 from fnad.numpy.operands import as_symbol, to_dtype
+from fnad.numpy.rearranging import fresh
 from fnad.numpy.registry import implements
 from fnad.numpy.views import View
 from fnad.ops import fft as ops
@@ -124,19 +125,19 @@ def _nonempty(lengths: list[tuple[int, int]]) -> list[tuple[int, int]]:
 
 
 @implements(np.fft.fftn)
-def fftn(a: Any, s: Any = None, axes: Any = None, norm: Any = None, out: None = None) -> Symbol:
+def fftn(a: Any, s: Any = None, axes: Any = None, norm: Any = None, out: None = None) -> Any:
     x = as_symbol(a)
     for axis, n in reversed(_lengths(x, s, axes)):
         x = fft(x, n, axis, norm)
-    return x
+    return x if x.shape else fresh(x)
 
 
 @implements(np.fft.ifftn)
-def ifftn(a: Any, s: Any = None, axes: Any = None, norm: Any = None, out: None = None) -> Symbol:
+def ifftn(a: Any, s: Any = None, axes: Any = None, norm: Any = None, out: None = None) -> Any:
     x = as_symbol(a)
     for axis, n in reversed(_lengths(x, s, axes)):
         x = ifft(x, n, axis, norm)
-    return x
+    return x if x.shape else fresh(x)
 
 
 @implements(np.fft.rfftn)

@@ -41,7 +41,7 @@ def getitem(x: Symbol, index: Any) -> View | Symbol:
     if not any(map(is_array, entries)):
         steps = Basic.of(entries, x.shape).steps
         is_scalar = not any(entry is None or isinstance(entry, slice) for entry in entries) and not has_ellipsis(index)
-        return read(steps, x) if is_scalar else View(x, steps)
+        return read(steps, x) if is_scalar else View(x, steps, is_array=True)
     return Advanced.of(entries, x.shape).read(x)
 
 

@@ -19,14 +19,14 @@ OTHERS = {"F", "FORTRAN", "F_CONTIGUOUS", "A", "ALIGNED", "W", "WRITEABLE", "O",
 def laid_out(a: Any, dtype: Any, least: int, certain: bool) -> View:
     """Return an array of at least this many axes, surely the array itself or not."""
     x = as_symbol(a, None if dtype is None else native_dtype(dtype))
-    return View(x, (Reshape(x.shape or (1,) * least, certain),))
+    return View(x, (Reshape(x.shape or (1,) * least, certain),), is_array=True)
 
 
 def other_order(a: Any, dtype: Any) -> View:
     """Return an array in an order other than C: the array itself or a copy."""
     x = as_symbol(a, None if dtype is None else native_dtype(dtype))
     backwards = Permute(tuple(range(x.ndim))[::-1])
-    return View(x, (backwards, Reshape(x.shape[::-1], is_certain=False), backwards))
+    return View(x, (backwards, Reshape(x.shape[::-1], is_certain=False), backwards), is_array=True)
 
 
 @implements(np.ascontiguousarray)
@@ -36,7 +36,7 @@ def ascontiguousarray(a: Any, dtype: Any = None) -> View:
 
 @implements(np.asfortranarray)
 def asfortranarray(a: Any, dtype: Any = None) -> View:
-    return other_order(a, dtype)
+    return other_order(a, dtype) if as_symbol(a).shape else ascontiguousarray(a, dtype)
 
 
 @implements(np.require)

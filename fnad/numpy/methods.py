@@ -10,10 +10,10 @@ from fnad.errors import DtypeError, UnsupportedFunctionError
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import native_dtype
 from fnad.numpy import rearranging, selecting, sorting, ufuncs
-from fnad.numpy.operands import as_symbol, to_dtype
+from fnad.numpy.operands import as_symbol
 from fnad.numpy.rearranging import fresh
 from fnad.numpy.registry import implements
-from fnad.numpy.views import View
+from fnad.numpy.views import Cast, View
 
 
 def astype(
@@ -30,7 +30,7 @@ def astype(
         raise DtypeError(f"Cannot cast array data from {a.dtype!r} to {wanted!r} according to the rule {casting!r}")
     if wanted == a.dtype and not copy:
         return View(a)
-    return to_dtype(a, wanted)
+    return View(a, (Cast(wanted),), is_copy=True, in_order=order == "C")
 
 
 @implements(np.astype)
@@ -53,9 +53,9 @@ def view(a: Symbol, dtype: Any = None, type: Any = None) -> View:  # noqa: A002 
     return View(a)
 
 
-def copy(a: Symbol, order: str = "C") -> Symbol:
+def copy(a: Symbol, order: str = "C") -> View:
     """Return a copy."""
-    return a
+    return View(a, is_copy=True, in_order=order == "C")
 
 
 def flatten(a: Symbol, order: str = "C") -> View:

@@ -16,7 +16,9 @@ from fnad.ir.symbol import Symbol
 from fnad.numpy.axes import axis_of, static_int, static_ints
 from fnad.numpy.joining import join
 from fnad.numpy.operands import as_symbol, static_array
+from fnad.numpy.rearranging import fresh
 from fnad.numpy.registry import implements
+from fnad.numpy.views import View
 from fnad.ops.indexing import gather
 from fnad.ops.shape import constant, reshape_to
 
@@ -63,10 +65,10 @@ def static_object(obj: Any) -> Any:
 
 
 @implements(np.resize)
-def resize(a: Any, new_shape: Any) -> Symbol:
+def resize(a: Any, new_shape: Any) -> View:
     x, shape = as_symbol(a), static_ints(new_shape, "a shape")
     if any(n < 0 for n in shape):
         raise ShapeError("all elements of `new_shape` must be non-negative")
     if x.aval.size == 0:
-        return constant(0, x.dtype, shape)
-    return moved(lambda p: np.resize(p, shape), x)
+        return fresh(constant(0, x.dtype, shape), in_order=True)
+    return fresh(moved(lambda p: np.resize(p, shape), x), in_order=True)

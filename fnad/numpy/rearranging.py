@@ -13,10 +13,22 @@ from fnad.errors import ShapeError, UnsupportedFunctionError
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import Shape
 from fnad.numpy.axes import Ints, axes_of, axis_of, static_int, static_ints
-from fnad.numpy.operands import as_symbol, common_shape, static_array
+from fnad.numpy.operands import WeakSymbol, as_symbol, common_shape, static_array
 from fnad.numpy.registry import implements
-from fnad.numpy.views import Box, Broadcast, ImaginaryPart, Permute, RealPart, Reshape, Reverse, Step, Steps, View
-from fnad.ops.shape import constant
+from fnad.numpy.views import (
+    Box,
+    Broadcast,
+    ImaginaryPart,
+    NoImaginaryPart,
+    Permute,
+    RealPart,
+    Reshape,
+    Reverse,
+    Step,
+    Steps,
+    View,
+    read,
+)
 
 # ---- shapes ----------------------------------------------------------------------------------------------------------
 
@@ -82,7 +94,8 @@ def expand_dims(a: Any, axis: Any) -> View:
     added = static_ints(axis, "an axis")
     axes = axes_of(added, x.ndim + len(added))
     rest = iter(x.shape)
-    return View(x, (Reshape(tuple(1 if i in axes else next(rest) for i in range(x.ndim + len(added)))),))
+    steps = (Reshape(tuple(1 if i in axes else next(rest) for i in range(x.ndim + len(added)))),)
+    return View(x, steps, is_array=True)
 
 
 @implements(np.squeeze)
@@ -120,14 +133,14 @@ def broadcast_to(array: Any, shape: Any, subok: bool = False) -> View:
     wanted = static_ints(shape, "a shape")
     if common_shape([x.shape, wanted]) != wanted:
         raise ShapeError(f"operands could not be broadcast together with remapped shapes {x.shape} and {wanted}")
-    return View(x, (Broadcast(wanted),))
+    return View(x, (Broadcast(wanted),), is_array=True)
 
 
 @implements(np.broadcast_arrays)
 def broadcast_arrays(*args: Any, subok: bool = False) -> tuple[View, ...]:
     symbols = [as_symbol(arg) for arg in args]
     shape = common_shape([symbol.shape for symbol in symbols])
-    return tuple(View(symbol, (Broadcast(shape),)) for symbol in symbols)
+    return tuple(View(symbol, (Broadcast(shape),), is_array=True) for symbol in symbols)
 
 
 # ---- the order of axes -----------------------------------------------------------------------------------------------
@@ -185,8 +198,10 @@ def rollaxis(a: Any, axis: Any, start: Any = 0) -> View:
 
 
 @implements(np.flip)
-def flip(m: Any, axis: Any = None) -> View:
+def flip(m: Any, axis: Any = None) -> Any:
     x = as_symbol(m)
+    if not x.shape and not axes_of(axis, 0):
+        return x
     return View(x, (Reverse(tuple(sorted(axes_of(axis, x.ndim)))),))
 
 
@@ -250,18 +265,17 @@ def diagonal(a: Any, offset: Any = 0, axis1: Any = 0, axis2: Any = 1) -> View:
 
 
 @implements(np.real)
-def real(val: Any) -> View:
+def real(val: Any) -> View | Symbol:
     x = as_symbol(val)
     steps: tuple[Step, ...] = (RealPart(),) if x.dtype.kind == "c" else ()
-    return View(x, steps)
+    return read(steps, x) if isinstance(x, WeakSymbol) else View(x, steps)
 
 
 @implements(np.imag)
-def imag(val: Any) -> View:
+def imag(val: Any) -> View | Symbol:
     x = as_symbol(val)
-    if x.dtype.kind == "c":
-        return View(x, (ImaginaryPart(),))
-    return View(constant(0, x.dtype, x.shape))
+    steps: tuple[Step, ...] = (ImaginaryPart(),) if x.dtype.kind == "c" else (NoImaginaryPart(),)
+    return read(steps, x) if isinstance(x, WeakSymbol) else View(x, steps)
 
 
 @implements(np.array_split)

@@ -10,7 +10,7 @@ import numpy as np
 from fnad.errors import ShapeError
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import BOOL, DTYPES, I64, Dtype, is_inexact, native_dtype
-from fnad.numpy.axes import Ints, axes_of, axis_of, reduced_shape
+from fnad.numpy.axes import Ints, axis_of, reduced_axes, reduced_shape
 from fnad.numpy.operands import as_symbol, broadcast_all, to_dtype
 from fnad.numpy.registry import implements
 from fnad.ops import reduction
@@ -39,7 +39,7 @@ class Reduction(NamedTuple):
 
     def __call__(self, x: Symbol, axis: Any, keepdims: Any, initial: Any, where: Any) -> Symbol:
         """Reduce: elements that `where` leaves out are neutral, `initial` is combined with the result."""
-        axes = axes_of(axis, x.ndim)
+        axes = reduced_axes(axis, x.ndim)
         is_masked = where is not UNSET and where is not True
         if not self.has_identity and not is_given(initial):
             self._check_nonempty(x, axes, is_masked)
@@ -199,9 +199,9 @@ def count_nonzero(a: Any, axis: Any = None, *, keepdims: Any = False) -> Symbol:
 def _position(primitive: Callable[..., Symbol]) -> Callable[..., Symbol]:
     def rule(a: Any, axis: Any = None, out: None = None, *, keepdims: Any = UNSET) -> Symbol:
         x = as_symbol(a)
-        flat = x if axis is not None else reshape_to(x, (x.aval.size,))
+        flat = x if axis is not None and x.shape else reshape_to(x, (x.aval.size,))
         found = primitive(flat, axis=axis_of(0 if axis is None else axis, flat.ndim))
-        axes = axes_of(axis, x.ndim)
+        axes = reduced_axes(axis, x.ndim)
         return reshape_to(found, reduced_shape(x.shape, axes, is_set(keepdims)))
 
     return rule
@@ -214,8 +214,8 @@ argmin = implements(np.argmin)(_position(reduction.argmin))
 @implements(np.cumsum)
 def cumsum(a: Any, axis: Any = None, dtype: Any = None, out: None = None) -> Symbol:
     x = widened(a, dtype)
-    if axis is None:
-        return reduction.cumsum(reshape_to(x, (x.aval.size,)), axis=0, reverse=False)
+    if axis is None or not x.shape:
+        x, axis = reshape_to(x, (x.aval.size,)), axis or 0
     return reduction.cumsum(x, axis=axis_of(axis, x.ndim), reverse=False)
 
 

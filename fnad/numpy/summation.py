@@ -46,7 +46,8 @@ def einsum(*operands: Any, out: None = None, optimize: Any = False, dtype: Any =
     symbols = [as_symbol(array) for array in arrays]
     inputs, output = parse(subscripts, [symbol.ndim for symbol in symbols])
     if len(symbols) == 1 and set(output) == set(inputs[0]) and symbols[0].dtype == wanted:
-        return View(symbols[0], view_steps(symbols[0], inputs[0], output))
+        view = View(symbols[0], view_steps(symbols[0], inputs[0], output))
+        return view if symbols[0].shape else view.read()
     terms = [Term(as_symbol(s, wanted), labels) for s, labels in zip(symbols, inputs, strict=True)]
     check_sizes(terms)
     return contract_all([without_repeats(term) for term in terms], output)

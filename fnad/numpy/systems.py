@@ -15,8 +15,10 @@ from fnad.numpy.contractions import dot, matmul
 from fnad.numpy.matrices import check_two_dimensional, floating, for_columns, named, square
 from fnad.numpy.operands import as_symbol, to_dtype
 from fnad.numpy.ranks import rank_of
+from fnad.numpy.rearranging import fresh
 from fnad.numpy.reductions import SUM, UNSET
 from fnad.numpy.registry import implements
+from fnad.numpy.views import View
 from fnad.ops import determinant, least_squares, linalg, spectrum
 from fnad.ops.arithmetic import mul, sub
 from fnad.ops.comparison import eq
@@ -41,7 +43,7 @@ def inv(a: Any) -> Symbol:
 
 
 @implements(np.linalg.tensorsolve)
-def tensorsolve(a: Any, b: Any, axes: Any = None) -> Symbol:
+def tensorsolve(a: Any, b: Any, axes: Any = None) -> View:
     x, y = floating(a, b)
     order = list(range(x.ndim))
     for axis in static_ints(axes, "an axis") if axes is not None else ():
@@ -52,7 +54,7 @@ def tensorsolve(a: Any, b: Any, axes: Any = None) -> Symbol:
     n = math.prod(shape)
     if x.aval.size != n**2:
         raise MatrixError("Input arrays must satisfy the requirement prod(a.shape[b.ndim:]) == prod(a.shape[:b.ndim])")
-    return reshape_to(solve(reshape_to(x, (n, n)), reshape_to(y, (y.aval.size,))), shape)
+    return fresh(reshape_to(solve(reshape_to(x, (n, n)), reshape_to(y, (y.aval.size,))), shape))
 
 
 @implements(np.linalg.tensorinv)

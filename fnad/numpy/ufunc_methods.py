@@ -16,7 +16,7 @@ import numpy as np
 from fnad.errors import ArgumentTypeError, OutOfRangeError, ShapeError
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import Dtype, is_inexact
-from fnad.numpy.axes import Ints, axes_of, axis_of, reduced_shape, static_ints
+from fnad.numpy.axes import Ints, axes_of, axis_of, reduced_axes, reduced_shape, static_ints
 from fnad.numpy.hypotenuses import lengths, lengths_of_prefixes
 from fnad.numpy.joining import join
 from fnad.numpy.loops import loop_dtypes
@@ -88,8 +88,8 @@ def _associative_reduce(ufunc: np.ufunc) -> Callable[..., Symbol]:
         x, combine = operand(ufunc, array, dtype), RULES[ufunc]
         over = _lengths_in_pairs if ufunc is np.hypot else in_pairs
         kind = Reduction(ufunc.__name__, partial(over, combine), combine, NEUTRAL[ufunc], has_identity)
-        if any(x.shape[i] == 0 for i in axes_of(axis, x.ndim)) and has_identity:
-            shape = reduced_shape(x.shape, axes_of(axis, x.ndim), is_set(keepdims))
+        if any(x.shape[i] == 0 for i in reduced_axes(axis, x.ndim)) and has_identity:
+            shape = reduced_shape(x.shape, reduced_axes(axis, x.ndim), is_set(keepdims))
             return constant(NEUTRAL[ufunc](x.dtype), x.dtype, shape)
         return kind(x, axis, keepdims, initial, where)
 

@@ -14,11 +14,23 @@ from dataclasses import dataclass
 from typing import NamedTuple, Protocol, TypeAlias
 
 from fnad.ir.symbol import Symbol
-from fnad.ir.types import BOOL, I64, Shape
+from fnad.ir.types import BOOL, I64, Dtype, Shape
+from fnad.numpy.operands import to_dtype
 from fnad.ops.comparison import select
 from fnad.ops.conversion import complex_, imag, real
 from fnad.ops.indexing import dynamic_slice, dynamic_update_slice
-from fnad.ops.shape import Ints, broadcast_to, constant, invert, pad, reshape_to, reverse, slice_, transpose_to
+from fnad.ops.shape import (
+    Ints,
+    broadcast_to,
+    constant,
+    invert,
+    pad,
+    reshape_to,
+    reverse,
+    slice_,
+    transpose_to,
+    zeros_like,
+)
 
 
 class Step(Protocol):
@@ -45,12 +57,15 @@ class View:
     """The result of a rule that shares memory with the operand `base`, seen through `steps`.
 
     Around a symbol that is no operand it is new memory: a NumPy array even without dimensions, not a scalar. Whether
-    that is surely in C order is `in_order`.
+    that is surely in C order is `in_order`. What is seen of a scalar is a scalar, unless `is_array` says otherwise.
+    With `is_copy` it is what is seen at present, in new memory, and a scalar only of a scalar.
     """
 
     base: Symbol
     steps: Steps = ()
     in_order: bool = False
+    is_array: bool = False
+    is_copy: bool = False
 
     def read(self) -> Symbol:
         return read(self.steps, self.base)
@@ -162,17 +177,13 @@ class Box(NamedTuple):
             return part if part.shape == x.shape else x
         if all(stride == 1 for stride in self.strides):
             return dynamic_update_slice(x, part, *[constant(start, I64) for start in self.starts])
-        padding = self._padding(x.shape, part.shape)
-        inside = pad(constant(True, BOOL, part.shape), **padding)
-        return select(inside, pad(part, **padding), x)
+        return select(self._spread(constant(True, BOOL, part.shape), x.shape), self._spread(part, x.shape), x)
 
-    def _padding(self, whole: Shape, part: Shape) -> dict[str, Ints]:
-        last = [a + (n - 1) * s for a, n, s in zip(self.starts, part, self.strides, strict=True)]
-        return {
-            "low": self.starts,
-            "high": tuple(n - 1 - i for n, i in zip(whole, last, strict=True)),
-            "interior": tuple(s - 1 for s in self.strides),
-        }
+    def _spread(self, part: Symbol, whole: Shape) -> Symbol:
+        """Return a part in its place in the whole, with zeros around."""
+        last = [a + (n - 1) * s for a, n, s in zip(self.starts, part.shape, self.strides, strict=True)]
+        high = tuple(n - 1 - i for n, i in zip(whole, last, strict=True))
+        return pad(part, low=self.starts, high=high, interior=tuple(s - 1 for s in self.strides))
 
 
 class MovingBox(NamedTuple):
@@ -215,6 +226,33 @@ class RealPart(NamedTuple):
 
     def write(self, x: Symbol, part: Symbol) -> Symbol:
         return complex_(part, imag(x))
+
+
+class NoImaginaryPart(NamedTuple):
+    """The imaginary parts of real numbers."""
+
+    is_certain: bool = True
+    is_writeable: bool = False
+
+    def read(self, x: Symbol) -> Symbol:
+        return zeros_like(x)
+
+    def write(self, x: Symbol, part: Symbol) -> Symbol:
+        raise AssertionError("the imaginary parts of real numbers are read-only")
+
+
+class Cast(NamedTuple):
+    """The elements in another dtype, which NumPy copies."""
+
+    dtype: Dtype
+    is_certain: bool = True
+    is_writeable: bool = False
+
+    def read(self, x: Symbol) -> Symbol:
+        return to_dtype(x, self.dtype)
+
+    def write(self, x: Symbol, part: Symbol) -> Symbol:
+        raise AssertionError("elements in another dtype are a copy")
 
 
 class ImaginaryPart(NamedTuple):
