@@ -57,6 +57,20 @@ def test_vector_output_explains_and_pulls_back() -> None:
     assert vector_after("weighted", printed) == pytest.approx(vector_after("by grad", printed))
 
 
+def test_python_control_flow_has_the_derivatives_of_the_textbook() -> None:
+    printed = run("python_control_flow.py")
+    roots, huber = printed.split("     x ")
+    for line in roots.splitlines()[1:]:
+        a, root, slope, exact, curvature, exact_curvature = map(float, line.split())
+        assert root == pytest.approx(a**0.5, abs=1e-5)
+        assert (slope, curvature) == (exact, exact_curvature)
+    assert [line.split()[2:] for line in huber.splitlines()[1:4]] == [
+        ["-1.00000", "0.00000"], ["0.50000", "1.00000"], ["1.00000", "0.00000"]]  # fmt: skip
+    assert "3 paths" in printed
+    assert "-> True x 5, False" in printed
+    assert "[-1.   0.5  1. ] [0.1 0.2 1. ]" in printed
+
+
 def test_logistic_regression_converges() -> None:
     printed = run("logistic_regression.py")
     assert number_after("loss at the start", printed) == pytest.approx(0.693147)
