@@ -1,4 +1,4 @@
-"""Handwritten digits: a multi-layer perceptron in plain NumPy, trained through its own compiled derivative.
+"""Handwritten digits: a multi-layer perceptron in plain NumPy, whose whole training is one compiled call.
 
     python examples/digits.py                      train, then report on images not seen in training
     python examples/digits.py --plot digits.png    the same, and draw how it went
@@ -12,11 +12,11 @@ import time
 from itertools import pairwise
 
 import numpy as np
-import optree
 from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
 
 import fnad
+from fnad import optim, random
 from fnad.cli import main as fnad_command
 
 SIZES = (64, 128, 128, 10)
@@ -46,48 +46,57 @@ def loss(layers, images, labels):
     return 0.5 * DECAY * penalty - np.mean(log_likelihood)
 
 
-def initial_layers(rng):
+def initial_layers(key):
     return [
         {
-            "weight": (rng.standard_normal((m, n)) * np.sqrt(2 / m)).astype(np.float32),
+            "weight": random.normal(key, (m, n), np.float32) * np.float32(np.sqrt(2 / m)),
             "bias": np.zeros(n, np.float32),
         }
-        for m, n in pairwise(SIZES)
+        for key, (m, n) in zip(random.split(key, len(SIZES) - 1), pairwise(SIZES), strict=True)
     ]
 
 
 # ---- training ----------------------------------------------------------------------------------------------------
 
 
-@fnad.jit
-def training_step(layers, velocity, images, labels, rate):
-    """Gradient descent with momentum: the gradient, and the update of every parameter, compiled together."""
-    value, gradient = fnad.value_and_grad(loss)(layers, images, labels)
-    velocity = optree.tree_map(lambda v, g: MOMENTUM * v - rate * g, velocity, gradient)
-    layers = optree.tree_map(lambda p, v: p + v, layers, velocity)
-    return layers, velocity, value
-
-
-def train(images, labels, test_images, test_labels, epochs, seed):
-    """Return the trained layers, and per epoch the mean loss and the accuracy on the test images."""
-    rng = np.random.default_rng(seed)
-    layers = initial_layers(rng)
-    velocity = [{name: np.zeros_like(array) for name, array in layer.items()} for layer in layers]
+def training(images, labels, test_images, test_labels, epochs):
+    """Return the compiled training: from a key to the layers, and per epoch the mean loss and the test accuracy."""
     steps = len(images) // BATCH
-    losses, accuracies = [], []
-    for epoch in range(epochs):
-        order, total = rng.permutation(len(images)), 0.0
-        for step in range(steps):
-            batch = order[step * BATCH : (step + 1) * BATCH]
-            noise = NOISE * rng.standard_normal((BATCH, SIZES[0]), np.float32)
-            rate = RATE * 0.5 * (1 + np.cos(np.pi * (epoch + step / steps) / epochs))
-            layers, velocity, value = training_step(layers, velocity, images[batch] + noise, labels[batch], float(rate))
-            total += value
-        losses.append(total / steps)
-        accuracies.append(np.mean(predict(layers, test_images) == test_labels))
-        if epoch % max(1, epochs // 10) == 0 or epoch == epochs - 1:
-            print(f"epoch {epoch + 1:3d}   loss {losses[-1]:.4f}   test accuracy {100 * accuracies[-1]:.2f} %")
-    return layers, losses, accuracies
+    optimizer = optim.sgd(optim.cosine_decay_schedule(RATE, epochs * steps), MOMENTUM)
+
+    def step(carry, batch):
+        layers, state = carry
+        chosen, key = batch
+        noise = np.float32(NOISE) * random.normal(key, (BATCH, SIZES[0]), np.float32)
+        value, gradient = fnad.value_and_grad(loss)(layers, images[chosen] + noise, labels[chosen])
+        updates, state = optimizer.update(gradient, state, layers)
+        return (optim.apply_updates(layers, updates), state), value
+
+    def epoch(carry, numbered):
+        number, key = numbered
+        order_key, noise_key = random.split(key)
+        order = random.permutation(order_key, len(images))[: steps * BATCH].reshape(steps, BATCH)
+        carry, losses = fnad.scan(step, carry, (order, random.split(noise_key, steps)))
+        result = np.mean(losses), np.mean(predict(carry[0], test_images) == test_labels)
+        last = number == epochs - 1
+        fnad.cond((number % max(1, epochs // 10) == 0) | last, show, lambda *_: None, number, *result)
+        return carry, result
+
+    @fnad.jit
+    def train(key):
+        layers_key, epochs_key = random.split(key)
+        layers = initial_layers(layers_key)
+        numbered = np.arange(epochs), random.split(epochs_key, epochs)
+        (layers, _), course = fnad.scan(epoch, (layers, optimizer.init(layers)), numbered)
+        return layers, *course
+
+    return train
+
+
+def show(epoch, loss, accuracy):
+    """Print how far the training is, from within it."""
+    line = "epoch {:3d}   loss {:.4f}   test accuracy {:.2f} %"
+    fnad.callback(lambda *numbers: print(line.format(*numbers)), epoch + 1, loss, 100 * accuracy)
 
 
 def predict(layers, images):
@@ -158,7 +167,8 @@ def main():
     )
     print(f"{len(images)} images to learn from, {len(test_images)} to test on")
     start = time.perf_counter()
-    layers, losses, accuracies = train(images, labels, test_images, test_labels, options.epochs, options.seed)
+    train = training(images, labels, test_images, test_labels, options.epochs)
+    layers, losses, accuracies = train(random.key(options.seed))
     print(f"trained in {time.perf_counter() - start:.1f} s, compilation included")
 
     predicted = predict(layers, test_images)
