@@ -8,7 +8,7 @@ from typing import Any
 from fnad.errors import UpdateError
 from fnad.optim.hyperparameters import Number, as_dtype_of, check_not_negative
 from fnad.optim.transformation import GradientTransformation, State, stateless
-from fnad.optim.trees import Tree, check_like, tree_map
+from fnad.optim.trees import Tree, check_like, check_structure, tree_map
 from fnad.trace.source import current_source
 
 
@@ -19,7 +19,8 @@ def add_decayed_weights(
 
     After a direction such as Adam's this is decoupled weight decay: Loshchilov, Hutter, "Decoupled weight decay
     regularization" (2019), algorithm 2. The mask, a pytree of Python bools like the parameters or a function that
-    returns it for them, says which decay. `update` raises `UpdateError` if it is not given the parameters.
+    returns it for them, says which decay. `update` raises `UpdateError` if it is not given the parameters, or
+    where the mask is not like them.
 
     >>> from fnad import optim
     >>> opt = optim.add_decayed_weights(0.1, mask=lambda params: {"weight": True, "bias": False})
@@ -37,7 +38,10 @@ def add_decayed_weights(
                 "weight decay needs the parameters", source=current_source(), remedy="update(gradients, state, params)"
             )
         check_like(updates, "gradients", params)
-        masks = () if mask is None else (mask(params) if callable(mask) else mask,)
-        return tree_map(decayed, updates, params, *masks), state
+        if mask is None:
+            return tree_map(decayed, updates, params), state
+        decays = mask(params) if callable(mask) else mask
+        check_structure(decays, "mask", params)
+        return tree_map(decayed, updates, params, decays), state
 
     return stateless(update)

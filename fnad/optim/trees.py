@@ -46,7 +46,7 @@ def check_like(tree: Tree, name: str, parameters: Tree) -> None:
     values, structure = flatten(tree)
     wanted, wanted_structure = flatten(parameters)
     if structure != wanted_structure:
-        _check_structure(tree, name, parameters)
+        check_structure(tree, name, parameters)
         values = wanted_structure.flatten_up_to(tree)
         tree = wanted_structure.unflatten(values)
     for i, (value, like) in enumerate(zip(values, wanted, strict=True)):
@@ -65,8 +65,8 @@ def _check_leaf(leaf: Leaf, like: Leaf) -> None:
         raise LeafError(UpdateError, what, "give it the shape and dtype of the parameter")
 
 
-def _check_structure(tree: Tree, name: str, parameters: Tree) -> None:
-    """Raise unless the two have the same containers, up to the order of their keys."""
+def check_structure(tree: Tree, name: str, parameters: Tree) -> None:
+    """Raise `UpdateError` unless the two have the same containers, up to the order of their keys."""
     given, wanted = (flatten(each)[1] for each in (tree, parameters))
     if given <= wanted <= given:
         return

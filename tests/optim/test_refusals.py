@@ -104,6 +104,14 @@ def test_a_parameter_that_is_no_array() -> None:
     assert what == "params['a'] is of type str, not an array or a number"
 
 
+@pytest.mark.parametrize("mask", [{"w": True}, lambda params: {"w": True}])
+def test_a_mask_unlike_the_parameters(mask: Any) -> None:
+    opt = optim.adamw(0.1, mask=mask)
+    state = opt.init(PARAMS)
+    expected = "mask['b'][0] is missing", "the parameters have a leaf params['b'][0]"
+    assert message(errors.UpdateError, lambda: opt.update(PARAMS, state, PARAMS)) == expected
+
+
 def test_the_state_of_another_optimizer() -> None:
     opt, state = optim.adamw(0.1), optim.adam(0.1).init(PARAMS)
     assert message(errors.UpdateError, lambda: opt.update(PARAMS, state, PARAMS)) == (
