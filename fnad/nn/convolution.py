@@ -5,7 +5,8 @@
 In compiled code the windows of one image after the other are copied into a matrix, and the BLAS multiplies it by the
 kernel. The derivatives are those of the contraction and of `windows`: a matrix product with the windows for the kernel,
 a matrix product and `overlap_add` for the image. That was measured against the transposes as convolutions of their
-own, which take twice as long: windows of the cotangent, padded all around, are larger than those of the image.
+own: from outputs to channels that takes 1.2 to 9 times as long, the more the more outputs there are for a channel,
+since the windows of the cotangent, padded all around, are larger than those of the image.
 """
 
 from __future__ import annotations
