@@ -205,7 +205,7 @@ def heading(table: dict[str, dict[str, tuple[str, ...]]]) -> Iterable[str]:
     yield "Written by `python -m tests.numpy.coverage` from the tables of calls that the tests run: a ✓ stands for what"
     yield "they check. A `0` is a derivative that is zero wherever there is one: the results are integers or bools."
     yield ""
-    yield "A name counts once in each namespace in which NumPy or SciPy has it, second names of a function too (`acos`)."
+    yield "A name counts once in each namespace in which NumPy or SciPy has it, second names too (`acos`)."
     yield "It is complete if its value, both modes, the second order and native code are checked; refusals are not."
     yield "Ufuncs are among the functions of `numpy`. The first line has neither `numpy.linalg` and `numpy.fft`, nor"
     yield f"methods, nor what is SciPy's; without second names it has {len(first_names(table))} that are complete."

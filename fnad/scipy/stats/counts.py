@@ -21,6 +21,7 @@ from fnad.ops.entropy import entr, xlog1py, xlogy
 from fnad.ops.gamma import beta_density, gamma_density, gammaln
 from fnad.ops.incomplete import betainc, betaincc, gammainc, gammaincc
 from fnad.ops.piecewise import floor
+from fnad.ops.poisson import poisson_entropy
 from fnad.ops.shape import broadcast_to, full_like, ones_like, reshape_to, sum_over, zeros_like
 from fnad.scipy.stats.discrete import Discrete
 from fnad.scipy.stats.operands import INF, checked, real_symbol
@@ -34,6 +35,7 @@ poisson = Discrete(
     logpmf=lambda k, mu: xlogy(k, mu) - gammaln(k + 1.0) - mu,
     cdf=lambda k, mu: gammaincc(k + 1.0, mu),
     sf=lambda k, mu: gammainc(k + 1.0, mu),
+    entropy=lambda mu: poisson_entropy(real_symbol(mu)),
 )
 
 # ---- successes in n trials ---------------------------------------------------------------------------------------
