@@ -82,9 +82,20 @@ SEVERAL_VARIABLES = {
         MEAN,
         COVARIANCE,
     )
-    for method in ("pdf", "logpdf")
+    for method in ("pdf", "logpdf", "cdf", "logcdf")
     for call in [getattr(stats.multivariate_normal, method)]
 } | {
+    "multivariate_normal.cdf of one variable": (
+        lambda x, m, v: (stats.multivariate_normal.cdf(x, m, v), stats.multivariate_normal.cdf(x[0], m, v)),
+        MEAN,
+        np.float64(0.3),
+        np.float64(1.7),
+    ),
+    "multivariate_normal.cdf at the middle": (
+        lambda x, c: stats.multivariate_normal.cdf([x, [0, 0.4]], [0, 0], symmetric(c)),
+        np.zeros(2),
+        COVARIANCE,
+    ),
     "multivariate_normal.entropy": (lambda m, c: stats.multivariate_normal.entropy(m, symmetric(c)), MEAN, COVARIANCE),
     "dirichlet.pdf": (lambda x, a: stats.dirichlet.pdf(x, a), SIMPLEX, CONCENTRATION),
     "dirichlet.logpdf": (lambda x, a: stats.dirichlet.logpdf(x, a), SIMPLEX, CONCENTRATION),

@@ -376,6 +376,10 @@ def test_gradient_of_the_covariance_is_symmetric():
 def test_what_the_multivariate_normal_refuses():
     with pytest.raises(UnsupportedFunctionError, match="allow_singular=True"):
         traced(lambda x: stats.multivariate_normal.logpdf(x, MEAN, COV, True), POINTS)
+    with pytest.raises(UnsupportedFunctionError, match="has no rule for allow_singular, lower_limit and rng"):
+        traced(lambda x: stats.multivariate_normal.cdf(x, MEAN, COV, lower_limit=MEAN), POINTS)
+    with pytest.raises(UnsupportedFunctionError, match="of 3 variables is an integral over random points"):
+        traced(lambda x: stats.multivariate_normal.cdf(x, np.zeros(3)), np.ones(3))
     with pytest.raises(np.linalg.LinAlgError):
         traced(lambda c: stats.multivariate_normal.logpdf(POINTS, MEAN, c), -COV)
     for mean, cov in ((COV, COV), (MEAN, COV[:2]), (MEAN, COV[:2, :2]), (MEAN, COV[None])):

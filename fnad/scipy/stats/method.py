@@ -19,14 +19,19 @@ def parameter(name: str, default: Any = Parameter.empty) -> Parameter:
     return Parameter(name, Parameter.POSITIONAL_OR_KEYWORD, default=default)
 
 
+def others(name: str) -> Parameter:
+    """Return what stands for parameters that have to be named and are SciPy's own concern."""
+    return Parameter(name, Parameter.VAR_KEYWORD)
+
+
 def method(distribution: str, name: str, doc: str, parameters: list[Parameter], rule: Rule) -> Method:
     """Return the method `name` of a distribution of scipy.stats, with its signature.
 
-    The rule gets all parameters by position.
+    The rule gets all parameters by position, but those that have to be named, if they are given.
     """
 
-    def original(*args: Any) -> Any:
-        return getattr(scipy_distribution(distribution), name)(*args)
+    def original(*args: Any, **options: Any) -> Any:
+        return getattr(scipy_distribution(distribution), name)(*args, **options)
 
     signature = Signature(parameters)
     original.__module__, original.__name__, original.__qualname__ = "scipy.stats", name, f"{distribution}.{name}"
@@ -37,7 +42,7 @@ def method(distribution: str, name: str, doc: str, parameters: list[Parameter], 
     def call(*args: Any, **options: Any) -> Any:
         bound = signature.bind(*args, **options)
         bound.apply_defaults()
-        return either(*bound.args)
+        return either(*bound.args, **bound.kwargs)
 
     call.__signature__ = signature  # pyright: ignore[reportAttributeAccessIssue]  (what help() shows)
     return call

@@ -7,17 +7,24 @@ with respect to the matrix is symmetric.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 from fnad.errors import ShapeError, UnsupportedFunctionError
 from fnad.ir.symbol import Symbol
 from fnad.numpy.operands import broadcast_all
+from fnad.ops.bivariate import bivariate_normal
 from fnad.ops.elementary import exp, log
 from fnad.ops.linalg import cholesky, solve_triangular
 from fnad.ops.matrix import diagonal, diagonal_matrix
-from fnad.ops.shape import broadcast_to, reshape_to, sum_over, transpose_to
-from fnad.scipy.stats.method import Distribution, Method, method, parameter
+from fnad.ops.power import hypot
+from fnad.ops.shape import broadcast_to, reshape_to, slice_axis, sum_over, transpose_to
+from fnad.ops.special import ndtr
+from fnad.scipy.stats.method import Distribution, Method, method, others, parameter
 from fnad.scipy.stats.operands import real_symbol
+
+INTEGRATION = (("maxpts", None), ("abseps", 1e-5), ("releps", 1e-5))
+"""How SciPy integrates."""
 
 LOG_2PI = math.log(2 * math.pi)
 
@@ -49,6 +56,62 @@ def entropy(mean: Any = None, cov: Any = 1) -> Symbol:
     _, covariance = _parameters(mean, cov)
     factor = cholesky(covariance, upper=False)
     return 0.5 * (_log_determinant(factor) + factor.shape[0] * (LOG_2PI + 1))
+
+
+def distribution_function(
+    x: Any,
+    mean: Any = None,
+    cov: Any = 1,
+    allow_singular: bool = False,
+    maxpts: Any = None,
+    abseps: Any = 1e-5,
+    releps: Any = 1e-5,
+    **options: Any,
+) -> Symbol:
+    """Return the probability of what is not above x in any component, of one variable or two."""
+    if allow_singular or any(value is not None for value in options.values()):
+        raise UnsupportedFunctionError(
+            "scipy.stats.multivariate_normal.cdf has no rule for allow_singular, lower_limit and rng",
+            remedy="leave them out",
+        )
+    center, covariance = _parameters(mean, cov)
+    factor = cholesky(covariance, upper=False)
+    k = factor.shape[0]
+    if k > 2:
+        raise UnsupportedFunctionError(
+            f"scipy.stats.multivariate_normal.cdf of {k} variables is an integral over random points, to five digits; "
+            "it has a rule for one variable and for two",
+            remedy="integrate over all variables but two, whose distribution given the others is normal again",
+        )
+    deviations = _deviations(real_symbol(x), center, k)
+    shape = tuple(n for n in deviations.shape[:-1] if n != 1)
+    given = [reshape_to(_component(deviations, i), shape) for i in range(k)]
+    return _below(factor, given)
+
+
+def _below(factor: Symbol, limits: Sequence[Symbol]) -> Symbol:
+    """Return the probability of one variable, or of two, from the Cholesky factor of their covariance."""
+    like = limits[0].shape
+    first = broadcast_to(_element(factor, 0, 0), like)
+    if len(limits) == 1:
+        return ndtr(limits[0] / first)
+    across, down = _element(factor, 1, 0), _element(factor, 1, 1)
+    scale = hypot(across, down)
+    correlation = broadcast_to(across / scale, like)
+    return bivariate_normal(correlation, limits[0] / first, limits[1] / broadcast_to(scale, like))
+
+
+def _component(x: Symbol, i: int) -> Symbol:
+    return slice_axis(x, x.ndim - 1, i, i + 1)
+
+
+def _element(x: Symbol, i: int, j: int) -> Symbol:
+    return reshape_to(slice_axis(slice_axis(x, 0, i, i + 1), 1, j, j + 1), ())
+
+
+def log_distribution_function(*args: Any, **options: Any) -> Symbol:
+    """Return its logarithm."""
+    return log(distribution_function(*args, **options))
 
 
 def _log_determinant(factor: Symbol) -> Symbol:
@@ -88,10 +151,12 @@ def _deviations(x: Symbol, center: Symbol | None, k: int) -> Symbol:
 
 
 class MultivariateNormal(Distribution):
-    """The multivariate normal distribution; distribution functions are SciPy's own, for ordinary numbers."""
+    """The multivariate normal distribution."""
 
     pdf: Method
     logpdf: Method
+    cdf: Method
+    logcdf: Method
     entropy: Method
 
     def __init__(self) -> None:
@@ -100,6 +165,11 @@ class MultivariateNormal(Distribution):
         parameters = [*given, parameter("allow_singular", False)]
         self.pdf = method(self.name, "pdf", "Return the density at x.", parameters, density)
         self.logpdf = method(self.name, "logpdf", "Return the logarithm of the density at x.", parameters, log_density)
+        integrated = [*parameters, *(parameter(*option) for option in INTEGRATION), others("options")]
+        for name, rule in (("cdf", distribution_function), ("logcdf", log_distribution_function)):
+            logarithm = "the logarithm of " if name == "logcdf" else ""
+            doc = f"Return {logarithm}the probability of what is not above x, of one variable or two if traced."
+            setattr(self, name, method(self.name, name, doc, integrated, rule))
         self.entropy = method(self.name, "entropy", "Return the differential entropy.", given[1:], entropy)
 
 
