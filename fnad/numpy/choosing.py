@@ -81,6 +81,10 @@ elementwise(vars(umath)["clip"])(lambda x, low, high: TABLE[np.minimum](TABLE[np
 @implements(np.nan_to_num)
 def nan_to_num(x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> Symbol:
     symbol = as_symbol(x)
+    if not copy and symbol.shape:
+        raise UnsupportedFunctionError(
+            "numpy.nan_to_num with copy=False writes into its argument", remedy="write x[...] = np.nan_to_num(x)"
+        )
     if symbol.dtype.kind == "c":
         return complex_(*[_finite(part(symbol), nan, posinf, neginf) for part in (real, imag)])
     return symbol if symbol.dtype.kind in "biu" else _finite(symbol, nan, posinf, neginf)

@@ -137,7 +137,20 @@ def arange(
 # ---- in the likeness of others ---------------------------------------------------------------------------------------
 
 
-@implements(np.zeros_like, np.empty_like)
+@implements(np.empty_like)
+def empty_like(
+    prototype: Any,
+    dtype: Any = None,
+    order: str = "K",
+    subok: bool = True,
+    shape: Any = None,
+    *,
+    device: None = None,
+) -> View:
+    return _filled(prototype, 0, dtype, shape)
+
+
+@implements(np.zeros_like)
 def zeros_like(
     a: Any,
     dtype: Any = None,

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from fnad.errors import ShapeError, UnsupportedFunctionError
+from fnad.errors import DtypeError, ShapeError, UnsupportedFunctionError
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import Dtype, Shape, native_dtype
 from fnad.numpy.axes import axis_of, static_ints
@@ -22,12 +22,17 @@ from fnad.ops.shape import broadcast_to, reshape_to, slice_axis
 # ---- side by side ----------------------------------------------------------------------------------------------------
 
 
-def alike(arrays: Sequence[Any], dtype: Any = None) -> list[Symbol]:
-    """Return the operands in their common dtype, or the one given."""
+def alike(arrays: Sequence[Any], dtype: Any = None, casting: Any = "same_kind") -> list[Symbol]:
+    """Return the operands in their common dtype, or the one given, if they can be cast to it."""
     values = list(arrays)
     if not values:
         raise ShapeError("need at least one array to concatenate")
     wanted = common_dtype(*values) if dtype is None else native_dtype(dtype)
+    symbols = [as_symbol(value) for value in values]
+    for symbol in symbols:
+        if not np.can_cast(symbol.dtype, wanted, casting):
+            what = f"from {symbol.dtype!r} to {wanted!r} according to the rule {casting!r}"
+            raise DtypeError(f"Cannot cast array data {what}", remedy="convert it with astype before")
     return [as_symbol(value, wanted) for value in values]
 
 
@@ -52,8 +57,10 @@ def join(symbols: Sequence[Symbol], axis: int) -> Symbol:
 
 
 @implements(np.concatenate)
-def concatenate(arrays: Any, axis: Any = 0, out: None = None, *, dtype: Any = None) -> Symbol:
-    symbols = alike(arrays, dtype)
+def concatenate(
+    arrays: Any, axis: Any = 0, out: None = None, *, dtype: Any = None, casting: Any = "same_kind"
+) -> Symbol:
+    symbols = alike(arrays, dtype, casting)
     if axis is None:
         return join([reshape_to(symbol, (symbol.aval.size,)) for symbol in symbols], 0)
     if any(symbol.ndim == 0 for symbol in symbols):
@@ -62,8 +69,8 @@ def concatenate(arrays: Any, axis: Any = 0, out: None = None, *, dtype: Any = No
 
 
 @implements(np.stack)
-def stack(arrays: Any, axis: Any = 0, out: None = None, *, dtype: Any = None) -> Symbol:
-    symbols = alike(arrays, dtype)
+def stack(arrays: Any, axis: Any = 0, out: None = None, *, dtype: Any = None, casting: Any = "same_kind") -> Symbol:
+    symbols = alike(arrays, dtype, casting)
     shape = symbols[0].shape
     if any(symbol.shape != shape for symbol in symbols):
         raise ShapeError("all input arrays must have the same shape")
@@ -72,13 +79,13 @@ def stack(arrays: Any, axis: Any = 0, out: None = None, *, dtype: Any = None) ->
 
 
 @implements(np.vstack)
-def vstack(tup: Any, *, dtype: Any = None) -> Symbol:
-    return join([atleast_2d(symbol).read() for symbol in alike(tup, dtype)], 0)
+def vstack(tup: Any, *, dtype: Any = None, casting: Any = "same_kind") -> Symbol:
+    return join([atleast_2d(symbol).read() for symbol in alike(tup, dtype, casting)], 0)
 
 
 @implements(np.hstack)
-def hstack(tup: Any, *, dtype: Any = None) -> Symbol:
-    symbols = [atleast_1d(symbol).read() for symbol in alike(tup, dtype)]
+def hstack(tup: Any, *, dtype: Any = None, casting: Any = "same_kind") -> Symbol:
+    symbols = [atleast_1d(symbol).read() for symbol in alike(tup, dtype, casting)]
     return join(symbols, 0 if symbols[0].ndim == 1 else 1)
 
 

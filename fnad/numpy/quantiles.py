@@ -21,14 +21,16 @@ from fnad.ir.symbol import Symbol
 from fnad.ir.types import F64, I64, Shape, is_inexact
 from fnad.numpy.axes import Ints, axes_of, reduced_shape
 from fnad.numpy.operands import WeakSymbol, as_symbol, contains_symbol, is_python_number, to_dtype
+from fnad.numpy.rearranging import fresh
 from fnad.numpy.reductions import SUM, UNSET, is_set
-from fnad.numpy.registry import implements
+from fnad.numpy.registry import RULES, implements
 from fnad.numpy.sorting import sorted_along
 from fnad.numpy.statistics import inexact
 from fnad.ops.arithmetic import add, div, mul, sub
-from fnad.ops.comparison import bitwise_and, bitwise_not, bitwise_or, eq, ge, isnan, le, lt, select
+from fnad.ops.comparison import bitwise_and, bitwise_not, bitwise_or, eq, ge, gt, isnan, le, lt, select
 from fnad.ops.indexing import gather
-from fnad.ops.piecewise import ceil, floor, floor_divide, maximum, remainder, rint
+from fnad.ops.piecewise import ceil, floor, floor_divide, maximum, minimum, remainder, rint
+from fnad.ops.reduction import cumsum
 from fnad.ops.requirement import require
 from fnad.ops.shape import (
     broadcast_to,
@@ -266,7 +268,57 @@ def mixed(a: Symbol, b: Symbol, gamma: Symbol, is_weak: bool) -> Symbol:
     return select(is_near_b, sub(to_dtype(b, dtype), part(sub(ones_like(gamma), gamma))), from_a)
 
 
-def _quantile_rule(scale: int) -> Callable[..., Symbol]:
+# ---- weighted --------------------------------------------------------------------------------------------------------
+
+
+def _weighted(x: Symbol, weights: Any, axis: Any, fraction: Fraction, method: str, *, without_nan: bool) -> Symbol:
+    """Return the quantiles where elements have weights: the first at which their running sum reaches q of the whole."""
+    if method != "inverted_cdf":
+        raise DomainError(f"Only method 'inverted_cdf' supports weights. Got: {method}.")
+    axes = axes_of(axis, x.ndim)
+    w, values = in_front(_weights_of(x, weights, axis), axes), in_front(x, axes)
+    if without_nan and is_inexact(x.dtype):
+        w = select(isnan(values), zeros_like(w), w)
+    order = RULES[np.argsort](values, 0)
+    values, w = (RULES[np.take_along_axis](part, order, 0) for part in (values, w))
+    index = _reached(w, fraction.q, may_vanish=without_nan)
+    slices = Slices(values, constant(values.shape[0], I64, values.shape[1:]))
+    return slices.at(index) if without_nan else slices.unless_nan(slices.at(index))
+
+
+def _weights_of(x: Symbol, weights: Any, axis: Any) -> Symbol:
+    """Return weights in the shape of x: given so, or along the axes."""
+    w = to_dtype(as_symbol(weights), F64)
+    w = require(w, ge(w, zeros_like(w)), message="Weights must be non-negative.", remedy="take them from 0 on")
+    if w.shape == x.shape:
+        return w
+    if axis is None:
+        raise DtypeError("Axis must be specified when shapes of a and weights differ.")
+    axes = axes_of(axis, x.ndim)
+    if w.shape != tuple(x.shape[a] for a in axes):
+        raise ShapeError("Shape of weights must be consistent with shape of a along specified axis.")
+    inner = transpose_to(w, tuple(sorted(range(len(axes)), key=axes.__getitem__)))
+    return broadcast_to(reshape_to(inner, tuple(n if i in axes else 1 for i, n in enumerate(x.shape))), x.shape)
+
+
+def _reached(w: Symbol, q: Symbol, *, may_vanish: bool) -> Symbol:
+    """Return where the running sums of weights along axis 0 reach q of the whole, its axes in front."""
+    sums = cumsum(w, axis=0, reverse=False)
+    whole = slice_axis(sums, 0, sums.shape[0] - 1, sums.shape[0])
+    if not may_vanish:
+        message = "Weights included NaN, inf or were all zero."
+        whole = require(whole, gt(whole, zeros_like(whole)), message=message, remedy="leave these out")
+    cdf = div(sums, broadcast_to(whole, sums.shape))
+    cdf = to_dtype(select(eq(cdf, zeros_like(cdf)), full_like(cdf, -1), cdf), q.dtype)
+    n, rest = cdf.shape[0], cdf.shape[1:]
+    shape = (n, *q.shape, *rest)
+    found = broadcast_to(reshape_to(cdf, (n, *(1,) * q.ndim, *rest)), shape)
+    below = lt(found, broadcast_to(reshape_to(q, (1, *q.shape, *(1,) * len(rest))), shape))
+    count = SUM(to_dtype(below, I64), 0, False, UNSET, UNSET)
+    return minimum(count, full_like(count, n - 1))
+
+
+def _quantile_rule(scale: int) -> Callable[..., Any]:
     def rule(
         a: Any,
         q: Any,
@@ -275,9 +327,15 @@ def _quantile_rule(scale: int) -> Callable[..., Symbol]:
         overwrite_input: bool = False,
         method: str = "linear",
         keepdims: Any = False,
-    ) -> Symbol:
+        *,
+        weights: Any = None,
+    ) -> Any:
         x, fraction = real_array(a), Fraction.of(q, scale)
         axes = axes_of(axis, x.ndim)
+        if weights is not None and x.aval.size:
+            found = _weighted(x, weights, axis, fraction, method, without_nan=False)
+            shape = reduced_shape(x.shape, axes, is_set(keepdims))
+            return fresh(reshape_to(found, (*fraction.q.shape, *shape)))
         slices = Slices.of(x, axes)
         if slices.x.shape[0] == 0:
             raise OutOfRangeError("index -1 is out of bounds for axis 0 with size 0")
@@ -287,7 +345,7 @@ def _quantile_rule(scale: int) -> Callable[..., Symbol]:
     return rule
 
 
-def _nanquantile_rule(scale: int) -> Callable[..., Symbol]:
+def _nanquantile_rule(scale: int) -> Callable[..., Any]:
     def rule(
         a: Any,
         q: Any,
@@ -296,10 +354,15 @@ def _nanquantile_rule(scale: int) -> Callable[..., Symbol]:
         overwrite_input: bool = False,
         method: str = "linear",
         keepdims: Any = UNSET,
-    ) -> Symbol:
+        *,
+        weights: Any = None,
+    ) -> Any:
         x, fraction = real_array(a), Fraction.of(q, scale)
         axes = axes_of(axis, x.ndim)
         shape = reduced_shape(x.shape, axes, is_set(keepdims))
+        if weights is not None and x.aval.size:
+            found = _weighted(x, weights, axis, fraction, method, without_nan=True)
+            return fresh(reshape_to(found, (*fraction.q.shape, *shape)))
         if x.aval.size == 0:
             return constant(np.nan, np.result_type(x.dtype, np.float32 if is_inexact(x.dtype) else F64), shape)
         found = _quantile(Slices.without_nan(x, axes), fraction, method)

@@ -12,13 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from fnad.errors import ShapeError
+from fnad.errors import DomainError, ShapeError
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import BOOL, F64, is_complex, is_inexact, native_dtype
 from fnad.numpy.axes import axes_of, reduced_shape, static_number
 from fnad.numpy.operands import as_symbol, broadcast_all, common_dtype, to_dtype
 from fnad.numpy.reductions import SUM, UNSET, count_nonzero, is_set
-from fnad.numpy.registry import implements
+from fnad.numpy.registry import RULES, implements
 from fnad.ops.arithmetic import div, mul, sub
 from fnad.ops.autodiff import stop_gradient
 from fnad.ops.comparison import eq, select
@@ -73,12 +73,26 @@ def var(
     keepdims: Any = UNSET,
     *,
     where: Any = UNSET,
+    mean: Any = UNSET,
+    correction: Any = UNSET,
 ) -> Symbol:
-    x = inexact(a, dtype)
-    x = _from_first(x, axis) if where is UNSET else x
-    distance = sub(x, broadcast_to(mean_over(x, axis, True, where), x.shape))
+    x, ddof = inexact(a, dtype), delta_degrees(ddof, correction)
+    if mean is UNSET:
+        x = _from_first(x, axis) if where is UNSET else x
+        distance = sub(x, broadcast_to(mean_over(x, axis, True, where), x.shape))
+    else:
+        distance = RULES[np.subtract](x, mean)
     square = real(mul(distance, conj(distance))) if is_complex(x.dtype) else mul(distance, distance)
     return mean_over(square, axis, keepdims, where, ddof)
+
+
+def delta_degrees(ddof: Any, correction: Any) -> Any:
+    """Return what is taken off the number of elements, under either of NumPy's names."""
+    if correction is UNSET:
+        return static_number(ddof, "ddof")
+    if ddof != 0:
+        raise DomainError("ddof and correction can't be provided simultaneously.", remedy="give one of them")
+    return static_number(correction, "correction")
 
 
 def _from_first(x: Symbol, axis: Any) -> Symbol:
@@ -100,8 +114,10 @@ def std(
     keepdims: Any = UNSET,
     *,
     where: Any = UNSET,
+    mean: Any = UNSET,
+    correction: Any = UNSET,
 ) -> Symbol:
-    return root(var(a, axis, dtype, None, ddof, keepdims, where=where))
+    return root(var(a, axis, dtype, None, ddof, keepdims, where=where, mean=mean, correction=correction))
 
 
 def root(square: Symbol) -> Symbol:

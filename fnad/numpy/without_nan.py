@@ -11,10 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from fnad.errors import UnsupportedFunctionError
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import BOOL, is_inexact
-from fnad.numpy.axes import static_number
 from fnad.numpy.cumulative import cumprod
 from fnad.numpy.operands import as_symbol, broadcast_all
 from fnad.numpy.reductions import (
@@ -36,7 +34,7 @@ from fnad.numpy.reductions import (
     sum_,
 )
 from fnad.numpy.registry import implements
-from fnad.numpy.statistics import inexact, mean, root, var
+from fnad.numpy.statistics import delta_degrees, inexact, mean, root, var
 from fnad.ops.arithmetic import sub
 from fnad.ops.autodiff import stop_gradient
 from fnad.ops.comparison import bitwise_and, bitwise_not, isnan, le, select
@@ -131,27 +129,19 @@ def nanvar(
     keepdims: Any = UNSET,
     *,
     where: Any = UNSET,
+    mean: Any = UNSET,
     correction: Any = UNSET,
 ) -> Symbol:
     freedom = delta_degrees(ddof, correction)
     if not is_inexact(as_symbol(a).dtype):
-        return var(a, axis, dtype, None, freedom, keepdims, where=where)
+        return var(a, axis, dtype, None, freedom, keepdims, where=where, mean=mean)
     x = inexact(a, dtype)
     chosen = present(x, where)
-    distance = x if x.dtype.kind == "c" else _from_least(x, axis, chosen)
-    result = var(distance, axis, None, None, freedom, keepdims, where=chosen)
+    distance = x if x.dtype.kind == "c" or mean is not UNSET else _from_least(x, axis, chosen)
+    result = var(distance, axis, None, None, freedom, keepdims, where=chosen, mean=mean)
     count = count_nonzero(broadcast_to(as_symbol(chosen, BOOL), x.shape), axis, keepdims=is_set(keepdims))
     too_few = le(count, full_like(count, int(np.floor(freedom))))
     return select(too_few, full_like(result, np.nan), result)
-
-
-def delta_degrees(ddof: Any, correction: Any) -> Any:
-    """Return what is taken off the number of elements, under either of NumPy's names."""
-    if correction is UNSET:
-        return static_number(ddof, "ddof")
-    if ddof != 0:
-        raise UnsupportedFunctionError("ddof and correction can't be provided simultaneously.")
-    return static_number(correction, "correction")
 
 
 def _from_least(x: Symbol, axis: Any, where: Any) -> Symbol:
@@ -172,9 +162,10 @@ def nanstd(
     keepdims: Any = UNSET,
     *,
     where: Any = UNSET,
+    mean: Any = UNSET,
     correction: Any = UNSET,
 ) -> Symbol:
-    return root(nanvar(a, axis, dtype, None, ddof, keepdims, where=where, correction=correction))
+    return root(nanvar(a, axis, dtype, None, ddof, keepdims, where=where, mean=mean, correction=correction))
 
 
 # ---- extrema ---------------------------------------------------------------------------------------------------------

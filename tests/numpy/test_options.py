@@ -1,0 +1,142 @@
+"""Every parameter of NumPy's functions is one of the rule's, and has a say; or it is listed here with the reason."""
+
+import dis
+import inspect
+
+import numpy as np
+import pytest
+
+import fnad
+from fnad.errors import UnsupportedFunctionError
+from tests.numpy.against_numpy import check, check_error, sample, traced
+from tests.numpy.coverage import MODULES, public, rule_of
+
+REFUSED = {
+    "array": {"ndmax": "NumPy's limit on nesting is one for arrays of objects"},
+    **{name: {"arys": "*arys, under another name"} for name in ("atleast_1d", "atleast_2d", "atleast_3d")},
+}
+"""Parameters that a rule does not have: a call that gives one is an error that names it."""
+
+NO_SAY = {
+    "einsum": {"optimize": "every contraction takes the best path"},
+    "einsum_path": {"einsum_call": "NumPy's own use"},
+    "histogram_bin_edges": {"weights": "NumPy has no use for it either where the number of bins is given"},
+    "isin": {"assume_unique": "a matter of speed", "kind": "a matter of speed"},
+    "real_if_close": {"tol": "complex numbers are refused"},
+    **{
+        name: {"overwrite_input": "what NumPy leaves in the input is undefined"}
+        for name in ("median", "nanmedian", "quantile", "nanquantile", "percentile", "nanpercentile")
+    },
+}
+"""Parameters that change nothing in the result."""
+
+LAYOUT = {"order", "subok", "like", "device"}
+"""Parameters about the layout in memory, subclasses and devices: traced arrays have none."""
+
+OUT = {"out"}
+"""Met for all rules alike: it is written to."""
+
+FUNCTIONS = [
+    (module, name)
+    for module in ("numpy", "numpy.linalg", "numpy.fft")
+    for name in public(MODULES[module])
+    if rule_of(module, name) is not None and not isinstance(getattr(MODULES[module], name), np.ufunc)
+]
+
+
+def parameters(function):
+    """Return the parameters of a function by name."""
+    return inspect.signature(function).parameters
+
+
+@pytest.mark.parametrize(("module", "name"), FUNCTIONS)
+def test_every_parameter(module, name):
+    theirs, rule = parameters(getattr(MODULES[module], name)), rule_of(module, name)
+    own = parameters(rule)
+    if any(parameter.kind is parameter.VAR_KEYWORD for parameter in own.values()):
+        return
+    lacking = theirs.keys() - own.keys() - LAYOUT - OUT - {"args", "kwargs"}
+    assert lacking == REFUSED.get(name, {}).keys()
+    read = {step.argval for step in dis.get_instructions(rule) if step.opname in ("LOAD_FAST", "LOAD_DEREF")}
+    read |= {
+        step.argval for step in dis.get_instructions(rule) if step.opname.startswith(("LOAD_FAST_", "LOAD_CLOSURE"))
+    }
+    assert (own.keys() & theirs.keys()) - read - LAYOUT - OUT == NO_SAY.get(name, {}).keys()
+
+
+@pytest.mark.parametrize(("module", "name"), FUNCTIONS)
+def test_defaults_are_numpys(module, name):
+    theirs, own = (parameters(f) for f in (getattr(MODULES[module], name), rule_of(module, name)))
+    for parameter in (theirs.keys() & own.keys()) - LAYOUT - OUT:
+        ours, numpys = own[parameter].default, theirs[parameter].default
+        if numpys is not np._NoValue and ours is not inspect.Parameter.empty:  # pyright: ignore[reportAttributeAccessIssue]
+            assert ours == numpys or (ours, numpys) in (("same_kind", "same_kind"), (float, None), (None, float))
+
+
+def test_an_option_without_a_rule_is_named():
+    with pytest.raises(UnsupportedFunctionError, match=r"numpy\.array has no rule for the option ndmax="):
+        traced(lambda x: np.array(x, ndmax=3), np.ones(2))
+
+
+X, N = sample((4, 5), "f64"), sample((4, 5), "f64")
+W, V = sample((4, 5), "i64", 1) + 1.0, np.array([1.0, 2.0, 0.0, 3.0, 1.0])
+N[1, 2], N[0, 0] = np.nan, np.nan
+M = X.mean(1, keepdims=True)
+INVERTED = {"method": "inverted_cdf"}
+WEIGHTED = {
+    "all": lambda x, w, v: np.quantile(x, [0.1, 0.5, 1.0], weights=w, **INVERTED),
+    "rows": lambda x, w, v: (
+        np.quantile(x, 0.3, 1, weights=w, **INVERTED),
+        np.percentile(x, 0, 1, weights=v, **INVERTED),
+    ),
+    "keepdims": lambda x, w, v: np.quantile(x, [0.3, 1.0], axis=0, keepdims=True, weights=w, **INVERTED),
+    "both axes": lambda x, w, v: np.percentile(x, [30], axis=(0, 1), weights=w, **INVERTED),
+}
+
+
+@pytest.mark.parametrize("name", WEIGHTED)
+def test_weighted_quantiles(name):
+    check(WEIGHTED[name], X, W, V)
+    gradient = fnad.grad(lambda x: sum(np.sum(part) for part in np.atleast_1d(WEIGHTED[name](x, W, V)[0])))(X)
+    steps = [(WEIGHTED[name](X + h, W, V)[0] - WEIGHTED[name](X - h, W, V)[0]).sum() / 2e-7 for h in basis(X)]
+    np.testing.assert_allclose(gradient.ravel(), steps, atol=1e-6)
+
+
+def basis(x):
+    """Return small steps along each element."""
+    return 1e-7 * np.eye(x.size).reshape(x.size, *x.shape)
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+def test_weighted_quantiles_without_nan(axis):
+    check(lambda x, w: np.nanquantile(x, [0.2, 0.9], axis=axis, weights=w, **INVERTED), N, W)
+    check(lambda x, w: np.nanpercentile(x, 30, axis=axis, keepdims=True, weights=w, **INVERTED), N, W)
+
+
+def test_weights_that_numpy_refuses():
+    check_error(lambda x: np.quantile(x, 0.5, weights=W), X)
+    check_error(lambda x: np.quantile(x, 0.5, weights=V, **INVERTED), X)
+    check_error(lambda x: np.quantile(x, 0.5, axis=0, weights=V, **INVERTED), X)
+    check_error(lambda x: np.quantile(x, 0.5, weights=-W, **INVERTED), X)
+
+
+def test_a_mean_that_is_given():
+    check(lambda x, m: (np.var(x, 1, mean=m), np.std(x, axis=1, mean=m, keepdims=True, ddof=1)), X, M)
+    check(lambda x, m: (np.nanvar(x, 1, mean=m), np.nanstd(x, axis=1, mean=m)), N, M)
+    check(lambda x: (np.std(x, correction=1), np.var(x, correction=1)), X)
+    check_error(lambda x: np.var(x, ddof=1, correction=1), X)
+    np.testing.assert_allclose(
+        fnad.grad(lambda x, m: np.var(x, 1, mean=m).sum(), 1)(X, M + 1), -2 * (X - M - 1).mean(1, keepdims=True)
+    )
+
+
+def test_casting():
+    check(lambda x: (np.concatenate([x, x], dtype=int, casting="unsafe"), np.stack([x, x], dtype="f")), X)
+    for join in (np.concatenate, np.stack, np.hstack, np.vstack):
+        check_error(lambda x, join=join: join([x, x], dtype=int), X)
+        check_error(lambda x, join=join: join([x, x], dtype="f", casting="safe"), X)
+
+
+def test_a_copy_that_is_not_to_be_made():
+    with pytest.raises(UnsupportedFunctionError, match=r"x\[...\] = np.nan_to_num\(x\)"):
+        traced(lambda x: np.nan_to_num(x, copy=False), X)
