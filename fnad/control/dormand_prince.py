@@ -5,7 +5,8 @@ Shampine, "Some practical Runge-Kutta formulas", 1986. Step sizes and the first 
 Wanner, "Solving Ordinary Differential Equations I", 2008, II.4: the error of a step, in the Euclidean mean of
 err / (atol + rtol max(|y|, |y₁|)), is kept below 1, and h ← h min(10, max(1/5, 9/10 err^(-1/5))).
 
-Derivatives take the steps as they were: that of the step size is not followed, as it does not change the solution.
+Derivatives hold the sizes of the steps, on which the solution does not depend (Bock, "Numerical treatment of inverse
+problems in chemical reaction kinetics", 1981).
 """
 
 from __future__ import annotations

@@ -113,8 +113,9 @@ def _unknowns(residual: Program, consts: int) -> list[bool]:
 
 
 def _linearized(program: Program, residual: Program, point: Values) -> LinearMap:
-    parts = partition(simplify(program), len(residual.inputs), len(residual.outputs))
-    kept = inline(parts.forward, point)[len(residual.outputs) :]
+    linear = Program(program.name, program.inputs, program.equations, program.outputs[len(residual.outputs) :])
+    parts = partition(simplify(linear), len(residual.inputs), 0)
+    kept = inline(parts.forward, point)
     return lambda direction: inline(parts.backward, [*[point[i] for i in parts.inputs], *kept, *direction])
 
 

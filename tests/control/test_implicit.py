@@ -231,6 +231,17 @@ def test_ridge_regression(n: int) -> None:
     np.testing.assert_allclose(fnad.grad(lambda p: weights(p) @ b)(0.5), slope @ b, rtol=1e-7)
 
 
+@pytest.mark.parametrize("n", [1, 3])
+def test_minimum_of_a_function_of_a_minimum(n: int) -> None:
+    """The inner one is at w = 1 / (1 + eᵖ), so that the outer one has w = 1/4."""
+
+    def shrunk(p: Any) -> Any:
+        return fnad.minimize(lambda w: np.sum((w - 1) ** 2) + np.exp(p) * np.sum(w**2), np.zeros(n)).x
+
+    found = fnad.minimize(lambda p: np.sum((shrunk(p) - 0.25) ** 2), 0.0)
+    np.testing.assert_allclose(found.x, np.log(3), rtol=1e-9)
+
+
 def test_minimum_far_below_a_large_value() -> None:
     """Where differences of the value are lost in rounding, the gradient still leads on."""
     found = fnad.minimize(lambda x: 1e6 + np.sum((x - 3) ** 4 + (x - 3) ** 2), np.zeros(2))
