@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import reduce
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial, reduce
+from typing import Any, TypeAlias
 
 import numpy as np
 
-from fnad.api.leaves import Function, check_function, function_name, leaves_of, path, type_name
-from fnad.api.regions import Kind, Region, as_tracer, check_structure, in_trace, joined, kind_of, region_of
+from fnad.api.leaves import Function, leaves_of, path, type_name
+from fnad.api.regions import (
+    Kind,
+    Region,
+    as_tracer,
+    at_call,
+    check_functions,
+    check_structure,
+    described,
+    in_trace,
+    joined,
+    kind_of,
+    region_of,
+)
 from fnad.control.cond import cond as cond_primitive
 from fnad.errors import ArgumentTypeError, StructureError
 from fnad.ir.builder import inline, trace
@@ -21,6 +33,9 @@ from fnad.ops.conversion import convert_to
 from fnad.trace.source import current_source
 from fnad.trace.tracer import Tracer
 from fnad.trace.tracing import symbol_of
+
+Branches: TypeAlias = Mapping[str, Function]
+"""Functions by what errors call them, in the order of the regions."""
 
 
 def cond(pred: Any, true_fun: Function, false_fun: Function, *operands: Any) -> Any:
@@ -37,10 +52,11 @@ def cond(pred: Any, true_fun: Function, false_fun: Function, *operands: Any) -> 
     >>> fnad.grad(half_or_square)(3.0), fnad.grad(half_or_square)(0.5)
     (np.float64(0.5), np.float64(1.0))
     """
-    for function in (true_fun, false_fun):
-        check_function(function, "cond")
+    branches = {"false_fun": false_fun, "true_fun": true_fun}
+    check_functions("cond", **branches)
     _check_scalar("cond", "pred", pred, "b", "compare with np.all, np.any or one element to get one bool")
-    return in_trace(true_fun, lambda p, *rest: _choose(p, (false_fun, true_fun), rest), pred, *operands)
+    names = _names("pred", operands)
+    return in_trace(true_fun, lambda p, *rest: _choose(p, branches, rest), pred, *operands, names=names)
 
 
 def switch(index: Any, branches: Sequence[Function], *operands: Any) -> Any:
@@ -56,13 +72,17 @@ def switch(index: Any, branches: Sequence[Function], *operands: Any) -> Any:
     >>> fnad.switch(np.int64(2), [np.sin, np.cos, np.square], 3.0)
     np.float64(9.0)
     """
-    functions = tuple(branches)
+    functions = {f"branches[{i}]": branch for i, branch in enumerate(branches)}
     if not functions:
         raise ArgumentTypeError("switch was given no branches", source=current_source(), remedy="give at least one")
-    for function in functions:
-        check_function(function, "switch")
+    check_functions("switch", **functions)
     _check_scalar("switch", "index", index, "iu", "convert it, index.astype(int), or use cond for a bool")
-    return in_trace(functions[0], lambda i, *rest: _choose(i, functions, rest), index, *operands)
+    first, names = functions["branches[0]"], _names("index", operands)
+    return in_trace(first, lambda i, *rest: _choose(i, functions, rest), index, *operands, names=names)
+
+
+def _names(first: str, operands: Sequence[Any]) -> list[str]:
+    return [first, *[f"operands[{i}]" for i in range(len(operands))]]
 
 
 def _check_scalar(name: str, what: str, value: Any, kinds: str, remedy: str) -> None:
@@ -83,35 +103,39 @@ def _described(value: Any) -> str:
     return type_name(value)
 
 
-def _choose(index: Any, functions: Sequence[Function], operands: tuple[Any, ...]) -> Any:
+def _choose(index: Any, branches: Branches, operands: tuple[Any, ...]) -> Any:
     leaves, structure = leaves_of(operands, lambda i: f"operands[{i}]")
     kinds = [kind_of(leaf) for leaf in leaves]
-    regions = [region_of(f, _caller(f, structure.unflatten), kinds) for f in functions]
-    results = _common(functions, regions)
-    if len(regions) == 1:
-        return functions[0](*operands)
-    chosen = symbol_of(index)
-    chosen = chosen if chosen.dtype == BOOL else convert_to(chosen, I64)
+    regions = [region_of(f, partial(_call, f, structure.unflatten), kinds) for f in branches.values()]
+    results = _common(branches, regions)
     symbols = [as_symbol(leaf.value) for leaf in leaves]
     captured = [as_symbol(value) for region in regions for value in region.captured]
     programs = _on_all_operands([r.converted([k.aval.dtype for k in results]) for r in regions], len(symbols))
-    found = cond_primitive(chosen, *symbols, *captured, regions=tuple(programs))
+    with at_call():
+        found = _chosen(symbol_of(index), [*symbols, *captured], programs)
     return regions[0].structure.unflatten(map(as_tracer, found, results))
 
 
-def _caller(f: Function, unflatten: Callable[[list[Tracer]], Any]) -> Callable[[list[Tracer]], Any]:
-    return lambda tracers: f(*unflatten(tracers))
+def _call(f: Function, unflatten: Callable[[list[Tracer]], Any], tracers: list[Tracer]) -> Any:
+    return f(*unflatten(tracers))
 
 
-def _common(functions: Sequence[Function], regions: Sequence[Region]) -> list[Kind]:
+def _chosen(index: Symbol, operands: Sequence[Symbol], programs: Sequence[Program]) -> Sequence[Symbol]:
+    if len(programs) == 1:
+        return inline(programs[0], operands)
+    chosen = index if index.dtype == BOOL else convert_to(index, I64)
+    return cond_primitive(chosen, *operands, regions=tuple(programs))
+
+
+def _common(branches: Branches, regions: Sequence[Region]) -> list[Kind]:
     """Return the kinds of the results; raise where those of two branches differ."""
-    first, like = regions[0], f"that of {function_name(functions[0])}"
-    for f, region in zip(functions[1:], regions[1:], strict=True):
-        check_structure(first.structure, region.structure, f"the result of {function_name(f)}", like)
-    return [_common_leaf(functions, regions, i) for i in range(len(first.results))]
+    like, *others = [f"the result of {name}, {described(f)}" for name, f in branches.items()]
+    for what, region in zip(others, regions[1:], strict=True):
+        check_structure(regions[0].structure, region.structure, what, like)
+    return [_common_leaf(branches, regions, i) for i in range(len(regions[0].results))]
 
 
-def _common_leaf(functions: Sequence[Function], regions: Sequence[Region], index: int) -> Kind:
+def _common_leaf(branches: Branches, regions: Sequence[Region], index: int) -> Kind:
     kinds = [region.results[index] for region in regions]
     shapes = {kind.aval.shape for kind in kinds}
     dtypes = {kind.aval.dtype for kind in kinds if not kind.weak}
@@ -119,9 +143,9 @@ def _common_leaf(functions: Sequence[Function], regions: Sequence[Region], index
     if len(shapes) > 1 or (dtypes and dtypes != {common.aval.dtype}):
         tree = regions[0].structure.unflatten([0] * len(regions[0].results))
         where = path((tree,), index, lambda _: "result")
-        each = ", ".join(f"{k.aval} from {function_name(f)}" for f, k in zip(functions, kinds, strict=True))
+        each = [f"{k.aval} from {name}, {described(f)}" for (name, f), k in zip(branches.items(), kinds, strict=True)]
         raise StructureError(
-            f"the branches differ in {where}: {each}",
+            f"the branches differ in {where}: {'; '.join(each)}",
             source=current_source(),
             remedy="return the same shape and dtype from each: broadcast with np.broadcast_to, convert with astype",
         )

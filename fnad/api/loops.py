@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, cast
 
 import numpy as np
@@ -13,13 +14,24 @@ from fnad.api.leaves import (
     Function,
     Leaf,
     Structure,
-    check_function,
-    function_name,
     leaves_of,
     path,
     type_name,
 )
-from fnad.api.regions import Kind, Region, as_tracer, check_structure, in_trace, joined, kind_of, operand, region_of
+from fnad.api.regions import (
+    Kind,
+    Region,
+    as_tracer,
+    at_call,
+    check_functions,
+    check_structure,
+    described,
+    in_trace,
+    joined,
+    kind_of,
+    operand,
+    region_of,
+)
 from fnad.control.loop import Groups
 from fnad.errors import ArgumentTypeError, ShapeError, StructureError
 from fnad.ir.builder import current_builder, inline, trace
@@ -52,28 +64,32 @@ def while_loop(cond_fun: Function, body_fun: Function, init_val: Any, *, max_ste
     >>> round(fnad.grad(root)(4.0), 6)
     np.float64(0.25)
     """
-    for function in (cond_fun, body_fun):
-        check_function(function, "while_loop")
+    check_functions("while_loop", cond_fun=cond_fun, body_fun=body_fun)
     limit = None if max_steps is None else _count(max_steps, "max_steps")
-    return in_trace(body_fun, lambda init: _while(cond_fun, body_fun, init, limit), init_val)
+    return in_trace(body_fun, lambda init: _while(cond_fun, body_fun, init, limit), init_val, names=("init_val",))
 
 
 def _while(cond_fun: Function, body_fun: Function, init: Any, limit: int | None) -> Any:
-    leaves, structure = _carry(init)
+    leaves, structure = _carry(init, "init_val")
     unflatten = _single(structure)
-    body, kinds = _settled(body_fun, lambda tracers: body_fun(unflatten(tracers)), leaves, structure, [])
-    test = region_of(cond_fun, lambda tracers: cond_fun(unflatten(tracers)), kinds)
+    body, kinds = _settled(body_fun, partial(_call, body_fun, unflatten), leaves, structure, [])
+    test = region_of(cond_fun, partial(_call, cond_fun, unflatten), kinds)
     if test.program.out_avals != (Aval(BOOL),):
         found = ", ".join(map(str, test.program.out_avals)) or "nothing"
         raise ArgumentTypeError(
-            f"the condition of while_loop, {function_name(cond_fun)}, returned {found}, not one bool",
+            f"the condition of while_loop, {described(cond_fun)}, returned {found}, not one bool",
             source=current_source(),
             remedy="compare with np.all, np.any or one element to get one bool",
         )
     consts = [as_symbol(value) for value in test.captured], [as_symbol(value) for value in body.captured]
     start = [operand(leaf, kind) for leaf, kind in zip(leaves, kinds, strict=True)]
-    found = run_while(test.consts_first(), body.consts_first(), consts, start, limit)
+    with at_call():
+        found = run_while(test.consts_first(), body.consts_first(), consts, start, limit)
     return unflatten([as_tracer(symbol, kind) for symbol, kind in zip(found, kinds)])  # noqa: B905 the steps stand behind
+
+
+def _call(f: Function, unflatten: Callable[[Sequence[Tracer]], Any], tracers: list[Tracer]) -> Any:
+    return f(unflatten(tracers))
 
 
 def fori_loop(lower: Any, upper: Any, body_fun: Function, init_val: Any) -> Any:
@@ -87,12 +103,21 @@ def fori_loop(lower: Any, upper: Any, body_fun: Function, init_val: Any) -> Any:
     >>> fnad.grad(lambda x: fnad.fori_loop(1, 4, lambda i, s: s * x + i, 0.0))(2.0)
     np.float64(6.0)
     """
-    check_function(body_fun, "fori_loop")
+    check_functions("fori_loop", body_fun=body_fun)
     for bound in (lower, upper):
         _check_bound(bound)
     if _is_known(lower) and _is_known(upper):
-        return in_trace(body_fun, lambda init: _fori(int(lower), int(upper), body_fun, init), init_val)
-    return in_trace(body_fun, lambda lo, hi, init: _fori(lo, hi, body_fun, init), lower, upper, init_val)
+        lo, hi = int(lower), int(upper)
+        return in_trace(body_fun, lambda init: _fori(lo, hi, body_fun, init), init_val, names=("init_val",))
+    names = "lower", "upper", "init_val"
+    return in_trace(
+        body_fun,
+        lambda lo, hi, init: _fori(lo, hi, body_fun, init),
+        lower,
+        upper,
+        init_val,
+        names=names,
+    )
 
 
 def _is_known(bound: Any) -> bool:
@@ -111,22 +136,23 @@ def _check_bound(bound: Any) -> None:
 
 
 def _fori(lower: Any, upper: Any, body_fun: Function, init: Any) -> Any:
-    leaves, structure = _carry(init)
+    leaves, structure = _carry(init, "init_val")
     unflatten = _single(structure)
-
-    def call(tracers: list[Tracer]) -> Any:
-        return body_fun(tracers[0], unflatten(tracers[1:]))
-
-    body, kinds = _settled(body_fun, call, leaves, structure, [COUNTER])
+    body, kinds = _settled(body_fun, partial(_call_counted, body_fun, unflatten), leaves, structure, [COUNTER])
     low, high = (convert_to(symbol_of(bound), I64) for bound in (lower, upper))
     groups = Groups(len(body.captured), 1 + len(leaves), 0)
     consts = [as_symbol(value) for value in body.captured]
     operands = [*consts, low, *[operand(leaf, kind) for leaf, kind in zip(leaves, kinds, strict=True)]]
-    if _is_known(lower) and _is_known(upper):
-        found = run_scan(_counted(body), groups, operands, max(upper - lower, 0), reverse=False)
-    else:
-        found = run_count(_counted(body), groups, operands, _steps(low, high))
+    with at_call():
+        if _is_known(lower) and _is_known(upper):
+            found = run_scan(_counted(body), groups, operands, max(upper - lower, 0), reverse=False)
+        else:
+            found = run_count(_counted(body), groups, operands, _steps(low, high))
     return unflatten([as_tracer(symbol, kind) for symbol, kind in zip(found[1:], kinds, strict=True)])
+
+
+def _call_counted(f: Function, unflatten: Callable[[Sequence[Tracer]], Any], tracers: list[Tracer]) -> Any:
+    return f(tracers[0], unflatten(tracers[1:]))
 
 
 def _steps(low: Symbol, high: Symbol) -> Symbol:
@@ -164,26 +190,25 @@ def scan(
     >>> fnad.scan(lambda total, x: (total + x, total), 0.0, np.array([1.0, 2.0, 4.0]))
     (np.float64(7.0), array([0., 1., 3.]))
     """
-    check_function(f, "scan")
-    width = _count(unroll, "unroll")
-    if width < 1:
-        raise ArgumentTypeError(f"unroll is {unroll}", source=current_source(), remedy="take at least one step a turn")
-    return in_trace(f, lambda init, xs: scan_in_trace(f, init, xs, length, reverse, width), init, xs)
+    check_functions("scan", f=f)
+    width = _count(unroll, "unroll", least=1)
+    names = "init", "xs"
+    return in_trace(f, lambda init, xs: scan_in_trace(f, init, xs, length, reverse, width), init, xs, names=names)
+
+
+def _step(f: Function, carry: Any, x: Any) -> Any:
+    return f(carry, x)
 
 
 def scan_in_trace(
-    f: Function, init: Any, xs: Any, length: int | None, reverse: bool, width: int, step: Function | None = None
+    f: Function, init: Any, xs: Any, length: int | None, reverse: bool, width: int, step: Function = _step
 ) -> tuple[Any, Any]:
-    """Return the carry and the ys of `step`, which runs the user's function `f`, as part of the trace under way."""
-    leaves, structure = _carry(init)
+    """Return the carry and the ys of `step(f, carry, x)`, `f` the user's function, as part of the trace under way."""
+    leaves, structure = _carry(init, "init")
     rows, row_structure = leaves_of((xs,), lambda _: "xs")
     steps = _length(rows, xs, length)
     unflatten, unflatten_row = _single(structure), _single(row_structure)
-
-    def call(tracers: list[Tracer]) -> Any:
-        carry, x = unflatten(tracers[: len(leaves)]), unflatten_row(tracers[len(leaves) :])
-        return _pair((step or f)(carry, x), f)
-
+    call = partial(_call_stepping, f, step, unflatten, unflatten_row, len(leaves))
     row_kinds = [Kind(leaf.aval.with_shape(leaf.aval.shape[1:]), weak=False) for leaf in rows]
     body, kinds = _settled(f, call, leaves, structure, [], row_kinds)
     operands = [
@@ -192,17 +217,29 @@ def scan_in_trace(
         *[as_symbol(leaf.value) for leaf in rows],
     ]
     groups = Groups(len(body.captured), len(leaves), len(rows))
-    found = run_scan(body.consts_first(), groups, operands, steps, reverse=bool(reverse), unroll=width)
+    with at_call():
+        found = run_scan(body.consts_first(), groups, operands, steps, reverse=bool(reverse), unroll=width)
     results = [*kinds, *[Kind(symbol.aval, weak=False) for symbol in found[len(kinds) :]]]
     tracers = [as_tracer(symbol, kind) for symbol, kind in zip(found, results, strict=True)]
     return cast("tuple[Any, Any]", body.structure.unflatten(tracers))
+
+
+def _call_stepping(
+    f: Function,
+    step: Function,
+    unflatten: Callable[[Sequence[Tracer]], Any],
+    unflatten_row: Callable[[Sequence[Tracer]], Any],
+    count: int,
+    tracers: list[Tracer],
+) -> Any:
+    return _pair(step(f, unflatten(tracers[:count]), unflatten_row(tracers[count:])), f)
 
 
 def _pair(result: Any, f: Function) -> tuple[Any, Any]:
     if isinstance(result, tuple) and len(cast("tuple[Any, ...]", result)) == 2:
         return cast("tuple[Any, Any]", result)
     raise StructureError(
-        f"{function_name(f)} returned {type_name(result)}, where scan wants a pair",
+        f"{described(f)} returned {type_name(result)}, where scan wants a pair",
         source=current_source(),
         remedy="return (carry, y); y may be None",
     )
@@ -234,7 +271,7 @@ def _length(rows: Sequence[Leaf], xs: Any, length: int | None) -> int:
     return next(iter(found.values()))
 
 
-def _count(value: Any, what: str) -> int:
+def _count(value: Any, what: str, least: int = 0) -> int:
     try:
         count = operator.index(value)
     except TypeError:
@@ -245,17 +282,19 @@ def _count(value: Any, what: str) -> int:
             source=current_source(),
             remedy="it has to be known while tracing; fori_loop takes traced bounds",
         )
+    if count < least:
+        raise ArgumentTypeError(f"{what} is {count}", source=current_source(), remedy=f"give {least} or more")
     return count
 
 
 # ---- the carry -------------------------------------------------------------------------------------------------------
 
 
-def _carry(init: Any) -> tuple[list[Leaf], Structure]:
-    return leaves_of((init,), lambda _: "init")
+def _carry(init: Any, name: str) -> tuple[list[Leaf], Structure]:
+    return leaves_of((init,), lambda _: name)
 
 
-def _single(structure: Structure) -> Callable[[list[Tracer]], Any]:
+def _single(structure: Structure) -> Callable[[Sequence[Tracer]], Any]:
     """Return what rebuilds the one pytree of a structure of one."""
     return lambda leaves: cast("tuple[Any]", structure.unflatten(leaves))[0]
 
@@ -286,13 +325,13 @@ def _carried(f: Function, body: Region, structure: Structure, kinds: Sequence[Ki
     """Return the kinds of the carry that the body returns; raise where it is another pytree, or has other shapes."""
     expected = structure.children()[0]
     found = body.structure.children()[0] if is_pair else body.structure
-    check_structure(expected, found, f"the carry that {function_name(f)} returned", "the one it was given")
+    check_structure(expected, found, f"the carry that {described(f)} returned", "the one it was given")
     results = body.results[: len(kinds)]
     for i, (kind, result) in enumerate(zip(kinds, results, strict=True)):
         if kind.aval.shape != result.aval.shape:
             where = path(structure.unflatten(range(len(kinds))), i, lambda _: "carry")
             raise StructureError(
-                f"{where} is {kind.aval} and becomes {result.aval} in {function_name(f)}",
+                f"{where} is {kind.aval} and becomes {result.aval} in {described(f)}",
                 source=current_source(),
                 remedy="a carry keeps its shape: start it in the shape that the body returns",
             )

@@ -19,4 +19,8 @@ def map(f: Function, xs: Any) -> Any:  # noqa: A001 the name that functional lan
     array([1., 5., 9.])
     """
     check_function(f, "map")
-    return in_trace(f, lambda xs: scan_in_trace(f, None, xs, None, False, 1, lambda _, x: (None, f(x)))[1], xs)
+    return in_trace(f, lambda xs: scan_in_trace(f, None, xs, None, False, 1, _step)[1], xs, names=("xs",))
+
+
+def _step(f: Function, _: None, x: Any) -> tuple[None, Any]:
+    return None, f(x)

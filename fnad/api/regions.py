@@ -7,16 +7,30 @@ starts as 0.0 is f32 in a loop over f32.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, NamedTuple, cast
 
 import numpy as np
 
-from fnad.api.leaves import Function, Leaf, Structure, flatten, function_name, is_weak, leaves_of, structure_text
+from fnad.api.arguments import with_traced_arrays
+from fnad.api.leaves import (
+    Function,
+    Leaf,
+    Structure,
+    flatten,
+    function_name,
+    is_weak,
+    leaves_of,
+    source_of,
+    structure_text,
+    type_name,
+)
 from fnad.api.running import run, traced
 from fnad.api.staging import output_leaves, stage
-from fnad.errors import StructureError
-from fnad.ir.builder import Captured, inline, is_tracing, trace
+from fnad.errors import ArgumentTypeError, StructureError
+from fnad.ir.builder import Captured, current_builder, inline, is_tracing, trace
 from fnad.ir.program import Program
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import Aval, Dtype
@@ -67,11 +81,14 @@ class Region(NamedTuple):
 
 
 def region_of(f: Function, call: Callable[[list[Tracer]], Any], kinds: Sequence[Kind]) -> Region:
-    """Trace `call`, which runs the user's function `f` on leaves of these kinds."""
+    """Trace `call`, which runs the user's function `f` on leaves of these kinds.
+
+    Where it is a partial function, arrays that `f` reads from outside can be read at traced indices.
+    """
     found: list[tuple[Structure, list[bool]]] = []
 
     def run(tracers: list[Tracer]) -> list[Any]:
-        output = call(tracers)
+        output = with_traced_arrays(call, lambda call: call(tracers))
         weak = [value.is_weak if isinstance(value, Tracer) else is_weak(value) for value in flatten(output)[0]]
         values, structure = output_leaves(output, f)
         found.append((structure, weak))
@@ -97,6 +114,23 @@ def joined(first: Kind, second: Kind) -> Kind:
     return Kind(Aval(dtype, first.aval.shape), first.weak and second.weak)
 
 
+def check_functions(name: str, **functions: Any) -> None:
+    """Raise `ArgumentTypeError` where one of the functions that `name` takes, by their own names, is none."""
+    for what, function in functions.items():
+        if not callable(function):
+            raise ArgumentTypeError(
+                f"{what} of {name} is {type_name(function)}, not a function",
+                source=current_source(),
+                remedy="give the function itself, not its result",
+            )
+
+
+def described(f: Function) -> str:
+    """Return what errors call a function: its name and where it is defined, since a lambda has no other."""
+    source = source_of(f)
+    return f"{function_name(f)} ({Path(source.file).name}:{source.line})" if source else function_name(f)
+
+
 def check_structure(expected: Structure, found: Structure, what: str, like: str) -> None:
     """Raise `StructureError` where two pytrees differ."""
     if expected != found:
@@ -120,11 +154,25 @@ def as_tracer(symbol: Symbol, kind: Kind) -> Tracer:
     return traced(symbol, weak=kind.weak)
 
 
-def in_trace(f: Function, function: Callable[..., Any], *trees: Any) -> Any:
-    """Return `function(*trees)`: as part of the trace under way, or else of one that is run at once."""
+@contextmanager
+def at_call() -> Generator[None]:
+    """Have the equations that are made carry the line where the user calls the function under way."""
+    builder = current_builder()
+    outer, builder.source = builder.source, current_source()
+    try:
+        yield
+    finally:
+        builder.source = outer
+
+
+def in_trace(f: Function, function: Callable[..., Any], *trees: Any, names: Sequence[str] = ()) -> Any:
+    """Return `function(*trees)`: as part of the trace under way, or else of one that is run at once.
+
+    Errors call the first trees by the `names`.
+    """
     if is_tracing():
         return function(*trees)
-    leaves, structure = leaves_of(trees, lambda i: f"args[{i}]")
+    leaves, structure = leaves_of(trees, lambda i: names[i] if i < len(names) else f"args[{i - len(names)}]")
     staged = stage(f, leaves, lambda tracers: function(*cast("tuple[Any, ...]", structure.unflatten(tracers))))
     results = run(staged.program, staged.operands, "as it is", lambda program: (program,))
-    return staged.structure.unflatten(results)
+    return staged.output.rebuild(results)

@@ -62,7 +62,10 @@ def _evaluate_while(
     while test([*of_test, *carry])[0]:
         check_time()
         if steps == max_steps:
-            raise LoopLimitError(f"a loop went on after max_steps={max_steps} steps")
+            raise LoopLimitError(
+                f"a loop went on after max_steps={max_steps} steps",
+                remedy="give more steps, or see why its condition still holds: a nan is different from everything",
+            )
         found = body([*of_body, *carry])
         carry = found[:count]
         for tape, row in zip(tapes, found[count:], strict=True):

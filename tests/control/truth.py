@@ -1,61 +1,68 @@
 """Loops and branches against the same functions written as Python loops, to second order, in every way to run them.
 
 The Python function is evaluated in extended precision and its derivatives are differences of it, so that no rule of
-fnad takes part in them. One jitted function computes all that is compared: the value, the derivative along u in both
-modes, and the second derivative along u and v in the four nestings of the modes.
+fnad takes part in them. Compared are the value, the derivative along u in both modes, and the second derivative along u
+and v in the four nestings of the modes. One jitted function computes all of an order, in the interpreter and compiled;
+a program of second derivatives is large, so that few of them are compiled.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 import fnad
 from fnad.api.leaves import flatten
 from fnad.ir.types import aval_of, is_inexact, real_dtype
-from fnad.testing import assert_close, difference, direction, extended, mixed_difference, precision, step, tolerance
+from fnad.testing import (
+    ULPS,
+    assert_close,
+    difference,
+    direction,
+    extended,
+    mixed_difference,
+    precision,
+    step,
+    tolerance,
+)
 
 Function: TypeAlias = Callable[..., Any]
 
-SECOND = ("forward over reverse", "reverse over reverse", "reverse over forward", "forward over forward")
+WIDE = float(np.finfo(np.longdouble).eps)
 
 
-def check(f: Function, in_python: Function, *args: Any, order: int = 2, same_dtypes: bool = True) -> None:
-    """Compare values and derivatives up to this order with those of the same function in Python."""
+def check(f: Function, in_python: Function, *args: Any, order: int = 2, compiled: int = 1) -> None:
+    """Compare values and derivatives up to this order with those of Python; compile what is up to order `compiled`."""
     xs = [np.asarray(arg)[()] for arg in args]
     us, vs = ([_along(x, seed + i) for i, x in enumerate(xs)] for seed in (1, 100))
     expected = truth(in_python, xs, us, vs, order)
-    derived = fnad.jit(lambda *given: found(f, given, us, vs, order))
-    compare_values(f(*args), in_python(*args), same_dtypes)
-    for executor in ("interpreter", "compiled"):
-        with fnad.config.override(executor=executor):
-            compare_values(fnad.jit(f)(*args), in_python(*args), same_dtypes)
-            _compare(derived(*xs), expected, _precision(xs))
+    compare_values(f(*args), in_python(*args))
+    for n, ways in enumerate((first_derivatives, second_derivatives)[:order], start=1):
+        derived = fnad.jit(lambda *given, ways=ways: (f(*given), ways(f, given, us, vs)))
+        for executor in ("interpreter", "compiled")[: 1 + (n <= compiled)]:
+            with fnad.config.override(executor=executor):
+                value, found = derived(*xs)
+            compare_values(value, in_python(*xs))
+            _compare(
+                found, expected[n - 1], n, max([precision(real_dtype(x.dtype)) for x in xs if is_inexact(x.dtype)])
+            )
 
 
-def compare_values(result: Any, expected: Any, same_dtypes: bool = True) -> None:
+def compare_values(result: Any, expected: Any) -> None:
     """Assert that two pytrees have the same structure and leaves."""
     (leaves, structure), (wanted, like) = flatten(result), flatten(expected)
     assert structure == like
     for leaf, value in zip(map(np.asarray, leaves), map(np.asarray, wanted), strict=True):
-        assert not same_dtypes or leaf.dtype == value.dtype
+        assert leaf.dtype == value.dtype
         assert_close(leaf, value, tolerance(leaf.dtype))
 
 
-def _compare(results: dict[str, Any], expected: tuple[Any, ...], eps: float) -> None:
-    first, second = expected[0], expected[1:]
-    for name, result in results.items():
-        is_second = name in SECOND
-        error = step(float(np.finfo(np.longdouble).eps), 2 if is_second else 1)[1]
-        wanted = second[0] if is_second else first
-        allowed = max(error, (262144 if is_second else 4096) * eps)
-        assert abs(result - wanted) <= allowed * max(abs(wanted), 1.0), f"{name}: {result} instead of {wanted}"
-
-
-def _precision(xs: Sequence[Any]) -> float:
-    return max((precision(real_dtype(x.dtype)) for x in xs if is_inexact(x.dtype)), default=0.0)
+def _compare(found: dict[str, Any], expected: float, order: int, eps: float) -> None:
+    allowed = max(step(WIDE, order)[1], ULPS[order] * eps) * max(abs(expected), 1.0)
+    for name, derivative in found.items():
+        assert abs(derivative - expected) <= allowed, f"{name}: {derivative} instead of {expected}"
 
 
 def _along(x: Any, seed: int) -> Any:
@@ -69,9 +76,8 @@ def truth(in_python: Function, args: Sequence[Any], us: Any, vs: Any, order: int
     """Return the derivative of the weighed sum of a function's results along u, and the second along u and v."""
     wide = [extended(np.asarray(arg))[()] for arg in args]
     total = weighed(in_python)
-    eps = float(np.finfo(np.longdouble).eps)
-    first = float(difference(total, wide, us, step(eps, 1)[0]))
-    return (first, float(mixed_difference(total, wide, us, vs, step(eps, 2)[0]))) if order == 2 else (first,)
+    first = float(difference(total, wide, us, step(WIDE, 1)[0]))
+    return (first, float(mixed_difference(total, wide, us, vs, step(WIDE, 2)[0]))) if order == 2 else (first,)
 
 
 def weighed(f: Function) -> Function:
@@ -94,26 +100,42 @@ def weights(leaf: Any, seed: int) -> Any:
 # ---- what fnad says --------------------------------------------------------------------------------------------------
 
 
-def found(f: Function, args: Sequence[Any], us: Sequence[Any], vs: Sequence[Any], order: int) -> dict[str, Any]:
-    """Return the derivatives by each mode and nesting of modes, by name."""
+def first_derivatives(f: Function, args: Sequence[Any], us: Sequence[Any], vs: Sequence[Any]) -> dict[str, Any]:
+    """Return the derivative along u by each mode, by name; v does not matter."""
+    modes = _modes(f, args, us)
+    return {"forward": modes.forward(*modes.xs), "reverse": modes.reverse(*modes.xs)}
+
+
+def second_derivatives(f: Function, args: Sequence[Any], us: Sequence[Any], vs: Sequence[Any]) -> dict[str, Any]:
+    """Return the derivative along u and v by each nesting of the modes, by name."""
+    modes = _modes(f, args, us)
+    xs, every = modes.xs, tuple(range(len(modes.xs)))
+    vs = [v for v in vs if v is not None]
+    return {
+        "forward over reverse": fnad.jvp(modes.reverse, tuple(xs), tuple(vs))[1],
+        "reverse over reverse": pair(fnad.grad(modes.reverse, every)(*xs), vs),
+        "reverse over forward": pair(fnad.grad(modes.forward, every)(*xs), vs),
+        "forward over forward": fnad.jvp(modes.forward, tuple(xs), tuple(vs))[1],
+    }
+
+
+class Modes(NamedTuple):
+    """The derivative along u by either mode, as functions of what can be differentiated in, and where that is now."""
+
+    forward: Function
+    reverse: Function
+    xs: list[Any]
+
+
+def _modes(f: Function, args: Sequence[Any], us: Sequence[Any]) -> Modes:
     total = weighed(f)
-    places = tuple(i for i, u in enumerate(us) if u is not None)
+    places = [i for i, u in enumerate(us) if u is not None]
     on = lambda *xs: total(*_filled(args, places, xs))  # noqa: E731
-    xs, us, vs = ([values[i] for i in places] for values in (args, us, vs))
+    given = tuple(us[i] for i in places)
     gradient = fnad.grad(on, tuple(range(len(places))))
-    forward = lambda *xs: fnad.jvp(on, tuple(xs), tuple(us))[1]  # noqa: E731
-    reverse = lambda *xs: pair(gradient(*xs), us)  # noqa: E731
-    results = {"forward": forward(*xs), "reverse": reverse(*xs)}
-    if order == 2:
-        every = tuple(range(len(places)))
-        seconds = (
-            pair(fnad.jvp(gradient, tuple(xs), tuple(vs))[1], us),
-            pair(fnad.grad(reverse, every)(*xs), vs),
-            pair(fnad.grad(forward, every)(*xs), vs),
-            fnad.jvp(forward, tuple(xs), tuple(vs))[1],
-        )
-        results.update(zip(SECOND, seconds, strict=True))
-    return results
+    return Modes(
+        lambda *xs: fnad.jvp(on, xs, given)[1], lambda *xs: pair(gradient(*xs), given), [args[i] for i in places]
+    )
 
 
 def _filled(args: Sequence[Any], places: Sequence[int], xs: Sequence[Any]) -> list[Any]:
