@@ -7,25 +7,39 @@ from typing import Any
 import numpy as np
 
 from fnad.ir.symbol import Symbol
+from fnad.ir.types import I64, is_complex
 from fnad.ops.arithmetic import neg, strong_mul
+from fnad.ops.complex_gamma import complex_polygamma
 from fnad.ops.entropy import xlog1py, xlogy
-from fnad.ops.kinds import UNIT
+from fnad.ops.kinds import INEXACT, UNIT
 from fnad.ops.library import POSITIVE, scipy_function, special
-from fnad.ops.shape import full_like
+from fnad.ops.shape import constant, full_like
 
 # ---- gamma -------------------------------------------------------------------------------------------------------
 
 gamma = special(
-    "gamma", "Gamma function; DLMF 5.2.2.", lambda y, x: y * psi(x), over=(POSITIVE,), edges=((-1.5,), (171.0,))
+    "gamma",
+    "Gamma function; DLMF 5.2.2.",
+    lambda y, x: y * psi(x),
+    domain=INEXACT,
+    over=(POSITIVE,),
+    edges=((-1.5,), (171.0,)),
 )
 gammaln = special("gammaln", "log |Γ(x)|; DLMF 5.2.2.", lambda y, x: psi(x), over=(POSITIVE,), edges=((-1.5,), (1e3,)))
-loggamma = special("loggamma", "log Γ(x), nan for x < 0; DLMF 5.2.2.", lambda y, x: psi(x), over=(POSITIVE,))
+loggamma = special(
+    "loggamma",
+    "log Γ(x), of real numbers nan for x < 0; DLMF 5.2.2.",
+    lambda y, x: psi(x),
+    domain=INEXACT,
+    over=(POSITIVE,),
+)
 gammasgn = special("gammasgn", "The sign of Γ(x).", None)
-rgamma = special("rgamma", "1 / Γ(x); DLMF 5.2.2.", lambda y, x: neg(y * psi(x)), over=(POSITIVE,))
+rgamma = special("rgamma", "1 / Γ(x); DLMF 5.2.2.", lambda y, x: neg(y * psi(x)), domain=INEXACT, over=(POSITIVE,))
 psi = special(
     "psi",
     "Digamma function Γ'(x) / Γ(x); DLMF 25.11.12.",
-    lambda y, x: hurwitz(2.0, x),
+    lambda y, x: _trigamma(x),
+    domain=INEXACT,
     over=(POSITIVE,),
     edges=((-1.5,),),
 )
@@ -44,6 +58,10 @@ zetac = special("zetac", "ζ(s) - 1.", "s", over=((1.5, 4.0),))
 def hurwitz(s: float, q: Symbol) -> Symbol:
     """Return ζ(s, q) at a constant s."""
     return zeta(full_like(q, s), q)
+
+
+def _trigamma(x: Symbol) -> Symbol:
+    return complex_polygamma(constant(1, I64, x.shape), x) if is_complex(x.dtype) else hurwitz(2.0, x)
 
 
 # ---- products of gammas ------------------------------------------------------------------------------------------
