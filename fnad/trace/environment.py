@@ -200,7 +200,7 @@ class Environment:
 
     def _look(self, holder: Holder, names: Iterable[str], optional: Iterable[str]) -> None:
         """Note the attributes of these names; where names may be asked for by strings, all that an object has."""
-        for name in names:
+        for name in tuple(names):  # what is found may lead to more names, which are looked for in all holders then
             self._look_up(holder, name)
         if self._reflects:
             namespace = holder.namespace or {}

@@ -7,7 +7,6 @@ another exception comes from there.
 
 from __future__ import annotations
 
-import dis
 import linecache
 import re
 import threading
@@ -26,7 +25,8 @@ from fnad.errors import (
 from fnad.ir.builder import is_tracing
 from fnad.ir.types import NAMES, Aval
 from fnad.trace.scipy_call import scipy_remedy
-from fnad.trace.source import current_source, library_frames, source_of_error, user_frame, user_line
+from fnad.trace.source import current_source, library_frames, source_of_error, user_line
+from fnad.trace.subscript import READ, STORED, at_instruction
 
 ARRAY = "NumPy's functions take traced values as they are; stack several with np.stack or fnad.numpy.array"
 NUMBER = "leave it as it is: NumPy's functions take traced values, and their results are traced"
@@ -59,9 +59,6 @@ STORE = (
 
 NUMBER_TYPES = [f"{dtype}_?" if dtype.kind == "b" else str(dtype) for dtype in NAMES]
 """The names of NumPy's classes of numbers."""
-
-READ = frozenset({"BINARY_SUBSCR", "BINARY_SLICE"})
-STORED = frozenset({"STORE_SUBSCR", "STORE_SLICE"})
 
 MATH_NAMES = {
     "acos": "arccos",
@@ -199,15 +196,6 @@ def user_text() -> str:
     """Return the line of the user's."""
     source = current_source()
     return linecache.getline(source.file, source.line) if source else ""
-
-
-# ---- the place -------------------------------------------------------------------------------------------------------
-
-
-def at_instruction(names: frozenset[str]) -> bool:
-    """Say whether the user's code is at an instruction of one of these names."""
-    frame = user_frame()
-    return frame is not None and dis.opname[frame.f_code.co_code[frame.f_lasti]] in names
 
 
 # ---- escapes that NumPy hides ----------------------------------------------------------------------------------------

@@ -23,6 +23,7 @@ from fnad.trace.dispatch import assign, call, call_function, call_ufunc, operate
 from fnad.trace.flat import Flat
 from fnad.trace.handle import Handle
 from fnad.trace.selection import Selection, put, selection, values_under
+from fnad.trace.subscript import indexes_an_array
 
 
 class Tracer(Handle):
@@ -111,6 +112,8 @@ class Tracer(Handle):
     def __index__(self) -> int:
         if self.aval.shape or self.aval.dtype.kind not in ("iub" if self.is_weak else "iu"):
             return operator.index(self._known(escape.index_asked))
+        if known_value(self.symbol) is None and indexes_an_array():  # which is to be traced then, not to be a path each
+            raise escape.index_asked(self.aval)
         return operator.index(self._answer(guards.integer, escape.integer_asked, "an index"))
 
     def __round__(self, digits: Any = None) -> Any:
