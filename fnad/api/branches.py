@@ -13,7 +13,7 @@ from fnad.api.regions import (
     Kind,
     Region,
     as_tracer,
-    at_call,
+    at,
     check_functions,
     check_structure,
     described,
@@ -111,7 +111,7 @@ def _choose(index: Any, branches: Branches, operands: tuple[Any, ...]) -> Any:
     symbols = [as_symbol(leaf.value) for leaf in leaves]
     captured = [as_symbol(value) for region in regions for value in region.captured]
     programs = _on_all_operands([r.converted([k.aval.dtype for k in results]) for r in regions], len(symbols))
-    with at_call():
+    with at(current_source()):
         found = _chosen(symbol_of(index), [*symbols, *captured], programs)
     return regions[0].structure.unflatten(map(as_tracer, found, results))
 

@@ -22,7 +22,7 @@ from fnad.api.regions import (
     Kind,
     Region,
     as_tracer,
-    at_call,
+    at,
     check_functions,
     check_structure,
     described,
@@ -83,7 +83,7 @@ def _while(cond_fun: Function, body_fun: Function, init: Any, limit: int | None)
         )
     consts = [as_symbol(value) for value in test.captured], [as_symbol(value) for value in body.captured]
     start = [operand(leaf, kind) for leaf, kind in zip(leaves, kinds, strict=True)]
-    with at_call():
+    with at(current_source()):
         found = run_while(test.consts_first(), body.consts_first(), consts, start, limit)
     return unflatten([as_tracer(symbol, kind) for symbol, kind in zip(found, kinds)])  # noqa: B905 the steps stand behind
 
@@ -143,7 +143,7 @@ def _fori(lower: Any, upper: Any, body_fun: Function, init: Any) -> Any:
     groups = Groups(len(body.captured), 1 + len(leaves), 0)
     consts = [as_symbol(value) for value in body.captured]
     operands = [*consts, low, *[operand(leaf, kind) for leaf, kind in zip(leaves, kinds, strict=True)]]
-    with at_call():
+    with at(current_source()):
         if _is_known(lower) and _is_known(upper):
             found = run_scan(_counted(body), groups, operands, max(upper - lower, 0), reverse=False)
         else:
@@ -217,7 +217,7 @@ def scan_in_trace(
         *[as_symbol(leaf.value) for leaf in rows],
     ]
     groups = Groups(len(body.captured), len(leaves), len(rows))
-    with at_call():
+    with at(current_source()):
         found = run_scan(body.consts_first(), groups, operands, steps, reverse=bool(reverse), unroll=width)
     results = [*kinds, *[Kind(symbol.aval, weak=False) for symbol in found[len(kinds) :]]]
     tracers = [as_tracer(symbol, kind) for symbol, kind in zip(found, results, strict=True)]

@@ -31,7 +31,7 @@ from fnad.api.running import run, traced
 from fnad.api.staging import output_leaves, stage
 from fnad.errors import ArgumentTypeError, StructureError
 from fnad.ir.builder import Captured, current_builder, inline, is_tracing, trace
-from fnad.ir.program import Program
+from fnad.ir.program import Program, Source
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import Aval, Dtype
 from fnad.numpy.operands import PYTHON_TYPES, as_symbol
@@ -155,10 +155,10 @@ def as_tracer(symbol: Symbol, kind: Kind) -> Tracer:
 
 
 @contextmanager
-def at_call() -> Generator[None]:
-    """Have the equations that are made carry the line where the user calls the function under way."""
+def at(source: Source | None) -> Generator[None]:
+    """Have the equations that are made carry this line of the user's."""
     builder = current_builder()
-    outer, builder.source = builder.source, current_source()
+    outer, builder.source = builder.source, source
     try:
         yield
     finally:

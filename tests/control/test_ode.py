@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.integrate
+import scipy.optimize
 from scipy.linalg import expm
 
 import fnad
@@ -262,6 +263,22 @@ def test_scipy_itself_is_an_error_that_names_the_way_out(where: str) -> None:
     }
     with raises(TracerEscapeError, "use fnad.scipy.integrate.odeint"):
         fnad.grad(lambda x: calls[where](x)[-1, 0])(1.0)
+
+
+@pytest.mark.parametrize(
+    ("solver", "call"),
+    [
+        ("root", lambda x: scipy.optimize.root(lambda y: y * y - 2, x)),
+        ("root", lambda x: scipy.optimize.fsolve(lambda y: y * y - 2, x)),
+        ("minimize", lambda x: scipy.optimize.minimize(lambda y: np.sum((y - x) ** 2), 1.0)),
+        ("minimize", lambda x: scipy.optimize.fmin_bfgs(lambda y: np.sum((y - x) ** 2), 1.0)),
+        ("minimize", lambda x: scipy.optimize.fmin_cg(lambda y: np.sum((y - x) ** 2), 1.0)),
+        ("odeint", lambda x: scipy.integrate.solve_ivp(lambda t, y: -x * y, (0, 1), [1.0])),
+    ],
+)
+def test_other_solvers_of_scipy_are_errors_that_name_the_way_out(solver: str, call: Callable[[Any], Any]) -> None:
+    with raises(TracerEscapeError, f"SciPy computes on ordinary arrays: use fnad.{solver}"):
+        fnad.grad(call)(1.0)
 
 
 # ---- what does not work ----------------------------------------------------------------------------------------------
