@@ -62,7 +62,7 @@ class ArgumentTypeError(FnadError, TypeError):
 
 
 class StaticArgumentError(FnadError, TypeError):
-    """A static argument of `jit` is not hashable, or is not there."""
+    """A static argument of `jit` is not hashable; or a static or donated one is not there."""
 
 
 class DtypeError(FnadError, TypeError):

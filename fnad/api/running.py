@@ -54,10 +54,18 @@ Rewrite = Callable[[Program], tuple[Program, ...]]
 _REWRITTEN: Cache[tuple[TieredProgram, ...]] = Cache(1024)
 
 
-def rewritten(program: Program, kind: Hashable, rewrite: Rewrite) -> tuple[TieredProgram, ...]:
-    """Return what `rewrite`, which `kind` tells apart from others, makes of the program, ready to run."""
-    key = kind, content_key(program)
-    return _REWRITTEN.get(key, lambda: tuple(map(TieredProgram, through_spectral_functions(rewrite)(program))))
+def rewritten(
+    program: Program, kind: Hashable, rewrite: Rewrite, donated: tuple[int, ...] = ()
+) -> tuple[TieredProgram, ...]:
+    """Return what `rewrite`, which `kind` tells apart from others, makes of the program, ready to run.
+
+    Results may lie in the memory of the inputs at the positions `donated`.
+    """
+
+    def make() -> tuple[TieredProgram, ...]:
+        return tuple(TieredProgram(made, donated) for made in through_spectral_functions(rewrite)(program))
+
+    return _REWRITTEN.get((kind, donated, content_key(program)), make)
 
 
 def execute(

@@ -1,4 +1,4 @@
-"""Static arguments of `jit`: which they are, and when two of them are the same."""
+"""Static and donated arguments of `jit`: which they are, and when two static ones are the same."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def statics_of(f: Function, argnums: Any, argnames: Any) -> Statics:
     named = [p.name for p in parameters if p.kind in NAMED]
     kinds = {p.kind for p in parameters}
     open_ended = inspect.Parameter.VAR_POSITIONAL in kinds
-    positions = [_position(f, number, len(positional), open_ended=open_ended) for number in numbers]
+    positions = [_position(f, number, len(positional), "static_argnums", open_ended=open_ended) for number in numbers]
     for name in names:
         if name not in named and inspect.Parameter.VAR_KEYWORD not in kinds:
             raise StaticArgumentError(
@@ -61,10 +61,21 @@ def statics_of(f: Function, argnums: Any, argnames: Any) -> Statics:
     )
 
 
+def donated_of(f: Function, argnums: Any) -> frozenset[int]:
+    """Return the positions of the donated arguments; raise `StaticArgumentError` where there is no such argument."""
+    numbers = _several(argnums, "donate_argnums", "__index__")
+    parameters = _parameters(f)
+    if parameters is None or not numbers:
+        return frozenset(map(operator.index, numbers))
+    count = sum(p.kind in POSITIONAL for p in parameters)
+    open_ended = any(p.kind is inspect.Parameter.VAR_POSITIONAL for p in parameters)
+    return frozenset(_position(f, number, count, "donate_argnums", open_ended=open_ended) for number in numbers)
+
+
 def _several(given: Any, option: str, method: str) -> tuple[Any, ...]:
     several = cast("tuple[Any, ...]", tuple(given) if isinstance(given, (tuple, list)) else (given,))
     if not all(hasattr(item, method) for item in several):
-        kind = "an int or a tuple of ints" if option == "static_argnums" else "a string or a tuple of strings"
+        kind = "an int or a tuple of ints" if option.endswith("argnums") else "a string or a tuple of strings"
         raise StaticArgumentError(f"{option} is {given!r}", source=current_source(), remedy=f"give {kind}")
     return several
 
@@ -76,14 +87,14 @@ def _parameters(f: Function) -> list[inspect.Parameter] | None:
         return None
 
 
-def _position(f: Function, number: Any, count: int, *, open_ended: bool) -> int:
+def _position(f: Function, number: Any, count: int, option: str, *, open_ended: bool) -> int:
     position = operator.index(number)
     if -count <= position < count or (open_ended and position >= 0):
         return position % count if position < 0 else position
     raise StaticArgumentError(
-        f"static_argnums names argument {position} of {function_name(f)}, which takes {count}",
+        f"{option} names argument {position} of {function_name(f)}, which takes {count}",
         source=current_source(),
-        remedy="correct static_argnums; the first argument is 0",
+        remedy=f"correct {option}; the first argument is 0",
     )
 
 

@@ -36,10 +36,14 @@ EQUATION = 0.003
 
 
 class TieredProgram:
-    """A program and the executors made of it so far. Its methods may be called from several threads at once."""
+    """A program and the executors made of it so far. Its methods may be called from several threads at once.
 
-    def __init__(self, program: Program) -> None:
+    Native code may put results into the memory of the inputs at the positions `donated`.
+    """
+
+    def __init__(self, program: Program, donated: Sequence[int] = ()) -> None:
         self.program = program
+        self._donated = donated
         self._native: Executor | None = None
         self._calls = 0
         self._spent = 0.0
@@ -91,7 +95,7 @@ class TieredProgram:
         from fnad.backends.numba.executor import compile_program  # noqa: PLC0415  # not before it is needed
 
         try:
-            return compile_program(self.simplified)
+            return compile_program(self.simplified, self._donated)
         except LoweringError:
             return self._interpret
 

@@ -3,7 +3,8 @@
 A temporary lives from the first item that touches it to the last. Going through them in order of birth, each takes a
 free array of its dtype: that of an output which is only written later, or else one that another temporary has left,
 the nearest in size, or else a new one. A temporary may even lie in the output that it is turned into, element by
-element: where its last item reads each element just to store the output's element in its place.
+element: where its last item reads each element just to store the output's element in its place. An output may likewise
+take over the memory of an input that the caller gives away.
 
 Items are numbered through control flow. What is touched in a turn of a loop alone lives within the turn; what is
 touched outside too, as a carry is, lives as long as the loop runs, and so does an output.
@@ -11,11 +12,12 @@ touched outside too, as a carry is, lives as long as the loop runs, and so does 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
 from fnad.ir.types import Dtype
+from fnad.lower.index import Index
 from fnad.lower.loops import Control, Item, Store, effects, reads, touched, writes
 from fnad.lower.nodes import Buffer
 
@@ -60,6 +62,30 @@ def assign(
     return slots, places
 
 
+def heirs(
+    items: Sequence[Item], donated: Sequence[Buffer], outputs: Sequence[Buffer], places: Mapping[Buffer, Slot]
+) -> dict[Buffer, Buffer]:
+    """Return the outputs that can lie in the memory of an input which nobody needs afterwards, each with its input.
+
+    Such an input is read for the last time before the output, or a temporary that lies there, is first written, or
+    turns into it.
+    """
+    flat, lives = _lives(items, {*donated, *outputs, *places}, {*donated, *outputs})
+    found: dict[Buffer, Buffer] = {}
+    for output in outputs:
+        guests = [lives[buffer].birth for buffer, slot in places.items() if slot.output is output]
+        for given in donated:
+            if given in found.values() or given.aval != output.aval or output not in lives:
+                continue
+            death, birth = lives[given].death if given in lives else -1, lives[output].birth
+            if death < min([birth, *guests]) or (
+                death == birth < min([birth + 1, *guests]) and _turns_into(flat[birth], given, output)
+            ):
+                found[output] = given
+                break
+    return found
+
+
 def _free_slot(slots: Sequence[Slot], buffer: Buffer, life: Life) -> Slot | None:
     free = [slot for slot in slots if slot.dtype == buffer.dtype and slot.free_from <= life.birth]
     return min(free, key=lambda slot: abs(slot.size - buffer.aval.size), default=None)
@@ -77,14 +103,24 @@ def _hosts(host: Slot, buffer: Buffer, life: Life, items: Sequence[Item | None])
 
 
 def _turns_into(item: Item | None, buffer: Buffer, output: Buffer) -> bool:
-    """Say whether the one effect of the item that touches the buffer reads it only where it stores the output."""
+    """Say whether one effect of the item stores the output, and each element of the buffer is read before its place is.
+
+    That is so where no effect behind that one reads the buffer, and all read it at the address of the store.
+    """
     if item is None:
         return False
-    both = {buffer, output}
-    touching = [e for e in effects(item) if any(b.root in both for b, _ in (*reads(e), *writes(e)))]
-    if len(touching) != 1 or not isinstance(store := touching[0], Store) or store.buffer.root is not output:
-        return False
-    return all(address == store.address for b, address in reads(store) if b.root is buffer)
+    places: list[Index | None] = []
+    stored: Store | None = None
+    for effect in effects(item):
+        found = [address for b, address in reads(effect) if b.root is buffer]
+        if found and stored is not None:
+            return False
+        places += found
+        if any(b.root is output for b, _ in writes(effect)):
+            if stored is not None or not isinstance(effect, Store):
+                return False
+            stored = effect
+    return stored is not None and all(place == stored.address for place in places)
 
 
 def _lives(

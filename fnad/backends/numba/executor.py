@@ -32,20 +32,23 @@ from fnad.ir.types import I64, Dtype
 from fnad.lower.loops import Call, Choice, LoopProgram, Repeat, While, touched
 from fnad.lower.nodes import Buffer, Load
 from fnad.lower.pipeline import lower
-from fnad.lower.storage import assign
+from fnad.lower.storage import assign, heirs
 
 CHUNK = "chunk"
 
 
-def compile_program(program: Program) -> NativeExecutor:
-    """Return the executor of a program; raise `LoweringError` for what has no loops."""
-    return NativeExecutor(plan(program))
+def compile_program(program: Program, donated: Sequence[int] = ()) -> NativeExecutor:
+    """Return the executor of a program; raise `LoweringError` for what has no loops.
+
+    Outputs may lie in the memory of the inputs at the positions `donated`.
+    """
+    return NativeExecutor(plan(program, donated))
 
 
 class Plan:
     """A lowered program with its memory laid out and its source written, not yet compiled."""
 
-    def __init__(self, loops: LoopProgram) -> None:
+    def __init__(self, loops: LoopProgram, donated: Sequence[int] = ()) -> None:
         self.loops = loops
         self.steps = cut(loops.items)
         self.chunks = list(chunks_of(self.steps))
@@ -54,7 +57,9 @@ class Plan:
         variables = self._variables(read_outside | unread)
         kept = [buffer for buffer in loops.temporaries if buffer not in unread and buffer not in variables]
         self.slots, places = assign(loops.items, kept, loops.outputs)
+        self.heirs = heirs(loops.items, [loops.inputs[i] for i in donated], loops.outputs, places)
         outside = {buffer: buffer.name for buffer in (*loops.inputs, *loops.outputs, *loops.tapes)}
+        outside |= {given: output.name for output, given in self.heirs.items()}
         self.places: dict[Buffer, str] = outside | {buffer: slot.name for buffer, slot in places.items()}
         names = self.places | {b: b.name for b in unread} | {b: f"c{n}" for n, b in enumerate(variables)}
         layout = Layout(names, unread, frozenset(variables), loops.tapes)
@@ -83,9 +88,9 @@ class Plan:
         return "\n\n".join(function.source for function in self.functions.values())
 
 
-def plan(program: Program) -> Plan:
+def plan(program: Program, donated: Sequence[int] = ()) -> Plan:
     """Lower a program and write its source."""
-    return Plan(lower(program))
+    return Plan(lower(program), donated)
 
 
 class NativeExecutor:
@@ -99,11 +104,14 @@ class NativeExecutor:
         self._positions = {name: n for n, name in enumerate([*arrays, "counters", "tapes", "status"])}
         self._run = self._in_order(planned.steps)
         self._outputs = [(buffer.aval.shape, buffer.dtype) for buffer in loops.outputs]
+        self._heirs = [(loops.outputs.index(o), loops.inputs.index(x)) for o, x in planned.heirs.items()]
         self._recorded = [(n, loops.tapes.index(b), b.aval) for n, b in enumerate(loops.outputs) if b.aval.is_tape]
         self._pool: deque[list[Array]] = deque()
 
     def __call__(self, arguments: Sequence[Array]) -> list[Array]:
         outputs = [np.empty(tuple(map(abs, shape)), dtype) for shape, dtype in self._outputs]
+        for output, given in self._heirs:
+            outputs[output] = _given_away(arguments, given)
         try:
             workspace = self._pool.pop()
         except IndexError:
@@ -291,6 +299,15 @@ def plain_function(step: Function) -> Callable[..., None]:
     exec(compile(step.source, f"<{step.name}>", "exec"), namespace)
     function = cast("Callable[..., None]", namespace[step.name])
     return lambda *arrays: function(*[array.reshape(-1) for array in arrays])
+
+
+def _given_away(arguments: Sequence[Array], position: int) -> Array:
+    """Return an argument's memory, as far as it is its own and nobody else is given it; else a copy."""
+    array = arguments[position]
+    flags = array.flags
+    is_own = type(array) is np.ndarray and flags.c_contiguous and flags.aligned and flags.writeable and flags.owndata
+    is_shared = sum(array is other for other in arguments) > 1
+    return array if is_own and not is_shared else np.array(array, order="C")
 
 
 def _contiguous(array: Array) -> Array:
