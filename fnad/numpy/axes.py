@@ -13,7 +13,7 @@ from fnad.ir.types import Shape
 
 Ints = tuple[int, ...]
 
-FIXED = "shapes are fixed in a trace: pass it in from outside as an ordinary int"
+FIXED = "shapes are fixed in a trace: write int(n), which makes a path of each number, or pass an ordinary int"
 
 
 def static_int(value: Any, what: str) -> int:

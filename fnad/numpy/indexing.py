@@ -255,7 +255,7 @@ def _slice_span(entry: slice, n: int) -> Span:
     if contains_symbol((entry.start, entry.stop, entry.step)):
         raise TracerEscapeError(
             "a slice with a traced bound has a size that is not known while tracing",
-            remedy="for a part of fixed size write x[start + np.arange(size)]",
+            remedy="for a part of fixed size write x[start + np.arange(size)]; int(bound) makes a path of each bound",
         )
     if isinstance(entry.step, int) and entry.step == 0:
         raise ShapeError("slice step cannot be zero", remedy="leave it out, or give -1 to go backwards")

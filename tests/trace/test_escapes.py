@@ -205,7 +205,7 @@ def test_a_float_is_no_index():
 
 def test_a_size():
     assert message(TracerEscapeError, lambda k: range(k), K).endswith(UNDECIDED)
-    remedy = "shapes are fixed in a trace: pass it in from outside as an ordinary int"
+    remedy = "shapes are fixed in a trace: write int(n), which makes a path of each number, or pass an ordinary int"
     for shaped in (lambda v, k: v.reshape(k, 3), lambda v, k: np.tile(v, k), lambda v, k: np.zeros(k)):
         assert message(TracerEscapeError, shaped, V, K).endswith(remedy)
 
