@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from fnad.errors import FnadError, UsedAfterTraceError
-from fnad.ir.program import Atom, Equation, Literal, Params, Program, Source, Var, keywords
+from fnad.ir.program import Atom, Environment, Equation, Literal, Params, Program, Source, Var, keywords
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import Aval, aval_of
 
@@ -182,6 +182,19 @@ def trace(function: Callable[..., Sequence[Symbol]], *avals: Aval, name: str = "
     if builder.captured:
         raise AssertionError(f"{name} captured {len(builder.captured)} values from outside its arguments")
     return program
+
+
+class SymbolEnvironment(Environment):
+    """An environment of symbols, in which a literal reads as the symbol of that constant."""
+
+    __slots__ = ()
+
+    def read(self, atoms: Sequence[Atom]) -> list[Symbol]:  # type: ignore[override]
+        builder = current_builder()
+        return [
+            builder.literal(atom.value) if isinstance(atom, Literal) else value
+            for atom, value in zip(atoms, super().read(atoms), strict=True)
+        ]
 
 
 def inline(program: Program, arguments: Sequence[Symbol]) -> list[Symbol]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from fnad.errors import IntegerRangeError
-from fnad.ir.builder import bind_equation, current_builder, trace
+from fnad.ir.builder import SymbolEnvironment, bind_equation, current_builder, trace
 from fnad.ir.known import Array, known_value
 from fnad.ir.program import Program
 from fnad.ir.symbol import Symbol
@@ -22,7 +22,6 @@ from fnad.ops.shape import reshape
 from fnad.trace.capture import Guard, Trace
 from fnad.trace.shadow import Shadow
 from fnad.trace.source import current_source
-from fnad.transforms.joint import SymbolEnvironment
 
 LARGEST = 2**63
 """What the integers that guards compare are smaller than."""

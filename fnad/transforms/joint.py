@@ -14,9 +14,9 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any, TypeAlias
 
-from fnad.ir.builder import bind_equation, current_builder, inline, trace
+from fnad.ir.builder import SymbolEnvironment, bind_equation, current_builder, inline, trace
 from fnad.ir.primitive import Bilinear, Linear, NonDifferentiable, Partials, Primitive, Pull, Push, Structured
-from fnad.ir.program import Atom, Environment, Equation, Literal, Program, Var
+from fnad.ir.program import Atom, Equation, Program, Var
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import Aval, is_inexact
 from fnad.ops.arithmetic import add, mul, strong_mul
@@ -72,19 +72,6 @@ def differentiable_outputs(program: Program, count: int | None = None) -> list[A
 def cotangent_avals(program: Program, count: int | None = None) -> list[Aval]:
     """Return the avals of the joint program's cotangent inputs."""
     return [atom.aval for atom in differentiable_outputs(program, count)]
-
-
-class SymbolEnvironment(Environment):
-    """An environment of symbols, in which a literal reads as the symbol of that constant."""
-
-    __slots__ = ()
-
-    def read(self, atoms: Sequence[Atom]) -> list[Symbol]:  # type: ignore[override]
-        builder = current_builder()
-        return [
-            builder.literal(atom.value) if isinstance(atom, Literal) else value
-            for atom, value in zip(atoms, super().read(atoms), strict=True)
-        ]
 
 
 class Accumulator:

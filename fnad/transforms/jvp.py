@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TypeAlias
 
-from fnad.ir.builder import bind_equation, current_builder, inline, trace
+from fnad.ir.builder import SymbolEnvironment, bind_equation, current_builder, inline, trace
 from fnad.ir.primitive import Bilinear, Linear, NonDifferentiable, Partials, Pull, Push, Structured
 from fnad.ir.program import Equation, Literal, Program, Var
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import is_inexact
 from fnad.ops.arithmetic import add, mul, strong_mul
 from fnad.ops.shape import zeros_like
-from fnad.transforms.joint import SymbolEnvironment, differentiable_outputs, joint
+from fnad.transforms.joint import differentiable_outputs, joint
 
 Tangent: TypeAlias = Symbol | None
 """A symbol, or a zero that is never built."""

@@ -25,7 +25,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from fnad.ir.builder import bind_equation, current_builder, inline, trace
+from fnad.ir.builder import SymbolEnvironment, bind_equation, current_builder, inline, trace
 from fnad.ir.primitive import Library, Primitive, Push, View
 from fnad.ir.program import Atom, Equation, Program, Var
 from fnad.ir.symbol import Symbol
@@ -37,7 +37,6 @@ from fnad.ops.shape import constant, ones_like, reshape_to, slice_axis, zeros_li
 from fnad.ops.spectrum import differences, distinct_vectors, eigh, magnitude, repeated
 from fnad.transforms.dce import dce
 from fnad.transforms.interpret import interpret
-from fnad.transforms.joint import SymbolEnvironment
 from fnad.transforms.jvp import jvp
 from fnad.transforms.spectral_forms import Factor, Forms, SpectralFunction, between, parameters
 
