@@ -176,9 +176,14 @@ class Regions(Values):
                 raise LoweringError("a loop carries a tape")
             if var.aval.size == 1:
                 self.own.pop(var, None)  # one number is carried in a variable, and copied in the end
-        buffers = self._results(variables)
-        for buffer, init in zip(buffers, inits, strict=True):
-            self.copy(init, buffer.again(self.depth))
+        taken = [self.taken(var) for var in variables]
+        buffers = [
+            buffer or self.own.get(v) or self.temporary(v.aval) for buffer, v in zip(taken, variables, strict=True)
+        ]
+        for had, buffer, init in zip(taken, buffers, inits, strict=True):
+            if had is None:
+                self.copy(init, buffer.again(self.depth))
+        self.expressions.buffers.update(zip(variables, buffers, strict=True))
         return [buffer.again(self.depth + 1) for buffer in buffers]
 
     def turn(
@@ -193,7 +198,8 @@ class Regions(Values):
         self.compute(list(zip(rows, parts, strict=True)), new)
         changed = [Carry(n, c) for n, c, var in zip(new, carries, found, strict=False) if n is not var]
         updates = [self._update_scalar(carry) for carry in changed if carry.buffer.aval.size == 1]
-        self._update_arrays([carry for carry in changed if carry.buffer.aval.size > 1])
+        arrays = [carry for carry in changed if carry.buffer.aval.size > 1 and not self._is_there(carry)]
+        self._update_arrays(arrays)
         return updates
 
     # ---- updates: see Note [Updating carries] ----------------------------------------------------------------------
@@ -217,9 +223,14 @@ class Regions(Values):
             if free and self._overwrites(carry):
                 self._overwrite(carry)
             else:
-                late.append(Carry(self._copied(carry), carry.buffer))
+                late.append(Carry(self.aside(carry.new), carry.buffer))
         for carry in late:
             self._overwrite(carry)
+
+    def _is_there(self, carry: Carry) -> bool:
+        """Say whether the new value has been made where the old one was."""
+        made = self.expressions.buffers.get(carry.new) if isinstance(carry.new, Var) else None
+        return made is not None and made.root is carry.buffer.root and made.offset == carry.buffer.offset
 
     def _read(self, carry: Carry) -> set[Buffer]:
         return {load.buffer.root for load in loads([self._element(carry)])}
@@ -233,13 +244,6 @@ class Regions(Values):
 
     def _overwrite(self, carry: Carry) -> None:
         self.copy(carry.new, carry.buffer.again(self.depth))
-
-    def _copied(self, carry: Carry) -> Var:
-        """Return a variable for a copy of what the carry is next."""
-        copied, buffer = Var(carry.new.aval), self.temporary(carry.new.aval)
-        self.copy(carry.new, buffer)
-        self.expressions.buffers[copied] = buffer
-        return copied
 
 
 def _cut(atoms: Sequence[Atom], *sizes: int) -> list[Sequence[Atom]]:

@@ -50,7 +50,8 @@ from fnad.lower.loops import (
     Running,
     Store,
 )
-from fnad.lower.nodes import Buffer, Node, cast
+from fnad.lower.nodes import Buffer, Node, cast, loads
+from fnad.lower.reuse import reusable
 from fnad.transforms.dce import has_effect
 
 SMALLEST_PRODUCT = 512
@@ -67,6 +68,7 @@ class Values:
         self.expressions = Expressions(program.equations, shared, depth)
         self.nests = Nests() if nests is None else nests
         self.own: dict[Var, Buffer] = {}
+        self.reused: dict[Var, Var] = {}
         self.source: Source | None = None
 
     def compute(
@@ -77,6 +79,10 @@ class Values:
             if isinstance(atom, Var) and atom in self.expressions.definitions:
                 self.own.setdefault(atom, buffer)
         kept = kept_values(self.program, [atom for atom, _ in stored], read, whole)
+        carried = {var for var in self.program.inputs if var in self.expressions.buffers} if self.depth else set[Var]()
+        last = [*(atom for atom, _ in stored), *read, *whole]
+        self.reused = reusable(self.program, kept, last, carried)
+        self._hand_down_own()
         for equation in self.program.equations:
             if kept.intersection(equation.results) or has_effect(equation):
                 self.source = equation.source
@@ -84,6 +90,20 @@ class Values:
         for atom, buffer in stored:
             if not isinstance(atom, Var) or self.own.get(atom) is not buffer:
                 self.copy(atom, buffer)
+
+    def _hand_down_own(self) -> None:
+        """Give the buffer of a result to the operand whose memory it takes."""
+        for result, operand in reversed(self.reused.items()):
+            if result in self.own and operand in self.expressions.definitions:
+                self.own[operand] = self.own[result]
+
+    def taken(self, result: Var) -> Buffer | None:
+        """Return the buffer of a result that takes the memory of an operand, None if it has one of its own."""
+        if result not in self.reused:
+            return None
+        memory, own = self.expressions.buffers[self.reused[result]], self.own.get(result)
+        fits = own is None or (own.root is memory.root and own.offset == memory.offset)
+        return memory.again(self.depth) if fits else None
 
     def items(self) -> list[Item]:
         """Return the nests, with the loops made one that can be."""
@@ -97,7 +117,7 @@ class Values:
             raise LoweringError(f"{equation.primitive.name} takes no tape")
         if isinstance(equation.primitive.lower, Library):
             self._disown_parts(equation.results)
-        buffers = tuple(self.own.get(var) or self.temporary(var.aval) for var in equation.results)
+        buffers = tuple(self.taken(v) or self.own.get(v) or self.temporary(v.aval) for v in equation.results)
         self._compute(equation, buffers)
         self.expressions.buffers.update(zip(equation.results, buffers, strict=True))
 
@@ -258,14 +278,10 @@ class Values:
                 self._update(equation, buffer)
 
     def _scatter(self, equation: Equation, step: str, buffer: Buffer) -> None:
-        _, updates, *integers = equation.operands
-        self.copy(equation.operands[0], buffer)
-
-        def effect(indices: list[Index]) -> Combine:
-            address = place(buffer, self.expressions.gathered(equation, integers, indices))
-            return Combine(buffer, address, self.expressions.element(updates, indices), step, self.source)
-
-        self._nest(updates.aval.shape, effect)
+        operand, updates, *integers = equation.operands
+        self._write(
+            buffer, operand, updates, lambda indices: self.expressions.gathered(equation, integers, indices), step
+        )
 
     def _accumulate(self, equation: Equation, index: Rule, buffer: Buffer) -> None:
         operand, nodes = equation.operands[0], self.expressions.nodes
@@ -280,14 +296,34 @@ class Values:
         self._nest(operand.aval.shape, effect)
 
     def _update(self, equation: Equation, buffer: Buffer) -> None:
-        _, update, *starts = equation.operands
-        self.copy(equation.operands[0], buffer)
+        operand, update, *starts = equation.operands
+        self._write(buffer, operand, update, lambda indices: self.expressions.boxed(equation, starts, indices), "{new}")
 
-        def effect(indices: list[Index]) -> Combine:
-            address = place(buffer, self.expressions.boxed(equation, starts, indices))
-            return Combine(buffer, address, self.expressions.element(update, indices), "{new}", self.source)
+    def _write(
+        self, buffer: Buffer, operand: Atom, new: Atom, where: Callable[[list[Index]], list[Index]], step: str
+    ) -> None:
+        """Combine an array into another, in a copy of it or where it lies."""
 
-        self._nest(update.aval.shape, effect)
+        def combine(new: Atom) -> Callable[[list[Index]], Combine]:
+            return lambda indices: Combine(
+                buffer, place(buffer, where(indices)), self.expressions.element(new, indices), step, self.source
+            )
+
+        if buffer.memory is None or not self._takes_memory(buffer, operand):
+            self.copy(operand, buffer)
+        elif new.aval.size > 1 and _reads_elsewhere(combine(new)(counters(new.aval.shape, self.depth))):
+            new = self.aside(new)
+        self._nest(new.aval.shape, combine(new))
+
+    def _takes_memory(self, buffer: Buffer, operand: Atom) -> bool:
+        return isinstance(operand, Var) and buffer.memory is self.expressions.buffers.get(operand)
+
+    def aside(self, atom: Atom) -> Var:
+        """Return a variable for a copy of a value."""
+        copied, buffer = Var(atom.aval), self.temporary(atom.aval)
+        self.copy(atom, buffer)
+        self.expressions.buffers[copied] = buffer
+        return copied
 
     # ---- guards --------------------------------------------------------------------------------------------------
 
@@ -360,6 +396,12 @@ class Values:
         buffer = self.temporary(atom.aval)
         self.copy(atom, buffer)
         return buffer
+
+
+def _reads_elsewhere(effect: Combine) -> bool:
+    """Say whether the new element is computed from elements of the array that lie elsewhere in it."""
+    found = (load for load in loads([effect.node]) if load.buffer.root is effect.buffer.root)
+    return any(load.address != effect.address for load in found)
 
 
 # ---- loops over shapes -------------------------------------------------------------------------------------------
