@@ -1,9 +1,9 @@
 """Going back over a loop with few snapshots: the schedule that recomputes least.
 
-Griewank and Walther, "Algorithm 799: Revolve", ACM TOMS 26 (2000). With s snapshots free, a loop of at most C(s + r, s)
-steps can be gone back over with no step taken forward more than r times. From the last snapshot, r / (s + r) of the
-steps to the point reached so far are taken forward and a snapshot is made there, and so on; a step that ends at that
-point is pulled back; a snapshot from which nothing is left to do is given free.
+Griewank and Walther, "Algorithm 799: Revolve", ACM TOMS 26 (2000). With s snapshots, the start among them, a loop of at
+most C(s + r, s) steps can be gone back over with no step taken forward more than r times. From the last snapshot, some
+of the steps to the point reached so far are taken forward and a snapshot is made there, and so on; a step that ends at
+that point is pulled back; a snapshot from which nothing is left to do is given free.
 
 All of it is a program of nested loops over a stack of snapshots. So memory is as many copies of the carry as there are
 snapshots, however many steps there are, and how many there are need not be known before the program runs.
@@ -23,7 +23,7 @@ from fnad.ir.types import F64, I64, Aval
 from fnad.ops.comparison import eq, gt, lt, select
 from fnad.ops.conversion import convert_to
 from fnad.ops.indexing import dynamic_slice, dynamic_update_slice
-from fnad.ops.piecewise import floor, maximum, minimum
+from fnad.ops.piecewise import maximum, minimum
 from fnad.ops.shape import broadcast_in_dim, reshape_to, zeros_like
 
 Symbols: TypeAlias = Sequence[Symbol]
@@ -94,16 +94,23 @@ def _advance(consts: Symbols, at: Symbol, now: Symbols, stride: Symbol, step: St
 
 
 def _stride(steps: Symbol, free: Symbol) -> Symbol:
-    """Return r / (s + r) of the steps for the least r with C(s + r, s) >= steps; at least 1, and not all."""
-    s, whole = convert_to(maximum(free, _number(1)), F64), convert_to(steps, F64)
+    """Return how far the next snapshot is, so that the steps are taken forward as few times as can be.
+
+    With s snapshots, this one and the free ones, β(s, r) = C(s + r, s) steps need r turns at most. The longest of the
+    best strides leaves β(s, r - 1) steps before the next snapshot at most, and behind it β(s - 1, r - 1) at least. It is
+    at least 1, and not all.
+    """
+    s, whole = convert_to(maximum(free, _number(1)) + 1, F64), convert_to(steps, F64)
     one = current_builder().literal(np.float64(1.0))
-    _, _, r, _ = repeat_while(
+    _, _, r, most = repeat_while(
         lambda v: lt(v[3], v[1]),
         lambda _, v: [v[0], v[1], v[2] + 1.0, v[3] * (v[0] + v[2] + 1.0) / (v[2] + 1.0)],
         [],
         [s, whole, one, s + 1.0],
     )
-    stride = convert_to(floor(whole * r / (s + r)), I64)
+    before = most * r / (s + r)
+    behind = before * s / (s + r - 1.0)
+    stride = convert_to(minimum(before, whole - behind), I64)
     return minimum(maximum(stride, _number(1)), steps - 1)
 
 

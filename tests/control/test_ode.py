@@ -308,7 +308,7 @@ def test_times_that_turn_back() -> None:
 
 
 def test_another_structure() -> None:
-    with raises(StructureError, "the result of <lambda> is (*, *), and y0 is *", "test_ode.py"):
+    with raises(StructureError, "the result of <lambda> (test_ode.py:", ") is (*, *), and y0 is *", "at test_ode.py"):
         fnad.odeint(lambda y, t: (y, y), 1.0, [0.0, 1.0])
     with raises(StructureError, "y0['b'] is f64[3]", "f64[2]", "test_ode.py"):
         fnad.odeint(lambda y, t: {"b": y["b"][:2]}, {"b": np.zeros(3)}, [0.0, 1.0])
