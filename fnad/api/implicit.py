@@ -10,8 +10,19 @@ from typing import Any, NamedTuple, cast
 
 import numpy as np
 
-from fnad.api.leaves import Function, Leaf, Structure, check_function, function_name, leaves_of, path
-from fnad.api.regions import Kind, Region, as_tracer, check_structure, in_trace, joined, kind_of, operand, region_of
+from fnad.api.leaves import Function, Leaf, Structure, check_function, leaves_of, path
+from fnad.api.regions import (
+    Kind,
+    Region,
+    as_tracer,
+    check_structure,
+    described,
+    in_trace,
+    joined,
+    kind_of,
+    operand,
+    region_of,
+)
 from fnad.control.closures import Flat
 from fnad.control.implicit import implicitly, pushing, solve_linear
 from fnad.control.krylov import tolerance
@@ -52,7 +63,7 @@ def fixed_point(f: Function, x_init: Any, *args: Any, tol: float | None = None, 
     (np.float64(2.0), np.float64(0.25))
     """
     settings = _settings("fixed_point", f, tol, max_steps, SLOW)
-    return in_trace(f, lambda x, *rest: _fixed_point(f, x, rest, settings), x_init, *args)
+    return in_trace(f, lambda x, *rest: _fixed_point(f, x, rest, settings), x_init, *args, names=["x_init"])
 
 
 def root(f: Function, x_init: Any, *args: Any, tol: float | None = None, max_steps: int = 100) -> Any:
@@ -72,7 +83,7 @@ def root(f: Function, x_init: Any, *args: Any, tol: float | None = None, max_ste
     1.498701 1.000000
     """
     settings = _settings("root", f, tol, max_steps, FAR)
-    return in_trace(f, lambda x, *rest: _root(f, x, rest, settings), x_init, *args)
+    return in_trace(f, lambda x, *rest: _root(f, x, rest, settings), x_init, *args, names=["x_init"])
 
 
 class Minimum(NamedTuple):
@@ -105,7 +116,7 @@ def minimize(f: Function, x_init: Any, *args: Any, tol: float | None = None, max
     True
     """
     settings = _settings("minimize", f, tol, max_steps, NO_MINIMUM)
-    return in_trace(f, lambda x, *rest: _minimize(f, x, rest, settings), x_init, *args)
+    return in_trace(f, lambda x, *rest: _minimize(f, x, rest, settings), x_init, *args, names=["x_init"])
 
 
 # ---- what they are given ---------------------------------------------------------------------------------------------
@@ -135,7 +146,7 @@ def _settings(name: str, f: Function, tol: Any, max_steps: Any, remedy: str) -> 
         raise _unsuitable(f"tol of {name} is {tol!r}, not a positive number", "it is known while tracing: give a float")
     if isinstance(max_steps, bool) or not isinstance(max_steps, (int, np.integer)) or max_steps < 1:
         raise _unsuitable(f"max_steps of {name} is {max_steps!r}, not a positive int", "give how many steps to allow")
-    message = f"{name} of {function_name(f)} did not converge in max_steps={max_steps} steps, or met a nan"
+    message = f"{name} of {described(f)} did not converge in max_steps={max_steps} steps, or met a nan"
     return _Settings(None if tol is None else float(tol), int(max_steps), message, remedy)
 
 
@@ -184,7 +195,7 @@ def _system(f: Function, region: Region, leaves: Sequence[Leaf], kinds: list[Kin
         if kind.aval.dtype.kind != "f":
             where = path(structure.unflatten(range(len(kinds))), i, lambda _: "x_init")
             raise DtypeError(
-                f"{where} is {kind.aval} in {function_name(f)}, which has no steps of real size",
+                f"{where} is {kind.aval} in {described(f)}, which has no steps of real size",
                 source=current_source(),
                 remedy="start with floats, and with real and imaginary part for complex numbers",
             )
@@ -211,12 +222,12 @@ def _caller(f: Function, structure: Structure, args: tuple[Any, ...]) -> Callabl
 
 def _check_results(f: Function, region: Region, kinds: Sequence[Kind], structure: Structure) -> None:
     expected = structure.children()[0]
-    check_structure(expected, region.structure, f"the result of {function_name(f)}", "x_init")
+    check_structure(expected, region.structure, f"the result of {described(f)}", "x_init")
     for i, (kind, result) in enumerate(zip(kinds, region.results, strict=True)):
         if kind.aval.shape != result.aval.shape:
             where = path(structure.unflatten(range(len(kinds))), i, lambda _: "x_init")
             raise StructureError(
-                f"{where} is {kind.aval}, and what {function_name(f)} returns for it is {result.aval}",
+                f"{where} is {kind.aval}, and what {described(f)} returns for it is {result.aval}",
                 source=current_source(),
                 remedy="there has to be one equation for each unknown: return the shapes of x",
             )
@@ -292,7 +303,7 @@ def _check_scalar(f: Function, region: Region) -> None:
     if not region.structure.is_leaf() or region.results[0].aval.size != 1 or region.results[0].aval.dtype.kind != "f":
         found = ", ".join(str(result.aval) for result in region.results) or "nothing"
         raise NonScalarOutputError(
-            f"{function_name(f)} returned {found}, where minimize takes one real element",
+            f"{described(f)} returned {found}, where minimize takes one real element",
             source=current_source(),
             remedy="reduce it, with np.sum for example",
         )

@@ -7,8 +7,19 @@ from typing import Any, NamedTuple, cast
 
 import numpy as np
 
-from fnad.api.leaves import Function, Leaf, Structure, check_function, function_name, leaves_of, path
-from fnad.api.regions import Kind, Region, as_tracer, check_structure, in_trace, joined, kind_of, operand, region_of
+from fnad.api.leaves import Function, Leaf, Structure, check_function, leaves_of, path
+from fnad.api.regions import (
+    Kind,
+    Region,
+    as_tracer,
+    check_structure,
+    described,
+    in_trace,
+    joined,
+    kind_of,
+    operand,
+    region_of,
+)
 from fnad.control.closures import Flat
 from fnad.control.dormand_prince import Tolerances, integrate
 from fnad.control.ode import solution
@@ -48,11 +59,14 @@ def odeint(
 
     Derivatives are with respect to y0, t, `args` and what `f` uses from around it, in both modes, at any order:
 
-    - `adjoint="discrete"` differentiates the steps that were taken, which is exact for the numbers returned. Reverse
-      mode keeps the state at each of the times, and the steps between two of them while it goes back over these.
+    - `adjoint="discrete"` differentiates the steps that were taken, their sizes held (Bock, "Numerical treatment of
+      inverse problems in chemical reaction kinetics", 1981). Reverse mode keeps the state at each of the times, and the
+      steps between two of them while it goes back over these.
     - `adjoint="continuous"` solves the adjoint equations backwards (Chen et al., "Neural Ordinary Differential
-      Equations", 2018, appendix B), in forward mode the sensitivity equations: as precise as the tolerances are, in
-      memory that does not grow with the steps.
+      Equations", 2018, appendix B), in forward mode the sensitivity equations, in memory that does not
+      grow with the steps.
+
+    Either is about as precise as the solution.
 
     Raises `ConvergenceError` when it runs, where more than `max_steps` are taken from one time to the next or the steps
     vanish, `DomainError` for times that turn back; `StructureError`, `ShapeError`, `DtypeError`, `ArgumentTypeError`.
@@ -68,7 +82,11 @@ def odeint(
         raise _unsuitable(f"adjoint is {adjoint!r}", f"give one of {', '.join(map(repr, SOLVERS))}")
     tolerances = Tolerances(_tolerance("rtol", rtol), _tolerance("atol", atol), _steps(max_steps))
     times = array(t) if isinstance(t, (list, tuple)) else t
-    return in_trace(f, lambda y, t, *rest: _odeint(f, y, t, rest, tolerances, adjoint), y0, times, *args)
+
+    def run(y0: Any, t: Any, *rest: Any) -> Any:
+        return _odeint(f, y0, t, rest, tolerances, adjoint)
+
+    return in_trace(f, run, y0, times, *args, names=["y0", "t"])
 
 
 def _tolerance(name: str, value: Any) -> float:
@@ -185,11 +203,11 @@ def _time(kinds: Sequence[Kind]) -> Kind:
 
 def _check_results(f: Function, region: Region, kinds: Sequence[Kind], structure: Structure) -> None:
     expected = structure.children()[0]
-    check_structure(expected, region.structure, f"the result of {function_name(f)}", "y0")
+    check_structure(expected, region.structure, f"the result of {described(f)}", "y0")
     for i, (kind, result) in enumerate(zip(kinds, region.results, strict=True)):
         if kind.aval.shape != result.aval.shape:
             raise StructureError(
-                f"{_name(kinds, i, structure)} is {kind.aval}, and its derivative in {function_name(f)} {result.aval}",
+                f"{_name(kinds, i, structure)} is {kind.aval}, and its derivative in {described(f)} {result.aval}",
                 source=current_source(),
                 remedy="return a derivative for each element of y",
             )
@@ -199,7 +217,7 @@ def _check_real(f: Function, kinds: Sequence[Kind], structure: Structure) -> Non
     for i, kind in enumerate(kinds):
         if kind.aval.dtype.kind != "f":
             raise DtypeError(
-                f"{_name(kinds, i, structure)} is {kind.aval} in {function_name(f)}, which is not real",
+                f"{_name(kinds, i, structure)} is {kind.aval} in {described(f)}, which is not real",
                 source=current_source(),
                 remedy="start with floats, and with real and imaginary part for complex numbers",
             )

@@ -12,6 +12,13 @@ from typing import Any
 WRAPPERS = {"wrapper": "fun", "wrapped": "f", "inner": "func"}
 """Functions around SciPy's, by name, and the variable that holds SciPy's."""
 
+SOLVERS = {
+    **dict.fromkeys(("optimize.root", "optimize.fsolve"), "root"),
+    **dict.fromkeys(("optimize.minimize", "optimize.fmin_bfgs", "optimize.fmin_cg"), "minimize"),
+    "integrate.solve_ivp": "odeint",
+}
+"""What of fnad solves the equations that a function of SciPy's solves, by the name of that."""
+
 
 def scipy_remedy(frames: Sequence[FrameType]) -> str | None:
     """Return the way out of a call of SciPy, None if there is none among these frames, innermost first."""
@@ -21,6 +28,9 @@ def scipy_remedy(frames: Sequence[FrameType]) -> str | None:
     names = _names(called)
     if _is_offered(names):
         return f"SciPy computes on ordinary arrays: use fnad.scipy.{'.'.join(names)}"
+    solver = SOLVERS.get(".".join(names))
+    if solver is not None:
+        return f"SciPy computes on ordinary arrays: use fnad.{solver}"
     return "SciPy computes on ordinary arrays, and fnad.scipy has no rule for this function: use NumPy's functions"
 
 
