@@ -25,9 +25,10 @@ from fnad.ops.elementary import sin
 from fnad.ops.shape import zeros_like
 from fnad.transforms.activity import active_vars
 from fnad.transforms.dce import dce
+from fnad.transforms.differentiation import joint, jvp
 from fnad.transforms.interpret import region_runner
-from fnad.transforms.joint import Cotangent, Pullback, joint
-from fnad.transforms.jvp import Tangent, jvp
+from fnad.transforms.joint import Cotangent, Pullback
+from fnad.transforms.jvp import Tangent
 from fnad.transforms.pipeline import simplify
 
 Flags: TypeAlias = Sequence[bool]

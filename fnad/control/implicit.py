@@ -33,9 +33,10 @@ from fnad.ops.arithmetic import neg, strong_mul
 from fnad.ops.linalg import solve
 from fnad.ops.matrix import identity_like, transposed
 from fnad.ops.shape import iota, ones_like, reshape_to, zeros_like
+from fnad.transforms.differentiation import joint, jvp
 from fnad.transforms.interpret import region_runner
-from fnad.transforms.joint import Cotangent, Pullback, joint
-from fnad.transforms.jvp import Tangent, jvp
+from fnad.transforms.joint import Cotangent, Pullback
+from fnad.transforms.jvp import Tangent
 from fnad.transforms.pipeline import simplify
 
 LinearMap = Callable[[Values], Sequence[Symbol]]

@@ -23,8 +23,9 @@ from fnad.ops.arithmetic import add
 from fnad.ops.shape import zeros_like
 from fnad.transforms.activity import active_vars
 from fnad.transforms.dce import dce
-from fnad.transforms.joint import Cotangent, joint
-from fnad.transforms.jvp import Tangent, jvp
+from fnad.transforms.differentiation import joint, jvp
+from fnad.transforms.joint import Cotangent
+from fnad.transforms.jvp import Tangent
 from fnad.transforms.pipeline import simplify
 
 T = TypeVar("T")

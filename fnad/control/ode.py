@@ -33,9 +33,10 @@ from fnad.numpy.operands import as_symbol
 from fnad.ops.arithmetic import add, div, mul, neg, sub
 from fnad.ops.elementary import exp
 from fnad.ops.shape import broadcast_in_dim, concatenate, reduce_sum, reshape_to, slice_axis, zeros_like
+from fnad.transforms.differentiation import joint, jvp
 from fnad.transforms.interpret import region_runner
-from fnad.transforms.joint import Cotangent, Pullback, joint
-from fnad.transforms.jvp import Tangent, jvp
+from fnad.transforms.joint import Cotangent, Pullback
+from fnad.transforms.jvp import Tangent
 from fnad.transforms.pipeline import simplify
 
 

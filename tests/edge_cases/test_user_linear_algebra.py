@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.linalg import expm_frechet
 
-from fnad import grad, jit, jvp, vjp
+from fnad import cond, fori_loop, grad, jit, jvp, vjp
 from tests.edge_cases.ways import check
 
 floats = pytest.mark.parametrize("dtype", [np.float64, np.float32])
@@ -163,3 +163,20 @@ def test_row_28_inverse_of_even_and_odd_length(n: int) -> None:
         slopes = [(f(z + unit) - f(z - unit)) / 2 for unit in units]
         np.testing.assert_allclose(np.real(units @ gradient), slopes, atol=1e-12)
         np.testing.assert_allclose([jvp(f, (z,), (unit,))[1] for unit in units], slopes, atol=1e-12)
+
+
+def test_row_26_within_loops_and_branches() -> None:
+    def exponential(a: Any) -> Any:
+        return decomposed(lambda w, v: (v * np.exp(w - 1)) @ v.T)(a)
+
+    def in_loop(a: Any) -> Any:
+        return np.sum(fori_loop(0, 2, lambda i, c: exponential(c), a))
+
+    def in_branch(a: Any) -> Any:
+        return np.sum(cond(a[0, 0] > 0, exponential, lambda a: a, a))
+
+    for f in (in_loop, in_branch):
+        np.testing.assert_allclose(grad(f)(np.eye(2)), np.ones((2, 2)), rtol=1e-14)
+        np.testing.assert_allclose(jvp(f, (np.eye(2),), (np.ones((2, 2)),))[1], 4, rtol=1e-14)
+    vectors = lambda a: np.sum(fori_loop(0, 1, lambda i, c: np.linalg.eigh(c)[1] * 0, a))  # noqa: E731
+    assert np.isnan(grad(vectors)(np.eye(2))).any()
