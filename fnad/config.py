@@ -4,6 +4,9 @@
                               what is under `fnad.jit` is compiled at its first call
                "interpreter"  always in the NumPy interpreter
                "compiled"     always compiled, at the first call
+    strict_mutation
+               False          what a function writes into an argument is for itself alone
+               True           it is an error
 
 A block of code has its own settings while it runs, in its own thread or asyncio task; elsewhere the defaults of the
 process hold. A program that the compiler cannot lower runs in the interpreter whatever is set.
@@ -33,15 +36,18 @@ class Settings:
     Raises `SettingError` for a value that does not exist.
 
     >>> Settings(executor="compiled")
-    Settings(executor='compiled')
+    Settings(executor='compiled', strict_mutation=False)
     """
 
     executor: ExecutorName = "auto"
+    strict_mutation: bool = False
 
     def __post_init__(self) -> None:
         if self.executor not in get_args(ExecutorName):
             names = ", ".join(map(repr, get_args(ExecutorName)))
             raise SettingError(f"executor is {self.executor!r}", remedy=f"set it to one of {names}")
+        if type(self.strict_mutation) is not bool:
+            raise SettingError(f"strict_mutation is {self.strict_mutation!r}", remedy="set it to True or False")
 
 
 _default = Settings()

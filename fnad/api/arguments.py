@@ -17,12 +17,15 @@ from typing import Any, TypeAlias, TypeVar, cast
 
 import numpy as np
 
+from fnad import config
+from fnad.api.aliasing import Received, strictly_refused
 from fnad.api.decisions import check_decisions
 from fnad.api.leaves import (
     Function,
     Leaf,
     Structure,
     argument_name,
+    flatten,
     function_name,
     leaves_of,
     map_leaves,
@@ -41,7 +44,7 @@ from fnad.ir.types import NAMES, is_inexact
 from fnad.numpy.namespace import making_traced
 from fnad.numpy.operands import WeakSymbol, as_symbol
 from fnad.trace.opening import opened
-from fnad.trace.source import current_source
+from fnad.trace.source import current_source, source_of_error
 from fnad.trace.tracer import Tracer
 
 Argnums: TypeAlias = int | Sequence[int]
@@ -66,10 +69,14 @@ def stage_call(
 
     def attempt(f: Function, receive: Callable[[Any], Any]) -> Staged:
         def call(tracers: Sequence[Tracer]) -> Any:
+            received = Received()
+            receiving = received.noting(receive)
             given = dict(zip(chosen, structure.unflatten(tracers), strict=True))
-            others = {i: map_leaves(receive, arg) for i, arg in enumerate(args) if i not in given}
-            received = given | others
-            return f(*[received[i] for i in range(len(args))], **map_leaves(receive, kwargs))
+            others = {i: map_leaves(receiving, arg) for i, arg in enumerate(args) if i not in given}
+            every = given | others
+            result = f(*[every[i] for i in range(len(args))], **map_leaves(receiving, kwargs))
+            received.check(f, lambda: flatten([args[i] for i in chosen])[0], tracers)
+            return result
 
         return stage(f, leaves, call, has_aux=has_aux)
 
@@ -78,9 +85,18 @@ def stage_call(
     return staged, structure
 
 
-def stage_all(f: Function, leaves: list[Leaf], structure: Structure, *, has_aux: bool) -> Staged:
+def stage_all(f: Function, args: Sequence[Any], leaves: list[Leaf], structure: Structure, *, has_aux: bool) -> Staged:
     """Trace a call on the leaves of all its arguments."""
-    staged = with_traced_arrays(f, lambda g: stage(g, leaves, lambda xs: g(*structure.unflatten(xs)), has_aux=has_aux))
+
+    def attempt(f: Function) -> Staged:
+        def call(tracers: Sequence[Tracer]) -> Any:
+            result = f(*cast("Sequence[Any]", structure.unflatten(tracers)))
+            Received().check(f, lambda: flatten(tuple(args))[0], tracers)
+            return result
+
+        return stage(f, leaves, call, has_aux=has_aux)
+
+    staged = with_traced_arrays(f, attempt)
     check_decisions(f, staged, structure, lambda i: argument_name(f, i))
     return staged
 
@@ -125,7 +141,11 @@ def call_inside(f: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> A
     """Call a function as part of the trace under way; neither it nor its caller sees what the other writes later."""
 
     def attempt(f: Function, receive: Callable[[Any], Any]) -> Any:
-        return map_leaves(_copy, f(*map_leaves(receive, args), **map_leaves(receive, kwargs)))
+        received = Received()
+        receiving = received.noting(receive)
+        result = f(*map_leaves(receiving, args), **map_leaves(receiving, kwargs))
+        received.check(f)
+        return map_leaves(_copy, result)
 
     return protected(f, attempt)
 
@@ -154,6 +174,8 @@ def _with_arrays(f: Function, attempt: Attempt[T]) -> T:
     except ValueError as error:
         if isinstance(error, FnadError) or "read-only" not in str(error):
             raise
+        if config.current().strict_mutation:
+            raise strictly_refused(f, source_of_error(error)) from None
     return attempt(f, _copy)
 
 

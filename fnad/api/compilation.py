@@ -13,6 +13,7 @@ from collections.abc import Hashable, Sequence
 from functools import partial, wraps
 from typing import Any, NamedTuple, TypeAlias, cast
 
+from fnad.api.aliasing import check_written, outside
 from fnad.api.arguments import call_inside, with_traced_arrays
 from fnad.api.leaves import (
     Array,
@@ -33,7 +34,7 @@ from fnad.api.leaves import (
 from fnad.api.listing import KnownPaths, listed
 from fnad.api.paths import Failure, Path, Paths
 from fnad.api.staging import stage
-from fnad.api.statics import Places, Statics, static_key, statics_of
+from fnad.api.statics import Places, Statics, donated_of, static_key, statics_of
 from fnad.errors import RetraceWarning
 from fnad.ir.builder import is_tracing
 from fnad.ir.types import Dtype, Shape, aval_of
@@ -49,7 +50,12 @@ MANY = 100
 """Traces after which a function is said to be traced too often."""
 
 
-def jit(f: Function, static_argnums: Places = (), static_argnames: Places = ()) -> Function:
+def jit(
+    f: Function,
+    static_argnums: Places = (),
+    static_argnames: Places = (),
+    donate_argnums: int | Sequence[int] = (),
+) -> Function:
     """Return `f` compiled: traced at the first call with arguments of given structure, dtypes and shapes, then native.
 
     Arguments and results are pytrees of arrays and numbers, but for static arguments: these are given by position or by
@@ -57,6 +63,10 @@ def jit(f: Function, static_argnums: Places = (), static_argnames: Places = ()) 
     if equal to the bit). What `f` reads from its closure, globals, defaults and attributes may change between calls: it
     is then traced again. An array that it reads so is compared with a copy at each call, so give a large one as an
     argument, or make it read-only. Inside another transform a compiled function is like the function itself.
+
+    The arrays of arguments at the positions `donate_argnums` are given away: results may lie in their memory, so that
+    no other is taken, and they must not be used after the call. What comes of it depends on the program: the caller
+    cannot rely on either.
 
     Raises `ArgumentTypeError`, `DtypeError`, `StaticArgumentError`.
 
@@ -68,7 +78,7 @@ def jit(f: Function, static_argnums: Places = (), static_argnames: Places = ()) 
     np.float64(5.0)
     """
     check_function(f, "jit")
-    compiled = Compiled(f, statics_of(f, static_argnums, static_argnames))
+    compiled = Compiled(f, statics_of(f, static_argnums, static_argnames), donated_of(f, donate_argnums))
 
     @wraps(f)
     def run(*args: Any, **kwargs: Any) -> Any:
@@ -93,9 +103,10 @@ class Layout(NamedTuple):
 class Compiled:
     """A function and its traces."""
 
-    def __init__(self, f: Function, statics: Statics) -> None:
+    def __init__(self, f: Function, statics: Statics, donated: frozenset[int]) -> None:
         self._f = f
         self._statics = statics
+        self._donated = donated
         self._paths: dict[Hashable, Paths] = {}
         self._retraced = 0
 
@@ -116,6 +127,8 @@ class Compiled:
             self._check_traces(paths, failures)
             taken = self._trace(leaves, structure, layout or Layout(tuple(range(len(args))), ()), args, kwargs)
             results = paths.run_new(taken, arrays, failures)
+        if taken.written:
+            check_written(self._f, values, taken.written, taken.outside, current_source())
         return taken.output.rebuild([to_user(result) for result in results])
 
     def paths(self) -> KnownPaths:
@@ -159,15 +172,31 @@ class Compiled:
         for value in (self._f, *[fixed[place] for place, _ in layout.static]):
             environment.follow(value)
 
+        written: list[int] = []
+        read: list[Array] = []
+
         def call(f: Function, tracers: Sequence[Tracer]) -> Any:
             places = (*layout.positions, *layout.names)
             given = fixed | dict(zip(places, structure.unflatten(tracers), strict=True))
-            return f(*[given[i] for i in range(len(args))], **{name: given[name] for name in kwargs})
+            result = f(*[given[i] for i in range(len(args))], **{name: given[name] for name in kwargs})
+            written[:] = [i for i, tracer in enumerate(tracers) if tracer.is_written]
+            read[:] = outside()
+            return result
 
         with environment.watching():
             staged = with_traced_arrays(self._f, lambda f: stage(f, leaves, partial(call, f)))
         captured = cast("Sequence[Array]", staged.operands[len(leaves) :])  # no trace is around this one
-        return Path(staged.program, staged.guards, captured, staged.output, environment)
+        given = self._given_away(structure, layout) if self._donated else ()
+        return Path(staged.program, staged.guards, captured, staged.output, environment, written, read, given)
+
+    def _given_away(self, structure: Structure, layout: Layout) -> tuple[int, ...]:
+        """Return the positions of the leaves of donated arguments."""
+        found: list[int] = []
+        start = 0
+        for position, tree in zip(layout.positions, structure.children()):  # noqa: B905 those given by name follow
+            found += range(start, start + tree.num_leaves) if position in self._donated else ()
+            start += tree.num_leaves
+        return tuple(found)
 
     def _begin(self, signature: Hashable) -> Paths:
         """Return the paths of a new signature, of which there is none; the oldest signatures are given up."""

@@ -40,7 +40,7 @@ def jvp(f: Function, primals: Sequence[Any], tangents: Sequence[Any], has_aux: b
     leaves, structure = differentiable_leaves(primals, lambda i: argument_name(f, i))
     avals = [leaf.aval for leaf in leaves]
     directions = Pattern("tangents", "the primals", structure, avals, TangentError).match(tuple(tangents))
-    staged = stage_all(f, leaves, structure, has_aux=has_aux)
+    staged = stage_all(f, primals, leaves, structure, has_aux=has_aux)
     kind = "jvp", staged.leaves, staged.outputs
     results = run(staged.program, [*staged.operands, *directions], kind, lambda p: (_pushed(p, staged),))
     return _unpacked(results, staged, has_aux=has_aux)

@@ -1,9 +1,10 @@
 """The paths that a compiled function takes through its branches, for arguments of one signature.
 
-Where Python decides by traced values, a trace is one path: its guards say what Python was told. A call runs the path of
-the call before. If a guard there finds another answer, the path that shares the guards before and has that answer goes
-on; which it was is kept with the guard, so that the next time it is found at once. If there is none, the function is
-traced with the arguments at hand. What is new is interpreted, and compiled once it has come again.
+Where Python decides by traced values, a trace is one path: its guards say what Python was told. A call begins with the
+path that is expected: what followed the last time on the path of the call before. If a guard there finds another
+answer, the path that shares the guards before and has that answer goes on; which it was is kept with the guard, so that
+the next time it is found at once. If there is none, the function is traced with the arguments at hand. What is new is
+interpreted, and compiled once it has come again.
 
 Whatever is returned was computed by a run in which all guards held, or by the trace's own program for the arguments it
 was traced with. So which paths are known, and in which order they are tried, is a matter of time only.
@@ -48,7 +49,10 @@ IF = "choose with fnad.cond or np.where"
 
 
 class Path:
-    """One trace: its program and guards, what it takes beside the arguments, its output, what was read from outside."""
+    """One trace: its program and guards, what it takes beside the arguments, its output, what was read from outside.
+
+    `written` are the arguments that it writes into, which have to be apart from each other and from arrays `outside`.
+    """
 
     def __init__(
         self,
@@ -57,14 +61,21 @@ class Path:
         captured: Sequence[Array],
         output: Output,
         environment: Environment,
+        written: Sequence[int],
+        outside: Sequence[Array],
+        donated: tuple[int, ...] = (),
     ) -> None:
+        self.donated = donated
         self.traced = program
+        self.written = written
+        self.outside = outside if written else ()
         self.guards = guards
         self.answers = tuple(guard.expected for guard in guards)
         self.captured = captured
         self.output = output
         self.environment = environment
         self.successors: dict[tuple[int, int], Path] = {}
+        self.following = self
         self.is_twin = False
         self.runs = 0
         self._count = count(1)
@@ -73,7 +84,8 @@ class Path:
     def program(self) -> TieredProgram:
         """The program with its guards, ready to run."""
         program = guarded(self.traced, self.guards) if self.guards else self.traced
-        return rewritten(program, "jit", lambda program: (program,))[0]
+        given = () if self.guards else self.donated  # another path may have to run on the same arguments
+        return rewritten(program, "jit", lambda program: (program,), given)[0]
 
     @property
     def is_compiled(self) -> bool:
@@ -160,10 +172,10 @@ class Paths:
 
     def _holding(self) -> Path | None:
         """Return the path to try first: what it was traced from is as it was."""
-        latest = self._latest
-        if latest is not None and latest.environment.holds():
-            return latest
-        return next((path for path in self.known if path is not latest and path.environment.holds()), None)
+        expected = None if self._latest is None else self._latest.following
+        if expected is not None and expected.environment.holds():
+            return expected
+        return next((path for path in self.known if path is not expected and path.environment.holds()), None)
 
     def _after(self, failures: tuple[Failure, ...]) -> Path | None:
         """Return the path to try after these: the one that went on there the last time, or else one that fits."""
@@ -181,8 +193,10 @@ class Paths:
         return next((path for path in fitting if holds_after(path, failed)), None)
 
     def _take(self, path: Path, failures: tuple[Failure, ...]) -> None:
-        """Let calls begin with a path that ran, and go on with it where those failed that were tried before."""
+        """Expect a path that ran to come again after the one before it, and where those failed that were tried."""
         if not path.is_twin:
+            if self._latest is not None:
+                self._latest.following = path
             self._latest = path
         for failed, answer in failures:
             if not path.is_twin or failed.answers == path.answers:

@@ -41,7 +41,7 @@ def vjp(f: Function, *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
     """
     check_function(f, "vjp")
     leaves, structure = differentiable_leaves(primals, lambda i: argument_name(f, i))
-    staged = stage_all(f, leaves, structure, has_aux=has_aux)
+    staged = stage_all(f, primals, leaves, structure, has_aux=has_aux)
     results, pull = _forward(staged)
     avals = staged.program.out_avals[: staged.outputs]
     like = f"the output of {function_name(f)}"

@@ -46,7 +46,8 @@ class Trace(Builder):
     """The program under construction while the user's function runs.
 
     `values` are those for the arguments at hand, in the outermost trace, else in the trace around this one; `guards`
-    are what Python was told of them. `writes` are those into traced arrays, in order.
+    are what Python was told of them. `writes` are those into traced arrays, in order; `changed` are the
+    arrays of which inner functions wrote into copies.
     """
 
     def __init__(self) -> None:
@@ -55,6 +56,7 @@ class Trace(Builder):
         self.values = Shadow() if self.outer is None else Raised(self.outer)
         self.guards: dict[Atom, Guard] = {}
         self.writes: list[Write] = []
+        self.changed: list[Array] = []
         self._arrays: dict[int, tuple[Array, Array, Symbol]] = {}
 
     def argument(self, aval: Aval, value: Captured) -> Symbol:
@@ -72,6 +74,11 @@ class Trace(Builder):
         if self.outer is not None and self.outer.alive:
             return self.lift(self.outer.capture(value))
         return self._capture_array(value)
+
+    @property
+    def outside(self) -> tuple[Array, ...]:
+        """The arrays from outside that were used."""
+        return tuple(array for array, _, _ in self._arrays.values())
 
     def bake(self, array: Array) -> Array:
         """Note that the program depends on the content of an array, in the outermost trace."""

@@ -20,6 +20,7 @@ import numpy as np
 
 from fnad.errors import MutationError
 from fnad.ir.builder import current_builder
+from fnad.ir.program import Source
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import Aval
 from fnad.numpy.operands import WeakSymbol
@@ -37,10 +38,12 @@ class Cell:
     long as somebody has them.
     """
 
-    __slots__ = ("in_order", "is_open", "lent", "symbol", "version")
+    __slots__ = ("in_order", "is_open", "is_written", "lent", "symbol", "version", "written_at")
 
     def __init__(self, symbol: Symbol) -> None:
         self.symbol = symbol
+        self.is_written = False
+        self.written_at: Source | None = None
         self.in_order = False
         self.version = 0
         self.is_open = True
@@ -94,6 +97,24 @@ class Handle:
         handle._version = self._cell.version if symbol.builder is self._cell.symbol.builder else -1
         return handle
 
+    @property
+    def is_written(self) -> bool:
+        """Whether its memory was written to, here or in an inner trace that has a copy of it."""
+        return self._cell.is_written
+
+    @property
+    def written_at(self) -> Source | None:
+        """Where its memory was last written to."""
+        return self._cell.written_at
+
+    def note_written(self, source: Source | None) -> None:
+        """Note a write into its memory, or into that of a copy that an inner function received for it."""
+        self._cell.is_written, self._cell.written_at = True, source
+
+    def shares_memory(self, other: Handle) -> bool:
+        """Say whether both are handles on one memory."""
+        return self._cell is other._cell and not self.is_scalar
+
     def in_order(self) -> Handle:
         """Return this handle, of new memory that NumPy lays out in C order."""
         self._cell.in_order = True
@@ -107,6 +128,7 @@ class Handle:
         cell = self._cell
         cell.symbol = write(self._steps, cell.symbol, symbol)
         note_write(cell.symbol.aval)
+        self.note_written(current_source())
         cell.version += 1
         self._symbol, self._version = symbol, cell.version
 

@@ -1,0 +1,145 @@
+"""Row 38: arguments that are written to, given twice, or read from outside as well."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+
+from fnad import config, errors, grad, jit, jvp, value_and_grad, vjp
+
+Function = Callable[..., Any]
+TABLE = np.array([1.0, 2.0, 3.0])
+
+
+def scaled(x: Any, y: Any) -> Any:
+    x *= 2.0
+    return np.sum(x * y)
+
+
+def second(x: Any, y: Any) -> Any:
+    y[0] = 10.0
+    return np.sum(x * y)
+
+
+def apart(x: Any, y: Any) -> Any:
+    return np.sum(x * y)
+
+
+def looked_up(x: Any) -> Any:
+    x += 1.0
+    return np.sum(x * TABLE)
+
+
+RUNS: dict[str, Callable[[Function, Any, Any], Any]] = {
+    "grad": lambda f, x, y: grad(f)(x, y),
+    "of both": lambda f, x, y: value_and_grad(f, (0, 1))(x, y),
+    "vjp": lambda f, x, y: vjp(f, x, y),
+    "jvp": lambda f, x, y: jvp(f, (x, y), (x.copy(), y.copy())),
+    "jit": lambda f, x, y: jit(f)(x, y),
+    "jit of grad": lambda f, x, y: jit(grad(f))(x, y),
+    "grad of jit": lambda f, x, y: grad(jit(f))(x, y),
+    "in containers": lambda f, x, y: jit(lambda t: f(t["x"], t["y"]))({"x": x, "y": y}),
+}
+PAIRS: dict[str, Callable[[], tuple[Any, Any]]] = {
+    "one array": lambda: (TABLE, TABLE),
+    "a view": lambda: (TABLE, TABLE[::-1]),
+    "a part": lambda: (TABLE[:2], TABLE[1:]),
+    "0-d": lambda: (lambda a: (a, a[...]))(np.array([2.0])),
+}
+
+
+@pytest.mark.parametrize("f", [scaled, second])
+@pytest.mark.parametrize("pair", PAIRS)
+@pytest.mark.parametrize("run", RUNS)
+def test_row_38_arguments_that_share_memory(run: str, pair: str, f: Function) -> None:
+    x, y = PAIRS[pair]()
+    before = x.copy(), y.copy()
+    with pytest.raises(errors.MutationError, match="shares memory with another one") as caught:
+        RUNS[run](f, x, y)
+    assert "x.copy()" in str(caught.value)
+    assert_array_equal(x, before[0])
+    assert_array_equal(y, before[1])
+    RUNS[run](f, x.copy(), y.copy())
+    RUNS[run](apart, x, y)
+
+
+@pytest.mark.parametrize("run", RUNS)
+def test_row_38_views_without_a_common_element(run: str) -> None:
+    x = np.arange(6.0)
+    RUNS[run](scaled, x[::2], x[1::2])
+
+
+def test_row_38_value_and_gradient_with_copies() -> None:
+    value, gradient = value_and_grad(scaled, (0, 1))(TABLE, TABLE.copy())
+    assert value == scaled(TABLE.copy(), TABLE.copy()) == 28
+    assert_array_equal(gradient[0], 2 * TABLE)
+    assert_array_equal(gradient[1], 2 * TABLE)
+
+
+def test_row_38_the_line_of_the_write() -> None:
+    with pytest.raises(errors.MutationError, match=r"test_user_arguments\.py:\d+ in scaled:  x \*= 2\.0"):
+        grad(scaled)(TABLE, TABLE)
+
+
+def test_row_38_a_path_known_already() -> None:
+    f = jit(scaled)
+    assert f(TABLE, TABLE.copy()) == 28
+    with pytest.raises(errors.MutationError, match="shares memory"):
+        f(TABLE, TABLE)
+    assert f(TABLE, TABLE.copy()) == 28
+
+
+@pytest.mark.parametrize("run", [grad, jit, lambda f: jit(grad(f)), lambda f: lambda x: vjp(f, x)])
+def test_row_38_an_argument_that_is_read_from_outside(run: Any) -> None:
+    f = run(looked_up)
+    f(TABLE.copy())
+    with pytest.raises(errors.MutationError, match="or with an array that it reads from outside"):
+        f(TABLE)
+    assert_array_equal(TABLE, [1, 2, 3])
+
+
+def test_row_38_traced_arguments_of_an_inner_function() -> None:
+    with pytest.raises(errors.MutationError, match="shares memory"):
+        grad(lambda x: jit(scaled)(x, x))(TABLE)
+    with pytest.raises(errors.MutationError, match="shares memory"):
+        grad(lambda x: jit(scaled)(x, x[::-1]))(TABLE)
+    assert_array_equal(grad(lambda x: jit(scaled)(x * 1, x))(TABLE), 4 * TABLE)
+
+
+# ---- strict_mutation -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("f", [scaled, second])
+@pytest.mark.parametrize("run", RUNS)
+def test_row_38_strict_mutation(run: str, f: Function) -> None:
+    x, y = TABLE.copy(), TABLE.copy()
+    with config.override(strict_mutation=True):
+        with pytest.raises(errors.MutationError, match=r"config\.strict_mutation forbids"):
+            RUNS[run](f, x, y)
+        RUNS[run](apart, x, y)
+        RUNS[run](lambda x, y: scaled(np.array(x), y), x, y)
+    RUNS[run](f, x, y)
+    assert_array_equal(x, TABLE)
+
+
+def test_row_38_strict_mutation_of_a_path_known_already() -> None:
+    f = jit(scaled)
+    f(TABLE, TABLE.copy())
+    with config.override(strict_mutation=True), pytest.raises(errors.MutationError, match="forbids"):
+        f(TABLE, TABLE.copy())
+
+
+def test_row_38_strict_mutation_names_the_line() -> None:
+    with config.override(strict_mutation=True):
+        for f, line in ((scaled, r"x \*= 2\.0"), (second, r"y\[0\] = 10\.0")):
+            with pytest.raises(errors.MutationError, match=rf"test_user_arguments\.py:\d+ in {f.__name__}:  {line}"):
+                grad(f)(TABLE, TABLE.copy())
+
+
+def test_row_38_strict_mutation_is_a_bool() -> None:
+    with pytest.raises(errors.SettingError, match="strict_mutation is 1"), config.override(strict_mutation=1):
+        pass
