@@ -97,8 +97,7 @@ def _stride(steps: Symbol, free: Symbol) -> Symbol:
     """Return how far the next snapshot is, so that the steps are taken forward as few times as can be.
 
     With s snapshots, this one and the free ones, β(s, r) = C(s + r, s) steps need r turns at most. The longest of the
-    best strides leaves β(s, r - 1) steps before the next snapshot at most, and behind it β(s - 1, r - 1) at least. It is
-    at least 1, and not all.
+    best strides leaves β(s, r - 1) steps before the next snapshot at most, and behind it β(s - 1, r - 1) at least.
     """
     s, whole = convert_to(maximum(free, _number(1)) + 1, F64), convert_to(steps, F64)
     one = current_builder().literal(np.float64(1.0))
