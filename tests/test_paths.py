@@ -51,9 +51,9 @@ def compilations(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     compiled: list[str] = []
     compile_program = native.compile_program
 
-    def compile_counted(program: Any) -> Any:
+    def compile_counted(program: Any, *others: Any) -> Any:
         compiled.append(program.name)
-        return compile_program(program)
+        return compile_program(program, *others)
 
     monkeypatch.setattr(native, "compile_program", compile_counted)
     return compiled

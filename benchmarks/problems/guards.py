@@ -1,9 +1,11 @@
 """What a guarded branch costs: the gradient of sum(sin(x) * x), written along one path, with a branch, along two paths.
 
-A pair of calls is timed: with the first branch both take one path, with the second they take two paths in turn.
+With the first branch all calls take one path, with the second two paths: in turn, where each can be foreseen, and in no
+order.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,6 +14,7 @@ from benchmarks.calls import Call, Thunk
 from benchmarks.case import Case
 
 PAIR = np.array([0.5, 1.0, 2.0]), np.array([-0.5, 1.0, 2.0])
+ORDERS = {"in turn": (0, 1) * 8, "in no order": tuple(np.random.default_rng(0).permutation((0, 1) * 8).tolist())}
 
 
 def straight(np: Any, x: Any) -> Any:
@@ -31,29 +34,30 @@ def two_paths(np: Any, x: Any) -> Any:
 
 
 def cases() -> Iterator[Case]:
-    contenders = [
-        Call("straight", "fnad", lambda fnad: with_fnad(fnad, straight)),
-        Call("one path, guarded", "fnad", lambda fnad: with_fnad(fnad, one_path)),
-        Call("two paths in turn", "fnad", lambda fnad: with_fnad(fnad, two_paths)),
-        Call("PyTorch eager, two paths", "torch", with_torch),
-        Call("autograd, two paths", "autograd", with_autograd),
-    ]
-    yield Case("two calls", contenders, tolerance=1e-12, unit="µs", per=(2, "call"))
+    for name, order in ORDERS.items():
+        contenders = [
+            Call("straight", "fnad", partial(with_fnad, straight, order)),
+            Call("one path, guarded", "fnad", partial(with_fnad, one_path, order)),
+            Call("two paths", "fnad", partial(with_fnad, two_paths, order)),
+            Call("PyTorch eager, two paths", "torch", partial(with_torch, order)),
+            Call("autograd, two paths", "autograd", partial(with_autograd, order)),
+        ]
+        yield Case(f"16 calls {name}", contenders, tolerance=1e-12, unit="µs", per=(16, "call"))
 
 
-def pair(gradient: Callable[[Any], Any], xs: Any) -> Thunk:
-    first, second = xs
-    return lambda: (gradient(first), gradient(second))
+def calls(gradient: Callable[[Any], Any], pair: Sequence[Any], order: Sequence[int]) -> Thunk:
+    xs = [pair[i] for i in order]
+    return lambda: [gradient(x) for x in xs]
 
 
-def with_fnad(fnad: Any, f: Callable[[Any, Any], Any]) -> Thunk:
-    return pair(fnad.jit(fnad.grad(lambda x: f(np, x))), PAIR)
+def with_fnad(f: Callable[[Any, Any], Any], order: Sequence[int], fnad: Any) -> Thunk:
+    return calls(fnad.jit(fnad.grad(lambda x: f(np, x))), PAIR, order)
 
 
-def with_autograd(autograd: Any) -> Thunk:
-    return pair(autograd.grad(lambda x: two_paths(autograd.numpy, x)), PAIR)
+def with_autograd(order: Sequence[int], autograd: Any) -> Thunk:
+    return calls(autograd.grad(lambda x: two_paths(autograd.numpy, x)), PAIR, order)
 
 
-def with_torch(torch: Any) -> Thunk:
+def with_torch(order: Sequence[int], torch: Any) -> Thunk:
     xs = [torch.from_numpy(x).requires_grad_() for x in PAIR]
-    return pair(lambda x: torch.autograd.grad(two_paths(torch, x), x)[0], xs)
+    return calls(lambda x: torch.autograd.grad(two_paths(torch, x), x)[0], xs, order)
