@@ -49,7 +49,10 @@ IF = "choose with fnad.cond or np.where"
 
 
 class Path:
-    """One trace: its program and guards, what it takes beside the arguments, its output, what was read from outside."""
+    """One trace: its program and guards, what it takes beside the arguments, its output, what was read from outside.
+
+    `written` are the arguments that it writes into, which have to be apart from each other and from arrays `outside`.
+    """
 
     def __init__(
         self,
@@ -58,8 +61,14 @@ class Path:
         captured: Sequence[Array],
         output: Output,
         environment: Environment,
+        written: Sequence[int],
+        outside: Sequence[Array],
+        donated: tuple[int, ...] = (),
     ) -> None:
+        self.donated = donated
         self.traced = program
+        self.written = written
+        self.outside = outside if written else ()
         self.guards = guards
         self.answers = tuple(guard.expected for guard in guards)
         self.captured = captured
@@ -75,7 +84,8 @@ class Path:
     def program(self) -> TieredProgram:
         """The program with its guards, ready to run."""
         program = guarded(self.traced, self.guards) if self.guards else self.traced
-        return rewritten(program, "jit", lambda program: (program,))[0]
+        given = () if self.guards else self.donated  # another path may have to run on the same arguments
+        return rewritten(program, "jit", lambda program: (program,), given)[0]
 
     @property
     def is_compiled(self) -> bool:

@@ -124,7 +124,7 @@ class NativeExecutor:
                 self._run(arrays)
             self._check(arrays)
         except BaseException:
-            workspace[-1][0] = 0
+            workspace[-1].fill(0)
             raise
         finally:
             self._pool.append(workspace)
