@@ -24,7 +24,7 @@ from fnad.api.regions import (
 )
 from fnad.control.cond import cond as cond_primitive
 from fnad.errors import ArgumentTypeError, StructureError
-from fnad.ir.builder import inline, trace
+from fnad.ir.builder import Captured, inline, trace
 from fnad.ir.program import Program
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import BOOL, I64
@@ -109,10 +109,11 @@ def _choose(index: Any, branches: Branches, operands: tuple[Any, ...]) -> Any:
     regions = [region_of(f, partial(_call, f, structure.unflatten), kinds) for f in branches.values()]
     results = _common(branches, regions)
     symbols = [as_symbol(leaf.value) for leaf in leaves]
-    captured = [as_symbol(value) for region in regions for value in region.captured]
-    programs = _on_all_operands([r.converted([k.aval.dtype for k in results]) for r in regions], len(symbols))
+    captured = {_key(value): as_symbol(value) for region in regions for value in region.captured}
+    converted = [region.converted([kind.aval.dtype for kind in results]) for region in regions]
+    programs = _on_all_operands(converted, len(symbols), list(captured))
     with at(current_source()):
-        found = _chosen(symbol_of(index), [*symbols, *captured], programs)
+        found = _chosen(symbol_of(index), [*symbols, *captured.values()], programs)
     return regions[0].structure.unflatten(map(as_tracer, found, results))
 
 
@@ -152,18 +153,26 @@ def _common_leaf(branches: Branches, regions: Sequence[Region], index: int) -> K
     return common
 
 
-def _on_all_operands(regions: Sequence[Region], leaves: int) -> list[Program]:
+def _key(value: Captured) -> int:
+    """Return what tells values that branches use from one another."""
+    return id(value.atom if isinstance(value, Symbol) else value)
+
+
+def _on_all_operands(regions: Sequence[Region], leaves: int, captured: Sequence[int]) -> list[Program]:
     """Return the programs on the leaves and what any one of them captured."""
-    captured = [aval for region in regions for aval in region.program.in_avals[leaves:]]
+    avals = {
+        key: aval
+        for region in regions
+        for key, aval in zip(map(_key, region.captured), region.program.in_avals[leaves:], strict=True)
+    }
     programs: list[Program] = []
-    start = leaves
     for region in regions:
-        own = slice(start, start + len(region.captured))
+        own = [leaves + captured.index(_key(value)) for value in region.captured]
 
-        def run(*args: Symbol, region: Region = region, own: slice = own) -> list[Symbol]:
-            return inline(region.program, [*args[:leaves], *args[own]])
+        def run(*args: Symbol, region: Region = region, own: Sequence[int] = own) -> list[Symbol]:
+            return inline(region.program, [*args[:leaves], *[args[i] for i in own]])
 
-        avals = [*region.program.in_avals[:leaves], *captured]
-        programs.append(trace(run, *avals, name=region.program.name))
-        start = own.stop
+        programs.append(
+            trace(run, *region.program.in_avals[:leaves], *map(avals.__getitem__, captured), name=region.program.name)
+        )
     return programs
