@@ -164,6 +164,7 @@ KNOWN = {
         lambda x: x[0, 0, 0] * (fnp.arange(6.0).reshape(2, 3) + fnp.tri(2, 3) + fnp.indices((2, 3))[0] + fnp.eye(2, 3)),
         A,
     ),
+    "numpy.kaiser": (lambda b: (np.kaiser(5, b), np.kaiser(4, 2 * b), np.kaiser(1, b)), np.float64(2.5)),
     "numpy.astype": (lambda x: (np.astype(x, np.float64), np.astype(x, int)), A),
 }
 
