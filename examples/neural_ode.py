@@ -121,12 +121,12 @@ def main():
     parser.add_argument("--plot", metavar="FILE", help="draw the fitted paths")
     options = parser.parse_args()
 
-    guess = np.log([0.5, 0.02, 0.8, 0.02])
-    models = {"network": (network, initial_layers(random.key(options.seed))), "Lotka-Volterra": (lotka_volterra, guess)}
+    layers, rates = initial_layers(random.key(options.seed)), np.log([0.5, 0.02, 0.8, 0.02])
+    models = {"network": (network, layers), "Lotka-Volterra": (lotka_volterra, rates)}
     fitted = {}
-    for name, (model, params) in models.items():
+    for name, (model, guessed) in models.items():
         begin = time.perf_counter()
-        params, course = fit(model, {"model": params, "start": LOGARITHMS[0]}, options.steps)
+        params, course = fit(model, {"model": guessed, "start": LOGARITHMS[0]}, options.steps)
         print(f"{name}: error {np.sqrt(course[-1]):.3f}, {time.perf_counter() - begin:.1f} s, compilation included\n")
         fitted[name] = model, params
     growth, eaten, death, eats = np.exp(fitted["Lotka-Volterra"][1]["model"])
