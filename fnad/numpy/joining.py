@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from fnad.errors import DtypeError, ShapeError, UnsupportedFunctionError
+from fnad.errors import ArgumentTypeError, DtypeError, ShapeError, UnsupportedFunctionError
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import Dtype, Shape, native_dtype
 from fnad.numpy.axes import axis_of, static_ints
@@ -22,9 +22,9 @@ from fnad.ops.shape import broadcast_to, reshape_to, slice_axis
 # ---- side by side ----------------------------------------------------------------------------------------------------
 
 
-def alike(arrays: Sequence[Any], dtype: Any = None, casting: Any = "same_kind") -> list[Symbol]:
+def alike(arrays: Any, dtype: Any = None, casting: Any = "same_kind") -> list[Symbol]:
     """Return the operands in their common dtype, or the one given, if they can be cast to it."""
-    values = list(arrays)
+    values = rows(arrays) if isinstance(arrays, Symbol) else list(arrays)
     if not values:
         raise ShapeError("need at least one array to concatenate")
     wanted = common_dtype(*values) if dtype is None else native_dtype(dtype)
@@ -34,6 +34,13 @@ def alike(arrays: Sequence[Any], dtype: Any = None, casting: Any = "same_kind") 
             what = f"from {symbol.dtype!r} to {wanted!r} according to the rule {casting!r}"
             raise DtypeError(f"Cannot cast array data {what}", remedy="convert it with astype before")
     return [as_symbol(value, wanted) for value in values]
+
+
+def rows(x: Symbol) -> list[Symbol]:
+    """Return what an array is a sequence of."""
+    if not x.shape:
+        raise ArgumentTypeError("iteration over a 0-d array", remedy="give a list of arrays")
+    return [reshape_to(slice_axis(x, 0, i, i + 1), x.shape[1:]) for i in range(x.shape[0])]
 
 
 def join(symbols: Sequence[Symbol], axis: int) -> Symbol:

@@ -51,6 +51,12 @@ Arguments: TypeAlias = Mapping[str, Any]
 OPERANDS = (Handle, Elements, np.ndarray, np.generic, int, float, complex, list, tuple)
 """What a Python operator takes beside a traced value."""
 
+SPREADING = {f"numpy.{name}" for name in ("clip", "fix", "isposinf", "isneginf", "outer", "quantile", "percentile")}
+"""Functions that fill an array given as `out` with a result that broadcasts to it, as ufuncs do."""
+
+REDUCING = {"reduce", "accumulate", "reduceat"}
+"""Methods of ufuncs that do not."""
+
 ADVICE: dict[type[FnadError], str] = {
     AxisError: "check the axes: they are counted from 0, or from the last one as -1",
     OutOfRangeError: "check the index against the shape",
@@ -234,6 +240,8 @@ def call_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: di
     if not isinstance(outs[0], Handle):
         check_rebinding(inputs, outs)
     result = call_with_options(ufunc_name(ufunc, method), rule, inputs, kwargs)
+    if method in REDUCING:
+        check_shape_of_out(ufunc_name(ufunc, method), result, outs[0])
     return store_all(ufunc_name(ufunc, method), result, outs, where)
 
 
@@ -351,7 +359,21 @@ def call_with_options(name: str, rule: Rule, args: Sequence[Any], kwargs: Argume
     if out is not None and not isinstance(out, Handle):
         check_rebinding(tuple(args), (out,))
     result = call(rule, args, options)
-    return result if out is None else store_all(name, result, (out,), True)
+    if out is None:
+        return result
+    if name not in SPREADING:
+        check_shape_of_out(name, result, out)
+    return store_all(name, result, (out,), True)
+
+
+def check_shape_of_out(name: str, result: Any, out: Any) -> None:
+    """Raise as NumPy where a result that does not spread over `out` has not its shape."""
+    if np.shape(out) != result.aval.shape:
+        raise ShapeError(
+            f"{name} has a result of shape {result.aval.shape}, and out= is of shape {np.shape(out)}",
+            source=current_source(),
+            remedy="give an array of the shape of the result",
+        )
 
 
 @cache
