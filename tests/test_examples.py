@@ -102,6 +102,55 @@ def test_cnn_learns_to_read_and_draws(tmp_path: Path) -> None:
     assert picture.read_bytes().startswith(b"\x89PNG")
 
 
+def test_char_rnn_learns_and_writes(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    picture = tmp_path / "sonnets.png"
+    printed = run("char_rnn.py", "--steps", "100", "--plot", str(picture))
+    assert number_after("bits a letter", printed) < 3.4, "5.9 are those of 58 letters that are equally likely"
+    assert number_after("in text not seen", printed) < 3.7
+    assert picture.read_bytes().startswith(b"\x89PNG")
+
+
+def test_char_rnn_reads_another_text(tmp_path: Path) -> None:
+    text = tmp_path / "abc.txt"
+    text.write_text("abc\n" * 500)
+    printed = run("char_rnn.py", "--steps", "50", "--text", str(text))
+    assert "2000 letters of 4 kinds" in printed
+    assert "abc\nabc\nabc\n" in printed
+    assert number_after("in text not seen", printed) < 0.1
+
+
+def test_eight_schools_agree_with_quadrature(tmp_path: Path) -> None:
+    """The means of μ and τ are those of their joint posterior, with θ integrated out, on a fine grid."""
+    pytest.importorskip("matplotlib")
+    picture = tmp_path / "schools.png"
+    printed = run("eight_schools.py", "--chains", "2", "--draws", "5000", "--plot", str(picture))
+    assert number_after("mu  ", printed) == pytest.approx(4.397, abs=0.5)
+    assert number_after("tau  ", printed) == pytest.approx(3.598, abs=0.5)
+    assert all(float(row.split()[-1]) < 1.01 for row in printed.splitlines() if row.startswith(("mu", "tau", "theta")))
+    assert picture.read_bytes().startswith(b"\x89PNG")
+
+
+def test_neural_ode_fits_the_hares_and_lynxes(tmp_path: Path) -> None:
+    """The rates of Lotka and Volterra are near those of Carpenter's case study, 0.55, 0.028, 0.024 and 0.80."""
+    pytest.importorskip("matplotlib")
+    picture = tmp_path / "lynx.png"
+    printed = run("neural_ode.py", "--steps", "200", "--plot", str(picture))
+    assert number_after("Lotka-Volterra: error", printed) == pytest.approx(0.22, abs=0.01)
+    assert number_after("hares'  =", printed) == pytest.approx(0.55, abs=0.06)
+    assert number_after("lynxes' =", printed) == pytest.approx(0.024, abs=0.002)
+    assert number_after("network: error", printed) < 0.75
+    assert picture.read_bytes().startswith(b"\x89PNG")
+
+
+def test_burgers_nears_the_solution(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    picture = tmp_path / "burgers.png"
+    printed = run("burgers.py", "--steps", "2500", "--plot", str(picture))
+    assert number_after("relative error", printed) < 0.15
+    assert picture.read_bytes().startswith(b"\x89PNG")
+
+
 @pytest.mark.parametrize(("stage", "shows"), [("simplified", "dot_general"), ("source", "def ")])
 def test_digits_dumps_its_gradient(stage: str, shows: str) -> None:
     assert shows in run("digits.py", "--dump", stage)
