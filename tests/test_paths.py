@@ -317,6 +317,35 @@ def test_exceptions_leave_the_paths_as_they_were() -> None:
     assert len(compiled.paths()) == 1
 
 
+@pytest.mark.parametrize("executor", ["interpreter", "auto", "compiled"])
+def test_effects_happen_once(executor: Any) -> None:
+    """A path that is tried in vain calls nobody."""
+    seen: list[float] = []
+
+    def f(x: Any) -> Any:
+        fnad.callback(lambda v: seen.append(float(v)), x)
+        if x > 1:
+            return x * 2
+        fnad.callback(lambda v: seen.append(float(v)), -x)
+        return x
+
+    compiled = jit(f)
+    with config.override(executor=executor):
+        for x in (2.0, 0.5, 2.0, 0.5, 2.0, 2.0, 0.5, 0.5, 2.0):
+            assert compiled(x) == (2 * x if x > 1 else x)
+            assert seen == ([x] if x > 1 else [x, -x])
+            seen.clear()
+
+
+def test_a_loop_on_a_path_is_not_interpreted_for_long() -> None:
+    def f(x: Any) -> Any:
+        if x > 0:
+            return fnad.fori_loop(0, 3_000_000, lambda k, y: y * 0.999999 + x * 1e-6, x)
+        return x
+
+    assert jit(f)(1.0) == pytest.approx(1.0)
+
+
 # ---- what is read from outside ---------------------------------------------------------------------------------------
 
 
@@ -380,7 +409,7 @@ def test_a_twin_takes_over_where_native_code_is_of_another_opinion(monkeypatch: 
 
         return fail
 
-    monkeypatch.setattr(path.program, "executor", contrary)
+    monkeypatch.setattr(path.programs[0], "executor", contrary)
     assert (f(2.0), f(2.0), f(3.0)) == (4, 4, 6)
     assert len(calls) == 2, "the twin is traced once"
     assert (f(0.5), f(0.5), f(2.0), f(0.5)) == (1.5, 1.5, 4, 1.5)

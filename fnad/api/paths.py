@@ -31,7 +31,9 @@ from fnad.backends.base import Executor
 from fnad.backends.reference import interpreter
 from fnad.backends.tiers import TieredProgram
 from fnad.errors import FnadError, GuardFailed, PathsWarning
+from fnad.ir.primitive import Guard as GuardKind
 from fnad.ir.program import Program, Source
+from fnad.ir.walk import has_effect
 from fnad.trace.capture import Guard
 from fnad.trace.environment import Environment
 from fnad.trace.guards import guarded
@@ -81,28 +83,36 @@ class Path:
         self._count = count(1)
 
     @cached_property
-    def program(self) -> TieredProgram:
-        """The program with its guards, ready to run."""
-        program = guarded(self.traced, self.guards) if self.guards else self.traced
-        given = () if self.guards else self.donated  # another path may have to run on the same arguments
-        return rewritten(program, "jit", lambda program: (program,), given)[0]
+    def programs(self) -> tuple[TieredProgram, ...]:
+        """The program with its guards, ready to run: in two where it has effects, which must not happen in vain."""
+        if not self.guards:
+            return (prepared(self.traced, self.donated),)
+        program = guarded(self.traced, self.guards)  # nothing is given away: another path may need the arguments
+        return tuple(map(prepared, (deciding(program), self.traced) if self._has_effects else (program,)))
+
+    @cached_property
+    def _has_effects(self) -> bool:
+        return any(map(has_effect, self.traced.equations))
 
     @property
     def is_compiled(self) -> bool:
         """Whether native code runs it."""
-        return not self.is_twin and "program" in vars(self) and self.program.is_native
+        return not self.is_twin and "programs" in vars(self) and self.programs[-1].is_native
 
     @cached_property
-    def _interpreted(self) -> Executor:
-        return interpreter(dce(self.program.program))
+    def _interpreters(self) -> list[Executor]:
+        return [interpreter(dce(program.program)) for program in self.programs]
 
     def run(self, arrays: Sequence[Array]) -> list[Array]:
         """Return the outputs for these arguments; raise `GuardFailed` where another path has to be taken."""
         operands = [*arrays, *self.captured]
+        results: list[Array] = []
         try:
-            results = self._executor()(operands)
+            for run in self._executors():
+                results = run(operands)
         except FnadError:
-            interpreter(self.traced)(operands)  # which may have been made of another function, for the line of this one
+            if not self._has_effects:  # what ran may have been made of another function: for the line of this one
+                interpreter(self.traced)(operands)
             raise
         self.runs = next(self._count)
         return results
@@ -117,17 +127,29 @@ class Path:
             except GuardFailed:  # See Note [Second opinions]
                 pass
         self.runs = next(self._count)
-        return interpreter(dce(self.traced))([*arrays, *self.captured])
+        return TieredProgram(self.traced).executor()([*arrays, *self.captured])
 
-    def _executor(self) -> Executor:
+    def _executors(self) -> list[Executor]:
         """Return what runs it: it is compiled at once where it has no guards, else when it has come a second time."""
         if self.is_twin:
-            return self._interpreted
-        return self.program.executor(eager=self.runs > 1 or not self.guards)
+            return self._interpreters
+        eager = self.runs > 1 or not self.guards
+        return [program.executor(eager=eager) for program in self.programs]
 
     def leads(self, answers: tuple[int, ...]) -> bool:
         """Say whether the first guards have these answers."""
         return self.answers[: len(answers)] == answers
+
+
+def prepared(program: Program, donated: tuple[int, ...] = ()) -> TieredProgram:
+    """Return what runs a program, which is shared by programs of the same content."""
+    return rewritten(program, "jit", lambda program: (program,), donated)[0]
+
+
+def deciding(program: Program) -> Program:
+    """Return a program with guards without what has other effects, on which no guard depends, and without outputs."""
+    kept = (e for e in program.equations if isinstance(e.primitive.lower, GuardKind) or not has_effect(e))
+    return dce(Program(program.name, program.inputs, tuple(kept), ()))
 
 
 Failure: TypeAlias = tuple[Path, tuple[int, int]]

@@ -24,6 +24,7 @@ from fnad import config
 from fnad.backends.base import Array, Executor
 from fnad.backends.reference import interpreter
 from fnad.errors import LoweringError
+from fnad.ir.primitive import Guard
 from fnad.ir.program import Program
 from fnad.ir.walk import all_equations
 from fnad.transforms.dce import dce, has_effect
@@ -79,7 +80,9 @@ class TieredProgram:
 
     @cached_property
     def _effects(self) -> bool:
-        return any(map(has_effect, self.program.equations))
+        """Whether to run it twice is more than to run it once: guards may be asked again."""
+        equations = (e for e in self.program.equations if not isinstance(e.primitive.lower, Guard))
+        return any(map(has_effect, equations))
 
     def _compile_if_due(self, *, at_once: bool) -> None:
         """Compile; unless `at_once`, only where the program is hot and no other thread is at it already."""

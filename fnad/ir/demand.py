@@ -2,7 +2,7 @@
 
 As the program grows it is noted what each value comes from. A value is there where all that it comes from is; to
 compute it costs the equations that nobody asked for before. What the values are, arrays or symbols, and which of those
-from outside are there, subclasses say.
+from outside are there, subclasses say. What an effect returns is not there: it may happen once only.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import Generic, TypeAlias, TypeVar
 
 from fnad.ir.builder import Builder, Captured
 from fnad.ir.program import Atom, Equation, Literal, Var
+from fnad.ir.walk import has_effect
 
 T = TypeVar("T")
 Origin: TypeAlias = "Equation | Captured"
@@ -51,7 +52,7 @@ class OnDemand(ABC, Generic[T]):
                 self.enter(var, value)
             self._captured = len(builder.captured)
         for equation in builder.equations[self._equations :]:
-            if all(map(self.has, equation.operands)) and not equation.primitive.effect:
+            if all(map(self.has, equation.operands)) and not has_effect(equation):
                 self._origins.update(dict.fromkeys(equation.results, equation))
         self._equations = len(builder.equations)
 

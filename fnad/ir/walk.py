@@ -17,6 +17,11 @@ def all_equations(program: Program) -> Iterator[Equation]:
             yield from all_equations(region)
 
 
+def has_effect(equation: Equation) -> bool:
+    """Say whether an equation, or one in its regions, has to run although nobody reads its results."""
+    return equation.primitive.effect or any(has_effect(e) for region in equation.regions for e in region.equations)
+
+
 def use_counts(program: Program) -> Counter[Var]:
     """Count the uses of each value, as an operand or an output; what a region uses are operands of its equation."""
     used = [atom for equation in program.equations for atom in equation.operands]

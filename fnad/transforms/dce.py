@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fnad.ir.program import Equation, Program, Var
+from fnad.ir.walk import has_effect
 
 
 def dce(program: Program) -> Program:
@@ -14,11 +15,6 @@ def dce(program: Program) -> Program:
             kept.append(pruned(equation, live))
             live.update(atom for atom in kept[-1].operands if isinstance(atom, Var))
     return Program(program.name, program.inputs, tuple(reversed(kept)), program.outputs)
-
-
-def has_effect(equation: Equation) -> bool:
-    """Say whether an equation, or one in its regions, has to run although nobody reads its results."""
-    return equation.primitive.effect or any(has_effect(e) for region in equation.regions for e in region.equations)
 
 
 def pruned(equation: Equation, live: set[Var]) -> Equation:
