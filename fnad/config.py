@@ -1,7 +1,8 @@
 """How programs are run: settings of the process, and of a block of code.
 
     executor   "auto"         in the NumPy interpreter until a program has proven hot, then compiled;
-                              what is under `fnad.jit` is compiled at its first call
+                              what is under `fnad.jit` is compiled at its first call, where it branches by traced
+                              values each path once it has come again
                "interpreter"  always in the NumPy interpreter
                "compiled"     always compiled, at the first call
     strict_mutation

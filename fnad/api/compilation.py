@@ -64,6 +64,9 @@ def jit(
     is then traced again. An array that it reads so is compared with a copy at each call, so give a large one as an
     argument, or make it read-only. Inside another transform a compiled function is like the function itself.
 
+    Where Python decides by traced scalars (`if x > 0`, `while`, `range(n)`), each path that it takes is a program of
+    its own, interpreted at first and native once it has come again; `paths()` of the compiled function lists them.
+
     The arrays of arguments at the positions `donate_argnums` are given away: results may lie in their memory, so that
     no other is taken, and they must not be used after the call. What comes of it depends on the program: the caller
     cannot rely on either.
@@ -76,6 +79,9 @@ def jit(
     ...     return np.sqrt(np.sum(x**2))
     >>> norm(np.array([3.0, 4.0]))
     np.float64(5.0)
+    >>> norm.paths()
+    1 path
+      1. (f64[2])  ran 1 time, compiled
     """
     check_function(f, "jit")
     compiled = Compiled(f, statics_of(f, static_argnums, static_argnames), donated_of(f, donate_argnums))
