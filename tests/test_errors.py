@@ -630,10 +630,10 @@ def test_methods() -> None:
 def test_settings() -> None:
     with raises(errors.SettingError, "executor is 'gpu'", "  set it to one of 'auto', 'interpreter', 'compiled'"):
         fnad.config.set_default(executor="gpu")
-    with raises(errors.SettingError, "there is no setting 'speed'", "  the settings are: executor"):
+    with raises(errors.SettingError, "there is no setting 'speed'", "  the settings are: executor, strict_mutation"):
         fnad.config.set_default(speed=1)
     with (
-        raises(errors.SettingError, "there is no setting 'speed'", "  the settings are: executor"),
+        raises(errors.SettingError, "there is no setting 'speed'", "  the settings are: executor, strict_mutation"),
         fnad.config.override(speed=1),
     ):
         pass

@@ -26,6 +26,7 @@ from fnad.ir.builder import is_tracing
 from fnad.ir.types import NAMES, Aval
 from fnad.trace.scipy_call import scipy_remedy
 from fnad.trace.source import current_source, library_frames, source_of_error, user_line
+from fnad.trace.standard import in_place_of
 from fnad.trace.subscript import READ, STORED, at_instruction
 
 ARRAY = "NumPy's functions take traced values as they are; stack several with np.stack or fnad.numpy.array"
@@ -59,18 +60,6 @@ STORE = (
 
 NUMBER_TYPES = [f"{dtype}_?" if dtype.kind == "b" else str(dtype) for dtype in NAMES]
 """The names of NumPy's classes of numbers."""
-
-MATH_NAMES = {
-    "acos": "arccos",
-    "acosh": "arccosh",
-    "asin": "arcsin",
-    "asinh": "arcsinh",
-    "atan": "arctan",
-    "atan2": "arctan2",
-    "atanh": "arctanh",
-    "pow": "power",
-}
-"""Functions of Python's math that NumPy has under another name."""
 
 
 class _Last(threading.local):
@@ -187,9 +176,7 @@ def _stored(aval: Aval) -> FnadError | None:
 
 
 def _number_remedy() -> str:
-    match = re.search(r"\bmath\.(\w+)", user_text())
-    name = MATH_NAMES.get(match[1], match[1]) if match else ""
-    return f"use np.{name} in place of math.{match[1]}" if match and hasattr(np, name) else NUMBER
+    return in_place_of(user_text()) or NUMBER
 
 
 def user_text() -> str:
@@ -221,9 +208,14 @@ def hidden_escape(error: Exception) -> FnadError | None:
 
 def refused(error: Exception) -> FnadError | None:
     """Return the error for what Python says it cannot do with a traced value: an operand, `memoryview(x)`."""
-    if isinstance(error, FnadError) or not isinstance(error, TypeError) or "'Tracer'" not in str(error):
+    if isinstance(error, FnadError) or not isinstance(error, TypeError):
         return None
-    what, source = str(error).replace("'Tracer'", "a traced value"), source_of_error(error)
+    what, source = re.sub("'?Tracer'?", "a traced value", str(error)), source_of_error(error)
+    if "JSON serializable" in what:
+        return TracerEscapeError(f"{what}, if it is a traced value", source=source, remedy=PICKLE)
+    if what == str(error):
+        return None
     if "bytes-like" in what:
         return TracerEscapeError(what, source=source, remedy=MEMORY)
-    return ArgumentTypeError(what, source=source, remedy=OPERAND)
+    text = linecache.getline(source.file, source.line) if source else ""
+    return ArgumentTypeError(what, source=source, remedy=in_place_of(text) or OPERAND)

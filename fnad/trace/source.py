@@ -1,4 +1,4 @@
-"""Where the user's code is: the innermost frame outside fnad, NumPy and SciPy."""
+"""Where the user's code is: the innermost frame outside fnad, what it stands on and the standard library."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import inspect
 from types import CodeType, FrameType
 
 from fnad.ir.program import Source
-from fnad.trace.libraries import is_machinery
+from fnad.trace.libraries import is_library
 
 _LIMIT = 100_000
 
@@ -16,7 +16,7 @@ _sources: dict[tuple[int, int], tuple[CodeType, Source]] = {}
 def user_frame() -> FrameType | None:
     """Return the innermost frame outside the libraries."""
     frame: FrameType | None = inspect.currentframe()
-    while frame is not None and is_machinery(frame.f_code.co_filename):
+    while frame is not None and is_library(frame.f_code.co_filename):
         frame = frame.f_back
     return frame
 
@@ -25,7 +25,7 @@ def library_frames() -> list[FrameType]:
     """Return the frames that the user's code called, innermost first."""
     frames: list[FrameType] = []
     frame: FrameType | None = inspect.currentframe()
-    while frame is not None and is_machinery(frame.f_code.co_filename):
+    while frame is not None and is_library(frame.f_code.co_filename):
         frames.append(frame)
         frame = frame.f_back
     return frames
@@ -62,7 +62,7 @@ def source_of_error(error: BaseException) -> Source | None:
     traceback = error.__traceback__
     while traceback is not None:
         code = traceback.tb_frame.f_code
-        if not is_machinery(code.co_filename):
+        if not is_library(code.co_filename):
             found = Source(code.co_filename, traceback.tb_lineno, code.co_name)
         traceback = traceback.tb_next
     return found

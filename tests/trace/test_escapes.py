@@ -1,12 +1,15 @@
 """Where a traced value is asked for its numbers: the exact messages, with the user's line and the way out."""
 
+import cmath
 import contextlib
 import copy
 import functools
 import inspect
+import json
 import linecache
 import math
 import pickle
+import statistics
 
 import numpy as np
 import pytest
@@ -103,6 +106,59 @@ MATH = {
     "sin": "sin",
     "sqrt": "sqrt",
 }
+
+STANDARD = {
+    "statistics.mean": ([1.0, 2.0, 4.0],),
+    "statistics.fmean": ([1.0, 2.0, 4.0],),
+    "statistics.stdev": ([1.0, 2.0, 4.0],),
+    "statistics.variance": ([1.0, 2.0, 4.0],),
+    "statistics.pstdev": ([1.0, 2.0, 4.0],),
+    "statistics.pvariance": ([1.0, 2.0, 4.0],),
+    "statistics.covariance": ([1.0, 2.0, 4.0], [3.0, 1.0, 2.0]),
+    "statistics.correlation": ([1.0, 2.0, 4.0], [3.0, 1.0, 2.0]),
+    "math.fsum": ([1.0, 2.0, 4.0],),
+    "math.dist": ([1.0, 2.0, 4.0], [3.0, 1.0, 2.0]),
+    "math.gamma": (2.5,),
+    "math.lgamma": (2.5,),
+    "math.erf": (0.5,),
+    "math.erfc": (0.5,),
+    "math.hypot": (0.5, 2.0),
+    "cmath.exp": (0.5,),
+    "cmath.phase": (0.5,),
+}
+
+
+@pytest.mark.parametrize("name", STANDARD)
+def test_standard_library(name):
+    """The message has the user's line, and what it offers computes the same, on traced values too."""
+    module, _, function = name.partition(".")
+    arguments = STANDARD[name]
+    names = ", ".join("xy"[: len(arguments)])
+    source = f"def f({names}):\n    return {name}({names})\n"
+    namespace = {"math": math, "cmath": cmath, "statistics": statistics, "np": np, "scipy": scipy}
+    linecache.cache["<f>"] = (len(source), None, source.splitlines(keepends=True), "<f>")
+    exec(compile(source, "<f>", "exec"), namespace)
+    arrays = [np.array(a) for a in arguments]
+    with pytest.raises(TypeError) as raised:
+        traced(namespace["f"], *arrays)
+    _, place, remedy = str(raised.value).split("\n")
+    assert place == f"  at <f>:2 in f:  return {name}({names})"
+    offered, _, replaced = remedy.strip().removeprefix("use ").partition(" in place of ")
+    assert replaced == name
+    call = offered if "(" in offered else f"{offered}({names})"
+    replacement = eval(f"lambda {names}: {call}", namespace)
+    assert replacement(*arrays) == pytest.approx(getattr(namespace[module], function)(*arguments))
+    check(replacement, *arrays)
+
+
+def test_json():
+    def f(t):
+        return json.dumps({"t": t})
+
+    text = message(TracerEscapeError, f, S)
+    assert "is not JSON serializable" in text
+    assert text.endswith(f"{where(f)}\n  return it from the traced function, and pickle the result")
+
 
 HASH = (
     "sets, the keys of dicts and the arguments of functools.lru_cache are found by value: choose with np.where, keep "

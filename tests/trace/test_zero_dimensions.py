@@ -84,6 +84,7 @@ APART = {"histogramdd", "empty_like", "min_scalar_type", "result_type", "common_
 
 VALUES_DECIDE = {
     *("arange", "argwhere", "extract", "flatnonzero", "tri", "trim_zeros", "item", "tolist"),
+    *("bartlett", "blackman", "hamming", "hanning", "kaiser"),
     *("intersect1d", "setdiff1d", "setxor1d", "union1d"),
     *("unique", "unique_all", "unique_counts", "unique_inverse", "unique_values"),
 }
