@@ -21,8 +21,21 @@ from hypothesis import strategies as st
 
 from fnad.errors import FnadError, OutOfRangeError
 from fnad.ir.builder import Builder
-from fnad.ir.primitive import PRIMITIVES, ArgFold, Fold, Library, NoFormula, Partials, Primitive, Sample, Scalar, Scan
-from fnad.ir.program import Program
+from fnad.ir.primitive import (
+    PRIMITIVES,
+    ArgFold,
+    Cond,
+    Fold,
+    Library,
+    NoFormula,
+    Partials,
+    Primitive,
+    Sample,
+    Scalar,
+    Scan,
+    ScanLoop,
+)
+from fnad.ir.program import Program, keywords
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import DTYPES, Aval, Dtype, Shape, aval_of, is_inexact
 from fnad.ops.conversion import convert, convert_to
@@ -171,7 +184,7 @@ def signatures(primitive: Primitive) -> dict[tuple[Dtype, ...], Dtype]:
     found: dict[tuple[Dtype, ...], Dtype] = {}
     for sample in samples(primitive):
         avals = [aval_of(np.asarray(operand)) for operand in sample.operands]
-        results = infer(primitive, avals, dict(sample.params))
+        results = infer(primitive, avals, dict(sample.params), sample.regions)
         assert results is not None, f"{primitive} does not take its sample {avals}"
         found[tuple(aval.dtype for aval in avals)] = results[0].dtype
     return found
@@ -182,10 +195,12 @@ def takes_any_shape(primitive: Primitive) -> bool:
     return primitive.name in PARAMS or isinstance(primitive.lower, Scalar | Fold | ArgFold | Scan)
 
 
-def infer(primitive: Primitive, avals: Sequence[Aval], params: dict[str, Any]) -> tuple[Aval, ...] | None:
+def infer(
+    primitive: Primitive, avals: Sequence[Aval], params: dict[str, Any], regions: tuple[Program, ...] = ()
+) -> tuple[Aval, ...] | None:
     """Return the avals of the results, or None where the primitive does not take this."""
     try:
-        inferred = primitive.infer(*avals, **params)
+        inferred = primitive.infer(*avals, **keywords(params, regions))
     except FnadError:
         return None
     return inferred if isinstance(inferred, tuple) else (inferred,)
@@ -225,21 +240,27 @@ class Growth:
         found = [symbol for symbol in self.symbols if suits(symbol.aval)]
         return found[-1 - min(self.random.randrange(len(found)) for _ in range(2))] if found else None
 
-    def bind(self, primitive: Primitive, operands: Sequence[Symbol], params: dict[str, Any]) -> list[Symbol] | None:
+    def bind(
+        self,
+        primitive: Primitive,
+        operands: Sequence[Symbol],
+        params: dict[str, Any],
+        regions: tuple[Program, ...] = (),
+    ) -> list[Symbol] | None:
         """Add an equation, unless its results are large or not finite, or left to the machine."""
         given = [self.values[operand.atom] for operand in operands]
-        taken = infer(primitive, [operand.aval for operand in operands], params)
+        taken = infer(primitive, [operand.aval for operand in operands], params, regions)
         if taken is None or (primitive is convert and wraps(given[0], params["dtype"])):
             return None
         try:
             with np.errstate(all="ignore"):
-                out = primitive.evaluate(*given, **params)
+                out = primitive.evaluate(*given, **keywords(params, regions))
         except OutOfRangeError:
             return None
         values = out if isinstance(out, tuple) else (out,)
         if not all(is_ordinary(value) for value in values) or jumps(primitive, given, params, values[0]):
             return None
-        bound = self.builder.bind(primitive, operands, params)
+        bound = self.builder.bind(primitive, operands, params, regions)
         results = list(bound) if isinstance(bound, tuple) else [bound]
         return [self._known(result, np.asarray(value)) for result, value in zip(results, values, strict=True)]
 
@@ -273,7 +294,7 @@ class Growth:
         """Take the operands of a sample: floats are replaced by values that are there, moved to their avals."""
         sample = self.random.choice(samples(primitive))
         operands = [self._like(np.asarray(operand)) for operand in sample.operands]
-        return self.bind(primitive, operands, dict(sample.params))
+        return self.bind(primitive, operands, dict(sample.params), sample.regions)
 
     def _like(self, operand: Any) -> Symbol:
         source = self.pick(lambda aval: is_inexact(aval.dtype) and aval.size > 0)
@@ -363,10 +384,13 @@ def random_example(random: Random, primitives: Sequence[Primitive], most: int) -
 
 
 def is_open(primitive: Primitive) -> bool:
-    """Say whether a primitive has a derivative and is no library call.
+    """Say whether a primitive has a derivative, is no library call and ends on any operands.
 
     Passes do not look into such a call, which may also refuse a random operand, such as a singular matrix.
     """
+    has_regions = any(sample.regions for sample in samples(primitive))
+    if has_regions and not isinstance(primitive.lower, Cond | ScanLoop):
+        return False  # loops whose length depends on values, and solvers, which fail for some
     partials = primitive.derivative.functions if isinstance(primitive.derivative, Partials) else ()
     return not isinstance(primitive.lower, Library) and not any(isinstance(f, NoFormula) for f in partials)
 
