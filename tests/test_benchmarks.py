@@ -11,6 +11,7 @@ from benchmarks import session, table
 from benchmarks.calls import Call
 from benchmarks.case import Case
 from benchmarks.measure import Row, rows
+from benchmarks.problems import checkpoint, lorenz, odeint, rnn, while_loops
 from benchmarks.processes import Process
 
 PEERS = {"numpy", "autograd"}
@@ -97,3 +98,41 @@ def test_table_in_three_forms() -> None:
     assert lines[3] == ""
     assert r"| p | c | a\|b | 2 ms | 1% | 1.00 | 0.50 s |  |" in table.markdown(told, {"date": "today"})
     assert '"median": 0.002' in table.as_json(told, {})
+
+
+def test_peak_memory_counts_what_is_held_and_what_comes_on_top() -> None:
+    held: list[np.ndarray] = []
+
+    def run() -> None:
+        if not held:
+            held.append(np.ones(100_000, np.uint8))
+        np.add(np.ones(200_000, np.uint8), 1)
+
+    assert checkpoint.peak_memory(run) == pytest.approx(500_000, rel=0.05)
+
+
+@pytest.mark.parametrize("policy", checkpoint.POLICIES)
+def test_a_policy_reads_as_the_closed_form_of_few_steps(policy: str) -> None:
+    """Two steps by hand, differentiated by complex steps."""
+    read = checkpoint.measured(policy, 2)
+
+    def energy(stiffness: np.ndarray) -> Any:
+        angle, speed = checkpoint.STATE
+        for _ in range(2):
+            speed = speed - checkpoint.DT * stiffness * np.sin(angle)
+            angle = angle + checkpoint.DT * speed
+        return np.sum(speed**2 / 2 - np.cos(angle))
+
+    slope = [energy(checkpoint.STIFFNESS + 1e-30j * unit).imag / 1e-30 for unit in np.eye(2)]
+    assert read["result"][0] == pytest.approx([energy(checkpoint.STIFFNESS)], rel=1e-14)
+    assert read["result"][1] == pytest.approx(slope, rel=1e-12)
+    assert read["note"].startswith("peak ")
+
+
+@pytest.mark.parametrize("problem", [lorenz, odeint, rnn, while_loops])
+def test_contenders_of_loops_agree_where_they_are_small(problem: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    small = {"STEPS": 50, "COLLATZ_START": 27, "ANOMALIES": np.array([0.5, 2.0]), "TIMES": np.linspace(0.0, 1.0, 3)}
+    for name in small.keys() & vars(problem).keys():
+        monkeypatch.setattr(problem, name, small[name])
+    for case in problem.cases():
+        assert not [row.note for row in rows("problem", case, {"fnad", "numba"}, rounds=1) if row.failed]

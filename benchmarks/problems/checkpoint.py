@@ -1,15 +1,15 @@
 """The gradient of a scan by what reverse mode keeps of it: time and peak of memory, as the number of steps grows.
 
-`python -m benchmarks.problems.checkpoint POLICY STEPS` is one fresh process, which makes the call twice and reads the
-second. The peak is what the process's resident set grows by in that call, as Linux counts it.
+`python -m benchmarks.problems.checkpoint POLICY STEPS` is one fresh process, which reads a call after the one that
+compiles. The peak counts the arrays that the compiled program holds from call to call, and what a call has beyond
+them: NumPy and the tapes of native code tell `tracemalloc` of all they allocate.
 """
 
-import ctypes
 import json
 import sys
 import time
+import tracemalloc
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,7 +22,6 @@ STEPS = (10_000, 100_000, 1_000_000)
 DT = 1e-3
 STATE = np.array([[0.3, -0.2], [0.5, 0.1]])
 STIFFNESS = np.array([1.0, 1.7])
-STATUS, CLEAR = Path("/proc/self/status"), Path("/proc/self/clear_refs")
 
 
 def cases() -> Iterator[Case]:
@@ -49,36 +48,31 @@ def gradient(fnad: Any, policy: str, steps: int) -> Callable[..., Any]:
 
 
 def measured(policy: str, steps: int) -> dict[str, Any]:
-    """Return the reading of a policy: the time of its second call, and how much memory that took."""
+    """Return the reading of a policy: the time of a call, and its peak of memory."""
     import fnad  # noqa: PLC0415  (the parent, which has other peers in mind, goes without)
 
-    call = gradient(fnad, policy, steps)
-    call(STIFFNESS, STATE)
-    before = resident_after_reset()
+    value_and_grad = gradient(fnad, policy, steps)
+    peak = peak_memory(lambda: value_and_grad(STIFFNESS, STATE))
     start = time.perf_counter()
-    value, slope = call(STIFFNESS, STATE)
+    value, slope = value_and_grad(STIFFNESS, STATE)
     seconds = time.perf_counter() - start
-    return {"seconds": seconds, "result": [[float(value)], slope.tolist()], "note": told(before)}
+    result = [[float(value)], slope.tolist()]
+    return {"seconds": seconds, "result": result, "note": f"peak {peak / 1e3:,.1f} kB"}
 
 
-def resident_after_reset() -> int | None:
-    """Give freed memory back, have Linux forget the peak so far, and return the resident bytes; None elsewhere."""
-    if not CLEAR.exists():
-        return None
-    ctypes.CDLL(None).malloc_trim(0)
-    CLEAR.write_text("5", encoding="ascii")
-    return status("VmRSS")
-
-
-def status(name: str) -> int:
-    """Return a line of the process's status, in bytes."""
-    (line,) = (line for line in STATUS.read_text(encoding="ascii").splitlines() if line.startswith(name))
-    return int(line.split()[1]) * 1024
-
-
-def told(before: int | None) -> str:
-    """Return the remark on the peak since `before` was read."""
-    return "peak unknown here" if before is None else f"peak {(status('VmHWM') - before) / 1e6:.2f} MB"
+def peak_memory(run: Callable[[], Any]) -> int:
+    """Return the most bytes that a second run has: of arrays that the first one left, and of whatever it allocates."""
+    tracemalloc.start()
+    first = run()
+    arrays = tracemalloc.DomainFilter(inclusive=True, domain=np.lib.tracemalloc_domain)
+    held = sum(trace.size for trace in tracemalloc.take_snapshot().filter_traces([arrays]).traces)
+    tracemalloc.reset_peak()
+    before = tracemalloc.get_traced_memory()[0]
+    del first
+    run()
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    return held + peak - before
 
 
 if __name__ == "__main__":
