@@ -49,6 +49,22 @@ def test_text():
     assert f"copies:\n  f64[3] at test_explain.py:{line('y[0] =')} in model:" in text
 
 
+def test_lines_of_a_loop_stand_once_in_the_text():
+    text = str(fnad.explain(model, {"a": 2.0}, np.ones(3), 3))
+    assert text.count("y[i] =") == 1
+    assert f"  2 times f64[3] at test_explain.py:{line('y[i] =')} in model:" in text
+
+
+def test_functions_that_fill_arrays_of_numpys():
+    def f(x):
+        y = np.zeros(3)
+        y[1] = x[0]
+        return y.sum()
+
+    found = fnad.explain(f, np.ones(2))
+    assert [str(write.aval) for write in found.copies] == ["f64[3]"]
+
+
 def test_the_callers_arrays_stay_and_keywords_are_handed_on():
     x = np.ones(3)
 

@@ -5,12 +5,12 @@ the pressure of each step is what keeps the next velocity free of divergence, fo
 equation. L. A. Barba and G. F. Forsyth, "CFD Python: the 12 steps to Navier-Stokes equations", J. Open Source
 Education 2(16), 2019, step 11, states the scheme.
 
-The one import `fnad.numpy` takes the place of `numpy`, since the fields are made by `np.zeros` and filled later:
-NumPy does not tell anybody that a traced value is written into such an array.
+The fields are made by `np.zeros` and filled later.
 """
 
+import numpy as np
+
 import fnad
-import fnad.numpy as np
 
 
 def divergence_source(u, v, density, dt, dx):

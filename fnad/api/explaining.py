@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from fnad.api.arguments import protected
@@ -38,9 +38,10 @@ class Found(NamedTuple):
 class Explanation(NamedTuple):
     """What a trace found; its text says it line by line.
 
-    `traced` are the leaves of the arguments that are numbers with a derivative, `captured` the arrays from outside,
-    whose content is read anew at each call. Each of the `copies` is a write into a traced array, of which the program
-    makes a new version. `operations` counts the equations of the program by primitive.
+    `traced` are the leaves of the arguments that are numbers with a derivative. `captured` are the arrays from outside,
+    or made by NumPy alone, whose content is read anew at each call; each has the line that first uses it. Each of the
+    `copies` is a write into a traced array, of which the program makes a new version. `operations` counts the equations
+    of the program by primitive.
     """
 
     function: str
@@ -109,14 +110,19 @@ def _captured(program: Program, leaves: int) -> Iterator[Found]:
 def _lines(explanation: Explanation) -> Iterator[str]:
     yield f"{explanation.function}: {sum(explanation.operations.values())} operations"
     yield from _section("traced", [f"{found.name}: {found.aval}" for found in explanation.traced])
-    yield from _section("captured", [f"{found.aval}{_place(found.source)}" for found in explanation.captured])
-    yield from _section("copies", [f"{write.aval}{_place(write.source)}" for write in explanation.copies])
+    yield from _section("captured", _counted(f"{found.aval}{_place(found.source)}" for found in explanation.captured))
+    yield from _section("copies", _counted(f"{write.aval}{_place(write.source)}" for write in explanation.copies))
     yield from _section("operations", [f"{count} {name}" for name, count in explanation.operations.items()])
 
 
 def _section(title: str, lines: Sequence[str]) -> Iterator[str]:
     yield f"{title}: {'none' if not lines else ''}".rstrip()
     yield from (f"  {line}" for line in lines)
+
+
+def _counted(lines: Iterable[str]) -> list[str]:
+    """Return each line once, with how often it stands there."""
+    return [line if count == 1 else f"{count} times {line}" for line, count in Counter(lines).items()]
 
 
 def _place(source: Source | None) -> str:
