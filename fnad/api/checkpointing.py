@@ -7,14 +7,16 @@ from typing import Any, Literal, cast, get_args
 
 from fnad.api.keeping import Keeping, Policy, kept
 from fnad.api.leaves import Function, check_function, leaves_of
-from fnad.api.regions import as_tracer, in_trace, kind_of, region_of
+from fnad.api.regions import as_tracer, in_trace, kind_of, region_of, symbol
 from fnad.control.checkpoint import checkpoint as checkpoint_primitive
 from fnad.errors import SettingError
 from fnad.numpy.operands import as_symbol
 from fnad.trace.source import current_source
 
 
-def checkpoint(f: Function, *, policy: Literal["all"] | Policy = "all", snapshots: int = 32) -> Function:
+def checkpoint(
+    f: Function, *, policy: Literal["all"] | Policy = "all", snapshots: int = 32, budget: int | None = None
+) -> Function:
     """Return `f` such that reverse mode keeps less of what it computed, and computes it again.
 
     The policy says what is computed again:
@@ -25,11 +27,12 @@ def checkpoint(f: Function, *, policy: Literal["all"] | Policy = "all", snapshot
       while loop, whose n nobody knows before, goes in stretches that become longer.
     - "binomial": in the loops of `f`, the steps: `snapshots` carries are kept, however many steps there are, by the
       schedule that repeats least (Griewank and Walther, "Algorithm 799: Revolve", ACM TOMS 26, 2000): with s snapshots
-      and n <= C(s + r, s) steps, each step is taken at most r + 1 times more.
+      and n <= C(s + r, s) steps, each step is taken at most r + 1 times more. With `budget`, there are as many
+      snapshots in each loop as go into so many bytes, one at least.
 
     Values and derivatives are the same under each. Loops are those of `scan`, `map`, `fori_loop`, `while_loop`.
 
-    Raises `SettingError` for a policy that does not exist or fewer than one snapshot.
+    Raises `SettingError` for a policy that does not exist fewer than one snapshot, or a budget below 0.
 
     >>> import numpy as np, fnad
     >>> def last(x):
@@ -38,25 +41,27 @@ def checkpoint(f: Function, *, policy: Literal["all"] | Policy = "all", snapshot
     True
     """
     check_function(f, "checkpoint")
-    _check(policy, snapshots)
+    _check(policy, snapshots, budget)
 
     @wraps(f)
     def run(*args: Any, **kwargs: Any) -> Any:
         if policy == "all":
             return in_trace(f, lambda args, kwargs: _boxed(f, args, kwargs), args, kwargs)
-        with kept(Keeping(policy, snapshots)):
+        with kept(Keeping(policy, snapshots, budget)):
             return f(*args, **kwargs)
 
     return run
 
 
-def _check(policy: str, snapshots: int) -> None:
+def _check(policy: str, snapshots: int, budget: int | None) -> None:
     policies = ("all", *get_args(Policy))
     if policy not in policies:
         names = ", ".join(map(repr, policies))
         raise SettingError(f"there is no policy {policy!r}", source=current_source(), remedy=f"give one of {names}")
     if snapshots < 1:
         raise SettingError(f"snapshots is {snapshots}", source=current_source(), remedy="give at least one")
+    if budget is not None and budget < 0:
+        raise SettingError(f"budget is {budget}", source=current_source(), remedy="give a number of bytes")
 
 
 def _boxed(f: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -67,6 +72,6 @@ def _boxed(f: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         return f(*given, **named)
 
     region = region_of(f, call, [kind_of(leaf) for leaf in leaves])
-    operands = [as_symbol(value) for value in (*[leaf.value for leaf in leaves], *region.captured)]
+    operands = [*map(symbol, leaves), *map(as_symbol, region.captured)]
     found = checkpoint_primitive(*operands, regions=(region.program,))
     return region.structure.unflatten(map(as_tracer, found, region.results))

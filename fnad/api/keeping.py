@@ -23,10 +23,17 @@ Symbols: TypeAlias = Sequence[Symbol]
 
 
 class Keeping(NamedTuple):
-    """The policy of `checkpoint`, and the number of snapshots where that is "binomial"; None: what is dear is kept."""
+    """The policy of `checkpoint`; None: what is dear is kept. Of "binomial" the number of snapshots, or their bytes."""
 
     policy: Policy | None = None
     snapshots: int = 0
+    budget: int | None = None
+
+    def room(self, carry: Symbols) -> int:
+        """Return how many copies of a carry are kept."""
+        if self.budget is None:
+            return self.snapshots
+        return max(1, self.budget // max(1, sum(symbol.aval.nbytes for symbol in carry)))
 
 
 _KEEPING: ContextVar[Keeping] = ContextVar("keeping", default=Keeping())  # noqa: B039 it cannot change
@@ -42,11 +49,17 @@ def kept(setting: Keeping) -> Generator[None]:
         _KEEPING.reset(token)
 
 
+def _chosen(carry: Symbols) -> tuple[Policy | None, int]:
+    """Return the policy, and how many copies of this carry it keeps where that is "binomial"."""
+    keeping = _KEEPING.get()
+    return keeping.policy, keeping.room(carry)
+
+
 def run_scan(
     body: Program, groups: Groups, operands: Symbols, length: int, *, reverse: bool, unroll: int = 1
 ) -> Symbols:
     """Return the results of a scan over a known number of steps."""
-    policy, snapshots = _KEEPING.get()
+    policy, snapshots = _chosen(groups.split(operands)[1])
     if policy == "sqrt":
         return scan_in_stretches(body, groups, operands, length, reverse=reverse)
     if policy == "binomial" and length > snapshots:
@@ -60,7 +73,7 @@ def run_scan(
 
 def run_count(body: Program, groups: Groups, operands: Symbols, steps: Symbol) -> Symbols:
     """Return the carry after a number of steps that only the run knows."""
-    policy, snapshots = _KEEPING.get()
+    policy, snapshots = _chosen(groups.split(operands)[1])
     params: dict[str, Any] = {"consts": groups.consts, "carry": groups.carry, "length": None, "reverse": False}
     if policy == "sqrt":
         consts, carry, _ = groups.split(operands)
@@ -74,7 +87,7 @@ def run_while(
     test: Program, body: Program, consts: tuple[Symbols, Symbols], carry: Symbols, limit: int | None
 ) -> Symbols:
     """Return the carry after a while loop; `consts` are those of the test and of the body."""
-    policy, snapshots = _KEEPING.get()
+    policy, snapshots = _chosen(carry)
     params: dict[str, Any] = {"test_consts": len(consts[0]), "body_consts": len(consts[1]), "max_steps": limit}
     operands = [*consts[0], *consts[1], *carry]
     if policy == "sqrt":

@@ -245,3 +245,22 @@ def test_each_step_is_taken_three_times_by_square_roots():
     for n in (1, 2, 9, 10, 100, 90):
         assert evaluations(n, policy="sqrt") <= 4 * n
     assert evaluations(100, policy="carry") == 200
+
+
+def test_a_budget_is_as_many_snapshots_as_go_into_it():
+    def last(x):
+        return fnad.scan(lambda s, _: (np.sin(s), None), x, length=50)[0]
+
+    def count(**options: int) -> int:
+        f = fnad.checkpoint(last, policy="binomial", **options)
+        program = trace_function(lambda leaves: [f(leaves[0])], [Aval(np.dtype("f8"), (3,))], name="last").program
+        return program.equations[-1].params["count"]
+
+    assert [count(snapshots=4), count(budget=4 * 24), count(budget=4 * 24 + 23), count(budget=1)] == [4, 4, 4, 1]
+    assert_allclose(
+        fnad.grad(fnad.checkpoint(lambda x: last(x).sum(), policy="binomial", budget=99))(X),
+        fnad.grad(lambda x: last(x).sum())(X),
+        rtol=1e-13,
+    )
+    with pytest.raises(fnad.errors.SettingError, match="budget is -1"):
+        fnad.checkpoint(last, policy="binomial", budget=-1)
