@@ -27,6 +27,7 @@ from fnad.control.closures import Flat
 from fnad.control.implicit import implicitly, pushing, solve_linear
 from fnad.control.krylov import tolerance
 from fnad.control.newton import Limits, fixed_point_iteration, newton, newton_cg
+from fnad.control.while_loop import Failure
 from fnad.errors import ArgumentTypeError, DtypeError, NonScalarOutputError, StructureError
 from fnad.ir.builder import current_builder, inline
 from fnad.ir.program import Program
@@ -132,12 +133,11 @@ NO_MINIMUM = "check that it is smooth and has a minimum; start nearer, or give m
 class _Settings(NamedTuple):
     tol: float | None
     max_steps: int
-    message: str
-    remedy: str
+    failure: Failure
 
     def limits(self, dtype: np.dtype[Any]) -> Limits:
         """Return the limits for unknowns of a dtype."""
-        return Limits(tolerance(dtype) if self.tol is None else self.tol, self.max_steps, self.message, self.remedy)
+        return Limits(tolerance(dtype) if self.tol is None else self.tol, self.max_steps, self.failure)
 
 
 def _settings(name: str, f: Function, tol: Any, max_steps: Any, remedy: str) -> _Settings:
@@ -147,7 +147,7 @@ def _settings(name: str, f: Function, tol: Any, max_steps: Any, remedy: str) -> 
     if isinstance(max_steps, bool) or not isinstance(max_steps, (int, np.integer)) or max_steps < 1:
         raise _unsuitable(f"max_steps of {name} is {max_steps!r}, not a positive int", "give how many steps to allow")
     message = f"{name} of {described(f)} did not converge in max_steps={max_steps} steps, or met a nan"
-    return _Settings(None if tol is None else float(tol), int(max_steps), message, remedy)
+    return _Settings(None if tol is None else float(tol), int(max_steps), ("ConvergenceError", message, remedy))
 
 
 def _unsuitable(what: str, remedy: str) -> ArgumentTypeError:

@@ -6,17 +6,20 @@ What the functions use from around them becomes operands of the equation, so tha
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
 
 from fnad.control.scan import scan
-from fnad.control.while_loop import while_loop
+from fnad.control.while_loop import Failure, while_loop
 from fnad.ir.builder import Builder, Captured, current_builder, is_tracing
 from fnad.ir.program import Program
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import Aval
 from fnad.ops.arithmetic import mul
+from fnad.ops.comparison import bitwise_not
 from fnad.ops.conversion import convert_to
-from fnad.ops.shape import broadcast_to, concatenate, reshape_to, slice_axis
+from fnad.ops.shape import broadcast_to, concatenate, full_like, reshape_to, slice_axis
 
 Values: TypeAlias = Sequence[Symbol]
 Function: TypeAlias = Callable[..., Values]
@@ -40,14 +43,22 @@ def closed(function: Function, avals: Sequence[Aval], name: str) -> Closed:
     return Closed(Program(name, inputs, program.equations, program.outputs), tuple(builder.captured))
 
 
-def repeat(test: Callable[..., Symbol], body: Function, init: Values) -> list[Symbol]:
-    """Return the values after `values = body(*values)` as long as `test(*values)`."""
+def repeat(test: Callable[..., Symbol], body: Function, init: Values, **limit: Any) -> list[Symbol]:
+    """Return the values after `values = body(*values)` as long as `test(*values)`.
+
+    `limit` are the params `max_steps` and `failure` of `while_loop`.
+    """
     avals = [value.aval for value in init]
     tested, step = closed(lambda *values: [test(*values)], avals, "test"), closed(body, avals, "step")
     counts = {"test_consts": len(tested.captured), "body_consts": len(step.captured)}
     operands = *tested.captured, *step.captured, *init
-    found = while_loop(*operands, **counts, max_steps=None, regions=(tested.program, step.program))
-    return list(found[: len(init)])
+    params = {"max_steps": None, **counts, **limit}
+    return list(while_loop(*operands, **params, regions=(tested.program, step.program))[: len(init)])
+
+
+def demand(x: Symbol, holds: Symbol, failure: Failure) -> Symbol:
+    """Return x, floats, where `holds`; else end in the failure. It is a loop that may not take its first step."""
+    return repeat(lambda x: bitwise_not(holds), lambda x: [full_like(x, np.nan)], [x], max_steps=0, failure=failure)[0]
 
 
 def over(body: Function, init: Values, rows: Values, *, reverse: bool = False) -> list[Symbol]:

@@ -16,9 +16,10 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from fnad.control.closures import over, repeat, scaled
+from fnad.control.closures import demand, over, repeat, scaled
+from fnad.control.while_loop import Failure
 from fnad.ir.symbol import Symbol
-from fnad.ir.types import BOOL, I64
+from fnad.ir.types import I64
 from fnad.ops.arithmetic import add, div, mul, sub
 from fnad.ops.autodiff import stop_gradient
 from fnad.ops.comparison import bitwise_and, bitwise_not, bitwise_or, ge, gt, isfinite, le, lt, select
@@ -26,7 +27,6 @@ from fnad.ops.elementary import sqrt
 from fnad.ops.piecewise import abs_, maximum, minimum
 from fnad.ops.power import pow_
 from fnad.ops.reduction import reduce_and
-from fnad.ops.requirement import require, require_convergence
 from fnad.ops.shape import (
     broadcast_to,
     concatenate,
@@ -117,27 +117,29 @@ def integrate(dynamics: Dynamics, y: Symbol, times: Symbol, tolerances: Toleranc
     count = times.shape[0]
     first, last = (_element(stop_gradient(times), i) for i in (0, count - 1))
     forth = select(lt(last, first), full_like(first, -1), ones_like(first))
-    times = require(times, _is_monotonic(times, forth), message=TURNING, remedy=SORT)
+    forth = demand(forth, _is_monotonic(times, forth), TURNING)
     start = _start(dynamics, _element(times, 0), y, mul(forth, abs_(sub(last, first))), tolerances)
 
     def to_next(*values: Symbol) -> list[Symbol]:
-        state, reached, t = State(*values[:-2]), values[-2], values[-1]
-        state, arrived = _advance(dynamics, state, t, last, forth, tolerances)
-        return [*state, bitwise_and(reached, arrived), state.at(t)]
+        *before, t = values
+        state = _advance(dynamics, State(*before), t, last, forth, tolerances)
+        return [*state, state.at(t)]
 
-    yes = constant(True, BOOL)
-    *_, reached, rows = over(to_next, [*start, yes], [slice_axis(times, 0, 1, count)])
-    whole = concatenate(reshape_to(y, (1, *y.shape)), rows, axis=0)
-    return require_convergence(whole, reached, message=_stuck(tolerances), remedy=EASE)
+    *_, rows = over(to_next, start, [slice_axis(times, 0, 1, count)])
+    return concatenate(reshape_to(y, (1, *y.shape)), rows, axis=0)
 
 
-TURNING = "the times of odeint go up and down"
-SORT = "sort them: y0 belongs to the first, and the others follow upwards or downwards"
-EASE = "look for a pole or a nan in the derivative; a stiff equation takes looser rtol= and atol=, or more max_steps="
+TURNING = (
+    "DomainError",
+    "the times of odeint go up and down",
+    "sort them: y0 belongs to the first, and the others follow upwards or downwards",
+)
 
 
-def _stuck(tolerances: Tolerances) -> str:
-    return f"odeint did not come to the next time in max_steps={tolerances.max_steps} steps, or its steps vanished"
+def _stuck(tolerances: Tolerances) -> Failure:
+    what = f"odeint did not come to the next time in max_steps={tolerances.max_steps} steps, or its steps vanished"
+    remedy = "look for a pole or a nan in the derivative; a stiff equation takes looser tolerances, or more max_steps="
+    return "ConvergenceError", what, remedy
 
 
 def _is_monotonic(times: Symbol, forth: Symbol) -> Symbol:
@@ -155,8 +157,8 @@ def _element(x: Symbol, index: int) -> Symbol:
 
 def _advance(
     dynamics: Dynamics, state: State, target: Symbol, end: Symbol, forth: Symbol, tolerances: Tolerances
-) -> tuple[State, Symbol]:
-    """Return the state after the step in which the target lies, and whether it was reached."""
+) -> State:
+    """Return the state after the step in which the target lies; what is demanded of a step size has no derivative."""
     limit = constant(tolerances.max_steps, I64)
 
     def is_ahead(t: Symbol) -> Symbol:
@@ -172,7 +174,8 @@ def _advance(
 
     found = repeat(goes_on, attempt, [*state, constant(0, I64)])
     state = State(*found[:-1])
-    return state, bitwise_not(is_ahead(state.t))
+    arrived = bitwise_not(is_ahead(state.t))
+    return state._replace(last_step=demand(state.last_step, arrived, _stuck(tolerances)))
 
 
 def _step(dynamics: Dynamics, state: State, end: Symbol, forth: Symbol, tolerances: Tolerances) -> State:

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from fnad.control.closures import Closed, Flat, Function, Values, closed, over
+from fnad.control.elimination import eliminate
 from fnad.control.krylov import gmres
 from fnad.control.loop import Flags
 from fnad.control.partition import partition
@@ -29,7 +30,8 @@ from fnad.ir.program import Equation, Program, Var
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import F64, I64, Aval
 from fnad.numpy.operands import as_symbol
-from fnad.ops.arithmetic import neg, strong_mul
+from fnad.ops.arithmetic import neg, strong_mul, sub
+from fnad.ops.contraction import dot_general
 from fnad.ops.linalg import solve
 from fnad.ops.matrix import identity_like, transposed
 from fnad.ops.shape import iota, ones_like, reshape_to, zeros_like
@@ -40,6 +42,9 @@ from fnad.transforms.jvp import Tangent
 from fnad.transforms.pipeline import simplify
 
 LinearMap = Callable[[Values], Sequence[Symbol]]
+
+SMALL = 16
+"""Up to so many unknowns a system with a matrix is solved by `fnad.control.elimination`."""
 
 DENSE = 256
 """Up to so many unknowns a linear system is solved by its matrix, beyond by `fnad.control.krylov`."""
@@ -135,8 +140,18 @@ def solve_linear(matrix: LinearMap, right: Values) -> list[Symbol]:
         return flat.unravel(strong_mul(flat.ravel(right), 1 / slope))
     units = identity_like(Aval(flat.aval.dtype, (size, size)))
     (rows,) = over(lambda unit: [flat.ravel(matrix(flat.unravel(unit)))], [], [units])
-    column = reshape_to(flat.ravel(right), (size, 1))
-    return flat.unravel(reshape_to(solve(transposed(rows), column), (size,)))
+    return flat.unravel(_by_matrix(transposed(rows), flat.ravel(right)))
+
+
+def _by_matrix(matrix: Symbol, right: Symbol) -> Symbol:
+    """Return the solution with a matrix: by loops that compile with what is around them, for large ones by LAPACK."""
+    if right.shape[0] > SMALL:
+        return reshape_to(solve(matrix, reshape_to(right, (*right.shape, 1))), right.shape)
+
+    def residual(u: Symbol) -> list[Symbol]:
+        return [sub(dot_general(matrix, u, contract=((1,), (0,)), batch=((), ())), right)]
+
+    return implicitly(lambda _: [eliminate(matrix, right)], residual, [zeros_like(right)], [right.aval])[0]
 
 
 def _by_krylov(matrix: Callable[[Symbol], Symbol], right: Symbol) -> Symbol:

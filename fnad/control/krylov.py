@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from fnad.control.closures import over, repeat, scaled
+from fnad.control.closures import demand, over, repeat, scaled
 from fnad.ir.builder import current_builder
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import I64, Aval
@@ -23,7 +23,6 @@ from fnad.ops.elementary import sqrt
 from fnad.ops.indexing import dynamic_slice, dynamic_update_slice
 from fnad.ops.least_squares import pinv
 from fnad.ops.matrix import transposed
-from fnad.ops.requirement import require_convergence
 from fnad.ops.shape import constant, iota, reduce_sum, reshape_to, slice_axis, zeros_like
 
 CYCLE = 32
@@ -31,8 +30,11 @@ CYCLE = 32
 
 CYCLES = 100
 
-MESSAGE = "the linear equations of an implicit derivative were not solved: GMRES did not converge"
-REMEDY = "they are near singular, or badly scaled: scale the unknowns, or check that the solution is isolated"
+FAILURE = (
+    "ConvergenceError",
+    "the linear equations of an implicit derivative were not solved: GMRES did not converge",
+    "they are near singular, or badly scaled: scale the unknowns, or check that the solution is isolated",
+)
 
 
 def tolerance(dtype: np.dtype[np.floating]) -> float:
@@ -58,7 +60,7 @@ def gmres(matrix: Callable[[Symbol], Symbol], right: Symbol, start: Symbol) -> S
         return [better, sub(right, matrix(better)), steps + 1]
 
     u, residual, _ = repeat(goes_on, cycle, [start, sub(right, matrix(start)), steps])
-    return require_convergence(u, le(norm(residual), target), message=MESSAGE, remedy=REMEDY)
+    return demand(u, le(norm(residual), target), FAILURE)
 
 
 def _correction(matrix: Callable[[Symbol], Symbol], residual: Symbol) -> Symbol:

@@ -14,8 +14,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fnad.control.closures import repeat, scaled
+from fnad.control.closures import demand, repeat, scaled
 from fnad.control.krylov import norm
+from fnad.control.while_loop import Failure
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import BOOL, I64, Dtype
 from fnad.ops.arithmetic import add, mul, neg, sub
@@ -23,7 +24,6 @@ from fnad.ops.comparison import bitwise_and, bitwise_not, bitwise_or, ge, gt, is
 from fnad.ops.elementary import sqrt
 from fnad.ops.piecewise import abs_, minimum
 from fnad.ops.reduction import reduce_max
-from fnad.ops.requirement import require_convergence
 from fnad.ops.shape import constant, full_like, ones_like, reduce_sum, zeros_like
 
 SMALLEST = 2.0**-40
@@ -33,12 +33,11 @@ ARMIJO = 1e-4
 
 
 class Limits(NamedTuple):
-    """When to stop, and what to say where that is too early."""
+    """When to stop, and how a run ends where that is too early."""
 
     tol: float
     max_steps: int
-    message: str
-    remedy: str
+    failure: Failure
 
 
 def fixed_point_iteration(function: Callable[[Symbol], Symbol], start: Symbol, limits: Limits) -> Symbol:
@@ -144,7 +143,7 @@ def _until_settled(
 
     x, moved, count = repeat(goes_on, lambda x, moved, count: [*step(x), count + 1], [start, moved, constant(0, I64)])
     settled = le(moved, full_like(moved, limits.tol))
-    return require_convergence(x, settled, message=limits.message, remedy=limits.remedy), count
+    return demand(x, settled, limits.failure), count
 
 
 def _movement(step: Symbol, x: Symbol) -> Symbol:

@@ -2,7 +2,8 @@
 
 Operands are constants of the test, constants of the body, the carry at the start; results the carry at the end, how
 many steps were taken, and tapes: what each step returned beside its carry, in rows whose number only the run decides.
-The tapes are what reverse mode goes back over: a scan of as many steps as were taken.
+The tapes are what reverse mode goes back over: a scan of as many steps as were taken. A loop that goes on after
+`max_steps` ends in the error that the param `failure` describes, or in a `LoopLimitError`.
 """
 
 from __future__ import annotations
@@ -10,13 +11,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from itertools import compress
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
+from fnad import errors
 from fnad.control.loop import Flags, Groups, Rows, live_body, pulled, pushed, settled, sweep_back, with_tangents
 from fnad.control.scan import split_tangents, sweep_over
-from fnad.errors import LoopLimitError, ShapeError
+from fnad.errors import FnadError, LoopLimitError, ShapeError
 from fnad.ir.builder import trace
 from fnad.ir.primitive import Primitive, Sample, Structured, WhileLoop, register
 from fnad.ir.program import Equation, Program, Var
@@ -26,6 +28,9 @@ from fnad.ops.comparison import lt
 from fnad.transforms.interpret import check_time, region_runner
 from fnad.transforms.joint import Cotangent, Pullback
 from fnad.transforms.jvp import Tangent
+
+Failure: TypeAlias = tuple[str, str, str]
+"""An error: the name of its class in `fnad.errors`, what happened, and the remedy."""
 
 
 def _groups(equation: Equation) -> Groups:
@@ -38,7 +43,12 @@ def _listed(avals: Sequence[Aval]) -> str:
 
 
 def _infer_while(
-    *avals: Aval, test_consts: int, body_consts: int, max_steps: int | None, regions: tuple[Program, ...]
+    *avals: Aval,
+    test_consts: int,
+    body_consts: int,
+    max_steps: int | None,
+    regions: tuple[Program, ...],
+    failure: Failure | None = None,
 ) -> tuple[Aval, ...]:
     test, body = regions
     carry = avals[test_consts + body_consts :]
@@ -52,7 +62,12 @@ def _infer_while(
 
 
 def _evaluate_while(
-    *operands: Any, test_consts: int, body_consts: int, max_steps: int | None, regions: tuple[Program, ...]
+    *operands: Any,
+    test_consts: int,
+    body_consts: int,
+    max_steps: int | None,
+    regions: tuple[Program, ...],
+    failure: Failure | None = None,
 ) -> tuple[Any, ...]:
     test, body = map(region_runner, regions)
     of_test, of_body = operands[:test_consts], operands[test_consts : test_consts + body_consts]
@@ -62,10 +77,7 @@ def _evaluate_while(
     while test([*of_test, *carry])[0]:
         check_time()
         if steps == max_steps:
-            raise LoopLimitError(
-                f"a loop went on after max_steps={max_steps} steps",
-                remedy="give more steps, or see why its condition still holds: a nan is different from everything",
-            )
+            raise _limit_error(steps, failure)
         found = body([*of_body, *carry])
         carry = found[:count]
         for tape, row in zip(tapes, found[count:], strict=True):
@@ -73,6 +85,16 @@ def _evaluate_while(
         steps += 1
     rows = zip(tapes, regions[1].out_avals[count:], strict=True)
     return (*carry, np.int64(steps), *[np.array(t, a.dtype).reshape(steps, *a.shape) for t, a in rows])
+
+
+def _limit_error(steps: int, failure: Failure | None) -> FnadError:
+    if failure is not None:
+        kind, what, remedy = failure
+        return getattr(errors, kind)(what, remedy=remedy)
+    return LoopLimitError(
+        f"a loop went on after max_steps={steps} steps",
+        remedy="give more steps, or see why its condition still holds: a nan is different from everything",
+    )
 
 
 # ---- derivatives -----------------------------------------------------------------------------------------------------

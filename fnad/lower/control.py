@@ -154,7 +154,7 @@ class Regions(Values):
         updates = body.turn(program, len(constants), carries, tapes, turn)
         nodes, limit = self.expressions.nodes, params["max_steps"]
         may_fail = len(self.shared.faults) > faults
-        fault = 0 if limit is None else self.shared.fault(endless(limit, equation.source))
+        fault = 0 if limit is None else self.shared.fault(endless(limit, params.get("failure"), equation.source))
         loop = While(
             self.depth,
             test.items(),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from fnad import errors
 from fnad.errors import FnadError, LoopLimitError, OutOfRangeError
 from fnad.ir.program import Source
 
@@ -26,6 +27,9 @@ def out_of_range(source: Source | None) -> Fault:
     return Fault(OutOfRangeError, "an index is out of range", "check the index against the axis", source)
 
 
-def endless(limit: int, source: Source | None) -> Fault:
+def endless(limit: int, failure: tuple[str, str, str] | None, source: Source | None) -> Fault:
+    if failure is not None:
+        kind, what, remedy = failure
+        return Fault(getattr(errors, kind), what, remedy, source)
     what = f"the loop did not end within max_steps = {limit} steps"
     return Fault(LoopLimitError, what, "give a larger max_steps, or a test that becomes False", source)

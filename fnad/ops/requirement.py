@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from fnad.errors import ConvergenceError, DomainError, DtypeError
+from fnad.errors import DomainError, DtypeError
 from fnad.ir.primitive import Library, Sample
 from fnad.ir.types import BOOL, Aval
 from fnad.ops.kinds import ANY, by_name, linear
@@ -40,26 +40,4 @@ require = linear(
     wrt=(0,),
     samples=_require_samples,
     doc="The first operand, where the second is true everywhere; else DomainError with `message` and `remedy`.",
-)
-
-
-def _require_convergence(x: Any, holds: Any, *, message: str, remedy: str) -> Any:
-    if not np.all(holds):
-        raise ConvergenceError(message, remedy=remedy)
-    return x
-
-
-def _convergence_samples() -> Iterable[Sample]:
-    yield Sample((sample((3,)), np.array(True)), {"message": "not so", "remedy": "none"})
-
-
-require_convergence = linear(
-    "require_convergence",
-    _infer_require,
-    _require_convergence,
-    lambda ct, x, holds, **params: (require_convergence(ct, holds, **params), None),
-    Library(),
-    wrt=(0,),
-    samples=_convergence_samples,
-    doc="The first operand, where the second is true everywhere; else ConvergenceError with `message` and `remedy`.",
 )

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import fnad
-from fnad.control.implicit import DENSE
+from fnad.control.implicit import DENSE, SMALL
 from fnad.errors import (
     ArgumentTypeError,
     ConvergenceError,
@@ -120,6 +120,36 @@ def test_second_derivative_of_a_system(n: int) -> None:
     for nested in (fnad.grad(fnad.grad(f)), lambda t: fnad.jvp(fnad.grad(f), (t,), (1.0,))[1]):
         np.testing.assert_allclose(nested(1.0), second, rtol=1e-6)
     np.testing.assert_allclose(fnad.grad(lambda t: fnad.jvp(f, (t,), (1.0,))[1])(1.0), second, rtol=1e-6)
+
+
+@pytest.mark.parametrize("n", [2, 5, SMALL, SMALL + 1])
+@floats
+def test_rows_have_to_change_places(n: int, dtype: Any) -> None:
+    a = np.flipud(np.triu(np.ones((n, n))) + 2 * np.eye(n)).astype(dtype)
+    b = np.cos(np.arange(n)).astype(dtype)
+    solve = fnad.jit(lambda a, b: fnad.root(lambda x: a @ x - b, np.zeros(n, dtype)))
+    rtol = 1e-10 if dtype is np.float64 else 1e-3
+    np.testing.assert_allclose(solve(a, b), np.linalg.solve(a, b), rtol=rtol, atol=rtol)
+    gradient = fnad.grad(lambda a: np.sum(solve(a, b)))(a)
+    adjoint = np.linalg.solve(a.T, np.ones(n))
+    np.testing.assert_allclose(gradient, -np.outer(adjoint, np.linalg.solve(a, b)), rtol=20 * rtol, atol=20 * rtol)
+
+
+def test_implicit_steps_of_a_stiff_equation() -> None:
+    """Backward Euler steps of y' = L y are (1 - h L)⁻¹."""
+    stiff, h = np.array([[-1.0, 2.0], [0.0, -1000.0]]), 0.1
+
+    def end(scale: Any) -> Any:
+        def step(y: Any, _: Any) -> Any:
+            return fnad.root(lambda new: new - y - h * scale * (stiff @ new), y), None
+
+        return fnad.scan(step, np.array([1.0, 1.0]), length=20)[0]
+
+    exact = np.linalg.matrix_power(np.linalg.inv(np.eye(2) - h * stiff), 20) @ np.ones(2)
+    slope = 20 * h * np.linalg.solve(np.eye(2) - h * stiff, stiff @ exact)
+    np.testing.assert_allclose(fnad.jit(end)(1.0), exact, rtol=1e-9)
+    np.testing.assert_allclose(fnad.jvp(end, (1.0,), (1.0,))[1], slope, rtol=1e-8)
+    np.testing.assert_allclose(fnad.jit(fnad.grad(lambda s: np.sum(end(s))))(1.0), np.sum(slope), rtol=1e-8)
 
 
 def test_rotation_has_no_symmetric_part() -> None:
