@@ -21,6 +21,7 @@ from fnad.api.regions import (
     joined,
     kind_of,
     region_of,
+    symbol,
 )
 from fnad.control.cond import cond as cond_primitive
 from fnad.errors import ArgumentTypeError, StructureError
@@ -108,7 +109,7 @@ def _choose(index: Any, branches: Branches, operands: tuple[Any, ...]) -> Any:
     kinds = [kind_of(leaf) for leaf in leaves]
     regions = [region_of(f, partial(_call, f, structure.unflatten), kinds) for f in branches.values()]
     results = _common(branches, regions)
-    symbols = [as_symbol(leaf.value) for leaf in leaves]
+    symbols = [symbol(leaf) for leaf in leaves]
     captured = {_key(value): as_symbol(value) for region in regions for value in region.captured}
     converted = [region.converted([kind.aval.dtype for kind in results]) for region in regions]
     programs = _on_all_operands(converted, len(symbols), list(captured))

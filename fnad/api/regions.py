@@ -25,6 +25,7 @@ from fnad.api.leaves import (
     leaves_of,
     source_of,
     structure_text,
+    to_user,
     type_name,
 )
 from fnad.api.running import run, traced
@@ -144,9 +145,14 @@ def check_structure(expected: Structure, found: Structure, what: str, like: str)
 # ---- running ---------------------------------------------------------------------------------------------------------
 
 
+def symbol(leaf: Leaf) -> Symbol:
+    """Return a leaf as an operand of the trace under way; a number is a constant of its program."""
+    return as_symbol(leaf.value if isinstance(leaf.value, Symbol) or leaf.is_array else to_user(leaf.value))
+
+
 def operand(leaf: Leaf, kind: Kind) -> Symbol:
     """Return a leaf as an operand of the trace under way, in the dtype of the kind."""
-    return convert_to(as_symbol(leaf.value), kind.aval.dtype)
+    return convert_to(symbol(leaf), kind.aval.dtype)
 
 
 def as_tracer(symbol: Symbol, kind: Kind) -> Tracer:

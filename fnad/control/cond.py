@@ -14,11 +14,12 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from fnad.control.invariant import with_numbers
 from fnad.control.partition import Parts, partition
 from fnad.errors import DtypeError, ShapeError
 from fnad.ir.builder import inline, trace
 from fnad.ir.primitive import Cond, Primitive, Sample, Structured, register
-from fnad.ir.program import Equation, Program, Var
+from fnad.ir.program import Equation, Literal, Params, Program, Var
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import BOOL, I64, Aval, is_inexact
 from fnad.ops.elementary import sin
@@ -46,8 +47,11 @@ def _infer_cond(index: Aval, *operands: Aval, regions: tuple[Program, ...]) -> t
 
 
 def _evaluate_cond(index: Any, *operands: Any, regions: tuple[Program, ...]) -> tuple[Any, ...]:
-    chosen = regions[min(max(int(index), 0), len(regions) - 1)]
-    return tuple(region_runner(chosen)(operands))
+    return tuple(region_runner(regions[_held(index, len(regions))])(operands))
+
+
+def _held(index: Any, count: int) -> int:
+    return min(max(int(index), 0), count - 1)
 
 
 # ---- derivatives -----------------------------------------------------------------------------------------------------
@@ -161,6 +165,18 @@ def _prune(equation: Equation, live: Flags) -> Equation:
     )
 
 
+def _reduce(operands: Sequence[Symbol], params: Params, regions: tuple[Program, ...]) -> Sequence[Symbol] | None:
+    """Return the results of the branch that is known to be taken, or of branches with numbers put in."""
+    index, *given = operands
+    if isinstance(index.atom, Literal):
+        return tuple(inline(regions[_held(index.atom.value, len(regions))], given))
+    rest = [symbol for symbol in given if not isinstance(symbol.atom, Literal)]
+    if len(rest) == len(given):
+        return None
+    put = tuple(simplify(with_numbers(branch, dict(zip(branch.inputs, given, strict=True)))) for branch in regions)
+    return cond(index, *rest, regions=put)
+
+
 def _used(branch: Program) -> set[Any]:
     return {atom for e in branch.equations for atom in e.operands} | {a for a in branch.outputs if isinstance(a, Var)}
 
@@ -187,5 +203,6 @@ cond = register(
         _samples,
         "The region that the first operand numbers, run on the others.",
         prune=_prune,
+        reduce=_reduce,
     )
 )

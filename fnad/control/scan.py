@@ -14,14 +14,16 @@ from typing import Any
 
 import numpy as np
 
+from fnad.control.invariant import gains, specialized, unchanged
 from fnad.control.loop import Flags, Groups, Rows, live_body, pulled, pushed, settled, sweep_back, with_tangents
 from fnad.errors import DtypeError, ShapeError
-from fnad.ir.builder import trace
+from fnad.ir.builder import inline, trace
 from fnad.ir.primitive import Primitive, Sample, ScanLoop, Structured, register
-from fnad.ir.program import Equation, Program
+from fnad.ir.program import Equation, Params, Program
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import I64, UNKNOWN, Aval
 from fnad.ops.kinds import random_array
+from fnad.ops.shape import reshape_to, zeros_like
 from fnad.transforms.interpret import check_time, region_runner
 from fnad.transforms.joint import Cotangent, Pullback
 from fnad.transforms.jvp import Tangent
@@ -164,6 +166,51 @@ def _prune(equation: Equation, live: Flags) -> Equation:
     )
 
 
+# ---- less to do ------------------------------------------------------------------------------------------------------
+
+
+def _reduce(operands: Sequence[Symbol], params: Params, regions: tuple[Program, ...]) -> Sequence[Symbol] | None:
+    """Return the results without the loop where there is one step or none; else with less to do in each."""
+    (body,) = regions
+    length, carry = params["length"], params["carry"]
+    count, given = operands[: length is None], operands[length is None :]
+    groups = Groups(params["consts"], carry, len(given) - params["consts"] - carry)
+    if length == 0:
+        rows = [_rows(aval, 0) for aval in body.out_avals[carry:]]
+        return (*groups.split(given)[1], *map(zeros_like, rows))
+    if length == 1:
+        consts, state, xs = groups.split(given)
+        found = inline(body, [*consts, *state, *[reshape_to(x, x.shape[1:]) for x in xs]])
+        return (*found[:carry], *[reshape_to(row, (1, *row.shape)) for row in found[carry:]])
+    return _in_each_step(count, given, groups, params, body)
+
+
+def _in_each_step(
+    count: Sequence[Symbol], given: Sequence[Symbol], groups: Groups, params: Params, body: Program
+) -> Sequence[Symbol] | None:
+    """Return the results with what is the same in every step put before the loop."""
+    consts, init, xs = groups.split(given)
+    vars_of_consts, vars_of_carry, _ = groups.split(body.inputs)
+    ends, ys = body.outputs[: groups.carry], body.outputs[groups.carry :]
+    same = unchanged(vars_of_carry, ends, init)
+    fixed = dict(zip([*vars_of_consts, *compress(vars_of_carry, same)], [*consts, *compress(init, same)], strict=True))
+    runs = params["length"] is not None
+    if not any(same) and not gains(body, fixed, runs=runs):
+        return None
+    moving = [not s for s in same]
+    inner = Program(body.name, body.inputs, body.equations, (*compress(ends, moving), *ys))
+    way = specialized(inner, fixed, runs=runs)
+    left = {**params, "consts": len(way.consts), "carry": sum(moving)}
+    found = scan(*count, *way.consts, *compress(init, moving), *xs, **left, regions=(way.region,))
+    return (*spread_among(init, moving, found), *found[sum(moving) :])
+
+
+def spread_among(init: Sequence[Symbol], moving: Flags, found: Sequence[Symbol]) -> list[Symbol]:
+    """Return the carry at the end, of which only what is moving was found by a loop."""
+    rest = iter(found)
+    return [next(rest) if m else start for start, m in zip(init, moving, strict=True)]
+
+
 # ---- samples ---------------------------------------------------------------------------------------------------------
 
 
@@ -190,5 +237,6 @@ scan = register(
         _samples,
         "The region once for each index of a leading axis, a carry handed on.",
         prune=_prune,
+        reduce=_reduce,
     )
 )

@@ -16,9 +16,9 @@ from fnad.control.revolve import put_row, revolve, row
 from fnad.control.scan import loop_groups, scan
 from fnad.control.while_loop import while_loop
 from fnad.errors import ShapeError
-from fnad.ir.builder import current_builder, inline, trace
-from fnad.ir.primitive import Inlined, Primitive, Sample, ScanLoop, Structured, register
-from fnad.ir.program import Equation, Program
+from fnad.ir.builder import SymbolEnvironment, bind_equation, current_builder, inline, trace
+from fnad.ir.primitive import Inlined, Primitive, Sample, ScanLoop, Structured, WhileLoop, register
+from fnad.ir.program import Equation, Params, Program
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import Aval, is_inexact
 from fnad.ops.arithmetic import add
@@ -44,6 +44,23 @@ def with_snapshots(loop: Primitive, count: int, operands: Sequence[Symbol], **gi
     """Return the results of a loop on these operands, as many copies of its carry being kept as `count` says."""
     region = trace(lambda *args: loop(*args, **given), *[operand.aval for operand in operands], name=loop.name)
     return snapshots(*operands, count=count, regions=(region,))
+
+
+def _reduce(operands: Sequence[Symbol], params: Params, regions: tuple[Program, ...]) -> Sequence[Symbol] | None:
+    """Return the results with the box around the loop alone, where there is something beside it."""
+    (region,) = regions
+    loops = [e for e in region.equations if isinstance(e.primitive.lower, ScanLoop | WhileLoop)]
+    if len(region.equations) == 1 and [(e.operands, e.results) for e in loops] == [(region.inputs, region.outputs)]:
+        return None
+    env = SymbolEnvironment(region.inputs, operands)
+    for equation in region.equations:
+        given = env.read(equation.operands)
+        if equation in loops[-1:]:
+            of_loop = {**equation.params, "regions": equation.regions}
+            env.write(equation.results, with_snapshots(equation.primitive, params["count"], given, **of_loop))
+        else:
+            env.write(equation.results, bind_equation(equation, given))
+    return tuple(env.read(region.outputs))
 
 
 # ---- derivatives -----------------------------------------------------------------------------------------------------
@@ -175,5 +192,6 @@ snapshots = register(
         Inlined(),
         _samples,
         "The loop in the region, which reverse mode goes back over with so many copies of its carry.",
+        reduce=_reduce,
     )
 )

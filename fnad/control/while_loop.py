@@ -16,12 +16,13 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from fnad import errors
+from fnad.control.invariant import gains, specialized, unchanged
 from fnad.control.loop import Flags, Groups, Rows, live_body, pulled, pushed, settled, sweep_back, with_tangents
-from fnad.control.scan import split_tangents, sweep_over
+from fnad.control.scan import split_tangents, spread_among, sweep_over
 from fnad.errors import FnadError, LoopLimitError, ShapeError
 from fnad.ir.builder import trace
 from fnad.ir.primitive import Primitive, Sample, Structured, WhileLoop, register
-from fnad.ir.program import Equation, Program, Var
+from fnad.ir.program import Equation, Params, Program, Var
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import BOOL, I64, UNKNOWN, Aval
 from fnad.ops.comparison import lt
@@ -187,6 +188,33 @@ def repeat_while(
     return list(while_loop(*consts, *carry, **params, regions=regions)[: len(carry)])
 
 
+# ---- less to do ------------------------------------------------------------------------------------------------------
+
+
+def _reduce(operands: Sequence[Symbol], params: Params, regions: tuple[Program, ...]) -> Sequence[Symbol] | None:
+    """Return the results with what is the same in every step put before the loop; its test runs once at least."""
+    test, body = regions
+    first, second = params["test_consts"], params["test_consts"] + params["body_consts"]
+    init, size = operands[second:], len(operands) - second
+    same = unchanged(body.inputs[second - first :], body.outputs[:size], init)
+    fixed = [
+        dict(zip([*consts, *compress(carry, same)], [*given, *compress(init, same)], strict=True))
+        for consts, carry, given in (
+            (test.inputs[:first], test.inputs[first:], operands[:first]),
+            (body.inputs[: second - first], body.inputs[second - first :], operands[first:second]),
+        )
+    ]
+    if not any(same) and not gains(test, fixed[0], runs=True) and not gains(body, fixed[1], runs=False):
+        return None
+    moving = [not s for s in same]
+    inner = Program(body.name, body.inputs, body.equations, (*compress(body.outputs, moving), *body.outputs[size:]))
+    of_test, of_body = specialized(test, fixed[0], runs=True), specialized(inner, fixed[1], runs=False)
+    left = {**params, "test_consts": len(of_test.consts), "body_consts": len(of_body.consts)}
+    given = *of_test.consts, *of_body.consts, *compress(init, moving)
+    found = while_loop(*given, **left, regions=(of_test.region, of_body.region))
+    return (*spread_among(init, moving, found), *found[sum(moving) :])
+
+
 # ---- samples ---------------------------------------------------------------------------------------------------------
 
 
@@ -210,5 +238,6 @@ while_loop = register(
         _samples,
         "The second region on the carry, as long as the first says so.",
         prune=_prune,
+        reduce=_reduce,
     )
 )

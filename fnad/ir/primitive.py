@@ -273,6 +273,7 @@ class Primitive:
 
     `effect` marks what has to happen although nobody reads a result: it is never dropped, merged or moved past another.
     `prune(equation, live) -> equation` drops what only results not marked in `live` need; it keeps the live results.
+    `reduce(operands, params, regions) -> results` makes the same results of less, or returns None where it cannot.
     """
 
     name: str
@@ -284,6 +285,7 @@ class Primitive:
     doc: str
     effect: bool = False
     prune: Callable[..., Any] | None = None
+    reduce: Callable[..., Any] | None = None
 
     def __call__(self, *operands: Any, regions: tuple[Program, ...] = (), **params: Any) -> Any:
         """Add an equation to the program under construction; return its result symbol, or a tuple of them."""

@@ -1,8 +1,9 @@
 """Rewriting: one forward sweep that offers every equation to rewrites as it is made.
 
 A rewrite looks at an equation about to be added, its primitive, operands and params, and returns the symbol to use in
-its place, or None. What it builds on the way goes through the same rewrites, so one sweep reaches everything that can
-be seen from operands to results; its time is linear in the number of equations.
+its place, or None; an equation with regions has one of its own, `reduce`. What is built on the way goes through the
+same rewrites, so one sweep reaches everything that can be seen from operands to results; its time is linear in the
+number of equations.
 """
 
 from __future__ import annotations
@@ -41,8 +42,7 @@ class Rewriter(Builder):
         self, primitive: Primitive, operands: Sequence[Any], params: Params, regions: tuple[Program, ...] = ()
     ) -> Any:
         symbols = [self.lift(operand) for operand in operands]
-        is_fixed = bool(regions) or primitive.effect or self._depth == DEEPEST
-        found = None if is_fixed else self._rewritten(primitive, symbols, params)
+        found = self._reduced(primitive, symbols, params, regions)
         if found is not None:
             return found
         results = super().bind(primitive, symbols, params, regions)
@@ -50,6 +50,13 @@ class Rewriter(Builder):
         if len(equation.results) == 1:
             self.definitions[equation.results[0]] = equation
         return results
+
+    def _reduced(
+        self, primitive: Primitive, operands: Sequence[Symbol], params: Params, regions: tuple[Program, ...]
+    ) -> Any:
+        if regions:
+            return None if primitive.reduce is None else primitive.reduce(operands, params, regions)
+        return None if primitive.effect or self._depth == DEEPEST else self._rewritten(primitive, operands, params)
 
     def _rewritten(self, primitive: Primitive, operands: Sequence[Symbol], params: Params) -> Symbol | None:
         self._depth += 1
