@@ -7,9 +7,9 @@ starts as 0.0 is f32 in a loop over f32.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any, NamedTuple, cast
 
 import numpy as np
@@ -129,7 +129,7 @@ def check_functions(name: str, **functions: Any) -> None:
 def described(f: Function) -> str:
     """Return what errors call a function: its name and where it is defined, since a lambda has no other."""
     source = source_of(f)
-    return f"{function_name(f)} ({Path(source.file).name}:{source.line})" if source else function_name(f)
+    return f"{function_name(f)} ({source.file.rpartition(os.sep)[2]}:{source.line})" if source else function_name(f)
 
 
 def check_structure(expected: Structure, found: Structure, what: str, like: str) -> None:
