@@ -63,10 +63,11 @@ def odeint(
       inverse problems in chemical reaction kinetics", 1981). Reverse mode keeps the state at each of the times, and the
       steps between two of them while it goes back over these.
     - `adjoint="continuous"` solves the adjoint equations backwards (Chen et al., "Neural Ordinary Differential
-      Equations", 2018, appendix B), in forward mode the sensitivity equations, in memory that does not
-      grow with the steps.
+      Equations", 2018, appendix B), in forward mode the sensitivity equations, in memory that does not grow with the
+      steps. Beside them it solves y anew, from each time backwards to the one before: where y is strongly damped that
+      loses digits, or fails with an error. Times that lie closer together help, or the discrete way.
 
-    Either is about as precise as the solution.
+    Otherwise either is about as precise as the solution.
 
     Raises `ConvergenceError` when it runs, where more than `max_steps` are taken from one time to the next or the steps
     vanish, `DomainError` for times that turn back; `StructureError`, `ShapeError`, `DtypeError`, `ArgumentTypeError`.

@@ -159,6 +159,21 @@ def test_derivative_is_as_precise_as_the_solution(adjoint: str) -> None:
         np.testing.assert_allclose(slopes, -np.exp(-2), rtol=0, atol=20 * tol)
 
 
+def van_der_pol(y: Any, t: Any, mu: Any) -> Any:
+    return np.stack([y[1], mu * (1 - y[0] ** 2) * y[1] - y[0]])
+
+
+def test_continuous_adjoint_of_a_damped_equation_takes_close_times_or_ends_in_an_error() -> None:
+    def f(mu: Any, count: int, adjoint: str) -> Any:
+        return fnad.odeint(van_der_pol, np.array([2.0, 0.0]), np.linspace(0, 15, count), mu, adjoint=adjoint)[-1, 0]
+
+    gradient = fnad.jit(fnad.grad(f), static_argnums=(1, 2))
+    expected = gradient(5.0, 4, "discrete")
+    np.testing.assert_allclose(gradient(5.0, 61, "continuous"), expected, rtol=1e-5)
+    with raises(ConvergenceError, "odeint did not come to the next time"):
+        gradient(5.0, 4, "continuous")
+
+
 # ---- what it takes and returns ---------------------------------------------------------------------------------------
 
 
