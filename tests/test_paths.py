@@ -337,6 +337,24 @@ def test_effects_happen_once(executor: Any) -> None:
             seen.clear()
 
 
+@pytest.mark.parametrize("executor", ["interpreter", "auto", "compiled"])
+def test_an_error_repeats_no_effect(executor: Any) -> None:
+    seen: list[int] = []
+
+    def f(i: Any, x: Any) -> Any:
+        fnad.callback(lambda i: seen.append(int(i)), i)
+        return x[i] if x[0] > 0 else x[0]
+
+    compiled = jit(f)
+    with config.override(executor=executor):
+        for i in (1, 2, 1, 0):
+            assert compiled(i, np.ones(3)) == 1
+        seen.clear()
+        with pytest.raises(IndexError, match=r"test_paths\.py"):
+            compiled(7, np.ones(3))
+    assert seen == [7]
+
+
 def test_a_loop_on_a_path_is_not_interpreted_for_long() -> None:
     def f(x: Any) -> Any:
         if x > 0:

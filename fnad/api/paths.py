@@ -25,7 +25,7 @@ from typing import Any, TypeAlias
 
 from fnad import config
 from fnad.api.leaves import Array
-from fnad.api.running import rewritten
+from fnad.api.running import raise_with_line, rewritten
 from fnad.api.staging import Output
 from fnad.backends.base import Executor
 from fnad.backends.reference import interpreter
@@ -111,8 +111,7 @@ class Path:
             for run in self._executors():
                 results = run(operands)
         except FnadError:
-            if not self._has_effects:  # what ran may have been made of another function: for the line of this one
-                interpreter(self.traced)(operands)
+            raise_with_line(self.traced, operands)
             raise
         self.runs = next(self._count)
         return results

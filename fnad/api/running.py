@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Sequence
+from contextlib import suppress
 from threading import Lock
 from typing import Any, Generic, TypeVar, cast
 
@@ -20,8 +21,10 @@ from fnad.ir.builder import inline, is_tracing
 from fnad.ir.content import content_key
 from fnad.ir.program import Program
 from fnad.ir.symbol import Symbol
+from fnad.ir.walk import has_effect
 from fnad.numpy.operands import WeakSymbol, as_symbol
 from fnad.trace.tracer import Tracer
+from fnad.transforms.interpret import TimeUpError, time_limit
 from fnad.transforms.spectral import through_spectral_functions
 
 T = TypeVar("T")
@@ -79,8 +82,18 @@ def execute(
     try:
         return program.executor(eager=eager)(arrays)
     except FnadError:
-        interpreter(own())(arrays)
+        raise_with_line(own(), arrays)
         raise
+
+
+def raise_with_line(program: Program, arrays: Sequence[Array]) -> None:
+    """Interpret a program that failed, as it was made of the function at hand, so that the error has its line.
+
+    Effects would happen twice, so a program that has some is left alone; loops run for a second at most.
+    """
+    if not any(map(has_effect, program.equations)):
+        with suppress(TimeUpError), time_limit(1.0):
+            interpreter(program)(arrays)
 
 
 def run(program: Program, operands: Sequence[Operand], kind: Hashable, rewrite: Rewrite) -> list[Any]:
