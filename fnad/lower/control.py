@@ -9,7 +9,8 @@ Note [Updating carries]
     The new value of a carry is computed from the old ones of all carries. A scalar is computed to the side, and all
     scalars are updated together at the end of the turn. An array is overwritten where it lies if nothing that is still
     to be computed reads the old one, and its own new element reads no other element of it; otherwise it is computed to
-    the side too. Nests keep the order of reads before writes by themselves.
+    the side too. Nests keep the order of reads before writes by themselves. An array that a branch changes where it
+    lies is, in the branch, a carry.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ from fnad.lower.faults import endless
 from fnad.lower.index import ENDLESS, Counter, Index, counter
 from fnad.lower.loops import Choice, Item, Repeat, Store, While
 from fnad.lower.nodes import Buffer, Load, Node, loads
+from fnad.lower.reuse import takers
 from fnad.lower.values import Values, counters
 
 UNMOVED = (Library, Gather, Scatter, DynamicSlice, DynamicUpdate)
@@ -111,15 +113,27 @@ class Regions(Values):
     def _cond(self, equation: Equation) -> None:
         if any(var.aval.is_tape for var in equation.results):
             raise LoweringError("a branch returns a tape")
-        index, *operands = equation.operands
-        chosen, results = self._number(index), self._results(equation.results)
-        branches = tuple(self._branch(program, operands, results) for program in equation.regions)
+        chosen = self._number(equation.operands[0])
+        taken = {var: buffer for var in equation.results if (buffer := self.taken(var)) is not None}
+        slots = {taker.slot: taker.result for taker in takers(equation) if taker.result in taken}
+        rest = [var for var in equation.results if var not in taken]
+        results = taken | dict(zip(rest, self._results(rest), strict=True))
+        self.expressions.buffers.update(taken)
+        branches = tuple(self._branch(equation, program, results, slots) for program in equation.regions)
         self.nests.place(Choice(self.depth, chosen, branches))
 
-    def _branch(self, program: Program, operands: Sequence[Atom], results: Sequence[Buffer]) -> list[Item]:
+    def _branch(
+        self, equation: Equation, program: Program, results: dict[Var, Buffer], slots: dict[int, Var]
+    ) -> list[Item]:
+        """Return a branch; results that take the memory of an operand, in `slots`, are carried through it."""
         depth = self.depth + 1
-        region = self._region(program, self._bound(operands), depth)
-        region.compute([(atom, buffer.again(depth)) for atom, buffer in zip(program.outputs, results, strict=True)])
+        given = dict(zip(equation.results, program.outputs, strict=True))
+        inside = {slot: results[var].again(depth) for slot, var in slots.items()}
+        bound = self._bound(equation.operands)
+        region = self._region(program, [inside.get(n) or bound[n] for n in range(1, len(bound))], depth)
+        stored = [(given[var], results[var].again(depth)) for var in equation.results if var not in slots.values()]
+        carries = [(program.inputs[slot - 1], Carry(given[var], inside[slot])) for slot, var in slots.items()]
+        region.carry_on(stored, carries)
         return region.items()
 
     # ---- loops ---------------------------------------------------------------------------------------------------
@@ -195,8 +209,13 @@ class Regions(Values):
         parts = [
             stack.part(atom.aval, turn * atom.aval.size, self.depth) for atom, stack in zip(rows, stacks, strict=True)
         ]
-        self.compute(list(zip(rows, parts, strict=True)), new)
-        changed = [Carry(n, c) for n, c, var in zip(new, carries, found, strict=False) if n is not var]
+        carried = [(var, Carry(n, c)) for n, c, var in zip(new, carries, found, strict=False)]
+        return self.carry_on(list(zip(rows, parts, strict=True)), carried)
+
+    def carry_on(self, stored: Sequence[tuple[Atom, Buffer]], carried: Sequence[tuple[Var, Carry]]) -> list[Store]:
+        """Compute what is stored and what carries become, each given with its input; return the updates of scalars."""
+        self.compute(stored, [carry.new for _, carry in carried])
+        changed = [carry for var, carry in carried if carry.new is not var]
         updates = [self._update_scalar(carry) for carry in changed if carry.buffer.aval.size == 1]
         arrays = [carry for carry in changed if carry.buffer.aval.size > 1 and not self._is_there(carry)]
         self._update_arrays(arrays)

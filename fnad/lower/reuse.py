@@ -1,16 +1,17 @@
 """Which results take the memory of an operand: an array that is dead afterwards is changed where it lies.
 
-An update of an array in part, and a loop that carries it, would copy it first. They need not if nobody reads the old
-array later, neither an equation nor an expression that is computed only where it is read. So filling an array element
-by element takes time in proportion to its elements, not to their square.
+An update of an array in part would copy it first, so would a loop that carries it, or a branch that changes it. They
+need not if nobody reads the old array later, neither an equation nor an expression that is computed only where it is
+read. So filling an array element by element takes time in proportion to its elements, not to their square.
 """
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from fnad.ir.primitive import DynamicUpdate, ScanLoop, Scatter, WhileLoop
+from fnad.ir.primitive import Cond, DynamicUpdate, ScanLoop, Scatter, WhileLoop
 from fnad.ir.program import Atom, Equation, Program, Var
 
 END = 2**62
@@ -36,6 +37,34 @@ def reusable(program: Program, kept: set[Var], last: Iterable[Atom], carried: se
     }
 
 
+def sampled(program: Program, kept: set[Var], last: Iterable[Atom]) -> set[Var]:
+    """Return small parts of arrays that are better kept than read later: then the array's memory is free earlier."""
+    ends = _last_uses(program, kept, last)
+    readers: dict[Atom, list[Equation]] = defaultdict(list)
+    for equation in program.equations:
+        for atom in dict.fromkeys(equation.operands):
+            readers[atom].append(equation)
+    found: set[Var] = set()
+    for position, equation in enumerate(program.equations):
+        for _, _, operand in takers(equation):
+            others = [other for other in readers[operand] if other is not equation]
+            late = [var for other in others for var in other.results if var not in kept and ends[var] > position]
+            if sum(var.aval.size for var in late) < operand.aval.size:
+                found.update(late)
+    return found
+
+
+def _last_uses(program: Program, kept: set[Var], last: Iterable[Atom]) -> dict[Atom, int]:
+    """Return the position where a value is read last, be it through others that have no memory."""
+    ends: dict[Atom, int] = defaultdict(int, dict.fromkeys(last, END))
+    for position, equation in reversed(list(enumerate(program.equations))):
+        has_memory = not equation.results or bool(kept.intersection(equation.results))
+        end = position if has_memory else ends[equation.results[0]]
+        for atom in equation.operands:
+            ends[atom] = max(ends[atom], end)
+    return ends
+
+
 class Taker(NamedTuple):
     """A result that could take the memory of an operand, and the place of that among the operands."""
 
@@ -55,10 +84,34 @@ def takers(equation: Equation) -> list[Taker]:
         case WhileLoop():
             start = params["test_consts"] + params["body_consts"]
             count = len(equation.operands) - start
+        case Cond():
+            return _through_branches(equation)
         case _:
             return []
     pairs = enumerate(equation.operands[start : start + count])
     return [Taker(start + n, equation.results[n], atom) for n, atom in pairs if isinstance(atom, Var)]
+
+
+def _through_branches(equation: Equation) -> list[Taker]:
+    """Return the results that are operands in some branch, changed or as they were, and in no branch another one."""
+    found: dict[int, Taker] = {}
+    for n, result in enumerate(equation.results):
+        origins = [_origin(region, region.outputs[n]) for region in equation.regions]
+        slots = {1 + origin for origin in origins if origin is not None}
+        if len(slots) == 1:
+            (slot,) = slots
+            operand = equation.operands[slot]
+            if isinstance(operand, Var):
+                found.setdefault(slot, Taker(slot, result, operand))
+    return list(found.values())
+
+
+def _origin(region: Program, atom: Atom) -> int | None:
+    """Return the position of the input whose memory an output of a region may be in."""
+    came_from = {taker.result: taker.operand for equation in region.equations for taker in takers(equation)}
+    while isinstance(atom, Var) and atom in came_from:
+        atom = came_from[atom]
+    return region.inputs.index(atom) if atom in region.inputs else None
 
 
 def _read_meanwhile(equation: Equation, slot: int) -> Sequence[Atom]:

@@ -51,7 +51,8 @@ from fnad.lower.loops import (
     Store,
 )
 from fnad.lower.nodes import Buffer, Node, cast, loads
-from fnad.lower.reuse import reusable
+from fnad.lower.order import reads_first
+from fnad.lower.reuse import reusable, sampled
 from fnad.transforms.dce import has_effect
 
 SMALLEST_PRODUCT = 512
@@ -62,7 +63,7 @@ class Values:
     """The values of a program, or of a region in `depth` levels of control flow, put into nests one by one."""
 
     def __init__(self, program: Program, shared: Shared, depth: int = 0, nests: Nests | None = None) -> None:
-        self.program = program
+        self.program = program = reads_first(program)
         self.shared = shared
         self.depth = depth
         self.expressions = Expressions(program.equations, shared, depth)
@@ -78,9 +79,10 @@ class Values:
         for atom, buffer in stored:
             if isinstance(atom, Var) and atom in self.expressions.definitions:
                 self.own.setdefault(atom, buffer)
-        kept = kept_values(self.program, [atom for atom, _ in stored], read, whole)
-        carried = {var for var in self.program.inputs if var in self.expressions.buffers} if self.depth else set[Var]()
         last = [*(atom for atom, _ in stored), *read, *whole]
+        kept = kept_values(self.program, [atom for atom, _ in stored], read, whole)
+        kept |= sampled(self.program, kept, last)
+        carried = {var for var in self.program.inputs if var in self.expressions.buffers} if self.depth else set[Var]()
         self.reused = reusable(self.program, kept, last, carried)
         self._hand_down_own()
         for equation in self.program.equations:

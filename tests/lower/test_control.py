@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from fnad.backends.numba.executor import compile_program, plan
+from fnad.control.cond import cond
 from fnad.control.scan import scan
 from fnad.ir.builder import trace
 from fnad.ir.types import F64, I64, Aval
@@ -13,6 +14,7 @@ from fnad.lower.loops import Loop, Repeat, Store, controls, effects
 from fnad.lower.pipeline import lower
 from fnad.lower.text import loops_text
 from fnad.ops.arithmetic import add, mul, sub
+from fnad.ops.comparison import lt
 from fnad.ops.elementary import exp, sin
 from fnad.ops.indexing import dynamic_slice, dynamic_update_slice, gather, scatter_add
 from fnad.ops.shape import broadcast_in_dim, reduce_sum, reshape, reverse
@@ -168,3 +170,43 @@ def test_slices_are_read_and_rows_are_written_where_they_lie():
 def test_the_text_of_control_flow():
     text = loops_text(lower(scanned(fill, [], [ROW], length=3)))
     assert "  scan i0 < 3:\n" in text
+
+
+def test_an_array_that_a_branch_changes_is_changed_where_it_lies():
+    change, leave = (trace(f, NUMBER, ROW, name="branch") for f in (lambda i, u: [*fill(i, u)], lambda i, u: [u]))
+
+    def step(i, u):
+        chosen = lt(reshape(element(u, i), shape=()), np.float64(0.5))
+        return list(cond(chosen, i, u, regions=(leave, change)))
+
+    program = scanned(step, [], [ROW])
+    assert loops_in_turns(program) == []
+    assert not any(isinstance(effect, Store) and effect.buffer.aval == ROW for effect in effects(in_turns(program)))
+    check(program)
+
+
+def in_turns(program):
+    (loop,) = (item for item in lower(program).items if isinstance(item, Repeat))
+    return loop
+
+
+def test_what_reads_an_array_comes_before_what_overwrites_it():
+    def exchange(i, u):
+        old = element(u, i)
+        changed = dynamic_update_slice(u, sin(element(u, i + 1)), i)
+        return [dynamic_update_slice(changed, add(old, element(u, i + 2)), i + 1)]
+
+    program = scanned(exchange, [], [ROW])
+    assert loops_in_turns(program) == []
+    check(program)
+
+
+def test_branches_that_change_different_arrays_copy_them():
+    first = trace(lambda i, u, v: [*fill(i, u), v], NUMBER, ROW, ROW, name="first")
+    second = trace(lambda i, u, v: [*fill(i, v), u], NUMBER, ROW, ROW, name="second")
+
+    def step(i, u, v):
+        chosen = lt(reshape(element(u, i), shape=()), np.float64(0.5))
+        return list(cond(chosen, i, u, v, regions=(first, second)))
+
+    check(scanned(step, [], [ROW, ROW]))

@@ -301,8 +301,8 @@ class _Emitter:
         """Write branches, in which nothing is computed before it is known which one is run."""
         chosen, outside = self._value(choice.index, name_it=True), self.innermost_branch
         self.innermost_branch = len(self.blocks)
-        for header, branch in zip(_branch_headers(chosen, choice), choice.branches, strict=True):
-            with self._body(choice.depth, header):
+        for header, branch in _headed(chosen, choice):
+            with self._body(choice.depth, header, stays=header != "else:"):
                 self._items(branch)
         self.innermost_branch = outside
 
@@ -337,10 +337,10 @@ class _Emitter:
         self._store(loop.count, steps)
 
     @contextmanager
-    def _body(self, depth: int, header: str) -> Generator[None]:
+    def _body(self, depth: int, header: str, *, stays: bool = True) -> Generator[None]:
         """Write a block of control flow, a level of depth."""
         outer = self.blocks[-1]
-        inner = outer.child(header, stays=True)
+        inner = outer.child(header, stays=stays)
         self.blocks.append(inner)
         self.loops.append(Loop(depth, 0))
         yield
@@ -600,12 +600,13 @@ class _Emitter:
 # ---- control flow ------------------------------------------------------------------------------------------------
 
 
-def _branch_headers(chosen: str, choice: Choice) -> list[str]:
-    """Return what stands before each branch."""
+def _headed(chosen: str, choice: Choice) -> list[tuple[str, list[Item]]]:
+    """Return the branches, each with what stands before it, in the order of the text."""
+    first, *between, last = choice.branches
     if choice.index.dtype == BOOL:
-        return [f"if not {chosen}:", "else:"]
-    between = [f"elif {chosen} == {n}:" for n in range(1, len(choice.branches) - 1)]
-    return [f"if {chosen} <= 0:", *between, "else:"]
+        return [(f"if {chosen}:", last), ("else:", first)]
+    middle = [(f"elif {chosen} == {n}:", branch) for n, branch in enumerate(between, 1)]
+    return [(f"if {chosen} <= 0:", first), *middle, ("else:", last)]
 
 
 def _less_one(extent: str) -> str:
