@@ -14,6 +14,9 @@ from typing import NamedTuple
 from fnad.ir.primitive import Cond, DynamicUpdate, ScanLoop, Scatter, WhileLoop
 from fnad.ir.program import Atom, Equation, Program, Var
 
+SMALL = 4
+"""How often a part has to fit into an array to be called small."""
+
 END = 2**62
 """The position of what is read at the end."""
 
@@ -49,7 +52,7 @@ def sampled(program: Program, kept: set[Var], last: Iterable[Atom]) -> set[Var]:
         for _, _, operand in takers(equation):
             others = [other for other in readers[operand] if other is not equation]
             late = [var for other in others for var in other.results if var not in kept and ends[var] > position]
-            if sum(var.aval.size for var in late) < operand.aval.size:
+            if SMALL * sum(var.aval.size for var in late) <= operand.aval.size:
                 found.update(late)
     return found
 
