@@ -41,12 +41,24 @@ def test_text():
     x = np.ones(3)
     text = str(fnad.explain(lambda x: np.sin(x) * 2, x))
     assert text == (
-        "<lambda>: 3 operations\ntraced:\n  x: f64[3]\ncaptured: none\ncopies: none\n"
+        "<lambda>: 3 operations\ntraced:\n  x: f64[3]\ncaptured: none\ncopies: none\ndecisions: none\n"
         "operations:\n  1 sin\n  1 broadcast_in_dim\n  1 mul"
     )
     text = str(fnad.explain(model, {"a": 2.0}, np.ones(3), 2))
     assert f"captured:\n  f64[3] at test_explain.py:{line('TABLE')} in model:" in text
     assert f"copies:\n  f64[3] at test_explain.py:{line('y[0] =')} in model:" in text
+
+
+def test_decisions():
+    def f(x):
+        while np.sum(x) < 10:
+            x = x * 2
+        return x[int(x[0]) % 2]
+
+    found = fnad.explain(f, np.ones(3))
+    assert [decision.answer for decision in found.decisions] == [True, True, False, 4]
+    start = f.__code__.co_firstlineno
+    assert f"decisions:\n  test_explain.py:{start + 1} in f:  while np.sum(x) < 10:  -> True x 2, False" in str(found)
 
 
 def test_lines_of_a_loop_stand_once_in_the_text():

@@ -19,6 +19,7 @@ from fnad.api.leaves import (
     map_leaves,
     path,
 )
+from fnad.api.listing import Decision, decision_lines, decisions_of
 from fnad.api.staging import output_leaves
 from fnad.ir.program import Program, Source, Var
 from fnad.ir.types import Aval, is_inexact
@@ -40,14 +41,15 @@ class Explanation(NamedTuple):
 
     `traced` are the leaves of the arguments that are numbers with a derivative. `captured` are the arrays from outside,
     or made by NumPy alone, whose content is read anew at each call; each has the line that first uses it. Each of the
-    `copies` is a write into a traced array, of which the program makes a new version. `operations` counts the equations
-    of the program by primitive.
+    `copies` is a write into a traced array, of which the program makes a new version. `decisions` are what Python was
+    told of traced values, as `if` or `range` asked. `operations` counts the equations of the program by primitive.
     """
 
     function: str
     traced: tuple[Found, ...]
     captured: tuple[Found, ...]
     copies: tuple[Write, ...]
+    decisions: tuple[Decision, ...]
     operations: dict[str, int]
 
     def __str__(self) -> str:
@@ -85,7 +87,8 @@ def explain(f: Function, *args: Any, **kwargs: Any) -> Explanation:
     first = [Found(name, leaf.aval, None) for name, leaf in zip(names, leaves.values(), strict=True)]
     counts = Counter(equation.primitive.name for equation in traced.program.equations)
     captured = tuple(_captured(traced.program, len(leaves)))
-    return Explanation(function_name(f), tuple(first), captured, traced.writes, dict(counts.most_common()))
+    decisions, operations = decisions_of(traced.guards), dict(counts.most_common())
+    return Explanation(function_name(f), tuple(first), captured, traced.writes, decisions, operations)
 
 
 def _leaf(value: Any) -> Leaf | None:
@@ -112,6 +115,7 @@ def _lines(explanation: Explanation) -> Iterator[str]:
     yield from _section("traced", [f"{found.name}: {found.aval}" for found in explanation.traced])
     yield from _section("captured", _counted(f"{found.aval}{_place(found.source)}" for found in explanation.captured))
     yield from _section("copies", _counted(f"{write.aval}{_place(write.source)}" for write in explanation.copies))
+    yield from _section("decisions", list(decision_lines(explanation.decisions)))
     yield from _section("operations", [f"{count} {name}" for name, count in explanation.operations.items()])
 
 

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from fnad.api.paths import Path
 from fnad.ir.program import Source
+from fnad.trace.capture import Guard
 
 
 class Decision(NamedTuple):
@@ -49,18 +50,27 @@ def listed(paths: Iterable[Path]) -> KnownPaths:
     return KnownPaths(map(_listed, paths))
 
 
+def decisions_of(guards: Iterable[Guard]) -> tuple[Decision, ...]:
+    """Return guards as the user sees them."""
+    return tuple(Decision(guard.source, guard.expected) for guard in guards)
+
+
+def decision_lines(decisions: Sequence[Decision]) -> Iterator[str]:
+    """Yield a line for each line of the user's, with the answers there in order."""
+    for source in dict.fromkeys(decision.source for decision in decisions):
+        answers = [decision.answer for decision in decisions if decision.source == source]
+        yield f"{source}  {_answers_text(answers)}"
+
+
 def _listed(path: Path) -> KnownPath:
     avals = path.traced.in_avals[: len(path.traced.inputs) - len(path.captured)]
-    decisions = tuple(Decision(guard.source, guard.expected) for guard in path.guards)
-    return KnownPath(tuple(map(str, avals)), decisions, path.runs, path.is_compiled)
+    return KnownPath(tuple(map(str, avals)), decisions_of(path.guards), path.runs, path.is_compiled)
 
 
 def _path_lines(path: KnownPath) -> Iterator[str]:
     times = f"{path.runs} time{'s' * (path.runs != 1)}"
     yield f"({', '.join(path.arguments)})  ran {times}, {'compiled' if path.is_compiled else 'interpreted'}"
-    for source in dict.fromkeys(decision.source for decision in path.decisions):
-        answers = [decision.answer for decision in path.decisions if decision.source == source]
-        yield f"{source}  {_answers_text(answers)}"
+    yield from decision_lines(path.decisions)
 
 
 def _answers_text(answers: Sequence[int]) -> str:
