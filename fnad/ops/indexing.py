@@ -7,7 +7,7 @@ Negative indices count from the end, as in NumPy; one outside its axis raises `O
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,8 +17,9 @@ from fnad.ir.primitive import DynamicSlice, DynamicUpdate, Gather, Sample, Scatt
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import F64, I64, Aval, Shape
 from fnad.ops.comparison import eq, select
+from fnad.ops.conversion import convert_to
 from fnad.ops.kinds import ANY, INTEGERS, NUMBERS, by_name, check_dtype, linear
-from fnad.ops.shape import Ints, broadcast_in_dim, constant, iota, reshape_to, sample, zeros_like
+from fnad.ops.shape import WIDER, Ints, broadcast_in_dim, constant, iota, reshape_to, sample, zeros_like
 
 # ---- gather / scatter_add / scatter ------------------------------------------------------------------------------
 
@@ -45,6 +46,17 @@ def _gather(x: Any, *indices: Any) -> Any:
         raise OutOfRangeError(str(error)) from None
 
 
+FEW = 1024
+"""Numbers whose sum single precision may have; of more, the last may be too small to change it."""
+
+
+def _sums_at(x: Aval, ct: Symbol, indices: Sequence[Symbol]) -> Symbol:
+    """Return the sums of cotangents by the element they belong to; many of single precision in double precision."""
+    wide = WIDER.get(x.dtype, x.dtype) if ct.aval.size > FEW else x.dtype
+    sums = scatter_add(zeros_like(x.with_dtype(wide)), convert_to(ct, wide), *indices)
+    return convert_to(sums, x.dtype)
+
+
 def _gather_samples() -> Iterable[Sample]:
     for dtype in by_name(ANY):
         yield Sample((sample((3, 2), dtype), np.array([2, 0, 0, -1])))
@@ -59,7 +71,7 @@ gather = linear(
     "gather",
     _infer_gather,
     _gather,
-    lambda ct, x, *indices: (scatter_add(zeros_like(x), ct, *indices), *[None] * len(indices)),
+    lambda ct, x, *indices: (_sums_at(x.aval, ct, indices), *[None] * len(indices)),
     Gather(),
     wrt=(0,),
     samples=_gather_samples,

@@ -22,9 +22,11 @@ def added(t: Any) -> Any:
 
 
 @executors
-def test_row_62_scatter_add_at_one_index(executor: Any) -> None:
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_row_62_scatter_add_at_one_index(executor: Any, dtype: Any) -> None:
     with config.override(executor=executor):
-        gradient = grad(lambda x: np.sum(x[SAME]))(np.ones(2))
+        gradient = grad(lambda x: np.sum(x[SAME]))(np.ones(2, dtype))
+    assert gradient.dtype == dtype
     np.testing.assert_array_equal(gradient, [COUNT, 0])
 
 
