@@ -51,14 +51,17 @@ def container_at(code: CodeType, offset: int) -> str | None:
 
 
 def _start_of_value(steps: Sequence[dis.Instruction], end: int) -> int | None:
-    """Return where the instructions start that push the value on top of the stack; None where they branch."""
+    """Return where the instructions start that push the value on top of the stack; None where they branch.
+
+    An instruction that pushes this and the one below it, of newer Pythons, has no start of it either.
+    """
     depth = 0
     for i in range(end - 1, -1, -1):
         if steps[i].is_jump_target:
             return None
         depth += dis.stack_effect(steps[i].opcode, steps[i].arg, jump=False)
-        if depth == 1:
-            return i
+        if depth >= 1:
+            return i if depth == 1 else None
     return None
 
 
