@@ -13,7 +13,7 @@ from math import prod
 from fnad.lower.loops import ArgReduce, Combine, Effect, Loop, Reduce, Running, Store
 
 BLOCK = 512
-"""The length of a sum without compensation: see Note [Accurate sums] in `source`."""
+"""The length of a sum without compensation: see Note [Accurate sums] in `emitter`."""
 
 
 @dataclass(frozen=True, slots=True)

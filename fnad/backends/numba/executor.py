@@ -23,8 +23,10 @@ import numpy as np
 from fnad.backends.base import Array
 from fnad.backends.numba import runtime, tape
 from fnad.backends.numba.compiler import NativeFunction, compile_source
+from fnad.backends.numba.control import NO_MEMORY
+from fnad.backends.numba.emitter import Layout
 from fnad.backends.numba.flow import Read, Reserve, Run, choose, in_order, repeat, repeat_while
-from fnad.backends.numba.source import NO_MEMORY, Function, Layout, chunk_function, unread_temporaries
+from fnad.backends.numba.source import Function, chunk_function, unread_temporaries
 from fnad.backends.numba.steps import Chunk, Step, Structured, chunks_of, cut, read_by_python
 from fnad.errors import FnadError, GuardFailed
 from fnad.ir.program import Program
