@@ -132,6 +132,7 @@ def test_row_16_remainders(dtype: Any) -> None:
     check(lambda x: np.modf(x)[0], dtype(2.5), value=0.5, gradient=[1])
 
 
+@pytest.mark.filterwarnings("ignore::fnad.errors.ControlFlowWarning")
 def test_row_17_branch_on_equality() -> None:
     """The derivative of the arm Python takes, or no answer: never that of the other."""
     try:
