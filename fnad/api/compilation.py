@@ -11,7 +11,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Hashable, Sequence
 from functools import partial, wraps
-from typing import Any, NamedTuple, TypeAlias, cast
+from typing import Any, NamedTuple, Protocol, TypeAlias, cast
 
 from fnad.api.aliasing import check_written, outside
 from fnad.api.arguments import call_inside, with_traced_arrays
@@ -50,12 +50,25 @@ MANY = 100
 """Traces after which a function is said to be traced too often."""
 
 
+class CompiledFunction(Protocol):
+    """What `jit` returns: the function, and the list of the paths it knows."""
+
+    __name__: str
+    __wrapped__: Function
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any: ...
+
+    def paths(self) -> KnownPaths:
+        """Return the paths known so far, with their guards and how often each ran."""
+        ...
+
+
 def jit(
     f: Function,
     static_argnums: Places = (),
     static_argnames: Places = (),
     donate_argnums: int | Sequence[int] = (),
-) -> Function:
+) -> CompiledFunction:
     """Return `f` compiled: traced at the first call with arguments of given structure, dtypes and shapes, then native.
 
     Arguments and results are pytrees of arrays and numbers, but for static arguments: these are given by position or by
@@ -91,7 +104,7 @@ def jit(
         return call_inside(f, args, kwargs) if is_tracing() else compiled.call(args, kwargs)
 
     cast("Any", run).paths = compiled.paths
-    return run
+    return cast("CompiledFunction", run)
 
 
 class Layout(NamedTuple):

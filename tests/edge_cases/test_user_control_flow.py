@@ -197,13 +197,13 @@ def set_in_one_branch(x: Any) -> Any:
     if x > 1:
         extra = x * 5
     y = x * x
-    return y + extra if x > 1 else y
+    return y + extra if x > 1 else y  # pyright: ignore[reportPossiblyUnboundVariable]
 
 
 def unbound_if_not_set(x: Any) -> Any:
     if x < 0:
         y = x
-    return y
+    return y  # pyright: ignore[reportPossiblyUnboundVariable]
 
 
 def logic(x: Any) -> Any:
