@@ -113,8 +113,8 @@ def test_a_predicate_that_is_no_bool(pred, what):
 
 
 def test_a_traced_predicate_that_is_no_bool():
-    error, message = refused(lambda x: fnad.cond(x > 0, half, half, x)[0], ROW, alone=False)
-    assert message.startswith("pred of cond is bool[3], not a bool scalar")
+    error, message = refused(lambda x: fnad.cond(x > 0, half, half, x)[0], ROW)
+    assert message.startswith("pred of cond is an array of dtype bool and shape (3,), not a bool scalar")
     assert isinstance(error, ArgumentTypeError)
 
 
