@@ -10,8 +10,9 @@ from __future__ import annotations
 import ast
 import linecache
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
+from typing import NamedTuple, TypeAlias
 
 from fnad.api.leaves import Function, Structure, function_name, path
 from fnad.api.staging import Staged
@@ -38,7 +39,9 @@ def _check_equalities(staged: Staged, guards: Sequence[Guard]) -> None:
     definitions = {var: equation for equation in staged.program.equations for var in equation.results}
     for guard in guards:
         equation = definitions.get(guard.atom) if isinstance(guard.atom, Var) else None
-        if equation is not None and _says_equal(equation, guard) and active.intersection(equation.operands):
+        if equation is None or not _says_equal(equation, guard) or ends_loop(guard.source):
+            continue
+        if active.intersection(equation.operands):
             _warn(
                 guard.source,
                 "a derivative is taken where two floats are equal, and is that of the branch for this point alone",
@@ -94,24 +97,48 @@ def _warn(source: Source | None, what: str, remedy: str) -> None:
 
 # ---- loops in the user's text ----------------------------------------------------------------------------------------
 
+Extents: TypeAlias = "tuple[tuple[int, int], ...]"
+"""First and last lines."""
+
 
 def is_in_loop(source: Source | None) -> bool:
     """Say whether a line is part of a loop; where its text is not to be had, it may be."""
-    text = "".join(linecache.getlines(source.file)) if source is not None else ""
-    loops = _loops(text)
-    return source is None or loops is None or any(start <= source.line <= end for start, end in loops)
+    found = _loops(source)
+    return source is None or found is None or _has(found.loops, source.line)
+
+
+def ends_loop(source: Source | None) -> bool:
+    """Say whether a line has the condition of a `while`."""
+    found = _loops(source)
+    return source is not None and found is not None and _has(found.conditions, source.line)
+
+
+class Loops(NamedTuple):
+    """Where the loops of a file are, and the conditions of those with `while`."""
+
+    loops: Extents
+    conditions: Extents
+
+
+def _has(extents: Extents, line: int) -> bool:
+    return any(start <= line <= end for start, end in extents)
+
+
+def _loops(source: Source | None) -> Loops | None:
+    """Return the loops of the file of a line; None where there is no text to read."""
+    return _loops_of("".join(linecache.getlines(source.file))) if source is not None else None
 
 
 @lru_cache(maxsize=64)
-def _loops(text: str) -> tuple[tuple[int, int], ...] | None:
-    """Return the first and last lines of the loops in a file; None where there is no text to read."""
+def _loops_of(text: str) -> Loops | None:
     try:
-        return tuple(_extents(ast.parse(text))) if text else None
+        nodes = list(ast.walk(ast.parse(text))) if text else []
     except (SyntaxError, ValueError):
         return None
+    loops = [node for node in nodes if isinstance(node, ast.For | ast.While)]
+    conditions = [node.test for node in loops if isinstance(node, ast.While)]
+    return Loops(_extents(loops), _extents(conditions)) if text else None
 
 
-def _extents(tree: ast.AST) -> Iterator[tuple[int, int]]:
-    for node in ast.walk(tree):
-        if isinstance(node, ast.For | ast.While):
-            yield node.lineno, node.end_lineno or node.lineno
+def _extents(nodes: Sequence[ast.stmt] | Sequence[ast.expr]) -> Extents:
+    return tuple((node.lineno, node.end_lineno or node.lineno) for node in nodes)

@@ -70,6 +70,16 @@ def test_row_17_equality_of_what_is_not_differentiated() -> None:
     assert jit(grad(f))(3.0, 1.0) == 6
 
 
+def test_row_17_a_loop_that_ends_where_nothing_changes() -> None:
+    def f(a: Any) -> Any:
+        s, before = 2.0, 0.0
+        while s != before:
+            s, before = 0.5 * (s + a / s), s
+        return s
+
+    assert grad(f)(9.0) == pytest.approx(1 / 6)
+
+
 # ---- row 52: Newton's method -----------------------------------------------------------------------------------------
 
 
