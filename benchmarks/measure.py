@@ -28,6 +28,7 @@ class Row:
     first: float | None = None
     note: str = ""
     failed: bool = False
+    least: float | None = None  # the fastest sample: what a busy machine touches least
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +76,7 @@ def compare(problem: str, case: Case, entries: list[Entry], rounds: int | None) 
             spread=spread(samples),
             ratio=medians[system] / next(iter(medians.values())),
             first=entry.reading.seconds,
+            least=min(samples),
             note="; ".join(filter(None, (entry.reading.note, remark(case, system, medians)))),
         )
 

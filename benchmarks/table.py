@@ -6,8 +6,11 @@ from dataclasses import asdict
 
 from benchmarks.measure import UNITS, Row
 
-HEADINGS = ("problem", "case", "system", "median", "±", "ratio", "first call", "remark")
-LEGEND = "ratio: the system's median over that of the first one measured in its case (above 1: that one is faster)"
+HEADINGS = ("problem", "case", "system", "median", "±", "least", "ratio", "first call", "remark")
+LEGEND = (
+    "least: the fastest sample; ratio: the system's median over that of the first one measured in its case (above 1: "
+    "that one is faster)"
+)
 
 
 def cells(row: Row) -> tuple[str, ...]:
@@ -18,6 +21,7 @@ def cells(row: Row) -> tuple[str, ...]:
         row.system,
         "-" if row.median is None else f"{row.median / UNITS[row.unit]:.4g} {row.unit}",
         "" if row.spread is None else f"{row.spread:.0%}",
+        "" if row.least is None else f"{row.least / UNITS[row.unit]:.4g}",
         "" if row.ratio is None else f"{row.ratio:.2f}",
         "" if row.first is None else f"{row.first:.2f} s",
         row.note,

@@ -91,12 +91,15 @@ def test_wrong_arguments(argv: list[str], message: str, capsys: pytest.CaptureFi
 
 
 def test_table_in_three_forms() -> None:
-    told = [Row("p", "c", "a|b", "ms", 0.002, 0.01, 1.0, 0.5), Row("p", "d", "x", "s", note="x is not installed")]
+    told = [
+        Row("p", "c", "a|b", "ms", 0.002, 0.01, 1.0, 0.5, least=0.001),
+        Row("p", "d", "x", "s", note="x is not installed"),
+    ]
     lines = table.aligned(told).splitlines()
-    assert lines[0].split() == ["problem", "case", "system", "median", "±", "ratio", "first", "call", "remark"]
-    assert lines[2].split() == ["p", "c", "a|b", "2", "ms", "1%", "1.00", "0.50", "s"]
+    assert lines[0].split() == ["problem", "case", "system", "median", "±", "least", "ratio", "first", "call", "remark"]
+    assert lines[2].split() == ["p", "c", "a|b", "2", "ms", "1%", "1", "1.00", "0.50", "s"]
     assert lines[3] == ""
-    assert r"| p | c | a\|b | 2 ms | 1% | 1.00 | 0.50 s |  |" in table.markdown(told, {"date": "today"})
+    assert r"| p | c | a\|b | 2 ms | 1% | 1 | 1.00 | 0.50 s |  |" in table.markdown(told, {"date": "today"})
     assert '"median": 0.002' in table.as_json(told, {})
 
 
