@@ -141,6 +141,14 @@ def test_an_inner_transform_of_numbers() -> None:
     assert len(jit(f).paths()) == 0
 
 
+def test_what_is_computed_again_decides_alike() -> None:
+    f = jit(grad(fnad.checkpoint(lambda x: x * newton(x) if x > 5 else piecewise(x))))
+    for _ in range(3):
+        for x in (9.0, 2.0, 0.5, 100.0):
+            assert f(x) == pytest.approx(1.5 * np.sqrt(x) if x > 5 else 2 * x if x > 1 else 3 * x * x)
+    assert len(f.paths()) == 4
+
+
 # ---- integers --------------------------------------------------------------------------------------------------------
 
 

@@ -71,7 +71,8 @@ def _boxed(f: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         given, named = cast("tuple[tuple[Any, ...], dict[str, Any]]", structure.unflatten(tracers))
         return f(*given, **named)
 
-    region = region_of(f, call, [kind_of(leaf) for leaf in leaves])
-    operands = [*map(symbol, leaves), *map(as_symbol, region.captured)]
+    given = [symbol(leaf) for leaf in leaves]
+    region = region_of(f, call, [kind_of(leaf) for leaf in leaves], given)
+    operands = [*given, *map(as_symbol, region.captured)]
     found = checkpoint_primitive(*operands, regions=(region.program,))
     return region.structure.unflatten(map(as_tracer, found, region.results))

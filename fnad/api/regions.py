@@ -81,10 +81,13 @@ class Region(NamedTuple):
         return self._replace(program=trace(run, *self.program.in_avals, name=self.program.name))
 
 
-def region_of(f: Function, call: Callable[[list[Tracer]], Any], kinds: Sequence[Kind]) -> Region:
+def region_of(
+    f: Function, call: Callable[[list[Tracer]], Any], kinds: Sequence[Kind], values: Sequence[Captured] = ()
+) -> Region:
     """Trace `call`, which runs the user's function `f` on leaves of these kinds.
 
-    Where it is a partial function, arrays that `f` reads from outside can be read at traced indices.
+    `values` are what the leaves stand for, of a region that runs once on these: then Python may decide by them. Where
+    `call` is a partial function, arrays that `f` reads from outside can be read at traced indices.
     """
     found: list[tuple[Structure, list[bool]]] = []
 
@@ -96,7 +99,7 @@ def region_of(f: Function, call: Callable[[list[Tracer]], Any], kinds: Sequence[
         return values
 
     avals, marks = [kind.aval for kind in kinds], [kind.weak for kind in kinds]
-    traced_function = trace_function(run, avals, name=function_name(f), weak=marks)
+    traced_function = trace_function(run, avals, name=function_name(f), weak=marks, values=values)
     structure, weak = found[0]
     results = [
         Kind(aval, w and not aval.shape) for aval, w in zip(traced_function.program.out_avals, weak, strict=True)
