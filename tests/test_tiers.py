@@ -6,7 +6,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -38,7 +38,7 @@ def compiled(monkeypatch: pytest.MonkeyPatch) -> list[Program]:
     """Replace the compiler by one that returns zeros; return the list of programs it is given."""
     given: list[Program] = []
 
-    def compile_program(program: Program) -> Callable[[Any], Any]:
+    def compile_program(program: Program, donated: Sequence[int]) -> Callable[[Any], Any]:
         given.append(program)
         return lambda arguments: [np.zeros(atom.aval.shape) for atom in program.outputs]
 
@@ -112,7 +112,7 @@ def test_settings_belong_to_their_thread() -> None:
 def test_what_cannot_be_lowered_is_interpreted(monkeypatch: pytest.MonkeyPatch) -> None:
     attempts: list[Program] = []
 
-    def refuse(program: Program) -> Any:
+    def refuse(program: Program, donated: Sequence[int]) -> Any:
         attempts.append(program)
         raise LoweringError("no loops for this")
 
@@ -127,7 +127,7 @@ def test_one_thread_compiles_while_others_interpret(monkeypatch: pytest.MonkeyPa
     started, proceed = threading.Event(), threading.Event()
     attempts: list[Program] = []
 
-    def slow(program: Program) -> Any:
+    def slow(program: Program, donated: Sequence[int]) -> Any:
         attempts.append(program)
         started.set()
         assert proceed.wait(10)
