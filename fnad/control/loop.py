@@ -19,7 +19,6 @@ from fnad.ir.builder import inline, trace
 from fnad.ir.program import Atom, Program, Var
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import Aval, is_inexact
-from fnad.ops.arithmetic import add
 from fnad.ops.shape import zeros_like
 from fnad.transforms.activity import active_vars
 from fnad.transforms.dce import dce
@@ -27,6 +26,7 @@ from fnad.transforms.differentiation import joint, jvp
 from fnad.transforms.joint import Cotangent
 from fnad.transforms.jvp import Tangent
 from fnad.transforms.pipeline import simplify
+from fnad.transforms.sums import Sums
 
 T = TypeVar("T")
 Flags: TypeAlias = Sequence[bool]
@@ -182,7 +182,7 @@ def sweep_back(
         inexact = [ct for ct, aval in zip(outer, body.out_avals, strict=True) if is_inexact(aval.dtype)]
         found = inline(way.parts.backward, [*c, *carried, *x, *kept, *inexact])
         to_consts, to_carry, to_xs = _pieces(found, (sum(on_consts), sum(on_carry), sum(on_xs)))
-        return [*to_carry, *map(add, sums, to_consts), *to_xs]
+        return [*to_carry, *map(Sums().add, sums, to_consts), *to_xs]
 
     avals = [
         *compress(const_avals, used[0]),

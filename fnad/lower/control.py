@@ -158,7 +158,7 @@ class Regions(Values):
     def _while_loop(self, equation: Equation) -> None:
         params, (test_program, program) = equation.params, equation.regions
         for_test, constants, inits = _cut(equation.operands, params["test_consts"], params["body_consts"])
-        turn, faults = Index(0, ((Counter(self.depth, ENDLESS), 1),)), len(self.shared.faults)
+        turn, checks = Index(0, ((Counter(self.depth, ENDLESS), 1),)), self.shared.checks
         carries = self._carries(equation.results[: len(inits)], inits)
         steps, *tapes = self._results(equation.results[len(inits) :])
         predicate = self.shared.temporary(Aval(BOOL), self.depth + 1)
@@ -167,7 +167,7 @@ class Regions(Values):
         body = self._loop_region(program, constants, carries)
         updates = body.turn(program, len(constants), carries, tapes, turn)
         nodes, limit = self.expressions.nodes, params["max_steps"]
-        may_fail = len(self.shared.faults) > faults
+        may_fail = self.shared.checks > checks
         fault = 0 if limit is None else self.shared.fault(endless(limit, params.get("failure"), equation.source))
         loop = While(
             self.depth,

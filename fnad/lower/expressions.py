@@ -69,6 +69,7 @@ class Shared:
     temporaries: list[Buffer] = field(default_factory=list[Buffer])
     tapes: list[Buffer] = field(default_factory=list[Buffer])
     faults: list[Fault] = field(default_factory=list[Fault])
+    checks: int = 0
 
     def temporary(self, aval: Aval, depth: int) -> Buffer:
         """Return a new buffer."""
@@ -84,8 +85,9 @@ class Shared:
 
     def fault(self, fault: Fault) -> int:
         """Return the number of a fault."""
-        self.faults.append(fault)
-        return len(self.faults)
+        if fault not in self.faults:
+            self.faults.append(fault)
+        return self.faults.index(fault) + 1
 
 
 class Expressions:
@@ -102,7 +104,6 @@ class Expressions:
         self.bindings: dict[Var, Binding] = {}
         self.definitions = {var: equation for equation in equations for var in equation.results}
         self._memo: dict[tuple[Var, tuple[Index, ...]], Node] = {}
-        self._fault_numbers: dict[Equation, int] = {}
 
     def element(self, atom: Atom, indices: Indices) -> Node:
         """Return the expression of one element of a value."""
@@ -248,13 +249,10 @@ class Expressions:
             return Index(start)
         given = self._as_i64(given)
         wrapped = self.nodes.apply(f"select({{0}} < i64(0), {{0}} + i64({extent}), {{0}})", (given,), I64)
-        checked = self.nodes.checked(wrapped, room, self._fault(equation), self.depth)
+        self.shared.checks += 1
+        fault = self.shared.fault(out_of_range(equation.source))
+        checked = self.nodes.checked(wrapped, room, fault, self.depth)
         return Index(0, ((Loaded(checked, room), 1),))
-
-    def _fault(self, equation: Equation) -> int:
-        if equation not in self._fault_numbers:
-            self._fault_numbers[equation] = self.shared.fault(out_of_range(equation.source))
-        return self._fault_numbers[equation]
 
     def _as_i64(self, node: Node) -> Node:
         return node if node.dtype == I64 else self.nodes.apply("i64({0})", (node,), I64)

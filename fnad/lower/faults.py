@@ -31,5 +31,6 @@ def endless(limit: int, failure: tuple[str, str, str] | None, source: Source | N
     if failure is not None:
         kind, what, remedy = failure
         return Fault(getattr(errors, kind), what, remedy, source)
-    what = f"the loop did not end within max_steps = {limit} steps"
-    return Fault(LoopLimitError, what, "give a larger max_steps, or a test that becomes False", source)
+    what = f"a loop went on after max_steps={limit} steps"
+    remedy = "give more steps, or see why its condition still holds: a nan is different from everything"
+    return Fault(LoopLimitError, what, remedy, source)

@@ -1,0 +1,74 @@
+"""Sums of cotangents that are zero but in a part: the same numbers, and arrays are never added whole for an element."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from fnad.backends.numba.executor import compile_program
+from fnad.control.scan import scan
+from fnad.ir.builder import trace
+from fnad.ir.types import F64, I64, Aval
+from fnad.lower.loops import Loop, controls
+from fnad.lower.pipeline import lower
+from fnad.ops.arithmetic import add, mul
+from fnad.ops.elementary import exp, sin
+from fnad.ops.indexing import dynamic_slice, dynamic_update_slice, gather
+from fnad.ops.shape import broadcast_in_dim, reduce_sum, zeros_like
+from fnad.transforms.differentiation import joint
+from fnad.transforms.interpret import interpret
+from fnad.transforms.pipeline import simplify
+from fnad.transforms.sums import Sums
+
+N = 50
+ROW, NUMBER = Aval(F64, (N,)), Aval(I64)
+
+READS = {
+    "a part, then all": lambda x, i: [add(reduce_sum(mul(x, x), axes=(0,)), reduce_sum(exp(part(x, i)), axes=(0,)))],
+    "two parts": lambda x, i: [reduce_sum(mul(part(x, i), sin(part(x, i + 1))), axes=(0,))],
+    "an element twice": lambda x, i: [mul(gather(x, i), exp(gather(x, i + 0)))],
+    "an element and a part": lambda x, i: [mul(gather(x, i), reduce_sum(part(x, i), axes=(0,)))],
+    "elements": lambda x, i: [reduce_sum(mul(gather(x, some(i)), gather(x, some(i + 1))), axes=(0,))],
+}
+
+
+def part(x, i):
+    return dynamic_slice(x, i, sizes=(3,))
+
+
+def some(i):
+    return broadcast_in_dim(i, shape=(4,), dims=())
+
+
+@pytest.mark.parametrize("name", READS)
+def test_the_gradient_is_that_of_differences(name):
+    program = trace(READS[name], ROW, NUMBER, name="f")
+    pulled = simplify(joint(program, [True, False]))
+    x, i, h = np.random.default_rng(0).random(N), np.int64(7), 1e-6
+    gradient = interpret(pulled, [x, i, np.float64(1.0)])[1]
+    shifted = [[interpret(program, [x + s * h * e, i])[0] for s in (1, -1)] for e in np.eye(N)]
+    np.testing.assert_allclose(gradient, [(a - b) / (2 * h) for a, b in shifted], atol=1e-8)
+    np.testing.assert_allclose(compile_program(pulled)([x, np.asarray(i), np.asarray(1.0)])[1], gradient, rtol=1e-14)
+
+
+def test_what_is_not_written_into_zeros_is_added_as_it_is():
+    added = trace(lambda x, y: [Sums().add(x, y), Sums().add(zeros_like(x), y)], ROW, ROW, name="f")
+    assert [equation.primitive.name for equation in added.equations] == ["add", "broadcast_in_dim", "add"]
+
+
+def test_a_loop_over_elements_goes_back_element_by_element():
+    def step(i, u):
+        before = dynamic_slice(u, i, sizes=(1,))
+        return [i + 1, dynamic_update_slice(u, sin(before), i + 1)]
+
+    params = {"consts": 0, "carry": 2, "length": N - 1, "reverse": False}
+    body = trace(step, NUMBER, ROW, name="body")
+    program = trace(lambda u: [scan(np.int64(0), u, **params, regions=(body,))[1]], ROW, name="f")
+    pulled = simplify(joint(program, [True]))
+    loops = [control for item in lower(pulled).items for control in controls(item)]
+    assert len(loops) == 2
+    assert not any(isinstance(item, Loop) for loop in loops for items in loop.bodies for item in items)
+    u, ct, h = np.random.default_rng(0).random(N), np.random.default_rng(1).random(N), 1e-6
+    shifted = [[ct @ interpret(program, [u + s * h * e])[0] for s in (1, -1)] for e in np.eye(N)]
+    gradient = compile_program(pulled)([u, ct])[1]
+    np.testing.assert_allclose(gradient, [(a - b) / (2 * h) for a, b in shifted], atol=1e-8)
