@@ -19,10 +19,11 @@ from fnad.ir.primitive import Bilinear, Linear, NonDifferentiable, Partials, Pri
 from fnad.ir.program import Atom, Equation, Program, Var
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import Aval, is_inexact
-from fnad.ops.arithmetic import add, mul, strong_mul
+from fnad.ops.arithmetic import mul, strong_mul
 from fnad.ops.shape import zeros_like
 from fnad.transforms.activity import active_operands, active_vars
 from fnad.transforms.dce import dce
+from fnad.transforms.sums import Sums
 
 Cotangent: TypeAlias = Symbol | None
 """A symbol, or a zero that is never built."""
@@ -79,11 +80,12 @@ class Accumulator:
 
     def __init__(self) -> None:
         self._sums: dict[Var, Symbol] = {}
+        self._adder = Sums()
 
     def add(self, atoms: Sequence[Atom], cts: Sequence[Cotangent]) -> None:
         for atom, ct in zip(atoms, cts, strict=True):
             if ct is not None and isinstance(atom, Var):
-                self._sums[atom] = add(self._sums[atom], ct) if atom in self._sums else ct
+                self._sums[atom] = self._adder.add(self._sums[atom], ct) if atom in self._sums else ct
 
     def reaches(self, variables: Sequence[Var]) -> bool:
         return any(var in self._sums for var in variables)
