@@ -43,6 +43,8 @@ def static_key(value: object) -> Hashable:
     """Return a param's value as a key: like it, but 1, 1.0 and True differ, 0.0 and -0.0 too, and nan is itself."""
     if type(value) is int or type(value) is str:
         return value
+    if isinstance(value, int) and not isinstance(value, bool):
+        return int(value)
     if isinstance(value, tuple):
         return tuple([static_key(item) for item in cast("tuple[object, ...]", value)])
     if isinstance(value, float | complex):
