@@ -23,6 +23,7 @@ from fnad.ops.arithmetic import mul, strong_mul
 from fnad.ops.shape import zeros_like
 from fnad.transforms.activity import active_operands, active_vars
 from fnad.transforms.dce import dce
+from fnad.transforms.rewrite import reduced
 from fnad.transforms.sums import Sums
 
 Cotangent: TypeAlias = Symbol | None
@@ -38,6 +39,7 @@ def joint(program: Program, wrt: Sequence[bool], outputs: int | None = None) -> 
     There is one ct for each output of inexact dtype, of its aval, and one x̄ for each input marked in `wrt`, of its
     aval, in order. Where `outputs` is given, only the first so many of the outputs take a ct.
     """
+    program = reduced(program)
     arity = len(program.inputs)
     active = active_vars(program, wrt)
 

@@ -17,6 +17,7 @@ from fnad.ir.types import is_inexact
 from fnad.ops.arithmetic import add, mul, strong_mul
 from fnad.ops.shape import zeros_like
 from fnad.transforms.joint import differentiable_outputs, joint
+from fnad.transforms.rewrite import reduced
 
 Tangent: TypeAlias = Symbol | None
 """A symbol, or a zero that is never built."""
@@ -24,6 +25,7 @@ Tangent: TypeAlias = Symbol | None
 
 def jvp(program: Program, wrt: Sequence[bool]) -> Program:
     """Return the program (x…, dx…) -> (y…, dy…)."""
+    program = reduced(program)
     arity = len(program.inputs)
     marked = [var for var, w in zip(program.inputs, wrt, strict=True) if w]
 

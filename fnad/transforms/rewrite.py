@@ -20,6 +20,7 @@ from fnad.ir.program import Atom, Equation, Literal, Params, Program, Var
 from fnad.ir.symbol import Symbol
 from fnad.ir.walk import use_counts
 from fnad.ops.shape import broadcast_in_dim
+from fnad.transforms.dce import dce
 
 Rewrite: TypeAlias = Callable[[Primitive, Sequence[Symbol], Params], Symbol | None]
 
@@ -129,3 +130,8 @@ def rewrite(program: Program, *rewrites: Rewrite) -> Program:
                     builder.uses[result.atom] += uses[var]
         outputs = [builder.lift(a.value if isinstance(a, Literal) else values[a]) for a in program.outputs]
         return builder.finish(program.name, outputs)
+
+
+def reduced(program: Program) -> Program:
+    """Return the program with its loops and branches reduced; what leaves a loop so has one derivative, not many."""
+    return dce(rewrite(program)) if any(equation.regions for equation in program.equations) else program

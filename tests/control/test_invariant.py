@@ -255,3 +255,22 @@ def test_loops_that_shrink_in_checkpoints(policy, snapshots):
     with fnad.config.override(executor="interpreter"):
         second, expected = (fnad.jit(fnad.grad(body(g)))(A, X) for g in (boxed, f))
     assert_allclose(second, expected, rtol=1e-10)
+
+
+# ---- before derivatives are taken ------------------------------------------------------------------------------------
+
+
+def test_what_leaves_a_loop_is_not_kept_for_each_step():
+    """The exponential of a matrix that all steps use is one, not a thousand of them on the way back."""
+
+    def f(tracers):
+        a, x = tracers
+        return [np.sum(fnad.scan(lambda s, _: (np.tanh(np.exp(a) @ s), None), x, length=1000)[0])]
+
+    program = trace_function(f, [aval_of(A), aval_of(X)], name="f").program
+    swept = simplify(joint(program, marks(program)))
+    assert outside(swept).count("exp") == 1
+    assert max(var.aval.size for e in all_equations(swept) for var in e.results) == 1000 * X.size
+    pushed = simplify(jvp(program, marks(program)))
+    assert outside(pushed).count("exp") == 1
+    assert "exp" not in inside(pushed)
