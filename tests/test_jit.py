@@ -10,6 +10,7 @@ import collections
 import cProfile
 import dataclasses
 import functools
+import gc
 import itertools
 import math
 import sys
@@ -816,6 +817,32 @@ def test_few_things_are_looked_at() -> None:
         grad(lambda x: np.sum(of_scale(x)))(X)
     assert {name for _, name in environment._names} == {"np", "of_scale", "scale"}  # type: ignore[attr-defined]
     assert len(environment._contents) == 1  # type: ignore[attr-defined]
+
+
+def test_a_callback_of_the_garbage_collector_reads_nothing_for_the_function() -> None:
+    """It runs whenever it likes, in the middle of a trace too."""
+    traces: list[str] = []
+
+    def f(x: Any) -> Any:
+        traces.append("f")
+        gc.collect()
+        return x * 2
+
+    gc.callbacks.append(note_collection)
+    try:
+        jitted = jit(f)
+        assert [jitted(1.0), jitted(1.0), jitted(1.0)] == [2.0, 2.0, 2.0]
+    finally:
+        gc.callbacks.remove(note_collection)
+    assert len(traces) == 1
+
+
+collections_seen = 0
+
+
+def note_collection(phase: str, info: dict[str, int]) -> None:
+    global collections_seen  # noqa: PLW0603  # what it reads changes at each run
+    collections_seen += 1
 
 
 # ---- compiled --------------------------------------------------------------------------------------------------------

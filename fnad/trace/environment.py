@@ -125,10 +125,12 @@ class Environment:
         previous: object = sys.getprofile()
         chained = cast("Profiler | None", previous if callable(previous) else None)
         visited = self._visited
+        collecting = {callback.__code__ for callback in gc.callbacks if isinstance(callback, FunctionType)}
 
         def on_event(frame: FrameType, event: str, arg: Any) -> None:
-            if event == "call" and (id(frame.f_code), id(frame.f_globals)) not in visited:
-                self._visit(frame.f_code, frame.f_globals)
+            code = frame.f_code
+            if event == "call" and (id(code), id(frame.f_globals)) not in visited and code not in collecting:
+                self._visit(code, frame.f_globals)
             if chained is not None:
                 chained(frame, event, arg)
 
