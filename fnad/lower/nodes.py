@@ -24,8 +24,8 @@ class Buffer:
     """A flat array: an input, an output or a temporary of the program, or part of another buffer.
 
     A buffer is written once in each turn of the `depth` levels of control flow that it stands in. What is written into
-    the same memory again, as a carry is, is another buffer with the first as its `memory`, in which it begins at
-    `offset`.
+    the same memory again, as a carry is, is another buffer, with the one that has all of the memory as its `memory`; it
+    begins there at `offset`.
     """
 
     name: str
@@ -41,15 +41,15 @@ class Buffer:
     @property
     def root(self) -> Buffer:
         """The buffer in whose memory this one lies."""
-        return self if self.memory is None else self.memory.root
+        return self if self.memory is None else self.memory
 
     def again(self, depth: int) -> Buffer:
         """Return the buffer for what is in the same memory at another time."""
-        return Buffer(self.name, self.aval, depth, self, self.offset)
+        return Buffer(self.name, self.aval, depth, self.root, self.offset)
 
     def part(self, aval: Aval, start: Index, depth: int) -> Buffer:
         """Return the buffer of the elements from `start` on."""
-        return Buffer(self.name, aval, depth, self, self.offset + start)
+        return Buffer(self.name, aval, depth, self.root, self.offset + start)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

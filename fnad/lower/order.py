@@ -16,9 +16,11 @@ from fnad.transforms.dce import has_effect
 def reads_first(program: Program) -> Program:
     """Return the program with its updates put off."""
     equations = list(program.equations)
-    for equation in program.equations:
+    last = {atom: n for n, equation in enumerate(equations) for atom in equation.operands}
+    last.update(dict.fromkeys(program.outputs, 0))  # nothing comes before what is returned is overwritten
+    for n, equation in enumerate(program.equations):
         for taker in takers(equation):
-            if taker.operand.aval.size > 1 and taker.operand not in program.outputs:
+            if taker.operand.aval.size > 1 and last[taker.operand] > n:
                 equations = _put_off(equation, taker.operand, equations)
     return Program(program.name, program.inputs, tuple(equations), program.outputs)
 

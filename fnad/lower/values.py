@@ -311,14 +311,15 @@ class Values:
                 buffer, place(buffer, where(indices)), self.expressions.element(new, indices), step, self.source
             )
 
-        if buffer.memory is None or not self._takes_memory(buffer, operand):
+        if not self._takes_memory(buffer, operand):
             self.copy(operand, buffer)
         elif new.aval.size > 1 and _reads_elsewhere(combine(new)(counters(new.aval.shape, self.depth))):
             new = self.aside(new)
         self._nest(new.aval.shape, combine(new))
 
     def _takes_memory(self, buffer: Buffer, operand: Atom) -> bool:
-        return isinstance(operand, Var) and buffer.memory is self.expressions.buffers.get(operand)
+        given = self.expressions.buffers.get(operand) if isinstance(operand, Var) else None
+        return given is not None and given.root is buffer.root and given.offset == buffer.offset
 
     def aside(self, atom: Atom) -> Var:
         """Return a variable for a copy of a value."""

@@ -210,3 +210,14 @@ def test_branches_that_change_different_arrays_copy_them():
         return list(cond(chosen, i, u, v, regions=(first, second)))
 
     check(scanned(step, [], [ROW, ROW]))
+
+
+def test_a_thousand_updates_are_lowered_as_ten_are():
+    def f(x, i):
+        for k in range(1500):
+            x = dynamic_update_slice(x, element(x, i + k % 7), i + k % 5)
+        return [x]
+
+    copy, *updates = lower(trace(f, ROW, NUMBER, name="f")).items
+    assert isinstance(copy, Loop)
+    assert not any(isinstance(item, Loop) for item in updates)
