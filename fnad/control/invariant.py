@@ -11,12 +11,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from fnad.ir.builder import bind_equation, current_builder
+from fnad.ir.builder import inline
 from fnad.ir.primitive import ArgFold, Contraction, Fold, Library, Scalar, Scan
 from fnad.ir.program import Atom, Equation, Literal, Program, Var
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import is_inexact
-from fnad.transforms.dce import has_effect
+from fnad.transforms.dce import dce, has_effect
 from fnad.transforms.pipeline import simplify
 
 CHEAP = 8
@@ -41,18 +41,24 @@ def _is_number(atom: Atom, symbol: Symbol) -> bool:
 
 def gains(region: Program, fixed: Mapping[Var, Symbol], *, runs: bool) -> bool:
     """Say whether a region is less to do where these inputs are fixed; `runs` says that it runs at least once."""
-    return any(isinstance(symbol.atom, Literal) for symbol in fixed.values()) or bool(_dear(region, fixed, runs=runs))
+    if any(isinstance(symbol.atom, Literal) for symbol in fixed.values()):
+        return True
+    return any(is_dear(equation, runs=runs) for equation in _invariant(region, fixed))
 
 
 def specialized(region: Program, fixed: Mapping[Var, Symbol], *, runs: bool) -> Specialized:
     """Return the region with what follows from the `fixed` inputs, and is dear, computed before it."""
-    dear = _dear(region, fixed, runs=runs)
-    known = _computed(region, fixed, dear)
-    equations = tuple(equation for equation in region.equations if equation not in dear)
+    invariant = _invariant(region, fixed)
+    dear = [equation for equation in invariant if is_dear(equation, runs=runs)]
+    made = tuple(var for equation in dear for var in equation.results)
+    before = dce(Program(region.name, tuple(fixed), tuple(invariant), made))
+    known = {**fixed, **dict(zip(made, inline(before, list(fixed.values())), strict=True))}
     rest = [var for var in region.inputs if var not in fixed]
-    consts = [var for var, value in known.items() if not isinstance(value.atom, Literal)]
+    left = set(region.equations).difference(dear)
+    equations = tuple(equation for equation in region.equations if equation in left)
     whole = Program(region.name, (*known, *rest), equations, region.outputs)
-    return Specialized(simplify(with_numbers(whole, known)), [known[var] for var in consts])
+    consts = [symbol for symbol in known.values() if not isinstance(symbol.atom, Literal)]
+    return Specialized(simplify(with_numbers(whole, known)), consts)
 
 
 def with_numbers(region: Program, fixed: Mapping[Var, Symbol]) -> Program:
@@ -66,15 +72,14 @@ def with_numbers(region: Program, fixed: Mapping[Var, Symbol]) -> Program:
     return Program(region.name, tuple(v for v in region.inputs if v not in numbers), equations, put(region.outputs))
 
 
-def _dear(region: Program, fixed: Iterable[Var], *, runs: bool) -> set[Equation]:
-    """Return the equations that follow from what is fixed and cost more than reading their results."""
-    invariant = set(fixed)
-    found: set[Equation] = set()
+def _invariant(region: Program, fixed: Iterable[Var]) -> list[Equation]:
+    """Return the equations that follow from what is fixed."""
+    known = set(fixed)
+    found: list[Equation] = []
     for equation in region.equations:
-        if not has_effect(equation) and all(isinstance(a, Literal) or a in invariant for a in equation.operands):
-            invariant.update(equation.results)
-            if is_dear(equation, runs=runs):
-                found.add(equation)
+        if not has_effect(equation) and all(isinstance(atom, Literal) or atom in known for atom in equation.operands):
+            known.update(equation.results)
+            found.append(equation)
     return found
 
 
@@ -91,18 +96,3 @@ def is_dear(equation: Equation, *, runs: bool) -> bool:
             return runs
         case _:
             return runs and bool(equation.regions)
-
-
-def _computed(region: Program, fixed: Mapping[Var, Symbol], dear: set[Equation]) -> dict[Var, Symbol]:
-    """Return the values of the fixed inputs and of the dear equations, which are made here with all they need."""
-    needed: set[Atom] = set()
-    wanted: list[Equation] = []
-    for equation in reversed(region.equations):
-        if equation in dear or needed.intersection(equation.results):
-            wanted.append(equation)
-            needed.update(equation.operands)
-    builder, values = current_builder(), dict(fixed)
-    for equation in reversed(wanted):
-        operands = [builder.literal(a.value) if isinstance(a, Literal) else values[a] for a in equation.operands]
-        values.update(zip(equation.results, bind_equation(equation, operands), strict=True))
-    return {var: values[var] for var in [*fixed, *[var for e in region.equations if e in dear for var in e.results]]}

@@ -52,8 +52,9 @@ def _reduce(operands: Sequence[Symbol], params: Params, regions: tuple[Program, 
     loops = [e for e in region.equations if isinstance(e.primitive.lower, ScanLoop | WhileLoop)]
     if len(region.equations) == 1 and [(e.operands, e.results) for e in loops] == [(region.inputs, region.outputs)]:
         return None
-    env = SymbolEnvironment(region.inputs, operands)
+    builder, env = current_builder(), SymbolEnvironment(region.inputs, operands)
     for equation in region.equations:
+        builder.source = equation.source or builder.source
         given = env.read(equation.operands)
         if equation in loops[-1:]:
             of_loop = {**equation.params, "regions": equation.regions}
