@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from fnad.api.branches import cond, switch
     from fnad.api.callbacks import callback
     from fnad.api.checkpointing import checkpoint
+    from fnad.api.custom import custom_jvp, custom_vjp
     from fnad.api.implicit import Minimum, fixed_point, minimize, root
     from fnad.api.loops import fori_loop, scan, while_loop
     from fnad.api.mapping import map  # noqa: A004
@@ -44,6 +45,8 @@ __all__ = [
     "checkpoint",
     "cond",
     "config",
+    "custom_jvp",
+    "custom_vjp",
     "errors",
     "explain",
     "fixed_point",
@@ -72,6 +75,7 @@ _MODULES = {
     "branches": ("cond", "switch"),
     "callbacks": ("callback",),
     "checkpointing": ("checkpoint",),
+    "custom": ("custom_jvp", "custom_vjp"),
     "implicit": ("Minimum", "fixed_point", "minimize", "root"),
     "loops": ("fori_loop", "scan", "while_loop"),
     "mapping": ("map",),

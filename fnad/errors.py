@@ -163,6 +163,10 @@ class ConvergenceError(FnadError, RuntimeError):
     """A solver that did not come to a solution within its steps, or met a nan."""
 
 
+class CustomRuleError(FnadError, TypeError):
+    """A derivative stated by the user that is not there, does not fit its function, or leaves something out."""
+
+
 class CallbackError(FnadError, TypeError):
     """A callback that returns something else than was announced, or that is not there."""
 

@@ -22,14 +22,14 @@ from fnad.api.regions import (
     kind_of,
     region_of,
     symbol,
+    with_shared_captures,
 )
 from fnad.control.cond import cond as cond_primitive
 from fnad.errors import ArgumentTypeError, StructureError
-from fnad.ir.builder import Captured, inline, trace
+from fnad.ir.builder import inline
 from fnad.ir.program import Program
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import BOOL, I64
-from fnad.numpy.operands import as_symbol
 from fnad.ops.conversion import convert_to
 from fnad.trace.source import current_source
 from fnad.trace.tracer import Tracer
@@ -110,11 +110,10 @@ def _choose(index: Any, branches: Branches, operands: tuple[Any, ...]) -> Any:
     regions = [region_of(f, partial(_call, f, structure.unflatten), kinds) for f in branches.values()]
     results = _common(branches, regions)
     symbols = [symbol(leaf) for leaf in leaves]
-    captured = {_key(value): as_symbol(value) for region in regions for value in region.captured}
     converted = [region.converted([kind.aval.dtype for kind in results]) for region in regions]
-    programs = _on_all_operands(converted, len(symbols), list(captured))
+    captured, programs = with_shared_captures(converted, [len(symbols)] * len(regions))
     with at(current_source()):
-        found = _chosen(symbol_of(index), [*symbols, *captured.values()], programs)
+        found = _chosen(symbol_of(index), [*symbols, *captured], programs)
     return regions[0].structure.unflatten(map(as_tracer, found, results))
 
 
@@ -152,28 +151,3 @@ def _common_leaf(branches: Branches, regions: Sequence[Region], index: int) -> K
             remedy="return the same shape and dtype from each: broadcast with np.broadcast_to, convert with astype",
         )
     return common
-
-
-def _key(value: Captured) -> int:
-    """Return what tells values that branches use from one another."""
-    return id(value.atom if isinstance(value, Symbol) else value)
-
-
-def _on_all_operands(regions: Sequence[Region], leaves: int, captured: Sequence[int]) -> list[Program]:
-    """Return the programs on the leaves and what any one of them captured."""
-    avals = {
-        key: aval
-        for region in regions
-        for key, aval in zip(map(_key, region.captured), region.program.in_avals[leaves:], strict=True)
-    }
-    programs: list[Program] = []
-    for region in regions:
-        own = [leaves + captured.index(_key(value)) for value in region.captured]
-
-        def run(*args: Symbol, region: Region = region, own: Sequence[int] = own) -> list[Symbol]:
-            return inline(region.program, [*args[:leaves], *[args[i] for i in own]])
-
-        programs.append(
-            trace(run, *region.program.in_avals[:leaves], *map(avals.__getitem__, captured), name=region.program.name)
-        )
-    return programs

@@ -107,6 +107,29 @@ def region_of(
     return Region(traced_function.program, traced_function.captured, structure, results)
 
 
+def with_shared_captures(regions: Sequence[Region], leaves: Sequence[int]) -> tuple[list[Symbol], list[Program]]:
+    """Return what any of the regions uses from outside, and their programs on their own leaves and all of that."""
+    captured = {_key(value): as_symbol(value) for region in regions for value in region.captured}
+    avals = [symbol.aval for symbol in captured.values()]
+    places = {key: place for place, key in enumerate(captured)}
+
+    def program(region: Region, count: int) -> Program:
+        own = [count + places[_key(value)] for value in region.captured]
+        given = region.program.in_avals[:count]
+        return trace(
+            lambda *args: inline(region.program, [*args[:count], *[args[i] for i in own]]),
+            *(*given, *avals),
+            name=region.program.name,
+        )
+
+    return list(captured.values()), [program(region, count) for region, count in zip(regions, leaves, strict=True)]
+
+
+def _key(value: Captured) -> int:
+    """Return what tells values that regions use from one another."""
+    return id(value.atom if isinstance(value, Symbol) else value)
+
+
 def kind_of(leaf: Leaf) -> Kind:
     """Return the kind of a leaf."""
     return Kind(leaf.aval, leaf.weak)

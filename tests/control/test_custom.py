@@ -1,0 +1,138 @@
+"""Row 49: derivatives that the user states, in every mode and order, and what is wrong with one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+import fnad
+from fnad.errors import CustomRuleError
+
+executors = pytest.mark.parametrize("executor", ["interpreter", "compiled"])
+X = np.array([0.3, -1.2, 2.0])
+
+
+@fnad.custom_vjp
+def tripled(x: Any, y: Any) -> Any:
+    """Return x² y, whose rule says thrice the slope in x, and none in y."""
+    return x**2 * y
+
+
+tripled.defvjp(lambda x, y: (x**2 * y, {"x": x, "y": y}), lambda kept, ct: (6.0 * kept["x"] * kept["y"] * ct, None))
+
+
+@fnad.custom_jvp
+def sine(x: Any) -> Any:
+    """Return the sine, whose rule calls it."""
+    return np.sin(x)
+
+
+@sine.defjvp
+def _(primals: Any, tangents: Any) -> Any:
+    (x,), (dx,) = primals, tangents
+    return sine(x), sine(x + np.pi / 2) * dx
+
+
+@executors
+def test_the_rule_is_the_derivative_in_both_modes(executor: Any) -> None:
+    with fnad.config.override(executor=executor):
+        dx, dy = fnad.grad(lambda x, y: np.sum(tripled(x, y)), argnums=(0, 1))(X, X + 1.0)
+        value, pushed = fnad.jvp(tripled, (X, X + 1.0), (np.ones(3), np.ones(3)))
+    assert_allclose(dx, 6.0 * X * (X + 1.0))
+    assert_allclose(dy, np.zeros(3))
+    assert_allclose(value, X**2 * (X + 1.0))
+    assert_allclose(pushed, 6.0 * X * (X + 1.0))
+
+
+@executors
+def test_row_49_the_second_derivative_is_that_of_the_rule(executor: Any) -> None:
+    with fnad.config.override(executor=executor):
+        slope = fnad.grad(lambda x: np.sum(tripled(x, X)))
+        second = fnad.grad(lambda x: np.sum(slope(x)))(X)
+        along = fnad.jvp(slope, (X,), (np.ones(3),))[1]
+    assert_allclose(second, 6.0 * X)
+    assert_allclose(along, 6.0 * X)
+
+
+@executors
+def test_a_rule_calls_its_own_function(executor: Any) -> None:
+    with fnad.config.override(executor=executor):
+        derivative = fnad.jit(fnad.grad(fnad.grad(fnad.grad(sine))))
+        assert_allclose(fnad.grad(sine)(0.4), np.cos(0.4))
+        assert_allclose(derivative(0.4), -np.cos(0.4))
+
+
+def test_a_rule_that_calls_itself_is_followed_so_far() -> None:
+    f: Any = sine
+    for _ in range(4):
+        f = fnad.grad(f)
+    with pytest.raises(CustomRuleError, match="deeper than it is followed"):
+        f(0.4)
+
+
+@executors
+def test_inside_loops_and_branches(executor: Any) -> None:
+    def f(x: Any) -> Any:
+        carry = fnad.scan(lambda s, r: (sine(s) + r, None), x, X)[0]
+        return fnad.cond(carry > 0.0, lambda: tripled(carry, 2.0), lambda: sine(carry))
+
+    def plain(x: Any) -> Any:
+        carry = fnad.scan(lambda s, r: (np.sin(s) + r, None), x, X)[0]
+        return fnad.cond(carry > 0.0, lambda: 3.0 * carry**2 * 2.0, lambda: np.sin(carry))
+
+    with fnad.config.override(executor=executor):
+        assert_allclose(fnad.grad(f)(0.7), fnad.grad(plain)(0.7))
+
+
+def test_arguments_that_are_not_differentiated() -> None:
+    apply = fnad.custom_vjp(lambda f, x: f(x), nondiff_argnums=0)
+    apply.defvjp(lambda f, x: (f(x), x), lambda f, x, ct: (ct * 10.0 * f(x),))
+    assert_allclose(fnad.grad(lambda x: np.sum(apply(np.exp, x)))(X), 10.0 * np.exp(X))
+    n = fnad.jit(fnad.grad(lambda x, n: np.sum(apply(lambda v: v * n, x))))
+    assert_allclose(n(X, 3), 30.0 * X)
+
+
+def test_row_49_a_traced_value_from_outside() -> None:
+    def f(x: Any) -> Any:
+        g = fnad.custom_vjp(lambda y: x * y)
+        g.defvjp(lambda y: (x * y, None), lambda _, ct: (ct * x,))
+        return g(2.0)
+
+    with pytest.raises(CustomRuleError, match="uses from outside"):
+        fnad.grad(f)(3.0)
+    with pytest.raises(CustomRuleError, match="uses from outside"):
+        fnad.jvp(f, (3.0,), (1.0,))
+
+
+def test_integers_among_the_arguments() -> None:
+    f = fnad.custom_vjp(lambda x, n: x**n)
+    f.defvjp(lambda x, n: (x**n, (x, n)), lambda kept, ct: (7.0 * ct, None))
+    assert_allclose(fnad.grad(lambda x: f(x, np.int64(3)))(2.0), 7.0)
+
+
+@pytest.mark.parametrize(
+    ("fwd", "bwd", "message"),
+    [
+        (lambda x: x, lambda _, ct: (ct,), "not a pair"),
+        (lambda x: ((x, x), None), lambda _, ct: (ct,), r"returned \(\*, \*\) where \* belongs"),
+        (lambda x: (x[:1], None), lambda _, ct: (ct,), r"returned f64\[1\] where f64\[3\] belongs"),
+        (lambda x: (x, None), lambda _, ct: ct, "not a tuple of 1"),
+        (lambda x: (x, None), lambda _, ct: (ct, ct), "not a tuple of 1"),
+        (lambda x: (x, None), lambda _, ct: (ct[0],), r"returned f64\[\] where f64\[3\] belongs"),
+        (lambda x: (x, None), lambda _, ct: ([ct],), r"where \* belongs"),
+    ],
+)
+def test_what_does_not_fit(fwd: Any, bwd: Any, message: str) -> None:
+    f = fnad.custom_vjp(lambda x: x * 1.0)
+    f.defvjp(fwd, bwd)
+    with pytest.raises(CustomRuleError, match=message) as caught:
+        fnad.grad(lambda x: np.sum(f(x)))(X)
+    assert "test_custom.py" in str(caught.value)
+
+
+def test_a_function_without_a_rule() -> None:
+    with pytest.raises(CustomRuleError, match="has no rule"):
+        fnad.grad(fnad.custom_vjp(np.sin))(1.0)
