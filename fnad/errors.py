@@ -155,6 +155,10 @@ class StructureError(FnadError, TypeError):
     """Branches, or a carry and what a loop makes of it, that differ in structure, shape or dtype."""
 
 
+class RandomDrawError(FnadError, RuntimeError):
+    """A body of a loop that draws from a generator that all share: it is run once, while tracing."""
+
+
 class LoopLimitError(FnadError, RuntimeError):
     """A loop that went on after `max_steps` steps."""
 

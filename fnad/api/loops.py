@@ -33,7 +33,7 @@ from fnad.api.regions import (
     region_of,
 )
 from fnad.control.loop import Groups
-from fnad.errors import ArgumentTypeError, ShapeError, StructureError
+from fnad.errors import ArgumentTypeError, RandomDrawError, ShapeError, StructureError
 from fnad.ir.builder import current_builder, inline, trace
 from fnad.ir.program import Program
 from fnad.ir.symbol import Symbol
@@ -41,6 +41,7 @@ from fnad.ir.types import BOOL, I64, Aval
 from fnad.numpy.operands import as_symbol
 from fnad.ops.conversion import convert_to
 from fnad.ops.piecewise import maximum
+from fnad.trace.contents import shared_states
 from fnad.trace.source import current_source
 from fnad.trace.tracer import Tracer
 from fnad.trace.tracing import symbol_of
@@ -73,7 +74,7 @@ def _while(cond_fun: Function, body_fun: Function, init: Any, limit: int | None)
     leaves, structure = _carry(init, "init_val")
     unflatten = _single(structure)
     body, kinds = _settled(body_fun, partial(_call, body_fun, unflatten), leaves, structure, [])
-    test = region_of(cond_fun, partial(_call, cond_fun, unflatten), kinds)
+    test = _repeated(cond_fun, partial(_call, cond_fun, unflatten), kinds)
     if test.program.out_avals != (Aval(BOOL),):
         found = ", ".join(map(str, test.program.out_avals)) or "nothing"
         raise ArgumentTypeError(
@@ -313,12 +314,26 @@ def _settled(
     """
     kinds = [kind_of(leaf) for leaf in leaves]
     while True:
-        body = region_of(f, call, [*before, *kinds, *(after or [])])
+        body = _repeated(f, call, [*before, *kinds, *(after or [])])
         found = _carried(f, body, structure, kinds, is_pair=after is not None)
         grown = [joined(kind, new) for kind, new in zip(kinds, found, strict=True)]
         if grown == kinds:
             return body.converted([kind.aval.dtype for kind in kinds]), kinds
         kinds = grown
+
+
+def _repeated(f: Function, call: Callable[[list[Tracer]], Any], kinds: Sequence[Kind]) -> Region:
+    """Trace a function that every step runs; raise where it draws random numbers, which would be those of one step."""
+    before = shared_states()
+    region = region_of(f, call, kinds)
+    if shared_states() != before:
+        raise RandomDrawError(
+            f"{described(f)}, which a loop runs at each step, draws from the generators of numpy.random or random: it "
+            f"is traced once, so every step would get the same numbers",
+            source=current_source(),
+            remedy="draw with fnad.random, from a key in the carry or among xs; or draw before the loop",
+        )
+    return region
 
 
 def _carried(f: Function, body: Region, structure: Structure, kinds: Sequence[Kind], *, is_pair: bool) -> list[Kind]:

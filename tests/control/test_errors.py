@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from fnad.errors import (
     FnadError,
     MutationError,
     OutOfRangeError,
+    RandomDrawError,
     SettingError,
     ShapeError,
     StructureError,
@@ -348,3 +350,10 @@ def test_a_policy_that_is_none():
 def test_results_and_operands_of_dtypes_that_are_not_there():
     with pytest.raises(DtypeError, match=r"xs has dtype float16"):
         fnad.scan(lambda s, x: (s, x), 0.0, np.ones(3, np.float16))
+
+
+@pytest.mark.parametrize("draw", [np.random.normal, random.random])
+def test_row_65_a_body_that_draws(draw):
+    with pytest.raises(RandomDrawError, match="draws from the generators") as caught:
+        fnad.fori_loop(0, 3, lambda i, s: s + draw(), 1.0)
+    assert "test_errors.py" in str(caught.value)
