@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from functools import partial
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -40,9 +41,8 @@ def contenders() -> list[Call]:
         return prepare
 
     def with_jax(jax: Any) -> Thunk:
-        from jax.experimental import ode  # noqa: PLC0415  (the peer, which may not be installed)
-
-        value_and_grad = jax.jit(jax.value_and_grad(partial(misfit, jax.numpy, ode.odeint)))
+        odeint = import_module("jax.experimental.ode").odeint
+        value_and_grad = jax.jit(jax.value_and_grad(partial(misfit, jax.numpy, odeint)))
         arguments = jax.tree.map(jax.numpy.asarray, (PARAMETERS, START, TIMES))
         return lambda: jax.block_until_ready(value_and_grad(*arguments))
 

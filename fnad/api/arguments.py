@@ -152,18 +152,23 @@ def call_inside(f: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> A
 
 def protected(f: Function, attempt: Attempt[T]) -> T:
     """Return `attempt(f, receive)`, where `receive` makes of a leaf what the function receives for it."""
-    return with_traced_arrays(f, lambda g: _with_arrays(f, attempt) if g is f else attempt(g, _traced))
+    return with_traced_arrays(f, lambda f: _with_arrays(f, attempt), lambda f: attempt(f, _traced))
 
 
-def with_traced_arrays(f: Function, attempt: Callable[[Function], T]) -> T:
-    """Return `attempt(f)`, if need be of `f` with traced values for arrays that it makes or reads from outside."""
+def with_traced_arrays(
+    f: Function, attempt: Callable[[Function], T], second: Callable[[Function], T] | None = None
+) -> T:
+    """Return `attempt(f)`, if need be of `f` with traced values for arrays that it makes or reads from outside.
+
+    The attempt on that is `second`, where it is given.
+    """
     try:
         return attempt(f)
     except (MutationError, TracerEscapeError) as error:
         first = error
     try:
         with making_traced():
-            return attempt(opened(f))
+            return (second or attempt)(opened(f))
     except FnadError:
         raise first from None
 
@@ -197,7 +202,7 @@ def _copy(value: Any) -> Any:
 
 def _traced(value: Any) -> Any:
     if type(value) is np.ndarray and value.dtype.newbyteorder("=") in NAMES:
-        return Tracer(as_symbol(value))
+        return Tracer(as_symbol(value.copy()))  # a copy, which cannot be what the function reads from outside
     return _copy(value)
 
 

@@ -33,13 +33,13 @@ def line_of(error: FnadError) -> str:
 
 def refused(f: Any, *args: Any, alone: bool = True) -> tuple[FnadError, str]:
     """Return the error of a call, under `jit`, under `grad` and `alone`, which has to be the same, and its message."""
-    messages: list[tuple[type[Any], str]] = []
+    errors: list[FnadError] = []
     for transform in (*[lambda f: f] * alone, fnad.jit, fnad.grad):
         with pytest.raises(FnadError) as raised:
             transform(f)(*args)
-        messages.append((type(raised.value), str(raised.value)))
-    assert len(set(messages)) == 1
-    return raised.value, str(raised.value)
+        errors.append(raised.value)
+    assert len({(type(error), str(error)) for error in errors}) == 1
+    return errors[-1], str(errors[-1])
 
 
 def half(x):
