@@ -37,6 +37,7 @@ def getitem(x: Symbol, index: Any) -> View | Symbol:
     Raises `OutOfRangeError` (an IndexError) for an index outside its axis, `TracerEscapeError` where the shape would
     depend on a traced value.
     """
+    x, index = with_axes_for_bools(x, index)
     entries = entries_of(index, x.shape)
     if not any(map(is_array, entries)):
         steps = Basic.of(entries, x.shape).steps
@@ -49,10 +50,11 @@ def setitem(x: Symbol, index: Any, value: Any) -> Symbol:
     """Return what x is after `x[index] = value`."""
     if is_traced_mask(index):
         return _set_where(x, index, value)
+    shape = x.shape
+    x, index = with_axes_for_bools(x, index)
     entries = entries_of(index, x.shape)
-    if any(map(is_array, entries)):
-        return Advanced.of(entries, x.shape).write(x, value)
-    return Basic.of(entries, x.shape).write(x, value)
+    way = Advanced if any(map(is_array, entries)) else Basic
+    return reshape_to(way.of(entries, x.shape).write(x, value), shape)
 
 
 # ---- masks known only when the program runs --------------------------------------------------------------------------
@@ -78,6 +80,42 @@ def _set_where(x: Symbol, mask: Symbol, value: Any) -> Symbol:
     return select(broadcast_to(reshape_to(mask, trailing), x.shape), broadcast_to(new, x.shape), x)
 
 
+# ---- single bools ----------------------------------------------------------------------------------------------------
+
+
+def with_axes_for_bools(x: Symbol, index: Any) -> tuple[Symbol, Any]:
+    """Return x and the index with, for each single bool, a new axis and an array that takes all of it, or nothing.
+
+    That is what a mask without dimensions means.
+    """
+    parts = list(as_tuple(index))
+    found = [i for i, part in enumerate(parts) if _is_single_bool(part)]
+    if not found:
+        return x, index
+    for i in found:
+        axis = _axis_before(parts, i, x.ndim)
+        x = reshape_to(x, (*x.shape[:axis], 1, *x.shape[axis:]))
+        parts[i] = np.zeros(int(bool(parts[i])), np.int64)
+    return x, tuple(parts)
+
+
+def _is_single_bool(part: Any) -> bool:
+    is_bool = isinstance(part, (bool, np.bool_)) or (isinstance(part, np.ndarray) and part.dtype == BOOL)
+    return is_bool and np.ndim(part) == 0
+
+
+def _axis_before(parts: Sequence[Any], place: int, ndim: int) -> int:
+    """Return how many axes the parts of an index before one stand for."""
+    widths = [0 if _is_single_bool(part) else _width(_plain(with_known(part))) for part in parts]
+    if any(part is Ellipsis for part in parts[:place]):
+        return ndim - sum(widths[place:])
+    return sum(widths[:place])
+
+
+def _width(entries: Sequence[Any]) -> int:
+    return sum(entry is not None and entry is not Ellipsis for entry in entries)
+
+
 # ---- one entry an axis -----------------------------------------------------------------------------------------------
 
 
@@ -90,7 +128,7 @@ def entries_of(index: Any, shape: Shape) -> list[Entry]:
         return [index, *[slice(None)] * (len(shape) - 1)]
     index = tuple(map(with_known, as_tuple(index)))
     parts = [_plain(part) for part in index]
-    widths = [sum(entry is not None and entry is not Ellipsis for entry in part) for part in parts]
+    widths = [_width(part) for part in parts]
     if sum(widths) > len(shape):
         raise OutOfRangeError(
             f"too many indices for array: array is {len(shape)}-dimensional, but {sum(widths)} were indexed"
@@ -171,8 +209,6 @@ def _traced(index: Symbol) -> Symbol:
 
 def _positions(mask: Any, array: Any) -> Sequence[Any]:
     static_array(mask)
-    if array.ndim == 0:
-        raise UnsupportedFunctionError("an index that is a single bool has no rule", remedy="use np.where")
     return np.nonzero(array)
 
 

@@ -5,7 +5,8 @@ import operator
 import numpy as np
 import pytest
 
-from fnad.errors import OutOfRangeError, TracerEscapeError, UnsupportedFunctionError
+import fnad
+from fnad.errors import OutOfRangeError, TracerEscapeError
 from tests.numpy.against_numpy import check, check_error, sample, traced
 
 Q = sample((4, 5, 6), "f64")
@@ -148,5 +149,23 @@ def test_shapes_do_not_depend_on_traced_values():
         traced(lambda x: x[x > 0.5], Q)
     with pytest.raises(TracerEscapeError, match="a slice with a traced bound"):
         traced(lambda x, k: x[:k], Q, K)
-    with pytest.raises(UnsupportedFunctionError, match="an index that is a single bool"):
-        traced(lambda x: x[True], Q)
+
+
+@pytest.mark.parametrize(
+    "index",
+    [True, False, np.True_, np.array(False), (True, 0), (0, True), (True, [0, 1]), (..., True), (None, True)]
+    + [(slice(None), True), (True, ..., False), (0, ..., True), (slice(0, 1), True, None)],
+    ids=str,
+)
+def test_a_single_bool_is_a_mask_without_dimensions(index):
+    def write(x):
+        y = x * 1.0
+        y[index] = 7.0
+        return y
+
+    x = np.arange(6.0).reshape(2, 3)
+    for f in (lambda x: x[index], write):
+        for found in (traced(f, x), fnad.jit(f)(x)):
+            np.testing.assert_array_equal(found, f(x))
+    chosen = write(np.zeros((2, 3))) / 7.0
+    np.testing.assert_array_equal(fnad.grad(lambda x: np.sum(x[index] ** 2))(x), 2 * x * chosen)
