@@ -53,7 +53,7 @@ def check(
 def check_inside(
     f: Function, xs: Sequence[Any], value: Any, gradient: Any, forward: Any, hessian: Any, rtol: float
 ) -> None:
-    """Assert the same of the function called in loops and in a branch; in loops, to first order, compiled too."""
+    """Assert the same of the function called in loops and in a branch; in a scan, to first order, compiled too."""
     for place, enclose in INSIDE.items():
         g = enclose(f)
         with config.override(executor="interpreter"):
@@ -63,7 +63,7 @@ def check_inside(
             if hessian is not None:
                 rows = [second_derivatives(g, xs, dxs)["reverse over reverse"] for dxs in basis(xs)[:1]]
                 compare(f"second derivatives {place}", rows, np.asarray(hessian)[:1], rtol)
-        with config.override(executor="interpreter" if enclose is in_a_branch else "compiled"):
+        with config.override(executor="compiled" if enclose is in_a_scan else "interpreter"):
             found, compiled = jit(partial(value_and_flat_gradient, g))(*xs)
         compare(f"value {place}", found, value, rtol)
         compare(f"jit grad {place}", compiled, gradient, rtol)
