@@ -178,5 +178,5 @@ def test_row_26_within_loops_and_branches() -> None:
     for f in (in_loop, in_branch):
         np.testing.assert_allclose(grad(f)(np.eye(2)), np.ones((2, 2)), rtol=1e-14)
         np.testing.assert_allclose(jvp(f, (np.eye(2),), (np.ones((2, 2)),))[1], 4, rtol=1e-14)
-    vectors = lambda a: np.sum(fori_loop(0, 1, lambda i, c: np.linalg.eigh(c)[1] * 0, a))  # noqa: E731
+    vectors = lambda a: np.sum(fori_loop(0, 2, lambda i, c: np.linalg.eigh(c)[1] * 0, a))  # noqa: E731
     assert np.isnan(grad(vectors)(np.eye(2))).any()
