@@ -60,6 +60,8 @@ class Output(NamedTuple):
 
     def rebuild(self, values: Iterable[Any]) -> Any:
         """Return it with these leaves, each a number or an array as the function had it."""
+        if not self.arrays:
+            return self.structure.unflatten(values)
         return self.structure.unflatten([_array(v) if i in self.arrays else v for i, v in enumerate(values)])
 
 

@@ -105,13 +105,14 @@ class NativeExecutor:
         arrays = [b.name for b in (*loops.inputs, *loops.outputs)] + [s.name for s in planned.slots]
         self._positions = {name: n for n, name in enumerate([*arrays, "counters", "tapes", "status"])}
         self._run = self._in_order(planned.steps)
-        self._outputs = [(buffer.aval.shape, buffer.dtype) for buffer in loops.outputs]
+        self._outputs = [(tuple(map(abs, buffer.aval.shape)), buffer.dtype) for buffer in loops.outputs]
+        self._run_all = self._run_with_tapes if loops.tapes else self._run_alone
         self._heirs = [(loops.outputs.index(o), loops.inputs.index(x)) for o, x in planned.heirs.items()]
         self._recorded = [(n, loops.tapes.index(b), b.aval) for n, b in enumerate(loops.outputs) if b.aval.is_tape]
         self._pool: deque[list[Array]] = deque()
 
     def __call__(self, arguments: Sequence[Array]) -> list[Array]:
-        outputs = [np.empty(tuple(map(abs, shape)), dtype) for shape, dtype in self._outputs]
+        outputs = [np.empty(shape, dtype) for shape, dtype in self._outputs]
         for output, given in self._heirs:
             outputs[output] = _given_away(arguments, given)
         try:
@@ -120,10 +121,7 @@ class NativeExecutor:
             workspace = self._workspace()
         arrays = [*map(_contiguous, arguments), *outputs, *workspace]
         try:
-            if self.plan.loops.tapes:
-                self._run_with_tapes(arrays, outputs)
-            else:
-                self._run(arrays)
+            self._run_all(arrays, outputs)
             self._check(arrays)
         except BaseException:
             workspace[-1].fill(0)
@@ -131,6 +129,9 @@ class NativeExecutor:
         finally:
             self._pool.append(workspace)
         return outputs
+
+    def _run_alone(self, arrays: list[Array], _: list[Array]) -> None:
+        self._run(arrays)
 
     def _run_with_tapes(self, arrays: list[Array], outputs: list[Array]) -> None:
         """Run, copy the tapes that are results, and free them all, however it ends."""
