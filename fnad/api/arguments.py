@@ -64,7 +64,7 @@ def stage_call(
     f: Function, argnums: tuple[int, ...], has_aux: bool, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> tuple[Staged, Structure]:
     """Trace a call on the leaves of the arguments at `argnums`; return it with the structure of their tuple."""
-    chosen = _resolved(f, argnums, len(args))
+    chosen = resolved(f, argnums, len(args))
     leaves, structure = differentiable_leaves([args[i] for i in chosen], lambda i: argument_name(f, chosen[i]))
 
     def attempt(f: Function, receive: Callable[[Any], Any]) -> Staged:
@@ -114,20 +114,21 @@ def differentiable_leaves(trees: Sequence[Any], names: Callable[[int], str]) -> 
     return leaves, structure
 
 
-def _resolved(f: Function, argnums: tuple[int, ...], count: int) -> tuple[int, ...]:
+def resolved(f: Function, argnums: tuple[int, ...], count: int, option: str = "argnums") -> tuple[int, ...]:
+    """Return positions counted from the front; raise `ArgnumsError` for one that is not there, or is named twice."""
     for n in argnums:
         if not -count <= n < count:
             raise ArgnumsError(
-                f"argnums names argument {n} of {function_name(f)}, which was called with {count} positional "
+                f"{option} names argument {n} of {function_name(f)}, which was called with {count} positional "
                 f"argument{'s' * (count != 1)}",
                 source=current_source(),
-                remedy="pass it by position, or correct argnums; the first is 0",
+                remedy=f"pass it by position, or correct {option}; the first is 0",
             )
     positions = tuple(n % count for n in argnums)
     for n in positions:
         if positions.count(n) > 1:
             raise ArgnumsError(
-                f"argnums names argument {n} of {function_name(f)} twice",
+                f"{option} names argument {n} of {function_name(f)} twice",
                 source=current_source(),
                 remedy="name it once; a negative number counts from the end",
             )

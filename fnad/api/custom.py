@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, cast
 
 import numpy as np
 
-from fnad.api.arguments import as_positions
+from fnad.api.arguments import as_positions, resolved
 from fnad.api.leaves import Function, Structure, check_function, flatten, leaves_of, structure_text, type_name
 from fnad.api.regions import Kind, Region, as_tracer, described, kind_of, region_of, with_shared_captures
 from fnad.control.custom import custom_jvp as jvp_primitive
@@ -83,7 +83,7 @@ class custom_vjp:  # noqa: N801 a decorator
             raise _refused(f"{described(self._f)} has no rule", "state it with defvjp(fwd, bwd)")
         if not is_tracing():
             return self._f(*args)
-        call = _call_of(self._fixed, args)
+        call = _call_of(self._f, self._fixed, args)
         function = region_of(self._f, partial(call.of, self._f), call.kinds)
         with self._nesting.deeper() as may_go_on:
             regions = [function, *_reverse(*self._rule, call, function)] if may_go_on else [function]
@@ -133,7 +133,7 @@ class custom_jvp:  # noqa: N801 a decorator
             raise _refused(f"{described(self._f)} has no rule", "state it with defjvp(rule)")
         if not is_tracing():
             return self._f(*args)
-        call = _call_of(self._fixed, args)
+        call = _call_of(self._f, self._fixed, args)
         function = region_of(self._f, partial(call.of, self._f), call.kinds)
         with self._nesting.deeper() as may_go_on:
             regions = [function, _pushing(self._rule, call, function)] if may_go_on else [function]
@@ -172,13 +172,14 @@ class _Call(NamedTuple):
         return f(*[moved.get(i, arg) for i, arg in enumerate(self.args)])
 
 
-def _positions(nondiff_argnums: int | Sequence[int]) -> frozenset[int]:
+def _positions(nondiff_argnums: int | Sequence[int]) -> tuple[int, ...]:
     is_empty = isinstance(nondiff_argnums, (tuple, list)) and not nondiff_argnums
-    return frozenset() if is_empty else frozenset(as_positions(nondiff_argnums))
+    return () if is_empty else as_positions(nondiff_argnums)
 
 
-def _call_of(fixed: frozenset[int], args: tuple[Any, ...]) -> _Call:
-    moved = tuple(i for i in range(len(args)) if i not in {n % len(args) for n in fixed})
+def _call_of(f: Function, nondiff_argnums: tuple[int, ...], args: tuple[Any, ...]) -> _Call:
+    fixed = resolved(f, nondiff_argnums, len(args), "nondiff_argnums")
+    moved = tuple(i for i in range(len(args)) if i not in fixed)
     leaves, structure = leaves_of([args[i] for i in moved], lambda i: f"args[{moved[i]}]")
     return _Call(args, moved, structure, [as_symbol(leaf.value) for leaf in leaves], [kind_of(leaf) for leaf in leaves])
 

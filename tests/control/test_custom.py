@@ -9,7 +9,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 import fnad
-from fnad.errors import CustomRuleError
+from fnad.errors import ArgnumsError, CustomRuleError
 
 executors = pytest.mark.parametrize("executor", ["interpreter", "compiled"])
 X = np.array([0.3, -1.2, 2.0])
@@ -136,3 +136,20 @@ def test_what_does_not_fit(fwd: Any, bwd: Any, message: str) -> None:
 def test_a_function_without_a_rule() -> None:
     with pytest.raises(CustomRuleError, match="has no rule"):
         fnad.grad(fnad.custom_vjp(np.sin))(1.0)
+
+
+def test_a_position_that_is_not_there() -> None:
+    f = fnad.custom_vjp(lambda x, y: x * y, nondiff_argnums=2)
+    f.defvjp(lambda x, y: (x * y, y), lambda y, ct: (y * ct, None))
+    with pytest.raises(ArgnumsError, match="nondiff_argnums names argument 2 of <lambda>") as caught:
+        fnad.grad(lambda x: f(x, 3.0))(2.0)
+    assert "test_custom.py" in str(caught.value)
+
+
+def test_a_rule_that_is_stated_anew() -> None:
+    f = fnad.custom_vjp(lambda x: x**2)
+    f.defvjp(lambda x: (x**2, None), lambda _, ct: (ct,))
+    derivative = fnad.jit(fnad.grad(lambda x: f(x)))
+    assert derivative(3.0) == 1.0
+    f.defvjp(lambda x: (x**2, None), lambda _, ct: (5.0 * ct,))
+    assert derivative(3.0) == 5.0
