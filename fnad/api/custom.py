@@ -72,9 +72,10 @@ class custom_vjp:  # noqa: N801 a decorator
         update_wrapper(self, f)
 
     def defvjp(self, fwd: Function, bwd: Function) -> None:
-        """State the rule."""
+        """State the rule, once: what was compiled with it is not told of another."""
         for function in (fwd, bwd):
             check_function(function, "defvjp")
+        _check_first(self._rule, self._f)
         self._rule = fwd, bwd
 
     def __call__(self, *args: Any) -> Any:
@@ -122,8 +123,9 @@ class custom_jvp:  # noqa: N801 a decorator
         update_wrapper(self, f)
 
     def defjvp(self, rule: Function) -> Function:
-        """State the rule, and return it."""
+        """State the rule, once, and return it: what was compiled with it is not told of another."""
         check_function(rule, "defjvp")
+        _check_first(self._rule, self._f)
         self._rule = rule
         return rule
 
@@ -297,6 +299,11 @@ def _check_avals(region: Region, expected: Sequence[Kind], rule: Function) -> No
         is_same = found.aval == kind.aval or (found.weak and found.aval.shape == kind.aval.shape)
         if not is_same:
             raise _refused(f"{described(rule)} returned {found.aval} where {kind.aval} belongs", "keep shape and dtype")
+
+
+def _check_first(rule: object, f: Function) -> None:
+    if rule is not None:
+        raise _refused(f"{described(f)} has a rule already", "state another for another function: custom_vjp(f)")
 
 
 def _refused(what: str, remedy: str) -> CustomRuleError:
