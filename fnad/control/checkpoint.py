@@ -17,9 +17,10 @@ from fnad.control.loop import Flags, reached
 from fnad.errors import ShapeError
 from fnad.ir.builder import trace
 from fnad.ir.primitive import Inlined, Primitive, Sample, Structured, register
-from fnad.ir.program import Equation, Program, Var
+from fnad.ir.program import Equation, Program
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import Aval, is_inexact
+from fnad.ir.walk import use_counts
 from fnad.ops.elementary import sin
 from fnad.ops.shape import zeros_like
 from fnad.transforms.dce import dce
@@ -72,7 +73,7 @@ def _pull(equation: Equation, primals: Sequence[Symbol], needed: Flags) -> tuple
 def _prune(equation: Equation, live: Flags) -> Equation:
     (region,) = equation.regions
     kept = dce(Program(region.name, region.inputs, region.equations, tuple(compress(region.outputs, live))))
-    read = {atom for e in kept.equations for atom in e.operands} | {a for a in kept.outputs if isinstance(a, Var)}
+    read = use_counts(kept)
     used = [var in read for var in kept.inputs]
     return replace(
         equation,

@@ -19,9 +19,10 @@ from fnad.control.partition import Parts, partition
 from fnad.errors import DtypeError, ShapeError
 from fnad.ir.builder import inline, trace
 from fnad.ir.primitive import Cond, Primitive, Sample, Structured, register
-from fnad.ir.program import Equation, Literal, Params, Program, Var
+from fnad.ir.program import Equation, Literal, Params, Program
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import BOOL, I64, Aval, is_inexact
+from fnad.ir.walk import use_counts
 from fnad.ops.elementary import sin
 from fnad.ops.shape import zeros_like
 from fnad.transforms.activity import active_vars
@@ -152,7 +153,7 @@ def _prune(equation: Equation, live: Flags) -> Equation:
         dce(Program(branch.name, branch.inputs, branch.equations, tuple(compress(branch.outputs, live))))
         for branch in equation.regions
     ]
-    used = [_used(branch) for branch in branches]
+    used = [use_counts(branch) for branch in branches]
     keep = [
         any(branch.inputs[i] in read for branch, read in zip(branches, used, strict=True))
         for i in range(len(equation.operands) - 1)
@@ -175,10 +176,6 @@ def _reduce(operands: Sequence[Symbol], params: Params, regions: tuple[Program, 
         return None
     put = tuple(simplify(with_numbers(branch, dict(zip(branch.inputs, given, strict=True)))) for branch in regions)
     return cond(index, *rest, regions=put)
-
-
-def _used(branch: Program) -> set[Any]:
-    return {atom for e in branch.equations for atom in e.operands} | {a for a in branch.outputs if isinstance(a, Var)}
 
 
 # ---- samples ---------------------------------------------------------------------------------------------------------

@@ -16,9 +16,10 @@ from typing import NamedTuple, TypeAlias, TypeVar
 
 from fnad.control.partition import Parts, partition
 from fnad.ir.builder import inline, trace
-from fnad.ir.program import Atom, Program, Var
+from fnad.ir.program import Program
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import Aval, is_inexact
+from fnad.ir.walk import use_counts
 from fnad.ops.shape import zeros_like
 from fnad.transforms.activity import active_vars
 from fnad.transforms.dce import dce
@@ -88,7 +89,7 @@ def pushed(body: Program, groups: Groups, marked: Flags) -> Pushed:
         sizes = groups.consts, sum(consts), groups.carry, sum(carry), groups.xs, sum(xs)
         c, dc, s, ds, x, dx = _pieces(args, sizes)
         found = inline(with_tangents, [*c, *s, *x, *dc, *ds, *dx])
-        outputs, tangents = found[: len(inexact)], _spread(found[len(inexact) :], inexact)
+        outputs, tangents = found[: len(inexact)], spread(found[len(inexact) :], inexact)
         new, rows = outputs[: groups.carry], outputs[groups.carry :]
         dnew, drows = tangents[: groups.carry], tangents[groups.carry :]
         return [*new, *_real(compress(dnew, carry)), *rows, *_real(compress(drows, ys))]
@@ -104,8 +105,7 @@ def with_tangents(
 ) -> list[Symbol]:
     """Return the operands of the pushed loop; a zero tangent that becomes another in the loop is built."""
     real = [zeros_like(p) if t is None else t for p, t, m in zip(primals, tangents, marked, strict=True) if m]
-    spread = _spread(real, marked)
-    parts = zip(groups.split(primals), groups.split(spread), strict=True)
+    parts = zip(groups.split(primals), groups.split(spread(real, marked)), strict=True)
     return [value for values, moved in parts for value in [*values, *_real(moved)]]
 
 
@@ -178,7 +178,7 @@ def sweep_back(
             *(sum(used[2]), way.parts.kept, len(way.carried), sum(has_ct)),
         )
         c, ct_s, sums, x, kept, carried, ct_y = _pieces(args, sizes)
-        outer = [*_filled(ct_s, on_carry, carry_avals), *_filled(ct_y, has_ct, y_avals)]
+        outer = [*filled(ct_s, on_carry, carry_avals), *filled(ct_y, has_ct, y_avals)]
         inexact = [ct for ct, aval in zip(outer, body.out_avals, strict=True) if is_inexact(aval.dtype)]
         found = inline(way.parts.backward, [*c, *carried, *x, *kept, *inexact])
         to_consts, to_carry, to_xs = _pieces(found, (sum(on_consts), sum(on_carry), sum(on_xs)))
@@ -209,7 +209,7 @@ def sweep_back(
     counts = Groups(sum(used[0]), sum(on_carry) + sum(on_consts), 0)
     results = scan(back, counts._replace(xs=len(operands) - counts.consts - counts.carry), operands)
     to_carry, to_consts, to_xs = _pieces(results, (sum(on_carry), sum(on_consts), sum(on_xs)))
-    return [*_spread(to_consts, on_consts), *_spread(to_carry, on_carry), *_spread(to_xs, on_xs)]
+    return [*spread(to_consts, on_consts), *spread(to_carry, on_carry), *spread(to_xs, on_xs)]
 
 
 # ---- lists -----------------------------------------------------------------------------------------------------------
@@ -224,7 +224,7 @@ def _pieces(values: Sequence[T], sizes: Sequence[int]) -> list[Sequence[T]]:
     return pieces
 
 
-def _spread(values: Sequence[T], flags: Flags) -> list[T | None]:
+def spread(values: Sequence[T], flags: Flags) -> list[T | None]:
     """Return the values at the places that are marked, None at the others."""
     rest = iter(values)
     return [next(rest) if flag else None for flag in flags]
@@ -234,9 +234,9 @@ def _real(values: object) -> list[Symbol]:
     return [value for value in values if value is not None]  # type: ignore[attr-defined]
 
 
-def _filled(values: Sequence[Symbol], flags: Flags, avals: Sequence[Aval]) -> list[Symbol]:
+def filled(values: Sequence[Symbol], flags: Flags, avals: Sequence[Aval]) -> list[Symbol]:
     """Return the values at the places that are marked, zeros at the others."""
-    return [zeros_like(a) if v is None else v for v, a in zip(_spread(values, flags), avals, strict=True)]
+    return [zeros_like(a) if v is None else v for v, a in zip(spread(values, flags), avals, strict=True)]
 
 
 # ---- pruning ---------------------------------------------------------------------------------------------------------
@@ -251,7 +251,7 @@ def live_body(body: Program, groups: Groups, live: Flags, always: Flags = ()) ->
     while True:
         outputs = [*carry, *live[groups.carry :]]
         kept = dce(Program(body.name, body.inputs, body.equations, tuple(compress(body.outputs, outputs))))
-        used = _used(kept)
+        used = use_counts(kept)
         grown = [c or u for c, u in zip(carry, groups.split([v in used for v in body.inputs])[1], strict=True)]
         if grown == carry:
             break
@@ -259,10 +259,3 @@ def live_body(body: Program, groups: Groups, live: Flags, always: Flags = ()) ->
     inputs = [v in used for v in body.inputs]
     inputs[groups.consts : groups.consts + groups.carry] = carry
     return Program(body.name, tuple(compress(body.inputs, inputs)), kept.equations, kept.outputs), inputs, outputs
-
-
-def _used(program: Program) -> set[Atom]:
-    read: set[Atom] = {atom for atom in program.outputs if isinstance(atom, Var)}
-    for equation in program.equations:
-        read.update(equation.operands)
-    return read

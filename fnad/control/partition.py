@@ -15,6 +15,7 @@ from typing import NamedTuple
 from fnad.ir.primitive import Concatenation, Iota, Scalar, View
 from fnad.ir.program import Equation, Program, Var
 from fnad.transforms.dce import dce, has_effect
+from fnad.transforms.split import halves
 
 CHEAP = 8
 """The cost of a scalar operation, in additions, up to which it is computed again."""
@@ -31,7 +32,7 @@ class Parts(NamedTuple):
 
 def partition(joint: Program, inputs: int, outputs: int) -> Parts:
     """Cut a joint program after its first `inputs` inputs and `outputs` outputs."""
-    first, second = _halves(joint, inputs)
+    first, second = halves(joint, inputs)
     again, kept = _resolved(first, _needed(second, joint.outputs[outputs:]), set(joint.inputs[:inputs]))
     used = [i for i, var in enumerate(joint.inputs[:inputs]) if var in again.inputs]
     forward = Program(joint.name, joint.inputs[:inputs], tuple(first), (*joint.outputs[:outputs], *kept))
@@ -39,20 +40,6 @@ def partition(joint: Program, inputs: int, outputs: int) -> Parts:
     equations = (*[e for e in first if e in again.equations], *second)
     backward = Program(f"{joint.name}_back", crossing, equations, joint.outputs[outputs:])
     return Parts(dce(forward), dce(backward), tuple(used), len(kept))
-
-
-def _halves(joint: Program, inputs: int) -> tuple[list[Equation], list[Equation]]:
-    """Return the equations that need no cotangent, and those that do and that an output of the second part needs."""
-    late = set(joint.inputs[inputs:])
-    first: list[Equation] = []
-    second: list[Equation] = []
-    for equation in joint.equations:
-        if late.isdisjoint(equation.operands):
-            first.append(equation)
-        else:
-            second.append(equation)
-            late.update(equation.results)
-    return first, second
 
 
 def _needed(second: Sequence[Equation], outputs: Sequence[object]) -> list[Var]:

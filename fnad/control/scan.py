@@ -57,13 +57,14 @@ def _infer_scan(
             raise ShapeError(f"a scan over {length} steps goes over {aval}")
     given = (*avals[: consts + carry], *map(_row, xs))
     if body.in_avals != given:
-        raise ShapeError(f"the body of a scan takes {_listed(body.in_avals)}, and is given {_listed(given)}")
+        raise ShapeError(f"the body of a scan takes {listed(body.in_avals)}, and is given {listed(given)}")
     if body.out_avals[:carry] != tuple(init):
-        raise ShapeError(f"the carry {_listed(init)} of a scan becomes {_listed(body.out_avals[:carry])}")
+        raise ShapeError(f"the carry {listed(init)} of a scan becomes {listed(body.out_avals[:carry])}")
     return (*init, *[_rows(aval, length) for aval in body.out_avals[carry:]])
 
 
-def _listed(avals: Sequence[Aval]) -> str:
+def listed(avals: Sequence[Aval]) -> str:
+    """Return avals as errors list them."""
     return ", ".join(map(str, avals)) or "nothing"
 
 

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fnad.control.loop import Flags, Groups, Pulled, whole
+from fnad.control.loop import Flags, Groups, Pulled, filled, whole
 from fnad.control.revolve import put_row, revolve, row
 from fnad.control.scan import loop_groups, scan
 from fnad.control.while_loop import while_loop
@@ -145,8 +145,8 @@ def _swept(loop: _Loop, way: Pulled, cts: Sequence[Cotangent], count: int) -> li
 
     def back(k: Symbol, given: Sequence[Symbol], state: Sequence[Symbol], sums: Sequence[Symbol]) -> list[Symbol]:
         at, x, of_ys = rows(k, given)
-        of_carry = _filled(sums[: sum(on_carry)], on_carry, carry_avals)
-        outer = [*of_carry, *_filled(of_ys, has_ct, y_avals)]
+        of_carry = filled(sums[: sum(on_carry)], on_carry, carry_avals)
+        outer = [*of_carry, *filled(of_ys, has_ct, y_avals)]
         inexact = [ct for ct, aval in zip(outer, body.out_avals, strict=True) if is_inexact(aval.dtype)]
         found = iter(inline(way.parts.backward, [*given[: ends[0]], *state, *x, *inexact]))
         of_consts, rest = [next(found) for on in on_consts if on], sums[sum(on_carry) :]
@@ -163,11 +163,6 @@ def _swept(loop: _Loop, way: Pulled, cts: Sequence[Cotangent], count: int) -> li
     of_carry = [next(found) if on else None for on in on_carry]
     of_consts = [next(found) if on else None for on in on_consts]
     return [*of_consts, *of_carry, *[next(found) if on else None for on in on_xs]]
-
-
-def _filled(values: Sequence[Symbol], flags: Flags, avals: Sequence[Aval]) -> list[Symbol]:
-    rest = iter(values)
-    return [next(rest) if flag else zeros_like(aval) for flag, aval in zip(flags, avals, strict=True)]
 
 
 # ---- samples ---------------------------------------------------------------------------------------------------------

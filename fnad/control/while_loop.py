@@ -18,13 +18,14 @@ import numpy as np
 from fnad import errors
 from fnad.control.invariant import gains, specialized, unchanged
 from fnad.control.loop import Flags, Groups, Rows, live_body, pulled, pushed, settled, sweep_back, with_tangents
-from fnad.control.scan import split_tangents, spread_among, sweep_over
+from fnad.control.scan import listed, split_tangents, spread_among, sweep_over
 from fnad.errors import FnadError, LoopLimitError, ShapeError
 from fnad.ir.builder import trace
 from fnad.ir.primitive import Primitive, Sample, Structured, WhileLoop, register
 from fnad.ir.program import Equation, Params, Program, Var
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import BOOL, I64, UNKNOWN, Aval
+from fnad.ir.walk import use_counts
 from fnad.ops.comparison import lt
 from fnad.transforms.interpret import check_time, region_runner
 from fnad.transforms.joint import Cotangent, Pullback
@@ -39,10 +40,6 @@ def _groups(equation: Equation) -> Groups:
     return Groups(consts, len(equation.regions[1].inputs) - consts, 0)
 
 
-def _listed(avals: Sequence[Aval]) -> str:
-    return ", ".join(map(str, avals)) or "nothing"
-
-
 def _infer_while(
     *avals: Aval,
     test_consts: int,
@@ -54,11 +51,11 @@ def _infer_while(
     test, body = regions
     carry = avals[test_consts + body_consts :]
     if test.in_avals != (*avals[:test_consts], *carry) or test.out_avals != (Aval(BOOL),):
-        raise ShapeError(f"the test of a loop over {_listed(carry)} takes {_listed(test.in_avals)} to {test.out_avals}")
+        raise ShapeError(f"the test of a loop over {listed(carry)} takes {listed(test.in_avals)} to {test.out_avals}")
     if body.in_avals != avals[test_consts:]:
-        raise ShapeError(f"the body of a loop over {_listed(carry)} takes {_listed(body.in_avals)}")
+        raise ShapeError(f"the body of a loop over {listed(carry)} takes {listed(body.in_avals)}")
     if body.out_avals[: len(carry)] != carry:
-        raise ShapeError(f"the carry {_listed(carry)} of a loop becomes {_listed(body.out_avals[: len(carry)])}")
+        raise ShapeError(f"the carry {listed(carry)} of a loop becomes {listed(body.out_avals[: len(carry)])}")
     return (*carry, Aval(I64), *[aval.with_shape((UNKNOWN, *aval.shape)) for aval in body.out_avals[len(carry) :]])
 
 
@@ -153,7 +150,7 @@ def _prune(equation: Equation, live: Flags) -> Equation:
     """Return the loop without results that nobody reads and what only they need; the test needs what it reads."""
     groups, (test, body) = _groups(equation), equation.regions
     count = groups.carry
-    read = {atom for e in test.equations for atom in e.operands} | set(test.outputs)
+    read = use_counts(test)
     tested = [var in read for var in test.inputs]
     of_test, of_carry = _parts(equation, tested)
     kept, inputs, outputs = live_body(body, groups, [*live[:count], *live[count + 1 :]], of_carry)

@@ -5,7 +5,7 @@ The values that cross are the residuals: inputs and results of the first part th
 
 from __future__ import annotations
 
-from fnad.ir.program import Program, Var
+from fnad.ir.program import Equation, Program, Var
 from fnad.transforms.dce import dce
 
 
@@ -14,14 +14,8 @@ def split(program: Program, inputs: int, outputs: int) -> tuple[Program, Program
 
     Returns (x…) -> (y…, residuals…) and (residuals…, ct…) -> (x̄…).
     """
-    late = set(program.inputs[inputs:])
-    first, second = [], []
-    for equation in program.equations:
-        if late.isdisjoint(equation.operands):
-            first.append(equation)
-        else:
-            second.append(equation)
-            late.update(equation.results)
+    first, second = halves(program, inputs)
+    late = {*program.inputs[inputs:], *(var for equation in second for var in equation.results)}
     whole = Program(program.name, program.inputs, tuple(second), program.outputs[outputs:])
     backward = dce(whole)
     crossing = _residuals(backward, late)
@@ -31,6 +25,20 @@ def split(program: Program, inputs: int, outputs: int) -> tuple[Program, Program
             f"{program.name}_pullback", (*crossing, *program.inputs[inputs:]), backward.equations, backward.outputs
         ),
     )
+
+
+def halves(program: Program, inputs: int) -> tuple[list[Equation], list[Equation]]:
+    """Return the equations that depend on the first `inputs` inputs alone, and the others."""
+    late = set(program.inputs[inputs:])
+    first: list[Equation] = []
+    second: list[Equation] = []
+    for equation in program.equations:
+        if late.isdisjoint(equation.operands):
+            first.append(equation)
+        else:
+            second.append(equation)
+            late.update(equation.results)
+    return first, second
 
 
 def _residuals(backward: Program, late: set[Var]) -> tuple[Var, ...]:
