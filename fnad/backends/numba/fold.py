@@ -1,9 +1,12 @@
 """Sums: additions in any order, and compensated addition.
 
 A fold sums blocks by `accumulate`, the one operation whose order LLVM may change, so as to add in the lanes of
-vectors; everything else rounds as it is written, as in NumPy. It adds the blocks' sums with Neumaier's algorithm, in
-its branch-free form (Ogita, Rump, Oishi 2005, "Accurate sum and dot product", algorithm 4.1): `rest` collects what each
-addition rounds off, and total + rest is the sum.
+vectors; everything else rounds as it is written, as in NumPy. LLVM has no flag for the order of additions alone. With
+`reassoc` it may distribute too, but does so only where there is `nsz` as well: then sum(x * c) becomes sum(x) * c,
+which overflows elsewhere. Without `nsz` it vectorises all the same, and zeros keep their signs.
+
+A fold adds the blocks' sums with Neumaier's algorithm, in its branch-free form (Ogita, Rump, Oishi 2005, "Accurate sum
+and dot product", algorithm 4.1): `rest` collects what each addition rounds off, and total + rest is the sum.
 """
 
 from __future__ import annotations
@@ -63,7 +66,7 @@ def total_and_rest(dtype: Dtype) -> Kind:
 
 def emit_accumulate(builder: Builder, kinds: Kinds, values: Values) -> Value:
     def add_in_any_order(a: Value, b: Value) -> Value:
-        return builder.fadd(a, b, flags=("reassoc", "nsz"))
+        return builder.fadd(a, b, flags=("reassoc",))
 
     return on_parts(builder, add_in_any_order, *values) if kinds[0].kind == "c" else add_in_any_order(*values)
 

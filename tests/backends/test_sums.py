@@ -1,0 +1,75 @@
+"""Compiled sums: the order of the additions is free, and nothing else."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fnad import fori_loop, jit
+from fnad.backends.numba import vector_math
+from fnad.backends.numba.executor import compile_program
+from fnad.ir.builder import trace
+from fnad.ir.types import F64, Aval
+from fnad.ops.arithmetic import mul
+from fnad.ops.shape import reduce_sum
+
+
+def sums(x: Any, y: Any, zero: Any, ten: Any) -> list[Any]:
+    """Sums of terms with a common factor; x is large, large, 0, ... and y is large, -large, 0, ..."""
+    n = x.shape[0]
+    in_a_loop = fori_loop(0, n, lambda i, total: total + x[i] * zero, x[0] * zero)
+    step_by_step = x[0] / 2 + x[1] / 2
+    return [
+        np.sum(x * zero),
+        np.sum(x * zero + y * zero),
+        np.sum(x / 2),
+        np.mean(x / n),
+        np.sum(y * ten),
+        np.sum(x * ten - x * ten),
+        np.trapezoid(np.where(x == 0, np.abs(ten), x)),
+        np.dot(x * zero, y),
+        np.einsum("i,i->", x, zero * y),
+        np.sum(np.stack([x, y]) * zero, axis=0),
+        np.sum(np.stack([x, y]) * ten, axis=1),
+        np.add.reduce(x * zero),
+        np.cumsum(x / 2)[-1],
+        np.average(x, weights=np.ones_like(x) / 2) / 2,
+        in_a_loop,
+        step_by_step,
+        np.sum(zero * -ten - x * zero),
+    ]
+
+
+@pytest.mark.parametrize("n", [2, 3, 2003])
+@pytest.mark.parametrize("dtype", ["f4", "f8", "c8", "c16"])
+def test_no_factor_leaves_a_sum(dtype: str, n: int) -> None:
+    """Where a factor left the sum, it would be of terms that overflow: nan for 0, inf for what is finite."""
+    real = np.dtype(dtype[0].replace("c", "f") + str(np.dtype(dtype).itemsize // (2 if dtype[0] == "c" else 1)))
+    large = np.finfo(real).max / 2 * 1.25
+    x, y = np.zeros((2, n), dtype)
+    x[:2], y[:2] = large, (large, -large)
+    given = x, y, x.dtype.type(0), x.dtype.type(10)
+    with np.errstate(all="ignore"):
+        expected = sums(*given)
+    for position, (found, wanted) in enumerate(zip(jit(sums)(*given), expected, strict=True)):
+        np.testing.assert_allclose(found, wanted, rtol=1e-5 if dtype in ("f4", "c8") else 1e-14, err_msg=str(position))
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8", "c8", "c16"])
+@pytest.mark.parametrize("n", [1, 2, 9, 600])
+def test_a_sum_of_zeros_has_numpys_sign(dtype: str, n: int) -> None:
+    f = lambda x: [np.sum(x * -1), np.sum(-x), np.sum(x), np.sum(np.stack([x, -x]), axis=1)]  # noqa: E731
+    x = np.zeros(n, dtype)
+    for found, wanted in zip(jit(f)(x), f(x), strict=True):
+        np.testing.assert_array_equal(np.signbit(np.real(found)), np.signbit(np.real(wanted)))
+        np.testing.assert_array_equal(np.signbit(np.imag(found)), np.signbit(np.imag(wanted)))
+
+
+@pytest.mark.skipif(not vector_math.available(), reason="the CPU has no wide vectors")
+@pytest.mark.parametrize("f", [lambda x: reduce_sum(x, axes=(0,)), lambda x: reduce_sum(mul(x, x), axes=(0,))])
+def test_sums_are_added_in_the_lanes_of_vectors(f: Any) -> None:
+    llvm = compile_program(trace(lambda x: [f(x)], Aval(F64, (4096,)), name="f")).llvm()
+    assert re.search(r"fadd reassoc <\d+ x double>", llvm)
