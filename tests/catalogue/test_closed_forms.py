@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,12 +16,16 @@ from fnad.ir.types import DTYPES, Aval
 from fnad.testing import Run, assert_close, marks, tolerance
 from fnad.transforms.jvp import jvp
 
-mpmath.mp.dps = 50
-
 LINE = (-30.0, -2.5, -0.75, -1e-3, 0.4, 1.5, 6.0, 40.0)
 POSITIVE = (1e-6, 0.3, 1.0, 2.5, 1e5)
 INSIDE = (-0.999, -0.5, -1e-3, 0.25, 0.999)
 PLANE = (0.5 + 0.3j, -1.2 + 0.7j, 0.1 - 2.0j, -0.6 - 0.4j)
+
+
+@pytest.fixture(autouse=True)
+def fifty_digits() -> Generator[None, None, None]:
+    with mpmath.workdps(50):
+        yield
 
 
 @dataclass(frozen=True)

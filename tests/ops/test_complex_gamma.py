@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator
 from typing import Any
 
 import mpmath
@@ -12,9 +13,13 @@ import scipy.special
 from fnad import jit, jvp
 from fnad.ir.primitive import PRIMITIVES
 
-mpmath.mp.dps = 30
-
 POINTS = (1.3 + 0.4j, 2 - 1j, -3.7 + 0.2j, 0.1 - 25j, -40.5 - 30j, 60 + 3j, -0.2 + 1e-3j, 19.0 + 0j)
+
+
+@pytest.fixture(autouse=True)
+def thirty_digits() -> Generator[None, None, None]:
+    with mpmath.workdps(30):
+        yield
 
 
 @pytest.mark.parametrize("order", [1, 2, 5])

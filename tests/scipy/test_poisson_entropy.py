@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator
 from typing import Any
 
 import mpmath
@@ -11,7 +12,11 @@ import pytest
 from fnad import grad
 from fnad.scipy.stats import poisson
 
-mpmath.mp.dps = 40
+
+@pytest.fixture(autouse=True)
+def forty_digits() -> Generator[None, None, None]:
+    with mpmath.workdps(40):
+        yield
 
 
 def mean_of(f: Any, mu: float) -> Any:
