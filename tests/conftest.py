@@ -1,7 +1,10 @@
-"""Fixtures: golden files, and the ways to run a program.
+"""Fixtures: golden files, and the ways to run a program; and how hypothesis draws.
 
 A text is compared with the golden file of its name under `tests/golden`; `pytest --update-golden` writes the files
 anew, and the difference then stands in version control, to be read.
+
+Hypothesis draws the same examples in every run, so that a change alone can make a test fail. `--hypothesis-profile=fresh
+--hypothesis-seed=N` draws others.
 """
 
 from __future__ import annotations
@@ -10,10 +13,20 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from fnad.testing import EXECUTORS, Run
 
 GOLDEN = Path(__file__).parent / "golden"
+
+settings.register_profile("fixed", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("fresh", settings.get_profile("fixed"), derandomize=False, database=None, print_blob=True)
+settings.load_profile("fixed")
+
+
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
+    """One process where files are named, for workers would take longer to start; else one a core."""
+    return 0 if all(".py" in argument for argument in config.args) else None
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 
 from fnad.backends.numba.executor import compile_program
 from fnad.ir.parser import parse_program
@@ -24,7 +24,7 @@ from fnad.transforms.pipeline import PASSES, simplify
 from fnad.transforms.split import split
 from tests.random_programs import Example, examples
 
-few = settings(max_examples=40, derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+few = settings(max_examples=40)
 Pass = Callable[[Program], Program]
 
 

@@ -13,7 +13,7 @@ from random import Random
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fnad.backends.numba.executor import compile_program
@@ -34,7 +34,7 @@ from fnad.testing import tolerance
 from fnad.transforms.interpret import interpret
 from tests.random_control import random_control_program
 
-few = settings(max_examples=25, derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+few = settings(max_examples=25)
 SCALAR, ROW, NUMBER = Aval(F64), Aval(F64, (3,)), Aval(I64)
 
 
