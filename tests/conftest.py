@@ -3,8 +3,8 @@
 A text is compared with the golden file of its name under `tests/golden`; `pytest --update-golden` writes the files
 anew, and the difference then stands in version control, to be read.
 
-Hypothesis draws the same examples in every run, so that a change alone can make a test fail. `--hypothesis-profile=fresh
---hypothesis-seed=N` draws others.
+Hypothesis draws the same examples in every run, so that a change alone can make a test fail; others are drawn by
+`--hypothesis-profile=fresh --hypothesis-seed=N`.
 """
 
 from __future__ import annotations
