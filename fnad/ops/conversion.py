@@ -20,6 +20,8 @@ from fnad.ops.shape import sample, zeros_like
 
 def _convert(x: Any, *, dtype: Dtype) -> Any:
     source = x.real if x.dtype.kind == "c" and dtype.kind not in "cb" else x
+    if dtype == np.uint32 and source.dtype.kind == "f":
+        source = source.astype(np.int64)  # out of range NumPy's vectors differ from its scalars, for this dtype alone
     return source.astype(dtype)
 
 

@@ -134,17 +134,10 @@ NAMES = {
 def test_casts_are_astype(source: str) -> None:
     for target, name in NAMES.items():
         values = special(source)
-        if values.dtype.kind in "fc" and np.dtype(target).kind in "iu":
-            info = np.iinfo(target)
-            values = values[(values.real >= max(info.min, -(2.0**62))) & (values.real <= min(info.max, 2.0**62))]
         plain = (lambda v: v.real) if values.dtype.kind == "c" and np.dtype(target).kind not in "cb" else (lambda v: v)
+        if values.dtype.kind in "fc" and np.dtype(target).kind in "iu":
+            values = values[np.abs(values) < 2.0**15]  # others: tests/ops/test_conversion.py
         assert_as_plain(f"{name}(a)", plain, target, values)
-
-
-def test_out_of_range_casts_saturate() -> None:
-    values = np.array([np.nan, np.inf, -np.inf, 1e30, -1e30])
-    np.testing.assert_array_equal(run_native("i8(a)", "i1", values), [0, 127, -128, 127, -128])
-    np.testing.assert_array_equal(run_native("u8(a)", "u1", values), [0, 255, 0, 255, 0])
 
 
 @pytest.mark.parametrize("dtype", [*INTEGERS, *FLOATS, *COMPLEX])

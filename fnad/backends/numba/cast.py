@@ -1,12 +1,15 @@
 """Casts between scalars, with the semantics of NumPy's `astype`.
 
-A float out of an integer's range, which C and NumPy leave undefined, saturates, and nan becomes 0.
+A float out of an integer's range, which C leaves undefined, becomes what it does in NumPy on x86-64. A register of 32
+bits, or of 64 for u32 and 64-bit integers, gets the float without its fraction, or the register's least integer where
+it does not fit (nan never does); of the register the integer has the low bits. So 300. is 44 as a u8, and -1. is 255.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
+import llvmlite.ir as ir
 import numpy as np
 
 from fnad.backends.numba.operation import BOOL, Builder, Dtype, Kind, Kinds, OperandError, Operation, Value, Values
@@ -48,13 +51,39 @@ def to_float(builder: Builder, source: Dtype, target: Dtype, value: Value) -> Va
 
 
 def to_integer(builder: Builder, source: Dtype, target: Dtype, value: Value) -> Value:
-    into = llvm_type(target)
     if source.kind == "f":
-        name = "llvm.fptosi.sat" if target.kind == "i" else "llvm.fptoui.sat"
-        return call(builder, overloaded(name, into, value.type), into, value)
+        return float_to_integer(builder, target, value)
+    into = llvm_type(target)
     if into.width <= value.type.width:
-        return builder.trunc(value, into) if into.width < value.type.width else value
+        return low_bits(builder, value, into)
     return builder.sext(value, into) if source.kind == "i" else builder.zext(value, into)
+
+
+def low_bits(builder: Builder, value: Value, into: ir.Type) -> Value:
+    return builder.trunc(value, into) if into.width < value.type.width else value
+
+
+def float_to_integer(builder: Builder, target: Dtype, value: Value) -> Value:
+    if target == np.uint64:
+        return float_to_u64(builder, value)
+    register = ir.IntType(64 if target == np.uint32 or target.itemsize == 8 else 32)
+    return low_bits(builder, truncated(builder, register, value), llvm_type(target))
+
+
+def float_to_u64(builder: Builder, value: Value) -> Value:
+    """Return the u64 of a float: from 2**63 on that of the rest, with the highest bit changed."""
+    register, middle = ir.IntType(64), value.type(2.0**63)
+    rest = truncated(builder, register, builder.fsub(value, middle))
+    is_high = builder.fcmp_ordered(">=", value, middle)
+    return builder.select(is_high, builder.xor(rest, register(1 << 63)), truncated(builder, register, value))
+
+
+def truncated(builder: Builder, register: ir.Type, value: Value) -> Value:
+    """Return a float without its fraction in a register, whose least integer stands for what does not fit."""
+    whole, bound = call(builder, overloaded("llvm.trunc", value.type), value.type, value), 2 ** (register.width - 1)
+    low, high = value.type(float(-bound)), value.type(float(bound))
+    fits = builder.and_(builder.fcmp_ordered(">=", whole, low), builder.fcmp_ordered("<", whole, high))
+    return builder.select(fits, builder.fptosi(whole, register), register(-bound))
 
 
 def constructor(name: str, target: Dtype) -> Operation:
