@@ -27,7 +27,7 @@ from fnad.ir.types import Aval, is_complex
 from fnad.ops.arithmetic import add, sub
 from fnad.ops.conversion import complex_
 from fnad.ops.kinds import INEXACT, by_name, check_one_dtype
-from fnad.ops.linalg import by_lapack, each_matrix, solve, solve_triangular
+from fnad.ops.linalg import by_lapack, each_matrix, hermitian_samples, solve, solve_triangular
 from fnad.ops.matrix import (
     adjoint,
     beside,
@@ -35,7 +35,7 @@ from fnad.ops.matrix import (
     columns,
     diagonal,
     diagonal_matrix,
-    hermitian,
+    hermitian_of,
     identity_like,
     imaginary_part,
     matmul,
@@ -133,7 +133,8 @@ def _infer_pinv(a: Aval, *, rcond: float, is_hermitian: bool) -> Aval:
 
 def _push_pinv(results: Any, primals: Any, tangents: Any, *, rcond: float, is_hermitian: bool) -> list[Symbol]:
     (p,), (a,), (da,) = results, primals, tangents
-    da = hermitian(da) if is_hermitian else da
+    if is_hermitian:
+        a, da = hermitian_of(a, is_lower=True), hermitian_of(da, is_lower=True)
     of_range = matmul(matmul(p, matmul(adjoint(p), adjoint(da))), _without_range(a, p))
     of_kernel = matmul(_without_range(p, a), matmul(adjoint(da), matmul(adjoint(p), p)))
     return [add(sub(of_range, matmul(matmul(p, da), p)), of_kernel)]
@@ -148,6 +149,7 @@ def _without_range(x: Symbol, y: Symbol) -> Symbol:
 def _pinv_samples() -> Iterable[Sample]:
     for operands in _tall_and_wide_samples():
         yield Sample(operands, {"rcond": 1e-15, "is_hermitian": False})
+    yield from hermitian_samples(rcond=1e-15, is_hermitian=True)
 
 
 pinv = register(
@@ -158,7 +160,8 @@ pinv = register(
         Push(_push_pinv),
         Library(),
         _pinv_samples,
-        "Pseudoinverse: singular values up to `rcond` times the largest count as 0.",
+        "Pseudoinverse: singular values up to `rcond` times the largest count as 0. If `is_hermitian`, the lower "
+        "triangle is read.",
     )
 )
 

@@ -144,6 +144,27 @@ def upper(x: Symbol) -> Symbol:
     return select(ge(column, row), x, zeros_like(x))
 
 
+def strictly_upper(x: Symbol) -> Symbol:
+    """Return x with the diagonal and what is below it 0."""
+    row, column = row_and_column(x)
+    return select(gt(column, row), x, zeros_like(x))
+
+
+def mirrored(x: Symbol, image: Symbol, *, is_lower: bool) -> Symbol:
+    """Return one triangle of x, with the diagonal, and the other one of its image."""
+    row, column = row_and_column(x)
+    return select(ge(row, column) if is_lower else ge(column, row), x, image)
+
+
+def hermitian_of(x: Symbol, *, is_lower: bool) -> Symbol:
+    """Return the Hermitian matrix that LAPACK reads in one triangle of x, without the diagonal's imaginary part."""
+    whole = mirrored(x, adjoint(x), is_lower=is_lower)
+    if not is_complex(x.dtype):
+        return whole
+    row, column = row_and_column(x)
+    return select(eq(row, column), convert_to(real(x), x.dtype), whole)
+
+
 def off_diagonal(x: Symbol) -> Symbol:
     """Return x with the diagonal 0."""
     row, column = row_and_column(x)

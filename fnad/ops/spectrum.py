@@ -1,8 +1,8 @@
 """Eigenvalues, singular values and their vectors, on stacks of matrices.
 
-`eigh` and `eigvalsh` are functions of a Hermitian matrix: of a tangent only the Hermitian part counts, so gradients are
-Hermitian. Giles (2008), sections 3.1 and 3.2, derives the rules; for complex matrices Seeger et al., "Auto-
-differentiating linear algebra" (2017), and Wan & Zhang, "Automatic differentiation for complex valued SVD" (2019).
+`eigh` and `eigvalsh` read one triangle of a matrix, so their gradients are 0 in the other one. Giles (2008), sections
+3.1 and 3.2, derives the rules; for complex matrices Seeger et al., "Auto-differentiating linear algebra" (2017), and
+Wan & Zhang, "Automatic differentiation for complex valued SVD" (2019).
 
 Note [Vectors of equal values]
     The derivative of an eigenvector has the reciprocals of the differences to the other eigenvalues. Where two agree,
@@ -45,6 +45,7 @@ from fnad.ops.matrix import (
     conjugate,
     diagonal,
     hermitian,
+    hermitian_of,
     identity_like,
     matmul,
     off_diagonal,
@@ -162,7 +163,7 @@ def _infer_eigh(a: Aval, *, uplo: str) -> tuple[Aval, Aval]:
 def _push_eigvalsh(results: Any, primals: Any, tangents: Any, *, uplo: str) -> list[Symbol]:
     """Return dwᵢ = vᵢᴴ dA vᵢ."""
     _, v = eigh(primals[0], uplo=uplo)
-    moved = mul(conjugate(v), matmul(hermitian(tangents[0]), v))
+    moved = mul(conjugate(v), matmul(hermitian_of(tangents[0], is_lower=uplo == "L"), v))
     return [reduce_sum(real_part(moved), axes=(v.ndim - 2,))]
 
 
@@ -171,7 +172,7 @@ def _push_eigh(results: Any, primals: Any, tangents: Any, *, uplo: str) -> list[
     w, v = results
     if v.aval.size == 0:
         return [None, None]
-    e = matmul(adjoint(v), matmul(hermitian(tangents[0]), v))
+    e = matmul(adjoint(v), matmul(hermitian_of(tangents[0], is_lower=uplo == "L"), v))
     return [real_part(diagonal(e)), matmul(v, apart(e, w))]
 
 

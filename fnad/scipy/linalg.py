@@ -7,8 +7,8 @@ array([[1., 0.],
        [0., 0.]])
 
 All take stacks of matrices, in the last two axes, of any dtype; integers count as f64. Options for speed and for checks
-have no effect on traced values. Functions of a Hermitian matrix have Hermitian gradients, though they read one triangle
-of it. As in SciPy, what is no stack of matrices is a ValueError, and a singular matrix a LinAlgError.
+have no effect on traced values. Functions of a Hermitian matrix read one triangle of it; in the other one derivatives
+are 0. As in SciPy, what is no stack of matrices is a ValueError, and a singular matrix a LinAlgError.
 """
 
 from __future__ import annotations
@@ -25,8 +25,7 @@ from fnad.numpy import factorizations, norms, ranks, systems
 from fnad.numpy.matrices import floating, for_columns, square
 from fnad.numpy.operands import as_symbol, to_dtype
 from fnad.ops import banded, least_squares, linalg, matrix_function
-from fnad.ops.arithmetic import add, sub
-from fnad.ops.autodiff import stop_gradient
+from fnad.ops.arithmetic import add
 from fnad.ops.comparison import eq
 from fnad.ops.conversion import convert
 from fnad.ops.matrix import (
@@ -37,7 +36,9 @@ from fnad.ops.matrix import (
     columns,
     diagonal,
     diagonal_matrix,
+    hermitian_of,
     identity_like,
+    mirrored,
     row_and_column,
     rows,
     strictly_lower,
@@ -109,6 +110,8 @@ def solve(
     check_square("solve", x.aval)
     if transposed and is_complex(x.dtype):
         raise UnsupportedFunctionError("scipy.linalg.solve of a complex matrix has no rule for transposed=True")
+    if x.aval.size == 1:
+        assume_a = None
     if assume_a in ("pos", "positive definite"):
         return cho_solve_((linalg.cholesky(x, upper=not lower), lower), y)
     return for_columns(linalg.solve, transposed_by(_assumed(x, assume_a, lower), int(transposed)), y)
@@ -120,9 +123,9 @@ def _assumed(a: Symbol, structure: str | None, is_lower: bool) -> Symbol:
         case None | "gen" | "general":
             return a
         case "sym" | "symmetric":
-            return _mirrored(a, transposed(a), is_lower)
+            return mirrored(a, transposed(a), is_lower=is_lower)
         case "her" | "hermitian":
-            return _mirrored(a, adjoint(a), is_lower)
+            return hermitian_of(a, is_lower=is_lower)
         case "upper triangular":
             return upper_triangle(a)
         case "lower triangular":
@@ -131,18 +134,6 @@ def _assumed(a: Symbol, structure: str | None, is_lower: bool) -> Symbol:
             return diagonal_matrix(diagonal(a))
         case _:
             raise UnsupportedFunctionError(f"scipy.linalg.solve has no rule for assume_a={structure!r}")
-
-
-def _mirrored(a: Symbol, image: Symbol, is_lower: bool) -> Symbol:
-    """Return one triangle of a and its image, with the derivative of the mean of a and its image."""
-    value = _joined(image, a) if is_lower else _joined(a, image)
-    mean = (a + image) * 0.5
-    return add(stop_gradient(value), sub(mean, stop_gradient(mean)))
-
-
-def _joined(above: Symbol, below: Symbol) -> Symbol:
-    """Return the matrix with one below the diagonal and the other from there on."""
-    return add(upper_triangle(above), strictly_lower(below))
 
 
 def transposed_by(a: Symbol, trans: int | str) -> Symbol:
@@ -274,12 +265,13 @@ def cholesky(a: Any, lower: bool = False, overwrite_a: bool = False, check_finit
 def cho_factor(a: Any, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True) -> Any:
     """Return what `cho_solve` takes: the Cholesky factor, and which triangle it is in.
 
-    Of a traced matrix the other triangle is 0; SciPy leaves there what was in a.
+    The other triangle is what was in a.
 
     >>> cho_solve(cho_factor(np.array([[4.0, 2.0], [2.0, 2.0]])), np.array([2.0, 2.0]))
     array([0., 1.])
     """
-    return linalg.cholesky(square("cholesky", a), upper=not lower), lower
+    x = square("cholesky", a)
+    return mirrored(linalg.cholesky(x, upper=not lower), x, is_lower=lower), lower
 
 
 def cho_solve_(c_and_lower: Any, b: Any, overwrite_b: bool = False, check_finite: bool = True) -> Symbol:

@@ -32,7 +32,7 @@ from fnad.ir.symbol import Symbol
 from fnad.ops.arithmetic import add, div, mul, sub
 from fnad.ops.comparison import bitwise_or, eq, le, select
 from fnad.ops.conversion import convert_to
-from fnad.ops.matrix import adjoint, along_columns, along_rows, diagonal_matrix, hermitian, matmul, transposed
+from fnad.ops.matrix import adjoint, along_columns, along_rows, diagonal_matrix, hermitian_of, matmul, transposed
 from fnad.ops.shape import constant, ones_like, reshape_to, slice_axis, zeros_like
 from fnad.ops.spectrum import differences, distinct_vectors, eigh, magnitude, repeated
 from fnad.transforms.dce import dce
@@ -128,7 +128,7 @@ def _push(
     terms: list[Symbol] = []
     if da is not None:
         h, slope = inline(jvp(factor, (True, *[False] * len(others))), [w, *others, ones_like(w)])
-        e = convert_to(matmul(adjoint(v), matmul(hermitian(da), v)), h.dtype)
+        e = convert_to(matmul(adjoint(v), matmul(hermitian_of(da, is_lower=function.of.uplo == "L"), v)), h.dtype)
         terms.append(_between_bases(v, mul(_divided_differences(w, h, slope), e)))
     given = [t for t in moved if t is not None]
     if given:

@@ -139,10 +139,10 @@ def test_row_26_equal_eigenvalues() -> None:
     """What eigenvectors cannot tell is not told wrongly; what is a function of eigenvalues is right."""
 
     def by_vectors(a: Any) -> Any:
-        return np.sum(rebuilt(*la.eigh(a), np.exp))
+        return np.sum(rebuilt(*la.eigh(hermitian(a)), np.exp))
 
     assert not np.isfinite(grad(lambda a: np.sum(la.eigh(a)[1]))(np.eye(2))).all()
-    for exponential in (expm, lambda a: rebuilt(*la.eigh(a), np.exp)):
+    for exponential in (expm, lambda a: rebuilt(*la.eigh(hermitian(a)), np.exp)):
         found = grad(lambda a: np.sum(exponential(a)))(np.eye(2))  # noqa: B023
         np.testing.assert_allclose(found, np.full((2, 2), np.e), rtol=1e-15)
     for eigenvalues in (la.eigvalsh, lambda a: la.eigh(a)[0]):
@@ -155,14 +155,25 @@ def test_row_26_equal_eigenvalues() -> None:
 
 @pytest.mark.parametrize(
     "function",
-    [lambda a: np.sum(la.cholesky(a)), lambda a: la.eigh(a)[1][0, 1], lambda a: la.eigvalsh(a)[0]],
-    ids=["cholesky", "eigh", "eigvalsh"],
+    [
+        lambda a: np.sum(la.cholesky(a)),
+        lambda a: la.eigh(a)[1][0, 1],
+        lambda a: la.eigvalsh(a)[0],
+        lambda a: rebuilt(*la.eigh(a), np.exp)[0, 1],
+        lambda a: la.svd(a, hermitian=True).S[1],
+        lambda a: np.sum(la.pinv(a, hermitian=True)),
+    ],
+    ids=["cholesky", "eigh", "eigvalsh", "exponential", "svd", "pinv"],
 )
-def test_row_27_gradients_of_symmetric_arguments_are_symmetric(function: Any) -> None:
+def test_row_27_gradients_are_in_the_triangle_that_is_read(function: Any) -> None:
+    """Off the diagonal they are twice those of the symmetric part."""
     a = np.array([[2.0, 0.5, 0.1], [0.5, 3.0, 0.2], [0.1, 0.2, 1.0]])
-    for found in (grad(function)(a), jit(grad(function))(a)):
-        np.testing.assert_allclose(found, found.T, rtol=1e-14)
-        assert abs(found[0, 1]) > 1e-3
+    for of in (grad, lambda f: jit(grad(f))):
+        whole, symmetric = of(function)(a), of(lambda a: function(hermitian(a)))(a)
+        np.testing.assert_allclose(symmetric, symmetric.T, rtol=1e-13)
+        np.testing.assert_allclose(whole, np.tril(symmetric) + np.tril(symmetric, -1), rtol=1e-12)
+        np.testing.assert_array_equal(np.triu(whole, 1), 0)
+        assert abs(whole[1, 0]) > 1e-3
 
 
 # ---- errors ----------------------------------------------------------------------------------------------------------

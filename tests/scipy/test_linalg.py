@@ -102,8 +102,34 @@ def test_cholesky_solves_differentiate_through_the_factor() -> None:
         lambda a: np.sum(linalg.solve_triangular(linalg.cholesky(a, lower=True), V, lower=True) ** 2),
         lambda a: V @ linalg.lu_solve(linalg.lu_factor(a), V),
     ):
-        for found in (grad(function)(spd), jit(grad(function))(spd)):
+        gradient = grad(lambda a: function(hermitian(a)))  # noqa: B023
+        for found in (gradient(spd), jit(gradient)(spd)):
             np.testing.assert_allclose(found, -np.outer(x, x), rtol=1e-12)
+
+
+def test_row_27_gradients_are_in_the_triangle_that_is_read() -> None:
+    """The gradient of b · A⁻¹ b is - x xᵀ, twice off the diagonal, where A is the symmetric matrix of one triangle."""
+    spd = A @ A.T
+    x = np.linalg.solve(spd, V)
+    junk = np.full((3, 3), np.nan)
+    for lower, triangle, others in ((True, np.tril, np.triu), (False, np.triu, np.tril)):
+        given = triangle(spd) + others(junk, 1 if lower else -1)
+        expected = -triangle(2 * np.outer(x, x) - np.diag(x * x))
+        for function in (
+            lambda a: V @ linalg.cho_solve(linalg.cho_factor(a, lower), V),  # noqa: B023
+            lambda a: V @ linalg.solve(a, V, lower, assume_a="pos"),  # noqa: B023
+            lambda a: V @ linalg.solve(a, V, lower, assume_a="sym"),  # noqa: B023
+            lambda a: V @ linalg.solve(a, V, lower, assume_a="her"),  # noqa: B023
+        ):
+            np.testing.assert_allclose(grad(function)(given), expected, rtol=1e-12)
+        found = grad(lambda a: np.sum(np.log(linalg.eigvalsh(a, lower=lower))))(given)  # noqa: B023
+        inverse = np.linalg.inv(spd)
+        np.testing.assert_allclose(found, triangle(2 * inverse - np.diag(np.diag(inverse))), rtol=1e-10)
+
+
+def test_a_matrix_of_one_element_is_divided_by_whatever_it_is_said_to_be() -> None:
+    for assume_a in ("pos", "her", "sym", "gen"):
+        check(lambda a, b: linalg.solve(a, b, assume_a=assume_a), np.array([[-2.0 + 1j]]), np.ones(1))  # noqa: B023
 
 
 def test_unused_corners_of_a_band_do_not_count() -> None:

@@ -21,7 +21,7 @@ from tests.numpy.against_numpy import check, check_error, traced
 EPS = 2.0**-52
 INF, NAN = np.inf, np.nan
 PUBLIC = {name: value for name, value in vars(scipy.special).items() if isinstance(value, np.ufunc)}
-TRIALS = {"bdtr", "bdtrc", "bdtri"}
+TRIALS = ("bdtr", "bdtrc", "bdtri")
 """SciPy warns of a number of trials that is a float."""
 CALLED = sorted(name for name in SPECIAL if name in PUBLIC and name not in TRIALS)
 NATIVE = {name: PRIMITIVES[name] for name in UFUNCS if name in PUBLIC and name in PRIMITIVES and name != "round"}

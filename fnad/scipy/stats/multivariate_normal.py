@@ -1,7 +1,7 @@
 """The multivariate normal distribution, through the Cholesky factor of its covariance matrix.
 
-With Σ = L Lᵀ, w = L⁻¹ (x - mean), the logarithm of the density is -(k log 2π + |w|² + 2 Σ log L_ii) / 2. The derivative
-with respect to the matrix is symmetric.
+With Σ = L Lᵀ, w = L⁻¹ (x - mean), the logarithm of the density is -(k log 2π + |w|² + 2 Σ log L_ii) / 2. Of the
+matrix the lower triangle is read, by `cdf` the upper one, as in SciPy.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from fnad.numpy.operands import broadcast_all
 from fnad.ops.bivariate import bivariate_normal
 from fnad.ops.elementary import exp, log
 from fnad.ops.linalg import cholesky, solve_triangular
-from fnad.ops.matrix import diagonal, diagonal_matrix
+from fnad.ops.matrix import adjoint, diagonal, diagonal_matrix
 from fnad.ops.power import hypot
 from fnad.ops.shape import broadcast_to, reshape_to, slice_axis, sum_over, transpose_to
 from fnad.ops.special import ndtr
@@ -75,7 +75,7 @@ def distribution_function(
             remedy="leave them out",
         )
     center, covariance = _parameters(mean, cov)
-    factor = cholesky(covariance, upper=False)
+    factor = adjoint(cholesky(covariance, upper=True))
     k = factor.shape[0]
     if k > 2:
         raise UnsupportedFunctionError(
