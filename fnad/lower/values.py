@@ -20,8 +20,10 @@ from fnad.ir.primitive import (
     ArgFold,
     Concatenation,
     Contraction,
+    DynamicSlice,
     DynamicUpdate,
     Fold,
+    Gather,
     Guard,
     Library,
     Rule,
@@ -29,7 +31,7 @@ from fnad.ir.primitive import (
     Scatter,
 )
 from fnad.ir.program import Atom, Equation, Program, Source, Var
-from fnad.ir.types import Aval, Dtype, Shape, is_inexact
+from fnad.ir.types import I64, Aval, Dtype, Shape, is_inexact
 from fnad.lower.collapse import collapse
 from fnad.lower.contraction import Dimensions, contraction_dimensions, matrix, strides
 from fnad.lower.expressions import Expressions, Shared, flatten, is_inlined, place, product_template
@@ -86,6 +88,7 @@ class Values:
         self.reused = reusable(self.program, kept, last, carried)
         self._hand_down_own()
         for equation in self.program.equations:
+            self._check_indices_of_nothing(equation)
             if kept.intersection(equation.results) or has_effect(equation):
                 self.source = equation.source
                 self.keep(equation)
@@ -327,6 +330,33 @@ class Values:
         self.copy(atom, buffer)
         self.expressions.buffers[copied] = buffer
         return copied
+
+    # ---- indices without elements --------------------------------------------------------------------------------
+
+    def _check_indices_of_nothing(self, equation: Equation) -> None:
+        """Check indices with which no element is read or written: no other loop sees that one is out of range."""
+        match equation.primitive.lower:
+            case Gather() | DynamicSlice():
+                moved, integers = equation.results[0], equation.operands[1:]
+            case Scatter() | DynamicUpdate():
+                moved, integers = equation.operands[1], equation.operands[2:]
+            case _:
+                return
+        if moved.aval.size == 0:
+            self.source = equation.source
+            for n, integer in enumerate(integers):
+                checked = self.temporary(integer.aval.with_dtype(I64))
+                self._nest(integer.aval.shape, partial(self._index_of_nothing, equation, integers, n, checked))
+
+    def _index_of_nothing(
+        self, equation: Equation, integers: Sequence[Atom], n: int, checked: Buffer, indices: list[Index]
+    ) -> Store:
+        expressions = self.expressions
+        if isinstance(equation.primitive.lower, Gather | Scatter):
+            found = expressions.gathered(equation, integers, indices)
+        else:
+            found = expressions.boxed(equation, integers, [Index(0)] * len(integers))
+        return self._store(checked, indices, expressions.nodes.number(found[n], I64))
 
     # ---- guards --------------------------------------------------------------------------------------------------
 

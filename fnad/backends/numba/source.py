@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from fnad.backends.numba.control import ControlEmitter, tape_text
 from fnad.backends.numba.emitter import Layout
+from fnad.backends.numba.statements import has_code
 from fnad.backends.numba.steps import Chunk
 from fnad.lower.nodes import Buffer
 
@@ -50,5 +51,5 @@ def chunk_function(name: str, chunk: Chunk, layout: Layout) -> Function:
         *emitter.body.lines("    ", layout.unread),
     ]
     parameters = (*arrays, *["counters"] * (chunk.depth > 0), *["tapes"] * bool(tapes), "status")
-    source = "\n".join([f"def {name}({', '.join(parameters)}):", *(lines or ["    pass"]), ""])
+    source = "\n".join([f"def {name}({', '.join(parameters)}):", *(lines if has_code(lines) else ["    pass"]), ""])
     return Function(name, source, parameters, emitter.stops)

@@ -6,7 +6,7 @@ loop comes before the loop.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from fnad.lower.index import Index
@@ -57,7 +57,7 @@ class Block:
         for statement in self.statements:
             if isinstance(statement, Block):
                 inner = list(statement.lines(indent + "    ", unread))
-                if not all(line.lstrip().startswith("#") for line in inner):
+                if has_code(inner):
                     yield from [f"{indent}{statement.header}", *inner]
                 elif statement.stays:
                     yield from [f"{indent}{statement.header}", f"{indent}    pass"]
@@ -69,3 +69,8 @@ class Block:
         for statement in self.statements:
             found.update(dict.fromkeys(statement.buffers() if isinstance(statement, Block) else statement.buffers))
         return list(found)
+
+
+def has_code(lines: Iterable[str]) -> bool:
+    """Say whether there is more than comments in these lines, which Python takes for no block."""
+    return not all(line.lstrip().startswith("#") for line in lines)
