@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from fnad.errors import ArgumentTypeError, ShapeError
+from fnad.errors import ArgumentTypeError, DtypeError, ShapeError
 from fnad.ir.symbol import Symbol
-from fnad.ir.types import F64, native_dtype
+from fnad.ir.types import F64, dtype_name, is_inexact, native_dtype
 from fnad.numpy.axes import static_number
 from fnad.numpy.choosing import clip
 from fnad.numpy.contractions import dot
@@ -62,6 +62,8 @@ def _variables(m: Any, y: Any, rowvar: Any, dtype: Any) -> Symbol:
         if a.ndim > 2:
             raise ShapeError(f"{name} has more than 2 dimensions")
     wanted = native_dtype(dtype) if dtype is not None else np.result_type(common_dtype(*given), F64)
+    if not is_inexact(wanted):
+        raise DtypeError(f"a covariance cannot be computed in {dtype_name(wanted)}", remedy="give a float dtype")
     rows = [to_dtype(reshape_to(a, (1,) * (2 - a.ndim) + a.shape), wanted) for a in given]
     if not rowvar:
         turned = [given[0].ndim != 1, *(row.shape[0] != 1 for row in rows[1:])]

@@ -12,7 +12,7 @@ from fnad.ir.symbol import Symbol
 from fnad.numpy.axes import axis_of
 from fnad.numpy.joining import join
 from fnad.numpy.operands import as_symbol
-from fnad.numpy.reductions import cumsum, widened
+from fnad.numpy.reductions import cumsum, running, widened
 from fnad.numpy.registry import implements
 from fnad.ops import scan
 from fnad.ops.shape import constant, reshape_to
@@ -25,7 +25,7 @@ def cumprod(a: Any, axis: Any = None, dtype: Any = None, out: None = None) -> Sy
     x = widened(a, dtype)
     if axis is None or not x.shape:
         x, axis = reshape_to(x, (x.aval.size,)), axis or 0
-    return scan.cumprod(x, axis=axis_of(axis, x.ndim), reverse=False)
+    return running(scan.cumprod, x, axis_of(axis, x.ndim))
 
 
 def _cumulative(running: Callable[..., Symbol], neutral: int) -> Callable[..., Symbol]:

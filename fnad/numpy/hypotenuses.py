@@ -10,11 +10,12 @@ from __future__ import annotations
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import I64
 from fnad.numpy.axes import Ints
+from fnad.numpy.joining import join
 from fnad.numpy.statistics import root
 from fnad.ops.arithmetic import div, mul
 from fnad.ops.autodiff import stop_gradient
 from fnad.ops.comparison import bitwise_and, ge, gt, isfinite, select
-from fnad.ops.shape import broadcast_in_dim, iota, ones_like, reduce_sum, zeros_like
+from fnad.ops.shape import broadcast_in_dim, iota, ones_like, reduce_sum, slice_axis, zeros_like
 
 
 def lengths(value: Symbol, x: Symbol, axes: Ints) -> Symbol:
@@ -28,8 +29,14 @@ def lengths(value: Symbol, x: Symbol, axes: Ints) -> Symbol:
 
 
 def lengths_of_prefixes(value: Symbol, x: Symbol, axis: int) -> Symbol:
-    """Return the lengths of all prefixes: those of the rows of a matrix with 0 behind the diagonal."""
+    """Return the lengths of all prefixes: those of the rows of a matrix with 0 behind the diagonal.
+
+    The first is the first element, with its sign, as of every ufunc.
+    """
+    if x.shape[axis] == 0:
+        return x
     shape = (*x.shape[: axis + 1], *x.shape[axis:])
     repeated = broadcast_in_dim(x, shape=shape, dims=(*range(axis), *range(axis + 1, x.ndim + 1)))
     end, place = (iota(dtype=I64, shape=shape, axis=i) for i in (axis, axis + 1))
-    return lengths(value, select(ge(end, place), repeated, zeros_like(repeated)), (axis + 1,))
+    found = lengths(value, select(ge(end, place), repeated, zeros_like(repeated)), (axis + 1,))
+    return join([slice_axis(x, axis, 0, 1), slice_axis(found, axis, 1, x.shape[axis])], axis)

@@ -216,7 +216,14 @@ def cumsum(a: Any, axis: Any = None, dtype: Any = None, out: None = None) -> Sym
     x = widened(a, dtype)
     if axis is None or not x.shape:
         x, axis = reshape_to(x, (x.aval.size,)), axis or 0
-    return reduction.cumsum(x, axis=axis_of(axis, x.ndim), reverse=False)
+    return running(reduction.cumsum, x, axis_of(axis, x.ndim))
+
+
+def running(scan: Callable[..., Symbol], x: Symbol, axis: int) -> Symbol:
+    """Return running sums or products; of bools, whether they are 0."""
+    if x.dtype == BOOL:
+        return to_dtype(scan(to_dtype(x, I64), axis=axis, reverse=False), BOOL)
+    return scan(x, axis=axis, reverse=False)
 
 
 # ---- methods of ufuncs -----------------------------------------------------------------------------------------------

@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from fnad.errors import DomainError, ShapeError
+from fnad.errors import DomainError, DtypeError, ShapeError
 from fnad.ir.symbol import Symbol
-from fnad.ir.types import BOOL, F64, is_complex, is_inexact, native_dtype
+from fnad.ir.types import BOOL, F64, dtype_name, is_complex, is_inexact, native_dtype, real_dtype
 from fnad.numpy.axes import axes_of, reduced_shape, static_number
 from fnad.numpy.operands import as_symbol, broadcast_all, common_dtype, to_dtype
-from fnad.numpy.reductions import SUM, UNSET, count_nonzero, is_set
+from fnad.numpy.reductions import SUM, UNSET, count_nonzero, is_set, reduce
 from fnad.numpy.registry import RULES, implements
 from fnad.ops.arithmetic import div, mul, sub
 from fnad.ops.autodiff import stop_gradient
@@ -37,14 +37,16 @@ def inexact(a: Any, dtype: Any = None) -> Symbol:
 
 
 def mean_over(x: Symbol, axis: Any, keepdims: Any, where: Any, ddof: Any = 0) -> Symbol:
-    """Return the sum over axes divided by the number of elements less `ddof`."""
-    total, ddof = SUM(x, axis, keepdims, UNSET, where), static_number(ddof, "ddof")
+    """Return the sum over axes, in the dtype of x, divided by the number of elements less `ddof`, in the same dtype."""
+    total, ddof = reduce(SUM, x, axis, keepdims, UNSET, where), static_number(ddof, "ddof")
+    wide = to_dtype(total, x.dtype if is_inexact(x.dtype) else F64)
     if where is UNSET or where is True:
         count = math.prod(x.shape[a] for a in axes_of(axis, x.ndim))
-        return div(total, full_like(total, max(count - ddof, 0)))
+        return to_dtype(div(wide, full_like(wide, max(count - ddof, 0))), x.dtype)
     keep, _ = broadcast_all([as_symbol(where, BOOL), x])
-    counts = to_dtype(count_nonzero(keep, axis, keepdims=is_set(keepdims)), total.dtype)
-    return div(total, counts if ddof == 0 else maximum(counts - ddof, zeros_like(counts)))
+    counts = to_dtype(count_nonzero(keep, axis, keepdims=is_set(keepdims)), real_dtype(wide.dtype))
+    counts = counts if ddof == 0 else maximum(counts - ddof, zeros_like(counts))
+    return to_dtype(div(wide, to_dtype(counts, wide.dtype)), x.dtype)
 
 
 @implements(np.mean)
@@ -57,10 +59,7 @@ def mean(
     *,
     where: Any = UNSET,
 ) -> Symbol:
-    x = inexact(a, dtype)
-    if is_inexact(x.dtype):
-        return mean_over(x, axis, keepdims, where)
-    return to_dtype(mean_over(to_dtype(x, F64), axis, keepdims, where), x.dtype)
+    return mean_over(inexact(a, dtype), axis, keepdims, where)
 
 
 @implements(np.var)
@@ -76,14 +75,21 @@ def var(
     mean: Any = UNSET,
     correction: Any = UNSET,
 ) -> Symbol:
-    x, ddof = inexact(a, dtype), delta_degrees(ddof, correction)
-    if mean is UNSET:
-        x = _from_first(x, axis) if where is UNSET else x
-        distance = sub(x, broadcast_to(mean_over(x, axis, True, where), x.shape))
-    else:
-        distance = RULES[np.subtract](x, mean)
-    square = real(mul(distance, conj(distance))) if is_complex(x.dtype) else mul(distance, distance)
-    return mean_over(square, axis, keepdims, where, ddof)
+    x, ddof = as_symbol(a), delta_degrees(ddof, correction)
+    taken = F64 if dtype is None and not is_inexact(x.dtype) else dtype
+    distance = _from_mean(x, taken, axis, where) if mean is UNSET else RULES[np.subtract](x, mean)
+    is_square = x.dtype.kind in "fiu" or not is_complex(distance.dtype)
+    square = mul(distance, distance) if is_square else real(mul(distance, conj(distance)))
+    return mean_over(inexact(square, taken), axis, keepdims, where, ddof)
+
+
+def _from_mean(x: Symbol, dtype: Any, axis: Any, where: Any) -> Symbol:
+    """Return the distances to the mean taken in a dtype; of a complex x in a real one, to that of the real part."""
+    taken = x.dtype if dtype is None else native_dtype(dtype)
+    wide = to_dtype(x, np.result_type(x.dtype, taken))
+    holds_all = is_inexact(taken) and is_complex(taken) >= is_complex(x.dtype)
+    wide = _from_first(wide, axis) if where is UNSET and holds_all else wide
+    return sub(wide, broadcast_to(to_dtype(mean_over(to_dtype(wide, taken), axis, True, where), wide.dtype), x.shape))
 
 
 def delta_degrees(ddof: Any, correction: Any) -> Any:
@@ -117,11 +123,17 @@ def std(
     mean: Any = UNSET,
     correction: Any = UNSET,
 ) -> Symbol:
-    return root(var(a, axis, dtype, None, ddof, keepdims, where=where, mean=mean, correction=correction))
+    square = var(a, axis, dtype, None, ddof, keepdims, where=where, mean=mean, correction=correction)
+    if square.shape and not is_inexact(square.dtype):
+        name = dtype_name(square.dtype)
+        raise DtypeError(f"Cannot cast ufunc 'sqrt' output to {name}", remedy="give a float dtype")
+    return root(square)
 
 
 def root(square: Symbol) -> Symbol:
     """Return the square root, constant at 0: that of a norm, whose argument vanishes with its derivative."""
+    if not is_inexact(square.dtype):
+        return to_dtype(root(to_dtype(square, F64)), square.dtype)
     nothing = zeros_like(square)
     is_zero = eq(square, nothing)
     return select(is_zero, nothing, sqrt(select(is_zero, ones_like(square), square)))

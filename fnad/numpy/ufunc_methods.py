@@ -166,10 +166,16 @@ def _reduceat(ufunc: np.ufunc) -> Callable[..., Symbol]:
             if not 0 <= start < n:
                 raise OutOfRangeError(f"index {start} out-of-bounds in {ufunc.__name__}.reduceat [0, {n})")
         spans = [(i, j if j > i else i + 1) for i, j in pairwise((*starts, n))]
-        part = RULES[ufunc, "reduce"]
-        return join([part(slice_axis(x, at, i, j), at, dtype, None, True) for i, j in spans], at)
+        return join([_segment(ufunc, slice_axis(x, at, i, j), at, dtype) for i, j in spans], at)
 
     return rule
+
+
+def _segment(ufunc: np.ufunc, x: Symbol, axis: int, dtype: Any) -> Symbol:
+    """Reduce along an axis that stays; a single hypotenuse keeps its sign, for the identity takes no part."""
+    if ufunc is np.hypot and x.shape[axis] == 1:
+        return operand(ufunc, x, dtype)
+    return RULES[ufunc, "reduce"](x, axis, dtype, None, True)
 
 
 # ---- the table -------------------------------------------------------------------------------------------------------

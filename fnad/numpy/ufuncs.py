@@ -107,11 +107,18 @@ def absolute(x: Symbol) -> Symbol:
 
 @elementwise(np.sign)
 def sign(x: Symbol) -> Symbol:
-    """Return the sign of a real number, x / |x| of a complex one, which is 0 at 0."""
+    """Return the sign of a real number, x / |x| of a complex one: 0 at 0, and along an axis where |x| is infinite."""
     if x.dtype.kind != "c":
         return piecewise.sign(x)
-    size = absolute(x)
-    return complex_(strong_div(real(x), size), strong_div(imag(x), size))
+    size, parts, zero, one = absolute(x), (real(x), imag(x)), zeros_like(real(x)), ones_like(real(x))
+    is_real, is_imaginary = map(isinf, parts)
+    axis = (
+        select(is_real, piecewise.copysign(one, parts[0]), zero),
+        select(is_real, zero, piecewise.copysign(one, parts[1])),
+    )
+    undefined = comparison.bitwise_or(isnan(size), comparison.bitwise_and(is_real, is_imaginary))
+    known = [select(isinf(size), a, strong_div(part, size)) for a, part in zip(axis, parts, strict=True)]
+    return complex_(*[select(undefined, full_like(size, math.nan), part) for part in known])
 
 
 @elementwise(np.conjugate)

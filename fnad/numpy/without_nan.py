@@ -11,8 +11,9 @@ from typing import Any
 
 import numpy as np
 
+from fnad.errors import DtypeError
 from fnad.ir.symbol import Symbol
-from fnad.ir.types import BOOL, is_inexact
+from fnad.ir.types import BOOL, is_inexact, native_dtype
 from fnad.numpy.cumulative import cumprod
 from fnad.numpy.operands import as_symbol, broadcast_all
 from fnad.numpy.reductions import (
@@ -34,7 +35,7 @@ from fnad.numpy.reductions import (
     sum_,
 )
 from fnad.numpy.registry import implements
-from fnad.numpy.statistics import delta_degrees, inexact, mean, root, var
+from fnad.numpy.statistics import delta_degrees, mean, root, var
 from fnad.ops.arithmetic import sub
 from fnad.ops.autodiff import stop_gradient
 from fnad.ops.comparison import bitwise_and, bitwise_not, isnan, le, select
@@ -113,7 +114,14 @@ def nanmean(
     where: Any = UNSET,
 ) -> Symbol:
     x = as_symbol(a)
+    check_inexact(x, dtype)
     return mean(x, axis, dtype, None, keepdims, where=present(x, where))
+
+
+def check_inexact(x: Symbol, dtype: Any) -> None:
+    """Raise where what may have nan is taken in a dtype that has none."""
+    if is_inexact(x.dtype) and dtype is not None and not is_inexact(native_dtype(dtype)):
+        raise DtypeError("If a is inexact, then dtype must be inexact")
 
 
 # ---- variances -------------------------------------------------------------------------------------------------------
@@ -135,10 +143,11 @@ def nanvar(
     freedom = delta_degrees(ddof, correction)
     if not is_inexact(as_symbol(a).dtype):
         return var(a, axis, dtype, None, freedom, keepdims, where=where, mean=mean)
-    x = inexact(a, dtype)
+    x = as_symbol(a)
+    check_inexact(x, dtype)
     chosen = present(x, where)
     distance = x if x.dtype.kind == "c" or mean is not UNSET else _from_least(x, axis, chosen)
-    result = var(distance, axis, None, None, freedom, keepdims, where=chosen, mean=mean)
+    result = var(distance, axis, dtype, None, freedom, keepdims, where=chosen, mean=mean)
     count = count_nonzero(broadcast_to(as_symbol(chosen, BOOL), x.shape), axis, keepdims=is_set(keepdims))
     too_few = le(count, full_like(count, int(np.floor(freedom))))
     return select(too_few, full_like(result, np.nan), result)

@@ -5,6 +5,7 @@ from functools import partial
 import numpy as np
 import pytest
 
+from fnad.ir.types import DTYPES
 from fnad.numpy.products import WITHOUT_PLANES
 from tests.numpy.against_numpy import NAMES, check, check_error, check_or_refused, sample, traced
 from tests.numpy.calls import CASES, EINSUM, C, E, S, V, W, X
@@ -64,8 +65,52 @@ def test_options_of_reductions():
     check(lambda x: (np.sum(x, initial=5), np.prod(x, axis=0, initial=2), np.max(x, axis=1, initial=0.5)), X)
     check(lambda x: np.min(x, axis=1, initial=0.5, where=x > 0.2), X)
     check(lambda x: (np.var(x, ddof=1), np.std(x, axis=1, ddof=2), np.var(x, axis=0, ddof=5)), X)
-    for dtype in ("f4", "f8", "i4", "c16"):
-        check(lambda x: (np.sum(x, dtype=dtype), np.mean(x, dtype=dtype), np.cumsum(x, dtype=dtype)), X)  # noqa: B023
+
+
+ROWS = np.array([[True], [False], [True], [False]])
+WITH_DTYPE = {
+    name: partial(lambda name, x, **dtype: getattr(np, name)(x, axis=0, **dtype), name)
+    for name in ("sum", "prod", "mean", "var", "std", "cumsum", "cumprod", "nansum", "nanprod", "nanmean", "nanvar")
+} | {
+    "of all": lambda x, **dtype: (np.std(x, **dtype), np.nanstd(x, **dtype), x.var(ddof=1, **dtype), x.mean(**dtype)),
+    "where": lambda x, **dtype: (np.var(x, 0, where=ROWS, **dtype), np.mean(x, 0, where=ROWS, **dtype)),
+    "mean": lambda x, **dtype: np.var(x, 0, mean=np.mean(x, 0, keepdims=True), **dtype),
+    "trace": lambda x, **dtype: (np.trace(x, **dtype), x.trace(1, **dtype)),
+    "running": lambda x, **dtype: (np.cumulative_sum(x, axis=1, **dtype), np.nancumprod(x, axis=0, **dtype)),
+    "cov": lambda x, **dtype: np.cov(x, **dtype),
+    "methods of ufuncs": lambda x, **dtype: (
+        np.add.reduce(x, **dtype),
+        np.multiply.accumulate(x, **dtype),
+        np.add.reduceat(x, [0, 2, 1], **dtype),
+    ),
+}
+
+
+@pytest.mark.filterwarnings("ignore::numpy.exceptions.ComplexWarning")
+@pytest.mark.parametrize("name", WITH_DTYPE)
+def test_dtype_of_a_reduction(name):
+    """What NumPy computes in each dtype of each other one; integers wrap, imaginary parts count as they do there.
+
+    The numbers are eighths, four in a row, so that means and squares are exact in each dtype.
+    """
+    rng = np.random.default_rng(0)
+    for own in DTYPES.values():
+        unit = {"b": 1 / 64, "f": 1 / 8, "c": (1 + 2j) / 8}.get(own.kind, 1)
+        x = (rng.integers(0, 100, (4, 4)) * unit).astype(own)
+        check(WITH_DTYPE[name], x)
+        for dtype in DTYPES.values():
+            check_or_refused(partial(WITH_DTYPE[name], dtype=dtype), x)
+
+
+def test_sign_of_complex_numbers_at_infinity():
+    parts = (0.0, -0.0, 1.0, -2.0, np.inf, -np.inf, np.nan, 1.5e308)
+    check(np.sign, np.array([complex(x, y) for x in parts for y in parts]))
+
+
+def test_one_hypotenuse_keeps_its_sign():
+    x = np.array([[-1.0, 2.0, -3.0], [3.0, -4.0, 5.0]])
+    check(lambda x: (np.hypot.accumulate(x), np.hypot.accumulate(x, axis=1), np.hypot.accumulate(x[:0])), x)
+    check(lambda x: (np.hypot.reduceat(x, [0, 1]), np.hypot.reduceat(x, [1, 0, 0], axis=1), np.hypot.reduce(x[:1])), x)
 
 
 def test_reductions_of_nothing():

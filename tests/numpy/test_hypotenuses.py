@@ -32,7 +32,7 @@ def test_hessian_of_a_length(x: list[int], scale: float) -> None:
 
 
 def test_all_derivatives_are_zero_at_zero() -> None:
-    for f in (np.hypot.reduce, np.linalg.norm, lambda x: np.sum(np.hypot.accumulate(x))):
+    for f in (np.hypot.reduce, np.linalg.norm, lambda x: np.sum(np.hypot.accumulate(x)[1:])):
         assert not grad(f)(np.zeros(3)).any()
         for found in hessians(f, np.zeros(3)):
             assert not found.any()
@@ -41,7 +41,7 @@ def test_all_derivatives_are_zero_at_zero() -> None:
 def test_hessian_of_running_lengths() -> None:
     x = np.array([0.0, 0, 3, 0])
     lengths = lambda x: np.sum(np.hypot.accumulate(x) * [1, 2, 3, 4])  # noqa: E731
-    np.testing.assert_allclose(grad(lengths)(x), [0, 0, 7, 0], rtol=1e-15)
+    np.testing.assert_allclose(grad(lengths)(x), [1, 0, 7, 0], rtol=1e-15)
     for found in hessians(lengths, x):
         np.testing.assert_allclose(found, np.diag([7, 7, 0, 4]) / 3, rtol=1e-15)
 
