@@ -17,10 +17,9 @@ from typing import Any
 
 import llvmlite.binding as llvm
 import llvmlite.ir as ir
-import numpy as np
 
 from fnad.backends.numba import blas_threads
-from fnad.backends.numba.operation import Builder, Dtype, Kind, Kinds, OperandError, Operation, Pointer, Value, Values
+from fnad.backends.numba.operation import Builder, Dtype, Instructions, Kinds, Value, Values
 from fnad.backends.numba.scalar import call
 
 PREFIX = "fnad_"
@@ -117,18 +116,6 @@ def emit_gemm(builder: Builder, kinds: Kinds, values: Values) -> None:
     call_blas(builder, kinds[0].dtype, "gemm", work, trans_b, trans_a, n, m, k, alpha, b, ldb, a, lda, beta, c, ldc)
 
 
-def plain_gemm(
-    a: Any, a_offset: int, lda: int, a_transposed: bool, b: Any, b_offset: int, ldb: int, b_transposed: bool,
-    c: Any, c_offset: int, ldc: int, m: int, n: int, k: int, alpha: Any, beta: Any,
-) -> None:  # fmt: skip
-    """C[m, n] = alpha op(A) op(B) + beta C, where op(A) is [m, k], op(B) is [k, n]; if beta is 0, C is not read."""
-    left = matrix(a, a_offset, lda, k, m).T if a_transposed else matrix(a, a_offset, lda, m, k)
-    right = matrix(b, b_offset, ldb, n, k).T if b_transposed else matrix(b, b_offset, ldb, k, n)
-    into = matrix(c, c_offset, ldc, m, n)
-    product = alpha * (left @ right)
-    into[...] = product + beta * into if beta != 0 else product
-
-
 def emit_gemv(builder: Builder, kinds: Kinds, values: Values) -> None:
     """BLAS leaves y as it was where the sum is over nothing; a gemm over no columns scales it."""
     a, a_offset, lda, a_transposed, x, x_offset, incx, y, y_offset, m, n, alpha, beta = values
@@ -150,32 +137,4 @@ def emit_gemv(builder: Builder, kinds: Kinds, values: Values) -> None:
             )
 
 
-def plain_gemv(
-    a: Any, a_offset: int, lda: int, a_transposed: bool, x: Any, x_offset: int, incx: int,
-    y: Any, y_offset: int, m: int, n: int, alpha: Any, beta: Any,
-) -> None:  # fmt: skip
-    """y[m] = alpha op(A) x + beta y, where op(A) is [m, n]; if beta is 0, y is not read."""
-    left = matrix(a, a_offset, lda, n, m).T if a_transposed else matrix(a, a_offset, lda, m, n)
-    product = alpha * (left @ x[x_offset : x_offset + n * incx : incx])
-    into = y[y_offset : y_offset + m]
-    into[...] = product + beta * into if beta != 0 else product
-
-
-def matrix(flat: Any, offset: int, stride: int, rows: int, columns: int) -> Any:
-    """Return a view of the row-major matrix that starts at `offset`, with `stride` elements from row to row."""
-    strides = (stride * flat.itemsize, flat.itemsize)
-    return np.lib.stride_tricks.as_strided(flat[offset:], (rows, columns), strides)
-
-
-def nothing(*kinds: Kind) -> Kind:
-    dtypes = {kind.dtype for kind in kinds if isinstance(kind, Pointer)}
-    if len(dtypes) != 1 or any(dtype.str[1:] not in LETTERS for dtype in dtypes):
-        names = ", ".join(sorted(map(str, dtypes)))
-        raise OperandError(f"a matrix product takes arrays of one of f32, f64, c64, c128, not {names}")
-    return None
-
-
-OPERATIONS = (
-    Operation("gemm", nothing, emit_gemm, plain_gemm),
-    Operation("gemv", nothing, emit_gemv, plain_gemv),
-)
+INSTRUCTIONS: Instructions = {"gemm": emit_gemm, "gemv": emit_gemv}

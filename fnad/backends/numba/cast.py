@@ -7,19 +7,13 @@ it does not fit (nan never does); of the register the integer has the low bits. 
 
 from __future__ import annotations
 
-from typing import Any
-
 import llvmlite.ir as ir
 import numpy as np
 
-from fnad.backends.numba.operation import BOOL, Builder, Dtype, Kind, Kinds, OperandError, Operation, Value, Values
-from fnad.backends.numba.scalar import call, is_true, llvm_type, on_parts, overloaded, pair, parts, real_dtype
-
-DTYPES: dict[str, Dtype] = {
-    "bool_": BOOL,
-    **{f"{kind}{8 * size}": np.dtype(f"{kind}{size}") for kind in "iu" for size in (1, 2, 4, 8)},
-    **{f"{kind}{8 * size}": np.dtype(f"{kind}{size}") for kind, size in (("f", 4), ("f", 8), ("c", 8), ("c", 16))},
-}
+from fnad.backends.numba.operation import Builder, Dtype, Emit, Instructions, Value
+from fnad.backends.numba.scalar import call, is_true, llvm_type, on_parts, overloaded, pair, parts
+from fnad.scalar.operation import real_dtype
+from fnad.scalar.operations import DTYPES
 
 
 def cast(builder: Builder, source: Dtype, target: Dtype, value: Value) -> Value:
@@ -86,23 +80,9 @@ def truncated(builder: Builder, register: ir.Type, value: Value) -> Value:
     return builder.select(fits, builder.fptosi(whole, register), register(-bound))
 
 
-def constructor(name: str, target: Dtype) -> Operation:
-    """Return the cast to `target`, called `name`."""
-
-    def result(source: Kind) -> Kind:
-        if not isinstance(source, np.dtype):
-            raise OperandError(f"{name} casts a scalar, not {source}")
-        return target
-
-    def emit(builder: Builder, kinds: Kinds, values: Values) -> Value:
-        return cast(builder, kinds[0], target, values[0])
-
-    def plain(value: Any) -> Any:
-        return (np.real(value) if np.iscomplexobj(value) and target.kind not in "cb" else np.asarray(value)).astype(
-            target
-        )[()]
-
-    return Operation(name, result, emit, plain)
+def to(target: Dtype) -> Emit:
+    """Return the emitter of the cast to `target`."""
+    return lambda builder, kinds, values: cast(builder, kinds[0], target, values[0])
 
 
-OPERATIONS = tuple(constructor(name, dtype) for name, dtype in DTYPES.items())
+INSTRUCTIONS: Instructions = {name: to(dtype) for name, dtype in DTYPES.items()}

@@ -3,39 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import llvmlite.ir as ir
-import numpy as np
 
-from fnad.backends.numba.operation import (
-    BOOL,
-    Builder,
-    Dtype,
-    Emit,
-    Kind,
-    Kinds,
-    OperandError,
-    Operation,
-    Value,
-    Values,
-    among,
-    by_kind,
-    to_bool,
-)
-from fnad.backends.numba.operators import MULTIPLY
+from fnad.backends.numba.operation import Builder, Dtype, Emit, Instructions, Kinds, Value, Values, by_kind
+from fnad.backends.numba.operators import multiply
 from fnad.backends.numba.scalar import absolute, call, is_true, on_parts, overloaded, parts
 
 INFINITY = float("inf")
 
 # ---- selects -----------------------------------------------------------------------------------------------------
-
-
-def selected(*kinds: Kind) -> Kind:
-    condition, *arms = kinds
-    if condition != BOOL:
-        raise OperandError(f"select chooses by a bool, not {condition}")
-    return among("biufc")(*arms)
 
 
 def choose(builder: Builder, dtype: Dtype, condition: Value, a: Value, b: Value) -> Value:
@@ -49,20 +26,12 @@ def emit_select(builder: Builder, kinds: Kinds, values: Values) -> Value:
     return choose(builder, kinds[1], *values)
 
 
-def plain_select(condition: Any, a: Any, b: Any) -> Any:
-    return a if condition else b
-
-
 def emit_strong_multiply(builder: Builder, kinds: Kinds, values: Values) -> Value:
     """Return cotangent * partial, and 0 where the cotangent is 0, whatever the partial."""
     cotangent, _ = values
-    product = MULTIPLY.emit(builder, kinds, values)
+    product = multiply(builder, kinds, values)
     is_nonzero = is_true(builder, kinds[0], cotangent)
     return choose(builder, kinds[0], is_nonzero, product, ir.Constant(cotangent.type, None))
-
-
-def plain_strong_multiply(cotangent: Any, partial: Any) -> Any:
-    return cotangent * partial if cotangent != 0 else type(cotangent)(0)
 
 
 # ---- tests and signs ---------------------------------------------------------------------------------------------
@@ -148,18 +117,18 @@ def ignoring(sign: str) -> Emit:
     return emit
 
 
-OPERATIONS = (
-    Operation("select", selected, emit_select, plain_select),
-    Operation("strong_multiply", among("iufc"), emit_strong_multiply, plain_strong_multiply),
-    Operation("isnan", among("iufc", to_bool), test(is_nan), np.isnan),
-    Operation("isinf", among("iufc", to_bool), test(is_infinite), np.isinf),
-    Operation("isfinite", among("iufc", to_bool), emit_isfinite, np.isfinite),
-    Operation("signbit", among("f", to_bool), emit_signbit, np.signbit),
-    Operation("sign", among("iuf"), by_kind(f=sign_of_float, iu=sign_of_integer), np.sign),
-    Operation("minimum", among("biuf"), by_kind(f=propagating("llvm.minimum"), biu=of_integers("<=")), np.minimum),
-    Operation("maximum", among("biuf"), by_kind(f=propagating("llvm.maximum"), biu=of_integers(">=")), np.maximum),
-    Operation("fmin", among("biuf"), by_kind(f=ignoring("<="), biu=of_integers("<=")), np.fmin),
-    Operation("fmax", among("biuf"), by_kind(f=ignoring(">="), biu=of_integers(">=")), np.fmax),
-    Operation("min", among("i"), of_integers("<="), min),
-    Operation("max", among("i"), of_integers(">="), max),
-)
+INSTRUCTIONS: Instructions = {
+    "select": emit_select,
+    "strong_multiply": emit_strong_multiply,
+    "isnan": test(is_nan),
+    "isinf": test(is_infinite),
+    "isfinite": emit_isfinite,
+    "signbit": emit_signbit,
+    "sign": by_kind(f=sign_of_float, iu=sign_of_integer),
+    "minimum": by_kind(f=propagating("llvm.minimum"), biu=of_integers("<=")),
+    "maximum": by_kind(f=propagating("llvm.maximum"), biu=of_integers(">=")),
+    "fmin": by_kind(f=ignoring("<="), biu=of_integers("<=")),
+    "fmax": by_kind(f=ignoring(">="), biu=of_integers(">=")),
+    "min": of_integers("<="),
+    "max": of_integers(">="),
+}

@@ -8,15 +8,14 @@ from __future__ import annotations
 
 import math
 import platform
-from typing import Any
 
 import llvmlite.ir as ir
-import numpy as np
 
 from fnad.backends.numba.division import divide_complex
-from fnad.backends.numba.operation import Builder, Dtype, Emit, Kinds, Operation, Value, Values, among
-from fnad.backends.numba.scalar import call, llvm_type, multiply_complex, on_parts, overloaded, pair, parts, real_dtype
+from fnad.backends.numba.operation import Builder, Dtype, Emit, Instructions, Kinds, Value, Values
+from fnad.backends.numba.scalar import call, llvm_type, multiply_complex, on_parts, overloaded, pair, parts
 from fnad.backends.numba.vector_math import libm
+from fnad.scalar.operation import real_dtype
 
 FLOATS_SHARE_A_REGISTER = platform.machine() in ("x86_64", "AMD64")
 WORD = ir.IntType(32)
@@ -164,22 +163,9 @@ def emit_conjugate(builder: Builder, kinds: Kinds, values: Values) -> Value:
     return pair(builder, real, builder.fneg(imaginary))
 
 
-def complex_dtype(dtype: Dtype) -> Dtype:
-    return np.dtype(f"c{2 * dtype.itemsize}")
-
-
-def plain_make_complex(real: Any, imaginary: Any) -> Any:
-    return np.array([real, imaginary]).view(complex_dtype(np.asarray(real).dtype))[0]
-
-
-OPERATIONS = (
-    Operation("real", among("c", real_dtype), lambda builder, kinds, values: parts(builder, values[0])[0], np.real),
-    Operation("imag", among("c", real_dtype), lambda builder, kinds, values: parts(builder, values[0])[1], np.imag),
-    Operation("conjugate", among("c"), emit_conjugate, np.conjugate),
-    Operation(
-        "make_complex",
-        among("f", complex_dtype),
-        lambda builder, kinds, values: pair(builder, *values),
-        plain_make_complex,
-    ),
-)
+INSTRUCTIONS: Instructions = {
+    "real": lambda builder, kinds, values: parts(builder, values[0])[0],
+    "imag": lambda builder, kinds, values: parts(builder, values[0])[1],
+    "conjugate": emit_conjugate,
+    "make_complex": lambda builder, kinds, values: pair(builder, *values),
+}

@@ -9,9 +9,8 @@ from __future__ import annotations
 from typing import Any
 
 import llvmlite.ir as ir
-import numpy as np
 
-from fnad.backends.numba.operation import Builder, Kinds, Operation, Value, Values, among
+from fnad.backends.numba.operation import Builder, Instructions, Kinds, Value, Values
 from fnad.backends.numba.scalar import absolute, call, overloaded, pair, parts
 
 
@@ -113,6 +112,4 @@ def emit_fmod(builder: Builder, kinds: Kinds, values: Values) -> Any:
     return divide_integers(builder, kinds[0].kind == "i", *values)[1]
 
 
-FLOOR_DIVIDE = Operation("floor_divide", among("iuf"), emit_floor_divide, np.floor_divide)
-REMAINDER = Operation("remainder", among("iuf"), emit_remainder, np.remainder)
-OPERATIONS = (FLOOR_DIVIDE, REMAINDER, Operation("fmod", among("iuf"), emit_fmod, np.fmod))
+INSTRUCTIONS: Instructions = {"floor_divide": emit_floor_divide, "remainder": emit_remainder, "fmod": emit_fmod}

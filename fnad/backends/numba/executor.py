@@ -8,6 +8,7 @@ so that calls from several threads never share one.
 
 from __future__ import annotations
 
+import os
 import re
 from collections import defaultdict, deque
 from collections.abc import Callable, Sequence
@@ -17,11 +18,9 @@ from math import prod
 from operator import itemgetter
 from typing import Any, cast
 
-import numba
 import numpy as np
 
 from fnad.backends.base import Array
-from fnad.backends.numba import runtime, tape
 from fnad.backends.numba.compiler import NativeFunction, compile_source
 from fnad.backends.numba.control import NO_MEMORY
 from fnad.backends.numba.emitter import Layout
@@ -31,6 +30,9 @@ from fnad.backends.numba.steps import Chunk, Step, Structured, chunks_of, cut, r
 from fnad.errors import FnadError, GuardFailed
 from fnad.ir.program import Program
 from fnad.ir.types import I64, Dtype
+from fnad.kernel import tape
+from fnad.kernel.parser import parse_kernel
+from fnad.kernel.routines import namespace
 from fnad.lower.loops import Call, Choice, LoopProgram, Repeat, While, touched
 from fnad.lower.nodes import Buffer, Load
 from fnad.lower.pipeline import lower
@@ -234,7 +236,7 @@ class NativeExecutor:
 
         def reserve(arrays: list[Array], rows: int) -> None:
             for number, row in sizes:
-                if not tape.plain_reserve(arrays[-2], number, rows, row):
+                if not tape.reserve(arrays[-2], number, rows, row):
                     arrays[-1][0] = NO_MEMORY
                     self._check(arrays)
 
@@ -243,7 +245,7 @@ class NativeExecutor:
     def _native_function(self, step: Function) -> Callable[..., None]:
         dtypes = tuple(self.plan.dtypes[name] for name in step.parameters)
         call = _compiled(_by_position(step), dtypes).call
-        self.functions.append(NativeFunction(step.source, step.name, dtypes, call))
+        self.functions.append(NativeFunction(parse_kernel(step.source, step.name, dtypes), call))
         return call
 
     def _library_step(self, call: Call) -> Callable[[list[Array]], None]:
@@ -293,14 +295,14 @@ def _by_position(step: Function) -> str:
 
 
 def _jit_is_disabled() -> bool:
-    return bool(numba.config.DISABLE_JIT)  # pyright: ignore[reportAttributeAccessIssue]  (read from the environment)
+    return os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0")
 
 
 def plain_function(step: Function) -> Callable[..., None]:
     """Return a chunk as the Python function that it is, for NUMBA_DISABLE_JIT=1: to step through, slowly."""
-    namespace = runtime.namespace()
-    exec(compile(step.source, f"<{step.name}>", "exec"), namespace)
-    function = cast("Callable[..., None]", namespace[step.name])
+    names = namespace()
+    exec(compile(step.source, f"<{step.name}>", "exec"), names)
+    function = cast("Callable[..., None]", names[step.name])
     return lambda *arrays: function(*[array.reshape(-1) for array in arrays])
 
 

@@ -11,13 +11,9 @@ and dot product", algorithm 4.1): `rest` collects what each addition rounds off,
 
 from __future__ import annotations
 
-import operator
-from typing import Any
-
 import llvmlite.ir as ir
-import numpy as np
 
-from fnad.backends.numba.operation import Builder, Dtype, Kind, Kinds, Operation, Value, Values, among
+from fnad.backends.numba.operation import Builder, Instructions, Kinds, Value, Values
 from fnad.backends.numba.scalar import absolute, on_parts, pair, parts
 
 
@@ -48,22 +44,6 @@ def emit_compensated_add(builder: Builder, kinds: Kinds, values: Values) -> Valu
     return builder.insert_value(builder.insert_value(empty, total, 0), rest, 1)
 
 
-def plain_compensated_add(total: Any, rest: Any, value: Any) -> tuple[Any, Any]:
-    if np.iscomplexobj(total):
-        real, real_rest = plain_compensated_add(total.real, rest.real, value.real)
-        imaginary, imaginary_rest = plain_compensated_add(total.imag, rest.imag, value.imag)
-        return type(total)(complex(real, imaginary)), type(rest)(complex(real_rest, imaginary_rest))
-    new_total = total + value
-    if not np.isfinite(new_total):
-        return new_total, rest
-    seen = new_total - total
-    return new_total, rest + ((total - (new_total - seen)) + (value - seen))
-
-
-def total_and_rest(dtype: Dtype) -> Kind:
-    return (dtype, dtype)
-
-
 def emit_accumulate(builder: Builder, kinds: Kinds, values: Values) -> Value:
     def add_in_any_order(a: Value, b: Value) -> Value:
         return builder.fadd(a, b, flags=("reassoc",))
@@ -71,7 +51,4 @@ def emit_accumulate(builder: Builder, kinds: Kinds, values: Values) -> Value:
     return on_parts(builder, add_in_any_order, *values) if kinds[0].kind == "c" else add_in_any_order(*values)
 
 
-OPERATIONS = (
-    Operation("accumulate", among("fc"), emit_accumulate, operator.add),
-    Operation("compensated_add", among("fc", total_and_rest), emit_compensated_add, plain_compensated_add),
-)
+INSTRUCTIONS: Instructions = {"accumulate": emit_accumulate, "compensated_add": emit_compensated_add}

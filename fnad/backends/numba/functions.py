@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
-
-import numpy as np
 
 from fnad.backends.numba import complex_math, integer
 from fnad.backends.numba.complex_math import library, logarithm
-from fnad.backends.numba.operation import Builder, Emit, Kinds, Operation, Value, Values, among, by_kind
-from fnad.backends.numba.scalar import call, overloaded, real_dtype
+from fnad.backends.numba.operation import Builder, Emit, Instructions, Kinds, Value, Values, by_kind
+from fnad.backends.numba.scalar import call, overloaded
 from fnad.backends.numba.vector_math import libm
 
 
@@ -27,14 +22,12 @@ class Function:
     name: str
     symbol: str
     ulps: tuple[float, float]
-    plain: Callable[..., Any]
     complex_: Emit | None = None
     arity: int = 1
 
-    def operation(self) -> Operation:
-        if self.complex_ is None:
-            return Operation(self.name, among("f"), self.emit, self.plain)
-        return Operation(self.name, among("fc"), by_kind(f=self.emit, c=self.complex_), self.plain)
+    @property
+    def instructions(self) -> Emit:
+        return self.emit if self.complex_ is None else by_kind(f=self.emit, c=self.complex_)
 
     def emit(self, builder: Builder, kinds: Kinds, values: Values) -> Value:
         return libm(builder, self.symbol, *values)
@@ -45,11 +38,6 @@ def power(builder: Builder, kinds: Kinds, values: Values) -> Value:
     base, _ = values
     general = POWER.emit(builder, kinds, values)
     return builder.select(builder.fcmp_ordered("==", base, base.type(1.0)), base, general)
-
-
-def scalar_function(function: Callable[[float], float]) -> Callable[[Any], Any]:
-    """Return the plain meaning of a function of the standard library, in its operand's dtype."""
-    return lambda value: type(value)(function(value))
 
 
 def intrinsic(name: str) -> Emit:
@@ -63,33 +51,33 @@ def absolute_integer(builder: Builder, kinds: Kinds, values: Values) -> Value:
     return builder.select(builder.icmp_signed("<", value, value.type(0)), builder.neg(value), value)
 
 
-POWER = Function("power", "pow", (1.2, 0.7), np.power, arity=2)
+POWER = Function("power", "pow", (1.2, 0.7), arity=2)
 FUNCTIONS = (
-    Function("exp", "exp", (2.9, 3.0), np.exp, library("cexp")),
-    Function("exp2", "exp2", (1.8, 1.2), np.exp2, complex_math.exp2),
-    Function("expm1", "expm1", (3.1, 2.4), np.expm1, complex_math.expm1),
-    Function("log", "log", (1.7, 4.0), np.log, library("clog")),
-    Function("log2", "log2", (2.2, 2.7), np.log2, logarithm(2)),
-    Function("log10", "log10", (2.3, 2.6), np.log10, logarithm(10)),
-    Function("log1p", "log1p", (2.0, 2.1), np.log1p, complex_math.log1p),
-    Function("cbrt", "cbrt", (3.6, 3.2), np.cbrt),
-    Function("sin", "sin", (3.5, 2.0), np.sin, library("csin")),
-    Function("cos", "cos", (3.8, 2.1), np.cos, library("ccos")),
-    Function("tan", "tan", (3.5, 3.6), np.tan, library("ctan")),
-    Function("arcsin", "asin", (2.9, 3.2), np.arcsin, library("casin")),
-    Function("arccos", "acos", (2.1, 2.4), np.arccos, library("cacos")),
-    Function("arctan", "atan", (2.0, 2.8), np.arctan, library("catan")),
-    Function("sinh", "sinh", (2.1, 2.1), np.sinh, library("csinh")),
-    Function("cosh", "cosh", (2.1, 2.5), np.cosh, library("ccosh")),
-    Function("tanh", "tanh", (2.4, 2.3), np.tanh, library("ctanh")),
-    Function("arcsinh", "asinh", (2.2, 2.2), np.arcsinh, library("casinh")),
-    Function("arccosh", "acosh", (2.9, 2.7), np.arccosh, library("cacosh")),
-    Function("arctanh", "atanh", (2.1, 2.1), np.arctanh, library("catanh")),
-    Function("erf", "erf", (1.1, 2.4), scalar_function(math.erf)),
-    Function("erfc", "erfc", (3.5, 1.9), scalar_function(math.erfc)),
-    Function("arctan2", "atan2", (2.8, 3.4), np.arctan2, arity=2),
-    Function("hypot", "hypot", (2.0, 1.6), np.hypot, arity=2),
-    Function("nextafter", "nextafter", (0.0, 0.0), np.nextafter, arity=2),
+    Function("exp", "exp", (2.9, 3.0), library("cexp")),
+    Function("exp2", "exp2", (1.8, 1.2), complex_math.exp2),
+    Function("expm1", "expm1", (3.1, 2.4), complex_math.expm1),
+    Function("log", "log", (1.7, 4.0), library("clog")),
+    Function("log2", "log2", (2.2, 2.7), logarithm(2)),
+    Function("log10", "log10", (2.3, 2.6), logarithm(10)),
+    Function("log1p", "log1p", (2.0, 2.1), complex_math.log1p),
+    Function("cbrt", "cbrt", (3.6, 3.2)),
+    Function("sin", "sin", (3.5, 2.0), library("csin")),
+    Function("cos", "cos", (3.8, 2.1), library("ccos")),
+    Function("tan", "tan", (3.5, 3.6), library("ctan")),
+    Function("arcsin", "asin", (2.9, 3.2), library("casin")),
+    Function("arccos", "acos", (2.1, 2.4), library("cacos")),
+    Function("arctan", "atan", (2.0, 2.8), library("catan")),
+    Function("sinh", "sinh", (2.1, 2.1), library("csinh")),
+    Function("cosh", "cosh", (2.1, 2.5), library("ccosh")),
+    Function("tanh", "tanh", (2.4, 2.3), library("ctanh")),
+    Function("arcsinh", "asinh", (2.2, 2.2), library("casinh")),
+    Function("arccosh", "acosh", (2.9, 2.7), library("cacosh")),
+    Function("arctanh", "atanh", (2.1, 2.1), library("catanh")),
+    Function("erf", "erf", (1.1, 2.4)),
+    Function("erfc", "erfc", (3.5, 1.9)),
+    Function("arctan2", "atan2", (2.8, 3.4), arity=2),
+    Function("hypot", "hypot", (2.0, 1.6), arity=2),
+    Function("nextafter", "nextafter", (0.0, 0.0), arity=2),
 )
 ABSOLUTE = by_kind(
     i=absolute_integer,
@@ -97,14 +85,10 @@ ABSOLUTE = by_kind(
     f=intrinsic("llvm.fabs"),
     c=complex_math.absolute,
 )
-OPERATIONS = (
-    *(function.operation() for function in FUNCTIONS),
-    Operation("power", among("iufc"), by_kind(iu=integer.power, f=power, c=complex_math.power), np.power),
-    Operation("sqrt", among("fc"), by_kind(f=intrinsic("llvm.sqrt"), c=library("csqrt")), np.sqrt),
-    Operation("floor", among("f"), intrinsic("llvm.floor"), np.floor),
-    Operation("ceil", among("f"), intrinsic("llvm.ceil"), np.ceil),
-    Operation("trunc", among("f"), intrinsic("llvm.trunc"), np.trunc),
-    Operation("rint", among("f"), intrinsic("llvm.rint"), np.rint),
-    Operation("copysign", among("f"), intrinsic("llvm.copysign"), np.copysign),
-    Operation("abs", among("iufc", real_dtype), ABSOLUTE, np.abs),
-)
+INSTRUCTIONS: Instructions = {
+    **{function.name: function.instructions for function in FUNCTIONS},
+    "power": by_kind(iu=integer.power, f=power, c=complex_math.power),
+    "sqrt": by_kind(f=intrinsic("llvm.sqrt"), c=library("csqrt")),
+    **{name: intrinsic(f"llvm.{name}") for name in ("floor", "ceil", "trunc", "rint", "copysign")},
+    "abs": ABSOLUTE,
+}

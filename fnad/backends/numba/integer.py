@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import llvmlite.ir as ir
-import numpy as np
 
-from fnad.backends.numba.operation import Builder, Kinds, Operation, Value, Values, among
+from fnad.backends.numba.operation import Builder, Instructions, Kinds, Value, Values
 
 
 def emit_left_shift(builder: Builder, kinds: Kinds, values: Values) -> Value:
@@ -58,6 +57,4 @@ def define_power(module: ir.Module, name: str, type_: ir.IntType) -> ir.Function
     return function
 
 
-LEFT_SHIFT = Operation("left_shift", among("iu"), emit_left_shift, np.left_shift)
-RIGHT_SHIFT = Operation("right_shift", among("iu"), emit_right_shift, np.right_shift)
-OPERATIONS = (LEFT_SHIFT, RIGHT_SHIFT)
+INSTRUCTIONS: Instructions = {"left_shift": emit_left_shift, "right_shift": emit_right_shift}

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import llvmlite.ir as ir
 
-from fnad.backends.numba.operation import BOOL, Builder, Kinds, Operation, Value, Values
+from fnad.backends.numba.operation import Builder, Instructions, Kinds, Value, Values
 from fnad.backends.numba.scalar import call
 
 WORD = ir.IntType(32)
@@ -22,4 +22,4 @@ def emit_interrupted(builder: Builder, kinds: Kinds, values: Values) -> Value:
     return builder.icmp_signed("!=", answer, WORD(0))
 
 
-OPERATIONS = (Operation("interrupted", lambda: BOOL, emit_interrupted, lambda: False),)
+INSTRUCTIONS: Instructions = {"interrupted": emit_interrupted}

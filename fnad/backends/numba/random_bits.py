@@ -5,26 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import llvmlite.ir as ir
-import numpy as np
 
 from fnad import draws
-from fnad.backends.numba.operation import (
-    Builder,
-    Dtype,
-    Kind,
-    Kinds,
-    OperandError,
-    Operation,
-    Value,
-    Values,
-)
+from fnad.backends.numba.operation import Builder, Emit, Instructions, Kinds, Value, Values
 from fnad.backends.numba.scalar import call, overloaded
 
-U64, F64 = np.dtype(np.uint64), np.dtype(np.float64)
 INTEGER, REAL = ir.IntType(64), ir.DoubleType()
 
 # ---- arithmetic --------------------------------------------------------------------------------------------------
@@ -116,44 +104,22 @@ def lanes(builder: Builder, values: Values) -> list[Lane]:
 # ---- operations --------------------------------------------------------------------------------------------------
 
 
-def takes(*operands: Dtype, gives: Kind) -> Callable[..., Kind]:
-    """Return the typing rule of just these operands."""
-
-    def result(*kinds: Kind) -> Kind:
-        if kinds != operands:
-            raise OperandError(f"a draw takes {', '.join(map(str, operands))}, not {', '.join(map(str, kinds))}")
-        return gives
-
-    return result
-
-
-def on_arrays(draw: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the plain meaning of a draw that takes arrays."""
-
-    def plain(*operands: Any) -> Any:
-        with np.errstate(all="ignore"):
-            return draw(*map(np.atleast_1d, operands))[0]
-
-    return plain
-
-
-def half(name: str, number: int) -> Operation:
-    """Return the operation that gives a half of the block of a counter."""
+def half(number: int) -> Emit:
+    """Return the emitter of a half of the block of a counter."""
 
     def emit(builder: Builder, kinds: Kinds, values: Values) -> Value:
         return draws.block(*lanes(builder, values))[number].value
 
-    plain = on_arrays(lambda *operands: draws.block(*operands)[number])
-    return Operation(name, takes(U64, U64, U64, gives=U64), emit, plain)
+    return emit
 
 
-def distribution(name: str, draw: Callable[..., Any]) -> Operation:
-    """Return the operation that draws from a distribution without parameters."""
+def distribution(draw: Callable[..., Any]) -> Emit:
+    """Return the emitter of a draw from a distribution without parameters."""
 
     def emit(builder: Builder, kinds: Kinds, values: Values) -> Value:
         return draw(LLVM, *lanes(builder, values)).value
 
-    return Operation(name, takes(U64, U64, gives=F64), emit, on_arrays(partial(draw, draws.NUMPY)))
+    return emit
 
 
 # ---- gamma -------------------------------------------------------------------------------------------------------
@@ -200,19 +166,13 @@ def join(phi: ir.PhiInstr, values: dict[Builder, Value]) -> None:
         phi.add_incoming(value, builder.block)
 
 
-GAMMA = Operation(
-    "random_gamma",
-    takes(U64, U64, F64, gives=F64),
-    emit_gamma,
-    on_arrays(partial(draws.gamma_array, draws.NUMPY)),
-)
-OPERATIONS = (
-    half("philox_low", 0),
-    half("philox_high", 1),
-    distribution("random_normal", draws.normal),
-    distribution("random_exponential", draws.exponential),
-    distribution("random_gumbel", draws.gumbel),
-    distribution("random_laplace", draws.laplace),
-    distribution("random_cauchy", draws.cauchy),
-    GAMMA,
-)
+INSTRUCTIONS: Instructions = {
+    "philox_low": half(0),
+    "philox_high": half(1),
+    "random_normal": distribution(draws.normal),
+    "random_exponential": distribution(draws.exponential),
+    "random_gumbel": distribution(draws.gumbel),
+    "random_laplace": distribution(draws.laplace),
+    "random_cauchy": distribution(draws.cauchy),
+    "random_gamma": emit_gamma,
+}

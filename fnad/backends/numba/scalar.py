@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import llvmlite.ir as ir
-import numpy as np
 
 from fnad.backends.numba.operation import Builder, Dtype, Value
+from fnad.scalar.operation import BOOL, real_dtype
 
 
 def llvm_type(dtype: Dtype) -> ir.Type:
@@ -22,9 +22,9 @@ def llvm_type(dtype: Dtype) -> ir.Type:
     return ir.LiteralStructType([part, part])
 
 
-def real_dtype(dtype: Dtype) -> Dtype:
-    """Return the dtype of the parts of a complex `dtype`; any other is its own."""
-    return np.dtype(f"f{dtype.itemsize // 2}") if dtype.kind == "c" else dtype
+def memory_type(dtype: Dtype) -> ir.Type:
+    """Return the LLVM type of a value of `dtype` in memory."""
+    return ir.IntType(8) if dtype == BOOL else llvm_type(dtype)
 
 
 def parts(builder: Builder, value: Value) -> tuple[Value, Value]:

@@ -1,0 +1,46 @@
+"""LLVM's passes and its machine code, for this very CPU, set up as Numba sets them up.
+
+The instructions of a kernel are written from its types, so Numba's front end, and with it the import of Numba, is not
+needed: llvmlite, which Numba generates its code with, is.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import llvmlite.binding as llvm
+import llvmlite.ir as ir
+
+
+@cache
+def machine() -> Any:
+    """Return the target machine: this CPU with its features, optimising as far as LLVM does."""
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    target = llvm.Target.from_triple(llvm.get_process_triple())
+    relocation = "static" if target.name.startswith("x86") else "default"
+    features = llvm.get_host_cpu_features().flatten()
+    return target.create_target_machine(
+        cpu=llvm.get_host_cpu_name(), features=features, opt=3, reloc=relocation, codemodel="jitdefault", jit=True
+    )
+
+
+def optimized(module: ir.Module) -> Any:
+    """Return the module after LLVM's passes at their third level, loops vectorised."""
+    parsed = llvm.parse_assembly(str(module))
+    parsed.verify()
+    options = llvm.PipelineTuningOptions(speed_level=3)
+    options.loop_vectorization = True
+    options.slp_vectorization = False
+    builder = llvm.create_pass_builder(machine(), options)
+    builder.getModulePassManager().run(parsed, builder)
+    return parsed
+
+
+def new_module(name: str) -> ir.Module:
+    """Return an empty module for this machine."""
+    module = ir.Module(name)
+    module.triple = llvm.get_process_triple()
+    module.data_layout = str(machine().target_data)
+    return module

@@ -1,0 +1,111 @@
+"""What kernels call besides scalar operations, by symbolic names that each target knows.
+
+    total, rest = compensated_add(total, rest, value): the sum is total + rest
+    interrupted(): whether Python has an exception for us, a KeyboardInterrupt
+    reserve(tapes, n, rows, row): whether tape n has room for so many rows of `row` bytes, now
+    tape_f64(tapes, n), and so for each dtype: the array of tape n, until it grows
+    gemm(a, a_offset, lda, a_transposed, b, b_offset, ldb, b_transposed, c, c_offset, ldc, m, n, k, alpha, beta):
+        C[m, n] = alpha op(A)[m, k] op(B)[k, n] + beta C
+    gemv(a, a_offset, lda, a_transposed, x, x_offset, incx, y, y_offset, m, n, alpha, beta):
+        y[m] = alpha op(A)[m, n] x[n] + beta y
+
+Matrices are row-major, with lda elements from row to row; op transposes where the flag says so; alpha and beta have the
+arrays' dtype; if beta is 0, C and y are not read.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from fnad.kernel import tape
+from fnad.scalar.operation import BOOL, Dtype, Kind, OperandError, Operation, Pointer, among
+from fnad.scalar.operations import DTYPES, OPERATIONS
+
+# ---- sums --------------------------------------------------------------------------------------------------------
+
+
+def compensated_add(total: Any, rest: Any, value: Any) -> tuple[Any, Any]:
+    """Return the new total and what its addition rounded off, in sum."""
+    if np.iscomplexobj(total):
+        real, real_rest = compensated_add(total.real, rest.real, value.real)
+        imaginary, imaginary_rest = compensated_add(total.imag, rest.imag, value.imag)
+        return type(total)(complex(real, imaginary)), type(rest)(complex(real_rest, imaginary_rest))
+    new_total = total + value
+    if not np.isfinite(new_total):
+        return new_total, rest
+    seen = new_total - total
+    return new_total, rest + ((total - (new_total - seen)) + (value - seen))
+
+
+def total_and_rest(dtype: Dtype) -> Kind:
+    return (dtype, dtype)
+
+
+# ---- matrix products ---------------------------------------------------------------------------------------------
+
+MATRIX_DTYPES = frozenset(map(np.dtype, ("f4", "f8", "c8", "c16")))
+
+
+def of_matrices(*kinds: Kind) -> Kind:
+    dtypes = {kind.dtype for kind in kinds if isinstance(kind, Pointer)}
+    if len(dtypes) != 1 or not dtypes <= MATRIX_DTYPES:
+        names = ", ".join(sorted(map(str, dtypes)))
+        raise OperandError(f"a matrix product takes arrays of one of f32, f64, c64, c128, not {names}")
+    return None
+
+
+def gemm(
+    a: Any, a_offset: int, lda: int, a_transposed: bool, b: Any, b_offset: int, ldb: int, b_transposed: bool,
+    c: Any, c_offset: int, ldc: int, m: int, n: int, k: int, alpha: Any, beta: Any,
+) -> None:  # fmt: skip
+    """C[m, n] = alpha op(A) op(B) + beta C, where op(A) is [m, k], op(B) is [k, n]; if beta is 0, C is not read."""
+    left = matrix(a, a_offset, lda, k, m).T if a_transposed else matrix(a, a_offset, lda, m, k)
+    right = matrix(b, b_offset, ldb, n, k).T if b_transposed else matrix(b, b_offset, ldb, k, n)
+    into = matrix(c, c_offset, ldc, m, n)
+    product = alpha * (left @ right)
+    into[...] = product + beta * into if beta != 0 else product
+
+
+def gemv(
+    a: Any, a_offset: int, lda: int, a_transposed: bool, x: Any, x_offset: int, incx: int,
+    y: Any, y_offset: int, m: int, n: int, alpha: Any, beta: Any,
+) -> None:  # fmt: skip
+    """y[m] = alpha op(A) x + beta y, where op(A) is [m, n]; if beta is 0, y is not read."""
+    left = matrix(a, a_offset, lda, n, m).T if a_transposed else matrix(a, a_offset, lda, m, n)
+    product = alpha * (left @ x[x_offset : x_offset + n * incx : incx])
+    into = y[y_offset : y_offset + m]
+    into[...] = product + beta * into if beta != 0 else product
+
+
+def matrix(flat: Any, offset: int, stride: int, rows: int, columns: int) -> Any:
+    """Return a view of the row-major matrix that starts at `offset`, with `stride` elements from row to row."""
+    strides = (stride * flat.itemsize, flat.itemsize)
+    return np.lib.stride_tricks.as_strided(flat[offset:], (rows, columns), strides)
+
+
+# ---- the table ---------------------------------------------------------------------------------------------------
+
+
+def tape_array(name: str, dtype: Dtype) -> Operation:
+    """Return the routine that gives a tape as an array."""
+    return Operation(f"tape_{name}", lambda *kinds: Pointer(dtype), lambda table, n: tape.recorded(table, n, dtype))
+
+
+COMPENSATED_ADD = Operation("compensated_add", among("fc", total_and_rest), compensated_add)
+INTERRUPTED = Operation("interrupted", lambda: BOOL, lambda: False)
+RESERVE = Operation("reserve", lambda *kinds: BOOL, tape.reserve)
+GEMM = Operation("gemm", of_matrices, gemm)
+GEMV = Operation("gemv", of_matrices, gemv)
+TAPE_ARRAYS = {dtype: tape_array(name, dtype) for name, dtype in DTYPES.items()}
+
+ROUTINES: dict[str, Operation] = OPERATIONS | {
+    routine.name: routine for routine in (COMPENSATED_ADD, INTERRUPTED, RESERVE, GEMM, GEMV, *TAPE_ARRAYS.values())
+}
+"""All that a kernel may call."""
+
+
+def namespace() -> dict[str, object]:
+    """Return the globals that a printed kernel is executed in as plain Python, on flat NumPy arrays."""
+    return {**ROUTINES, "inf": float("inf"), "nan": float("nan")}

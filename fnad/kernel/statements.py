@@ -1,0 +1,175 @@
+"""The kernel language: typed statements on scalars and flat arrays.
+
+    kernel     ::= name, parameters: [Name of an array], body: [statement]
+    statement  ::= Assign(target, value) | Store(array, index, value) | Evaluate(call) | Comment(text)
+                 | For(counter, start, stop, step, [statement]) | While([statement])
+                 | If(condition, [statement], [statement]) | Break | Return
+    expression ::= Name(name, kind) | Constant(value) | Load(array, index) | Apply(operation, operands)
+
+Every expression has a kind: a NumPy dtype for a scalar, a `Pointer` for a flat array, a tuple for several scalars. The
+operations are those of one table (`fnad.scalar`): nothing is promoted, a cast is an operation. An index is an i64.
+`While` runs until a `Break` or a `Return`. Arrays that are parameters do not overlap.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+import numpy as np
+
+from fnad.scalar.operation import INDEX, Kind, Operation, Pointer
+
+
+@dataclass(frozen=True, slots=True)
+class Name:
+    """A scalar variable or an array, by its name."""
+
+    name: str
+    kind: Kind
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Constant:
+    """A number of its dtype."""
+
+    value: np.generic
+
+    @property
+    def kind(self) -> Kind:
+        return self.value.dtype
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Load:
+    """An element of an array."""
+
+    array: Name
+    index: Expression
+
+    @property
+    def kind(self) -> Kind:
+        assert isinstance(self.array.kind, Pointer)
+        return self.array.kind.dtype
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Apply:
+    """An operation on operands of the kinds that it takes."""
+
+    operation: Operation
+    operands: tuple[Expression, ...]
+    kind: Kind
+
+
+Expression: TypeAlias = Name | Constant | Load | Apply
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Assign:
+    """target = value; of an operation with several results, one target each."""
+
+    targets: tuple[Name, ...]
+    value: Expression
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Store:
+    """array[index] = value."""
+
+    array: Name
+    index: Expression
+    value: Expression
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Evaluate:
+    """A call for its effect."""
+
+    call: Apply
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Comment:
+    """A line for people: where in the user's program what follows comes from."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class For:
+    """The body for counter = start, start + step, … before stop."""
+
+    counter: Name
+    start: Expression
+    stop: Expression
+    step: int
+    body: list[Statement] = field(default_factory=list["Statement"])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class While:
+    """The body, again and again."""
+
+    body: list[Statement]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class If:
+    """`then` where the condition, a bool, holds, else `otherwise`."""
+
+    condition: Expression
+    then: list[Statement]
+    otherwise: list[Statement] = field(default_factory=list["Statement"])
+
+
+@dataclass(frozen=True, slots=True)
+class Break:
+    """The end of the innermost loop."""
+
+
+@dataclass(frozen=True, slots=True)
+class Return:
+    """The end of the kernel."""
+
+
+Statement: TypeAlias = Assign | Store | Evaluate | Comment | For | While | If | Break | Return
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Kernel:
+    """A function without result on flat arrays."""
+
+    name: str
+    parameters: tuple[Name, ...]
+    body: list[Statement]
+
+
+def apply(operation: Operation, *operands: Expression) -> Apply:
+    """Return the operation on these operands; raise `OperandError` if it has no meaning for their kinds."""
+    return Apply(operation, operands, operation.result(*(operand.kind for operand in operands)))
+
+
+def integer(value: int) -> Constant:
+    """Return an index as a constant."""
+    return Constant(INDEX.type(value))
+
+
+def bodies(statement: Statement) -> tuple[list[Statement], ...]:
+    """Return the blocks in a statement."""
+    match statement:
+        case For() | While():
+            return (statement.body,)
+        case If():
+            return (statement.then, statement.otherwise)
+        case _:
+            return ()
+
+
+def walk(statements: Sequence[Statement]) -> Iterator[Statement]:
+    """Yield statements and those in them, in the order of the text."""
+    for statement in statements:
+        yield statement
+        for body in bodies(statement):
+            yield from walk(body)

@@ -1,0 +1,62 @@
+"""Residual stacks: arrays that grow while a kernel runs, a row for each step of a loop whose length nobody knows.
+
+A tape is three numbers in an i64 table, its address, its capacity in bytes and its rows. It doubles when it is full.
+
+    reserve(table, n, rows, row)    have room for `rows` rows of `row` bytes on tape n; False where there is no memory
+    recorded(table, n, dtype)       the array of tape n, until it grows
+"""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any
+
+import numpy as np
+
+from fnad.scalar.operation import Dtype
+
+ADDRESS, CAPACITY, ROWS, FIELDS = 0, 1, 2, 3
+SMALLEST = 4096
+
+_reallocate = ctypes.pythonapi.PyMem_RawRealloc
+_reallocate.restype, _reallocate.argtypes = ctypes.c_void_p, [ctypes.c_void_p, ctypes.c_size_t]
+_free = ctypes.pythonapi.PyMem_RawFree
+_free.restype, _free.argtypes = None, [ctypes.c_void_p]
+
+
+def reserve(table: Any, number: int, rows: int, row: int) -> bool:
+    """Have room for so many rows; return whether there is."""
+    entry = table[FIELDS * number : FIELDS * (number + 1)]
+    entry[ROWS] = rows
+    if rows * row > entry[CAPACITY]:
+        more = max(rows * row, 2 * int(entry[CAPACITY]), SMALLEST)
+        grown = _reallocate(int(entry[ADDRESS]) or None, more)
+        if grown is None:
+            return False
+        entry[ADDRESS], entry[CAPACITY] = grown, more
+    return True
+
+
+def recorded(table: Any, number: int, dtype: Dtype) -> Any:
+    """Return the memory of a tape as a flat array."""
+    address, capacity = (int(n) for n in table[FIELDS * number : FIELDS * number + ROWS])
+    if capacity == 0:
+        return np.empty(0, dtype)
+    memory = (ctypes.c_ubyte * capacity).from_address(address)
+    return np.ctypeslib.as_array(memory).view(dtype)[: capacity // dtype.itemsize]
+
+
+def new_table(tapes: int) -> Any:
+    """Return the table of so many empty tapes."""
+    return np.zeros(FIELDS * tapes, np.int64)
+
+
+def rows_of(table: Any, number: int) -> int:
+    return int(table[FIELDS * number + ROWS])
+
+
+def release(table: Any) -> None:
+    """Free all tapes."""
+    for address in table[ADDRESS::FIELDS]:
+        _free(int(address) or None)
+    table[:] = 0

@@ -1,0 +1,206 @@
+"""The table of scalar operations: what templates of primitives, kernels and every target mean by a name.
+
+casts       bool_ i8 i16 i32 i64 u8 u16 u32 u64 f32 f64 c64 c128, as NumPy's astype
+operators   + - * / // % & | ^ ~ << >> == != < <= > >=, on operands of one dtype: integers wrap, a comparison is bool_
+choice      select(condition, a, b)   strong_multiply(ct, p): 0 where ct is 0, else ct * p
+minimum maximum fmin fmax sign   min max: of i64, for the bounds of loops
+tests       isnan isinf isfinite signbit logical_not
+division    floor_divide remainder fmod
+integers    power, with an exponent that is not negative   left_shift right_shift
+functions   exp exp2 expm1 log log2 log10 log1p sqrt cbrt power abs sin cos tan arcsin arccos arctan arctan2
+sinh cosh tanh arcsinh arccosh arctanh hypot erf erfc floor ceil trunc rint copysign nextafter
+complex     real imag conjugate make_complex(re, im), and the functions that NumPy has for complex numbers
+draws       philox_low philox_high(index, stream, key): the halves of a block, u64   random_gamma(index, key, shape)
+random_normal random_exponential random_gumbel random_laplace random_cauchy(index, key): f64
+sums        accumulate(acc, value): acc + value, where the order of additions is free
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from fnad import draws
+from fnad.scalar.operation import (
+    BOOL,
+    Dtype,
+    Kind,
+    OperandError,
+    Operation,
+    among,
+    complex_dtype,
+    real_dtype,
+    takes,
+    to_bool,
+)
+
+# ---- casts -------------------------------------------------------------------------------------------------------
+
+DTYPES: dict[str, Dtype] = {
+    "bool_": BOOL,
+    **{f"{kind}{8 * size}": np.dtype(f"{kind}{size}") for kind in "iu" for size in (1, 2, 4, 8)},
+    **{f"{kind}{8 * size}": np.dtype(f"{kind}{size}") for kind, size in (("f", 4), ("f", 8), ("c", 8), ("c", 16))},
+}
+
+
+def cast(name: str, target: Dtype) -> Operation:
+    """Return the cast to `target`, called `name`."""
+
+    def result(source: Kind) -> Kind:
+        if not isinstance(source, np.dtype):
+            raise OperandError(f"{name} casts a scalar, not {source}")
+        return target
+
+    def plain(value: Any) -> Any:
+        real = np.real(value) if np.iscomplexobj(value) and target.kind not in "cb" else np.asarray(value)
+        return real.astype(target)[()]
+
+    return Operation(name, result, plain)
+
+
+# ---- choice ------------------------------------------------------------------------------------------------------
+
+
+def selected(*kinds: Kind) -> Kind:
+    condition, *arms = kinds
+    if condition != BOOL:
+        raise OperandError(f"select chooses by a bool, not {condition}")
+    return among("biufc")(*arms)
+
+
+def select(condition: Any, a: Any, b: Any) -> Any:
+    return a if condition else b
+
+
+def strong_multiply(cotangent: Any, partial: Any) -> Any:
+    return cotangent * partial if cotangent != 0 else type(cotangent)(0)
+
+
+# ---- functions ---------------------------------------------------------------------------------------------------
+
+
+def of_standard_library(function: Callable[[float], float]) -> Callable[[Any], Any]:
+    """Return the plain meaning of a function of the standard library, in its operand's dtype."""
+    return lambda value: type(value)(function(value))
+
+
+def make_complex(real: Any, imaginary: Any) -> Any:
+    dtype = complex_dtype(np.asarray(real).dtype)
+    return np.array([real, imaginary]).view(dtype)[0]
+
+
+# ---- draws -------------------------------------------------------------------------------------------------------
+
+U64, F64 = np.dtype(np.uint64), np.dtype(np.float64)
+
+
+def on_arrays(draw: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the plain meaning of a draw that takes arrays."""
+
+    def plain(*operands: Any) -> Any:
+        with np.errstate(all="ignore"):
+            return draw(*map(np.atleast_1d, operands))[0]
+
+    return plain
+
+
+def half(name: str, number: int) -> Operation:
+    """Return the operation that gives a half of the block of a counter."""
+    return Operation(name, takes(U64, U64, U64, gives=U64), on_arrays(lambda *operands: draws.block(*operands)[number]))
+
+
+def distribution(name: str, draw: Callable[..., Any]) -> Operation:
+    """Return the operation that draws from a distribution without parameters."""
+    return Operation(name, takes(U64, U64, gives=F64), on_arrays(partial(draw, draws.NUMPY)))
+
+
+# ---- the table ---------------------------------------------------------------------------------------------------
+
+ADD = Operation("add", among("iufc"), operator.add, "+")
+SUBTRACT = Operation("subtract", among("iufc"), operator.sub, "-")
+MULTIPLY = Operation("multiply", among("iufc"), operator.mul, "*")
+DIVIDE = Operation("divide", among("fc"), operator.truediv, "/")
+FLOOR_DIVIDE = Operation("floor_divide", among("iuf"), np.floor_divide)
+REMAINDER = Operation("remainder", among("iuf"), np.remainder)
+AND = Operation("and", among("biu"), operator.and_, "&")
+OR = Operation("or", among("biu"), operator.or_, "|")
+XOR = Operation("xor", among("biu"), operator.xor, "^")
+LEFT_SHIFT = Operation("left_shift", among("iu"), np.left_shift)
+RIGHT_SHIFT = Operation("right_shift", among("iu"), np.right_shift)
+EQUAL = Operation("equal", among("biufc", to_bool), operator.eq, "==")
+NOT_EQUAL = Operation("not_equal", among("biufc", to_bool), operator.ne, "!=")
+LESS = Operation("less", among("biuf", to_bool), operator.lt, "<")
+LESS_EQUAL = Operation("less_equal", among("biuf", to_bool), operator.le, "<=")
+GREATER = Operation("greater", among("biuf", to_bool), operator.gt, ">")
+GREATER_EQUAL = Operation("greater_equal", among("biuf", to_bool), operator.ge, ">=")
+NEGATIVE = Operation("negative", among("iufc"), operator.neg, "-")
+INVERT = Operation("invert", among("biu"), operator.invert, "~")
+LOGICAL_NOT = Operation("logical_not", among("biufc", to_bool), np.logical_not)
+
+TABLE: tuple[Operation, ...] = (
+    *(cast(name, dtype) for name, dtype in DTYPES.items()),
+    ADD, SUBTRACT, MULTIPLY, DIVIDE, FLOOR_DIVIDE, REMAINDER,
+    AND, OR, XOR, LEFT_SHIFT, RIGHT_SHIFT,
+    EQUAL, NOT_EQUAL, LESS, LESS_EQUAL, GREATER, GREATER_EQUAL,
+    NEGATIVE, INVERT, LOGICAL_NOT,
+    Operation("fmod", among("iuf"), np.fmod),
+    Operation("select", selected, select),
+    Operation("strong_multiply", among("iufc"), strong_multiply),
+    Operation("isnan", among("iufc", to_bool), np.isnan),
+    Operation("isinf", among("iufc", to_bool), np.isinf),
+    Operation("isfinite", among("iufc", to_bool), np.isfinite),
+    Operation("signbit", among("f", to_bool), np.signbit),
+    Operation("sign", among("iuf"), np.sign),
+    Operation("minimum", among("biuf"), np.minimum),
+    Operation("maximum", among("biuf"), np.maximum),
+    Operation("fmin", among("biuf"), np.fmin),
+    Operation("fmax", among("biuf"), np.fmax),
+    Operation("min", among("i"), min),
+    Operation("max", among("i"), max),
+    *(
+        Operation(name, among("fc"), getattr(np, name))
+        for name in (
+            "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sqrt",
+            "sin", "cos", "tan", "arcsin", "arccos", "arctan",
+            "sinh", "cosh", "tanh", "arcsinh", "arccosh", "arctanh",
+        )
+    ),
+    *(
+        Operation(name, among("f"), getattr(np, name))
+        for name in ("cbrt", "arctan2", "hypot", "nextafter", "floor", "ceil", "trunc", "rint", "copysign")
+    ),
+    Operation("erf", among("f"), of_standard_library(math.erf)),
+    Operation("erfc", among("f"), of_standard_library(math.erfc)),
+    Operation("power", among("iufc"), np.power),
+    Operation("abs", among("iufc", real_dtype), np.abs),
+    Operation("real", among("c", real_dtype), np.real),
+    Operation("imag", among("c", real_dtype), np.imag),
+    Operation("conjugate", among("c"), np.conjugate),
+    Operation("make_complex", among("f", complex_dtype), make_complex),
+    half("philox_low", 0),
+    half("philox_high", 1),
+    distribution("random_normal", draws.normal),
+    distribution("random_exponential", draws.exponential),
+    distribution("random_gumbel", draws.gumbel),
+    distribution("random_laplace", draws.laplace),
+    distribution("random_cauchy", draws.cauchy),
+    Operation(
+        "random_gamma", takes(U64, U64, F64, gives=F64), on_arrays(partial(draws.gamma_array, draws.NUMPY))
+    ),
+    Operation("accumulate", among("fc"), operator.add),
+)  # fmt: skip
+
+OPERATIONS: dict[str, Operation] = {operation.name: operation for operation in TABLE}
+
+BINARY: dict[str, Operation] = {
+    operation.symbol: operation for operation in TABLE if operation.symbol and operation not in (NEGATIVE, INVERT)
+} | {"//": FLOOR_DIVIDE, "%": REMAINDER, "<<": LEFT_SHIFT, ">>": RIGHT_SHIFT}
+"""The operations that are written between their operands."""
+
+UNARY: dict[str, Operation] = {"-": NEGATIVE, "~": INVERT, "not": LOGICAL_NOT}
+"""The operations that are written before their operand."""
