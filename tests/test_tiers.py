@@ -56,6 +56,7 @@ def test_cold_programs_are_interpreted_and_hot_ones_compiled(
     for _ in range(3):
         assert_array_equal(program.executor()([X])[0], np.sin(X) * X)
     assert compiled == []
+    monkeypatch.setattr(tiers, "SETUP", 0.0)
     monkeypatch.setattr(tiers, "PROGRAM", 0.0)
     monkeypatch.setattr(tiers, "EQUATION", 1e-9)
     assert_array_equal(program.executor()([X])[0], np.zeros(3))

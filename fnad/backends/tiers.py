@@ -2,7 +2,7 @@
 
 Compiling costs a known price, interpreting a rent at each call. As in ski rental, a program is interpreted until the
 time spent so comes to what compiling it is expected to cost, and is compiled then: never worse than twice the best
-choice in hindsight. The price is `SETUP` seconds where Numba is not loaded yet, `PROGRAM` for any program and
+choice in hindsight. The price is `SETUP` seconds where LLVM is not loaded yet, `PROGRAM` for any program and
 `EQUATION` for each of its equations, as measured on one core; a factor of two in it hardly matters.
 
 A loop can make one run of a program as long as one likes. So a program with loops is interpreted only for the time that
@@ -31,9 +31,9 @@ from fnad.transforms.dce import dce, has_effect
 from fnad.transforms.interpret import TimeUpError, time_limit
 from fnad.transforms.pipeline import simplify
 
-SETUP = 0.5
-PROGRAM = 0.1
-EQUATION = 0.003
+SETUP = 0.2
+PROGRAM = 0.04
+EQUATION = 0.0015
 
 
 class TieredProgram:
@@ -71,7 +71,7 @@ class TieredProgram:
 
     def expected_cost(self) -> float:
         """Return the seconds that compiling is expected to take."""
-        setup = 0.0 if "numba" in sys.modules else SETUP
+        setup = 0.0 if "llvmlite" in sys.modules else SETUP
         return setup + PROGRAM + EQUATION * sum(1 for _ in all_equations(self.program))
 
     @cached_property
