@@ -6,12 +6,8 @@ an attribute is loaded to be called at once, which the instruction says, a funct
 
 from __future__ import annotations
 
-import dis
-import sys
-from collections.abc import Callable, Iterator, Sequence
-from dis import Instruction
-from functools import lru_cache
-from types import CodeType, FrameType
+from collections.abc import Callable, Iterator
+from types import FrameType
 from typing import Any
 
 import numpy as np
@@ -20,37 +16,8 @@ from fnad.ir.symbol import Symbol
 from fnad.ir.types import DTYPES, Dtype
 from fnad.numpy.namespace import CALLS
 from fnad.numpy.operands import as_symbol
+from fnad.trace.bytecode import is_called
 from fnad.trace.dispatch import call, call_function, has_traced
-
-ATTRIBUTE = {"LOAD_ATTR", "LOAD_METHOD"}
-
-
-def is_called(frame: FrameType) -> bool:
-    """Say whether the attribute that the code of a frame asks for is called at once."""
-    return frame.f_lasti in called_at(frame.f_code)
-
-
-@lru_cache(maxsize=4096)
-def called_at(code: CodeType) -> frozenset[int]:
-    """Return the offsets of the instructions that load an attribute for a call."""
-    steps = list(dis.get_instructions(code))
-    loads = [i for i, step in enumerate(steps) if step.opname in ATTRIBUTE]
-    return frozenset(steps[i].offset for i in loads if _is_callee(steps, i))
-
-
-def _is_callee(steps: Sequence[Instruction], at: int) -> bool:
-    """Say whether what is loaded is called: a method is, and what stands beside the NULL that calls of others have.
-
-    Up to Python 3.12 the NULL is pushed before the expression that is called, later behind it.
-    """
-    step, following = steps[at], steps[at + 1].opname
-    if step.opname == "LOAD_METHOD" or (sys.version_info >= (3, 12) and (step.arg or 0) & 1):
-        return True
-    if sys.version_info >= (3, 13):
-        return following == "PUSH_NULL"
-    first = next(i for i in range(at - 1, -1, -1) if steps[i].opname not in ATTRIBUTE)
-    has_null = steps[first].opname == "LOAD_GLOBAL" and bool((steps[first].arg or 0) & 1)
-    return following not in ATTRIBUTE and (has_null or steps[max(first - 1, 0)].opname == "PUSH_NULL")
 
 
 def on_traced_class(kind: type, function: Callable[..., Any]) -> Callable[..., Any]:

@@ -260,7 +260,8 @@ class Environment:
         self.follow(function.__defaults__)
         self.follow(function.__kwdefaults__)
         reads = reads_of(function.__code__)
-        for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
+        cells = function.__closure__ or ()  # none for the frame that Numba shows a profiler: what it compiled is fixed
+        for name, cell in zip(function.__code__.co_freevars, cells, strict=False):
             self._note_use(functools.partial(_content, cell), cell, name, reads)
         self._hold(function, vars(function), ())
 

@@ -27,7 +27,7 @@ from fnad.ir.types import NAMES, Aval
 from fnad.trace.scipy_call import scipy_remedy
 from fnad.trace.source import current_source, library_frames, source_of_error, user_line
 from fnad.trace.standard import in_place_of
-from fnad.trace.subscript import READ, STORED, at_instruction
+from fnad.trace.subscript import is_reading, is_storing
 
 ARRAY = "NumPy's functions take traced values as they are; stack several with np.stack or fnad.numpy.array"
 NUMBER = "leave it as it is: NumPy's functions take traced values, and their results are traced"
@@ -104,7 +104,7 @@ def index_asked(aval: Aval) -> FnadError:
 
 def array_asked(aval: Aval) -> FnadError:
     """Return the error for np.asarray(x), for a traced value written into an ordinary array, or as its index."""
-    if at_instruction(READ):
+    if is_reading():
         return index_asked(aval)
     return _stored(aval) or _escape(aval, "an ordinary array", _array_remedy())
 
@@ -169,7 +169,7 @@ def used_after_trace() -> UsedAfterTraceError:
 
 
 def _stored(aval: Aval) -> FnadError | None:
-    if not is_tracing() or not at_instruction(STORED):
+    if not is_tracing() or not is_storing():
         return None
     what = f"a traced value of aval {aval} was written into an ordinary array"
     return _kept(MutationError(what, source=current_source(), remedy=STORE))

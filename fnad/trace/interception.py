@@ -5,6 +5,10 @@ where NumPy looks for one. So while a trace runs, in the thread where it runs, c
 such a name a function that looks for traced values in lists too, follows the rule of the function if there is one, and
 is NumPy's function otherwise.
 
+Compiled code has no frame of its own: what it looks up seems to come from the user's line. It takes an ndarray for
+granted where it calls `np.empty`, and a traced value there ends the process. So a look-up is the user's only where the
+user's frame is at the very instruction that loads this attribute from this module; `getattr(np, name)` finds NumPy's.
+
 Nothing in NumPy's namespaces is replaced. Its modules get a class of their own, whose attributes decide at each look-up
 what is found; when the last trace of the process ends they get their class back. Another thread, a library, what was
 bound before (`from numpy import array`) and what looks into the dictionary of a module find NumPy's own functions. An
@@ -19,7 +23,8 @@ import sys
 import threading
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
-from functools import cache
+from functools import cache, update_wrapper
+from pkgutil import resolve_name
 from types import CodeType, FrameType, ModuleType
 from typing import Any
 
@@ -29,7 +34,8 @@ from fnad.ir.builder import is_tracing
 from fnad.numpy.namespace import MAKING, NEW, on_trace, on_traced
 from fnad.numpy.registry import RULES
 from fnad.numpy.sequences import c_, r_
-from fnad.trace.classes import CLASSES, is_called
+from fnad.trace.bytecode import is_called, loads
+from fnad.trace.classes import CLASSES
 from fnad.trace.libraries import is_library
 from fnad.trace.vectorized import CALL, call_vectorized
 
@@ -39,6 +45,22 @@ CALLING = (np.apply_along_axis, np.apply_over_axes, np.fromiter, np.piecewise)
 SERIES = "numpy.polynomial"
 BASES = ("polynomial", "chebyshev", "legendre", "laguerre", "hermite", "hermite_e")
 MODULES = ("numpy", "numpy.linalg", "numpy.fft", *[f"{SERIES}.{basis}" for basis in BASES])
+
+
+class StandIn:
+    """What a traced computation finds in the place of a function of NumPy's; it is pickled as that function."""
+
+    __qualname__: str
+
+    def __init__(self, call: Callable[..., Any]) -> None:
+        update_wrapper(self, call)
+        self._call = call
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self._call(*args, **kwargs)
+
+    def __reduce__(self) -> tuple[Callable[[str], Any], tuple[str]]:
+        return resolve_name, (f"{self.__module__}:{self.__qualname__}",)
 
 
 class Intercepted:
@@ -51,7 +73,7 @@ class Intercepted:
         found = self._found(module)
         frame = sys._getframe(1)  # pyright: ignore[reportPrivateUsage]
         is_asked = found is self.original and is_tracing() and is_users(frame.f_code)
-        return self._standing_in(frame) if is_asked else found
+        return self._standing_in(frame) if is_asked and loads(frame, module, self.name) else found
 
     def _standing_in(self, frame: FrameType) -> Any:
         return self.replacement
@@ -74,8 +96,12 @@ class Intercepted:
 class InterceptedMaking(Intercepted):
     """The attribute for a function that makes a new array, which is traced where that is asked for."""
 
+    def __init__(self, name: str, original: Any, replacement: Any) -> None:
+        super().__init__(name, original, replacement)
+        self.making = StandIn(on_trace(original))
+
     def _standing_in(self, frame: FrameType) -> Any:
-        return on_trace(self.original) if MAKING.is_traced else self.replacement
+        return self.making if MAKING.is_traced else self.replacement
 
 
 class InterceptedClass(Intercepted):
@@ -116,7 +142,7 @@ def classes_of(module: ModuleType) -> dict[str, type]:
 
 def replacement(function: Callable[..., Any]) -> Callable[..., Any]:
     """Return what is found in the place of a function: one that calls the user's may meet traced values there."""
-    return (on_trace if function in CALLING else on_traced)(function)
+    return StandIn((on_trace if function in CALLING else on_traced)(function))
 
 
 def has_replacement(value: Any) -> bool:

@@ -12,11 +12,9 @@ of an enclosing function anew stays as it is.
 
 from __future__ import annotations
 
-import dis
 import functools
 from collections.abc import Callable
-from functools import lru_cache
-from types import CellType, CodeType, FunctionType, MethodType
+from types import CellType, FunctionType, MethodType
 from typing import Any
 
 import numpy as np
@@ -25,13 +23,11 @@ from fnad.errors import MutationError
 from fnad.ir.types import NAMES
 from fnad.numpy.operands import as_symbol
 from fnad.numpy.views import Broadcast
+from fnad.trace.bytecode import rebinds
 from fnad.trace.capture import Array, same_bits
 from fnad.trace.handle import Handle
 from fnad.trace.libraries import is_library
 from fnad.trace.source import current_source
-
-BINDING = {"STORE_GLOBAL", "DELETE_GLOBAL"}
-BINDING_FREE = {"STORE_DEREF", "DELETE_DEREF"}
 
 
 def opened(f: Callable[..., Any]) -> Callable[..., Any]:
@@ -135,24 +131,11 @@ class Namespace(dict[str, Any]):
 def is_opened(value: Any) -> bool:
     """Say whether something else is handed out for a value."""
     if isinstance(value, FunctionType):
-        return not isinstance(value.__globals__, Namespace) and is_openable(value.__code__)
+        is_new = not isinstance(value.__globals__, Namespace)
+        return is_new and not (is_library(value.__code__.co_filename) or rebinds(value.__code__))
     if isinstance(value, MethodType) or type(value) is functools.partial:
         return True
     return type(value) is np.ndarray and value.dtype.newbyteorder("=") in NAMES
-
-
-@lru_cache(maxsize=4096)
-def is_openable(code: CodeType) -> bool:
-    """Say whether a function of this code can be made once more: it is no library's, and binds no names outside."""
-    return not is_library(code.co_filename) and not binds(code, frozenset(code.co_freevars))
-
-
-def binds(code: CodeType, free: frozenset[str]) -> bool:
-    """Say whether code, or what is defined in it, binds globals or one of the free variables."""
-    for step in dis.get_instructions(code):
-        if step.opname in BINDING or (step.opname in BINDING_FREE and step.argval in free):
-            return True
-    return any(binds(inner, free) for inner in code.co_consts if isinstance(inner, CodeType))
 
 
 def is_empty(cell: CellType) -> bool:

@@ -8,7 +8,6 @@ content. The number of references says so, compared with what the same statement
 
 from __future__ import annotations
 
-import dis
 import sys
 from functools import cache
 from typing import Any
@@ -16,13 +15,15 @@ from typing import Any
 import numpy as np
 
 from fnad.errors import MutationError
+from fnad.trace.bytecode import is_augmented_assignment
 from fnad.trace.source import current_source, user_frame
 
 
 def check_rebinding(inputs: tuple[Any, ...], outs: tuple[Any, ...]) -> None:
     """Raise `MutationError` where a result for an ordinary array `outs[0]` cannot be handed to the name it has."""
     count = references(outs)
-    if inputs[0] is not outs[0] or not is_augmented_assignment():
+    frame = user_frame()
+    if inputs[0] is not outs[0] or frame is None or not is_augmented_assignment(frame):
         raise MutationError(
             "a traced value cannot be written into an ordinary array given as out=",
             source=current_source(),
@@ -34,15 +35,6 @@ def check_rebinding(inputs: tuple[Any, ...], outs: tuple[Any, ...]) -> None:
             source=current_source(),
             remedy="write c = c + t, or make the array with fnad.numpy (zeros, empty, array) in place of numpy",
         )
-
-
-def is_augmented_assignment() -> bool:
-    """Say whether the user's code is at `x += …` or another of its kind."""
-    frame = user_frame()
-    if frame is None:
-        return False
-    at = next(i for i in dis.get_instructions(frame.f_code) if i.offset == frame.f_lasti)
-    return at.opname == "BINARY_OP" and at.argrepr.endswith("=")
 
 
 def references(outs: tuple[Any, ...]) -> int:

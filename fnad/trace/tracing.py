@@ -70,7 +70,7 @@ def trace_function(
 def _run(call: Callable[[list[Tracer]], Sequence[Any]], leaves: list[Tracer]) -> Sequence[Any]:
     try:
         return call(leaves)
-    except (TypeError, ValueError) as error:
+    except Exception as error:
         escape = hidden_escape(error) or refused(error)
         if escape is None:
             raise

@@ -1,0 +1,269 @@
+"""What the instruction does at which a frame stands: all that is known here of CPython's bytecode.
+
+Python hands an operation on without saying who asks: `__index__` is called for `table[i]` and for `range(i)`, and a
+look-up of `np.zeros` comes from the user's line or from compiled code below it, which has no frame of its own. The
+instruction says which. Instructions differ from version to version (`VERSIONS`); of a later one the names of the last
+are taken. Each question is answered with no where the instructions do not prove a yes.
+"""
+
+from __future__ import annotations
+
+import dis
+import inspect
+import sys
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
+from types import CodeType, FrameType, ModuleType
+from typing import Any, NamedTuple
+
+
+class Version(NamedTuple):
+    """How a version writes what is asked here.
+
+    `reads` and `stores` are the instructions for elements, each with the number of values that make the index; `pairs`
+    those that stand for two. An attribute that is called as a method is loaded by a `LOAD_METHOD` of its own, or by a
+    `LOAD_ATTR` with the lowest bit set (`is_method_bit`); for any other callee, the NULL that calls have is pushed
+    before its expression or behind it (`is_null_behind`).
+    """
+
+    reads: Mapping[str, int]
+    stores: Mapping[str, int]
+    local: frozenset[str]
+    pairs: Mapping[str, tuple[str, str]]
+    is_method_bit: bool
+    is_null_behind: bool
+
+
+_3_11 = Version(
+    reads={"BINARY_SUBSCR": 1},
+    stores={"STORE_SUBSCR": 1},
+    local=frozenset({"LOAD_FAST", "LOAD_DEREF", "LOAD_CLASSDEREF"}),
+    pairs={},
+    is_method_bit=False,
+    is_null_behind=False,
+)
+_3_12 = _3_11._replace(
+    reads={"BINARY_SUBSCR": 1, "BINARY_SLICE": 2},
+    stores={"STORE_SUBSCR": 1, "STORE_SLICE": 2},
+    local=frozenset({"LOAD_FAST", "LOAD_FAST_CHECK", "LOAD_DEREF", "LOAD_FROM_DICT_OR_DEREF"}),
+    is_method_bit=True,
+)
+_3_13 = _3_12._replace(
+    pairs={
+        "LOAD_FAST_LOAD_FAST": ("LOAD_FAST", "LOAD_FAST"),
+        "STORE_FAST_LOAD_FAST": ("STORE_FAST", "LOAD_FAST"),
+        "STORE_FAST_STORE_FAST": ("STORE_FAST", "STORE_FAST"),
+    },
+    is_null_behind=True,
+)
+VERSIONS = {(3, 11): _3_11, (3, 12): _3_12, (3, 13): _3_13}
+VERSION = VERSIONS.get(sys.version_info[:2], _3_13)
+
+ATTRIBUTE = frozenset({"LOAD_ATTR", "LOAD_METHOD"})
+REBINDING = frozenset({"STORE_GLOBAL", "DELETE_GLOBAL"})
+REBINDING_FREE = frozenset({"STORE_DEREF", "DELETE_DEREF"})
+
+
+class Step(NamedTuple):
+    """An instruction, with its operand; `effect` is by how much it makes the stack higher."""
+
+    offset: int
+    name: str
+    arg: int
+    value: Any
+    is_target: bool
+    effect: int
+
+
+class Path(NamedTuple):
+    """An expression `root.a.b`: how the variable is loaded, or a module imported, its name, and the attributes."""
+
+    how: str
+    root: str
+    attributes: tuple[str, ...]
+
+    def value(self, frame: FrameType) -> Any:
+        """Return what the expression is in a frame, found without running any code; None where that needs some."""
+        value = variable(frame, self.how, self.root)
+        for name in self.attributes:
+            value = attribute(value, name)
+        return value
+
+
+# ---- questions -------------------------------------------------------------------------------------------------------
+
+
+def loads(frame: FrameType, owner: object, name: str) -> bool:
+    """Say whether a frame is at the instruction that loads this attribute of this object, or imports it from there."""
+    loaded = loaded_at(frame.f_code, frame.f_lasti)
+    return loaded is not None and loaded[0] == name and loaded[1].value(frame) is owner
+
+
+def is_called(frame: FrameType) -> bool:
+    """Say whether a frame is at an instruction that loads an attribute which is called at once."""
+    return is_callee_at(frame.f_code, frame.f_lasti)
+
+
+def reads_element(frame: FrameType) -> bool:
+    """Say whether a frame is at `x[i]`."""
+    return name_at(frame.f_code, frame.f_lasti) in VERSION.reads
+
+
+def stores_element(frame: FrameType) -> bool:
+    """Say whether a frame is at `x[i] = …`."""
+    return name_at(frame.f_code, frame.f_lasti) in VERSION.stores
+
+
+def indexed(frame: FrameType) -> Any:
+    """Return what a frame indexes that is at `x[i]` or `x[i] = …`, if x is a variable; else None."""
+    container = container_at(frame.f_code, frame.f_lasti)
+    return None if container is None else container.value(frame)
+
+
+def is_augmented_assignment(frame: FrameType) -> bool:
+    """Say whether a frame is at `x += …` or another of its kind."""
+    steps, at = steps_to(frame.f_code, frame.f_lasti)
+    return steps[at].name == "BINARY_OP" and str(steps[at].value).endswith("=")
+
+
+@lru_cache(maxsize=4096)
+def rebinds(code: CodeType, free: frozenset[str] | None = None) -> bool:
+    """Say whether code, or what is defined in it, binds globals or one of its free variables to something else."""
+    free = frozenset(code.co_freevars) if free is None else free
+    for step in steps_of(code):
+        if step.name in REBINDING or (step.name in REBINDING_FREE and step.value in free):
+            return True
+    return any(rebinds(inner, free) for inner in code.co_consts if isinstance(inner, CodeType))
+
+
+# ---- instructions ----------------------------------------------------------------------------------------------------
+
+
+@lru_cache(maxsize=4096)
+def steps_of(code: CodeType) -> tuple[Step, ...]:
+    """Return the instructions of a code object."""
+    return tuple(step for instruction in dis.get_instructions(code) for step in _steps(instruction))
+
+
+def _steps(instruction: dis.Instruction) -> Iterator[Step]:
+    name, offset, is_target = instruction.opname, instruction.offset, instruction.is_jump_target
+    if name in VERSION.pairs:
+        for part, variable in zip(VERSION.pairs[name], instruction.argval, strict=True):
+            yield Step(offset, part, 0, variable, is_target, dis.stack_effect(dis.opmap[part], 0))
+            is_target = False
+    elif name != "EXTENDED_ARG":
+        value = instruction.argrepr if name == "BINARY_OP" else instruction.argval
+        effect = dis.stack_effect(instruction.opcode, instruction.arg, jump=False)
+        yield Step(offset, name, instruction.arg or 0, value, is_target, effect)
+
+
+def steps_to(code: CodeType, offset: int) -> tuple[Sequence[Step], int]:
+    """Return the instructions, and the number of the one at an offset, or whose inline cache is there."""
+    steps = steps_of(code)
+    return steps, bisect_right(steps, offset, key=lambda step: step.offset) - 1
+
+
+@lru_cache(maxsize=4096)
+def name_at(code: CodeType, offset: int) -> str:
+    """Return the name of the instruction at an offset."""
+    steps, at = steps_to(code, offset)
+    return steps[at].name
+
+
+@lru_cache(maxsize=4096)
+def loaded_at(code: CodeType, offset: int) -> tuple[str, Path] | None:
+    """Return which attribute an instruction loads and of what; None where it does not, or that cannot be told."""
+    steps, at = steps_to(code, offset)
+    if steps[at].name in ATTRIBUTE:
+        path = _path(steps, at)
+    else:
+        path = _imported(steps, at) if steps[at].name == "IMPORT_FROM" else None
+    return None if path is None else (str(steps[at].value), path)
+
+
+@lru_cache(maxsize=4096)
+def is_callee_at(code: CodeType, offset: int) -> bool:
+    """Say whether an instruction loads an attribute that is called: a method, or what stands beside a NULL."""
+    steps, at = steps_to(code, offset)
+    step, behind = steps[at], steps[at + 1].name
+    if step.name not in ATTRIBUTE:
+        return False
+    if is_method(step):
+        return True
+    if VERSION.is_null_behind:
+        return behind == "PUSH_NULL"
+    first = next(i for i in range(at - 1, -1, -1) if steps[i].name not in ATTRIBUTE)
+    has_null = steps[first].name == "LOAD_GLOBAL" and bool(steps[first].arg & 1)
+    return behind not in ATTRIBUTE and (has_null or steps[max(first - 1, 0)].name == "PUSH_NULL")
+
+
+def is_method(step: Step) -> bool:
+    """Say whether an instruction loads an attribute as a method that is called."""
+    return step.name == "LOAD_METHOD" or (VERSION.is_method_bit and step.name == "LOAD_ATTR" and bool(step.arg & 1))
+
+
+@lru_cache(maxsize=4096)
+def container_at(code: CodeType, offset: int) -> Path | None:
+    """Return the variable that an instruction indexes; None where that is no variable."""
+    steps, at = steps_to(code, offset)
+    start: int | None = at
+    for _ in range({**VERSION.reads, **VERSION.stores}.get(steps[at].name, 0)):
+        start = None if start is None else _start_of_value(steps, start)
+    found = None if start in (None, at) else _path(steps, start)
+    return None if found is None or found.attributes else found
+
+
+def _start_of_value(steps: Sequence[Step], end: int) -> int | None:
+    """Return where the instructions start that push the value on top of the stack; None where they branch."""
+    height = 0
+    for i in range(end - 1, -1, -1):
+        if steps[i].is_target:
+            return None
+        height += steps[i].effect
+        if height >= 1:
+            return i if height == 1 else None
+    return None
+
+
+def _path(steps: Sequence[Step], end: int) -> Path | None:
+    """Return the expression whose value is on top of the stack before an instruction, if it is of this form."""
+    names: list[str] = []
+    for i in range(end - 1, -1, -1):
+        if steps[i + 1].is_target:
+            return None
+        step = steps[i]
+        if step.name in VERSION.local or step.name in ("LOAD_GLOBAL", "LOAD_NAME"):
+            return Path(step.name, step.value, tuple(reversed(names)))
+        if step.name != "LOAD_ATTR" or is_method(step):
+            return None
+        names.append(step.value)
+    return None
+
+
+def _imported(steps: Sequence[Step], at: int) -> Path | None:
+    """Return the module that `from module import name` takes names of; None for one that is named by dots."""
+    while steps[at].name == "IMPORT_FROM" or steps[at].name.startswith("STORE_"):
+        at -= 1
+    is_absolute = steps[at].name == "IMPORT_NAME" and steps[at - 2].value in (0, None)
+    return Path("IMPORT_NAME", steps[at].value, ()) if is_absolute else None
+
+
+# ---- values ----------------------------------------------------------------------------------------------------------
+
+
+def variable(frame: FrameType, how: str, name: str) -> Any:
+    """Return what an instruction loads under a name in a frame; None where there is nothing."""
+    if how == "IMPORT_NAME":
+        return sys.modules.get(name)
+    spaces = () if how == "LOAD_GLOBAL" else (frame.f_locals,)
+    spaces += () if how in VERSION.local else (frame.f_globals, frame.f_builtins)
+    return next((space[name] for space in spaces if name in space), None)
+
+
+def attribute(value: Any, name: str) -> Any:
+    """Return an attribute that is just there, in an object or a class of its; None where code of its own decides."""
+    if issubclass(type(value), ModuleType):
+        return vars(value).get(name)
+    is_plain = type(value).__getattribute__ in (object.__getattribute__, type.__getattribute__)
+    return inspect.getattr_static(value, name, None) if is_plain else None

@@ -1,0 +1,200 @@
+"""What each instruction is taken for, asked of the Python that runs this; it needs nothing but the standard library."""
+
+import importlib.util
+import math
+import operator
+import pathlib
+import sys
+import types
+
+FILE = pathlib.Path(__file__).parents[2] / "fnad" / "trace" / "bytecode.py"
+
+
+def loaded(name, file):
+    spec = importlib.util.spec_from_file_location(name, file)
+    module = sys.modules[name] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+code = loaded("bytecode", FILE)
+asked = []
+
+
+class Module(types.ModuleType):
+    """A module that notes of each look-up of `sine` and `part` what is known of it."""
+
+    def __getattribute__(self, name):
+        if name in ("sine", "part"):
+            frame = sys._getframe(1)
+            asked.append((name, code.loads(frame, self, name), code.is_called(frame)))
+        return super().__getattribute__(name)
+
+
+class Holder:
+    def __init__(self):
+        self.m = m
+
+    sine = property(operator.attrgetter("m.sine"))
+
+    def __getattr__(self, name):
+        return m
+
+
+class Container:
+    """An object that notes which questions hold where it is asked for an element."""
+
+    def __getitem__(self, i):
+        frame = sys._getframe(1)
+        asked.append((code.reads_element(frame), code.stores_element(frame), code.indexed(frame)))
+        return i
+
+    def __setitem__(self, i, value):
+        self[i]
+
+    def __add__(self, other):
+        asked.append(code.is_augmented_assignment(sys._getframe(1)))
+        return self
+
+
+class Stored(Container):
+    def __setitem__(self, i, value):
+        frame = sys._getframe(1)
+        asked.append((code.reads_element(frame), code.stores_element(frame), code.indexed(frame)))
+
+
+m = Module("m")
+m.sine, m.part = math.sin, math
+inner = Module("inner")
+inner.sine, m.inner = math.sin, inner
+sys.modules["bytecode_questions_m"] = m
+holder, container, stored = Holder(), Container(), Stored()
+
+
+def answers(f, *args):
+    asked.clear()
+    f(*args)
+    return asked.copy()
+
+
+def whose_lookup():
+    called, bound, unproved = [("sine", True, True)], [("sine", True, False)], [("sine", False)]
+
+    def local():
+        here = m
+        return here.sine(0.0)
+
+    def imported():
+        from bytecode_questions_m import part, sine  # noqa: PLC0415 # pyright: ignore[reportMissingImports]
+
+        return sine, part
+
+    def unpacked(a, b):
+        x = b
+        return a.sine(0.0) if x else b.sine
+
+    def either(x):
+        found = (m if x else inner).sine
+        for y in (x, x):
+            found(y)
+
+    assert answers(lambda: m.sine(0.0)) == called
+    assert answers(lambda: m.sine(*[0.0])) == called
+    assert answers(lambda: m.sine(x=1) if asked else m.sine) == bound
+    assert answers(lambda: m.inner.sine(0.0)) == called
+    assert answers(lambda: (m.sine, m.part.pi)) == [*bound, ("part", True, False)]
+    assert answers(local) == called
+    assert answers(unpacked, m, 1) == called
+    assert answers(imported) == [("part", True, False), ("sine", True, False)]
+    assert answers(with_many_names()) == called
+    assert answers(lambda: [m.sine(x) for x in (0.0, 1.0)]) == called * 2
+    assert answers(lambda: [*(m.sine(x) for x in (0.0, 1.0))]) == called * 2
+    assert answers(lambda: holder.m.sine(0.0)) in (called, [("sine", False, True)])  # it has a __getattr__
+    for compiled in (
+        lambda: operator.attrgetter("sine")(m),
+        lambda: operator.methodcaller("sine", 0.0)(m),
+        lambda: getattr(m, "sine"),  # noqa: B009
+        lambda: holder.sine,
+        lambda: [m][0].sine(0.0),
+        lambda: either(1.0),
+    ):
+        assert [answer[:2] for answer in answers(compiled)] == unproved, compiled
+
+
+def with_many_names():
+    """Return a function whose names take more than a byte to number."""
+    names = "\n".join(f"    g{i}" for i in range(300))
+    space = {"m": m}
+    exec(f"def f(skip=True):\n  if not skip:\n{names}\n  return m.sine(0.0)\n", space)
+    return space["f"]
+
+
+def which_container():
+    here = Container()
+
+    def two(container, i):
+        return container[i]
+
+    assert answers(lambda: container[1]) == [(True, False, container)]
+    assert answers(lambda: container[1:2]) == [(True, False, container)]
+    assert answers(lambda: here[len([1]) + 1]) == [(True, False, here)]
+    assert answers(two, here, 1) == [(True, False, here)]
+    assert answers(lambda: [container][0][1]) == [(True, False, None)]
+    assert answers(lambda: holder.c[1] if False else container[1 if asked is None else 2]) == [(True, False, None)]
+    assert answers(lambda: operator.getitem(container, 1)) == [(False, False, None)]
+
+    def store(stored, value):
+        stored[1] = value
+        stored[1:2] = value
+
+    assert answers(store, stored, 0) == [(False, True, stored)] * 2
+
+
+def which_assignment():
+    def augmented(x):
+        x += 1
+
+    assert answers(augmented, container) == [True]
+    assert answers(lambda: container + 1) == [False]
+
+
+def what_is_bound():
+    kept = 0
+
+    def free():
+        nonlocal kept
+        kept += 1
+
+    def within():
+        def inside():
+            global asked_often  # noqa: PLW0603
+            asked_often = 1
+
+        return inside
+
+    def own():
+        cell = 0
+
+        def change():
+            nonlocal cell
+            cell += 1
+
+        return change
+
+    assert code.rebinds(free.__code__)
+    assert code.rebinds(within.__code__)
+    assert not code.rebinds(own.__code__)
+    assert not code.rebinds(augmented_own.__code__)
+
+
+def augmented_own(x):
+    x += 1
+    return x
+
+
+if __name__ == "__main__":
+    assert sys.version_info[:2] in code.VERSIONS
+    whose_lookup()
+    which_container()
+    which_assignment()
+    what_is_bound()

@@ -1,0 +1,271 @@
+"""Compiled code that the user's function calls: it makes arrays by NumPy's names, and gets ndarrays, in any attempt.
+
+It has no Python frame, so its look-ups seem to come from the user's line; it takes their results for what NumPy makes.
+"""
+
+import contextlib
+import operator
+from functools import partial
+
+import numba
+import numpy as np
+import pytest
+import scipy.cluster.hierarchy
+import scipy.interpolate
+import scipy.ndimage
+import scipy.optimize
+import scipy.signal
+import scipy.sparse.csgraph
+import scipy.spatial
+import scipy.stats
+import sklearn.tree
+from numpy.random import RandomState
+from sklearn.utils.murmurhash import murmurhash3_32
+from sklearn.utils.random import sample_without_replacement
+
+import fnad
+from fnad.errors import FnadError, TracerEscapeError
+from fnad.numpy.namespace import NEW
+from fnad.trace.interception import MODULES, watched_class
+from fnad.trace.tracer import Tracer
+
+X = np.array([0.5, 1.5, 2.5])
+POINTS = np.random.default_rng(0).standard_normal((6, 2))
+WEIGHTS = np.array([0.2, 0.3, 0.5])
+
+
+class Rows:
+    """Arrays for functions that take nothing else: attributes are no traced values in the second attempt."""
+
+    of_points = POINTS.astype(np.float32)
+    of_numbers = np.arange(3, dtype=np.int32)
+
+
+def scaled(by):
+    @numba.njit
+    def fill(n):
+        made = np.zeros(n)
+        made += np.ones(n) * by
+        return np.concatenate((made, np.arange(3.0)))
+
+    return fill
+
+
+@numba.vectorize
+def shifted(x):
+    return x + 1.0
+
+
+TREE = sklearn.tree.DecisionTreeRegressor(random_state=0).fit(POINTS, POINTS[:, 0])
+fill = scaled(3.0)
+fill(1)
+state, generator = partial(RandomState, 0), partial(np.random.default_rng, 0)
+
+CLIENTS = {
+    "randn": lambda: state().randn(3),
+    "exponential": lambda: state().exponential(size=(3,)),
+    "gamma of arrays": lambda: state().gamma(WEIGHTS, WEIGHTS),
+    "integers": lambda: state().randint(5, size=4),
+    "binomial of arrays": lambda: state().binomial([3, 4], 0.5),
+    "hypergeometric": lambda: state().hypergeometric(3, 4, 5, size=2),
+    "dirichlet": lambda: state().dirichlet(WEIGHTS),
+    "multinomial": lambda: state().multinomial(9, WEIGHTS, size=2),
+    "multivariate normal": lambda: state().multivariate_normal(np.zeros(2), np.eye(2), size=3),
+    "choice": lambda: state().choice(3, 2, p=WEIGHTS),
+    "permutation": lambda: state().permutation(5),
+    "standard normal": lambda: generator().standard_normal(3),
+    "float32": lambda: generator().random(3, dtype=np.float32),
+    "generator's integers": lambda: generator().integers(0, [3, 4, 5]),
+    "generator's choice": lambda: generator().choice(9, 4, replace=False, shuffle=False),
+    "generator's dirichlet": lambda: generator().dirichlet(WEIGHTS, 2),
+    "multivariate hypergeometric": lambda: generator().multivariate_hypergeometric([2, 3, 4], 5),
+    "permuted": lambda: generator().permuted(POINTS, axis=0),
+    "k-d tree": lambda: scipy.spatial.cKDTree(POINTS).query(POINTS[:2], k=3)[0],
+    "k-d tree, pairs": lambda: scipy.spatial.cKDTree(POINTS).query_pairs(1.0, output_type="ndarray"),
+    "Delaunay": lambda: scipy.spatial.Delaunay(POINTS).simplices,
+    "linkage": lambda: scipy.cluster.hierarchy.linkage(POINTS),
+    "B-spline": lambda: scipy.interpolate.make_interp_spline(np.arange(6.0), POINTS)(2.5),
+    "regular grid": lambda: scipy.interpolate.RegularGridInterpolator((np.arange(6.0),), POINTS)([2.5]),
+    "label": lambda: scipy.ndimage.label(POINTS > 0)[0],
+    "assignment": lambda: scipy.optimize.linear_sum_assignment(POINTS)[1],
+    "filter": lambda: scipy.signal.sosfilt(scipy.signal.butter(2, 0.1, output="sos"), POINTS[:, 0]),
+    "shortest path": lambda: scipy.sparse.csgraph.shortest_path(np.abs(POINTS @ POINTS.T)),
+    "rotation": lambda: scipy.spatial.transform.Rotation.from_rotvec([0.1, 0.2, 0.3]).as_matrix(),
+    "Sobol": lambda: scipy.stats.qmc.Sobol(2, scramble=False).random(4),
+    "tree": lambda: TREE.tree_.predict(Rows.of_points),
+    "decision path": lambda: TREE.tree_.decision_path(Rows.of_points).toarray(),
+    "sample": lambda: sample_without_replacement(10, 4, random_state=0),
+    "hash": lambda: murmurhash3_32(Rows.of_numbers) % 1000,
+    "njit": lambda: fill(3),
+    "njit, compiled meanwhile": lambda: scaled(2.0)(3),
+    "numba.vectorize": lambda: shifted(POINTS),
+}
+
+
+def of_pandas():
+    pandas = pytest.importorskip("pandas")
+    algos, hashtable, lib, window = [
+        __import__(f"pandas._libs.{name}", fromlist=["_"])
+        for name in ("algos", "hashtable", "lib", "window.aggregations")
+    ]
+    rows, objects = POINTS[:, 0].copy(), np.array([1.0, 2.0, None], dtype=object)
+    starts, ends = np.arange(6), np.arange(6) + 1
+    frame = pandas.DataFrame({"a": [1, 2, 1, 2, 3, 3], "b": POINTS[:, 0], "c": POINTS[:, 1]})
+    compiled = (
+        lambda: algos.rank_1d(rows),
+        lambda: algos.kth_smallest(rows, 2),
+        lambda: algos.unique_deltas(starts),
+        lambda: algos.groupsort_indexer(starts.astype(np.intp) % 2, 2)[0],
+        lambda: hashtable.Float64HashTable().factorize(rows)[1],
+        lambda: hashtable.duplicated(starts % 3),
+        lambda: lib.maybe_convert_objects(objects)[:2],
+        lambda: window.roll_sum(rows, starts, ends, 1),
+    )
+    python = (
+        lambda: frame.groupby("a").mean().to_numpy(),
+        lambda: frame.rolling(2).sum().to_numpy()[1:],
+        lambda: frame.merge(frame, on="a").to_numpy(),
+        lambda: pandas.date_range("2020-01-01", periods=3).to_numpy().astype(int) % 1000,
+        lambda: pandas.cut(frame["b"], 3, labels=False).to_numpy(),
+    )
+    return [Held(client) for client in compiled], python
+
+
+class Held:
+    """A function that keeps its arrays in the second attempt too, since it is no function there."""
+
+    def __init__(self, call):
+        self.call = call
+
+    def __call__(self):
+        return self.call()
+
+
+def check_client(client):
+    expected = float(np.sum(client()))
+
+    def f(x):
+        u = np.zeros(3)
+        u[0] = x[0]
+        return np.sum(u) * np.sum(client())
+
+    for _ in range(2):
+        np.testing.assert_allclose(fnad.grad(f)(X), [expected, 0.0, 0.0], rtol=1e-12)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", CLIENTS)
+def test_clients(name):
+    check_client(CLIENTS[name])
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_pandas():
+    compiled, python = of_pandas()
+    for client in compiled:
+        check_client(client)
+    for client in python:  # to NumPy the user's: it may be told that traced arrays do not do
+        with contextlib.suppress(FnadError):
+            check_client(client)
+
+
+# ---- whose look-up it is ---------------------------------------------------------------------------------------------
+
+
+def in_second_attempt(look):
+    """Return what `look()` returns in a trace where NumPy makes traced arrays."""
+    found = []
+
+    def f(x):
+        u = np.zeros(3)
+        u[0] = x[0]
+        found[:] = [look()]
+        return np.sum(u)
+
+    fnad.grad(f)(X)
+    return found[0]
+
+
+class Holder:
+    np = np
+    zeros = property(operator.attrgetter("np.zeros"))
+
+
+def test_compiled_code_finds_numpys_own():
+    assert type(in_second_attempt(lambda: operator.methodcaller("zeros", 3)(np))) is np.ndarray
+    for name in NEW:
+        assert in_second_attempt(lambda name=name: operator.attrgetter(name)(np)) is vars(np)[name]
+        assert in_second_attempt(lambda name=name: getattr(np, name)) is vars(np)[name]
+
+
+def test_every_name_is_guarded():
+    modules = {module: __import__(module, fromlist=["_"]) for module in MODULES}
+    for module in modules.values():
+        replaced = [name for kind in watched_class(module).__mro__[:-1] for name in vars(kind) if name in vars(module)]
+        getters = {name: operator.attrgetter(name) for name in replaced if not name.startswith("__")}
+        found = in_second_attempt(lambda m=module, g=getters: {name: get(m) for name, get in g.items()})
+        assert all(found[name] is vars(module)[name] for name in getters)
+
+
+def test_a_compiled_property_of_the_same_name_finds_numpys_own():
+    holder = Holder()
+    assert in_second_attempt(lambda: holder.zeros) is vars(np)["zeros"]
+
+
+def test_the_users_code_finds_the_traced_one():
+    def imported():
+        from numpy import array, zeros  # noqa: PLC0415
+        from numpy.linalg import norm  # noqa: PLC0415
+
+        return type(zeros(2)) is Tracer and type(array([1.0])) is Tracer and type(norm(zeros(2))) is not np.float64
+
+    def local():
+        import numpy  # noqa: PLC0415 ICN001
+
+        return type(numpy.zeros(2)) is Tracer
+
+    def through_an_object():
+        holder = Holder()
+        return type(Holder.np.zeros(2)) is Tracer and type(holder.np.zeros(2)) is Tracer
+
+    def in_comprehensions():
+        return all(type(a) is Tracer for a in [np.zeros(1) for _ in range(2)] + [*(np.ones(1) for _ in range(2))])
+
+    def without_a_call():
+        make = np.zeros
+        return type(make(*[2])) is Tracer and type(make(shape=2)) is Tracer
+
+    for look in (imported, local, through_an_object, in_comprehensions, without_a_call):
+        assert in_second_attempt(look), look
+
+
+def test_what_cannot_be_proved_to_be_the_users_is_numpys():
+    numpys = {"np": np}
+    assert type(in_second_attempt(lambda: numpys["np"].zeros(2))) is np.ndarray
+    assert type(in_second_attempt(lambda: [np][0].zeros(2))) is np.ndarray
+
+
+def test_compiled_closures_are_called_again():
+    compiled = fnad.jit(lambda x: x * fill(1)[0])
+    for x in (1.0, 2.0):
+        assert compiled(x) == 3.0 * x
+    assert fnad.jit(lambda x: x + fill(1)[0])(1.0) == 4.0
+
+
+# ---- errors that compiled code puts in the place of an escape --------------------------------------------------------
+
+
+@pytest.mark.parametrize("transform", [fnad.jit, fnad.grad])
+@pytest.mark.parametrize(
+    "solve",
+    [
+        lambda x: scipy.optimize.brentq(lambda y: y**3 - x, 0.0, 3.0),
+        lambda x: scipy.optimize.bisect(lambda y: y**3 - x, 0.0, 3.0),
+        lambda x: scipy.optimize.fsolve(lambda y: y**3 - x, 1.0)[0],
+        lambda x: scipy.optimize.leastsq(lambda y: y**3 - x, 1.0)[0][0],
+    ],
+    ids=["brentq", "bisect", "fsolve", "leastsq"],
+)
+def test_solvers_of_scipy(transform, solve):
+    with pytest.raises(TracerEscapeError, match="has no numbers while tracing"):
+        transform(solve)(1.3)
