@@ -160,9 +160,13 @@ class Fold(NamedTuple):
 
 
 class ArgFold(NamedTuple):
-    """A reduction over one `axis` to the index of the first element that `better`s, `{0}` against `{best}`."""
+    """A reduction over one `axis` to the index of the first element that `better`s, `{0}` against `{best}`.
+
+    `extremum` is the fold to that element itself.
+    """
 
     better: str
+    extremum: Fold
 
 
 class Scan(NamedTuple):

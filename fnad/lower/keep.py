@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from fnad.ir.primitive import Concatenation, Contraction, Gather, Iota, Library, Scalar, View
+from fnad.ir.primitive import ArgFold, Concatenation, Contraction, Gather, Iota, Library, Scalar, View
 from fnad.ir.program import Atom, Equation, Program, Var
 from fnad.lower.expressions import is_inlined
 
@@ -26,6 +26,12 @@ LONGEST = 100
 
 PIECES = 4
 """How many operands a concatenation may have that is computed where it is read."""
+
+LONG_ROW = 80
+"""The length from which it is faster to go over a row twice for the position of its extremum.
+
+LLVM puts no two accumulators in vectors that depend on each other. Shorter rows it unrolls, and does several at once.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +73,7 @@ def kept_values(
             or _read_whole(equation, readers[var])
             or _guarded_again(equation, readers[var])
             or var in wanted
+            or (effort.work > 0 and any(map(is_read_twice, readers[var])))
             or (effort.work > 0 and _worth_keeping(var, effort, readers[var], var in read_at_the_end))
         ):
             kept.add(var)
@@ -122,6 +129,16 @@ def _guarded_again(equation: Equation, readers: list[Equation]) -> bool:
     lower = equation.primitive.lower
     has_guard = isinstance(lower, View) and lower.guard is not None
     return has_guard and any(isinstance(r.primitive.lower, View) and _repeats(r, equation.results[0]) for r in readers)
+
+
+def is_read_twice(reader: Equation) -> bool:
+    """Say whether a reader goes over its operand twice.
+
+    It has to find the same bits, which a function computed again may not have: in vectors it rounds otherwise than in
+    the elements that are left over.
+    """
+    lower = reader.primitive.lower
+    return isinstance(lower, ArgFold) and reader.operands[0].aval.shape[reader.params["axis"]] >= LONG_ROW
 
 
 def _wanted_whole(program: Program, read_in_loops: Iterable[Atom]) -> set[Var]:

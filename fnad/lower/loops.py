@@ -65,11 +65,12 @@ class Reduce:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ArgReduce:
-    """buffer[address] = the counter of the innermost loop where node is first the best."""
+    """buffer[address] = the counter of the innermost loop where node is first the best; none is worse than `init`."""
 
     buffer: Buffer
     address: Index
     node: Node
+    init: str
     better: str
     source: Source | None = None
 

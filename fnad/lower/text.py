@@ -78,7 +78,7 @@ def _effect_text(item: Item) -> str:
             over = ", ".join(f"i{d}" for d in sorted(depths))
             folded = step.format(node_text(node), acc="acc", dtype=cast(item.dtype))
             return f"{buffer.name}[{index_text(address)}] = fold over {over}: {folded}"
-        case ArgReduce(buffer, address, node, better):
+        case ArgReduce(buffer, address, node, _, better):
             return f"{buffer.name}[{index_text(address)}] = first with {better.format(node_text(node), best='best')}"
         case Running(buffer, address, node, _, step):
             folded = step.format(node_text(node), acc="acc", dtype=cast(buffer.dtype))

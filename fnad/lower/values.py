@@ -37,7 +37,7 @@ from fnad.lower.contraction import Dimensions, contraction_dimensions, matrix, s
 from fnad.lower.expressions import Expressions, Shared, flatten, is_inlined, place, product_template
 from fnad.lower.fuse import Nests
 from fnad.lower.index import Index, as_index, counter
-from fnad.lower.keep import kept_values
+from fnad.lower.keep import is_read_twice, kept_values
 from fnad.lower.loops import (
     ArgReduce,
     Call,
@@ -146,8 +146,11 @@ class Values:
         match equation.primitive.lower:
             case Fold() as fold:
                 self._fold(equation, fold, buffer)
-            case ArgFold(better):
-                self._arg_fold(equation, better, buffer)
+            case ArgFold(better, extremum):
+                if is_read_twice(equation):
+                    self._arg_fold_in_two(equation, extremum, buffer)
+                else:
+                    self._arg_fold(equation, better, extremum, buffer)
             case Scan(init, step):
                 self._scan(equation, init, step, buffer)
             case Scatter() | Accumulation() | DynamicUpdate() as kind:
@@ -226,15 +229,32 @@ class Values:
 
         self._nest(target.aval.shape, effect)
 
-    def _arg_fold(self, equation: Equation, better: str, buffer: Buffer) -> None:
+    def _arg_fold(self, equation: Equation, better: str, extremum: Fold, buffer: Buffer) -> None:
         operand, axis = equation.operands[0], equation.params["axis"]
+        init = extremum.init.format(**bounds(operand.aval.dtype))
 
         def effect(indices: list[Index]) -> ArgReduce:
             kept = [index for a, index in enumerate(indices) if a != axis]
             node = self.expressions.element(operand, indices)
-            return ArgReduce(buffer, place(buffer, kept), node, better, self.source)
+            return ArgReduce(buffer, place(buffer, kept), node, init, better, self.source)
 
         self._nest_along(operand.aval.shape, axis, effect)
+
+    def _arg_fold_in_two(self, equation: Equation, extremum: Fold, buffer: Buffer) -> None:
+        """Fold to the extremum, then to the first index where it is, or nan is: both folds vectorise."""
+        operand, axis = equation.operands[0], equation.params["axis"]
+        shape, nodes = operand.aval.shape, self.expressions.nodes
+        best = self.temporary(buffer.aval.with_dtype(operand.aval.dtype))
+        is_it = f"select(({{0}} == {{1}}) | ({{0}} != {{0}}), {{2}}, i64({shape[axis]}))"
+
+        def index(indices: list[Index]) -> Node:
+            kept = [index for a, index in enumerate(indices) if a != axis]
+            number = nodes.number(indices[axis], I64)
+            return nodes.apply(is_it, (element(indices), nodes.load(best, place(best, kept)), number), I64)
+
+        element = partial(self.expressions.element, operand)
+        self._reduce(best, shape, (axis,), extremum, element)
+        self._reduce(buffer, shape, (axis,), Fold("{highest}", "minimum({acc}, {0})"), index)
 
     def _scan(self, equation: Equation, init: str, step: str, buffer: Buffer) -> None:
         operand, axis = equation.operands[0], equation.params["axis"]

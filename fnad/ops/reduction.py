@@ -132,14 +132,18 @@ def _extremum_samples() -> Iterable[Sample]:
     yield Sample((np.array([[1.0, 1.0, 0.0], [np.nan, 1.0, np.nan]]),), {"axes": (1,)}, smooth=False)
 
 
-def _extremum(name: str, evaluate: Callable[..., Any], init: str, step: str, doc: str) -> Primitive:
+LARGEST = Fold("{lowest}", "maximum({acc}, {0})")
+SMALLEST = Fold("{highest}", "minimum({acc}, {0})")
+
+
+def _extremum(name: str, evaluate: Callable[..., Any], fold: Fold, doc: str) -> Primitive:
     return register(
         Primitive(
             name,
             infer_nonempty(name, ORDERED),
             lambda x, *, axes: evaluate(x, axis=axes),
             Pull(_pull_extremum),
-            Fold(init, f"{step}({{acc}}, {{0}})"),
+            fold,
             _extremum_samples,
             doc,
         )
@@ -147,13 +151,12 @@ def _extremum(name: str, evaluate: Callable[..., Any], init: str, step: str, doc
 
 
 reduce_max = _extremum(
-    "reduce_max", np.max, "{lowest}", "maximum", "Largest element over `axes`; nan if there is one. Ties share evenly."
+    "reduce_max", np.max, LARGEST, "Largest element over `axes`; nan if there is one. Ties share evenly."
 )
 reduce_min = _extremum(
     "reduce_min",
     np.min,
-    "{highest}",
-    "minimum",
+    SMALLEST,
     "Smallest element over `axes`; nan if there is one. Ties share evenly.",
 )
 
@@ -192,22 +195,26 @@ def _position_samples() -> Iterable[Sample]:
     yield Sample((np.array([[-0.0, 0.0], [1.0, 1.0]]),), {"axis": 1})
 
 
-def _position(name: str, evaluate: Callable[..., Any], sign: str, doc: str) -> Primitive:
+def _position(name: str, evaluate: Callable[..., Any], sign: str, extremum: Fold, doc: str) -> Primitive:
     return register(
         Primitive(
             name,
             _infer_position(name),
             lambda x, *, axis: evaluate(x, axis=axis),
             NonDifferentiable(),
-            ArgFold(f"({{0}} {sign} {{best}}) | (({{0}} != {{0}}) & ({{best}} == {{best}}))"),
+            ArgFold(f"({{0}} {sign} {{best}}) | (({{0}} != {{0}}) & ({{best}} == {{best}}))", extremum),
             _position_samples,
             doc,
         )
     )
 
 
-argmax = _position("argmax", np.argmax, ">", "Position of the first largest element along `axis`; a nan is largest.")
-argmin = _position("argmin", np.argmin, "<", "Position of the first smallest element along `axis`; a nan is smallest.")
+argmax = _position(
+    "argmax", np.argmax, ">", LARGEST, "Position of the first largest element along `axis`; a nan is largest."
+)
+argmin = _position(
+    "argmin", np.argmin, "<", SMALLEST, "Position of the first smallest element along `axis`; a nan is smallest."
+)
 
 # ---- running sum -------------------------------------------------------------------------------------------------
 

@@ -38,7 +38,7 @@ class Accumulator:
 
     @property
     def zero(self) -> str:
-        return "" if isinstance(self.effect, ArgReduce) else self.effect.init
+        return self.effect.init
 
 
 def accumulators_below(loop: Loop, around: Sequence[Loop]) -> list[Accumulator]:

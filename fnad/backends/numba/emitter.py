@@ -239,8 +239,7 @@ class Emitter:
         if fold.compensated:
             self._add(f"{name}_total, {name}_rest = {fold.zero}, {fold.zero}")
         elif isinstance(fold.effect, ArgReduce):
-            dtype = cast(fold.effect.node.dtype)
-            self._add(f"{name}, {name}_best = i64(0), {dtype}(0)")
+            self._add(f"{name}, {name}_best = i64(0), {fold.zero}")
         else:
             self._add(f"{name} = {fold.zero}")
 
@@ -308,12 +307,11 @@ class Emitter:
         self._add(f"{self._place(effect.buffer, effect.address)} = {effect.init}", effect.buffer, block=block)
 
     def _arg_reduce(self, effect: ArgReduce) -> None:
-        name, counter = self.accumulators[effect], f"i{self.loops[-1].depth}"
+        name, better, counter = self.accumulators[effect], self._name("v"), f"i64(i{self.loops[-1].depth})"
         value = self._value(effect.node, name_it=True)
-        better = effect.better.format(value, best=f"{name}_best")
-        block = self.blocks[-1].child(f"if {counter} == 0 or {better}:")
-        self._add(f"{name}, {name}_best = i64({counter}), {value}", block=block)
-        self.blocks[-1].statements.append(block)
+        self._add(f"{better} = {effect.better.format(value, best=f'{name}_best')}")
+        self._add(f"{name} = select({better}, {counter}, {name})")
+        self._add(f"{name}_best = select({better}, {value}, {name}_best)")
 
     def _running(self, effect: Running) -> None:
         name = self.accumulators[effect]
