@@ -12,6 +12,7 @@ _SITE = str(np.__file__).rpartition(f"numpy{os.sep}")[0]
 _OWN = __file__.rpartition(f"trace{os.sep}")[0]
 _MACHINERY = (_OWN, *[f"{_SITE}{name}{os.sep}" for name in ("numpy", "scipy")])
 _FOUNDATION = (*_MACHINERY, *[f"{_SITE}{name}{os.sep}" for name in ("numba", "llvmlite", "optree")])
+_TESTING = tuple(f"{_SITE}{name}{os.sep}" for name in ("_pytest", "pluggy"))  # an `assert` under pytest runs its code
 _STANDARD = os.__file__.removesuffix("os.py")
 _THIRD_PARTY = tuple(f"{_STANDARD}{name}{os.sep}" for name in ("site-packages", "dist-packages"))
 _INTERNAL = ("<frozen ", "<__array_function__ ")
@@ -25,7 +26,7 @@ def is_machinery(file: str) -> bool:
 
 @lru_cache(maxsize=4096)
 def is_library(file: str) -> bool:
-    """Say whether a file belongs to the standard library, to this package or to what it stands on."""
-    if file.startswith((*_FOUNDATION, *_INTERNAL)):
+    """Say whether a file belongs to the standard library, to this package or what it stands on, or to pytest."""
+    if file.startswith((*_FOUNDATION, *_TESTING, *_INTERNAL)):
         return True
     return file.startswith(_STANDARD) and not file.startswith(_THIRD_PARTY)
