@@ -31,6 +31,15 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update-golden", action="store_true", help="write the golden files from what the tests produce")
+    parser.addoption("--quick", action="store_true", help="run the first case of every test that is not marked slow")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if config.getoption("--quick"):
+        firsts = {item.nodeid.partition("[")[0]: item for item in reversed(items)}
+        chosen = {item for item in firsts.values() if not item.get_closest_marker("slow")}
+        config.hook.pytest_deselected(items=[item for item in items if item not in chosen])
+        items[:] = [item for item in items if item in chosen]
 
 
 @pytest.fixture
