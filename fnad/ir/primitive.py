@@ -170,9 +170,11 @@ class ArgFold(NamedTuple):
 
 
 class Scan(NamedTuple):
-    """A running reduction along the param `axis`, from the end where the param `reverse` says so."""
+    """A running reduction along the param `axis`, from the end where the param `reverse` says so.
 
-    init: str
+    It begins with an element: -0.0 is not 0.0 + -0.0, and no complex number is neutral in products with infinity.
+    """
+
     step: str
 
 

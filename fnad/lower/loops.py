@@ -82,7 +82,6 @@ class Running:
     buffer: Buffer
     address: Index
     node: Node
-    init: str
     step: str
     source: Source | None = None
 

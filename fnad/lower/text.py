@@ -80,7 +80,7 @@ def _effect_text(item: Item) -> str:
             return f"{buffer.name}[{index_text(address)}] = fold over {over}: {folded}"
         case ArgReduce(buffer, address, node, _, better):
             return f"{buffer.name}[{index_text(address)}] = first with {better.format(node_text(node), best='best')}"
-        case Running(buffer, address, node, _, step):
+        case Running(buffer, address, node, step):
             folded = step.format(node_text(node), acc="acc", dtype=cast(buffer.dtype))
             return f"{buffer.name}[{index_text(address)}] = running {folded}"
         case Combine(buffer, address, node, step):

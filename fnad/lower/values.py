@@ -151,8 +151,8 @@ class Values:
                     self._arg_fold_in_two(equation, extremum, buffer)
                 else:
                     self._arg_fold(equation, better, extremum, buffer)
-            case Scan(init, step):
-                self._scan(equation, init, step, buffer)
+            case Scan(step):
+                self._scan(equation, step, buffer)
             case Scatter() | Accumulation() | DynamicUpdate() as kind:
                 self._combine(equation, kind, buffer)
             case Contraction() if not is_inlined(equation):
@@ -256,7 +256,7 @@ class Values:
         self._reduce(best, shape, (axis,), extremum, element)
         self._reduce(buffer, shape, (axis,), Fold("{highest}", "minimum({acc}, {0})"), index)
 
-    def _scan(self, equation: Equation, init: str, step: str, buffer: Buffer) -> None:
+    def _scan(self, equation: Equation, step: str, buffer: Buffer) -> None:
         operand, axis = equation.operands[0], equation.params["axis"]
         n = operand.aval.shape[axis]
 
@@ -264,8 +264,7 @@ class Values:
             if equation.params["reverse"]:
                 indices = [n - 1 - index if a == axis else index for a, index in enumerate(indices)]
             address, node = place(buffer, indices), self.expressions.element(operand, indices)
-            start = init.format(**bounds(buffer.dtype))
-            return Running(buffer, address, node, start, step, self.source)
+            return Running(buffer, address, node, step, self.source)
 
         self._nest_along(operand.aval.shape, axis, effect)
 

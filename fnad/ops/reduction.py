@@ -243,7 +243,7 @@ cumsum = linear(
     _infer_cumsum,
     _cumsum,
     lambda ct, x, *, axis, reverse: (cumsum(ct, axis=axis, reverse=not reverse),),
-    Scan("{dtype}(0)", "{acc} + {0}"),
+    Scan("{acc} + {0}"),
     samples=_cumsum_samples,
     doc="Running sum along `axis`, from the end if `reverse`.",
 )

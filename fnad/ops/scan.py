@@ -107,7 +107,7 @@ cumprod = register(
         _infer_cumprod,
         _cumprod,
         Push(_push_cumprod),
-        Scan("{dtype}(1)", "{acc} * {0}"),
+        Scan("{acc} * {0}"),
         _cumprod_samples,
         "Running product along `axis`, from the end if `reverse`; its derivatives are exact at zeros.",
     )

@@ -58,14 +58,21 @@ def test_no_factor_leaves_a_sum(dtype: str, n: int) -> None:
         np.testing.assert_allclose(found, wanted, rtol=1e-5 if dtype in ("f4", "c8") else 1e-14, err_msg=str(position))
 
 
+def assert_same_with_signs(found: Any, wanted: Any) -> None:
+    """Assert equal numbers, the signs of zeros included."""
+    for part in (np.real, np.imag):
+        a, b = part(found), part(wanted)
+        np.testing.assert_array_equal(a, b)
+        np.testing.assert_array_equal(np.signbit(a) & ~np.isnan(a), np.signbit(b) & ~np.isnan(b))
+
+
 @pytest.mark.parametrize("dtype", ["f4", "f8", "c8", "c16"])
 @pytest.mark.parametrize("n", [1, 2, 9, 600])
 def test_a_sum_of_zeros_has_numpys_sign(dtype: str, n: int) -> None:
     f = lambda x: [np.sum(x * -1), np.sum(-x), np.sum(x), np.sum(np.stack([x, -x]), axis=1)]  # noqa: E731
     x = np.zeros(n, dtype)
     for found, wanted in zip(jit(f)(x), f(x), strict=True):
-        np.testing.assert_array_equal(np.signbit(np.real(found)), np.signbit(np.real(wanted)))
-        np.testing.assert_array_equal(np.signbit(np.imag(found)), np.signbit(np.imag(wanted)))
+        assert_same_with_signs(found, wanted)
 
 
 @pytest.mark.skipif(not vector_math.available(), reason="the CPU has no wide vectors")
@@ -73,3 +80,29 @@ def test_a_sum_of_zeros_has_numpys_sign(dtype: str, n: int) -> None:
 def test_sums_are_added_in_the_lanes_of_vectors(f: Any) -> None:
     llvm = compile_program(trace(lambda x: [f(x)], Aval(F64, (4096,)), name="f")).llvm()
     assert re.search(r"fadd reassoc <\d+ x double>", llvm)
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("dtype", ["f4", "f8", "c8", "c16", "i1", "u4"])
+def test_a_running_reduction_begins_with_an_element(dtype: str) -> None:
+    """0.0 + -0.0 is 0.0, and (1 + 0j) * (inf + 1j) is inf + nan j."""
+    f = lambda x: [g(x, axis=axis) for g in (np.cumsum, np.cumprod) for axis in (0, 1)]  # noqa: E731
+    x = np.ones((3, 4), dtype)
+    if x.dtype.kind in "fc":
+        x[:, 0], x[0], x[1, 1] = -0.0, -0.0, np.inf
+    if x.dtype.kind == "c":
+        x[2].imag, x[2, 0], x[0, 1] = -0.0, complex(np.inf, 1), complex(1, -np.inf)
+    with np.errstate(all="ignore"):
+        expected = f(x)
+    for found, wanted in zip(jit(f)(x), expected, strict=True):
+        assert_same_with_signs(found, wanted)
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_a_fold_of_one_element_begins_as_any_other() -> None:
+    x = np.array([[complex(np.inf, 1), complex(-0.0, -0.0), 1.0]])
+    f = lambda x: [np.prod(x, axis=0), np.sum(x, axis=0)]  # noqa: E731
+    with np.errstate(all="ignore"):
+        expected = f(x)
+    for found, wanted in zip(jit(f)(x), expected, strict=True):
+        assert_same_with_signs(found, wanted)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from math import prod
 
 from fnad.lower.loops import ArgReduce, Combine, Effect, Loop, Reduce, Running, Store
+from fnad.lower.nodes import cast
 
 BLOCK = 256
 """The length of a sum without compensation: see Note [Accurate sums] in `emitter`.
@@ -38,7 +39,8 @@ class Accumulator:
 
     @property
     def zero(self) -> str:
-        return self.effect.init
+        effect = self.effect
+        return f"{cast(effect.buffer.dtype)}(0)" if isinstance(effect, Running) else effect.init
 
 
 def accumulators_below(loop: Loop, around: Sequence[Loop]) -> list[Accumulator]:

@@ -275,7 +275,7 @@ class Emitter:
             self._combine_in_memory(effect, element)
 
     def _fold_of_one(self, effect: Reduce) -> None:
-        value = self._element(effect)
+        value = _combined(effect.step, self._element(effect), acc=effect.init)
         self._store(effect, f"{cast(effect.buffer.dtype)}({value})")
 
     def _element(self, effect: Reduce) -> str:
@@ -315,8 +315,9 @@ class Emitter:
 
     def _running(self, effect: Running) -> None:
         name = self.accumulators[effect]
-        value = self._value(effect.node)
-        self._add(f"{name} = {_wrapped(_combined(effect.step, value, acc=name), effect.buffer.dtype)}")
+        value = self._value(effect.node, name_it=True)
+        combined = _wrapped(_combined(effect.step, value, acc=name), effect.buffer.dtype)
+        self._add(f"{name} = select(i{self.loops[-1].depth} == 0, {value}, {combined})")
         place = self._place(effect.buffer, effect.address)
         self._add(f"{place} = {name}", effect.buffer, stores=effect.buffer)
 
