@@ -10,6 +10,8 @@ import numpy as np
 
 import fnad
 
+EXAMPLE = Path(__file__).parents[1] / "examples" / "exp_sin.py"
+
 
 def f(x):
     return np.sum(np.exp(x) * np.sin(x))
@@ -22,7 +24,7 @@ np.testing.assert_allclose(fnad.grad(f)(x), expected, rtol=1e-14)
 with fnad.config.override(executor="compiled"):
     np.testing.assert_allclose(fnad.jit(fnad.grad(f))(x), expected, rtol=1e-14)
 
-command = [Path(sys.executable).with_name("fnad"), "dump", f"{__file__}:f", "--args", "f64[5]", "--stage", "source"]
+command = [Path(sys.executable).with_name("fnad"), "dump", f"{EXAMPLE}:total", "--args", "f64[5]", "--stage", "source"]
 source = subprocess.run(command, check=True, capture_output=True, text=True).stdout
 assert "for i0 in range(5):" in source, source
 
