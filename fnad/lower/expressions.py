@@ -19,12 +19,14 @@ from fnad.ir.types import I64, Aval, Dtype, Shape
 from fnad.lower.contraction import Dimensions, contraction_dimensions
 from fnad.lower.faults import Fault, out_of_range
 from fnad.lower.index import Index, Loaded, as_index
-from fnad.lower.nodes import Buffer, Condition, Node, Nodes, Number, cast
+from fnad.lower.nodes import Buffer, Condition, Node, Nodes, Number
 
 Indices: TypeAlias = Sequence[Index]
 
 INLINED = (Scalar, View, Concatenation, Iota, Gather, DynamicSlice)
 """The kinds of lowering whose results need no buffer of their own."""
+
+PRODUCT = "{0} * {1}"
 
 
 def is_inlined(equation: Equation) -> bool:
@@ -177,12 +179,7 @@ class Expressions:
     def _apply(self, template: str, equation: Equation, indices: list[Index]) -> Node:
         dtype = equation.results[0].aval.dtype
         operands = tuple(self.element(operand, indices) for operand in equation.operands)
-        return self.nodes.apply(self._cast_template(template, dtype), operands, dtype)
-
-    @staticmethod
-    def _cast_template(template: str, dtype: Dtype) -> str:
-        """Numba widens small integers where NumPy wraps: cast back what an operator gives."""
-        return f"{cast(dtype)}({template})" if dtype.kind in "iu" and dtype.itemsize < 8 else template
+        return self.nodes.apply(template, operands, dtype)
 
     def _view(self, equation: Equation, view: View, indices: list[Index]) -> Node:
         operand, result = equation.operands[0], equation.results[0]
@@ -220,7 +217,7 @@ class Expressions:
         sides = dims.operand_indices([*indices, *[Index(0)] * len(dims.k)])
         pairs = zip(equation.operands, sides, strict=True)
         operands = tuple(self.element(operand, side) for operand, side in pairs)
-        return self.nodes.apply(product_template(dtype), operands, dtype)
+        return self.nodes.apply(PRODUCT, operands, dtype)
 
     # ---- run-time indices ----------------------------------------------------------------------------------------
 
@@ -279,8 +276,3 @@ def box_shape(equation: Equation) -> Shape:
     if isinstance(equation.primitive.lower, DynamicSlice):
         return equation.results[0].aval.shape
     return equation.operands[1].aval.shape
-
-
-def product_template(dtype: Dtype) -> str:
-    """Return the template of a product that wraps as NumPy's does."""
-    return f"{cast(dtype)}({{0}} * {{1}})" if dtype.kind in "iu" and dtype.itemsize < 8 else "{0} * {1}"

@@ -34,7 +34,7 @@ from fnad.ir.program import Atom, Equation, Program, Source, Var
 from fnad.ir.types import I64, Aval, Dtype, Shape, is_inexact
 from fnad.lower.collapse import collapse
 from fnad.lower.contraction import Dimensions, contraction_dimensions, matrix, strides
-from fnad.lower.expressions import Expressions, Shared, flatten, is_inlined, place, product_template
+from fnad.lower.expressions import PRODUCT, Expressions, Shared, flatten, is_inlined, place
 from fnad.lower.fuse import Nests
 from fnad.lower.index import Index, as_index, counter
 from fnad.lower.keep import is_read_twice, kept_values
@@ -402,7 +402,7 @@ class Values:
         def element(indices: list[Index]) -> Node:
             left, right = dims.operand_indices(indices)
             operands = self.expressions.element(x, left), self.expressions.element(y, right)
-            return self.expressions.nodes.apply(product_template(buffer.dtype), operands, buffer.dtype)
+            return self.expressions.nodes.apply(PRODUCT, operands, buffer.dtype)
 
         self._reduce(buffer, shape, axes, Fold("{dtype}(0)", "{acc} + {0}", sum=is_inexact(buffer.dtype)), element)
 

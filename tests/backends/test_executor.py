@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
+from fnad import jit
 from fnad.backends.numba.executor import compile_program
 from fnad.errors import OutOfRangeError
 from fnad.ir.builder import trace
@@ -116,6 +117,25 @@ def test_sums_are_at_least_as_accurate_as_pairwise(dtype, n):
     run = compile_program(trace(lambda x: [reduce_sum(x, axes=(0,))], aval_of(x), name="f"))
     exact = float(np.longdouble(x[0]) * n)
     assert abs(run([x])[0] - exact) <= max(abs(np.sum(x) - exact), 2 * np.spacing(dtype(exact)))
+
+
+def wrapping(x):
+    counts = x * 0
+    counts[np.array([0, 1, 0])] += x[:3]
+    np.add.at(counts, np.array([2, 2, 2]), x[:3])
+    folds = [f(x, dtype=x.dtype) for f in (np.sum, np.prod, np.cumsum, np.cumprod)]
+    return [x * x + x, x - 2 * x, -x, x @ x, np.outer(x, x), x**3, np.abs(x), x // 3 * x, counts, *folds]
+
+
+@pytest.mark.parametrize("dtype", ["i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8"])
+def test_integers_wrap_in_their_own_width(dtype):
+    info = np.iinfo(dtype)
+    x = np.array([info.max, info.max // 2 + 3, info.min, info.min + 1, 7, 100, 99], dtype)
+    with np.errstate(all="ignore"):
+        expected = wrapping(x)
+    for found, wanted in zip(jit(wrapping)(x), expected, strict=True):
+        assert found.dtype == wanted.dtype
+        np.testing.assert_array_equal(found, wanted)
 
 
 def test_the_element_of_a_fold_is_computed_before_it_is_combined():

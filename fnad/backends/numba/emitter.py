@@ -29,7 +29,6 @@ from fnad.backends.numba.accumulators import (
 )
 from fnad.backends.numba.statements import Block, Statement
 from fnad.errors import LoweringError
-from fnad.ir.types import Dtype
 from fnad.lower.index import Index
 from fnad.lower.loops import (
     ArgReduce,
@@ -270,7 +269,7 @@ class Emitter:
         element = self._element(effect)
         if len(self.loops) - 1 in effect.depths:
             name = self.accumulators[effect]
-            self._add(f"{name} = {_wrapped(_combined(effect.step, element, acc=name), effect.dtype)}")
+            self._add(f"{name} = {_combined(effect.step, element, acc=name)}")
         else:
             self._combine_in_memory(effect, element)
 
@@ -284,7 +283,7 @@ class Emitter:
 
     def _combine_in_memory(self, effect: Reduce, value: str) -> None:
         place = self._place(effect.buffer, effect.address)
-        text = _wrapped(_combined(effect.step, value, acc=place), effect.dtype)
+        text = _combined(effect.step, value, acc=place)
         self._add(f"{place} = {text}", effect.buffer)
         self.read.add(effect.buffer.root)
 
@@ -316,7 +315,7 @@ class Emitter:
     def _running(self, effect: Running) -> None:
         name = self.accumulators[effect]
         value = self._value(effect.node, name_it=True)
-        combined = _wrapped(_combined(effect.step, value, acc=name), effect.buffer.dtype)
+        combined = _combined(effect.step, value, acc=name)
         self._add(f"{name} = select(i{self.loops[-1].depth} == 0, {value}, {combined})")
         place = self._place(effect.buffer, effect.address)
         self._add(f"{place} = {name}", effect.buffer, stores=effect.buffer)
@@ -326,7 +325,7 @@ class Emitter:
         place = self._place(effect.buffer, effect.address)
         new = _enclosed(value, effect.step, "{new}")
         text = effect.step.format(old=place, new=new, dtype=cast(effect.buffer.dtype))
-        self._add(f"{place} = {_wrapped(text, effect.buffer.dtype)}", effect.buffer)
+        self._add(f"{place} = {text}", effect.buffer)
         self.read.add(effect.buffer.root)
         for block in self.blocks:
             block.forget(effect.buffer)
@@ -445,11 +444,6 @@ class Emitter:
 
 
 # ---- text --------------------------------------------------------------------------------------------------------
-
-
-def _wrapped(text: str, dtype: Dtype) -> str:
-    """Numba widens small integers where NumPy wraps: cast back."""
-    return f"{cast(dtype)}({text})" if dtype.kind in "iu" and dtype.itemsize < 8 else text
 
 
 def _enclosed(text: str, template: str, place: str) -> str:
