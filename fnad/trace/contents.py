@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import array
 import functools
 import operator
+import os
 import pickle
 import sys
 import weakref
@@ -25,7 +25,6 @@ Elements: TypeAlias = Callable[[], Iterable[Any]]
 
 CONSTANTS = (bool, int, float, complex, str, bytes, NoneType, range, np.dtype, np.generic)
 CACHED = type(functools.lru_cache(len))
-BUFFERS = (bytearray, array.array, memoryview)
 SMALL = 4096
 """Bytes up to which a copy of an array is compared as one string."""
 
@@ -52,7 +51,7 @@ def parts(value: Any) -> tuple[Any, ...]:
         case MethodType():
             return value.__self__, value.__func__
         case BuiltinFunctionType() | MethodWrapperType():
-            return (value.__self__,)
+            return () if isinstance(value.__self__, ModuleType) else (value.__self__,)
         case functools.partial():
             return value.func, value.args, value.keywords
         case staticmethod() | classmethod():
@@ -67,10 +66,12 @@ def parts(value: Any) -> tuple[Any, ...]:
             return (value.__wrapped__,) if isinstance(value, CACHED) else ()
 
 
-def names_of(getter: operator.attrgetter[Any]) -> set[str]:
+def names_of(getter: operator.attrgetter[Any] | operator.methodcaller) -> set[str]:
     """Return the names of the attributes that a getter asks for."""
-    paths = cast("tuple[str, ...]", getter.__reduce__()[1])
-    return {name for path in paths for name in path.split(".")}
+    make, given = cast("tuple[Any, tuple[Any, ...]]", getter.__reduce__())
+    if isinstance(getter, operator.methodcaller):
+        return {make.args[0] if isinstance(make, functools.partial) else given[0]}
+    return {name for path in given for name in path.split(".")}
 
 
 def elements_of(value: Any) -> Elements | None:
@@ -79,10 +80,13 @@ def elements_of(value: Any) -> Elements | None:
         return lambda: (*value.keys(), *value.values())
     if isinstance(value, (tuple, list, set, frozenset, deque)):
         return lambda: cast("Iterable[Any]", value)
-    if isinstance(value, BUFFERS):
+    if isinstance(value, np.ndarray):
+        return (lambda: value.flat) if value.dtype.hasobject else None
+    if isinstance(value, type(os.environ)):
+        encoded = vars(value)["_data"]  # of which reading the mapping itself decodes all, which takes much longer
+        return lambda: (*encoded.keys(), *encoded.values())
+    if is_buffer(value):
         return lambda: (bytes(value),)
-    if isinstance(value, np.ndarray) and value.dtype.hasobject:
-        return lambda: value.flat
     if not in_library(type(value).__module__):
         return None
     if isinstance(value, Mapping):
@@ -90,10 +94,37 @@ def elements_of(value: Any) -> Elements | None:
     return (lambda: value) if isinstance(value, (Sequence, AbstractSet)) else None
 
 
+def is_buffer(value: Any) -> bool:
+    """Say whether a value lets others read its memory, as `bytearray`, `array` and the structures of ctypes do."""
+    try:
+        memoryview(value).release()
+    except (TypeError, BufferError):
+        return False
+    return True
+
+
 def check_of_elements(elements: Elements, before: tuple[Any, ...] | None = None) -> Check:
     """Return the check that a container holds what it held `before`, which is now if nothing is given."""
     found = tuple(elements()) if before is None else before
-    return lambda: same(tuple(elements()), found)
+
+    def check() -> bool:
+        now = tuple(elements())
+        return len(now) == len(found) and (all(map(operator.is_, now, found)) or same(now, found))
+
+    return check
+
+
+def check_of_names(namespace: Mapping[str, Any]) -> Check:
+    """Return the check that a namespace has the names it has, in their order."""
+    names = tuple(namespace)
+    return lambda: tuple(namespace) == names
+
+
+def check_of_class(kind: type) -> Check:
+    """Return the check that a class has the bases and names it has: Python looks for some of them unasked."""
+    namespace, bases = vars(kind), kind.__bases__
+    names = dict.fromkeys(namespace).keys()
+    return lambda: kind.__bases__ is bases and namespace.keys() == names
 
 
 def check_of_array(value: Array) -> Check | None:
@@ -148,7 +179,7 @@ def check_of_function(function: FunctionType) -> Check:
     def check() -> bool:
         if function.__code__ is not code or function.__kwdefaults__ is not by_name:
             return False
-        return same(function.__defaults__, defaults)
+        return function.__defaults__ is defaults or same(function.__defaults__, defaults)
 
     return check
 
@@ -161,6 +192,11 @@ def in_library(name: str) -> bool:
     return module is not None and is_library_module(module)
 
 
+def is_users(kind: type) -> bool:
+    """Say whether a class is no library's, so that it may change."""
+    return not in_library(kind.__module__)
+
+
 def is_own(module: str | None) -> bool:
     """Say whether a module is one of this package."""
     return module is not None and module.partition(".")[0] == "fnad"
@@ -168,5 +204,5 @@ def is_own(module: str | None) -> bool:
 
 def is_library_module(module: ModuleType) -> bool:
     """Say whether a module is built in, or its file belongs to a library."""
-    file = getattr(module, "__file__", None)
+    file = vars(module).get("__file__")
     return module.__name__ in sys.builtin_module_names or (file is not None and is_library(file))

@@ -4,36 +4,50 @@ The code objects that run while a function is traced say which names they read. 
 stands for just before the code runs, and follows functions to their cells and defaults, objects to the attributes of
 these names, containers to their elements:
 
-    names       a global, an attribute, a cell, a default: the same object, or an equal number or string
-    contents    of an array, the same bits; of a list, dict or set, the same elements
+    names       a global, an attribute, a cell, a default, a module: the same object, or an equal number or string
+    absence     of an attribute whose class has one, or which a program may do without: nothing of that name
+    contents    of an array, the same bits; of a list, dict or set, the same elements; of a class, the same names and
+                bases; of an object, the same class
 
-`holds()` looks at all of it again. Three things are taken at their word: the standard library, NumPy and what else this
-package stands on do not change; an array that cannot be written to, nor what it is a view of, keeps its content; a
-function under `functools.lru_cache` would return the same again. What can neither be compared nor trusted, an iterator
-for example, or a generator of random numbers that others share, holds never. What is not seen: an attribute of a module
-asked for by a computed name; clocks, files and other sources outside the process.
+`holds()` looks at all of it again. Three things are taken at their word: what functions and classes of the standard
+library, NumPy and what else this package stands on do, though not that a name of their modules stands for them; an
+array that cannot be written to, nor what it is a view of, keeps its content; a function under `functools.lru_cache`
+would return the same again. What can neither be compared nor trusted holds never: an iterator, a file that is opened, a
+generator of random numbers that others share. What is not seen stands in docs/edge_cases.md; `met` has
+what of it was noticed.
 
 A large array is compared as a whole at each look, so it is better passed as an argument.
 """
 
 from __future__ import annotations
 
+import builtins
+import dataclasses
+import datetime
 import functools
 import gc
+import importlib
+import inspect
 import io
 import operator
+import os
 import sys
 import threading
+import time
+from abc import ABCMeta, get_cache_token
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Mapping
+from collections.abc import Callable, Generator, Iterable, KeysView, Mapping
+from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
 from contextvars import ContextVar
 from importlib.util import resolve_name
+from operator import is_
 from types import CellType, CodeType, FrameType, FunctionType, MemberDescriptorType, ModuleType
 from typing import Any, NamedTuple, TypeAlias, cast
 
 import numpy as np
 
+from fnad.ir.program import Source
 from fnad.trace.contents import (
     CACHED,
     CONSTANTS,
@@ -41,14 +55,17 @@ from fnad.trace.contents import (
     Elements,
     check_of_array,
     check_of_array_like,
+    check_of_class,
     check_of_elements,
     check_of_function,
     check_of_generator,
+    check_of_names,
     draws_numbers,
     elements_of,
     in_library,
     is_library_module,
     is_own,
+    is_users,
     names_of,
     parts,
     same,
@@ -56,6 +73,7 @@ from fnad.trace.contents import (
 )
 from fnad.trace.libraries import is_library
 from fnad.trace.reads import Reads, reads_of
+from fnad.trace.source import user_caller
 
 Get: TypeAlias = Callable[[str, object], Any]
 """Like dict.get: from a name and a default to what the name stands for now."""
@@ -65,6 +83,29 @@ Profiler: TypeAlias = Callable[[FrameType, str, Any], object]
 
 MISSING = object()
 UNCHANGING = (*CONSTANTS, slice, CodeType, np.ufunc, io.IOBase)
+NAMESPACE = operator.attrgetter("__dict__")
+DESCRIBING = {"__name__", "__qualname__", "__doc__", "__module__", "__annotations__"}
+"""What a function or class keeps beside its namespace."""
+
+# ---- what reads attributes by strings, and what leads to something outside the process -------------------------------
+
+ASKING = {id(asking) for asking in (getattr, hasattr, vars, dir, operator.attrgetter, operator.methodcaller)}
+LISTING = (dataclasses.asdict, dataclasses.astuple, dataclasses.replace, inspect.getmembers, inspect.getattr_static)
+REFLECTING = {cast("FunctionType", function).__code__ for function in LISTING}
+IMPORT_MODULE = importlib.import_module.__code__
+ENVIRON = type(os.environ).__getitem__.__code__
+
+FILE, DRAW, CLOCK, COMPUTED = "a file is read", "random numbers are drawn", "the clock is read", "names are computed"
+DATE = datetime.datetime
+OUTSIDE = {
+    **dict.fromkeys((open, os.open, os.stat, os.lstat, os.access, os.listdir, os.scandir, np.fromfile), FILE),
+    **dict.fromkeys((time.time, time.time_ns, time.monotonic, time.monotonic_ns, time.process_time), CLOCK),
+    **dict.fromkeys((time.perf_counter, time.perf_counter_ns, time.localtime, time.gmtime, time.ctime), CLOCK),
+    **dict.fromkeys((DATE.now, DATE.today, datetime.date.today), CLOCK),
+    os.urandom: DRAW,
+    input: "input is read",
+}
+"""Functions of C that do so, each with what it reads."""
 
 
 class Holder(NamedTuple):
@@ -75,20 +116,37 @@ class Holder(NamedTuple):
     classes: tuple[type, ...]
 
 
+class Met(NamedTuple):
+    """Something outside that cannot be compared: `anew` if it is read at each call, for which that is traced again."""
+
+    what: str
+    source: Source | None
+    anew: bool
+
+
 class Environment:
     """What was read from outside, and what it was."""
 
     def __init__(self) -> None:
+        self.met: list[Met] = []
         self._names: dict[tuple[int, str], tuple[Get, str, Any]] = {}
+        self._absent: dict[int, tuple[KeysView[str], set[str]]] = {}
+        self._kinds: tuple[list[Any], list[type]] = [], []
+        self._namespaces: tuple[list[Any], list[Namespace]] = [], []
         self._contents: list[tuple[Check, Any]] = []
         self._changing = ""
         self._unread: dict[tuple[int, str], tuple[Get, str, Any]] = {}
         self._before: dict[int, tuple[Any, ...]] = {}
         self._sought: set[str] = set()
         self._optional: set[str] = set()
+        self._strings: set[str] = set()
         self._reflects = False
+        self._handles = False
         self._holders: list[Holder] = []
-        self._kept: dict[int, Any] = {id(MISSING): MISSING}
+        self._imports: set[str] = set()
+        self._kept: dict[int, Any] = {id(value): value for value in (MISSING, sys.modules)}
+        self._classes: set[int] = set()
+        self._listed: set[int] = set()
         self._visited: dict[tuple[int, int], CodeType] = {}
         self._explained: dict[int, CodeType] = {}
 
@@ -101,12 +159,26 @@ class Environment:
         for unchanged, _ in self._contents:
             if not unchanged():
                 return False
-        return not self._changing
+        for keys, names in self._absent.values():
+            if not keys.isdisjoint(names):
+                return False
+        return not self._changing and (not self._kinds[0] or self._are_of_kind())
+
+    def _are_of_kind(self) -> bool:
+        """Say whether objects have the classes and namespaces they had; in C, since there may be many."""
+        objects, kinds = self._kinds
+        holders, namespaces = self._namespaces
+        return all(map(is_, map(type, objects), kinds)) and all(map(is_, map(NAMESPACE, holders), namespaces))
 
     def covers(self, other: Environment) -> bool:
         """Say whether this holds, and has all in it that another one has, which holds too."""
         contents = {id(value) for _, value in self._contents}
-        has_all = other._names.keys() <= self._names.keys() and contents.issuperset(id(v) for _, v in other._contents)
+        has_all = (
+            other._names.keys() <= self._names.keys()
+            and contents.issuperset(id(value) for _, value in other._contents)
+            and all(key in self._absent and names <= self._absent[key][1] for key, (_, names) in other._absent.items())
+            and set(map(id, other._kinds[0])) <= set(map(id, self._kinds[0]))
+        )
         return has_all and not other._changing and self.holds()
 
     def difference(self) -> str:
@@ -117,6 +189,11 @@ class Environment:
         for unchanged, value in self._contents:
             if not unchanged():
                 return f"the content of a {type(value).__name__} has changed"
+        for keys, names in self._absent.values():
+            for name in names & keys:
+                return f"{name!r} has been added"
+        if not self._are_of_kind():
+            return "the class of an object has changed"
         return self._changing or "nothing has changed"
 
     @contextmanager
@@ -131,6 +208,10 @@ class Environment:
             code = frame.f_code
             if event == "call" and (id(code), id(frame.f_globals)) not in visited and code not in collecting:
                 self._visit(code, frame.f_globals)
+            elif event == "c_call" and arg in OUTSIDE:
+                self._call_outside(arg, frame)
+            elif code is IMPORT_MODULE and isinstance(arg, ModuleType) and user_caller(frame):  # it returns
+                self._import(arg.__name__)
             if chained is not None:
                 chained(frame, event, arg)
 
@@ -140,10 +221,16 @@ class Environment:
             yield
         finally:
             sys.setprofile(chained)
-            if shared_states() != states:
-                self._changing = "random numbers are drawn"
+            self._end(states)
             if previous is not None and chained is None:
                 cast("Any", previous).enable()  # cProfile's, which cannot be called
+
+    def _end(self, states: bytes) -> None:
+        """Note what is known after the trace only: modules that were not there before, and random numbers."""
+        for name in self._imports:
+            self._note_module(name)
+        if shared_states() != states:
+            self._meet(DRAW)
 
     # ---- code ------------------------------------------------------------------------------------------------------
 
@@ -151,16 +238,56 @@ class Environment:
         """Note what a code object reads that is about to run with these globals."""
         self._visited[id(code), id(namespace)] = code
         if is_library(code.co_filename) or in_library(str(namespace.get("__name__"))):
+            self._visit_library(code)
             return
+        if code.co_name == "<module>" and getattr(namespace.get("__spec__"), "_initializing", False):
+            return  # a module that is imported, which happens once
         self._kept[id(namespace)] = namespace
         self._explain(code)
         reads = reads_of(code)
-        for name in reads.names | reads.constants:
+        for name in reads.names | (reads.strings if reads.reflects else frozenset()):
             self._note_use(namespace.get, namespace, name, reads)
+        for name in reads.names - namespace.keys():
+            self._enter(vars(builtins).get, builtins, name)
         for level, name in reads.modules:
-            self.follow(sys.modules.get(resolve_name("." * level + name, namespace.get("__package__") or "")))
-        self._reflects |= reads.reflects
-        self._seek({*reads.attributes, code.co_name} - self._sought, reads.constants - self._optional)
+            self._import(resolve_name("." * level + name, namespace.get("__package__") or ""))
+        for line in reads.evaluated:
+            self._meet(COMPUTED, Source(code.co_filename, line, code.co_name), anew=False)
+        self._handles |= reads.handles
+        self._strings |= reads.strings
+        self._seek({*reads.attributes, code.co_name}, self._strings if self._reflects else set())
+        if reads.reflects:
+            self._reflect()
+
+    def _visit_library(self, code: CodeType) -> None:
+        if code in REFLECTING:
+            self._reflect()
+        elif code is ENVIRON:
+            self.follow(os.environ)
+
+    def _import(self, name: str) -> None:
+        """Note a module that is imported; one that is not there yet, after the trace."""
+        if name in sys.modules:
+            self._note_module(name)
+        else:
+            self._imports.add(name)
+
+    def _note_module(self, name: str) -> None:
+        for end in (*[i for i, letter in enumerate(name) if letter == "."], len(name)):
+            self._note(sys.modules.get, sys.modules, name[:end])
+
+    def _call_outside(self, function: Any, frame: FrameType) -> None:
+        """Note that a function of C reads something outside the process, if it does so for the user's code."""
+        caller, what = user_caller(frame), OUTSIDE[function]
+        if caller is None or (what == CLOCK and caller is not frame):  # what a library asks it for is mostly a log
+            return
+        place = Source(caller.f_code.co_filename, caller.f_lineno, caller.f_code.co_name)
+        self._meet(what, place, anew=what != CLOCK)
+
+    def _meet(self, what: str, source: Source | None = None, *, anew: bool = True) -> None:
+        self.met.append(Met(what, source, anew))
+        if anew:
+            self._changing = what
 
     def _explain(self, code: CodeType) -> None:
         """Follow the functions that a code object with free variables belongs to, for the sake of their cells.
@@ -173,21 +300,28 @@ class Environment:
                 if isinstance(found, FunctionType):
                     self.follow(found)
 
-    def _seek(self, names: set[str], optional: frozenset[str]) -> None:
-        """Look for more names in all that has attributes."""
-        self._sought |= names
-        self._optional |= optional
+    def _seek(self, names: set[str], optional: AbstractSet[str] = frozenset()) -> None:
+        """Look for more names in all that has attributes; the program may do without those that are `optional`."""
+        sought = self._sought | names | optional
+        missed = (sought if self._handles else self._optional | optional) - self._optional
+        new = (sought - self._sought) | missed
+        self._sought = sought
+        self._optional |= missed
         for holder in list(self._holders):
-            self._look(holder, names, optional)
+            self._look(holder, new)
 
     # ---- names -----------------------------------------------------------------------------------------------------
 
     def _note(self, get: Get, where: object, name: str) -> None:
         """Note what a name stands for, the first time; `where` tells it apart from the same name elsewhere."""
+        self.follow(self._enter(get, where, name))
+
+    def _enter(self, get: Get, where: object, name: str) -> Any:
+        """Note what a name stands for, not what that is made of, and return it."""
         key = id(where), name
         if key not in self._names:
             self._names[key] = self._unread.pop(key, None) or (get, name, get(name, MISSING))
-        self.follow(self._names[key][2])
+        return self._names[key][2]
 
     def _note_use(self, get: Get, where: object, name: str, reads: Reads) -> None:
         """Note what a name stands for, unless its value has no say here; then it is kept for whoever asks later."""
@@ -200,37 +334,57 @@ class Environment:
         else:
             self._note(get, where, name)
 
-    def _look(self, holder: Holder, names: Iterable[str], optional: Iterable[str]) -> None:
-        """Note the attributes of these names; where names may be asked for by strings, all that an object has."""
+    def _look(self, holder: Holder, names: Iterable[str]) -> None:
+        """Note the attributes of these names."""
         for name in tuple(names):  # what is found may lead to more names, which are looked for in all holders then
             self._look_up(holder, name)
-        if self._reflects:
-            namespace = holder.namespace or {}
-            for name in (*optional, *(tuple(namespace) if holder.classes else ())):
-                if not self._look_up(holder, name) and holder.namespace is not None:
-                    self._note(namespace.get, namespace, name)
 
-    def _look_up(self, holder: Holder, name: str) -> bool:
-        """Note an attribute, if the object or a class of it has it, and say so."""
-        is_own_attribute = holder.namespace is not None and name in holder.namespace
-        if holder.namespace is not None and is_own_attribute:
-            self._note(holder.namespace.get, holder.namespace, name)
-        if isinstance(holder.value, threading.local):  # each thread has values of its own
-            self._note(functools.partial(getattr, holder.value), holder.value, name)
-        for kind in holder.classes:
-            if name in vars(kind):
-                self._note_inherited(holder, kind, name)
-                return True
-        return is_own_attribute
+    def _reflect(self) -> None:
+        """Note all attributes of all that has some, since names may be asked for by strings."""
+        self._reflects = True
+        self._seek(set(), self._strings)
+        for holder in list(self._holders):
+            self._list(holder)
 
-    def _note_inherited(self, holder: Holder, kind: type, name: str) -> None:
-        if isinstance(vars(kind)[name], MemberDescriptorType):  # a slot: the value is the object's own
-            self._note(functools.partial(getattr, holder.value), holder.value, name)
-        elif not in_library(kind.__module__):
-            for nearer in holder.classes[: holder.classes.index(kind) + 1]:  # those before it may get the name
-                self._note(vars(nearer).get, nearer, name)
-            if holder.namespace is not None:
+    def _list(self, holder: Holder) -> None:
+        """Note all attributes that an object has, and that it has no others; modules have too many."""
+        if id(holder.value) in self._listed or isinstance(holder.value, ModuleType):
+            return
+        self._listed.add(id(holder.value))
+        if holder.namespace is not None:
+            self._contents.append((check_of_names(holder.namespace), holder.value))
+            for name in tuple(holder.namespace):
                 self._note(holder.namespace.get, holder.namespace, name)
+        for kind in filter(is_users, holder.classes):
+            for name, value in tuple(vars(kind).items()):
+                if isinstance(value, MemberDescriptorType) or not hasattr(type(value), "__get__"):
+                    self._look_up(holder, name)
+
+    def _look_up(self, holder: Holder, name: str) -> None:
+        """Note an attribute, or its absence where a class has it or the program may do without."""
+        value, namespace = holder.value, holder.namespace
+        having = [kind for kind in holder.classes if name in vars(kind)]
+        for kind in having:  # all of them, since `super()` passes over some
+            if isinstance(vars(kind)[name], MemberDescriptorType):  # a slot: the value is the object's own
+                self._note(functools.partial(getattr, value), value, name)
+            elif is_users(kind):
+                self._note(vars(kind).get, kind, name)
+        is_described = name in DESCRIBING and isinstance(value, (FunctionType, type))
+        if is_described or isinstance(value, threading.local):  # of which each thread has values of its own
+            self._note(functools.partial(getattr, value), value, name)
+        if namespace is not None:
+            self._look_in(holder.value, namespace, name, is_needless=bool(having) or name in self._optional)
+
+    def _look_in(self, value: Any, namespace: Namespace, name: str, *, is_needless: bool) -> None:
+        """Note what a name stands for in a namespace, or its absence if that is no error."""
+        if name not in namespace:
+            if is_needless:
+                self._absent.setdefault(id(namespace), (namespace.keys(), set()))[1].add(name)
+            return
+        found = self._enter(namespace.get, namespace, name)
+        is_trusted = isinstance(value, ModuleType) and is_library_module(value) and callable(found)
+        if not is_trusted or isinstance(found, type):
+            self.follow(found)
 
     # ---- values ----------------------------------------------------------------------------------------------------
 
@@ -239,16 +393,24 @@ class Environment:
         if isinstance(value, UNCHANGING) or id(value) in self._kept:
             return
         self._kept[id(value)] = value
+        if id(value) in ASKING:
+            self._reflect()
         if isinstance(value, FunctionType):
             self._follow_function(value)
         elif isinstance(value, ModuleType):
-            if not is_library_module(value):
-                self._hold(value, vars(value), ())
+            self._hold(value, vars(value), ())
         elif isinstance(value, type):
-            if not in_library(value.__module__):
-                self._hold(value, None, (*value.__mro__, *cast("type", type(value)).__mro__))
+            self._follow_class(cast("type[Any]", value))
         elif not is_own(type(value).__module__):
             self._follow_object(value)
+
+    def _follow_class(self, value: type[Any]) -> None:
+        if isinstance(value, ABCMeta):
+            self._enter(lambda _, __: get_cache_token(), ABCMeta, "register")
+        if is_users(value):
+            self._hold(value, None, (*value.__mro__, *cast("type", type(value)).__mro__))
+            if getattr(value, "_is_protocol", False):
+                self._seek(set(), {*vars(value), *vars(value).get("__annotations__", ())})
 
     def _follow_function(self, function: FunctionType) -> None:
         self._explained[id(function.__code__)] = function.__code__
@@ -268,13 +430,29 @@ class Environment:
     def _follow_object(self, value: Any) -> None:
         for part in parts(value):
             self.follow(part)
-        if isinstance(value, operator.attrgetter):
-            self._seek(names_of(value) - self._sought, frozenset())
+        if isinstance(value, (operator.attrgetter, operator.methodcaller)):
+            self._seek(names_of(value))
         if isinstance(value, ContextVar):
             self._note(lambda _, default: value.get(default), value, "value")
         if isinstance(value, CACHED):  # what it returned before, it returns without running
             self._visit(value.__wrapped__.__code__, value.__wrapped__.__globals__)
-        elements, namespace = elements_of(value), _namespace(value)
+        namespace = _namespace(value)
+        if namespace is not None or is_users(type(value)):
+            self._note_kind(value, namespace)
+        self._follow_content(value)
+        if namespace is None and elements_of(value) is None and hasattr(type(value), "__next__"):
+            self._meet("an iterator is read")
+        self._hold(value, namespace, type(value).__mro__)
+
+    def _note_kind(self, value: Any, namespace: Namespace | None) -> None:
+        self._kinds[0].append(value)
+        self._kinds[1].append(type(value))
+        if namespace is not None and NAMESPACE(value) is namespace:
+            self._namespaces[0].append(value)
+            self._namespaces[1].append(namespace)
+
+    def _follow_content(self, value: Any) -> None:
+        elements = elements_of(value)
         if elements is not None:
             self._follow_elements(value, elements)
         elif isinstance(value, np.ndarray):
@@ -284,9 +462,6 @@ class Environment:
             self._contents.append((check_of_generator(value), value))
         elif hasattr(type(value), "__array__"):
             self._contents.append((check_of_array_like(value), value))
-        elif namespace is None and hasattr(type(value), "__next__"):
-            self._changing = "an iterator is read"
-        self._hold(value, namespace, type(value).__mro__)
 
     def _follow_elements(self, value: Any, elements: Elements) -> None:
         if not isinstance(value, (tuple, frozenset)):
@@ -295,9 +470,25 @@ class Environment:
             self.follow(element)
 
     def _hold(self, value: Any, namespace: Namespace | None, classes: tuple[type, ...]) -> None:
+        for kind in filter(is_users, classes):
+            if id(kind) not in self._classes:
+                self._classes.add(id(kind))
+                self._contents.append((check_of_class(kind), kind))
         holder = Holder(value, namespace, classes)
         self._holders.append(holder)
-        self._look(holder, self._sought, self._optional)
+        self._look(holder, self._sought)
+        if makes_attributes(holder):
+            self._handles = True
+            self._seek(set())
+        if self._reflects:
+            self._list(holder)
+
+
+def makes_attributes(holder: Holder) -> bool:
+    """Say whether an object, or a module of the user's, has a function that is asked for what it has not."""
+    if isinstance(holder.value, ModuleType):
+        return "__getattr__" in vars(holder.value) and not is_library_module(holder.value)
+    return any("__getattr__" in vars(kind) for kind in holder.classes)
 
 
 def _content(cell: CellType, _: str, default: object) -> Any:

@@ -7,7 +7,7 @@ are often watched in this way, and such names are told apart.
 from __future__ import annotations
 
 import dis
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dis import Instruction
 from functools import lru_cache
 from types import CodeType
@@ -16,38 +16,59 @@ from typing import NamedTuple
 LOAD = {"LOAD_GLOBAL", "LOAD_NAME", "LOAD_DEREF", "LOAD_CLOSURE", "LOAD_CLASSDEREF", "LOAD_FROM_DICT_OR_DEREF"}
 GLOBAL = {"LOAD_GLOBAL", "LOAD_NAME", "STORE_GLOBAL", "DELETE_GLOBAL", "LOAD_FROM_DICT_OR_GLOBALS"}
 ATTRIBUTE = {"LOAD_ATTR", "LOAD_METHOD", "STORE_ATTR", "DELETE_ATTR", "LOAD_SUPER_ATTR", "IMPORT_FROM"}
-REFLECTION = {"getattr", "hasattr", "vars", "globals", "eval", "exec", "__dict__", "__getattribute__", "attrgetter"}
+ASKING = {"getattr", "hasattr", "vars", "dir", "attrgetter", "methodcaller", "__dict__", "__getattribute__"}
+EVALUATION = {"globals", "eval", "exec"}
+"""Through these a name of a module may be read that stands nowhere in the code."""
+REFLECTION = ASKING | EVALUATION
+IMPORTING = {"__import__", "import_module", "modules"}
 
 
 class Reads(NamedTuple):
     """The names a code object reads or writes.
 
     `extended` are globals and free variables it only appends to, `counted` those it only counts up. `modules` are
-    those it imports, each with the number of leading dots. `reflects` says that it may ask for names by strings; then
-    `constants` are those of its strings that look like names.
+    those it imports, each with the number of leading dots. `strings` are those of its constants that look like names;
+    `reflects` says that it may ask for names by strings. `handles` says that it goes on after some exception, so
+    that it may be seen there whether an attribute is missing. `evaluated` has the lines that may read any name.
     """
 
     names: frozenset[str]
     extended: frozenset[str]
     counted: frozenset[str]
     attributes: frozenset[str]
-    constants: frozenset[str]
+    strings: frozenset[str]
     modules: tuple[tuple[int, str], ...]
     reflects: bool
+    handles: bool
+    evaluated: tuple[int, ...]
 
 
 @lru_cache(maxsize=4096)
 def reads_of(code: CodeType) -> Reads:
     """Return what a code object reads; functions defined in it have code objects of their own."""
     steps = list(dis.get_instructions(code))
-    global_names = frozenset(step.argval for step in steps if step.opname in GLOBAL)
+    global_names = frozenset(step.argval for step in steps if step.opname in GLOBAL and step.argval.isidentifier())
     attributes = frozenset(step.argval for step in steps if step.opname in ATTRIBUTE)
-    reflects = not REFLECTION.isdisjoint(global_names | attributes)
-    constants = frozenset(c for c in code.co_consts if reflects and isinstance(c, str) and c.isidentifier())
-    imports = [i for i, step in enumerate(steps) if step.opname == "IMPORT_NAME"]
-    modules = tuple((steps[i - 2].argval or 0, steps[i].argval) for i in imports)
+    used = global_names | attributes
+    matched = [steps[i - 1].argval for i, step in enumerate(steps) if step.opname == "MATCH_CLASS"]
+    reflects = bool(matched) or not REFLECTION.isdisjoint(used)
+    strings = frozenset(c for c in code.co_consts if isinstance(c, str) and c.isidentifier()).union(*matched)
+    evaluated = tuple(line for line, step in _lines(steps) if step.opname in GLOBAL and step.argval in EVALUATION)
     extended, counted = _only(steps, _extends), _only(steps, _counts)
-    return Reads(global_names, extended, counted, attributes, constants, modules, reflects)
+    imports = [i for i, step in enumerate(steps) if step.opname == "IMPORT_NAME"]
+    modules = [(steps[i - 2].argval or 0, steps[i].argval) for i in imports]
+    modules += [(0, name) for name in _dotted(code) if not IMPORTING.isdisjoint(used)]
+    handles = bool(code.co_exceptiontable)
+    return Reads(global_names, extended, counted, attributes, strings, tuple(modules), reflects, handles, evaluated)
+
+
+def _lines(steps: Sequence[Instruction]) -> list[tuple[int, Instruction]]:
+    return [(step.positions.lineno or 0, step) for step in steps if step.positions is not None]
+
+
+def _dotted(code: CodeType) -> Iterator[str]:
+    """Yield the strings that may be names of modules."""
+    return (c for c in code.co_consts if isinstance(c, str) and c and all(map(str.isidentifier, c.split("."))))
 
 
 # ---- names whose values have no say ---------------------------------------------------------------------------------

@@ -9,6 +9,8 @@ from fnad.ir.program import Source
 from fnad.trace.libraries import is_library
 
 _LIMIT = 100_000
+_IMPORT = ("_bootstrap", "_bootstrap_external")
+_LOADING = {"linecache", *[f"importlib.{name}" for name in _IMPORT], "_frozen_importlib", "_frozen_importlib_external"}
 
 _sources: dict[tuple[int, int], tuple[CodeType, Source]] = {}
 
@@ -29,6 +31,18 @@ def library_frames() -> list[FrameType]:
         frames.append(frame)
         frame = frame.f_back
     return frames
+
+
+def user_caller(frame: FrameType | None) -> FrameType | None:
+    """Return the frame of the user's code for which a frame runs; none if a module is loaded or a line looked up."""
+    while frame is not None and frame.f_code.co_name != "<module>":
+        name = frame.f_globals.get("__name__", "")
+        if not is_library(frame.f_code.co_filename):
+            return frame
+        if name in _LOADING or name.partition(".")[0] == "fnad":
+            return None
+        frame = frame.f_back
+    return None
 
 
 def current_source() -> Source | None:

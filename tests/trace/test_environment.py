@@ -1,0 +1,535 @@
+"""What is read from outside in odd ways: a compiled function gives what Python gives after each change of it.
+
+Programs run in the interpreter here. A case is a function that reads something, and what changes that afterwards.
+"""
+
+from __future__ import annotations
+
+import abc
+import builtins
+import collections.abc
+import ctypes
+import dataclasses
+import functools
+import importlib
+import inspect
+import math
+import operator
+import os
+import pathlib
+import sys
+import types
+import typing
+from collections.abc import Callable, Iterator
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import fnad
+from fnad import jit
+
+Change = Callable[[], object]
+Case = Callable[..., tuple[Callable[[Any], Any], Change]]
+CASES: list[Case] = []
+
+
+def case(make: Case) -> Case:
+    CASES.append(make)
+    return make
+
+
+@pytest.fixture(autouse=True)
+def _interpreted() -> Iterator[None]:
+    with fnad.config.override(executor="interpreter"):
+        yield
+
+
+class Plain:
+    pass
+
+
+def kind(*bases: type, **members: Any) -> Any:
+    return type("Kind", bases, members)
+
+
+def setting(o: Any, name: str, value: Any) -> Change:
+    return lambda: setattr(o, name, value)
+
+
+# ---- attributes that are absent at first -----------------------------------------------------------------------------
+
+
+def check_absent(o: Any, change: Change) -> None:  # noqa: C901  # many small functions
+    """Check the ways to ask an object for its attribute `s` that go on without it."""
+
+    def handled(x: Any) -> Any:
+        try:
+            return x * o.s
+        except AttributeError:
+            return x
+
+    def inner() -> Any:
+        return o.s
+
+    def handled_outside(x: Any) -> Any:
+        try:
+            return x * inner()
+        except Exception:  # noqa: BLE001
+            return x
+
+    def matched(x: Any) -> Any:
+        match o:
+            case object(s=s):
+                return x * s
+            case _:
+                return x
+
+    def by_name(x: Any) -> Any:
+        return x * getattr(o, "s", 1.0)
+
+    def by_other_name(x: Any) -> Any:
+        return x * ask(o, "s", 1.0)
+
+    def by_computed_name(x: Any) -> Any:
+        return x * sum(getattr(o, letter, 1.0) for letter in "rs")
+
+    def whether(x: Any) -> Any:
+        return x * (2.0 if hasattr(o, "s") else 1.0)
+
+    ask = getattr
+    ways = [handled, handled_outside, matched, by_name, by_other_name, whether]
+    ways += [] if isinstance(o, types.ModuleType) else [by_computed_name]
+    runs = [jit(way) for way in ways]
+    before = [run(2.0) for run in runs]
+    change()
+    for way, run, was in zip(ways, runs, before, strict=True):
+        assert run(2.0) == way(2.0) != was, way.__name__
+
+
+class Slotted:
+    __slots__ = ("s",)
+
+
+@pytest.mark.parametrize("others", [{}, {"other": 1.0}])
+def test_an_attribute_that_something_gets(others: dict[str, float]) -> None:
+    module, empty = types.ModuleType("absent"), Plain()
+    vars(module).update(others)
+    vars(empty).update(others)
+    for o in (SimpleNamespace(**others), empty, Slotted(), module, lambda: None, kind(**others)):
+        check_absent(o, setting(o, "s", 5.0))
+
+
+def test_an_attribute_that_its_class_gets() -> None:
+    base = kind()
+    check_absent(kind(base)(), setting(base, "s", 5.0))
+
+
+def test_a_name_that_a_module_gets() -> None:
+    namespace: dict[str, Any] = {}
+    exec("def f(x):\n try: return x * absent\n except NameError: return x", namespace)
+    run = jit(namespace["f"])
+    assert run(2.0) == 2.0
+    namespace["absent"] = 3.0
+    assert run(2.0) == 6.0
+
+
+@case
+def vars_of_an_object() -> Any:
+    o = SimpleNamespace()
+    return lambda x: x * len(vars(o)), setting(o, "s", 1)
+
+
+@case
+def namespace_of_a_function() -> Any:
+    def o() -> None: ...
+
+    return lambda x: x * len(o.__dict__), setting(o, "s", 1)
+
+
+@case
+def vars_of_a_class() -> Any:
+    return lambda x: x * len(vars(Plain)), setting(Plain, "s", 1)
+
+
+@case
+def names_of_an_object() -> Any:
+    o = Plain()
+    return lambda x: x * len(dir(o)), setting(Plain, "t", 1)
+
+
+@case
+def order_of_names() -> Any:
+    o = SimpleNamespace(a=1.0, b=2.0)
+    return lambda x: x * next(iter(vars(o).values())), lambda: vars(o).update(a=vars(o).pop("a"))
+
+
+@case
+def computed_name_in_a_class() -> Any:
+    o = (k := kind(w0=1.0, w1=2.0))()
+    return lambda x: x * sum(getattr(o, f"w{i}") for i in range(2)), setting(k, "w1", 3.0)
+
+
+@case
+def attribute_made_by_getattr() -> Any:
+    o = kind(__getattr__=lambda self, name: 2.0)()
+    return lambda x: x * o.s, setting(o, "s", 3.0)
+
+
+@case
+def attribute_made_by_a_module() -> Any:
+    module = types.ModuleType("makes")
+    exec("def __getattr__(name): return 1.0", vars(module))
+    return lambda x: x * module.s, setting(module, "s", 3.0)
+
+
+@case
+def cached_property() -> Any:
+    cached: Any = functools.cached_property(lambda self: 1.0)
+    cached.__set_name__(None, "s")
+    o = kind(s=cached)()
+    return lambda x: x * o.s, lambda: vars(o).update(s=3.0)
+
+
+@case
+def method_caller() -> Any:
+    o = kind(m=lambda self: 1.0)()
+    call = operator.methodcaller("m")
+    return lambda x: x * call(o), setting(o, "m", lambda: 3.0)
+
+
+@case
+def fields() -> Any:
+    @dataclasses.dataclass
+    class Fields:
+        a: float = 1.0
+
+    o = Fields()
+    return lambda x: x * dataclasses.asdict(o)["a"], setting(o, "a", 3.0)
+
+
+# ---- classes ---------------------------------------------------------------------------------------------------------
+
+
+class Base:
+    def m(self) -> float:
+        return 1.0
+
+
+class Derived(Base):
+    def m(self) -> float:
+        return super().m()
+
+
+@case
+def method_above(patch: pytest.MonkeyPatch) -> Any:
+    o = Derived()
+    return lambda x: x * o.m(), lambda: patch.setattr(Base, "m", lambda self: 3.0)
+
+
+@case
+def class_of_an_object() -> Any:
+    o = kind(m=lambda self: 1.0)()
+    return lambda x: x * o.m(), setting(o, "__class__", kind(m=lambda self: 2.0))
+
+
+@case
+def class_that_is_asked_for() -> Any:
+    o, other = Plain(), kind()
+    return lambda x: x * (2.0 if isinstance(o, other) else 1.0), setting(o, "__class__", other)
+
+
+@case
+def namespace_of_an_object() -> Any:
+    o = Plain()
+    o.s = 1.0  # type: ignore[attr-defined]
+    return lambda x: x * o.s, setting(o, "__dict__", {"s": 3.0})  # type: ignore[attr-defined]
+
+
+@case
+def bases() -> Any:
+    k = kind(kind(s=1.0))
+    o = k()
+    return lambda x: x * o.s, setting(k, "__bases__", (kind(s=2.0),))
+
+
+@case
+def callable_object() -> Any:
+    o = (k := kind())()
+    return lambda x: x * (2.0 if callable(o) else 1.0), setting(k, "__call__", lambda self: 1.0)
+
+
+@case
+def truth() -> Any:
+    o = (k := kind())()
+    return lambda x: x * (2.0 if o else 1.0), setting(k, "__bool__", lambda self: False)
+
+
+@case
+def equality() -> Any:
+    k = kind()
+    o, p = k(), k()
+    return lambda x: x * (2.0 if o == p else 1.0), setting(k, "__eq__", lambda self, other: True)
+
+
+@case
+def property_over_an_attribute() -> Any:
+    o = (k := kind())()
+    o.s = 1.0
+    return lambda x: x * o.s, setting(k, "s", property(lambda self: 2.0))
+
+
+@case
+def method_of_a_library_class() -> Any:
+    k = kind(dict)
+    o = k(a=1.0)
+    return lambda x: x * o.get("a"), setting(k, "get", lambda self, key: 3.0)
+
+
+@pytest.mark.parametrize("abstract", [type("Own", (abc.ABC,), {}), collections.abc.Sequence])
+def test_a_registered_class(abstract: Any) -> None:
+    k = kind()
+    o, sequence = k(), collections.abc
+    run = jit(lambda x: x * (2.0 if isinstance(o, abstract) else 1.0))
+    by_module = jit(lambda x: x * (2.0 if isinstance(o, sequence.Sequence) else 1.0))
+    assert run(1.0) == by_module(1.0) == 1.0
+    abstract.register(k)
+    assert run(1.0) == 2.0
+    assert by_module(1.0) == 1.0 + isinstance(o, collections.abc.Sequence)
+
+
+@case
+def protocol() -> Any:
+    @typing.runtime_checkable
+    class HasScale(typing.Protocol):
+        s: float
+
+    o = SimpleNamespace()
+    return lambda x: x * (2.0 if isinstance(o, HasScale) else 1.0), setting(o, "s", 1.0)
+
+
+@case
+def single_dispatch() -> Any:
+    o, dispatch = (k := kind())(), functools.singledispatch(lambda o: 1.0)
+    return lambda x: x * dispatch(o), lambda: dispatch.register(k, lambda o: 3.0)
+
+
+@case
+def name_of_a_function() -> Any:
+    def o() -> None: ...
+
+    return lambda x: x * len(o.__name__), setting(o, "__name__", "longer")
+
+
+@case
+def structure_of_c() -> Any:
+    structure: Any = kind(ctypes.Structure, _fields_=[("s", ctypes.c_double)])(1.0)
+    return lambda x: x * structure.s, setting(structure, "s", 3.0)
+
+
+@case
+def list_that_is_taken_from() -> Any:
+    """Not to be taken for one that is only appended to."""
+    stack = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]
+    return lambda x: x * stack.pop(), lambda: stack.append(7.0)
+
+
+@case
+def sign_of_a_global_zero(patch: pytest.MonkeyPatch) -> Any:
+    namespace: dict[str, Any] = {"zero": 0.0, "np": np}
+    f = eval("lambda x: x * np.copysign(1.0, zero)", namespace)
+    return f, lambda: patch.setitem(namespace, "zero", -0.0)
+
+
+# ---- modules ---------------------------------------------------------------------------------------------------------
+
+
+@case
+def constant_of_numpy(patch: pytest.MonkeyPatch) -> Any:
+    return lambda x: x * np.pi, lambda: patch.setattr(np, "pi", 3.0)
+
+
+@case
+def constant_of_math(patch: pytest.MonkeyPatch) -> Any:
+    return lambda x: x * math.tau, lambda: patch.setattr(math, "tau", 3.0)
+
+
+@case
+def ufunc(patch: pytest.MonkeyPatch) -> Any:
+    return lambda x: np.sin(x), lambda: patch.setattr(np, "sin", np.cos)
+
+
+@case
+def function_in_a_module_of_numpy(patch: pytest.MonkeyPatch) -> Any:
+    return lambda x: np.linalg.norm(np.array([x, x])), lambda: patch.setattr(np.linalg, "norm", np.sum)
+
+
+@case
+def builtin(patch: pytest.MonkeyPatch) -> Any:
+    letter = "a"
+    return lambda x: x * ord(letter), lambda: patch.setattr(builtins, "ord", lambda letter: 9.0)
+
+
+@case
+def environment_variable(patch: pytest.MonkeyPatch) -> Any:
+    patch.setenv("FNAD_TEST_SCALE", "1")
+    return lambda x: x * float(os.environ["FNAD_TEST_SCALE"]), lambda: patch.setenv("FNAD_TEST_SCALE", "3")
+
+
+@case
+def environment_variable_by_function(patch: pytest.MonkeyPatch) -> Any:
+    return lambda x: x * float(os.getenv("FNAD_TEST_SCALE", "1")), lambda: patch.setenv("FNAD_TEST_SCALE", "3")
+
+
+def module_of(patch: pytest.MonkeyPatch, name: str, value: float) -> Any:
+    module: Any = types.ModuleType(name)
+    module.scale = value
+    patch.setitem(sys.modules, name, module)
+    return module
+
+
+@pytest.mark.parametrize("replaced", [False, True])
+def test_modules_that_are_imported_while_it_runs(replaced: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    def by_statement(x: Any) -> Any:
+        import fnad_scales as module  # type: ignore[import-not-found]  # noqa: PLC0415
+
+        return x * module.scale
+
+    part = "scales"
+    ways = (
+        by_statement,
+        lambda x: x * __import__("fnad_scales").scale,
+        lambda x: x * importlib.import_module("fnad_" + part).scale,
+        lambda x: x * sys.modules["fnad_scales"].scale,
+    )
+    module = module_of(monkeypatch, "fnad_scales", 1.0)
+    runs = [jit(way) for way in ways]
+    assert [run(1.0) for run in runs] == [1.0] * 4
+    if replaced:
+        module_of(monkeypatch, "fnad_scales", 3.0)
+    else:
+        module.scale = 3.0
+    assert [run(1.0) for run in runs] == [3.0] * 4
+
+
+def test_a_module_that_is_imported_for_the_first_time(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def f(x: Any) -> Any:
+        try:
+            import fnad_first  # type: ignore[import-not-found]  # noqa: PLC0415
+        except ImportError:
+            return x
+        return x * fnad_first.scale
+
+    run = jit(f)
+    assert run(1.0) == 1.0
+    (tmp_path / "fnad_first.py").write_text("scale = 2.0")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setitem(sys.modules, "fnad_first", importlib.import_module("fnad_first"))
+    assert run(1.0) == 2.0
+    monkeypatch.delitem(sys.modules, "fnad_first")
+    first = jit(lambda x: f(x))
+    assert first(1.0) == 2.0
+    sys.modules["fnad_first"].scale = 3.0  # type: ignore[attr-defined]
+    assert first(1.0) == 3.0
+
+
+@case
+def package_of_a_module(patch: pytest.MonkeyPatch) -> Any:
+    package = module_of(patch, "fnad_package", 1.0)
+    package.inner = module_of(patch, "fnad_package.inner", 1.0)
+
+    def f(x: Any) -> Any:
+        import fnad_package.inner  # type: ignore[import-not-found]  # noqa: PLC0415
+
+        return x * fnad_package.scale * fnad_package.inner.scale
+
+    return f, setting(package, "scale", 3.0)
+
+
+# ---- outside the process ---------------------------------------------------------------------------------------------
+
+
+@case
+def text_file(path: pathlib.Path) -> Any:
+    path.write_text("1")
+
+    def f(x: Any) -> Any:
+        with open(path) as file:  # noqa: PTH123
+            return x * float(file.read())
+
+    return f, lambda: path.write_text("3")
+
+
+@case
+def text_of_a_path(path: pathlib.Path) -> Any:
+    path.write_text("1")
+    return lambda x: x * float(path.read_text()), lambda: path.write_text("3")
+
+
+@case
+def whether_a_path_is_there(path: pathlib.Path) -> Any:
+    return lambda x: x * (2.0 if path.exists() else 1.0), path.touch
+
+
+@case
+def array_of_a_file(path: pathlib.Path) -> Any:
+    np.save(file := path.with_suffix(".npy"), np.ones(2))
+    return lambda x: x * np.load(file), lambda: np.save(file, np.zeros(2))
+
+
+@case
+def array_of_a_text(path: pathlib.Path) -> Any:
+    np.savetxt(path, np.ones(2))
+    return lambda x: x * np.loadtxt(path), lambda: np.savetxt(path, np.zeros(2))
+
+
+@case
+def array_of_bytes(path: pathlib.Path) -> Any:
+    np.ones(2).tofile(path)
+    return lambda x: x * np.fromfile(path), lambda: np.zeros(2).tofile(path)
+
+
+def test_generators_made_inside_are_drawn_from_anew() -> None:
+    fresh, seeded = jit(lambda x: x + np.random.default_rng().random()), lambda x: x + np.random.default_rng(0).random()
+    run = jit(seeded)
+    assert fresh(0.0) != fresh(0.0)
+    assert run(0.0) == run(0.0) == seeded(0.0)
+
+
+def test_a_file_that_a_library_reads_for_itself_is_no_matter(tmp_path: pathlib.Path) -> None:
+    """A module that is imported, or the line of a warning."""
+    traces: list[int] = []
+    (tmp_path / "fnad_data.txt").write_text("2")
+    (tmp_path / "fnad_reader.py").write_text(
+        f"with open({str(tmp_path / 'fnad_data.txt')!r}) as file: scale = float(file.read())"
+    )
+    sys.path.insert(0, str(tmp_path))
+
+    @jit
+    def f(x: Any) -> Any:
+        traces.append(1)
+        return x * importlib.import_module("fnad_reader").scale
+
+    try:
+        assert [f(1.0), f(1.0)] == [2.0, 2.0]
+    finally:
+        sys.path.remove(str(tmp_path))
+    assert len(traces) == 1
+
+
+# ---- all of them -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("make", CASES, ids=lambda make: make.__name__)
+def test_a_change_is_seen(make: Case, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    given = {"path": tmp_path / "read", "patch": monkeypatch}
+    f, change = make(**{name: given[name] for name in inspect.signature(make).parameters})
+    run = jit(f)
+    before = run(2.0)
+    run(2.0)
+    change()
+    now = run(2.0)
+    assert not np.array_equal(now, before)
+    if make is not list_that_is_taken_from:
+        np.testing.assert_array_equal(now, f(2.0))
