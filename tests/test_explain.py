@@ -1,6 +1,9 @@
 """fnad.explain: what was traced, captured and copied, with lines."""
 
 import inspect
+import logging
+import random
+import time
 
 import numpy as np
 import pytest
@@ -42,7 +45,7 @@ def test_text():
     text = str(fnad.explain(lambda x: np.sin(x) * 2, x))
     assert text == (
         "<lambda>: 3 operations\ntraced:\n  x: f64[3]\ncaptured: none\ncopies: none\ndecisions: none\n"
-        "operations:\n  1 sin\n  1 broadcast_in_dim\n  1 mul"
+        "outside: none\noperations:\n  1 sin\n  1 broadcast_in_dim\n  1 mul"
     )
     text = str(fnad.explain(model, {"a": 2.0}, np.ones(3), 2))
     assert f"captured:\n  f64[3] at test_explain.py:{line('TABLE')} in model:" in text
@@ -91,3 +94,35 @@ def test_the_callers_arrays_stay_and_keywords_are_handed_on():
 def test_errors_are_those_of_a_trace():
     with pytest.raises(TracerEscapeError):
         fnad.explain(lambda x: float(x), 1.0)
+
+
+def test_what_is_outside_the_process(tmp_path):
+    path = tmp_path / "number"
+    path.write_text("2")
+    numbers = iter(range(10))
+
+    def f(x):
+        start = time.perf_counter()
+        logging.getLogger("fnad").warning("the time in a log is no matter")
+        y = x * float(path.read_text()) + next(numbers)
+        y = y * globals()["sca" + "le"] + random.random()
+        return y + (time.perf_counter() - start)
+
+    found = fnad.explain(f, 1.0)
+    first = f.__code__.co_firstlineno
+    assert {(met.what, met.source and met.source.line - first, met.anew) for met in found.outside} == {
+        ("the clock is read", 1, False),
+        ("the clock is read", 5, False),
+        ("a file is read", 3, True),
+        ("an iterator is read", None, True),
+        ("names are computed", 4, False),
+        ("random numbers are drawn", None, True),
+    }
+    assert (
+        f"  the clock is read at test_explain.py:{first + 1} in f:  start = time.perf_counter()  -> as it was"
+        in str(found)
+    )
+    assert "  random numbers are drawn  -> traced again at each call" in str(found)
+
+
+scale = 2.0

@@ -24,6 +24,7 @@ from fnad.api.staging import output_leaves
 from fnad.ir.program import Program, Source, Var
 from fnad.ir.types import Aval, is_inexact
 from fnad.trace.capture import Write
+from fnad.trace.environment import Environment, Met
 from fnad.trace.tracer import Tracer
 from fnad.trace.tracing import Traced, trace_function
 
@@ -42,7 +43,9 @@ class Explanation(NamedTuple):
     `traced` are the leaves of the arguments that are numbers with a derivative. `captured` are the arrays from outside,
     or made by NumPy alone, whose content is read anew at each call; each has the line that first uses it. Each of the
     `copies` is a write into a traced array, of which the program makes a new version. `decisions` are what Python was
-    told of traced values, as `if` or `range` asked. `operations` counts the equations of the program by primitive.
+    told of traced values, as `if` or `range` asked. `outside` are the clocks, files and other things met that cannot be
+    compared: under `jit` they are as they were when it was traced, or it is traced `anew` at each call for them.
+    `operations` counts the equations of the program by primitive.
     """
 
     function: str
@@ -50,6 +53,7 @@ class Explanation(NamedTuple):
     captured: tuple[Found, ...]
     copies: tuple[Write, ...]
     decisions: tuple[Decision, ...]
+    outside: tuple[Met, ...]
     operations: dict[str, int]
 
     def __str__(self) -> str:
@@ -82,13 +86,18 @@ def explain(f: Function, *args: Any, **kwargs: Any) -> Explanation:
         now = [x.value for x in found]
         return trace_function(call, avals, name=function_name(f), weak=weak, arrays=arrays, values=now)
 
-    traced = protected(f, attempt)
+    environment = Environment()
+    environment.follow(f)
+    with environment.watching():
+        traced = protected(f, attempt)
     names = [path(args, i, lambda k: argument_name(f, k)) for i in leaves]
     first = [Found(name, leaf.aval, None) for name, leaf in zip(names, leaves.values(), strict=True)]
     counts = Counter(equation.primitive.name for equation in traced.program.equations)
     captured = tuple(_captured(traced.program, len(leaves)))
     decisions, operations = decisions_of(traced.guards), dict(counts.most_common())
-    return Explanation(function_name(f), tuple(first), captured, traced.writes, decisions, operations)
+    return Explanation(
+        function_name(f), tuple(first), captured, traced.writes, decisions, tuple(environment.met), operations
+    )
 
 
 def _leaf(value: Any) -> Leaf | None:
@@ -116,6 +125,7 @@ def _lines(explanation: Explanation) -> Iterator[str]:
     yield from _section("captured", _counted(f"{found.aval}{_place(found.source)}" for found in explanation.captured))
     yield from _section("copies", _counted(f"{write.aval}{_place(write.source)}" for write in explanation.copies))
     yield from _section("decisions", list(decision_lines(explanation.decisions)))
+    yield from _section("outside", _counted(map(str, explanation.outside)))
     yield from _section("operations", [f"{count} {name}" for name, count in explanation.operations.items()])
 
 

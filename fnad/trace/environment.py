@@ -123,6 +123,10 @@ class Met(NamedTuple):
     source: Source | None
     anew: bool
 
+    def __str__(self) -> str:
+        place = f" at {self.source}" if self.source is not None else ""
+        return f"{self.what}{place}  -> {'traced again at each call' if self.anew else 'as it was when traced'}"
+
 
 class Environment:
     """What was read from outside, and what it was."""
