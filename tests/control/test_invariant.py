@@ -279,3 +279,12 @@ def test_what_leaves_a_loop_is_not_kept_for_each_step():
     pushed = simplify(jvp(program, marks(program)))
     assert outside(pushed).count("exp") == 1
     assert "exp" not in inside(pushed)
+
+
+def test_a_zero_that_changes_its_sign_is_not_the_same_in_every_step() -> None:
+    for before, after in ((0.0, -0.0), (-0.0, 0.0), (1.0, 1.0)):
+        f = lambda x: fnad.fori_loop(0, 3, lambda i, c: (c[1] * x, after), (x, before))  # noqa: B023, E731
+        for run in (f, fnad.jit(f)):
+            product, carried = run(1.0)
+            assert np.signbit(carried) == np.signbit(after)
+            assert np.signbit(product) == np.signbit(after)

@@ -37,7 +37,8 @@ from tests.random_programs import SIZES as SMALL_SIZES
 from tests.random_programs import infer, random_array, random_params, random_shape, signatures
 
 SPECIAL = (0.0, -0.0, 1.0, -1.0, 0.5, 3.0, np.inf, -np.inf, np.nan, 1e-40, 1e-310, 1e300)
-CONSTANTS = (0.0, -0.0, 1.0, -1.0, 0.5, -4.0, 3.0, np.inf, np.nan)
+EXTREMES = (2.0**-1030, 2.0**-1074, 2.0**1023, -(2.0**-1022), 2.0**-149, 2.0**127)
+CONSTANTS = (0.0, -0.0, 1.0, -1.0, 0.5, -4.0, 3.0, np.inf, np.nan, *EXTREMES)
 SIZES = (*SMALL_SIZES, 8, 8, 8, 8)
 INSTANCES = 100
 """How many instances of a left side a rule has to change, and to keep the value of."""
@@ -85,9 +86,10 @@ class Instance:
         return found if found.dtype == dtype else None
 
     def number(self, dtype: Dtype) -> Any:
-        return self.random.choice(
-            CONSTANTS[:4] if dtype.kind == "i" else (0, 1, 3) if dtype.kind in "bu" else CONSTANTS
-        )
+        if not is_inexact(dtype):
+            return self.random.choice(CONSTANTS[:4] if dtype.kind == "i" else (0, 1, 3))
+        with np.errstate(over="ignore"):
+            return dtype.type(self.random.choice(CONSTANTS))
 
     def finite(self, dtype: Dtype) -> Symbol:
         number = constant(self.random.choice((0.5, -3.0)), dtype, self.shape)

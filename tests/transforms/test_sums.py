@@ -13,8 +13,8 @@ from fnad.lower.loops import Loop, controls
 from fnad.lower.pipeline import lower
 from fnad.ops.arithmetic import add, mul
 from fnad.ops.elementary import exp, sin
-from fnad.ops.indexing import dynamic_slice, dynamic_update_slice, gather
-from fnad.ops.shape import broadcast_in_dim, reduce_sum, zeros_like
+from fnad.ops.indexing import dynamic_slice, dynamic_update_slice, gather, scatter_add
+from fnad.ops.shape import broadcast_in_dim, full_like, reduce_sum, zeros_like
 from fnad.transforms.differentiation import joint
 from fnad.transforms.interpret import interpret
 from fnad.transforms.pipeline import simplify
@@ -72,3 +72,18 @@ def test_a_loop_over_elements_goes_back_element_by_element():
     shifted = [[ct @ interpret(program, [u + s * h * e])[0] for s in (1, -1)] for e in np.eye(N)]
     gradient = compile_program(pulled)([u, ct])[1]
     np.testing.assert_allclose(gradient, [(a - b) / (2 * h) for a, b in shifted], atol=1e-8)
+
+
+@pytest.mark.parametrize("base", [0.0, -0.0, 2.0])
+def test_a_part_is_written_into_zeros_or_the_whole_is_added(base):
+    def parts(x, i):
+        there = full_like(x, base)
+        return [dynamic_update_slice(there, part(x, i), i), scatter_add(there, gather(x, some(i)), some(i))]
+
+    both = trace(
+        lambda x, i: [total for y in parts(x, i) for total in (Sums().add(x, y), Sums().add(y, x))], ROW, NUMBER
+    )
+    plain = trace(lambda x, i: [total for y in parts(x, i) for total in (add(x, y), add(y, x))], ROW, NUMBER)
+    given = [np.random.default_rng(0).random(N), np.int64(7)]
+    for found, wanted in zip(interpret(both, given), interpret(plain, given), strict=True):
+        np.testing.assert_array_equal(found, wanted)
