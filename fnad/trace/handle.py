@@ -58,9 +58,6 @@ class Handle:
     concrete: ClassVar[type[Handle]]
     """The class that users meet."""
 
-    def __init_subclass__(cls) -> None:
-        Handle.concrete = cls
-
     def __init__(self, symbol: Symbol, *, is_scalar: bool = False) -> None:
         self._cell = Cell(symbol)
         self._steps: Steps = ()
@@ -75,15 +72,22 @@ class Handle:
         return isinstance(self._symbol, WeakSymbol)
 
     @property
+    def is_alive(self) -> bool:
+        """Whether its trace is under way."""
+        return self._cell.symbol.builder.alive
+
+    @property
     def symbol(self) -> Symbol:
-        """The value at present."""
-        if self._version == self._cell.version:
+        """The value at present; what an inner trace reads of it is a value of that trace, and read anew."""
+        cell = self._cell
+        is_current = self._version == cell.version
+        if is_current and self._symbol.builder is cell.symbol.builder:
             return self._symbol
-        if not (self._cell.is_open and self._is_certain()):
+        if not (is_current or (cell.is_open and self._is_certain())):
             raise view_or_copy(self.aval)
-        symbol = read(self._steps, self._cell.symbol)
-        if symbol.builder is self._cell.symbol.builder:
-            self._symbol, self._version = symbol, self._cell.version
+        symbol = read(self._steps, cell.symbol)
+        if symbol.builder is cell.symbol.builder:
+            self._symbol, self._version = symbol, cell.version
         return symbol
 
     def through(self, steps: Steps) -> Handle:
@@ -94,7 +98,7 @@ class Handle:
         handle._steps = (*self._steps, *steps)
         if self._cell.in_order:
             handle._steps = settled(handle._steps, self._cell.symbol.aval.shape)
-        handle._version = self._cell.version if symbol.builder is self._cell.symbol.builder else -1
+        handle._version = self._cell.version
         return handle
 
     @property

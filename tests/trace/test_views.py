@@ -1,10 +1,12 @@
 """Writes are seen where NumPy's memory says so, and nowhere else."""
 
 import copy
+import itertools
 
 import numpy as np
 import pytest
 
+import fnad
 import fnad.numpy as fnp
 from fnad.errors import MutationError
 from tests.numpy.against_numpy import check, check_error, sample, traced
@@ -291,3 +293,173 @@ def test_a_reshape_that_is_not_shared_may_be_written():
         return y, z, x
 
     check(write, X)
+
+
+# ---- every chain of views, written through ---------------------------------------------------------------------------
+
+STEPS = {
+    "axes in a circle": lambda a: np.transpose(a, (*range(1, a.ndim), 0)),
+    "axes back": lambda a: a.transpose(a.ndim - 1, *range(a.ndim - 1)),
+    "axis moved": lambda a: np.moveaxis(a, 0, -1),
+    "axis rolled": lambda a: np.rollaxis(a, a.ndim - 1),
+    "axes swapped": lambda a: np.swapaxes(a, 0, -1),
+    "T": lambda a: a.T,
+    "slice": lambda a: a[1:],
+    "every other": lambda a: a[..., ::2],
+    "backwards": lambda a: a[::-1],
+    "flipped": lambda a: np.flip(a, -1),
+    "turned": lambda a: np.rot90(a),
+    "new axis": lambda a: a[:, None],
+    "squeezed": lambda a: np.squeeze(a[:1]),
+    "row": lambda a: a[0],
+    "split": lambda a: np.split(a, [1], axis=-1)[1],
+    "real": lambda a: a.real,
+    "imaginary": lambda a: a.imag,
+}
+"""Views of an array, whatever its layout; of four axes and more extents than one, so that no permutation is another."""
+
+WRITES = {
+    "whole": lambda view, v: view.__setitem__(..., v * np.arange(1.0, view.size + 1).reshape(view.shape)),
+    "in place": lambda view, v: view.__imul__(v),
+    "an element": lambda view, v: view.__setitem__((0,) * view.ndim, v),
+    "out": lambda view, v: np.add(view, v, out=view),
+}
+
+
+def through(chain, write, make):
+    def f(v):
+        whole = make(v)
+        view = whole
+        for name in chain:
+            view = STEPS[name](view)
+        WRITES[write](view, v)
+        return whole, view * 1
+
+    return f
+
+
+def check_outcome(f, chain):
+    """Compare with NumPy; both refuse where what is seen is read-only, or a number."""
+    try:
+        expected = f(2.0)
+    except (ValueError, TypeError, AttributeError):
+        with pytest.raises((TypeError, AttributeError)):
+            traced(f, np.float64(2.0))
+        return
+    for x, y in zip(expected, traced(f, np.float64(2.0))[0], strict=True):
+        np.testing.assert_array_equal(x, y, err_msg=str(chain))
+
+
+def made(shape):
+    return lambda v: np.arange(float(np.prod(shape))).reshape(shape) * (1 + 0j) * v
+
+
+CHAINS = [(a,) for a in STEPS] + list(itertools.permutations(STEPS, 2)) + [(a, a) for a in STEPS]
+
+
+@pytest.mark.parametrize("write", WRITES)
+def test_a_write_through_every_view(write):
+    """Values of all chains of two steps, for an array of four axes; longer ones where axes are permuted."""
+    circles = ["axes in a circle", "axes back", "axis moved", "slice", "every other"]
+    longer = [chain for chain in itertools.permutations(circles, 3)]
+    for chain in CHAINS + longer:
+        check_outcome(through(chain, write, made((3, 4, 2, 5))), chain)
+
+
+@pytest.mark.parametrize("write", WRITES)
+def test_a_write_through_views_of_new_memory(write):
+    """What NumPy makes in C order is the same memory through reshape and ravel too, as long as that order is kept."""
+    shaped = {
+        "reshaped": lambda a: a.reshape(-1, a.shape[-1]),
+        "raveled": lambda a: np.ravel(a),
+        "as rows": lambda a: np.reshape(a, (a.shape[0], -1)),
+    }
+    keeping = {"slice": STEPS["slice"], "row": STEPS["row"], "new axis": STEPS["new axis"]}
+    for make in (fnp.zeros, fnp.ones, fnp.empty):
+        for first, second in [*itertools.permutations({**shaped, **keeping}, 2), *[(a, a) for a in shaped]]:
+            steps = {**shaped, **keeping}
+
+            def f(v):
+                whole = make((3, 4, 5))  # noqa: B023
+                whole[...] = v
+                view = steps[second](steps[first](whole))  # noqa: B023
+                WRITES[write](view, v)
+                whole[0] += 1
+                return whole, view * 1
+
+            check_outcome(f, (first, second))
+
+
+def test_a_gradient_through_permuted_axes():
+    weights = np.arange(24.0).reshape(2, 3, 4)
+
+    def f(x):
+        y = x * 1
+        np.transpose(y, (1, 2, 0))[...] *= np.transpose(weights, (1, 2, 0))
+        y.transpose(2, 0, 1)[1:] += x.transpose(2, 0, 1)[:-1]
+        return np.sum(y * weights)
+
+    expected = weights**2
+    expected[..., :-1] += weights[..., 1:]
+    np.testing.assert_allclose(fnad.grad(f)(np.ones((2, 3, 4))), expected)
+
+
+# ---- views of an outer trace -----------------------------------------------------------------------------------------
+
+LAYOUTS = {
+    "reshaped": lambda x: x.reshape(3, 2),
+    "raveled": lambda x: np.ravel(x)[:2],
+    "turned and reshaped": lambda x: x.T.reshape(2, 3),
+    "a part reshaped": lambda x: x[:, 1:].reshape(2, 2),
+    "reshaped twice": lambda x: x.reshape(6).reshape(3, 2),
+    "turned": lambda x: x.T,
+    "a part": lambda x: x[1:],
+}
+PARTS = {
+    "row": lambda w: w[0],
+    "part": lambda w: w[..., :1],
+    "again reshaped": lambda w: w.reshape(-1),
+    "T": lambda w: w.T,
+}
+INNER = {
+    "grad": lambda w: fnad.grad(lambda c: c * np.sum(w()))(2.0),
+    "twice": lambda w: fnad.grad(lambda c: fnad.grad(lambda d: c * d * np.sum(w()))(2.0))(1.0),
+    "jvp": lambda w: fnad.jvp(lambda c: c * np.sum(w()), (2.0,), (1.0,))[1],
+    "vjp": lambda w: fnad.vjp(lambda c: c * np.sum(w()), 2.0)[1](1.0)[0],
+    "scan": lambda w: fnad.scan(lambda c, _: (c + np.sum(w()), None), 0.0, None, length=1)[0],
+    "fori_loop": lambda w: fnad.fori_loop(0, 1, lambda i, c: c + np.sum(w()), 0.0),
+    "cond": lambda w: fnad.cond(np.bool_(True), lambda: np.sum(w()), lambda: 0.0),
+    "checkpoint": lambda w: fnad.checkpoint(lambda c: c * np.sum(w()))(1.0),
+    "jit": lambda w: fnad.jit(lambda c: c * np.sum(w()))(1.0),
+}
+
+
+@pytest.mark.parametrize("inner", INNER)
+def test_a_view_of_an_outer_array_is_read_in_an_inner_trace(inner):
+    x = np.arange(6.0).reshape(2, 3)
+    for layout in LAYOUTS.values():
+        for part in PARTS.values():
+
+            def f(x):
+                w = layout(x)  # noqa: B023
+                kept = part(w)  # noqa: B023
+                inside = INNER[inner](lambda: part(w)) + INNER[inner](lambda: kept)  # noqa: B023
+                return inside + np.sum(part(w)) + np.sum(kept)  # noqa: B023
+
+            expected = 4 * np.sum(part(layout(x)))
+            value, gradient = fnad.value_and_grad(f)(x)
+            assert value == pytest.approx(expected)
+            assert np.sum(gradient * x) == pytest.approx(expected)  # since f is linear
+
+
+def test_what_was_written_outside_is_seen_inside():
+    def f(x):
+        y = x * 1
+        w, row = y.reshape(3, 2), y[0]
+        y[0] = 7.0
+        assert fnad.grad(lambda c: c * np.sum(row))(1.0) is not None
+        with pytest.raises(MutationError, match="NumPy made a view or a copy"):
+            fnad.grad(lambda c: c * np.sum(w[0]))(1.0)
+        return fnad.grad(lambda c: c * np.sum(row))(1.0) + np.sum(y)
+
+    assert fnad.value_and_grad(f)(np.ones((2, 3)))[0] == 45.0
