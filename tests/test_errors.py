@@ -125,7 +125,7 @@ def test_pytree_output() -> None:
         (np.arange(3), "x is i64[3]"),
         (np.array([True]), "x is bool[1]"),
         (np.uint8(3), "x is u8[]"),
-        ({"a": 1.0, "n": [0.5, 2]}, "x['n'][1] is i64[]"),
+        ({"a": 1, "n": [np.arange(2), 2]}, "x['a'] is i64[]"),
     ],
 )
 def test_integer_argument(argument: Any, path: str) -> None:
@@ -460,26 +460,33 @@ MISUSES: dict[str, tuple[Any, Any, type[Exception], type[Exception], str, str]] 
         1.0,
         errors.ArgumentTypeError,
         TypeError,
-        "len() of",
+        "object of type a traced value has no len()",
         "np.atleast_1d makes an array of one element of it",
     ),
     "tobytes": (
         lambda v: v.tobytes(),
         X,
-        errors.MissingAttributeError,
-        AttributeError,
+        errors.UnsupportedFunctionError,
+        NotImplementedError,
         "numpy.ndarray.tobytes",
         MEMORY,
     ),
     "strides": (
         lambda v: v.strides,
         X,
-        errors.MissingAttributeError,
+        errors.UnsupportedFunctionError,
         NotImplementedError,
         "numpy.ndarray.strides",
         MEMORY,
     ),
-    "flags": (lambda v: v.flags, X, errors.MissingAttributeError, AttributeError, "numpy.ndarray.flags", MEMORY),
+    "flags": (
+        lambda v: v.flags,
+        X,
+        errors.UnsupportedFunctionError,
+        NotImplementedError,
+        "numpy.ndarray.flags",
+        MEMORY,
+    ),
     "ptp": (
         lambda v: v.ptp(),
         X,
@@ -564,7 +571,7 @@ def test_attributes_that_are_asked_for() -> None:
 
 def test_asked_for_its_number_after_its_trace() -> None:
     kept: list[Any] = []
-    grad(lambda x: (kept.append(x), x)[1])(1.0)
+    grad(lambda x: (kept.append(x), x)[1])(np.float64(1.0))
     for ask in (float, int, bool, hash, np.asarray, lambda x: x.item()):
         with pytest.raises(errors.UsedAfterTraceError):
             ask(kept[0])

@@ -12,8 +12,8 @@ is called again with traced values for all arrays: those of the arguments, those
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias, TypeVar, cast
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple, TypeAlias, TypeVar, cast
 
 import numpy as np
 
@@ -30,6 +30,7 @@ from fnad.api.leaves import (
     leaves_of,
     map_leaves,
     path,
+    to_user,
 )
 from fnad.api.staging import Staged, stage
 from fnad.errors import (
@@ -40,7 +41,7 @@ from fnad.errors import (
     TracerEscapeError,
 )
 from fnad.ir.builder import current_builder
-from fnad.ir.types import NAMES, is_inexact
+from fnad.ir.types import NAMES, Aval, is_inexact
 from fnad.numpy.namespace import making_traced
 from fnad.numpy.operands import WeakSymbol, as_symbol
 from fnad.trace.opening import opened
@@ -60,58 +61,97 @@ def as_positions(argnums: Argnums) -> tuple[int, ...]:
     return tuple(map(operator.index, several))
 
 
+class Differentiated(NamedTuple):
+    """The arguments that a function is differentiated in, as leaves; those of integers and bools are constant."""
+
+    values: list[Any]
+    leaves: list[Leaf]
+    structure: Structure
+
+    @property
+    def places(self) -> list[int]:
+        """Where the leaves with a derivative stand."""
+        return [i for i, leaf in enumerate(self.leaves) if is_inexact(leaf.aval.dtype)]
+
+    @property
+    def avals(self) -> list[Aval]:
+        return [leaf.aval for leaf in self.leaves]
+
+    def given(self, tracers: Sequence[Any], receive: Callable[[Any], Any]) -> Sequence[Any]:
+        """The arguments, with tracers for the leaves with a derivative, and for others what the function receives."""
+        return self._filled(tracers, [receive(self.values[i]) for i in self._constants])
+
+    def gradients(self, values: Iterable[Any]) -> tuple[Any, ...]:
+        """The arguments' gradients from those of the leaves that have one; that of a constant is 0 of its dtype."""
+        avals = [self.leaves[i].aval for i in self._constants]
+        return tuple(self._filled(values, [to_user(np.zeros(aval.shape, aval.dtype)) for aval in avals]))
+
+    @property
+    def _constants(self) -> list[int]:
+        return [i for i, leaf in enumerate(self.leaves) if not is_inexact(leaf.aval.dtype)]
+
+    def _filled(self, differentiable: Iterable[Any], constant: Iterable[Any]) -> Sequence[Any]:
+        leaves = dict(zip(self.places, differentiable, strict=True)) | dict(zip(self._constants, constant, strict=True))
+        return cast("Sequence[Any]", self.structure.unflatten([leaves[i] for i in range(len(leaves))]))
+
+
 def stage_call(
     f: Function, argnums: tuple[int, ...], has_aux: bool, args: tuple[Any, ...], kwargs: dict[str, Any]
-) -> tuple[Staged, Structure]:
-    """Trace a call on the leaves of the arguments at `argnums`; return it with the structure of their tuple."""
+) -> tuple[Staged, Differentiated]:
+    """Trace a call on the leaves of the arguments at `argnums`; return it with these arguments."""
     chosen = resolved(f, argnums, len(args))
-    leaves, structure = differentiable_leaves([args[i] for i in chosen], lambda i: argument_name(f, chosen[i]))
+    wrt = differentiated([args[i] for i in chosen], lambda i: argument_name(f, chosen[i]))
+    return stage_in(f, chosen, wrt, args, kwargs, has_aux=has_aux), wrt
+
+
+def stage_in(
+    f: Function,
+    chosen: Sequence[int],
+    wrt: Differentiated,
+    args: Sequence[Any],
+    kwargs: dict[str, Any] | None = None,
+    *,
+    has_aux: bool,
+) -> Staged:
+    """Trace a call on the leaves with a derivative of the arguments that are `chosen`."""
+    leaves, places = [wrt.leaves[i] for i in wrt.places], wrt.places
 
     def attempt(f: Function, receive: Callable[[Any], Any]) -> Staged:
         def call(tracers: Sequence[Tracer]) -> Any:
             received = Received()
             receiving = received.noting(receive)
-            given = dict(zip(chosen, structure.unflatten(tracers), strict=True))
+            given = dict(zip(chosen, wrt.given(tracers, receiving), strict=True))
             others = {i: map_leaves(receiving, arg) for i, arg in enumerate(args) if i not in given}
             every = given | others
-            result = f(*[every[i] for i in range(len(args))], **map_leaves(receiving, kwargs))
-            received.check(f, lambda: flatten([args[i] for i in chosen])[0], tracers)
+            result = f(*[every[i] for i in range(len(args))], **map_leaves(receiving, kwargs or {}))
+            received.check(f, lambda: [wrt.values[i] for i in places], tracers)
             return result
 
         return stage(f, leaves, call, has_aux=has_aux)
+
+    def name(leaf: int) -> str:
+        arguments = cast("Sequence[Any]", wrt.structure.unflatten(wrt.values))
+        return path(tuple(arguments), places[leaf], lambda i: argument_name(f, chosen[i]))
 
     staged = protected(f, attempt)
-    check_decisions(f, staged, structure, lambda i: argument_name(f, chosen[i]))
-    return staged, structure
-
-
-def stage_all(f: Function, args: Sequence[Any], leaves: list[Leaf], structure: Structure, *, has_aux: bool) -> Staged:
-    """Trace a call on the leaves of all its arguments."""
-
-    def attempt(f: Function) -> Staged:
-        def call(tracers: Sequence[Tracer]) -> Any:
-            result = f(*cast("Sequence[Any]", structure.unflatten(tracers)))
-            Received().check(f, lambda: flatten(tuple(args))[0], tracers)
-            return result
-
-        return stage(f, leaves, call, has_aux=has_aux)
-
-    staged = with_traced_arrays(f, attempt)
-    check_decisions(f, staged, structure, lambda i: argument_name(f, i))
+    check_decisions(f, staged, name)
     return staged
 
 
-def differentiable_leaves(trees: Sequence[Any], names: Callable[[int], str]) -> tuple[list[Leaf], Structure]:
-    """Return the leaves of several pytrees and the structure of their tuple; raise for an integer or bool."""
+def differentiated(trees: Sequence[Any], names: Callable[[int], str]) -> Differentiated:
+    """Take arguments to differentiate in apart; raise for one that has leaves, and none with a derivative."""
     leaves, structure = leaves_of(trees, names)
-    for i, leaf in enumerate(leaves):
-        if not is_inexact(leaf.aval.dtype):
+    start = 0
+    for argument in structure.children():
+        end = start + argument.num_leaves
+        if start < end and not any(is_inexact(leaf.aval.dtype) for leaf in leaves[start:end]):
             raise NonDifferentiableArgumentError(
-                f"{path(tuple(trees), i, names)} is {leaf.aval}, which has no derivative",
+                f"{path(tuple(trees), start, names)} is {leaves[start].aval}, which has no derivative",
                 source=current_source(),
                 remedy="pass it as a float, or differentiate with respect to other arguments",
             )
-    return leaves, structure
+        start = end
+    return Differentiated(flatten(tuple(trees))[0], leaves, structure)
 
 
 def resolved(f: Function, argnums: tuple[int, ...], count: int, option: str = "argnums") -> tuple[int, ...]:

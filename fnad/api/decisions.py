@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import NamedTuple, TypeAlias
 
-from fnad.api.leaves import Function, Structure, function_name, path
+from fnad.api.leaves import Function, function_name
 from fnad.api.staging import Staged
 from fnad.errors import ControlFlowWarning
 from fnad.ir.program import Atom, Equation, Program, Source, Var
@@ -26,12 +26,12 @@ _shown: dict[str | tuple[str, type[Warning], int], int] = {}
 """The warnings given so far, in the way of Python's own: each is given once for a line."""
 
 
-def check_decisions(f: Function, staged: Staged, structure: Structure, names: Callable[[int], str]) -> None:
-    """Warn of what Python decided by the leaves that a function is differentiated in, those of trees i `names(i)`."""
+def check_decisions(f: Function, staged: Staged, name: Callable[[int], str]) -> None:
+    """Warn of what Python decided by the leaves that a function is differentiated in; errors call leaf i `name(i)`."""
     guards = [guard for guard in staged.guards if guard.is_own]
     if guards:
         _check_equalities(staged, guards)
-        _check_dependence(f, staged, guards, lambda i: path(structure.unflatten(range(staged.leaves)), i, names))
+        _check_dependence(f, staged, guards, name)
 
 
 def _check_equalities(staged: Staged, guards: Sequence[Guard]) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from fnad.api.arguments import differentiable_leaves, stage_all
+from fnad.api.arguments import differentiated, stage_in
 from fnad.api.leaves import Function, argument_name, check_function, to_user, type_name
 from fnad.api.matching import Pattern
 from fnad.api.running import run
@@ -23,11 +23,11 @@ def jvp(f: Function, primals: Sequence[Any], tangents: Sequence[Any], has_aux: b
     """Return the output of `f` at `primals` and its derivative in the direction of `tangents`.
 
     `primals` is the tuple of the arguments of `f`; `tangents` is like it in structure, shapes and dtypes (a Python
-    number takes the dtype it stands for). The tangent of the output is like the output, 0 where that is an integer or
-    bool. With `has_aux`, `f` returns a pair of its output and anything else, and the result is (output, tangent,
-    anything else).
+    number takes the dtype it stands for), and 0 for integers and bools among its leaves. The tangent of the output is
+    like the output, 0 where that is an integer or bool. With `has_aux`, `f` returns a pair of its output and anything
+    else, and the result is (output, tangent, anything else).
 
-    Raises `TangentError`, `NonDifferentiableArgumentError` for an integer or bool among the primals (let `f` take it
+    Raises `TangentError`, `NonDifferentiableArgumentError` for a primal of integers and bools alone (let `f` take it
     from its closure), `ArgumentTypeError`, `DtypeError`, `AuxiliaryError`.
 
     >>> import numpy as np
@@ -37,10 +37,9 @@ def jvp(f: Function, primals: Sequence[Any], tangents: Sequence[Any], has_aux: b
     check_function(f, "jvp")
     for name, given in (("primals", primals), ("tangents", tangents)):
         _check_tuple(name, given)
-    leaves, structure = differentiable_leaves(primals, lambda i: argument_name(f, i))
-    avals = [leaf.aval for leaf in leaves]
-    directions = Pattern("tangents", "the primals", structure, avals, TangentError).match(tuple(tangents))
-    staged = stage_all(f, primals, leaves, structure, has_aux=has_aux)
+    wrt = differentiated(primals, lambda i: argument_name(f, i))
+    directions = Pattern("tangents", "the primals", wrt.structure, wrt.avals, TangentError).match(tuple(tangents))
+    staged = stage_in(f, range(len(primals)), wrt, primals, has_aux=has_aux)
     kind = "jvp", staged.leaves, staged.outputs
     results = run(staged.program, [*staged.operands, *directions], kind, lambda p: (_pushed(p, staged),))
     return _unpacked(results, staged, has_aux=has_aux)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import wraps
 from typing import Any
 
-from fnad.api.arguments import Argnums, as_positions, stage_call
-from fnad.api.leaves import Function, Structure, check_function, function_name, source_of, structure_text
+from fnad.api.arguments import Argnums, Differentiated, as_positions, stage_call
+from fnad.api.leaves import Function, check_function, function_name, source_of, structure_text
 from fnad.api.running import run
 from fnad.api.staging import Staged
 from fnad.errors import NonScalarOutputError
@@ -23,8 +23,11 @@ def grad(f: Function, argnums: Argnums = 0, has_aux: bool = False) -> Function:
 
     `f` receives its other arguments as they are, except that what it writes into arrays stays unseen by the caller.
 
-    Raises `NonScalarOutputError`, `NonDifferentiableArgumentError` for an integer or bool, `ArgnumsError`,
-    `ArgumentTypeError`, `DtypeError`, `AuxiliaryError`.
+    Integers and bools among the leaves of the argument are constant: `f` receives them as they are, and their gradient
+    is 0 of their own dtype.
+
+    Raises `NonScalarOutputError`, `NonDifferentiableArgumentError` for an argument of integers and bools alone,
+    `ArgnumsError`, `ArgumentTypeError`, `DtypeError`, `AuxiliaryError`.
 
     >>> import numpy as np
     >>> grad(lambda w, x: np.sum(np.exp(w) * x))(np.zeros(2), np.array([3.0, 4.0]))
@@ -35,10 +38,10 @@ def grad(f: Function, argnums: Argnums = 0, has_aux: bool = False) -> Function:
 
     @wraps(f)
     def gradient_of_f(*args: Any, **kwargs: Any) -> Any:
-        staged, structure = stage_call(f, positions, has_aux, args, kwargs)
+        staged, wrt = stage_call(f, positions, has_aux, args, kwargs)
         check_scalar(staged, f)
         results = run(staged.program, staged.operands, ("grad", staged.leaves), lambda p: (gradient(p, staged.wrt),))
-        auxiliary, gradients = _unpacked(results, staged, structure, argnums)
+        auxiliary, gradients = _unpacked(results, staged, wrt, argnums)
         return (gradients, auxiliary) if has_aux else gradients
 
     return gradient_of_f
@@ -58,21 +61,21 @@ def value_and_grad(f: Function, argnums: Argnums = 0, has_aux: bool = False) -> 
 
     @wraps(f)
     def value_and_gradient_of_f(*args: Any, **kwargs: Any) -> Any:
-        staged, structure = stage_call(f, positions, has_aux, args, kwargs)
+        staged, wrt = stage_call(f, positions, has_aux, args, kwargs)
         check_scalar(staged, f)
         kind = "value_and_grad", staged.leaves
         value, *rest = run(staged.program, staged.operands, kind, lambda p: (value_and_gradient(p, staged.wrt),))
-        auxiliary, gradients = _unpacked(rest, staged, structure, argnums)
+        auxiliary, gradients = _unpacked(rest, staged, wrt, argnums)
         output = staged.output.rebuild([value])
         return ((output, auxiliary) if has_aux else output), gradients
 
     return value_and_gradient_of_f
 
 
-def _unpacked(results: list[Any], staged: Staged, structure: Structure, argnums: Argnums) -> tuple[Any, Any]:
+def _unpacked(results: list[Any], staged: Staged, wrt: Differentiated, argnums: Argnums) -> tuple[Any, Any]:
     """Return the auxiliary data and the gradient, whose leaves come last."""
     cut = len(results) - staged.leaves
-    gradients = structure.unflatten(results[cut:])
+    gradients = wrt.gradients(results[cut:])
     return staged.auxiliary.rebuild(results[:cut]), gradients if isinstance(argnums, (tuple, list)) else gradients[0]
 
 

@@ -64,7 +64,7 @@ class Pattern(NamedTuple):
 
     def _check_zero(self, value: Any, aval: Aval) -> None:
         leaf = leaf_of(value)
-        if isinstance(leaf.value, Symbol) or leaf.value.any():
+        if bool(np.any(value)) if isinstance(leaf.value, Symbol) else leaf.value.any():
             what = f"belongs to {aval}, which has no derivative, and so has to be 0"
             raise LeafError(self.error, what, "give 0 there")
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias, cast
+from typing import Any, TypeAlias
 
-from fnad.api.arguments import differentiable_leaves, stage_all
+from fnad.api.arguments import differentiated, stage_in
 from fnad.api.leaves import Array, Function, Operand, argument_name, check_function, function_name, to_user
 from fnad.api.matching import Pattern
 from fnad.api.running import execute, inlined, rewritten
@@ -28,10 +28,10 @@ def vjp(f: Function, *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
 
     `pullback(cotangent)` takes a pytree like the output, in structure, shapes and dtypes (a Python number takes the
     dtype it stands for; where the output is an integer or bool, 0) and returns the tuple of the cotangents of the
-    primals. It may be called any number of times, from any thread. With `has_aux`, `f` returns a pair of its output and
-    anything else, and the result is (output, pullback, anything else).
+    primals, 0 for integers and bools among their leaves. It may be called any number of times, from any thread. With
+    `has_aux`, `f` returns a pair of its output and anything else, and the result is (output, pullback, anything else).
 
-    Raises `NonDifferentiableArgumentError` for an integer or bool among the primals (let `f` take it from its closure),
+    Raises `NonDifferentiableArgumentError` for a primal of integers and bools alone (let `f` take it from its closure),
     `ArgumentTypeError`, `DtypeError`, `AuxiliaryError`; the pullback raises `CotangentError`.
 
     >>> import numpy as np
@@ -40,8 +40,8 @@ def vjp(f: Function, *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
     (array([  1., -10.]),)
     """
     check_function(f, "vjp")
-    leaves, structure = differentiable_leaves(primals, lambda i: argument_name(f, i))
-    staged = stage_all(f, primals, leaves, structure, has_aux=has_aux)
+    wrt = differentiated(primals, lambda i: argument_name(f, i))
+    staged = stage_in(f, range(len(primals)), wrt, primals, has_aux=has_aux)
     results, pull = _forward(staged)
     avals = staged.program.out_avals[: staged.outputs]
     like = f"the output of {function_name(f)}"
@@ -54,7 +54,7 @@ def vjp(f: Function, *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
                 source=current_source(),
                 remedy=f"give one pytree like {like}; several arrays go into one tuple",
             )
-        return cast("tuple[Any, ...]", structure.unflatten(pull(cotangents.match(cotangent))))
+        return wrt.gradients(pull(cotangents.match(cotangent)))
 
     output = staged.output.rebuild(results[: staged.outputs])
     auxiliary = staged.auxiliary.rebuild(results[staged.outputs :])

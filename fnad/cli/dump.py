@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from fnad.api.arguments import with_traced_arrays
 from fnad.api.gradient import check_scalar
 from fnad.api.leaves import Function, Leaf, argument_name, flatten
 from fnad.api.staging import Staged, stage
@@ -55,7 +56,7 @@ def dump(request: Request) -> str:
     function = load_function(file, name)
     arguments.check(function, name)
     with user_code(Path(file)):
-        staged = stage(function, arguments.leaves, lambda tracers: function(*arguments.structure.unflatten(tracers)))
+        staged = with_traced_arrays(function, arguments.stage)
         if staged.guards:
             where = staged.guards[0].source
             raise UsageError(
@@ -93,16 +94,20 @@ class Arguments:
         except ValueError:  # it has no signature; the call itself will tell
             return
 
+    def stage(self, function: Function) -> Staged:
+        """Trace a call of the function."""
+        return stage(function, self.leaves, lambda tracers: function(*self.structure.unflatten(tracers)))
+
     def marks(self, function: Function, chosen: Sequence[int]) -> list[bool]:
-        """Say of each leaf whether it is of a chosen argument; raise `UsageError` for one without derivative."""
+        """Say of each leaf whether a derivative is taken in it; raise `UsageError` for an argument that has none."""
         marks: list[bool] = []
         for position, tree in enumerate(self.trees):
             avals = [_leaf(leaf).aval for leaf in flatten(tree)[0]]
-            marks += [position in chosen] * len(avals)
-            constant = [aval for aval in avals if not is_inexact(aval.dtype)]
-            if constant and position in chosen:
+            found = [position in chosen and is_inexact(aval.dtype) for aval in avals]
+            if avals and position in chosen and not any(found):
                 name = argument_name(function, position)
-                raise UsageError(f"{name} has {constant[0]}, which has no derivative; name others with --argnums")
+                raise UsageError(f"{name} has {avals[0]}, which has no derivative; name others with --argnums")
+            marks += found
         return marks
 
 

@@ -33,3 +33,12 @@ async def later(x):
 
 def branches(x):
     return x if x > 0 else -x
+
+
+def filled(x):
+    """Return the running products, written into an array that NumPy makes."""
+    products = np.zeros(3)
+    products[0] = x["start"]
+    for i in range(1, 3):
+        products[i] = products[i - 1] * x["factors"][i]
+    return np.sum(products)

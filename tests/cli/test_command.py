@@ -54,6 +54,14 @@ def test_programs_parse_back(fnad, mode: list[str], stage: str) -> None:
     assert parse_program(text).name == "loss"
 
 
+@pytest.mark.parametrize("mode", [[], ["--grad"], ["--jvp"]])
+@pytest.mark.parametrize("stage", ["traced", "simplified", "loops", "source"])
+def test_a_function_that_fills_an_array_of_numpys(fnad, mode: list[str], stage: str) -> None:
+    text = fnad("dump", f"{MODEL}:filled", "--args", "{start: f64[], factors: f64[3], n: int}", *mode, "--stage", stage)
+    assert "filled" in text or stage == "source"
+    assert "mul" in text or "*" in text
+
+
 def test_branches_need_values(refusal) -> None:
     said = refusal("dump", f"{MODEL}:branches", "--args", "f64[]")
     assert said.startswith(
