@@ -87,7 +87,7 @@ def _names(first: str, operands: Sequence[Any]) -> list[str]:
 
 
 def _check_scalar(name: str, what: str, value: Any, kinds: str, remedy: str) -> None:
-    dtype, shape = (value.dtype, value.shape) if isinstance(value, (Tracer, np.ndarray, np.generic)) else (None, ())
+    dtype, shape = (value.dtype, value.shape) if isinstance(value, (np.ndarray, np.generic)) else (None, ())
     python = {"b": bool, "iu": int}[kinds]
     is_python = dtype is None and isinstance(value, python) and (python is bool or not isinstance(value, bool))
     if not (is_python or (dtype is not None and dtype.kind in kinds and shape == ())):

@@ -126,7 +126,7 @@ def _is_known(bound: Any) -> bool:
 
 
 def _check_bound(bound: Any) -> None:
-    is_array = isinstance(bound, (Tracer, np.ndarray, np.generic))
+    is_array = isinstance(bound, (np.ndarray, np.generic))
     is_integer = bound.dtype.kind in "iu" and bound.shape == () if is_array else isinstance(bound, int)
     if not is_integer or isinstance(bound, bool):
         raise ArgumentTypeError(

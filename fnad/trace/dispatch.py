@@ -30,13 +30,14 @@ from fnad.errors import (
 from fnad.ir.builder import Builder, current_builder, is_tracing
 from fnad.ir.known import known_value
 from fnad.ir.symbol import Symbol
-from fnad.ir.types import BOOL, NAMES, Aval
+from fnad.ir.types import BOOL, I64, NAMES, Aval
 from fnad.numpy.assignment import stored
 from fnad.numpy.namespace import CALLS
 from fnad.numpy.operands import WeakSymbol, is_python_number
 from fnad.numpy.registry import RULES, WRITERS, Rule
 from fnad.numpy.special import special_rule
 from fnad.numpy.views import View
+from fnad.ops.conversion import convert_to
 from fnad.ops.shape import constant
 from fnad.trace.escape import used_after_trace
 from fnad.trace.handle import Elements, Handle
@@ -50,6 +51,15 @@ Arguments: TypeAlias = Mapping[str, Any]
 
 OPERANDS = (Handle, Elements, np.ndarray, np.generic, int, float, complex, list, tuple)
 """What a Python operator takes beside a traced value."""
+
+LOGICAL = (np.bitwise_and, np.bitwise_or, np.bitwise_xor)
+"""Operators that make a Python bool of two."""
+
+PARTS = (np.real, np.imag)
+"""Functions that return the attribute of a Python number, which is one too."""
+
+ORDERING = (np.less, np.less_equal, np.greater, np.greater_equal)
+"""Comparisons that Python's complex numbers do not have."""
 
 SPREADING = {f"numpy.{name}" for name in ("clip", "fix", "isposinf", "isneginf", "outer", "quantile", "percentile")}
 """Functions that fill an array given as `out` with a result that broadcasts to it, as ufuncs do."""
@@ -144,14 +154,17 @@ def _rebuilt(like: Any, values: list[Any]) -> Any:
 def wrap(result: Any, owners: Owners) -> Any:
     """Return what the user gets."""
     if isinstance(result, Symbol):
-        if isinstance(result, WeakSymbol):
-            result = Symbol(result.builder, result.atom, result.aval)
-        return Handle.concrete(result, is_scalar=not result.aval.shape)
+        return Handle.concrete(strong(result), is_scalar=not result.aval.shape)
     if isinstance(result, View):
         return _wrap_view(result, owners)
     if isinstance(result, (list, tuple)):
         return _rebuilt(result, [wrap(r, owners) for r in result])
     return result
+
+
+def strong(symbol: Symbol) -> Symbol:
+    """The symbol as one of NumPy's value."""
+    return Symbol(symbol.builder, symbol.atom, symbol.aval) if isinstance(symbol, WeakSymbol) else symbol
 
 
 def _wrap_view(view: View, owners: Owners) -> Handle:
@@ -161,7 +174,7 @@ def _wrap_view(view: View, owners: Owners) -> Handle:
         return handle.in_order() if view.in_order else handle
     if not (owner.is_scalar or view.is_copy):
         return owner.through(view.steps)
-    symbol = view.read()
+    symbol = strong(view.read())
     is_number = owner.is_scalar and not (owner.is_weak or view.is_array or symbol.aval.shape)
     handle = Handle.concrete(symbol, is_scalar=is_number)
     return handle.in_order() if view.in_order else handle
@@ -176,10 +189,20 @@ def operate(ufunc: Callable[..., Any], *operands: Any) -> Any:
         if not isinstance(operand, OPERANDS):
             return unlike(ufunc, *operands)
     if all(map(is_python_like, operands)):
-        return weakened(call(RULES[ufunc], operands, {}))
+        numbers = operands if ufunc in LOGICAL else [as_number(operand) for operand in operands]
+        if ufunc in ORDERING and any(isinstance(number, complex) for number in numbers):
+            return NotImplemented
+        return weakened(call(RULES[ufunc], numbers, {}))
     if ufunc is np.multiply and is_repetition(*operands):
         return NotImplemented
     return call(RULES[ufunc], operands, {})
+
+
+def as_number(operand: Any) -> Any:
+    """A Python number to compute with: a bool is the integer 0 or 1, which it is not in NumPy's arithmetic."""
+    if isinstance(operand, Handle):
+        return weakened(call(convert_to, (operand, I64), {})) if operand.aval.dtype == BOOL else operand
+    return int(operand) if isinstance(operand, bool) else operand
 
 
 def unlike(ufunc: Callable[..., Any], x: Any, y: Any) -> Any:
@@ -201,6 +224,11 @@ def is_repetition(x: Any, y: Any) -> bool:
 def is_python_like(value: Any) -> bool:
     """Say whether a value is a Python number, or stands for one."""
     return value.is_weak if isinstance(value, Handle) else is_python_number(value)
+
+
+def call_alike(function: Callable[..., Any], x: Handle, *args: Any, **kwargs: Any) -> Any:
+    """What a function makes of a value: a Python number of a Python number."""
+    return weakened(function(as_number(x), *args, **kwargs)) if x.is_weak else function(x, *args, **kwargs)
 
 
 def weakened(result: Any) -> Any:
@@ -264,6 +292,8 @@ def call_function(function: Any, args: Sequence[Any], kwargs: Arguments) -> Any:
         return write_into(function_name(function), WRITERS[function], args, kwargs)
     if kwargs or len(args) > 1:
         return call_with_options(function_name(function), rule, args, kwargs)
+    if function in PARTS and isinstance(args[0], Handle) and args[0].is_weak:
+        return weakened(call(rule, (as_number(args[0]),), kwargs))
     return call(rule, args, kwargs)
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import linecache
 import re
 import threading
+from typing import Any
 
 import numpy as np
 
@@ -20,10 +21,12 @@ from fnad.errors import (
     MutationError,
     ShapeError,
     TracerEscapeError,
+    UnsupportedFunctionError,
     UsedAfterTraceError,
 )
 from fnad.ir.builder import is_tracing
 from fnad.ir.types import NAMES, Aval
+from fnad.numpy.operands import NUMBERS
 from fnad.trace.scipy_call import scipy_remedy
 from fnad.trace.source import current_source, library_frames, source_of_error, user_line
 from fnad.trace.standard import in_place_of
@@ -39,6 +42,10 @@ UNDECIDED = (
     "it depends on arguments that have no numbers yet, as those of the body of a loop: choose with fnad.cond or "
     "np.where, repeat with fnad.while_loop or fnad.fori_loop"
 )
+TEXT = (
+    "it depends on arguments that have no numbers yet, as those of the body of a loop: show it with "
+    "fnad.callback(print, x)"
+)
 HASH = (
     "sets, the keys of dicts and the arguments of functools.lru_cache are found by value: choose with np.where, keep "
     "what is traced as a value of the dict, and take the cache off a function that is called with it"
@@ -48,6 +55,13 @@ MEMORY = (
     "dtype, size and ndim are known"
 )
 OPERAND = "operators take traced values with arrays, numbers and lists of these"
+AXIS = "np.atleast_1d makes an array of one element of it"
+REFUSALS = {
+    "as an integer": "write int(x) for a number x",
+    **dict.fromkeys(("no len()", "not iterable", "not subscriptable", "non-sequence", "cannot unpack"), AXIS),
+    "item assignment": "a number cannot be written to: bind its name to the new value",
+}
+"""The way out of what Python refuses to do with a traced value, by its words."""
 ATTRIBUTES = {
     "resize": "write np.resize(x, shape)",
 }
@@ -124,6 +138,11 @@ def hash_asked(aval: Aval) -> FnadError:
     return _escape(aval, "its hash", HASH)
 
 
+def text_asked(aval: Aval) -> FnadError:
+    """The error for the text of a traced value that has no value yet, where it is computed with."""
+    return _escape(aval, "its text", TEXT)
+
+
 def pickle_asked(aval: Aval) -> FnadError:
     """Return the error for pickle.dumps(x)."""
     return _escape(aval, "its pickle", PICKLE)
@@ -131,20 +150,29 @@ def pickle_asked(aval: Aval) -> FnadError:
 
 def axis_asked(what: str) -> FnadError:
     """Return the error for the length or the elements of what has no axis."""
-    return ArgumentTypeError(what, source=current_source(), remedy="np.atleast_1d makes an array of one element of it")
+    return ArgumentTypeError(what, source=current_source(), remedy=AXIS)
 
 
-def attribute_asked(name: str) -> FnadError:
-    """Return the error for an attribute or a method that a traced value does not have."""
-    if not hasattr(np.ndarray, name):
-        what, remedy = (
-            f"a traced value has no {name!r}",
-            f"write np.{name}(x)" if callable(getattr(np, name, None)) else "",
-        )
-        remedy = remedy or "it has the attributes and methods of numpy.ndarray"
-    else:
-        what, remedy = f"numpy.ndarray.{name} has no rule for traced values", ATTRIBUTES.get(name, MEMORY)
-    return MissingAttributeError(what, source=current_source(), remedy=remedy)
+def modulus_given() -> FnadError:
+    """The error for pow(x, y, z)."""
+    what, remedy = "pow(x, y, z) has no rule for traced values", "write x**y % z where x**y fits the dtype"
+    return UnsupportedFunctionError(what, source=current_source(), remedy=remedy)
+
+
+def attribute_asked(aval: Aval, kind: type[Any], name: str) -> FnadError:
+    """The error for an attribute or a method that a traced value does not have.
+
+    It is an `AttributeError` where what it stands for, of this class, has none either: `hasattr` is answered by it.
+    """
+    named = kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__name__}"
+    if not hasattr(kind, name):
+        like = f"it has the attributes and methods of {named}"
+        remedy = f"write np.{name}(x)" if callable(getattr(np, name, None)) else like
+        return MissingAttributeError(f"a traced value has no {name!r}", source=current_source(), remedy=remedy)
+    if any(hasattr(number, name) for number in NUMBERS):
+        return number_asked(aval, f"its {name}")
+    what = f"{named}.{name} has no rule for traced values"
+    return UnsupportedFunctionError(what, source=current_source(), remedy=ATTRIBUTES.get(name, MEMORY))
 
 
 def _escape(aval: Aval, what: str, remedy: str) -> FnadError:
@@ -210,7 +238,7 @@ def refused(error: Exception) -> FnadError | None:
     """Return the error for what Python says it cannot do with a traced value: an operand, `memoryview(x)`."""
     if isinstance(error, FnadError) or not isinstance(error, TypeError):
         return None
-    what, source = re.sub("'?Tracer'?", "a traced value", str(error)), source_of_error(error)
+    what, source = re.sub("'?Tracer'?( object)?", "a traced value", str(error)), source_of_error(error)
     if "JSON serializable" in what:
         return TracerEscapeError(f"{what}, if it is a traced value", source=source, remedy=PICKLE)
     if what == str(error):
@@ -218,4 +246,5 @@ def refused(error: Exception) -> FnadError | None:
     if "bytes-like" in what:
         return TracerEscapeError(what, source=source, remedy=MEMORY)
     text = linecache.getline(source.file, source.line) if source else ""
-    return ArgumentTypeError(what, source=source, remedy=in_place_of(text) or OPERAND)
+    remedy = next((remedy for words, remedy in REFUSALS.items() if words in what), OPERAND)
+    return ArgumentTypeError(what, source=source, remedy=in_place_of(text) or remedy)

@@ -8,16 +8,21 @@ where there are arrays; so the guards of nested transforms all stand in one prog
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
 
 from fnad.errors import IntegerRangeError
 from fnad.ir.builder import SymbolEnvironment, bind_equation, current_builder, trace
 from fnad.ir.known import Array, known_value
+from fnad.ir.primitive import Primitive
 from fnad.ir.program import Program
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import BOOL, I64
-from fnad.ops.comparison import ne
-from fnad.ops.conversion import convert
+from fnad.ops.comparison import bitwise_and, bitwise_or, eq, isnan, ne, signbit
+from fnad.ops.conversion import convert, imag, real
 from fnad.ops.guard import guard
+from fnad.ops.reduction import reduce_and
 from fnad.ops.shape import reshape
 from fnad.trace.capture import Guard, Trace
 from fnad.trace.shadow import Shadow
@@ -62,6 +67,40 @@ def integer(symbol: Symbol) -> int | None:
         symbol = symbol.builder.bind(convert, (symbol,), {"dtype": I64})
     _answer(symbol)
     return value
+
+
+def value_at_hand(symbol: Symbol) -> Array | None:
+    """The value for the arguments at hand; None where it has none."""
+    at_root = outermost(symbol)
+    return None if at_root is None else _value(at_root)
+
+
+def content(symbol: Symbol, value: Array) -> None:
+    """Guard the path with all elements of a value: equal, with the signs of zeros, and nan where it is nan."""
+    if not value.ndim and value.dtype.kind in "biu" and value.dtype != np.uint64:
+        integer(symbol)
+        return
+    given: Any = value[()]
+    if value.ndim:
+        given = value.copy()
+        given.flags.writeable = False
+    parts = (None,) if symbol.dtype.kind != "c" else (real, imag)
+    for part in parts if value.size else ():
+        whole = symbol.builder.capture(given) if value.ndim else symbol.builder.literal(given)
+        same = _same(*[x if part is None else x.builder.bind(part, (x,), {}) for x in (symbol, whole)], value)
+        truth(symbol.builder.bind(reduce_and, (same,), {"axes": tuple(range(value.ndim))}) if value.ndim else same)
+
+
+def _same(x: Symbol, y: Symbol, value: Array) -> Symbol:
+    def of(primitive: Primitive, *operands: Symbol) -> Symbol:
+        return x.builder.bind(primitive, operands, {})
+
+    same = of(eq, x, y)
+    if value.dtype.kind in "fc" and not value.all():
+        same = of(bitwise_and, same, of(eq, of(signbit, x), of(signbit, y)))
+    if value.dtype.kind in "fc" and np.isnan(value).any():
+        same = of(bitwise_or, same, of(bitwise_and, of(isnan, x), of(isnan, y)))
+    return same
 
 
 def _answer(symbol: Symbol) -> int | None:

@@ -1,7 +1,7 @@
 """The traced value that the user's function computes with: it speaks NumPy.
 
-Operators, methods and attributes are those of `np.ndarray`. Each method that NumPy has as a function too is that
-function; the few others stand here.
+Operators, methods and attributes are those of what it stands for, an array, a NumPy number or a Python one. Each method
+that NumPy has as a function too is that function; the few others stand here.
 """
 
 from __future__ import annotations
@@ -17,21 +17,36 @@ from fnad.ir.known import known_value
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import BOOL, Dtype, Shape
 from fnad.numpy import indexing, methods
-from fnad.numpy.operands import PYTHON_TYPES
 from fnad.trace import escape, guards
-from fnad.trace.dispatch import assign, call, call_function, call_ufunc, operate, operate_in_place
+from fnad.trace.dispatch import (
+    as_number,
+    assign,
+    call,
+    call_alike,
+    call_function,
+    call_ufunc,
+    operate,
+    operate_in_place,
+)
 from fnad.trace.flat import Flat
 from fnad.trace.handle import Handle
+from fnad.trace.kinds import Kind, classes_of, kind_of
 from fnad.trace.selection import Selection, put, selection, values_under
 from fnad.trace.subscript import indexes_an_array
+from fnad.trace.text import text
 
 
-class Tracer(Handle):
-    """A traced value."""
+class Tracer(Handle, metaclass=Kind):
+    """A traced value, of that subclass which is for what it stands for; this is what all have."""
 
     __slots__ = ()
 
-    # ---- NumPy's protocols ---------------------------------------------------------------------------------------
+    def __new__(cls, symbol: Any, *, is_scalar: bool = False) -> Any:
+        if cls.meant is not None:  # the user wrote type(x)(y)
+            return cls.meant(symbol)
+        return object.__new__(CLASSES[kind_of(symbol, is_scalar=is_scalar)])
+
+    # ---- NumPy's protocols -------------------------------------------------------------------------------------------
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
         if any(type(operand) is Selection for operand in inputs):
@@ -47,7 +62,70 @@ class Tracer(Handle):
         value = self._known(escape.array_asked).astype(dtype or self.aval.dtype)
         return value if copy else self.lend(value)
 
-    # ---- what is known while tracing -----------------------------------------------------------------------------
+    # ---- the number: of what depends on no input, and of scalars that Python decides by ------------------------------
+
+    def _known(self, refusal: Callable[..., FnadError], *args: Any) -> Any:
+        value = known_value(self.symbol)
+        if value is None:
+            raise refusal(self.aval, *args)
+        return value
+
+    def _answer(self, ask: Callable[[Symbol], int | None], refusal: Callable[..., FnadError], *args: Any) -> Any:
+        known = known_value(self.symbol)
+        answer = ask(self.symbol) if known is None and self.symbol.builder.alive else known
+        if answer is None:
+            raise refusal(self.aval, *args)
+        return answer
+
+    def __complex__(self) -> complex:
+        return complex(self._known(escape.number_asked, "its complex"))
+
+    def __trunc__(self) -> int:
+        return int(self)
+
+    def __floor__(self) -> int:
+        return int(np.floor(self))
+
+    def __ceil__(self) -> int:
+        return int(np.ceil(self))
+
+    def __reduce_ex__(self, protocol: Any) -> NoReturn:
+        raise escape.pickle_asked(self.aval)
+
+    # ---- an object among others --------------------------------------------------------------------------------------
+
+    def __hash__(self) -> int:
+        if not self.is_scalar:
+            raise escape.hash_asked(self.aval)
+        return hash(self._known(escape.hash_asked)[()])
+
+    def __repr__(self) -> str:
+        return text(self, repr)
+
+    def __str__(self) -> str:
+        return text(self, str)
+
+    def __format__(self, spec: str) -> str:
+        return text(self, lambda value: format(value, spec))
+
+    def __copy__(self) -> Any:
+        return self if self.is_weak else call(methods.copy, (self,), {})
+
+    def __deepcopy__(self, memo: Any) -> Any:
+        return self.__copy__()
+
+    def __getattr__(self, name: str) -> NoReturn:
+        if name.startswith("__"):
+            raise AttributeError(f"a traced value has no {name!r}", name=name, obj=self)
+        raise escape.attribute_asked(self.aval, self.__class__, name)
+
+
+class Members(Tracer):
+    """Members that not all traced values have."""
+
+    __slots__ = ()
+
+    # ---- what is known while tracing ---------------------------------------------------------------------------------
 
     @property
     def shape(self) -> Shape:
@@ -78,20 +156,7 @@ class Tracer(Handle):
             raise escape.axis_asked("len() of unsized object")
         return self.aval.shape[0]
 
-    # ---- the number: of what depends on no input, and of scalars that Python decides by ------------------------------
-
-    def _known(self, refusal: Callable[..., FnadError], *args: Any) -> Any:
-        value = known_value(self.symbol)
-        if value is None:
-            raise refusal(self.aval, *args)
-        return value
-
-    def _answer(self, ask: Callable[[Symbol], int | None], refusal: Callable[..., FnadError], *args: Any) -> Any:
-        known = known_value(self.symbol)
-        answer = ask(self.symbol) if known is None and self.symbol.builder.alive else known
-        if answer is None:
-            raise refusal(self.aval, *args)
-        return answer
+    # ---- the number --------------------------------------------------------------------------------------------------
 
     def __bool__(self) -> bool:
         if self.aval.size != 1:
@@ -106,9 +171,6 @@ class Tracer(Handle):
             return int(self._known(escape.number_asked, "its int"))
         return int(self._answer(guards.integer, escape.integer_asked, "its int"))
 
-    def __complex__(self) -> complex:
-        return complex(self._known(escape.number_asked, "its complex"))
-
     def __index__(self) -> int:
         if self.aval.shape or self.aval.dtype.kind not in ("iub" if self.is_weak else "iu"):
             return operator.index(self._known(escape.index_asked))
@@ -117,16 +179,7 @@ class Tracer(Handle):
         return operator.index(self._answer(guards.integer, escape.integer_asked, "an index"))
 
     def __round__(self, digits: Any = None) -> Any:
-        return int(np.round(self)) if digits is None else call_function(np.round, (self, digits), {})
-
-    def __trunc__(self) -> int:
-        return int(self)
-
-    def __floor__(self) -> int:
-        return int(np.floor(self))
-
-    def __ceil__(self) -> int:
-        return int(np.ceil(self))
+        return int(np.round(as_number(self))) if digits is None else call_alike(np.round, self, digits)
 
     def item(self, *args: Any) -> Any:
         return self._known(escape.number_asked, "its item").item(*args)
@@ -134,42 +187,7 @@ class Tracer(Handle):
     def tolist(self) -> Any:
         return self._known(escape.number_asked, "its list").tolist()
 
-    def __reduce_ex__(self, protocol: Any) -> NoReturn:
-        raise escape.pickle_asked(self.aval)
-
-    # ---- an object among others ----------------------------------------------------------------------------------
-
-    @property
-    def __class__(self) -> type[Any]:  # pyright: ignore[reportIncompatibleMethodOverride]
-        """What `isinstance` is told: the class of what NumPy would have here."""
-        if not self.is_scalar:
-            return np.ndarray
-        return PYTHON_TYPES[self.aval.dtype.kind] if self.is_weak else self.aval.dtype.type
-
-    def __hash__(self) -> int:
-        if not self.is_scalar:
-            raise escape.hash_asked(self.aval)
-        return hash(self._known(escape.hash_asked)[()])
-
-    def __repr__(self) -> str:
-        return f"Tracer({self.aval})"
-
-    def __format__(self, spec: str) -> str:
-        value = known_value(self.symbol)
-        return repr(self) if value is None else format(value[()], spec)
-
-    def __copy__(self) -> Any:
-        return call(methods.copy, (self,), {})
-
-    def __deepcopy__(self, memo: Any) -> Any:
-        return call(methods.copy, (self,), {})
-
-    def __getattr__(self, name: str) -> NoReturn:
-        if name.startswith("__"):
-            raise AttributeError(f"a traced value has no {name!r}", name=name, obj=self)
-        raise escape.attribute_asked(name)
-
-    # ---- elements and parts --------------------------------------------------------------------------------------
+    # ---- elements and parts ------------------------------------------------------------------------------------------
 
     def __iter__(self) -> Iterator[Any]:
         if not self.aval.shape:
@@ -180,6 +198,9 @@ class Tracer(Handle):
         if is_mask(index):
             return selection(self, index)
         return call(indexing.getitem, (self, index), {})
+
+    def __contains__(self, value: Any) -> bool:
+        return bool(np.any(self == value))
 
     def __setitem__(self, index: Any, value: Any) -> None:
         if type(value) is Selection:
@@ -299,6 +320,12 @@ def _in_place(ufunc: Callable[..., Any]) -> Callable[..., Any]:
     return lambda x, y: operate_in_place(ufunc, x, y)
 
 
+def _power(x: Any, y: Any, modulus: Any = None) -> Any:
+    if modulus is not None:
+        raise escape.modulus_given()
+    return operate(operator.pow, x, y)
+
+
 def _unary(ufunc: Callable[..., Any]) -> Callable[..., Any]:
     return lambda x: operate(ufunc, x)
 
@@ -308,13 +335,17 @@ def _function(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _method(rule: Callable[..., Any]) -> Callable[..., Any]:
-    return lambda x, *args, **kwargs: call(rule, (x, *args), kwargs)
+    def method(x: Any, *args: Any, **kwargs: Any) -> Any:
+        return call_alike(lambda *given, **options: call(rule, given, options), x, *args, **kwargs)
+
+    return method
 
 
 def _members() -> Iterator[tuple[str, Callable[..., Any]]]:
     for name, ufunc in (BINARY | {"divmod": np.divmod}).items():
         yield f"__{name}__", _operator(ufunc)
         yield f"__r{name}__", _reflected(ufunc)
+    yield "__pow__", _power
     yield from ((f"__i{name}__", _in_place(ufunc)) for name, ufunc in BINARY.items())
     yield from ((f"__{name}__", _operator(ufunc)) for name, ufunc in COMPARISONS.items())
     yield from ((f"__{name}__", _unary(ufunc)) for name, ufunc in UNARY.items())
@@ -323,4 +354,7 @@ def _members() -> Iterator[tuple[str, Callable[..., Any]]]:
 
 
 for _name, _member in _members():
-    setattr(Tracer, _name, _member)
+    setattr(Members, _name, _member)
+
+CLASSES = classes_of(Tracer, vars(Members))
+Handle.concrete = Tracer

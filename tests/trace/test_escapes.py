@@ -255,7 +255,7 @@ def test_a_float_is_no_index():
     def f(t):
         return range(t)
 
-    what = "a traced value of aval f64[] is no integer, and so no index, size or loop count"
+    what = "a traced value cannot be interpreted as an integer"
     assert message(ArgumentTypeError, f, S) == f"{what}\n{where(f)}\n  write int(x) for a number x"
 
 
@@ -338,7 +338,6 @@ def test_functions_without_a_rule(function):
 
 def test_an_object_among_others():
     def f(t, v):
-        assert f"{t} {t:.2f} {v!r} {v}" == "Tracer(f64[]) Tracer(f64[]) Tracer(f64[3]) Tracer(f64[3])"
         assert v is not None
         assert not hasattr(v, "__array_interface__")
         return copy.deepcopy([v, t]), copy.copy(v) * 2

@@ -1,0 +1,78 @@
+"""What Python is told of the class of a traced value: that of what NumPy or Python would have in its place.
+
+There is a class of traced values for each class that they stand for: `np.ndarray`, NumPy's numbers, Python's. It has
+the members that this class has, so that `hasattr`, `len`, `iter` and `isinstance(x, Iterable)` answer as they do
+outside, and is equal to it: `type(x) == float`, `type(x) in (int, float)`, `type(x).__name__`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from fnad.ir.symbol import Symbol
+from fnad.ir.types import DTYPES
+from fnad.numpy.operands import NUMBERS, PYTHON_TYPES, WeakSymbol
+
+KINDS: tuple[type[Any], ...] = (np.ndarray, *[dtype.type for dtype in DTYPES.values()], *NUMBERS)
+"""The classes that traced values stand for."""
+
+OWN = {"__doc__", "__module__", "__qualname__", "__slots__", "__dict__", "__weakref__"}
+"""What every class has of its own."""
+
+
+def kind_of(symbol: Symbol, *, is_scalar: bool) -> type[Any]:
+    """The class of what a symbol stands for."""
+    if not is_scalar:
+        return np.ndarray
+    return PYTHON_TYPES[symbol.aval.dtype.kind] if isinstance(symbol, WeakSymbol) else symbol.aval.dtype.type
+
+
+def _meant(cls: type[Any]) -> type[Any]:
+    return cls.meant or cls if isinstance(cls, Kind) else cls
+
+
+class Kind(type):
+    """The class of a class of traced values, which is equal to the class that is `meant`."""
+
+    meant: type[Any] | None = None
+
+    def __eq__(cls, other: object) -> bool:
+        return isinstance(other, type) and _meant(cls) is _meant(other)
+
+    __hash__ = type.__hash__  # not that of what is meant: NumPy looks classes of numbers up in a dict, and reads those
+
+    def __repr__(cls) -> str:
+        return type.__repr__(cls) if cls.meant is None else repr(cls.meant)
+
+    @property
+    def __name__(cls) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return NAME(cls) if cls.meant is None else cls.meant.__name__
+
+
+NAME = type.__dict__["__name__"].__get__
+
+
+def classes_of(base: type[Any], members: Mapping[str, Any]) -> dict[type[Any], type[Any]]:
+    """The class of traced values for each kind: the base with those of the members that the kind has."""
+    return {kind: _class_for(kind, base, members) for kind in KINDS}
+
+
+def _class_for(kind: type[Any], base: type[Any], members: Mapping[str, Any]) -> type[Any]:
+    namespace = {name: member for name, member in members.items() if name not in OWN and hasattr(kind, name)}
+    if "__getitem__" in namespace and not hasattr(kind, "__iter__"):
+        namespace |= NOT_ITERABLE
+    names = {"__module__": kind.__module__, "__qualname__": kind.__qualname__, "__class__": kind}
+    return Kind(NAME(base), (base,), {"__slots__": (), "__hash__": base.__hash__, "meant": kind, **names, **namespace})
+
+
+def _without_iter(self: Any, name: str) -> Any:
+    if name == "__iter__":
+        raise AttributeError(f"a traced number has no {name!r}", name=name, obj=self)
+    return object.__getattribute__(self, name)
+
+
+NOT_ITERABLE: dict[str, Any] = {"__iter__": None, "__getattribute__": _without_iter}
+"""Members of a class that can be indexed and not iterated: without `__iter__` Python would iterate by the index."""

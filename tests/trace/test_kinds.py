@@ -1,0 +1,165 @@
+"""What Python is told of the class of a traced value, against the same question about what it stands for."""
+
+import numbers
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence, Sized
+from typing import SupportsFloat, SupportsIndex
+
+import numpy as np
+import pytest
+
+import fnad
+from fnad.errors import ArgumentTypeError, MissingAttributeError, TracerEscapeError, UnsupportedFunctionError
+from fnad.trace.kinds import KINDS
+from tests.numpy.against_numpy import traced
+
+VALUES = [
+    *(0.5, 3, True, 0.5 + 1j),
+    *(np.float64(0.5), np.float32(0.5), np.int64(3), np.uint8(3), np.bool_(True), np.complex64(0.5)),
+    *(np.array(0.5), np.array([0.5, 1.5]), np.array([[1, 2], [3, 4]])),
+]
+CLASSES = [Iterable, Sized, Container, Collection, Iterator, Sequence, Mapping, SupportsFloat, SupportsIndex]
+CLASSES += [numbers.Number, numbers.Real, numbers.Integral, np.generic, np.floating, np.ndarray]
+CLASSES += [float, int, bool, complex]
+NAMES = {
+    *("__len__", "__iter__", "__getitem__", "__setitem__", "__contains__", "__index__", "__float__", "__int__"),
+    *("__matmul__", "__iadd__", "__and__", "__invert__", "__round__", "__add__", "__lt__", "__bool__", "__hash__"),
+    *("shape", "dtype", "ndim", "size", "T", "real", "imag", "conjugate", "conj", "sum", "mean", "astype"),
+    *("item", "tolist", "copy", "reshape", "dot", "sort", "fill", "flat", "nonexistent"),
+}
+QUESTIONS = {
+    "has": lambda x: [hasattr(x, name) for name in sorted(NAMES)],
+    "is an instance": lambda x: [isinstance(x, kind) for kind in CLASSES],
+    "is equal to a class": lambda x: [(type(x) == kind, kind == type(x), type(x) != kind) for kind in KINDS],  # noqa: E721
+    "is in": lambda x: [type(x) in (float, np.float64), type(x) in [np.ndarray, int], type(x) == type(x + x)],  # noqa: E721
+    "is named": lambda x: [type(x).__name__, type(x).__module__, type(x).__qualname__, x.__class__, repr(type(x))],
+    "is iterable": np.iterable,
+    "is a scalar": np.isscalar,
+}
+
+
+def answer(question, x):
+    try:
+        return question(x)
+    except (TypeError, ValueError):
+        return "refused"
+
+
+@pytest.mark.parametrize("value", VALUES, ids=lambda value: f"{type(value).__name__}{np.shape(value)}")
+def test_questions(value):
+    found = {}
+    traced(lambda x: [x, found.update({name: answer(ask, x) for name, ask in QUESTIONS.items()})][:1], value)
+    assert found == {name: answer(ask, value) for name, ask in QUESTIONS.items()}
+
+
+def written(x):
+    x[...] = 1
+
+
+@pytest.mark.parametrize("value", VALUES, ids=lambda value: f"{type(value).__name__}{np.shape(value)}")
+def test_what_python_does_with_it(value):
+    attempts = {
+        "len": len,
+        "iter": lambda x: list(iter(x)) and "elements",
+        "unpack": lambda x: [*x] and "elements",
+        "for": lambda x: sum(1 for _ in x),
+        "item": lambda x: x[()] is not None,
+        "matmul": lambda x: x @ x is not None,
+        "write": written,
+    }
+    found = {}
+    traced(lambda x: [x, found.update({name: answer(do, x) for name, do in attempts.items()})][:1], value)
+    assert found == {name: answer(do, np.copy(value) if np.ndim(value) else value) for name, do in attempts.items()}
+
+
+@pytest.mark.parametrize("test", ['hasattr(x, "__len__")', 'hasattr(x, "__iter__")', "isinstance(x, Iterable)"])
+def test_the_branch_of_a_scalar(test):
+    f = eval(f"lambda x: 100 * x if {test} else x**2", {"Iterable": Iterable})
+    assert fnad.grad(f)(3.0) == fnad.grad(f)(np.float64(3.0)) == fnad.jit(fnad.grad(f))(3.0) == 6.0
+    assert fnad.grad(lambda x: np.sum(f(x)))(np.ones(2)).tolist() == [100.0, 100.0]
+
+
+def test_a_class_that_is_called():
+    assert fnad.grad(lambda x: x * type(x)(2) + type(x)(3.5))(1.0) == 2.0
+    assert fnad.jit(lambda x: np.add(x, type(x)(1)))(np.float32(1)).dtype == np.float32
+
+
+# ---- what is not there -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["flags", "strides", "tobytes", "ctypes"])
+def test_what_numpy_has_and_a_traced_value_lacks_is_not_answered_by_no(name):
+    for value in (np.ones(2), np.array(1.0)):
+        with pytest.raises(UnsupportedFunctionError, match=rf"numpy.ndarray.{name} has no rule"):
+            traced(lambda x: x * hasattr(x, name), value)
+
+
+@pytest.mark.parametrize(("name", "value"), [("hex", 1.0), ("is_integer", np.float64(1)), ("bit_length", 3)])
+def test_what_asks_for_the_number(name, value):
+    with pytest.raises(TracerEscapeError, match=f"asked for its {name}"):
+        traced(lambda x: getattr(x, name)(), value)
+
+
+def test_a_python_number_has_no_methods_of_arrays():
+    with pytest.raises(MissingAttributeError, match=r"has no 'sum'\n.*\n  write np.sum\(x\)"):
+        fnad.grad(lambda x: x.sum())(1.0)
+    with pytest.raises(ArgumentTypeError, match=r"a traced value is not subscriptable"):
+        fnad.grad(lambda x: x[0])(1.0)
+
+
+# ---- Python's numbers --------------------------------------------------------------------------------------------
+
+A = np.ones(2, np.float32)
+ON_NUMBERS = [
+    *(lambda x: (x != 0) + (x != 5), lambda x: (x != 0) - (x != 5), lambda x: (x != 0) * 1.5, lambda x: -(x != 0)),
+    *(lambda x: ~(x != 0), lambda x: abs(x != 0), lambda x: +(x != 0), lambda x: (x != 0) / (x != 5)),
+    *(lambda x: (x != 0) & (x != 5), lambda x: (x != 0) | 2, lambda x: (x != 0) ^ (x != 5), lambda x: (x != 0) ** 2),
+    *(lambda x: sum([x != 0, x != 5]), lambda x: divmod(x != 0, 2), lambda x: (x != 0) << 3, lambda x: A * (x != 0)),
+    *(lambda x: np.int8(3) * (x != 0), lambda x: np.add(x != 0, x != 5), lambda x: (x != 0) // True),
+    *(lambda x: x + x, lambda x: True + (x != 0), lambda x: (x != 0).real, lambda x: x - True),
+    *(lambda x: (x != 0).conjugate(), lambda x: np.True_ + (x != 0), lambda x: x < 1, lambda x: (x != 0) % 2),
+    *(lambda x: A * x.real, lambda x: A * x.imag, lambda x: A * x.conjugate(), lambda x: A * np.real(x)),
+    *(lambda x: A * np.asarray(x), lambda x: A * np.copy(x), lambda x: A * np.reshape(x, ())),
+    *(
+        lambda x: A * np.squeeze(x),
+        lambda x: A * np.transpose(x),
+        lambda x: A * np.array(x),
+        lambda x: A * np.atleast_1d(x),
+    ),
+    lambda x: A * abs(x),
+]
+
+
+@pytest.mark.parametrize("value", [0.5, 1, True, 0.5j])
+def test_python_numbers_compute_as_pythons(value):
+    for number, f in enumerate(ON_NUMBERS):
+        expected = answer(f, value)
+        found = answer(lambda x: traced(lambda x: f(x), x)[0], value)  # noqa: B023
+        if isinstance(expected, str):
+            assert found == expected, number
+        else:
+            assert np.asarray(found).dtype == np.asarray(expected).dtype, number
+            np.testing.assert_array_equal(found, expected, err_msg=str(number))
+
+
+def test_comparisons_of_arrays_are_numpys():
+    f = lambda x: (x > 0) + (x < 5)  # noqa: E731
+    for value in (np.float64(1), np.array(1.0), np.ones(2)):
+        assert np.asarray(fnad.jit(f)(value)).dtype == bool
+    assert fnad.jit(f)(1.0) == 2
+    with pytest.raises(TypeError):
+        fnad.jit(lambda x: -(x > 0))(np.ones(2))
+
+
+def test_a_power_with_a_modulus():
+    for f in (lambda n: pow(n, 2, 3), lambda n: pow(2, n, 3), lambda n: pow(2, 2, n)):
+        for value in (2, np.int64(2)):
+            with pytest.raises((UnsupportedFunctionError, ArgumentTypeError), match=r"(?s)pow.*test_kinds.py"):
+                traced(f, value)
+
+
+def test_an_element_in_an_array():
+    f = lambda x: np.sum(x) if 2.0 in x else 0.0 * np.sum(x)  # noqa: E731
+    fast = fnad.jit(f)
+    for value in ([1.0, 2.0], [1.0, 3.0], [2.0, 2.0]):
+        assert fast(np.array(value)) == f(np.array(value))
+    assert fnad.jit(f)(np.eye(2) * 2) == 4.0
