@@ -42,6 +42,11 @@ class WeakSymbol(Symbol):
         return PYTHON_TYPES[self.aval.dtype.kind]
 
 
+def strong(symbol: Symbol) -> Symbol:
+    """The symbol as one of a value of NumPy's, whose dtype does not give way."""
+    return Symbol(symbol.builder, symbol.atom, symbol.aval) if isinstance(symbol, WeakSymbol) else symbol
+
+
 class Unsized:
     """What is no array because its size is not known while tracing; a selection by a mask is."""
 

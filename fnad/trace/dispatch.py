@@ -33,7 +33,7 @@ from fnad.ir.symbol import Symbol
 from fnad.ir.types import BOOL, I64, NAMES, Aval
 from fnad.numpy.assignment import stored
 from fnad.numpy.namespace import CALLS
-from fnad.numpy.operands import WeakSymbol, is_python_number
+from fnad.numpy.operands import WeakSymbol, is_python_number, strong
 from fnad.numpy.registry import RULES, WRITERS, Rule
 from fnad.numpy.special import special_rule
 from fnad.numpy.views import View
@@ -162,11 +162,6 @@ def wrap(result: Any, owners: Owners) -> Any:
     return result
 
 
-def strong(symbol: Symbol) -> Symbol:
-    """The symbol as one of NumPy's value."""
-    return Symbol(symbol.builder, symbol.atom, symbol.aval) if isinstance(symbol, WeakSymbol) else symbol
-
-
 def _wrap_view(view: View, owners: Owners) -> Handle:
     owner = owners.get(id(view.base))
     if owner is None:
@@ -174,7 +169,7 @@ def _wrap_view(view: View, owners: Owners) -> Handle:
         return handle.in_order() if view.in_order else handle
     if not (owner.is_scalar or view.is_copy):
         return owner.through(view.steps)
-    symbol = strong(view.read())
+    symbol = view.read()
     is_number = owner.is_scalar and not (owner.is_weak or view.is_array or symbol.aval.shape)
     handle = Handle.concrete(symbol, is_scalar=is_number)
     return handle.in_order() if view.in_order else handle

@@ -84,11 +84,14 @@ def content(symbol: Symbol, value: Array) -> None:
     if value.ndim:
         given = value.copy()
         given.flags.writeable = False
-    parts = (None,) if symbol.dtype.kind != "c" else (real, imag)
-    for part in parts if value.size else ():
-        whole = symbol.builder.capture(given) if value.ndim else symbol.builder.literal(given)
-        same = _same(*[x if part is None else x.builder.bind(part, (x,), {}) for x in (symbol, whole)], value)
-        truth(symbol.builder.bind(reduce_and, (same,), {"axes": tuple(range(value.ndim))}) if value.ndim else same)
+    bind = symbol.builder.bind
+    whole = symbol.builder.capture(given) if value.ndim else symbol.builder.literal(given)
+    pairs = [(symbol, whole)]
+    if value.dtype.kind == "c":
+        pairs = [(bind(part, (symbol,), {}), bind(part, (whole,), {})) for part in (real, imag)]
+    for x, y in pairs if value.size else ():
+        same = _same(x, y, value)
+        truth(bind(reduce_and, (same,), {"axes": tuple(range(value.ndim))}) if value.ndim else same)
 
 
 def _same(x: Symbol, y: Symbol, value: Array) -> Symbol:

@@ -23,7 +23,7 @@ from fnad.ir.builder import current_builder
 from fnad.ir.program import Source
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import Aval
-from fnad.numpy.operands import WeakSymbol
+from fnad.numpy.operands import WeakSymbol, strong
 from fnad.numpy.views import Steps, read, settled, write
 from fnad.trace.capture import note_write
 from fnad.trace.source import current_source
@@ -59,6 +59,7 @@ class Handle:
     """The class that users meet."""
 
     def __init__(self, symbol: Symbol, *, is_scalar: bool = False) -> None:
+        symbol = symbol if is_scalar else strong(symbol)
         self._cell = Cell(symbol)
         self._steps: Steps = ()
         self._symbol = symbol

@@ -1,12 +1,20 @@
 """Integers and bools among the leaves of what is differentiated: constant, with a gradient of 0 of their own dtype."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
 import fnad
 from fnad.errors import MutationError, NonDifferentiableArgumentError, TangentError
 
-P = {"w": np.array([1.0, 2.0]), "n": 3, "b": True, "k": np.array([1, 0], np.int32), "s": np.float32(2.0)}
+P: dict[str, Any] = {
+    "w": np.array([1.0, 2.0]),
+    "n": 3,
+    "b": True,
+    "k": np.array([1, 0], np.int32),
+    "s": np.float32(2.0),
+}
 KINDS = {"w": "float64", "n": "int64", "b": "bool", "k": "int32", "s": "float32"}
 ZEROS = {"n": 0, "b": False, "k": [0, 0]}
 
@@ -49,7 +57,7 @@ def test_gradient(name):
 
 def test_forward_mode():
     direction = {"w": np.array([0.5, -1.0]), **ZEROS, "k": np.zeros(2, np.int32), "s": np.float32(1.0)}
-    expected = sum(np.sum(gradient(P)[name] * direction[name]) for name in P)
+    expected = sum(np.sum(np.multiply(gradient(P)[name], direction[name])) for name in P)
     jvp = lambda p, v: fnad.jvp(loss, (p,), (v,))[1]  # noqa: E731
     for run in (jvp, fnad.jit(jvp)):  # where the zeros are traced, and known to be so by a guard
         assert run(P, direction) == pytest.approx(expected)

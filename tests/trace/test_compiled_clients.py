@@ -217,23 +217,25 @@ def test_the_users_code_finds_the_traced_one():
         from numpy import array, zeros  # noqa: PLC0415
         from numpy.linalg import norm  # noqa: PLC0415
 
-        return type(zeros(2)) is Tracer and type(array([1.0])) is Tracer and type(norm(zeros(2))) is not np.float64
+        return (
+            isinstance(zeros(2), Tracer) and isinstance(array([1.0]), Tracer) and type(norm(zeros(2))) is not np.float64
+        )
 
     def local():
         import numpy  # noqa: PLC0415 ICN001
 
-        return type(numpy.zeros(2)) is Tracer
+        return isinstance(numpy.zeros(2), Tracer)
 
     def through_an_object():
         holder = Holder()
-        return type(Holder.np.zeros(2)) is Tracer and type(holder.np.zeros(2)) is Tracer
+        return isinstance(Holder.np.zeros(2), Tracer) and isinstance(holder.np.zeros(2), Tracer)
 
     def in_comprehensions():
-        return all(type(a) is Tracer for a in [np.zeros(1) for _ in range(2)] + [*(np.ones(1) for _ in range(2))])
+        return all(isinstance(a, Tracer) for a in [np.zeros(1) for _ in range(2)] + [*(np.ones(1) for _ in range(2))])
 
     def without_a_call():
         make = np.zeros
-        return type(make(*[2])) is Tracer and type(make(shape=2)) is Tracer
+        return isinstance(make(*[2]), Tracer) and isinstance(make(shape=2), Tracer)
 
     for look in (imported, local, through_an_object, in_comprehensions, without_a_call):
         assert in_second_attempt(look), look
