@@ -17,8 +17,6 @@ from fnad import cond, config, grad, jit, jvp, value_and_grad, vjp, while_loop
 from fnad import map as fnad_map
 
 Function: TypeAlias = Callable[..., Any]
-Way: TypeAlias = Callable[[Function, Sequence[Any], Sequence[Any]], dict[str, Any]]
-"""From a function, its arguments and a direction to results by name."""
 
 
 def check(
@@ -29,6 +27,7 @@ def check(
     forward: Sequence[Any] | None = None,
     hessian: Any = None,
     rtol: float = 0.0,
+    atol: float = 0.0,
     inside: bool = True,
 ) -> None:
     """Assert the value and derivatives of a function with one output element.
@@ -36,37 +35,50 @@ def check(
     `forward` is the gradient by forward mode, where that is another. With `hessian`, the second derivative is compared
     by each nesting of the modes. Where Python decides by a traced value, it cannot be in a loop: `inside` is False.
     """
-    check_value(f, xs, value, rtol)
+    compare = partial(np.testing.assert_allclose, rtol=rtol, atol=atol)
+    with np.errstate(all="ignore"):
+        plain = f(*xs)
+    compare(plain, value, err_msg="numpy")
+    assert_like(value_and_grad(f, every(xs))(*xs)[0], plain)
+    along = first_derivative if hessian is None else both_derivatives
+    expected = dict.fromkeys(GRADIENTS, gradient) | {"value": value}
+    rows = {"jvp": gradient if forward is None else forward} | dict.fromkeys(NESTINGS, hessian)
+    compiled = jit(lambda xs, dxs: reverse(f, xs) | along(f, xs, dxs))
     if inside:
-        check_inside(f, xs, value, gradient, forward, hessian, rtol)
-    for name, found in by_directions(first_derivatives, f, xs).items():
-        if name.endswith("jvp"):
-            compare(name, found, gradient if forward is None else forward, rtol)
-        else:
-            for row in found:
-                compare(name, row, gradient, rtol)
-    if hessian is not None:
-        for name, found in by_directions(second_derivatives, f, xs).items():
-            compare(name, found, hessian, rtol)
+        check_inside(compare, f, xs, value, gradient, rows["jvp"], hessian)
+    with config.override(executor="interpreter"):
+        for name, found in reverse(f, xs).items():
+            compare(found, expected[name], err_msg=name)
+    for n, dxs in enumerate(basis(xs)):
+        expected |= {name: row[n] for name, row in rows.items() if row is not None}
+        with config.override(executor="interpreter"):
+            ways = {"": along(f, xs, dxs), "jit ": compiled(tuple(xs), dxs)}
+        with config.override(executor="compiled"):
+            ways["compiled jit "] = compiled(tuple(xs), dxs)
+        for prefix, results in ways.items():
+            for name, found in results.items():
+                compare(found, expected[name], err_msg=prefix + name)
+        assert_like(ways["jit "]["value"], plain)
+        assert_like(ways["compiled jit "]["value"], plain)
 
 
 def check_inside(
-    f: Function, xs: Sequence[Any], value: Any, gradient: Any, forward: Any, hessian: Any, rtol: float
+    compare: Function, f: Function, xs: Sequence[Any], value: Any, gradient: Any, forward: Any, hessian: Any
 ) -> None:
     """Assert the same of the function called in loops and in a branch; in a scan, to first order, compiled too."""
     for place, enclose in INSIDE.items():
         g = enclose(f)
         with config.override(executor="interpreter"):
-            compare(f"grad {place}", flat(grad(g, every(xs))(*xs)), gradient, rtol)
+            compare(flat(grad(g, every(xs))(*xs)), gradient, err_msg=f"grad {place}")
             along = [np.sum(jvp(g, xs, dxs)[1]) for dxs in basis(xs)]
-            compare(f"jvp {place}", along, gradient if forward is None else forward, rtol)
+            compare(along, forward, err_msg=f"jvp {place}")
             if hessian is not None:
-                rows = [second_derivatives(g, xs, dxs)["reverse over reverse"] for dxs in basis(xs)[:1]]
-                compare(f"second derivatives {place}", rows, np.asarray(hessian)[:1], rtol)
+                row = second_derivative(g, xs, basis(xs)[0])["reverse over reverse"]
+                compare(row, hessian[0], err_msg=f"second derivatives {place}")
         with config.override(executor="compiled" if enclose is in_a_scan else "interpreter"):
             found, compiled = jit(partial(value_and_flat_gradient, g))(*xs)
-        compare(f"value {place}", found, value, rtol)
-        compare(f"jit grad {place}", compiled, gradient, rtol)
+        compare(found, value, err_msg=f"value {place}")
+        compare(compiled, gradient, err_msg=f"jit grad {place}")
 
 
 def value_and_flat_gradient(f: Function, *xs: Any) -> tuple[Any, Any]:
@@ -75,59 +87,34 @@ def value_and_flat_gradient(f: Function, *xs: Any) -> tuple[Any, Any]:
     return value, flat(parts)
 
 
-def compare(name: str, found: Any, expected: Any, rtol: float) -> None:
-    """Compare arrays; inf and nan have to stand in the same places."""
-    np.testing.assert_allclose(found, expected, rtol=rtol, atol=rtol, err_msg=name)
-
-
-def check_value(f: Function, xs: Sequence[Any], value: Any, rtol: float) -> None:
-    """Assert the value, by NumPy alone and through fnad, where it has NumPy's shape and dtype."""
-    with np.errstate(all="ignore"):
-        plain = f(*xs)
-    compare("numpy", plain, value, rtol)
-    for executor in ("interpreter", "compiled"):
-        with config.override(executor=executor):
-            for found in (jit(f)(*xs), value_and_grad(f, every(xs))(*xs)[0]):
-                compare(executor, found, value, rtol)
-                assert (np.shape(found), np.asarray(found).dtype) == (np.shape(plain), np.asarray(plain).dtype)
-
-
-def by_directions(way: Way, f: Function, xs: Sequence[Any]) -> dict[str, Any]:
-    """Return what a way says of each direction with a single 1, one row for each, alone and within `jit`."""
-    xs = tuple(xs)
-    compiled = jit(lambda xs, dxs: way(f, xs, dxs))
-    rows: list[dict[str, Any]] = []
-    for dxs in basis(xs):
-        with config.override(executor="interpreter"):
-            interpreted = {**way(f, xs, dxs), **named("jit ", compiled(xs, dxs))}
-        rows.append({**interpreted, **named("compiled jit ", compiled(xs, dxs))})
-    return {name: np.array([row[name] for row in rows]) for name in rows[0]}
-
-
-def named(prefix: str, results: dict[str, Any]) -> dict[str, Any]:
-    """Return results under longer names."""
-    return {prefix + name: result for name, result in results.items()}
+def assert_like(found: Any, plain: Any) -> None:
+    """Assert that a value has the shape and dtype of NumPy's."""
+    assert (np.shape(found), np.asarray(found).dtype) == (np.shape(plain), np.asarray(plain).dtype)
 
 
 # ---- ways ------------------------------------------------------------------------------------------------------------
 
+GRADIENTS = ("grad", "grad of jit", "value_and_grad", "vjp")
+NESTINGS = ("forward over reverse", "reverse over reverse", "reverse over forward", "forward over forward")
 
-def first_derivatives(f: Function, xs: Sequence[Any], dxs: Sequence[Any]) -> dict[str, Any]:
-    """Return the gradient by reverse mode, and its product with the direction by forward mode."""
+
+def reverse(f: Function, xs: Sequence[Any]) -> dict[str, Any]:
+    """Return the value, and the gradient by each function of reverse mode."""
     output, pullback = vjp(f, *xs)
-    found = {
-        "grad": grad(f, every(xs))(*xs),
-        "grad of jit": grad(jit(f), every(xs))(*xs),
-        "value_and_grad": value_and_grad(f, every(xs))(*xs)[1],
-        "vjp": pullback(np.ones_like(output)),
-    }
-    for parts in found.values():
+    value, gradient = value_and_grad(f, every(xs))(*xs)
+    found = (grad(f, every(xs))(*xs), grad(jit(f), every(xs))(*xs), gradient, pullback(np.ones_like(output)))
+    for parts in found:
         for part, x in zip(parts, xs, strict=True):
             assert (np.shape(part), part.dtype) == (np.shape(x), x.dtype)
-    return {**{name: flat(parts) for name, parts in found.items()}, "jvp": np.sum(jvp(f, xs, dxs)[1])}
+    return {"value": value, **dict(zip(GRADIENTS, map(flat, found), strict=True))}
 
 
-def second_derivatives(f: Function, xs: Sequence[Any], dxs: Sequence[Any]) -> dict[str, Any]:
+def first_derivative(f: Function, xs: Sequence[Any], dxs: Sequence[Any]) -> dict[str, Any]:
+    """Return the product of the gradient and the direction, by forward mode."""
+    return {"jvp": np.sum(jvp(f, xs, dxs)[1])}
+
+
+def second_derivative(f: Function, xs: Sequence[Any], dxs: Sequence[Any]) -> dict[str, Any]:
     """Return the product of the Hessian and the direction, by each nesting of the modes."""
     gradient = grad(f, every(xs))
     directional = lambda *xs: np.sum(jvp(f, xs, dxs)[1])  # noqa: E731
@@ -135,12 +122,17 @@ def second_derivatives(f: Function, xs: Sequence[Any], dxs: Sequence[Any]) -> di
     def along(*xs: Any) -> Any:
         return sum(np.sum(g * dx) for g, dx in zip(gradient(*xs), dxs, strict=True))
 
-    return {
-        "forward over reverse": flat(jvp(gradient, xs, dxs)[1]),
-        "reverse over reverse": flat(grad(along, every(xs))(*xs)),
-        "reverse over forward": flat(grad(directional, every(xs))(*xs)),
-        "forward over forward": np.stack([jvp(directional, xs, vs)[1] for vs in basis(xs)]),
-    }
+    found = (
+        flat(jvp(gradient, xs, dxs)[1]),
+        flat(grad(along, every(xs))(*xs)),
+        flat(grad(directional, every(xs))(*xs)),
+        np.stack([jvp(directional, xs, vs)[1] for vs in basis(xs)]),
+    )
+    return dict(zip(NESTINGS, found, strict=True))
+
+
+def both_derivatives(f: Function, xs: Sequence[Any], dxs: Sequence[Any]) -> dict[str, Any]:
+    return first_derivative(f, xs, dxs) | second_derivative(f, xs, dxs)
 
 
 # ---- in loops and branches -------------------------------------------------------------------------------------------
