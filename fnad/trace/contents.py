@@ -18,6 +18,7 @@ import numpy as np
 
 from fnad.ir.content import static_key
 from fnad.trace.capture import Array, may_change, same_bits
+from fnad.trace.handle import Handle
 from fnad.trace.libraries import is_library
 
 Check: TypeAlias = Callable[[], bool]
@@ -41,7 +42,7 @@ def same(now: Any, before: Any) -> bool:
         return True
     if isinstance(before, Remembered):
         return before.is_of(now)
-    if type(now) is not type(before) or is_own(type(now).__module__):
+    if type(now) is not type(before) or is_own(now):
         return False
     if isinstance(now, tuple):
         return len(now) == len(before) and all(map(same, now, before))
@@ -280,9 +281,9 @@ def is_users(kind: type) -> bool:
     return not in_library(kind.__module__)
 
 
-def is_own(module: str | None) -> bool:
-    """Say whether a module is one of this package."""
-    return module is not None and module.partition(".")[0] == "fnad"
+def is_own(value: Any) -> bool:
+    """Say whether a value is traced, or of a class of this package."""
+    return isinstance(value, Handle) or str(type(value).__module__).partition(".")[0] == "fnad"
 
 
 def is_library_module(module: ModuleType) -> bool:

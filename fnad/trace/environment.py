@@ -454,7 +454,7 @@ class Environment:
             self._hold(value, vars(value), ())
         elif isinstance(value, type):
             self._follow_class(cast("type[Any]", value))
-        elif not is_own(type(value).__module__):
+        elif not is_own(value):
             self._follow_object(value)
 
     def _follow_class(self, value: type[Any]) -> None:
