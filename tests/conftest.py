@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from fnad.backends import tiers
 from fnad.testing import EXECUTORS, Run
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -40,6 +41,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         chosen = {item for item in firsts.values() if not item.get_closest_marker("slow")}
         config.hook.pytest_deselected(items=[item for item in items if item not in chosen])
         items[:] = [item for item in items if item in chosen]
+
+
+@pytest.fixture(autouse=True)
+def _still_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let no program become hot by the clock: it would be compiled here and interpreted there, as the load is."""
+    monkeypatch.setattr(tiers, "perf_counter", lambda: 0.0)
 
 
 @pytest.fixture

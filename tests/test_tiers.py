@@ -58,7 +58,7 @@ def test_cold_programs_are_interpreted_and_hot_ones_compiled(
     assert compiled == []
     monkeypatch.setattr(tiers, "SETUP", 0.0)
     monkeypatch.setattr(tiers, "PROGRAM", 0.0)
-    monkeypatch.setattr(tiers, "EQUATION", 1e-9)
+    monkeypatch.setattr(tiers, "EQUATION", 0.0)
     assert_array_equal(program.executor()([X])[0], np.zeros(3))
     assert_array_equal(program.executor()([X])[0], np.zeros(3))
     assert len(compiled) == 1
