@@ -14,10 +14,10 @@ from fnad.ops.comparison import select
 from fnad.ops.shape import broadcast_to, reshape_to
 
 
-def stored(name: str, value: Any, out: Any, where: Any = True) -> Symbol:
+def stored(name: str, value: Any, out: Any, where: Any = True, casting: Any = "same_kind") -> Symbol:
     """Return what `out` holds after the result `value` of the function `name` is stored into it, where `where` says."""
     symbol = as_symbol(value)
-    check_cast(name, symbol.dtype, out.dtype)
+    check_cast(name, symbol.dtype, out.dtype, casting)
     check_fits(symbol.shape, out.shape)
     new = broadcast_to(to_dtype(symbol, out.dtype), out.shape)
     if where is True:
@@ -25,11 +25,11 @@ def stored(name: str, value: Any, out: Any, where: Any = True) -> Symbol:
     return select(broadcast_to(as_symbol(where, np.dtype(bool)), out.shape), new, as_symbol(out))
 
 
-def check_cast(name: str, source: Dtype, target: Dtype) -> None:
+def check_cast(name: str, source: Dtype, target: Dtype, casting: Any = "same_kind") -> None:
     """Raise as NumPy where a result may not be stored into an array of this dtype."""
-    if not np.can_cast(source, target, "same_kind"):
+    if not np.can_cast(source, target, casting):
         raise DtypeError(
-            f"Cannot cast {name} output from {source!r} to {target!r} with casting rule 'same_kind'",
+            f"Cannot cast {name} output from {source!r} to {target!r} with casting rule {casting!r}",
             remedy="convert it with astype, or make the array of the wider dtype",
         )
 

@@ -8,13 +8,16 @@ from typing import Any
 import numpy as np
 from numpy._core import umath
 
-from fnad.errors import DtypeError, ShapeError, UnsupportedFunctionError
+from fnad.errors import ArgumentTypeError, DomainError, DtypeError, ShapeError, UnsupportedFunctionError
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import BOOL, I64
 from fnad.numpy.axes import axis_of, static_int
+from fnad.numpy.comparisons import out_of_range, side
+from fnad.numpy.joining import rows
 from fnad.numpy.loops import elementwise
 from fnad.numpy.operands import as_symbol, broadcast_all, common_dtype, static_array, to_dtype
 from fnad.numpy.rearranging import fresh
+from fnad.numpy.reductions import UNSET
 from fnad.numpy.registry import RULES, implements
 from fnad.numpy.ufuncs import TABLE
 from fnad.numpy.views import View
@@ -37,6 +40,7 @@ def where(condition: Any, x: Any = None, y: Any = None, /) -> Any:
 
 @implements(np.select)
 def select_(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0) -> View:
+    condlist, choicelist = (rows(given) if isinstance(given, Symbol) else given for given in (condlist, choicelist))
     if len(condlist) != len(choicelist):
         raise ShapeError("list of cases must be same length as list of conditions")
     if not condlist:
@@ -60,22 +64,44 @@ def select_(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0
 @implements(np.clip)
 def clip(
     a: Any,
-    a_min: Any = None,
-    a_max: Any = None,
+    a_min: Any = UNSET,
+    a_max: Any = UNSET,
     out: None = None,
     *,
-    min: Any = None,  # noqa: A002  # NumPy's names
-    max: Any = None,  # noqa: A002
+    min: Any = UNSET,  # noqa: A002  # NumPy's names
+    max: Any = UNSET,  # noqa: A002
     dtype: Any = None,
 ) -> Symbol:
-    low, high = (a_min if min is None else min), (a_max if max is None else max)
-    result = a if low is None else RULES[np.maximum](a, low, dtype=dtype)
+    if a_min is UNSET and a_max is UNSET:
+        return within_bounds(a, *[None if bound is UNSET else bound for bound in (min, max)], dtype=dtype)
+    if a_min is UNSET or a_max is UNSET:
+        name = "a_min" if a_min is UNSET else "a_max"
+        raise ArgumentTypeError(f"clip() missing 1 required positional argument: '{name}'")
+    if min is not UNSET or max is not UNSET:
+        raise DomainError("Passing `min` or `max` keyword argument when `a_min` and `a_max` are provided is forbidden.")
+    return within_bounds(a, a_min, a_max, dtype=dtype)
+
+
+def within_bounds(
+    a: Any,
+    min: Any = None,  # noqa: A002  # NumPy's names
+    max: Any = None,  # noqa: A002
+    out: None = None,
+    dtype: Any = None,
+) -> Symbol:
+    """Return an array within bounds; a Python integer beyond all numbers of its dtype is none."""
+    x = as_symbol(a)
+    low = None if out_of_range(min, x) and side(min) < 0 else min
+    high = None if out_of_range(max, x) and side(max) > 0 else max
+    if low is None and high is None:
+        return RULES[np.positive](x, dtype=dtype)
     if high is None:
-        return as_symbol(result)
-    return RULES[np.minimum](result, high, dtype=dtype)
+        return RULES[np.maximum](x, low, dtype=dtype)
+    return RULES[np.minimum](x, high, dtype=dtype) if low is None else RULES[CLIP](x, low, high, dtype=dtype)
 
 
-elementwise(vars(umath)["clip"])(lambda x, low, high: TABLE[np.minimum](TABLE[np.maximum](x, low), high))
+CLIP: np.ufunc = vars(umath)["clip"]
+elementwise(CLIP)(lambda x, low, high: TABLE[np.minimum](TABLE[np.maximum](x, low), high))
 
 
 @implements(np.nan_to_num)
@@ -108,8 +134,8 @@ def _finite(x: Symbol, nan: Any, posinf: Any, neginf: Any) -> Symbol:
 @implements(np.take)
 def take(a: Any, indices: Any, axis: Any = None, out: None = None, mode: str = "raise") -> Symbol:
     x = as_symbol(a)
-    if axis is None:
-        x, axis = reshape_to(x, (x.aval.size,)), 0
+    if axis is None or x.ndim == 0:
+        x, axis = reshape_to(x, (x.aval.size,)), axis or 0
     at = axis_of(axis, x.ndim)
     index = within(integers(indices), x.shape[at], mode)
     order = (at, *(i for i in range(x.ndim) if i != at))
@@ -121,6 +147,8 @@ def take(a: Any, indices: Any, axis: Any = None, out: None = None, mode: str = "
 def integers(indices: Any) -> Symbol:
     """Return indices as integers of the machine's word."""
     index = as_symbol(indices)
+    if index.aval.size == 0 and isinstance(indices, (list, tuple)):
+        return to_dtype(index, I64)
     if index.dtype.kind not in "iu":
         raise DtypeError(f"indices are integers, got {index.aval}")
     return to_dtype(index, I64)
@@ -133,7 +161,7 @@ def within(index: Symbol, n: int, mode: str) -> Symbol:
     if mode == "clip":
         return minimum(maximum(index, zeros_like(index)), full_like(index, n - 1))
     if mode != "raise":
-        raise UnsupportedFunctionError(f"numpy.take has no rule for mode={mode!r}", remedy="use raise, wrap or clip")
+        raise DomainError(f"clipmode must be one of 'clip', 'raise', or 'wrap' (got {mode!r})")
     return index
 
 

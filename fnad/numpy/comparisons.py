@@ -12,12 +12,11 @@ import numpy as np
 
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import BOOL, DTYPES, Dtype
-from fnad.numpy.loops import Compute, converted, elementwise
+from fnad.numpy.lexicographic import lexicographic
+from fnad.numpy.loops import Compute, converted, elementwise, enters
 from fnad.numpy.operands import as_symbol, to_dtype
-from fnad.numpy.registry import RULES
 from fnad.ops import comparison
-from fnad.ops.comparison import bitwise_and, bitwise_not, bitwise_or, bitwise_xor, eq, isnan, lt, ne
-from fnad.ops.conversion import imag, real
+from fnad.ops.comparison import bitwise_and, bitwise_not, bitwise_or, bitwise_xor, eq, lt, ne
 from fnad.ops.shape import constant, zeros_like
 
 U8, U64 = DTYPES["u8"], DTYPES["u64"]
@@ -38,7 +37,7 @@ def _comparison(ufunc: np.ufunc, compare: Compute, of_complex: Compute) -> None:
             return compare(to_dtype(a, U8), to_dtype(b, U8))
         return (of_complex if a.dtype.kind == "c" else compare)(a, b)
 
-    RULES[ufunc] = rule
+    enters(ufunc)(rule)
 
 
 def out_of_range(x: Any, y: Any) -> bool:
@@ -64,17 +63,6 @@ def _by_value(ufunc: np.ufunc, compare: Compute, x: Symbol, y: Symbol) -> Symbol
     return bitwise_and(bitwise_not(negative), same_sign)
 
 
-def _lexicographic(strict: Compute, compare: Compute) -> Compute:
-    """Compare by the real parts, strictly, and in a tie by the imaginary parts; nan is in no order."""
-
-    def ordered(x: Symbol, y: Symbol) -> Symbol:
-        known = bitwise_not(bitwise_or(isnan(imag(x)), isnan(imag(y))))
-        before = bitwise_and(strict(real(x), real(y)), known)
-        return bitwise_or(before, bitwise_and(eq(real(x), real(y)), compare(imag(x), imag(y))))
-
-    return ordered
-
-
 _comparison(np.equal, eq, eq)
 _comparison(np.not_equal, ne, ne)
 for _ufunc, _strict, _compare in (
@@ -83,7 +71,7 @@ for _ufunc, _strict, _compare in (
     (np.greater, comparison.gt, comparison.gt),
     (np.greater_equal, comparison.gt, comparison.ge),
 ):
-    _comparison(_ufunc, _compare, _lexicographic(_strict, _compare))
+    _comparison(_ufunc, _compare, lexicographic(_strict, _compare))
 
 # ---- logic, on the truth of numbers ----------------------------------------------------------------------------------
 

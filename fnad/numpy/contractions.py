@@ -150,5 +150,7 @@ if hasattr(np, "vecdot"):
     def vecdot(x1: Any, x2: Any, /) -> Symbol:
         dtype = loop_dtypes(np.vecdot, (x1, x2))[0]
         x, y = as_symbol(x1, dtype), as_symbol(x2, dtype)
+        if x.ndim and y.ndim and x.shape[-1] != y.shape[-1]:
+            raise ShapeError(f"vecdot: the last axes differ, of sizes {x.shape[-1]} and {y.shape[-1]}")
         product = multiply(conjugate(x), y)
         return RULES[np.sum](product, -1, product.dtype)

@@ -15,7 +15,7 @@ import numpy as np
 
 from fnad.errors import DomainError, DtypeError, ShapeError, TracerEscapeError
 from fnad.ir.symbol import Symbol
-from fnad.ir.types import F64, I64, Dtype, Shape, is_inexact
+from fnad.ir.types import BOOL, F64, I64, Dtype, Shape, is_inexact
 from fnad.numpy import properties
 from fnad.numpy.axes import static_int
 from fnad.numpy.creating import linspace
@@ -25,7 +25,7 @@ from fnad.numpy.reductions import all_, max_, min_, sum_
 from fnad.numpy.registry import implements
 from fnad.numpy.sorting import searchsorted
 from fnad.ops.arithmetic import add, div, mul, sub
-from fnad.ops.comparison import bitwise_and, eq, ge, le, select
+from fnad.ops.comparison import bitwise_and, eq, ge, isfinite, le, select
 from fnad.ops.indexing import scatter_add
 from fnad.ops.piecewise import minimum
 from fnad.ops.requirement import require
@@ -41,6 +41,10 @@ from fnad.ops.shape import (
 )
 
 INCREASING = "bins must be monotonically increasing while tracing"
+ENDLESS: dict[str, Any] = {
+    "message": "autodetected range of the elements is not finite",
+    "remedy": "give range=, or leave out nan and infinities",
+}
 SORTED = "sort the bins with np.sort"
 
 # ---- counting integers -----------------------------------------------------------------------------------------------
@@ -92,7 +96,7 @@ def counted(index: Symbol, weights: Any, shape: Shape, dtype: Dtype | None, chos
 
 @implements(np.digitize)
 def digitize(x: Any, bins: Any, right: bool = False) -> Symbol:
-    values, edges = as_symbol(x), as_symbol(bins)
+    values, edges = (to_dtype(s, I64) if s.dtype == BOOL else s for s in map(as_symbol, (x, bins)))
     if values.dtype.kind == "c":
         raise DtypeError("x may not be complex")
     if edges.ndim != 1:
@@ -170,13 +174,21 @@ def _of_elements(a: Symbol) -> tuple[Any, Any]:
     if a.aval.size == 0:
         return 0, 1
     low, high = (to_dtype(end, F64) if a.dtype.kind in "biu" else end for end in (min_(a), max_(a)))
+    low = require(low, bitwise_and(isfinite(low), isfinite(high)), **ENDLESS)
     distance = select(eq(low, high), full_like(low, 0.5), zeros_like(low))
     return sub(low, distance), add(high, distance)
 
 
 @implements(np.histogram_bin_edges)
 def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any = None) -> Symbol:  # noqa: A002
+    check_weights(a, weights)
     return edges_of(elements(a), bins, range)
+
+
+def check_weights(a: Any, weights: Any) -> None:
+    """Raise where there are weights, in another shape than the array."""
+    if weights is not None and as_symbol(weights).shape != as_symbol(a).shape:
+        raise ShapeError("weights should have the same shape as a.")
 
 
 def elements(a: Any) -> Symbol:
@@ -207,8 +219,7 @@ def histogram(
     weights: Any = None,
 ) -> tuple[Symbol, Symbol]:
     x = elements(a)
-    if weights is not None and as_symbol(weights).shape != as_symbol(a).shape:
-        raise ShapeError("weights should have the same shape as a.")
+    check_weights(a, weights)
     edges = edges_of(x, bins, range)
     index, is_inside = bin_of(x, edges)
     counts = counted(index, None if weights is None else elements(weights), (edges.shape[0] - 1,), None, is_inside)

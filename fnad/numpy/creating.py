@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from fnad.errors import ShapeError
+from fnad.errors import DomainError, ShapeError
 from fnad.ir.symbol import Symbol
-from fnad.ir.types import F64, I64, native_dtype
+from fnad.ir.types import F64, I64, Aval, native_dtype
+from fnad.numpy.assignment import fitted
 from fnad.numpy.axes import axis_of, static_int, static_ints, static_number
 from fnad.numpy.operands import as_symbol, broadcast_all, common_dtype, to_dtype
 from fnad.numpy.rearranging import diagonal, fresh
@@ -30,7 +31,7 @@ def _filled(a: Any, value: Any, dtype: Any, shape: Any) -> View:
     x = as_symbol(a)
     wanted = x.dtype if dtype is None else native_dtype(dtype)
     new_shape = x.shape if shape is None else static_ints(shape, "a shape")
-    return fresh(broadcast_to(as_symbol(value, wanted), new_shape))
+    return fresh(fitted(value, Aval(wanted, new_shape)))
 
 
 # ---- from values and shapes ------------------------------------------------------------------------------------------
@@ -47,6 +48,8 @@ def array(
     ndmin: int = 0,
 ) -> View:
     x = as_symbol(object, None if dtype is None else native_dtype(dtype))
+    if copy is False and (not isinstance(object, (Symbol, np.ndarray)) or object.dtype != x.dtype):
+        raise DomainError("Unable to avoid copy while creating an array as requested.", remedy="leave out copy=False")
     if x.ndim < ndmin:
         x = reshape_to(x, (1,) * (ndmin - x.ndim) + x.shape)
     if copy is None or copy is False:
@@ -69,7 +72,7 @@ def asarray(
 @implements(np.full)
 def full(shape: Any, fill_value: Any, dtype: Any = None, order: str = "C", *, device: None = None) -> View:
     value = as_symbol(fill_value, None if dtype is None else native_dtype(dtype))
-    return fresh(broadcast_to(value, static_ints(shape, "a shape")), in_order=order == "C")
+    return fresh(fitted(value, Aval(value.dtype, static_ints(shape, "a shape"))), in_order=order == "C")
 
 
 @implements(np.zeros, np.empty)
@@ -250,7 +253,7 @@ def linspace(
     samples = to_dtype(floor(samples) if wanted.kind in "iu" else samples, wanted)
     at = axis_of(axis, samples.ndim)
     result = transpose_to(samples, (*range(1, at + 1), 0, *range(at + 1, samples.ndim)))
-    return (result, step if intervals > 0 else full_like(delta, np.nan)) if retstep else result
+    return (result, step if intervals > 0 else np.nan) if retstep else result
 
 
 def _samples(first: Symbol, last: Symbol, step: Symbol, count: int, endpoint: bool) -> Symbol:

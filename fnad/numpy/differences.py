@@ -10,7 +10,7 @@ from fnad.errors import ArgumentTypeError, ShapeError
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import F64
 from fnad.numpy.axes import axes_of, axis_of
-from fnad.numpy.elements import diff
+from fnad.numpy.elements import difference
 from fnad.numpy.joining import join
 from fnad.numpy.operands import as_symbol, broadcast_all, common_dtype, to_dtype
 from fnad.numpy.promoting import (
@@ -25,7 +25,6 @@ from fnad.numpy.promoting import (
     multiply,
     negative,
     remainder,
-    strong,
     subtract,
 )
 from fnad.numpy.reductions import cumsum, sum_
@@ -39,7 +38,7 @@ from fnad.ops.shape import broadcast_to, reshape_to, slice_axis, zeros_like
 @implements(np.gradient)
 def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: Any = 1) -> Any:
     x = as_array(f)
-    x = to_dtype(x, F64) if x.dtype.kind in "biu" else x
+    x = to_dtype(x, F64) if x.dtype.kind in "iu" else x
     axes = axes_of(axis, x.ndim)
     if edge_order > 2:
         raise ShapeError("'edge_order' greater than 2 not supported")
@@ -70,7 +69,7 @@ def _spacing(given: Any, n: int) -> Any:
         steps = np.diff(given.astype(float) if given.dtype.kind in "biu" else given)
         if (steps == steps[0]).all():
             return steps[0]
-    return diff(to_dtype(places, F64) if places.dtype.kind in "biu" else places)
+    return difference(to_dtype(places, F64) if places.dtype.kind in "biu" else places, 0)
 
 
 def _along(f: Symbol, axis: int, h: Any, edge_order: int) -> Symbol:
@@ -157,7 +156,7 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: Any = -1) -> Symbol:
 
 
 def _widths(x: Symbol, f: Symbol, axis: int, given: Any) -> Symbol:
-    return _laid_along(diff(x), f, axis) if x.ndim == 1 else diff(x, axis=given)
+    return _laid_along(difference(x, 0), f, axis) if x.ndim == 1 else difference(x, axis_of(given, x.ndim))
 
 
 # ---- phases ----------------------------------------------------------------------------------------------------------
@@ -167,12 +166,13 @@ def _widths(x: Symbol, f: Symbol, axis: int, given: Any) -> Symbol:
 def unwrap(p: Any, discont: Any = None, axis: Any = -1, *, period: Any = 2 * np.pi) -> Symbol:
     x = as_array(p)
     at = axis_of(axis, x.ndim)
-    steps = diff(x, axis=at)
+    steps = difference(x, at)
     dtype = common_dtype(steps, period)
     high, is_ambiguous = (period // 2, period % 2 == 0) if dtype.kind in "iu" else (divide(period, 2), True)
-    wrapped = subtract(remainder(add(steps, high), period), high)
+    low = -high if isinstance(high, int) else negative(high)
+    wrapped = add(remainder(subtract(steps, low), period), low)
     if is_ambiguous:
-        at_low = logical_and(equal(wrapped, negative(strong(high))), greater(steps, 0))
+        at_low = logical_and(equal(wrapped, low), greater(steps, 0))
         wrapped = _put(at_low, high, wrapped)
     small = less(absolute(steps), divide(period, 2) if discont is None else discont)
     correction = _put(small, 0, subtract(wrapped, steps))

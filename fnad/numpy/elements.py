@@ -6,20 +6,21 @@ from typing import Any
 
 import numpy as np
 
-from fnad.errors import DtypeError, ShapeError, UnsupportedFunctionError
+from fnad.errors import DtypeError, ShapeError
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import BOOL, F64
 from fnad.numpy.axes import axis_of, static_int
 from fnad.numpy.joining import join
 from fnad.numpy.operands import as_symbol, broadcast_all, common_dtype, to_dtype
+from fnad.numpy.promoting import add, as_array, multiply, subtract
 from fnad.numpy.rearranging import fresh
-from fnad.numpy.reductions import all_
+from fnad.numpy.reductions import UNSET, all_
 from fnad.numpy.registry import RULES, implements
 from fnad.numpy.ufuncs import absolute, rad2deg
 from fnad.numpy.views import View
 from fnad.ops import bessel
-from fnad.ops.arithmetic import add, div, mul, sub
-from fnad.ops.comparison import bitwise_and, bitwise_not, bitwise_or, bitwise_xor, eq, isfinite, isnan, le, ne, signbit
+from fnad.ops.arithmetic import div, mul, sub
+from fnad.ops.comparison import bitwise_and, bitwise_not, bitwise_or, bitwise_xor, eq, isfinite, isnan, ne, signbit
 from fnad.ops.conversion import complex_, imag, real
 from fnad.ops.piecewise import rint
 from fnad.ops.power import arctan2
@@ -34,9 +35,7 @@ def round_(a: Any, decimals: Any = 0, out: None = None) -> Symbol:
     if x.dtype == BOOL:
         return RULES[np.rint](x)
     if x.dtype.kind in "iu":
-        if places < 0:
-            raise UnsupportedFunctionError("numpy.round of integers has no rule for negative decimals")
-        return x
+        return x if places >= 0 else to_dtype(_rounded(to_dtype(x, F64), places), x.dtype)
     return (
         complex_(*[_rounded(part(x), places) for part in (real, imag)]) if x.dtype.kind == "c" else _rounded(x, places)
     )
@@ -45,8 +44,12 @@ def round_(a: Any, decimals: Any = 0, out: None = None) -> Symbol:
 def _rounded(x: Symbol, places: int) -> Symbol:
     if places == 0:
         return rint(x)
-    scale = full_like(x, 10.0 ** abs(places))
+    scale = full_like(x, _power_of_ten(abs(places)))
     return div(rint(mul(x, scale)), scale) if places > 0 else mul(rint(div(x, scale)), scale)
+
+
+def _power_of_ten(places: int) -> float:
+    return 10.0**places if places < 309 else np.inf
 
 
 @implements(np.i0)
@@ -99,22 +102,27 @@ def isreal(x: Any) -> Symbol:
 
 
 @implements(np.diff)
-def diff(a: Any, n: Any = 1, axis: Any = -1, prepend: Any = None, append: Any = None) -> Symbol:
-    x = as_symbol(a)
-    times, at = static_int(n, "a number of differences"), axis_of(axis, x.ndim)
+def diff(a: Any, n: Any = 1, axis: Any = -1, prepend: Any = UNSET, append: Any = UNSET) -> View | Symbol:
+    x, times = as_symbol(a), static_int(n, "a number of differences")
+    if times == 0:
+        return View(x)
     if times < 0:
         raise ShapeError(f"order must be non-negative but got {times}")
-    ends = [end for end in (prepend, append) if end is not None]
-    dtype = common_dtype(x, *ends)
+    if x.ndim == 0:
+        raise ShapeError("diff requires input that is at least one dimensional")
+    at = axis_of(axis, x.ndim)
+    prepend, append = (end if end is UNSET else as_array(end) for end in (prepend, append))
+    dtype = common_dtype(x, *[end for end in (prepend, append) if end is not UNSET])
     row = tuple(1 if i == at else size for i, size in enumerate(x.shape))
-    parts = [as_symbol(part, dtype) for part in (prepend, x, append) if part is not None]
+    parts = [as_symbol(part, dtype) for part in (prepend, x, append) if part is not UNSET]
     x = join([broadcast_to(part, row) if part.ndim == 0 else part for part in parts], at)
     for _ in range(times):
-        x = _difference(x, at)
+        x = difference(x, at)
     return x
 
 
-def _difference(x: Symbol, axis: int) -> Symbol:
+def difference(x: Symbol, axis: int) -> Symbol:
+    """Return each element less the one before along an axis; of bools, whether they differ."""
     size = x.shape[axis]
     later, earlier = slice_axis(x, axis, min(1, size), size), slice_axis(x, axis, 0, max(size - 1, 0))
     return bitwise_xor(later, earlier) if x.dtype == BOOL else sub(later, earlier)
@@ -123,7 +131,11 @@ def _difference(x: Symbol, axis: int) -> Symbol:
 @implements(np.ediff1d)
 def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Symbol:
     x = as_symbol(ary)
-    parts = [to_begin, _difference(reshape_to(x, (x.aval.size,)), 0), to_end]
+    for name, end in (("to_begin", to_begin), ("to_end", to_end)):
+        if end is not None and not np.can_cast(as_array(end).dtype, x.dtype, "same_kind"):
+            raise DtypeError(f"dtype of `{name}` must be compatible with input `ary` under the `same_kind` rule.")
+    x, n = reshape_to(x, (x.aval.size,)), x.aval.size
+    parts = [to_begin, subtract(slice_axis(x, 0, min(1, n), n), slice_axis(x, 0, 0, max(n - 1, 0))), to_end]
     symbols = [as_symbol(part, x.dtype) for part in parts if part is not None]
     return join([reshape_to(symbol, (symbol.aval.size,)) for symbol in symbols], 0)
 
@@ -134,16 +146,18 @@ def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Symbol:
 @implements(np.isposinf)
 def isposinf(x: Any, out: None = None) -> Symbol:
     symbol = as_symbol(x)
-    return bitwise_and(RULES[np.isinf](symbol), bitwise_not(_negative(symbol)))
+    return bitwise_and(RULES[np.isinf](symbol), bitwise_not(_is_negative(symbol)))
 
 
 @implements(np.isneginf)
 def isneginf(x: Any, out: None = None) -> Symbol:
     symbol = as_symbol(x)
-    return bitwise_and(RULES[np.isinf](symbol), _negative(symbol))
+    return bitwise_and(RULES[np.isinf](symbol), _is_negative(symbol))
 
 
-def _negative(x: Symbol) -> Symbol:
+def _is_negative(x: Symbol) -> Symbol:
+    if x.dtype.kind == "c":
+        raise DtypeError(f"{x.dtype} has no sign: which infinity it is, is not defined")
     return signbit(x if x.dtype.kind == "f" else to_dtype(x, F64))
 
 
@@ -152,10 +166,9 @@ def isclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: boo
     dtype = np.result_type(common_dtype(a, b), np.float32) if common_dtype(a, b).kind in "biu" else common_dtype(a, b)
     x, y = broadcast_all([as_symbol(a, dtype), as_symbol(b, dtype)])
     distance, size = absolute(sub(x, y)), absolute(y)
-    bound = add(full_like(size, atol), mul(full_like(size, rtol), size))
-    close = bitwise_and(le(distance, bound), isfinite(y))
-    close = bitwise_or(close, eq(x, y))
-    return bitwise_or(close, bitwise_and(isnan(x), isnan(y))) if equal_nan else close
+    close = bitwise_and(*broadcast_all([RULES[np.less_equal](distance, add(atol, multiply(rtol, size))), isfinite(y)]))
+    close = bitwise_or(*broadcast_all([close, eq(x, y)]))
+    return bitwise_or(*broadcast_all([close, bitwise_and(isnan(x), isnan(y))])) if equal_nan else close
 
 
 @implements(np.allclose)

@@ -10,7 +10,7 @@ import numpy as np
 from fnad.errors import AxisError, DtypeError, ShapeError
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import F64, is_complex
-from fnad.numpy.axes import axes_of, axis_of, static_int, static_ints
+from fnad.numpy.axes import axis_of, static_int, static_ints
 from fnad.numpy.joining import roll
 from fnad.numpy.operands import as_symbol, to_dtype
 from fnad.numpy.rearranging import fresh
@@ -178,7 +178,9 @@ irfft2 = implements(np.fft.irfft2)(_in_the_plane(irfftn))
 
 def _shifted(x: Any, axes: Any, sign: int) -> View:
     symbol = as_symbol(x)
-    at = axes_of(axes, symbol.ndim)
+    if symbol.ndim == 0:
+        raise ShapeError("a shift takes an array of at least one dimension")
+    at = tuple(axis_of(axis, symbol.ndim) for axis in (range(symbol.ndim) if axes is None else np.atleast_1d(axes)))
     return roll(symbol, tuple(sign * (symbol.shape[i] // 2) for i in at), at)
 
 

@@ -1,4 +1,4 @@
-"""Arrays side by side, repeated, padded, shifted."""
+"""Arrays side by side, repeated, shifted."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from fnad.errors import ArgumentTypeError, DtypeError, ShapeError, UnsupportedFunctionError
+from fnad.errors import ArgumentTypeError, DtypeError, ShapeError
 from fnad.ir.symbol import Symbol
-from fnad.ir.types import Dtype, Shape, native_dtype
+from fnad.ir.types import Dtype, native_dtype
 from fnad.numpy.axes import axis_of, static_ints
 from fnad.numpy.operands import as_symbol, common_dtype, static_array
 from fnad.numpy.rearranging import atleast_1d, atleast_2d, atleast_3d, fresh
@@ -168,8 +168,13 @@ def repeat(a: Any, repeats: Any, axis: Any = None) -> Symbol:
         x, axis = reshape_to(x, (x.aval.size,)), 0
     at = axis_of(axis, x.ndim)
     times = np.asarray(static_array(repeats))
+    if times.dtype.kind not in "biu" and isinstance(repeats, (np.ndarray, np.generic, Symbol)):
+        raise DtypeError(f"Cannot cast array data from {times.dtype!r} to dtype('int64') according to the rule 'safe'")
+    times = times.astype(int)
+    if x.aval.size and times.min(initial=0) < 0:
+        raise ShapeError("repeats may not contain negative values.")
     if times.size == 1:
-        return _repeat_evenly(x, int(times.reshape(())), at)
+        return _repeat_evenly(x, max(int(times.reshape(())), 0), at)
     if times.shape != (x.shape[at],):
         raise ShapeError(f"operands could not be broadcast together with shape ({x.shape[at]},) {times.shape}")
     return select_along(x, np.repeat(np.arange(x.shape[at]), times), at)
@@ -188,53 +193,7 @@ def select_along(x: Symbol, indices: Any, axis: int) -> Symbol:
     return ops.transpose_to(taken, (*range(1, axis + 1), 0, *range(axis + 1, x.ndim)))
 
 
-# ---- around ----------------------------------------------------------------------------------------------------------
-
-
-@implements(np.pad)
-def pad(array: Any, pad_width: Any, mode: Any = "constant", *, constant_values: Any = 0) -> View:
-    x = as_symbol(array)
-    widths = _widths(pad_width, x.ndim)
-    if mode == "constant":
-        return fresh(_pad_constant(x, widths, constant_values))
-    if mode not in ("edge", "wrap", "reflect", "symmetric"):
-        raise UnsupportedFunctionError(
-            f"numpy.pad has no rule for mode={mode!r}", remedy="use constant, edge, wrap, reflect or symmetric"
-        )
-    for axis, width in enumerate(widths):
-        if width != (0, 0):
-            x = select_along(x, np.pad(np.arange(x.shape[axis]), width, mode=mode), axis)
-    return fresh(x)
-
-
-def _widths(pad_width: Any, ndim: int) -> list[tuple[int, int]]:
-    """Return the width before and after each axis: given for each, for all, by axis in a dict, or as one number."""
-    if isinstance(pad_width, dict):
-        by_axis = {axis_of(axis, ndim): width for axis, width in pad_width.items()}
-        pad_width = [by_axis.get(axis, (0, 0)) for axis in range(ndim)]
-        pad_width = [(w, w) if np.ndim(w) == 0 else w for w in pad_width]
-    pairs = np.broadcast_to(np.asarray(static_array(pad_width)), (ndim, 2))
-    if pairs.dtype.kind not in "iu":
-        raise TypeError("`pad_width` must be of integral type.")
-    if pairs.size and pairs.min() < 0:
-        raise ShapeError("index can't contain negative values")
-    return [(int(before), int(after)) for before, after in pairs]
-
-
-def _pad_constant(x: Symbol, widths: Sequence[tuple[int, int]], values: Any) -> Symbol:
-    if isinstance(values, (int, float)) and values == 0:
-        low, high = (tuple(width[side] for width in widths) for side in (0, 1))
-        return ops.pad(x, low=low, high=high, interior=(0,) * x.ndim)
-    pairs = broadcast_to(as_symbol(values, x.dtype), (x.ndim, 2))
-    for axis, (before, after) in enumerate(widths):
-        parts = [_filled(pairs, axis, 0, x.shape, before), x, _filled(pairs, axis, 1, x.shape, after)]
-        x = join(parts, axis)
-    return x
-
-
-def _filled(pairs: Symbol, axis: int, side: int, shape: Shape, width: int) -> Symbol:
-    value = reshape_to(slice_axis(slice_axis(pairs, 0, axis, axis + 1), 1, side, side + 1), ())
-    return broadcast_to(value, (*shape[:axis], width, *shape[axis + 1 :]))
+# ---- shifted --------------------------------------------------------------------------------------------------------
 
 
 @implements(np.roll)
@@ -242,12 +201,16 @@ def roll(a: Any, shift: Any, axis: Any = None) -> View:
     x = as_symbol(a)
     if axis is None:
         flat = reshape_to(x, (x.aval.size,))
-        total = sum(static_ints(shift, "a shift"))
+        total = sum(_shifts(shift).ravel().tolist())
         return fresh(reshape_to(_roll_along(flat, total, 0), x.shape))
-    shifts, axes = np.broadcast_arrays(static_ints(shift, "a shift"), static_ints(axis, "an axis"))
+    shifts, axes = np.broadcast_arrays(_shifts(shift), static_ints(axis, "an axis"))
     for places, at in zip(shifts.tolist(), axes.tolist(), strict=True):
         x = _roll_along(x, places, axis_of(at, x.ndim))
     return fresh(x)
+
+
+def _shifts(shift: Any) -> Any:
+    return np.asarray(static_array(shift)).astype(int)
 
 
 def _roll_along(x: Symbol, places: int, axis: int) -> Symbol:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,9 @@ from fnad.errors import DtypeError, UnsupportedFunctionError
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import Dtype, native_dtype
 from fnad.numpy.operands import PYTHON_DTYPES, as_symbol, broadcast_all, check_dtypes, promotes_as
-from fnad.numpy.registry import RULES
+from fnad.numpy.registry import RULES, WRITERS, Rule
+from fnad.numpy.ufunc_at import at
+from fnad.ops.shape import reshape_to
 
 Compute = Callable[..., Any]
 """From symbols of one shape, in the dtypes of the loop, to the result (a tuple of results where there are several)."""
@@ -58,15 +61,39 @@ def converted(ufunc: np.ufunc, operands: Sequence[Any], dtype: Any = None) -> tu
     return broadcast_all(symbols), dtypes[len(operands) :]
 
 
-def elementwise(*ufuncs: np.ufunc) -> Callable[[Compute], Compute]:
-    """Enter the rule of ufuncs that are computed on symbols of one shape in the dtypes of the loop."""
+def enters(ufunc: np.ufunc) -> Callable[[Rule], Rule]:
+    """Enter the rule of a ufunc, and with it those of its methods `outer` and `at`, which follow from it."""
 
-    def enter(compute: Compute) -> Compute:
-        for ufunc in ufuncs:
-            RULES[ufunc] = ufunc_rule(ufunc, compute)
-        return compute
+    def enter(rule: Rule) -> Rule:
+        RULES[ufunc] = rule
+        if ufunc.nin == 2:
+            RULES.setdefault((ufunc, "outer"), outer(rule))
+        if ufunc.nin <= 2 and ufunc.nout == 1:
+            WRITERS.setdefault((ufunc, "at"), partial(at, ufunc))
+        return rule
 
     return enter
+
+
+def elementwise(*ufuncs: np.ufunc) -> Callable[[Compute], Compute]:
+    """Enter the rules of ufuncs that are computed on symbols of one shape in the dtypes of the loop."""
+
+    def enter_all(compute: Compute) -> Compute:
+        for ufunc in ufuncs:
+            enters(ufunc)(ufunc_rule(ufunc, compute))
+        return compute
+
+    return enter_all
+
+
+def outer(rule: Rule) -> Rule:
+    """Return the rule of the method `outer`: the ufunc on all pairs of elements."""
+
+    def method(a: Any, b: Any, /, *, dtype: Any = None) -> Any:
+        x, y = as_symbol(a), as_symbol(b)
+        return rule(reshape_to(x, (*x.shape, *(1,) * y.ndim)), y, dtype=dtype)
+
+    return method
 
 
 def ufunc_rule(ufunc: np.ufunc, compute: Compute) -> Callable[..., Any]:

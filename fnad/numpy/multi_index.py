@@ -13,9 +13,9 @@ from fnad.ir.symbol import Symbol
 from fnad.ir.types import Shape
 from fnad.numpy.axes import static_ints
 from fnad.numpy.choosing import integers, within
+from fnad.numpy.joining import rows
 from fnad.numpy.operands import as_symbol, broadcast_all
 from fnad.numpy.registry import implements
-from fnad.numpy.sorting import rows_of
 from fnad.ops.arithmetic import add, mul
 from fnad.ops.comparison import bitwise_and, ge, lt
 from fnad.ops.piecewise import floor_divide, remainder
@@ -26,7 +26,7 @@ from fnad.ops.shape import full_like, zeros_like
 @implements(np.ravel_multi_index)
 def ravel_multi_index(multi_index: Any, dims: Any, mode: Any = "raise", order: str = "C") -> Symbol:
     sizes = static_ints(dims, "a shape")
-    given = multi_index if isinstance(multi_index, (list, tuple)) else rows_of(as_symbol(multi_index))
+    given = multi_index if isinstance(multi_index, (list, tuple)) else rows(as_symbol(multi_index))
     indices = broadcast_all([integers(index) for index in given])
     if len(indices) != len(sizes):
         raise DomainError(f"parameter multi_index must be a sequence of length {len(sizes)}")

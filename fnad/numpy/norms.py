@@ -19,7 +19,7 @@ from fnad.numpy.ufuncs import absolute
 from fnad.ops.arithmetic import add, mul
 from fnad.ops.comparison import eq, ne, select
 from fnad.ops.conversion import imag, real
-from fnad.ops.shape import ones_like, reshape_to, transpose_to, zeros_like
+from fnad.ops.shape import full_like, ones_like, reshape_to, transpose_to, zeros_like
 from fnad.ops.spectrum import svdvals
 
 
@@ -28,9 +28,9 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> S
     symbol = as_symbol(x)
     symbol = to_dtype(symbol, F64) if symbol.dtype.kind in "biu" else symbol
     ord = static_number(ord, "the order of a norm")  # noqa: A001
+    axes = axes_of(axis, symbol.ndim)
     if ord is None:
         return root(sum_of_squares(symbol, axis, keepdims))
-    axes = axes_of(axis, symbol.ndim)
     if len(axes) == 1:
         return vector_norm(symbol, ord, axes, keepdims)
     if len(axes) == 2:
@@ -59,7 +59,8 @@ def vector_norm(x: Symbol, order: Any, axis: Any, keepdims: Any) -> Symbol:
         raise ShapeError(f"Invalid norm order '{order}' for vectors")
     total = SUM(power(size, order), axis, keepdims, UNSET, UNSET)
     is_zero = eq(total, zeros_like(total))
-    return select(is_zero, total, power(select(is_zero, ones_like(total), total), 1 / order))
+    at_zero = total if order > 0 else full_like(total, np.inf)
+    return select(is_zero, at_zero, power(select(is_zero, ones_like(total), total), 1 / order))
 
 
 def matrix_norm(x: Symbol, order: Any, axes: tuple[int, ...], keepdims: Any) -> Symbol:

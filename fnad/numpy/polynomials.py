@@ -10,14 +10,14 @@ from typing import Any
 
 import numpy as np
 
-from fnad.errors import DtypeError, ShapeError
+from fnad.errors import DtypeError, OutOfRangeError, ShapeError
 from fnad.ir.symbol import Symbol
-from fnad.ir.types import F64, I64
+from fnad.ir.types import F64, I64, Aval
 from fnad.numpy.axes import static_int
 from fnad.numpy.convolutions import convolve
 from fnad.numpy.joining import join
 from fnad.numpy.operands import common_dtype, contains_symbol, to_dtype
-from fnad.numpy.promoting import add, as_array, as_vector, divide, multiply, negative, strong, subtract
+from fnad.numpy.promoting import add, as_array, as_vector, divide, multiply, negative, subtract
 from fnad.numpy.registry import implements
 from fnad.ops.shape import constant, ones_like, pad, reshape_to, slice_axis, zeros_like
 
@@ -34,7 +34,9 @@ def element(x: Symbol, i: int) -> Symbol:
 
 def grown(x: Symbol, size: int) -> Symbol:
     """Return a vector with zeros in front, of this length."""
-    return pad(x, low=(max(size - x.shape[0], 0),), high=(0,), interior=(0,))
+    if x.shape[0] >= size:
+        return x
+    return pad(x, low=(size - x.shape[0],), high=(0,), interior=(0,))
 
 
 @implements(np.polyval)
@@ -99,13 +101,16 @@ def polysub(a1: Any, a2: Any) -> Symbol:
 
 @implements(np.polymul)
 def polymul(a1: Any, a2: Any) -> Symbol:
-    return convolve(*[coefficients(p if contains_symbol(p) else np.poly1d(p)) for p in (a1, a2)])
+    x, y = (coefficients(p if contains_symbol(p) else np.poly1d(p)) for p in (a1, a2))
+    return convolve(*[p if p.shape[0] else zeros_like(Aval(p.dtype, (1,))) for p in (x, y)])
 
 
 @implements(np.polydiv)
 def polydiv(u: Any, v: Any) -> tuple[Symbol, Symbol]:
     x, y = (add(coefficients(p), 0.0) for p in (u, v))
     dtype = common_dtype(x, y)
+    if 0 in (x.shape[0], y.shape[0]):
+        raise OutOfRangeError("index 0 is out of bounds for axis 0 with size 0")
     scale = divide(1.0, element(y, 0))
     rest, quotient, n = to_dtype(x, dtype), [constant(0, dtype)], y.shape[0] - 1
     for k in range(x.shape[0] - n):
@@ -133,9 +138,9 @@ def poly(seq_of_zeros: Any) -> Any:
             remedy="multiply the factors with np.convolve",
         )
     zeros = to_dtype(zeros, np.dtype(np.mintypecode(zeros.dtype.char)))
-    product = ones_like(slice_axis(zeros, 0, 0, 1))
+    product = one = ones_like(slice_axis(zeros, 0, 0, 1))
     for i in range(zeros.shape[0]):
-        product = convolve(product, [strong(1), negative(element(zeros, i))])
+        product = convolve(product, join([one, negative(slice_axis(zeros, 0, i, i + 1))], 0))
     return product
 
 

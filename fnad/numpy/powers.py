@@ -12,7 +12,7 @@ import numpy as np
 
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import is_inexact
-from fnad.numpy.loops import converted, loop_dtypes
+from fnad.numpy.loops import converted, enters, loop_dtypes
 from fnad.numpy.operands import as_symbol, is_python_number
 from fnad.numpy.registry import RULES, implements
 from fnad.ops.elementary import sqrt
@@ -30,12 +30,12 @@ def power_operator(x: Any, y: Any) -> Symbol:
     return power(x, y)
 
 
-@implements(np.power)
+@enters(np.power)
 def power(x: Any, y: Any, dtype: Any = None) -> Symbol:
     return _power(np.power, x, y, dtype)
 
 
-@implements(np.float_power)
+@enters(np.float_power)
 def float_power(x: Any, y: Any, dtype: Any = None) -> Symbol:
     return _power(np.float_power, x, y, dtype)
 

@@ -9,7 +9,6 @@ Hyndman and Fan, "Sample quantiles in statistical packages" (1996), number the m
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -36,6 +35,7 @@ from fnad.ops.shape import (
     broadcast_to,
     constant,
     full_like,
+    in_front,
     iota,
     ones_like,
     reshape_to,
@@ -91,13 +91,6 @@ class Slices:
         last = self.element(self.x.shape[0] - 1)
         has_nan, last = (broadcast_to(part, result.shape) for part in (isnan(last), to_dtype(last, result.dtype)))
         return select(has_nan, last, result)
-
-
-def in_front(x: Symbol, axes: Ints) -> Symbol:
-    """Return x with these axes, as one, in front."""
-    kept = tuple(i for i in range(x.ndim) if i not in axes)
-    moved = transpose_to(x, (*axes, *kept))
-    return reshape_to(moved, (math.prod(x.shape[i] for i in axes), *(x.shape[i] for i in kept)))
 
 
 # ---- medians ---------------------------------------------------------------------------------------------------------

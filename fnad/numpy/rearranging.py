@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from fnad.errors import ShapeError, UnsupportedFunctionError
+from fnad.errors import DomainError, ShapeError, UnsupportedFunctionError
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import Shape
-from fnad.numpy.axes import Ints, axes_of, axis_of, static_int, static_ints
+from fnad.numpy.axes import Ints, axes_of, axis_of, reduced_axes, static_int, static_ints
 from fnad.numpy.operands import WeakSymbol, as_symbol, common_shape, static_array
 from fnad.numpy.registry import implements
 from fnad.numpy.views import (
@@ -36,6 +36,8 @@ from fnad.numpy.views import (
 @implements(np.reshape)
 def reshape(a: Any, /, shape: Any, order: str = "C", *, copy: Any = None) -> View:
     x = as_symbol(a)
+    if order == "K":
+        raise DomainError("order 'K' is not permitted for reshaping", remedy="give 'C' or 'F'")
     view = View(x, reshape_steps(x.shape, full_shape(shape, x.aval.size), order))
     return fresh(view.read()) if copy else view
 
@@ -101,7 +103,7 @@ def expand_dims(a: Any, axis: Any) -> View:
 @implements(np.squeeze)
 def squeeze(a: Any, axis: Any = None) -> View:
     x = as_symbol(a)
-    axes = axes_of(axis, x.ndim) if axis is not None else tuple(i for i, n in enumerate(x.shape) if n == 1)
+    axes = reduced_axes(axis, x.ndim) if axis is not None else tuple(i for i, n in enumerate(x.shape) if n == 1)
     if any(x.shape[i] != 1 for i in axes):
         raise ShapeError("cannot select an axis to squeeze out which has size not equal to one")
     return View(x, (Reshape(tuple(n for i, n in enumerate(x.shape) if i not in axes)),))
@@ -137,7 +139,7 @@ def broadcast_to(array: Any, shape: Any, subok: bool = False) -> View:
 
 
 @implements(np.broadcast_arrays)
-def broadcast_arrays(*args: Any, subok: bool = False) -> tuple[View, ...]:
+def broadcast_arrays(*args: Any, subok: bool = False) -> tuple[View | Symbol, ...]:
     symbols = [as_symbol(arg) for arg in args]
     shape = common_shape([symbol.shape for symbol in symbols])
     return tuple(View(symbol, (Broadcast(shape),), is_array=True) for symbol in symbols)
@@ -296,13 +298,14 @@ def split(ary: Any, indices_or_sections: Any, axis: Any = 0) -> list[View]:
 
 
 @implements(np.unstack)
-def unstack(x: Any, /, *, axis: Any = 0) -> tuple[View, ...]:
+def unstack(x: Any, /, *, axis: Any = 0) -> tuple[View | Symbol, ...]:
     symbol = as_symbol(x)
     if symbol.ndim == 0:
         raise ShapeError("Input array must be at least 1-d.")
     at = axis_of(axis, symbol.ndim)
     rest = (*symbol.shape[:at], *symbol.shape[at + 1 :])
-    return tuple(View(symbol, (box_along(symbol.shape, at, i, i + 1), Reshape(rest))) for i in range(symbol.shape[at]))
+    parts = [View(symbol, (box_along(symbol.shape, at, i, i + 1), Reshape(rest))) for i in range(symbol.shape[at])]
+    return tuple(part if rest else part.read() for part in parts)
 
 
 def bounds(size: int, indices_or_sections: Any) -> list[tuple[int, int]]:

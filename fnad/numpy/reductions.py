@@ -10,13 +10,13 @@ import numpy as np
 from fnad.errors import ShapeError
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import BOOL, DTYPES, I64, Dtype, is_inexact, native_dtype
+from fnad.numpy import lexicographic
 from fnad.numpy.axes import Ints, axis_of, reduced_axes, reduced_shape
 from fnad.numpy.operands import as_symbol, broadcast_all, to_dtype
 from fnad.numpy.registry import implements
 from fnad.ops import reduction
 from fnad.ops.arithmetic import add, mul, sub
 from fnad.ops.comparison import bitwise_and, bitwise_or, select
-from fnad.ops.piecewise import maximum, minimum
 from fnad.ops.shape import broadcast_to, constant, reduce_sum, reshape_to
 
 UNSET: Any = np._NoValue  # type: ignore[attr-defined]  # the default in NumPy's own signatures
@@ -41,7 +41,7 @@ class Reduction(NamedTuple):
         """Reduce: elements that `where` leaves out are neutral, `initial` is combined with the result."""
         axes = reduced_axes(axis, x.ndim)
         is_masked = where is not UNSET and where is not True
-        if not self.has_identity and not is_given(initial):
+        if initial is None or (not self.has_identity and initial is UNSET):
             self._check_nonempty(x, axes, is_masked)
         if is_masked:
             x = masked(x, where, self.neutral(x.dtype))
@@ -81,18 +81,22 @@ def masked(x: Symbol, where: Any, value: Any) -> Symbol:
 
 def lowest(dtype: Dtype) -> Any:
     """Return the smallest value of a dtype."""
+    if dtype.kind == "c":
+        return complex(-np.inf, -np.inf)
     return -np.inf if is_inexact(dtype) else np.iinfo(dtype).min
 
 
 def highest(dtype: Dtype) -> Any:
     """Return the largest value of a dtype."""
+    if dtype.kind == "c":
+        return complex(np.inf, np.inf)
     return np.inf if is_inexact(dtype) else np.iinfo(dtype).max
 
 
 SUM = Reduction("add", reduce_sum, add, lambda _: 0)
 PRODUCT = Reduction("multiply", reduction.reduce_prod, mul, lambda _: 1)
-MAX = Reduction("maximum", reduction.reduce_max, maximum, lowest, has_identity=False)
-MIN = Reduction("minimum", reduction.reduce_min, minimum, highest, has_identity=False)
+MAX = Reduction("maximum", lexicographic.reduce_max, lexicographic.maximum, lowest, has_identity=False)
+MIN = Reduction("minimum", lexicographic.reduce_min, lexicographic.minimum, highest, has_identity=False)
 ALL = Reduction("logical_and", reduction.reduce_and, bitwise_and, lambda _: True)
 ANY = Reduction("logical_or", reduction.reduce_or, bitwise_or, lambda _: False)
 
@@ -102,7 +106,8 @@ OF_BOOLS = {SUM: ANY, PRODUCT: ALL, MAX: ANY, MIN: ALL}
 
 def reduce(kind: Reduction, x: Symbol, axis: Any, keepdims: Any, initial: Any, where: Any) -> Symbol:
     """Reduce an array of any dtype."""
-    kind = OF_BOOLS.get(kind, kind) if x.dtype == BOOL else kind
+    if x.dtype == BOOL and kind in OF_BOOLS:
+        kind = OF_BOOLS[kind]._replace(name=kind.name, has_identity=kind.has_identity)
     return kind(x, axis, keepdims, initial, where)
 
 
@@ -207,8 +212,8 @@ def _position(primitive: Callable[..., Symbol]) -> Callable[..., Symbol]:
     return rule
 
 
-argmax = implements(np.argmax)(_position(reduction.argmax))
-argmin = implements(np.argmin)(_position(reduction.argmin))
+argmax = implements(np.argmax)(_position(lexicographic.argmax))
+argmin = implements(np.argmin)(_position(lexicographic.argmin))
 
 
 @implements(np.cumsum)

@@ -11,11 +11,11 @@ from fnad.ir.symbol import Symbol
 from fnad.ir.types import BOOL, I64
 from fnad.numpy.axes import axis_of
 from fnad.numpy.choosing import integers, take, within
-from fnad.numpy.joining import alike
+from fnad.numpy.joining import alike, rows
 from fnad.numpy.operands import as_symbol, broadcast_all, common_shape, static_array, to_dtype
 from fnad.numpy.reductions import all_, any_
 from fnad.numpy.registry import RULES, implements, writes
-from fnad.numpy.sorting import rows_of
+from fnad.numpy.writing import check_safe
 from fnad.ops.comparison import bitwise_and, bitwise_not, ge, lt, select
 from fnad.ops.indexing import gather
 from fnad.ops.piecewise import maximum, remainder
@@ -56,19 +56,22 @@ def extract(condition: Any, arr: Any) -> Symbol:
 
 @implements(np.choose)
 def choose(a: Any, choices: Any, out: None = None, mode: str = "raise") -> Symbol:
-    given = list(choices) if isinstance(choices, (list, tuple)) else rows_of(as_symbol(choices))
-    index, *options = broadcast_all([integers(a), *alike(given)])
+    given = list(choices) if isinstance(choices, (list, tuple)) else rows(as_symbol(choices))
+    index = as_symbol(a)
+    index = to_dtype(index, I64) if index.dtype == BOOL else integers(index)
+    index, *options = broadcast_all([index, *alike(given)])
     count = len(options)
     if mode == "raise":
         fits = bitwise_and(ge(index, zeros_like(index)), lt(index, full_like(index, count)))
         index = require(index, fits, **OUTSIDE)
-    rows = concatenate(*[reshape_to(option, (1, *option.shape)) for option in options], axis=0)
+    stacked = concatenate(*[reshape_to(option, (1, *option.shape)) for option in options], axis=0)
     others = [iota(dtype=I64, shape=index.shape, axis=i) for i in range(index.ndim)]
-    return gather(rows, within(index, count, mode), *others)
+    return gather(stacked, within(index, count, mode), *others)
 
 
 @writes(np.place)
 def place(arr: Symbol, mask: Any, vals: Any) -> Symbol:
+    check_safe(vals, arr)
     chosen, values = as_symbol(mask, BOOL), as_symbol(vals, arr.dtype)
     if chosen.aval.size != arr.aval.size:
         raise ShapeError("place: mask and data must be the same size")

@@ -7,7 +7,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from fnad.errors import TracerEscapeError
+from fnad.errors import DomainError, TracerEscapeError
 from fnad.ir.types import BOOL, I64
 from fnad.numpy.operands import as_symbol, common_dtype
 from fnad.numpy.rearranging import fresh
@@ -25,6 +25,10 @@ def isin(
     element: Any, test_elements: Any, assume_unique: bool = False, invert: bool = False, *, kind: Any = None
 ) -> View:
     dtype = common_dtype(element, test_elements)
+    if kind not in (None, "sort", "table"):
+        raise DomainError(f"Invalid kind: '{kind}'. Please use None, 'sort' or 'table'.")
+    if kind == "table" and dtype.kind not in "biu":
+        raise DomainError("The 'table' method is only supported for boolean or integer arrays.")
     x, tests = as_symbol(element, dtype), as_symbol(test_elements, dtype)
     n = tests.aval.size
     if n == 0:

@@ -13,8 +13,9 @@ import numpy as np
 from fnad.errors import ArgumentTypeError, DomainError, ShapeError
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import DTYPES, I64, Dtype
-from fnad.numpy.axes import Ints, axis_of, static_ints
+from fnad.numpy.axes import Ints, axis_of, reduced_axes, static_int, static_ints
 from fnad.numpy.choosing import integers, take, take_along_axis
+from fnad.numpy.joining import rows
 from fnad.numpy.operands import as_symbol, common_dtype, to_dtype
 from fnad.numpy.registry import implements
 from fnad.ops import order as ops
@@ -61,7 +62,7 @@ def sort(a: Any, axis: Any = -1, kind: Any = None, order: Any = None, *, stable:
 def argsort(a: Any, axis: Any = -1, kind: Any = None, order: Any = None, *, stable: Any = None) -> Symbol:
     keeps_order = is_stable(kind, order, stable)
     x = as_symbol(a)
-    if x.ndim == 0:
+    if axis is not None and not reduced_axes(axis, x.ndim):
         axis = None
     x, at = one_axis(x, axis)
     return ops.argsort(x, axis=at, stable=keeps_order)
@@ -69,24 +70,20 @@ def argsort(a: Any, axis: Any = -1, kind: Any = None, order: Any = None, *, stab
 
 @implements(np.lexsort)
 def lexsort(keys: Any, axis: Any = -1) -> Symbol:
-    rows = [as_symbol(key) for key in keys] if isinstance(keys, (list, tuple)) else rows_of(as_symbol(keys))
-    if not rows:
+    keys = [as_symbol(key) for key in keys] if isinstance(keys, (list, tuple)) else rows(as_symbol(keys))
+    if not keys:
         raise ArgumentTypeError("need sequence of keys with len > 0 in lexsort")
-    if any(row.shape != rows[0].shape for row in rows):
+    if any(row.shape != keys[0].shape for row in keys):
         raise ShapeError("all keys need to be the same shape")
-    if rows[0].ndim == 0:
+    along = static_int(axis, "an axis")
+    if keys[0].ndim == 0:
         return constant(0, I64)
-    at = axis_of(axis, rows[0].ndim)
-    result = ops.argsort(rows[0], axis=at, stable=True)
-    for row in rows[1:]:
+    at = axis_of(along, keys[0].ndim)
+    result = ops.argsort(keys[0], axis=at, stable=True)
+    for row in keys[1:]:
         again = ops.argsort(take_along_axis(row, result, at), axis=at, stable=True)
         result = take_along_axis(result, again, at)
     return result
-
-
-def rows_of(x: Symbol) -> list[Symbol]:
-    """Return the parts of an array along its first axis."""
-    return [take(x, i, axis=0) for i in range(x.shape[0])]
 
 
 COMPLEX_OF: dict[Dtype, Dtype] = {DTYPES[name]: DTYPES["c64"] for name in ("i8", "u8", "i16", "u16")}
@@ -105,7 +102,8 @@ def sort_complex(a: Any) -> Symbol:
 @implements(np.argpartition)
 def argpartition(a: Any, kth: Any, axis: Any = -1, kind: str = "introselect", order: Any = None) -> Symbol:
     x, at = one_axis(a, axis)
-    return ops.argpartition(x, kth=places(kth, x.shape[at], kind, order), axis=at)
+    chosen = places(kth, x.shape[at] if x.aval.size else None, kind, order)
+    return ops.argpartition(x, kth=chosen, axis=at) if x.aval.size else constant(0, I64, x.shape)
 
 
 @implements(np.partition)
@@ -114,11 +112,13 @@ def partition(a: Any, kth: Any, axis: Any = -1, kind: str = "introselect", order
     return take_along_axis(x, argpartition(x, kth, at, kind, order), at)
 
 
-def places(kth: Any, n: int, kind: str, order: Any) -> Ints:
-    """Return which elements come to their place, counted from the start."""
+def places(kth: Any, n: int | None, kind: str, order: Any) -> Ints:
+    """Return which of n elements come to their place, counted from the start; of None any do."""
     if order is not None or kind != "introselect":
         raise DomainError("partition takes kind='introselect' and no order")
     given = static_ints(kth, "kth")
+    if n is None:
+        return ()
     for k in given:
         if not -n <= k < n:
             raise ShapeError(f"kth(={k}) out of bounds ({n})")
@@ -133,5 +133,8 @@ def searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None) -> Symb
     dtype = common_dtype(a, v)
     array = as_symbol(a, dtype)
     if sorter is not None:
-        array = take(array, integers(sorter))
+        order = integers(sorter)
+        if order.shape != array.shape:
+            raise ShapeError("sorter.size must equal a.size")
+        array = take(array, order)
     return ops.searchsorted(array, as_symbol(v, dtype), side=side)

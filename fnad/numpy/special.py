@@ -12,8 +12,8 @@ import numpy as np
 from fnad.errors import UnsupportedFunctionError
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import I64, real_dtype
-from fnad.numpy.loops import Compute, ufunc_rule
-from fnad.numpy.registry import RULES, Rule
+from fnad.numpy.loops import Compute, enters, ufunc_rule
+from fnad.numpy.registry import Rule
 from fnad.ops import bessel, elementary, entropy, hypergeometric, piecewise, special
 from fnad.ops.arithmetic import neg
 from fnad.ops.conversion import complex_, convert_to
@@ -77,8 +77,7 @@ def special_rule(ufunc: np.ufunc) -> Rule | None:
     compute = UFUNCS.get(name) or (partial(computed, SPECIAL[name]) if name in SPECIAL else None)
     if compute is None or not is_scipy(ufunc):
         return None
-    RULES[ufunc] = ufunc_rule(ufunc, compute)
-    return RULES[ufunc]
+    return enters(ufunc)(ufunc_rule(ufunc, compute))
 
 
 def is_scipy(ufunc: np.ufunc) -> bool:

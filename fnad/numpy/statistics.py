@@ -21,11 +21,17 @@ from fnad.numpy.reductions import SUM, UNSET, count_nonzero, is_set, reduce
 from fnad.numpy.registry import RULES, implements
 from fnad.ops.arithmetic import div, mul, sub
 from fnad.ops.autodiff import stop_gradient
-from fnad.ops.comparison import eq, select
+from fnad.ops.comparison import eq, ne, select
 from fnad.ops.conversion import conj, real
 from fnad.ops.elementary import sqrt
 from fnad.ops.piecewise import maximum
+from fnad.ops.requirement import require
 from fnad.ops.shape import broadcast_to, full_like, ones_like, reshape_to, slice_, zeros_like
+
+VANISHING: dict[str, Any] = {
+    "message": "Weights sum to zero, can't be normalized",
+    "remedy": "leave out what has no weight at all",
+}
 
 
 def inexact(a: Any, dtype: Any = None) -> Symbol:
@@ -123,7 +129,11 @@ def std(
     mean: Any = UNSET,
     correction: Any = UNSET,
 ) -> Symbol:
-    square = var(a, axis, dtype, None, ddof, keepdims, where=where, mean=mean, correction=correction)
+    return deviation(var(a, axis, dtype, None, ddof, keepdims, where=where, mean=mean, correction=correction))
+
+
+def deviation(square: Symbol) -> Symbol:
+    """Return the square root of a variance, in its dtype."""
     if square.shape and not is_inexact(square.dtype):
         name = dtype_name(square.dtype)
         raise DtypeError(f"Cannot cast ufunc 'sqrt' output to {name}", remedy="give a float dtype")
@@ -150,6 +160,7 @@ def average(a: Any, axis: Any = None, weights: Any = None, returned: bool = Fals
     x, w = as_symbol(a, dtype), as_symbol(weights, dtype)
     weight = broadcast_to(_aligned(w, x, axis), x.shape)
     scale = SUM(weight, axis, keepdims, UNSET, UNSET)
+    scale = require(scale, ne(scale, zeros_like(scale)), **VANISHING)
     result = div(SUM(mul(x, weight), axis, keepdims, UNSET, UNSET), scale)
     return (result, scale) if returned else result
 

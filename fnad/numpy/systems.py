@@ -10,8 +10,9 @@ import numpy as np
 from fnad.errors import MatrixError, ShapeError
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import DTYPES, Aval, real_dtype
-from fnad.numpy.axes import axis_of, static_int, static_ints
+from fnad.numpy.axes import axis_of, static_int, static_ints, static_number
 from fnad.numpy.contractions import dot, matmul
+from fnad.numpy.joining import rows
 from fnad.numpy.matrices import check_two_dimensional, floating, for_columns, named, square
 from fnad.numpy.operands import as_symbol, to_dtype
 from fnad.numpy.ranks import rank_of
@@ -72,7 +73,7 @@ def tensorinv(a: Any, ind: Any = 2) -> Symbol:
 @implements(np.linalg.lstsq)
 def lstsq(a: Any, b: Any, rcond: Any = None) -> tuple[Symbol, Symbol, Symbol, Symbol]:
     x, y = floating(a, b)
-    cut = max(x.shape) * np.finfo(x.dtype).eps if rcond is None else float(rcond)
+    cut = max(x.shape) * np.finfo(x.dtype).eps if rcond is None else float(static_number(rcond, "rcond"))
     solution, rest, rank, values = least_squares_solution(x, y, cut)
     return solution, reshape_to(rest, (rest.aval.size,)), to_dtype(rank, DTYPES["i32"]), values
 
@@ -109,7 +110,7 @@ def pinv(a: Any, rcond: Any = None, hermitian: Any = False, *, rtol: Any = UNSET
     if rcond is None:
         rcond = 1e-15 if rtol is UNSET else rtol
     cut = max(x.shape[-2:]) * np.finfo(x.dtype).eps if rcond is None else rcond
-    return least_squares.pinv(x, rcond=float(cut), is_hermitian=bool(hermitian))
+    return least_squares.pinv(x, rcond=float(static_number(cut, "rcond")), is_hermitian=bool(hermitian))
 
 
 # ---- determinants and powers -----------------------------------------------------------------------------------------
@@ -156,6 +157,7 @@ def _power(x: Symbol, n: int) -> Symbol:
 
 @implements(np.linalg.multi_dot)
 def multi_dot(arrays: Any, *, out: None = None) -> Symbol:
+    arrays = rows(arrays) if isinstance(arrays, Symbol) else arrays
     if len(arrays) < 2:
         raise ShapeError("Expecting at least two arrays.")
     if len(arrays) == 2:

@@ -8,7 +8,6 @@ taken one after the other. Sums are made at once, wherever they are.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,8 +18,7 @@ from fnad.ir.symbol import Symbol
 from fnad.ir.types import BOOL, I64, Aval, Shape
 from fnad.numpy.assignment import fitted
 from fnad.numpy.indexing import Advanced, entries_of, getitem
-from fnad.numpy.loops import loop_dtypes
-from fnad.numpy.operands import as_symbol, contains_symbol, static_array
+from fnad.numpy.operands import as_symbol, common_dtype, contains_symbol, static_array
 from fnad.numpy.registry import RULES, writes
 from fnad.numpy.views import read, write
 from fnad.ops.arithmetic import neg
@@ -96,7 +94,7 @@ def _flat_values(operands: tuple[Any, ...], shape: Shape) -> list[Symbol]:
 def add_at(a: Symbol, indices: Any, b: Any) -> Symbol:
     entries = entries_of(indices, a.shape)
     is_basic = all(entry is None or isinstance(entry, slice) for entry in entries)
-    if is_basic or a.dtype == BOOL or loop_dtypes(np.add, (a, b))[-1] != a.dtype:
+    if is_basic or a.dtype == BOOL or common_dtype(a, b) != a.dtype:
         return at(np.add, a, indices, b)
     index = Advanced.of(entries, a.shape)
     part = read(index.steps, a)
@@ -108,13 +106,6 @@ def add_at(a: Symbol, indices: Any, b: Any) -> Symbol:
 
 @writes((np.subtract, "at"))
 def subtract_at(a: Symbol, indices: Any, b: Any) -> Symbol:
-    if loop_dtypes(np.subtract, (a, b))[-1] != a.dtype:
+    if a.dtype == BOOL or common_dtype(a, b) != a.dtype:
         return at(np.subtract, a, indices, b)
     return add_at(a, indices, neg(as_symbol(b, a.dtype)))
-
-
-# ---- all others ------------------------------------------------------------------------------------------------------
-
-for _ufunc in [ufunc for ufunc in RULES if isinstance(ufunc, np.ufunc)]:
-    if _ufunc not in (np.add, np.subtract) and _ufunc.nin <= 2 and _ufunc.nout == 1 and _ufunc.signature is None:
-        writes((_ufunc, "at"))(partial(at, _ufunc))

@@ -18,15 +18,13 @@ from fnad.ir.symbol import Symbol
 from fnad.ir.types import Dtype, is_inexact
 from fnad.numpy.axes import Ints, axes_of, axis_of, reduced_axes, reduced_shape, static_ints
 from fnad.numpy.hypotenuses import lengths, lengths_of_prefixes
-from fnad.numpy.joining import join
+from fnad.numpy.joining import join, rows
 from fnad.numpy.loops import loop_dtypes
 from fnad.numpy.operands import as_symbol, static_array
-from fnad.numpy.quantiles import in_front
 from fnad.numpy.reductions import UNSET, Reduction, highest, is_given, is_set, lowest
 from fnad.numpy.registry import RULES, implements
-from fnad.numpy.sorting import rows_of
 from fnad.ops.scan import scan_along
-from fnad.ops.shape import broadcast_to, constant, reshape_to, slice_axis
+from fnad.ops.shape import broadcast_to, constant, in_front, reshape_to, slice_axis
 
 Combine = Callable[[Symbol, Symbol], Symbol]
 
@@ -111,12 +109,12 @@ def _sequential_reduce(ufunc: np.ufunc) -> Callable[..., Symbol]:
             raise ShapeError(
                 f"reduction operation '{ufunc.__name__}' is not reorderable, so at most one axis may be specified"
             )
-        rows = rows_of(in_front(x, axes))
+        operands = rows(in_front(x, axes))
         if is_given(initial):
-            rows = [broadcast_to(as_symbol(initial, x.dtype), in_front(x, axes).shape[1:]), *rows]
-        if not rows:
+            operands = [broadcast_to(as_symbol(initial, x.dtype), in_front(x, axes).shape[1:]), *operands]
+        if not operands:
             raise ShapeError(f"zero-size array to reduction operation {ufunc.__name__} which has no identity")
-        return reshape_to(reduce(RULES[ufunc], rows), reduced_shape(x.shape, axes, is_set(keepdims)))
+        return reshape_to(reduce(RULES[ufunc], operands), reduced_shape(x.shape, axes, is_set(keepdims)))
 
     return rule
 

@@ -8,6 +8,7 @@ from collections.abc import Callable
 import numpy as np
 
 from fnad.ir.symbol import Symbol
+from fnad.numpy import lexicographic
 from fnad.numpy.loops import Compute, elementwise
 from fnad.ops import arithmetic, comparison, elementary, piecewise, power, special
 from fnad.ops.arithmetic import strong_div
@@ -44,10 +45,10 @@ TABLE: dict[np.ufunc, Compute] = {
     np.ceil: unless("bui", piecewise.ceil, identity),
     np.trunc: unless("bui", piecewise.trunc, identity),
     np.rint: piecewise.rint,
-    np.maximum: unless("b", piecewise.maximum, comparison.bitwise_or),
-    np.minimum: unless("b", piecewise.minimum, comparison.bitwise_and),
-    np.fmax: unless("b", piecewise.fmax, comparison.bitwise_or),
-    np.fmin: unless("b", piecewise.fmin, comparison.bitwise_and),
+    np.maximum: unless("b", lexicographic.maximum, comparison.bitwise_or),
+    np.minimum: unless("b", lexicographic.minimum, comparison.bitwise_and),
+    np.fmax: unless("b", lexicographic.fmax, comparison.bitwise_or),
+    np.fmin: unless("b", lexicographic.fmin, comparison.bitwise_and),
     np.exp: elementary.exp,
     np.exp2: elementary.exp2,
     np.expm1: elementary.expm1,

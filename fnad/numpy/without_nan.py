@@ -13,9 +13,9 @@ import numpy as np
 
 from fnad.errors import DtypeError
 from fnad.ir.symbol import Symbol
-from fnad.ir.types import BOOL, is_inexact, native_dtype
+from fnad.ir.types import BOOL, Aval, is_inexact, native_dtype
 from fnad.numpy.cumulative import cumprod
-from fnad.numpy.operands import as_symbol, broadcast_all
+from fnad.numpy.operands import as_symbol, broadcast_all, to_dtype
 from fnad.numpy.reductions import (
     MAX,
     MIN,
@@ -34,13 +34,13 @@ from fnad.numpy.reductions import (
     reduce,
     sum_,
 )
-from fnad.numpy.registry import implements
-from fnad.numpy.statistics import delta_degrees, mean, root, var
+from fnad.numpy.registry import RULES, implements
+from fnad.numpy.statistics import delta_degrees, deviation, mean, var
 from fnad.ops.arithmetic import sub
 from fnad.ops.autodiff import stop_gradient
 from fnad.ops.comparison import bitwise_and, bitwise_not, isnan, le, select
 from fnad.ops.requirement import require
-from fnad.ops.shape import broadcast_to, constant, full_like
+from fnad.ops.shape import broadcast_to, constant, full_like, zeros_like
 
 ALL_NAN: dict[str, Any] = {
     "message": "All-NaN slice encountered",
@@ -146,7 +146,10 @@ def nanvar(
     x = as_symbol(a)
     check_inexact(x, dtype)
     chosen = present(x, where)
-    distance = x if x.dtype.kind == "c" or mean is not UNSET else _from_least(x, axis, chosen)
+    if mean is not UNSET:
+        distance, mean = to_dtype(RULES[np.subtract](x, mean), x.dtype), zeros_like(Aval(x.dtype))
+    else:
+        distance = x if x.dtype.kind == "c" else _from_least(x, axis, chosen)
     result = var(distance, axis, dtype, None, freedom, keepdims, where=chosen, mean=mean)
     count = count_nonzero(broadcast_to(as_symbol(chosen, BOOL), x.shape), axis, keepdims=is_set(keepdims))
     too_few = le(count, full_like(count, int(np.floor(freedom))))
@@ -174,7 +177,8 @@ def nanstd(
     mean: Any = UNSET,
     correction: Any = UNSET,
 ) -> Symbol:
-    return root(nanvar(a, axis, dtype, None, ddof, keepdims, where=where, mean=mean, correction=correction))
+    variance = nanvar if is_inexact(as_symbol(a).dtype) else var
+    return deviation(variance(a, axis, dtype, None, ddof, keepdims, where=where, mean=mean, correction=correction))
 
 
 # ---- extrema ---------------------------------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from fnad.errors import ShapeError, UnsupportedFunctionError
+from fnad.errors import DtypeError, ShapeError
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import BOOL, I64, Aval
 from fnad.numpy.assignment import fitted, stored
@@ -22,14 +22,14 @@ from fnad.ops.shape import broadcast_to, full_like, iota, reshape_to
 
 @writes(np.copyto)
 def copyto(dst: Symbol, src: Any, casting: str = "same_kind", where: Any = True) -> Symbol:
-    if casting != "same_kind":
-        raise UnsupportedFunctionError(f"numpy.copyto has no rule for casting={casting!r}")
-    return stored("numpy.copyto", src, dst, where)
+    return stored("numpy.copyto", src, dst, where, casting)
 
 
 @writes(np.put)
 def put(a: Symbol, ind: Any, v: Any, mode: str = "raise") -> Symbol:
     index = integers(ind)
+    if as_symbol(v).aval.size == 0:
+        return a
     index = within(reshape_to(index, (index.aval.size,)), a.aval.size, mode)
     flat = scatter(reshape_to(a, (a.aval.size,)), repeated(v, a, index.shape[0]), index)
     return reshape_to(flat, a.shape)
@@ -43,6 +43,14 @@ def repeated(values: Any, like: Symbol, count: int) -> Symbol:
         return broadcast_to(flat, (count,))
     order = iota(dtype=I64, shape=(count,), axis=0)
     return gather(flat, remainder(order, full_like(order, flat.shape[0])))
+
+
+def check_safe(values: Any, target: Symbol) -> None:
+    """Raise where the values are an array that is not cast safely to the dtype of the target."""
+    is_array = isinstance(values, (Symbol, np.ndarray)) and values.ndim
+    if is_array and not np.can_cast(values.dtype, target.dtype, "safe"):
+        what = f"from {values.dtype!r} to {target.dtype!r} according to the rule 'safe'"
+        raise DtypeError(f"Cannot cast array data {what}", remedy="convert it with astype before")
 
 
 @writes(np.fill_diagonal)
@@ -69,5 +77,8 @@ def put_along_axis(arr: Symbol, indices: Any, values: Any, axis: Any) -> Symbol:
 
 @writes(np.putmask)
 def putmask(a: Symbol, mask: Any, values: Any) -> Symbol:
+    check_safe(values, a)
     chosen = reshape_to(as_symbol(mask, BOOL), a.shape)
+    if as_symbol(values).aval.size == 0:
+        return a
     return select(chosen, reshape_to(repeated(values, a, a.aval.size), a.shape), a)

@@ -7,7 +7,6 @@ orders where elements are 0.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -26,13 +25,12 @@ from fnad.ops.shape import (
     broadcast_in_dim,
     check_axes,
     concatenate,
+    in_front,
     infer_reduction,
-    kept_shape,
     reshape_to,
     sample,
     slice_axis,
     sum_over,
-    transpose_to,
     zeros_like,
 )
 
@@ -53,14 +51,7 @@ def _push_prod(results: Any, primals: Any, tangents: Any, *, axes: Ints) -> list
     (x,), (dx,) = primals, tangents
     if dx is None:
         return [None]
-    return [_tangent_of_product(_flatten(x, axes), _flatten(dx, axes))]
-
-
-def _flatten(x: Symbol, axes: Ints) -> Symbol:
-    """Return x with these axes, as one, in front."""
-    kept = tuple(a for a in range(x.ndim) if a not in axes)
-    moved = transpose_to(x, (*axes, *kept))
-    return reshape_to(moved, (math.prod(x.shape[a] for a in axes), *kept_shape(x.shape, axes)))
+    return [_tangent_of_product(in_front(x, axes), in_front(dx, axes))]
 
 
 def _tangent_of_product(x: Symbol, dx: Symbol) -> Symbol:

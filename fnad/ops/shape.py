@@ -302,6 +302,13 @@ def transpose_to(x: Symbol, permutation: Ints) -> Symbol:
     return x if permutation == tuple(range(x.ndim)) else transpose(x, permutation=permutation)
 
 
+def in_front(x: Symbol, axes: Ints) -> Symbol:
+    """Return x with these axes, as one, in front."""
+    kept = tuple(a for a in range(x.ndim) if a not in axes)
+    moved = transpose_to(x, (*axes, *kept))
+    return reshape_to(moved, (math.prod(x.shape[a] for a in axes), *kept_shape(x.shape, axes)))
+
+
 # ---- slice / pad -------------------------------------------------------------------------------------------------
 
 

@@ -32,7 +32,7 @@ from fnad.ir.known import known_value
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import BOOL, I64, NAMES, Aval
 from fnad.numpy.assignment import stored
-from fnad.numpy.namespace import CALLS, MAKING
+from fnad.numpy.namespace import CALLS
 from fnad.numpy.operands import WeakSymbol, is_python_number, strong
 from fnad.numpy.registry import RULES, WRITERS, Rule
 from fnad.numpy.special import special_rule
@@ -84,9 +84,7 @@ ADVICE: dict[type[FnadError], str] = {
 def call(rule: Rule, args: Sequence[Any], kwargs: Arguments) -> Any:
     """Call a rule on what the user gave, with the user's line noted."""
     owners: Owners = {}
-    builder, source = tracing_builder(), current_source()
-    builder.source = source
-    MAKING.note(source)
+    tracing_builder().source = current_source()
     operands, options = args, kwargs
     try:
         operands = [unwrap(arg, owners) for arg in args]
@@ -249,9 +247,11 @@ def operate_in_place(ufunc: Callable[..., Any], target: Handle, operand: Any) ->
 def call_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Return what a ufunc, or a method of one, makes of its arguments."""
     is_call = method == "__call__"
+    if ufunc not in RULES:
+        special_rule(ufunc)
     if (writer := WRITERS.get((ufunc, method))) is not None:
         return write_into(ufunc_name(ufunc, method), writer, inputs, kwargs)
-    rule = RULES.get(ufunc if is_call else (ufunc, method)) or (special_rule(ufunc) if is_call else None)
+    rule = RULES.get(ufunc if is_call else (ufunc, method))
     if rule is None:
         return call_on_known(ufunc_name(ufunc, method), getattr(ufunc, method), inputs, kwargs)
     if not kwargs:

@@ -16,7 +16,7 @@ from fnad.errors import FnadError
 from fnad.ir.known import known_value
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import BOOL, Dtype, Shape
-from fnad.numpy import indexing, methods
+from fnad.numpy import choosing, indexing, methods
 from fnad.trace import escape, guards
 from fnad.trace.dispatch import (
     as_number,
@@ -287,7 +287,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     for names in (
         ("all", "any", "argmax", "argmin", "max", "mean", "min", "prod", "std", "sum", "trace", "var"),
         ("cumprod", "cumsum", "argpartition", "argsort", "nonzero", "searchsorted"),
-        ("choose", "clip", "diagonal", "dot", "put", "repeat", "round", "take"),
+        ("choose", "diagonal", "dot", "put", "repeat", "round", "take"),
         ("ravel", "squeeze", "swapaxes"),
     )
     for name in names
@@ -296,6 +296,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
 
 METHODS: dict[str, Callable[..., Any]] = {
     "astype": methods.astype,
+    "clip": choosing.within_bounds,
     "compress": methods.compress,
     "copy": methods.copy,
     "flatten": methods.flatten,

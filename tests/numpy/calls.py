@@ -92,9 +92,30 @@ JOINING = {
     "pad": (lambda x: (np.pad(x, 1), np.pad(x, ((1, 0), (0, 2))), np.pad(x, {-1: 2}), np.pad(x, (2, 1))), X),
     "pad with values": (lambda x: (np.pad(x, 1, constant_values=5), np.pad(x, 2, constant_values=((1, 2), (3, 4)))), X),
     "pad with the array": (lambda x: [np.pad(x, (2, 3), mode=m) for m in ("edge", "wrap", "reflect", "symmetric")], Q),
+    "pad with statistics": (
+        lambda x: [
+            *[np.pad(x, (2, 1), mode=m) for m in ("maximum", "mean", "median", "minimum", "linear_ramp")],
+            np.pad(x, 1, mode="mean", stat_length=2),
+        ],
+        Q,
+    ),
+    "pad, reflected oddly": (
+        lambda x: [np.pad(x, (5, 2), mode=m, reflect_type="odd") for m in ("reflect", "symmetric")],
+        Q,
+    ),
 }
 
 CHOOSING = {
+    "extrema of complex numbers": (
+        lambda z, y: (
+            *(f(z, y) for f in (np.maximum, np.minimum, np.fmax, np.fmin)),
+            *(f(z, axis=axis) for f in (np.max, np.min, np.ptp, np.nanmax) for axis in (None, 1)),
+            np.clip(z, 0.2 + 1j, y),
+            np.maximum.accumulate(z),
+        ),
+        Z,
+        sample((2, 3), "c128", 7),
+    ),
     "where": (lambda x, v: (np.where(x > 0.5, x, 0), np.where(v > 0.5, x, v), np.where(x, 1, 2.5)), X, V),
     "where of numbers": (lambda s: np.where(s > 1, s, 2), S),
     "select": (lambda x: np.select([x > 0.7, x > 0.4], [x, x * 2], -1), X),

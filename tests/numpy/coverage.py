@@ -180,9 +180,9 @@ def methods_of_distributions() -> Iterable[tuple[str, Any]]:
 
 
 def ufunc_methods() -> Iterable[tuple[str, Any]]:
-    """Yield the rules of the methods of ufuncs by name."""
+    """Yield the rules of the methods of NumPy's ufuncs by name."""
     for key, rule in (RULES | WRITERS).items():
-        if isinstance(key, tuple):
+        if isinstance(key, tuple) and getattr(np, key[0].__name__, None) is key[0]:
             yield f"{key[0].__name__}.{key[1]}", rule
 
 

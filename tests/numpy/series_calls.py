@@ -52,8 +52,8 @@ BASES = {
 
 
 def looked_up(call, module, name):
-    """Return the call with the function that its module has then."""
-    return lambda *args: call(getattr(module, name), *args)
+    """Return the call with the function that its module has then, as code that names it loads it."""
+    return eval(f"lambda *args: call(module.{name}, *args)", {"call": call, "module": module})
 
 
 def name_in(prefix, name):

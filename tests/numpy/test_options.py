@@ -20,8 +20,7 @@ REFUSED = {
 NO_SAY = {
     "einsum": {"optimize": "every contraction takes the best path"},
     "einsum_path": {"einsum_call": "NumPy's own use"},
-    "histogram_bin_edges": {"weights": "NumPy has no use for it either where the number of bins is given"},
-    "isin": {"assume_unique": "a matter of speed", "kind": "a matter of speed"},
+    "isin": {"assume_unique": "a matter of speed"},
     "real_if_close": {"tol": "complex numbers are refused"},
     **{
         name: {"overwrite_input": "what NumPy leaves in the input is undefined"}

@@ -1,0 +1,154 @@
+"""Calls over every option of every function of NumPy's that has a rule, beside NumPy's own.
+
+The value, the dtype, the shape and the class are equal, or both raise; what differs is in `DIFFERENT`, with the reason.
+`FNAD_CALLS=500 python -m pytest tests/numpy/test_generated_calls.py` draws as many calls of each function.
+"""
+
+import copy
+import os
+import re
+import warnings
+from functools import partial
+
+import numpy as np
+import optree
+import pytest
+
+from fnad.errors import FnadError, TracerEscapeError
+from fnad.numpy.namespace import on_traced
+from fnad.numpy.sets import SETS
+from fnad.testing import precision
+from tests.numpy.against_numpy import traced
+from tests.numpy.coverage import MODULES, public, rule_of
+from tests.numpy.generated_calls import call_of, split
+
+CALLS = int(os.environ.get("FNAD_CALLS", "60"))
+ULPS = 2000
+
+WITHOUT_NUMBERS = {"common_type", "result_type", "min_scalar_type", "empty", "empty_like", "fromiter"}
+SUBSCRIPTS = {"einsum", "einsum_path", "ix_"}
+VALUES_DECIDE = {*(f.__name__ for f in SETS), "argwhere", "flatnonzero", "nonzero", "trim_zeros"}
+LEFT_OUT = WITHOUT_NUMBERS | SUBSCRIPTS | VALUES_DECIDE
+"""Functions whose results are no numbers, or undefined; that have other tests; that are refused as a whole."""
+
+DIFFERENT = {
+    "": (r"gives float16, which is not supported",),
+    "average": (r"NumPy raises ZeroDivisionError: division by zero",),
+    "bincount": (r"the length of numpy.bincount depends", r"takes those from 0 to minlength - 1"),
+    "compress": (r"the shape of the result depends on a traced value",),
+    "cov": (r"NumPy raises ZeroDivisionError",),
+    "digitize": (r"bins must be monotonically increasing while tracing",),
+    "eig": (r"dtype",),
+    "eigvals": (r"dtype",),
+    "extract": (r"the shape of the result depends on a traced value",),
+    "histogram": (r"ge does not take c",),
+    "histogram_bin_edges": (r"the number of bins that bins='auto' chooses",),
+    "median": (r"class", r"inf\+nanj"),
+    "nan_to_num": (r"with copy=False writes into its argument",),
+    "nanmedian": (r"class",),
+    "nanquantile": (r"class",),
+    "nanpercentile": (r"index 1 is out of bounds for axis 0 with size 1",),
+    "piecewise": (r"list index out of range", r"boolean index did not match"),
+    "place": (r"Cannot cast scalar",),
+    "polydiv": (r"shape",),
+    "put": (r"cannot replace elements of an empty array",),
+    "put_along_axis": (r"could not broadcast input array",),
+    "putmask": (r"Cannot cast scalar",),
+    "qr": (r"no rule for mode='raw'",),
+    "polyval": (r"class",),
+    "quantile": (r"class",),
+    "ravel": (r"asks for the layout in memory",),
+    "real_if_close": (r"is real or complex by the values",),
+    "reshape": (r"asks for the layout in memory",),
+    "roots": (r"dtype",),
+    "take": (r"indices are integers, got f64\[\]",),
+    "where": (r"the shape of the result depends on a traced value",),
+}
+"""What differs from NumPy by function, and in all under the empty name: refusals that are documented, results that are
+complex whatever the values, and of an array without dimensions a NumPy scalar in the place of such an array."""
+
+FUNCTIONS = [
+    (module, name)
+    for module in ("numpy", "numpy.linalg", "numpy.fft")
+    for name in public(MODULES[module])
+    if name not in LEFT_OUT
+    and rule_of(module, name) is not None
+    and not isinstance(getattr(MODULES[module], name), np.ufunc)
+]
+
+
+def difference(name, function, number):
+    """Return how a call differs from NumPy's, or None."""
+    arrays, call = split(*call_of(name, function, number))
+    try:
+        expected = call(function, copy.deepcopy(arrays))
+    except Exception as error:  # noqa: BLE001
+        return unless_raised(error, partial(on_first_traced, call, function, arrays))
+    try:
+        found, scalars = on_first_traced(call, function, arrays)
+    except FnadError as error:
+        return f"refused: {error}"
+    return unlike(expected, found, scalars, coarsest(arrays))
+
+
+def on_first_traced(call, function, arrays):
+    """Trace a call on all arrays, or where the shape of the result depends on others on the first alone."""
+    try:
+        return traced(lambda *xs: call(on_traced(function), xs), *copy.deepcopy(arrays))
+    except TracerEscapeError:
+        return traced(lambda x: call(on_traced(function), [x, *copy.deepcopy(arrays[1:])]), *copy.deepcopy(arrays[:1]))
+
+
+def unless_raised(error, run):
+    """Return that only NumPy raised, or that the error speaks of what no user has heard of."""
+    try:
+        run()
+    except Exception as own:  # noqa: BLE001
+        return f"raw error: {own!r}" if "Symbol" in str(own) else None
+    return f"NumPy raises {type(error).__name__}: {error}"
+
+
+def coarsest(arrays):
+    """Return the least precision of the floats among arrays."""
+    return max((precision(a.dtype) for a in arrays if a.dtype.kind in "fc"), default=0)
+
+
+def unlike(expected, found, scalars, coarse=0.0):
+    """Return how results differ, by more than rounding in the dtype of the result or of an operand."""
+    leaves, tree = optree.tree_flatten(expected)
+    if optree.tree_structure(found) != tree:
+        return "structure"
+    for e, f in zip(map(np.asarray, leaves), optree.tree_leaves(found), strict=True):
+        if e.dtype != f.dtype:
+            return f"dtype {f.dtype} for {e.dtype}"
+        if e.shape != f.shape:
+            return f"shape {f.shape} for {e.shape}"
+        tolerance = ULPS * max(precision(e.dtype), coarse) if e.dtype.kind in "fc" else 0
+        if not np.allclose(f, e, rtol=tolerance, atol=tolerance, equal_nan=True):
+            return f"value {f} for {e}"
+    return None if scalars == [not isinstance(leaf, np.ndarray) for leaf in leaves] else f"class: {expected!r}"
+
+
+def is_known(name, found):
+    """Say whether a difference is one of those listed."""
+    return any(re.search(pattern, found) for pattern in (*DIFFERENT.get(name, ()), *DIFFERENT[""]))
+
+
+@pytest.mark.parametrize(("module", "name"), FUNCTIONS)
+def test_generated_calls(module, name):
+    function, full = getattr(MODULES[module], name), f"{module}.{name}"
+    differences = {}
+    with warnings.catch_warnings(action="ignore"), np.errstate(all="ignore"):
+        for number in range(CALLS):
+            found = difference(full, function, number)
+            if found and not is_known(name, found):
+                differences[number] = found
+    calls = {number: f"{found} in {name}{call_of(full, function, number)}" for number, found in differences.items()}
+    assert not calls
+
+
+def test_a_difference_is_seen():
+    assert unlike(np.float64(2), np.array(2.0), [False]).startswith("class")
+    assert unlike(np.ones(2), np.ones(2, "f4"), [False]) == "dtype float32 for float64"
+    assert unlike(np.ones(2), np.array([1, 1 + 1e-9]), [False]).startswith("value")
+    assert unlike((1.0,), [np.array(1.0)], [True]) == "structure"
