@@ -610,10 +610,6 @@ def test_number_of_cotangents() -> None:
 
 
 class Doubled:
-    @jit
-    def compiled(self, x: Any) -> Any:
-        return 2.0 * x
-
     @grad
     def derivative(self, x: Any) -> Any:
         return 2.0 * x
@@ -622,13 +618,26 @@ class Doubled:
 def test_methods() -> None:
     what = f"self is of type {__name__}.Doubled, not an array or a number"
     remedy = (
-        '  of a method give jit static_argnames=("self",), or transform a function of the other arguments inside the '
-        "method; or register the class with optree"
+        "  transform the bound method, or a function of the other arguments inside the method; or register the class "
+        "with optree"
     )
     with raises(errors.ArgumentTypeError, what, HERE, remedy):
-        Doubled().compiled(1.0)
-    with raises(errors.ArgumentTypeError, what, HERE, remedy):
         Doubled().derivative(1.0)
+
+
+class Slotted:
+    __slots__ = ("scale",)
+
+    @jit
+    def scaled(self, x: Any) -> Any:
+        return self.scale * x
+
+
+def test_methods_of_objects_without_weak_references() -> None:
+    what = f"{__name__}.Slotted, whose method scaled is compiled, has no weak references"
+    remedy = "  add '__weakref__' to its __slots__, or compile the bound method, fnad.jit(x.method)"
+    with raises(errors.ArgumentTypeError, what, HERE, remedy):
+        Slotted().scaled(1.0)
 
 
 # ---- config ----------------------------------------------------------------------------------------------------------

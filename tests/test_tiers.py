@@ -124,6 +124,23 @@ def test_what_cannot_be_lowered_is_interpreted(monkeypatch: pytest.MonkeyPatch) 
     assert len(attempts) == 1
 
 
+def test_a_loop_with_effects_is_not_run_again_from_its_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The interpreter gives up a loop that takes long, but not after effects, which would happen twice."""
+    monkeypatch.setattr(TieredProgram, "expected_cost", lambda self: 0.01)
+    seen: list[int] = []
+
+    def note(i: Any) -> None:
+        seen.append(int(i))
+        time.sleep(0.02)
+
+    def step(i: Any, x: Any) -> Any:
+        fnad.callback(note, i)
+        return np.sin(x)
+
+    fnad.grad(lambda x: fnad.fori_loop(0, 5, step, x))(1.0)
+    assert seen == [0, 1, 2, 3, 4]
+
+
 def test_one_thread_compiles_while_others_interpret(monkeypatch: pytest.MonkeyPatch) -> None:
     started, proceed = threading.Event(), threading.Event()
     attempts: list[Program] = []

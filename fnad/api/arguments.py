@@ -2,17 +2,22 @@
 
 Those that are not differentiated reach the user's function as they are, so that any Python may be done with them. What
 the function writes into them is for itself alone: it receives containers of its own, traced values with memory of their
-own, and read-only views of arrays; if it writes to one of those, it is called again with copies.
+own, and read-only views of arrays. If it ends in a `ValueError`, as a write into one of those does, it is called again
+with copies.
 
 If it puts a traced value into an array it made, or reads one at a traced index, which ordinary arrays do not let it, it
 is called again with traced values for all arrays: those of the arguments, those it reads from outside
-(`fnad.trace.opening`) and those that NumPy makes for it.
+(`fnad.trace.opening`) and those that NumPy makes for it. So it runs three times at most.
+
+Where that attempt fails too, the error is that of the attempt that got further: of the second once it computes at the
+line where the first one ended, unless it ends there likewise.
 """
 
 from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from typing import Any, NamedTuple, TypeAlias, TypeVar, cast
 
 import numpy as np
@@ -44,7 +49,7 @@ from fnad.ir.builder import current_builder
 from fnad.ir.types import NAMES, Aval, is_inexact
 from fnad.numpy.namespace import making_traced
 from fnad.numpy.operands import WeakSymbol, as_symbol
-from fnad.trace.opening import opened
+from fnad.trace.opening import OutsideChanged, opened
 from fnad.trace.source import current_source, source_of_error
 from fnad.trace.tracer import Tracer
 
@@ -207,22 +212,38 @@ def with_traced_arrays(
         return attempt(f)
     except (MutationError, TracerEscapeError) as error:
         first = error
-    try:
-        with making_traced():
+    with making_traced(past=first.source) as making:
+        try:
             return (second or attempt)(opened(f))
-    except FnadError:
-        raise first from None
+        except OutsideChanged:
+            raise first from None
+        except Exception as error:
+            is_the_same = isinstance(error, (MutationError, TracerEscapeError)) and error.source == first.source
+            if is_the_same or not making.is_past:
+                raise first from None
+            raise
 
 
 def _with_arrays(f: Function, attempt: Attempt[T]) -> T:
+    views: list[Any] = []
+
+    def lend(value: Any) -> Any:
+        received = _view(value)
+        if received is not value and not isinstance(received, Tracer):
+            views.append(received)
+        return received
+
     try:
-        return attempt(f, _view)
+        return attempt(f, lend)
     except ValueError as error:
-        if isinstance(error, FnadError) or "read-only" not in str(error):
+        if isinstance(error, FnadError) or not views:
             raise
-        if config.current().strict_mutation:
-            raise strictly_refused(f, source_of_error(error)) from None
-    return attempt(f, _copy)
+        place = source_of_error(error)
+    if not config.current().strict_mutation:
+        return attempt(f, _copy)
+    with suppress(MutationError):
+        attempt(f, _copy)
+    raise strictly_refused(f, place)  # for with a copy it did not end there
 
 
 def _view(value: Any) -> Any:

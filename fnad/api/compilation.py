@@ -33,9 +33,10 @@ from fnad.api.leaves import (
 )
 from fnad.api.listing import KnownPaths, listed
 from fnad.api.paths import Failure, Path, Paths
+from fnad.api.receivers import Receiver, Receivers
 from fnad.api.staging import stage
 from fnad.api.statics import Places, Statics, donated_of, static_key, statics_of
-from fnad.errors import RetraceWarning
+from fnad.errors import ArgumentTypeError, RetraceWarning
 from fnad.ir.builder import is_tracing
 from fnad.ir.types import Dtype, Shape, aval_of
 from fnad.trace.environment import Environment
@@ -77,6 +78,9 @@ def jit(
     is then traced again. An array that it reads so is compared with a copy at each call, so give a large one as an
     argument, or make it read-only. Inside another transform a compiled function is like the function itself.
 
+    `f` may be a method, with `classmethod` or `staticmethod` around `jit` or inside it: the object it is called on is
+    watched as a closure is, unless it is a pytree, and not kept alive.
+
     Where Python decides by traced scalars (`if x > 0`, `while`, `range(n)`), each path that it takes is a program of
     its own, interpreted at first and native once it has come again; `paths()` of the compiled function lists them.
 
@@ -96,6 +100,9 @@ def jit(
     1 path
       1. (f64[2])  ran 1 time, compiled
     """
+    if isinstance(f, (classmethod, staticmethod)):
+        method = cast("classmethod[Any, Any, Any]", f)
+        return cast("Any", type(method)(jit(method.__func__, static_argnums, static_argnames, donate_argnums)))
     check_function(f, "jit")
     compiled = Compiled(f, statics_of(f, static_argnums, static_argnames), donated_of(f, donate_argnums))
 
@@ -104,6 +111,7 @@ def jit(
         return call_inside(f, args, kwargs) if is_tracing() else compiled.call(args, kwargs)
 
     cast("Any", run).paths = compiled.paths
+    compiled.receivers.member = run
     return cast("CompiledFunction", run)
 
 
@@ -128,16 +136,24 @@ class Compiled:
         self._donated = donated
         self._paths: dict[Hashable, Paths] = {}
         self._retraced = 0
+        self._has_receivers = False
+        self.receivers = Receivers(f, self._forget)
 
     def call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Run the function on these arguments."""
-        if kwargs or self._statics:
+        if kwargs or self._statics or self._has_receivers:
             layout = self._layout(args, kwargs)
             trees = (*[args[i] for i in layout.positions], *[kwargs[name] for name in layout.names])
         else:
             layout, trees = None, args
         values, structure = flatten(trees)
-        arrays, marks = self._arrays(values, trees, layout)
+        try:
+            arrays, marks = self._arrays(values, trees, layout)
+        except ArgumentTypeError:
+            if not (args and self.receivers.admit(args[0])):
+                raise
+            self._has_receivers = True
+            return self.call(args, kwargs)
         signature = structure, layout, tuple(marks)
         paths = self._paths.get(signature) or self._begin(signature)
         taken, results, failures = paths.run(arrays)
@@ -157,6 +173,9 @@ class Compiled:
     def _layout(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Layout:
         positions, names = self._statics.positions, self._statics.names
         fixed = [(i, static_key(args[i], argument_name(self._f, i))) for i in range(len(args)) if i in positions]
+        if self._has_receivers and args and (receiver := self.receivers.key(args[0])) is not None:
+            positions |= {0}
+            fixed.append((0, receiver))
         named = [(name, static_key(kwargs[name], name)) for name in kwargs if name in names]
         return Layout(
             tuple(i for i in range(len(args)) if i not in positions),
@@ -204,6 +223,8 @@ class Compiled:
 
         with environment.watching():
             staged = with_traced_arrays(self._f, lambda f: stage(f, leaves, partial(call, f)))
+        if any(isinstance(key, Receiver) for _, key in layout.static):
+            environment = environment.released()
         captured = cast("Sequence[Array]", staged.operands[len(leaves) :])  # no trace is around this one
         given = self._given_away(structure, layout) if self._donated else ()
         return Path(staged.program, staged.guards, captured, staged.output, environment, written, read, given)
@@ -223,6 +244,13 @@ class Compiled:
         while len(self._paths) > SIGNATURES:
             self._paths.pop(next(iter(self._paths)), None)
         return paths
+
+    def _forget(self, receiver: Receiver) -> None:
+        """Give up the paths of a method for an object that is no more."""
+        for signature in list(self._paths):
+            layout = cast("tuple[Any, Layout | None, Any]", signature)[1]
+            if layout is not None and (0, receiver) in layout.static:
+                self._paths.pop(signature, None)
 
     def _check_traces(self, paths: Paths, failures: Sequence[Failure]) -> None:
         """Count the traces that are made since something outside has changed; warn where there are many."""

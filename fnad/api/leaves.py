@@ -37,8 +37,8 @@ Operand: TypeAlias = "Array | Symbol"
 NAMESPACE = "fnad"
 
 METHOD = (
-    'of a method give jit static_argnames=("self",), or transform a function of the other arguments inside the method; '
-    "or register the class with optree"
+    "transform the bound method, or a function of the other arguments inside the method; or register the class with "
+    "optree"
 )
 
 

@@ -30,10 +30,8 @@ def _collapsible(outer: Loop, inner: Loop) -> bool:
 
 def _effect_collapses(effect: object, a: Counter, b: Counter) -> bool:
     match effect:
-        case Store(_, address, node) | Combine(_, address, node):
-            return _all_collapse(address, node, a, b)
-        case Reduce(_, address, node, _, _, _, _, depths):
-            return (a.depth in depths) == (b.depth in depths) and _all_collapse(address, node, a, b)
+        case Store() | Combine() | Reduce():  # the address of a fold over one of the loops tells it from the other
+            return _all_collapse(effect.address, effect.node, a, b)
         case _:
             return False
 

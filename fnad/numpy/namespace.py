@@ -36,8 +36,24 @@ NEW = {
 """Functions that make a new array."""
 
 
+class Attempt:
+    """A run in which NumPy makes traced arrays; `is_past` once it computes at the place where one without has ended."""
+
+    def __init__(self, place: object) -> None:
+        self.place, self.is_past = place, False
+
+
 class _Making(threading.local):
-    is_traced = False
+    attempt: Attempt | None = None
+
+    @property
+    def is_traced(self) -> bool:
+        return self.attempt is not None
+
+    def note(self, place: object) -> None:
+        """Note that something is computed at a place."""
+        if self.attempt is not None and self.attempt.place == place:
+            self.attempt.is_past = True
 
 
 MAKING = _Making()
@@ -45,13 +61,16 @@ MAKING = _Making()
 
 
 @contextmanager
-def making_traced() -> Generator[None]:
-    """Let NumPy's functions that make a new array make a traced one in the traces of a block."""
-    before, MAKING.is_traced = MAKING.is_traced, True
+def making_traced(past: object = None) -> Generator[Attempt]:
+    """Let NumPy's functions that make a new array make a traced one in the traces of a block.
+
+    `past` is the place where a run without that has ended.
+    """
+    before, MAKING.attempt = MAKING.attempt, Attempt(past)
     try:
-        yield
+        yield MAKING.attempt
     finally:
-        MAKING.is_traced = before
+        MAKING.attempt = before
 
 
 def on_traced(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -12,18 +12,22 @@ from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from types import BuiltinFunctionType, FunctionType, MethodType, MethodWrapperType, ModuleType, NoneType
-from typing import Any, TypeAlias, cast
+from typing import Any, NamedTuple, TypeAlias, cast
 
 import numpy as np
 
 from fnad.ir.content import static_key
 from fnad.trace.capture import Array, may_change, same_bits
+from fnad.trace.handle import Handle
 from fnad.trace.libraries import is_library
 
 Check: TypeAlias = Callable[[], bool]
 Elements: TypeAlias = Callable[[], Iterable[Any]]
 
 CONSTANTS = (bool, int, float, complex, str, bytes, NoneType, range, np.dtype, np.generic)
+CONTAINERS = (dict, list, tuple, set, frozenset, deque)
+KEPT = (*CONSTANTS, type, ModuleType, BuiltinFunctionType)
+"""Of these nothing leads back to an instance of the user's."""
 CACHED = type(functools.lru_cache(len))
 SMALL = 4096
 """Bytes up to which a copy of an array is compared as one string."""
@@ -36,13 +40,79 @@ def same(now: Any, before: Any) -> bool:
     """
     if now is before:
         return True
-    if type(now) is not type(before) or is_own(type(now).__module__):
+    if isinstance(before, Remembered):
+        return before.is_of(now)
+    if type(now) is not type(before) or is_own(now):
         return False
     if isinstance(now, tuple):
         return len(now) == len(before) and all(map(same, now, before))
     if isinstance(now, np.generic):
         return now.dtype == before.dtype and now.tobytes() == before.tobytes()
     return isinstance(now, CONSTANTS) and static_key(now) == static_key(before)
+
+
+class Remembered(NamedTuple):
+    """What is known of a value that is not kept alive: how to tell whether another one is it."""
+
+    is_of: Callable[[Any], bool]
+
+
+class Memory:
+    """Makes what is remembered of values, with what was in containers `before`.
+
+    A container may go, and another one be made at its address. That has the same elements then, for the address is
+    compared wherever one stood, and at the first of these places the elements.
+    """
+
+    def __init__(self, before: Mapping[int, tuple[Any, ...]]) -> None:
+        self._before = before
+        self.seen: set[int] = set()
+
+    def of(self, value: Any) -> Any:
+        """Return what is remembered of a value; itself, if nothing leads from it to an object of the user's."""
+        if isinstance(value, KEPT):
+            return value
+        if isinstance(value, MethodType):
+            return self._of_method(value)
+        if isinstance(value, CONTAINERS):
+            return self._of_container(value)
+        reference = reference_to(value)
+        return value if reference is None else Remembered(lambda now: now is reference())
+
+    def _of_method(self, value: MethodType) -> Remembered:
+        receiver, function = self.of(value.__self__), self.of(value.__func__)
+        return Remembered(
+            lambda now: type(now) is MethodType and same(now.__self__, receiver) and same(now.__func__, function)
+        )
+
+    def _of_container(self, value: Any) -> Remembered:
+        address, kind = id(value), type(value)
+        if kind is tuple:
+            found = tuple(map(self.of, value))
+            return Remembered(lambda now: type(now) is tuple and _same_all(now, found))
+        if address in self.seen or address not in self._before:
+            return Remembered(lambda now: id(now) == address)
+        self.seen.add(address)
+        found = tuple(map(self.of, self._before[address]))
+        return Remembered(
+            lambda now: (
+                id(now) == address
+                and type(now) is kind
+                and _same_all(tuple(cast("Elements", elements_of(now))()), found)
+            )
+        )
+
+
+def _same_all(now: tuple[Any, ...], before: tuple[Any, ...]) -> bool:
+    return len(now) == len(before) and all(map(same, now, before))
+
+
+def reference_to(value: Any) -> weakref.ref[Any] | None:
+    """Return a weak reference, if a value can have some."""
+    try:
+        return weakref.ref(value)
+    except TypeError:
+        return None
 
 
 def parts(value: Any) -> tuple[Any, ...]:
@@ -110,6 +180,20 @@ def check_of_elements(elements: Elements, before: tuple[Any, ...] | None = None)
     def check() -> bool:
         now = tuple(elements())
         return len(now) == len(found) and (all(map(operator.is_, now, found)) or same(now, found))
+
+    return check
+
+
+def check_of_remembered_function(function: FunctionType, memory: Memory) -> Check:
+    """Return the check that a function, which is not kept alive, keeps its code and its defaults."""
+    reference, code = weakref.ref(function), function.__code__
+    defaults, by_name = memory.of(function.__defaults__), memory.of(function.__kwdefaults__)
+
+    def check() -> bool:
+        now = reference()
+        if now is None or now.__code__ is not code:
+            return False
+        return same(now.__defaults__, defaults) and same(now.__kwdefaults__, by_name)
 
     return check
 
@@ -197,9 +281,9 @@ def is_users(kind: type) -> bool:
     return not in_library(kind.__module__)
 
 
-def is_own(module: str | None) -> bool:
-    """Say whether a module is one of this package."""
-    return module is not None and module.partition(".")[0] == "fnad"
+def is_own(value: Any) -> bool:
+    """Say whether a value is traced, or of a class of this package."""
+    return isinstance(value, Handle) or str(type(value).__module__).partition(".")[0] == "fnad"
 
 
 def is_library_module(module: ModuleType) -> bool:

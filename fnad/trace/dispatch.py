@@ -32,7 +32,7 @@ from fnad.ir.known import known_value
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import BOOL, I64, NAMES, Aval
 from fnad.numpy.assignment import stored
-from fnad.numpy.namespace import CALLS
+from fnad.numpy.namespace import CALLS, MAKING
 from fnad.numpy.operands import WeakSymbol, is_python_number, strong
 from fnad.numpy.registry import RULES, WRITERS, Rule
 from fnad.numpy.special import special_rule
@@ -84,7 +84,9 @@ ADVICE: dict[type[FnadError], str] = {
 def call(rule: Rule, args: Sequence[Any], kwargs: Arguments) -> Any:
     """Call a rule on what the user gave, with the user's line noted."""
     owners: Owners = {}
-    tracing_builder().source = current_source()
+    builder, source = tracing_builder(), current_source()
+    builder.source = source
+    MAKING.note(source)
     operands, options = args, kwargs
     try:
         operands = [unwrap(arg, owners) for arg in args]

@@ -53,6 +53,7 @@ from fnad.trace.contents import (
     CONSTANTS,
     Check,
     Elements,
+    Memory,
     check_of_array,
     check_of_array_like,
     check_of_class,
@@ -60,6 +61,7 @@ from fnad.trace.contents import (
     check_of_function,
     check_of_generator,
     check_of_names,
+    check_of_remembered_function,
     draws_numbers,
     elements_of,
     in_library,
@@ -68,6 +70,7 @@ from fnad.trace.contents import (
     is_users,
     names_of,
     parts,
+    reference_to,
     same,
     shared_states,
 )
@@ -199,6 +202,51 @@ class Environment:
         if not self._are_of_kind():
             return "the class of an object has changed"
         return self._changing or "nothing has changed"
+
+    def released(self) -> Environment:
+        """Return the same without references to objects, functions and what these hold, which may go when they like.
+
+        What is found in them is looked for in them again, not in the namespaces they had.
+        """
+        before = {address: found for address, found in self._before.items() if address in self._kept}
+        new, memory, owners = Environment(), Memory(before), self._owners()
+        new.met, new._changing = self.met, self._changing
+        for (where, _), (get, name, value) in self._names.items():
+            found = found_in(*owners[where]) if where in owners else get
+            new._names[id(found), name] = found, name, memory.of(value)
+        for where, (keys, names) in self._absent.items():
+            if where in owners:
+                check = functools.partial(are_absent, found_in(*owners[where]), frozenset(names))
+                new._contents.append((check, None))
+            else:
+                new._absent[where] = keys, names
+        for value, kind in zip(*self._kinds, strict=True):
+            reference = reference_to(value) or functools.partial(_itself, value)
+            new._contents.append((functools.partial(is_of_kind, reference, kind), None))
+        for check, value in self._contents:
+            if isinstance(value, FunctionType):
+                new._contents.append((check_of_remembered_function(value, memory), None))
+            elif type(value) is dict and id(value) in owners:
+                names = self._before[id(value)]
+                new._contents.append((functools.partial(has_names, owners[id(value)][0], names), None))
+            elif id(value) not in memory.seen:
+                new._contents.append((check, value))
+        return new
+
+    def _owners(self) -> dict[int, tuple[Callable[[], Any], Callable[[Any], Get]]]:
+        """Return by namespace or cell what it belongs to, without keeping that alive, and how it is found there."""
+        owners: dict[int, tuple[Callable[[], Any], Callable[[Any], Get]]] = {}
+        for value, namespace, _ in self._holders:
+            reference = reference_to(value)
+            if reference is None or isinstance(value, (ModuleType, type)):
+                continue
+            owners[id(value)] = reference, lambda o: functools.partial(getattr, o)
+            if namespace is not None:
+                owners[id(namespace)] = reference, lambda o: NAMESPACE(o).get
+            if isinstance(value, FunctionType):
+                for i, cell in enumerate(value.__closure__ or ()):
+                    owners[id(cell)] = reference, functools.partial(_cell_of, i)
+        return owners
 
     @contextmanager
     def watching(self) -> Generator[None]:
@@ -356,7 +404,8 @@ class Environment:
             return
         self._listed.add(id(holder.value))
         if holder.namespace is not None:
-            self._contents.append((check_of_names(holder.namespace), holder.value))
+            self._contents.append((check_of_names(holder.namespace), holder.namespace))
+            self._before[id(holder.namespace)] = tuple(holder.namespace)
             for name in tuple(holder.namespace):
                 self._note(holder.namespace.get, holder.namespace, name)
         for kind in filter(is_users, holder.classes):
@@ -405,7 +454,7 @@ class Environment:
             self._hold(value, vars(value), ())
         elif isinstance(value, type):
             self._follow_class(cast("type[Any]", value))
-        elif not is_own(type(value).__module__):
+        elif not is_own(value):
             self._follow_object(value)
 
     def _follow_class(self, value: type[Any]) -> None:
@@ -468,8 +517,9 @@ class Environment:
             self._contents.append((check_of_array_like(value), value))
 
     def _follow_elements(self, value: Any, elements: Elements) -> None:
-        if not isinstance(value, (tuple, frozenset)):
-            self._contents.append((check_of_elements(elements, self._before.get(id(value))), value))
+        if not isinstance(value, tuple):
+            before = self._before.setdefault(id(value), tuple(elements()))
+            self._contents.append((check_of_elements(elements, before), value))
         for element in elements():
             self.follow(element)
 
@@ -493,6 +543,40 @@ def makes_attributes(holder: Holder) -> bool:
     if isinstance(holder.value, ModuleType):
         return "__getattr__" in vars(holder.value) and not is_library_module(holder.value)
     return any("__getattr__" in vars(kind) for kind in holder.classes)
+
+
+def found_in(reference: Callable[[], Any], reach: Callable[[Any], Get]) -> Get:
+    """Return the function that finds names in what is not kept alive."""
+
+    def get(name: str, default: object) -> Any:
+        owner = reference()
+        return default if owner is None else reach(owner)(name, default)
+
+    return get
+
+
+def are_absent(get: Get, names: AbstractSet[str]) -> bool:
+    """Say whether nothing of these names is found."""
+    return all(get(name, MISSING) is MISSING for name in names)
+
+
+def is_of_kind(reference: Callable[[], Any], kind: type) -> bool:
+    """Say whether an object is there, and of this class."""
+    return type(reference()) is kind
+
+
+def has_names(reference: Callable[[], Any], names: tuple[str, ...]) -> bool:
+    """Say whether an object is there, and has attributes of these names, in this order."""
+    owner = reference()
+    return owner is not None and tuple(NAMESPACE(owner)) == names
+
+
+def _itself(value: Any) -> Any:
+    return value
+
+
+def _cell_of(number: int, function: FunctionType) -> Get:
+    return functools.partial(_content, (function.__closure__ or ())[number])
 
 
 def _content(cell: CellType, _: str, default: object) -> Any:

@@ -222,6 +222,11 @@ def _kept(error: FnadError) -> FnadError:
     return error
 
 
+def forget_escape() -> None:
+    """Begin a trace, which has nothing to do with what happened before."""
+    _LAST.error = _LAST.line = None
+
+
 def hidden_escape(error: Exception) -> FnadError | None:
     """Return the escape that an exception came in the place of, if its line is that of the last escape."""
     escape, line = _LAST.error, _LAST.line

@@ -19,7 +19,6 @@ from typing import Any
 
 import numpy as np
 
-from fnad.errors import MutationError
 from fnad.ir.types import NAMES
 from fnad.numpy.operands import as_symbol
 from fnad.numpy.views import Broadcast
@@ -27,13 +26,12 @@ from fnad.trace.bytecode import rebinds
 from fnad.trace.capture import Array, same_bits
 from fnad.trace.handle import Handle
 from fnad.trace.libraries import is_library
-from fnad.trace.source import current_source
 
 
 def opened(f: Callable[..., Any]) -> Callable[..., Any]:
     """Return a function like `f` to which arrays from outside are traced values.
 
-    It raises `MutationError` where one of them was written to, or bound anew, while it ran.
+    It raises `OutsideChanged` where one of them was written to, or bound anew, while it ran.
     """
 
     @functools.wraps(f)
@@ -44,6 +42,10 @@ def opened(f: Callable[..., Any]) -> Callable[..., Any]:
         return result
 
     return run
+
+
+class OutsideChanged(Exception):  # noqa: N818  (no error: nobody sees it)
+    """What was read from outside is no longer what was handed out for it, so that the run is void."""
 
 
 class Opening:
@@ -70,10 +72,9 @@ class Opening:
 
     def check(self) -> None:
         """Raise where something is no longer what was handed out for it."""
-        if not all(same_bits(array, before) for array, before in self._arrays):
-            raise changed("written to")
-        if not all(cell.cell_contents is content for cell, _, content in self._cells.values()):
-            raise changed("bound to something else")
+        is_same = all(same_bits(array, before) for array, before in self._arrays)
+        if not (is_same and all(cell.cell_contents is content for cell, _, content in self._cells.values())):
+            raise OutsideChanged
 
     def _array(self, array: Array) -> Any:
         symbol = as_symbol(array)
@@ -145,12 +146,3 @@ def is_empty(cell: CellType) -> bool:
     except ValueError:
         return True
     return False
-
-
-def changed(how: str) -> MutationError:
-    """Return the error for an array from outside that is no longer what it was when it was handed out."""
-    return MutationError(
-        f"an array from outside was {how} in a function that reads it with traced values",
-        source=current_source(),
-        remedy="pass it as an argument, or copy it before",
-    )

@@ -15,7 +15,7 @@ from fnad.ir.types import Aval
 from fnad.numpy.operands import WeakSymbol, as_symbol
 from fnad.trace import callbacks  # noqa: F401 - for the rules that it enters
 from fnad.trace.capture import Array, Guard, Trace, Write
-from fnad.trace.escape import hidden_escape, refused
+from fnad.trace.escape import forget_escape, hidden_escape, refused
 from fnad.trace.interception import intercepted
 from fnad.trace.selection import Selection, number_asked
 from fnad.trace.tracer import Tracer
@@ -68,6 +68,7 @@ def trace_function(
 
 
 def _run(call: Callable[[list[Tracer]], Sequence[Any]], leaves: list[Tracer]) -> Sequence[Any]:
+    forget_escape()
     try:
         return call(leaves)
     except Exception as error:

@@ -47,7 +47,8 @@ def test_row_52_square_root_from_the_solution_and_from_elsewhere(name: str, dtyp
         return SQUARE_ROOTS[name](a, dtype(start))
 
     rtol = 1e-10 if dtype is np.float64 else 1e-5
-    check(f, dtype(4), value=2, gradient=[0.25], hessian=[[-1 / 32]], rtol=rtol)
+    inside = start == 3.5 and dtype is np.float64  # what a loop or a branch does to a solver is the same for all
+    check(f, dtype(4), value=2, gradient=[0.25], hessian=[[-1 / 32]], rtol=rtol, inside=inside)
 
 
 @square_roots
@@ -237,13 +238,13 @@ def test_rosenbrock() -> None:
     assert 0 <= found.fun < 1e-18
     assert 0 < found.nit < 100
     second = lambda a: fnad.minimize(rosenbrock, np.array([-1.2, 1.0]), a).x[1]  # noqa: E731
-    check(second, np.float64(1.5), value=2.25, gradient=[3.0], hessian=[[2.0]], rtol=1e-9)
+    check(second, np.float64(1.5), value=2.25, gradient=[3.0], hessian=[[2.0]], rtol=1e-9, inside=False)
 
 
 def test_value_at_the_minimum_has_the_partial_derivative() -> None:
     """The envelope theorem: of min (x - a)² + a³ it is 3 a²."""
     f = lambda a: fnad.minimize(lambda x: (x - a) ** 2 + a**3, 0.0).fun  # noqa: E731
-    check(f, np.float64(2), value=8, gradient=[12.0], hessian=[[12.0]], rtol=1e-12)
+    check(f, np.float64(2), value=8, gradient=[12.0], hessian=[[12.0]], rtol=1e-12, inside=False)
 
 
 @pytest.mark.parametrize("n", [5, DENSE + 20])

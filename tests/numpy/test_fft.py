@@ -111,7 +111,7 @@ def test_row_28_inverse_of_any_length(n: int) -> None:
 
     x = sample(n, "f64")
     expected = {"value": np.sum(x**3), "gradient": 3 * x**2, "hessian": np.diag(6 * x)}
-    check_everywhere(back_and_forth, x, **expected, rtol=1e-13)
+    check_everywhere(back_and_forth, x, **expected, rtol=1e-13, atol=1e-15)  # zeros come of sums that cancel
 
 
 def test_cotangents_of_what_irfft_does_not_read_are_0() -> None:

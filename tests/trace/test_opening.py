@@ -1,11 +1,13 @@
 """Functions that put traced values into arrays NumPy made for them, or read arrays from outside at traced indices."""
 
 import functools
+import re
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
+import scipy.special
 
 import fnad
 from fnad.errors import FnadError, MutationError, TracerEscapeError
@@ -216,19 +218,94 @@ def test_an_attribute_is_not_reached_and_the_line_is_named():
         fnad.grad(f)(X)
 
 
+# ---- how often a function runs ---------------------------------------------------------------------------------------
+
+
+def test_any_refusal_of_a_view_brings_copies():
+    def f(x, buffer):
+        runs.append(buffer.flags.writeable)
+        if not runs[-1]:
+            raise ValueError("this buffer must be writable")
+        return np.sum(x * buffer)
+
+    runs = []
+    np.testing.assert_array_equal(fnad.grad(f)(X, START[:3]), START[:3])
+    assert runs == [False, True]
+
+
+def test_a_value_error_of_the_users_is_raised_as_it_is():
+    def f(x, *others):
+        runs.append(x)
+        raise ValueError("read-only, I say")
+
+    for others, count in (((), 1), ((START,), 2)):
+        runs = []
+        with pytest.raises(ValueError, match=r"^read-only, I say$") as raised:
+            fnad.grad(f)(X, *others)
+        assert len(runs) == count
+        assert raised.value.__context__ is None
+
+
+def test_a_function_runs_three_times_at_most():
+    def f(x, buffer):
+        runs.append(type(buffer))
+        buffer[0] = 2.0
+        u = np.zeros(3)
+        u[0] = x[0]
+        return np.sum(u * buffer)
+
+    runs = []
+    np.testing.assert_array_equal(fnad.grad(f)(X, np.ones(3)), [2.0, 0.0, 0.0])
+    assert len(runs) == 3
+
+
 # ---- nothing is left -------------------------------------------------------------------------------------------------
 
 
-def test_the_error_is_the_first_and_nothing_is_left():
-    def f(x):
-        u = np.zeros(3)
-        u[0] = x[0]
-        return float(u)
+def put(u, value):
+    u[0] = value
+    return u
 
-    with pytest.raises(FnadError, match="was written into an ordinary array"):
+
+@pytest.mark.parametrize(
+    ("f", "error"),
+    [
+        (lambda x: float(put(np.zeros(3), x[0])), "in <lambda>:  .* float(put"),
+        (lambda x: scipy.special.logsumexp(put(np.zeros(3), x[0])), "use fnad.scipy.special.logsumexp"),
+        (lambda x: put(put(np.zeros(3), x[0]), x), "f64[3] does not broadcast|could not broadcast"),
+        (lambda x: np.sum(put(put(np.zeros(3), x[0]) * X, x[1]) + float(x[2])), "its float"),
+    ],
+    ids=["float", "SciPy", "the same line later", "a copy"],
+)
+@pytest.mark.parametrize("transform", [fnad.grad, fnad.jit])
+def test_the_error_is_that_of_the_attempt_that_got_further(transform, f, error):
+    with pytest.raises(FnadError) as raised:
+        transform(f)(X)
+    assert re.search(error.replace("(", r"\(").replace("[", r"\["), str(raised.value)), raised.value
+
+
+def test_the_error_is_the_first_where_the_second_attempt_fails_before():
+    def f(x):
+        assert np.ones(3).flags.writeable  # which a traced array has not
+        return put(np.zeros(3), x[0]).sum()
+
+    with pytest.raises(MutationError, match=r"in put:  u\[0\] = value\n  make the array with fnad\.numpy"):
         fnad.grad(f)(X)
+
+
+def test_nothing_is_left_of_a_second_attempt():
+    with pytest.raises(FnadError):
+        fnad.grad(lambda x: float(put(np.zeros(3), x[0])))(X)
     assert type(np.zeros(1)) is np.ndarray
     assert fnad.grad(lambda x: x[0] * (type(np.zeros(1)) is np.ndarray))(X)[0] == 1
+
+
+def test_an_exception_is_not_taken_for_an_escape_of_the_attempt_before():
+    def refuse(u):
+        raise ValueError("mine")
+
+    with pytest.raises(ValueError, match="mine"):
+        fnad.grad(lambda x: (u := np.zeros(3), u.__setitem__(0, x[0]), int("mine"), refuse(u)))(X)
 
 
 def test_an_exception_of_the_users_passes():

@@ -1,0 +1,155 @@
+"""What shares memory is read before it is overwritten: programs that go wrong where nests or updates do not ask."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fnad import config, fori_loop, jit
+
+N = 40
+X, Y = np.random.default_rng(0).standard_normal((2, N))
+A, B = np.random.default_rng(1).standard_normal((2, N, N))
+
+PROGRAMS: dict[str, tuple[Callable[..., Any], list[Any]]] = {}
+
+
+def program(*args: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Enter a function with the arguments to call it on."""
+
+    def enter(f: Callable[..., Any]) -> Callable[..., Any]:
+        PROGRAMS[f.__name__] = f, list(args)
+        return f
+
+    return enter
+
+
+# ---- a nest that writes what one before it reads ---------------------------------------------------------------------
+
+
+@program(X, Y)
+def read_backwards_then_doubled(x: Any, y: Any) -> Any:
+    return fori_loop(0, 3, lambda _, c: (2 * c[0], c[1] + c[0][::-1]), (x, y))
+
+
+@program(X, Y)
+def read_one_further_then_doubled(x: Any, y: Any) -> Any:
+    def step(_: Any, c: Any) -> Any:
+        u, v = c
+        return u * 2, np.concatenate([v[:1], v[1:] + u[:-1]])
+
+    return fori_loop(0, 3, step, (x, y))
+
+
+@program(A, X)
+def summed_by_columns_then_changed(a: Any, x: Any) -> Any:
+    return fori_loop(0, 3, lambda _, c: (c[0] * 0.5 + 1, c[1] + np.sum(c[0], axis=0)), (a, x))
+
+
+@program(A, A)
+def read_turned_then_changed(a: Any, b: Any) -> Any:
+    return fori_loop(0, 3, lambda _, c: (c[0] * 0.5 + 1, c[1] + c[0].T), (a, b))
+
+
+@program(X)
+def summed_then_divided(x: Any) -> Any:
+    return fori_loop(0, 3, lambda _, u: u / (1 + np.sum(u * u)), x)
+
+
+@program(X, Y, Y.reshape(8, 5))
+def read_in_place_then_in_another_shape_then_doubled(x: Any, y: Any, z: Any) -> Any:
+    return fori_loop(0, 3, lambda _, c: (2 * c[0], c[1] + c[0], c[2] + c[0][::-1].reshape(8, 5)), (x, y, z))
+
+
+# ---- an array that is computed from itself ---------------------------------------------------------------------------
+
+
+@program(X)
+def reversed_in_a_loop(x: Any) -> Any:
+    return fori_loop(0, 3, lambda _, u: u[::-1] + 1, x)
+
+
+@program(X)
+def rotated_in_a_loop(x: Any) -> Any:
+    return fori_loop(0, 3, lambda _, u: np.roll(u, 1) * 0.5, x)
+
+
+@program(A)
+def turned_in_a_loop(a: Any) -> Any:
+    return fori_loop(0, 3, lambda _, u: u.T + u, a)
+
+
+@program(X, Y)
+def crossed_in_a_loop(x: Any, y: Any) -> Any:
+    return fori_loop(0, 3, lambda _, c: (c[1] + c[0], c[0] - c[1]), (x, y))
+
+
+@program(X, np.int64(3))
+def written_from_one_further(x: Any, i: Any) -> Any:
+    u = x * 2
+    u[i + np.arange(20)] = u[i + 1 + np.arange(20)] * 3
+    return u
+
+
+@program(X, np.int64(3))
+def written_backwards(x: Any, i: Any) -> Any:
+    u = x * 2
+    u[i + np.arange(20)] = u[i + np.arange(20)[::-1]]
+    return u
+
+
+@program(X, np.int64(3))
+def added_from_its_neighbours(x: Any, i: Any) -> Any:
+    u = x * 2
+    u[i + np.arange(20)] += u[i - 1 + np.arange(20)]
+    return u
+
+
+# ---- loops that are one loop over memory, or not ---------------------------------------------------------------------
+
+
+@program(A)
+def folds_over_one_of_two_loops(a: Any) -> Any:
+    ones = a * 0 + 1
+    constant = np.broadcast_to(np.float64(2.5), (N, N))
+    return np.sum(ones, axis=0), np.max(constant * a[0, 0], axis=1), np.sum(np.ones((3, 5)) * a[0, 0], axis=1)
+
+
+@program(X)
+def folds_of_what_is_the_same_in_a_row(x: Any) -> Any:
+    everywhere = np.broadcast_to(np.sin(x[:1]), (6, 7))
+    return np.sum(everywhere, axis=0), np.prod(everywhere, axis=1), np.cumsum(everywhere, axis=1)
+
+
+# ---- matrices for the BLAS -------------------------------------------------------------------------------------------
+
+
+@program(X, B)
+def rows_that_are_one_row(x: Any, b: Any) -> Any:
+    rows = np.broadcast_to(x, (N, N))
+    return rows @ b, b @ rows, rows.T @ b, b.T @ rows.T
+
+
+@program(X, B)
+def rows_that_overlap(x: Any, b: Any) -> Any:
+    windows = np.lib.stride_tricks.sliding_window_view(x, 20)
+    return windows @ b[:20], b[:, :20] @ windows.T, windows @ x[:20]
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_compiled_is_interpreted(name: str) -> None:
+    f, args = PROGRAMS[name]
+    with config.override(executor="interpreter"):
+        expected = jit(f)(*args)
+    with config.override(executor="compiled"):
+        found = jit(f)(*args)
+    for one, other in zip(as_tuple(found), as_tuple(expected), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-11, atol=1e-11)
+
+
+def as_tuple(results: Any) -> tuple[Any, ...]:
+    return results if isinstance(results, tuple) else (results,)
