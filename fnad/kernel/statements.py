@@ -13,8 +13,8 @@ operations are those of one table (`fnad.scalar`): nothing is promoted, a cast i
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 import numpy as np
@@ -99,13 +99,17 @@ class Comment:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class For:
-    """The body for counter = start, start + step, … before stop."""
+    """The body for counter = start, start + step, … before stop.
+
+    Where the turns are `independent`, no turn touches what another one writes.
+    """
 
     counter: Name
     start: Expression
     stop: Expression
     step: int
     body: list[Statement] = field(default_factory=list["Statement"])
+    independent: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -151,6 +155,28 @@ def apply(operation: Operation, *operands: Expression) -> Apply:
     return Apply(operation, operands, operation.result(*(operand.kind for operand in operands)))
 
 
+class Expressions:
+    """Makes expressions, as templates are instantiated to."""
+
+    def constant(self, value: np.generic) -> Expression:
+        return Constant(value)
+
+    def apply(self, operation: Operation, *operands: Expression) -> Expression:
+        return apply(operation, *operands)
+
+
+EXPRESSIONS = Expressions()
+
+STATUS = Name("status", Pointer(INDEX))
+"""Why a run ended early: a positive fault number, or a negative count of guards and what was found."""
+
+TAPES = Name("tapes", Pointer(INDEX))
+"""The table of residual stacks."""
+
+COUNTERS = Name("counters", Pointer(INDEX))
+"""The counters of loops in Python around the kernel."""
+
+
 def integer(value: int) -> Constant:
     """Return an index as a constant."""
     return Constant(INDEX.type(value))
@@ -165,6 +191,49 @@ def bodies(statement: Statement) -> tuple[list[Statement], ...]:
             return (statement.then, statement.otherwise)
         case _:
             return ()
+
+
+def with_bodies(statement: Statement, change: Callable[[Sequence[Statement]], list[Statement]]) -> Statement:
+    """Return a statement with each block in it changed."""
+    match statement:
+        case For():
+            return replace(statement, body=change(statement.body))
+        case While():
+            return While(change(statement.body))
+        case If():
+            return If(statement.condition, change(statement.then), change(statement.otherwise))
+        case _:
+            return statement
+
+
+def operands(statement: Statement) -> tuple[Expression, ...]:
+    """Return the expressions that a statement computes itself, blocks in it apart."""
+    match statement:
+        case Assign():
+            return (statement.value,)
+        case Store():
+            return (statement.index, statement.value)
+        case Evaluate():
+            return (statement.call,)
+        case For():
+            return (statement.start, statement.stop)
+        case If():
+            return (statement.condition,)
+        case _:
+            return ()
+
+
+def subexpressions(expression: Expression) -> Iterator[Expression]:
+    """Yield an expression and all that it is made of."""
+    yield expression
+    match expression:
+        case Load(_, index):
+            yield from subexpressions(index)
+        case Apply(_, inner, _):
+            for operand in inner:
+                yield from subexpressions(operand)
+        case _:
+            pass
 
 
 def walk(statements: Sequence[Statement]) -> Iterator[Statement]:

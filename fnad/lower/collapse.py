@@ -73,6 +73,7 @@ class _Collapse:
 
     def __init__(self, outer: Loop, inner: Loop, nodes: Nodes) -> None:
         self.inner = inner
+        self.independent = outer.independent and inner.independent
         self.nodes = nodes
         self.outer_counter = Counter(outer.depth, outer.extent)
         self.inner_counter = Counter(inner.depth, inner.extent)
@@ -80,12 +81,13 @@ class _Collapse:
         self._memo: dict[Node, Node] = {}
 
     def loop(self) -> Loop:
-        return Loop(self.joint.depth, self.joint.extent, [self._item(item) for item in self.inner.items])
+        items = [self._item(item) for item in self.inner.items]
+        return Loop(self.joint.depth, self.joint.extent, items, independent=self.independent)
 
     def _item(self, item: Item) -> Item:
         match item:
-            case Loop(depth, extent, items):
-                return Loop(depth - 1, extent, [self._item(inner) for inner in items])
+            case Loop(depth, extent, items, independent):
+                return Loop(depth - 1, extent, [self._item(inner) for inner in items], independent=independent)
             case Reduce():
                 depths = frozenset(self._depth(d) for d in item.depths)
                 return replace(item, address=self._index(item.address), node=self._node(item.node), depths=depths)
@@ -121,8 +123,8 @@ class _Collapse:
                 return self.nodes.load(buffer, self._index(address))
             case Number(index, dtype, _):
                 return self.nodes.number(self._index(index), dtype)
-            case Apply(template, operands, dtype, _):
-                return self.nodes.apply(template, tuple(map(self._node, operands)), dtype)
+            case Apply(operation, operands, _, _):
+                return self.nodes.apply(operation, *map(self._node, operands))
             case Branch(conditions, inside, outside, _):
                 moved = tuple((self._index(index), low, high) for index, low, high in conditions)
                 return self.nodes.branch(moved, self._node(inside), self._node(outside))

@@ -20,13 +20,12 @@ from fnad.lower.contraction import Dimensions, contraction_dimensions
 from fnad.lower.faults import Fault, out_of_range
 from fnad.lower.index import Index, Loaded, as_index
 from fnad.lower.nodes import Buffer, Condition, Node, Nodes, Number
+from fnad.scalar.operations import MULTIPLY
 
 Indices: TypeAlias = Sequence[Index]
 
 INLINED = (Scalar, View, Concatenation, Iota, Gather, DynamicSlice)
 """The kinds of lowering whose results need no buffer of their own."""
-
-PRODUCT = "{0} * {1}"
 
 
 def is_inlined(equation: Equation) -> bool:
@@ -160,7 +159,9 @@ class Expressions:
     def _pull(self, equation: Equation, indices: list[Index]) -> Node:
         match equation.primitive.lower:
             case Scalar() as scalar:
-                return self._apply(scalar.expression(equation.params), equation, indices)
+                operands = (self.element(operand, indices) for operand in equation.operands)
+                dtype = equation.results[0].aval.dtype
+                return self.nodes.cast(self.nodes.template(scalar.expression(equation.params), dtype, *operands), dtype)
             case View() as view:
                 return self._view(equation, view, indices)
             case Concatenation():
@@ -175,11 +176,6 @@ class Expressions:
                 return self._outer_product(equation, indices)
             case _:
                 raise LoweringError(f"{equation.primitive.name} cannot be part of an expression")
-
-    def _apply(self, template: str, equation: Equation, indices: list[Index]) -> Node:
-        dtype = equation.results[0].aval.dtype
-        operands = tuple(self.element(operand, indices) for operand in equation.operands)
-        return self.nodes.apply(template, operands, dtype)
 
     def _view(self, equation: Equation, view: View, indices: list[Index]) -> Node:
         operand, result = equation.operands[0], equation.results[0]
@@ -213,11 +209,10 @@ class Expressions:
         return self._zero(equation.results[0].aval.dtype) if node is None else node
 
     def _outer_product(self, equation: Equation, indices: list[Index]) -> Node:
-        dims, dtype = _dimensions(equation), equation.results[0].aval.dtype
+        dims = _dimensions(equation)
         sides = dims.operand_indices([*indices, *[Index(0)] * len(dims.k)])
         pairs = zip(equation.operands, sides, strict=True)
-        operands = tuple(self.element(operand, side) for operand, side in pairs)
-        return self.nodes.apply(PRODUCT, operands, dtype)
+        return self.nodes.apply(MULTIPLY, *(self.element(operand, side) for operand, side in pairs))
 
     # ---- run-time indices ----------------------------------------------------------------------------------------
 
@@ -244,15 +239,13 @@ class Expressions:
             return given.index
         if isinstance(integers, Literal) and 0 <= (start := _from_start(integers, extent)) < room:
             return Index(start)
-        given = self._as_i64(given)
-        wrapped = self.nodes.apply(f"select({{0}} < i64(0), {{0}} + i64({extent}), {{0}})", (given,), I64)
+        wrapped = self.nodes.template(
+            f"select({{0}} < i64(0), {{0}} + i64({extent}), {{0}})", I64, self.nodes.cast(given, I64)
+        )
         self.shared.checks += 1
         fault = self.shared.fault(out_of_range(equation.source))
         checked = self.nodes.checked(wrapped, room, fault, self.depth)
         return Index(0, ((Loaded(checked, room), 1),))
-
-    def _as_i64(self, node: Node) -> Node:
-        return node if node.dtype == I64 else self.nodes.apply("i64({0})", (node,), I64)
 
 
 def _from_start(integer: Literal, extent: int) -> int:

@@ -159,7 +159,17 @@ def _insert(positions: list[int], position: int) -> None:
 def _item(member: Member) -> Item:
     if member.inside is None or not isinstance(member.item, Loop):
         return member.item
-    return Loop(member.item.depth, member.item.extent, member.inside.items())
+    loop = member.item
+    return Loop(loop.depth, loop.extent, member.inside.items(), independent=_independent(member, loop))
+
+
+def _independent(member: Member, loop: Loop) -> bool:
+    """Say whether the accesses to all that is written are aligned at the loop's depth."""
+    touched = member.footprint
+    return all(
+        aligned([*written, *touched.read.get(buffer, ())], loop.depth, loop.extent)
+        for buffer, written in touched.written.items()
+    )
 
 
 def aligned(addresses: Sequence[Index | None], depth: int, extent: int) -> bool:

@@ -15,6 +15,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
+import numpy as np
+
 from fnad.ir.primitive import Primitive
 from fnad.ir.program import Source
 from fnad.ir.types import Dtype
@@ -55,7 +57,7 @@ class Reduce:
     buffer: Buffer
     address: Index
     node: Node
-    init: str
+    init: np.generic
     step: str
     is_sum: bool
     dtype: Dtype
@@ -70,7 +72,7 @@ class ArgReduce:
     buffer: Buffer
     address: Index
     node: Node
-    init: str
+    init: np.generic
     better: str
     source: Source | None = None
 
@@ -136,11 +138,12 @@ class Call:
 
 @dataclass(slots=True, eq=False)
 class Loop:
-    """A counted loop from 0 to extent."""
+    """A counted loop from 0 to extent; where it is `independent`, no turn touches what another one writes."""
 
     depth: int
     extent: int
     items: list[Item] = field(default_factory=list["Item"])
+    independent: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -12,8 +12,10 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from fnad.ir.types import BOOL, Aval, Dtype, dtype_name
+from fnad.ir.types import Aval, Dtype
 from fnad.lower.index import Index, Loaded, Quotient, Remainder
+from fnad.scalar.operation import Operation
+from fnad.scalar.template import cast_to, instantiate
 
 Condition: TypeAlias = tuple[Index, int, int]
 """(index, low, high): low <= index < high."""
@@ -79,9 +81,9 @@ class Constant:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Apply:
-    """A scalar operation, as a template over its operands."""
+    """A scalar operation on its operands."""
 
-    template: str
+    operation: Operation
     operands: tuple[Node, ...]
     dtype: Dtype
     depth: int
@@ -140,9 +142,19 @@ class Nodes:
     def constant(self, value: np.generic) -> Node:
         return self._once((Constant, value.dtype.char, value.tobytes()), lambda: Constant(value))
 
-    def apply(self, template: str, operands: tuple[Node, ...], dtype: Dtype) -> Node:
+    def apply(self, operation: Operation, *operands: Node) -> Node:
         depth = max((node.depth for node in operands), default=0)
-        return self._once((Apply, template, operands, dtype), lambda: Apply(template, operands, dtype, depth))
+        dtype = operation.result(*(node.dtype for node in operands))
+        assert isinstance(dtype, np.dtype)
+        return self._once((Apply, operation, operands), lambda: Apply(operation, operands, dtype, depth))
+
+    def template(self, template: str, dtype: Dtype, *operands: Node) -> Node:
+        """Return the expression of a template on operands, with a result of this dtype."""
+        return instantiate(template, self, dtype, {str(n): operand for n, operand in enumerate(operands)})
+
+    def cast(self, operand: Node, dtype: Dtype) -> Node:
+        """Return a value in another dtype."""
+        return operand if operand.dtype == dtype else self.apply(cast_to(dtype), operand)
 
     def number(self, index: Index, dtype: Dtype) -> Node:
         return self._once((Number, index, dtype), lambda: Number(index, dtype, index.depth))
@@ -215,8 +227,3 @@ def loads(roots: Iterator[Node] | list[Node]) -> list[Load]:
             seen[node] = None
             pending.extend(children(node))
     return [node for node in seen if isinstance(node, Load)]
-
-
-def cast(dtype: Dtype) -> str:
-    """Return the name of the cast to a dtype in scalar expressions; `bool` is Python's own."""
-    return "bool_" if dtype == BOOL else dtype_name(dtype)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from fnad.ir.types import BOOL, Dtype
 from fnad.lower.index import Atom, Counter, Index, Loaded, Quotient, Remainder
 from fnad.lower.loops import (
     ArgReduce,
@@ -28,7 +29,9 @@ from fnad.lower.loops import (
     Store,
     While,
 )
-from fnad.lower.nodes import Apply, Branch, Checked, Condition, Constant, Load, Node, Number, cast
+from fnad.lower.nodes import Apply, Branch, Checked, Condition, Constant, Load, Node, Number
+from fnad.scalar.notation import TEXTS, Text, written
+from fnad.scalar.template import cast_to, instantiate
 
 
 def loops_text(program: LoopProgram) -> str:
@@ -76,16 +79,17 @@ def _effect_text(item: Item) -> str:
             return f"{buffer.name}[{index_text(address)}] = {node_text(node)}, end at guard {number} unless {expected}"
         case Reduce(buffer, address, node, _, step, _, _, depths):
             over = ", ".join(f"i{d}" for d in sorted(depths))
-            folded = step.format(node_text(node), acc="acc", dtype=cast(item.dtype))
+            folded = _step_text(step, item.dtype, acc=Text("acc"), **{"0": _text(node)})
             return f"{buffer.name}[{index_text(address)}] = fold over {over}: {folded}"
         case ArgReduce(buffer, address, node, _, better):
-            return f"{buffer.name}[{index_text(address)}] = first with {better.format(node_text(node), best='best')}"
+            better = _step_text(better, BOOL, best=Text("best"), **{"0": _text(node)})
+            return f"{buffer.name}[{index_text(address)}] = first with {better}"
         case Running(buffer, address, node, step):
-            folded = step.format(node_text(node), acc="acc", dtype=cast(buffer.dtype))
+            folded = _step_text(step, buffer.dtype, acc=Text("acc"), **{"0": _text(node)})
             return f"{buffer.name}[{index_text(address)}] = running {folded}"
         case Combine(buffer, address, node, step):
-            combined = step.format(old=f"{buffer.name}[{index_text(address)}]", new=node_text(node))
-            return f"{buffer.name}[{index_text(address)}] = {combined}"
+            old = f"{buffer.name}[{index_text(address)}]"
+            return f"{old} = {_step_text(step, buffer.dtype, old=Text(old), new=_text(node))}"
         case Product(out, a, b, m, k, n):
             sizes = f"[{m},{k}] · [{k},{n}]"
             return f"{_matrix_text(out)} = {_matrix_text(a)} · {_matrix_text(b)}   {sizes}"
@@ -101,60 +105,63 @@ def _matrix_text(matrix: Matrix) -> str:
     return f"{matrix.buffer.name}{offset}" + (".T" if matrix.row_stride == 1 != matrix.column_stride else "")
 
 
+def _step_text(step: str, dtype: Dtype, **operands: Text) -> str:
+    return instantiate(step, TEXTS, dtype, operands).text
+
+
 def node_text(node: Node) -> str:
     """Return a scalar expression."""
+    return _text(node).text
+
+
+def _text(node: Node) -> Text:
     match node:
         case Load(buffer, address, _):
-            return f"{buffer.name}[{index_text(address)}]"
+            return Text(f"{buffer.name}[{index_text(address)}]")
         case Constant(value, _):
-            return str(value)
-        case Apply(template, operands, dtype, _):
-            texts = [f"({node_text(o)})" if _binds_loosely(o) else node_text(o) for o in operands]
-            return template.format(*texts, dtype=cast(dtype))
+            return TEXTS.constant(value)
+        case Apply(operation, operands, _, _):
+            return written(operation, [_text(operand) for operand in operands])
         case Number(index, dtype, _):
-            return f"{cast(dtype)}({index_text(index)})"
+            return written(cast_to(dtype), [Text(index_text(index))])
         case Branch(conditions, inside, outside, _):
-            return f"({node_text(inside)} if {conditions_text(conditions)} else {node_text(outside)})"
+            return Text(f"({node_text(inside)} if {conditions_text(conditions)} else {node_text(outside)})")
         case Checked(operand, extent, _, _):
-            return f"checked({node_text(operand)}, {extent})"
+            return Text(f"checked({node_text(operand)}, {extent})")
 
 
-def _binds_loosely(node: Node) -> bool:
-    return isinstance(node, Apply) and " " in node.template.partition("(")[0]
-
-
-def conditions_text(conditions: Sequence[Condition], name: dict[Node, str] | None = None) -> str:
+def conditions_text(conditions: Sequence[Condition]) -> str:
     """Return conditions as a Python expression, without the bounds that always hold."""
     parts: list[str] = []
     for index, low, high in conditions:
         least, greatest = index.range
-        parts += [f"{index_text(index, name)} >= {low}"] if least < low else []
-        parts += [f"{index_text(index, name)} < {high}"] if greatest >= high else []
+        parts += [f"{index_text(index)} >= {low}"] if least < low else []
+        parts += [f"{index_text(index)} < {high}"] if greatest >= high else []
     return " and ".join(parts)
 
 
-def index_text(index: Index, name: dict[Node, str] | None = None) -> str:
-    """Return an index as a Python expression; `name` has the variables that hold run-time integers."""
-    parts = [_term_text(atom, c, name) for atom, c in index.terms]
+def index_text(index: Index) -> str:
+    """Return an index as a Python expression."""
+    parts = [_term_text(atom, c) for atom, c in index.terms]
     if index.constant or not parts:
         parts.append(str(index.constant))
     return " + ".join(parts).replace("+ -", "- ")
 
 
-def _term_text(atom: Atom, coefficient: int, name: dict[Node, str] | None) -> str:
-    text = _atom_text(atom, name)
+def _term_text(atom: Atom, coefficient: int) -> str:
+    text = _atom_text(atom)
     if coefficient == 1:
         return text
     return f"-{text}" if coefficient == -1 else f"{coefficient} * {text}"
 
 
-def _atom_text(atom: Atom, name: dict[Node, str] | None) -> str:
+def _atom_text(atom: Atom) -> str:
     match atom:
         case Counter(depth, _):
             return f"i{depth}"
         case Loaded(node, _):
-            return name[node] if name is not None else node_text(node)
+            return node_text(node)
         case Quotient(dividend, divisor):
-            return f"(({index_text(dividend, name)}) // {divisor})"
+            return f"(({index_text(dividend)}) // {divisor})"
         case Remainder(dividend, divisor):
-            return f"(({index_text(dividend, name)}) % {divisor})"
+            return f"(({index_text(dividend)}) % {divisor})"

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 from math import prod
-from typing import Any
 
 import numpy as np
 
@@ -34,7 +33,7 @@ from fnad.ir.program import Atom, Equation, Program, Source, Var
 from fnad.ir.types import I64, Aval, Dtype, Shape, is_inexact
 from fnad.lower.collapse import collapse
 from fnad.lower.contraction import Dimensions, contraction_dimensions, matrix, strides
-from fnad.lower.expressions import PRODUCT, Expressions, Shared, flatten, is_inlined, place
+from fnad.lower.expressions import Expressions, Shared, flatten, is_inlined, place
 from fnad.lower.fuse import Nests
 from fnad.lower.index import Index, as_index, counter
 from fnad.lower.keep import is_read_twice, kept_values
@@ -52,9 +51,10 @@ from fnad.lower.loops import (
     Running,
     Store,
 )
-from fnad.lower.nodes import Buffer, Node, cast, loads
+from fnad.lower.nodes import Buffer, Constant, Node, loads
 from fnad.lower.order import reads_first
 from fnad.lower.reuse import reusable, sampled
+from fnad.scalar.operations import MULTIPLY
 from fnad.transforms.dce import has_effect
 
 SMALLEST_PRODUCT = 512
@@ -203,10 +203,10 @@ class Values:
         is_sum = fold.sum and is_inexact(dtype)
         step = "accumulate({acc}, {0})" if is_sum else fold.step
         if 0 in shape:
-            start = self.expressions.nodes.apply(fold.init.format(**bounds(buffer.dtype)), (), buffer.dtype)
+            start = self.expressions.nodes.template(fold.init, buffer.dtype)
             self._nest(buffer.aval.shape, lambda i: self._store(buffer, i, start))
             return
-        init = fold.init.format(**bounds(dtype))
+        init = self._initial(fold.init, dtype)
         depths, end = depths_of(shape, axes, self.depth), self.depth + count_loops(shape)
         ends_nest = depths == set(range(end - len(depths), end))
         target = buffer if ends_nest or dtype == buffer.dtype else self.temporary(buffer.aval.with_dtype(dtype))
@@ -220,18 +220,24 @@ class Values:
         if target is not buffer:
             self._narrow(target, buffer)
 
+    def _initial(self, template: str, dtype: Dtype) -> np.generic:
+        """Return what a fold begins with."""
+        start = self.expressions.nodes.template(template, dtype)
+        assert isinstance(start, Constant)
+        return start.value
+
     def _narrow(self, source: Buffer, target: Buffer) -> None:
-        nodes, name = self.expressions.nodes, cast(target.dtype)
+        nodes = self.expressions.nodes
 
         def effect(indices: list[Index]) -> Store:
             load = nodes.load(source, place(source, indices))
-            return self._store(target, indices, nodes.apply(f"{name}({{0}})", (load,), target.dtype))
+            return self._store(target, indices, nodes.cast(load, target.dtype))
 
         self._nest(target.aval.shape, effect)
 
     def _arg_fold(self, equation: Equation, better: str, extremum: Fold, buffer: Buffer) -> None:
         operand, axis = equation.operands[0], equation.params["axis"]
-        init = extremum.init.format(**bounds(operand.aval.dtype))
+        init = self._initial(extremum.init, operand.aval.dtype)
 
         def effect(indices: list[Index]) -> ArgReduce:
             kept = [index for a, index in enumerate(indices) if a != axis]
@@ -250,7 +256,7 @@ class Values:
         def index(indices: list[Index]) -> Node:
             kept = [index for a, index in enumerate(indices) if a != axis]
             number = nodes.number(indices[axis], I64)
-            return nodes.apply(is_it, (element(indices), nodes.load(best, place(best, kept)), number), I64)
+            return nodes.template(is_it, I64, element(indices), nodes.load(best, place(best, kept)), number)
 
         element = partial(self.expressions.element, operand)
         self._reduce(best, shape, (axis,), extremum, element)
@@ -309,7 +315,7 @@ class Values:
 
     def _accumulate(self, equation: Equation, index: Rule, buffer: Buffer) -> None:
         operand, nodes = equation.operands[0], self.expressions.nodes
-        zero = nodes.apply(f"{cast(buffer.dtype)}(0)", (), buffer.dtype)
+        zero = nodes.constant(buffer.dtype.type(0))
         self._nest(buffer.aval.shape, lambda i: self._store(buffer, i, zero))
 
         def effect(indices: list[Index]) -> Combine:
@@ -402,7 +408,7 @@ class Values:
         def element(indices: list[Index]) -> Node:
             left, right = dims.operand_indices(indices)
             operands = self.expressions.element(x, left), self.expressions.element(y, right)
-            return self.expressions.nodes.apply(PRODUCT, operands, buffer.dtype)
+            return self.expressions.nodes.apply(MULTIPLY, *operands)
 
         self._reduce(buffer, shape, axes, Fold("{dtype}(0)", "{acc} + {0}", sum=is_inexact(buffer.dtype)), element)
 
@@ -492,14 +498,3 @@ def nested(shape: Shape, inner: Item, start: int) -> Item:
 def wide(dtype: Dtype) -> Dtype:
     """Return the dtype sums of this dtype are kept in."""
     return {"f": np.dtype(np.float64), "c": np.dtype(np.complex128)}.get(dtype.kind, dtype)
-
-
-def bounds(dtype: Dtype) -> dict[str, Any]:
-    """Return what an `init` template may name: the dtype, its lowest and its highest value."""
-    name = cast(dtype)
-    if dtype.kind == "f":
-        return {"dtype": name, "lowest": f"{name}(-inf)", "highest": f"{name}(inf)"}
-    if dtype.kind in "iu":
-        limits = np.iinfo(dtype)
-        return {"dtype": name, "lowest": f"{name}({limits.min})", "highest": f"{name}({limits.max})"}
-    return {"dtype": name, "lowest": f"{name}(0)", "highest": f"{name}(1)"}

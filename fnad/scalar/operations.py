@@ -125,8 +125,8 @@ ADD = Operation("add", among("iufc"), operator.add, "+")
 SUBTRACT = Operation("subtract", among("iufc"), operator.sub, "-")
 MULTIPLY = Operation("multiply", among("iufc"), operator.mul, "*")
 DIVIDE = Operation("divide", among("fc"), operator.truediv, "/")
-FLOOR_DIVIDE = Operation("floor_divide", among("iuf"), np.floor_divide)
-REMAINDER = Operation("remainder", among("iuf"), np.remainder)
+FLOOR_DIVIDE = Operation("floor_divide", among("iuf"), np.floor_divide, "//")
+REMAINDER = Operation("remainder", among("iuf"), np.remainder, "%")
 AND = Operation("and", among("biu"), operator.and_, "&")
 OR = Operation("or", among("biu"), operator.or_, "|")
 XOR = Operation("xor", among("biu"), operator.xor, "^")
@@ -140,6 +140,9 @@ GREATER = Operation("greater", among("biuf", to_bool), operator.gt, ">")
 GREATER_EQUAL = Operation("greater_equal", among("biuf", to_bool), operator.ge, ">=")
 NEGATIVE = Operation("negative", among("iufc"), operator.neg, "-")
 INVERT = Operation("invert", among("biu"), operator.invert, "~")
+SELECT = Operation("select", selected, select)
+MIN = Operation("min", among("i"), min)
+ACCUMULATE = Operation("accumulate", among("fc"), operator.add)
 LOGICAL_NOT = Operation("logical_not", among("biufc", to_bool), np.logical_not)
 
 TABLE: tuple[Operation, ...] = (
@@ -149,7 +152,7 @@ TABLE: tuple[Operation, ...] = (
     EQUAL, NOT_EQUAL, LESS, LESS_EQUAL, GREATER, GREATER_EQUAL,
     NEGATIVE, INVERT, LOGICAL_NOT,
     Operation("fmod", among("iuf"), np.fmod),
-    Operation("select", selected, select),
+    SELECT,
     Operation("strong_multiply", among("iufc"), strong_multiply),
     Operation("isnan", among("iufc", to_bool), np.isnan),
     Operation("isinf", among("iufc", to_bool), np.isinf),
@@ -160,7 +163,7 @@ TABLE: tuple[Operation, ...] = (
     Operation("maximum", among("biuf"), np.maximum),
     Operation("fmin", among("biuf"), np.fmin),
     Operation("fmax", among("biuf"), np.fmax),
-    Operation("min", among("i"), min),
+    MIN,
     Operation("max", among("i"), max),
     *(
         Operation(name, among("fc"), getattr(np, name))
@@ -192,14 +195,14 @@ TABLE: tuple[Operation, ...] = (
     Operation(
         "random_gamma", takes(U64, U64, F64, gives=F64), on_arrays(partial(draws.gamma_array, draws.NUMPY))
     ),
-    Operation("accumulate", among("fc"), operator.add),
+    ACCUMULATE,
 )  # fmt: skip
 
 OPERATIONS: dict[str, Operation] = {operation.name: operation for operation in TABLE}
 
 BINARY: dict[str, Operation] = {
     operation.symbol: operation for operation in TABLE if operation.symbol and operation not in (NEGATIVE, INVERT)
-} | {"//": FLOOR_DIVIDE, "%": REMAINDER, "<<": LEFT_SHIFT, ">>": RIGHT_SHIFT}
+} | {"<<": LEFT_SHIFT, ">>": RIGHT_SHIFT}
 """The operations that are written between their operands."""
 
 UNARY: dict[str, Operation] = {"-": NEGATIVE, "~": INVERT, "not": LOGICAL_NOT}

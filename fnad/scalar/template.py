@@ -151,10 +151,10 @@ def instantiate(template: str, make: Maker[T], dtype: Dtype, operands: Mapping[s
 
 def cast_to(dtype: Dtype) -> Operation:
     """Return the cast to a dtype."""
-    return OPERATIONS[_CASTS[dtype]]
+    return OPERATIONS[CASTS[dtype]]
 
 
-_CASTS = {dtype: name for name, dtype in DTYPES.items()}
+CASTS = {dtype: name for name, dtype in DTYPES.items()}
 
 
 def bound(dtype: Dtype, word: str) -> Any:

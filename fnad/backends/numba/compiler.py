@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from threading import Lock
 from typing import Any
 
@@ -12,8 +13,10 @@ from fnad.backends.numba.entry import add_entry
 from fnad.backends.numba.instructions import add_function
 from fnad.backends.numba.loader import load
 from fnad.backends.numba.operation import Builder, Value
+from fnad.kernel.layout import Layout
 from fnad.kernel.parser import parse_kernel
-from fnad.kernel.statements import Kernel
+from fnad.kernel.statements import Kernel, Name
+from fnad.kernel.text import plain_text
 from fnad.scalar.operation import Dtype
 
 ENTRY = "entry"
@@ -62,6 +65,32 @@ def compile_source(source: str, name: str, parameters: Sequence[Dtype]) -> Nativ
     array([0., 2., 4.])
     """
     return compile_kernel(parse_kernel(source, name, parameters))
+
+
+class _Alike:
+    """A kernel, equal to those that differ from it in names and comments alone."""
+
+    def __init__(self, kernel: Kernel) -> None:
+        names = {parameter.name: f"a{n}" for n, parameter in enumerate(kernel.parameters)}
+        parameters = tuple(Name(names[parameter.name], parameter.kind) for parameter in kernel.parameters)
+        self.kernel = Kernel("kernel", parameters, Layout(names).place(kernel.body))
+        self.text = plain_text(self.kernel)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Alike) and self.text == other.text
+
+    def __hash__(self) -> int:
+        return hash(self.text)
+
+
+def compiled(kernel: Kernel) -> NativeFunction:
+    """Compile a kernel once, whichever programs it is in: the steps of an unrolled loop are alike."""
+    return _compiled(_Alike(kernel))
+
+
+@lru_cache(maxsize=512)
+def _compiled(alike: _Alike) -> NativeFunction:
+    return compile_kernel(alike.kernel)
 
 
 def translate(kernel: Kernel) -> Any:

@@ -9,36 +9,31 @@ so that calls from several threads never share one.
 from __future__ import annotations
 
 import os
-import re
-from collections import defaultdict, deque
+from collections import deque
 from collections.abc import Callable, Sequence
-from collections.abc import Set as AbstractSet
-from functools import lru_cache
 from math import prod
 from operator import itemgetter
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
 
 from fnad.backends.base import Array
-from fnad.backends.numba.compiler import NativeFunction, compile_source
-from fnad.backends.numba.control import NO_MEMORY
-from fnad.backends.numba.emitter import Layout
+from fnad.backends.numba.compiler import NativeFunction, compiled
 from fnad.backends.numba.flow import Read, Reserve, Run, choose, in_order, repeat, repeat_while
-from fnad.backends.numba.source import Function, chunk_function, unread_temporaries
+from fnad.backends.numba.source import chunk_kernel, small_temporaries, statements_of_chunks, unread_temporaries
 from fnad.backends.numba.steps import Chunk, Step, Structured, chunks_of, cut, read_by_python
 from fnad.errors import FnadError, GuardFailed
 from fnad.ir.program import Program
-from fnad.ir.types import I64, Dtype
 from fnad.kernel import tape
-from fnad.kernel.parser import parse_kernel
+from fnad.kernel.build import NO_MEMORY
+from fnad.kernel.layout import Layout
 from fnad.kernel.routines import namespace
-from fnad.lower.loops import Call, Choice, LoopProgram, Repeat, While, touched
+from fnad.kernel.statements import Kernel, Return, walk
+from fnad.kernel.text import kernel_text
+from fnad.lower.loops import Call, Choice, LoopProgram, Repeat, While
 from fnad.lower.nodes import Buffer, Load
 from fnad.lower.pipeline import lower
 from fnad.lower.storage import assign, heirs
-
-CHUNK = "chunk"
 
 
 def compile_program(program: Program, donated: Sequence[int] = ()) -> NativeExecutor:
@@ -50,46 +45,34 @@ def compile_program(program: Program, donated: Sequence[int] = ()) -> NativeExec
 
 
 class Plan:
-    """A lowered program with its memory laid out and its source written, not yet compiled."""
+    """A lowered program with its memory laid out, as kernels that are not yet compiled."""
 
     def __init__(self, loops: LoopProgram, donated: Sequence[int] = ()) -> None:
         self.loops = loops
         self.steps = cut(loops.items)
         self.chunks = list(chunks_of(self.steps))
+        statements = statements_of_chunks(self.chunks, loops.tapes)
         read_outside = set(read_by_python(self.steps))
-        unread = unread_temporaries(self.chunks, loops.temporaries, loops.tapes) - read_outside
-        variables = self._variables(read_outside | unread)
-        kept = [buffer for buffer in loops.temporaries if buffer not in unread and buffer not in variables]
+        unread = unread_temporaries(statements.values(), loops.temporaries) - read_outside
+        small = small_temporaries(self.chunks, loops.temporaries, read_outside | unread)
+        kept = [buffer for buffer in loops.temporaries if buffer not in unread and buffer not in small]
         self.slots, places = assign(loops.items, kept, loops.outputs)
         self.heirs = heirs(loops.items, [loops.inputs[i] for i in donated], loops.outputs, places)
         outside = {buffer: buffer.name for buffer in (*loops.inputs, *loops.outputs, *loops.tapes)}
         outside |= {given: output.name for output, given in self.heirs.items()}
         self.places: dict[Buffer, str] = outside | {buffer: slot.name for buffer, slot in places.items()}
-        names = self.places | {b: b.name for b in unread} | {b: f"c{n}" for n, b in enumerate(variables)}
-        layout = Layout(names, unread, frozenset(variables), loops.tapes)
-        self.functions = {chunk: chunk_function(f"chunk{n}", chunk, layout) for n, chunk in enumerate(self.chunks)}
-
-    def _variables(self, others: AbstractSet[Buffer]) -> dict[Buffer, None]:
-        """Return the temporaries of one element that only one function touches, `others` apart."""
-        functions: dict[Buffer, set[Chunk]] = defaultdict(set)
-        for chunk in self.chunks:
-            for item in chunk.items:
-                for buffer in touched(item):
-                    functions[buffer].add(chunk)
-        small = [b for b in self.loops.temporaries if b.aval.size == 1 and b not in others]
-        return dict.fromkeys(buffer for buffer in small if len(functions[buffer]) == 1)
-
-    @property
-    def dtypes(self) -> dict[str, Any]:
-        """The dtype of each array by name."""
-        buffers = (*self.loops.inputs, *self.loops.outputs)
-        tables = dict.fromkeys(("counters", "tapes", "status"), I64)
-        return {b.name: b.dtype for b in buffers} | {s.name: s.dtype for s in self.slots} | tables
+        names = {buffer.name: place for buffer, place in self.places.items()}
+        layout = Layout(names, {buffer.name: f"c{n}" for n, buffer in enumerate(small)})
+        dead = {buffer.name for buffer in unread}
+        self.kernels = {
+            chunk: chunk_kernel(f"chunk{n}", chunk, statements[chunk], layout, dead, loops.tapes)
+            for n, chunk in enumerate(self.chunks)
+        }
 
     @property
     def source(self) -> str:
-        """All native functions, as Python source."""
-        return "\n\n".join(function.source for function in self.functions.values())
+        """All kernels, as Python source."""
+        return "\n\n".join(map(kernel_text, self.kernels.values()))
 
 
 def plan(program: Program, donated: Sequence[int] = ()) -> Plan:
@@ -175,21 +158,22 @@ class NativeExecutor:
     def _step(self, step: Step) -> Run:
         match step:
             case Chunk():
-                return self._chunk(self.plan.functions[step])
+                return self._chunk(self.plan.kernels[step])
             case Structured():
                 return self._structured(step)
             case _:
                 return self._library_step(step)
 
-    def _chunk(self, step: Function) -> Run:
-        call = plain_function(step) if _jit_is_disabled() else self._native_function(step)
-        positions = [self._positions[name] for name in step.parameters]
+    def _chunk(self, kernel: Kernel) -> Run:
+        call = plain_function(kernel) if _jit_is_disabled() else self._native_function(kernel)
+        positions = [self._positions[parameter.name] for parameter in kernel.parameters]
         if len(positions) == 1:
             run: Run = lambda arrays: call(arrays[positions[0]])  # noqa: E731
         else:
             pick = itemgetter(*positions)
             run = lambda arrays: call(*pick(arrays))  # noqa: E731
-        return in_order([run, self._check]) if step.stops and len(self.plan.chunks) > 1 else run
+        stops = any(isinstance(statement, Return) for statement in walk(kernel.body))
+        return in_order([run, self._check]) if stops and len(self.plan.chunks) > 1 else run
 
     def _structured(self, step: Structured) -> Run:
         bodies = [self._in_order(body) for body in step.bodies]
@@ -242,10 +226,9 @@ class NativeExecutor:
 
         return reserve
 
-    def _native_function(self, step: Function) -> Callable[..., None]:
-        dtypes = tuple(self.plan.dtypes[name] for name in step.parameters)
-        call = _compiled(_by_position(step), dtypes).call
-        self.functions.append(NativeFunction(parse_kernel(step.source, step.name, dtypes), call))
+    def _native_function(self, kernel: Kernel) -> Callable[..., None]:
+        call = compiled(kernel).call
+        self.functions.append(NativeFunction(kernel, call))
         return call
 
     def _library_step(self, call: Call) -> Callable[[list[Array]], None]:
@@ -281,28 +264,15 @@ class NativeExecutor:
         return "\n".join(function.asm() for function in self.functions)
 
 
-@lru_cache(maxsize=512)
-def _compiled(source: str, dtypes: tuple[Dtype, ...]) -> NativeFunction:
-    """Compile a function once, whichever programs it is in: the steps of an unrolled loop are alike."""
-    return compile_source(source, CHUNK, dtypes)
-
-
-def _by_position(step: Function) -> str:
-    """Return the source with its parameters named by position and without comments, by which it is told from others."""
-    names = {name: f"a{n}" for n, name in enumerate(step.parameters)} | {step.name: CHUNK}
-    lines = [line for line in step.source.splitlines() if not line.lstrip().startswith("#")]
-    return re.sub(r"\b[a-z]+\d*\b", lambda word: names.get(word[0], word[0]), "\n".join(lines))
-
-
 def _jit_is_disabled() -> bool:
     return os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0")
 
 
-def plain_function(step: Function) -> Callable[..., None]:
-    """Return a chunk as the Python function that it is, for NUMBA_DISABLE_JIT=1: to step through, slowly."""
+def plain_function(kernel: Kernel) -> Callable[..., None]:
+    """Return a kernel as the Python function that it is, for NUMBA_DISABLE_JIT=1: to step through, slowly."""
     names = namespace()
-    exec(compile(step.source, f"<{step.name}>", "exec"), names)
-    function = cast("Callable[..., None]", names[step.name])
+    exec(compile(kernel_text(kernel), f"<{kernel.name}>", "exec"), names)
+    function = cast("Callable[..., None]", names[kernel.name])
     return lambda *arrays: function(*[array.reshape(-1) for array in arrays])
 
 

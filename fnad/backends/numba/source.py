@@ -1,55 +1,85 @@
-"""Loop programs as Python source: what Numba compiles, and what a person reads.
-
-One function per chunk of items, whose parameters are flat arrays.
-"""
+"""A lowered program as kernels: one for each chunk of items, on arrays that are laid out in memory."""
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Set as AbstractSet
 
-from fnad.backends.numba.control import ControlEmitter, tape_text
-from fnad.backends.numba.emitter import Layout
-from fnad.backends.numba.statements import has_code
 from fnad.backends.numba.steps import Chunk
+from fnad.kernel.build import array_of, counter, locate, statements_of
+from fnad.kernel.forward import forward
+from fnad.kernel.layout import Layout
+from fnad.kernel.liveness import live, read_arrays
+from fnad.kernel.statements import (
+    COUNTERS,
+    STATUS,
+    TAPES,
+    Assign,
+    Kernel,
+    Load,
+    Name,
+    Statement,
+    Store,
+    integer,
+    operands,
+    subexpressions,
+    walk,
+)
+from fnad.lower.loops import touched
 from fnad.lower.nodes import Buffer
+from fnad.scalar.operation import Pointer
 
 
-@dataclass(frozen=True, slots=True)
-class Function:
-    """The source of one chunk and the names of the arrays it takes, in order; `status` is the last.
-
-    One that `stops` may return early, with a fault in `status`.
-    """
-
-    name: str
-    source: str
-    parameters: tuple[str, ...]
-    stops: bool = False
+def statements_of_chunks(chunks: Sequence[Chunk], tapes: Sequence[Buffer]) -> dict[Chunk, list[Statement]]:
+    """Return what each chunk does, with loads of stored values replaced."""
+    return {chunk: forward(statements_of(chunk.items, chunk.depth, tapes)) for chunk in chunks}
 
 
-def unread_temporaries(
-    chunks: Sequence[Chunk], temporaries: Iterable[Buffer], tapes: tuple[Buffer, ...]
-) -> frozenset[Buffer]:
-    """Return the temporaries that no chunk loads, since each value is used from the variable it is in."""
-    read: set[Buffer] = set()
+def unread_temporaries(statements: Iterable[Sequence[Statement]], temporaries: Iterable[Buffer]) -> frozenset[Buffer]:
+    """Return the temporaries that nothing loads, since each value is used from the variable it is in."""
+    read = {name for block in statements for name in read_arrays(block)}
+    return frozenset(buffer for buffer in temporaries if buffer.name not in read)
+
+
+def small_temporaries(
+    chunks: Sequence[Chunk], temporaries: Iterable[Buffer], others: AbstractSet[Buffer]
+) -> list[Buffer]:
+    """Return the temporaries of one element that only one chunk touches, `others` apart: variables can hold them."""
+    users: dict[Buffer, set[Chunk]] = defaultdict(set)
     for chunk in chunks:
-        ControlEmitter(Layout({}, tapes=tapes), read, chunk.depth).emit(chunk.items)
-    return frozenset(temporaries) - read
+        for item in chunk.items:
+            for buffer in touched(item):
+                users[buffer].add(chunk)
+    return [b for b in temporaries if b.aval.size == 1 and b not in others and len(users[b]) == 1]
 
 
-def chunk_function(name: str, chunk: Chunk, layout: Layout) -> Function:
-    """Return the source of a chunk; what is unread is not stored."""
-    emitter = ControlEmitter(layout, set(), chunk.depth)
-    emitter.emit(chunk.items)
-    touched = [b for b in emitter.body.buffers() if b not in layout.unread and b not in layout.variables]
-    tapes = [b for b in touched if b in layout.tapes]
-    arrays = dict.fromkeys(layout.arrays[buffer] for buffer in touched if buffer not in tapes)
-    lines = [
-        *(f"    i{depth} = counters[{depth}]" for depth in range(chunk.depth)),
-        *(f"    {layout.arrays[tape]} = {tape_text(tape, layout)}" for tape in tapes),
-        *emitter.body.lines("    ", layout.unread),
-    ]
-    parameters = (*arrays, *["counters"] * (chunk.depth > 0), *["tapes"] * bool(tapes), "status")
-    source = "\n".join([f"def {name}({', '.join(parameters)}):", *(lines if has_code(lines) else ["    pass"]), ""])
-    return Function(name, source, parameters, emitter.stops)
+def chunk_kernel(
+    name: str, chunk: Chunk, statements: Sequence[Statement], layout: Layout, unread: AbstractSet[str],
+    tapes: Sequence[Buffer],
+) -> Kernel:  # fmt: skip
+    """Return the kernel of a chunk; what is unread is not stored."""
+    body = layout.place(live(statements, unread))
+    used = _arrays(body)
+    located = [locate(tape, tapes) for tape in tapes if array_of(tape) in used]
+    counters = [Assign((counter(d),), Load(COUNTERS, integer(d))) for d in range(chunk.depth)]
+    special = {STATUS, TAPES, COUNTERS, *map(array_of, tapes)}
+    arrays = [array for array in used if array not in special]
+    has_tapes = bool(located) or TAPES in used
+    parameters = (*arrays, *[COUNTERS] * bool(counters), *[TAPES] * has_tapes, STATUS)
+    return Kernel(name, parameters, [*counters, *located, *body])
+
+
+def _arrays(statements: Sequence[Statement]) -> dict[Name, None]:
+    """Return the arrays that statements touch, in the order of the text."""
+    found: dict[Name, None] = {}
+    for statement in walk(statements):
+        if isinstance(statement, Store):
+            found[statement.array] = None
+        for operand in operands(statement):
+            for expression in subexpressions(operand):
+                if isinstance(expression, Load):
+                    found[expression.array] = None
+                elif isinstance(expression, Name) and isinstance(expression.kind, Pointer):
+                    found[expression] = None
+    return found

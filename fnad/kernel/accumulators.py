@@ -2,6 +2,11 @@
 
 A fold runs over some of the loops around it. Over the innermost of them, as far as they follow each other without a
 gap, it has a scalar accumulator; where loops further out belong to it too, it goes on in memory.
+
+Note [Accurate sums]
+    A sum in f64 goes in blocks of `BLOCK` elements, which LLVM adds in the lanes of vectors; the blocks are added with
+    compensation (Neumaier 1974). That is at least as accurate as NumPy's pairwise sum. Single precision is summed in
+    double precision, which needs neither.
 """
 
 from __future__ import annotations
@@ -9,12 +14,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import prod
+from typing import TypeAlias
 
 from fnad.lower.loops import ArgReduce, Combine, Effect, Loop, Reduce, Running, Store
-from fnad.lower.nodes import cast
+
+Folded: TypeAlias = Reduce | ArgReduce | Running
 
 BLOCK = 256
-"""The length of a sum without compensation: see Note [Accurate sums] in `emitter`.
+"""The length of a sum without compensation: see Note [Accurate sums].
 
 LLVM adds a block in four vectors at once. With vectors of four numbers each lane makes 16 additions, as in NumPy; twice
 that rounded three times as much where all terms are equal, and half of it takes up to a sixth more time.
@@ -25,7 +32,7 @@ that rounded three times as much where all terms are equal, and half of it takes
 class Accumulator:
     """The accumulator of a fold, opened before the loop at depth `start`; `depth` loops are around the fold."""
 
-    effect: Reduce | ArgReduce | Running
+    effect: Folded
     depth: int
     start: int
     length: int
@@ -37,13 +44,8 @@ class Accumulator:
         long = self.length > BLOCK
         return isinstance(effect, Reduce) and effect.is_sum and effect.node.dtype == effect.dtype and long
 
-    @property
-    def zero(self) -> str:
-        effect = self.effect
-        return f"{cast(effect.buffer.dtype)}(0)" if isinstance(effect, Running) else effect.init
 
-
-def accumulators_below(loop: Loop, around: Sequence[Loop]) -> list[Accumulator]:
+def below(loop: Loop, around: Sequence[Loop]) -> list[Accumulator]:
     """Return the folds below a loop that have an accumulator; `around` are the open loops, this one the last."""
     found: list[Accumulator] = []
     for effect, loops in effects_in_loops(loop, around):

@@ -1,0 +1,594 @@
+"""From loop nests to kernels: what each turn of a loop does, as statements.
+
+Every value gets a variable of its own, assigned in the block of the innermost loop that it varies in, once: what does
+not vary in a loop is computed before it, as nodes know their depth. In a branch all is computed in the branch. Memory
+is named by the buffers; `layout` puts them into arrays afterwards.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from itertools import count
+from math import prod
+
+import numpy as np
+
+from fnad.errors import LoweringError
+from fnad.ir.types import BOOL, Dtype
+from fnad.kernel import accumulators
+from fnad.kernel.accumulators import BLOCK, Accumulator
+from fnad.kernel.interrupts import interrupt_period
+from fnad.kernel.routines import COMPENSATED_ADD, GEMM, GEMV, INTERRUPTED, RESERVE, TAPE_ARRAYS
+from fnad.kernel.statements import (
+    EXPRESSIONS,
+    STATUS,
+    TAPES,
+    Assign,
+    Break,
+    Comment,
+    Constant,
+    Evaluate,
+    Expression,
+    For,
+    If,
+    Load,
+    Name,
+    Return,
+    Statement,
+    Store,
+    While,
+    apply,
+    integer,
+)
+from fnad.lower import index as indices
+from fnad.lower import loops, nodes
+from fnad.lower.index import Index
+from fnad.lower.loops import Control, Item, Loop
+from fnad.lower.nodes import Buffer, Node, loaded
+from fnad.scalar.operation import INDEX, Pointer
+from fnad.scalar.operations import (
+    ADD,
+    AND,
+    EQUAL,
+    FLOOR_DIVIDE,
+    GREATER_EQUAL,
+    LESS,
+    LESS_EQUAL,
+    LOGICAL_NOT,
+    MIN,
+    MULTIPLY,
+    NEGATIVE,
+    NOT_EQUAL,
+    OR,
+    REMAINDER,
+    SELECT,
+    SUBTRACT,
+)
+from fnad.scalar.template import cast_to, instantiate
+
+NO_MEMORY = 2**62
+"""What `status` says where a tape cannot grow."""
+
+
+@dataclass(slots=True)
+class Block:
+    """The statements of a block, and the variables of what is computed in it."""
+
+    parent: Block | None = None
+    statements: list[Statement] = field(default_factory=list[Statement])
+    names: dict[Node, Expression] = field(default_factory=dict[Node, Expression])
+
+    def find(self, node: Node) -> Expression | None:
+        """Return the variable that holds a value here."""
+        block: Block | None = self
+        while block is not None:
+            name = block.names.get(node)
+            if name is not None:
+                return name
+            block = block.parent
+        return None
+
+
+def statements_of(items: Sequence[Item], depth: int, tapes: Sequence[Buffer]) -> list[Statement]:
+    """Return the statements of items that stand in `depth` levels of control flow."""
+    builder = _Builder(depth, tapes)
+    builder.items(items)
+    return builder.body.statements
+
+
+def array_of(buffer: Buffer) -> Name:
+    """Return the memory of a buffer."""
+    return Name(buffer.root.name, Pointer(buffer.dtype))
+
+
+def counter(depth: int) -> Name:
+    """Return the counter of the loop at a depth."""
+    return Name(f"i{depth}", INDEX)
+
+
+class _Builder:
+    """Writes the statements of one kernel, with a block per open loop in `blocks`."""
+
+    def __init__(self, depth: int, tapes: Sequence[Buffer]) -> None:
+        self.tapes = tapes
+        self.body = Block()
+        self.blocks = [self.body] * (depth + 1)
+        self.loops = [Loop(d, 0) for d in range(depth)]
+        self.folds: dict[accumulators.Folded, Name] = {}
+        self.branches = 0
+        self.innermost_branch = 0
+        self._numbers = {prefix: count() for prefix in ("v", "acc", "k")}
+        self._source = ""
+
+    def items(self, items: Sequence[Item]) -> None:
+        for item in items:
+            self.item(item)
+
+    # ---- statements ----------------------------------------------------------------------------------------------
+
+    @property
+    def here(self) -> Block:
+        return self.blocks[-1]
+
+    def add(self, *statements: Statement) -> None:
+        self.here.statements.extend(statements)
+
+    def name(self, prefix: str, dtype: Dtype) -> Name:
+        return Name(f"{prefix}{next(self._numbers[prefix])}", dtype)
+
+    def assign(self, prefix: str, value: Expression) -> Name:
+        """Return a new variable with this value."""
+        assert isinstance(value.kind, np.dtype)
+        name = self.name(prefix, value.kind)
+        self.add(Assign((name,), value))
+        return name
+
+    def exit(self, condition: Expression, *statements: Statement) -> None:
+        self.add(If(condition, list(statements)))
+
+    @contextmanager
+    def block(self, *, level: bool = True) -> Generator[list[Statement], None, None]:
+        """Write a block, in a loop a level of depth, to be put among the statements when it is done."""
+        outer, block = self.blocks, Block(self.here)
+        self.blocks = [*outer, block] if level else [*outer[:-1], block]
+        yield block.statements
+        self.blocks = outer
+
+    # ---- items ---------------------------------------------------------------------------------------------------
+
+    def item(self, item: Item) -> None:
+        match item:
+            case Loop():
+                self.loop(item)
+            case loops.Choice() | loops.Repeat() | loops.While():
+                self.control(item)
+            case loops.Product():
+                self.comment(item)
+                self.product(item)
+            case loops.Call():
+                raise LoweringError(f"{item.primitive.name} is called between kernels")
+            case _:
+                self.effect(item)
+
+    def effect(self, item: loops.Effect) -> None:
+        self.comment(item)
+        match item:
+            case loops.Store():
+                self.store(item, self.value(item.node))
+            case loops.Check():
+                self.check(item)
+            case loops.Reduce():
+                self.reduce(item)
+            case loops.ArgReduce():
+                self.arg_reduce(item)
+            case loops.Running():
+                self.running(item)
+            case loops.Combine():
+                self.combine(item)
+
+    def comment(self, effect: loops.Effect | loops.Product) -> None:
+        text = str(effect.source) if effect.source is not None else ""
+        if text and text != self._source:
+            self.add(Comment(text))
+        self._source = text
+
+    def store(self, effect: loops.Effect, value: Expression) -> None:
+        self.add(Store(array_of(effect.buffer), self.address(effect.address), value))
+
+    def load(self, buffer: Buffer, address: Index) -> Load:
+        return Load(array_of(buffer), self.address(address))
+
+    def check(self, check: loops.Check) -> None:
+        value = self.value(check.node)
+        self.store(check, value)
+        found = self.cast(value, INDEX)
+        self.exit(
+            apply(NOT_EQUAL, found, integer(int(check.expected))),
+            Store(STATUS, integer(0), integer(-1 - check.number)),
+            Store(STATUS, integer(1), found),
+            Return(),
+        )
+
+    def combine(self, effect: loops.Combine) -> None:
+        value, place = self.value(effect.node), self.load(effect.buffer, effect.address)
+        self.store(effect, self.step(effect.step, effect.buffer.dtype, old=place, new=value))
+
+    @staticmethod
+    def step(template: str, dtype: Dtype, **operands: Expression) -> Expression:
+        return instantiate(template, EXPRESSIONS, dtype, operands)
+
+    @staticmethod
+    def cast(value: Expression, dtype: Dtype) -> Expression:
+        if value.kind == dtype:
+            return value
+        if isinstance(value, Constant):
+            return Constant(cast_to(dtype).plain(value.value))
+        return apply(cast_to(dtype), value)
+
+    # ---- loops ---------------------------------------------------------------------------------------------------
+
+    def loop(self, loop: Loop) -> None:
+        self.loops.append(loop)
+        folds = [f for f in accumulators.below(loop, self.loops) if f.start == loop.depth]
+        self.fill_accumulators_in_memory(loop)
+        for fold in folds:
+            self.open_fold(fold)
+        if any(f.compensated and f.depth == len(self.loops) for f in folds) and loop.extent > BLOCK:
+            self.blocked_loop(loop)
+        else:
+            self.plain_loop(loop, integer(0), integer(loop.extent))
+        self.loops.pop()
+        for fold in folds:
+            self.close_fold(fold)
+
+    def plain_loop(self, loop: Loop, start: Expression, stop: Expression) -> None:
+        opened = [f for f in accumulators.below(loop, self.loops) if f.compensated and f.depth == len(self.loops)]
+        for fold in opened:
+            self.add(Assign((self.folds[fold.effect],), self.zero(fold)))
+        with self.block() as body:
+            self.items(loop.items)
+        self.add(For(counter(loop.depth), start, stop, 1, body, independent=loop.independent))
+        for fold in opened:
+            self.compensate(fold)
+
+    def blocked_loop(self, loop: Loop) -> None:
+        outer = Name(f"b{loop.depth}", INDEX)
+        end: Expression = apply(ADD, outer, integer(BLOCK))
+        if loop.extent % BLOCK != 0:
+            end = apply(MIN, end, integer(loop.extent))
+        with self.block(level=False) as body:
+            self.plain_loop(loop, outer, end)
+        self.add(For(outer, integer(0), integer(loop.extent), BLOCK, body))
+
+    # ---- folds ---------------------------------------------------------------------------------------------------
+
+    def zero(self, fold: Accumulator) -> Constant:
+        effect = fold.effect
+        return Constant(effect.buffer.dtype.type(0) if isinstance(effect, loops.Running) else effect.init)
+
+    def parts(self, fold: Accumulator) -> tuple[Name, Name]:
+        """Return the variables of the sum of the blocks before, and of what its additions rounded off."""
+        acc = self.folds[fold.effect]
+        return Name(f"{acc.name}_total", acc.kind), Name(f"{acc.name}_rest", acc.kind)
+
+    def best(self, effect: loops.ArgReduce) -> Name:
+        return Name(f"{self.folds[effect].name}_best", effect.node.dtype)
+
+    def open_fold(self, fold: Accumulator) -> None:
+        effect, zero = fold.effect, self.zero(fold)
+        position = isinstance(effect, loops.ArgReduce)
+        name = self.folds[effect] = self.name("acc", INDEX if position else zero.value.dtype)
+        if fold.compensated:
+            self.add(*(Assign((part,), zero) for part in self.parts(fold)))
+        elif isinstance(effect, loops.ArgReduce):
+            self.add(Assign((name,), integer(0)), Assign((self.best(effect),), zero))
+        else:
+            self.add(Assign((name,), zero))
+
+    def compensate(self, fold: Accumulator) -> None:
+        total, rest = self.parts(fold)
+        self.add(Assign((total, rest), apply(COMPENSATED_ADD, total, rest, self.folds[fold.effect])))
+
+    def close_fold(self, fold: Accumulator) -> None:
+        effect, value = fold.effect, self.folds[fold.effect]
+        if isinstance(effect, loops.Running):
+            return
+        result: Expression = apply(ADD, *self.parts(fold)) if fold.compensated else value
+        if isinstance(effect, loops.Reduce) and fold.start != min(effect.depths):
+            self.combine_in_memory(effect, result)
+        else:
+            self.store(effect, self.assign("v", self.cast(result, effect.buffer.dtype)))
+
+    def reduce(self, effect: loops.Reduce) -> None:
+        element = self.cast(self.value(effect.node), effect.dtype)
+        if not effect.depths:
+            folded = self.folded(effect, Constant(effect.init), element)
+            self.store(effect, self.assign("v", self.cast(folded, effect.buffer.dtype)))
+        elif len(self.loops) - 1 in effect.depths:
+            name = self.folds[effect]
+            self.add(Assign((name,), self.folded(effect, name, element)))
+        else:
+            self.combine_in_memory(effect, element)
+
+    def combine_in_memory(self, effect: loops.Reduce, value: Expression) -> None:
+        self.store(effect, self.folded(effect, self.load(effect.buffer, effect.address), value))
+
+    def folded(self, effect: loops.Reduce | loops.Running, acc: Expression, value: Expression) -> Expression:
+        assert isinstance(acc.kind, np.dtype)
+        return self.step(effect.step, acc.kind, **{"acc": acc, "0": value})
+
+    def fill_accumulators_in_memory(self, loop: Loop) -> None:
+        """Before the outermost loop of a fold that accumulates in memory, put its initial value there."""
+        for effect, around in accumulators.effects_in_loops(loop, self.loops):
+            if not isinstance(effect, loops.Reduce) or loop.depth != min(effect.depths, default=-1):
+                continue
+            if accumulators.first_loop(effect, len(around)) != loop.depth:
+                self.fill(effect, [inner for inner in around[len(self.loops) :] if inner.depth not in effect.depths])
+
+    def fill(self, effect: loops.Reduce, around: Sequence[Loop]) -> None:
+        if not around:
+            self.store(effect, Constant(effect.init))
+            return
+        with self.block(level=False) as body:
+            self.fill(effect, around[1:])
+        self.add(For(counter(around[0].depth), integer(0), integer(around[0].extent), 1, body))
+
+    def arg_reduce(self, effect: loops.ArgReduce) -> None:
+        position, best = self.folds[effect], self.best(effect)
+        value = self.value(effect.node)
+        better = self.assign("v", self.step(effect.better, BOOL, **{"0": value, "best": best}))
+        self.add(
+            Assign((position,), self.select(better, counter(self.loops[-1].depth), position)),
+            Assign((best,), self.select(better, value, best)),
+        )
+
+    @staticmethod
+    def select(condition: Expression, a: Expression, b: Expression) -> Expression:
+        return apply(SELECT, condition, a, b)
+
+    def running(self, effect: loops.Running) -> None:
+        name, value = self.folds[effect], self.value(effect.node)
+        is_first = apply(EQUAL, counter(self.loops[-1].depth), integer(0))
+        self.add(Assign((name,), self.select(is_first, value, self.folded(effect, name, value))))
+        self.store(effect, self.assign("v", name))
+
+    # ---- control flow --------------------------------------------------------------------------------------------
+
+    def control(self, item: Control) -> None:
+        match item:
+            case loops.Choice():
+                self.choice(item)
+            case loops.Repeat():
+                self.repeat(item)
+            case loops.While():
+                self.endless(item)
+
+    @contextmanager
+    def level(self, depth: int) -> Generator[list[Statement], None, None]:
+        """Write a block of control flow, a level of depth."""
+        self.loops.append(Loop(depth, 0))
+        with self.block() as body:
+            yield body
+        self.loops.pop()
+
+    def choice(self, choice: loops.Choice) -> None:
+        """Write branches, in which nothing is computed before it is known which one is run."""
+        chosen, outside = self.value(choice.index), self.innermost_branch
+        self.innermost_branch = len(self.blocks)
+        bodies: list[list[Statement]] = []
+        for branch in choice.branches:
+            with self.level(choice.depth) as body:
+                self.items(branch)
+            bodies.append(body)
+        self.innermost_branch = outside
+        self.add(*_switch(chosen, bodies))
+
+    def repeat(self, loop: loops.Repeat) -> None:
+        extent = integer(loop.extent) if isinstance(loop.extent, int) else self.value(loop.extent)
+        for tape in loop.tapes:
+            self.reserve(tape, extent)
+        with self.level(loop.depth) as body:
+            self.answer_interrupts(loop)
+            self.items(loop.items)
+            self.update(loop.updates)
+        last = apply(SUBTRACT, extent, integer(1)) if not isinstance(loop.extent, int) else integer(loop.extent - 1)
+        bounds = (last, integer(-1), -1) if loop.reverse else (integer(0), extent, 1)
+        self.add(For(counter(loop.depth), *bounds, body))
+
+    def endless(self, loop: loops.While) -> None:
+        turn = counter(loop.depth)
+        self.add(Assign((turn,), integer(0)))
+        with self.level(loop.depth) as body:
+            self.answer_interrupts(loop)
+            if loop.may_fail:
+                self.exit(apply(NOT_EQUAL, Load(STATUS, integer(0)), integer(0)), Return())
+            self.items(loop.test)
+            self.exit(apply(LOGICAL_NOT, self.value(loop.predicate)), Break())
+            if loop.limit is not None:
+                fault = Store(STATUS, integer(0), integer(loop.fault))
+                self.exit(apply(EQUAL, turn, integer(loop.limit)), fault, Return())
+            for tape in loop.tapes:
+                self.reserve(tape, apply(ADD, turn, integer(1)))
+            self.items(loop.items)
+            self.update(loop.updates)
+            self.add(Assign((turn,), apply(ADD, turn, integer(1))))
+        self.add(While(body))
+        self.store(loop.count, self.assign("v", turn))
+
+    def answer_interrupts(self, loop: loops.Repeat | loops.While) -> None:
+        """Every so often, where the loop may run long, stop if Python says so: at Ctrl-C."""
+        period = interrupt_period(loop)
+        if period is None:
+            return
+        stop = If(apply(INTERRUPTED), [Return()])
+        if period > 1:
+            mask = integer(period - 1)
+            stop = If(apply(EQUAL, apply(AND, counter(loop.depth), mask), mask), [stop])
+        self.add(stop)
+
+    def reserve(self, tape: Buffer, rows: Expression) -> None:
+        """Have room for so many rows; where there is none, the run ends."""
+        number = integer(self.tapes.index(tape))
+        row = integer(prod(tape.aval.shape[1:]) * tape.dtype.itemsize)
+        has_room = apply(RESERVE, TAPES, number, rows, row)
+        self.exit(apply(LOGICAL_NOT, has_room), Store(STATUS, integer(0), integer(NO_MEMORY)), Return())
+        self.add(locate(tape, self.tapes))
+
+    def update(self, updates: Sequence[loops.Store]) -> None:
+        """Write all updates as one: everything is read before anything is stored."""
+        values = [self.value(update.node) for update in updates]
+        for update, value in zip(updates, values, strict=True):
+            if not (isinstance(update.node, nodes.Load) and _is_same_place(update, update.node)):
+                self.store(update, value)
+
+    # ---- products ------------------------------------------------------------------------------------------------
+
+    def product(self, product: loops.Product) -> None:
+        out, a, b = product.out, product.a, product.b
+        dtype = out.buffer.dtype
+        scales = Constant(dtype.type(1)), Constant(dtype.type(0))
+        target = array_of(out.buffer), self.address(out.offset)
+        sizes = [integer(n) for n in (product.m, product.n, product.k)]
+        if product.n == 1:
+            vector = (array_of(b.buffer), self.address(b.offset), integer(b.row_stride))
+            call = apply(GEMV, *self.matrix(a), *vector, *target, sizes[0], sizes[2], *scales)
+        elif product.m == 1:
+            transposed = loops.Matrix(b.buffer, b.offset, b.column_stride, b.row_stride)
+            vector = (array_of(a.buffer), self.address(a.offset), integer(a.column_stride))
+            call = apply(GEMV, *self.matrix(transposed), *vector, *target, sizes[1], sizes[2], *scales)
+        else:
+            call = apply(GEMM, *self.matrix(a), *self.matrix(b), *target, integer(out.row_stride), *sizes, *scales)
+        self.add(Evaluate(call))
+
+    def matrix(self, matrix: loops.Matrix) -> tuple[Expression, ...]:
+        transposed = matrix.column_stride != 1
+        leading = matrix.column_stride if transposed else matrix.row_stride
+        flag = Constant(BOOL.type(transposed))
+        return array_of(matrix.buffer), self.address(matrix.offset), integer(leading), flag
+
+    # ---- expressions ---------------------------------------------------------------------------------------------
+
+    def value(self, node: Node) -> Expression:
+        """Return a value: a constant, or the variable that it is in here."""
+        if isinstance(node, nodes.Constant):
+            return Constant(node.value)
+        found = self.here.find(node)
+        if found is not None:
+            return found
+        inner, home = self.blocks, self.home(node)
+        self.blocks = inner[: inner.index(home) + 1]
+        name = self.here.names[node] = self.computed(node)
+        self.blocks = inner
+        return name
+
+    def home(self, node: Node) -> Block:
+        """Return the block for a node: that of the innermost loop it varies in; inside a branch, the branch's."""
+        if self.branches:
+            return self.here
+        return self.blocks[max(self.innermost_branch, min(node.depth, len(self.blocks) - 1))]
+
+    def computed(self, node: Node) -> Expression:
+        match node:
+            case nodes.Load(buffer, address, _):
+                return self.assign("v", self.load(buffer, address))
+            case nodes.Apply(operation, operands, _, _):
+                return self.assign("v", apply(operation, *map(self.value, operands)))
+            case nodes.Number(index, dtype, _):
+                return self.assign("v", self.cast(self.address(index), dtype))
+            case nodes.Branch():
+                return self.branch(node)
+            case nodes.Checked():
+                return self.checked(node)
+            case nodes.Constant():
+                raise AssertionError("constants need no variable")
+
+    def branch(self, node: nodes.Branch) -> Name:
+        name = self.name("v", node.dtype)
+        condition = self.conditions(node.conditions)
+        bodies: list[list[Statement]] = []
+        for value in (node.inside, node.outside):
+            self.branches += 1
+            with self.block() as body:
+                self.add(Assign((name,), self.value(value)))
+            self.branches -= 1
+            bodies.append(body)
+        self.add(If(condition, *bodies))
+        return name
+
+    def checked(self, node: nodes.Checked) -> Name:
+        name = self.assign("k", self.value(node.operand))
+        out = apply(OR, apply(LESS, name, integer(0)), apply(GREATER_EQUAL, name, integer(node.extent)))
+        self.exit(out, Store(STATUS, integer(0), integer(node.fault)), Assign((name,), integer(0)))
+        return name
+
+    def conditions(self, conditions: Sequence[nodes.Condition]) -> Expression:
+        """Return whether all conditions hold, without the bounds that always do."""
+        found: list[Expression] = []
+        for index, low, high in conditions:
+            (least, greatest), number = index.range, self.address(index)
+            found += [apply(GREATER_EQUAL, number, integer(low))] if least < low else []
+            found += [apply(LESS, number, integer(high))] if greatest >= high else []
+        result, *others = found
+        for other in others:
+            result = apply(AND, result, other)
+        return result
+
+    # ---- addresses -----------------------------------------------------------------------------------------------
+
+    def address(self, index: Index) -> Expression:
+        """Return an index as an expression."""
+        return _sum(index, {node: self.value(node) for node in loaded(index)})
+
+
+def _sum(index: Index, names: dict[Node, Expression]) -> Expression:
+    total: Expression | None = None
+    for atom, coefficient in index.terms:
+        term, size = _atom(atom, names), abs(coefficient)
+        if size != 1:
+            term = apply(MULTIPLY, integer(size), term)
+        if total is None:
+            total = apply(NEGATIVE, term) if coefficient < 0 else term
+        else:
+            total = apply(SUBTRACT if coefficient < 0 else ADD, total, term)
+    if total is None:
+        return integer(index.constant)
+    if index.constant == 0:
+        return total
+    return apply(SUBTRACT if index.constant < 0 else ADD, total, integer(abs(index.constant)))
+
+
+def _atom(atom: indices.Atom, names: dict[Node, Expression]) -> Expression:
+    match atom:
+        case indices.Counter(depth, _):
+            return counter(depth)
+        case indices.Loaded(node, _):
+            return names[node]
+        case indices.Quotient(dividend, divisor):
+            return apply(FLOOR_DIVIDE, _sum(dividend, names), integer(divisor))
+        case indices.Remainder(dividend, divisor):
+            return apply(REMAINDER, _sum(dividend, names), integer(divisor))
+
+
+def _is_same_place(store: loops.Store, load: nodes.Load) -> bool:
+    return load.buffer.root is store.buffer.root and load.address == store.address
+
+
+def _switch(chosen: Expression, bodies: Sequence[list[Statement]]) -> list[Statement]:
+    """Return the branches under their conditions: False or below 1 the first, beyond the others the last."""
+    first, *between, last = bodies
+    if chosen.kind == BOOL:
+        return [If(chosen, last, first)]
+    dtype = chosen.kind
+    assert isinstance(dtype, np.dtype)
+    rest = last
+    for n in range(len(between), 0, -1):
+        rest = list[Statement]([If(apply(EQUAL, chosen, Constant(dtype.type(n))), between[n - 1], rest)])
+    return [If(apply(LESS_EQUAL, chosen, Constant(dtype.type(0))), first, rest)]
+
+
+def locate(tape: Buffer, tapes: Sequence[Buffer]) -> Assign:
+    """Return the statement that finds a tape, whose address changes as it grows."""
+    number = integer(tapes.index(tape))
+    return Assign((array_of(tape),), apply(TAPE_ARRAYS[tape.dtype], TAPES, number))

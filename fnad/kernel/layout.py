@@ -1,0 +1,84 @@
+"""The layout of memory put into a kernel: arrays get the names of where they lie, and small ones become variables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from fnad.kernel.statements import (
+    Apply,
+    Assign,
+    Evaluate,
+    Expression,
+    For,
+    If,
+    Load,
+    Name,
+    Statement,
+    Store,
+    with_bodies,
+)
+from fnad.scalar.operation import Pointer
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Where arrays lie: the name of each one's memory, and the variables of those of one element that have none."""
+
+    arrays: Mapping[str, str] = field(default_factory=dict[str, str])
+    variables: Mapping[str, str] = field(default_factory=dict[str, str])
+
+    def place(self, statements: Sequence[Statement]) -> list[Statement]:
+        """Return the statements on the memory of the arrays."""
+        return [self._statement(statement) for statement in statements]
+
+    def _statement(self, statement: Statement) -> Statement:
+        statement = with_operands(statement, self._expression)
+        match statement:
+            case Store(array, _, value) if array.name in self.variables:
+                return Assign((self._variable(array),), value)
+            case Store(array, index, value):
+                return Store(self._array(array), index, value)
+            case Assign((Name(_, Pointer()) as array,), value):
+                return Assign((self._array(array),), value)
+            case _:
+                return with_bodies(statement, self.place)
+
+    def _expression(self, expression: Expression) -> Expression:
+        match expression:
+            case Load(array, _) if array.name in self.variables:
+                return self._variable(array)
+            case Load(array, index):
+                return Load(self._array(array), self._expression(index))
+            case Apply(operation, operands, kind):
+                return Apply(operation, tuple(map(self._expression, operands)), kind)
+            case Name(_, Pointer()):
+                return self._array(expression)
+            case _:
+                return expression
+
+    def _array(self, array: Name) -> Name:
+        return Name(self.arrays.get(array.name, array.name), array.kind)
+
+    def _variable(self, array: Name) -> Name:
+        assert isinstance(array.kind, Pointer)
+        return Name(self.variables[array.name], array.kind.dtype)
+
+
+def with_operands(statement: Statement, change: Callable[[Expression], Expression]) -> Statement:
+    """Return a statement with each expression of its own changed."""
+    match statement:
+        case Assign(targets, value):
+            return Assign(targets, change(value))
+        case Store(array, index, value):
+            return Store(array, change(index), change(value))
+        case Evaluate(call):
+            changed = change(call)
+            assert isinstance(changed, Apply)
+            return Evaluate(changed)
+        case For():
+            return replace(statement, start=change(statement.start), stop=change(statement.stop))
+        case If():
+            return replace(statement, condition=change(statement.condition))
+        case _:
+            return statement

@@ -1,0 +1,119 @@
+"""Liveness: stores into arrays that nobody reads, and values that nobody uses, fall away."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from collections.abc import Set as AbstractSet
+
+from fnad.kernel.routines import INTERRUPTED, RESERVE
+from fnad.kernel.statements import (
+    Apply,
+    Assign,
+    Comment,
+    For,
+    If,
+    Load,
+    Name,
+    Statement,
+    Store,
+    operands,
+    subexpressions,
+    walk,
+    with_bodies,
+)
+from fnad.scalar.operation import Pointer
+
+EFFECTS = (INTERRUPTED, RESERVE)
+"""Routines that do more than give a value."""
+
+
+def read_arrays(statements: Sequence[Statement]) -> Iterator[str]:
+    """Yield the names of the arrays that statements read: those that are loaded from, and given to routines."""
+    for statement in walk(statements):
+        for operand in operands(statement):
+            for expression in subexpressions(operand):
+                if isinstance(expression, Load):
+                    yield expression.array.name
+                elif isinstance(expression, Apply):
+                    yield from (o.name for o in expression.operands if isinstance(o, Name))
+
+
+def live(statements: Sequence[Statement], unread: AbstractSet[str]) -> list[Statement]:
+    """Return the statements without stores into the `unread` arrays, and without what is computed for these alone."""
+    kept = _without_stores(statements, unread)
+    return _without(kept, _dead(kept))
+
+
+def _without_stores(statements: Sequence[Statement], unread: AbstractSet[str]) -> list[Statement]:
+    stays = (s for s in statements if not (isinstance(s, Store) and s.array.name in unread))
+    return [with_bodies(s, lambda body: _without_stores(body, unread)) for s in stays]
+
+
+def _dead(statements: Sequence[Statement]) -> set[str]:
+    """Return the variables that nothing uses but their own new values and what is dead as well."""
+    definitions: dict[str, list[Assign]] = defaultdict(list)
+    uses: Counter[str] = Counter()
+    for statement in walk(statements):
+        own: AbstractSet[str] = frozenset()
+        if isinstance(statement, Assign):
+            own = {target.name for target in statement.targets}
+            for name in own:
+                definitions[name].append(statement)
+        uses.update(name for name in _used(statement) if name not in own)
+    dead: set[str] = set()
+    pending = [name for name in definitions if not uses[name]]
+    while pending:
+        name = pending.pop()
+        if name in dead or not all(_is_removable(a, uses) for a in definitions[name]):
+            continue
+        for assign in definitions[name]:
+            own = {target.name for target in assign.targets}
+            dead |= own
+            for used in _used(assign):
+                if used not in own:
+                    uses[used] -= 1
+                    if not uses[used] and used in definitions:
+                        pending.append(used)
+    return dead
+
+
+def _is_removable(assign: Assign, uses: Counter[str]) -> bool:
+    has_effect = any(isinstance(e, Apply) and e.operation in EFFECTS for e in subexpressions(assign.value))
+    is_array = isinstance(assign.targets[0].kind, Pointer)
+    return not has_effect and not is_array and not any(uses[target.name] for target in assign.targets)
+
+
+def _used(statement: Statement) -> Iterator[str]:
+    for operand in operands(statement):
+        for expression in subexpressions(operand):
+            if isinstance(expression, Name):
+                yield expression.name
+
+
+def _without(statements: Sequence[Statement], dead: AbstractSet[str]) -> list[Statement]:
+    """Return the statements without assignments to dead variables, and without what is empty then."""
+    found: list[Statement] = []
+    for statement in statements:
+        if isinstance(statement, Assign) and statement.targets[0].name in dead:
+            continue
+        statement = with_bodies(statement, lambda body: _without(body, dead))  # noqa: PLW2901
+        if not _is_empty(statement):
+            found.append(statement)
+    return found
+
+
+def _is_empty(statement: Statement) -> bool:
+    match statement:
+        case For(_, _, _, _, body, _):
+            return has_no_code(body)
+        case If(condition, then, otherwise):
+            effects = any(isinstance(e, Apply) and e.operation in EFFECTS for e in subexpressions(condition))
+            return not effects and has_no_code(then) and has_no_code(otherwise)
+        case _:
+            return False
+
+
+def has_no_code(statements: Sequence[Statement]) -> bool:
+    """Say whether there is nothing but comments."""
+    return all(isinstance(statement, Comment) for statement in statements)

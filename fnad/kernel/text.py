@@ -1,0 +1,260 @@
+"""Kernels as Python source: what a person reads, and CPython runs.
+
+A value that is used once is written where it is used, if nothing in between changes what it is computed from and the
+line does not get too long; the other variables are numbered in the order of the text.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from fnad.kernel.forward import stored_arrays
+from fnad.kernel.layout import with_operands
+from fnad.kernel.liveness import EFFECTS, has_no_code
+from fnad.kernel.statements import (
+    Apply,
+    Assign,
+    Break,
+    Comment,
+    Constant,
+    Evaluate,
+    Expression,
+    For,
+    If,
+    Kernel,
+    Load,
+    Name,
+    Return,
+    Statement,
+    Store,
+    While,
+    operands,
+    subexpressions,
+    walk,
+    with_bodies,
+)
+from fnad.scalar.notation import Text, written
+from fnad.scalar.operation import INDEX, Dtype, Pointer
+from fnad.scalar.operations import MIN
+from fnad.scalar.template import CASTS
+
+LONGEST_LINE = 90
+
+
+def kernel_text(kernel: Kernel) -> str:
+    """Return a kernel as a Python function."""
+    body = _Inliner(kernel.body).block(kernel.body)
+    parameters = ", ".join(parameter.name for parameter in kernel.parameters)
+    lines = [f"def {kernel.name}({parameters}):", *_block(body, "    "), ""]
+    return _renumbered("\n".join(lines))
+
+
+def plain_text(kernel: Kernel) -> str:
+    """Return a kernel as it is, without comments, by which one is told from others."""
+    parameters = ", ".join(f"{p.name}: {p.kind}" for p in kernel.parameters)
+    return "\n".join([parameters, *_block(kernel.body, "", comments=False)])
+
+
+# ---- statements --------------------------------------------------------------------------------------------------
+
+
+def _block(statements: Sequence[Statement], indent: str, *, comments: bool = True) -> Iterator[str]:
+    if has_no_code(statements):
+        yield f"{indent}pass"
+        return
+    for statement in statements:
+        if comments or not isinstance(statement, Comment):
+            yield from _lines(statement, indent, comments)
+
+
+def _lines(statement: Statement, indent: str, comments: bool) -> Iterator[str]:
+    match statement:
+        case For() | While():
+            yield f"{indent}{_header(statement)}"
+            yield from _block(statement.body, indent + "    ", comments=comments)
+        case If():
+            yield from _branches(statement, indent, "if", comments)
+        case _:
+            yield indent + _line(statement)
+
+
+def _header(loop: For | While) -> str:
+    if isinstance(loop, While):
+        return "while True:"
+    start, stop = _index(loop.start), _index(loop.stop)
+    bounds = [start, stop, str(loop.step)]
+    if loop.step == 1:
+        bounds = [stop] if start == "0" else [start, stop]
+    return f"for {loop.counter.name} in range({', '.join(bounds)}):"
+
+
+def _branches(statement: If, indent: str, word: str, comments: bool) -> Iterator[str]:
+    yield f"{indent}{word} {_value(statement.condition).text}:"
+    yield from _block(statement.then, indent + "    ", comments=comments)
+    match statement.otherwise:
+        case []:
+            pass
+        case [If() as other]:
+            yield from _branches(other, indent, "elif", comments)
+        case otherwise:
+            yield f"{indent}else:"
+            yield from _block(otherwise, indent + "    ", comments=comments)
+
+
+def _line(statement: Statement) -> str:
+    match statement:
+        case Assign(targets, value):
+            return f"{', '.join(target.name for target in targets)} = {_value(value).text}"
+        case Store(array, index, value):
+            return f"{array.name}[{_index(index)}] = {_value(value).text}"
+        case Evaluate(call):
+            return _value(call).text
+        case Comment(text):
+            return f"# {text}"
+        case Break():
+            return "break"
+        case Return():
+            return "return"
+        case _:
+            raise AssertionError("loops and branches have lines of their own")
+
+
+# ---- expressions -------------------------------------------------------------------------------------------------
+
+
+def _index(expression: Expression) -> str:
+    return str(expression.value) if isinstance(expression, Constant) else _value(expression).text
+
+
+def _value(expression: Expression) -> Text:
+    match expression:
+        case Name(name, _):
+            return Text(name)
+        case Constant(value):
+            return Text(constant_text(value))
+        case Load(array, index):
+            return Text(f"{array.name}[{_index(index)}]")
+        case Apply(operation, inner, _):
+            bare = operation.symbol is not None or operation is MIN or any(isinstance(o.kind, Pointer) for o in inner)
+            return written(operation, [Text(_index(o)) if bare and _is_index(o) else _value(o) for o in inner])
+
+
+def _is_index(expression: Expression) -> bool:
+    return isinstance(expression, Constant) and expression.kind == INDEX
+
+
+def constant_text(value: np.generic) -> str:
+    """Return a scalar as an expression of its dtype; a complex one of its parts, where its literal is another number.
+
+    >>> constant_text(np.float32(0.5)), constant_text(np.complex128(complex(-0.0, np.inf)))
+    ('f32(0.5)', 'make_complex(f64(-0.0), f64(inf))')
+    """
+    if value.dtype.kind == "c" and not _is_literal(value.real, value.imag):
+        return f"make_complex({constant_text(value.real)}, {constant_text(value.imag)})"
+    return f"{cast_name(value.dtype)}({value.item()!r})"
+
+
+def cast_name(dtype: Dtype) -> str:
+    return CASTS[dtype]
+
+
+def _is_literal(real: np.generic, imag: np.generic) -> bool:
+    """Say whether Python's literal of a complex number, a sum or a negative, has the signs of its zeros."""
+    has_signs = all(np.isfinite(part) and (part or not np.signbit(part)) for part in (real, imag))
+    return has_signs and bool(real or not np.signbit(imag))
+
+
+# ---- values where they are used ----------------------------------------------------------------------------------
+
+
+class _Inliner:
+    """Puts values that are used once into the statement that uses them, block by block."""
+
+    def __init__(self, statements: Sequence[Statement]) -> None:
+        self.uses: Counter[str] = Counter()
+        self.assignments: Counter[str] = Counter()
+        for statement in walk(statements):
+            for operand in operands(statement):
+                self.uses.update(e.name for e in subexpressions(operand) if isinstance(e, Name))
+            if isinstance(statement, Assign):
+                self.assignments.update(target.name for target in statement.targets)
+        self.pending: dict[str, Expression] = {}
+
+    def block(self, statements: Sequence[Statement]) -> list[Statement]:
+        outer, self.pending = self.pending, {}
+        found: list[Statement] = []
+        for statement in statements:
+            inlined = with_operands(statement, self._inlined)
+            if isinstance(statement, Assign) and self._is_for_later(inlined):
+                self.pending[statement.targets[0].name] = inlined.value  # type: ignore[union-attr]
+                continue
+            found += self._flushed(inlined)
+            found.append(with_bodies(inlined, self.block))
+        found += [self._assignment(name) for name in list(self.pending)]
+        self.pending = outer
+        return found
+
+    def _inlined(self, expression: Expression) -> Expression:
+        match expression:
+            case Name(name, _) if name in self.pending:
+                return self.pending.pop(name)
+            case Load(array, index):
+                return Load(array, self._inlined(index))
+            case Apply(operation, inner, kind):
+                return Apply(operation, tuple(self._inlined(operand) for operand in inner), kind)
+            case _:
+                return expression
+
+    def _is_for_later(self, statement: Statement) -> bool:
+        assert isinstance(statement, Assign)
+        (first, *others), value = statement.targets, statement.value
+        if others or self.assignments[first.name] > 1 or self.uses[first.name] != 1 or isinstance(first.kind, Pointer):
+            return False
+        has_effect = any(isinstance(e, Apply) and e.operation in EFFECTS for e in subexpressions(value))
+        return not has_effect and len(_value(value).text) <= LONGEST_LINE
+
+    def _flushed(self, statement: Statement) -> list[Statement]:
+        """Return the assignments of what cannot wait until after a statement, since it changes what they read."""
+        if isinstance(statement, For | While | If):
+            late = list(self.pending)
+        else:
+            changed = set(stored_arrays([statement]))
+            if isinstance(statement, Assign):
+                changed |= {target.name for target in statement.targets}
+            late = [name for name, value in self.pending.items() if not changed.isdisjoint(_read(value))]
+        return [self._assignment(name) for name in late]
+
+    def _assignment(self, name: str) -> Assign:
+        value = self.pending.pop(name)
+        return Assign((Name(name, value.kind),), value)
+
+
+def _read(value: Expression) -> Iterator[str]:
+    """Yield the names of what a value is computed from."""
+    for expression in subexpressions(value):
+        if isinstance(expression, Name):
+            yield expression.name
+        elif isinstance(expression, Load):
+            yield expression.array.name
+
+
+def _renumbered(text: str) -> str:
+    """Return a text with its variables numbered in order of appearance."""
+    numbers: dict[str, str] = {}
+    counts: Counter[str] = Counter()
+
+    def name(match: re.Match[str]) -> str:
+        found = match[0]
+        if found not in numbers:
+            numbers[found] = f"{match[1]}{counts[match[1]]}"
+            counts[match[1]] += 1
+        return numbers[found]
+
+    def line(text: str) -> str:
+        return text if text.lstrip().startswith("#") else re.sub(r"\b(v|k)\d+\b", name, text)
+
+    return "\n".join(map(line, text.split("\n")))

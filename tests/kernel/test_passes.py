@@ -1,0 +1,190 @@
+"""Passes over kernels: store forwarding, liveness, layout, and the text, which reads back."""
+
+from __future__ import annotations
+
+from textwrap import dedent
+
+import numpy as np
+import pytest
+
+from fnad.kernel.forward import forward
+from fnad.kernel.layout import Layout
+from fnad.kernel.liveness import live, read_arrays
+from fnad.kernel.parser import parse_kernel
+from fnad.kernel.statements import Kernel, Statement
+from fnad.kernel.text import kernel_text, plain_text
+from fnad.scalar.operation import OperandError
+
+F64, I64 = np.dtype("f8"), np.dtype("i8")
+
+
+def kernel(body: str) -> Kernel:
+    """Return a kernel on arrays x, y, t of f64, indices of i64, and the status."""
+    source = "def k(x, y, t, indices, status):\n" + "\n".join(
+        f"    {line}" for line in dedent(body).strip().split("\n")
+    )
+    return parse_kernel(source, "k", [F64, F64, F64, I64, I64])
+
+
+def text(statements: list[Statement]) -> str:
+    lines = kernel_text(Kernel("k", (), statements)).split("\n")[1:-1]
+    return dedent("\n".join(lines))
+
+
+def forwarded(body: str) -> str:
+    return text(forward(kernel(body).body))
+
+
+# ---- forwarding --------------------------------------------------------------------------------------------------
+
+
+def test_a_stored_value_is_not_loaded_again() -> None:
+    body = "v0 = x[0]\nt[3] = v0\nv1 = t[3]\ny[0] = v1 + v1"
+    assert forwarded(body) == "v0 = x[0]\nt[3] = v0\nv1 = v0\ny[0] = v1 + v1"
+
+
+@pytest.mark.parametrize(
+    "between",
+    [
+        "t[indices[0]] = f64(1)",
+        "t[4] = f64(1)",
+        "for i0 in range(3):\n    t[i0] = f64(1)",
+        "if x[0] > f64(0):\n    t[3] = f64(1)",
+        "gemv(x, 0, 2, False, y, 0, 1, t, 0, 2, 2, f64(1), f64(0))",
+    ],
+)
+def test_what_may_write_there_ends_it(between: str) -> None:
+    """Another address is not looked at: only equal ones are known to be the same, and none to differ."""
+    assert "= t[3]" in forwarded(f"v0 = x[0]\nt[3] = v0\n{between}\nv1 = t[3]\ny[0] = v1\ny[1] = v1")
+
+
+def test_a_loop_does_not_see_what_was_there_before_its_first_turn() -> None:
+    body = "v0 = x[0]\nt[0] = v0\nfor i0 in range(3):\n    v1 = t[0]\n    v2 = v1 + v1\n    t[0] = v2"
+    assert "= t[0]" in forwarded(body)
+
+
+def test_a_loop_sees_what_it_does_not_write() -> None:
+    body = "v0 = x[0]\nt[0] = v0\nfor i0 in range(3):\n    v1 = t[0]\n    y[i0] = v1 + v1"
+    assert "t[0] + " not in forwarded(body)
+    assert "= t[0]" not in forwarded(body)
+
+
+def test_an_address_that_varies_is_known_within_a_turn_alone() -> None:
+    inside = "for i0 in range(3):\n    v0 = x[i0]\n    t[i0] = v0\n    v1 = t[i0]\n    y[i0] = v1 * v1"
+    assert "= t[i0]" not in forwarded(inside)
+    after = (
+        "for i0 in range(3):\n    v0 = x[i0]\n    t[i0] = v0\nfor i0 in range(3):\n    v1 = t[i0]\n    y[i0] = v1 * v1"
+    )
+    assert "= t[i0]" in forwarded(after)
+
+
+# ---- liveness ----------------------------------------------------------------------------------------------------
+
+
+def test_stores_that_nobody_reads_fall_away_with_what_they_store() -> None:
+    body = """
+        for i0 in range(3):
+            v0 = x[i0]
+            v1 = exp(v0)
+            t[i0] = v1
+            y[i0] = v0
+        for i1 in range(2):
+            t[i1] = sin(x[i1])
+    """
+    assert text(live(kernel(body).body, {"t"})) == "for i0 in range(3):\n    y[i0] = x[i0]"
+
+
+def test_an_accumulator_that_only_feeds_itself_is_dead() -> None:
+    body = "acc0 = f64(0)\nfor i0 in range(3):\n    acc0 = accumulate(acc0, x[i0])\nt[0] = acc0\ny[0] = x[0]"
+    assert text(live(kernel(body).body, {"t"})) == "y[0] = x[0]"
+
+
+def test_effects_stay() -> None:
+    body = "if interrupted():\n    return\nk0 = indices[0]\nif k0 < 0:\n    status[0] = 1\n    k0 = 0\nt[0] = x[k0]"
+    left = text(live(kernel(body).body, {"t"}))
+    assert "interrupted()" in left
+    assert "status[0] = i64(1)" in left
+
+
+def test_read_arrays_are_those_loaded_and_those_given_to_routines() -> None:
+    body = "y[indices[0]] = f64(1)\ngemv(x, 0, 2, False, x, 0, 1, t, 0, 2, 2, f64(1), f64(0))"
+    assert set(read_arrays(kernel(body).body)) == {"indices", "x", "t"}
+
+
+# ---- layout ------------------------------------------------------------------------------------------------------
+
+
+def test_layout_renames_arrays_and_makes_small_ones_variables() -> None:
+    body = "t[0] = x[0]\nfor i0 in range(3):\n    y[i0] = t[0] + x[i0]\n    t[0] = y[i0]"
+    placed = Layout({"x": "a0", "y": "a1"}, {"t": "c0"}).place(kernel(body).body)
+    assert text(placed) == "c0 = a0[0]\nfor i0 in range(3):\n    a1[i0] = c0 + a0[i0]\n    c0 = a1[i0]"
+
+
+# ---- text --------------------------------------------------------------------------------------------------------
+
+
+def test_a_value_is_written_where_it_is_used_once() -> None:
+    body = "v0 = x[0]\nv1 = v0 * v0\nv2 = exp(v1)\ny[0] = v2 - (v0 - x[1])"
+    assert text(kernel(body).body) == "v0 = x[0]\ny[0] = exp(v0 * v0) - (v0 - x[1])"
+
+
+def test_a_load_is_not_moved_behind_a_store() -> None:
+    body = "v0 = x[0]\nv1 = y[0]\nx[0] = v1\ny[0] = v0"
+    assert text(kernel(body).body) == "v0 = x[0]\nx[0] = y[0]\ny[0] = v0"
+
+
+def test_a_value_is_not_moved_behind_a_new_value_of_what_it_reads() -> None:
+    body = "acc0 = f64(0)\nfor i0 in range(3):\n    v0 = acc0 + x[i0]\n    acc0 = f64(1)\n    y[i0] = v0"
+    assert "v0 = acc0 + x[i0]\n    acc0 = f64(1.0)\n    y[i0] = v0" in text(kernel(body).body)
+
+
+def test_parentheses_are_those_that_are_needed() -> None:
+    for expression in (
+        "x[0] - (x[1] - x[2])",
+        "x[0] - x[1] - x[2]",
+        "x[0] * (x[1] + x[2])",
+        "x[0] / (x[1] * x[2])",
+        "-(x[0] + x[1])",
+        "-x[0] * x[1]",
+        "select((x[0] < x[1]) & (x[1] < x[2]), x[0], -x[1])",
+        "f64((x[0] == x[1]) == (x[1] == x[2]))",
+    ):
+        assert text(kernel(f"y[0] = {expression}").body) == f"y[0] = {expression}"
+
+
+def test_the_text_reads_back() -> None:
+    body = """
+        total, rest = compensated_add(x[0], x[1], x[2])
+        for b0 in range(0, 1000, 256):
+            acc0 = f64(0)
+            for i0 in range(b0, min(b0 + 256, 1000)):
+                acc0 = accumulate(acc0, x[i0] * f64(-0.5))
+            y[b0 // 256] = acc0
+        i1 = 0
+        while True:
+            if (i1 & 3) == 3:
+                if interrupted():
+                    return
+            if indices[0] <= 0:
+                y[0] = f64(inf)
+            elif indices[0] == 1:
+                y[1] = total
+            else:
+                break
+            i1 = i1 + 1
+        for i2 in range(4, -1, -1):
+            y[i2] = rest
+    """
+    once = kernel(body)
+    again = parse_kernel(kernel_text(once), "k", [F64, F64, F64, I64, I64])
+    assert plain_text(again) == plain_text(parse_kernel(kernel_text(again), "k", [F64, F64, F64, I64, I64]))
+    assert kernel_text(again) == kernel_text(once)
+
+
+def test_what_is_no_kernel_is_refused() -> None:
+    with pytest.raises(OperandError, match="cast it first"):
+        kernel("y[0] = 3")
+    with pytest.raises(OperandError, match="no statement like"):
+        kernel("del x")
+    with pytest.raises(OperandError, match="no expression like"):
+        kernel("y[0] = [x[0]]")
