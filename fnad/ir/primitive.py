@@ -13,7 +13,7 @@ under construction:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeAlias
 
@@ -21,6 +21,7 @@ from fnad.errors import UnsupportedFunctionError
 from fnad.ir.builder import current_builder
 from fnad.ir.program import Params, Program
 from fnad.ir.types import Aval
+from fnad.scalar.template import check
 
 Array: TypeAlias = Any
 Rule: TypeAlias = Callable[..., Any]
@@ -112,9 +113,9 @@ Derivative: TypeAlias = Partials | Linear | Bilinear | Push | Pull | Structured 
 class Scalar(NamedTuple):
     """Elementwise: a Python expression on scalars.
 
-    `{0}`, `{1}` stand for operands and `{dtype}` for the result's dtype; names are those of the runtime that emitted
-    code stands on. The template of a primitive with params is a function of them. `cost` is in floating-point additions
-    and decides between computing again and keeping.
+    `{0}`, `{1}` stand for operands and `{dtype}` for the result's dtype; names are those of `fnad.scalar.operations`.
+    The template of a primitive with params is a function of them. `cost` is in floating-point additions and decides
+    between computing again and keeping.
     """
 
     template: str | Callable[..., str]
@@ -301,14 +302,31 @@ class Primitive:
         return self.name
 
 
+def templates_of(lower: Lowering) -> Iterator[str]:
+    """Yield the templates of a lowering that do not depend on params."""
+    match lower:
+        case Scalar(str(template), _):
+            yield template
+        case Fold(init, step, _):
+            yield from (init, step)
+        case ArgFold(better, extremum):
+            yield from (better, *templates_of(extremum))
+        case Scan(step) | Scatter(step):
+            yield step
+        case _:
+            pass
+
+
 # ---- the registry ------------------------------------------------------------------------------------------------
 
 PRIMITIVES: dict[str, Primitive] = {}
 
 
 def register(primitive: Primitive) -> Primitive:
-    """Enter a primitive under its name, which must be new."""
+    """Enter a primitive under its name, which must be new; its templates may name scalar operations alone."""
     if primitive.name in PRIMITIVES:
         raise ValueError(f"primitive {primitive.name} is declared twice")
+    for template in templates_of(primitive.lower):
+        check(template)
     PRIMITIVES[primitive.name] = primitive
     return primitive

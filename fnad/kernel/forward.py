@@ -6,7 +6,8 @@ stores into it, before its first turn and after its last, and a call that writes
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, TypeAlias
 
 from fnad.kernel.statements import (
@@ -24,6 +25,7 @@ from fnad.kernel.statements import (
     While,
     walk,
     with_bodies,
+    with_operands,
 )
 from fnad.scalar.operation import Pointer
 
@@ -33,31 +35,64 @@ Known: TypeAlias = dict[str, dict[Any, Expression]]
 
 def forward(statements: Sequence[Statement]) -> list[Statement]:
     """Return the statements with loads of stored values replaced."""
-    return _block(statements, {})
+    return _Forwarding(statements).block(statements, {})
 
 
-def _block(statements: Sequence[Statement], known: Known) -> list[Statement]:
-    return [_statement(statement, known) for statement in statements]
+class _Forwarding:
+    """The pass; `aliases` are the variables that were loaded, with what was stored there."""
 
+    def __init__(self, statements: Sequence[Statement]) -> None:
+        assigned = (s.targets for s in walk(statements) if isinstance(s, Assign))
+        self.assignments = Counter(target.name for targets in assigned for target in targets)
+        self.aliases: dict[str, Expression] = {}
 
-def _statement(statement: Statement, known: Known) -> Statement:
-    match statement:
-        case Assign(targets, Load(array, index)):
-            stored = known.get(array.name, {}).get(_key(index))
-            return statement if stored is None else Assign(targets, stored)
-        case Store(array, index, value):
-            known[array.name] = {_key(index): value}
-        case Evaluate(call):
-            known.pop(written(call).name, None)
-        case For() | While():
-            return _loop(statement, known)
-        case If():
-            branch = with_bodies(statement, lambda body: _block(body, _copy(known)))
-            _forget(statement, known)
-            return branch
-        case _:
-            pass
-    return statement
+    def block(self, statements: Sequence[Statement], known: Known) -> list[Statement]:
+        found = (self.statement(with_operands(statement, self.renamed), known) for statement in statements)
+        return [statement for statement in found if statement is not None]
+
+    def statement(self, statement: Statement, known: Known) -> Statement | None:
+        match statement:
+            case Assign(targets, Load(array, index)):
+                stored = known.get(array.name, {}).get(_key(index))
+                return statement if stored is None else self.alias(targets, stored)
+            case Store(array, index, value):
+                known[array.name] = {_key(index): value}
+            case Evaluate(call):
+                known.pop(written(call).name, None)
+            case For() | While() | If():
+                return self.nested(statement, known)
+            case _:
+                pass
+        return statement
+
+    def alias(self, targets: tuple[Name, ...], stored: Expression) -> Statement | None:
+        """Let a variable mean what was stored; where either may change, it is assigned."""
+        (target,) = targets
+        changes = isinstance(stored, Name) and self.assignments[stored.name] > 1
+        if changes or self.assignments[target.name] > 1:
+            return Assign(targets, stored)
+        self.aliases[target.name] = stored
+        return None
+
+    def renamed(self, expression: Expression) -> Expression:
+        match expression:
+            case Name(name, _):
+                return self.aliases.get(name, expression)
+            case Load(array, index):
+                return Load(array, self.renamed(index))
+            case Apply(operation, inner, kind):
+                return Apply(operation, tuple(map(self.renamed, inner)), kind)
+            case _:
+                return expression
+
+    def nested(self, statement: For | While | If, known: Known) -> Statement:
+        """Return a loop or a branch, after which nothing is known of the arrays that it writes."""
+        arrays = set(stored_arrays([statement]))
+        if not isinstance(statement, If):
+            _forget(arrays, known)
+        inner = with_bodies(statement, lambda body: self.block(body, _copy(known)))
+        _forget(arrays, known)
+        return inner
 
 
 def _key(index: Expression) -> Any:
@@ -73,17 +108,12 @@ def _key(index: Expression) -> Any:
             return object()
 
 
-def _loop(loop: For | While, known: Known) -> Statement:
-    _forget(loop, known)
-    return with_bodies(loop, lambda body: _block(body, _copy(known)))
-
-
 def _copy(known: Known) -> Known:
     return {array: dict(elements) for array, elements in known.items()}
 
 
-def _forget(statement: Statement, known: Known) -> None:
-    for array in stored_arrays([statement]):
+def _forget(arrays: Iterable[str], known: Known) -> None:
+    for array in arrays:
         known.pop(array, None)
 
 

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from fnad.kernel.statements import (
     Apply,
     Assign,
-    Evaluate,
     Expression,
-    For,
-    If,
     Load,
     Name,
     Statement,
     Store,
     with_bodies,
+    with_operands,
 )
 from fnad.scalar.operation import Pointer
 
@@ -63,22 +61,3 @@ class Layout:
     def _variable(self, array: Name) -> Name:
         assert isinstance(array.kind, Pointer)
         return Name(self.variables[array.name], array.kind.dtype)
-
-
-def with_operands(statement: Statement, change: Callable[[Expression], Expression]) -> Statement:
-    """Return a statement with each expression of its own changed."""
-    match statement:
-        case Assign(targets, value):
-            return Assign(targets, change(value))
-        case Store(array, index, value):
-            return Store(array, change(index), change(value))
-        case Evaluate(call):
-            changed = change(call)
-            assert isinstance(changed, Apply)
-            return Evaluate(changed)
-        case For():
-            return replace(statement, start=change(statement.start), stop=change(statement.stop))
-        case If():
-            return replace(statement, condition=change(statement.condition))
-        case _:
-            return statement

@@ -206,6 +206,25 @@ def with_bodies(statement: Statement, change: Callable[[Sequence[Statement]], li
             return statement
 
 
+def with_operands(statement: Statement, change: Callable[[Expression], Expression]) -> Statement:
+    """Return a statement with each expression of its own changed."""
+    match statement:
+        case Assign(targets, value):
+            return Assign(targets, change(value))
+        case Store(array, index, value):
+            return Store(array, change(index), change(value))
+        case Evaluate(call):
+            changed = change(call)
+            assert isinstance(changed, Apply)
+            return Evaluate(changed)
+        case For():
+            return replace(statement, start=change(statement.start), stop=change(statement.stop))
+        case If():
+            return replace(statement, condition=change(statement.condition))
+        case _:
+            return statement
+
+
 def operands(statement: Statement) -> tuple[Expression, ...]:
     """Return the expressions that a statement computes itself, blocks in it apart."""
     match statement:

@@ -13,7 +13,6 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from fnad.kernel.forward import stored_arrays
-from fnad.kernel.layout import with_operands
 from fnad.kernel.liveness import EFFECTS, has_no_code
 from fnad.kernel.statements import (
     Apply,
@@ -36,6 +35,7 @@ from fnad.kernel.statements import (
     subexpressions,
     walk,
     with_bodies,
+    with_operands,
 )
 from fnad.scalar.notation import Text, written
 from fnad.scalar.operation import INDEX, Dtype, Pointer

@@ -106,9 +106,9 @@ def _tree(node: ast.expr, template: str) -> Tree:
             return Call(OPERATIONS[name] if dtype is not None else None, inner(*operands))
         case ast.Call(func=ast.Name(id=name), args=operands):
             return Call(OPERATIONS[name], inner(*operands))
-        case ast.BinOp(left, op, right):
+        case ast.BinOp(left, op, right) if type(op) in SIGNS:
             return Call(BINARY[SIGNS[type(op)]], inner(left, right))
-        case ast.Compare(left, [op], [right]):
+        case ast.Compare(left, [op], [right]) if type(op) in SIGNS:
             return Call(BINARY[SIGNS[type(op)]], inner(left, right))
         case ast.UnaryOp(op, operand):
             return Call(UNARY[SIGNS[type(op)]], inner(operand))

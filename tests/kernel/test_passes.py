@@ -40,7 +40,7 @@ def forwarded(body: str) -> str:
 
 def test_a_stored_value_is_not_loaded_again() -> None:
     body = "v0 = x[0]\nt[3] = v0\nv1 = t[3]\ny[0] = v1 + v1"
-    assert forwarded(body) == "v0 = x[0]\nt[3] = v0\nv1 = v0\ny[0] = v1 + v1"
+    assert forwarded(body) == "v0 = x[0]\nt[3] = v0\ny[0] = v0 + v0"
 
 
 @pytest.mark.parametrize(
