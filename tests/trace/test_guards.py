@@ -164,5 +164,5 @@ def test_loops_and_source_show_them() -> None:
     program = simplify(with_guards(lambda x: x * x if x > 1 else -x, 2.0))
     assert "t0[0] = x0[0] > 1.0, end at guard 0 unless True" in loops_text(lower(program))
     source = plan(program).source
-    assert "if i64(v0) != i64(1):" in source
-    assert "status[0], status[1] = i64(-1), i64(v0)\n        return" in source
+    assert "if i64(v1) != 1:" in source
+    assert "status[0] = i64(-1)\n        status[1] = i64(v1)\n        return" in source
