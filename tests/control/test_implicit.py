@@ -182,7 +182,7 @@ def test_pytrees() -> None:
 
 def test_leaves_of_two_dtypes() -> None:
     def solve(a: Any) -> Any:
-        return fnad.root(lambda x: (x[0] * x[0] - a, x[1] - x[0].astype(np.float32)), (1.0, np.float32(1)))
+        return fnad.root(lambda x: (x[0] * x[0] - a, x[1] - np.float32(x[0])), (1.0, np.float32(1)))
 
     first, second = solve(4.0)
     assert (first.dtype, second.dtype) == (np.float64, np.float32)
