@@ -114,6 +114,7 @@ def test_peak_memory_counts_what_is_held_and_what_comes_on_top() -> None:
     assert checkpoint.peak_memory(run) == pytest.approx(500_000, rel=0.05)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("policy", checkpoint.POLICIES)
 def test_a_policy_reads_as_the_closed_form_of_few_steps(policy: str) -> None:
     """Two steps by hand, differentiated by complex steps."""
@@ -132,6 +133,7 @@ def test_a_policy_reads_as_the_closed_form_of_few_steps(policy: str) -> None:
     assert read["note"].startswith("peak ")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("problem", [lorenz, odeint, rnn, while_loops])
 def test_contenders_of_loops_agree_where_they_are_small(problem: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     small = {"STEPS": 50, "COLLATZ_START": 27, "ANOMALIES": np.array([0.5, 2.0]), "TIMES": np.linspace(0.0, 1.0, 3)}

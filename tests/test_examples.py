@@ -78,6 +78,7 @@ def test_logistic_regression_converges() -> None:
     assert number_after("not seen before", printed) >= 95
 
 
+@pytest.mark.slow
 def test_digits_learns_to_read_and_draws(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     picture = tmp_path / "digits.png"
@@ -87,6 +88,7 @@ def test_digits_learns_to_read_and_draws(tmp_path: Path) -> None:
     assert picture.read_bytes().startswith(b"\x89PNG")
 
 
+@pytest.mark.slow
 def test_digits_follows_its_seed() -> None:
     def short() -> str:
         return re.sub(r"trained in \S+", "", run("digits.py", "--epochs", "2", "--seed", "3"))
@@ -94,6 +96,7 @@ def test_digits_follows_its_seed() -> None:
     assert short() == short()
 
 
+@pytest.mark.slow
 def test_cnn_learns_to_read_and_draws(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     picture = tmp_path / "cnn.png"
@@ -102,6 +105,7 @@ def test_cnn_learns_to_read_and_draws(tmp_path: Path) -> None:
     assert picture.read_bytes().startswith(b"\x89PNG")
 
 
+@pytest.mark.slow
 def test_char_rnn_learns_and_writes(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     picture = tmp_path / "sonnets.png"
@@ -111,6 +115,7 @@ def test_char_rnn_learns_and_writes(tmp_path: Path) -> None:
     assert picture.read_bytes().startswith(b"\x89PNG")
 
 
+@pytest.mark.slow
 def test_char_rnn_reads_another_text(tmp_path: Path) -> None:
     text = tmp_path / "abc.txt"
     text.write_text("abc\n" * 500)
@@ -120,6 +125,7 @@ def test_char_rnn_reads_another_text(tmp_path: Path) -> None:
     assert number_after("in text not seen", printed) < 0.1
 
 
+@pytest.mark.slow
 def test_eight_schools_agree_with_quadrature(tmp_path: Path) -> None:
     """The means of μ and τ are those of their joint posterior, with θ integrated out, on a fine grid."""
     pytest.importorskip("matplotlib")
@@ -131,6 +137,7 @@ def test_eight_schools_agree_with_quadrature(tmp_path: Path) -> None:
     assert picture.read_bytes().startswith(b"\x89PNG")
 
 
+@pytest.mark.slow
 def test_neural_ode_fits_the_hares_and_lynxes(tmp_path: Path) -> None:
     """The rates of Lotka and Volterra are near those of Carpenter's case study, 0.55, 0.028, 0.024 and 0.80."""
     pytest.importorskip("matplotlib")
@@ -143,6 +150,7 @@ def test_neural_ode_fits_the_hares_and_lynxes(tmp_path: Path) -> None:
     assert picture.read_bytes().startswith(b"\x89PNG")
 
 
+@pytest.mark.slow
 def test_burgers_nears_the_solution(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     picture = tmp_path / "burgers.png"

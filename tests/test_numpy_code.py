@@ -203,6 +203,7 @@ def test_fifty_lines_or_more(name: str) -> None:
     assert len([line for line in code.splitlines() if line.strip()]) >= 50
 
 
+@pytest.mark.slow
 @pieces
 def test_gradients(name: str) -> None:
     case = CASES[name](load(name))
@@ -236,6 +237,7 @@ def test_one_import_makes_no_difference_to_numpy(name: str) -> None:
     assert case.f(*case.xs) == plain.f(*plain.xs)
 
 
+@pytest.mark.slow
 @pieces
 def test_what_it_prints(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     load(name).main()

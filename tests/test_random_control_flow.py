@@ -129,6 +129,7 @@ def check(seed: int, executor: Any) -> int:
     return compared
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::fnad.errors.ControlFlowWarning")
 def test_random_functions() -> None:
     compared = sum(check(seed, "interpreter") for seed in range(STEPS))

@@ -166,6 +166,7 @@ def test_second_derivatives_agree_in_every_nesting(example: Example) -> None:
 # ---- native code ---------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @given(examples(most=8))
 @settings(few, max_examples=25)
 def test_native_code_computes_what_the_interpreter_does(example: Example) -> None:

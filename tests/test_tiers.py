@@ -185,6 +185,7 @@ print("numba" in sys.modules, "scipy" in sys.modules)
     assert done.stdout.split() == ["False", "False"]
 
 
+@pytest.mark.slow
 def test_a_thousand_gradients_of_fresh_closures() -> None:
     def gradient(array: Any, number: float) -> Any:
         def f(x: Any) -> Any:

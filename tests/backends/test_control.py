@@ -69,12 +69,14 @@ def looped(test, body, carry, max_steps=None):
 # ---- random programs -------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @few
 @given(st.randoms(use_true_random=False))
 def test_random_control_flow_is_interpreted(random: Random):
     check(*random_control_program(random))
 
 
+@pytest.mark.slow
 @few
 @given(st.randoms(use_true_random=False))
 def test_control_flow_around_library_calls_is_interpreted(random: Random):

@@ -163,6 +163,7 @@ def test_every_primitive_is_listed(fnad) -> None:
     assert [line.split()[0] for line in lines[1:]] == list(PRIMITIVES)
 
 
+@pytest.mark.slow
 def test_every_primitive_is_described(fnad) -> None:
     for name, primitive in PRIMITIVES.items():
         assert fnad("ops", name).startswith(f"{name}: {primitive.doc}\n")

@@ -39,6 +39,7 @@ SQUARE_ROOTS: dict[str, Function] = {
 square_roots = pytest.mark.parametrize("name", SQUARE_ROOTS)
 
 
+@pytest.mark.slow
 @square_roots
 @floats
 @pytest.mark.parametrize("start", [2.0, 3.5])
@@ -136,6 +137,7 @@ def test_rows_have_to_change_places(n: int, dtype: Any) -> None:
     np.testing.assert_allclose(gradient, -np.outer(adjoint, np.linalg.solve(a, b)), rtol=20 * rtol, atol=20 * rtol)
 
 
+@pytest.mark.slow
 def test_implicit_steps_of_a_stiff_equation() -> None:
     """Backward Euler steps of y' = L y are (1 - h L)⁻¹."""
     stiff, h = np.array([[-1.0, 2.0], [0.0, -1000.0]]), 0.1
@@ -218,6 +220,7 @@ def test_in_a_loop() -> None:
     np.testing.assert_allclose(rows, [1, 2, 3])
 
 
+@pytest.mark.slow
 def test_one_in_another() -> None:
     def fourth_root(a: Any) -> Any:
         return fnad.root(lambda x, a: x - fnad.fixed_point(heron, 1.0, fnad.fixed_point(heron, 1.0, a)), 1.0, a)
@@ -232,6 +235,7 @@ def rosenbrock(x: Any, a: Any) -> Any:
     return (a - x[0]) ** 2 + 100 * (x[1] - x[0] ** 2) ** 2
 
 
+@pytest.mark.slow
 def test_rosenbrock() -> None:
     found = fnad.minimize(rosenbrock, np.array([-1.2, 1.0]), 1.0)
     np.testing.assert_allclose(found.x, [1, 1], rtol=1e-10)
@@ -241,6 +245,7 @@ def test_rosenbrock() -> None:
     check(second, np.float64(1.5), value=2.25, gradient=[3.0], hessian=[[2.0]], rtol=1e-9, inside=False)
 
 
+@pytest.mark.slow
 def test_value_at_the_minimum_has_the_partial_derivative() -> None:
     """The envelope theorem: of min (x - a)² + a³ it is 3 a²."""
     f = lambda a: fnad.minimize(lambda x: (x - a) ** 2 + a**3, 0.0).fun  # noqa: E731

@@ -233,6 +233,7 @@ def test_a_counter_that_nobody_reads_is_dropped():
 # ---- boxes -----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("policy", "snapshots"), [("binomial", 2), ("sqrt", 1), ("carry", 1)])
 def test_loops_that_shrink_in_checkpoints(policy, snapshots):
     """A constant carry, rows that nobody reads and products before the loop leave the box around it right."""

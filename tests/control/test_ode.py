@@ -55,6 +55,7 @@ def complex_step(f: Callable[[Any], Any], x: Any) -> Any:
 # ---- against closed forms --------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @adjoints
 @times
 def test_linear_equation(name: str, adjoint: str) -> None:
@@ -81,6 +82,7 @@ def test_linear_equation(name: str, adjoint: str) -> None:
     np.testing.assert_allclose(tangent, sum(np.sum(g * d) for g, d in zip(expected, direction, strict=True)), atol=1e-7)
 
 
+@pytest.mark.slow
 @adjoints
 def test_second_derivatives_in_all_nestings(adjoint: str) -> None:
     """y = exp(s (t - t₀)): of s -> y at s t it is known."""
@@ -129,6 +131,7 @@ def by_scipy(p: Any, t: Any) -> Any:
     return found.y.T
 
 
+@pytest.mark.slow
 @adjoints
 def test_predators_and_prey(adjoint: str) -> None:
     p, t = np.array([0.5, 0.028, 0.84, 0.026]), np.linspace(0, 10, 6)
@@ -163,6 +166,7 @@ def van_der_pol(y: Any, t: Any, mu: Any) -> Any:
     return np.stack([y[1], mu * (1 - y[0] ** 2) * y[1] - y[0]])
 
 
+@pytest.mark.slow
 def test_continuous_adjoint_of_a_damped_equation_takes_close_times_or_ends_in_an_error() -> None:
     def f(mu: Any, count: int, adjoint: str) -> Any:
         return fnad.odeint(van_der_pol, np.array([2.0, 0.0]), np.linspace(0, 15, count), mu, adjoint=adjoint)[-1, 0]
@@ -177,6 +181,7 @@ def test_continuous_adjoint_of_a_damped_equation_takes_close_times_or_ends_in_an
 # ---- what it takes and returns ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @adjoints
 def test_pytrees(adjoint: str) -> None:
     def swing(y: Any, t: Any, w: Any) -> Any:
@@ -222,6 +227,7 @@ def test_times_that_are_traced(adjoint: str) -> None:
     np.testing.assert_allclose(fnad.grad(f)(1.0), -np.exp(-1), rtol=1e-6)
 
 
+@pytest.mark.slow
 @adjoints
 def test_compiled_twice_and_unchanged(adjoint: str) -> None:
     f = fnad.jit(fnad.value_and_grad(lambda a, y0, t: np.sum(linear(a, y0, t, adjoint))))
@@ -303,6 +309,7 @@ def raises(kind: type[Exception], *parts: str) -> Any:
     return pytest.raises(kind, match="(?s)" + ".*".join(map(re.escape, parts)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("jit", [False, True])
 def test_a_pole_and_too_few_steps(jit: bool) -> None:
     wrap = fnad.jit if jit else lambda f: f

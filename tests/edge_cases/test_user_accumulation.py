@@ -30,6 +30,7 @@ def test_row_62_scatter_add_at_one_index(executor: Any, dtype: Any) -> None:
     np.testing.assert_array_equal(gradient, [COUNT, 0])
 
 
+@pytest.mark.slow
 @executors
 def test_row_62_add_at_one_index(executor: Any) -> None:
     with config.override(executor=executor):

@@ -101,6 +101,7 @@ def test_row_07_logsumexp_by_hand(dtype: Any) -> None:
     check(logsumexp, np.array([np.log(3), 0], dtype), value=np.log(4), gradient=[0.75, 0.25], rtol=1e-6)
 
 
+@pytest.mark.slow
 @floats
 def test_row_07_logsumexp(dtype: Any) -> None:
     inf = dtype(np.inf)
@@ -113,6 +114,7 @@ def test_row_07_logsumexp(dtype: Any) -> None:
           gradient=[0, 1, 0.5, 0.5])  # fmt: skip
 
 
+@pytest.mark.slow
 @floats
 def test_row_07_logaddexp(dtype: Any) -> None:
     inf = dtype(np.inf)

@@ -209,6 +209,7 @@ def test_row_57_deviation_of_a_constant(dtype: Any) -> None:
                 assert jit(np.std)(x) == jit(np.var)(x) == 0
 
 
+@pytest.mark.slow
 def test_row_58_cotangent_of_a_broadcast_number() -> None:
     ones = np.ones(2**25, np.float32)
     for executor in ("interpreter", "compiled"):

@@ -57,6 +57,7 @@ def test_row_11_clip(dtype: Any) -> None:
     check(lambda x: x.clip(max=1), dtype(1), value=1, gradient=[0.5])
 
 
+@pytest.mark.slow
 @floats
 def test_row_12_order(dtype: Any) -> None:
     weights = np.array([1, 10, 100], dtype)
@@ -66,6 +67,7 @@ def test_row_12_order(dtype: Any) -> None:
     check(np.median, np.array([3, 1, 1, 3], dtype), value=2, gradient=[0.5, 0, 0.5, 0])
 
 
+@pytest.mark.slow
 @floats
 def test_row_13_poles(dtype: Any) -> None:
     check(np.sqrt, dtype(0), value=0, gradient=[INF])

@@ -14,6 +14,7 @@ from tests.edge_cases.ways import check
 floats = pytest.mark.parametrize("dtype", [np.float64, np.float32])
 
 
+@pytest.mark.slow
 @floats
 def test_row_24_determinant_of_a_singular_matrix(dtype: Any) -> None:
     det = np.linalg.det

@@ -27,6 +27,7 @@ def test_row_19_zeroth_power(zero: Any, dtype: Any) -> None:
     check(lambda x: np.sum(np.power(x, zero)), np.array([0, -1, np.inf, NAN], dtype), value=4, gradient=[0, 0, 0, 0])
 
 
+@pytest.mark.slow
 @floats
 def test_row_19_square(dtype: Any) -> None:
     for f in (lambda x: x**2, lambda x: x**2.0, np.square, lambda x: np.power(x, 2), lambda x: x ** np.array(2)):
@@ -50,6 +51,7 @@ def test_row_20_exponent_of_a_negative_base(dtype: Any) -> None:
     assert grad(lambda x, y: x**y)(dtype(-2), dtype(3)) == 12
 
 
+@pytest.mark.slow
 @floats
 def test_row_21_product_with_zeros(dtype: Any) -> None:
     check(np.prod, np.array([0, 2, 3], dtype), value=0, gradient=[6, 0, 0], hessian=[[0, 3, 2], [3, 0, 0], [2, 0, 0]])
@@ -58,6 +60,7 @@ def test_row_21_product_with_zeros(dtype: Any) -> None:
     check(np.multiply.reduce, np.array([0, 2, 3], dtype), value=0, gradient=[6, 0, 0])
 
 
+@pytest.mark.slow
 @floats
 def test_row_22_cumprod_at_zeros(dtype: Any) -> None:
     x = np.array([0, 2, 3], dtype)
@@ -68,6 +71,7 @@ def test_row_22_cumprod_at_zeros(dtype: Any) -> None:
     check(lambda x: np.sum(np.cumprod(x)), np.array([0, 0, 3], dtype), **twice)
 
 
+@pytest.mark.slow
 @floats
 def test_row_23_sinc(dtype: Any) -> None:
     check(np.sinc, dtype(0), value=1, gradient=[0], hessian=[[-(np.pi**2) / 3]], rtol=1e-6)

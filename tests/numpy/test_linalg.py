@@ -107,6 +107,7 @@ def test_lists_of_traced_values() -> None:
 # ---- edge cases ------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_row_14_norms_of_zero(dtype: Any) -> None:
     zero = np.zeros((2, 2), dtype)

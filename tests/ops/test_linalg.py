@@ -222,6 +222,7 @@ def test_row_24_det_of_singular_matrices(run: Run):
     np.testing.assert_allclose(found.reshape(4, 4), np.diag([0, 0, 0, 30.0]), atol=1e-13)
 
 
+@pytest.mark.slow
 def test_second_and_third_derivatives_of_det_of_rank_deficient_matrices(run: Run):
     second = hessian(run, det, np.zeros((2, 2)))
     np.testing.assert_array_equal(second, [[0, 0, 0, 1], [0, 0, -1, 0], [0, -1, 0, 0], [1, 0, 0, 0]])

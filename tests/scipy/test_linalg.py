@@ -87,6 +87,7 @@ def test_empty_and_single_matrices() -> None:
         check(lambda a, b: linalg.solve(a, b), a, np.ones(n))
 
 
+@pytest.mark.slow
 def test_row_26_exponential_of_a_matrix_with_equal_eigenvalues() -> None:
     check_everywhere(lambda a: np.sum(linalg.expm(a)), np.eye(2), value=2 * np.e, gradient=np.full(4, np.e), rtol=1e-15)
 

@@ -394,6 +394,7 @@ def _long_joint(length: int) -> Program:
     return joint(trace(f, Aval(F64, (5,))), (True,))
 
 
+@pytest.mark.slow
 def test_time_is_linear():
     """Some 20,000 equations take well under two seconds, and a quarter of them about a quarter of that, not a 16th."""
     short, long = _long_joint(450), _long_joint(1800)
