@@ -61,6 +61,7 @@ VERSIONS = {(3, 11): _3_11, (3, 12): _3_12, (3, 13): _3_13}
 VERSION = VERSIONS.get(sys.version_info[:2], _3_13)
 
 ATTRIBUTE = frozenset({"LOAD_ATTR", "LOAD_METHOD"})
+CALL = frozenset({"CALL", "PRECALL"})
 REBINDING = frozenset({"STORE_GLOBAL", "DELETE_GLOBAL"})
 REBINDING_FREE = frozenset({"STORE_DEREF", "DELETE_DEREF"})
 
@@ -91,13 +92,29 @@ class Path(NamedTuple):
         return value
 
 
+class Load(NamedTuple):
+    """A look-up `owner.name`, or `callee(owner, …)`, which is one of any name where the callee is `getattr`."""
+
+    owner: Path
+    name: str | None
+    callee: Path | None = None
+
+    def is_of(self, frame: FrameType, owner: object, name: str) -> bool:
+        """Say whether it is of this attribute of this object in a frame."""
+        is_named = self.name == name if self.callee is None else self.callee.value(frame) is getattr
+        return is_named and self.owner.value(frame) is owner
+
+
 # ---- questions -------------------------------------------------------------------------------------------------------
 
 
 def loads(frame: FrameType, owner: object, name: str) -> bool:
-    """Say whether a frame is at the instruction that loads this attribute of this object, or imports it from there."""
-    loaded = loaded_at(frame.f_code, frame.f_lasti)
-    return loaded is not None and loaded[0] == name and loaded[1].value(frame) is owner
+    """Say whether a frame is at the instruction that loads this attribute of this object, and of nothing else.
+
+    That is `owner.name`, `from owner import name` or a call of `getattr` with the owner.
+    """
+    load = load_at(frame.f_code, frame.f_lasti)
+    return load is not None and load.is_of(frame, owner, name)
 
 
 def is_called(frame: FrameType) -> bool:
@@ -172,14 +189,15 @@ def name_at(code: CodeType, offset: int) -> str:
 
 
 @lru_cache(maxsize=4096)
-def loaded_at(code: CodeType, offset: int) -> tuple[str, Path] | None:
-    """Return which attribute an instruction loads and of what; None where it does not, or that cannot be told."""
+def load_at(code: CodeType, offset: int) -> Load | None:
+    """Return which attribute an instruction may load and of what; None where it does not, or that cannot be told."""
     steps, at = steps_to(code, offset)
-    if steps[at].name in ATTRIBUTE:
-        path = _path(steps, at)
-    else:
-        path = _imported(steps, at) if steps[at].name == "IMPORT_FROM" else None
-    return None if path is None else (str(steps[at].value), path)
+    step = steps[at]
+    if step.name in CALL:
+        return _called(steps, at)
+    owner = _path(steps, at) if step.name in ATTRIBUTE else None
+    owner = _imported(steps, at) if step.name == "IMPORT_FROM" else owner
+    return None if owner is None else Load(owner, str(step.value))
 
 
 @lru_cache(maxsize=4096)
@@ -239,6 +257,22 @@ def _path(steps: Sequence[Step], end: int) -> Path | None:
             return None
         names.append(step.value)
     return None
+
+
+def _called(steps: Sequence[Step], at: int) -> Load | None:
+    """Return the look-up that a call of two or three arguments is if it is one of `getattr`."""
+    count, start = steps[at].arg, at - (steps[at - 1].name == "PRECALL")
+    if count not in (2, 3):
+        return None
+    ends: list[int] = []
+    for _ in range(count):
+        ends.append(start)
+        found = _start_of_value(steps, start)
+        if found is None:
+            return None
+        start = found
+    owner, callee = _path(steps, ends[-1]), _path(steps, start - (steps[start - 1].name == "PUSH_NULL"))
+    return None if owner is None or callee is None else Load(owner, None, callee)
 
 
 def _imported(steps: Sequence[Step], at: int) -> Path | None:

@@ -7,7 +7,7 @@ is NumPy's function otherwise.
 
 Compiled code has no frame of its own: what it looks up seems to come from the user's line. It takes an ndarray for
 granted where it calls `np.empty`, and a traced value there ends the process. So a look-up is the user's only where the
-user's frame is at the very instruction that loads this attribute from this module; `getattr(np, name)` finds NumPy's.
+user's frame is at the very instruction that loads this attribute from this module (`fnad.trace.bytecode`).
 
 Nothing in NumPy's namespaces is replaced. Its modules get a class of their own, whose attributes decide at each look-up
 what is found; when the last trace of the process ends they get their class back. Another thread, a library, what was

@@ -105,6 +105,9 @@ def whose_lookup():
     assert answers(lambda: (m.sine, m.part.pi)) == [*bound, ("part", True, False)]
     assert answers(local) == called
     assert answers(unpacked, m, 1) == called
+    assert answers(lambda: getattr(m, "si" + "ne")(0.0)) == bound
+    assert answers(lambda: getattr(m.inner, "sine", [m, None])) == bound
+    assert answers(by_name, m, getattr, ["sine"]) == bound
     assert answers(imported) == [("part", True, False), ("sine", True, False)]
     assert answers(with_many_names()) == called
     assert answers(lambda: [m.sine(x) for x in (0.0, 1.0)]) == called * 2
@@ -113,12 +116,23 @@ def whose_lookup():
     for compiled in (
         lambda: operator.attrgetter("sine")(m),
         lambda: operator.methodcaller("sine", 0.0)(m),
-        lambda: getattr(m, "sine"),  # noqa: B009
+        lambda: [getattr][0](m, "sine"),
+        lambda: getattr([m][0], "sine"),  # noqa: B009
+        lambda: attrgetter_called_getattr(m, "sine"),
         lambda: holder.sine,
         lambda: [m][0].sine(0.0),
         lambda: either(1.0),
     ):
         assert [answer[:2] for answer in answers(compiled)] == unproved, compiled
+
+
+def attrgetter_called_getattr(owner, name):
+    getattr = lambda owner, _: operator.attrgetter(name)(owner)  # noqa: A001, E731
+    return getattr(owner, name)
+
+
+def by_name(owner, get, names):
+    return get(owner, names[0])
 
 
 def with_many_names():

@@ -39,12 +39,12 @@ PACKAGES = ("numpy", "scipy", "sklearn", "mpmath", "pandas")
 LEFT_OUT = (
     *("test", "conftest", "_examples", "distutils", "datasets", "setup", "__main__", "show_config", "pydoc"),
     *("main", "file", "load", "save", "open", ".io", "genfromtxt"),
-    *("f2py", ".blas", ".lapack", "._"),
+    *("f2py", ".blas", ".lapack", "_fast", "._"),
 )
 """Parts of the names that are not called: tests, builds, files, and what trusts its caller.
 
-What is private does, and the wrappers that f2py makes of Fortran: they crash on ordinary arrays of odd sizes, and lose
-a reference to a dtype for each argument that raises in `__array__`, whoever wrote it.
+What is private or called fast does, and the wrappers that f2py makes of Fortran: they crash on ordinary arrays of odd
+sizes, and lose a reference to a dtype for each argument that raises in `__array__`, whoever wrote it.
 """
 
 DANGEROUS = {"breakpoint", "input", "exit", "quit", "seterrcall", "set_printoptions", "seterr", "setbufsize", "memmap"}
