@@ -8,6 +8,7 @@ are taken. Each question is answered with no where the instructions do not prove
 
 from __future__ import annotations
 
+import builtins
 import dis
 import inspect
 import sys
@@ -91,6 +92,20 @@ class Path(NamedTuple):
             value = attribute(value, name)
         return value
 
+    def within(self, namespace: Mapping[str, Any]) -> Any:
+        """Return what the expression is in the globals of a module; None where it is not there."""
+        value = namespace.get(self.root, getattr(builtins, self.root, None))
+        for name in self.attributes:
+            value = attribute(value, name)
+        return value
+
+
+class Side(NamedTuple):
+    """One side of `type(x) is kind`: an expression, and whether it is the argument of `type`."""
+
+    is_type: bool
+    path: Path
+
 
 class Load(NamedTuple):
     """A look-up `owner.name`, or `callee(owner, …)`, which is one of any name where the callee is `getattr`."""
@@ -152,6 +167,52 @@ def rebinds(code: CodeType, free: frozenset[str] | None = None) -> bool:
         if step.name in REBINDING or (step.name in REBINDING_FREE and step.value in free):
             return True
     return any(rebinds(inner, free) for inner in code.co_consts if isinstance(inner, CodeType))
+
+
+def calls_global(frame: FrameType) -> bool:
+    """Say whether a frame is at an instruction that loads a global which is called."""
+    steps, at = steps_to(frame.f_code, frame.f_lasti)
+    is_called = bool(steps[at].arg & 1) or (VERSION.is_null_behind and steps[at + 1].name == "PUSH_NULL")
+    return steps[at].name == "LOAD_GLOBAL" and is_called
+
+
+@lru_cache(maxsize=4096)
+def comparisons_of_classes(code: CodeType) -> tuple[tuple[Side, Side], ...]:
+    """Return the sides of each `type(x) is kind`, either way round, where both are expressions that can be told."""
+    steps = steps_of(code)
+    found: list[tuple[Side, Side]] = []
+    for at, step in enumerate(steps):
+        second, start = _side(steps, at) if step.name == "IS_OP" else (None, None)
+        first, _ = (None, None) if start is None else _side(steps, start)
+        if first is not None and second is not None and (first.is_type or second.is_type):
+            found.append((first, second))
+    return tuple(found)
+
+
+@lru_cache(maxsize=4096)
+def arguments_of_issubclass(code: CodeType) -> tuple[Path, ...]:
+    """Return x of each `issubclass(type(x), …)` where x is an expression that can be told."""
+    steps = steps_of(code)
+    found: list[Path] = []
+    for at in range(1, len(steps)):
+        side, start = _side(steps, at) if steps[at - 1].name == "CALL" else (None, None)
+        before = steps[max(start - 2, 0) : start] if start else ()
+        if side is not None and side.is_type and any(step[1:4:2] == ("LOAD_GLOBAL", "issubclass") for step in before):
+            found.append(side.path)
+    return tuple(found)
+
+
+def _side(steps: Sequence[Step], end: int) -> tuple[Side | None, int | None]:
+    """Return the side of a comparison that is on top of the stack before an instruction, and where it starts."""
+    is_type = steps[end - 1].name == "CALL" and steps[end - 1].arg == 1
+    if is_type:
+        end -= 2 if steps[end - 2].name == "PRECALL" else 1
+    path, start = _path(steps, end), _start_of_value(steps, end)
+    if is_type and start:
+        start = next((i for i in (start - 1, start - 2) if steps[i].name == "LOAD_GLOBAL"), None)
+    if path is None or start is None or (is_type and steps[start].value != "type"):
+        return None, None
+    return Side(is_type, path), start
 
 
 # ---- instructions ----------------------------------------------------------------------------------------------------

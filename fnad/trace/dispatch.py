@@ -41,6 +41,7 @@ from fnad.ops.conversion import convert_to
 from fnad.ops.shape import constant
 from fnad.trace.escape import used_after_trace
 from fnad.trace.handle import Elements, Handle
+from fnad.trace.identity import check_classes
 from fnad.trace.rebinding import check_rebinding
 from fnad.trace.source import current_source
 
@@ -87,6 +88,7 @@ def call(rule: Rule, args: Sequence[Any], kwargs: Arguments) -> Any:
     builder, source = tracing_builder(), current_source()
     builder.source = source
     MAKING.note(source)
+    check_classes()
     operands, options = args, kwargs
     try:
         operands = [unwrap(arg, owners) for arg in args]

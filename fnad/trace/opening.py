@@ -13,6 +13,7 @@ of an enclosing function anew stays as it is.
 from __future__ import annotations
 
 import functools
+import sys
 from collections.abc import Callable
 from types import CellType, FunctionType, MethodType
 from typing import Any
@@ -22,7 +23,7 @@ import numpy as np
 from fnad.ir.types import NAMES
 from fnad.numpy.operands import as_symbol
 from fnad.numpy.views import Broadcast
-from fnad.trace.bytecode import rebinds
+from fnad.trace.bytecode import calls_global, rebinds
 from fnad.trace.capture import Array, same_bits
 from fnad.trace.handle import Handle
 from fnad.trace.libraries import is_library
@@ -111,6 +112,12 @@ class Opening:
         return found
 
 
+def class_of(*args: Any, **kwargs: Any) -> Any:
+    """What `type` is to this code where it calls it: of a traced value, the class of what that stands for."""
+    is_traced = len(args) == 1 and not kwargs and isinstance(args[0], Handle)
+    return args[0].__class__ if is_traced else type(*args, **kwargs)
+
+
 class Namespace(dict[str, Any]):
     """The globals of a module, to code that looks names up in it.
 
@@ -123,6 +130,9 @@ class Namespace(dict[str, Any]):
         self._module, self._opening = module, opening
 
     def __getitem__(self, name: str) -> Any:
+        frame = sys._getframe(1)  # pyright: ignore[reportPrivateUsage]
+        if name == "type" and name not in self._module and calls_global(frame):
+            return class_of
         return self._opening.value(self._module[name])
 
     def get(self, name: str, default: Any = None) -> Any:

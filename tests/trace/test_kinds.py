@@ -163,3 +163,62 @@ def test_an_element_in_an_array():
     for value in ([1.0, 2.0], [1.0, 3.0], [2.0, 2.0]):
         assert fast(np.array(value)) == f(np.array(value))
     assert fnad.jit(f)(np.eye(2) * 2) == 4.0
+
+
+# ---- identity ----------------------------------------------------------------------------------------------------
+
+
+def same_as_float(x):
+    return x**2 if type(x) is float else 100 * x
+
+
+def same_as_number(x):
+    return x**2 if np.float64 is type(x) else 100 * x
+
+
+def not_an_array(x):
+    return np.sum(100 * x) if type(x) is not np.ndarray else np.sum(x**2)
+
+
+def is_float(x):
+    return type(x) is float
+
+
+def asked_elsewhere(x):
+    return x**2 if is_float(x) else 100 * x
+
+
+def a_subclass(x):
+    return x**2 if issubclass(type(x), (float, np.ndarray)) else 100 * x
+
+
+def of_another(x, y=1.0):
+    return x**2 if type(x) is type(y) else 100 * x
+
+
+def of_no_number(x):
+    return 100 * x if type(x) is str or type(x) is not type(x) else x**2
+
+
+BY_IDENTITY = [same_as_float, same_as_number, not_an_array, asked_elsewhere, a_subclass, of_another, of_no_number]
+
+
+class Layer:
+    def __call__(self, x):
+        return np.sum(x**2) if type(x) is np.ndarray else 100 * x
+
+
+@pytest.mark.parametrize("f", BY_IDENTITY)
+def test_classes_asked_by_identity(f):
+    for value in (3.0, np.float64(3.0), np.float32(3.0), np.array(3.0), np.array([3.0])):
+        expected = 6.0 if np.sum(f(value)) == 9.0 else 100.0
+        assert np.sum(fnad.grad(f)(value)) == expected
+        assert np.sum(fnad.jit(fnad.grad(f))(value)) == expected
+
+
+def test_classes_asked_by_identity_out_of_reach():
+    """A method is not made once more, so what would be the other branch is an error."""
+    for run in (fnad.grad(Layer()), fnad.jit(fnad.grad(Layer()))):
+        assert run(3.0) == 100.0
+        with pytest.raises(TracerEscapeError, match=r"(?s)its class by identity.*test_kinds.py.*write isinstance"):
+            run(np.array([3.0]))
