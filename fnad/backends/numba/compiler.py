@@ -57,6 +57,7 @@ def compile_source(source: str, name: str, parameters: Sequence[Dtype]) -> Nativ
 
     An operand of another dtype than its operation takes is an OperandError.
 
+    >>> import numpy as np
     >>> source = "def double(x, out):\n    for i in range(3):\n        out[i] = x[i] + x[i]"
     >>> function = compile_source(source, "double", [np.dtype("f8")] * 2)
     >>> out = np.empty(3)
