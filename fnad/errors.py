@@ -167,6 +167,23 @@ class ConvergenceError(FnadError, RuntimeError):
     """A solver that did not come to a solution within its steps, or met a nan."""
 
 
+FAILURES: dict[str, type[FnadError]] = {
+    kind.__name__: kind for kind in (FactorizationError, DomainError, ConvergenceError)
+}
+"""What the limit of a loop may stand for, by the name that programs, which are text, have for it."""
+
+
+def endless(limit: int, failure: tuple[str, str, str] | None) -> FnadError:
+    """The error of a loop beyond its limit: its `failure` (kind, what, remedy), or that it has too few steps."""
+    if failure is not None:
+        kind, what, remedy = failure
+        return FAILURES[kind](what, remedy=remedy)
+    what = f"a loop went on after max_steps={limit} steps"
+    return LoopLimitError(
+        what, remedy="give more steps, or see why its condition still holds: a nan is different from everything"
+    )
+
+
 class CustomRuleError(FnadError, TypeError):
     """A derivative stated by the user that is not there, does not fit its function, or leaves something out."""
 

@@ -15,11 +15,10 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from fnad import errors
 from fnad.control.invariant import gains, specialized, unchanged
 from fnad.control.loop import Flags, Groups, Rows, live_body, pulled, pushed, settled, sweep_back, with_tangents
 from fnad.control.scan import listed, split_tangents, spread_among, sweep_over
-from fnad.errors import FnadError, LoopLimitError, ShapeError
+from fnad.errors import FAILURES, ShapeError, VerificationError, endless
 from fnad.ir.builder import trace
 from fnad.ir.primitive import Primitive, Sample, Structured, WhileLoop, register
 from fnad.ir.program import Equation, Params, Program, Var
@@ -32,7 +31,7 @@ from fnad.transforms.joint import Cotangent, Pullback
 from fnad.transforms.jvp import Tangent
 
 Failure: TypeAlias = tuple[str, str, str]
-"""An error: the name of its class in `fnad.errors`, what happened, and the remedy."""
+"""An error: its name in `fnad.errors.FAILURES`, what happened, and the remedy."""
 
 
 def _groups(equation: Equation) -> Groups:
@@ -50,6 +49,8 @@ def _infer_while(
 ) -> tuple[Aval, ...]:
     test, body = regions
     carry = avals[test_consts + body_consts :]
+    if failure is not None and failure[0] not in FAILURES:
+        raise VerificationError(f"a loop may not fail with {failure[0]}", remedy=f"take one of {', '.join(FAILURES)}")
     if test.in_avals != (*avals[:test_consts], *carry) or test.out_avals != (Aval(BOOL),):
         raise ShapeError(f"the test of a loop over {listed(carry)} takes {listed(test.in_avals)} to {test.out_avals}")
     if body.in_avals != avals[test_consts:]:
@@ -75,7 +76,7 @@ def _evaluate_while(
     while test([*of_test, *carry])[0]:
         check_time()
         if steps == max_steps:
-            raise _limit_error(steps, failure)
+            raise endless(steps, failure)
         found = body([*of_body, *carry])
         carry = found[:count]
         for tape, row in zip(tapes, found[count:], strict=True):
@@ -83,16 +84,6 @@ def _evaluate_while(
         steps += 1
     rows = zip(tapes, regions[1].out_avals[count:], strict=True)
     return (*carry, np.int64(steps), *[np.array(t, a.dtype).reshape(steps, *a.shape) for t, a in rows])
-
-
-def _limit_error(steps: int, failure: Failure | None) -> FnadError:
-    if failure is not None:
-        kind, what, remedy = failure
-        return getattr(errors, kind)(what, remedy=remedy)
-    return LoopLimitError(
-        f"a loop went on after max_steps={steps} steps",
-        remedy="give more steps, or see why its condition still holds: a nan is different from everything",
-    )
 
 
 # ---- derivatives -----------------------------------------------------------------------------------------------------

@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from fnad.errors import LoweringError
+from fnad.errors import LoweringError, endless
 from fnad.ir.primitive import (
     Cond,
     DynamicSlice,
@@ -32,7 +32,7 @@ from fnad.ir.primitive import (
 from fnad.ir.program import Atom, Equation, Literal, Program, Var
 from fnad.ir.types import BOOL, I64, Aval
 from fnad.lower.expressions import Binding, place
-from fnad.lower.faults import endless
+from fnad.lower.faults import of_error
 from fnad.lower.index import ENDLESS, Counter, Index, counter
 from fnad.lower.loops import Choice, Item, Repeat, Store, While
 from fnad.lower.nodes import Buffer, Load, Node, loads
@@ -168,7 +168,8 @@ class Regions(Values):
         updates = body.turn(program, len(constants), carries, tapes, turn)
         nodes, limit = self.expressions.nodes, params["max_steps"]
         may_fail = self.shared.checks > checks
-        fault = 0 if limit is None else self.shared.fault(endless(limit, params.get("failure"), equation.source))
+        error = None if limit is None else endless(limit, params.get("failure"))
+        fault = 0 if error is None else self.shared.fault(of_error(error, equation.source))
         loop = While(
             self.depth,
             test.items(),

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from fnad import errors
-from fnad.errors import FnadError, LoopLimitError, OutOfRangeError
+from fnad.errors import FnadError, OutOfRangeError
 from fnad.ir.program import Source
 
 
@@ -15,7 +14,7 @@ class Fault:
 
     kind: type[FnadError]
     what: str
-    remedy: str
+    remedy: str | None
     source: Source | None
 
     @property
@@ -27,10 +26,5 @@ def out_of_range(source: Source | None) -> Fault:
     return Fault(OutOfRangeError, "an index is out of range", "check the index against the axis", source)
 
 
-def endless(limit: int, failure: tuple[str, str, str] | None, source: Source | None) -> Fault:
-    if failure is not None:
-        kind, what, remedy = failure
-        return Fault(getattr(errors, kind), what, remedy, source)
-    what = f"a loop went on after max_steps={limit} steps"
-    remedy = "give more steps, or see why its condition still holds: a nan is different from everything"
-    return Fault(LoopLimitError, what, remedy, source)
+def of_error(error: FnadError, source: Source | None) -> Fault:
+    return Fault(type(error), error.what, error.remedy, source)

@@ -20,7 +20,7 @@ from fnad.backends.numba.executor import compile_program
 from fnad.control.cond import cond
 from fnad.control.scan import scan
 from fnad.control.while_loop import while_loop
-from fnad.errors import LoopLimitError, OutOfRangeError
+from fnad.errors import LoopLimitError, OutOfRangeError, VerificationError
 from fnad.ir.builder import trace
 from fnad.ir.types import DTYPES, F64, I64, Aval, aval_of
 from fnad.ops.arithmetic import add, mul
@@ -57,11 +57,11 @@ def scanned(body, consts, carry, xs, *, length, reverse=False):
     return trace(lambda *v: list(scan(*v, **params, regions=(region,))), *map(aval_of, arrays), name="f"), arrays
 
 
-def looped(test, body, carry, max_steps=None):
+def looped(test, body, carry, **limit):
     """Return the program of a while loop without constants, and its arguments."""
     avals = [aval_of(np.asarray(value)) for value in carry]
     regions = trace(test, *avals, name="test"), trace(body, *avals, name="body")
-    params = {"test_consts": 0, "body_consts": 0, "max_steps": max_steps}
+    params = {"test_consts": 0, "body_consts": 0, "max_steps": None, **limit}
     program = trace(lambda *v: list(while_loop(*v, **params, regions=regions)), *avals, name="f")
     return program, [np.asarray(value) for value in carry]
 
@@ -198,7 +198,7 @@ def test_more_steps_than_allowed_are_an_error(library):
         return [s + 1, argsort(order, axis=0, stable=True) if library else order]
 
     def program(limit):
-        return looped(lambda s, order: [lt(s, np.int64(10))], step, [np.int64(0), np.arange(3)], limit)
+        return looped(lambda s, order: [lt(s, np.int64(10))], step, [np.int64(0), np.arange(3)], max_steps=limit)
 
     check(*program(10))
     compiled, arguments = program(9)
@@ -264,3 +264,8 @@ def test_emitted_loops_run_as_plain_python():
         check=True,
         env={**os.environ, "NUMBA_DISABLE_JIT": "1", "PYTHONPATH": ":".join(sys.path)},
     )
+
+
+def test_a_loop_states_a_failure_that_there_is():
+    with pytest.raises(VerificationError, match="a loop may not fail with KeyError"):
+        looped(lambda x: [lt(x, x)], lambda x: [x], [1.0], max_steps=1, failure=("KeyError", "what", "remedy"))
