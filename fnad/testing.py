@@ -19,9 +19,9 @@ import numpy as np
 
 from fnad.ir.program import Program
 from fnad.ir.types import Aval, Dtype, is_inexact, real_dtype
+from fnad.transforms.differentiation import joint, jvp
 from fnad.transforms.interpret import interpret
-from fnad.transforms.joint import cotangent_avals, joint
-from fnad.transforms.jvp import jvp
+from fnad.transforms.joint import cotangent_avals
 
 Array: TypeAlias = Any
 Arrays: TypeAlias = Sequence[Array]

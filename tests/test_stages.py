@@ -13,7 +13,7 @@ from fnad.ir.types import F64, Aval
 from fnad.lower.loops import Loop
 from fnad.ops.elementary import sin
 from fnad.ops.shape import reduce_sum
-from fnad.transforms.gradient import gradient, value_and_gradient
+from fnad.transforms.differentiation import gradient, value_and_gradient
 from fnad.transforms.pipeline import simplify
 
 FUNCTIONS = str(Path(__file__).parent / "golden" / "functions.py")

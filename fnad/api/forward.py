@@ -16,7 +16,7 @@ from fnad.errors import ArgumentTypeError, TangentError
 from fnad.ir.program import Program
 from fnad.ir.types import is_inexact
 from fnad.trace.source import current_source
-from fnad.transforms.jvp import jvp as jvp_program
+from fnad.transforms.differentiation import jvp as jvp_program
 
 
 def jvp(f: Function, primals: Sequence[Any], tangents: Sequence[Any], has_aux: bool = False) -> tuple[Any, ...]:

@@ -10,7 +10,7 @@ from fnad.api.leaves import Function, check_function, function_name, source_of, 
 from fnad.api.running import run
 from fnad.api.staging import Staged
 from fnad.errors import NonScalarOutputError
-from fnad.transforms.gradient import gradient, value_and_gradient
+from fnad.transforms.differentiation import gradient, value_and_gradient
 
 
 def grad(f: Function, argnums: Argnums = 0, has_aux: bool = False) -> Function:

@@ -39,7 +39,7 @@ from fnad.ops.conversion import convert_to
 from fnad.ops.shape import reshape_to
 from fnad.trace.source import current_source
 from fnad.trace.tracer import Tracer
-from fnad.transforms.gradient import gradient, value_and_gradient
+from fnad.transforms.differentiation import gradient, value_and_gradient
 from fnad.transforms.pipeline import simplify
 
 

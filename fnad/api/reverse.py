@@ -15,8 +15,7 @@ from fnad.errors import CotangentError
 from fnad.ir.builder import is_tracing
 from fnad.ir.program import Program
 from fnad.trace.source import current_source
-from fnad.transforms.joint import joint
-from fnad.transforms.spectral import through_spectral_functions
+from fnad.transforms.differentiation import joint
 from fnad.transforms.split import split
 
 MISSING = object()
@@ -70,7 +69,7 @@ def _forward(staged: Staged) -> tuple[list[Any], Pull]:
         return split(swept, len(program.inputs), count)
 
     if is_tracing():
-        forward, backward = through_spectral_functions(cut)(program)
+        forward, backward = cut(program)
         found = inlined(forward, staged.operands)
         residuals = [tracer.symbol for tracer in found[count:]]
         return found[:count], lambda cts: inlined(backward, [*residuals, *cts])

@@ -25,7 +25,6 @@ from fnad.ir.walk import has_effect
 from fnad.numpy.operands import WeakSymbol, as_symbol
 from fnad.trace.tracer import Tracer
 from fnad.transforms.interpret import TimeUpError, time_limit
-from fnad.transforms.spectral import through_spectral_functions
 
 T = TypeVar("T")
 
@@ -66,7 +65,7 @@ def rewritten(
     """
 
     def make() -> tuple[TieredProgram, ...]:
-        return tuple(TieredProgram(made, donated) for made in through_spectral_functions(rewrite)(program))
+        return tuple(TieredProgram(made, donated) for made in rewrite(program))
 
     return _REWRITTEN.get((kind, donated, content_key(program)), make)
 
@@ -99,7 +98,7 @@ def raise_with_line(program: Program, arrays: Sequence[Array]) -> None:
 def run(program: Program, operands: Sequence[Operand], kind: Hashable, rewrite: Rewrite) -> list[Any]:
     """Return the outputs of the program that `rewrite` makes, on these operands, as the user gets them."""
     if is_tracing():
-        return inlined(through_spectral_functions(rewrite)(program)[0], operands)
+        return inlined(rewrite(program)[0], operands)
     results = execute(rewritten(program, kind, rewrite)[0], operands, lambda: rewrite(program)[0])
     return [to_user(result) for result in results]
 

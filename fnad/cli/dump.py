@@ -24,9 +24,7 @@ from fnad.ir.types import Aval, is_inexact
 from fnad.lower.pipeline import lower
 from fnad.lower.text import loops_text
 from fnad.numpy.operands import PYTHON_DTYPES
-from fnad.transforms.gradient import gradient, value_and_gradient
-from fnad.transforms.joint import joint
-from fnad.transforms.jvp import jvp
+from fnad.transforms.differentiation import gradient, joint, jvp, value_and_gradient
 from fnad.transforms.pipeline import simplify
 
 if TYPE_CHECKING:

@@ -17,8 +17,7 @@ from fnad.ir.primitive import PRIMITIVES, NoFormula, NonDifferentiable, Partials
 from fnad.ir.program import Program
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import DTYPES, F64, Dtype, aval_of, is_inexact
-from fnad.transforms.joint import joint
-from fnad.transforms.jvp import jvp
+from fnad.transforms.differentiation import joint, jvp
 from fnad.transforms.pipeline import simplify
 
 SHOWN = 16

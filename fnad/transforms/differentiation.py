@@ -1,20 +1,49 @@
-"""Forward and reverse mode of the bodies of loops and branches, with the rules of spectral functions."""
+"""Forward and reverse mode of a program: what transforms, loops, dumps and checks differentiate with.
+
+`joint.py` and `jvp.py` sweep over equations with the rule of each; here they see spectral functions as equations.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+from fnad.ir.builder import current_builder, trace
 from fnad.ir.program import Program
+from fnad.ir.symbol import Symbol
+from fnad.ops.shape import broadcast_to
 from fnad.transforms import joint as reverse_mode
 from fnad.transforms import jvp as forward_mode
-from fnad.transforms.spectral import through_spectral_functions
+from fnad.transforms.spectral import with_spectral_functions
 
 
-def joint(program: Program, wrt: Sequence[bool]) -> Program:
-    """Return the program (x…, ct…) -> (y…, x̄…)."""
-    return through_spectral_functions(lambda found: (reverse_mode.joint(found, wrt),))(program)[0]
+def joint(program: Program, wrt: Sequence[bool], outputs: int | None = None) -> Program:
+    """Return the program (x…, ct…) -> (y…, x̄…), with a ct for each inexact output, or of the first `outputs`."""
+    return with_spectral_functions(program, lambda found: reverse_mode.joint(found, wrt, outputs))
 
 
 def jvp(program: Program, wrt: Sequence[bool]) -> Program:
     """Return the program (x…, dx…) -> (y…, dy…)."""
-    return through_spectral_functions(lambda found: (forward_mode.jvp(found, wrt),))(program)[0]
+    return with_spectral_functions(program, lambda found: forward_mode.jvp(found, wrt))
+
+
+def value_and_gradient(program: Program, wrt: Sequence[bool]) -> Program:
+    """Return the program (x…) -> (y…, x̄…), where x̄ is the gradient of the first output, which has one real element.
+
+    There is one x̄ for each input marked in `wrt`. The other outputs are carried along.
+    """
+    ct = program.outputs[0].aval
+
+    def swept_at_one(found: Program) -> Program:
+        def at_one(*args: Symbol) -> list[Symbol]:
+            one = current_builder().literal(ct.dtype.type(1))
+            return reverse_mode.sweep(found, wrt, args, [broadcast_to(one, ct.shape)], 1)
+
+        return trace(at_one, *found.in_avals, name=found.name)
+
+    return with_spectral_functions(program, swept_at_one)
+
+
+def gradient(program: Program, wrt: Sequence[bool]) -> Program:
+    """Return the same without the first output: (x…) -> (other y…, x̄…)."""
+    both = value_and_gradient(program, wrt)
+    return Program(both.name, both.inputs, both.equations, both.outputs[1:])

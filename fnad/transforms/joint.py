@@ -39,32 +39,39 @@ def joint(program: Program, wrt: Sequence[bool], outputs: int | None = None) -> 
     There is one ct for each output of inexact dtype, of its aval, and one x̄ for each input marked in `wrt`, of its
     aval, in order. Where `outputs` is given, only the first so many of the outputs take a ct.
     """
-    program = reduced(program)
     arity = len(program.inputs)
-    active = active_vars(program, wrt)
 
     def forward_then_reverse(*args: Symbol) -> list[Symbol]:
-        builder = current_builder()
-        env = SymbolEnvironment(program.inputs, args[:arity])
-        pullbacks: list[Pullback] = []
-        for equation in program.equations:
-            builder.source = equation.source
-            results, pullback = pull(equation, env.read(equation.operands), active_operands(equation, active))
-            env.write(equation.results, results)
-            pullbacks.append(pullback)
-
-        cotangents = Accumulator()
-        cotangents.add(differentiable_outputs(program, outputs), args[arity:])
-        for equation, pullback in zip(reversed(program.equations), reversed(pullbacks), strict=True):
-            if any(active_operands(equation, active)) and cotangents.reaches(equation.results):
-                builder.source = equation.source
-                cotangents.add(equation.operands, pullback(cotangents.take(equation.results)))
-
-        marked = [var for var, w in zip(program.inputs, wrt, strict=True) if w]
-        taken = zip(marked, cotangents.take(marked), strict=True)
-        return [*env.read(program.outputs), *[zeros_like(var.aval) if ct is None else ct for var, ct in taken]]
+        return sweep(program, wrt, args[:arity], args[arity:], outputs)
 
     return trace(forward_then_reverse, *program.in_avals, *cotangent_avals(program, outputs), name=program.name)
+
+
+def sweep(
+    program: Program, wrt: Sequence[bool], args: Sequence[Symbol], cts: Sequence[Symbol], outputs: int | None = None
+) -> list[Symbol]:
+    """Add the joint program, of these operands, to the one under construction; return y… and x̄…."""
+    program = reduced(program)
+    active = active_vars(program, wrt)
+    builder = current_builder()
+    env = SymbolEnvironment(program.inputs, args)
+    pullbacks: list[Pullback] = []
+    for equation in program.equations:
+        builder.source = equation.source
+        results, pullback = pull(equation, env.read(equation.operands), active_operands(equation, active))
+        env.write(equation.results, results)
+        pullbacks.append(pullback)
+
+    cotangents = Accumulator()
+    cotangents.add(differentiable_outputs(program, outputs), cts)
+    for equation, pullback in zip(reversed(program.equations), reversed(pullbacks), strict=True):
+        if any(active_operands(equation, active)) and cotangents.reaches(equation.results):
+            builder.source = equation.source
+            cotangents.add(equation.operands, pullback(cotangents.take(equation.results)))
+
+    marked = [var for var, w in zip(program.inputs, wrt, strict=True) if w]
+    taken = zip(marked, cotangents.take(marked), strict=True)
+    return [*env.read(program.outputs), *[zeros_like(var.aval) if ct is None else ct for var, ct in taken]]
 
 
 def differentiable_outputs(program: Program, count: int | None = None) -> list[Atom]:

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial, reduce
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -40,20 +40,13 @@ from fnad.transforms.interpret import interpret
 from fnad.transforms.jvp import jvp
 from fnad.transforms.spectral_forms import Factor, Forms, SpectralFunction, between, parameters
 
-Rewrite: TypeAlias = Callable[[Program], tuple[Program, ...]]
-"""A transform of a program, into one or several."""
 
-
-def through_spectral_functions(rewrite: Rewrite) -> Rewrite:
-    """Return a transform that differentiates with the rules of spectral functions."""
-
-    def rewritten(program: Program) -> tuple[Program, ...]:
-        if not any(equation.primitive is eigh for equation in program.equations):
-            return rewrite(program)
-        recognized, written = _recognized(program)
-        return tuple(_as_written(found, written) for found in rewrite(_guarded(dce(recognized))))
-
-    return rewritten
+def with_spectral_functions(program: Program, derive: Callable[[Program], Program]) -> Program:
+    """Return the derivative that `derive` makes of a program, with the rules of spectral functions."""
+    if not any(equation.primitive is eigh for equation in program.equations):
+        return derive(program)
+    recognized, written = _recognized(program)
+    return _as_written(derive(_guarded(dce(recognized))), written)
 
 
 # ---- spectral functions --------------------------------------------------------------------------------------------

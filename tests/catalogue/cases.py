@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +14,7 @@ import fnad.ops  # noqa: F401 # pyright: ignore[reportUnusedImport] registers th
 from fnad.ir.builder import trace
 from fnad.ir.primitive import PRIMITIVES, NoFormula, NonDifferentiable, Partials, Primitive, Sample
 from fnad.ir.program import Program, keywords
+from fnad.ir.symbol import Symbol
 from fnad.ir.types import Aval, aval_of, is_inexact
 from fnad.ops.autodiff import stop_gradient
 
@@ -46,12 +47,13 @@ class Case:
     def program(self) -> Program:
         """Return the program that applies the primitive to its inputs, to those without a formula as constants."""
 
-        def apply(*inputs: Any) -> tuple[Any, ...]:
-            operands = [x if self.has_formula(i) else stop_gradient(x) for i, x in enumerate(inputs)]
-            results = self.primitive(*operands, **self.sample.params, regions=self.sample.regions)
-            return results if isinstance(results, tuple) else (results,)
+        return trace(lambda *inputs: self.applied(inputs), *self.avals, name=self.primitive.name)
 
-        return trace(apply, *self.avals, name=self.primitive.name)
+    def applied(self, inputs: Sequence[Symbol]) -> tuple[Symbol, ...]:
+        """Add the primitive's equation to the program under construction; return its results."""
+        operands = [x if self.has_formula(i) else stop_gradient(x) for i, x in enumerate(inputs)]
+        results = self.primitive(*operands, **self.sample.params, regions=self.sample.regions)
+        return results if isinstance(results, tuple) else (results,)
 
     def evaluate(self, *operands: Any) -> Any:
         with np.errstate(all="ignore"):
@@ -71,6 +73,13 @@ def is_differentiable(case: Case) -> bool:
     inexact = [operand for operand in case.operands if is_inexact(operand.dtype)]
     results = case.program().out_avals
     return bool(inexact) and all(is_inexact(aval.dtype) for aval in results)
+
+
+def has_derivative(case: Case) -> bool:
+    """Say whether there is an inexact result with a derivative in an inexact operand."""
+    program = case.program()
+    takes, gives = (any(is_inexact(a.dtype) for a in avals) for avals in (program.in_avals, program.out_avals))
+    return takes and gives and not isinstance(case.primitive.derivative, NonDifferentiable)
 
 
 def is_smooth(case: Case) -> bool:

@@ -1,0 +1,70 @@
+"""What `fnad dump` and `fnad ops` differentiate is what `vjp`, `jvp` and `grad` run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import fnad
+from fnad.api.running import traced
+from fnad.cli.dump import MODES, Request, dump
+from fnad.ir.parser import parse_program
+from fnad.ir.types import aval_of, is_inexact
+from fnad.numpy.operands import as_symbol
+from fnad.testing import direction, marks
+from fnad.transforms.interpret import interpret
+from tests.catalogue.cases import CASES, Case, has_derivative, over
+
+ONE_EACH = {case.primitive.name: case for case in reversed(CASES) if has_derivative(case) and not case.sample.regions}
+
+
+def as_function(case: Case, operands: Any) -> Any:
+    """Return the function of the inexact operands that applies the primitive, and returns its inexact results."""
+
+    def f(*given: Any) -> Any:
+        left = iter(given)
+        symbols = [next(left).symbol if is_inexact(x.dtype) else as_symbol(x) for x in operands]
+        results = case.applied(symbols)
+        return tuple(traced(result) for result in results if is_inexact(result.dtype))
+
+    return f
+
+
+@over(ONE_EACH.values())
+def test_dumped_derivative_is_the_one_that_runs(case: Case) -> None:
+    operands = [np.asarray(x) for x in case.operands]
+    inexact = [x for x in operands if is_inexact(x.dtype)]
+    program = case.program()
+    avals = [aval for aval in program.out_avals if is_inexact(aval.dtype)]
+    dxs = [direction(aval, i) for i, aval in enumerate(map(aval_of, inexact))]
+    cts = [direction(aval, 20 + i) for i, aval in enumerate(avals)]
+    f, count = as_function(case, operands), len(program.outputs)
+    with np.errstate(all="ignore"):
+        pulled = fnad.vjp(f, *inexact)[1](tuple(cts))
+        pushed = fnad.jvp(f, tuple(inexact), tuple(dxs))[1]
+        for found, mode, given in ((pulled, "vjp", cts), (pushed, "jvp", dxs)):
+            dumped = interpret(MODES[mode](program, marks(program)), [*operands, *given])[count:]
+            for mine, other in zip(found, dumped, strict=True):
+                np.testing.assert_array_equal(mine, other)
+
+
+SPECTRAL = """
+import numpy as np
+
+def exponential(a):
+    w, v = np.linalg.eigh(a)
+    return np.sum((v * np.exp(w)) @ v.T)
+"""
+
+
+@pytest.mark.parametrize("stage", ["transformed", "simplified"])
+def test_dumped_gradient_of_a_function_of_eigenvectors(stage: str, tmp_path: Path) -> None:
+    """At equal eigenvalues it is not the one through the vectors, which is nan."""
+    file = tmp_path / "spectral.py"
+    file.write_text(SPECTRAL)
+    dumped = dump(Request(f"{file}:exponential", "f64[2,2]", "grad", None, stage))
+    (found,) = interpret(parse_program(dumped), [np.eye(2)])
+    np.testing.assert_allclose(found, [[np.e, 0], [2 * np.e, np.e]], rtol=1e-15)
