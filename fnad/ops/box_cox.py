@@ -8,12 +8,12 @@ inverse is exp(x R(Î»x)) with R(u) = log(1 + u)/u, so that the slope there is xÂ
 from __future__ import annotations
 
 from fnad.ir.symbol import Symbol
-from fnad.ops.arithmetic import mul
+from fnad.ops.arithmetic import strong_mul
 from fnad.ops.elementary import log, log1p
 from fnad.ops.hypergeometric import exprel_slope, log1p_ratio_slope
 from fnad.ops.kinds import UNIT
 from fnad.ops.library import POSITIVE, special
-from fnad.ops.power import pow_
+from fnad.ops.power import log_partial, pow_
 
 
 def _in_lambda(logarithm: Symbol, lmbda: Symbol) -> Symbol:
@@ -55,7 +55,7 @@ inv_boxcox1p = special(
 powm1 = special(
     "powm1",
     "x**y - 1, accurate where x**y is near 1.",
-    lambda z, x, y: y * pow_(x, y - 1.0),
-    lambda z, x, y: mul(pow_(x, y), log(x)),
+    lambda z, x, y: strong_mul(y, pow_(x, y - 1.0)),
+    lambda z, x, y: log_partial(pow_(x, y), x, y),
     over=(POSITIVE, POSITIVE),
 )

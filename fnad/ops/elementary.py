@@ -21,7 +21,7 @@ import numpy as np
 from fnad.ir.primitive import Primitive
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import is_complex
-from fnad.ops.arithmetic import neg
+from fnad.ops.arithmetic import absorbing_mul, neg
 from fnad.ops.kinds import INEXACT, LINE, REALS, UNIT, Domain, Interval, Point, elementwise
 from fnad.ops.shape import full_like
 
@@ -111,14 +111,14 @@ cos = _function("cos", lambda y, x: neg(sin(x)), "Cosine.", edges=(INF,))
 tan = _function("tan", lambda y, x: 1.0 + y * y, "Tangent.", over=(-1.2, 1.2))
 arcsin = _function(
     "arcsin",
-    lambda y, x: 1.0 / sqrt((one(x) - x) * (one(x) + x)),
+    lambda y, x: 1.0 / sqrt(absorbing_mul(one(x) - x, one(x) + x)),
     "Inverse sine, in [-π/2, π/2]; its derivative at ±1 is inf.",
     over=(-0.9, 0.9),
     edges=(1.0, -1.0, 2.0),
 )
 arccos = _function(
     "arccos",
-    lambda y, x: -1.0 / sqrt((one(x) - x) * (one(x) + x)),
+    lambda y, x: -1.0 / sqrt(absorbing_mul(one(x) - x, one(x) + x)),
     "Inverse cosine, in [0, π]; its derivative at ±1 is -inf.",
     over=(-0.9, 0.9),
     edges=(1.0, -1.0, 2.0),
@@ -133,7 +133,7 @@ tanh = _function("tanh", lambda y, x: 1.0 - y * y, "Hyperbolic tangent.", edges=
 arcsinh = _function("arcsinh", lambda y, x: 1.0 / sqrt(one(x) + x * x), "Inverse hyperbolic sine.", cost=30)
 arccosh = _function(
     "arccosh",
-    lambda y, x: 1.0 / (sqrt(x - 1.0) * sqrt(x + one(x))),
+    lambda y, x: 1.0 / absorbing_mul(sqrt(x - 1.0), sqrt(x + one(x))),
     "Inverse hyperbolic cosine, for x >= 1; its derivative at 1 is inf.",
     over=(1.2, 3.0),
     edges=(1.0, 0.0),
@@ -141,7 +141,7 @@ arccosh = _function(
 )
 arctanh = _function(
     "arctanh",
-    lambda y, x: 1.0 / ((1.0 - x) * (1.0 + x)),
+    lambda y, x: 1.0 / absorbing_mul(1.0 - x, 1.0 + x),
     "Inverse hyperbolic tangent, for -1 < x < 1.",
     over=(-0.9, 0.9),
     edges=(1.0, -1.0, 2.0),

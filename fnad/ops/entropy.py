@@ -7,12 +7,12 @@ penalty is infinite, derivatives are nan.
 from __future__ import annotations
 
 from fnad.ir.symbol import Symbol
-from fnad.ops.arithmetic import neg, strong_div
-from fnad.ops.comparison import lt, select
+from fnad.ops.arithmetic import mul, neg, strong_div
+from fnad.ops.comparison import eq, lt, select
 from fnad.ops.elementary import log, log1p, sqrt
 from fnad.ops.kinds import INEXACT, LINE, REALS, elementwise
 from fnad.ops.library import INF, NAN, scipy_call
-from fnad.ops.piecewise import abs_, maximum, minimum
+from fnad.ops.piecewise import abs_, maximum, minimum, sign
 from fnad.ops.shape import full_like, zeros_like
 
 CORNERS = (
@@ -107,7 +107,8 @@ def _domain(*operands: Symbol) -> Symbol:
 
 
 def _clipped(r: Symbol, delta: Symbol) -> Symbol:
-    return minimum(maximum(r, neg(delta)), delta)
+    """Return r within ±delta; its slope in delta is the sign of r for delta = 0 too."""
+    return select(eq(r, zeros_like(r)), r, mul(sign(r), minimum(abs_(r), delta)))
 
 
 huber = elementwise(

@@ -26,6 +26,16 @@ hyp0f1 = special(
     domain=INEXACT,
     over=(POSITIVE, LINE),
 )
+
+
+def _hyp1f1(a: Any, b: Any, z: Any) -> Any:
+    """Call SciPy at 1e5 in the place of larger z, where its series has no end and the value is as infinite."""
+    if z.dtype.kind == "f":
+        grows = (np.abs(a) < 1e4) & (np.abs(b) < 1e4) & ((a > 0) | (a != np.floor(a)))
+        z = np.where(grows & (z > 1e5), z.dtype.type(1e5), z)
+    return np.asarray(scipy_function("hyp1f1")(a, b, z), z.dtype)
+
+
 hyp1f1 = special(
     "hyp1f1",
     "Kummer's function M(a, b, z); DLMF 13.3.15.",
@@ -34,6 +44,8 @@ hyp1f1 = special(
     lambda y, a, b, z: scaled(a / b, hyp1f1(a + 1.0, b + 1.0, z)),
     domain=INEXACT,
     over=(POSITIVE, POSITIVE, LINE),
+    ufunc="hyp1f1",
+    evaluate=_hyp1f1,
 )
 hyp2f1 = special(
     "hyp2f1",

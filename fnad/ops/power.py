@@ -32,17 +32,21 @@ def _push_pow(results: Any, primals: Any, tangents: Any) -> list[Symbol | None]:
     """Multiply the tangent of x plainly, that of y strongly, since its partial is nan where x < 0."""
     (z,), (x, y), (dx, dy) = results, primals, tangents
     along_x = None if dx is None else mul(dx, strong_mul(y, pow_(x, y - 1.0)))
-    along_y = None if dy is None else strong_mul(dy, _log_partial(z, x, y))
+    along_y = None if dy is None else strong_mul(dy, log_partial(z, x, y))
     if along_x is None or along_y is None:
         return [along_y if along_x is None else along_x]
     return [add(along_x, along_y)]
 
 
-def _log_partial(z: Symbol, x: Symbol, y: Symbol) -> Symbol:
-    """Return x**y log x; 0 at x = 0 for y = 0 and y > 1, where it is flat, so that derivatives meet no inf."""
-    real_y = y if y.dtype in REALS else real(y)
-    flat = bitwise_and(eq(x, zeros_like(x)), bitwise_or(eq(y, zeros_like(y)), gt(real_y, ones_like(real_y))))
-    return strong_mul(z, log(select(flat, ones_like(x), x)))
+def log_partial(z: Symbol, x: Symbol, y: Symbol) -> Symbol:
+    """Return x**y log x; 0 at x = 0 for y = 0 and y > 1, where it is flat, so that derivatives meet no inf.
+
+    Where 0 < y <= 1 it is infinitely steep in x at 0 and flat in y: as x log x, which does not have y, is.
+    """
+    real_y, at_zero = y if y.dtype in REALS else real(y), eq(x, zeros_like(x))
+    flat = bitwise_and(at_zero, bitwise_or(eq(y, zeros_like(y)), gt(real_y, ones_like(real_y))))
+    steep = bitwise_and(at_zero, gt(real_y, zeros_like(real_y)))
+    return strong_mul(select(steep, x, z), log(select(flat, ones_like(x), x)))
 
 
 def _pow_samples() -> Iterable[Sample]:

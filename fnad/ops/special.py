@@ -10,7 +10,7 @@ import math
 import numpy as np
 
 from fnad.ir.symbol import Symbol
-from fnad.ops.arithmetic import neg
+from fnad.ops.arithmetic import absorbing_mul, neg
 from fnad.ops.comparison import gt, isinf, select
 from fnad.ops.conversion import complex_, imag, real
 from fnad.ops.elementary import exp
@@ -158,7 +158,7 @@ logit = elementwise(
     "select(({0} > {dtype}(0.3)) & ({0} < {dtype}(0.65)),"
     " log1p({dtype}(2) * ({0} - {dtype}(0.5))) - log1p({dtype}(-2) * ({0} - {dtype}(0.5))),"
     " log({0} / ({dtype}(1) - {0})))",
-    (lambda y, p: 1.0 / (p * (1.0 - p)),),
+    (lambda y, p: 1.0 / absorbing_mul(p, 1.0 - p),),
     domain=REALS,
     edges=((0.0,), (1.0,), (0.5,), (-1.0,), (INF,)),
     cost=60,

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fnad import grad
+from fnad import grad, jit, jvp
 from tests.edge_cases.ways import check
 
 floats = pytest.mark.parametrize("dtype", [np.float64, np.float32])
@@ -75,3 +75,31 @@ def test_row_22_cumprod_at_zeros(dtype: Any) -> None:
 @floats
 def test_row_23_sinc(dtype: Any) -> None:
     check(np.sinc, dtype(0), value=1, gradient=[0], hessian=[[-(np.pi**2) / 3]], rtol=1e-6)
+
+
+@pytest.mark.parametrize("y", [0.0, 0.5, 1.0, 2.0])
+def test_row_20_second_derivative_of_a_power_of_zero_in_the_exponent(y: float) -> None:
+    def f(y: Any) -> Any:
+        return 0.0**y
+
+    def slope(y: Any) -> Any:
+        return jvp(f, (y,), (1.0,))[1]
+
+    for second in (grad(grad(f)), grad(slope)):
+        np.testing.assert_array_equal([second(y), jit(second)(y)], 0)
+    for first in (grad(f), slope):
+        np.testing.assert_array_equal(jvp(first, (y,), (1.0,))[1], 0)
+
+
+def test_row_14_second_derivative_of_a_hypotenuse_at_the_origin_is_infinite() -> None:
+    """|x| has slope 0 at 0 by choice; that the slope jumps there is not hidden, in any nesting."""
+
+    def f(x: Any) -> Any:
+        return np.hypot(x, 0.0)
+
+    def slope(x: Any) -> Any:
+        return jvp(f, (x,), (1.0,))[1]
+
+    assert grad(f)(0.0) == slope(0.0) == 0
+    assert [grad(grad(f))(0.0), grad(slope)(0.0), jit(grad(grad(f)))(0.0)] == [np.inf] * 3
+    assert [jvp(first, (0.0,), (1.0,))[1] for first in (grad(f), slope)] == [np.inf] * 2

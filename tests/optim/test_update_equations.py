@@ -166,6 +166,19 @@ def test_steps_are_those_of_the_paper(name: str, dtype: type, compiled: bool) ->
             assert_allclose(leaf, path[i], rtol=TOLERANCE[dtype], atol=TOLERANCE[dtype])
 
 
+@pytest.mark.parametrize("scale", [1e-4, 1e-8])
+@pytest.mark.parametrize("name", CASES)
+def test_steps_of_gradients_as_small_as_the_constants_that_are_added(name: str, scale: float) -> None:
+    opt, equations = CASES[name]
+    p = np.zeros(3)
+    gradients = [scale * g for g in np.random.default_rng(3).standard_normal((STEPS, 3))]
+    state = opt.init(p)
+    for gradient, expected in zip(gradients, equations(p, gradients), strict=True):
+        updates, state = opt.update(gradient, state, p)
+        p = optim.apply_updates(p, updates)
+        assert_allclose(p, expected, rtol=1e-12, atol=1e-14 * scale)
+
+
 def avals(tree: Any) -> Any:
     leaves, structure = optree.tree_flatten(tree)
     return structure, [(leaf.dtype, leaf.shape) for leaf in leaves]
