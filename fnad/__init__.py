@@ -23,6 +23,7 @@ from fnad.api.explaining import explain
 from fnad.api.forward import jvp
 from fnad.api.gradient import grad, value_and_grad
 from fnad.api.reverse import vjp
+from fnad.store import cache_info, clear_cache
 
 if TYPE_CHECKING:
     from fnad import nn, optim, random
@@ -41,8 +42,10 @@ __version__ = "0.1.0.dev0"
 __all__ = [
     "Minimum",
     "associative_scan",
+    "cache_info",
     "callback",
     "checkpoint",
+    "clear_cache",
     "cond",
     "config",
     "custom_jvp",

@@ -8,6 +8,11 @@
     strict_mutation
                False          what a function writes into an argument is for itself alone
                True           it is an error
+    cache_entries
+               512            derived programs that are kept though no compiled function has them
+    cache_bytes
+               2**30          memory for programs, native code and what it has at hand for its next call: beyond it,
+                              what was used least recently is made again when it is needed
 
 A block of code has its own settings while it runs, in its own thread or asyncio task; elsewhere the defaults of the
 process hold. A program that the compiler cannot lower runs in the interpreter whatever is set.
@@ -37,11 +42,13 @@ class Settings:
     Raises `SettingError` for a value that does not exist.
 
     >>> Settings(executor="compiled")
-    Settings(executor='compiled', strict_mutation=False)
+    Settings(executor='compiled', strict_mutation=False, cache_entries=512, cache_bytes=1073741824)
     """
 
     executor: ExecutorName = "auto"
     strict_mutation: bool = False
+    cache_entries: int = 512
+    cache_bytes: int = 2**30
 
     def __post_init__(self) -> None:
         if self.executor not in get_args(ExecutorName):
@@ -49,6 +56,10 @@ class Settings:
             raise SettingError(f"executor is {self.executor!r}", remedy=f"set it to one of {names}")
         if type(self.strict_mutation) is not bool:
             raise SettingError(f"strict_mutation is {self.strict_mutation!r}", remedy="set it to True or False")
+        for name in ("cache_entries", "cache_bytes"):
+            value = getattr(self, name)
+            if type(value) is not int or value < 0:
+                raise SettingError(f"{name} is {value!r}", remedy="set it to an integer that is not negative")
 
 
 _default = Settings()

@@ -646,11 +646,13 @@ def test_methods_of_objects_without_weak_references() -> None:
 def test_settings() -> None:
     with raises(errors.SettingError, "executor is 'gpu'", "  set it to one of 'auto', 'interpreter', 'compiled'"):
         fnad.config.set_default(executor="gpu")
-    with raises(errors.SettingError, "there is no setting 'speed'", "  the settings are: executor, strict_mutation"):
+    settings = "  the settings are: executor, strict_mutation, cache_entries, cache_bytes"
+    with raises(errors.SettingError, "there is no setting 'speed'", settings):
         fnad.config.set_default(speed=1)
-    with (
-        raises(errors.SettingError, "there is no setting 'speed'", "  the settings are: executor, strict_mutation"),
-        fnad.config.override(speed=1),
-    ):
+    with raises(errors.SettingError, "there is no setting 'speed'", settings), fnad.config.override(speed=1):
         pass
+    with raises(errors.SettingError, "cache_bytes is -1", "  set it to an integer that is not negative"):
+        fnad.config.set_default(cache_bytes=-1)
+    with raises(errors.SettingError, "cache_entries is 1.5", "  set it to an integer that is not negative"):
+        fnad.config.set_default(cache_entries=1.5)
     assert fnad.config.current().executor == "auto"

@@ -9,6 +9,7 @@ none, the function is traced again; and a trace that gives the same program as o
 from __future__ import annotations
 
 import warnings
+import weakref
 from collections.abc import Hashable, Sequence
 from functools import partial, wraps
 from typing import Any, NamedTuple, Protocol, TypeAlias, cast
@@ -111,7 +112,7 @@ def jit(
         return call_inside(f, args, kwargs) if is_tracing() else compiled.call(args, kwargs)
 
     cast("Any", run).paths = compiled.paths
-    compiled.receivers.member = run
+    compiled.receivers.member = weakref.ref(run)
     return cast("CompiledFunction", run)
 
 

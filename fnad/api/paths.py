@@ -25,7 +25,7 @@ from typing import Any, TypeAlias
 
 from fnad import config
 from fnad.api.leaves import Array
-from fnad.api.running import raise_with_line, rewritten
+from fnad.api.running import prepared, raise_with_line
 from fnad.api.staging import Output
 from fnad.backends.base import Executor
 from fnad.backends.reference import interpreter
@@ -76,8 +76,6 @@ class Path:
         self.captured = captured
         self.output = output
         self.environment = environment
-        self.successors: dict[tuple[int, int], Path] = {}
-        self.following = self
         self.is_twin = False
         self.runs = 0
         self._count = count(1)
@@ -140,11 +138,6 @@ class Path:
         return self.answers[: len(answers)] == answers
 
 
-def prepared(program: Program, donated: tuple[int, ...] = ()) -> TieredProgram:
-    """Return what runs a program, which is shared by programs of the same content."""
-    return rewritten(program, "jit", lambda program: (program,), donated)[0]
-
-
 def deciding(program: Program) -> Program:
     """Return a program with guards without what has other effects, on which no guard depends, and without outputs."""
     kept = (e for e in program.equations if isinstance(e.primitive.lower, GuardKind) or not has_effect(e))
@@ -164,6 +157,8 @@ class Paths:
     def __init__(self) -> None:
         self.known: tuple[Path, ...] = ()
         self._latest: Path | None = None
+        self._following: dict[Path | None, Path] = {}
+        self._successors: dict[tuple[Path, tuple[int, int]], Path] = {}
         self._is_full = False
 
     def run(self, arrays: Sequence[Array]) -> Outcome:
@@ -193,7 +188,7 @@ class Paths:
 
     def _holding(self) -> Path | None:
         """Return the path to try first: what it was traced from is as it was."""
-        expected = None if self._latest is None else self._latest.following
+        expected = self._following.get(self._latest, self._latest)
         if expected is not None and expected.environment.holds():
             return expected
         return next((path for path in self.known if path is not expected and path.environment.holds()), None)
@@ -201,7 +196,7 @@ class Paths:
     def _after(self, failures: tuple[Failure, ...]) -> Path | None:
         """Return the path to try after these: the one that went on there the last time, or else one that fits."""
         failed, answer = failures[-1]
-        successor = failed.successors.get(answer)
+        successor = self._successors.get(failures[-1])
         if (
             successor is not None
             and (len(failures) == 1 or not was_tried(successor, failures))
@@ -216,12 +211,11 @@ class Paths:
     def _take(self, path: Path, failures: tuple[Failure, ...]) -> None:
         """Expect a path that ran to come again after the one before it, and where those failed that were tried."""
         if not path.is_twin:
-            if self._latest is not None:
-                self._latest.following = path
+            self._following[self._latest] = path
             self._latest = path
         for failed, answer in failures:
             if not path.is_twin or failed.answers == path.answers:
-                failed.successors[answer] = path
+                self._successors[failed, answer] = path
 
     # ---- how many ------------------------------------------------------------------------------------------------
 
@@ -243,8 +237,16 @@ class Paths:
         path.environment = next(
             (k.environment for k in kept if k.environment.covers(path.environment)), path.environment
         )
+        if len(kept) < len(self.known):
+            self._forget_others(kept)
         self.known = (path, *kept)
         return path
+
+    def _forget_others(self, kept: Sequence[Path]) -> None:
+        """Forget what came after paths that are given up, and where they did, so that nothing has them any more."""
+        self._following = {p: q for p, q in [*self._following.items()] if p in kept and q in kept}
+        self._successors = {(p, a): q for (p, a), q in [*self._successors.items()] if p in kept and q in kept}
+        self._latest = self._latest if self._latest in kept else None
 
     def _warn(self) -> None:
         if self._is_full:

@@ -25,12 +25,16 @@ class Receiver(weakref.ref[Any]):
 
 
 class Receivers:
-    """The objects that one function is called on as a method; `member` is what their classes have under its name."""
+    """The objects that one function is called on as a method.
+
+    `member()` is what their classes have under its name. That and the owner of `forget` have this object, which does
+    not keep them alive, so that what was compiled is freed as soon as nobody has it.
+    """
 
     def __init__(self, f: Function, forget: Callable[[Receiver], None]) -> None:
-        self.member: Any = f
+        self.member: Callable[[], Any] = lambda: f
         self._f = f
-        self._forget = forget
+        self._forget = weakref.WeakMethod(forget)
         self._classes = weakref.WeakSet[type]()
         self._known: dict[int, Receiver] = {}
 
@@ -64,14 +68,17 @@ class Receivers:
 
     def _drop(self, receiver: Receiver) -> None:
         self._known.pop(receiver.address, None)
-        self._forget(receiver)
+        forget = self._forget()
+        if forget is not None:
+            forget(receiver)
 
     def _is_defined_in(self, kind: type) -> bool:
         """Say whether a class has the function in its body, with other decorators too, or has got it since."""
         name = f"{kind.__qualname__}.{function_name(self._f)}"
         if (getattr(self._f, "__module__", None), getattr(self._f, "__qualname__", None)) == (kind.__module__, name):
             return True
-        return any(getattr(member, "__func__", member) is self.member for member in vars(kind).values())
+        member = self.member()
+        return any(getattr(value, "__func__", value) is member for value in vars(kind).values())
 
 
 def _class_of(value: Any) -> type:

@@ -7,11 +7,9 @@ it fails, what is made of this one is interpreted, for the sake of the user's li
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Callable, Hashable, Sequence
 from contextlib import suppress
-from threading import Lock
-from typing import Any, Generic, TypeVar, cast
+from typing import Any, cast
 
 from fnad.api.leaves import Array, Operand, to_user
 from fnad.backends.reference import interpreter
@@ -23,51 +21,24 @@ from fnad.ir.program import Program
 from fnad.ir.symbol import Symbol
 from fnad.ir.walk import has_effect
 from fnad.numpy.operands import WeakSymbol, as_symbol
+from fnad.store import STORE
 from fnad.trace.tracer import Tracer
 from fnad.transforms.interpret import TimeUpError, time_limit
 
-T = TypeVar("T")
-
-
-class Cache(Generic[T]):
-    """What was made for a key, for the `size` keys used last."""
-
-    def __init__(self, size: int) -> None:
-        self._size = size
-        self._entries: OrderedDict[Hashable, T] = OrderedDict()
-        self._lock = Lock()
-
-    def get(self, key: Hashable, make: Callable[[], T]) -> T:
-        """Return what was made for the key; make it if it is not there."""
-        with self._lock:
-            if key in self._entries:
-                self._entries.move_to_end(key)
-                return self._entries[key]
-        made = make()
-        with self._lock:
-            kept = self._entries.setdefault(key, made)
-            while len(self._entries) > self._size:
-                self._entries.popitem(last=False)
-        return kept
-
-
 Rewrite = Callable[[Program], tuple[Program, ...]]
 
-_REWRITTEN: Cache[tuple[TieredProgram, ...]] = Cache(1024)
+
+def rewritten(program: Program, kind: Hashable, rewrite: Rewrite) -> tuple[TieredProgram, ...]:
+    """Return what `rewrite`, which `kind` tells apart from others, makes of the program, ready to run."""
+    return STORE.get((kind, content_key(program)), lambda: tuple(map(prepared, rewrite(program))))
 
 
-def rewritten(
-    program: Program, kind: Hashable, rewrite: Rewrite, donated: tuple[int, ...] = ()
-) -> tuple[TieredProgram, ...]:
-    """Return what `rewrite`, which `kind` tells apart from others, makes of the program, ready to run.
+def prepared(program: Program, donated: tuple[int, ...] = ()) -> TieredProgram:
+    """Return what runs a program, and programs of the same content, for as long as someone has it.
 
     Results may lie in the memory of the inputs at the positions `donated`.
     """
-
-    def make() -> tuple[TieredProgram, ...]:
-        return tuple(TieredProgram(made, donated) for made in rewrite(program))
-
-    return _REWRITTEN.get((kind, donated, content_key(program)), make)
+    return STORE.stages((donated, content_key(program)), lambda: TieredProgram(program, donated))
 
 
 def execute(

@@ -10,9 +10,29 @@ and nothing the executor keeps. An executor may be called from several threads a
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
 Array: TypeAlias = "np.ndarray[Any, Any]"
 Executor: TypeAlias = Callable[[Sequence[Array]], list[Array]]
+
+
+class Native(Protocol):
+    """An executor of native code, with workspaces: arrays for temporaries that are at hand for its next call."""
+
+    def __call__(self, arguments: Sequence[Array], /) -> list[Array]: ...
+
+    @property
+    def nbytes(self) -> int:
+        """The memory that the code takes, about."""
+        ...
+
+    @property
+    def workspace_bytes(self) -> int:
+        """The memory of the workspaces that no call has."""
+        ...
+
+    def free_workspaces(self) -> int:
+        """Free them; return how many bytes that is."""
+        ...

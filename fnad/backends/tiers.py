@@ -21,12 +21,13 @@ from functools import cached_property
 from time import perf_counter
 
 from fnad import config
-from fnad.backends.base import Array, Executor
+from fnad.backends.base import Array, Executor, Native
 from fnad.backends.reference import interpreter
 from fnad.errors import LoweringError
 from fnad.ir.primitive import Guard
 from fnad.ir.program import Program
 from fnad.ir.walk import all_equations
+from fnad.store import STORE, now
 from fnad.transforms.dce import dce, has_effect
 from fnad.transforms.interpret import TimeUpError, time_limit
 from fnad.transforms.pipeline import simplify
@@ -34,6 +35,9 @@ from fnad.transforms.pipeline import simplify
 SETUP = 0.2
 PROGRAM = 0.04
 EQUATION = 0.0015
+
+EQUATION_BYTES = 400
+"""What an equation takes in each of the forms a program has on its way: with its key, simplified, prepared, lowered."""
 
 
 class TieredProgram:
@@ -44,25 +48,52 @@ class TieredProgram:
 
     def __init__(self, program: Program, donated: Sequence[int] = ()) -> None:
         self.program = program
+        self.used = now()
         self._donated = donated
-        self._native: Executor | None = None
+        self._native: Native | None = None
+        self._is_refused = False
         self._calls = 0
         self._spent = 0.0
         self._compiling = threading.Lock()
 
     def executor(self, *, eager: bool = False) -> Executor:
         """Return the executor for the next run; where `eager`, the setting "auto" means "compiled"."""
+        self.used = now()
         setting = config.current().executor
         if setting == "interpreter":
             return self._interpret
-        if self._native is None:
-            self._compile_if_due(at_once=eager or setting == "compiled" or (self._loops and self._effects))
-        return self._native or (self._interpret_for_a_time if self._loops else self._interpret)
+        native = self._native
+        if native is None:
+            native = self._compiled_if_due(at_once=eager or setting == "compiled" or (self._loops and self._effects))
+        return native or (self._interpret_for_a_time if self._loops else self._interpret)
 
     @property
     def is_native(self) -> bool:
         """Whether it has been compiled."""
-        return self._native not in (None, self._interpret)
+        return self._native is not None
+
+    @property
+    def nbytes(self) -> int:
+        """The memory that it takes, about, without workspaces."""
+        forms = 2 + 3 * ("simplified" in vars(self))
+        return forms * EQUATION_BYTES * self._length + (0 if self._native is None else self._native.nbytes)
+
+    @property
+    def workspace_bytes(self) -> int:
+        """The memory that native code has at hand for its next call."""
+        return 0 if self._native is None else self._native.workspace_bytes
+
+    def free_workspaces(self) -> int:
+        """Free the memory that native code has at hand for its next call; return how many bytes it was."""
+        return 0 if self._native is None else self._native.free_workspaces()
+
+    def free(self) -> int:
+        """Free all but the program, of which all can be made again; return how many bytes it was, about."""
+        before = self.nbytes
+        self._native = None
+        for name in ("simplified", "_interpreter"):
+            vars(self).pop(name, None)
+        return before - self.nbytes
 
     @cached_property
     def simplified(self) -> Program:
@@ -72,7 +103,11 @@ class TieredProgram:
     def expected_cost(self) -> float:
         """Return the seconds that compiling is expected to take."""
         setup = 0.0 if "llvmlite" in sys.modules else SETUP
-        return setup + PROGRAM + EQUATION * sum(1 for _ in all_equations(self.program))
+        return setup + PROGRAM + EQUATION * self._length
+
+    @cached_property
+    def _length(self) -> int:
+        return sum(1 for _ in all_equations(self.program))
 
     @cached_property
     def _loops(self) -> bool:
@@ -84,32 +119,36 @@ class TieredProgram:
         equations = (e for e in self.program.equations if not isinstance(e.primitive.lower, Guard))
         return any(map(has_effect, equations))
 
-    def _compile_if_due(self, *, at_once: bool) -> None:
-        """Compile; unless `at_once`, only where the program is hot and no other thread is at it already."""
-        if not at_once and self._spent < self.expected_cost():
-            return
-        if self._compiling.acquire(blocking=at_once):
-            try:
-                self._native = self._native or self._compile()
-            finally:
-                self._compiling.release()
+    def _compiled_if_due(self, *, at_once: bool) -> Executor | None:
+        """Return native code; unless `at_once`, only where the program is hot and no other thread compiles it."""
+        if self._is_refused or (not at_once and self._spent < self.expected_cost()):
+            return None
+        if not self._compiling.acquire(blocking=at_once):
+            return None
+        try:
+            native = self._native = self._native or self._compile()
+        finally:
+            self._compiling.release()
+        STORE.trim()
+        return native
 
-    def _compile(self) -> Executor:
+    def _compile(self) -> Native | None:
         from fnad.backends.numba.executor import compile_program  # noqa: PLC0415  # not before it is needed
 
         try:
             return compile_program(self.simplified, self._donated)
         except LoweringError:
-            return self._interpret
+            self._is_refused = True
+            return None
 
     def _interpret_for_a_time(self, arguments: Sequence[Array]) -> list[Array]:
+        if self._is_refused:
+            return self._interpret(arguments)
         try:
             with time_limit(self.expected_cost()):
                 return self._interpret(arguments)
         except TimeUpError:
-            self._compile_if_due(at_once=True)
-        assert self._native is not None
-        return self._native(arguments)
+            return (self._compiled_if_due(at_once=True) or self._interpret)(arguments)
 
     def _interpret(self, arguments: Sequence[Array]) -> list[Array]:
         self._calls += 1

@@ -13,7 +13,9 @@ import numpy as np
 from fnad.api.arguments import with_traced_arrays
 from fnad.api.gradient import check_scalar
 from fnad.api.leaves import Function, Leaf, argument_name, flatten
+from fnad.api.running import prepared
 from fnad.api.staging import Staged, stage
+from fnad.backends.tiers import TieredProgram
 from fnad.cli.arguments import parse_arguments
 from fnad.cli.load import load_function, split_target, user_code
 from fnad.cli.usage import UsageError
@@ -25,7 +27,6 @@ from fnad.lower.pipeline import lower
 from fnad.lower.text import loops_text
 from fnad.numpy.operands import PYTHON_DTYPES
 from fnad.transforms.differentiation import gradient, joint, jvp, value_and_gradient
-from fnad.transforms.pipeline import simplify
 
 if TYPE_CHECKING:
     from fnad.backends.numba.executor import NativeExecutor
@@ -61,9 +62,9 @@ def dump(request: Request) -> str:
                 f"{name} decides by the values of its arguments, of which --args gives the types, at {where}"
             )
         if request.mode is None or request.stage == "traced":
-            return STAGES[request.stage](staged.program)
+            return STAGES[request.stage](prepared(staged.program))
         marks = arguments.marks(function, _chosen(request, len(arguments.trees)))
-        return STAGES[request.stage](_transformed(staged, function, request.mode, marks))
+        return STAGES[request.stage](prepared(_transformed(staged, function, request.mode, marks)))
 
 
 # ---- arguments ---------------------------------------------------------------------------------------------------
@@ -145,27 +146,27 @@ def _transformed(staged: Staged, function: Function, mode: str, marks: Sequence[
     return MODES[mode](staged.program, [*marks, *[False] * captured])
 
 
-def _source(program: Program) -> str:
+def _source(ready: TieredProgram) -> str:
     from fnad.backends.numba.executor import plan  # noqa: PLC0415  the stages before need no Numba
 
-    return plan(simplify(program)).source
+    return plan(ready.simplified).source
 
 
-def _native(program: Program) -> NativeExecutor:
+def _native(ready: TieredProgram) -> NativeExecutor:
     from fnad.backends.numba.executor import compile_program  # noqa: PLC0415  likewise
 
-    native = compile_program(simplify(program))
+    native = compile_program(ready.simplified)
     if not native.functions:
         raise UsageError("no native code is made of it: there is nothing to compute, or NUMBA_DISABLE_JIT is set")
     return native
 
 
-STAGES: dict[str, Callable[[Program], str]] = {
-    "traced": print_annotated,
-    "transformed": print_annotated,
-    "simplified": lambda program: print_annotated(simplify(program)),
-    "loops": lambda program: loops_text(lower(simplify(program))),
+STAGES: dict[str, Callable[[TieredProgram], str]] = {
+    "traced": lambda ready: print_annotated(ready.program),
+    "transformed": lambda ready: print_annotated(ready.program),
+    "simplified": lambda ready: print_annotated(ready.simplified),
+    "loops": lambda ready: loops_text(lower(ready.simplified)),
     "source": _source,
-    "llvm": lambda program: _native(program).llvm(),
-    "asm": lambda program: _native(program).asm(),
+    "llvm": lambda ready: _native(ready).llvm(),
+    "asm": lambda ready: _native(ready).asm(),
 }

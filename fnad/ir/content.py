@@ -23,7 +23,7 @@ def content_key(program: Program) -> Hashable:
             (
                 equation.primitive,
                 tuple([numbers[atom] if isinstance(atom, Var) else atom.key for atom in equation.operands]),
-                _params_key(equation.params) if equation.params else (),
+                params_key(equation.params) if equation.params else (),
                 tuple(map(content_key, equation.regions)) if equation.regions else (),
             )
         )
@@ -35,7 +35,8 @@ def content_key(program: Program) -> Hashable:
     return avals, tuple(equations), outputs
 
 
-def _params_key(params: Params) -> Hashable:
+def params_key(params: Params) -> Hashable:
+    """Return params as a key."""
     return tuple([(name, static_key(params[name])) for name in sorted(params)])
 
 

@@ -123,7 +123,7 @@ class Equation:
         return keywords(self.params, self.regions)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, weakref_slot=True, eq=False)
 class Program:
     """A function from arrays to arrays."""
 

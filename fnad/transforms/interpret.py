@@ -9,9 +9,9 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager
-from functools import lru_cache
 from time import perf_counter
 from typing import Any, NamedTuple, TypeAlias
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -56,8 +56,15 @@ def prepare(program: Program) -> Run:
     return run
 
 
-region_runner = lru_cache(maxsize=512)(prepare)
-"""`prepare` for a region, which is run again and again."""
+def region_runner(region: Program) -> Run:
+    """Return `prepare(region)`, made once, for a region is run again and again."""
+    run = _RUNNERS.get(region)
+    if run is None:
+        run = _RUNNERS[region] = prepare(region)
+    return run
+
+
+_RUNNERS: WeakKeyDictionary[Program, Run] = WeakKeyDictionary()
 
 
 # ---- a time limit ----------------------------------------------------------------------------------------------------

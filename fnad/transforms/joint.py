@@ -11,16 +11,17 @@ gets its pullback here too: the sweep over that rule.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import lru_cache
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from fnad.ir.builder import SymbolEnvironment, bind_equation, current_builder, inline, trace
+from fnad.ir.content import params_key
 from fnad.ir.primitive import Bilinear, Linear, NonDifferentiable, Partials, Primitive, Pull, Push, Structured
-from fnad.ir.program import Atom, Equation, Program, Var
+from fnad.ir.program import Atom, Equation, Params, Program, Var
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import Aval, is_inexact
 from fnad.ops.arithmetic import mul, strong_mul
 from fnad.ops.shape import zeros_like
+from fnad.store import STORE
 from fnad.transforms.activity import active_operands, active_vars
 from fnad.transforms.dce import dce
 from fnad.transforms.rewrite import reduced
@@ -164,24 +165,21 @@ def _pull_from_push(
     """Run the transpose of the push: the reverse sweep of a linear program is its transpose."""
     marked = [p for p, n in zip(primals, needed, strict=True) if n]
     real = _made_real(*zip(*[(ct, r) for ct, r in zip(cts, results, strict=True) if is_inexact(r.dtype)], strict=True))
-    transposed = _transposed_push(
-        equation.primitive,
-        tuple(sorted(equation.params.items())),
-        tuple(result.aval for result in results),
-        tuple(primal.aval for primal in primals),
-        tuple(needed),
+    ys, xs = tuple(result.aval for result in results), tuple(primal.aval for primal in primals)
+    transposed = STORE.get(
+        (_transposed_push, equation.primitive, params_key(equation.params), ys, xs, tuple(needed)),
+        lambda: _transposed_push(equation.primitive, equation.params, ys, xs, needed),
     )
     found = iter(inline(transposed, [*results, *primals, *map(zeros_like, marked), *real]))
     return [next(found) if n else None for n in needed]
 
 
-@lru_cache(maxsize=1024)
 def _transposed_push(
     primitive: Primitive,
-    params: tuple[tuple[str, Any], ...],
-    result_avals: tuple[Aval, ...],
-    primal_avals: tuple[Aval, ...],
-    needed: tuple[bool, ...],
+    params: Params,
+    result_avals: Sequence[Aval],
+    primal_avals: Sequence[Aval],
+    needed: Sequence[bool],
 ) -> Program:
     """Return the program (results…, primals…, tangents…, cts…) -> (cotangents of the needed operands…).
 
@@ -195,7 +193,7 @@ def _transposed_push(
         ys, xs, given = args[: ends[0]], args[ends[0] : ends[1]], iter(args[ends[1] :])
         tangents = [next(given) if n else None for n in needed]
         assert isinstance(primitive.derivative, Push)
-        out = primitive.derivative.rule(ys, xs, tangents, **dict(params))
+        out = primitive.derivative.rule(ys, xs, tangents, **params)
         return [zeros_like(ys[i]) if (t := out[i]) is None else t for i in differentiable]
 
     program = trace(pushed, *result_avals, *primal_avals, *marked, name=primitive.name)

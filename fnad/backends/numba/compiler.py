@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from threading import Lock
 from typing import Any
+from weakref import WeakValueDictionary
 
 from fnad.backends.numba import codegen
 from fnad.backends.numba.entry import add_entry
@@ -23,16 +23,17 @@ ENTRY = "entry"
 _lock = Lock()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, weakref_slot=True)
 class NativeFunction:
     """A compiled kernel.
 
     `call(*arrays)` runs it, without the GIL, on as many arrays as it has parameters, contiguous and of their dtypes; it
-    checks none of this.
+    checks none of this. Its code has `nbytes` bytes.
     """
 
     kernel: Kernel
     call: Callable[..., None]
+    nbytes: int
 
     def llvm(self) -> str:
         """Return the optimised LLVM IR; it is made anew, for the code alone is kept."""
@@ -49,7 +50,7 @@ def compile_kernel(kernel: Kernel) -> NativeFunction:
     """Compile a kernel, whose parameters are flat arrays."""
     with _lock:
         code = codegen.machine().emit_object(translate(kernel))
-    return NativeFunction(kernel, load(kernel.name, code, ENTRY))
+    return NativeFunction(kernel, load(kernel.name, code, ENTRY), len(code))
 
 
 def compile_source(source: str, name: str, parameters: Sequence[Dtype]) -> NativeFunction:
@@ -68,30 +69,22 @@ def compile_source(source: str, name: str, parameters: Sequence[Dtype]) -> Nativ
     return compile_kernel(parse_kernel(source, name, parameters))
 
 
-class _Alike:
-    """A kernel, equal to those that differ from it in names and comments alone."""
-
-    def __init__(self, kernel: Kernel) -> None:
-        names = {parameter.name: f"a{n}" for n, parameter in enumerate(kernel.parameters)}
-        parameters = tuple(Name(names[parameter.name], parameter.kind) for parameter in kernel.parameters)
-        self.kernel = Kernel("kernel", parameters, Layout(names).place(kernel.body))
-        self.text = plain_text(self.kernel)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Alike) and self.text == other.text
-
-    def __hash__(self) -> int:
-        return hash(self.text)
-
-
 def compiled(kernel: Kernel) -> NativeFunction:
-    """Compile a kernel once, whichever programs it is in: the steps of an unrolled loop are alike."""
-    return _compiled(_Alike(kernel))
+    """Compile a kernel once for all programs that there are: the steps of an unrolled loop are alike."""
+    kernel = by_position(kernel)
+    text = plain_text(kernel)
+    return _COMPILED.get(text) or _COMPILED.setdefault(text, compile_kernel(kernel))
 
 
-@lru_cache(maxsize=512)
-def _compiled(alike: _Alike) -> NativeFunction:
-    return compile_kernel(alike.kernel)
+_COMPILED: WeakValueDictionary[str, NativeFunction] = WeakValueDictionary()
+"""Native functions by the text of their kernels, which has all but names and comments."""
+
+
+def by_position(kernel: Kernel) -> Kernel:
+    """Return a kernel with its parameters named by their positions."""
+    names = {parameter.name: f"a{n}" for n, parameter in enumerate(kernel.parameters)}
+    parameters = tuple(Name(names[parameter.name], parameter.kind) for parameter in kernel.parameters)
+    return Kernel("kernel", parameters, Layout(names).place(kernel.body))
 
 
 def translate(kernel: Kernel) -> Any:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 from collections import deque
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from math import prod
 from operator import itemgetter
 from typing import cast
@@ -34,6 +35,10 @@ from fnad.lower.loops import Call, Choice, LoopProgram, Repeat, While
 from fnad.lower.nodes import Buffer, Load
 from fnad.lower.pipeline import lower
 from fnad.lower.storage import assign, heirs
+from fnad.store import STORE
+
+ENGINE_BYTES = 50_000
+"""What LLVM takes for each function beside its code."""
 
 
 def compile_program(program: Program, donated: Sequence[int] = ()) -> NativeExecutor:
@@ -85,13 +90,14 @@ class NativeExecutor:
 
     def __init__(self, planned: Plan) -> None:
         self.plan = planned
-        self.functions: list[NativeFunction] = []
         loops = planned.loops
+        self._check = status_check(loops)
+        self._functions: list[tuple[Kernel, NativeFunction]] = []
         arrays = [b.name for b in (*loops.inputs, *loops.outputs)] + [s.name for s in planned.slots]
         self._positions = {name: n for n, name in enumerate([*arrays, "counters", "tapes", "status"])}
         self._run = self._in_order(planned.steps)
         self._outputs = [(tuple(map(abs, buffer.aval.shape)), buffer.dtype) for buffer in loops.outputs]
-        self._run_all = self._run_with_tapes if loops.tapes else self._run_alone
+        self._has_tapes = bool(loops.tapes)
         self._heirs = [(loops.outputs.index(o), loops.inputs.index(x)) for o, x in planned.heirs.items()]
         self._recorded = [(n, loops.tapes.index(b), b.aval) for n, b in enumerate(loops.outputs) if b.aval.is_tape]
         self._pool: deque[list[Array]] = deque()
@@ -106,7 +112,10 @@ class NativeExecutor:
             workspace = self._workspace()
         arrays = [*map(_contiguous, arguments), *outputs, *workspace]
         try:
-            self._run_all(arrays, outputs)
+            if self._has_tapes:
+                self._run_with_tapes(arrays, outputs)
+            else:
+                self._run(arrays)
             self._check(arrays)
         except BaseException:
             workspace[-1].fill(0)
@@ -114,9 +123,6 @@ class NativeExecutor:
         finally:
             self._pool.append(workspace)
         return outputs
-
-    def _run_alone(self, arrays: list[Array], _: list[Array]) -> None:
-        self._run(arrays)
 
     def _run_with_tapes(self, arrays: list[Array], outputs: list[Array]) -> None:
         """Run, copy the tapes that are results, and free them all, however it ends."""
@@ -130,24 +136,31 @@ class NativeExecutor:
         finally:
             tape.release(table)
 
-    def _check(self, arrays: list[Array]) -> None:
-        """Raise what the status says, if anything."""
-        if arrays[-1][0]:
-            self._fail(*arrays[-1].tolist())
-
-    def _fail(self, number: int, value: int) -> None:
-        """Raise what a status says: a positive number is that of a fault, a negative one counts the guards."""
-        if number < 0:
-            raise GuardFailed(-1 - number, value)
-        if number == NO_MEMORY:
-            raise MemoryError(f"{self.plan.loops.name}: no memory for the steps that a loop has to keep")
-        raise self.plan.loops.faults[number - 1].error
-
     def _workspace(self) -> list[Array]:
         counters = np.zeros(max([1, *(chunk.depth for chunk in self.plan.chunks)]), np.int64)
         tapes = tape.new_table(len(self.plan.loops.tapes))
+        STORE.trim(self._workspace_size())
         slots = [np.empty(slot.size, slot.dtype) for slot in self.plan.slots]
         return [*slots, counters, tapes, np.zeros(2, np.int64)]
+
+    def _workspace_size(self) -> int:
+        return sum(slot.size * slot.dtype.itemsize for slot in self.plan.slots)
+
+    @property
+    def nbytes(self) -> int:
+        """The memory that the code takes."""
+        return sum(ENGINE_BYTES + native.nbytes for _, native in self._functions)
+
+    @property
+    def workspace_bytes(self) -> int:
+        """The memory of the workspaces that no call has."""
+        return len(self._pool) * self._workspace_size()
+
+    def free_workspaces(self) -> int:
+        """Free the workspaces that no call has; return how many bytes that is."""
+        freed = self.workspace_bytes
+        self._pool.clear()
+        return freed
 
     # ---- steps ---------------------------------------------------------------------------------------------------
 
@@ -205,31 +218,37 @@ class NativeExecutor:
 
     def _start(self, loop: While) -> Reserve:
         """Return what comes before a turn of a loop: the limit is checked, and there is room on the tapes."""
-        reserve = self._reserve(loop.tapes)
+        reserve, check = self._reserve(loop.tapes), self._check
 
         def start(arrays: list[Array], turn: int) -> None:
             if turn == loop.limit and not arrays[-1][0]:
                 arrays[-1][0] = loop.fault
-            self._check(arrays)
+            check(arrays)
             reserve(arrays, turn + 1)
 
         return start
 
     def _reserve(self, tapes: Sequence[Buffer]) -> Reserve:
         sizes = [(self.plan.loops.tapes.index(t), t.dtype.itemsize * prod(t.aval.shape[1:])) for t in tapes]
+        check = self._check
 
         def reserve(arrays: list[Array], rows: int) -> None:
             for number, row in sizes:
                 if not tape.reserve(arrays[-2], number, rows, row):
                     arrays[-1][0] = NO_MEMORY
-                    self._check(arrays)
+                    check(arrays)
 
         return reserve
 
     def _native_function(self, kernel: Kernel) -> Callable[..., None]:
-        call = compiled(kernel).call
-        self.functions.append(NativeFunction(kernel, call))
-        return call
+        native = compiled(kernel)
+        self._functions.append((kernel, native))
+        return native.call
+
+    @property
+    def functions(self) -> list[NativeFunction]:
+        """The native functions, under the names of the source."""
+        return [replace(native, kernel=kernel) for kernel, native in self._functions]
 
     def _library_step(self, call: Call) -> Callable[[list[Array]], None]:
         operands = [(self._position(b), b.aval) for b in call.operands]
@@ -262,6 +281,26 @@ class NativeExecutor:
     def asm(self) -> str:
         """Return the assembly of all native functions."""
         return "\n".join(function.asm() for function in self.functions)
+
+
+def status_check(loops: LoopProgram) -> Run:
+    """Return the function that raises what the status says, if anything.
+
+    A positive number is that of a fault, a negative one counts the guards.
+    """
+
+    def check(arrays: list[Array]) -> None:
+        if arrays[-1][0]:
+            fail(*arrays[-1].tolist())
+
+    def fail(number: int, value: int) -> None:
+        if number < 0:
+            raise GuardFailed(-1 - number, value)
+        if number == NO_MEMORY:
+            raise MemoryError(f"{loops.name}: no memory for the steps that a loop has to keep")
+        raise loops.faults[number - 1].error
+
+    return check
 
 
 def _jit_is_disabled() -> bool:
