@@ -18,7 +18,7 @@ from fnad.ir.symbol import Symbol
 from fnad.ir.types import F64, Aval
 from fnad.ops.arithmetic import mul, neg
 from fnad.ops.kinds import INEXACT, by_name, check_one_dtype
-from fnad.ops.linalg import by_lapack, each_matrix
+from fnad.ops.linalg import IF_SINGULAR, by_lapack, each_matrix
 from fnad.ops.matrix import check_matrices, rows
 from fnad.ops.shape import concatenate, pad, reduce_sum, reshape_to, sample
 
@@ -34,7 +34,7 @@ def _infer_solve_banded(ab: Aval, b: Aval, *, below: int, above: int) -> Aval:
     return b
 
 
-@by_lapack
+@by_lapack(IF_SINGULAR)
 def _solve_banded(ab: Any, b: Any, *, below: int, above: int) -> Any:
     from scipy.linalg import solve_banded  # noqa: PLC0415 - kept out of `import fnad`
 

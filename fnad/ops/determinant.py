@@ -30,7 +30,7 @@ from fnad.ir.types import DTYPES, Aval, is_complex, real_dtype
 from fnad.ops.arithmetic import mul, neg
 from fnad.ops.conversion import complex_, imag, real
 from fnad.ops.kinds import INEXACT, by_name, same_avals
-from fnad.ops.linalg import by_lapack, regular, solve
+from fnad.ops.linalg import IF_NOT_CONVERGED, by_lapack, regular, solve
 from fnad.ops.matrix import check_square, total, trace
 from fnad.ops.shape import sample
 
@@ -76,7 +76,7 @@ def _infer_cofactor(a: Aval, *directions: Aval) -> Aval:
     return same_avals("cofactor", [a, *directions])
 
 
-@by_lapack
+@by_lapack(IF_NOT_CONVERGED)
 def _cofactor(a: Any, *directions: Any) -> Any:
     wide = a.astype(np.result_type(a, np.float64))
     by_formula = 1 <= a.shape[-1] <= LARGEST_BY_FORMULA

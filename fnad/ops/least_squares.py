@@ -27,7 +27,7 @@ from fnad.ir.types import Aval, is_complex
 from fnad.ops.arithmetic import add, sub
 from fnad.ops.conversion import complex_
 from fnad.ops.kinds import INEXACT, by_name, check_one_dtype
-from fnad.ops.linalg import by_lapack, each_matrix, hermitian_samples, solve, solve_triangular
+from fnad.ops.linalg import IF_NOT_CONVERGED, by_lapack, each_matrix, hermitian_samples, solve, solve_triangular
 from fnad.ops.matrix import (
     adjoint,
     beside,
@@ -114,7 +114,9 @@ qr = register(
     Primitive(
         "qr",
         _infer_qr,
-        by_lapack(lambda a, *, complete: tuple(np.linalg.qr(a, "complete" if complete else "reduced"))),
+        by_lapack(IF_NOT_CONVERGED)(
+            lambda a, *, complete: tuple(np.linalg.qr(a, "complete" if complete else "reduced"))
+        ),
         Push(_push_qr),
         Library(),
         _qr_samples,
@@ -156,7 +158,7 @@ pinv = register(
     Primitive(
         "pinv",
         _infer_pinv,
-        by_lapack(lambda a, *, rcond, is_hermitian: np.linalg.pinv(a, rcond, is_hermitian)),
+        by_lapack(IF_NOT_CONVERGED)(lambda a, *, rcond, is_hermitian: np.linalg.pinv(a, rcond, is_hermitian)),
         Push(_push_pinv),
         Library(),
         _pinv_samples,
@@ -177,7 +179,7 @@ def _infer_lstsq(a: Aval, b: Aval, *, rcond: float) -> Aval:
     return a.with_shape((*a.shape[:-2], a.shape[-1], b.shape[-1]))
 
 
-@by_lapack
+@by_lapack(IF_NOT_CONVERGED)
 def _lstsq(a: Any, b: Any, *, rcond: float) -> Any:
     like = np.empty((*a.shape[:-2], a.shape[-1], b.shape[-1]), a.dtype)
     return each_matrix(lambda a, b: np.linalg.lstsq(a, b, rcond)[0], like, a, b)

@@ -65,33 +65,29 @@ def regular(shape: Shape, dtype: Dtype, seed: int = 0) -> Any:
     return (sample(shape, dtype, seed) + 2 * np.eye(shape[-2], shape[-1])).astype(dtype)
 
 
-REMEDIES = (
-    ("singular", "take np.linalg.lstsq or pinv, which a singular matrix has, or add a multiple of the identity"),
-    ("positive definite", "see that the matrix is symmetric; add a small multiple of the identity for its rounding"),
-    ("converge", "look for nan and inf in the matrix"),
-)
-"""What helps, by the words of the message."""
-
-OTHERWISE = "look for nan and inf in the matrix, and see that it has the properties that the factorization takes"
+IF_SINGULAR = "take np.linalg.lstsq or pinv, which a singular matrix has, or add a multiple of the identity"
+IF_NOT_POSITIVE = "see that the matrix is symmetric; add a small multiple of the identity for its rounding"
+IF_NOT_CONVERGED = "look for nan and inf in the matrix"
 
 
-def by_lapack(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function whose LinAlgError, raised when the program runs, is one that is told its place.
+def by_lapack(remedy: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Return a decorator: a LinAlgError of the running program becomes one that is told its place and the remedy.
 
-    It runs on as many threads as are good for matrices of this size.
+    The function runs on as many threads as are good for matrices of this size.
     """
 
-    @wraps(function)
-    def evaluate(*operands: Any, **params: Any) -> Any:
-        try:
-            with threads_for(operands):
-                return function(*operands, **params)
-        except LinAlgError as error:
-            what = str(error)
-            remedies = [remedy for words, remedy in REMEDIES if words in what.lower()]
-            raise FactorizationError(what, remedy=remedies[0] if remedies else OTHERWISE) from None
+    def declare(function: Callable[..., Any]) -> Callable[..., Any]:
+        @wraps(function)
+        def evaluate(*operands: Any, **params: Any) -> Any:
+            try:
+                with threads_for(operands):
+                    return function(*operands, **params)
+            except LinAlgError as error:
+                raise FactorizationError(str(error), remedy=remedy) from None
 
-    return evaluate
+        return evaluate
+
+    return declare
 
 
 def each_matrix(function: Callable[..., Any], like: Any, *operands: Any) -> Any:
@@ -127,7 +123,7 @@ solve = register(
     Primitive(
         "solve",
         _infer_solve,
-        by_lapack(np.linalg.solve),
+        by_lapack(IF_SINGULAR)(np.linalg.solve),
         Pull(_pull_solve),
         Library(),
         lambda: _system_samples(regular),
@@ -160,7 +156,7 @@ inv = register(
     Primitive(
         "inv",
         _infer_inv,
-        by_lapack(np.linalg.inv),
+        by_lapack(IF_SINGULAR)(np.linalg.inv),
         Pull(_pull_inv),
         Library(),
         _square_samples,
@@ -204,7 +200,7 @@ def _infer_solve_triangular(a: Aval, b: Aval, *, lower: bool, unit: bool) -> Ava
     return b
 
 
-@by_lapack
+@by_lapack(IF_SINGULAR)
 def _solve_triangular(a: Any, b: Any, *, lower: bool, unit: bool) -> Any:
     if math.prod(a.shape[:-2]) > a.shape[-1]:
         return _substitute(a, b, lower=lower, unit=unit)
@@ -317,7 +313,9 @@ cholesky = register(
     Primitive(
         "cholesky",
         _infer_cholesky,
-        by_lapack(lambda a, *, upper: np.linalg.cholesky(a, upper=upper) if upper else np.linalg.cholesky(a)),
+        by_lapack(IF_NOT_POSITIVE)(
+            lambda a, *, upper: np.linalg.cholesky(a, upper=upper) if upper else np.linalg.cholesky(a)
+        ),
         Push(_push_cholesky),
         Library(),
         _cholesky_samples,

@@ -25,7 +25,7 @@ from fnad.ir.symbol import Symbol
 from fnad.ir.types import F64, Aval
 from fnad.ops.arithmetic import neg
 from fnad.ops.kinds import INEXACT, by_name, check_one_dtype, same_avals
-from fnad.ops.linalg import by_lapack, each_matrix, regular
+from fnad.ops.linalg import IF_NOT_CONVERGED, by_lapack, each_matrix, regular
 from fnad.ops.matrix import (
     beside,
     block_upper,
@@ -47,7 +47,7 @@ def _infer_expm(a: Aval) -> Aval:
     return a
 
 
-@by_lapack
+@by_lapack(IF_NOT_CONVERGED)
 def _expm(a: Any) -> Any:
     from scipy.linalg import expm  # noqa: PLC0415 - kept out of `import fnad`
 
@@ -81,7 +81,7 @@ def _infer_expm_frechet(a: Aval, e: Aval) -> Aval:
     return same_avals("expm_frechet", [a, e])
 
 
-@by_lapack
+@by_lapack(IF_NOT_CONVERGED)
 def _expm_frechet(a: Any, e: Any) -> Any:
     from scipy.linalg import expm_frechet  # noqa: PLC0415 - kept out of `import fnad`
 
@@ -131,7 +131,7 @@ def _infer_solve_sylvester(a: Aval, b: Aval, q: Aval) -> Aval:
     return q
 
 
-@by_lapack
+@by_lapack(IF_NOT_CONVERGED)
 def _solve_sylvester(a: Any, b: Any, q: Any) -> Any:
     from scipy.linalg import solve_sylvester  # noqa: PLC0415 - kept out of `import fnad`
 
@@ -172,7 +172,7 @@ def _infer_sqrtm(a: Aval) -> Aval:
     return a
 
 
-@by_lapack
+@by_lapack(IF_NOT_CONVERGED)
 def _sqrtm(a: Any) -> Any:
     from scipy.linalg import sqrtm  # noqa: PLC0415 - kept out of `import fnad`
 

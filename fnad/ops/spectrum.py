@@ -33,7 +33,7 @@ from fnad.ops.arithmetic import add, mul, neg, strong_div, sub
 from fnad.ops.comparison import eq, gt, le, select
 from fnad.ops.conversion import complex_, complex_dtype, convert, convert_to, imag, real
 from fnad.ops.kinds import INEXACT, by_name, check_dtype, linear
-from fnad.ops.linalg import by_lapack, hermitian_samples, solve
+from fnad.ops.linalg import IF_NOT_CONVERGED, by_lapack, hermitian_samples, solve
 from fnad.ops.matrix import (
     adjoint,
     along_columns,
@@ -185,7 +185,7 @@ eigvalsh = register(
     Primitive(
         "eigvalsh",
         _infer_eigvalsh,
-        by_lapack(lambda a, *, uplo: np.linalg.eigvalsh(a, UPLO=uplo)),
+        by_lapack(IF_NOT_CONVERGED)(lambda a, *, uplo: np.linalg.eigvalsh(a, UPLO=uplo)),
         Push(_push_eigvalsh),
         Library(),
         _hermitian_samples,
@@ -197,7 +197,7 @@ eigh = register(
     Primitive(
         "eigh",
         _infer_eigh,
-        by_lapack(lambda a, *, uplo: tuple(np.linalg.eigh(a, UPLO=uplo))),
+        by_lapack(IF_NOT_CONVERGED)(lambda a, *, uplo: tuple(np.linalg.eigh(a, UPLO=uplo))),
         Push(_push_eigh),
         Library(),
         _hermitian_samples,
@@ -214,7 +214,7 @@ def _infer_eig(a: Aval) -> tuple[Aval, Aval]:
     return Aval(dtype, a.shape[:-1]), a.with_dtype(dtype)
 
 
-@by_lapack
+@by_lapack(IF_NOT_CONVERGED)
 def _eig(a: Any) -> tuple[Any, Any]:
     dtype = np.result_type(a, np.complex64)
     w, v = np.linalg.eig(a)
@@ -345,7 +345,7 @@ svdvals = register(
     Primitive(
         "svdvals",
         _infer_svdvals,
-        by_lapack(lambda a: np.linalg.svd(a, compute_uv=False)),
+        by_lapack(IF_NOT_CONVERGED)(lambda a: np.linalg.svd(a, compute_uv=False)),
         Push(_push_svdvals),
         Library(),
         _svd_samples,
@@ -357,7 +357,7 @@ svd = register(
     Primitive(
         "svd",
         _infer_svd,
-        by_lapack(lambda a, *, full: tuple(np.linalg.svd(a, full_matrices=full))),
+        by_lapack(IF_NOT_CONVERGED)(lambda a, *, full: tuple(np.linalg.svd(a, full_matrices=full))),
         Push(_push_svd),
         Library(),
         lambda: (Sample(given.operands, {"full": full}) for full in (True, False) for given in _svd_samples()),

@@ -195,7 +195,7 @@ def _guarded(program: Program) -> Program:
             builder.source = equation.source
             results = bind_equation(equation, _operands(equation, env, marked))
             env.write(equation.results, results)
-            if equation.primitive is eigh:
+            if equation.primitive is eigh and results[0].aval.size:
                 w, v = results
                 marked[equation.results[1]] = Marked(v, repeated(w, v))
             elif _is_view(equation, marked):

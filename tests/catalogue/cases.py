@@ -61,6 +61,38 @@ class Case:
         return results[0] if isinstance(results, tuple) and len(results) == 1 else results
 
 
+@dataclass(frozen=True)
+class Result(Case):
+    """One result of a primitive that has several."""
+
+    index: int
+
+    def __str__(self) -> str:
+        return f"{super().__str__()}-result{self.index}"
+
+    def applied(self, inputs: Sequence[Symbol]) -> tuple[Symbol, ...]:
+        return (super().applied(inputs)[self.index],)
+
+    def evaluate(self, *operands: Any) -> Any:
+        return super().evaluate(*operands)[self.index]
+
+
+def by_result(case: Case) -> list[Case]:
+    """Return the case, or one for each of its results if there are several."""
+    count = len(case.program().out_avals)
+    return [case] if count == 1 else [Result(case.primitive, case.sample, case.number, i) for i in range(count)]
+
+
+def is_determined(case: Case) -> bool:
+    """Say whether nearby operands give nearby results: not where vectors have a phase, or a basis is completed."""
+    name, params = case.primitive.name, case.sample.params
+    if not isinstance(case, Result) or (name, case.index) not in (("eigh", 1), ("svd", 0), ("svd", 2)):
+        return True
+    *_, m, n = case.avals[0].shape
+    is_completed = name == "svd" and params["full"] and abs(m - n) > 1
+    return case.avals[0].dtype.kind != "c" and not is_completed
+
+
 CASES = [
     Case(primitive, sample, number)
     for primitive in PRIMITIVES.values()
@@ -86,7 +118,10 @@ def is_smooth(case: Case) -> bool:
     """Say whether the sample has one result, with derivatives that differences find."""
     differentiable = not isinstance(case.primitive.derivative, NonDifferentiable)
     is_single = len(case.program().out_avals) == 1
-    return case.sample.smooth and is_single and differentiable and is_differentiable(case)
+    return case.sample.smooth and is_single and differentiable and is_differentiable(case) and is_determined(case)
+
+
+SMOOTH = [one for case in CASES for one in by_result(case) if is_smooth(one)]
 
 
 def over(cases: Iterable[Case]) -> Callable[..., Any]:

@@ -35,10 +35,9 @@ from fnad.transforms.dce import dce
 from fnad.transforms.interpret import interpret
 from fnad.transforms.joint import cotangent_avals, joint
 from fnad.transforms.jvp import jvp
-from tests.catalogue.cases import CASES, Case, has_derivative, is_smooth, over
+from tests.catalogue.cases import CASES, SMOOTH, Case, has_derivative, over
 from tests.catalogue.truth import directions, second_order
 
-SMOOTH = [case for case in CASES if is_smooth(case)]
 EDGES = [case for case in CASES if not case.sample.smooth and has_derivative(case)]
 
 

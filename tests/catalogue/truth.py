@@ -26,9 +26,9 @@ def spread(case: Case, dxs: Sequence[Any]) -> list[Any]:
 
 
 def widest(case: Case) -> list[Any]:
-    """Return the operands in extended precision, in double where the function has no other (SciPy's, LAPACK's)."""
+    """Return the operands in extended precision, in double where a function has no other (SciPy's, LAPACK's, loops)."""
     operands = [extended(operand) for operand in case.operands]
-    if isinstance(case.primitive.lower, Library):
+    if isinstance(case.primitive.lower, Library) or case.sample.regions:
         return list(map(double, operands))
     try:
         case.evaluate(*operands)

@@ -199,3 +199,9 @@ def test_row_26_within_loops_and_branches() -> None:
         np.testing.assert_allclose(jvp(f, (np.eye(2),), (np.ones((2, 2)),))[1], 4, rtol=1e-14)
     vectors = lambda a: np.sum(fori_loop(0, 2, lambda i, c: np.linalg.eigh(c)[1] * 0, a))  # noqa: E731
     assert np.isnan(grad(vectors)(np.eye(2))).any()
+
+
+def test_eigenvectors_of_no_numbers() -> None:
+    for f in (lambda a: np.sum(np.linalg.eigh(a)[1]), lambda a: np.sum(np.linalg.eigh(a)[0])):
+        assert grad(f)(np.zeros((0, 0))).shape == (0, 0)
+        assert jvp(f, (np.zeros((2, 0, 0)),), (np.zeros((2, 0, 0)),))[1] == 0

@@ -16,6 +16,8 @@ CASES: dict[str, tuple[Any, Any, type[Exception], str, str]] = {
     "no element": (lambda x: np.max(x[x > 5]), MASK, DomainError, "no element is selected", "give `initial`"),
     "singular": (np.linalg.inv, np.zeros((2, 2)), FactorizationError, "Singular matrix", "pinv"),
     "not positive": (np.linalg.cholesky, -np.eye(2), FactorizationError, "positive definite", "small multiple"),
+    "singular system": (lambda x: np.linalg.solve(x, x[0]), np.zeros((2, 2)), FactorizationError, "ingular", "pinv"),
+    "no singular values": (np.linalg.svdvals, ONES * np.nan, FactorizationError, "converge", "look for nan"),
     "not converged": (np.linalg.eigvalsh, ONES * np.nan, FactorizationError, "converge", "look for nan"),
     "quantile": (lambda x: np.quantile(x, x[0] + 5), MASK, DomainError, "in the range", "clip"),
     "choice": (lambda x: np.choose((x > 0) + 1, [x, x]), MASK, DomainError, "invalid entry", "mode='clip'"),
