@@ -36,7 +36,7 @@ UFUNCS: dict[str, Compute] = {
     "cbrt": elementary.cbrt,
     "entr": entropy.entr,
     "erf": plane(special.erf, lambda z: -1.0j * special.erfi(1.0j * z)),
-    "erfc": special.erfc,
+    "erfc": plane(special.erfc, special.complex_erfc),
     "exp2": elementary.exp2,
     "expit": special.logistic,
     "expm1": elementary.expm1,

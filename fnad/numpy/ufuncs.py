@@ -34,7 +34,6 @@ TABLE: dict[np.ufunc, Compute] = {
     np.negative: arithmetic.neg,
     np.positive: identity,
     np.square: lambda x: arithmetic.mul(x, x),
-    np.reciprocal: lambda x: arithmetic.div(ones_like(x), x),
     np.floor_divide: piecewise.floor_divide,
     np.remainder: piecewise.remainder,
     np.fmod: piecewise.fmod,
@@ -126,6 +125,19 @@ def sign(x: Symbol) -> Symbol:
 def conjugate(x: Symbol) -> Symbol:
     from_real = x.dtype.kind != "c"
     return x if from_real else complex_(real(x), arithmetic.neg(imag(x)))
+
+
+@elementwise(np.reciprocal)
+def reciprocal(x: Symbol) -> Symbol:
+    """Return 1 / x; of an integer without its fraction, and of the integer 0 what the machine makes of it."""
+    if x.dtype.kind not in "iu":
+        return arithmetic.div(ones_like(x), x)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        of_zero = full_like(x, int(np.reciprocal(x.dtype.type(0))))
+    is_unit = eq(x, ones_like(x))
+    if x.dtype.kind == "i":
+        is_unit = comparison.bitwise_or(is_unit, eq(x, full_like(x, -1)))
+    return select(eq(x, zeros_like(x)), of_zero, select(is_unit, x, zeros_like(x)))
 
 
 @elementwise(np.heaviside)

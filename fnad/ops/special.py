@@ -53,6 +53,13 @@ erfc = elementwise(
     cost=30,
     doc="Complementary error function, 1 - erf(x), accurate for large x.",
 )
+complex_erfc = special(
+    "complex_erfc",
+    "Complementary error function of complex numbers.",
+    lambda y, z: neg(_bell(z)),
+    domain=COMPLEXES,
+    evaluate=scipy_call("erfc"),
+)
 erfcx = special(
     "erfcx", "exp(x²) erfc(x); DLMF 7.10.1.", lambda y, x: 2.0 * x * y - 2.0 / SQRT_PI, domain=INEXACT, over=(LINE,)
 )

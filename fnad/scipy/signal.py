@@ -71,6 +71,16 @@ def fftconvolve(in1: Any, in2: Any, mode: str = "full", axes: Any = None) -> Any
     return by_transforms(as_symbol(in1), as_symbol(in2), mode, axes)
 
 
+@of_scipy
+def oaconvolve(in1: Any, in2: Any, mode: str = "full", axes: Any = None) -> Any:
+    """Return the convolution of `fftconvolve`, whatever the sizes: in SciPy that of a short array by parts.
+
+    >>> oaconvolve([1.0, 2.0], [1.0])
+    array([1., 2.])
+    """
+    return by_transforms(as_symbol(in1), as_symbol(in2), mode, axes)
+
+
 # ---- the rules -------------------------------------------------------------------------------------------------------
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from fnad.errors import UnsupportedFunctionError
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import DTYPES, Dtype
 from fnad.numpy.namespace import CALLS
@@ -54,9 +55,32 @@ def enumerated(arr: Any) -> Iterator[tuple[tuple[int, ...], Any]]:
     return zip(np.ndindex(array.shape), array.flat, strict=True)
 
 
+def iterated(op: Any, flags: Any = None, op_flags: Any = None, **options: Any) -> Iterator[Any]:
+    """Return the elements of an array, or of several broadcast, as np.nditer goes over them if asked for no more.
+
+    Raises `UnsupportedFunctionError` for its options, and of more than one dimension for the order in memory.
+    """
+    order = options.pop("order", "K")
+    if flags or op_flags or options:
+        raise UnsupportedFunctionError(
+            "numpy.nditer has no rule for its flags and operand flags", remedy="write the loop with np.ndenumerate"
+        )
+    operands = op if isinstance(op, (list, tuple)) else (op,)
+    arrays = call_function(np.broadcast_arrays, operands, {})
+    if order not in ("C", "F") and arrays[0].ndim > 1:
+        raise UnsupportedFunctionError(
+            f"numpy.nditer with order={order!r} asks for the layout in memory, which is not known while tracing",
+            remedy="give order='C' or order='F', or go over x.flat",
+        )
+    flat = [array.reshape(-1, order="F" if order == "F" else "C") for array in arrays]
+    elements = ([np.broadcast_to(part[i], ()) for part in flat] for i in range(flat[0].size))
+    return (tuple(values) if len(values) > 1 else values[0] for values in elements)
+
+
 CLASSES: dict[type, Callable[..., Any]] = {
     **{dtype.type: on_traced_class(dtype.type, cast(dtype)) for dtype in DTYPES.values()},
     np.ndenumerate: on_traced_class(np.ndenumerate, enumerated),
+    np.nditer: on_traced_class(np.nditer, iterated),
 }
 """What stands for a class of NumPy's where it is called."""
 

@@ -1,6 +1,6 @@
 """NumPy's functions that its protocols do not hand on, met while a trace runs.
 
-`np.array([[t, 1.0]])`, `np.full(n, t)`, `np.r_[t, v]`, `np.mean([t, u])`, `np.take(table, i)`: there is no traced value
+`np.array([[t, 1.0]])`, `np.full(n, t)`, `np.r_[t, v]`, `np.exp([t, u])`, `np.take(table, i)`: there is no traced value
 where NumPy looks for one. So while a trace runs, in the thread where it runs, code that is no library's finds under
 such a name a function that looks for traced values in lists too, follows the rule of the function if there is one, and
 is NumPy's function otherwise.
@@ -23,7 +23,7 @@ import sys
 import threading
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
-from functools import cache, update_wrapper
+from functools import cache, update_wrapper, wraps
 from pkgutil import resolve_name
 from types import CodeType, FrameType, ModuleType
 from typing import Any
@@ -36,6 +36,7 @@ from fnad.numpy.registry import RULES
 from fnad.numpy.sequences import c_, r_
 from fnad.trace.bytecode import is_called, loads
 from fnad.trace.classes import CLASSES
+from fnad.trace.dispatch import call_function, has_traced
 from fnad.trace.libraries import is_library
 from fnad.trace.vectorized import CALL, call_vectorized
 
@@ -130,6 +131,7 @@ def watched_class(module: ModuleType) -> type[Watched]:
     members: dict[str, Any] = {name: Intercepted(name, f, replacement(f)) for name, f in functions.items()}
     members |= {name: InterceptedClass(name, kind, CLASSES[kind]) for name, kind in classes_of(module).items()}
     if module is np:
+        members |= {name: InterceptedClass(name, f, StandIn(of_lists(f))) for name, f in ufuncs_of(module).items()}
         members |= {name: InterceptedMaking(name, f := getattr(np, name), replacement(f)) for name in NEW}
         members |= {"r_": Intercepted("r_", np.r_, r_), "c_": Intercepted("c_", np.c_, c_)}
     return type("Watched", (Watched,), members)
@@ -140,13 +142,33 @@ def classes_of(module: ModuleType) -> dict[str, type]:
     return {name: value for name, value in vars(module).items() if isinstance(value, type) and value in CLASSES}
 
 
+def ufuncs_of(module: ModuleType) -> dict[str, np.ufunc]:
+    """Return the ufuncs of a module that have a rule, by name."""
+    return {name: value for name, value in vars(module).items() if isinstance(value, np.ufunc) and value in RULES}
+
+
+def of_lists(ufunc: np.ufunc) -> Callable[..., Any]:
+    """Return a ufunc that takes traced values in lists too: to the protocols of NumPy's these are no operands."""
+
+    @wraps(ufunc)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        return ufunc(*[array_of(arg) if isinstance(arg, (list, tuple)) else arg for arg in args], **kwargs)
+
+    return call
+
+
+def array_of(values: Any) -> Any:
+    """Return a list as a traced array, if there are traced values in it."""
+    return call_function(np.asarray, (values,), {}) if has_traced(values) else values
+
+
 def replacement(function: Callable[..., Any]) -> Callable[..., Any]:
     """Return what is found in the place of a function: one that calls the user's may meet traced values there."""
     return StandIn((on_trace if function in CALLING else on_traced)(function))
 
 
 def has_replacement(value: Any) -> bool:
-    """Say whether there is a rule that takes traced values in lists; a ufunc stays what it is, with its methods."""
+    """Say whether there is a rule that takes traced values in lists; a ufunc is met where it is called."""
     return callable(value) and not isinstance(value, (type, np.ufunc)) and value in RULES
 
 

@@ -49,6 +49,8 @@ EXPONENTIAL_SUMS = {
 }
 
 N = np.array([1, 2, 5])
+Z = np.array([0.5 + 0.3j, -1.2 + 0.7j, 3.0 - 2.0j, -6.0 + 1.0j])
+COMPLEX = {"scipy.special.erfc of complex numbers": (scipy.special.erfc, Z)}
 COMPOSED = {
     f"scipy.special.{name}": (call, X)
     for name, call in {
@@ -64,4 +66,4 @@ COMPOSED = {
     }.items()
 } | {"scipy.special.factorial": (lambda n, x: special.factorial(n) * x[0, 0], N, X)}
 
-SPECIAL_CALLS = OF_PRIMITIVES | NATIVE | EXPONENTIAL_SUMS | COMPOSED
+SPECIAL_CALLS = OF_PRIMITIVES | NATIVE | COMPLEX | EXPONENTIAL_SUMS | COMPOSED

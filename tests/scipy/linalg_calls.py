@@ -132,6 +132,7 @@ SIGNAL = {
             ],
             signal.fftconvolve(c, k[:1], axes=1),
             signal.fftconvolve(c, c, "same", axes=0),
+            signal.oaconvolve(c, k[:1], axes=1),
         ],
         C,
         K,

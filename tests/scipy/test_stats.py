@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import inspect
+import itertools
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -363,17 +365,53 @@ def test_derivatives_of_the_multivariate_normal():
     assert inner == pytest.approx(found[0] - 0.4 * found[1], rel=1e-11)
 
 
-def test_gradient_of_the_covariance_is_symmetric():
+def in_the_lower_triangle(symmetric: Any) -> Any:
+    """Return the derivative of a function that reads the lower triangle, from that of one that reads both."""
+    return 2 * np.tril(symmetric) - np.diag(np.diag(symmetric))
+
+
+def test_gradient_of_the_covariance_is_in_the_triangle_that_is_read():
     found = fnad.grad(lambda c: stats.multivariate_normal.logpdf(POINTS[0], MEAN, c))(COV)
     whitened = np.linalg.solve(COV, POINTS[0] - MEAN)
-    np.testing.assert_allclose(found, (np.outer(whitened, whitened) - np.linalg.inv(COV)) / 2, rtol=1e-12)
+    np.testing.assert_allclose(found, in_the_lower_triangle(np.outer(whitened, whitened) - np.linalg.inv(COV)) / 2, rtol=1e-12)
     found = fnad.grad(lambda c: stats.multivariate_normal.entropy(MEAN, c))(COV)
-    np.testing.assert_allclose(found, np.linalg.inv(COV) / 2, rtol=1e-12)
+    np.testing.assert_allclose(found, in_the_lower_triangle(np.linalg.inv(COV)) / 2, rtol=1e-12)
+
+
+FACTOR = np.array([[1.0, 2.0], [0.5, -1.0], [2.0, 0.3]])
+
+
+def test_a_singular_covariance():
+    cov = FACTOR @ FACTOR.T
+    points = np.stack([FACTOR @ [1.0, -2.0], FACTOR @ [0.3, 0.1], np.ones(3)])
+    for method, c in itertools.product(("pdf", "logpdf"), (cov, COV, cov.astype("f4"))):
+        ours, scipys = both("multivariate_normal", method)
+        found, _ = traced(lambda x, c: ours(x, None, c, allow_singular=True), points, c)  # noqa: B023
+        np.testing.assert_allclose(
+            found, scipys(points, None, c, allow_singular=True), rtol=1e-11 if c.dtype == "f8" else 1e-7
+        )
+    with pytest.raises(DomainError, match="positive semidefinite"):
+        traced(lambda x: stats.multivariate_normal.logpdf(x, None, -COV, True), POINTS)
+
+
+def test_derivatives_with_a_singular_covariance():
+    logpdf = stats.multivariate_normal.logpdf
+    for c in (COV, np.eye(3)):
+        regular = fnad.grad(lambda x, c: logpdf(x, MEAN, c), (0, 1))(POINTS[0], c)
+        for r, s in zip(regular, fnad.grad(lambda x, c: logpdf(x, MEAN, c, True), (0, 1))(POINTS[0], c), strict=True):
+            np.testing.assert_allclose(s, r, rtol=1e-9, atol=1e-12)
+    x, dx = FACTOR @ [1.0, -2.0], FACTOR @ [0.4, 0.7]
+
+    def along(s, logpdf=logpdf):
+        factor = FACTOR * (1 + s)
+        return logpdf(x + s * dx, None, factor @ factor.T, allow_singular=True)
+
+    scipys = partial(along, logpdf=scipy.stats.multivariate_normal.logpdf)
+    truth = (8 * (scipys(1e-3) - scipys(-1e-3)) - scipys(2e-3) + scipys(-2e-3)) / 12e-3
+    assert fnad.grad(along)(0.0) == pytest.approx(truth, rel=1e-8)
 
 
 def test_what_the_multivariate_normal_refuses():
-    with pytest.raises(UnsupportedFunctionError, match="allow_singular=True"):
-        traced(lambda x: stats.multivariate_normal.logpdf(x, MEAN, COV, True), POINTS)
     with pytest.raises(UnsupportedFunctionError, match="has no rule for allow_singular, lower_limit and rng"):
         traced(lambda x: stats.multivariate_normal.cdf(x, MEAN, COV, lower_limit=MEAN), POINTS)
     with pytest.raises(UnsupportedFunctionError, match="of 3 variables is an integral over random points"):

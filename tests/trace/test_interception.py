@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import fnad
-from fnad.errors import ArgumentTypeError, DtypeError, TracerEscapeError
+from fnad.errors import ArgumentTypeError, DtypeError, TracerEscapeError, UnsupportedFunctionError
 from fnad.trace.tracer import Tracer
 from fnad.trace.vectorized import CALL
 from tests.numpy.against_numpy import check
@@ -42,6 +42,8 @@ CALLS = {
     "reductions": (lambda t: (np.sum([t, 1]), np.mean([t, 2 * t]), np.max([t, 3.0]), np.std([t, 1.0])), T),
     "lists of arrays": (lambda t, v: (np.sum([v, v * t], axis=0), np.prod([[t, 2], [3, t]], axis=1)), T, V),
     "products": (lambda t: (np.dot([t, 1], [2, t]), np.linalg.norm([t, t]), np.outer([t, 1], [1.0, 2.0])), T),
+    "lists to ufuncs": (lambda t: (np.exp([t, 1]), np.maximum([[t, 1], [2, t]], 1.0), np.add((t, 2), [[1], [t]])), T),
+    "methods of ufuncs": (lambda v: (np.add.reduce(v), np.multiply.outer(v, v), np.exp.nin * v), V),
     "nested lists": (lambda t: (np.concatenate([[t], [t, 1]]), np.append([[t]], [[t]], axis=0), np.diag([t, t])), T),
     "tables": (lambda v: (np.take(np.arange(5.0), v.astype(int)), np.full_like(np.arange(3.0), v[0])), V),
     "callbacks": (lambda t: np.apply_along_axis(lambda row: row * t, 0, np.ones((2, 3))), T),
@@ -65,6 +67,7 @@ CLASSES = {
     "weak": (lambda n: (np.float64(n), np.float32(n), np.int8(n)), 1.5),
     "as dtypes": (lambda v: (v.astype(np.float32), np.zeros_like(v, np.int64), np.dtype(np.float32).itemsize * v), V),
     "in an expression": (lambda v: [np.float64(a if len(v) else 0) for a in v] + [np.float64.fromhex("0x1p1")], V),
+    "nditer": (lambda v, m: [[a * b for a, b in np.nditer([v, 2.0])], [a + 1 for a in np.nditer(m, order="F")]], V, M),
     "ndenumerate": (lambda m: [a * i + j for (i, j), a in np.ndenumerate(m)], M),
 }
 VECTORIZED = {
@@ -156,9 +159,25 @@ def test_a_name_bound_before():
         fnad.grad(lambda t: array_bound_before([t, t]).sum())(1.0)
 
 
-def test_a_list_given_to_a_ufunc():
+exp_bound_before = np.exp
+
+
+def test_a_list_given_to_a_ufunc_that_is_not_loaded_there():
     with pytest.raises(TracerEscapeError, match=r"fnad\.numpy\.array"):
-        fnad.grad(lambda t: np.sin([t, t]).sum())(1.0)
+        fnad.grad(lambda t: exp_bound_before([t, t]).sum())(1.0)
+
+
+@pytest.mark.parametrize(
+    ("call", "error"),
+    [
+        (lambda v: np.nditer(v, flags=["multi_index"]), r"numpy\.nditer has no rule for its flags"),
+        (lambda v: np.nditer(v, op_flags=["readwrite"]), r"numpy\.nditer has no rule for its flags"),
+        (lambda v: np.nditer([v, v[:, None]]), r"order='K' asks for the layout in memory"),
+    ],
+)
+def test_what_nditer_does_not_do(call, error):
+    with pytest.raises(UnsupportedFunctionError, match=error):
+        fnad.grad(lambda v: len(list(call(v))) * v[0])(V)
 
 
 def test_what_is_no_array_is_refused():

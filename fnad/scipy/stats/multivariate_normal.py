@@ -10,40 +10,88 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from fnad.errors import ShapeError, UnsupportedFunctionError
 from fnad.ir.symbol import Symbol
 from fnad.numpy.operands import broadcast_all
+from fnad.ops.autodiff import stop_gradient
 from fnad.ops.bivariate import bivariate_normal
-from fnad.ops.elementary import exp, log
+from fnad.ops.comparison import ge, gt, lt, select
+from fnad.ops.conversion import convert
+from fnad.ops.elementary import exp, log, sqrt
+from fnad.ops.least_squares import pinv
 from fnad.ops.linalg import cholesky, solve_triangular
-from fnad.ops.matrix import adjoint, diagonal, diagonal_matrix
+from fnad.ops.matrix import adjoint, diagonal, diagonal_matrix, matmul
+from fnad.ops.piecewise import abs_
 from fnad.ops.power import hypot
-from fnad.ops.shape import broadcast_to, reshape_to, slice_axis, sum_over, transpose_to
+from fnad.ops.reduction import reduce_max
+from fnad.ops.requirement import require
+from fnad.ops.shape import (
+    broadcast_to,
+    full_like,
+    ones_like,
+    reshape_to,
+    slice_axis,
+    sum_over,
+    transpose_to,
+    zeros_like,
+)
 from fnad.ops.special import ndtr
+from fnad.ops.spectrum import eigh
 from fnad.scipy.stats.method import Distribution, Method, method, others, parameter
 from fnad.scipy.stats.operands import real_symbol
 
 INTEGRATION = (("maxpts", None), ("abseps", 1e-5), ("releps", 1e-5))
 """How SciPy integrates."""
 
+NEGLIGIBLE = {4: 1e3, 8: 1e6}
+"""What SciPy takes for 0 among the eigenvalues: so many times the precision of the largest, by the size of a float."""
+
+INDEFINITE: dict[str, Any] = {
+    "message": "The input matrix must be symmetric positive semidefinite.",
+    "remedy": "give a covariance matrix whose eigenvalues are not negative",
+}
+
 LOG_2PI = math.log(2 * math.pi)
 
 
 def log_density(x: Any, mean: Any = None, cov: Any = 1, allow_singular: bool = False) -> Symbol:
     """Return the logarithm of the density at points along the last axis of x."""
-    if allow_singular:
-        raise UnsupportedFunctionError(
-            "scipy.stats.multivariate_normal has no rule for allow_singular=True", remedy="leave it out"
-        )
     center, covariance = _parameters(mean, cov)
-    factor = cholesky(covariance, upper=False)
-    k = factor.shape[0]
+    k = covariance.shape[0]
     deviations = _deviations(real_symbol(x), center, k)
     *outer, _ = deviations.shape
     columns = transpose_to(reshape_to(deviations, (math.prod(outer), k)), (1, 0))
+    found = (_singular if allow_singular else _regular)(covariance, columns)
+    return reshape_to(found, tuple(n for n in outer if n != 1))
+
+
+def _regular(covariance: Symbol, columns: Symbol) -> Symbol:
+    """Return the logarithm of the density at deviations, which are columns."""
+    factor = cholesky(covariance, upper=False)
     whitened = solve_triangular(factor, columns, lower=True, unit=False)
-    squares = reshape_to(sum_over(whitened * whitened, (0,)), tuple(n for n in outer if n != 1))
-    return -0.5 * (squares + broadcast_to(_log_determinant(factor) + k * LOG_2PI, squares.shape))
+    squares = sum_over(whitened * whitened, (0,))
+    return -0.5 * (squares + broadcast_to(_log_determinant(factor) + factor.shape[0] * LOG_2PI, squares.shape))
+
+
+def _singular(covariance: Symbol, columns: Symbol) -> Symbol:
+    """Return it where the matrix may be singular: on its range, by the pseudoinverse; elsewhere -inf."""
+    values, vectors = eigh(covariance, uplo="L")
+    rcond = NEGLIGIBLE[values.dtype.itemsize] * float(np.finfo(values.dtype).eps)
+    limit = reduce_max(abs_(values), axes=(0,)) * rcond
+    limits = broadcast_to(limit, values.shape)
+    values = require(values, ge(values, -limits), **INDEFINITE)
+    is_large = gt(values, limits)
+    logarithms = select(is_large, log(select(is_large, values, ones_like(values))), zeros_like(values))
+    constant = sum_over(logarithms + convert(is_large, dtype=values.dtype) * LOG_2PI, (0,))
+    solved = matmul(pinv(covariance, rcond=rcond, is_hermitian=True), columns)
+    squares = sum_over(columns * solved, (0,))
+    density = -0.5 * (squares + broadcast_to(constant, squares.shape))
+    along = stop_gradient(matmul(adjoint(vectors), columns))
+    outside = select(broadcast_to(reshape_to(is_large, (*is_large.shape, 1)), along.shape), zeros_like(along), along)
+    distance = sqrt(sum_over(outside * outside, (0,)))
+    return select(lt(distance, broadcast_to(limit, distance.shape)), density, full_like(density, -math.inf))
 
 
 def density(x: Any, mean: Any = None, cov: Any = 1, allow_singular: bool = False) -> Symbol:
