@@ -50,7 +50,7 @@ def outer(x1: Any, x2: Any, /) -> Symbol:
 
 @implements(np.linalg.vecdot)
 def vecdot(x1: Any, x2: Any, /, *, axis: Any = -1) -> Symbol:
-    x, y = (moveaxis(as_symbol(operand), axis, -1).read() for operand in (x1, x2))
+    x, y = (moveaxis(x, axis_of(axis, x.ndim), -1).read() for x in map(as_symbol, (x1, x2)))
     return RULES[np.vecdot](x, y)
 
 

@@ -19,7 +19,7 @@ from fnad.ir.types import BOOL, F64, I64, Dtype, Shape, is_inexact
 from fnad.numpy import properties
 from fnad.numpy.axes import static_int
 from fnad.numpy.creating import linspace
-from fnad.numpy.joining import alike
+from fnad.numpy.joining import alike, rows
 from fnad.numpy.operands import as_symbol, common_dtype, contains_symbol, static_array, to_dtype
 from fnad.numpy.reductions import all_, max_, min_, sum_
 from fnad.numpy.registry import implements
@@ -58,7 +58,7 @@ def bincount(x: Any, /, weights: Any = None, minlength: Any = 0) -> Symbol:
     places = as_symbol(x)
     if places.ndim != 1:
         raise ShapeError(f"numpy.bincount takes an array of one dimension, got {places.aval}")
-    if places.aval.size and places.dtype.kind not in "biu":
+    if places.dtype.kind not in "biu" and (places.aval.size or not isinstance(x, (list, tuple))):
         raise DtypeError(f"Cannot cast array data from {places.dtype!r} to dtype('int64') according to the rule 'safe'")
     index = to_dtype(places, I64)
     if not contains_symbol(x):
@@ -86,7 +86,10 @@ def counted(index: Symbol, weights: Any, shape: Shape, dtype: Dtype | None, chos
     if weights is None:
         w = ones_like(index)
     else:
-        w = as_symbol(weights, dtype)
+        w = as_symbol(weights)
+        if dtype is not None and w.dtype.kind == "c":
+            raise DtypeError(f"Cannot cast array data from {w.dtype!r} to {dtype!r} according to the rule 'safe'")
+        w = w if dtype is None else to_dtype(w, dtype)
         if w.shape != index.shape:
             raise ShapeError("The weights and list don't have the same length.")
     if chosen is not None:
@@ -249,6 +252,7 @@ def histogramdd(
 ) -> tuple[Symbol, list[Symbol]]:
     columns = _columns(sample)
     d = len(columns)
+    bins = rows(bins) if isinstance(bins, Symbol) and bins.ndim else bins
     each = list(bins) if isinstance(bins, (list, tuple)) or np.ndim(bins) else [bins] * d
     if len(each) != d:
         raise DomainError("The dimension of bins must be equal to the dimension of the sample x.")

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from fnad.errors import ShapeError
+from fnad.errors import DtypeError, ShapeError
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import DTYPES, F64, I64
 from fnad.numpy.joining import join
@@ -29,6 +29,9 @@ from fnad.ops.shape import broadcast_to, constant, full_like, pad, slice_axis, z
 @implements(np.interp)
 def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None) -> Symbol:
     values = as_array(fp)
+    for given in (x, xp):
+        if (dtype := as_symbol(given).dtype).kind == "c" and period is None:
+            raise DtypeError(f"Cannot cast array data from {dtype!r} to dtype('float64') according to the rule 'safe'")
     at, points = as_array(x, F64), as_array(xp, F64)
     values = to_dtype(values, DTYPES["c128"] if values.dtype.kind == "c" else F64)
     _check(points, values)

@@ -164,8 +164,8 @@ def tile(A: Any, reps: Any) -> View:  # noqa: N803
 @implements(np.repeat)
 def repeat(a: Any, repeats: Any, axis: Any = None) -> Symbol:
     x = as_symbol(a)
-    if axis is None:
-        x, axis = reshape_to(x, (x.aval.size,)), 0
+    if axis is None or x.ndim == 0:
+        x, axis = reshape_to(x, (x.aval.size,)), axis or 0
     at = axis_of(axis, x.ndim)
     times = np.asarray(static_array(repeats))
     if times.dtype.kind not in "biu" and isinstance(repeats, (np.ndarray, np.generic, Symbol)):

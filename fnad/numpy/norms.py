@@ -29,7 +29,7 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> S
     symbol = to_dtype(symbol, F64) if symbol.dtype.kind in "biu" else symbol
     ord = static_number(ord, "the order of a norm")  # noqa: A001
     axes = axes_of(axis, symbol.ndim)
-    if ord is None:
+    if ord is None and (axis is None or len(axes) in (1, 2)):
         return root(sum_of_squares(symbol, axis, keepdims))
     if len(axes) == 1:
         return vector_norm(symbol, ord, axes, keepdims)

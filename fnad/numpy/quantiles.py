@@ -264,10 +264,8 @@ def mixed(a: Symbol, b: Symbol, gamma: Symbol, is_weak: bool) -> Symbol:
 # ---- weighted --------------------------------------------------------------------------------------------------------
 
 
-def _weighted(x: Symbol, weights: Any, axis: Any, fraction: Fraction, method: str, *, without_nan: bool) -> Symbol:
+def _weighted(x: Symbol, weights: Any, axis: Any, fraction: Fraction, *, without_nan: bool) -> Symbol:
     """Return the quantiles where elements have weights: the first at which their running sum reaches q of the whole."""
-    if method != "inverted_cdf":
-        raise DomainError(f"Only method 'inverted_cdf' supports weights. Got: {method}.")
     axes = axes_of(axis, x.ndim)
     w, values = in_front(_weights_of(x, weights, axis), axes), in_front(x, axes)
     if without_nan and is_inexact(x.dtype):
@@ -324,9 +322,11 @@ def _quantile_rule(scale: int) -> Callable[..., Any]:
         weights: Any = None,
     ) -> Any:
         x, fraction = real_array(a), Fraction.of(q, scale)
+        if weights is not None and method != "inverted_cdf":
+            raise DomainError(f"Only method 'inverted_cdf' supports weights. Got: {method}.")
         axes = axes_of(axis, x.ndim)
         if weights is not None and x.aval.size:
-            found = _weighted(x, weights, axis, fraction, method, without_nan=False)
+            found = _weighted(x, weights, axis, fraction, without_nan=False)
             shape = reduced_shape(x.shape, axes, is_set(keepdims))
             return fresh(reshape_to(found, (*fraction.q.shape, *shape)))
         slices = Slices.of(x, axes)
@@ -351,10 +351,12 @@ def _nanquantile_rule(scale: int) -> Callable[..., Any]:
         weights: Any = None,
     ) -> Any:
         x, fraction = real_array(a), Fraction.of(q, scale)
+        if weights is not None and method != "inverted_cdf":
+            raise DomainError(f"Only method 'inverted_cdf' supports weights. Got: {method}.")
         axes = axes_of(axis, x.ndim)
         shape = reduced_shape(x.shape, axes, is_set(keepdims))
         if weights is not None and x.aval.size:
-            found = _weighted(x, weights, axis, fraction, method, without_nan=True)
+            found = _weighted(x, weights, axis, fraction, without_nan=True)
             return fresh(reshape_to(found, (*fraction.q.shape, *shape)))
         if x.aval.size == 0:
             return constant(np.nan, np.result_type(x.dtype, np.float32 if is_inexact(x.dtype) else F64), shape)

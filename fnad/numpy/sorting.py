@@ -33,6 +33,13 @@ def one_axis(a: Any, axis: Any) -> tuple[Symbol, int]:
     return x, axis_of(axis, x.ndim)
 
 
+def flat_or_one_axis(a: Any, axis: Any) -> tuple[Symbol, int]:
+    """Return what `one_axis` does, and of an array without dimensions its element along one axis."""
+    x = as_symbol(a)
+    is_flat = axis is None or not reduced_axes(axis, x.ndim)
+    return one_axis(x, None if is_flat else axis)
+
+
 def is_stable(kind: Any, order: Any, stable: Any) -> bool:
     """Read the options of a sort; raise as NumPy for those there are not."""
     if order is not None:
@@ -61,10 +68,7 @@ def sort(a: Any, axis: Any = -1, kind: Any = None, order: Any = None, *, stable:
 @implements(np.argsort)
 def argsort(a: Any, axis: Any = -1, kind: Any = None, order: Any = None, *, stable: Any = None) -> Symbol:
     keeps_order = is_stable(kind, order, stable)
-    x = as_symbol(a)
-    if axis is not None and not reduced_axes(axis, x.ndim):
-        axis = None
-    x, at = one_axis(x, axis)
+    x, at = flat_or_one_axis(a, axis)
     return ops.argsort(x, axis=at, stable=keeps_order)
 
 
@@ -76,7 +80,7 @@ def lexsort(keys: Any, axis: Any = -1) -> Symbol:
     if any(row.shape != keys[0].shape for row in keys):
         raise ShapeError("all keys need to be the same shape")
     along = static_int(axis, "an axis")
-    if keys[0].ndim == 0:
+    if not reduced_axes(along, keys[0].ndim):
         return constant(0, I64)
     at = axis_of(along, keys[0].ndim)
     result = ops.argsort(keys[0], axis=at, stable=True)
@@ -101,7 +105,7 @@ def sort_complex(a: Any) -> Symbol:
 
 @implements(np.argpartition)
 def argpartition(a: Any, kth: Any, axis: Any = -1, kind: str = "introselect", order: Any = None) -> Symbol:
-    x, at = one_axis(a, axis)
+    x, at = flat_or_one_axis(a, axis)
     chosen = places(kth, x.shape[at] if x.aval.size else None, kind, order)
     return ops.argpartition(x, kth=chosen, axis=at) if x.aval.size else constant(0, I64, x.shape)
 

@@ -26,7 +26,7 @@ from fnad.ops.conversion import conj, real
 from fnad.ops.elementary import sqrt
 from fnad.ops.piecewise import maximum
 from fnad.ops.requirement import require
-from fnad.ops.shape import broadcast_to, full_like, ones_like, reshape_to, slice_, zeros_like
+from fnad.ops.shape import broadcast_to, full_like, ones_like, reshape_to, slice_, transpose_to, zeros_like
 
 VANISHING: dict[str, Any] = {
     "message": "Weights sum to zero, can't be normalized",
@@ -167,11 +167,10 @@ def average(a: Any, axis: Any = None, weights: Any = None, returned: bool = Fals
 
 def _aligned(weights: Symbol, x: Symbol, axis: Any) -> Symbol:
     """Put the axes of weights that are given along `axis` where they belong."""
+    axes = axes_of(axis, x.ndim)
     if weights.shape == x.shape:
         return weights
-    axes = axes_of(axis, x.ndim)
     if axis is None or weights.shape != tuple(x.shape[a] for a in axes):
         raise ShapeError(f"weights of shape {weights.shape} do not go along axis {axis} of an array of shape {x.shape}")
-    if list(axes) != sorted(axes):
-        raise ShapeError(f"weights along axes {axes} take them in ascending order")
-    return reshape_to(weights, tuple(n if a in axes else 1 for a, n in enumerate(x.shape)))
+    ascending = transpose_to(weights, tuple(sorted(range(len(axes)), key=axes.__getitem__)))
+    return reshape_to(ascending, tuple(n if a in axes else 1 for a, n in enumerate(x.shape)))

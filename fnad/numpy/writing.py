@@ -22,7 +22,10 @@ from fnad.ops.shape import broadcast_to, full_like, iota, reshape_to
 
 @writes(np.copyto)
 def copyto(dst: Symbol, src: Any, casting: str = "same_kind", where: Any = True) -> Symbol:
-    return stored("numpy.copyto", src, dst, where, casting)
+    source = as_symbol(src)
+    if source.ndim > dst.ndim and set(source.shape[: source.ndim - dst.ndim]) == {1}:
+        source = reshape_to(source, source.shape[source.ndim - dst.ndim :])
+    return stored("numpy.copyto", source, dst, where, casting)
 
 
 @writes(np.put)

@@ -189,7 +189,7 @@ VALUES: dict[str, tuple[Any, ...]] = {
     "step": (1, 2, -1, 0.5),
     "start_or_stop": (3, 0, -2, 2.5),
     "dimensions": ((2, 3), (), 2, (0, 1)),
-    "xp": (lambda d: np.sort(d.array(3, "f8")), lambda d: np.zeros(0)),
+    "xp": (lambda d: np.sort(d.finite(3, "f8")), lambda d: np.zeros(0)),
     "fp": (lambda d: d.array(3), vector),
     "left": NUMBER,
     "right": NUMBER,
@@ -275,7 +275,7 @@ OF: dict[str, dict[str, tuple[Any, ...]]] = {
     "interp": {"x": (operand, 1.5), "period": (None, 3, -2.5, 0)},
     "poly": {"seq_of_zeros": (lambda d: d.array(d.of((0, 1, 3)), d.of(("f8", "f4", "i8"))),)},
     "polymul": {"a1": (lambda d: 1 + abs(vector(d)),), "a2": (lambda d: 1 + abs(vector(d)),)},
-    "cov": {"dtype": ("f4", "f8", "c16", None)},
+    **{name: {"dtype": ("f4", "f8", "c16", None)} for name in ("cov", "corrcoef")},
     **{name: {"order": ("C", "F")} for name in ("full", "ones", "zeros")},
     "polyder": {"p": (vector,), "m": SMALL},
     "polyint": {"p": (vector,), "m": SMALL, "k": (None, 1, [1, 2], 0.5)},
@@ -298,7 +298,11 @@ OF: dict[str, dict[str, tuple[Any, ...]]] = {
     "take_along_axis": {"indices": (lambda d: d.rng.integers(0, 2, d.shape), integers)},
     "put_along_axis": {"indices": (lambda d: d.rng.integers(0, 2, d.shape),)},
     "tensordot": {"axes": (0, 1, 2, (0, 0), ([0], [1]), ([0, 1], [1, 0]), ([0, 1], [0, 1]))},
-    "tensorsolve": {"a": (lambda d: d.finite((2, 3, 6), "f8"), square), "b": (lambda d: d.finite((2, 3), "f8"),)},
+    "tensorsolve": {
+        "axes": (None, (0,), (1,), (0, 1)),
+        "a": (lambda d: d.finite((2, 3, 6), "f8"), square),
+        "b": (lambda d: d.finite((2, 3), "f8"),),
+    },
     "tensorinv": {"a": (lambda d: d.finite((2, 3, 6), "f8"), square), "ind": (1, 2, 0, -1)},
     "cond": {"x": (square,), "p": (None, 1, -1, 2, -2, np.inf, -np.inf, "fro", "nuc", 3)},
     "cholesky": {"a": (*POSITIVE, square)},
@@ -322,8 +326,8 @@ OF: dict[str, dict[str, tuple[Any, ...]]] = {
     "compress": {"condition": ([True, False, True], [True], [0, 2], mask)},
     "extract": {"condition": (mask, [True, False, True])},
     "where": {"condition": (mask, operand), "x": OPERAND, "y": BESIDE},
-    "average": {"weights": (operand, along, along, None), "axis": AXES},
-    "trapezoid": {"x": (operand, along, None), "dx": (1.0, 0.5, 2, along)},
+    "average": {"weights": (operand, along, along, lambda d: d.rng.integers(1, 4, d.shape[::-1]), None), "axis": AXES},
+    "trapezoid": {"x": (operand, along, None), "dx": (1.0, 0.5, 2, along), "axis": (0, 0, 1, -1)},
     "unwrap": {"period": (2 * np.pi, 3, 2.5, 5, 4, 7), "p": (operand, lambda d: d.rng.integers(-20, 20, d.shape))},
     "cumulative_sum": {"axis": AXIS},
     "reshape": {"shape": (size,)},
@@ -364,8 +368,9 @@ WITHOUT = {"out", "like", "device", "subok", "einsum_call", "ndmax"}
 """Parameters that are not drawn: `out` has a test of its own, the others do not concern traced arrays."""
 
 
-def call_of(name: str, function: Any, number: int, share: float = 0.3) -> tuple[list[Any], dict[str, Any]]:
-    """Return the arguments of a call, the same for a number."""
+def call_of(name: str, function: Any, number: int) -> tuple[list[Any], dict[str, Any]]:
+    """Return the arguments of a call, the same for a number: by turns with few and with many options."""
+    share = (0.3, 0.6)[number % 2]
     draw = Draw(np.random.default_rng([zlib.crc32(name.encode()), number]))
     draw.shape = draw.of(SHAPES)
     pools = OF.get(name.rpartition(".")[2], {})
