@@ -373,7 +373,9 @@ def in_the_lower_triangle(symmetric: Any) -> Any:
 def test_gradient_of_the_covariance_is_in_the_triangle_that_is_read():
     found = fnad.grad(lambda c: stats.multivariate_normal.logpdf(POINTS[0], MEAN, c))(COV)
     whitened = np.linalg.solve(COV, POINTS[0] - MEAN)
-    np.testing.assert_allclose(found, in_the_lower_triangle(np.outer(whitened, whitened) - np.linalg.inv(COV)) / 2, rtol=1e-12)
+    np.testing.assert_allclose(
+        found, in_the_lower_triangle(np.outer(whitened, whitened) - np.linalg.inv(COV)) / 2, rtol=1e-12
+    )
     found = fnad.grad(lambda c: stats.multivariate_normal.entropy(MEAN, c))(COV)
     np.testing.assert_allclose(found, in_the_lower_triangle(np.linalg.inv(COV)) / 2, rtol=1e-12)
 
