@@ -67,7 +67,11 @@ CLASSES = {
     "weak": (lambda n: (np.float64(n), np.float32(n), np.int8(n)), 1.5),
     "as dtypes": (lambda v: (v.astype(np.float32), np.zeros_like(v, np.int64), np.dtype(np.float32).itemsize * v), V),
     "in an expression": (lambda v: [np.float64(a if len(v) else 0) for a in v] + [np.float64.fromhex("0x1p1")], V),
-    "nditer": (lambda v, m: [[a * b for a, b in np.nditer([v, 2.0])], [a + 1 for a in np.nditer(m, order="F")]], V, M),
+    "nditer": (
+        lambda v, m: [[a * b for a, b in np.nditer([v, 2.0])], [np.exp(a) for a in np.nditer(m, order="F")]],
+        V,
+        M,
+    ),
     "ndenumerate": (lambda m: [a * i + j for (i, j), a in np.ndenumerate(m)], M),
 }
 VECTORIZED = {
