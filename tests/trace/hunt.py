@@ -1,7 +1,8 @@
 """Functions of installed packages, called with random arguments from a traced function, in both attempts.
 
-Whatever they do with traced values, the process lives, and the derivative of what they have no part in is right. Each
-function's name is written before it is called, so that the last one is known after a crash:
+Whatever they do with traced values, the process lives, and the derivative of what they have no part in is right. Some
+functions end the process whoever calls them: after a crash the same calls are made with ordinary arrays, and where these
+crash too, the hunt goes on behind them.
 
     python -m tests.trace.hunt --count 1000 --seed 0
     python -m tests.trace.hunt --count 100000 --seed 1 --seconds 3600 --packages pandas sklearn mpmath
@@ -9,13 +10,13 @@ function's name is written before it is called, so that the last one is known af
 
 import argparse
 import contextlib
-import faulthandler
 import importlib
 import inspect
 import io
 import pkgutil
 import random
 import signal
+import subprocess
 import sys
 import tempfile
 import time
@@ -139,8 +140,11 @@ def call(function: object, seed: int, x: object, made: object) -> object:
     return None
 
 
-def traced(function: object, seed: int) -> None:
-    """Trace a function that calls `function` in its first attempt, and twice in its second, on a filled array too."""
+def traced(function: object, seed: int, *, is_plain: bool = False) -> None:
+    """Trace a function that calls `function` in its first attempt, and twice in its second, on a filled array too.
+
+    Where `is_plain`, call it on ordinary arrays.
+    """
 
     def f(x):
         call(function, seed, x, x)
@@ -149,40 +153,77 @@ def traced(function: object, seed: int) -> None:
         call(function, seed + 1, x, u)
         return np.sum(u) * x[1]
 
-    gradient = fnad.grad(f)(np.array([0.5, 1.5, 2.5]))
+    x = np.array([0.5, 1.5, 2.5])
+    if is_plain:
+        f(x)
+        return
+    gradient = fnad.grad(f)(x)
     assert np.array_equal(gradient, [1.5, 0.5, 0.0]), gradient
 
 
-def hunt(count: int, seed: int, seconds: float, packages: tuple[str, ...], log: io.TextIOBase) -> int:
-    """Trace calls of functions that are drawn; return how many."""
-    every = functions(packages)
-    names = random.Random(seed).choices(sorted(every), k=count) if count > len(every) else sorted(every)
-    random.Random(seed).shuffle(names)
-    end = time.perf_counter() + seconds
-    for done, name in enumerate(names[:count]):
+def hunt(given: argparse.Namespace, log: io.TextIOBase) -> None:
+    """Trace calls of functions that are drawn, each with its number and name in the log before."""
+    every = functions(tuple(given.packages))
+    names = sorted(every)
+    random.Random(given.seed).shuffle(names)
+    end = time.perf_counter() + given.seconds
+    for i, name in list(enumerate(names[: given.count]))[given.start :]:
         if time.perf_counter() > end:
-            return done
-        log.write(f"{name} {seed + done}\n")
+            return
+        log.write(f"{i} {name}\n")
         log.flush()
-        traced(every[name], seed + done)
-    return count
+        traced(every[name], given.seed + i, is_plain=given.plain)
 
 
-def main() -> None:
-    """Hunt, and say how many functions were traced."""
+def options(arguments: list[str] | None = None) -> argparse.Namespace:
+    """Return the options of the command."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--count", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--seconds", type=float, default=600.0)
     parser.add_argument("--packages", nargs="*", default=PACKAGES)
-    given = parser.parse_args()
-    faulthandler.enable()
+    parser.add_argument("--start", type=int, default=None, help="in this process, from this number on")
+    parser.add_argument("--plain", action="store_true", help="on ordinary arrays")
+    return parser.parse_args(arguments)
+
+
+def child(arguments: list[str], *more: str) -> tuple[int, list[str], str]:
+    """Hunt in a process of its own; return its code, the lines of its log and what it has to say."""
+    command = [sys.executable, "-X", "faulthandler", "-m", "tests.trace.hunt", *arguments, *more]
+    ran = subprocess.run(command, capture_output=True, text=True, check=False)
+    return ran.returncode, ran.stdout.splitlines(), ran.stderr
+
+
+def survived(arguments: list[str]) -> int:
+    """Return how many functions were traced; raise where one ends the process only because it is traced."""
+    given = options(arguments)
+    start, end = 0, time.perf_counter() + given.seconds
+    while True:
+        left = str(end - time.perf_counter())
+        code, lines, said = child(arguments, "--start", str(start), "--seconds", left)
+        if not lines:
+            raise RuntimeError(said)
+        number, name = lines[-1].split()
+        if code == 0:
+            return int(number) + 1
+        is_own = child(arguments, "--start", number, "--count", str(int(number) + 1), "--plain")[0] != 0
+        if not is_own:
+            raise RuntimeError(f"{name}, number {number}, ends the process where it is traced\n{said[:4000]}")
+        print(f"{name}, number {number}, ends the process on ordinary arrays too")
+        start = int(number) + 1
+
+
+def main() -> None:
+    """Hunt, and say how many functions were traced."""
+    given = options()
+    if given.start is None:
+        print(f"traced {survived(sys.argv[1:])} functions")
+        return
     warnings.simplefilter("ignore")
     sys.stdin = io.StringIO()
     log, sys.stdout = sys.stdout, io.StringIO()
     with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
-        done = hunt(given.count, given.seed, given.seconds, tuple(given.packages), log)
-    log.write(f"traced {done} functions\n")
+        hunt(given, log)
 
 
 if __name__ == "__main__":
