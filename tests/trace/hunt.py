@@ -1,7 +1,7 @@
 """Functions of installed packages, called with random arguments from a traced function, in both attempts.
 
 Whatever they do with traced values, the process lives, and the derivative of what they have no part in is right. Some
-functions end the process whoever calls them: after a crash the same calls are made with ordinary arrays, and where these
+functions end the process whoever calls them: after a crash the same calls are made on ordinary arrays, and where these
 crash too, the hunt goes on behind them.
 
     python -m tests.trace.hunt --count 1000 --seed 0
