@@ -29,6 +29,15 @@ GIVEN = (
 NUMPYS_OWN = {"hfft", "ihfft", "ifft2", "irfft2"}
 """Functions that have the parameter, and in which NumPy leaves it as it is."""
 
+
+def takes_out(function):
+    """Say whether a function has the parameter; some of an older NumPy do not tell."""
+    try:
+        return "out" in inspect.signature(function).parameters
+    except ValueError:
+        return False
+
+
 FUNCTIONS = [
     (module, name)
     for module in ("numpy", "numpy.linalg", "numpy.fft")
@@ -36,7 +45,7 @@ FUNCTIONS = [
     if rule_of(module, name) is not None
     and name not in NUMPYS_OWN
     and not isinstance(getattr(MODULES[module], name), np.ufunc)
-    and ("out" in inspect.signature(getattr(MODULES[module], name)).parameters or name == "einsum")
+    and (takes_out(getattr(MODULES[module], name)) or name == "einsum")
 ]
 
 

@@ -48,6 +48,7 @@ def test_scipy_itself_says_where_to_look() -> None:
         grad(lambda a: np.sum(scipy.signal.fftconvolve(a, a)))(A)
 
 
+@pytest.mark.peers
 @pytest.mark.parametrize("dtype", ["f32", "c64", "c128", "i64"])
 def test_dtypes_are_scipys(dtype: str) -> None:
     a = (hermitian(A) * 4).astype(np.dtype("i8")) if dtype == "i64" else hermitian(regular((3, 3), dtype))
@@ -128,6 +129,7 @@ def test_row_27_gradients_are_in_the_triangle_that_is_read() -> None:
         np.testing.assert_allclose(found, triangle(2 * inverse - np.diag(np.diag(inverse))), rtol=1e-10)
 
 
+@pytest.mark.peers
 def test_a_matrix_of_one_element_is_divided_by_whatever_it_is_said_to_be() -> None:
     for assume_a in ("pos", "her", "sym", "gen"):
         check(lambda a, b: linalg.solve(a, b, assume_a=assume_a), np.array([[-2.0 + 1j]]), np.ones(1))  # noqa: B023

@@ -246,6 +246,7 @@ def test_what_is_refused():
         traced(special.logsumexp, np.array([1.0 + 1j]))
 
 
+@pytest.mark.peers
 def test_multigammaln_outside_its_domain():
     check_error(lambda a: special.multigammaln(a, 3), np.array([0.9]))
     with pytest.raises(DomainError, match=r"condition a > 0.5 \* \(d-1\) \(1.0\) not met"):

@@ -76,6 +76,7 @@ def test_wrong_index(index):
     check_error(lambda x: x.flat[index], X)
 
 
+@pytest.mark.peers
 def test_wrong_write():
     def f(x, index, value):
         y = x * 1
