@@ -129,6 +129,7 @@ ON_NUMBERS = [
 ]
 
 
+@pytest.mark.filterwarnings("ignore:Bitwise inversion:DeprecationWarning")  # as Python 3.12 says itself
 @pytest.mark.parametrize("value", [0.5, 1, True, 0.5j])
 def test_python_numbers_compute_as_pythons(value):
     for number, f in enumerate(ON_NUMBERS):
