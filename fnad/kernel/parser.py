@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from fnad.kernel.prelude import SPELLINGS
 from fnad.kernel.routines import ROUTINES
 from fnad.kernel.statements import (
     Apply,
@@ -155,7 +156,7 @@ class _Reader:
     def _call(self, name: str, operands: Sequence[ast.expr]) -> Expression:
         if name in DTYPES and (number := number_of(operands[0])) is not None:
             return Constant(DTYPES[name].type(number))
-        return apply(ROUTINES[name], *map(self.expression, operands))
+        return apply(SPELLINGS.get(name) or ROUTINES[name], *map(self.expression, operands))
 
 
 def load(array: Expression, index: Expression) -> Load:

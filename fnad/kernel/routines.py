@@ -104,8 +104,3 @@ ROUTINES: dict[str, Operation] = OPERATIONS | {
     routine.name: routine for routine in (COMPENSATED_ADD, INTERRUPTED, RESERVE, GEMM, GEMV, *TAPE_ARRAYS.values())
 }
 """All that a kernel may call."""
-
-
-def namespace() -> dict[str, object]:
-    """Return the globals that a printed kernel is executed in as plain Python, on flat NumPy arrays."""
-    return {**ROUTINES, "inf": float("inf"), "nan": float("nan")}

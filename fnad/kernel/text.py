@@ -14,6 +14,8 @@ import numpy as np
 
 from fnad.kernel.forward import stored_arrays
 from fnad.kernel.liveness import EFFECTS, has_no_code
+from fnad.kernel.prelude import SPELLINGS, prelude, spelled
+from fnad.kernel.routines import ROUTINES
 from fnad.kernel.statements import (
     Apply,
     Assign,
@@ -38,8 +40,8 @@ from fnad.kernel.statements import (
     with_operands,
 )
 from fnad.scalar.notation import Text, written
-from fnad.scalar.operation import INDEX, Dtype, Pointer
-from fnad.scalar.operations import MIN
+from fnad.scalar.operation import BOOL, INDEX, Dtype, Kind, Operation, Pointer, real_dtype
+from fnad.scalar.operations import DTYPES, FLOOR_DIVIDE, INVERT, LOGICAL_NOT, MIN, REMAINDER
 from fnad.scalar.template import CASTS
 
 LONGEST_LINE = 90
@@ -51,6 +53,17 @@ def kernel_text(kernel: Kernel) -> str:
     parameters = ", ".join(parameter.name for parameter in kernel.parameters)
     lines = [f"def {kernel.name}({parameters}):", *_block(body, "    "), ""]
     return _renumbered("\n".join(lines))
+
+
+def module_text(kernels: Sequence[Kernel]) -> str:
+    """Return kernels as a Python module of Numba functions, which needs NumPy and Numba alone."""
+    text = "\n\n".join(f"@njit(error_model='numpy')\n{kernel_text(kernel)}" for kernel in kernels)
+    return f"{prelude(text)}\n\n\n{text}"
+
+
+def namespace() -> dict[str, object]:
+    """Return the globals that a printed kernel is executed in as plain Python, on flat NumPy arrays."""
+    return {**ROUTINES, **SPELLINGS, "inf": float("inf"), "nan": float("nan")}
 
 
 def plain_text(kernel: Kernel) -> str:
@@ -138,9 +151,44 @@ def _value(expression: Expression) -> Text:
             return Text(constant_text(value))
         case Load(array, index):
             return Text(f"{array.name}[{_index(index)}]")
-        case Apply(operation, inner, _):
-            bare = operation.symbol is not None or operation is MIN or any(isinstance(o.kind, Pointer) for o in inner)
-            return written(operation, [Text(_index(o)) if bare and _is_index(o) else _value(o) for o in inner])
+        case Apply():
+            return _call(expression)
+
+
+def _call(call: Apply) -> Text:
+    operation, inner = call.operation, call.operands
+    kind = inner[0].kind if inner else None
+    bare = operation.symbol is not None or operation is MIN or any(isinstance(o.kind, Pointer) for o in inner)
+    texts = [Text(_index(o)) if bare and _is_index(o) else _value(o) for o in inner]
+    if operation is INVERT and kind == BOOL:
+        return written(LOGICAL_NOT, texts)
+    by_constant = kind == INDEX and len(inner) == 2 and isinstance(inner[1], Constant)
+    divides = operation in (FLOOR_DIVIDE, REMAINDER) and not by_constant
+    if operation.symbol is None or divides or spelled(operation, kind) == "divide_complex":
+        return _function(operation, kind, texts)
+    return _wrapped(written(operation, texts), call.kind)
+
+
+def _function(operation: Operation, kind: Kind, operands: Sequence[Text]) -> Text:
+    texts = [operand.text for operand in operands]
+    if operation.name in DTYPES and isinstance(kind, np.dtype):
+        texts = [_cast_from(kind, DTYPES[operation.name], texts[0])]
+    return Text(f"{spelled(operation, kind)}({', '.join(texts)})")
+
+
+def _cast_from(source: Dtype, target: Dtype, text: str) -> str:
+    """Return what is cast: of a complex number its real part; of a float for a narrow integer that of a register."""
+    if source.kind == "c" and target.kind not in "cb":
+        return _cast_from(real_dtype(source), target, f"real({text})")
+    if source.kind == "f" and target.kind in "iu" and target != np.int32 and target.itemsize < INDEX.itemsize:
+        return f"{'i64' if target == np.uint32 else 'i32'}({text})"
+    return text
+
+
+def _wrapped(text: Text, kind: Kind) -> Text:
+    """Return an integer's text in its own width, where Numba would go on in 64 bits."""
+    narrow = isinstance(kind, np.dtype) and kind.kind in "iu" and kind.itemsize < INDEX.itemsize
+    return Text(f"{CASTS[kind]}({text.text})") if narrow else text  # type: ignore[index]
 
 
 def _is_index(expression: Expression) -> bool:
@@ -155,11 +203,7 @@ def constant_text(value: np.generic) -> str:
     """
     if value.dtype.kind == "c" and not _is_literal(value.real, value.imag):
         return f"make_complex({constant_text(value.real)}, {constant_text(value.imag)})"
-    return f"{cast_name(value.dtype)}({value.item()!r})"
-
-
-def cast_name(dtype: Dtype) -> str:
-    return CASTS[dtype]
+    return f"{CASTS[value.dtype]}({value.item()!r})"
 
 
 def _is_literal(real: np.generic, imag: np.generic) -> bool:

@@ -28,9 +28,8 @@ from fnad.ir.program import Program
 from fnad.kernel import tape
 from fnad.kernel.build import NO_MEMORY
 from fnad.kernel.layout import Layout
-from fnad.kernel.routines import namespace
 from fnad.kernel.statements import Kernel, Return, walk
-from fnad.kernel.text import kernel_text
+from fnad.kernel.text import kernel_text, module_text, namespace
 from fnad.lower.loops import Call, Choice, LoopProgram, Repeat, While
 from fnad.lower.nodes import Buffer, Load
 from fnad.lower.pipeline import lower
@@ -77,7 +76,7 @@ class Plan:
     @property
     def source(self) -> str:
         """All kernels, as Python source."""
-        return "\n\n".join(map(kernel_text, self.kernels.values()))
+        return module_text(list(self.kernels.values()))
 
 
 def plan(program: Program, donated: Sequence[int] = ()) -> Plan:

@@ -1,0 +1,137 @@
+"""Printed kernels are ordinary Numba functions, which with NumPy and Numba alone give the same numbers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numba
+import numpy as np
+import pytest
+
+from fnad.backends.numba.compiler import compile_kernel
+from fnad.backends.numba.executor import plan
+from fnad.cli.dump import Request, dump
+from fnad.ir.parser import parse_program
+from fnad.kernel.parser import parse_kernel
+from fnad.kernel.prelude import BY_KIND, DEFINITIONS, KNOWN
+from fnad.kernel.statements import Kernel
+from fnad.kernel.text import module_text
+from fnad.scalar.operation import OperandError, Pointer
+from fnad.scalar.operations import DTYPES, OPERATIONS, TABLE
+from tests.backends.test_numba_runtime import pairs, special
+from tests.test_stages import CASES, FUNCTIONS
+
+Array = np.ndarray[Any, Any]
+DRAWS = {name for name in OPERATIONS if name.startswith(("philox", "random"))}
+ARITIES = dict.fromkeys(BY_KIND, 2) | {
+    **dict.fromkeys(
+        ("add", "subtract", "multiply", "divide", "and", "or", "xor", "equal", "not_equal", "less", "less_equal"), 2
+    ),
+    **dict.fromkeys(("greater", "greater_equal", "strong_multiply", "minimum", "maximum", "fmin", "fmax"), 2),
+    **dict.fromkeys(("arctan2", "hypot", "nextafter", "copysign", "make_complex", "accumulate", "min", "max"), 2),
+    "sign": 1,
+    "divide": 2,
+    "select": 3,
+}
+
+
+def by_numba(kernel: Kernel) -> Any:
+    """Return a printed kernel as Numba compiles it, without fnad."""
+    names: dict[str, Any] = {}
+    exec(module_text([kernel]), names)
+    function = names[kernel.name]
+    assert isinstance(function, numba.core.registry.CPUDispatcher)
+    return function
+
+
+def operands_of(name: str, dtype: str) -> list[Array]:
+    arity = ARITIES.get(name, 1)
+    if name == "select":
+        left, right = pairs(dtype)
+        return [np.arange(left.size) % 2 == 0, left, right]
+    found = list(pairs(dtype)) if arity == 2 else [special(dtype)]
+    if np.dtype(dtype).kind == "c":  # at infinity and on branch cuts Numba's complex functions are not C's
+        finite = np.logical_and.reduce([np.isfinite(operand) for operand in found])
+        found = [operand[finite] for operand in found]
+        found = found if arity == 2 else [operand[(operand.real != 0) & (operand.imag != 0)] for operand in found]
+    if name == "power" and found[0].dtype.kind in "iu":
+        found[1] = np.clip(found[1], 0, 100)
+    return found
+
+
+def cases(dtype: str) -> list[tuple[str, list[Array], np.dtype[Any]]]:
+    """Return the operations on operands of a dtype, with the dtypes of their results."""
+    found: list[tuple[str, list[Array], np.dtype[Any]]] = []
+    for operation in TABLE:
+        if operation.name in DRAWS:
+            continue
+        operands = operands_of(operation.name, dtype)
+        try:
+            result = operation.result(*(operand.dtype for operand in operands))
+        except OperandError:
+            continue
+        if operation.name in DTYPES and np.dtype(dtype).kind in "fc" and DTYPES[operation.name].kind in "iu":
+            least = 0 if operation.name == "u64" else -100
+            operands = [operand[(np.abs(operand) < 100) & (operand.real >= least)] for operand in operands]
+        assert isinstance(result, np.dtype)
+        found.append((operation.name, operands, result))
+    return found
+
+
+@pytest.mark.parametrize("dtype", ["b1", "i1", "u8", "f4", "f8", "c16"])
+def test_each_operation(dtype: str) -> None:
+    """One kernel for all operations on a dtype: Numba's front end takes a second a function."""
+    signs = {operation.name: operation.symbol for operation in TABLE}
+    lines: list[str] = []
+    arrays: list[tuple[str, Array]] = []
+    for n, (name, operands, result) in enumerate(cases(dtype)):
+        inputs = [f"x{n}_{k}" for k in range(len(operands))]
+        loads = ", ".join(f"{array}[i0]" for array in inputs)
+        call = f"{name}({loads})"
+        if (sign := signs[name]) is not None:
+            call = f"{sign}{loads}" if ARITIES.get(name, 1) == 1 else f" {sign} ".join(loads.split(", "))
+        lines.append(f"    for i0 in range({operands[0].size}):\n        out{n}[i0] = {call}\n")
+        arrays += [*zip(inputs, operands, strict=True), (f"out{n}", np.zeros(operands[0].size, result))]
+    source = f"def k({', '.join(name for name, _ in arrays)}):\n{''.join(lines)}"
+    kernel = parse_kernel(source, "k", [array.dtype for _, array in arrays])
+    native = [array.copy() for _, array in arrays]
+    compile_kernel(kernel).call(*native)
+    ours = [array.copy() for _, array in arrays]
+    by_numba(kernel)(*ours)
+    names = {f"out{n}": name for n, (name, _, _) in enumerate(cases(dtype))}
+    for (name, _), found, wanted in zip(arrays, ours, native, strict=True):
+        tolerance = {"f4": 1e-5, "c8": 1e-5}.get(dtype, 1e-12)
+        np.testing.assert_allclose(found, wanted, rtol=tolerance, equal_nan=True, err_msg=names.get(name, name))
+
+
+@pytest.mark.parametrize(("name", "types", "mode"), CASES)
+def test_whole_programs(name: str, types: str, mode: str) -> None:
+    text = dump(Request(f"{FUNCTIONS}:{name}", types, mode, None, "simplified"))
+    planned = plan(parse_program(text))
+    buffers = (*planned.loops.inputs, *planned.loops.outputs)
+    sizes = {buffer.name: buffer.aval.size for buffer in buffers} | {slot.name: slot.size for slot in planned.slots}
+    rng, arrays = np.random.default_rng(0), dict[str, Array]()
+    for kernel in planned.kernels.values():
+        for parameter in kernel.parameters:
+            assert isinstance(parameter.kind, Pointer)
+            values = rng.uniform(0, 4, sizes.get(parameter.name, 2)).astype(parameter.kind.dtype)
+            arrays.setdefault(parameter.name, values if parameter.name in sizes else np.zeros_like(values))
+    ours = {name: array.copy() for name, array in arrays.items()}
+    for kernel in planned.kernels.values():
+        compile_kernel(kernel).call(*(arrays[parameter.name] for parameter in kernel.parameters))
+        by_numba(kernel)(*(ours[parameter.name] for parameter in kernel.parameters))
+    for buffer in planned.loops.outputs:
+        np.testing.assert_allclose(ours[buffer.name], arrays[buffer.name], rtol=1e-6 if "f32" in types else 1e-13)
+
+
+def test_what_has_no_form_without_fnad_is_named() -> None:
+    source = "def k(keys, out):\n    out[0] = random_normal(keys[0], keys[1])\n"
+    text = module_text([parse_kernel(source, "k", [np.dtype("u8"), np.dtype("f8")])])
+    assert "# random_normal needs fnad" in text
+
+
+def test_every_operation_but_the_draws_has_a_form() -> None:
+    spelled = {f"{name}{suffix}" for name, kinds in BY_KIND.items() for suffix in kinds.values()}
+    written = {operation.name for operation in TABLE if operation.symbol is not None}
+    assert {*OPERATIONS} - written - DRAWS - {"left_shift", "right_shift"} <= KNOWN  # of integers alone
+    assert spelled <= {*DEFINITIONS}
