@@ -51,6 +51,7 @@ def _description(primitive: Primitive) -> Iterator[str]:
         [
             ("derivative", _record(primitive.derivative)),
             ("lowering", _record(primitive.lower)),
+            ("axes", _record(primitive.axes)),
             ("dtypes", " ".join(name for name, dtype in DTYPES.items() if dtype in _dtypes(primitive))),
         ]
     )
@@ -60,7 +61,7 @@ def _description(primitive: Primitive) -> Iterator[str]:
 
 
 def _record(record: object) -> str:
-    """Return the kind of a derivative or a lowering, with what of it is plain data."""
+    """Return the kind of a derivative, a lowering or what is said of axes, with what of it is plain data."""
     names: tuple[str, ...] = getattr(record, "_fields", ())
     values = [(name, getattr(record, name)) for name in names]
     plain = [f"{name}={value!r}" for name, value in values if _is_plain(value)]

@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from fnad.errors import CallbackError
+from fnad.ir.axes import Opaque
 from fnad.ir.primitive import Library, NonDifferentiable, Primitive, Sample, register
 from fnad.ir.types import Aval, Dtype, Shape
 
@@ -72,5 +73,6 @@ callback = register(
         _samples,
         "A function of the host, called in the order of the program.",
         effect=True,
+        axes=Opaque("a function of the host takes the arrays it was written for"),
     )
 )

@@ -92,7 +92,7 @@ def is_dear(equation: Equation, *, runs: bool) -> bool:
             return cost > CHEAP and is_inexact(equation.results[0].aval.dtype)
         case Contraction() | Fold() | ArgFold() | Scan():
             return equation.operands[0].aval.size > 1
-        case Library():
-            return runs
+        case Library(_, raises):
+            return runs or not raises
         case _:
             return runs and bool(equation.regions)

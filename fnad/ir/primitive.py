@@ -18,9 +18,10 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeAlias
 
 from fnad.errors import UnsupportedFunctionError
+from fnad.ir.axes import Along, Axes, Contract, Elementwise, Opaque, Over
 from fnad.ir.builder import current_builder
 from fnad.ir.program import Params, Program
-from fnad.ir.types import Aval
+from fnad.ir.types import Aval, Dtype
 from fnad.scalar.template import check
 
 Array: TypeAlias = Any
@@ -211,8 +212,15 @@ class Contraction:
     """`dot_general`: a batched matrix product with the params `contract` and `batch`."""
 
 
-class Library:
-    """A call outside the loops, run by `evaluate` on whole arrays."""
+class Library(NamedTuple):
+    """A call outside the loops, run by `evaluate` on whole arrays.
+
+    `routine` is what does the work, by the name it has in LAPACK (without the letter of the dtype), NumPy or SciPy;
+    `raises` says that it raises for some operands.
+    """
+
+    routine: str | None = None
+    raises: bool = True
 
 
 class Guard:
@@ -258,6 +266,25 @@ Lowering: TypeAlias = (
 )
 
 
+def implied_axes(name: str, lower: Lowering) -> Axes:
+    """Return what a lowering says of axes."""
+    match lower:
+        case Scalar():
+            return Elementwise()
+        case Fold():
+            return Over("axes")
+        case ArgFold():
+            return Over("axis")
+        case Scan() | Concatenation():
+            return Along("axis")
+        case Contraction():
+            return Contract()
+        case Cond() | WhileLoop() | ScanLoop() | Inlined():
+            return Opaque("what it does to axes is what its regions do")
+        case _:
+            raise ValueError(f"primitive {name} has to say what it does to axes")
+
+
 # ---- the record --------------------------------------------------------------------------------------------------
 
 
@@ -271,12 +298,35 @@ class Sample:
     smooth: bool = True  # False at kinks and singular points, where finite differences say nothing
 
 
+Bounded: TypeAlias = Callable[..., bool]
+IMPLIED: Any = None
+
+
+def nowhere(result: Dtype, *operands: Dtype) -> bool:
+    """Return False: of no dtypes."""
+    return False
+
+
+def everywhere(result: Dtype, *operands: Dtype) -> bool:
+    """Return True: of all dtypes."""
+    return True
+
+
+def on_reals(result: Dtype, *operands: Dtype) -> bool:
+    """Say whether the result is real."""
+    return result.kind != "c"
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Primitive:
     """One operation of the IR.
 
     infer(*operand_avals, **params) -> aval, or a tuple of avals for a primitive of several results; raises ShapeError
     or DtypeError. evaluate(*arrays, **params) -> array(s) of just these avals. Both get `regions=` where there are any.
+
+    `axes` says which elements depend on which; not given, it is what the lowering implies. `commutative` says that the
+    order of two operands makes no difference to the bit, unless they are complex: there NumPy rounds x * y and y * x
+    apart. `bounded(result, *operands)` says for these dtypes that the result is finite wherever the operands are.
 
     `effect` marks what has to happen although nobody reads a result: it is never dropped, merged or moved past another.
     `prune(equation, live) -> equation` drops what only results not marked in `live` need; it keeps the live results.
@@ -293,10 +343,28 @@ class Primitive:
     effect: bool = False
     prune: Callable[..., Any] | None = None
     reduce: Callable[..., Any] | None = None
+    axes: Axes = IMPLIED
+    commutative: bool = False
+    bounded: Bounded = nowhere
+
+    def __post_init__(self) -> None:
+        if self.axes is IMPLIED:
+            object.__setattr__(self, "axes", implied_axes(self.name, self.lower))
 
     def __call__(self, *operands: Any, regions: tuple[Program, ...] = (), **params: Any) -> Any:
         """Add an equation to the program under construction; return its result symbol, or a tuple of them."""
         return current_builder().bind(self, operands, params, regions)
+
+    @property
+    def raises(self) -> bool:
+        """Whether it raises for some operands, so that it must not run where the program would not run it."""
+        match self.lower:
+            case Library(_, raises):
+                return raises
+            case Gather() | Scatter() | DynamicSlice() | DynamicUpdate() | Guard():
+                return True
+            case _:
+                return False
 
     def __repr__(self) -> str:
         return self.name

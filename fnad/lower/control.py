@@ -21,12 +21,7 @@ from typing import NamedTuple
 from fnad.errors import LoweringError, endless
 from fnad.ir.primitive import (
     Cond,
-    DynamicSlice,
-    DynamicUpdate,
-    Gather,
-    Library,
     ScanLoop,
-    Scatter,
     WhileLoop,
 )
 from fnad.ir.program import Atom, Equation, Literal, Program, Var
@@ -38,9 +33,6 @@ from fnad.lower.loops import Choice, Item, Repeat, Store, While
 from fnad.lower.nodes import Buffer, Load, Node, loads
 from fnad.lower.reuse import takers
 from fnad.lower.values import Values, counters
-
-UNMOVED = (Library, Gather, Scatter, DynamicSlice, DynamicUpdate)
-"""What may fail, and so is not computed unless the loop gets to it."""
 
 
 class Carry(NamedTuple):
@@ -291,5 +283,5 @@ def _split_invariant(program: Program, constants: int) -> tuple[Program, Program
 
 
 def _can_move(equation: Equation) -> bool:
-    primitive = equation.primitive
-    return not (equation.regions or primitive.effect or isinstance(primitive.lower, UNMOVED))
+    """Say whether an equation may be computed although the loop may not get to it."""
+    return not (equation.regions or equation.primitive.effect or equation.primitive.raises)

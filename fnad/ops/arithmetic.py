@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from fnad.ir.builder import current_builder
-from fnad.ir.primitive import Bilinear, Linear
+from fnad.ir.primitive import Bilinear, Linear, everywhere
 from fnad.ir.symbol import OPERATORS, Symbol
 from fnad.ops.kinds import INEXACT, LINE, NUMBERS, elementwise
 from fnad.ops.shape import broadcast_to
@@ -32,6 +32,7 @@ add = elementwise(
     arity=2,
     domain=NUMBERS,
     over=(LINE, LINE),
+    commutative=True,
     doc="Sum.",
 )
 
@@ -47,7 +48,14 @@ sub = elementwise(
 )
 
 neg = elementwise(
-    "neg", np.negative, "-{0}", Linear(lambda ct, x: (neg(ct),)), domain=NUMBERS, over=(LINE,), doc="Opposite."
+    "neg",
+    np.negative,
+    "-{0}",
+    Linear(lambda ct, x: (neg(ct),)),
+    domain=NUMBERS,
+    over=(LINE,),
+    bounded=everywhere,
+    doc="Opposite.",
 )
 
 mul = elementwise(
@@ -59,6 +67,7 @@ mul = elementwise(
     domain=NUMBERS,
     over=(LINE, LINE),
     edges=((0.0, 1.0), (0.0, np.inf)),
+    commutative=True,
     doc="Product.",
 )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from fnad.ir.primitive import NoFormula, NonDifferentiable, Partials, Primitive, Sample, Scalar, register
+from fnad.ir.primitive import NoFormula, NonDifferentiable, Partials, Primitive, Sample, Scalar, everywhere, register
 from fnad.ops.kinds import ANY, LINE, elementwise
 from fnad.ops.shape import sample
 
@@ -16,6 +16,7 @@ stop_gradient = elementwise(
     domain=ANY,
     over=(LINE,),
     cost=0,
+    bounded=everywhere,
     doc="The value itself, taken as a constant by every derivative.",
 )
 

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from fnad.errors import MatrixError
+from fnad.ir.axes import Stacked
 from fnad.ir.primitive import Library, Primitive, Pull, Sample, register
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import F64, Aval
@@ -98,8 +99,9 @@ solve_banded = register(
         _infer_solve_banded,
         _solve_banded,
         Pull(_pull_solve_banded),
-        Library(),
+        Library("gbsv"),
         _solve_banded_samples,
         "The solution of linear equations whose matrix has `below` and `above` diagonals beside the main one.",
+        axes=Stacked(),
     )
 )

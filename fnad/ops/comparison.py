@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from fnad.errors import DtypeError
-from fnad.ir.primitive import NonDifferentiable, Primitive, Sample, Scalar
+from fnad.ir.primitive import NonDifferentiable, Primitive, Sample, Scalar, everywhere
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import BOOL, DTYPES, Aval
 from fnad.ops.kinds import (
@@ -34,12 +34,15 @@ SINGULAR = ((NAN,), (INF,), (-INF,), (0.0,), (-0.0,), (1.0,))
 # ---- comparisons -------------------------------------------------------------------------------------------------
 
 
-def _comparison(name: str, evaluate: Any, sign: str, domain: Domain, doc: str) -> Primitive:
-    return predicate(name, evaluate, f"{{0}} {sign} {{1}}", arity=2, domain=domain, edges=PAIRS, doc=doc)
+def _comparison(
+    name: str, evaluate: Any, sign: str, domain: Domain, doc: str, *, commutative: bool = False
+) -> Primitive:
+    template = f"{{0}} {sign} {{1}}"
+    return predicate(name, evaluate, template, arity=2, domain=domain, edges=PAIRS, doc=doc, commutative=commutative)
 
 
-eq = _comparison("eq", np.equal, "==", ANY, "Equal; a nan equals nothing.")
-ne = _comparison("ne", np.not_equal, "!=", ANY, "Not equal; a nan differs from everything.")
+eq = _comparison("eq", np.equal, "==", ANY, "Equal; a nan equals nothing.", commutative=True)
+ne = _comparison("ne", np.not_equal, "!=", ANY, "Not equal; a nan differs from everything.", commutative=True)
 lt = _comparison("lt", np.less, "<", ORDERED, "Less than; false with a nan.")
 le = _comparison("le", np.less_equal, "<=", ORDERED, "Less than or equal; false with a nan.")
 gt = _comparison("gt", np.greater, ">", ORDERED, "Greater than; false with a nan.")
@@ -63,13 +66,22 @@ signbit = predicate(
 # ---- logic and bits ----------------------------------------------------------------------------------------------
 
 
-def _bitwise(name: str, evaluate: Any, template: str, arity: int, domain: Domain, doc: str) -> Primitive:
-    return elementwise(name, evaluate, template, NonDifferentiable(), arity=arity, domain=domain, doc=doc)
+def _bitwise(
+    name: str, evaluate: Any, template: str, arity: int, domain: Domain, doc: str, *, commutative: bool = False
+) -> Primitive:
+    none = NonDifferentiable()
+    return elementwise(name, evaluate, template, none, arity=arity, domain=domain, doc=doc, commutative=commutative)
 
 
-bitwise_and = _bitwise("bitwise_and", np.bitwise_and, "{0} & {1}", 2, BITS, "And, bit by bit; on bools, logical and.")
-bitwise_or = _bitwise("bitwise_or", np.bitwise_or, "{0} | {1}", 2, BITS, "Or, bit by bit; on bools, logical or.")
-bitwise_xor = _bitwise("bitwise_xor", np.bitwise_xor, "{0} ^ {1}", 2, BITS, "Exclusive or, bit by bit.")
+bitwise_and = _bitwise(
+    "bitwise_and", np.bitwise_and, "{0} & {1}", 2, BITS, "And, bit by bit; on bools, logical and.", commutative=True
+)
+bitwise_or = _bitwise(
+    "bitwise_or", np.bitwise_or, "{0} | {1}", 2, BITS, "Or, bit by bit; on bools, logical or.", commutative=True
+)
+bitwise_xor = _bitwise(
+    "bitwise_xor", np.bitwise_xor, "{0} ^ {1}", 2, BITS, "Exclusive or, bit by bit.", commutative=True
+)
 bitwise_not = _bitwise("bitwise_not", np.bitwise_not, "~{0}", 1, BITS, "Complement, bit by bit; on bools, logical not.")
 left_shift = _bitwise(
     "left_shift", np.left_shift, "left_shift({0}, {1})", 2, INTEGERS, "Bits to the left; 0 beyond the width."
@@ -107,5 +119,6 @@ select = linear(
     Scalar("select({0}, {1}, {2})"),
     wrt=(1, 2),
     samples=_select_samples,
+    bounded=everywhere,
     doc="The second operand where the first is true, else the third; what is not taken does not count.",
 )

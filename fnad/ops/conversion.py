@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from fnad.ir.primitive import Linear, Sample, Scalar
-from fnad.ir.types import DTYPES, Dtype, real_dtype
+from fnad.ir.primitive import Linear, Sample, Scalar, everywhere
+from fnad.ir.types import DTYPES, Dtype, is_inexact, real_dtype
 from fnad.ops.arithmetic import neg
 from fnad.ops.kinds import COMPLEXES, LINE, REALS, elementwise, linear
 from fnad.ops.shape import sample, zeros_like
@@ -23,6 +23,11 @@ def _convert(x: Any, *, dtype: Dtype) -> Any:
     if dtype == np.uint32 and source.dtype.kind == "f":
         source = source.astype(np.int64)  # out of range NumPy's vectors differ from its scalars, for this dtype alone
     return source.astype(dtype)
+
+
+def _is_wide(result: Dtype, operand: Dtype) -> bool:
+    """Say whether the result has room for all numbers; of integers any float has."""
+    return not is_inexact(operand) or real_dtype(operand).itemsize <= real_dtype(result).itemsize
 
 
 def _convert_samples() -> Iterable[Sample]:
@@ -38,6 +43,7 @@ convert = linear(
     lambda ct, x, *, dtype: (convert(ct, dtype=x.dtype),),
     Scalar("{dtype}({0})"),
     samples=_convert_samples,
+    bounded=_is_wide,
     doc="The value in another dtype, as NumPy's astype: to integers towards zero, from complex the real part.",
 )
 
@@ -63,6 +69,7 @@ real = elementwise(
     domain=COMPLEXES,
     result=real_dtype,
     over=(LINE,),
+    bounded=everywhere,
     doc="Real part.",
 )
 
@@ -74,6 +81,7 @@ imag = elementwise(
     domain=COMPLEXES,
     result=real_dtype,
     over=(LINE,),
+    bounded=everywhere,
     doc="Imaginary part.",
 )
 
@@ -93,6 +101,7 @@ complex_ = elementwise(
     domain=REALS,
     result=complex_dtype,
     over=(LINE, LINE),
+    bounded=everywhere,
     doc="The complex number with these real and imaginary parts.",
 )
 
@@ -103,5 +112,6 @@ conj = elementwise(
     Linear(lambda ct, z: (conj(ct),)),
     domain=COMPLEXES,
     over=(LINE,),
+    bounded=everywhere,
     doc="Complex conjugate.",
 )

@@ -13,6 +13,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from fnad.errors import ShapeError
+from fnad.ir.axes import Opaque
 from fnad.ir.primitive import Bilinear, Library, Primitive, Sample, register
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import Aval
@@ -67,8 +68,9 @@ convolve = register(
         _infer_convolve,
         _convolve,
         Bilinear((_transpose_x, _transpose_y)),
-        Library(),
+        Library("convolve", raises=False),
         _convolve_samples,
         "Convolution over all axes, as a sum of products; `mode` full or valid.",
+        axes=Opaque("it convolves over all axes"),
     )
 )

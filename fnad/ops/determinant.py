@@ -24,6 +24,7 @@ from typing import Any
 
 import numpy as np
 
+from fnad.ir.axes import Stacked
 from fnad.ir.primitive import Library, Primitive, Pull, Push, Sample, register
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import DTYPES, Aval, is_complex, real_dtype
@@ -66,7 +67,18 @@ def _det_samples() -> Iterable[Sample]:
         yield Sample((_of_rank(rank),))
 
 
-det = register(Primitive("det", _infer_det, np.linalg.det, Push(_push_det), Library(), _det_samples, "Determinant."))
+det = register(
+    Primitive(
+        "det",
+        _infer_det,
+        np.linalg.det,
+        Push(_push_det),
+        Library("getrf", raises=False),
+        _det_samples,
+        "Determinant.",
+        axes=Stacked(),
+    )
+)
 
 # ---- cofactor ----------------------------------------------------------------------------------------------------
 
@@ -162,9 +174,10 @@ cofactor = register(
         _infer_cofactor,
         _cofactor,
         Pull(_pull_cofactor),
-        Library(),
+        Library("gesdd"),
         _cofactor_samples,
         "Matrix of cofactors, the gradient of det; with more operands, its derivative along each of them.",
+        axes=Stacked(),
     )
 )
 
@@ -192,8 +205,9 @@ slogdet = register(
         _infer_slogdet,
         lambda a: tuple(np.linalg.slogdet(a)),
         Push(_push_slogdet),
-        Library(),
+        Library("getrf", raises=False),
         _square_samples,
         "Sign (of complex matrices, phase) and logarithm of the size of the determinant.",
+        axes=Stacked(),
     )
 )

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from fnad.errors import DtypeError, ShapeError
+from fnad.ir.axes import Elementwise
 from fnad.ir.primitive import Derivative, Library, Linear, NonDifferentiable, Partials, Primitive, Sample, register
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import DTYPES, Aval, Dtype
@@ -33,6 +34,8 @@ def _in_numpy(
     derivative: Derivative | None = None,
     result: Callable[[Dtype], Dtype] | None = None,
     edges: tuple[Point, ...] = (),
+    *,
+    commutative: bool = False,
 ) -> Primitive:
     """Declare an elementwise primitive that NumPy computes."""
     return register(
@@ -41,17 +44,19 @@ def _in_numpy(
             infer_elementwise(name, arity, domain, result),
             evaluate,
             derivative or NonDifferentiable(),
-            Library(),
+            Library(name, raises=False),
             lambda: elementwise_samples(domain, (LINE,) * arity, edges),
             doc,
+            axes=Elementwise(),
+            commutative=commutative,
         )
     )
 
 
 # ---- integers ----------------------------------------------------------------------------------------------------
 
-gcd = _in_numpy("gcd", np.gcd, 2, INTEGERS, "Greatest common divisor, not negative.")
-lcm = _in_numpy("lcm", np.lcm, 2, INTEGERS, "Least common multiple, not negative; it wraps.")
+gcd = _in_numpy("gcd", np.gcd, 2, INTEGERS, "Greatest common divisor, not negative.", commutative=True)
+lcm = _in_numpy("lcm", np.lcm, 2, INTEGERS, "Least common multiple, not negative; it wraps.", commutative=True)
 bitwise_count = _in_numpy(
     "bitwise_count", np.bitwise_count, 1, INTEGERS, "How many bits of the absolute value are 1.", result=lambda _: U8
 )
@@ -106,8 +111,9 @@ ldexp = register(
         _infer_ldexp,
         np.ldexp,
         Linear(_transpose_ldexp, (0,)),
-        Library(),
+        Library("ldexp", raises=False),
         _ldexp_samples,
         "x * 2**e, exact but for overflow and underflow.",
+        axes=Elementwise(),
     )
 )

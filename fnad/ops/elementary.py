@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from fnad.ir.primitive import Primitive
+from fnad.ir.primitive import Bounded, Primitive, nowhere, on_reals
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import is_complex
 from fnad.ops.arithmetic import absorbing_mul, neg
@@ -37,12 +37,22 @@ def _function(
     over: Interval = LINE,
     edges: tuple[float, ...] = (),
     cost: int = 20,
+    bounded: Bounded = nowhere,
 ) -> Primitive:
     """Declare a function of NumPy by the derivative `(result, operand) -> partial`."""
     points: tuple[Point, ...] = tuple((edge,) for edge in edges)
     evaluate: Callable[..., Any] = getattr(np, name)
     return elementwise(
-        name, evaluate, f"{name}({{0}})", (partial,), domain=domain, over=(over,), edges=points, cost=cost, doc=doc
+        name,
+        evaluate,
+        f"{name}({{0}})",
+        (partial,),
+        domain=domain,
+        over=(over,),
+        edges=points,
+        cost=cost,
+        bounded=bounded,
+        doc=doc,
     )
 
 
@@ -106,8 +116,8 @@ log1p = _function(
 
 # ---- trigonometric -----------------------------------------------------------------------------------------------
 
-sin = _function("sin", lambda y, x: cos(x), "Sine.", edges=(INF,))
-cos = _function("cos", lambda y, x: neg(sin(x)), "Cosine.", edges=(INF,))
+sin = _function("sin", lambda y, x: cos(x), "Sine.", edges=(INF,), bounded=on_reals)
+cos = _function("cos", lambda y, x: neg(sin(x)), "Cosine.", edges=(INF,), bounded=on_reals)
 tan = _function("tan", lambda y, x: 1.0 + y * y, "Tangent.", over=(-1.2, 1.2))
 arcsin = _function(
     "arcsin",
@@ -123,13 +133,15 @@ arccos = _function(
     over=(-0.9, 0.9),
     edges=(1.0, -1.0, 2.0),
 )
-arctan = _function("arctan", lambda y, x: 1.0 / (1.0 + x * x), "Inverse tangent, in [-π/2, π/2].", edges=(INF, -INF))
+arctan = _function(
+    "arctan", lambda y, x: 1.0 / (1.0 + x * x), "Inverse tangent, in [-π/2, π/2].", edges=(INF, -INF), bounded=on_reals
+)
 
 # ---- hyperbolic --------------------------------------------------------------------------------------------------
 
 sinh = _function("sinh", lambda y, x: cosh(x), "Hyperbolic sine.", cost=25)
 cosh = _function("cosh", lambda y, x: sinh(x), "Hyperbolic cosine.", cost=25)
-tanh = _function("tanh", lambda y, x: 1.0 - y * y, "Hyperbolic tangent.", edges=(INF, -INF), cost=25)
+tanh = _function("tanh", lambda y, x: 1.0 - y * y, "Hyperbolic tangent.", edges=(INF, -INF), cost=25, bounded=on_reals)
 arcsinh = _function("arcsinh", lambda y, x: 1.0 / sqrt(one(x) + x * x), "Inverse hyperbolic sine.", cost=30)
 arccosh = _function(
     "arccosh",

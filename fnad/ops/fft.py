@@ -20,6 +20,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from fnad.errors import ShapeError
+from fnad.ir.axes import Along
 from fnad.ir.primitive import Library, Sample
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import Aval, Dtype, is_complex, real_dtype
@@ -81,9 +82,10 @@ fft = linear(
     _infer_fft,
     _fft,
     lambda ct, x, *, axis, inverse, norm: (real_if(x, fft(ct, axis=axis, inverse=inverse, norm=norm)),),
-    Library(),
+    Library("fft", raises=False),
     samples=_fft_samples,
     doc="Discrete Fourier transform along an axis.",
+    axes=Along(),
 )
 
 # ---- rfft / irfft --------------------------------------------------------------------------------------------------
@@ -143,9 +145,10 @@ rfft = linear(
     _infer_rfft,
     lambda x, *, axis, norm: np.fft.rfft(x, axis=axis, norm=norm),
     _transpose_rfft,
-    Library(),
+    Library("rfft", raises=False),
     samples=_rfft_samples,
     doc="Discrete Fourier transform of real numbers along an axis, as far as it is not conjugate to itself.",
+    axes=Along(),
 )
 
 irfft = linear(
@@ -153,7 +156,8 @@ irfft = linear(
     _infer_irfft,
     lambda x, *, n, axis, norm: np.fft.irfft(x, n, axis, norm),
     _transpose_irfft,
-    Library(),
+    Library("irfft", raises=False),
     samples=_irfft_samples,
     doc="The n real numbers along an axis whose transform by rfft is the operand.",
+    axes=Along(),
 )

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from fnad.errors import DtypeError, GuardFailed, ShapeError
+from fnad.ir.axes import Opaque
 from fnad.ir.primitive import Guard, NonDifferentiable, Primitive, Sample, register
 from fnad.ir.types import BOOL, I64, Aval
 
@@ -41,5 +42,6 @@ guard = register(
         _samples,
         "The operand itself where it is `expected`; elsewhere the run ends at this guard, which has this `number`.",
         effect=True,
+        axes=Opaque("one path is taken for one value"),
     )
 )

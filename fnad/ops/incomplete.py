@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 
 import numpy as np
 
+from fnad.ir.axes import Elementwise
 from fnad.ir.primitive import Library, Partials, Primitive, Sample, register
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import Aval
@@ -78,9 +79,10 @@ gammainc_slope = register(
         _infer("gammainc_slope", 2),
         gamma_slope,
         Partials((lambda y, a, x, *, order: gammainc_slope(a, x, order=order + 1), _gamma_slope_in_x)),
-        Library(),
+        Library(raises=False),
         _gamma_samples,
         "The derivative of the incomplete gamma function P(a, x) of an `order` of at least 1 in a.",
+        axes=Elementwise(),
     )
 )
 betainc_slope = register(
@@ -95,9 +97,10 @@ betainc_slope = register(
                 _beta_slope_in_x,
             )
         ),
-        Library(),
+        Library(raises=False),
         _beta_samples,
         "The derivative of the incomplete beta function I_x(a, b) of `orders`, not both 0, in a and b.",
+        axes=Elementwise(),
     )
 )
 

@@ -13,13 +13,25 @@ from typing import Any
 import numpy as np
 
 from fnad.errors import DtypeError, OutOfRangeError, ShapeError
+from fnad.ir.axes import AxisPairs, Custom
 from fnad.ir.primitive import DynamicSlice, DynamicUpdate, Gather, Sample, Scatter
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import F64, I64, Aval, Shape
-from fnad.ops.comparison import eq, select
+from fnad.ops.comparison import eq, lt, select
 from fnad.ops.conversion import convert_to
 from fnad.ops.kinds import ANY, INTEGERS, NUMBERS, by_name, check_dtype, linear
-from fnad.ops.shape import WIDER, Ints, broadcast_in_dim, constant, iota, reshape_to, sample, zeros_like
+from fnad.ops.shape import (
+    WIDER,
+    Ints,
+    broadcast_in_dim,
+    constant,
+    full_like,
+    iota,
+    reshape_to,
+    sample,
+    stack_operands,
+    zeros_like,
+)
 
 # ---- gather / scatter_add / scatter ------------------------------------------------------------------------------
 
@@ -44,6 +56,38 @@ def _gather(x: Any, *indices: Any) -> Any:
         return x[indices]
     except IndexError as error:
         raise OutOfRangeError(str(error)) from None
+
+
+def _rows(count: int, index: Symbol) -> Symbol:
+    """Return for each element of a stack of indices which of the stack it belongs to."""
+    return iota(dtype=I64, shape=(count, *index.shape[1:]), axis=0)
+
+
+def _stack_gather(count: int, operands: Sequence[Symbol], stacked: Sequence[bool]) -> Symbol:
+    """Read each array of the stack with indices of its own, or one array with all of them."""
+    x, *indices = stack_operands(count, operands, stacked)
+    return gather(x, _rows(count, indices[0]), *indices) if stacked[0] else gather(operands[0], *indices)
+
+
+def _align_gather(x: Aval, *indices: Aval) -> tuple[AxisPairs, ...]:
+    place = indices[0].ndim - len(indices)
+    of_x = tuple((a, place + a) for a in range(len(indices), x.ndim))
+    return of_x, *[_same_axes(index) for index in indices]
+
+
+def _same_axes(x: Aval) -> AxisPairs:
+    return tuple((a, a) for a in range(x.ndim))
+
+
+def _with_rows(count: int, operands: Sequence[Symbol], stacked: Sequence[bool]) -> list[Symbol]:
+    x, updates, *indices = stack_operands(count, operands, stacked)
+    return [x, updates, _rows(count, indices[0]), *indices]
+
+
+def _align_scatter(x: Aval, updates: Aval, *indices: Aval) -> tuple[AxisPairs, ...]:
+    place = indices[0].ndim - len(indices)
+    rest = range(len(indices), x.ndim)
+    return _same_axes(x), tuple((place + a, a) for a in rest), *[() for _ in indices]
 
 
 FEW = 1024
@@ -73,6 +117,7 @@ gather = linear(
     _gather,
     lambda ct, x, *indices: (_sums_at(x.aval, ct, indices), *[None] * len(indices)),
     Gather(),
+    axes=Custom(_stack_gather, _align_gather),
     wrt=(0,),
     samples=_gather_samples,
     doc="NumPy's x[i, j, …] with integer arrays of one shape over the leading axes.",
@@ -115,6 +160,7 @@ scatter_add = linear(
     _scatter_add,
     lambda ct, x, updates, *indices: (ct, gather(ct, *indices), *[None] * len(indices)),
     Scatter("{old} + {new}"),
+    axes=Custom(lambda *given: scatter_add(*_with_rows(*given)), _align_scatter),
     wrt=(0, 1),
     samples=_scatter_add_samples,
     doc="The first operand with the second added at x[i, j, …]; updates at the same place add up, as in np.add.at.",
@@ -159,6 +205,7 @@ scatter = linear(
     _scatter,
     _transpose_scatter,
     Scatter("{new}"),
+    axes=Custom(lambda *given: scatter(*_with_rows(*given)), _align_scatter),
     wrt=(0, 1),
     samples=_scatter_samples,
     doc="The first operand with the second assigned at x[i, j, …]; of updates at the same place the last one wins.",
@@ -198,6 +245,40 @@ def _transpose_dynamic_slice(ct: Symbol, x: Symbol, *starts: Symbol, sizes: Ints
     return [dynamic_update_slice(zeros_like(x), ct, *starts), *[None] * len(starts)]
 
 
+def _first() -> Symbol:
+    return constant(0, I64)
+
+
+def _indices_of_box(count: int, shape: Shape, sizes: Ints, starts: Sequence[Symbol]) -> list[Symbol]:
+    """Return the indices of a stack of boxes, `count` by `sizes`; those outside of the array are out of range."""
+    whole = (count, *sizes)
+    return [
+        iota(dtype=I64, shape=whole, axis=a + 1) + broadcast_in_dim(_from_zero(start, n), shape=whole, dims=(0,))
+        for a, (start, n) in enumerate(zip(starts, shape, strict=True))
+    ]
+
+
+def _from_zero(start: Symbol, n: int) -> Symbol:
+    """Return starts that count from 0; one before the first element is n, which is none."""
+    start = convert_to(start, I64)
+    counted = select(lt(start, zeros_like(start)), start + n, start)
+    return select(lt(counted, zeros_like(counted)), full_like(counted, n), counted)
+
+
+def _stack_dynamic_slice(count: int, operands: Sequence[Symbol], stacked: Sequence[bool], *, sizes: Ints) -> Symbol:
+    """Read one box in all, or gather boxes that lie elsewhere in each."""
+    x, *starts = operands
+    if not any(stacked[1:]):
+        return dynamic_slice(x, _first(), *starts, sizes=(count, *sizes))
+    shape = x.shape[1:] if stacked[0] else x.shape
+    indices = _indices_of_box(count, shape, sizes, stack_operands(count, starts, stacked[1:]))
+    return gather(x, _rows(count, indices[0]), *indices) if stacked[0] else gather(x, *indices)
+
+
+def _align_nothing(*operands: Aval, **_: Any) -> tuple[AxisPairs, ...]:
+    return tuple(() for _ in operands)
+
+
 def _dynamic_slice_samples() -> Iterable[Sample]:
     for dtype in by_name(ANY):
         yield Sample((sample((3, 4), dtype), np.array(1), np.array(-3)), {"sizes": (2, 3)})
@@ -212,6 +293,7 @@ dynamic_slice = linear(
     lambda x, *starts, sizes: x[_box(x.shape, starts, sizes)],
     _transpose_dynamic_slice,
     DynamicSlice(),
+    axes=Custom(_stack_dynamic_slice, _align_nothing),
     wrt=(0,),
     samples=_dynamic_slice_samples,
     doc="A box of static `sizes` at run-time starts, one integer an axis; a negative start counts from the end.",
@@ -236,6 +318,19 @@ def _transpose_dynamic_update(ct: Symbol, x: Symbol, update: Symbol, *starts: Sy
     return [outside, dynamic_slice(ct, *starts, sizes=update.shape), *[None] * len(starts)]
 
 
+def _stack_dynamic_update(count: int, operands: Sequence[Symbol], stacked: Sequence[bool]) -> Symbol:
+    """Write one box in all, or scatter boxes that lie elsewhere in each."""
+    x, update, *starts = stack_operands(count, operands, stacked)
+    if not any(stacked[2:]):
+        return dynamic_update_slice(x, update, _first(), *operands[2:])
+    indices = _indices_of_box(count, x.shape[1:], update.shape[1:], starts)
+    return scatter(x, update, _rows(count, indices[0]), *indices)
+
+
+def _align_dynamic_update(x: Aval, *others: Aval) -> tuple[AxisPairs, ...]:
+    return _same_axes(x), *[() for _ in others]
+
+
 def _dynamic_update_samples() -> Iterable[Sample]:
     for dtype in by_name(ANY):
         yield Sample((sample((3, 4), dtype), sample((2, 3), dtype, 1), np.array(1), np.array(-3)))
@@ -248,6 +343,7 @@ dynamic_update_slice = linear(
     _dynamic_update,
     _transpose_dynamic_update,
     DynamicUpdate(),
+    axes=Custom(_stack_dynamic_update, _align_dynamic_update),
     wrt=(0, 1),
     samples=_dynamic_update_samples,
     doc="The first operand with the box at run-time starts replaced by the second.",

@@ -12,7 +12,10 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from fnad.errors import DtypeError, ShapeError
+from fnad.ir.axes import Axes
 from fnad.ir.primitive import (
+    IMPLIED,
+    Bounded,
     Derivative,
     Linear,
     Lowering,
@@ -22,6 +25,7 @@ from fnad.ir.primitive import (
     Rule,
     Sample,
     Scalar,
+    nowhere,
     register,
 )
 from fnad.ir.types import BOOL, DTYPES, F64, Aval, Dtype, Shape, dtype_name
@@ -109,12 +113,14 @@ def elementwise(
     result: Callable[[Dtype], Dtype] | None = None,
     over: tuple[Interval, ...] | None = None,
     edges: tuple[Point, ...] = (),
+    commutative: bool = False,
+    bounded: Bounded = nowhere,
 ) -> Primitive:
     """Declare a primitive that acts element by element.
 
     `derivative` is a tuple of functions `(result, *operands) -> partial`, one per operand, or a record. `over` gives an
     interval per operand in which the function is smooth, `edges` points where it is not; samples come from these.
-    `finite` and `cost` are explained in `Partials` and `Scalar`.
+    `finite` and `cost` are explained in `Partials` and `Scalar`, `commutative` and `bounded` in `Primitive`.
     """
     count = arity or (1 if isinstance(derivative, Derivative) else len(derivative))
     return register(
@@ -126,6 +132,8 @@ def elementwise(
             Scalar(template, cost),
             lambda: elementwise_samples(domain, over or (UNIT,) * count, edges),
             doc,
+            commutative=commutative,
+            bounded=bounded,
         )
     )
 
@@ -139,6 +147,7 @@ def predicate(
     domain: Domain,
     doc: str,
     edges: tuple[Point, ...] = (),
+    commutative: bool = False,
 ) -> Primitive:
     """Declare an elementwise primitive with a bool result."""
     return elementwise(
@@ -152,6 +161,7 @@ def predicate(
         over=(LINE,) * arity,
         edges=edges,
         doc=doc,
+        commutative=commutative,
     )
 
 
@@ -165,9 +175,25 @@ def linear(
     doc: str,
     samples: Samples,
     wrt: tuple[int, ...] | None = None,
+    axes: Axes = IMPLIED,
+    commutative: bool = False,
+    bounded: Bounded = nowhere,
 ) -> Primitive:
     """Declare a primitive that is linear, jointly, in the operands `wrt`."""
-    return register(Primitive(name, infer, evaluate, Linear(transpose, wrt), lower, samples, doc))
+    return register(
+        Primitive(
+            name,
+            infer,
+            evaluate,
+            Linear(transpose, wrt),
+            lower,
+            samples,
+            doc,
+            axes=axes,
+            commutative=commutative,
+            bounded=bounded,
+        )
+    )
 
 
 # ---- samples -----------------------------------------------------------------------------------------------------

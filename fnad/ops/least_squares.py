@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from fnad.errors import MatrixError
+from fnad.ir.axes import Stacked
 from fnad.ir.primitive import Library, Primitive, Push, Sample, register
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import Aval, is_complex
@@ -118,9 +119,10 @@ qr = register(
             lambda a, *, complete: tuple(np.linalg.qr(a, "complete" if complete else "reduced"))
         ),
         Push(_push_qr),
-        Library(),
+        Library("geqrf"),
         _qr_samples,
         "QR factorization, Q with orthonormal columns, as many as rows if `complete`, and R upper triangular.",
+        axes=Stacked(),
     )
 )
 
@@ -160,10 +162,11 @@ pinv = register(
         _infer_pinv,
         by_lapack(IF_NOT_CONVERGED)(lambda a, *, rcond, is_hermitian: np.linalg.pinv(a, rcond, is_hermitian)),
         Push(_push_pinv),
-        Library(),
+        Library("gesdd"),
         _pinv_samples,
         "Pseudoinverse: singular values up to `rcond` times the largest count as 0. If `is_hermitian`, the lower "
         "triangle is read.",
+        axes=Stacked(),
     )
 )
 
@@ -209,8 +212,9 @@ lstsq = register(
         _infer_lstsq,
         _lstsq,
         Push(_push_lstsq),
-        Library(),
+        Library("gelsd"),
         _lstsq_samples,
         "The shortest x that makes |a x - b| least, for each column of b; `rcond` as in pinv.",
+        axes=Stacked(),
     )
 )

@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fnad.errors import ShapeError
+from fnad.ir.axes import Elementwise
 from fnad.ir.primitive import Library, NoFormula, NonDifferentiable, Partials, Primitive, Rule, Sample, register
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import F64, I64, Aval, Dtype, real_dtype
@@ -72,9 +73,10 @@ def special(
             _infer(name, arity, integers, domain),
             evaluate or scipy_call(ufunc or name, output),
             Partials(functions) if any(functions) else NonDifferentiable(),
-            Library(),
+            Library(ufunc or name, raises=False),
             lambda: _samples(domain, integers, over or (UNIT,) * (arity - integers), points),
             doc,
+            axes=Elementwise(),
         )
     )
     if ufunc or not evaluate:

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.linalg import LinAlgError
 
 from fnad.errors import FactorizationError, MatrixError
+from fnad.ir.axes import Stacked
 from fnad.ir.primitive import Library, NonDifferentiable, Primitive, Pull, Push, Sample, register
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import DTYPES, Aval, Dtype, Shape
@@ -125,9 +126,10 @@ solve = register(
         _infer_solve,
         by_lapack(IF_SINGULAR)(np.linalg.solve),
         Pull(_pull_solve),
-        Library(),
+        Library("gesv"),
         lambda: _system_samples(regular),
         "The solution x of the linear equations a x = b, for each column of b.",
+        axes=Stacked(),
     )
 )
 
@@ -158,9 +160,10 @@ inv = register(
         _infer_inv,
         by_lapack(IF_SINGULAR)(np.linalg.inv),
         Pull(_pull_inv),
-        Library(),
+        Library("getri"),
         _square_samples,
         "Inverse matrix.",
+        axes=Stacked(),
     )
 )
 
@@ -186,9 +189,10 @@ inv_or_nan = register(
         _infer_inv,
         _inv_or_nan,
         Pull(_pull_inv),
-        Library(),
+        Library("getri", raises=False),
         _inv_or_nan_samples,
         "Inverse matrix; of a singular one, nan.",
+        axes=Stacked(),
     )
 )
 
@@ -258,10 +262,11 @@ solve_triangular = register(
         _infer_solve_triangular,
         _solve_triangular,
         Pull(_pull_solve_triangular),
-        Library(),
+        Library("trtrs"),
         _triangular_samples,
         "The solution of linear equations whose matrix is the lower or upper triangle of a, with ones as diagonal if "
         "`unit`.",
+        axes=Stacked(),
     )
 )
 
@@ -317,9 +322,10 @@ cholesky = register(
             lambda a, *, upper: np.linalg.cholesky(a, upper=upper) if upper else np.linalg.cholesky(a)
         ),
         Push(_push_cholesky),
-        Library(),
+        Library("potrf"),
         _cholesky_samples,
         "The triangular factor of a Hermitian, positive definite matrix, L Lᴴ or Uᴴ U; one triangle of a is read.",
+        axes=Stacked(),
     )
 )
 
@@ -354,9 +360,10 @@ row_order = register(
         _infer_row_order,
         _row_order,
         NonDifferentiable(),
-        Library(),
+        Library(raises=False),
         _row_order_samples,
         "Which of `size` rows comes where when row i is exchanged with row pivots[i], one after the other.",
+        axes=Stacked(1),
     )
 )
 
@@ -421,8 +428,9 @@ lu = register(
         _infer_lu,
         _lu,
         Push(_push_lu),
-        Library(),
+        Library("getrf", raises=False),
         _lu_samples,
         "LU factorization with row exchanges: L, without its diagonal of ones, and U in one matrix, and the exchanges.",
+        axes=Stacked(),
     )
 )

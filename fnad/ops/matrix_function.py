@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from fnad.errors import DomainError, MatrixError
+from fnad.ir.axes import Stacked
 from fnad.ir.primitive import Library, Primitive, Pull, Push, Sample, register
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import F64, Aval
@@ -70,6 +71,7 @@ expm = register(
         Library(),
         _expm_samples,
         "Exponential of a matrix.",
+        axes=Stacked(),
     )
 )
 
@@ -115,6 +117,7 @@ expm_frechet = register(
         Library(),
         _expm_frechet_samples,
         "Derivative of the matrix exponential at a along e.",
+        axes=Stacked(),
     )
 )
 
@@ -158,9 +161,10 @@ solve_sylvester = register(
         _infer_solve_sylvester,
         _solve_sylvester,
         Pull(_pull_solve_sylvester),
-        Library(),
+        Library("trsyl"),
         _solve_sylvester_samples,
         "The solution x of Sylvester's equation a x + x b = q.",
+        axes=Stacked(),
     )
 )
 
@@ -209,5 +213,6 @@ sqrtm = register(
         Library(),
         _sqrtm_samples,
         "Principal square root of a matrix; of a real matrix it has to be real.",
+        axes=Stacked(),
     )
 )

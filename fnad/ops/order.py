@@ -6,12 +6,14 @@ As in NumPy a nan is larger than every number, and complex numbers are in lexico
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from fnad.errors import DomainError, ShapeError
+from fnad.errors import DomainError, ShapeError, UnsupportedFunctionError
+from fnad.ir.axes import Along, AxisPairs, Custom
 from fnad.ir.primitive import Library, NonDifferentiable, Primitive, Sample, register
+from fnad.ir.symbol import Symbol
 from fnad.ir.types import F64, I64, Aval
 from fnad.ops.kinds import ANY, by_name, check_one_dtype
 from fnad.ops.shape import Ints, check_axes, sample
@@ -42,9 +44,10 @@ argsort = register(
         _infer_argsort,
         lambda x, *, axis, stable: np.argsort(x, axis=axis, kind="stable" if stable else "quicksort"),
         NonDifferentiable(),
-        Library(),
+        Library("argsort", raises=False),
         _argsort_samples,
         "The positions that sort along `axis`; if `stable`, equal elements keep their order.",
+        axes=Along(),
     )
 )
 
@@ -71,9 +74,10 @@ argpartition = register(
         _infer_argpartition,
         lambda x, *, kth, axis: np.argpartition(x, kth, axis=axis),
         NonDifferentiable(),
-        Library(),
+        Library("argpartition", raises=False),
         _argpartition_samples,
         "Positions along `axis` with those of the `kth` smallest in their place, smaller ones before, larger after.",
+        axes=Along(),
     )
 )
 
@@ -87,6 +91,19 @@ def _infer_searchsorted(a: Aval, v: Aval, *, side: str) -> Aval:
     if side not in SIDES:
         raise DomainError(f"side must be 'left' or 'right' (got '{side}')")
     return v.with_dtype(I64)
+
+
+def _stack_searchsorted(count: int, operands: Sequence[Symbol], stacked: Sequence[bool], *, side: str) -> Symbol:
+    if stacked[0]:
+        raise UnsupportedFunctionError(
+            "searchsorted looks in one array, not in a stack of them",
+            remedy="map over the values alone, or loop over the arrays",
+        )
+    return searchsorted(*operands, side=side)
+
+
+def _align_searchsorted(a: Aval, v: Aval, **_: str) -> tuple[AxisPairs, ...]:
+    return (), tuple((axis, axis) for axis in range(v.ndim))
 
 
 def _searchsorted_samples() -> Iterable[Sample]:
@@ -103,8 +120,9 @@ searchsorted = register(
         _infer_searchsorted,
         lambda a, v, *, side: np.asarray(np.searchsorted(a, v, side=side)),
         NonDifferentiable(),
-        Library(),
+        Library("searchsorted", raises=False),
         _searchsorted_samples,
         "Where each element of v would stand in the sorted array a: before those equal to it, or after them.",
+        axes=Custom(_stack_searchsorted, _align_searchsorted),
     )
 )

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from fnad.ir.primitive import NonDifferentiable, Primitive
+from fnad.ir.primitive import NonDifferentiable, Primitive, everywhere
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import DTYPES
 from fnad.ops.arithmetic import mul, neg
@@ -33,6 +33,7 @@ sign = elementwise(
     over=(LINE,),
     edges=((0.0,), (-0.0,), (NAN,), (-INF,)),
     cost=2,
+    bounded=everywhere,
     doc="-1, 0 or 1; nan of a nan.",
 )
 
@@ -44,6 +45,7 @@ abs_ = elementwise(
     domain=SIGNED,
     over=(LINE,),
     edges=((0.0,), (-0.0,), (-INF,)),
+    bounded=everywhere,
     doc="Absolute value of a real number; its derivative at 0 is 0.",
 )
 
@@ -55,6 +57,7 @@ copysign = elementwise(
     domain=REALS,
     over=(LINE, LINE),
     edges=((0.0, -1.0), (1.0, -0.0)),
+    bounded=everywhere,
     doc="The magnitude of the first operand with the sign of the second.",
 )
 
@@ -78,6 +81,7 @@ def _extremum(name: str, evaluate: Callable[..., Any], doc: str) -> Primitive:
         edges=((1.0, 1.0), (0.0, -0.0), (NAN, 1.0), (1.0, NAN), (NAN, NAN), (INF, INF)),
         finite=True,
         cost=2,
+        bounded=everywhere,
         doc=doc,
     )
 

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from fnad.errors import DomainError
+from fnad.ir.axes import Elementwise
 from fnad.ir.primitive import Library, NonDifferentiable, Partials, Primitive, Push, Sample, Scalar, register
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import Aval, is_inexact
@@ -151,6 +152,7 @@ int_pow = register(
         Library(),
         lambda: [Sample((sample((2, 3), dtype), sample((2, 3), dtype, 1))) for dtype in by_name(INTEGERS)],
         "x**y of integers, wrapping; raises DomainError where an exponent is negative.",
+        axes=Elementwise(),
     )
 )
 

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
 from fnad.errors import DomainError, DtypeError
+from fnad.ir.axes import AxisPairs, Custom
 from fnad.ir.primitive import Library, Sample
+from fnad.ir.symbol import Symbol
 from fnad.ir.types import BOOL, Aval
 from fnad.ops.kinds import ANY, by_name, linear
-from fnad.ops.shape import sample
+from fnad.ops.shape import copies, sample
 
 
 def _infer_require(x: Aval, holds: Aval, *, message: str, remedy: str) -> Aval:
@@ -24,6 +26,15 @@ def _require(x: Any, holds: Any, *, message: str, remedy: str) -> Any:
     if not np.all(holds):
         raise DomainError(message, remedy=remedy)
     return x
+
+
+def _stack_require(count: int, operands: Sequence[Symbol], stacked: Sequence[bool], **why: Any) -> Symbol:
+    x, holds = operands
+    return require(x if stacked[0] else copies(x, count), holds, **why)
+
+
+def _align_require(x: Aval, holds: Aval, **_: Any) -> tuple[AxisPairs, ...]:
+    return tuple((a, a) for a in range(x.ndim)), ()
 
 
 def _require_samples() -> Iterable[Sample]:
@@ -40,4 +51,5 @@ require = linear(
     wrt=(0,),
     samples=_require_samples,
     doc="The first operand, where the second is true everywhere; else DomainError with `message` and `remedy`.",
+    axes=Custom(_stack_require, _align_require),
 )

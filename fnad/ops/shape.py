@@ -9,15 +9,26 @@ All are linear and, but for the sum, views: an element of the result is an eleme
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from itertools import accumulate
 from typing import Any
 
 import numpy as np
 
 from fnad.errors import AxisError, ShapeError
+from fnad.ir.axes import Reindex
 from fnad.ir.builder import current_builder
-from fnad.ir.primitive import Concatenation, Fold, Iota, NonDifferentiable, Primitive, Sample, View, register
+from fnad.ir.primitive import (
+    Concatenation,
+    Fold,
+    Iota,
+    NonDifferentiable,
+    Primitive,
+    Sample,
+    View,
+    everywhere,
+    register,
+)
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import BOOL, DTYPES, F64, I64, Aval, Dtype, Shape
 from fnad.ops.kinds import NUMBERS, Domain, check_dtype, linear, random_array
@@ -43,6 +54,11 @@ def check_axes(name: str, axes: Ints, ndim: int) -> None:
     """Raise where axes are not ascending, or not there."""
     if list(axes) != sorted(set(axes)) or any(not 0 <= a < ndim for a in axes):
         raise AxisError(f"{name} over axes {axes} of an array of {ndim} dimensions")
+
+
+def behind(axes: Ints) -> Ints:
+    """Return the axes, where there is a new one in front."""
+    return tuple(a + 1 for a in axes)
 
 
 def kept_shape(shape: Shape, axes: Ints) -> Shape:
@@ -90,6 +106,7 @@ broadcast_in_dim = linear(
     _broadcast,
     _transpose_broadcast,
     View(_index_broadcast),
+    axes=Reindex(lambda count, *, shape, dims: {"shape": (count, *shape), "dims": (0, *behind(dims))}),
     samples=_broadcast_samples,
     doc="Repeat along new axes and axes of size 1: operand axis i becomes result axis dims[i].",
 )
@@ -143,6 +160,16 @@ def broadcast_to(x: Symbol, shape: Shape) -> Symbol:
     if x.shape == shape:
         return x
     return broadcast_in_dim(x, shape=shape, dims=tuple(range(len(shape) - x.ndim, len(shape))))
+
+
+def stack_operands(count: int, operands: Sequence[Symbol], stacked: Sequence[bool]) -> list[Symbol]:
+    """Return the operands, with copies of those that are not stacked."""
+    return [x if is_stacked else copies(x, count) for x, is_stacked in zip(operands, stacked, strict=True)]
+
+
+def copies(x: Symbol, count: int) -> Symbol:
+    """Return a stack of `count` times the same value, along a new axis in front."""
+    return broadcast_to(x, (count, *x.shape))
 
 
 def sum_over(x: Symbol, axes: Ints) -> Symbol:
@@ -200,6 +227,8 @@ iota = register(
         Iota(),
         _iota_samples,
         "The index along `axis`, 0, 1, 2, …, as a number of `dtype`.",
+        axes=Reindex(lambda count, *, dtype, shape, axis: {"dtype": dtype, "shape": (count, *shape), "axis": axis + 1}),
+        bounded=everywhere,
     )
 )
 
@@ -248,6 +277,7 @@ reshape = linear(
     lambda x, *, shape: np.reshape(x, shape),
     _transpose_reshape,
     View(_index_reshape),
+    axes=Reindex(lambda count, *, shape: {"shape": (count, *shape)}),
     samples=_reshape_samples,
     doc="The elements in row-major order, in another shape of the same size.",
 )
@@ -292,6 +322,7 @@ transpose = linear(
     lambda x, *, permutation: np.transpose(x, permutation),
     _transpose_transpose,
     View(_index_transpose),
+    axes=Reindex(lambda count, *, permutation: {"permutation": (0, *behind(permutation))}),
     samples=_transpose_samples,
     doc="Axes in another order: result axis i is operand axis permutation[i].",
 )
@@ -337,6 +368,10 @@ def _index_slice(indices: list[Any], operand: Aval, result: Aval, *, starts: Int
     return [index * stride + start for index, start, stride in zip(indices, starts, strides, strict=True)]
 
 
+def _stack_slice(count: int, *, starts: Ints, limits: Ints, strides: Ints) -> dict[str, Ints]:
+    return {"starts": (0, *starts), "limits": (count, *limits), "strides": (1, *strides)}
+
+
 def _slice_samples() -> Iterable[Sample]:
     yield from over_dtypes((4,), starts=(1,), limits=(3,), strides=(1,))
     yield Sample((sample((5, 4)),), {"starts": (0, 1), "limits": (5, 4), "strides": (2, 3)})
@@ -349,6 +384,7 @@ slice_ = linear(
     _slice,
     _transpose_slice,
     View(_index_slice),
+    axes=Reindex(_stack_slice),
     samples=_slice_samples,
     doc="A box of static bounds: `starts` <= index < `limits`, every `strides`-th.",
 )
@@ -401,6 +437,7 @@ pad = linear(
     _pad,
     _transpose_pad,
     View(_index_pad, _guard_pad),
+    axes=Reindex(lambda count, **widths: {name: (0, *width) for name, width in widths.items()}),
     samples=_pad_samples,
     doc="Zeros around (`low`, `high`) and between (`interior`) the elements.",
 )
@@ -470,6 +507,7 @@ reverse = linear(
     lambda x, *, axes: np.flip(x, axes),
     lambda ct, x, *, axes: (reverse(ct, axes=axes),),
     View(_index_reverse),
+    axes=Reindex(lambda count, *, axes: {"axes": behind(axes)}),
     samples=lambda: over_dtypes((2, 3), axes=(1,)),
     doc="The elements in reverse order along `axes`.",
 )

@@ -9,6 +9,7 @@ import math
 
 import numpy as np
 
+from fnad.ir.primitive import everywhere
 from fnad.ir.symbol import Symbol
 from fnad.ops.arithmetic import absorbing_mul, neg
 from fnad.ops.comparison import gt, isinf, select
@@ -40,6 +41,7 @@ erf = elementwise(
     over=(LINE,),
     edges=((0.0,), (INF,), (-INF,)),
     cost=30,
+    bounded=everywhere,
     doc="Error function.",
 )
 erfc = elementwise(
@@ -51,6 +53,7 @@ erfc = elementwise(
     over=(LINE,),
     edges=((0.0,), (INF,), (20.0,)),
     cost=30,
+    bounded=everywhere,
     doc="Complementary error function, 1 - erf(x), accurate for large x.",
 )
 complex_erfc = special(
@@ -155,6 +158,7 @@ logistic = elementwise(
     over=(LINE,),
     edges=((0.0,), (-1000.0,), (1000.0,), (INF,), (-INF,)),
     cost=25,
+    bounded=everywhere,
     doc="1 / (1 + exp(-x)).",
 )
 

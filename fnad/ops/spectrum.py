@@ -26,6 +26,7 @@ from typing import Any
 import numpy as np
 
 from fnad.errors import ShapeError
+from fnad.ir.axes import Stacked
 from fnad.ir.primitive import Library, Primitive, Pull, Push, Sample, Scalar, register
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import BOOL, I64, Aval, is_complex, real_dtype
@@ -187,9 +188,10 @@ eigvalsh = register(
         _infer_eigvalsh,
         by_lapack(IF_NOT_CONVERGED)(lambda a, *, uplo: np.linalg.eigvalsh(a, UPLO=uplo)),
         Push(_push_eigvalsh),
-        Library(),
+        Library("heevd"),
         _hermitian_samples,
         "Eigenvalues of a Hermitian matrix, ascending; one triangle of it is read.",
+        axes=Stacked(),
     )
 )
 
@@ -199,9 +201,10 @@ eigh = register(
         _infer_eigh,
         by_lapack(IF_NOT_CONVERGED)(lambda a, *, uplo: tuple(np.linalg.eigh(a, UPLO=uplo))),
         Push(_push_eigh),
-        Library(),
+        Library("heevd"),
         _hermitian_samples,
         "Eigenvalues, ascending, and orthonormal eigenvectors of a Hermitian matrix; one triangle of it is read.",
+        axes=Stacked(),
     )
 )
 
@@ -261,9 +264,10 @@ eig = register(
         _infer_eig,
         _eig,
         Push(_push_eig),
-        Library(),
+        Library("geev"),
         _eig_samples,
         "Eigenvalues and eigenvectors of length 1 of any square matrix, as complex numbers.",
+        axes=Stacked(),
     )
 )
 
@@ -347,9 +351,10 @@ svdvals = register(
         _infer_svdvals,
         by_lapack(IF_NOT_CONVERGED)(lambda a: np.linalg.svd(a, compute_uv=False)),
         Push(_push_svdvals),
-        Library(),
+        Library("gesdd"),
         _svd_samples,
         "Singular values, descending.",
+        axes=Stacked(),
     )
 )
 
@@ -359,8 +364,9 @@ svd = register(
         _infer_svd,
         by_lapack(IF_NOT_CONVERGED)(lambda a, *, full: tuple(np.linalg.svd(a, full_matrices=full))),
         Push(_push_svd),
-        Library(),
+        Library("gesdd"),
         lambda: (Sample(given.operands, {"full": full}) for full in (True, False) for given in _svd_samples()),
         "Singular value decomposition U, s, Vᴴ; with square U and V if `full`.",
+        axes=Stacked(),
     )
 )

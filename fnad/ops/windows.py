@@ -15,11 +15,12 @@ from typing import Any
 import numpy as np
 
 from fnad.errors import ShapeError
+from fnad.ir.axes import Reindex
 from fnad.ir.primitive import Accumulation, Sample, View
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import Aval, Shape
 from fnad.ops.kinds import NUMBERS, by_name, check_dtype, linear
-from fnad.ops.shape import Ints, check_axes, over_dtypes, sample
+from fnad.ops.shape import Ints, behind, check_axes, over_dtypes, sample
 
 
 def window_count(n: int, size: int, stride: int, dilation: int) -> int:
@@ -40,6 +41,10 @@ def _window_shape(shape: Shape, axes: Ints, sizes: Ints, strides: Ints, dilation
     for a, *geometry in zip(axes, sizes, strides, dilations, strict=True):
         places[a] = window_count(shape[a], *geometry)
     return (*places, *sizes)
+
+
+def _stack_windows(count: int, *, axes: Ints, **geometry: Ints) -> dict[str, Ints]:
+    return {"axes": behind(axes), **geometry}
 
 
 # ---- windows ---------------------------------------------------------------------------------------------------------
@@ -97,6 +102,7 @@ windows = linear(
     _windows,
     _transpose_windows,
     View(_index_windows),
+    axes=Reindex(_stack_windows),
     samples=_windows_samples,
     doc="The windows of `sizes` that slide over `axes`, which become the last axes; see `overlap_add`.",
 )
@@ -164,6 +170,7 @@ overlap_add = linear(
     _overlap_add,
     _transpose_overlap_add,
     Accumulation(_index_overlap_add),
+    axes=Reindex(_stack_windows),
     samples=_overlap_add_samples,
     doc="What lies in windows, the last axes, added where they lie in `axes` of these `extents`.",
 )

@@ -12,7 +12,6 @@ from fnad.ir.primitive import Primitive
 from fnad.ir.program import Params, Program
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import is_complex
-from fnad.transforms.pattern import COMMUTATIVE
 from fnad.transforms.rewrite import Rewriter, rewrite
 
 
@@ -23,7 +22,7 @@ def cse(program: Program) -> Program:
 
 def reuse_commuted(primitive: Primitive, operands: Sequence[Symbol], params: Params) -> Symbol | None:
     """Return the value of an equation that differs in the order of its operands only."""
-    if primitive not in COMMUTATIVE or is_complex(operands[0].dtype):
+    if not primitive.commutative or is_complex(operands[0].dtype):
         return None
     builder = operands[0].builder
     assert isinstance(builder, Rewriter)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from fnad.ir.primitive import Primitive, Scalar
+from fnad.ir.axes import Elementwise
+from fnad.ir.primitive import Primitive
 from fnad.ir.program import Params, Program
 from fnad.ir.symbol import Symbol
 from fnad.ops.shape import broadcast_in_dim, constant
@@ -18,7 +19,7 @@ def hoist(program: Program) -> Program:
 
 def broadcast_late(primitive: Primitive, operands: Sequence[Symbol], params: Params) -> Symbol | None:
     """Return the broadcast of an elementwise equation on what is broadcast alike, constants aside."""
-    if not isinstance(primitive.lower, Scalar):
+    if not isinstance(primitive.axes, Elementwise) or primitive.raises:  # of no elements it would not raise
         return None
     constants = [constant_of(operand) for operand in operands]
     origins = [application(o, broadcast_in_dim) for o, value in zip(operands, constants, strict=True) if value is None]

@@ -33,18 +33,11 @@ from fnad.ir.primitive import PRIMITIVES, Primitive
 from fnad.ir.program import Params
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import Dtype
-from fnad.ops.arithmetic import add, mul
-from fnad.ops.comparison import bitwise_and, bitwise_or, bitwise_xor, eq, ne
 from fnad.ops.kinds import ANY
 from fnad.transforms.finite import is_finite
 from fnad.transforms.rewrite import Rewrite, application, constant_of
 
 Bindings: TypeAlias = dict[str, Any]
-
-COMMUTATIVE = frozenset({add, mul, eq, ne, bitwise_and, bitwise_or, bitwise_xor})
-"""Primitives whose value does not depend on the order of their two operands, to the bit.
-
-A complex product is an exception, which rounds apart: rules and passes leave it alone."""
 
 
 class Pattern(ABC):
@@ -159,7 +152,7 @@ class Application(Pattern):
     def variants(self) -> Iterator[Application]:
         for operands in product(*(operand.variants() for operand in self.operands)):
             yield Application(self.primitive, operands, self.params, self.rest)
-            if self.primitive in COMMUTATIVE:
+            if self.primitive.commutative:
                 yield Application(self.primitive, operands[::-1], self.params, self.rest)
 
 

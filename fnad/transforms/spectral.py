@@ -25,6 +25,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from fnad.ir.axes import Opaque
 from fnad.ir.builder import SymbolEnvironment, bind_equation, current_builder, inline, trace
 from fnad.ir.primitive import Library, Primitive, Push, View
 from fnad.ir.program import Atom, Equation, Program, Var
@@ -109,6 +110,7 @@ def _primitive(function: SpectralFunction, whole: Program, factor: Program) -> P
         Library(),
         tuple,
         "A function of a Hermitian matrix through its eigenvalues.",
+        axes=Opaque("it stands for equations of a program"),
     )
 
 

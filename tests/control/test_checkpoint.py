@@ -10,6 +10,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 import fnad
+from fnad.ir.axes import Elementwise
 from fnad.ir.primitive import Library, Linear, Primitive
 from fnad.ir.program import Program
 from fnad.ir.types import Aval
@@ -215,7 +216,9 @@ def evaluations(length, **policy):
         calls.append(x)
         return x
 
-    counted = Primitive("counted", lambda x: x, passed, Linear(lambda ct, _: [ct]), Library(), tuple, "The operand.")
+    counted = Primitive(
+        "counted", lambda x: x, passed, Linear(lambda ct, _: [ct]), Library(), tuple, "The operand.", axes=Elementwise()
+    )
 
     def f(s):
         return fnad.scan(lambda s, _: (np.sin(Tracer(counted(s.symbol))), None), s, length=length)[0]

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy.special import gammaln
 
 import fnad
 from fnad.errors import FactorizationError
@@ -187,6 +188,18 @@ def test_a_call_that_fails_is_not_made_where_no_step_is(executor):
         with pytest.raises(FactorizationError) as raised:
             fnad.jit(lambda a, x: fnad.scan(lambda s, _: (inverse(a) @ s, None), x, length=2)[0])(singular, X)
     assert "return np.linalg.inv(a)" in str(raised.value)
+
+
+def test_a_call_that_cannot_fail_is_made_once():
+    """A function of SciPy of a constant: before the loop, however many steps there are, in native code too."""
+    f = lambda n, a: fnad.while_loop(lambda s: s[0] < n, lambda s: (s[0] + 1, s[1] + gammaln(a)), (0, 0.0))[1]  # noqa: E731
+    program = simplified(f, N, np.float64(2.5))
+    calls = [equation for equation in program.equations if equation.primitive.name == "gammaln"]
+    assert len(calls) == 1
+    (loop,) = [equation for equation in program.equations if equation.regions]
+    assert all(e.primitive.name != "gammaln" for region in loop.regions for e in all_equations(region))
+    for n in (0, 3):
+        assert_allclose(fnad.jit(f)(n, 2.5), n * gammaln(2.5), rtol=1e-15)
 
 
 # ---- loops that are none ---------------------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
+from fnad.ir.axes import Opaque
 from fnad.ir.builder import Builder, trace
 from fnad.ir.primitive import PRIMITIVES, Library, NonDifferentiable, Primitive, Sample
 from fnad.ir.program import Program, Source
@@ -50,7 +51,16 @@ def _declare(name: str, results: int) -> Primitive:
     def samples() -> Iterator[Sample]:
         yield Sample((np.zeros(3),))
 
-    return Primitive(name, infer, lambda x: (x,) * results, NonDifferentiable(), Library(), samples, "For the tests.")
+    return Primitive(
+        name,
+        infer,
+        lambda x: (x,) * results,
+        NonDifferentiable(),
+        Library(),
+        samples,
+        "For the tests.",
+        axes=Opaque("it is only built"),
+    )
 
 
 twice = _declare("twice", results=2)

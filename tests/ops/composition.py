@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from fnad.ir.axes import Opaque
 from fnad.ir.builder import trace
 from fnad.ir.primitive import Library, Primitive, Push, Sample
 from fnad.ir.program import Program
@@ -45,7 +46,16 @@ def composition(
 ) -> Composition:
     """Return a function on symbols with the same function on arrays, and operands to compare them at."""
     unknown = Push(lambda *_: [None])
-    primitive = Primitive(name, lambda *_: (), reference, unknown, Library(), lambda: (), "A composition.")
+    primitive = Primitive(
+        name,
+        lambda *_: (),
+        reference,
+        unknown,
+        Library(),
+        lambda: (),
+        "A composition.",
+        axes=Opaque("it is only differentiated"),
+    )
     return Composition(primitive, Sample(operands), 0, function)
 
 

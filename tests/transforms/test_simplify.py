@@ -203,6 +203,34 @@ def test_hoist_computes_before_broadcasting():
     )
 
 
+def test_hoist_computes_what_a_library_computes_element_by_element_before_broadcasting_too():
+    check(
+        lambda program: dce(hoist(program)),
+        """
+        f(a: f64[3]) -> f64[4,3] {
+          b: f64[4,3] = broadcast_in_dim(a) shape=(4, 3) dims=(1,)
+          c: f64[4,3] = gammaln(b)
+          return c
+        }""",
+        """
+        f(a: f64[3]) -> f64[4,3] {
+          b: f64[3] = gammaln(a)
+          c: f64[4,3] = broadcast_in_dim(b) shape=(4, 3) dims=(1,)
+          return c
+        }""",
+    )
+
+
+def test_hoist_leaves_what_may_raise_where_no_element_may_be():
+    text = """
+        f(a: i64[3]) -> i64[0,3] {
+          b: i64[0,3] = broadcast_in_dim(a) shape=(0, 3) dims=(1,)
+          c: i64[0,3] = int_pow(b, b)
+          return c
+        }"""
+    check(hoist, text, text)
+
+
 def test_hoist_leaves_different_broadcasts_alone():
     text = """
         f(a: f64[3], b: f64[3]) -> f64[3,3] {
@@ -343,6 +371,19 @@ def test_what_may_be_inf_or_nan_keeps_the_strong_product():
           return b
         }"""
     check(simplify, text, text)
+
+
+@pytest.mark.parametrize(("dtype", "z", "product"), [("f64", "neg(y)", "mul"), ("c128", "complex(y, y)", "strong_mul")])
+def test_the_inverse_tangent_is_finite_on_the_real_line_only(dtype: str, z: str, product: str):
+    program = parse_program(f"""
+        f(ct: {dtype}[], n: i64[]) -> {dtype}[] {{
+          y: f64[] = convert(n) dtype=f64
+          z: {dtype}[] = {z}
+          a: {dtype}[] = arctan(z)
+          b: {dtype}[] = strong_mul(ct, a)
+          return b
+        }}""")
+    assert simplify(program).equations[-1].primitive.name == product
 
 
 def test_what_is_finite_does_not():

@@ -1,0 +1,71 @@
+"""A primitive on a stack: once for each index of a new leading axis, as one equation, or a few, on whole stacks.
+
+What is done follows from the record (`fnad/ir/axes.py`): params that name axes move by one, those that describe shapes
+grow by one. Operands that are the same for the whole stack are copied, except where less will do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from fnad.errors import UnsupportedFunctionError
+from fnad.ir.axes import Along, Contract, Custom, Elementwise, Opaque, Over, Reindex, Stacked
+from fnad.ir.builder import current_builder
+from fnad.ir.primitive import Primitive
+from fnad.ir.program import Params
+from fnad.ir.symbol import Symbol
+from fnad.ops.contraction import Axes as Pairs
+from fnad.ops.contraction import dot_general
+from fnad.ops.shape import behind, stack_operands, transpose_to
+
+
+def batched(
+    primitive: Primitive, count: int, operands: Sequence[Symbol], stacked: Sequence[bool], params: Params
+) -> tuple[Symbol, ...]:
+    """Return the results on a stack of `count`, along their axis 0; the operands marked in `stacked` have one too."""
+    match primitive.axes:
+        case Opaque(reason):
+            raise UnsupportedFunctionError(
+                f"{primitive} cannot be applied to a stack: {reason}",
+                source=current_builder().source,
+                remedy="apply it to one element at a time, in a loop of Python's or fnad.scan",
+            )
+        case Custom(batch, _):
+            results = batch(count, operands, stacked, **params)
+        case Contract():
+            results = _contract_stacks(operands, stacked, **params)
+        case axes:
+            results = primitive(*stack_operands(count, operands, stacked), **stacked_params(axes, count, params))
+    return results if isinstance(results, tuple) else (results,)
+
+
+def stacked_params(axes: Elementwise | Stacked | Along | Over | Reindex, count: int, params: Params) -> dict[str, Any]:
+    """Return the params of an equation all of whose operands and results have a new leading axis of size `count`."""
+    match axes:
+        case Elementwise() | Stacked():
+            return dict(params)
+        case Along(name) | Over(name):
+            named = params[name]
+            return {**params, name: behind(named) if isinstance(named, tuple) else named + 1}
+        case Reindex(stack):
+            return stack(count, **params)
+
+
+def _contract_stacks(operands: Sequence[Symbol], stacked: Sequence[bool], *, contract: Pairs, batch: Pairs) -> Symbol:
+    """Pair the axes of two stacks as batch axes; the axis of one alone is one of its free axes, moved to the front."""
+    contract, batch = _behind(contract, stacked), _behind(batch, stacked)
+    if all(stacked):
+        return dot_general(*operands, contract=contract, batch=((0, *batch[0]), (0, *batch[1])))
+    product = dot_general(*operands, contract=contract, batch=batch)
+    return to_front(product, len(batch[0]) if stacked[0] else operands[0].ndim - len(contract[0]))
+
+
+def _behind(pairs: Pairs, stacked: Sequence[bool]) -> Pairs:
+    x, y = (behind(axes) if is_stacked else axes for axes, is_stacked in zip(pairs, stacked, strict=True))
+    return x, y
+
+
+def to_front(x: Symbol, axis: int) -> Symbol:
+    """Return x with this axis moved to the front."""
+    return transpose_to(x, (axis, *(a for a in range(x.ndim) if a != axis)))

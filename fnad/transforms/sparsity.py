@@ -1,0 +1,120 @@
+"""The pattern of the Jacobian of one equation: which elements of a result can depend on which of an operand.
+
+It follows from the record (`fnad/ir/axes.py`): an element reaches the elements of a result at the same indices of the
+axes that the two share. It is exact for what moves elements, and for the rest what can be said without values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from fnad.ir.axes import Along, AxisPairs, Contract, Custom, Elementwise, Opaque, Over, Reindex, Stacked
+from fnad.ir.primitive import Accumulation, Primitive, View
+from fnad.ir.program import Params
+from fnad.ir.types import Aval, Shape
+from fnad.ops.contraction import free_axes
+
+
+class Pattern(NamedTuple):
+    """The pairs of flat positions in a result (`rows`) and in an operand (`columns`), each pair once."""
+
+    rows: np.ndarray[Any, Any]
+    columns: np.ndarray[Any, Any]
+
+
+def patterns(primitive: Primitive, operands: Sequence[Aval], params: Params) -> list[list[Pattern]]:
+    """Return for each result of an equation without regions the pattern in each operand."""
+    inferred = primitive.infer(*operands, **params)
+    results = inferred if isinstance(inferred, tuple) else (inferred,)
+    if isinstance(primitive.axes, Reindex):
+        return [[_moved(primitive, operand, results[0], params) for operand in operands]]
+    aligned = _aligned(primitive, operands, params)
+    return [
+        [_of_shared_axes(result.shape, operand.shape, pairs) for operand, pairs in zip(operands, aligned, strict=True)]
+        for result in results
+    ]
+
+
+def _aligned(primitive: Primitive, operands: Sequence[Aval], params: Params) -> Sequence[AxisPairs]:
+    """Return the axes that each operand shares with the results."""
+    match primitive.axes:
+        case Elementwise():
+            return [_same(range(x.ndim)) for x in operands]
+        case Stacked(trailing):
+            return [_same(range(x.ndim - trailing)) for x in operands]
+        case Along(name):
+            return [_same(a for a in range(x.ndim) if a != params[name]) for x in operands]
+        case Over(name):
+            gone = np.atleast_1d(params[name])
+            return [_in_order(a for a in range(x.ndim) if a not in gone) for x in operands]
+        case Contract():
+            return _of_contraction(*operands, **params)
+        case Custom(_, aligned):
+            return aligned(*operands, **params)
+        case Opaque() | Reindex():
+            return [() for _ in operands]
+
+
+def _same(axes: Any) -> AxisPairs:
+    return tuple((a, a) for a in axes)
+
+
+def _in_order(axes: Any, first: int = 0) -> AxisPairs:
+    return tuple((a, i) for i, a in enumerate(axes, first))
+
+
+def _of_contraction(x: Aval, y: Aval, *, contract: Any, batch: Any) -> list[AxisPairs]:
+    free_x, free_y = free_axes(x.ndim, contract[0], batch[0]), free_axes(y.ndim, contract[1], batch[1])
+    of_y = _in_order(free_y, len(batch[0]) + len(free_x))
+    return [_in_order((*batch[0], *free_x)), (*_in_order(batch[1]), *of_y)]
+
+
+def _of_shared_axes(result: Shape, operand: Shape, pairs: AxisPairs) -> Pattern:
+    """Return all pairs of positions that agree in the shared axes."""
+    rows = _by_shared_axes(result, [r for _, r in pairs])
+    columns = _by_shared_axes(operand, [o for o, _ in pairs])
+    both = np.broadcast_arrays(rows[:, :, None], columns[:, None, :])
+    return Pattern(*[positions.ravel() for positions in both])
+
+
+def _by_shared_axes(shape: Shape, shared: Sequence[int]) -> np.ndarray[Any, Any]:
+    """Return the flat positions, a row for each index of the shared axes."""
+    positions = np.arange(np.prod(shape, dtype=int)).reshape(shape)
+    rows = np.prod([shape[a] for a in shared], dtype=int)
+    in_front = np.moveaxis(positions, shared, range(len(shared)))
+    return in_front.reshape(rows, np.prod([n for a, n in enumerate(shape) if a not in shared], dtype=int))
+
+
+def _moved(primitive: Primitive, operand: Aval, result: Aval, params: Params) -> Pattern:
+    """Return where each element comes from, or goes, by the index of the lowering."""
+    match primitive.lower:
+        case View(index, guard):
+            to = _indices(result)
+            there = np.ones(result.size, bool)
+            for value, low, high in guard(to, operand, result, **params) if guard else ():
+                there &= (low <= value) & (value < high)
+            places = index([i[there] for i in to], operand, result, **params)
+            return Pattern(np.flatnonzero(there), _flat(places, operand.shape, int(there.sum())))
+        case Accumulation(index):
+            places = index(
+                list(np.indices(operand.shape).reshape(operand.ndim, operand.size)), operand, result, **params
+            )
+            return Pattern(_flat(places, result.shape, operand.size), np.arange(operand.size))
+        case lower:
+            raise AssertionError(f"{primitive} moves elements, but {lower} does not say where")
+
+
+def _indices(x: Aval) -> list[np.ndarray[Any, Any]]:
+    """Return the index of every element along each axis."""
+    return list(np.indices(x.shape).reshape(x.ndim, x.size))
+
+
+def _flat(places: Sequence[Any], shape: Shape, count: int) -> np.ndarray[Any, Any]:
+    """Return the flat positions of `count` places, given by the index along each axis."""
+    flat: Any = np.zeros(count, int)
+    for place, n in zip(places, shape, strict=True):
+        flat = flat * n + place
+    return flat
