@@ -50,10 +50,17 @@ airye_bi_slope = _scaled_airy(
 def _cylinder(
     name: str, ufunc: str, doc: str, stiffness: Callable[[Symbol, Symbol], Symbol]
 ) -> tuple[Primitive, Primitive]:
-    """Declare a solution of w'' = stiffness(v, x) w and its derivative."""
+    """Declare a solution of w'' = stiffness(v, x) w and its derivative; they raise where v is too large for memory."""
     slope_name = f"{name}_slope"
     value = special(
-        name, f"{doc}; DLMF 12.2.", "v", lambda y, v, x: slope(v, x), ufunc=ufunc, output=0, over=(UNIT, LINE)
+        name,
+        f"{doc}; DLMF 12.2.",
+        "v",
+        lambda y, v, x: slope(v, x),
+        ufunc=ufunc,
+        output=0,
+        over=(UNIT, LINE),
+        raises=True,
     )
     slope = special(
         slope_name,
@@ -63,6 +70,7 @@ def _cylinder(
         ufunc=ufunc,
         output=1,
         over=(UNIT, LINE),
+        raises=True,
     )
     return value, slope
 

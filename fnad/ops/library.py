@@ -56,12 +56,14 @@ def special(
     ufunc: str | None = None,
     output: int | None = None,
     evaluate: Callable[..., Any] | None = None,
+    raises: bool = False,
 ) -> Primitive:
     """Declare a function that a ufunc of SciPy computes.
 
     `over` gives an interval per operand that is no integer in which the function is smooth, `edges` further points
     where it may not be. The first `integers` operands are i64. The `ufunc` has the primitive's name if not given;
-    `output` chooses among its results. What is computed by another function has `evaluate`.
+    `output` chooses among its results. What is computed by another function has `evaluate`, and counts
+    as one that `raises`.
     """
     arity = len(partials)
     functions = tuple(NoFormula(name, partial) if isinstance(partial, str) else partial for partial in partials)
@@ -73,7 +75,7 @@ def special(
             _infer(name, arity, integers, domain),
             evaluate or scipy_call(ufunc or name, output),
             Partials(functions) if any(functions) else NonDifferentiable(),
-            Library(ufunc or name, raises=False),
+            Library(None if evaluate else ufunc or name, raises=raises or evaluate is not None),
             lambda: _samples(domain, integers, over or (UNIT,) * (arity - integers), points),
             doc,
             axes=Elementwise(),

@@ -12,7 +12,7 @@ import pytest
 from fnad.errors import FnadError, UnsupportedFunctionError
 from fnad.ir.axes import Along, Custom, Elementwise, Opaque, Over, Reindex, Stacked
 from fnad.ir.builder import trace
-from fnad.ir.primitive import PRIMITIVES, Iota, Primitive
+from fnad.ir.primitive import PRIMITIVES, Iota, Library, Primitive
 from fnad.ir.types import aval_of, is_inexact
 from fnad.transforms.batching import batched
 from fnad.transforms.interpret import interpret
@@ -207,3 +207,21 @@ def bounded_cases() -> list[Any]:
 def test_bounded_primitives_are_finite_at_finite_operands(case: Case) -> None:
     operands = np.meshgrid(*[extremes(aval.dtype) for aval in case.avals])
     assert np.isfinite(case.evaluate(*operands)).all()
+
+
+CANNOT_RAISE = [p for p in PRIMITIVES.values() if isinstance(p.lower, Library) and not p.raises]
+
+
+def filled(primitive: Primitive, x: Any, value: float) -> Any:
+    """Return an array of one value, or the sample itself where its dtype does not have it, or it is a permutation."""
+    is_number = is_inexact(x.dtype) or (value in (0, 1) and primitive.name != "row_order")
+    return np.full_like(x, value) if is_number else x
+
+
+@pytest.mark.filterwarnings("ignore:floating point number truncated to an integer")
+@over_primitives(CANNOT_RAISE)
+def test_what_cannot_raise_takes_any_number(primitive: Primitive) -> None:
+    """What is said to raise nothing may be computed where the program would not compute it."""
+    for case in cases_of(primitive):
+        for value in (0, 1, -1, np.nan, np.inf, -np.inf):
+            case.evaluate(*[filled(primitive, x, value) for x in case.operands])
