@@ -2,7 +2,8 @@
 
 Most operations are NumPy's functions under their own names. The others are short functions, for scalars of any dtype
 that the table of scalar operations allows; where Numba's integers and floats want two of them, the one for integers
-has `_int` behind its name. Random draws and residual stacks have no such form, and are named in a comment.
+has `_int` behind its name. Random draws, SciPy's functions and residual stacks have no such form, and are named in
+a comment.
 """
 
 from __future__ import annotations

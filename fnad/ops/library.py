@@ -1,4 +1,4 @@
-"""The constructor for functions of scipy.special: each is one ufunc, called on whole arrays by compiled programs too.
+"""The constructor for functions of scipy.special: each is one ufunc, and a scalar operation of `fnad.scalar.special`.
 
 A declaration states the name, the meaning with the source of the derivative (a section of the NIST Digital Library of
 Mathematical Functions, https://dlmf.nist.gov, or another), and one partial an operand:
@@ -14,19 +14,30 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from functools import cache
-from importlib import import_module
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from fnad.errors import ShapeError
 from fnad.ir.axes import Elementwise
-from fnad.ir.primitive import Library, NoFormula, NonDifferentiable, Partials, Primitive, Rule, Sample, register
+from fnad.ir.primitive import (
+    Library,
+    Lowering,
+    NoFormula,
+    NonDifferentiable,
+    Partials,
+    Primitive,
+    Rule,
+    Sample,
+    Scalar,
+    register,
+)
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import F64, I64, Aval, Dtype, real_dtype
 from fnad.ops.conversion import convert_to
 from fnad.ops.kinds import REALS, UNIT, Domain, Interval, Point, by_name, check_dtype, random_array, same_avals
+from fnad.scalar.special import SPECIAL as SPECIAL_OPERATIONS
+from fnad.scalar.special import scipy_function
 
 
 class Ufunc(NamedTuple):
@@ -38,6 +49,9 @@ class Ufunc(NamedTuple):
 
 SPECIAL: dict[str, Ufunc] = {}
 """The ufuncs by name."""
+
+COST = 100
+"""Of most special functions in additions; what is said of it is that it is worth keeping."""
 
 INF, NAN = float("inf"), float("nan")
 POSITIVE: Interval = (0.4, 3.0)
@@ -62,8 +76,8 @@ def special(
 
     `over` gives an interval per operand that is no integer in which the function is smooth, `edges` further points
     where it may not be. The first `integers` operands are i64. The `ufunc` has the primitive's name if not given;
-    `output` chooses among its results. What is computed by another function has `evaluate`, and counts
-    as one that `raises`.
+    `output` chooses among its results; the table of `fnad.scalar.special` states both again, below the primitives. What
+    is computed by another function has `evaluate`, and counts as one that `raises`: it has no place in native loops.
     """
     arity = len(partials)
     functions = tuple(NoFormula(name, partial) if isinstance(partial, str) else partial for partial in partials)
@@ -75,7 +89,7 @@ def special(
             _infer(name, arity, integers, domain),
             evaluate or scipy_call(ufunc or name, output),
             Partials(functions) if any(functions) else NonDifferentiable(),
-            Library(None if evaluate else ufunc or name, raises=raises or evaluate is not None),
+            _lowering(name, ufunc or name, raises, evaluate),
             lambda: _samples(domain, integers, over or (UNIT,) * (arity - integers), points),
             doc,
             axes=Elementwise(),
@@ -84,6 +98,12 @@ def special(
     if ufunc or not evaluate:
         SPECIAL.setdefault(ufunc or name, Ufunc([], integers)).primitives.append(primitive)
     return primitive
+
+
+def _lowering(name: str, ufunc: str, raises: bool, evaluate: Callable[..., Any] | None) -> Lowering:
+    if evaluate or raises:
+        return Library(None if evaluate else ufunc, raises=True)
+    return Scalar(SPECIAL_OPERATIONS[name].template, COST)
 
 
 def _infer(name: str, arity: int, integers: int, domain: Domain) -> Callable[..., Aval]:
@@ -108,12 +128,6 @@ def scipy_call(name: str, output: int | None = None) -> Callable[..., Any]:
         return np.asarray(results if output is None else results[output], operands[-1].dtype)
 
     return evaluate
-
-
-@cache
-def scipy_function(name: str) -> Callable[..., Any]:
-    """Return a function of scipy.special by name; those it keeps to itself start with an underscore."""
-    return getattr(import_module("scipy.special._ufuncs" if name.startswith("_") else "scipy.special"), name)
 
 
 # ---- samples -----------------------------------------------------------------------------------------------------

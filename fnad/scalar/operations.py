@@ -12,6 +12,7 @@ sinh cosh tanh arcsinh arccosh arctanh hypot erf erfc floor ceil trunc rint copy
 complex     real imag conjugate make_complex(re, im), and the functions that NumPy has for complex numbers
 draws       philox_low philox_high(index, stream, key): the halves of a block, u64   random_gamma(index, key, shape)
 random_normal random_exponential random_gumbel random_laplace random_cauchy(index, key): f64
+special     scipy_gammaln and all others of the table in `special`
 sums        accumulate(acc, value): acc + value, where the order of additions is free
 """
 
@@ -38,6 +39,7 @@ from fnad.scalar.operation import (
     takes,
     to_bool,
 )
+from fnad.scalar.special import SPECIAL
 
 # ---- casts -------------------------------------------------------------------------------------------------------
 
@@ -196,6 +198,7 @@ TABLE: tuple[Operation, ...] = (
         "random_gamma", takes(U64, U64, F64, gives=F64), on_arrays(partial(draws.gamma_array, draws.NUMPY))
     ),
     ACCUMULATE,
+    *(function.operation for function in SPECIAL.values()),
 )  # fmt: skip
 
 OPERATIONS: dict[str, Operation] = {operation.name: operation for operation in TABLE}

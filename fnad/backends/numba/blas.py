@@ -8,7 +8,6 @@ bits.
 
 from __future__ import annotations
 
-import ctypes
 import importlib.util
 import sys
 from functools import cache
@@ -18,7 +17,7 @@ from typing import Any
 import llvmlite.binding as llvm
 import llvmlite.ir as ir
 
-from fnad.backends.numba import blas_threads
+from fnad.backends.numba import blas_threads, capsule
 from fnad.backends.numba.operation import Builder, Dtype, Instructions, Kinds, Value, Values
 from fnad.backends.numba.scalar import call
 
@@ -32,13 +31,10 @@ BYTE, WORD = ir.IntType(8), ir.IntType(32)
 @cache
 def register() -> None:
     """Make scipy's gemm and gemv known to LLVM as fnad_dgemm, fnad_sgemv and so on."""
-    name_of, address_of = ctypes.pythonapi.PyCapsule_GetName, ctypes.pythonapi.PyCapsule_GetPointer
-    name_of.restype, name_of.argtypes = ctypes.c_char_p, [ctypes.py_object]
-    address_of.restype, address_of.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
     module = cython_blas()
     capsules = module.__pyx_capi__
     for routine in (letter + kind for letter in LETTERS.values() for kind in ("gemm", "gemv")):
-        llvm.add_symbol(f"{PREFIX}{routine}", address_of(capsules[routine], name_of(capsules[routine])))
+        llvm.add_symbol(f"{PREFIX}{routine}", capsule.address(capsules[routine]))
     blas_threads.register(module.__file__)
 
 

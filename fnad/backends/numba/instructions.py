@@ -24,6 +24,7 @@ from fnad.backends.numba import (
     interrupt,
     operators,
     random_bits,
+    special,
     tape,
 )
 from fnad.backends.numba.operation import Instructions, Value
@@ -52,7 +53,8 @@ from fnad.scalar.operation import BOOL, Dtype, Kind, Pointer
 INSTRUCTIONS: Instructions = {
     name: emit
     for family in (
-        cast, operators, choice, division, integer, functions, complex_math, random_bits, fold, blas, interrupt, tape,
+        cast, operators, choice, division, integer, functions, complex_math, random_bits, special, fold, blas,
+        interrupt, tape,
     )
     for name, emit in family.INSTRUCTIONS.items()
 }  # fmt: skip
