@@ -14,10 +14,12 @@ from typing import Any
 import numpy as np
 
 from fnad.ir.symbol import Symbol
-from fnad.ops.arithmetic import strong_mul
+from fnad.ops.comparison import isinf, le, select
 from fnad.ops.elementary import exp, sqrt
 from fnad.ops.kinds import LINE
-from fnad.ops.library import scipy_function, special
+from fnad.ops.library import INF, NAN, scipy_function, special
+from fnad.ops.piecewise import abs_
+from fnad.ops.shape import full_like, ones_like
 from fnad.ops.special import ndtr
 
 
@@ -36,7 +38,8 @@ def _bivariate_normal(correlation: Any, h: Any, k: Any) -> Any:
         at_center = 0.25 + np.arcsin(correlation) / (2 * math.pi)
         found = np.where((h == 0) & (k == 0), at_center, total)
         is_below = (h == -np.inf) | (k == -np.inf)
-        return np.asarray(np.where(np.isnan(found) | ~is_below, found, 0.0), k.dtype)
+        found = np.where(np.isnan(found) | ~is_below, found, 0.0)
+        return np.asarray(np.where(np.abs(correlation) <= 1, found, np.nan), k.dtype)
 
 
 def _density(x: Symbol) -> Symbol:
@@ -47,13 +50,23 @@ def _rest(correlation: Symbol) -> Symbol:
     return sqrt((1.0 - correlation) * (1.0 + correlation))
 
 
+def _given(correlation: Symbol, h: Symbol, k: Symbol) -> Symbol:
+    """Return (k - ρ h) / s; k where h is infinite, at which every function of it has a density of 0 for a factor."""
+    return select(isinf(h), k, (k - correlation * h) / _rest(correlation))
+
+
+def _domain(correlation: Symbol) -> Symbol:
+    """Return 1, or nan outside of -1 <= ρ <= 1, as a factor, so that derivatives are nan there too."""
+    one = ones_like(correlation)
+    return select(le(abs_(correlation), one), one, full_like(one, NAN))
+
+
 def _slope(correlation: Symbol, h: Symbol, k: Symbol) -> Symbol:
-    return strong_mul(_density(h), ndtr((k - correlation * h) / _rest(correlation)))
+    return _domain(correlation) * (_density(h) * ndtr(_given(correlation, h, k)))
 
 
 def _slope_in_correlation(correlation: Symbol, h: Symbol, k: Symbol) -> Symbol:
-    rest = _rest(correlation)
-    return _density(k) * _density((h - correlation * k) / rest) / rest
+    return _density(k) * _density(_given(correlation, k, h)) / _rest(correlation)
 
 
 bivariate_normal = special(
@@ -63,5 +76,6 @@ bivariate_normal = special(
     lambda y, correlation, h, k: _slope(correlation, h, k),
     lambda y, correlation, h, k: _slope(correlation, k, h),
     over=((-0.8, 0.8), LINE, LINE),
+    edges=((0.5, INF, INF), (0.5, -INF, INF), (0.0, 1.0, INF), (0.5, INF, 1.0), (1.0, INF, 1.0), (2.0, INF, 1.0)),
     evaluate=_bivariate_normal,
 )

@@ -12,7 +12,7 @@ from fnad.ops.arithmetic import strong_mul
 from fnad.ops.elementary import log, log1p
 from fnad.ops.hypergeometric import exprel_slope, log1p_ratio_slope
 from fnad.ops.kinds import UNIT
-from fnad.ops.library import POSITIVE, special
+from fnad.ops.library import INF, POSITIVE, special
 from fnad.ops.power import log_partial, pow_
 
 
@@ -58,4 +58,5 @@ powm1 = special(
     lambda z, x, y: strong_mul(y, pow_(x, y - 1.0)),
     lambda z, x, y: log_partial(pow_(x, y), x, y),
     over=(POSITIVE, POSITIVE),
+    edges=((INF, -2.0), (-2.0, 3.0), (-2.0, -2000.0)),
 )

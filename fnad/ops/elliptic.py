@@ -170,6 +170,7 @@ ellipdinc = special(
 
 # ---- Jacobi's functions ------------------------------------------------------------------------------------------
 # sn = sin φ, cn = cos φ, dn = Δ with F(φ, m) = u (DLMF 22.16.11).
+# At u = 0 cn and dn are 1 for all m, while formulas for the slope of φ are 0/0 at m = 1, and their slopes at m = 0.
 
 
 def _amplitude_slope(u: Symbol, m: Symbol) -> Symbol:
@@ -180,7 +181,7 @@ def _amplitude_slope(u: Symbol, m: Symbol) -> Symbol:
 
 def _dn_slope(dn: Symbol, u: Symbol, m: Symbol) -> Symbol:
     sn = ellipj_sn(u, m)
-    return -0.5 * sn * (sn + 2.0 * m * ellipj_cn(u, m) * _amplitude_slope(u, m)) / dn
+    return -0.5 * strong_mul(sn, sn + 2.0 * strong_mul(m, ellipj_cn(u, m) * _amplitude_slope(u, m))) / dn
 
 
 def _jacobi(name: str, output: int, formula: str, in_u: Rule, in_m: Rule) -> Primitive:
@@ -190,6 +191,7 @@ def _jacobi(name: str, output: int, formula: str, in_u: Rule, in_m: Rule) -> Pri
         in_u,
         in_m,
         over=ANGLE_AND_PARAMETER,
+        edges=((0.0, 0.5), (0.5, 0.0), (0.0, 1.0)),
         ufunc="ellipj",
         output=output,
     )
@@ -207,7 +209,7 @@ ellipj_cn = _jacobi(
     1,
     "22.13.2",
     lambda y, u, m: neg(ellipj_sn(u, m) * ellipj_dn(u, m)),
-    lambda y, u, m: neg(ellipj_sn(u, m) * _amplitude_slope(u, m)),
+    lambda y, u, m: neg(strong_mul(ellipj_sn(u, m), _amplitude_slope(u, m))),
 )
 ellipj_dn = _jacobi("dn", 2, "22.13.3", lambda y, u, m: neg(m * ellipj_sn(u, m) * ellipj_cn(u, m)), _dn_slope)
 ellipj_ph = _jacobi("ph", 3, "22.16.3", lambda y, u, m: ellipj_dn(u, m), lambda y, u, m: _amplitude_slope(u, m))

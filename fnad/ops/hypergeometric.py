@@ -12,10 +12,11 @@ import numpy as np
 
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import real_dtype
-from fnad.ops.arithmetic import neg
+from fnad.ops.arithmetic import neg, strong_mul
+from fnad.ops.comparison import isnan, select
 from fnad.ops.elementary import exp
 from fnad.ops.kinds import COMPLEXES, INEXACT, LINE
-from fnad.ops.library import POSITIVE, scaled, scipy_function, special
+from fnad.ops.library import NAN, POSITIVE, scaled, scipy_function, special
 from fnad.ops.shape import full_like
 
 hyp0f1 = special(
@@ -57,13 +58,21 @@ hyp2f1 = special(
     domain=INEXACT,
     over=(POSITIVE, POSITIVE, POSITIVE, (-0.8, 0.8)),
 )
+
+
+def _hyperu_slope(y: Symbol, a: Symbol, b: Symbol, x: Symbol) -> Symbol:
+    """Return -a U(a + 1, b + 1, x); 0 for a = 0, where the function is 1 and U(1, b + 1, x) has a pole at x = 0."""
+    return neg(strong_mul(select(isnan(y), full_like(a, NAN), a), hyperu(a + 1.0, b + 1.0, x)))
+
+
 hyperu = special(
     "hyperu",
     "Tricomi's function U(a, b, x); DLMF 13.3.22.",
     "a",
     "b",
-    lambda y, a, b, x: neg(a * hyperu(a + 1.0, b + 1.0, x)),
+    _hyperu_slope,
     over=((1.2, 1.8), (1.2, 1.8), POSITIVE),
+    edges=((0.0, 1.5, 0.0), (0.0, 1.5, 2.0), (0.0, 1.5, -1.0), (1.5, 0.5, 0.0)),
 )
 
 

@@ -18,13 +18,13 @@ from fnad.ir.primitive import Library, NonDifferentiable, Partials, Primitive, P
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import Aval, is_inexact
 from fnad.ops.arithmetic import add, mul, neg, strong_div, strong_mul
-from fnad.ops.comparison import bitwise_and, bitwise_or, eq, gt, select
+from fnad.ops.comparison import bitwise_and, bitwise_or, eq, gt, lt, select
 from fnad.ops.conversion import real
 from fnad.ops.elementary import log
 from fnad.ops.kinds import INEXACT, INTEGERS, LINE, NUMBERS, REALS, by_name, check_dtype, elementwise, infer_elementwise
 from fnad.ops.shape import full_like, ones_like, sample, zeros_like
 
-INF = float("inf")
+INF, NAN = float("inf"), float("nan")
 
 # ---- x ** y ------------------------------------------------------------------------------------------------------
 
@@ -42,19 +42,24 @@ def _push_pow(results: Any, primals: Any, tangents: Any) -> list[Symbol | None]:
 def log_partial(z: Symbol, x: Symbol, y: Symbol) -> Symbol:
     """Return x**y log x; 0 at x = 0 for y = 0 and y > 1, where it is flat, so that derivatives meet no inf.
 
-    Where 0 < y <= 1 it is infinitely steep in x at 0 and flat in y: as x log x, which does not have y, is.
+    It is 0 at x = inf for y < 0 too. Where 0 < y <= 1 it is infinitely steep in x at 0 and flat in y: as x log x, which
+    does not have y, is. For x < 0 it is nan, even where x**y underflows to 0.
     """
     real_y, at_zero = y if y.dtype in REALS else real(y), eq(x, zeros_like(x))
-    flat = bitwise_and(at_zero, bitwise_or(eq(y, zeros_like(y)), gt(real_y, ones_like(real_y))))
+    flat_at_zero = bitwise_or(eq(y, zeros_like(y)), gt(real_y, ones_like(real_y)))
+    flat_at_inf = bitwise_and(eq(x, full_like(x, INF)), lt(real_y, zeros_like(real_y)))
+    flat = bitwise_or(bitwise_and(at_zero, flat_at_zero), flat_at_inf)
     steep = bitwise_and(at_zero, gt(real_y, zeros_like(real_y)))
+    if x.dtype in REALS:
+        z = z * select(lt(x, zeros_like(x)), full_like(x, NAN), ones_like(x))
     return strong_mul(select(steep, x, z), log(select(flat, ones_like(x), x)))
 
 
 def _pow_samples() -> Iterable[Sample]:
     for dtype in by_name(INEXACT):
         yield Sample((sample((2, 3), dtype), sample((2, 3), dtype, 1)))
-    x = np.array([0.0, 0.0, 0.0, 0.0, -2.0, -2.0, 2.0])
-    y = np.array([0.0, 1.0, 2.0, -1.0, 3.0, 0.5, 0.0])
+    x = np.array([0.0, 0.0, 0.0, 0.0, -2.0, -2.0, 2.0, INF, -INF, -2.0])
+    y = np.array([0.0, 1.0, 2.0, -1.0, 3.0, 0.5, 0.0, -2.0, -INF, -2000.0])
     yield Sample((x, y), smooth=False)
 
 

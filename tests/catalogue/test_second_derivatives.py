@@ -137,11 +137,6 @@ NAN_OR_ZERO = {
     "gdtrc",
     "stdtr",
     "spherical_kn",
-    "bivariate_normal",
-    "hyperu",
-    "ellipj_cn",
-    "ellipj_dn",
-    "powm1",
 }
 """Special functions of which, at a pole or where a parameter ends, one way says nan and another 0."""
 

@@ -160,8 +160,12 @@ TRUTHS: dict[str, Truth] = {
     "ellipeinc": over(mp.ellipe, (0.5, 0.3), (-1.2, 0.9), (7.0, 0.5), (1.0, -3.0), slack=4),
     "ellipdinc": over(incomplete_d, (0.5, 0.3), (-1.2, 0.9), (7.0, 0.5), (1.0, -3.0), slack=10),
     "ellipj_sn": over(lambda u, m: mp.ellipfun("sn", u, m=m), (0.5, 0.3), (-1.2, 0.9), (4.0, 0.5), slack=10),
-    "ellipj_cn": over(lambda u, m: mp.ellipfun("cn", u, m=m), (0.5, 0.3), (-1.2, 0.9), (4.0, 0.5), slack=10),
-    "ellipj_dn": over(lambda u, m: mp.ellipfun("dn", u, m=m), (0.5, 0.3), (-1.2, 0.9), (4.0, 0.5), slack=10),
+    "ellipj_cn": over(
+        lambda u, m: mp.ellipfun("cn", u, m=m), (0.5, 0.3), (-1.2, 0.9), (4.0, 0.5), (0.0, 0.0), slack=10
+    ),
+    "ellipj_dn": over(
+        lambda u, m: mp.ellipfun("dn", u, m=m), *((0.5, 0.3), (-1.2, 0.9), (4.0, 0.5), (0.0, 0.0), (0.5, 0.0)), slack=10
+    ),
     "elliprf": over(mp.elliprf, (0.3, 0.7, 2.0), (5.0, 1.0, 0.2)),
     "elliprd": over(mp.elliprd, (0.3, 0.7, 2.0), (5.0, 1.0, 0.2), slack=4),
     "elliprg": over(mp.elliprg, (0.3, 0.7, 2.0), (5.0, 1.0, 0.2)),
@@ -171,7 +175,7 @@ TRUTHS: dict[str, Truth] = {
     "hyp0f1": over(mp.hyp0f1, (0.5, -3.0), (2.0, 0.0), (1.5, 4.0), slack=10),
     "hyp1f1": over(mp.hyp1f1, (0.5, 1.5, -3.0), (2.0, 3.0, 0.0), (1.5, 0.3, 4.0)),
     "hyp2f1": over(mp.hyp2f1, (0.5, 1.5, 2.0, -3.0), (2.0, 3.0, 1.0, 0.0), (1.5, 0.3, 2.0, 0.7)),
-    "hyperu": over(mp.hyperu, (0.5, 1.5, 3.0), (1.2, 0.3, 0.7), slack=1e4),
+    "hyperu": over(mp.hyperu, (0.5, 1.5, 3.0), (1.2, 0.3, 0.7), (0.0, 1.5, 2.0), slack=1e4),
     "zeta": over(mp.zeta, (2.0, 0.5), (3.5, 4.0)),
     "wrightomega": at(lambda z: mp.lambertw(mp.exp(z)), -3.0, 0.0, 4.0),
     # incomplete functions and distributions
@@ -296,6 +300,16 @@ POINTS: dict[tuple[str, tuple[float, ...], int], float] = {
     ("logit", (1.0,), 0): INF,
     ("erf", (INF,), 0): 0.0,
     ("log_ndtr", (40.0,), 0): 0.0,
+    # a factor that is 0 for all values of an operand, beside a pole
+    ("ellipj_cn", (0.0, 1.0), 1): 0.0,
+    ("ellipj_dn", (0.0, 1.0), 1): 0.0,
+    ("hyperu", (0.0, 1.5, 0.0), 2): 0.0,
+    ("hyperu", (0.0, 1.5, -1.0), 2): NAN,
+    ("bivariate_normal", (0.5, INF, INF), 0): 0.0,
+    ("bivariate_normal", (0.0, 1.0, INF), 1): np.exp(-0.5) / np.sqrt(2 * np.pi),
+    ("bivariate_normal", (2.0, INF, 1.0), 1): NAN,
+    ("powm1", (INF, -2.0), 1): 0.0,
+    ("powm1", (-2.0, -2000.0), 1): NAN,
     # removable singularities and far tails
     ("log_ndtr", (-1e8,), 0): 1e8,
     ("ellipkm1", (1e-300,), 0): -5e299,
