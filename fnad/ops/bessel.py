@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from fnad.ir.primitive import Primitive
 from fnad.ir.symbol import Symbol
-from fnad.ops.arithmetic import neg
+from fnad.ops.arithmetic import neg, strong_mul
 from fnad.ops.conversion import convert_to
 from fnad.ops.kinds import COMPLEXES, INEXACT
 from fnad.ops.library import scipy_call, special
@@ -150,7 +150,7 @@ def _spherical(name: str, doc: str, formula: str, below: float, above: float) ->
     def slope(n: Symbol, z: Symbol) -> Symbol:
         order = convert_to(n, z.dtype)
         lower, upper = value(maximum(n - 1, zeros_like(n)), z), value(n + 1, z)
-        return (below * order * lower + above * (order + 1.0) * upper) / (2.0 * order + 1.0)
+        return (strong_mul(below * order, lower) + above * (order + 1.0) * upper) / (2.0 * order + 1.0)
 
     value = special(
         name,

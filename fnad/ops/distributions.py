@@ -14,15 +14,15 @@ import numpy as np
 
 from fnad.ir.primitive import Primitive
 from fnad.ir.symbol import Symbol
-from fnad.ops.arithmetic import neg
-from fnad.ops.comparison import lt, select
+from fnad.ops.arithmetic import neg, strong_mul
+from fnad.ops.comparison import gt, lt, select
 from fnad.ops.elementary import exp, log1p, sqrt
-from fnad.ops.gamma import beta_density, betaln, gamma_density
+from fnad.ops.gamma import beta_density, betaln, gamma_density, psi
 from fnad.ops.incomplete import betainc_a, betainc_b, gammainc_a
 from fnad.ops.kinds import LINE, UNIT
-from fnad.ops.library import POSITIVE, scipy_function, special
-from fnad.ops.piecewise import floor, sign
-from fnad.ops.shape import full_like
+from fnad.ops.library import NAN, POSITIVE, scipy_function, special
+from fnad.ops.piecewise import floor, minimum, sign
+from fnad.ops.shape import full_like, ones_like, zeros_like
 
 COUNT = (2.0, 2.0)
 TRIALS = (5.0, 5.0)
@@ -118,15 +118,21 @@ def _chi_square_in_v(v: Symbol, x: Symbol) -> Symbol:
     return 0.5 * gammainc_a(0.5 * v, 0.5 * x)
 
 
+def _times_density(factor: Symbol, b: Symbol, x: Symbol) -> Symbol:
+    """Return the product with the gamma density, 0 where the factor is even if the density is infinite."""
+    return strong_mul(select(gt(b, zeros_like(b)), factor, full_like(b, NAN)), gamma_density(b, x))
+
+
 def _gamma_pair(name: str, doc: str, sign: float) -> Primitive:
     """Declare a distribution function of a gamma variable with rate a and shape b."""
     return special(
         name,
         doc,
-        lambda y, a, b, x: sign * x * gamma_density(b, a * x),
+        lambda y, a, b, x: _times_density(sign * x, b, a * x),
         lambda y, a, b, x: sign * gammainc_a(b, a * x),
-        lambda y, a, b, x: sign * a * gamma_density(b, a * x),
+        lambda y, a, b, x: _times_density(sign * a, b, a * x),
         over=(POSITIVE, POSITIVE, POSITIVE),
+        edges=((2.0, 0.5, 0.0), (2.0, 3.0, 0.0), (0.0, 0.5, 2.0), (0.0, 3.0, 2.0)),
     )
 
 
@@ -173,7 +179,21 @@ def student_density(df: Symbol, t: Symbol) -> Symbol:
 
 
 def _student_in_df(df: Symbol, t: Symbol) -> Symbol:
-    """Return ∂F/∂df, from y or, near 0, from 1 - y, whichever is small and so accurate."""
+    """Return ∂F/∂df; apart near t = 0, where the derivatives of I_y in y, all infinite there, cancel."""
+    near = lt(t * t, 1e-8 * minimum(df, ones_like(df)))
+    return select(near, _student_in_df_near_0(df, t), _student_in_df_by_beta(df, select(near, ones_like(t), t)))
+
+
+def _student_in_df_near_0(df: Symbol, t: Symbol) -> Symbol:
+    """Return the integral of ∂f/∂df, with f the density, from 0 to t: it is even in t, so one point does to t⁴."""
+    t2 = t * t * (1 / 3)
+    half = 0.5 * df
+    rate = psi(half + 0.5) - psi(half) - log1p(t2 / df) + (t2 - 1.0) / (df + t2)
+    return 0.5 * rate * t * student_density(df, t * 3**-0.5)
+
+
+def _student_in_df_by_beta(df: Symbol, t: Symbol) -> Symbol:
+    """Return ∂F/∂df from y or, near 0, from 1 - y, whichever is small and so accurate."""
     square, half, other = t * t, 0.5 * df, full_like(df, 0.5)
     total = df + square
     tail = select(lt(square, df), neg(betainc_b(other, half, square / total)), betainc_a(half, other, df / total))

@@ -9,11 +9,12 @@ import numpy as np
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import I64, is_complex
 from fnad.ops.arithmetic import neg, strong_mul
+from fnad.ops.comparison import eq, select
 from fnad.ops.complex_gamma import complex_polygamma
 from fnad.ops.entropy import xlog1py, xlogy
 from fnad.ops.kinds import INEXACT, UNIT
-from fnad.ops.library import POSITIVE, scipy_function, special
-from fnad.ops.shape import constant, full_like
+from fnad.ops.library import NAN, POSITIVE, scipy_function, special
+from fnad.ops.shape import constant, full_like, zeros_like
 
 # ---- gamma -------------------------------------------------------------------------------------------------------
 
@@ -47,12 +48,17 @@ zeta = special(
     "zeta",
     "Hurwitz's zeta function ζ(s, q); DLMF 25.11.17.",
     "s",
-    lambda y, s, q: neg(s * zeta(s + 1.0, q)),
+    lambda y, s, q: neg(_but_0(s) * zeta(s + 1.0, q)),
     over=((1.5, 4.0), POSITIVE),
     ufunc="_zeta",
 )
 riemann_zeta = special("riemann_zeta", "Riemann's zeta function ζ(s).", "s", ufunc="_riemann_zeta", over=((1.5, 4.0),))
 zetac = special("zetac", "ζ(s) - 1.", "s", over=((1.5, 4.0),))
+
+
+def _but_0(s: Symbol) -> Symbol:
+    """Return s, nan in the place of 0, where s meets the pole of ζ(s + 1, q)."""
+    return select(eq(s, zeros_like(s)), full_like(s, NAN), s)
 
 
 def hurwitz(s: float, q: Symbol) -> Symbol:

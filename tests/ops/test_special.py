@@ -299,6 +299,15 @@ POINTS: dict[tuple[str, tuple[float, ...], int], float] = {
     ("ndtri", (0.0,), 0): INF,
     ("logit", (1.0,), 0): INF,
     ("erf", (INF,), 0): 0.0,
+    ("gdtr", (2.0, 0.5, 0.0), 0): 0.0,
+    ("gdtr", (2.0, 0.5, 0.0), 2): INF,
+    ("gdtrc", (0.0, 0.5, 2.0), 0): -INF,
+    ("gdtrc", (0.0, 0.5, 2.0), 2): 0.0,
+    ("spherical_kn", (0, 0.0), 1): -INF,
+    # beyond the end of a parameter's domain, and where a formula meets a pole that the function does not have
+    ("gdtr", (1.0, -1.0, 1.0), 0): NAN,
+    ("gdtr", (1.0, 0.0, 1.0), 2): NAN,
+    ("zeta", (0.0, 2.0), 1): NAN,
     ("log_ndtr", (40.0,), 0): 0.0,
     # a factor that is 0 for all values of an operand, beside a pole
     ("ellipj_cn", (0.0, 1.0), 1): 0.0,
@@ -329,6 +338,21 @@ def test_derivative_at_a_corner(name: str, point: tuple[float, ...], way: int, r
     program = trace(lambda *operands: [PRIMITIVES[name](*operands)], *[Aval(x.dtype) for x in xs])
     found = run(joint(program, [i == way for i in range(len(xs))]), [*xs, np.float64(1)])[-1]
     assert_close(found, expected, 1e-13)
+
+
+@pytest.mark.parametrize("t", [0.0, 1e-20, -1e-12, 1e-5])
+def test_mixed_derivatives_of_students_distribution_near_its_centre(t: float, run: Run):
+    """The slope in df is odd in t; all its slopes in t are those of the density in df."""
+
+    def density(df: Any, t: Any) -> Any:
+        return (1 + t * t / df) ** (-(df + 1) / 2) / mp.sqrt(df) / mp.beta(df / 2, 0.5)
+
+    xs = arguments("stdtr", (2.5, t))
+    for ways in ((0, 1), (1, 0), (0, 0, 1), (0, 1, 1), (1, 1, 0), (0, 1, 1, 1)):
+        orders = ways.count(0), ways.count(1) - 1
+        with mp.workdps(40):
+            expected = float(mp.diff(density, (mp.mpf(2.5), mp.mpf(t)), orders))
+        assert abs(derivative(run, "stdtr", xs, ways) - expected) <= (1e-9 if orders == (1, 2) else 1e-12)
 
 
 def test_second_derivative_at_a_corner(run: Run):
