@@ -117,6 +117,7 @@ class _Builder:
         self.blocks = [self.body] * (depth + 1)
         self.loops = [Loop(d, 0) for d in range(depth)]
         self.folds: dict[accumulators.Folded, Name] = {}
+        self.changing: set[str] = set()
         self.branches = 0
         self.innermost_branch = 0
         self._numbers = {prefix: count() for prefix in ("v", "acc", "k")}
@@ -195,6 +196,9 @@ class _Builder:
         self._source = text
 
     def store(self, effect: loops.Effect, value: Expression) -> None:
+        """Store a value, of which a variable that does not change is made: a load of it can then be that variable."""
+        if not isinstance(value, Constant) and not (isinstance(value, Name) and value.name not in self.changing):
+            value = self.assign("v", value)
         self.add(Store(array_of(effect.buffer), self.address(effect.address), value))
 
     def load(self, buffer: Buffer, address: Index) -> Load:
@@ -280,6 +284,7 @@ class _Builder:
         effect, zero = fold.effect, self.zero(fold)
         position = isinstance(effect, loops.ArgReduce)
         name = self.folds[effect] = self.name("acc", INDEX if position else zero.value.dtype)
+        self.changing.add(name.name)
         if fold.compensated:
             self.add(*(Assign((part,), zero) for part in self.parts(fold)))
         elif isinstance(effect, loops.ArgReduce):
@@ -299,13 +304,13 @@ class _Builder:
         if isinstance(effect, loops.Reduce) and fold.start != min(effect.depths):
             self.combine_in_memory(effect, result)
         else:
-            self.store(effect, self.assign("v", self.cast(result, effect.buffer.dtype)))
+            self.store(effect, self.cast(result, effect.buffer.dtype))
 
     def reduce(self, effect: loops.Reduce) -> None:
         element = self.cast(self.value(effect.node), effect.dtype)
         if not effect.depths:
             folded = self.folded(effect, Constant(effect.init), element)
-            self.store(effect, self.assign("v", self.cast(folded, effect.buffer.dtype)))
+            self.store(effect, self.cast(folded, effect.buffer.dtype))
         elif len(self.loops) - 1 in effect.depths:
             name = self.folds[effect]
             self.add(Assign((name,), self.folded(effect, name, element)))
@@ -352,7 +357,7 @@ class _Builder:
         name, value = self.folds[effect], self.value(effect.node)
         is_first = apply(EQUAL, counter(self.loops[-1].depth), integer(0))
         self.add(Assign((name,), self.select(is_first, value, self.folded(effect, name, value))))
-        self.store(effect, self.assign("v", name))
+        self.store(effect, name)
 
     # ---- control flow --------------------------------------------------------------------------------------------
 
@@ -399,6 +404,7 @@ class _Builder:
 
     def endless(self, loop: loops.While) -> None:
         turn = counter(loop.depth)
+        self.changing.add(turn.name)
         self.add(Assign((turn,), integer(0)))
         with self.level(loop.depth) as body:
             self.answer_interrupts(loop)
@@ -415,7 +421,7 @@ class _Builder:
             self.update(loop.updates)
             self.add(Assign((turn,), apply(ADD, turn, integer(1))))
         self.add(While(body))
-        self.store(loop.count, self.assign("v", turn))
+        self.store(loop.count, turn)
 
     def answer_interrupts(self, loop: loops.Repeat | loops.While) -> None:
         """Every so often, where the loop may run long, stop if Python says so: at Ctrl-C."""
@@ -506,6 +512,7 @@ class _Builder:
 
     def branch(self, node: nodes.Branch) -> Name:
         name = self.name("v", node.dtype)
+        self.changing.add(name.name)
         condition = self.conditions(node.conditions)
         bodies: list[list[Statement]] = []
         for value in (node.inside, node.outside):
@@ -519,6 +526,7 @@ class _Builder:
 
     def checked(self, node: nodes.Checked) -> Name:
         name = self.assign("k", self.value(node.operand))
+        self.changing.add(name.name)
         out = apply(OR, apply(LESS, name, integer(0)), apply(GREATER_EQUAL, name, integer(node.extent)))
         self.exit(out, Store(STATUS, integer(0), integer(node.fault)), Assign((name,), integer(0)))
         return name

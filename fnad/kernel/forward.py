@@ -1,7 +1,8 @@
 """Store forwarding: a load of what was stored before, at the same address, is the value that was stored.
 
-A store to an array ends what is known of its other elements, for only equal addresses are compared; so does a loop that
-stores into it, before its first turn and after its last, and a call that writes it.
+Known is what is stored from a constant or from a variable with one value. A store to an array ends what is known of
+its other elements, for only equal addresses are compared; so does a loop that stores into it, before its first turn
+and after its last, and a call that writes it.
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ class _Forwarding:
                 stored = known.get(array.name, {}).get(_key(index))
                 return statement if stored is None else self.alias(targets, stored)
             case Store(array, index, value):
-                known[array.name] = {_key(index): value}
+                known[array.name] = {_key(index): value} if self.stays(value) else {}
             case Evaluate(call):
                 known.pop(written(call).name, None)
             case For() | While() | If():
@@ -65,11 +66,14 @@ class _Forwarding:
                 pass
         return statement
 
+    def stays(self, value: Expression) -> bool:
+        """Say whether a value is the same wherever it is read."""
+        return isinstance(value, Constant) or (isinstance(value, Name) and self.assignments[value.name] == 1)
+
     def alias(self, targets: tuple[Name, ...], stored: Expression) -> Statement | None:
-        """Let a variable mean what was stored; where either may change, it is assigned."""
+        """Let a variable mean what was stored; one that has other values too is assigned."""
         (target,) = targets
-        changes = isinstance(stored, Name) and self.assignments[stored.name] > 1
-        if changes or self.assignments[target.name] > 1:
+        if self.assignments[target.name] > 1:
             return Assign(targets, stored)
         self.aliases[target.name] = stored
         return None

@@ -78,6 +78,18 @@ def test_an_address_that_varies_is_known_within_a_turn_alone() -> None:
     assert "= t[i0]" in forwarded(after)
 
 
+def test_what_is_computed_while_it_is_stored_is_not_computed_again() -> None:
+    """t[0] + 1 was read before the store: behind it, it is another number."""
+    body = "t[0] = x[0]\nt[0] = t[0] + f64(1)\nv0 = t[0]\ny[0] = v0\ny[1] = v0"
+    assert "= t[0]\n" in forwarded(body)
+
+
+@pytest.mark.parametrize("change", ["acc0 = f64(2)", "for i0 in range(3):\n    acc0 = accumulate(acc0, x[i0])"])
+def test_a_variable_that_changes_is_not_what_was_stored(change: str) -> None:
+    body = f"acc0 = x[0]\nt[0] = acc0\n{change}\nv0 = t[0]\ny[0] = v0\ny[1] = v0 + acc0"
+    assert "= t[0]\n" in forwarded(body)
+
+
 # ---- liveness ----------------------------------------------------------------------------------------------------
 
 
