@@ -32,7 +32,7 @@ hyp0f1 = special(
 def _hyp1f1(a: Any, b: Any, z: Any) -> Any:
     """Call SciPy at 1e5 in the place of larger z, where its series has no end and the value is as infinite."""
     if z.dtype.kind == "f":
-        grows = (np.abs(a) < 1e4) & (np.abs(b) < 1e4) & ((a > 0) | (a != np.floor(a)))
+        grows = (np.abs(a) < 1e4) & (np.abs(b) < 1e4) & ((a > 0) | (a != np.floor(a))) & (a != b)  # if a = b: no series
         z = np.where(grows & (z > 1e5), z.dtype.type(1e5), z)
     return np.asarray(scipy_function("hyp1f1")(a, b, z), z.dtype)
 
