@@ -43,6 +43,11 @@ def test_a_stored_value_is_not_loaded_again() -> None:
     assert forwarded(body) == "v0 = x[0]\nt[3] = v0\ny[0] = v0 + v0"
 
 
+def test_a_value_made_of_what_it_replaces_is_loaded() -> None:
+    body = "t[0] = t[0] + x[0]\nv1 = t[0]\nt[0] = t[0] + v1\ny[0] = v1 + t[0]"
+    assert forwarded(body) == text(kernel(body).body)
+
+
 @pytest.mark.parametrize(
     "between",
     [
