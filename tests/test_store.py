@@ -75,11 +75,12 @@ def test_methods_take_along_what_was_theirs_and_their_objects(collector_off: Non
 
 
 def test_arrays_at_hand_go_with_the_function(collector_off: None):
+    before = fnad.cache_info().nbytes  # of functions of other tests that still live
     f = fnad.jit(lambda x: np.sort(np.sin(x))[::-1] + np.sort(np.cos(x)))
     f(np.ones(200_000))
-    assert fnad.cache_info().nbytes > 1_000_000
+    assert fnad.cache_info().nbytes > before + 1_000_000
     del f
-    assert fnad.cache_info().nbytes == 0
+    assert fnad.cache_info().nbytes == before
 
 
 def test_functions_that_are_made_anew_are_compiled_twice_at_most(monkeypatch: pytest.MonkeyPatch):
@@ -125,14 +126,15 @@ def test_clearing_frees_what_programs_have_in_common():
 
 def test_derived_programs_are_as_many_as_is_set():
     fnad.clear_cache()
+    before = fnad.cache_info().programs  # of functions of other tests that still live
     with config.override(cache_entries=3):
         for n in range(10):
             fnad.grad(lambda x, n=n: x * x * (n + 0.5))(2.0)
-    assert fnad.cache_info().programs == 3
+    assert fnad.cache_info().programs == before + 3
     fnad.clear_cache()
     for n in range(10):
         fnad.grad(lambda x, n=n: x * x * (n + 0.5))(2.0)
-    assert fnad.cache_info().programs == 10
+    assert fnad.cache_info().programs == before + 10
 
 
 def test_arrays_at_hand_are_freed_where_memory_is_wanted():
