@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
+import hypothesis.strategies as st
 import numpy as np
 import pytest
+from hypothesis import given
 
 from fnad.backends.numba.executor import compile_program, plan
 from fnad.ir.builder import trace
 from fnad.ir.types import F32, F64, I64, Aval
 from fnad.lower.loops import Loop, Product, effects
+from fnad.lower.nodes import Buffer
 from fnad.lower.pipeline import lower
+from fnad.lower.storage import Life, Slot, Slots
 from fnad.ops.arithmetic import add, div, mul, sub
 from fnad.ops.contraction import dot_general
 from fnad.ops.elementary import exp, sin, tanh
@@ -196,3 +201,25 @@ def test_a_temporary_read_elsewhere_keeps_its_memory():
     assert len(plan(program).slots) == 1
     given = arguments(program.in_avals)
     np.testing.assert_allclose(compile_program(program)(given)[0], interpret(program, given)[0], rtol=1e-13)
+
+
+# ---- memory ----------------------------------------------------------------------------------------------------------
+
+
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 20), st.integers(0, 8), st.integers(1, 9), st.sampled_from([F64, F32])), max_size=40
+    )
+)
+def test_temporaries_take_the_nearest_array_that_is_free(lives: list[Any]):
+    slots, expected = Slots(), list[Slot]()
+    for birth, length, size, dtype in sorted(lives, key=lambda life: life[0]):
+        buffer, life = Buffer("t", Aval(dtype, (size,))), Life(birth, birth + length)
+        free = [slot for slot in expected if slot.dtype == dtype and slot.free_from <= birth]
+        nearest = min(free, key=lambda slot: abs(slot.size - size), default=None)
+        if nearest is None:
+            nearest = Slot(f"t{len(expected)}", dtype, 0)
+            expected.append(nearest)
+        nearest.size, nearest.free_from = max(nearest.size, size), life.death + 1
+        assert slots.take(buffer, life).name == nearest.name
+    assert [(slot.dtype, slot.size) for slot in slots.all] == [(slot.dtype, slot.size) for slot in expected]

@@ -1,0 +1,89 @@
+"""Long programs: the work for each operation does not grow with their number."""
+
+from __future__ import annotations
+
+import cProfile
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fnad.api.leaves import leaf_of
+from fnad.api.staging import stage
+from fnad.backends.numba.executor import Plan
+from fnad.backends.reference import interpreter
+from fnad.ir.content import content_key
+from fnad.lower.pipeline import lower
+from fnad.transforms.differentiation import gradient
+from fnad.transforms.pipeline import simplify
+
+FEW, MANY = 120, 480
+X = np.linspace(0.1, 1.0, 10)
+
+
+def chain(n: int, x: Any) -> Any:
+    for _ in range(n):
+        x = np.sin(x) * 1.1
+    return np.sum(x)
+
+
+def updates(n: int, x: Any) -> Any:
+    u = x.copy()
+    for _ in range(n // 2):
+        u[1:-1] += 0.1 * (u[2:] - 2.0 * u[1:-1] + u[:-2])
+    return np.sum(u)
+
+
+def elements(n: int, x: Any) -> Any:
+    return sum(x[k : k + 3].sum() * x[k] for k in range(n))
+
+
+def a_list(n: int, x: Any) -> Any:
+    found, y = [], x[0]
+    for k in range(n):
+        y = y * 0.5 + x[k % 10]
+        found.append(np.sin(y))
+    return np.sum(np.stack(found))
+
+
+def library(n: int, x: Any) -> Any:
+    for _ in range(n):
+        x = np.sort(x) * 0.9
+    return np.sum(x)
+
+
+def counted(run: Callable[[], Any], calls: dict[str, int], name: str) -> Any:
+    """Return what `run` returns; note how many functions it called."""
+    profile = cProfile.Profile()
+    result = profile.runcall(run)
+    calls[name] = sum(entry.callcount for entry in profile.getstats())
+    return result
+
+
+def work(function: Callable[[int, Any], Any], n: int, x: Any) -> dict[str, int]:
+    """Return the calls that each stage of a gradient of `n` operations takes."""
+    calls: dict[str, int] = {}
+
+    def call(tracers: Sequence[Any]) -> Any:
+        return function(n, *tracers)
+
+    staged = counted(lambda: stage(call, [leaf_of(x)], call), calls, "trace")
+    wrt = [position == 0 for position in range(len(staged.program.inputs))]
+    derived = counted(lambda: gradient(staged.program, wrt), calls, "derive")
+    counted(lambda: hash(content_key(derived)), calls, "key")
+    counted(lambda: interpreter(derived)([x, *staged.operands[1:]]), calls, "interpret")
+    simplified = counted(lambda: simplify(derived), calls, "simplify")
+    lowered = counted(lambda: lower(simplified), calls, "lower")
+    counted(lambda: Plan(lowered), calls, "plan")
+    return calls
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("function", [chain, updates, elements, a_list, library])
+def test_work_is_linear(function: Callable[[int, Any], Any]):
+    x = np.linspace(0.1, 1.0, MANY + 3) if function is elements else X
+    work(function, 10, x)
+    few, many = work(function, FEW, x), work(function, MANY, x)
+    growth = {stage: many[stage] / few[stage] for stage in few}
+    assert max(growth.values()) < 1.25 * MANY / FEW, growth
