@@ -201,6 +201,7 @@ def test_generated_calls(module, name):
     assert not calls
 
 
+@pytest.mark.peers
 def test_axes_of_a_scalar():
     for name in sorted(SEVERAL_AXES - LEFT_OUT):
         for axis in (-1, 0, 5, (0,), ()):
