@@ -54,8 +54,8 @@ def while_loop(cond_fun: Function, body_fun: Function, init_val: Any, *, max_ste
 
     The carry is a pytree of arrays and numbers; `body_fun` returns one of the same structure and shapes. Its dtypes are
     those that the carry settles on: one that starts as an integer and is added to a float is a float from the start.
-    Both modes of differentiation work, and at any order: in reverse mode what the steps need is kept on tapes that grow
-    with them. Give `max_steps` to have a loop that goes on after so many steps end in an error.
+    Both modes of differentiation work, and at any order: in reverse mode what the steps need is saved on stacks that
+    grow with them. Give `max_steps` to have a loop that goes on after so many steps end in an error.
 
     Raises `ArgumentTypeError`, `StructureError` for a body that returns another pytree than it takes, `LoopLimitError`.
 

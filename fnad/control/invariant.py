@@ -85,7 +85,7 @@ def _invariant(region: Program, fixed: Iterable[Var]) -> list[Equation]:
 
 def is_dear(equation: Equation, *, runs: bool) -> bool:
     """Say whether an equation is computed before a loop rather than in each step of it."""
-    if not equation.operands or any(var.aval.is_tape for var in equation.results):
+    if not equation.operands or any(var.aval.is_residual_stack for var in equation.results):
         return False
     match equation.primitive.lower:
         case Scalar(_, cost):

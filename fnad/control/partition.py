@@ -1,10 +1,10 @@
-"""What one pass through a region keeps for the way back, and what is computed again there.
+"""What one pass through a region saves for the way back, and what is computed again there.
 
-A joint program (x…, ct…) -> (y…, x̄…) is cut in two, as `fnad.transforms.split` does, but by another measure: what is
-kept is written once for each step of a loop, so that all that costs little is rather computed again. Kept are results
-of expensive equations (products of matrices, library calls, transcendental functions, reductions); arithmetic and
-views of what is there already are not; nor are tapes, which have no place in an array of rows: the loop that writes one
-is run again. What the second part needs of the inputs is left to the caller to hand over.
+A joint program (x…, ct…) -> (y…, x̄…) is cut in two, as `fnad.transforms.split` does, but by another measure: a
+residual is written once for each step of a loop, so that all that costs little is rather computed again. Saved are
+results of expensive equations (products of matrices, library calls, transcendental functions, reductions); arithmetic
+and views of what is there already are not; nor are residual stacks, which have no place in an array of rows: the loop
+that writes one is run again. What the second part needs of the inputs is left to the caller to hand over.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def _resolved(first: Sequence[Equation], needed: Sequence[Var], inputs: set[Var]
             again.inputs.add(var)
         elif var in makers and var not in kept:
             equation = makers[var]
-            if not var.aval.is_tape and not _is_cheap(equation, inputs):
+            if not var.aval.is_residual_stack and not _is_cheap(equation, inputs):
                 kept.add(var)
             elif equation not in again.equations:
                 again.equations.add(equation)

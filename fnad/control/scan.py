@@ -2,7 +2,7 @@
 
 Operands are the trip count, where `length` is None, then constants, the carry at the start, and arrays whose leading
 axis the loop goes over; results the carry at the end, and arrays of what each step returned beside its carry. Where the
-trip count is known only when the program runs, these arrays are tapes: their leading axis has no known length.
+trip count is known only when the program runs, these are residual stacks: their leading axis has no known length.
 """
 
 from __future__ import annotations

@@ -106,8 +106,10 @@ def _pull(equation: Equation, primals: Sequence[Symbol], needed: Flags) -> tuple
         return pull(inner, primals, needed)
     results = list(snapshots(*primals, **equation.params, regions=equation.regions))
     loop = _loop(inner, primals, results)
-    if any(operand.aval.is_tape for operand in loop.operands) or any(result.aval.is_tape for result in results):
-        raise ShapeError("snapshots are of a loop without tapes")
+    if any(operand.aval.is_residual_stack for operand in loop.operands) or any(
+        result.aval.is_residual_stack for result in results
+    ):
+        raise ShapeError("snapshots are of a loop without residual stacks")
     way = whole(loop.body, loop.groups, needed[loop.skipped :])
 
     def pullback(cts: Sequence[Cotangent]) -> list[Cotangent]:

@@ -1,8 +1,8 @@
 """`while_loop`: a body run as long as a test of the carry holds.
 
 Operands are constants of the test, constants of the body, the carry at the start; results the carry at the end, how
-many steps were taken, and tapes: what each step returned beside its carry, in rows whose number only the run decides.
-The tapes are what reverse mode goes back over: a scan of as many steps as were taken. A loop that goes on after
+many steps were taken, and residual stacks: what each step returned beside its carry, in rows whose number only the run
+decides. They are what reverse mode goes back over: a scan of as many steps as were taken. A loop that goes on after
 `max_steps` ends in the error that the param `failure` describes, or in a `LoopLimitError`.
 """
 
@@ -72,17 +72,17 @@ def _evaluate_while(
     of_test, of_body = operands[:test_consts], operands[test_consts : test_consts + body_consts]
     carry = operands[test_consts + body_consts :]
     count, steps = len(carry), 0
-    tapes: list[list[Any]] = [[] for _ in regions[1].outputs[count:]]
+    stacks: list[list[Any]] = [[] for _ in regions[1].outputs[count:]]
     while test([*of_test, *carry])[0]:
         check_time()
         if steps == max_steps:
             raise endless(steps, failure)
         found = body([*of_body, *carry])
         carry = found[:count]
-        for tape, row in zip(tapes, found[count:], strict=True):
-            tape.append(row)
+        for stack, row in zip(stacks, found[count:], strict=True):
+            stack.append(row)
         steps += 1
-    rows = zip(tapes, regions[1].out_avals[count:], strict=True)
+    rows = zip(stacks, regions[1].out_avals[count:], strict=True)
     return (*carry, np.int64(steps), *[np.array(t, a.dtype).reshape(steps, *a.shape) for t, a in rows])
 
 

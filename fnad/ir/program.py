@@ -26,7 +26,7 @@ The text form, which `printer` writes and `parser` reads:
     equation  ::= [typed {"," typed}] "=" word "(" [atom {"," atom}] ")" {word "=" static} ["{" {program} "}"]
     atom      ::= word | literal
     name      ::= word | string
-    aval      ::= dtype "[" [size {"," size}] "]"      size ::= integer | "?"      (the rows of a tape)
+    aval      ::= dtype "[" [size {"," size}] "]"      size ::= integer | "?"      (the rows of a residual stack)
     literal   ::= number ":" dtype            (without space between; of a float also its bits, in hexadecimal)
     static    ::= number | string | "True" | "False" | "None" | dtype | "(" [static {"," static}] ")"
 

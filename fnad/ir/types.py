@@ -27,7 +27,7 @@ DTYPES: dict[str, Dtype] = {
 NAMES: dict[Dtype, str] = {dtype: name for name, dtype in DTYPES.items()}
 
 UNKNOWN = -1
-"""The length of a leading axis that only a run decides: that of a tape, on which a loop writes a row a step."""
+"""The length of a leading axis that only a run decides: that of a residual stack, where a loop puts a row a step."""
 
 BOOL, I64, F32, F64 = DTYPES["bool"], DTYPES["i64"], DTYPES["f32"], DTYPES["f64"]
 
@@ -87,7 +87,7 @@ class Aval:
         return self.size * self.dtype.itemsize
 
     @property
-    def is_tape(self) -> bool:
+    def is_residual_stack(self) -> bool:
         """Whether the number of rows is known only when the program runs."""
         return self.shape[:1] == (UNKNOWN,)
 

@@ -87,7 +87,7 @@ class Regions(Values):
         return buffers
 
     def _new(self, aval: Aval) -> Buffer:
-        return self.shared.tape(aval, self.depth) if aval.is_tape else self.temporary(aval)
+        return self.shared.tape(aval, self.depth) if aval.is_residual_stack else self.temporary(aval)
 
     def _number(self, atom: Atom) -> Load:
         """Return the load of a scalar that decides where the program goes."""
@@ -103,7 +103,7 @@ class Regions(Values):
     # ---- branches ------------------------------------------------------------------------------------------------
 
     def _cond(self, equation: Equation) -> None:
-        if any(var.aval.is_tape for var in equation.results):
+        if any(var.aval.is_residual_stack for var in equation.results):
             raise LoweringError("a branch returns a tape")
         chosen = self._number(equation.operands[0])
         taken = {var: buffer for var in equation.results if (buffer := self.taken(var)) is not None}
@@ -143,7 +143,7 @@ class Regions(Values):
         (program,) = equation.regions
         body = self._loop_region(program, constants, [*carries, *self._bound(xs, turn)])
         updates = body.turn(program, len(constants), carries, stacks, turn)
-        tapes = tuple(stack for stack in stacks if stack.aval.is_tape)
+        tapes = tuple(stack for stack in stacks if stack.aval.is_residual_stack)
         loop = Repeat(self.depth, extent, equation.params["reverse"], body.items(), updates, tapes)
         self.nests.place(loop)
 
@@ -179,7 +179,7 @@ class Regions(Values):
     def _carries(self, variables: Sequence[Var], inits: Sequence[Atom]) -> list[Buffer]:
         """Return the buffers of carries as a turn finds them; the initial values are put there."""
         for var in variables:
-            if var.aval.is_tape:
+            if var.aval.is_residual_stack:
                 raise LoweringError("a loop carries a tape")
             if var.aval.size == 1:
                 self.own.pop(var, None)  # one number is carried in a variable, and copied in the end

@@ -21,5 +21,5 @@ def lower(program: Program) -> LoopProgram:
     items = values.items()
     used = {buffer for item in items for buffer in touched(item)}
     temporaries = tuple(buffer for buffer in shared.temporaries if buffer in used)
-    tapes = (*shared.tapes, *(buffer for buffer in outputs if buffer.aval.is_tape))
+    tapes = (*shared.tapes, *(buffer for buffer in outputs if buffer.aval.is_residual_stack))
     return LoopProgram(program.name, inputs, outputs, temporaries, tapes, tuple(items), tuple(shared.faults))

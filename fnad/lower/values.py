@@ -118,7 +118,7 @@ class Values:
 
     def keep(self, equation: Equation) -> None:
         """Compute the results of an equation into buffers, the values' own or new ones."""
-        if any(atom.aval.is_tape for atom in (*equation.operands, *equation.results)):
+        if any(atom.aval.is_residual_stack for atom in (*equation.operands, *equation.results)):
             raise LoweringError(f"{equation.primitive.name} takes no tape")
         if isinstance(equation.primitive.lower, Library):
             self._disown_parts(equation.results)
@@ -172,7 +172,7 @@ class Values:
 
     def copy(self, atom: Atom, buffer: Buffer) -> None:
         """Store a value into a buffer."""
-        if atom.aval.is_tape:
+        if atom.aval.is_residual_stack:
             raise LoweringError("a tape is not copied")
         self._nest(buffer.aval.shape, lambda i: self._store(buffer, i, self.expressions.element(atom, i)))
 

@@ -184,7 +184,7 @@ def test_row_52_the_derivative_is_that_of_the_steps_taken(executor):
 
 @ways
 def test_many_steps(executor):
-    """The tape grows: y after n steps of y = y (1 + x / n) is (1 + x / n)^n."""
+    """The residual stack grows: y after n steps of y = y (1 + x / n) is (1 + x / n)^n."""
 
     def f(x, n):
         return fnad.while_loop(lambda s: s[1] < n, lambda s: (s[0] * (1 + x / n), s[1] + 1), (1.0, 0))[0]

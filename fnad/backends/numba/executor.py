@@ -98,7 +98,9 @@ class NativeExecutor:
         self._outputs = [(tuple(map(abs, buffer.aval.shape)), buffer.dtype) for buffer in loops.outputs]
         self._has_tapes = bool(loops.tapes)
         self._heirs = [(loops.outputs.index(o), loops.inputs.index(x)) for o, x in planned.heirs.items()]
-        self._recorded = [(n, loops.tapes.index(b), b.aval) for n, b in enumerate(loops.outputs) if b.aval.is_tape]
+        self._recorded = [
+            (n, loops.tapes.index(b), b.aval) for n, b in enumerate(loops.outputs) if b.aval.is_residual_stack
+        ]
         self._pool: deque[list[Array]] = deque()
 
     def __call__(self, arguments: Sequence[Array]) -> list[Array]:
