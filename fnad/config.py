@@ -5,6 +5,7 @@
                               values each path once it has come again
                "interpreter"  always in the NumPy interpreter
                "compiled"     always compiled, at the first call
+    backend    "cpu"          what compiles, and where compiled programs run
     strict_mutation
                False          what a function writes into an argument is for itself alone
                True           it is an error
@@ -33,6 +34,7 @@ from typing import Any, Literal, TypeAlias, get_args
 from fnad.errors import SettingError
 
 ExecutorName: TypeAlias = Literal["auto", "interpreter", "compiled"]
+BackendName: TypeAlias = Literal["cpu"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,18 +44,20 @@ class Settings:
     Raises `SettingError` for a value that does not exist.
 
     >>> Settings(executor="compiled")
-    Settings(executor='compiled', strict_mutation=False, cache_entries=512, cache_bytes=1073741824)
+    Settings(executor='compiled', backend='cpu', strict_mutation=False, cache_entries=512, cache_bytes=1073741824)
     """
 
     executor: ExecutorName = "auto"
+    backend: BackendName = "cpu"
     strict_mutation: bool = False
     cache_entries: int = 512
     cache_bytes: int = 2**30
 
     def __post_init__(self) -> None:
-        if self.executor not in get_args(ExecutorName):
-            names = ", ".join(map(repr, get_args(ExecutorName)))
-            raise SettingError(f"executor is {self.executor!r}", remedy=f"set it to one of {names}")
+        for name, choices in (("executor", get_args(ExecutorName)), ("backend", get_args(BackendName))):
+            value = getattr(self, name)
+            if value not in choices:
+                raise SettingError(f"{name} is {value!r}", remedy=f"set it to {' or '.join(map(repr, choices))}")
         if type(self.strict_mutation) is not bool:
             raise SettingError(f"strict_mutation is {self.strict_mutation!r}", remedy="set it to True or False")
         for name in ("cache_entries", "cache_bytes"):

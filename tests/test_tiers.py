@@ -15,6 +15,7 @@ from numpy.testing import assert_array_equal
 
 import fnad
 from fnad.backends import tiers
+from fnad.backends.base import BACKENDS, Backend
 from fnad.backends.reference import interpreter
 from fnad.backends.tiers import TieredProgram
 from fnad.errors import LoweringError
@@ -56,9 +57,7 @@ def test_cold_programs_are_interpreted_and_hot_ones_compiled(
     for _ in range(3):
         assert_array_equal(program.executor()([X])[0], np.sin(X) * X)
     assert compiled == []
-    monkeypatch.setattr(tiers, "SETUP", 0.0)
-    monkeypatch.setattr(tiers, "PROGRAM", 0.0)
-    monkeypatch.setattr(tiers, "EQUATION", 0.0)
+    monkeypatch.setattr(TieredProgram, "expected_cost", lambda self: 0.0)
     assert_array_equal(program.executor()([X])[0], np.zeros(3))
     assert_array_equal(program.executor()([X])[0], np.zeros(3))
     assert len(compiled) == 1
@@ -264,3 +263,29 @@ def test_floating_point_warnings_are_off() -> None:
     program = trace(lambda x: [x / (x - x)], Aval(F64, (3,)))
     with np.errstate(all="raise"):
         assert_array_equal(interpreter(program)([X])[0], np.full(3, np.inf))
+
+
+# ---- backends --------------------------------------------------------------------------------------------------------
+
+
+def test_the_backend_of_the_settings_compiles(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Doubling:
+        @staticmethod
+        def compile_program(program: Program, donated: Sequence[int]) -> Callable[[Any], Any]:
+            return lambda arguments: [2 * argument for argument in arguments]
+
+    monkeypatch.setitem(sys.modules, "doubling", Doubling)
+    monkeypatch.setitem(BACKENDS, "cpu", Backend("doubling", setup=1e9, program=0.5, equation=0.25))
+    program = TieredProgram(example())
+    assert program.expected_cost() == 0.5 + 2 * 0.25
+    assert_array_equal(program.executor(eager=True)([X])[0], 2 * X)
+
+
+def test_what_loading_a_backend_costs_counts_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(BACKENDS, "cpu", Backend("no_such_backend", setup=3.0, program=0.5, equation=0.0))
+    assert TieredProgram(example()).expected_cost() == 3.5
+
+
+def test_a_backend_that_there_is_not() -> None:
+    with pytest.raises(fnad.errors.SettingError, match="backend is 'tpu'"):
+        fnad.config.set_default(backend="tpu")

@@ -2,8 +2,7 @@
 
 Compiling costs a known price, interpreting a rent at each call. As in ski rental, a program is interpreted until the
 time spent so comes to what compiling it is expected to cost, and is compiled then: never worse than twice the best
-choice in hindsight. The price is `SETUP` seconds where LLVM is not loaded yet, `PROGRAM` for any program and
-`EQUATION` for each of its equations, as measured on one core; a factor of two in it hardly matters.
+choice in hindsight. The price is what the backend expects (`Backend.expected_cost`).
 
 A loop can make one run of a program as long as one likes. So a program with loops is interpreted only for the time that
 compiling it is expected to take; then it is started anew as native code. One that has effects is compiled at once.
@@ -14,14 +13,13 @@ as it is at first, and simplified when it comes back.
 
 from __future__ import annotations
 
-import sys
 import threading
 from collections.abc import Sequence
 from functools import cached_property
 from time import perf_counter
 
 from fnad import config
-from fnad.backends.base import Array, Executor, Native
+from fnad.backends.base import Array, Executor, Native, current_backend
 from fnad.backends.reference import interpreter
 from fnad.errors import LoweringError
 from fnad.ir.primitive import Guard
@@ -31,10 +29,6 @@ from fnad.store import STORE, now
 from fnad.transforms.dce import dce, has_effect
 from fnad.transforms.interpret import TimeUpError, time_limit
 from fnad.transforms.pipeline import simplify
-
-SETUP = 0.2
-PROGRAM = 0.04
-EQUATION = 0.0015
 
 EQUATION_BYTES = 400
 """What an equation takes in each of the forms a program has on its way: with its key, simplified, prepared, lowered."""
@@ -102,8 +96,7 @@ class TieredProgram:
 
     def expected_cost(self) -> float:
         """Return the seconds that compiling is expected to take."""
-        setup = 0.0 if "llvmlite" in sys.modules else SETUP
-        return setup + PROGRAM + EQUATION * self._length
+        return current_backend().expected_cost(self._length)
 
     @cached_property
     def _length(self) -> int:
@@ -133,10 +126,8 @@ class TieredProgram:
         return native
 
     def _compile(self) -> Native | None:
-        from fnad.backends.numba.executor import compile_program  # noqa: PLC0415  # not before it is needed
-
         try:
-            return compile_program(self.simplified, self._donated)
+            return current_backend().compiler.compile_program(self.simplified, self._donated)
         except LoweringError:
             self._is_refused = True
             return None

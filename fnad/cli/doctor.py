@@ -10,7 +10,7 @@ from time import perf_counter
 
 import numpy as np
 
-from fnad.backends.base import Executor
+from fnad.backends.base import Executor, current_backend
 from fnad.cli.table import columns
 from fnad.cli.usage import one_line
 from fnad.ir.parser import parse_program
@@ -54,13 +54,12 @@ def _version(package: str) -> str:
 
 def _machine() -> Iterator[tuple[str, str]]:
     try:
-        from fnad.backends.numba.executor import compile_program  # noqa: PLC0415  the other commands need no Numba
-        from fnad.backends.numba.machine import offers  # noqa: PLC0415
+        compiler = current_backend().compiler
     except ImportError as error:
         yield "native code", f"not available: {error}"
         return
-    yield from offers()
-    yield "native code", _trial(compile_program)
+    yield from compiler.offers()
+    yield "native code", _trial(compiler.compile_program)
 
 
 def _trial(compile_program: Callable[[Program], Executor]) -> str:

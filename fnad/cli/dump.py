@@ -6,7 +6,6 @@ import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -15,6 +14,7 @@ from fnad.api.gradient import check_scalar
 from fnad.api.leaves import Function, Leaf, argument_name, flatten
 from fnad.api.running import prepared
 from fnad.api.staging import Staged, stage
+from fnad.backends.base import Native, current_backend
 from fnad.backends.tiers import TieredProgram
 from fnad.cli.arguments import parse_arguments
 from fnad.cli.load import load_function, split_target, user_code
@@ -23,13 +23,9 @@ from fnad.errors import ParseError
 from fnad.ir.printer import print_annotated
 from fnad.ir.program import Program
 from fnad.ir.types import Aval, is_inexact
-from fnad.lower.pipeline import lower
 from fnad.lower.text import loops_text
 from fnad.numpy.operands import PYTHON_DTYPES
 from fnad.transforms.differentiation import gradient, joint, jvp, value_and_gradient
-
-if TYPE_CHECKING:
-    from fnad.backends.numba.executor import NativeExecutor
 
 Argnums = Sequence[int] | None
 """Positions of the arguments to differentiate in; None for those that the mode takes by default."""
@@ -147,15 +143,15 @@ def _transformed(staged: Staged, function: Function, mode: str, marks: Sequence[
 
 
 def _source(ready: TieredProgram) -> str:
-    from fnad.backends.numba.executor import plan  # noqa: PLC0415  the stages before need no Numba
-
-    return plan(ready.simplified).source
+    return current_backend().compiler.plan(ready.simplified).source
 
 
-def _native(ready: TieredProgram) -> NativeExecutor:
-    from fnad.backends.numba.executor import compile_program  # noqa: PLC0415  likewise
+def _loops(ready: TieredProgram) -> str:
+    return loops_text(current_backend().compiler.plan(ready.simplified).loops)
 
-    native = compile_program(ready.simplified)
+
+def _native(ready: TieredProgram) -> Native:
+    native = current_backend().compiler.compile_program(ready.simplified)
     if not native.functions:
         raise UsageError("no native code is made of it: there is nothing to compute, or NUMBA_DISABLE_JIT is set")
     return native
@@ -165,7 +161,7 @@ STAGES: dict[str, Callable[[TieredProgram], str]] = {
     "traced": lambda ready: print_annotated(ready.program),
     "transformed": lambda ready: print_annotated(ready.program),
     "simplified": lambda ready: print_annotated(ready.simplified),
-    "loops": lambda ready: loops_text(lower(ready.simplified)),
+    "loops": _loops,
     "source": _source,
     "llvm": lambda ready: _native(ready).llvm(),
     "asm": lambda ready: _native(ready).asm(),

@@ -21,6 +21,7 @@ import numpy as np
 from fnad.backends.base import Array
 from fnad.backends.numba.compiler import NativeFunction, compiled
 from fnad.backends.numba.flow import Read, Reserve, Run, choose, in_order, repeat, repeat_while
+from fnad.backends.numba.machine import offers
 from fnad.backends.numba.source import chunk_kernel, small_temporaries, statements_of_chunks, unread_temporaries
 from fnad.backends.numba.steps import Chunk, Step, Structured, chunks_of, cut, read_by_python
 from fnad.errors import FnadError, GuardFailed
@@ -35,6 +36,8 @@ from fnad.lower.nodes import Buffer, Load
 from fnad.lower.pipeline import lower
 from fnad.lower.storage import assign, heirs
 from fnad.store import STORE
+
+__all__ = ["NativeExecutor", "Plan", "compile_program", "offers", "plan"]
 
 ENGINE_BYTES = 50_000
 """What LLVM takes for each function beside its code."""
