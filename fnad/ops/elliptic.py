@@ -1,187 +1,150 @@
-"""Elliptic integrals in the parameter m = k², Carlson's symmetric forms, Jacobi's elliptic functions.
+"""Elliptic integrals in the parameter m = k², Jacobi's elliptic functions.
 
-Complete integrals are hypergeometric functions (DLMF 19.5.1, 19.5.2), whose slopes have no 0/0 at m = 0. Incomplete
-ones have slopes in D(φ, m) = (F - E)/m, which Carlson's R_D gives without cancellation (DLMF 19.25.13).
+Their slopes in m are integrals of one family, of which the slopes are again (DLMF 19.2(ii)):
+
+    G(φ, m; a, k) = ∫ sin(θ)**2a (1 - m sin²θ)**(-k-1/2) dθ over (0, φ),   ∂G/∂m = (k+1/2) G(φ, m; a+1, k+1)
+
+F is G(0, 0), E is G(0, -1). With sin²θ = s² / (1 + t), s = sin φ, they are Carlson's integrals of any order, positive
+and without the 0/0 at m = 0 and m = 1 of the recurrences among F and E (DLMF 19.4.4).
 """
 
 from __future__ import annotations
 
-import math
-from typing import Any
+from collections.abc import Iterable
+from typing import Any, TypeAlias
 
 import numpy as np
 
-from fnad.ir.primitive import Primitive, Rule
+from fnad.ir.axes import Elementwise
+from fnad.ir.primitive import Library, Partials, Primitive, Rule, Sample, register
 from fnad.ir.symbol import Symbol
-from fnad.ops.arithmetic import neg, strong_mul
-from fnad.ops.comparison import lt, select
+from fnad.ir.types import Aval
+from fnad.ops.arithmetic import neg
+from fnad.ops.carlson import carlson, integral
 from fnad.ops.elementary import cos, sin, sqrt
-from fnad.ops.hypergeometric import gauss
-from fnad.ops.kinds import LINE
-from fnad.ops.library import scipy_function, special
-from fnad.ops.shape import full_like, ones_like
+from fnad.ops.kinds import LINE, REALS, by_name, infer_elementwise, random_array
+from fnad.ops.library import special
+from fnad.ops.power import constant_pow
+from fnad.ops.shape import ones_like, zeros_like
 
-# ---- Carlson's forms ---------------------------------------------------------------------------------------------
+Array: TypeAlias = Any
 
+ANGLE_AND_PARAMETER = (LINE, (0.1, 0.9))
 
-def _rd_slope(y: Symbol, x: Symbol, other: Symbol, z: Symbol) -> Symbol:
-    """Return ∂R_D/∂x for x ≠ z, from partial fractions of its integrand."""
-    return -0.5 * (elliprd(other, z, x) - y) / (z - x)
-
-
-def _rd_last_slope(y: Symbol, x: Symbol, u: Symbol, z: Symbol) -> Symbol:
-    """Return ∂R_D/∂z, from those in x and u, for R_D is homogeneous of degree -3/2 (DLMF 19.20.18)."""
-    rest = strong_mul(x, _rd_slope(y, x, u, z)) + strong_mul(u, _rd_slope(y, u, x, z))
-    return neg(1.5 * y + rest) / z
-
-
-def _rg_slope(x: Symbol, u: Symbol, z: Symbol) -> Symbol:
-    return 0.25 * (elliprf(x, u, z) - strong_mul(x, elliprd(u, z, x)) * (1 / 3))
-
-
-THREE = ((0.3, 0.6), (0.9, 1.3), (1.6, 2.5))
-
-elliprf = special(
-    "elliprf",
-    "Carlson's R_F(x, y, z); DLMF 19.18.1.",
-    lambda y, a, b, c: elliprd(b, c, a) * (-1 / 6),
-    lambda y, a, b, c: elliprd(a, c, b) * (-1 / 6),
-    lambda y, a, b, c: elliprd(a, b, c) * (-1 / 6),
-    over=THREE,
-)
-elliprd = special(
-    "elliprd",
-    "Carlson's R_D(x, y, z); DLMF 19.16.5.",
-    _rd_slope,
-    lambda y, a, b, c: _rd_slope(y, b, a, c),
-    _rd_last_slope,
-    over=THREE,
-)
-elliprg = special(
-    "elliprg",
-    "Carlson's R_G(x, y, z); DLMF 19.16.3.",
-    lambda y, a, b, c: _rg_slope(a, b, c),
-    lambda y, a, b, c: _rg_slope(b, a, c),
-    lambda y, a, b, c: _rg_slope(c, a, b),
-    over=THREE,
-)
-
-
-def _rc_slope(y: Symbol, a: Symbol, b: Symbol) -> Symbol:
-    return 0.5 * (y - 1.0 / sqrt(a)) / (b - a)
-
-
-elliprc = special(
-    "elliprc",
-    "Carlson's R_C(x, y); DLMF 19.2.17.",
-    _rc_slope,
-    lambda y, a, b: neg(0.5 * y + a * _rc_slope(y, a, b)) / b,
-    over=THREE[:2],
-)
-
-
-def _agm_slope(y: Symbol, a: Symbol, b: Symbol) -> Symbol:
-    """Return the slope in a of M(a, b) = π / 2 R_F(0, a², b²) (DLMF 19.8.5)."""
-    return y * y * a * elliprd(full_like(a, 0.0), b * b, a * a) * (2 / (3 * math.pi))
-
-
-agm = special(
-    "agm",
-    "Arithmetic-geometric mean; DLMF 19.8.5.",
-    _agm_slope,
-    lambda y, a, b: _agm_slope(y, b, a),
-    over=THREE[:2],
-)
 
 # ---- complete integrals ------------------------------------------------------------------------------------------
 
 
-def _k_slope(m: Symbol) -> Symbol:
-    return gauss(1.5, 1.5, 2.0, m) * (math.pi / 8)
+def _complete(rest: Symbol, *powers: int) -> Symbol:
+    """Carlson's integral of 0, 1 - m and 1; those of K and E have no derivative in the first power."""
+    return carlson(zeros_like(rest), rest, ones_like(rest), 0, *powers)
 
 
-def _km1_slope(p: Symbol) -> Symbol:
-    """Return -K'(1 - p); for p < 1 by the transformation to (p - 1)/p, which keeps a small p (DLMF 15.8.1)."""
-    near = gauss(1.5, 0.5, 2.0, (p - 1.0) / p) / sqrt(p) / p * (-math.pi / 8)
-    return select(lt(p, ones_like(p)), near, neg(_k_slope(1.0 - p)))
-
-
-ellipk = special("ellipk", "Complete elliptic integral K(m); DLMF 19.5.1.", lambda y, m: _k_slope(m))
-ellipkm1 = special("ellipkm1", "K(1 - p); DLMF 19.5.1.", lambda y, p: _km1_slope(p), edges=((1e-30,),))
+ellipk = special(
+    "ellipk", "Complete elliptic integral K(m); DLMF 19.25.1.", lambda y, m: _complete(1.0 - m, 1, 0) * 0.25
+)
+ellipkm1 = special("ellipkm1", "K(1 - p); DLMF 19.25.1.", lambda y, p: _complete(p, 1, 0) * -0.25, edges=((1e-30,),))
 ellipe = special(
-    "ellipe", "Complete elliptic integral E(m); DLMF 19.5.2.", lambda y, m: gauss(0.5, 1.5, 2.0, m) * (-math.pi / 8)
+    "ellipe", "Complete elliptic integral E(m); DLMF 19.25.1.", lambda y, m: _complete(1.0 - m, 0, 1) * -0.25
 )
 
 # ---- incomplete integrals ----------------------------------------------------------------------------------------
 
 
-def _delta(phi: Symbol, m: Symbol) -> Symbol:
-    """Return √(1 - m sin²φ)."""
-    s = sin(phi)
-    return sqrt(1.0 - m * (s * s))
+def _delta_squared(phi: Symbol, m: Symbol) -> Symbol:
+    """1 - m sin²φ, to full accuracy where it is small."""
+    s, c = sin(phi), cos(phi)
+    return c * c + (1.0 - m) * (s * s)
 
 
-def _f_slope(f: Symbol, phi: Symbol, m: Symbol) -> Symbol:
-    """Return ∂F/∂m = (F - D - sin φ cos φ / Δ) / 2(1 - m) (DLMF 19.4.4 with E = F - mD)."""
-    return 0.5 * (f - ellipdinc(phi, m) - sin(phi) * cos(phi) / _delta(phi, m)) / (1.0 - m)
+def _moment(phi: Array, m: Array, *, sines: int, deltas: int) -> Array:
+    """G(φ, m) = G(ψ, m) + 2n G(π/2, m), with φ = ψ + nπ and n the nearest integer."""
+    with np.errstate(invalid="ignore"):
+        angle, rest = np.asarray(phi, np.float64), 1 - np.asarray(m, np.float64)
+        turns = np.rint(angle / np.pi)
+        angle = angle - turns * np.pi
+        s, c, one, zero = np.sin(angle), np.cos(angle), np.ones_like(rest), np.zeros_like(rest)
+        powers = (0, deltas, sines - deltas)
+        inner = s ** (2 * sines + 1) / 2 * integral(c * c, c * c + rest * s * s, one, powers=powers)
+        complete = np.where(turns == 0, 0.0, turns * integral(zero, rest, one, powers=powers))
+        return np.where(rest >= 0, inner + complete, np.nan).astype(m.dtype)
 
 
-def _d_slope(d: Symbol, phi: Symbol, m: Symbol) -> Symbol:
-    f = ellipkinc(phi, m)
-    return (_f_slope(f, phi, m) - 0.5 * d) / m
+def _slope_in_angle(y: Symbol, phi: Symbol, m: Symbol, *, sines: int, deltas: int) -> Symbol:
+    delta = _delta_squared(phi, m)
+    return constant_pow(sin(phi), 2 * sines) / (constant_pow(delta, deltas) * sqrt(delta))
 
 
-def _ellipdinc(phi: Any, m: Any) -> Any:
-    """Return D(φ, m) = s³/3 R_D(c², 1 - m s², 1) + 2n D(π/2, m), with n the nearest integer to φ/π."""
-    rd, one = scipy_function("elliprd"), np.ones_like(m)
-    turns = np.rint(phi / np.pi)
-    rest = phi - turns * np.pi
-    s = np.sin(rest)
-    inner = s**3 / 3 * rd(np.cos(rest) ** 2, one - m * s * s, one)
-    complete = np.where(turns == 0, 0, 2 * turns / 3 * rd(np.zeros_like(m), one - m, one))
-    return (inner + complete).astype(m.dtype)
+def _infer(*avals: Aval, sines: int, deltas: int) -> Aval:
+    return infer_elementwise("elliptic_moment", 2, REALS, None)(*avals)
 
 
-ANGLE_AND_PARAMETER = (LINE, (0.1, 0.9))
+def _samples() -> Iterable[Sample]:
+    rng = np.random.default_rng(0)
+    for dtype in by_name(REALS):
+        for params in ({"sines": 1, "deltas": 0}, {"sines": 1, "deltas": 1}):
+            yield Sample(tuple(random_array(rng, (2, 3), dtype, i) for i in ANGLE_AND_PARAMETER), params)
+    phi = np.array([0.0, np.pi / 2, 2.0, 5.0, -20.0, 0.5, np.inf, 1.0])
+    m = np.array([1.0, 0.0, 0.0, -0.5, 0.5, 1.5, 0.5, np.nan])
+    yield Sample((phi, m), {"sines": 1, "deltas": 1}, smooth=False)
+
+
+elliptic_moment = register(
+    Primitive(
+        "elliptic_moment",
+        _infer,
+        _moment,
+        Partials(
+            (
+                _slope_in_angle,
+                lambda y, phi, m, *, sines, deltas: (
+                    (deltas + 0.5) * elliptic_moment(phi, m, sines=sines + 1, deltas=deltas + 1)
+                ),
+            )
+        ),
+        Library(raises=False),
+        _samples,
+        "∫ sin(θ)**2a (1 - m sin²θ)**(-k-1/2) dθ over (0, φ), the params `sines` and `deltas` being a and k.",
+        axes=Elementwise(),
+    )
+)
+
+
+def _f_slope(phi: Symbol, m: Symbol) -> Symbol:
+    """∂F/∂m."""
+    return 0.5 * elliptic_moment(phi, m, sines=1, deltas=1)
+
 
 ellipkinc = special(
     "ellipkinc",
-    "Incomplete elliptic integral F(φ, m); DLMF 19.4.4.",
-    lambda y, phi, m: 1.0 / _delta(phi, m),
-    _f_slope,
+    "Incomplete elliptic integral F(φ, m); DLMF 19.2.4.",
+    lambda y, phi, m: 1.0 / sqrt(_delta_squared(phi, m)),
+    lambda y, phi, m: _f_slope(phi, m),
     over=ANGLE_AND_PARAMETER,
     edges=((2.0, 0.0), (5.0, 0.5), (-20.0, 0.5)),
 )
 ellipeinc = special(
     "ellipeinc",
-    "Incomplete elliptic integral E(φ, m); DLMF 19.4.6.",
-    lambda y, phi, m: _delta(phi, m),
-    lambda y, phi, m: -0.5 * ellipdinc(phi, m),
+    "Incomplete elliptic integral E(φ, m); DLMF 19.2.5.",
+    lambda y, phi, m: sqrt(_delta_squared(phi, m)),
+    lambda y, phi, m: -0.5 * elliptic_moment(phi, m, sines=1, deltas=0),
     over=ANGLE_AND_PARAMETER,
-)
-ellipdinc = special(
-    "ellipdinc",
-    "Incomplete elliptic integral D(φ, m); DLMF 19.2.6.",
-    lambda y, phi, m: sin(phi) * sin(phi) / _delta(phi, m),
-    _d_slope,
-    over=ANGLE_AND_PARAMETER,
-    evaluate=_ellipdinc,
+    edges=((2.0, 0.0),),
 )
 
 # ---- Jacobi's functions ------------------------------------------------------------------------------------------
 # sn = sin φ, cn = cos φ, dn = Δ with F(φ, m) = u (DLMF 22.16.11).
-# At u = 0 cn and dn are 1 for all m, while formulas for the slope of φ are 0/0 at m = 1, and their slopes at m = 0.
 
 
 def _amplitude_slope(u: Symbol, m: Symbol) -> Symbol:
     """Return ∂φ/∂m at constant u, -Δ ∂F/∂m."""
-    phi = ellipj_ph(u, m)
-    return neg(ellipj_dn(u, m) * _f_slope(u, phi, m))
+    return neg(ellipj_dn(u, m) * _f_slope(ellipj_ph(u, m), m))
 
 
 def _dn_slope(dn: Symbol, u: Symbol, m: Symbol) -> Symbol:
-    sn = ellipj_sn(u, m)
-    return -0.5 * strong_mul(sn, sn + 2.0 * strong_mul(m, ellipj_cn(u, m) * _amplitude_slope(u, m))) / dn
+    """The slope of √(1 - m sn²)."""
+    sn, cn = ellipj_sn(u, m), ellipj_cn(u, m)
+    return m * sn * cn * _f_slope(ellipj_ph(u, m), m) - 0.5 * sn * sn / dn
 
 
 def _jacobi(name: str, output: int, formula: str, in_u: Rule, in_m: Rule) -> Primitive:
@@ -209,7 +172,7 @@ ellipj_cn = _jacobi(
     1,
     "22.13.2",
     lambda y, u, m: neg(ellipj_sn(u, m) * ellipj_dn(u, m)),
-    lambda y, u, m: neg(strong_mul(ellipj_sn(u, m), _amplitude_slope(u, m))),
+    lambda y, u, m: neg(ellipj_sn(u, m) * _amplitude_slope(u, m)),
 )
 ellipj_dn = _jacobi("dn", 2, "22.13.3", lambda y, u, m: neg(m * ellipj_sn(u, m) * ellipj_cn(u, m)), _dn_slope)
 ellipj_ph = _jacobi("ph", 3, "22.16.3", lambda y, u, m: ellipj_dn(u, m), lambda y, u, m: _amplitude_slope(u, m))

@@ -1,0 +1,196 @@
+"""Carlson's symmetric integrals, and their derivatives of any order.
+
+All are integrals over t > 0 of products of powers (DLMF 19.16), of which the derivatives are integrals of that kind:
+
+    C(x, y, z; p, q, r) = ∫ (t+x)**(-p-1/2) (t+y)**(-q-1/2) (t+z)**(-r-1/2) dt,   ∂C/∂x = -(p+1/2) C(x, y, z; p+1, q, r)
+
+Nothing in them is subtracted, whereas the recurrences by which R_F and R_D give the others are 0/0 where two operands
+meet. On log t the integrand is smooth over a strip of half-width π and falls at both ends, so that the trapezoidal rule
+with STEP there has no error to be seen (Trefethen & Weideman, SIAM Review 56 (2014), 385).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from fnad.ir.axes import Elementwise
+from fnad.ir.primitive import Library, Partials, Primitive, Rule, Sample, register
+from fnad.ir.symbol import Symbol
+from fnad.ir.types import Aval
+from fnad.ops.arithmetic import neg, strong_mul
+from fnad.ops.comparison import lt, select
+from fnad.ops.elementary import sqrt
+from fnad.ops.kinds import REALS, by_name, infer_elementwise, random_array
+from fnad.ops.library import scipy_function, special
+from fnad.ops.quadrature import blockwise
+from fnad.ops.shape import full_like, zeros_like
+
+Array: TypeAlias = Any
+Powers: TypeAlias = tuple[int, int, int]
+"""p, q and r."""
+
+THREE = ((0.3, 0.6), (0.9, 1.3), (1.6, 2.5))
+STEP = 0.4
+NEGLIGIBLE = 40.0
+"""An integrand may be left out where it has fallen by exp(-40)."""
+
+
+# ---- the integral ------------------------------------------------------------------------------------------------
+
+
+def integral(x: Array, y: Array, z: Array, *, powers: Powers) -> Array:
+    """C(x, y, z; p, q, r), in f64."""
+    if sum(powers) == 0:
+        return 2 * scipy_function("elliprf")(x, y, z)
+    if sum(powers) == 1:
+        others = [v for v, power in zip((x, y, z), powers, strict=True) if not power]
+        last = (x, y, z)[powers.index(1)]
+        return 2 / 3 * scipy_function("elliprd")(*others, last)
+    return blockwise(lambda *columns: _trapezoids(columns, powers), x, y, z)
+
+
+def _trapezoids(operands: tuple[Array, ...], powers: Powers) -> Array:
+    """The trapezoidal rule on log t, in units of the largest operand: C is homogeneous."""
+    largest = np.maximum(np.maximum(*operands[:2]), operands[2])
+    with np.errstate(all="ignore"):
+        parts = [np.clip(np.nan_to_num(v / largest), 1e-300, 1) for v in operands]
+        low, middle, _ = np.sort(np.log(np.concatenate(parts, axis=1)), axis=1).T[..., None]
+        start = np.maximum(low - NEGLIGIBLE, middle - 2 * NEGLIGIBLE)
+        end = NEGLIGIBLE / (sum(powers) + 0.5)
+        t = np.exp(start + STEP * np.arange(math.ceil((end - np.min(start)) / STEP)))
+        factors = [(t + v) ** (-power - 0.5) for v, power in zip(parts, powers, strict=True)]
+        value = STEP * np.sum(t * factors[0] * factors[1] * factors[2], axis=1, keepdims=True)
+        return _at_ends(value * largest ** (-sum(powers) - 0.5), operands, powers)
+
+
+def _at_ends(value: Array, operands: tuple[Array, ...], powers: Powers) -> Array:
+    zeros = [v == 0 for v in operands]
+    poles = [zero & (power > 0) for zero, power in zip(zeros, powers, strict=True)]
+    value = np.where(sum(z.astype(int) for z in zeros) + sum(p.astype(int) for p in poles) > 1, np.inf, value)
+    value = np.where(np.max(operands, axis=0) == np.inf, 0.0, value)
+    return np.where(np.min(operands, axis=0) >= 0, value, np.nan)
+
+
+# ---- primitives --------------------------------------------------------------------------------------------------
+
+
+def carlson(x: Symbol, y: Symbol, z: Symbol, *powers: int) -> Symbol:
+    """C(x, y, z; p, q, r), by the function of SciPy that it is, if it is one."""
+    if sum(powers) == 0:
+        return 2.0 * elliprf(x, y, z)
+    if sum(powers) == 1:
+        others = [v for v, power in zip((x, y, z), powers, strict=True) if not power]
+        return elliprd(*others, (x, y, z)[powers.index(1)]) * (2 / 3)
+    return carlson_integral(x, y, z, powers=powers)
+
+
+def _partial(way: int) -> Rule:
+    def partial(c: Symbol, x: Symbol, y: Symbol, z: Symbol, *, powers: Powers) -> Symbol:
+        return carlson(x, y, z, *_raised(powers, way)) * -(powers[way] + 0.5)
+
+    return partial
+
+
+def _raised(powers: Powers, way: int) -> tuple[int, ...]:
+    return tuple(power + (i == way) for i, power in enumerate(powers))
+
+
+def _infer(*avals: Aval, powers: Powers) -> Aval:
+    return infer_elementwise("carlson_integral", 3, REALS, None)(*avals)
+
+
+def _samples() -> Iterable[Sample]:
+    rng = np.random.default_rng(0)
+    for dtype in by_name(REALS):
+        for powers in ((0, 1, 1), (2, 0, 0)):
+            yield Sample(tuple(random_array(rng, (2, 3), dtype, i) for i in THREE), {"powers": powers})
+    x = np.array([0.0, 1.0, 1e-30, -1.0, np.nan, np.inf])
+    yield Sample((x, x[::-1].copy(), np.ones(6)), {"powers": (0, 1, 1)}, smooth=False)
+
+
+carlson_integral = register(
+    Primitive(
+        "carlson_integral",
+        _infer,
+        integral,
+        Partials((_partial(0), _partial(1), _partial(2))),
+        Library(raises=False),
+        _samples,
+        "∫ (t+x)**(-p-1/2) (t+y)**(-q-1/2) (t+z)**(-r-1/2) dt over t > 0, the param `powers` being p, q, r.",
+        axes=Elementwise(),
+    )
+)
+
+
+def _rg_slope(x: Symbol, u: Symbol, z: Symbol) -> Symbol:
+    return 0.25 * (elliprf(x, u, z) - strong_mul(x, elliprd(u, z, x)) * (1 / 3))
+
+
+elliprf = special(
+    "elliprf",
+    "Carlson's R_F(x, y, z); DLMF 19.18.1.",
+    lambda y, a, b, c: elliprd(b, c, a) * (-1 / 6),
+    lambda y, a, b, c: elliprd(a, c, b) * (-1 / 6),
+    lambda y, a, b, c: elliprd(a, b, c) * (-1 / 6),
+    over=THREE,
+    edges=((1.0, 1.0, 2.0),),
+)
+elliprd = special(
+    "elliprd",
+    "Carlson's R_D(x, y, z); DLMF 19.16.5.",
+    lambda y, a, b, c: carlson(a, b, c, 1, 0, 1) * -0.75,
+    lambda y, a, b, c: carlson(a, b, c, 0, 1, 1) * -0.75,
+    lambda y, a, b, c: carlson(a, b, c, 0, 0, 2) * -2.25,
+    over=THREE,
+    edges=((1.0, 1.0, 2.0),),
+)
+elliprg = special(
+    "elliprg",
+    "Carlson's R_G(x, y, z); DLMF 19.16.3.",
+    lambda y, a, b, c: _rg_slope(a, b, c),
+    lambda y, a, b, c: _rg_slope(b, a, c),
+    lambda y, a, b, c: _rg_slope(c, a, b),
+    over=THREE,
+)
+
+
+def _rc_principal_slope(y: Symbol, a: Symbol, b: Symbol) -> Symbol:
+    """Return the slope in a of R_C for b < 0 < a, a principal value, which is no sum of positive numbers."""
+    return 0.5 * (y - 1.0 / sqrt(a)) / (b - a)
+
+
+def _rc_slope(y: Symbol, a: Symbol, b: Symbol) -> Symbol:
+    return select(lt(b, zeros_like(b)), _rc_principal_slope(y, a, b), elliprd(b, b, a) * (-1 / 6))
+
+
+def _rc_last_slope(y: Symbol, a: Symbol, b: Symbol) -> Symbol:
+    principal = neg(0.5 * y + a * _rc_principal_slope(y, a, b)) / b
+    return select(lt(b, zeros_like(b)), principal, elliprd(a, b, b) * (-1 / 3))
+
+
+elliprc = special(
+    "elliprc",
+    "Carlson's R_C(x, y) = R_F(x, y, y); DLMF 19.2.17.",
+    _rc_slope,
+    _rc_last_slope,
+    over=THREE[:2],
+    edges=((0.5, -0.7),),
+)
+
+
+def _agm_slope(y: Symbol, a: Symbol, b: Symbol) -> Symbol:
+    """Return the slope in a of M(a, b) = π / 2 R_F(0, a², b²) (DLMF 19.8.5)."""
+    return y * y * a * elliprd(full_like(a, 0.0), b * b, a * a) * (2 / (3 * math.pi))
+
+
+agm = special(
+    "agm",
+    "Arithmetic-geometric mean; DLMF 19.8.5.",
+    _agm_slope,
+    lambda y, a, b: _agm_slope(y, b, a),
+    over=THREE[:2],
+)
