@@ -25,6 +25,7 @@ from fnad.ir.primitive import (
     PRIMITIVES,
     ArgFold,
     Cond,
+    Cumulative,
     Fold,
     Library,
     NoFormula,
@@ -32,7 +33,6 @@ from fnad.ir.primitive import (
     Primitive,
     Sample,
     Scalar,
-    Scan,
     ScanLoop,
 )
 from fnad.ir.program import Program, keywords
@@ -167,7 +167,7 @@ def random_params(random: Random, primitive: Primitive, avals: Sequence[Aval]) -
     params = dict(random.choice(samples(primitive)).params)
     if isinstance(primitive.lower, Fold):
         params["axes"] = random_axes(random, avals[0].ndim)
-    elif isinstance(primitive.lower, ArgFold | Scan):
+    elif isinstance(primitive.lower, ArgFold | Cumulative):
         params["axis"] = axis
     return params
 
@@ -192,7 +192,7 @@ def signatures(primitive: Primitive) -> dict[tuple[Dtype, ...], Dtype]:
 
 def takes_any_shape(primitive: Primitive) -> bool:
     """Say whether operands of any shapes (of one shape, where elementwise) go with `random_params`."""
-    return primitive.name in PARAMS or isinstance(primitive.lower, Scalar | Fold | ArgFold | Scan)
+    return primitive.name in PARAMS or isinstance(primitive.lower, Scalar | Fold | ArgFold | Cumulative)
 
 
 def infer(

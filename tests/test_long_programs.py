@@ -14,7 +14,7 @@ from fnad.api.staging import stage
 from fnad.backends.numba.executor import Plan
 from fnad.backends.reference import interpreter
 from fnad.ir.content import content_key
-from fnad.lower.pipeline import lower
+from fnad.lower.lowering import lower
 from fnad.transforms.differentiation import gradient
 from fnad.transforms.pipeline import simplify
 

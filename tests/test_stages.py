@@ -10,7 +10,7 @@ from fnad.backends.numba.executor import plan
 from fnad.cli.dump import STAGES, Request, dump
 from fnad.ir.builder import trace
 from fnad.ir.types import F64, Aval
-from fnad.lower.loops import Loop
+from fnad.lower.loop_ir import Loop
 from fnad.ops.elementary import sin
 from fnad.ops.shape import reduce_sum
 from fnad.transforms.differentiation import gradient, value_and_gradient

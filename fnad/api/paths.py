@@ -31,7 +31,7 @@ from fnad.backends.base import Executor
 from fnad.backends.reference import interpreter
 from fnad.backends.tiers import TieredProgram
 from fnad.errors import FnadError, GuardFailed, PathsWarning
-from fnad.ir.primitive import Guard as GuardKind
+from fnad.ir.primitive import GuardCheck
 from fnad.ir.program import Program, Source
 from fnad.ir.walk import has_effect
 from fnad.trace.capture import Guard
@@ -140,7 +140,7 @@ class Path:
 
 def deciding(program: Program) -> Program:
     """Return a program with guards without what has other effects, on which no guard depends, and without outputs."""
-    kept = (e for e in program.equations if isinstance(e.primitive.lower, GuardKind) or not has_effect(e))
+    kept = (e for e in program.equations if isinstance(e.primitive.lower, GuardCheck) or not has_effect(e))
     return dce(Program(program.name, program.inputs, tuple(kept), ()))
 
 

@@ -21,7 +21,7 @@ from fnad import config
 from fnad.ir.program import Program
 
 if TYPE_CHECKING:
-    from fnad.lower.loops import LoopProgram  # not before a program is compiled
+    from fnad.lower.loop_ir import LoopProgram  # not before a program is compiled
 
 Array: TypeAlias = "np.ndarray[Any, Any]"
 Executor: TypeAlias = Callable[[Sequence[Array]], list[Array]]

@@ -22,7 +22,7 @@ from fnad import config
 from fnad.backends.base import Array, Executor, Native, current_backend
 from fnad.backends.reference import interpreter
 from fnad.errors import LoweringError
-from fnad.ir.primitive import Guard
+from fnad.ir.primitive import GuardCheck
 from fnad.ir.program import Program
 from fnad.ir.walk import all_equations
 from fnad.store import STORE, now
@@ -109,7 +109,7 @@ class TieredProgram:
     @cached_property
     def _effects(self) -> bool:
         """Whether to run it twice is more than to run it once: guards may be asked again."""
-        equations = (e for e in self.program.equations if not isinstance(e.primitive.lower, Guard))
+        equations = (e for e in self.program.equations if not isinstance(e.primitive.lower, GuardCheck))
         return any(map(has_effect, equations))
 
     def _compiled_if_due(self, *, at_once: bool) -> Executor | None:

@@ -16,7 +16,7 @@ from fnad.cli.dump import STAGES, Request, dump
 from fnad.cli.usage import UsageError
 
 DUMP = """\
-Print a function, or a derivative of it, at one station of its way to native code:
+Print a function, or a derivative of it, at one stage of its compilation:
 
   traced       the function as a program
   transformed  the derivative as a program
@@ -78,7 +78,7 @@ def _parser() -> ArgumentParser:
 def _add_dump(commands: Any) -> None:
     parser = commands.add_parser(
         "dump",
-        help="print a function at one station of its way to native code",
+        help="print a function at one stage of its compilation",
         description=DUMP,
         epilog=DUMP_EXAMPLE,
         formatter_class=RawDescriptionHelpFormatter,
@@ -94,7 +94,7 @@ def _add_dump(commands: Any) -> None:
         metavar="N[,N…]",
         help="the arguments to differentiate in, from 0; by default 0, and with --vjp and --jvp all",
     )
-    parser.add_argument("--stage", choices=STAGES, default="simplified", help="the station, by default simplified")
+    parser.add_argument("--stage", choices=STAGES, default="simplified", help="the stage, by default simplified")
     parser.set_defaults(answer=_dump)
 
 

@@ -1,4 +1,4 @@
-"""`fnad dump`: a function at one station of its way, made by the functions that the transforms themselves use."""
+"""`fnad dump`: a function at one stage of its compilation, made by the functions that the transforms themselves use."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from fnad.errors import ParseError
 from fnad.ir.printer import print_annotated
 from fnad.ir.program import Program
 from fnad.ir.types import Aval, is_inexact
-from fnad.lower.text import loops_text
+from fnad.lower.printer import loops_text
 from fnad.numpy.operands import PYTHON_DTYPES
 from fnad.transforms.differentiation import gradient, joint, jvp, value_and_gradient
 

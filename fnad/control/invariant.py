@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from fnad.ir.builder import inline
-from fnad.ir.primitive import ArgFold, Contraction, Fold, Library, Scalar, Scan
+from fnad.ir.primitive import ArgFold, Contraction, Cumulative, Fold, Library, Scalar
 from fnad.ir.program import Atom, Equation, Literal, Program, Var
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import is_inexact
@@ -90,7 +90,7 @@ def is_dear(equation: Equation, *, runs: bool) -> bool:
     match equation.primitive.lower:
         case Scalar(_, cost):
             return cost > CHEAP and is_inexact(equation.results[0].aval.dtype)
-        case Contraction() | Fold() | ArgFold() | Scan():
+        case Contraction() | Fold() | ArgFold() | Cumulative():
             return equation.operands[0].aval.size > 1
         case Library(_, raises):
             return runs or not raises

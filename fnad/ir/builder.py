@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from fnad.errors import FnadError, UsedAfterTraceError
-from fnad.ir.program import Atom, Environment, Equation, Literal, Params, Program, Source, Var, keywords
+from fnad.ir.program import Atom, Equation, Literal, Params, Program, Source, ValueEnvironment, Var, keywords
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import Aval, aval_of
 
@@ -184,7 +184,7 @@ def trace(function: Callable[..., Sequence[Symbol]], *avals: Aval, name: str = "
     return program
 
 
-class SymbolEnvironment(Environment):
+class SymbolEnvironment(ValueEnvironment):
     """An environment of symbols, in which a literal reads as the symbol of that constant."""
 
     __slots__ = ()

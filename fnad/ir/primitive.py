@@ -171,7 +171,7 @@ class ArgFold(NamedTuple):
     extremum: Fold
 
 
-class Scan(NamedTuple):
+class Cumulative(NamedTuple):
     """A running reduction along the param `axis`, from the end where the param `reverse` says so.
 
     It begins with an element: -0.0 is not 0.0 + -0.0, and no complex number is neutral in products with infinity.
@@ -223,7 +223,7 @@ class Library(NamedTuple):
     raises: bool = True
 
 
-class Guard:
+class GuardCheck:
     """The operand itself; the run ends where it is not the param `expected`, and reports the param `number`."""
 
 
@@ -250,7 +250,7 @@ Lowering: TypeAlias = (
     | Iota
     | Fold
     | ArgFold
-    | Scan
+    | Cumulative
     | Gather
     | Scatter
     | Accumulation
@@ -258,7 +258,7 @@ Lowering: TypeAlias = (
     | DynamicUpdate
     | Contraction
     | Library
-    | Guard
+    | GuardCheck
     | Cond
     | WhileLoop
     | ScanLoop
@@ -275,7 +275,7 @@ def implied_axes(name: str, lower: Lowering) -> Axes:
             return Over("axes")
         case ArgFold():
             return Over("axis")
-        case Scan() | Concatenation():
+        case Cumulative() | Concatenation():
             return Along("axis")
         case Contraction():
             return Contract()
@@ -361,7 +361,7 @@ class Primitive:
         match self.lower:
             case Library(_, raises):
                 return raises
-            case Gather() | Scatter() | DynamicSlice() | DynamicUpdate() | Guard():
+            case Gather() | Scatter() | DynamicSlice() | DynamicUpdate() | GuardCheck():
                 return True
             case _:
                 return False
@@ -379,7 +379,7 @@ def templates_of(lower: Lowering) -> Iterator[str]:
             yield from (init, step)
         case ArgFold(better, extremum):
             yield from (better, *templates_of(extremum))
-        case Scan(step) | Scatter(step):
+        case Cumulative(step) | Scatter(step):
             yield step
         case _:
             pass

@@ -144,7 +144,7 @@ class Program:
         return print_program(self)
 
 
-class Environment:
+class ValueEnvironment:
     """What the atoms of one program stand for during a walk: `read` operands, `write` results."""
 
     __slots__ = ("_values",)

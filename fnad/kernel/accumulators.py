@@ -16,9 +16,9 @@ from dataclasses import dataclass
 from math import prod
 from typing import TypeAlias
 
-from fnad.lower.loops import ArgReduce, Combine, Effect, Loop, Reduce, Running, Store
+from fnad.lower.loop_ir import ArgReduce, BufferStore, Effect, Loop, Reduce, Scan, Update
 
-Folded: TypeAlias = Reduce | ArgReduce | Running
+Folded: TypeAlias = Reduce | ArgReduce | Scan
 
 BLOCK = 256
 """The length of a sum without compensation: see Note [Accurate sums].
@@ -50,7 +50,7 @@ def below(loop: Loop, around: Sequence[Loop]) -> list[Accumulator]:
     found: list[Accumulator] = []
     for effect, loops in effects_in_loops(loop, around):
         depth = len(loops)
-        if isinstance(effect, ArgReduce | Running):
+        if isinstance(effect, ArgReduce | Scan):
             found.append(Accumulator(effect, depth, depth - 1, loops[-1].extent))
         elif isinstance(effect, Reduce) and depth - 1 in effect.depths:
             start = first_loop(effect, depth)
@@ -71,5 +71,5 @@ def effects_in_loops(loop: Loop, around: Sequence[Loop]) -> Iterator[tuple[Effec
     for item in loop.items:
         if isinstance(item, Loop):
             yield from effects_in_loops(item, [*around, item])
-        elif isinstance(item, Store | Reduce | ArgReduce | Running | Combine):
+        elif isinstance(item, BufferStore | Reduce | ArgReduce | Scan | Update):
             yield item, around

@@ -1,4 +1,4 @@
-"""From loop nests to kernels: what each turn of a loop does, as statements.
+"""From loop nests to kernels: the statements of each iteration of a loop.
 
 Every value gets a variable of its own, assigned in the block of the innermost loop that it varies in, once: what does
 not vary in a loop is computed before it, as nodes know their depth. In a branch all is computed in the branch. Memory
@@ -20,11 +20,11 @@ from fnad.ir.types import BOOL, Dtype
 from fnad.kernel import accumulators
 from fnad.kernel.accumulators import BLOCK, Accumulator
 from fnad.kernel.interrupts import interrupt_period
-from fnad.kernel.routines import COMPENSATED_ADD, GEMM, GEMV, INTERRUPTED, RESERVE, TAPE_ARRAYS
+from fnad.kernel.routines import COMPENSATED_ADD, GEMM, GEMV, INTERRUPTED, RESERVE, STACK_ARRAYS
 from fnad.kernel.statements import (
     EXPRESSIONS,
+    STACKS,
     STATUS,
-    TAPES,
     Assign,
     Break,
     Comment,
@@ -43,9 +43,9 @@ from fnad.kernel.statements import (
     integer,
 )
 from fnad.lower import index as indices
-from fnad.lower import loops, nodes
+from fnad.lower import loop_ir, nodes
 from fnad.lower.index import Index
-from fnad.lower.loops import Control, Item, Loop
+from fnad.lower.loop_ir import Control, Item, Loop
 from fnad.lower.nodes import Buffer, Node, loaded
 from fnad.scalar.operation import INDEX, Pointer
 from fnad.scalar.operations import (
@@ -69,7 +69,7 @@ from fnad.scalar.operations import (
 from fnad.scalar.template import cast_to, instantiate
 
 NO_MEMORY = 2**62
-"""What `status` says where a tape cannot grow."""
+"""What `status` says where a residual stack cannot grow."""
 
 
 @dataclass(slots=True)
@@ -91,9 +91,9 @@ class Block:
         return None
 
 
-def statements_of(items: Sequence[Item], depth: int, tapes: Sequence[Buffer]) -> list[Statement]:
+def statements_of(items: Sequence[Item], depth: int, stacks: Sequence[Buffer]) -> list[Statement]:
     """Return the statements of items that stand in `depth` levels of control flow."""
-    builder = _Builder(depth, tapes)
+    builder = _Builder(depth, stacks)
     builder.items(items)
     return builder.body.statements
 
@@ -111,8 +111,8 @@ def counter(depth: int) -> Name:
 class _Builder:
     """Writes the statements of one kernel, with a block per open loop in `blocks`."""
 
-    def __init__(self, depth: int, tapes: Sequence[Buffer]) -> None:
-        self.tapes = tapes
+    def __init__(self, depth: int, stacks: Sequence[Buffer]) -> None:
+        self.stacks = stacks
         self.body = Block()
         self.blocks = [self.body] * (depth + 1)
         self.loops = [Loop(d, 0) for d in range(depth)]
@@ -163,39 +163,39 @@ class _Builder:
         match item:
             case Loop():
                 self.loop(item)
-            case loops.Choice() | loops.Repeat() | loops.While():
+            case loop_ir.Switch() | loop_ir.SequentialFor() | loop_ir.SequentialWhile():
                 self.control(item)
-            case loops.Product():
+            case loop_ir.Product():
                 self.comment(item)
                 self.product(item)
-            case loops.Call():
+            case loop_ir.LibraryCall():
                 raise LoweringError(f"{item.primitive.name} is called between kernels")
             case _:
                 self.effect(item)
 
-    def effect(self, item: loops.Effect) -> None:
+    def effect(self, item: loop_ir.Effect) -> None:
         self.comment(item)
         match item:
-            case loops.Store():
+            case loop_ir.BufferStore():
                 self.store(item, self.value(item.node))
-            case loops.Check():
+            case loop_ir.Check():
                 self.check(item)
-            case loops.Reduce():
+            case loop_ir.Reduce():
                 self.reduce(item)
-            case loops.ArgReduce():
+            case loop_ir.ArgReduce():
                 self.arg_reduce(item)
-            case loops.Running():
+            case loop_ir.Scan():
                 self.running(item)
-            case loops.Combine():
+            case loop_ir.Update():
                 self.combine(item)
 
-    def comment(self, effect: loops.Effect | loops.Product) -> None:
+    def comment(self, effect: loop_ir.Effect | loop_ir.Product) -> None:
         text = str(effect.source) if effect.source is not None else ""
         if text and text != self._source:
             self.add(Comment(text))
         self._source = text
 
-    def store(self, effect: loops.Effect, value: Expression) -> None:
+    def store(self, effect: loop_ir.Effect, value: Expression) -> None:
         """Store a value, of which a variable that does not change is made: a load of it can then be that variable."""
         if not isinstance(value, Constant) and not (isinstance(value, Name) and value.name not in self.changing):
             value = self.assign("v", value)
@@ -204,7 +204,7 @@ class _Builder:
     def load(self, buffer: Buffer, address: Index) -> Load:
         return Load(array_of(buffer), self.address(address))
 
-    def check(self, check: loops.Check) -> None:
+    def check(self, check: loop_ir.Check) -> None:
         value = self.value(check.node)
         self.store(check, value)
         found = self.cast(value, INDEX)
@@ -215,7 +215,7 @@ class _Builder:
             Return(),
         )
 
-    def combine(self, effect: loops.Combine) -> None:
+    def combine(self, effect: loop_ir.Update) -> None:
         value, place = self.value(effect.node), self.load(effect.buffer, effect.address)
         self.store(effect, self.step(effect.step, effect.buffer.dtype, old=place, new=value))
 
@@ -270,24 +270,24 @@ class _Builder:
 
     def zero(self, fold: Accumulator) -> Constant:
         effect = fold.effect
-        return Constant(effect.buffer.dtype.type(0) if isinstance(effect, loops.Running) else effect.init)
+        return Constant(effect.buffer.dtype.type(0) if isinstance(effect, loop_ir.Scan) else effect.init)
 
     def parts(self, fold: Accumulator) -> tuple[Name, Name]:
         """Return the variables of the sum of the blocks before, and of what its additions rounded off."""
         acc = self.folds[fold.effect]
         return Name(f"{acc.name}_total", acc.kind), Name(f"{acc.name}_rest", acc.kind)
 
-    def best(self, effect: loops.ArgReduce) -> Name:
+    def best(self, effect: loop_ir.ArgReduce) -> Name:
         return Name(f"{self.folds[effect].name}_best", effect.node.dtype)
 
     def open_fold(self, fold: Accumulator) -> None:
         effect, zero = fold.effect, self.zero(fold)
-        position = isinstance(effect, loops.ArgReduce)
+        position = isinstance(effect, loop_ir.ArgReduce)
         name = self.folds[effect] = self.name("acc", INDEX if position else zero.value.dtype)
         self.changing.add(name.name)
         if fold.compensated:
             self.add(*(Assign((part,), zero) for part in self.parts(fold)))
-        elif isinstance(effect, loops.ArgReduce):
+        elif isinstance(effect, loop_ir.ArgReduce):
             self.add(Assign((name,), integer(0)), Assign((self.best(effect),), zero))
         else:
             self.add(Assign((name,), zero))
@@ -298,15 +298,15 @@ class _Builder:
 
     def close_fold(self, fold: Accumulator) -> None:
         effect, value = fold.effect, self.folds[fold.effect]
-        if isinstance(effect, loops.Running):
+        if isinstance(effect, loop_ir.Scan):
             return
         result: Expression = apply(ADD, *self.parts(fold)) if fold.compensated else value
-        if isinstance(effect, loops.Reduce) and fold.start != min(effect.depths):
+        if isinstance(effect, loop_ir.Reduce) and fold.start != min(effect.depths):
             self.combine_in_memory(effect, result)
         else:
             self.store(effect, self.cast(result, effect.buffer.dtype))
 
-    def reduce(self, effect: loops.Reduce) -> None:
+    def reduce(self, effect: loop_ir.Reduce) -> None:
         element = self.cast(self.value(effect.node), effect.dtype)
         if not effect.depths:
             folded = self.folded(effect, Constant(effect.init), element)
@@ -317,22 +317,22 @@ class _Builder:
         else:
             self.combine_in_memory(effect, element)
 
-    def combine_in_memory(self, effect: loops.Reduce, value: Expression) -> None:
+    def combine_in_memory(self, effect: loop_ir.Reduce, value: Expression) -> None:
         self.store(effect, self.folded(effect, self.load(effect.buffer, effect.address), value))
 
-    def folded(self, effect: loops.Reduce | loops.Running, acc: Expression, value: Expression) -> Expression:
+    def folded(self, effect: loop_ir.Reduce | loop_ir.Scan, acc: Expression, value: Expression) -> Expression:
         assert isinstance(acc.kind, np.dtype)
         return self.step(effect.step, acc.kind, **{"acc": acc, "0": value})
 
     def fill_accumulators_in_memory(self, loop: Loop) -> None:
         """Before the outermost loop of a fold that accumulates in memory, put its initial value there."""
         for effect, around in accumulators.effects_in_loops(loop, self.loops):
-            if not isinstance(effect, loops.Reduce) or loop.depth != min(effect.depths, default=-1):
+            if not isinstance(effect, loop_ir.Reduce) or loop.depth != min(effect.depths, default=-1):
                 continue
             if accumulators.first_loop(effect, len(around)) != loop.depth:
                 self.fill(effect, [inner for inner in around[len(self.loops) :] if inner.depth not in effect.depths])
 
-    def fill(self, effect: loops.Reduce, around: Sequence[Loop]) -> None:
+    def fill(self, effect: loop_ir.Reduce, around: Sequence[Loop]) -> None:
         if not around:
             self.store(effect, Constant(effect.init))
             return
@@ -340,7 +340,7 @@ class _Builder:
             self.fill(effect, around[1:])
         self.add(For(counter(around[0].depth), integer(0), integer(around[0].extent), 1, body))
 
-    def arg_reduce(self, effect: loops.ArgReduce) -> None:
+    def arg_reduce(self, effect: loop_ir.ArgReduce) -> None:
         position, best = self.folds[effect], self.best(effect)
         value = self.value(effect.node)
         better = self.assign("v", self.step(effect.better, BOOL, **{"0": value, "best": best}))
@@ -353,7 +353,7 @@ class _Builder:
     def select(condition: Expression, a: Expression, b: Expression) -> Expression:
         return apply(SELECT, condition, a, b)
 
-    def running(self, effect: loops.Running) -> None:
+    def running(self, effect: loop_ir.Scan) -> None:
         name, value = self.folds[effect], self.value(effect.node)
         is_first = apply(EQUAL, counter(self.loops[-1].depth), integer(0))
         self.add(Assign((name,), self.select(is_first, value, self.folded(effect, name, value))))
@@ -363,11 +363,11 @@ class _Builder:
 
     def control(self, item: Control) -> None:
         match item:
-            case loops.Choice():
+            case loop_ir.Switch():
                 self.choice(item)
-            case loops.Repeat():
+            case loop_ir.SequentialFor():
                 self.repeat(item)
-            case loops.While():
+            case loop_ir.SequentialWhile():
                 self.endless(item)
 
     @contextmanager
@@ -378,7 +378,7 @@ class _Builder:
             yield body
         self.loops.pop()
 
-    def choice(self, choice: loops.Choice) -> None:
+    def choice(self, choice: loop_ir.Switch) -> None:
         """Write branches, in which nothing is computed before it is known which one is run."""
         chosen, outside = self.value(choice.index), self.innermost_branch
         self.innermost_branch = len(self.blocks)
@@ -390,10 +390,10 @@ class _Builder:
         self.innermost_branch = outside
         self.add(*_switch(chosen, bodies))
 
-    def repeat(self, loop: loops.Repeat) -> None:
+    def repeat(self, loop: loop_ir.SequentialFor) -> None:
         extent = integer(loop.extent) if isinstance(loop.extent, int) else self.value(loop.extent)
-        for tape in loop.tapes:
-            self.reserve(tape, extent)
+        for stack in loop.residual_stacks:
+            self.reserve(stack, extent)
         with self.level(loop.depth) as body:
             self.answer_interrupts(loop)
             self.items(loop.items)
@@ -402,10 +402,10 @@ class _Builder:
         bounds = (last, integer(-1), -1) if loop.reverse else (integer(0), extent, 1)
         self.add(For(counter(loop.depth), *bounds, body))
 
-    def endless(self, loop: loops.While) -> None:
-        turn = counter(loop.depth)
-        self.changing.add(turn.name)
-        self.add(Assign((turn,), integer(0)))
+    def endless(self, loop: loop_ir.SequentialWhile) -> None:
+        iteration = counter(loop.depth)
+        self.changing.add(iteration.name)
+        self.add(Assign((iteration,), integer(0)))
         with self.level(loop.depth) as body:
             self.answer_interrupts(loop)
             if loop.may_fail:
@@ -414,16 +414,16 @@ class _Builder:
             self.exit(apply(LOGICAL_NOT, self.value(loop.predicate)), Break())
             if loop.limit is not None:
                 fault = Store(STATUS, integer(0), integer(loop.fault))
-                self.exit(apply(EQUAL, turn, integer(loop.limit)), fault, Return())
-            for tape in loop.tapes:
-                self.reserve(tape, apply(ADD, turn, integer(1)))
+                self.exit(apply(EQUAL, iteration, integer(loop.limit)), fault, Return())
+            for stack in loop.residual_stacks:
+                self.reserve(stack, apply(ADD, iteration, integer(1)))
             self.items(loop.items)
             self.update(loop.updates)
-            self.add(Assign((turn,), apply(ADD, turn, integer(1))))
+            self.add(Assign((iteration,), apply(ADD, iteration, integer(1))))
         self.add(While(body))
-        self.store(loop.count, turn)
+        self.store(loop.count, iteration)
 
-    def answer_interrupts(self, loop: loops.Repeat | loops.While) -> None:
+    def answer_interrupts(self, loop: loop_ir.SequentialFor | loop_ir.SequentialWhile) -> None:
         """Every so often, where the loop may run long, stop if Python says so: at Ctrl-C."""
         period = interrupt_period(loop)
         if period is None:
@@ -434,24 +434,24 @@ class _Builder:
             stop = If(apply(EQUAL, apply(AND, counter(loop.depth), mask), mask), [stop])
         self.add(stop)
 
-    def reserve(self, tape: Buffer, rows: Expression) -> None:
+    def reserve(self, stack: Buffer, rows: Expression) -> None:
         """Have room for so many rows; where there is none, the run ends."""
-        number = integer(self.tapes.index(tape))
-        row = integer(prod(tape.aval.shape[1:]) * tape.dtype.itemsize)
-        has_room = apply(RESERVE, TAPES, number, rows, row)
+        number = integer(self.stacks.index(stack))
+        row = integer(prod(stack.aval.shape[1:]) * stack.dtype.itemsize)
+        has_room = apply(RESERVE, STACKS, number, rows, row)
         self.exit(apply(LOGICAL_NOT, has_room), Store(STATUS, integer(0), integer(NO_MEMORY)), Return())
-        self.add(locate(tape, self.tapes))
+        self.add(locate(stack, self.stacks))
 
-    def update(self, updates: Sequence[loops.Store]) -> None:
+    def update(self, updates: Sequence[loop_ir.BufferStore]) -> None:
         """Write all updates as one: everything is read before anything is stored."""
         values = [self.value(update.node) for update in updates]
         for update, value in zip(updates, values, strict=True):
-            if not (isinstance(update.node, nodes.Load) and _is_same_place(update, update.node)):
+            if not (isinstance(update.node, nodes.BufferLoad) and _is_same_place(update, update.node)):
                 self.store(update, value)
 
     # ---- products ------------------------------------------------------------------------------------------------
 
-    def product(self, product: loops.Product) -> None:
+    def product(self, product: loop_ir.Product) -> None:
         out, a, b = product.out, product.a, product.b
         dtype = out.buffer.dtype
         scales = Constant(dtype.type(1)), Constant(dtype.type(0))
@@ -461,14 +461,14 @@ class _Builder:
             vector = (array_of(b.buffer), self.address(b.offset), integer(b.row_stride))
             call = apply(GEMV, *self.matrix(a), *vector, *target, sizes[0], sizes[2], *scales)
         elif product.m == 1:
-            transposed = loops.Matrix(b.buffer, b.offset, b.column_stride, b.row_stride)
+            transposed = loop_ir.Matrix(b.buffer, b.offset, b.column_stride, b.row_stride)
             vector = (array_of(a.buffer), self.address(a.offset), integer(a.column_stride))
             call = apply(GEMV, *self.matrix(transposed), *vector, *target, sizes[1], sizes[2], *scales)
         else:
             call = apply(GEMM, *self.matrix(a), *self.matrix(b), *target, integer(out.row_stride), *sizes, *scales)
         self.add(Evaluate(call))
 
-    def matrix(self, matrix: loops.Matrix) -> tuple[Expression, ...]:
+    def matrix(self, matrix: loop_ir.Matrix) -> tuple[Expression, ...]:
         transposed = matrix.column_stride != 1
         leading = matrix.column_stride if transposed else matrix.row_stride
         flag = Constant(BOOL.type(transposed))
@@ -478,7 +478,7 @@ class _Builder:
 
     def value(self, node: Node) -> Expression:
         """Return a value: a constant, or the variable that it is in here."""
-        if isinstance(node, nodes.Constant):
+        if isinstance(node, nodes.ScalarConstant):
             return Constant(node.value)
         found = self.here.find(node)
         if found is not None:
@@ -497,17 +497,17 @@ class _Builder:
 
     def computed(self, node: Node) -> Expression:
         match node:
-            case nodes.Load(buffer, address, _):
+            case nodes.BufferLoad(buffer, address, _):
                 return self.assign("v", self.load(buffer, address))
-            case nodes.Apply(operation, operands, _, _):
+            case nodes.ScalarOperation(operation, operands, _, _):
                 return self.assign("v", apply(operation, *map(self.value, operands)))
-            case nodes.Number(index, dtype, _):
+            case nodes.IndexValue(index, dtype, _):
                 return self.assign("v", self.cast(self.address(index), dtype))
             case nodes.Branch():
                 return self.branch(node)
             case nodes.Checked():
                 return self.checked(node)
-            case nodes.Constant():
+            case nodes.ScalarConstant():
                 raise AssertionError("constants need no variable")
 
     def branch(self, node: nodes.Branch) -> Name:
@@ -579,7 +579,7 @@ def _atom(atom: indices.Atom, names: dict[Node, Expression]) -> Expression:
             return apply(REMAINDER, _sum(dividend, names), integer(divisor))
 
 
-def _is_same_place(store: loops.Store, load: nodes.Load) -> bool:
+def _is_same_place(store: loop_ir.BufferStore, load: nodes.BufferLoad) -> bool:
     return load.buffer.root is store.buffer.root and load.address == store.address
 
 
@@ -596,7 +596,7 @@ def _switch(chosen: Expression, bodies: Sequence[list[Statement]]) -> list[State
     return [If(apply(LESS_EQUAL, chosen, Constant(dtype.type(0))), first, rest)]
 
 
-def locate(tape: Buffer, tapes: Sequence[Buffer]) -> Assign:
-    """Return the statement that finds a tape, whose address changes as it grows."""
-    number = integer(tapes.index(tape))
-    return Assign((array_of(tape),), apply(TAPE_ARRAYS[tape.dtype], TAPES, number))
+def locate(stack: Buffer, stacks: Sequence[Buffer]) -> Assign:
+    """Return the statement that finds a residual stack, whose address changes as it grows."""
+    number = integer(stacks.index(stack))
+    return Assign((array_of(stack),), apply(STACK_ARRAYS[stack.dtype], STACKS, number))

@@ -1,8 +1,8 @@
 """Store forwarding: a load of what was stored before, at the same address, is the value that was stored.
 
 Known is what is stored from a constant or from a variable with one value. A store to an array ends what is known of
-its other elements, for only equal addresses are compared; so does a loop that stores into it, before its first turn
-and after its last, and a call that writes it.
+its other elements, for only equal addresses are compared; so does a loop that stores into it, before its first
+iteration and after its last, and a call that writes it.
 """
 
 from __future__ import annotations

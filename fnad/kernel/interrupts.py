@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fnad.lower.loops import Choice, Item, Loop, Product, Repeat, While
+from fnad.lower.loop_ir import Item, Loop, Product, SequentialFor, SequentialWhile, Switch
 
 PERIOD = 2**24
 """About how many nanoseconds a loop runs before it asks whether it is interrupted."""
@@ -11,10 +11,10 @@ EFFECT = 10
 """About how many nanoseconds an effect takes."""
 
 
-def interrupt_period(loop: Repeat | While) -> int | None:
-    """Return after how many turns, a power of two, a loop asks whether it is interrupted; None if it is short."""
+def interrupt_period(loop: SequentialFor | SequentialWhile) -> int | None:
+    """The number of iterations, a power of two, between two checks for an interrupt; None for a short loop."""
     work = sum(_work(item) for body in loop.bodies for item in body)
-    if isinstance(loop, Repeat) and isinstance(loop.extent, int) and loop.extent * work < 2 * PERIOD:
+    if isinstance(loop, SequentialFor) and isinstance(loop.extent, int) and loop.extent * work < 2 * PERIOD:
         return None
     return 2 ** max(0, (PERIOD // max(work, 1)).bit_length() - 1)
 
@@ -26,9 +26,9 @@ def _work(item: Item) -> int:
             return extent * sum(map(_work, items))
         case Product():
             return item.m * item.k * item.n // 8
-        case Choice():
+        case Switch():
             return max(sum(map(_work, branch)) for branch in item.branches)
-        case Repeat(_, int(extent), _, items, updates):
+        case SequentialFor(_, int(extent), _, items, updates):
             return extent * sum(map(_work, [*items, *updates]))
         case _:
             return EFFECT

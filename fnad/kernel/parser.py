@@ -1,7 +1,7 @@
 """Printed kernels read back: text to typed statements.
 
 A kernel's text is a Python function, so Python's own parser reads it; what is added are the types. Parameters are
-flat arrays of given dtypes (`counters`, `tapes` and `status` of i64); a variable has the kind of what it is first
+flat arrays of given dtypes (`counters`, `stacks` and `status` of i64); a variable has the kind of what it is first
 assigned. Python's literals are i64, f64 and bool_.
 """
 
@@ -77,7 +77,7 @@ class _Reader:
                 raise OperandError(f"a kernel has no statement like {ast.unparse(node)}")
 
     def _ending(self, test: ast.expr) -> list[Statement]:
-        """Return what ends a loop where its test fails, before each turn."""
+        """The statements that end a loop where its test fails, before each iteration."""
         if isinstance(test, ast.Constant):
             return []
         return [If(apply(UNARY["not"], self.expression(test)), [Break()])]

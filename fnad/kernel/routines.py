@@ -2,8 +2,8 @@
 
     total, rest = compensated_add(total, rest, value): the sum is total + rest
     interrupted(): whether Python has an exception for us, a KeyboardInterrupt
-    reserve(tapes, n, rows, row): whether tape n has room for so many rows of `row` bytes, now
-    tape_f64(tapes, n), and so for each dtype: the array of tape n, until it grows
+    reserve(stacks, n, rows, row): whether residual stack n has room for so many rows of `row` bytes, now
+    stack_f64(stacks, n), and so for each dtype: the array of residual stack n, until it grows
     gemm(a, a_offset, lda, a_transposed, b, b_offset, ldb, b_transposed, c, c_offset, ldc, m, n, k, alpha, beta):
         C[m, n] = alpha op(A)[m, k] op(B)[k, n] + beta C
     gemv(a, a_offset, lda, a_transposed, x, x_offset, incx, y, y_offset, m, n, alpha, beta):
@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from fnad.kernel import tape
+from fnad.kernel import residual_stack
 from fnad.scalar.operation import BOOL, Dtype, Kind, OperandError, Operation, Pointer, among
 from fnad.scalar.operations import DTYPES, OPERATIONS
 
@@ -88,19 +88,21 @@ def matrix(flat: Any, offset: int, stride: int, rows: int, columns: int) -> Any:
 # ---- the table ---------------------------------------------------------------------------------------------------
 
 
-def tape_array(name: str, dtype: Dtype) -> Operation:
-    """Return the routine that gives a tape as an array."""
-    return Operation(f"tape_{name}", lambda *kinds: Pointer(dtype), lambda table, n: tape.recorded(table, n, dtype))
+def stack_array(name: str, dtype: Dtype) -> Operation:
+    """Return the routine that gives a residual stack as an array."""
+    return Operation(
+        f"stack_{name}", lambda *kinds: Pointer(dtype), lambda table, n: residual_stack.recorded(table, n, dtype)
+    )
 
 
 COMPENSATED_ADD = Operation("compensated_add", among("fc", total_and_rest), compensated_add)
 INTERRUPTED = Operation("interrupted", lambda: BOOL, lambda: False)
-RESERVE = Operation("reserve", lambda *kinds: BOOL, tape.reserve)
+RESERVE = Operation("reserve", lambda *kinds: BOOL, residual_stack.reserve)
 GEMM = Operation("gemm", of_matrices, gemm)
 GEMV = Operation("gemv", of_matrices, gemv)
-TAPE_ARRAYS = {dtype: tape_array(name, dtype) for name, dtype in DTYPES.items()}
+STACK_ARRAYS = {dtype: stack_array(name, dtype) for name, dtype in DTYPES.items()}
 
 ROUTINES: dict[str, Operation] = OPERATIONS | {
-    routine.name: routine for routine in (COMPENSATED_ADD, INTERRUPTED, RESERVE, GEMM, GEMV, *TAPE_ARRAYS.values())
+    routine.name: routine for routine in (COMPENSATED_ADD, INTERRUPTED, RESERVE, GEMM, GEMV, *STACK_ARRAYS.values())
 }
 """All that a kernel may call."""

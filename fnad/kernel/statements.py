@@ -101,7 +101,7 @@ class Comment:
 class For:
     """The body for counter = start, start + step, … before stop.
 
-    Where the turns are `independent`, no turn touches what another one writes.
+    Where the iterations are `independent`, none touches what another one writes.
     """
 
     counter: Name
@@ -170,7 +170,7 @@ EXPRESSIONS = Expressions()
 STATUS = Name("status", Pointer(INDEX))
 """Why a run ended early: a positive fault number, or a negative count of guards and what was found."""
 
-TAPES = Name("tapes", Pointer(INDEX))
+STACKS = Name("stacks", Pointer(INDEX))
 """The table of residual stacks."""
 
 COUNTERS = Name("counters", Pointer(INDEX))

@@ -10,8 +10,18 @@ from __future__ import annotations
 from dataclasses import replace
 
 from fnad.lower.index import Counter, Index, canonical
-from fnad.lower.loops import ArgReduce, Combine, Effect, Item, Loop, Reduce, Running, Store, effects
-from fnad.lower.nodes import Apply, Branch, Checked, Constant, Load, Node, Nodes, Number, children
+from fnad.lower.loop_ir import ArgReduce, BufferStore, Effect, Item, Loop, Reduce, Scan, Update, effects
+from fnad.lower.nodes import (
+    Branch,
+    BufferLoad,
+    Checked,
+    IndexValue,
+    Node,
+    Nodes,
+    ScalarConstant,
+    ScalarOperation,
+    children,
+)
 
 
 def collapse(item: Item, nodes: Nodes) -> Item:
@@ -30,7 +40,7 @@ def _collapsible(outer: Loop, inner: Loop) -> bool:
 
 def _effect_collapses(effect: object, a: Counter, b: Counter) -> bool:
     match effect:
-        case Store() | Combine() | Reduce():  # the address of a fold over one of the loops tells it from the other
+        case BufferStore() | Update() | Reduce():  # the address of a fold over one of the loops tells it from the other
             return _all_collapse(effect.address, effect.node, a, b)
         case _:
             return False
@@ -54,7 +64,7 @@ def _all_collapse(address: Index, node: Node, a: Counter, b: Counter) -> bool:
 
 def _indices(node: Node) -> list[Index]:
     match node:
-        case Load(_, index, _) | Number(index, _, _):
+        case BufferLoad(_, index, _) | IndexValue(index, _, _):
             return [index]
         case Branch(conditions, _, _, _):
             return [index for index, _, _ in conditions]
@@ -91,7 +101,7 @@ class _Collapse:
             case Reduce():
                 depths = frozenset(self._depth(d) for d in item.depths)
                 return replace(item, address=self._index(item.address), node=self._node(item.node), depths=depths)
-            case Store() | Combine() | ArgReduce() | Running():
+            case BufferStore() | Update() | ArgReduce() | Scan():
                 return self._effect(item)
             case _:
                 return item
@@ -119,16 +129,16 @@ class _Collapse:
 
     def _rewritten(self, node: Node) -> Node:
         match node:
-            case Load(buffer, address, _):
+            case BufferLoad(buffer, address, _):
                 return self.nodes.load(buffer, self._index(address))
-            case Number(index, dtype, _):
+            case IndexValue(index, dtype, _):
                 return self.nodes.number(self._index(index), dtype)
-            case Apply(operation, operands, _, _):
+            case ScalarOperation(operation, operands, _, _):
                 return self.nodes.apply(operation, *map(self._node, operands))
             case Branch(conditions, inside, outside, _):
                 moved = tuple((self._index(index), low, high) for index, low, high in conditions)
                 return self.nodes.branch(moved, self._node(inside), self._node(outside))
             case Checked(operand, extent, fault, depth):
                 return self.nodes.checked(self._node(operand), extent, fault, min(depth, self.joint.depth))
-            case Constant():
+            case ScalarConstant():
                 return node

@@ -9,7 +9,7 @@ from math import prod
 
 from fnad.ir.types import Aval, Shape
 from fnad.lower.index import Counter, Index
-from fnad.lower.loops import Matrix
+from fnad.lower.loop_ir import Matrix
 from fnad.lower.nodes import Buffer
 
 Axes = tuple[int, ...]

@@ -19,7 +19,7 @@ from fnad.ir.types import I64, Aval, Dtype, Shape
 from fnad.lower.contraction import Dimensions, contraction_dimensions
 from fnad.lower.faults import Fault, out_of_range
 from fnad.lower.index import Index, Loaded, as_index
-from fnad.lower.nodes import Buffer, Condition, Node, Nodes, Number
+from fnad.lower.nodes import Buffer, Condition, IndexValue, Node, Nodes
 from fnad.scalar.operations import MULTIPLY
 
 Indices: TypeAlias = Sequence[Index]
@@ -57,7 +57,7 @@ def place(buffer: Buffer, indices: Indices) -> Index:
 class Binding:
     """What an input of a region stands for: a value of the program around it, at these indices of its leading axes."""
 
-    expressions: Expressions
+    expressions: ElementExpressions
     atom: Atom
     leading: tuple[Index, ...] = ()
 
@@ -68,7 +68,7 @@ class Shared:
 
     nodes: Nodes = field(default_factory=Nodes)
     temporaries: list[Buffer] = field(default_factory=list[Buffer])
-    tapes: list[Buffer] = field(default_factory=list[Buffer])
+    residual_stacks: list[Buffer] = field(default_factory=list[Buffer])
     faults: list[Fault] = field(default_factory=list[Fault])
     checks: int = 0
 
@@ -78,10 +78,10 @@ class Shared:
         self.temporaries.append(buffer)
         return buffer
 
-    def tape(self, aval: Aval, depth: int) -> Buffer:
-        """Return a new buffer that grows."""
-        buffer = Buffer(f"tape{len(self.tapes)}", aval, depth)
-        self.tapes.append(buffer)
+    def residual_stack(self, aval: Aval, depth: int) -> Buffer:
+        """A new buffer that grows by rows."""
+        buffer = Buffer(f"stack{len(self.residual_stacks)}", aval, depth)
+        self.residual_stacks.append(buffer)
         return buffer
 
     def fault(self, fault: Fault) -> int:
@@ -91,7 +91,7 @@ class Shared:
         return self.faults.index(fault) + 1
 
 
-class Expressions:
+class ElementExpressions:
     """The definitions of a program's values, and the buffers of those that are kept.
 
     `depth` is how many levels of control flow are around it.
@@ -235,7 +235,7 @@ class Expressions:
         if room < 1:
             raise LoweringError("an index into an empty axis is left to the interpreter, which says so")
         given = self.element(integers, indices)
-        if isinstance(given, Number) and _within(given.index, room):
+        if isinstance(given, IndexValue) and _within(given.index, room):
             return given.index
         if isinstance(integers, Literal) and 0 <= (start := _from_start(integers, extent)) < room:
             return Index(start)

@@ -1,15 +1,15 @@
-"""Fusion: putting a new nest into the nests that stand already.
+"""Fusion: merging a new nest into the nests before it.
 
-Nests come in the order of the program. A new one is put as early as what it reads allows. If what it reads was written
-in a nest whose outermost loop has the same extent, and each turn of that loop touches only its own part of the buffers
-in question, the two loops become one, and the question is asked again one level further in. So chains of elementwise
-work and folds melt into one nest, and a fold over rows followed by work on the rows becomes two inner loops in one
-outer loop, which finds the row in the cache.
+Nests come in the order of the program. A new one is placed as early as its dependences allow. If the nest it depends on
+has an outermost loop of the same extent, and each iteration of that loop touches only its own part of the shared
+buffers, the two loops become one, and the same question is asked again one level further in. So chains of elementwise
+work and folds become one nest, and a fold over rows followed by work on the rows becomes two inner loops in one outer
+loop, where the row is still in the cache.
 
 Note [Aligned accesses]
     All accesses to a buffer are aligned at depth d if their addresses are  outer + stride · i<d> + rest,  with the
-    same stride and the same coefficients of the counters outside, and the rests of all of them lie within less than
-    one stride: then the turns of loop d touch disjoint parts.
+    same stride and the same coefficients of the outer counters, and the rests of all of them lie within less than one
+    stride: then the iterations of loop d touch disjoint parts.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from fnad.lower.index import Counter, Index
-from fnad.lower.loops import Item, Loop, controls, effects, reads, writes
+from fnad.lower.loop_ir import Item, Loop, controls, effects, reads, writes
 from fnad.lower.nodes import Buffer
 
 LARGEST = 200
-"""How many effects a nest may have: LLVM's time is not linear in the size of a loop body."""
+"""The most effects of a nest: LLVM's time is not linear in the size of a loop body."""
 
 CANDIDATES = 8
-"""How many nests, of those that share data with a new one, are asked to take it."""
+"""How many of the nests that share data with a new one are tried."""
 
 
 @dataclass(slots=True)
 class Footprint:
-    """The addresses an item touches, by memory (None stands for all of it), and how many effects it has."""
+    """The addresses an item touches, by buffer (None stands for all of it), and the number of its effects."""
 
     written: dict[Buffer, list[Index | None]]
     read: dict[Buffer, list[Index | None]]
@@ -46,7 +46,7 @@ class Footprint:
 
 
 def footprint(item: Item) -> Footprint:
-    """Return what an item touches."""
+    """The footprint of an item."""
     found = Footprint({}, {}, 0)
     for effect in effects(item):
         found.size += 1
@@ -61,7 +61,7 @@ def footprint(item: Item) -> Footprint:
 
 @dataclass(slots=True)
 class Member:
-    """An item of a sequence, with its footprint; if it is a loop, with the sequence inside."""
+    """An item of a sequence, with its footprint; for a loop, with the sequence inside."""
 
     item: Item
     footprint: Footprint
@@ -70,19 +70,21 @@ class Member:
 
 @dataclass(slots=True)
 class Nests:
-    """Items in order, nests above all; for each buffer, the positions of those that write it and that touch it."""
+    """Items in order; for each buffer, the positions of the items that write it and of those that touch it."""
 
     members: list[Member] = field(default_factory=list[Member])
     writers: dict[Buffer, list[int]] = field(default_factory=lambda: defaultdict[Buffer, list[int]](list))
     touchers: dict[Buffer, list[int]] = field(default_factory=lambda: defaultdict[Buffer, list[int]](list))
 
     def place(self, item: Item) -> None:
-        """Put in an item that nothing here depends on, merging loops where it may."""
+        """Add an item that comes after all others in the program, merging loops where that is allowed."""
         touched = footprint(item)
         after = self._last_conflict(touched)
+        # The item may run no earlier than `after`. To merge there first keeps a producer and its consumer together.
         if after >= 0 and self._takes(after, item, touched):
             self._merge(after, item, touched)
             return
+        # Behind `after` any position is legal; only nests that touch the same arrays gain from sharing a loop.
         for position in self._sharing(after, touched):
             if self._takes(position, item, touched):
                 self._merge(position, item, touched)
@@ -90,7 +92,7 @@ class Nests:
         self._append(item, touched)
 
     def items(self) -> list[Item]:
-        """Return the items, the loops with what was merged into them."""
+        """The items; loops contain what was merged into them."""
         return [_item(member) for member in self.members]
 
     def _last_conflict(self, touched: Footprint) -> int:
@@ -98,7 +100,7 @@ class Nests:
         return max([*before, *[self.touchers[b][-1] for b in touched.written if self.touchers[b]]], default=-1)
 
     def _sharing(self, after: int, touched: Footprint) -> Sequence[int]:
-        """Return the first positions behind `after` whose items touch an array this one touches."""
+        """The first positions behind `after` whose items touch an array that this one touches."""
         shared: set[int] = set()
         for buffer in (*touched.read, *touched.written):
             if buffer.aval.size > 1:
@@ -108,20 +110,21 @@ class Nests:
         return sorted(shared)[:CANDIDATES]
 
     def _takes(self, position: int, item: Item, touched: Footprint) -> bool:
-        """Say whether the loop at a position can be merged with an item: it does not take a nest grown too large."""
+        """Whether the loop at a position can be merged with an item, and has not grown too large."""
         member = self.members[position]
-        standing = member.item
-        if not (isinstance(standing, Loop) and isinstance(item, Loop) and standing.extent == item.extent):
+        loop = member.item
+        if not (isinstance(loop, Loop) and isinstance(item, Loop) and loop.extent == item.extent):
             return False
         if member.footprint.size >= LARGEST:
             return False
         old = member.footprint
+        # Two reads never conflict; where either writes, the iterations of both must touch the same parts in step.
         shared = (old.written.keys() & (touched.read.keys() | touched.written.keys())) | (
             old.read.keys() & touched.written.keys()
         )
         tables = (old.written, old.read, touched.written, touched.read)
         return all(
-            aligned([a for table in tables for a in table.get(buffer, ())], standing.depth, standing.extent)
+            aligned([a for table in tables for a in table.get(buffer, ())], loop.depth, loop.extent)
             for buffer in shared
         )
 
@@ -164,7 +167,7 @@ def _item(member: Member) -> Item:
 
 
 def _independent(member: Member, loop: Loop) -> bool:
-    """Say whether the accesses to all that is written are aligned at the loop's depth."""
+    """Whether the accesses to everything written are aligned at the loop's depth."""
     touched = member.footprint
     return all(
         aligned([*written, *touched.read.get(buffer, ())], loop.depth, loop.extent)
@@ -173,7 +176,7 @@ def _independent(member: Member, loop: Loop) -> bool:
 
 
 def aligned(addresses: Sequence[Index | None], depth: int, extent: int) -> bool:
-    """Say whether the accesses are aligned at this depth: see Note [Aligned accesses]."""
+    """Whether the accesses are aligned at this depth: see Note [Aligned accesses]."""
     counter = Counter(depth, extent)
     strides: set[int] = set()
     outer: set[tuple[tuple[object, int], ...]] = set()

@@ -149,7 +149,7 @@ def as_index(value: Index | int) -> Index:
 
 
 def counter(depth: int, extent: int) -> Index:
-    """Return the index of a loop; that of a loop of one turn is 0."""
+    """The index of a loop; that of a loop with one iteration is 0."""
     return Index(0) if extent == 1 else Index(0, ((Counter(depth, extent), 1),))
 
 

@@ -1,4 +1,4 @@
-"""Scalar expressions: what one turn of a loop nest computes.
+"""Scalar expressions: what one iteration of a loop nest computes.
 
 Nodes are hash-consed: `Nodes` makes each expression once, so equal expressions are the same object, a common
 subexpression is found by identity, and comparing or hashing one costs nothing however large it is.
@@ -25,7 +25,7 @@ Condition: TypeAlias = tuple[Index, int, int]
 class Buffer:
     """A flat array: an input, an output or a temporary of the program, or part of another buffer.
 
-    A buffer is written once in each turn of the `depth` levels of control flow that it stands in. What is written into
+    A buffer is written once in each iteration of the `depth` levels of control flow around it. What is written into
     the same memory again, as a carry is, is another buffer, with the one that has all of the memory as its `memory`; it
     begins there at `offset`.
     """
@@ -55,7 +55,7 @@ class Buffer:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Load:
+class BufferLoad:
     """An element of a buffer."""
 
     buffer: Buffer
@@ -68,7 +68,7 @@ class Load:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Constant:
+class ScalarConstant:
     """A number."""
 
     value: np.generic
@@ -80,7 +80,7 @@ class Constant:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Apply:
+class ScalarOperation:
     """A scalar operation on its operands."""
 
     operation: Operation
@@ -90,7 +90,7 @@ class Apply:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Number:
+class IndexValue:
     """An index as a number."""
 
     index: Index
@@ -126,7 +126,7 @@ class Checked:
         return np.dtype(np.int64)
 
 
-Node: TypeAlias = Load | Constant | Apply | Number | Branch | Checked
+Node: TypeAlias = BufferLoad | ScalarConstant | ScalarOperation | IndexValue | Branch | Checked
 
 
 class Nodes:
@@ -135,18 +135,20 @@ class Nodes:
     def __init__(self) -> None:
         self._made: dict[Any, Any] = {}
 
-    def load(self, buffer: Buffer, address: Index) -> Load:
+    def load(self, buffer: Buffer, address: Index) -> BufferLoad:
         depth = max(address.depth, buffer.depth)
-        return self._once((Load, buffer, address), lambda: Load(buffer, address, depth))
+        return self._once((BufferLoad, buffer, address), lambda: BufferLoad(buffer, address, depth))
 
     def constant(self, value: np.generic) -> Node:
-        return self._once((Constant, value.dtype.char, value.tobytes()), lambda: Constant(value))
+        return self._once((ScalarConstant, value.dtype.char, value.tobytes()), lambda: ScalarConstant(value))
 
     def apply(self, operation: Operation, *operands: Node) -> Node:
         depth = max((node.depth for node in operands), default=0)
         dtype = operation.result(*(node.dtype for node in operands))
         assert isinstance(dtype, np.dtype)
-        return self._once((Apply, operation, operands), lambda: Apply(operation, operands, dtype, depth))
+        return self._once(
+            (ScalarOperation, operation, operands), lambda: ScalarOperation(operation, operands, dtype, depth)
+        )
 
     def template(self, template: str, dtype: Dtype, *operands: Node) -> Node:
         """Return the expression of a template on operands, with a result of this dtype."""
@@ -157,7 +159,7 @@ class Nodes:
         return operand if operand.dtype == dtype else self.apply(cast_to(dtype), operand)
 
     def number(self, index: Index, dtype: Dtype) -> Node:
-        return self._once((Number, index, dtype), lambda: Number(index, dtype, index.depth))
+        return self._once((IndexValue, index, dtype), lambda: IndexValue(index, dtype, index.depth))
 
     def branch(self, conditions: tuple[Condition, ...], inside: Node, outside: Node) -> Node:
         undecided = tuple(c for c in conditions if not _always(c))
@@ -188,11 +190,11 @@ def _always(condition: Condition) -> bool:
 def children(node: Node) -> Iterator[Node]:
     """Yield the nodes a node reads, those in its addresses included."""
     match node:
-        case Load(_, address, _):
+        case BufferLoad(_, address, _):
             yield from loaded(address)
-        case Apply(_, operands, _, _):
+        case ScalarOperation(_, operands, _, _):
             yield from operands
-        case Number(index, _, _):
+        case IndexValue(index, _, _):
             yield from loaded(index)
         case Branch(conditions, inside, outside, _):
             for index, _, _ in conditions:
@@ -201,7 +203,7 @@ def children(node: Node) -> Iterator[Node]:
             yield outside
         case Checked(operand, _, _, _):
             yield operand
-        case Constant():
+        case ScalarConstant():
             pass
 
 
@@ -217,7 +219,7 @@ def loaded(index: Index) -> Iterator[Node]:
                 pass
 
 
-def loads(roots: Iterator[Node] | list[Node]) -> list[Load]:
+def loads(roots: Iterator[Node] | list[Node]) -> list[BufferLoad]:
     """Return every load below these nodes, once."""
     seen: dict[Node, None] = {}
     pending = list(roots)
@@ -226,4 +228,4 @@ def loads(roots: Iterator[Node] | list[Node]) -> list[Load]:
         if node not in seen:
             seen[node] = None
             pending.extend(children(node))
-    return [node for node in seen if isinstance(node, Load)]
+    return [node for node in seen if isinstance(node, BufferLoad)]

@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 
 from fnad.ir.program import Atom, Equation, Program, Var
-from fnad.lower.reuse import takers
+from fnad.lower.in_place import in_place_candidates
 from fnad.transforms.dce import has_effect
 
 
@@ -20,9 +20,9 @@ def reads_first(program: Program) -> Program:
     last.update(dict.fromkeys(program.outputs, 0))  # nothing comes before what is returned is overwritten
     order = Order(program.equations)
     for n, equation in enumerate(program.equations):
-        for taker in takers(equation):
-            if taker.operand.aval.size > 1 and last[taker.operand] > n:
-                order.put_off(equation, taker.operand)
+        for candidate in in_place_candidates(equation):
+            if candidate.operand.aval.size > 1 and last[candidate.operand] > n:
+                order.put_off(equation, candidate.operand)
     return Program(program.name, program.inputs, tuple(order.equations), program.outputs)
 
 

@@ -1,8 +1,8 @@
-"""Values: the loop nests of a program, kept value by kept value.
+"""Values: the loop nests of a program, one materialized value after the other.
 
-Each kept value becomes a nest of its own, over the shape of its result (of its operand, if it is a fold), which `fuse`
-puts into the nests before it. A large matrix product becomes a call of the BLAS on strided matrices, so that a
-transpose before it costs nothing.
+Each materialized value becomes one nest over the shape of its result (of its operand, if it is a fold), which `fuse`
+merges into the nests before it. A large matrix product becomes a BLAS call on strided matrices, so that a transpose
+before it costs nothing.
 """
 
 from __future__ import annotations
@@ -19,41 +19,41 @@ from fnad.ir.primitive import (
     ArgFold,
     Concatenation,
     Contraction,
+    Cumulative,
     DynamicSlice,
     DynamicUpdate,
     Fold,
     Gather,
-    Guard,
+    GuardCheck,
     Library,
     Rule,
-    Scan,
     Scatter,
 )
 from fnad.ir.program import Atom, Equation, Program, Source, Var
 from fnad.ir.types import I64, Aval, Dtype, Shape, is_inexact
 from fnad.lower.collapse import collapse
 from fnad.lower.contraction import Dimensions, contraction_dimensions, matrix, strides
-from fnad.lower.expressions import Expressions, Shared, flatten, is_inlined, place
+from fnad.lower.expressions import ElementExpressions, Shared, flatten, is_inlined, place
 from fnad.lower.fuse import Nests
+from fnad.lower.in_place import reusable, sampled
 from fnad.lower.index import Index, as_index, counter
-from fnad.lower.keep import is_read_twice, kept_values
-from fnad.lower.loops import (
+from fnad.lower.loop_ir import (
     ArgReduce,
-    Call,
+    BufferStore,
     Check,
-    Combine,
     Effect,
     Item,
+    LibraryCall,
     Loop,
     Matrix,
     Product,
     Reduce,
-    Running,
-    Store,
+    Scan,
+    Update,
 )
-from fnad.lower.nodes import Buffer, Constant, Node, loads
+from fnad.lower.materialize import is_read_twice, materialized_values
+from fnad.lower.nodes import Buffer, Node, ScalarConstant, loads
 from fnad.lower.order import reads_first
-from fnad.lower.reuse import reusable, sampled
 from fnad.scalar.operations import MULTIPLY
 from fnad.transforms.dce import has_effect
 
@@ -68,7 +68,7 @@ class Values:
         self.program = program = reads_first(program)
         self.shared = shared
         self.depth = depth
-        self.expressions = Expressions(program.equations, shared, depth)
+        self.expressions = ElementExpressions(program.equations, shared, depth)
         self.nests = Nests() if nests is None else nests
         self.own: dict[Var, Buffer] = {}
         self.reused: dict[Var, Var] = {}
@@ -77,21 +77,21 @@ class Values:
     def compute(
         self, stored: Sequence[tuple[Atom, Buffer]], read: Sequence[Atom] = (), whole: Sequence[Atom] = ()
     ) -> None:
-        """Compute what is kept, and what is stored into its buffer; `read` is read at the end, `whole` in a loop."""
+        """Compute what is materialized, and store what has a buffer; `read` is read at the end, `whole` in a loop."""
         for atom, buffer in stored:
             if isinstance(atom, Var) and atom in self.expressions.definitions:
                 self.own.setdefault(atom, buffer)
         last = [*(atom for atom, _ in stored), *read, *whole]
-        kept = kept_values(self.program, [atom for atom, _ in stored], read, whole)
-        kept |= sampled(self.program, kept, last)
+        materialized = materialized_values(self.program, [atom for atom, _ in stored], read, whole)
+        materialized |= sampled(self.program, materialized, last)
         carried = {var for var in self.program.inputs if var in self.expressions.buffers} if self.depth else set[Var]()
-        self.reused = reusable(self.program, kept, last, carried)
+        self.reused = reusable(self.program, materialized, last, carried)
         self._hand_down_own()
         for equation in self.program.equations:
             self._check_indices_of_nothing(equation)
-            if kept.intersection(equation.results) or has_effect(equation):
+            if materialized.intersection(equation.results) or has_effect(equation):
                 self.source = equation.source
-                self.keep(equation)
+                self.materialize(equation)
         for atom, buffer in stored:
             if not isinstance(atom, Var) or self.own.get(atom) is not buffer:
                 self.copy(atom, buffer)
@@ -114,12 +114,12 @@ class Values:
         """Return the nests, with the loops made one that can be."""
         return [collapse(item, self.expressions.nodes) for item in self.nests.items()]
 
-    # ---- one kept value ------------------------------------------------------------------------------------------
+    # ---- one materialized value --------------------------------------------------------------------------------------
 
-    def keep(self, equation: Equation) -> None:
+    def materialize(self, equation: Equation) -> None:
         """Compute the results of an equation into buffers, the values' own or new ones."""
         if any(atom.aval.is_residual_stack for atom in (*equation.operands, *equation.results)):
-            raise LoweringError(f"{equation.primitive.name} takes no tape")
+            raise LoweringError(f"{equation.primitive.name} takes no residual stack")
         if isinstance(equation.primitive.lower, Library):
             self._disown_parts(equation.results)
         buffers = tuple(self.taken(v) or self.own.get(v) or self.temporary(v.aval) for v in equation.results)
@@ -151,7 +151,7 @@ class Values:
                     self._arg_fold_in_two(equation, extremum, buffer)
                 else:
                     self._arg_fold(equation, better, extremum, buffer)
-            case Scan(step):
+            case Cumulative(step):
                 self._scan(equation, step, buffer)
             case Scatter() | Accumulation() | DynamicUpdate() as kind:
                 self._combine(equation, kind, buffer)
@@ -159,7 +159,7 @@ class Values:
                 self._contraction(equation, buffer)
             case Concatenation():
                 self._concatenate(equation, buffer)
-            case Guard():
+            case GuardCheck():
                 self._guard(equation, buffer)
             case _ if is_inlined(equation):
                 shape = buffer.aval.shape
@@ -167,13 +167,13 @@ class Values:
             case kind:
                 raise LoweringError(f"{equation.primitive.name} has no loops ({type(kind).__name__})")
 
-    def _store(self, buffer: Buffer, indices: Sequence[Index], node: Node) -> Store:
-        return Store(buffer, place(buffer, indices), node, self.source)
+    def _store(self, buffer: Buffer, indices: Sequence[Index], node: Node) -> BufferStore:
+        return BufferStore(buffer, place(buffer, indices), node, self.source)
 
     def copy(self, atom: Atom, buffer: Buffer) -> None:
         """Store a value into a buffer."""
         if atom.aval.is_residual_stack:
-            raise LoweringError("a tape is not copied")
+            raise LoweringError("a residual stack is not copied")
         self._nest(buffer.aval.shape, lambda i: self._store(buffer, i, self.expressions.element(atom, i)))
 
     def _nest(self, shape: Shape, effect: Callable[[list[Index]], Effect]) -> None:
@@ -223,13 +223,13 @@ class Values:
     def _initial(self, template: str, dtype: Dtype) -> np.generic:
         """Return what a fold begins with."""
         start = self.expressions.nodes.template(template, dtype)
-        assert isinstance(start, Constant)
+        assert isinstance(start, ScalarConstant)
         return start.value
 
     def _narrow(self, source: Buffer, target: Buffer) -> None:
         nodes = self.expressions.nodes
 
-        def effect(indices: list[Index]) -> Store:
+        def effect(indices: list[Index]) -> BufferStore:
             load = nodes.load(source, place(source, indices))
             return self._store(target, indices, nodes.cast(load, target.dtype))
 
@@ -266,11 +266,11 @@ class Values:
         operand, axis = equation.operands[0], equation.params["axis"]
         n = operand.aval.shape[axis]
 
-        def effect(indices: list[Index]) -> Running:
+        def effect(indices: list[Index]) -> Scan:
             if equation.params["reverse"]:
                 indices = [n - 1 - index if a == axis else index for a, index in enumerate(indices)]
             address, node = place(buffer, indices), self.expressions.element(operand, indices)
-            return Running(buffer, address, node, step, self.source)
+            return Scan(buffer, address, node, step, self.source)
 
         self._nest_along(operand.aval.shape, axis, effect)
 
@@ -294,7 +294,7 @@ class Values:
             self._nest(operand.aval.shape, partial(self._piece, buffer, operand, axis, start))
             start += operand.aval.shape[axis]
 
-    def _piece(self, buffer: Buffer, operand: Atom, axis: int, start: int, indices: list[Index]) -> Store:
+    def _piece(self, buffer: Buffer, operand: Atom, axis: int, start: int, indices: list[Index]) -> BufferStore:
         moved = [index + start if a == axis else index for a, index in enumerate(indices)]
         return self._store(buffer, moved, self.expressions.element(operand, indices))
 
@@ -318,10 +318,10 @@ class Values:
         zero = nodes.constant(buffer.dtype.type(0))
         self._nest(buffer.aval.shape, lambda i: self._store(buffer, i, zero))
 
-        def effect(indices: list[Index]) -> Combine:
+        def effect(indices: list[Index]) -> Update:
             places = index(indices, operand.aval, buffer.aval, **equation.params)
             address = place(buffer, [as_index(n) for n in places])
-            return Combine(buffer, address, self.expressions.element(operand, indices), "{old} + {new}", self.source)
+            return Update(buffer, address, self.expressions.element(operand, indices), "{old} + {new}", self.source)
 
         self._nest(operand.aval.shape, effect)
 
@@ -334,8 +334,8 @@ class Values:
     ) -> None:
         """Combine an array into another, in a copy of it or where it lies."""
 
-        def combine(new: Atom) -> Callable[[list[Index]], Combine]:
-            return lambda indices: Combine(
+        def combine(new: Atom) -> Callable[[list[Index]], Update]:
+            return lambda indices: Update(
                 buffer, place(buffer, where(indices)), self.expressions.element(new, indices), step, self.source
             )
 
@@ -375,7 +375,7 @@ class Values:
 
     def _index_of_nothing(
         self, equation: Equation, integers: Sequence[Atom], n: int, checked: Buffer, indices: list[Index]
-    ) -> Store:
+    ) -> BufferStore:
         expressions = self.expressions
         if isinstance(equation.primitive.lower, Gather | Scatter):
             found = expressions.gathered(equation, integers, indices)
@@ -421,7 +421,7 @@ class Values:
         self.nests.place(nested(dims.batch, Product(out, a, b, m, k, n, self.source), self.depth))
 
     def _matrix(self, atom: Atom, dims: Dimensions, rows: Shape, columns: Shape, axes: Sequence[int]) -> Matrix:
-        """Return an operand as a strided matrix for each turn of the batch loops, from a copy if it is not one."""
+        """Return an operand as a strided matrix for each iteration of the batch loops, from a copy if it is not one."""
         shape = (*dims.batch, *rows, *columns)
         indices = counters(shape, self.depth)
         permuted = [indices[axes.index(a)] for a in range(len(axes))]
@@ -434,7 +434,7 @@ class Values:
                 return as_is
         copied = self.temporary(Aval(atom.aval.dtype, shape))
 
-        def effect(copy_indices: list[Index]) -> Store:
+        def effect(copy_indices: list[Index]) -> BufferStore:
             moved = [copy_indices[axes.index(a)] for a in range(len(axes))]
             return self._store(copied, copy_indices, self.expressions.element(atom, moved))
 
@@ -444,7 +444,7 @@ class Values:
 
     def _call(self, equation: Equation, results: tuple[Buffer, ...]) -> None:
         operands = tuple(self._whole(atom) for atom in equation.operands)
-        self.nests.place(Call(equation.primitive, dict(equation.params), operands, results, self.source))
+        self.nests.place(LibraryCall(equation.primitive, dict(equation.params), operands, results, self.source))
 
     def _whole(self, atom: Atom) -> Buffer:
         """Return the buffer that a value fills, a copy's if it has none."""
@@ -456,7 +456,7 @@ class Values:
         return buffer
 
 
-def _reads_elsewhere(effect: Combine) -> bool:
+def _reads_elsewhere(effect: Update) -> bool:
     """Say whether the new element is computed from elements of the array that lie elsewhere in it."""
     found = (load for load in loads([effect.node]) if load.buffer.root is effect.buffer.root)
     return any(load.address != effect.address for load in found)

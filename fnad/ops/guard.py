@@ -9,7 +9,7 @@ import numpy as np
 
 from fnad.errors import DtypeError, GuardFailed, ShapeError
 from fnad.ir.axes import Opaque
-from fnad.ir.primitive import Guard, NonDifferentiable, Primitive, Sample, register
+from fnad.ir.primitive import GuardCheck, NonDifferentiable, Primitive, Sample, register
 from fnad.ir.types import BOOL, I64, Aval
 
 
@@ -38,7 +38,7 @@ guard = register(
         _infer,
         _evaluate,
         NonDifferentiable(),
-        Guard(),
+        GuardCheck(),
         _samples,
         "The operand itself where it is `expected`; elsewhere the run ends at this guard, which has this `number`.",
         effect=True,

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from fnad.errors import ShapeError
-from fnad.ir.primitive import ArgFold, Fold, NonDifferentiable, Primitive, Pull, Push, Sample, Scan, register
+from fnad.ir.primitive import ArgFold, Cumulative, Fold, NonDifferentiable, Primitive, Pull, Push, Sample, register
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import I64, Aval
 from fnad.ops.arithmetic import add, div, mul
@@ -234,7 +234,7 @@ cumsum = linear(
     _infer_cumsum,
     _cumsum,
     lambda ct, x, *, axis, reverse: (cumsum(ct, axis=axis, reverse=not reverse),),
-    Scan("{acc} + {0}"),
+    Cumulative("{acc} + {0}"),
     samples=_cumsum_samples,
     doc="Running sum along `axis`, from the end if `reverse`.",
 )

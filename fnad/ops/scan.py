@@ -17,7 +17,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from fnad.ir.primitive import Primitive, Push, Sample, Scan, register
+from fnad.ir.primitive import Cumulative, Primitive, Push, Sample, register
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import Aval
 from fnad.ops.arithmetic import add, mul
@@ -107,7 +107,7 @@ cumprod = register(
         _infer_cumprod,
         _cumprod,
         Push(_push_cumprod),
-        Scan("{acc} * {0}"),
+        Cumulative("{acc} * {0}"),
         _cumprod_samples,
         "Running product along `axis`, from the end if `reverse`; its derivatives are exact at zeros.",
     )

@@ -63,7 +63,7 @@ def sweep(
         env.write(equation.results, results)
         pullbacks.append(pullback)
 
-    cotangents = Accumulator()
+    cotangents = CotangentSums()
     cotangents.add(differentiable_outputs(program, outputs), cts)
     for equation, pullback in zip(reversed(program.equations), reversed(pullbacks), strict=True):
         if any(active_operands(equation, active)) and cotangents.reaches(equation.results):
@@ -85,7 +85,7 @@ def cotangent_avals(program: Program, count: int | None = None) -> list[Aval]:
     return [atom.aval for atom in differentiable_outputs(program, count)]
 
 
-class Accumulator:
+class CotangentSums:
     """Cotangents so far, by the variable they belong to."""
 
     def __init__(self) -> None:

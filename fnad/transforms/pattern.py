@@ -75,7 +75,7 @@ class Anything(Named):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Number(Pattern):
+class NumberPattern(Pattern):
     value: float | bool
 
     def names(self) -> Iterable[str]:
@@ -86,7 +86,7 @@ class Number(Pattern):
         return found is not None and found.tobytes() == found.dtype.type(self.value).tobytes()
 
 
-class Constant(Named):
+class ConstantPattern(Named):
     __slots__ = ()
 
     def match(self, symbol: Symbol, bindings: Bindings) -> bool:
@@ -190,13 +190,13 @@ def _pattern(node: ast.expr) -> Pattern:
         case ast.Name(name):
             return Anything(name)
         case ast.Constant(bool() | int() | float() as value):
-            return Number(value)
+            return NumberPattern(value)
         case ast.UnaryOp(ast.USub(), ast.Constant(int() | float() as value)):
-            return Number(-value)
+            return NumberPattern(-value)
         case ast.NamedExpr(ast.Name(name), value):
             return Alias(name, _pattern(value))
         case ast.Call(ast.Name("constant"), [ast.Name(name)], []):
-            return Constant(name)
+            return ConstantPattern(name)
         case ast.Call(ast.Name("finite"), [ast.Name(name)], []):
             return Finite(name)
         case ast.Call(ast.Name(primitive), [*operands, ast.Starred(ast.Name(name))], keywords):

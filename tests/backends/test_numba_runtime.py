@@ -16,8 +16,8 @@ import pytest
 
 from fnad.backends.numba import blas, functions, vector_math
 from fnad.backends.numba.compiler import NativeFunction, compile_source
+from fnad.kernel.python_source import namespace
 from fnad.kernel.routines import ROUTINES
-from fnad.kernel.text import namespace
 from fnad.scalar.operation import OperandError
 
 FLOATS = ("f4", "f8")

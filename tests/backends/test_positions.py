@@ -12,7 +12,7 @@ from fnad.backends.numba import vector_math
 from fnad.backends.numba.executor import compile_program
 from fnad.ir.builder import trace
 from fnad.ir.types import DTYPES, Aval
-from fnad.lower.keep import LONG_ROW
+from fnad.lower.materialize import LONG_ROW
 from fnad.ops.elementary import exp
 from fnad.ops.reduction import argmin
 

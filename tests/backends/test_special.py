@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import scipy.special
 
-from fnad.backends.numba import special
+from fnad.backends.numba import scipy_special
 from fnad.backends.numba.compiler import NativeFunction, compile_source
 from fnad.backends.numba.executor import compile_program, plan
 from fnad.backends.numba.steps import Chunk
@@ -21,7 +21,7 @@ from fnad.ir.builder import trace
 from fnad.ir.primitive import PRIMITIVES, Library, Scalar
 from fnad.ir.program import Program
 from fnad.ir.types import Aval, aval_of
-from fnad.kernel.text import namespace
+from fnad.kernel.python_source import namespace
 from fnad.ops.arithmetic import add, mul
 from fnad.ops.autodiff import stop_gradient
 from fnad.ops.bessel import jv
@@ -126,8 +126,8 @@ def test_hyperu_is_its_ufunc(dtype: str) -> None:
 
 
 def test_the_loop_of_a_ufunc_takes_the_place_of_what_is_not_exported(monkeypatch: pytest.MonkeyPatch) -> None:
-    special.entry_point.cache_clear()
-    monkeypatch.setattr(special, "capsules", dict)
+    scipy_special.entry_point.cache_clear()
+    monkeypatch.setattr(scipy_special, "capsules", dict)
     try:
         for signature in ("f", "ff", "if"):
             functions = groups()[signature, "f8"]
@@ -135,11 +135,11 @@ def test_the_loop_of_a_ufunc_takes_the_place_of_what_is_not_exported(monkeypatch
             assert "_loop" in program.llvm()
             check(functions, F64)
     finally:
-        special.entry_point.cache_clear()
+        scipy_special.entry_point.cache_clear()
 
 
 def test_most_functions_of_f64_are_entry_points() -> None:
-    loops = {f.ufunc for f in INSTALLED if special.entry_point(f.ufunc, f.dtypes(F64)) is None}
+    loops = {f.ufunc for f in INSTALLED if scipy_special.entry_point(f.ufunc, f.dtypes(F64)) is None}
     several = {f.ufunc for f in INSTALLED if len(UFUNCS[f.ufunc].primitives) > 1}
     complex_alone = {"wofz", "hankel1", "hankel2", "hankel1e", "hankel2e"}
     assert loops == several | complex_alone | {"_zeta", "_riemann_zeta"}

@@ -14,8 +14,8 @@ from fnad.cli.dump import Request, dump
 from fnad.ir.parser import parse_program
 from fnad.kernel.parser import parse_kernel
 from fnad.kernel.prelude import BY_KIND, DEFINITIONS, KNOWN
+from fnad.kernel.python_source import module_text
 from fnad.kernel.statements import Kernel
-from fnad.kernel.text import module_text
 from fnad.scalar.operation import OperandError, Pointer
 from fnad.scalar.operations import DTYPES, OPERATIONS, TABLE
 from tests.backends.test_numba_runtime import pairs, special

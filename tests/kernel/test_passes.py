@@ -11,8 +11,8 @@ from fnad.kernel.forward import forward
 from fnad.kernel.layout import Layout
 from fnad.kernel.liveness import live, read_arrays
 from fnad.kernel.parser import parse_kernel
+from fnad.kernel.python_source import kernel_text, plain_text
 from fnad.kernel.statements import Kernel, Statement
-from fnad.kernel.text import kernel_text, plain_text
 from fnad.scalar.operation import OperandError
 
 F64, I64 = np.dtype("f8"), np.dtype("i8")

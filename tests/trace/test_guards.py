@@ -17,8 +17,8 @@ from fnad.ir.printer import print_program
 from fnad.ir.program import Program
 from fnad.ir.types import aval_of
 from fnad.ir.verifier import verify
-from fnad.lower.pipeline import lower
-from fnad.lower.text import loops_text
+from fnad.lower.lowering import lower
+from fnad.lower.printer import loops_text
 from fnad.trace.guards import guarded
 from fnad.transforms.dce import dce
 from fnad.transforms.interpret import interpret

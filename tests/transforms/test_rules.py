@@ -30,7 +30,17 @@ from fnad.ops.shape import constant, iota, ones_like, zeros_like
 from fnad.transforms.dce import dce
 from fnad.transforms.flatten import PIECEWISE
 from fnad.transforms.interpret import interpret
-from fnad.transforms.pattern import Alias, Anything, Application, Constant, Finite, Number, Pattern, Rule, by_rules
+from fnad.transforms.pattern import (
+    Alias,
+    Anything,
+    Application,
+    ConstantPattern,
+    Finite,
+    NumberPattern,
+    Pattern,
+    Rule,
+    by_rules,
+)
 from fnad.transforms.pipeline import RULES
 from fnad.transforms.rewrite import rewrite
 from tests.random_programs import SIZES as SMALL_SIZES
@@ -65,9 +75,9 @@ class Instance:
         match pattern:
             case Anything(name):
                 return self.named(name, dtype or F64)
-            case Number(value):
+            case NumberPattern(value):
                 return constant(value, dtype or F64, self.shape)
-            case Constant(_):
+            case ConstantPattern(_):
                 return constant(self.number(dtype or F64), dtype or F64, self.shape)
             case Finite(_):
                 return self.finite(dtype or F64)

@@ -9,8 +9,8 @@ from fnad.backends.numba.executor import compile_program
 from fnad.control.scan import scan
 from fnad.ir.builder import trace
 from fnad.ir.types import F64, I64, Aval
-from fnad.lower.loops import Loop, controls
-from fnad.lower.pipeline import lower
+from fnad.lower.loop_ir import Loop, controls
+from fnad.lower.lowering import lower
 from fnad.ops.arithmetic import add, mul
 from fnad.ops.elementary import exp, sin
 from fnad.ops.indexing import dynamic_slice, dynamic_update_slice, gather, scatter_add

@@ -18,7 +18,7 @@ import llvmlite.binding as llvm
 import llvmlite.ir as ir
 
 from fnad.backends.numba import blas_threads, capsule
-from fnad.backends.numba.operation import Builder, Dtype, Instructions, Kinds, Value, Values
+from fnad.backends.numba.emitter import Builder, Dtype, Instructions, Kinds, Value, Values
 from fnad.backends.numba.scalar import call
 
 PREFIX = "fnad_"

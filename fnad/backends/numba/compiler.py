@@ -9,14 +9,14 @@ from typing import Any
 from weakref import WeakValueDictionary
 
 from fnad.backends.numba import codegen
+from fnad.backends.numba.emitter import Builder, Value
 from fnad.backends.numba.entry import add_entry
 from fnad.backends.numba.instructions import add_function
 from fnad.backends.numba.loader import load
-from fnad.backends.numba.operation import Builder, Value
 from fnad.kernel.layout import Layout
 from fnad.kernel.parser import parse_kernel
+from fnad.kernel.python_source import plain_text
 from fnad.kernel.statements import Kernel, Name
-from fnad.kernel.text import plain_text
 from fnad.scalar.operation import Dtype
 
 ENTRY = "entry"

@@ -12,7 +12,7 @@ import platform
 import llvmlite.ir as ir
 
 from fnad.backends.numba.division import divide_complex
-from fnad.backends.numba.operation import Builder, Dtype, Emit, Instructions, Kinds, Value, Values
+from fnad.backends.numba.emitter import Builder, Dtype, Emit, Instructions, Kinds, Value, Values
 from fnad.backends.numba.scalar import call, llvm_type, multiply_complex, on_parts, overloaded, pair, parts
 from fnad.backends.numba.vector_math import libm
 from fnad.scalar.operation import real_dtype

@@ -10,7 +10,7 @@ from typing import Any
 
 import llvmlite.ir as ir
 
-from fnad.backends.numba.operation import Builder, Instructions, Kinds, Value, Values
+from fnad.backends.numba.emitter import Builder, Instructions, Kinds, Value, Values
 from fnad.backends.numba.scalar import absolute, call, overloaded, pair, parts
 
 

@@ -19,22 +19,22 @@ from typing import cast
 import numpy as np
 
 from fnad.backends.base import Array
+from fnad.backends.numba.chunk_kernels import chunk_kernel, small_temporaries, statements_of_chunks, unread_temporaries
 from fnad.backends.numba.compiler import NativeFunction, compiled
 from fnad.backends.numba.flow import Read, Reserve, Run, choose, in_order, repeat, repeat_while
 from fnad.backends.numba.machine import offers
-from fnad.backends.numba.source import chunk_kernel, small_temporaries, statements_of_chunks, unread_temporaries
-from fnad.backends.numba.steps import Chunk, Step, Structured, chunks_of, cut, read_by_python
+from fnad.backends.numba.steps import Chunk, PythonControl, Step, chunks_of, cut, read_by_python
 from fnad.errors import FnadError, GuardFailed
 from fnad.ir.program import Program
-from fnad.kernel import tape
+from fnad.kernel import residual_stack
 from fnad.kernel.build import NO_MEMORY
 from fnad.kernel.layout import Layout
+from fnad.kernel.python_source import kernel_text, module_text, namespace
 from fnad.kernel.statements import Kernel, Return, walk
-from fnad.kernel.text import kernel_text, module_text, namespace
-from fnad.lower.loops import Call, Choice, LoopProgram, Repeat, While
-from fnad.lower.nodes import Buffer, Load
-from fnad.lower.pipeline import lower
-from fnad.lower.storage import assign, heirs
+from fnad.lower.allocation import allocate, donations
+from fnad.lower.loop_ir import LibraryCall, LoopProgram, SequentialFor, SequentialWhile, Switch
+from fnad.lower.lowering import lower
+from fnad.lower.nodes import Buffer, BufferLoad
 from fnad.store import STORE
 
 __all__ = ["NativeExecutor", "Plan", "compile_program", "offers", "plan"]
@@ -58,21 +58,21 @@ class Plan:
         self.loops = loops
         self.steps = cut(loops.items)
         self.chunks = list(chunks_of(self.steps))
-        statements = statements_of_chunks(self.chunks, loops.tapes)
+        statements = statements_of_chunks(self.chunks, loops.residual_stacks)
         read_outside = set(read_by_python(self.steps))
         unread = unread_temporaries(statements.values(), loops.temporaries) - read_outside
         small = small_temporaries(self.chunks, loops.temporaries, read_outside | unread)
         kept = [buffer for buffer in loops.temporaries if buffer not in unread and buffer not in small]
-        self.slots, places = assign(loops.items, kept, loops.outputs)
-        self.heirs = heirs(loops.items, [loops.inputs[i] for i in donated], loops.outputs, places)
-        outside = {buffer: buffer.name for buffer in (*loops.inputs, *loops.outputs, *loops.tapes)}
-        outside |= {given: output.name for output, given in self.heirs.items()}
+        self.slots, places = allocate(loops.items, kept, loops.outputs)
+        self.donations = donations(loops.items, [loops.inputs[i] for i in donated], loops.outputs, places)
+        outside = {buffer: buffer.name for buffer in (*loops.inputs, *loops.outputs, *loops.residual_stacks)}
+        outside |= {given: output.name for output, given in self.donations.items()}
         self.places: dict[Buffer, str] = outside | {buffer: slot.name for buffer, slot in places.items()}
         names = {buffer.name: place for buffer, place in self.places.items()}
         layout = Layout(names, {buffer.name: f"c{n}" for n, buffer in enumerate(small)})
         dead = {buffer.name for buffer in unread}
         self.kernels = {
-            chunk: chunk_kernel(f"chunk{n}", chunk, statements[chunk], layout, dead, loops.tapes)
+            chunk: chunk_kernel(f"chunk{n}", chunk, statements[chunk], layout, dead, loops.residual_stacks)
             for n, chunk in enumerate(self.chunks)
         }
 
@@ -96,28 +96,28 @@ class NativeExecutor:
         self._check = status_check(loops)
         self._functions: list[tuple[Kernel, NativeFunction]] = []
         arrays = [b.name for b in (*loops.inputs, *loops.outputs)] + [s.name for s in planned.slots]
-        self._positions = {name: n for n, name in enumerate([*arrays, "counters", "tapes", "status"])}
+        self._positions = {name: n for n, name in enumerate([*arrays, "counters", "stacks", "status"])}
         self._run = self._in_order(planned.steps)
         self._outputs = [(tuple(map(abs, buffer.aval.shape)), buffer.dtype) for buffer in loops.outputs]
-        self._has_tapes = bool(loops.tapes)
-        self._heirs = [(loops.outputs.index(o), loops.inputs.index(x)) for o, x in planned.heirs.items()]
+        self._has_stacks = bool(loops.residual_stacks)
+        self._donations = [(loops.outputs.index(o), loops.inputs.index(x)) for o, x in planned.donations.items()]
         self._recorded = [
-            (n, loops.tapes.index(b), b.aval) for n, b in enumerate(loops.outputs) if b.aval.is_residual_stack
+            (n, loops.residual_stacks.index(b), b.aval) for n, b in enumerate(loops.outputs) if b.aval.is_residual_stack
         ]
         self._pool: deque[list[Array]] = deque()
 
     def __call__(self, arguments: Sequence[Array]) -> list[Array]:
         outputs = [np.empty(shape, dtype) for shape, dtype in self._outputs]
-        for output, given in self._heirs:
-            outputs[output] = _given_away(arguments, given)
+        for output, given in self._donations:
+            outputs[output] = _donated_memory(arguments, given)
         try:
             workspace = self._pool.pop()
         except IndexError:
             workspace = self._workspace()
         arrays = [*map(_contiguous, arguments), *outputs, *workspace]
         try:
-            if self._has_tapes:
-                self._run_with_tapes(arrays, outputs)
+            if self._has_stacks:
+                self._run_with_stacks(arrays, outputs)
             else:
                 self._run(arrays)
             self._check(arrays)
@@ -128,24 +128,24 @@ class NativeExecutor:
             self._pool.append(workspace)
         return outputs
 
-    def _run_with_tapes(self, arrays: list[Array], outputs: list[Array]) -> None:
-        """Run, copy the tapes that are results, and free them all, however it ends."""
+    def _run_with_stacks(self, arrays: list[Array], outputs: list[Array]) -> None:
+        """Run, copy the stacks that are results, and free them all, however it ends."""
         table = arrays[-2]
         try:
             self._run(arrays)
             for n, number, aval in self._recorded:
-                rows = tape.rows_of(table, number)
-                flat = tape.recorded(table, number, aval.dtype)[: rows * prod(aval.shape[1:])]
+                rows = residual_stack.rows_of(table, number)
+                flat = residual_stack.recorded(table, number, aval.dtype)[: rows * prod(aval.shape[1:])]
                 outputs[n] = flat.reshape(rows, *aval.shape[1:]).copy()
         finally:
-            tape.release(table)
+            residual_stack.release(table)
 
     def _workspace(self) -> list[Array]:
         counters = np.zeros(max([1, *(chunk.depth for chunk in self.plan.chunks)]), np.int64)
-        tapes = tape.new_table(len(self.plan.loops.tapes))
+        stacks = residual_stack.new_table(len(self.plan.loops.residual_stacks))
         STORE.trim(self._workspace_size())
         slots = [np.empty(slot.size, slot.dtype) for slot in self.plan.slots]
-        return [*slots, counters, tapes, np.zeros(2, np.int64)]
+        return [*slots, counters, stacks, np.zeros(2, np.int64)]
 
     def _workspace_size(self) -> int:
         return sum(slot.size * slot.dtype.itemsize for slot in self.plan.slots)
@@ -176,7 +176,7 @@ class NativeExecutor:
         match step:
             case Chunk():
                 return self._chunk(self.plan.kernels[step])
-            case Structured():
+            case PythonControl():
                 return self._structured(step)
             case _:
                 return self._library_step(step)
@@ -192,53 +192,53 @@ class NativeExecutor:
         stops = any(isinstance(statement, Return) for statement in walk(kernel.body))
         return in_order([run, self._check]) if stops and len(self.plan.chunks) > 1 else run
 
-    def _structured(self, step: Structured) -> Run:
+    def _structured(self, step: PythonControl) -> Run:
         bodies = [self._in_order(body) for body in step.bodies]
         match step.control:
-            case Choice(_, index):
+            case Switch(_, index):
                 return choose(self._scalar(index), bodies)
-            case Repeat(depth, extent, reverse, _, _, tapes):
-                turns: Read = (lambda arrays: extent) if isinstance(extent, int) else self._scalar(extent)
-                loop = repeat(turns, self._counter(depth), reverse, bodies[0])
-                reserve = self._reserve(tapes)
-                return in_order([lambda arrays: reserve(arrays, int(turns(arrays))), loop])
-            case While() as loop:
+            case SequentialFor(depth, extent, reverse, _, _, stacks):
+                iterations: Read = (lambda arrays: extent) if isinstance(extent, int) else self._scalar(extent)
+                loop = repeat(iterations, self._counter(depth), reverse, bodies[0])
+                reserve = self._reserve(stacks)
+                return in_order([lambda arrays: reserve(arrays, int(iterations(arrays))), loop])
+            case SequentialWhile() as loop:
                 test, body, end = bodies
                 return repeat_while(
                     test, self._scalar(loop.predicate), self._counter(loop.depth), self._start(loop), body, end
                 )
 
-    def _scalar(self, load: Load) -> Read:
+    def _scalar(self, load: BufferLoad) -> Read:
         position, address = self._position(load.buffer.root), load.address.constant
         return lambda arrays: arrays[position].reshape(-1)[address]
 
     def _counter(self, depth: int) -> Callable[[list[Array], int], None]:
         position = self._positions["counters"]
 
-        def count(arrays: list[Array], turn: int) -> None:
-            arrays[position][depth] = turn
+        def count(arrays: list[Array], iteration: int) -> None:
+            arrays[position][depth] = iteration
 
         return count
 
-    def _start(self, loop: While) -> Reserve:
-        """Return what comes before a turn of a loop: the limit is checked, and there is room on the tapes."""
-        reserve, check = self._reserve(loop.tapes), self._check
+    def _start(self, loop: SequentialWhile) -> Reserve:
+        """The check before each iteration of a loop: for the limit, and for room on the stacks."""
+        reserve, check = self._reserve(loop.residual_stacks), self._check
 
-        def start(arrays: list[Array], turn: int) -> None:
-            if turn == loop.limit and not arrays[-1][0]:
+        def start(arrays: list[Array], iteration: int) -> None:
+            if iteration == loop.limit and not arrays[-1][0]:
                 arrays[-1][0] = loop.fault
             check(arrays)
-            reserve(arrays, turn + 1)
+            reserve(arrays, iteration + 1)
 
         return start
 
-    def _reserve(self, tapes: Sequence[Buffer]) -> Reserve:
-        sizes = [(self.plan.loops.tapes.index(t), t.dtype.itemsize * prod(t.aval.shape[1:])) for t in tapes]
+    def _reserve(self, stacks: Sequence[Buffer]) -> Reserve:
+        sizes = [(self.plan.loops.residual_stacks.index(t), t.dtype.itemsize * prod(t.aval.shape[1:])) for t in stacks]
         check = self._check
 
         def reserve(arrays: list[Array], rows: int) -> None:
             for number, row in sizes:
-                if not tape.reserve(arrays[-2], number, rows, row):
+                if not residual_stack.reserve(arrays[-2], number, rows, row):
                     arrays[-1][0] = NO_MEMORY
                     check(arrays)
 
@@ -254,7 +254,7 @@ class NativeExecutor:
         """The native functions, under the names of the source."""
         return [replace(native, kernel=kernel) for kernel, native in self._functions]
 
-    def _library_step(self, call: Call) -> Callable[[list[Array]], None]:
+    def _library_step(self, call: LibraryCall) -> Callable[[list[Array]], None]:
         operands = [(self._position(b), b.aval) for b in call.operands]
         results = [(self._position(b), b.aval) for b in call.results]
 
@@ -319,8 +319,8 @@ def plain_function(kernel: Kernel) -> Callable[..., None]:
     return lambda *arrays: function(*[array.reshape(-1) for array in arrays])
 
 
-def _given_away(arguments: Sequence[Array], position: int) -> Array:
-    """Return an argument's memory, as far as it is its own and nobody else is given it; else a copy."""
+def _donated_memory(arguments: Sequence[Array], position: int) -> Array:
+    """An argument's array if it owns its memory and is passed only once, else a copy."""
     array = arguments[position]
     flags = array.flags
     is_own = type(array) is np.ndarray and flags.c_contiguous and flags.aligned and flags.writeable and flags.owndata

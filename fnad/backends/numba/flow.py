@@ -36,9 +36,9 @@ def repeat(extent: Read, counter: Callable[[list[Array], int], None], reverse: b
     """Return the run of a counted loop."""
 
     def run(arrays: list[Array]) -> None:
-        turns = range(int(extent(arrays)))
-        for turn in reversed(turns) if reverse else turns:
-            counter(arrays, turn)
+        iterations = range(int(extent(arrays)))
+        for iteration in reversed(iterations) if reverse else iterations:
+            counter(arrays, iteration)
             body(arrays)
 
     return run
@@ -47,17 +47,17 @@ def repeat(extent: Read, counter: Callable[[list[Array], int], None], reverse: b
 def repeat_while(
     test: Run, predicate: Read, counter: Callable[[list[Array], int], None], start: Reserve, body: Run, end: Run
 ) -> Run:
-    """Return the run of a loop that ends when its test says so; `start` is called before each turn of the body."""
+    """Return the run of a loop that ends when its test says so; `start` is called before each iteration of the body."""
 
     def run(arrays: list[Array]) -> None:
-        turn = 0
-        counter(arrays, turn)
+        iteration = 0
+        counter(arrays, iteration)
         test(arrays)
         while predicate(arrays):
-            start(arrays, turn)
+            start(arrays, iteration)
             body(arrays)
-            turn += 1
-            counter(arrays, turn)
+            iteration += 1
+            counter(arrays, iteration)
             test(arrays)
         end(arrays)
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from fnad.backends.numba import complex_math, integer
 from fnad.backends.numba.complex_math import library, logarithm
-from fnad.backends.numba.operation import Builder, Emit, Instructions, Kinds, Value, Values, by_kind
+from fnad.backends.numba.emitter import Builder, Emit, Instructions, Kinds, Value, Values, by_kind
 from fnad.backends.numba.scalar import call, overloaded
 from fnad.backends.numba.vector_math import libm
 

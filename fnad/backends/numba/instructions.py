@@ -13,21 +13,21 @@ import llvmlite.ir as ir
 import numpy as np
 
 from fnad.backends.numba import (
+    accurate_sums,
     blas,
+    branchless,
     cast,
-    choice,
     complex_math,
     division,
-    fold,
     functions,
     integer,
     interrupt,
     operators,
     random_bits,
-    special,
-    tape,
+    residual_stack,
+    scipy_special,
 )
-from fnad.backends.numba.operation import Instructions, Value
+from fnad.backends.numba.emitter import Instructions, Value
 from fnad.backends.numba.scalar import llvm_type, memory_type
 from fnad.kernel.statements import (
     Apply,
@@ -53,8 +53,8 @@ from fnad.scalar.operation import BOOL, Dtype, Kind, Pointer
 INSTRUCTIONS: Instructions = {
     name: emit
     for family in (
-        cast, operators, choice, division, integer, functions, complex_math, random_bits, special, fold, blas,
-        interrupt, tape,
+        cast, operators, branchless, division, integer, functions, complex_math, random_bits, scipy_special,
+        accurate_sums, blas, interrupt, residual_stack,
     )
     for name, emit in family.INSTRUCTIONS.items()
 }  # fmt: skip
@@ -159,7 +159,7 @@ class _Writer:
         self.builder.store(in_memory, self.builder.gep(self.value(array), [index], inbounds=True))
 
     def loop(self, loop: For) -> None:
-        """Write a loop that asks at the top whether there is a turn."""
+        """Write a loop that is tested at the top."""
         builder, long = self.builder, ir.IntType(64)
         start, stop = self.value(loop.start), self.value(loop.stop)
         before = builder.block

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import llvmlite.ir as ir
 
-from fnad.backends.numba.operation import Builder, Instructions, Kinds, Value, Values
+from fnad.backends.numba.emitter import Builder, Instructions, Kinds, Value, Values
 from fnad.backends.numba.scalar import call
 
 WORD = ir.IntType(32)

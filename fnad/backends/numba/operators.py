@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fnad.backends.numba.division import divide_complex
-from fnad.backends.numba.operation import Builder, Emit, Instructions, Kinds, Value, Values, by_kind
+from fnad.backends.numba.emitter import Builder, Emit, Instructions, Kinds, Value, Values, by_kind
 from fnad.backends.numba.scalar import is_true, multiply_complex, on_parts, parts
 
 

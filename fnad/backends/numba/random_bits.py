@@ -10,7 +10,7 @@ from typing import Any
 import llvmlite.ir as ir
 
 from fnad import draws
-from fnad.backends.numba.operation import Builder, Emit, Instructions, Kinds, Value, Values
+from fnad.backends.numba.emitter import Builder, Emit, Instructions, Kinds, Value, Values
 from fnad.backends.numba.scalar import call, overloaded
 
 INTEGER, REAL = ir.IntType(64), ir.DoubleType()

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from fnad.lower.loops import Call, Choice, Control, Item, Repeat, effects
+from fnad.lower.loop_ir import Control, Item, LibraryCall, SequentialFor, Switch, effects
 from fnad.lower.nodes import Buffer
 
 LARGEST_CHUNK = 40
@@ -28,14 +28,14 @@ class Chunk:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Structured:
+class PythonControl:
     """A loop or branches in Python: of a `While` the test, the body and what follows the loop."""
 
     control: Control
     bodies: tuple[list[Step], ...]
 
 
-Step: TypeAlias = Chunk | Call | Structured
+Step: TypeAlias = Chunk | LibraryCall | PythonControl
 
 
 def cut(items: Iterable[Item], depth: int = 0) -> list[Step]:
@@ -53,31 +53,31 @@ def cut(items: Iterable[Item], depth: int = 0) -> list[Step]:
             chunk.append(item)
             weight += size
         else:
-            steps.append(item if isinstance(item, Call) else _structured(item, depth))
+            steps.append(item if isinstance(item, LibraryCall) else _structured(item, depth))
     return [*steps, Chunk(chunk, depth)] if chunk else steps
 
 
 def is_native(item: Item) -> bool:
     """Say whether no library is called."""
-    return not any(isinstance(effect, Call) for effect in effects(item))
+    return not any(isinstance(effect, LibraryCall) for effect in effects(item))
 
 
-def _structured(item: Item, depth: int) -> Structured:
+def _structured(item: Item, depth: int) -> PythonControl:
     assert isinstance(item, Control)
-    return Structured(item, tuple(cut(body, depth + 1) for body in _bodies(item)))
+    return PythonControl(item, tuple(cut(body, depth + 1) for body in _bodies(item)))
 
 
 def _bodies(control: Control) -> tuple[Sequence[Item], ...]:
-    if isinstance(control, Choice):
+    if isinstance(control, Switch):
         return control.branches
     body = [*control.items, *control.updates]
-    return (body,) if isinstance(control, Repeat) else (control.test, body, [control.count])
+    return (body,) if isinstance(control, SequentialFor) else (control.test, body, [control.count])
 
 
 def chunks_of(steps: Iterable[Step]) -> Iterator[Chunk]:
     """Yield the chunks, in order."""
     for step in steps:
-        if isinstance(step, Structured):
+        if isinstance(step, PythonControl):
             for body in step.bodies:
                 yield from chunks_of(body)
         elif isinstance(step, Chunk):
@@ -87,9 +87,9 @@ def chunks_of(steps: Iterable[Step]) -> Iterator[Chunk]:
 def read_by_python(steps: Iterable[Step]) -> Iterator[Buffer]:
     """Yield the memory that has to be in arrays, because steps in Python read or write it."""
     for step in steps:
-        if isinstance(step, Call):
+        if isinstance(step, LibraryCall):
             yield from (buffer.root for buffer in (*step.operands, *step.results))
-        elif isinstance(step, Structured):
+        elif isinstance(step, PythonControl):
             yield from (load.buffer.root for load in step.control.read)
             for body in step.bodies:
                 yield from read_by_python(body)

@@ -13,10 +13,10 @@ from hypothesis import given
 from fnad.backends.numba.executor import compile_program, plan
 from fnad.ir.builder import trace
 from fnad.ir.types import F32, F64, I64, Aval
-from fnad.lower.loops import Loop, Product, effects
+from fnad.lower.allocation import Life, Slot, Slots
+from fnad.lower.loop_ir import Loop, Product, effects
+from fnad.lower.lowering import lower
 from fnad.lower.nodes import Buffer
-from fnad.lower.pipeline import lower
-from fnad.lower.storage import Life, Slot, Slots
 from fnad.ops.arithmetic import add, div, mul, sub
 from fnad.ops.contraction import dot_general
 from fnad.ops.elementary import exp, sin, tanh

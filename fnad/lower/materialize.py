@@ -1,8 +1,8 @@
-"""Which values are kept in a buffer, and which are computed again wherever they are read.
+"""Materialization: which values get a buffer, and which are computed again wherever they are read.
 
-Kept are the outputs, whatever is not elementwise or a view, and of the rest what would cost more to compute again than
-to store and load: a value that is read several times, or many times over through a broadcast, and took some work.
-A kept value costs nothing where its readers end up in the same nest: the store falls away.
+Materialized are the outputs, whatever is neither elementwise nor a view, and any other value that costs more to compute
+again than to store and load: one that is read several times, or many times over through a broadcast, and took some
+work. Materializing a value costs nothing where its readers end up in the same nest: the store is removed.
 """
 
 from __future__ import annotations
@@ -46,23 +46,23 @@ class _Effort:
         return _Effort(self.work + other.work, self.length + other.length, self.loads | other.loads)
 
 
-def kept_values(
+def materialized_values(
     program: Program, stored: Iterable[Atom], read: Iterable[Atom] = (), whole: Iterable[Atom] = ()
 ) -> set[Var]:
     """Return the variables that get a buffer.
 
-    These are the ones `stored`, and what else is better kept: values are read at the end if in `read`, and in a loop
-    if in `whole`.
+    These are the ones in `stored`, and the others that are better materialized. Values in `read` are read at the end,
+    those in `whole` in a loop.
     """
     readers = _readers(program)
     outputs = {atom for atom in stored if isinstance(atom, Var)}
     read_at_the_end = set(read)
     wanted = _wanted_whole(program, whole)
     efforts = {var: _load(var) for var in program.inputs}
-    kept: set[Var] = set(program.inputs)
+    materialized: set[Var] = set(program.inputs)
     for equation in program.equations:
         if not is_inlined(equation):
-            kept.update(equation.results)
+            materialized.update(equation.results)
             efforts.update((result, _load(result)) for result in equation.results)
             continue
         effort, var = _effort(equation, efforts), equation.results[0]
@@ -74,17 +74,17 @@ def kept_values(
             or _guarded_again(equation, readers[var])
             or var in wanted
             or (effort.work > 0 and any(map(is_read_twice, readers[var])))
-            or (effort.work > 0 and _worth_keeping(var, effort, readers[var], var in read_at_the_end))
+            or (effort.work > 0 and _worth_materializing(var, effort, readers[var], var in read_at_the_end))
         ):
-            kept.add(var)
+            materialized.add(var)
             efforts[var] = _load(var)
         else:
             efforts[var] = effort
-    return kept
+    return materialized
 
 
 def _load(var: Var) -> _Effort:
-    """Return the effort of reading a kept value; one number is read once for all."""
+    """Return the effort of reading a materialized value; a single number is read only once."""
     return _Effort(loads=frozenset([var]) if var.aval.size > 1 else frozenset())
 
 
@@ -95,11 +95,11 @@ def _effort(equation: Equation, efforts: dict[Var, _Effort]) -> _Effort:
 
 
 def _has_many_pieces(equation: Equation) -> bool:
-    """Say whether an element would have to ask in many places where it comes from."""
+    """Whether an element would have to test many ranges to find its operand."""
     return isinstance(equation.primitive.lower, Concatenation) and len(equation.operands) > PIECES
 
 
-def _worth_keeping(var: Var, effort: _Effort, readers: list[Equation], read_at_the_end: bool) -> bool:
+def _worth_materializing(var: Var, effort: _Effort, readers: list[Equation], read_at_the_end: bool) -> bool:
     reads = len(readers) + read_at_the_end
     if reads > 1 and any(_moves(reader) for reader in readers):
         return True
@@ -125,7 +125,7 @@ def _read_whole(equation: Equation, readers: list[Equation]) -> bool:
 
 
 def _guarded_again(equation: Equation, readers: list[Equation]) -> bool:
-    """Say whether a view reads elements more than once, each of which would ask every time whether it is there."""
+    """Say whether a view reads elements more than once, each of which would test its guard every time."""
     lower = equation.primitive.lower
     has_guard = isinstance(lower, View) and lower.guard is not None
     return has_guard and any(isinstance(r.primitive.lower, View) and _repeats(r, equation.results[0]) for r in readers)
@@ -142,7 +142,7 @@ def is_read_twice(reader: Equation) -> bool:
 
 
 def _wanted_whole(program: Program, read_in_loops: Iterable[Atom]) -> set[Var]:
-    """Return what is read in regions, in each turn of a loop maybe; in the place of a view, what it shows."""
+    """Return what is read in regions, in possibly in each iteration of a loop; a view is replaced by what it shows."""
     whole: set[Atom] = set(read_in_loops)
     for equation in reversed(program.equations):
         lower = equation.primitive.lower

@@ -1,13 +1,13 @@
-"""Memory for temporaries: two that are never needed at the same time share an array.
+"""Memory allocation: temporaries whose lifetimes do not overlap share an array.
 
-A temporary lives from the first item that touches it to the last. Going through them in order of birth, each takes a
-free array of its dtype: that of an output which is only written later, or else one that another temporary has left,
-the nearest in size, or else a new one. A temporary may even lie in the output that it is turned into, element by
-element: where its last item reads each element just to store the output's element in its place. An output may likewise
-take over the memory of an input that the caller gives away.
+A temporary is live from the first item that touches it to the last. In order of birth, each temporary is allocated in
+a free array of its dtype: that of an output which is written only later, else the nearest in size of those that other
+temporaries no longer need, else a new one. A temporary may share the array of an output even in the item that computes
+the output from it, if that item reads each element no later than it stores the output's element in its place. An output
+may likewise take the memory of an input that the caller donates.
 
-Items are numbered through control flow. What is touched in a turn of a loop alone lives within the turn; what is
-touched outside too, as a carry is, lives as long as the loop runs, and so does an output.
+Items are numbered through control flow. What is touched only inside a loop body is live within the iteration; what is
+touched outside as well, such as a carry, is live as long as the loop runs, and so is an output.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from typing import Any, NamedTuple
 
 from fnad.ir.types import Dtype
 from fnad.lower.index import Index
-from fnad.lower.loops import Control, Item, Store, effects, reads, touched, writes
+from fnad.lower.loop_ir import BufferStore, Control, Item, effects, reads, touched, writes
 from fnad.lower.nodes import Buffer
 
 
 @dataclass(slots=True, eq=False)
 class Slot:
-    """An array that temporaries take turns in; `output` is whose it is in the end, from item `closed_from` on."""
+    """An array that temporaries share one after the other; from item `closed_from` on it is that of `output`."""
 
     name: str
     dtype: Dtype
@@ -42,7 +42,7 @@ class Slot:
 
 @dataclass(frozen=True, slots=True)
 class Life:
-    """The positions of the first and the last item that touches a temporary."""
+    """The live range of a temporary: the positions of the first and the last item that touches it."""
 
     birth: int
     death: int
@@ -56,28 +56,28 @@ class Accesses(NamedTuple):
     written: AbstractSet[Buffer]
 
 
-def assign(
+def allocate(
     items: Sequence[Item], temporaries: Sequence[Buffer], outputs: Sequence[Buffer]
 ) -> tuple[list[Slot], dict[Buffer, Slot]]:
-    """Return the arrays needed beside the outputs, and which array each temporary is in."""
+    """The arrays needed besides the outputs, and the array of each temporary."""
     flat, lives = _lives(items, {*temporaries, *outputs}, set(outputs))
     accesses = cache(lambda position: _accesses(flat[position]))
-    hosts = [Slot(o.name, o.dtype, o.aval.size, 0, lives[o].birth, o) for o in outputs if o in lives]
+    output_slots = [Slot(o.name, o.dtype, o.aval.size, 0, lives[o].birth, o) for o in outputs if o in lives]
     slots = Slots()
     places: dict[Buffer, Slot] = {}
     for buffer in sorted((t for t in temporaries if t in lives), key=lambda t: lives[t].birth):
         life = lives[buffer]
-        host = next((host for host in hosts if _hosts(host, buffer, life, accesses)), None)
-        if host is None:
+        slot = next((slot for slot in output_slots if _fits_before(slot, buffer, life, accesses)), None)
+        if slot is None:
             places[buffer] = slots.take(buffer, life)
         else:
-            host.free_from = life.death + 1
-            places[buffer] = host
+            slot.free_from = life.death + 1
+            places[buffer] = slot
     return slots.all, places
 
 
 class Slots:
-    """The arrays beside the outputs; who asks for one was born no earlier than who asked before."""
+    """The arrays besides the outputs; they are requested in the order of birth."""
 
     def __init__(self) -> None:
         self.all: list[Slot] = []
@@ -85,7 +85,7 @@ class Slots:
         self._free: dict[Dtype, list[tuple[int, int]]] = defaultdict(list)
 
     def take(self, buffer: Buffer, life: Life) -> Slot:
-        """Return the array for a temporary: of those that are free the nearest in size, the oldest of these."""
+        """The array for a temporary: the free one nearest in size, and the oldest of several such."""
         self._release(life.birth)
         number = self._nearest(self._free[buffer.dtype], buffer.aval.size)
         if number is None:
@@ -103,7 +103,7 @@ class Slots:
             insort(self._free[self.all[number].dtype], (self.all[number].size, number))
 
     def _nearest(self, free: list[tuple[int, int]], size: int) -> int | None:
-        """Take the nearest in size out of the free ones, which are in order of size and number."""
+        """Take the nearest in size out of the free arrays, which are sorted by size and number."""
         if not free:
             return None
         above = bisect_left(free, (size, 0))
@@ -112,13 +112,13 @@ class Slots:
         return free.pop(place)[1]
 
 
-def heirs(
+def donations(
     items: Sequence[Item], donated: Sequence[Buffer], outputs: Sequence[Buffer], places: Mapping[Buffer, Slot]
 ) -> dict[Buffer, Buffer]:
-    """Return the outputs that can lie in the memory of an input which nobody needs afterwards, each with its input.
+    """The outputs that can take the memory of a donated input, each with its input.
 
-    Such an input is read for the last time before the output, or a temporary that lies there, is first written, or
-    turns into it.
+    The last read of such an input precedes the first write of the output and of any temporary allocated there, or the
+    item that writes the output reads each element of the input in time.
     """
     flat, lives = _lives(items, {*donated, *outputs, *places}, {*donated, *outputs})
     births: dict[Buffer | None, list[int]] = defaultdict(list)
@@ -126,51 +126,52 @@ def heirs(
         births[slot.output].append(lives[buffer].birth)
     found: dict[Buffer, Buffer] = {}
     for output in outputs if donated else ():
-        guests = births[output]
+        births_inside = births[output]
         for given in donated:
             if given in found.values() or given.aval != output.aval or output not in lives:
                 continue
             death, birth = lives[given].death if given in lives else -1, lives[output].birth
-            if death < min([birth, *guests]) or (
-                death == birth < min([birth + 1, *guests]) and _turns_into(_accesses(flat[birth]), given, output)
+            if death < min([birth, *births_inside]) or (
+                death == birth < min([birth + 1, *births_inside])
+                and _overwritten_in_step(_accesses(flat[birth]), given, output)
             ):
                 found[output] = given
                 break
     return found
 
 
-def _hosts(host: Slot, buffer: Buffer, life: Life, accesses: Callable[[int], list[Accesses]]) -> bool:
-    """Say whether a temporary can lie in an output's array until the output is written."""
-    if host.dtype != buffer.dtype or host.size < buffer.aval.size or host.free_from > life.birth:
+def _fits_before(slot: Slot, buffer: Buffer, life: Life, accesses: Callable[[int], list[Accesses]]) -> bool:
+    """Whether a temporary fits into an output's array until the output is written."""
+    if slot.dtype != buffer.dtype or slot.size < buffer.aval.size or slot.free_from > life.birth:
         return False
-    if host.closed_from is None or host.output is None or life.death > host.closed_from:
+    if slot.closed_from is None or slot.output is None or life.death > slot.closed_from:
         return False
-    if life.death < host.closed_from:
+    if life.death < slot.closed_from:
         return True
-    return life.birth < life.death and _turns_into(accesses(life.death), buffer, host.output)
+    return life.birth < life.death and _overwritten_in_step(accesses(life.death), buffer, slot.output)
 
 
-def _turns_into(effects: Sequence[Accesses], buffer: Buffer, output: Buffer) -> bool:
-    """Say whether one effect of an item stores the output, and each element of the buffer is read before its place is.
+def _overwritten_in_step(effects: Sequence[Accesses], buffer: Buffer, output: Buffer) -> bool:
+    """Whether an item stores the output in one effect, and reads each element of the buffer before it is overwritten.
 
-    That is so where no effect behind that one reads the buffer, and all read it at the address of the store.
+    That holds where no later effect reads the buffer, and all reads are at the address of the store.
     """
     places: list[Index | None] = []
-    stored: Store | None = None
+    stored: BufferStore | None = None
     for effect, read, written in effects:
         found = read.get(buffer, ())
         if found and stored is not None:
             return False
         places += found
         if output in written:
-            if stored is not None or not isinstance(effect, Store):
+            if stored is not None or not isinstance(effect, BufferStore):
                 return False
             stored = effect
     return stored is not None and all(place == stored.address for place in places)
 
 
 def _accesses(item: Item | None) -> list[Accesses]:
-    """Return what the effects of an item outside of control flow read and write."""
+    """The accesses of the effects of an item; none are listed for control flow."""
     found: list[Accesses] = []
     for effect in effects(item) if item is not None else ():
         read: dict[Buffer, list[Index | None]] = defaultdict(list)
@@ -183,7 +184,7 @@ def _accesses(item: Item | None) -> list[Accesses]:
 def _lives(
     items: Sequence[Item], buffers: set[Buffer], outputs: set[Buffer]
 ) -> tuple[list[Item | None], dict[Buffer, Life]]:
-    """Return the numbered items, None for those in control flow, and the lives of buffers."""
+    """The numbered items, None for those in control flow, and the live ranges of buffers."""
     flat: list[Item | None] = []
     for item in items:
         flat += [None] * _length(item) if isinstance(item, Control) else [item]
@@ -192,7 +193,7 @@ def _lives(
 
 
 def _lives_in(items: Iterable[Item], start: int, buffers: set[Buffer]) -> dict[Buffer, tuple[Life, Life]]:
-    """Return the life of each buffer among items that are numbered from `start`, and that of the items it is in."""
+    """The live range of each buffer among items numbered from `start`, and that of the items which touch it."""
     lives: dict[Buffer, tuple[Life, Life]] = {}
     for item in items:
         span = Life(start, start + _length(item) - 1)
@@ -207,5 +208,5 @@ def _lives_in(items: Iterable[Item], start: int, buffers: set[Buffer]) -> dict[B
 
 
 def _length(item: Item) -> int:
-    """Return how many numbers an item takes."""
+    """The number of positions that an item occupies."""
     return max(1, sum(map(_length, chain(*item.bodies)))) if isinstance(item, Control) else 1

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import llvmlite.ir as ir
 
-from fnad.backends.numba.operation import Builder, Dtype, Emit, Instructions, Kinds, Value, Values, by_kind
+from fnad.backends.numba.emitter import Builder, Dtype, Emit, Instructions, Kinds, Value, Values, by_kind
 from fnad.backends.numba.operators import multiply
 from fnad.backends.numba.scalar import absolute, call, is_true, on_parts, overloaded, parts
 

@@ -21,7 +21,7 @@ import llvmlite.ir as ir
 import numpy as np
 
 from fnad.backends.numba import capsule, cast
-from fnad.backends.numba.operation import Builder, Dtype, Emit, Instructions, Kinds, Value, Values
+from fnad.backends.numba.emitter import Builder, Dtype, Emit, Instructions, Kinds, Value, Values
 from fnad.backends.numba.scalar import llvm_type
 from fnad.scalar.operation import INDEX
 from fnad.scalar.special import SPECIAL, Special, scipy_function

@@ -13,8 +13,8 @@ from fnad.kernel.layout import Layout
 from fnad.kernel.liveness import live, read_arrays
 from fnad.kernel.statements import (
     COUNTERS,
+    STACKS,
     STATUS,
-    TAPES,
     Assign,
     Kernel,
     Load,
@@ -26,14 +26,14 @@ from fnad.kernel.statements import (
     subexpressions,
     walk,
 )
-from fnad.lower.loops import touched
+from fnad.lower.loop_ir import touched
 from fnad.lower.nodes import Buffer
 from fnad.scalar.operation import Pointer
 
 
-def statements_of_chunks(chunks: Sequence[Chunk], tapes: Sequence[Buffer]) -> dict[Chunk, list[Statement]]:
+def statements_of_chunks(chunks: Sequence[Chunk], stacks: Sequence[Buffer]) -> dict[Chunk, list[Statement]]:
     """Return what each chunk does, with loads of stored values replaced."""
-    return {chunk: forward(statements_of(chunk.items, chunk.depth, tapes)) for chunk in chunks}
+    return {chunk: forward(statements_of(chunk.items, chunk.depth, stacks)) for chunk in chunks}
 
 
 def unread_temporaries(statements: Iterable[Sequence[Statement]], temporaries: Iterable[Buffer]) -> frozenset[Buffer]:
@@ -56,17 +56,17 @@ def small_temporaries(
 
 def chunk_kernel(
     name: str, chunk: Chunk, statements: Sequence[Statement], layout: Layout, unread: AbstractSet[str],
-    tapes: Sequence[Buffer],
+    stacks: Sequence[Buffer],
 ) -> Kernel:  # fmt: skip
     """Return the kernel of a chunk; what is unread is not stored."""
     body = layout.place(live(statements, unread))
     used = _arrays(body)
-    located = [locate(tape, tapes) for tape in tapes if array_of(tape) in used]
+    located = [locate(stack, stacks) for stack in stacks if array_of(stack) in used]
     counters = [Assign((counter(d),), Load(COUNTERS, integer(d))) for d in range(chunk.depth)]
-    special = {STATUS, TAPES, COUNTERS, *map(array_of, tapes)}
+    special = {STATUS, STACKS, COUNTERS, *map(array_of, stacks)}
     arrays = [array for array in used if array not in special]
-    has_tapes = bool(located) or TAPES in used
-    parameters = (*arrays, *[COUNTERS] * bool(counters), *[TAPES] * has_tapes, STATUS)
+    has_stacks = bool(located) or STACKS in used
+    parameters = (*arrays, *[COUNTERS] * bool(counters), *[STACKS] * has_stacks, STATUS)
     return Kernel(name, parameters, [*counters, *located, *body])
 
 

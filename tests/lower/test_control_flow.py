@@ -10,9 +10,9 @@ from fnad.control.cond import cond
 from fnad.control.scan import scan
 from fnad.ir.builder import trace
 from fnad.ir.types import F64, I64, Aval
-from fnad.lower.loops import Loop, Repeat, Store, controls, effects
-from fnad.lower.pipeline import lower
-from fnad.lower.text import loops_text
+from fnad.lower.loop_ir import BufferStore, Loop, SequentialFor, controls, effects
+from fnad.lower.lowering import lower
+from fnad.lower.printer import loops_text
 from fnad.ops.arithmetic import add, mul, sub
 from fnad.ops.comparison import lt
 from fnad.ops.elementary import exp, sin
@@ -161,9 +161,9 @@ def test_slices_are_read_and_rows_are_written_where_they_lie():
     params = {"consts": 0, "carry": 0, "length": 3, "reverse": False}
     program = trace(lambda x: list(scan(x, **params, regions=(body,))), Aval(F64, (3, 1, N)), name="f")
     (loop,) = lower(program).items
-    assert isinstance(loop, Repeat)
+    assert isinstance(loop, SequentialFor)
     (effect,) = effects(loop)
-    assert isinstance(effect, Store)
+    assert isinstance(effect, BufferStore)
     check(program)
 
 
@@ -181,12 +181,14 @@ def test_an_array_that_a_branch_changes_is_changed_where_it_lies():
 
     program = scanned(step, [], [ROW])
     assert loops_in_turns(program) == []
-    assert not any(isinstance(effect, Store) and effect.buffer.aval == ROW for effect in effects(in_turns(program)))
+    assert not any(
+        isinstance(effect, BufferStore) and effect.buffer.aval == ROW for effect in effects(in_turns(program))
+    )
     check(program)
 
 
 def in_turns(program):
-    (loop,) = (item for item in lower(program).items if isinstance(item, Repeat))
+    (loop,) = (item for item in lower(program).items if isinstance(item, SequentialFor))
     return loop
 
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from fnad.ir.program import Program
-from fnad.lower.control import Regions
+from fnad.lower.control_flow import Regions
 from fnad.lower.expressions import Shared
-from fnad.lower.loops import LoopProgram, touched
+from fnad.lower.loop_ir import LoopProgram, touched
 from fnad.lower.nodes import Buffer
 from fnad.transforms.expand import expand
 
@@ -21,5 +21,5 @@ def lower(program: Program) -> LoopProgram:
     items = values.items()
     used = {buffer for item in items for buffer in touched(item)}
     temporaries = tuple(buffer for buffer in shared.temporaries if buffer in used)
-    tapes = (*shared.tapes, *(buffer for buffer in outputs if buffer.aval.is_residual_stack))
-    return LoopProgram(program.name, inputs, outputs, temporaries, tapes, tuple(items), tuple(shared.faults))
+    stacks = (*shared.residual_stacks, *(buffer for buffer in outputs if buffer.aval.is_residual_stack))
+    return LoopProgram(program.name, inputs, outputs, temporaries, stacks, tuple(items), tuple(shared.faults))

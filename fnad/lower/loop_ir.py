@@ -1,12 +1,12 @@
 """The loops IR: what a backend compiles.
 
     program ::= inputs, outputs, temporaries: [Buffer], items: [item]
-    item    ::= Loop(depth, extent, [item]) | effect | Product | Call | control
-    effect  ::= Store | Check | Reduce | ArgReduce | Running | Combine       a write of a node into a buffer
-    control ::= Choice(index, [[item]]) | Repeat(extent, [item]) | While([item], predicate, [item])
+    item    ::= Loop(depth, extent, [item]) | effect | Product | LibraryCall | control
+    effect  ::= BufferStore | Check | Reduce | ArgReduce | Scan | Update     a write of a node into a buffer
+    control ::= Switch(index, [[item]]) | SequentialFor(extent, [item]) | SequentialWhile([item], predicate, [item])
 
-The loop at depth d has the counter i<d>; loops side by side share names. All addresses are flat, row-major. A nest is
-a loop with all that is in it. Control flow stands outside of nests, and a level of it is a level of depth too.
+The loop at depth d has the counter i<d>; sibling loops share names. All addresses are flat, row-major. A nest is
+a loop with all that is in it. Control flow is outside of nests, and each level of it counts as a level of depth.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from fnad.ir.program import Source
 from fnad.ir.types import Dtype
 from fnad.lower.faults import Fault
 from fnad.lower.index import Index
-from fnad.lower.nodes import Buffer, Load, Node, loaded, loads
+from fnad.lower.nodes import Buffer, BufferLoad, Node, loaded, loads
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Store:
+class BufferStore:
     """buffer[address] = node."""
 
     buffer: Buffer
@@ -37,7 +37,7 @@ class Store:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Check:
-    """buffer[address] = node; the run ends here where that is not `expected`, and reports it and the number."""
+    """buffer[address] = node; where that is not `expected`, the run ends and reports the value and the number."""
 
     buffer: Buffer
     address: Index
@@ -67,7 +67,7 @@ class Reduce:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ArgReduce:
-    """buffer[address] = the counter of the innermost loop where node is first the best; none is worse than `init`."""
+    """buffer[address] = the counter of the innermost loop where node is first best; nothing is worse than `init`."""
 
     buffer: Buffer
     address: Index
@@ -78,8 +78,8 @@ class ArgReduce:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Running:
-    """buffer[address] = the fold of node so far, along the innermost loop."""
+class Scan:
+    """buffer[address] = the running fold of node along the innermost loop."""
 
     buffer: Buffer
     address: Index
@@ -89,8 +89,8 @@ class Running:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Combine:
-    """buffer[address] = step of what is there and node, in order."""
+class Update:
+    """buffer[address] = step(buffer[address], node), in order."""
 
     buffer: Buffer
     address: Index
@@ -99,12 +99,12 @@ class Combine:
     source: Source | None = None
 
 
-Effect: TypeAlias = Store | Check | Reduce | ArgReduce | Running | Combine
+Effect: TypeAlias = BufferStore | Check | Reduce | ArgReduce | Scan | Update
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Matrix:
-    """A matrix in a buffer: element (r, c) at offset + r · row_stride + c · column_stride; one of them is 1."""
+    """A matrix in a buffer: element (r, c) is at offset + r · row_stride + c · column_stride; one of them is 1."""
 
     buffer: Buffer
     offset: Index
@@ -126,7 +126,7 @@ class Product:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Call:
+class LibraryCall:
     """results = primitive(operands) on whole arrays, outside native code."""
 
     primitive: Primitive
@@ -138,7 +138,7 @@ class Call:
 
 @dataclass(slots=True, eq=False)
 class Loop:
-    """A counted loop from 0 to extent; where it is `independent`, no turn touches what another one writes."""
+    """A counted loop from 0 to extent; where it is `independent`, no iteration touches what another one writes."""
 
     depth: int
     extent: int
@@ -147,11 +147,11 @@ class Loop:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Choice:
-    """One of the branches: that of the number loaded, False or below 0 the first, at the end or beyond it the last."""
+class Switch:
+    """The branch whose number is loaded: the first for False or a negative number, the last for one too large."""
 
     depth: int
-    index: Load
+    index: BufferLoad
     branches: tuple[list[Item], ...]
 
     @property
@@ -159,74 +159,74 @@ class Choice:
         return self.branches
 
     @property
-    def read(self) -> tuple[Load, ...]:
+    def read(self) -> tuple[BufferLoad, ...]:
         return (self.index,)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Repeat:
-    """The items for each turn from 0 to extent, or down; then `updates`, whose loads all come before their stores.
+class SequentialFor:
+    """The items for each iteration from 0 to extent, or down, then `updates`, all of whose loads precede their stores.
 
-    The rows of the tapes, one for each turn, are asked for at the start.
+    Each residual stack gets one row an iteration; all are reserved at the start.
     """
 
     depth: int
-    extent: int | Load
+    extent: int | BufferLoad
     reverse: bool
     items: list[Item]
-    updates: list[Store]
-    tapes: tuple[Buffer, ...] = ()
+    updates: list[BufferStore]
+    residual_stacks: tuple[Buffer, ...] = ()
 
     @property
     def bodies(self) -> tuple[list[Item], ...]:
         return (self.items, list(self.updates))
 
     @property
-    def read(self) -> tuple[Load, ...]:
+    def read(self) -> tuple[BufferLoad, ...]:
         return () if isinstance(self.extent, int) else (self.extent,)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class While:
-    """The test, then, while what it stores says so, the items and the updates; at the end the count of turns.
+class SequentialWhile:
+    """The test, then, while the predicate that it stores holds, the items and the updates; finally the iteration count.
 
-    A turn beyond the `limit` is fault number `fault`. A row of each tape is asked for in each turn. Where a turn
-    `may_fail` the loop ends with the first fault, for what it does then, the test included, means nothing.
+    An iteration beyond the `limit` is fault number `fault`. Each iteration reserves a row of each residual stack. Where
+    an iteration `may_fail`, the loop ends at the first fault, since nothing after it is valid, not even the test.
     """
 
     depth: int
     test: list[Item]
-    predicate: Load
+    predicate: BufferLoad
     items: list[Item]
-    updates: list[Store]
-    count: Store
+    updates: list[BufferStore]
+    count: BufferStore
     limit: int | None = None
     fault: int = 0
     may_fail: bool = False
-    tapes: tuple[Buffer, ...] = ()
+    residual_stacks: tuple[Buffer, ...] = ()
 
     @property
     def bodies(self) -> tuple[list[Item], ...]:
         return (self.test, self.items, [*self.updates, self.count])
 
     @property
-    def read(self) -> tuple[Load, ...]:
+    def read(self) -> tuple[BufferLoad, ...]:
         return (self.predicate,)
 
 
-Control: TypeAlias = Choice | Repeat | While
-Item: TypeAlias = Loop | Effect | Product | Call | Control
+Control: TypeAlias = Switch | SequentialFor | SequentialWhile
+Item: TypeAlias = Loop | Effect | Product | LibraryCall | Control
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LoopProgram:
-    """A lowered program. Fault number n, which a run may note, is `faults[n - 1]`."""
+    """A lowered program. Fault number n, which a run may report, is `faults[n - 1]`."""
 
     name: str
     inputs: tuple[Buffer, ...]
     outputs: tuple[Buffer, ...]
     temporaries: tuple[Buffer, ...]
-    tapes: tuple[Buffer, ...]
+    residual_stacks: tuple[Buffer, ...]
     items: tuple[Item, ...]
     faults: tuple[Fault, ...]
 
@@ -237,8 +237,8 @@ Access: TypeAlias = tuple[Buffer, Index | None]
 """A buffer and the address in it; None for all of it."""
 
 
-def effects(item: Item) -> Iterator[Effect | Product | Call]:
-    """Yield what an item does, loops unrolled in the text, not in time."""
+def effects(item: Item) -> Iterator[Effect | Product | LibraryCall]:
+    """The effects of an item, each once, in the order of the text."""
     if isinstance(item, Loop):
         for inner in item.items:
             yield from effects(inner)
@@ -251,7 +251,7 @@ def effects(item: Item) -> Iterator[Effect | Product | Call]:
 
 
 def controls(item: Item) -> Iterator[Control]:
-    """Yield the control flow in an item, the outer before the inner."""
+    """The control flow in an item, outer before inner."""
     if isinstance(item, Control):
         yield item
         for body in item.bodies:
@@ -260,7 +260,7 @@ def controls(item: Item) -> Iterator[Control]:
 
 
 def touched(item: Item) -> Iterator[Buffer]:
-    """Yield each memory an item reads or writes, as often as it does."""
+    """The buffers whose memory an item reads or writes, one for each access."""
     for effect in effects(item):
         for buffer, _ in (*reads(effect), *writes(effect)):
             yield buffer.root
@@ -269,35 +269,35 @@ def touched(item: Item) -> Iterator[Buffer]:
             yield load.buffer.root
 
 
-def writes(item: Effect | Product | Call) -> list[Access]:
-    """Return what is written."""
+def writes(item: Effect | Product | LibraryCall) -> list[Access]:
+    """What an effect writes."""
     match item:
         case Product(out, _, _, m, _, n):
             return corners(out, m, n)
-        case Call():
+        case LibraryCall():
             return [(buffer, None) for buffer in item.results]
         case _:
             return [(item.buffer, item.address)]
 
 
-def reads(item: Effect | Product | Call) -> list[Access]:
-    """Return what is read; a combination reads what it writes."""
+def reads(item: Effect | Product | LibraryCall) -> list[Access]:
+    """What an effect reads; an update reads what it writes."""
     match item:
         case Product(_, a, b, m, k, n):
             return [*corners(a, m, k), *corners(b, k, n)]
-        case Call():
+        case LibraryCall():
             return [(buffer, None) for buffer in item.operands]
         case _:
             found = [(load.buffer, load.address) for load in effect_loads(item)]
-            return [*found, (item.buffer, None)] if isinstance(item, Combine) else list(found)
+            return [*found, (item.buffer, None)] if isinstance(item, Update) else list(found)
 
 
 def corners(matrix: Matrix, rows: int, columns: int) -> list[Access]:
-    """Return the first and the last element of a matrix, between which all others lie."""
+    """The accesses to the first and the last element of a matrix, between which all others lie."""
     last = matrix.offset + (max(rows - 1, 0) * matrix.row_stride + max(columns - 1, 0) * matrix.column_stride)
     return [(matrix.buffer, matrix.offset), (matrix.buffer, last)]
 
 
-def effect_loads(effect: Effect) -> list[Load]:
-    """Return the loads of an effect."""
+def effect_loads(effect: Effect) -> list[BufferLoad]:
+    """The loads of an effect."""
     return loads([effect.node, *loaded(effect.address)])

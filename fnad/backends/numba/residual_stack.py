@@ -1,13 +1,13 @@
-"""Residual stacks in native code: see `fnad.kernel.tape`."""
+"""Residual stacks in native code: see `fnad.kernel.residual_stack`."""
 
 from __future__ import annotations
 
 import llvmlite.ir as ir
 
-from fnad.backends.numba.operation import Builder, Dtype, Emit, Instructions, Kinds, Value, Values
+from fnad.backends.numba.emitter import Builder, Dtype, Emit, Instructions, Kinds, Value, Values
 from fnad.backends.numba.scalar import call, memory_type
-from fnad.kernel.routines import TAPE_ARRAYS
-from fnad.kernel.tape import ADDRESS, FIELDS, SMALLEST
+from fnad.kernel.residual_stack import ADDRESS, FIELDS, SMALLEST
+from fnad.kernel.routines import STACK_ARRAYS
 
 LONG, BYTES = ir.IntType(64), ir.IntType(8).as_pointer()
 
@@ -41,7 +41,7 @@ def emit_reserve(builder: Builder, kinds: Kinds, values: Values) -> Value:
 
 
 def array_of(dtype: Dtype) -> Emit:
-    """Return the emitter of the array of a tape."""
+    """The emitter of the array of a residual stack."""
 
     def emit(builder: Builder, kinds: Kinds, values: Values) -> Value:
         table, number = values
@@ -53,5 +53,5 @@ def array_of(dtype: Dtype) -> Emit:
 
 
 INSTRUCTIONS: Instructions = {"reserve": emit_reserve} | {
-    routine.name: array_of(dtype) for dtype, routine in TAPE_ARRAYS.items()
+    routine.name: array_of(dtype) for dtype, routine in STACK_ARRAYS.items()
 }

@@ -1,16 +1,16 @@
 """Control flow: an equation's regions become branches and loops around the nests of their own equations.
 
 A region is lowered like a program, one level deeper, with its inputs bound: constants and slices of scanned arrays to
-values of the program around it, so that they are read where they lie; carries to buffers. Slices of results that a
-scan stacks are parts of the stack. A carry has one buffer, which each turn updates: see Note [Updating carries]. What
+values of the program around it, so that they are read in place, and carries to buffers. The rows that a scan stacks are
+parts of the stacked result. A carry has one buffer, which each iteration updates: see Note [Updating carries]. What
 depends on constants alone is computed before the loop.
 
 Note [Updating carries]
-    The new value of a carry is computed from the old ones of all carries. A scalar is computed to the side, and all
-    scalars are updated together at the end of the turn. An array is overwritten where it lies if nothing that is still
-    to be computed reads the old one, and its own new element reads no other element of it; otherwise it is computed to
-    the side too. Nests keep the order of reads before writes by themselves. An array that a branch changes where it
-    lies is, in the branch, a carry.
+    The new value of a carry is computed from the old values of all carries. A new scalar goes into a temporary, and all
+    scalars are updated together at the end of the iteration. An array is overwritten in place if nothing that is still
+    to be computed reads the old one, and each new element reads no other element of it; otherwise it goes into a
+    temporary too. Nests keep reads before writes by themselves. An array that a branch changes in place is a carry
+    within the branch.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ from fnad.ir.program import Atom, Equation, Literal, Program, Var
 from fnad.ir.types import BOOL, I64, Aval
 from fnad.lower.expressions import Binding, place
 from fnad.lower.faults import of_error
+from fnad.lower.in_place import in_place_candidates
 from fnad.lower.index import ENDLESS, Counter, Index, counter
-from fnad.lower.loops import Choice, Item, Repeat, Store, While
-from fnad.lower.nodes import Buffer, Load, Node, loads
-from fnad.lower.reuse import takers
+from fnad.lower.loop_ir import BufferStore, Item, SequentialFor, SequentialWhile, Switch
+from fnad.lower.nodes import Buffer, BufferLoad, Node, loads
 from fnad.lower.values import Values, counters
 
 
 class Carry(NamedTuple):
-    """What a carry is after a turn, and its buffer, as a turn finds it."""
+    """The new value of a carry after an iteration, and the buffer that holds the old one."""
 
     new: Atom
     buffer: Buffer
@@ -45,7 +45,7 @@ class Carry(NamedTuple):
 class Regions(Values):
     """The values of a program with control flow."""
 
-    def keep(self, equation: Equation) -> None:
+    def materialize(self, equation: Equation) -> None:
         match equation.primitive.lower:
             case Cond():
                 self._cond(equation)
@@ -54,7 +54,7 @@ class Regions(Values):
             case WhileLoop():
                 self._while_loop(equation)
             case _:
-                super().keep(equation)
+                super().materialize(equation)
 
     # ---- regions -------------------------------------------------------------------------------------------------
 
@@ -87,32 +87,34 @@ class Regions(Values):
         return buffers
 
     def _new(self, aval: Aval) -> Buffer:
-        return self.shared.tape(aval, self.depth) if aval.is_residual_stack else self.temporary(aval)
+        return self.shared.residual_stack(aval, self.depth) if aval.is_residual_stack else self.temporary(aval)
 
-    def _number(self, atom: Atom) -> Load:
+    def _number(self, atom: Atom) -> BufferLoad:
         """Return the load of a scalar that decides where the program goes."""
         node = self.expressions.element(atom, ())
-        return node if isinstance(node, Load) and not node.address.terms else self._aside(atom, node)
+        return node if isinstance(node, BufferLoad) and not node.address.terms else self._aside(atom, node)
 
-    def _aside(self, atom: Atom, node: Node) -> Load:
+    def _aside(self, atom: Atom, node: Node) -> BufferLoad:
         """Store an element in a buffer of its own; return its load."""
         buffer = self.temporary(Aval(atom.aval.dtype, ()))
-        self.nests.place(Store(buffer, Index(0), node, self.source))
+        self.nests.place(BufferStore(buffer, Index(0), node, self.source))
         return self.expressions.nodes.load(buffer, Index(0))
 
     # ---- branches ------------------------------------------------------------------------------------------------
 
     def _cond(self, equation: Equation) -> None:
         if any(var.aval.is_residual_stack for var in equation.results):
-            raise LoweringError("a branch returns a tape")
+            raise LoweringError("a branch returns a residual stack")
         chosen = self._number(equation.operands[0])
         taken = {var: buffer for var in equation.results if (buffer := self.taken(var)) is not None}
-        slots = {taker.slot: taker.result for taker in takers(equation) if taker.result in taken}
+        slots = {
+            candidate.slot: candidate.result for candidate in in_place_candidates(equation) if candidate.result in taken
+        }
         rest = [var for var in equation.results if var not in taken]
         results = taken | dict(zip(rest, self._results(rest), strict=True))
         self.expressions.buffers.update(taken)
         branches = tuple(self._branch(equation, program, results, slots) for program in equation.regions)
-        self.nests.place(Choice(self.depth, chosen, branches))
+        self.nests.place(Switch(self.depth, chosen, branches))
 
     def _branch(
         self, equation: Equation, program: Program, results: dict[Var, Buffer], slots: dict[int, Var]
@@ -135,52 +137,52 @@ class Regions(Values):
         given = equation.operands if length is not None else equation.operands[1:]
         constants, inits, xs = _cut(given, equation.params["consts"], equation.params["carry"])
         extent = length if length is not None else self._number(equation.operands[0])
-        turn = counter(self.depth, ENDLESS if length is None else length)
+        iteration = counter(self.depth, ENDLESS if length is None else length)
         carries = self._carries(equation.results[: len(inits)], inits)
         stacks = self._results(equation.results[len(inits) :])
         if extent == 0:
             return
         (program,) = equation.regions
-        body = self._loop_region(program, constants, [*carries, *self._bound(xs, turn)])
-        updates = body.turn(program, len(constants), carries, stacks, turn)
-        tapes = tuple(stack for stack in stacks if stack.aval.is_residual_stack)
-        loop = Repeat(self.depth, extent, equation.params["reverse"], body.items(), updates, tapes)
+        body = self._loop_region(program, constants, [*carries, *self._bound(xs, iteration)])
+        updates = body.compute_iteration(program, len(constants), carries, stacks, iteration)
+        growing = tuple(stack for stack in stacks if stack.aval.is_residual_stack)
+        loop = SequentialFor(self.depth, extent, equation.params["reverse"], body.items(), updates, growing)
         self.nests.place(loop)
 
     def _while_loop(self, equation: Equation) -> None:
         params, (test_program, program) = equation.params, equation.regions
         for_test, constants, inits = _cut(equation.operands, params["test_consts"], params["body_consts"])
-        turn, checks = Index(0, ((Counter(self.depth, ENDLESS), 1),)), self.shared.checks
+        iteration, checks = Index(0, ((Counter(self.depth, ENDLESS), 1),)), self.shared.checks
         carries = self._carries(equation.results[: len(inits)], inits)
-        steps, *tapes = self._results(equation.results[len(inits) :])
+        steps, *stacks = self._results(equation.results[len(inits) :])
         predicate = self.shared.temporary(Aval(BOOL), self.depth + 1)
         test = self._loop_region(test_program, for_test, carries)
         test.compute([(test_program.outputs[0], predicate)])
         body = self._loop_region(program, constants, carries)
-        updates = body.turn(program, len(constants), carries, tapes, turn)
+        updates = body.compute_iteration(program, len(constants), carries, stacks, iteration)
         nodes, limit = self.expressions.nodes, params["max_steps"]
         may_fail = self.shared.checks > checks
         error = None if limit is None else endless(limit, params.get("failure"))
         fault = 0 if error is None else self.shared.fault(of_error(error, equation.source))
-        loop = While(
+        loop = SequentialWhile(
             self.depth,
             test.items(),
             nodes.load(predicate, Index(0)),
             body.items(),
             updates,
-            Store(steps, steps.offset, nodes.number(turn, I64), equation.source),
+            BufferStore(steps, steps.offset, nodes.number(iteration, I64), equation.source),
             limit,
             fault,
             may_fail=may_fail,
-            tapes=tuple(tapes),
+            residual_stacks=tuple(stacks),
         )
         self.nests.place(loop)
 
     def _carries(self, variables: Sequence[Var], inits: Sequence[Atom]) -> list[Buffer]:
-        """Return the buffers of carries as a turn finds them; the initial values are put there."""
+        """The buffers of carries inside the loop; the initial values are stored there."""
         for var in variables:
             if var.aval.is_residual_stack:
-                raise LoweringError("a loop carries a tape")
+                raise LoweringError("a loop carries a residual stack")
             if var.aval.size == 1:
                 self.own.pop(var, None)  # one number is carried in a variable, and copied in the end
         taken = [self.taken(var) for var in variables]
@@ -193,19 +195,22 @@ class Regions(Values):
         self.expressions.buffers.update(zip(variables, buffers, strict=True))
         return [buffer.again(self.depth + 1) for buffer in buffers]
 
-    def turn(
-        self, program: Program, constants: int, carries: Sequence[Buffer], stacks: Sequence[Buffer], turn: Index
-    ) -> list[Store]:
-        """Compute what a turn of a loop does; return the updates of scalars at its end."""
+    def compute_iteration(
+        self, program: Program, constants: int, carries: Sequence[Buffer], stacks: Sequence[Buffer], iteration: Index
+    ) -> list[BufferStore]:
+        """Compute one iteration of a loop; return the updates of scalars at its end."""
         new, rows = program.outputs[: len(carries)], program.outputs[len(carries) :]
         found = program.inputs[constants:]
         parts = [
-            stack.part(atom.aval, turn * atom.aval.size, self.depth) for atom, stack in zip(rows, stacks, strict=True)
+            stack.part(atom.aval, iteration * atom.aval.size, self.depth)
+            for atom, stack in zip(rows, stacks, strict=True)
         ]
         carried = [(var, Carry(n, c)) for n, c, var in zip(new, carries, found, strict=False)]
         return self.carry_on(list(zip(rows, parts, strict=True)), carried)
 
-    def carry_on(self, stored: Sequence[tuple[Atom, Buffer]], carried: Sequence[tuple[Var, Carry]]) -> list[Store]:
+    def carry_on(
+        self, stored: Sequence[tuple[Atom, Buffer]], carried: Sequence[tuple[Var, Carry]]
+    ) -> list[BufferStore]:
         """Compute what is stored and what carries become, each given with its input; return the updates of scalars."""
         self.compute(stored, [carry.new for _, carry in carried])
         changed = [carry for var, carry in carried if carry.new is not var]
@@ -216,9 +221,9 @@ class Regions(Values):
 
     # ---- updates: see Note [Updating carries] ----------------------------------------------------------------------
 
-    def _update_scalar(self, carry: Carry) -> Store:
+    def _update_scalar(self, carry: Carry) -> BufferStore:
         new = self._aside(carry.new, self._element(carry))
-        return Store(carry.buffer.again(self.depth), carry.buffer.offset, new, self.source)
+        return BufferStore(carry.buffer.again(self.depth), carry.buffer.offset, new, self.source)
 
     def _element(self, carry: Carry) -> Node:
         return self.expressions.element(carry.new, counters(carry.new.aval.shape, self.depth))

@@ -1,9 +1,9 @@
-"""Residual stacks: arrays that grow while a kernel runs, a row for each step of a loop whose length nobody knows.
+"""Residual stacks: arrays that grow while a kernel runs, one row for each iteration of a loop of unknown length.
 
-A tape is three numbers in an i64 table, its address, its capacity in bytes and its rows. It doubles when it is full.
+A residual stack is three numbers in an i64 table: its address, its capacity in bytes and its rows. It doubles if full.
 
-    reserve(table, n, rows, row)    have room for `rows` rows of `row` bytes on tape n; False where there is no memory
-    recorded(table, n, dtype)       the array of tape n, until it grows
+    reserve(table, n, rows, row)    have room for `rows` rows of `row` bytes on stack n; False where there is no memory
+    recorded(table, n, dtype)       the array of stack n, until it grows
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def reserve(table: Any, number: int, rows: int, row: int) -> bool:
 
 
 def recorded(table: Any, number: int, dtype: Dtype) -> Any:
-    """Return the memory of a tape as a flat array."""
+    """Return the memory of a residual stack as a flat array."""
     address, capacity = (int(n) for n in table[FIELDS * number : FIELDS * number + ROWS])
     if capacity == 0:
         return np.empty(0, dtype)
@@ -46,9 +46,9 @@ def recorded(table: Any, number: int, dtype: Dtype) -> Any:
     return np.ctypeslib.as_array(memory).view(dtype)[: capacity // dtype.itemsize]
 
 
-def new_table(tapes: int) -> Any:
-    """Return the table of so many empty tapes."""
-    return np.zeros(FIELDS * tapes, np.int64)
+def new_table(stacks: int) -> Any:
+    """The table of this many empty stacks."""
+    return np.zeros(FIELDS * stacks, np.int64)
 
 
 def rows_of(table: Any, number: int) -> int:
@@ -56,7 +56,7 @@ def rows_of(table: Any, number: int) -> int:
 
 
 def release(table: Any) -> None:
-    """Free all tapes."""
+    """Free all stacks."""
     for address in table[ADDRESS::FIELDS]:
         _free(int(address) or None)
     table[:] = 0

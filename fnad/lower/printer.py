@@ -11,25 +11,25 @@ from collections.abc import Iterator, Sequence
 
 from fnad.ir.types import BOOL, Dtype
 from fnad.lower.index import Atom, Counter, Index, Loaded, Quotient, Remainder
-from fnad.lower.loops import (
+from fnad.lower.loop_ir import (
     ArgReduce,
-    Call,
+    BufferStore,
     Check,
-    Choice,
-    Combine,
     Control,
     Item,
+    LibraryCall,
     Loop,
     LoopProgram,
     Matrix,
     Product,
     Reduce,
-    Repeat,
-    Running,
-    Store,
-    While,
+    Scan,
+    SequentialFor,
+    SequentialWhile,
+    Switch,
+    Update,
 )
-from fnad.lower.nodes import Apply, Branch, Checked, Condition, Constant, Load, Node, Number
+from fnad.lower.nodes import Branch, BufferLoad, Checked, Condition, IndexValue, Node, ScalarConstant, ScalarOperation
 from fnad.scalar.notation import TEXTS, Text, written
 from fnad.scalar.template import cast_to, instantiate
 
@@ -55,15 +55,15 @@ def _item_lines(items: Sequence[Item], indent: str) -> Iterator[str]:
 def _control_lines(item: Control, indent: str) -> Iterator[str]:
     inner = indent + "  "
     match item:
-        case Choice(_, index, branches):
+        case Switch(_, index, branches):
             for n, branch in enumerate(branches):
                 yield f"{indent}case {n} of {node_text(index)}:"
                 yield from _item_lines(branch, inner)
-        case Repeat(depth, extent, reverse, items, updates):
+        case SequentialFor(depth, extent, reverse, items, updates):
             end = extent if isinstance(extent, int) else node_text(extent)
             yield f"{indent}{'reversed ' if reverse else ''}scan i{depth} < {end}:"
             yield from _item_lines([*items, *updates], inner)
-        case While(depth, test, predicate, items, updates, count):
+        case SequentialWhile(depth, test, predicate, items, updates, count):
             yield f"{indent}while i{depth}:"
             yield from _item_lines(test, inner)
             yield f"{inner}end unless {node_text(predicate)}"
@@ -73,7 +73,7 @@ def _control_lines(item: Control, indent: str) -> Iterator[str]:
 
 def _effect_text(item: Item) -> str:
     match item:
-        case Store(buffer, address, node):
+        case BufferStore(buffer, address, node):
             return f"{buffer.name}[{index_text(address)}] = {node_text(node)}"
         case Check(buffer, address, node, expected, number):
             return f"{buffer.name}[{index_text(address)}] = {node_text(node)}, end at guard {number} unless {expected}"
@@ -84,19 +84,19 @@ def _effect_text(item: Item) -> str:
         case ArgReduce(buffer, address, node, _, better):
             better = _step_text(better, BOOL, best=Text("best"), **{"0": _text(node)})
             return f"{buffer.name}[{index_text(address)}] = first with {better}"
-        case Running(buffer, address, node, step):
+        case Scan(buffer, address, node, step):
             folded = _step_text(step, buffer.dtype, acc=Text("acc"), **{"0": _text(node)})
             return f"{buffer.name}[{index_text(address)}] = running {folded}"
-        case Combine(buffer, address, node, step):
+        case Update(buffer, address, node, step):
             old = f"{buffer.name}[{index_text(address)}]"
             return f"{old} = {_step_text(step, buffer.dtype, old=Text(old), new=_text(node))}"
         case Product(out, a, b, m, k, n):
             sizes = f"[{m},{k}] · [{k},{n}]"
             return f"{_matrix_text(out)} = {_matrix_text(a)} · {_matrix_text(b)}   {sizes}"
-        case Call(primitive, _, operands, results):
+        case LibraryCall(primitive, _, operands, results):
             names = ", ".join(b.name for b in results)
             return f"{names} = {primitive.name}({', '.join(b.name for b in operands)})"
-        case Loop() | Choice() | Repeat() | While():
+        case Loop() | Switch() | SequentialFor() | SequentialWhile():
             raise AssertionError("loops and branches have lines of their own")
 
 
@@ -116,13 +116,13 @@ def node_text(node: Node) -> str:
 
 def _text(node: Node) -> Text:
     match node:
-        case Load(buffer, address, _):
+        case BufferLoad(buffer, address, _):
             return Text(f"{buffer.name}[{index_text(address)}]")
-        case Constant(value, _):
+        case ScalarConstant(value, _):
             return TEXTS.constant(value)
-        case Apply(operation, operands, _, _):
+        case ScalarOperation(operation, operands, _, _):
             return written(operation, [_text(operand) for operand in operands])
-        case Number(index, dtype, _):
+        case IndexValue(index, dtype, _):
             return written(cast_to(dtype), [Text(index_text(index))])
         case Branch(conditions, inside, outside, _):
             return Text(f"({node_text(inside)} if {conditions_text(conditions)} else {node_text(outside)})")
