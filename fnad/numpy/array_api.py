@@ -8,16 +8,15 @@ import numpy as np
 
 from fnad.errors import ShapeError
 from fnad.ir.symbol import Symbol
-from fnad.numpy.axes import axis_of
 from fnad.numpy.contractions import matmul as matmul_
 from fnad.numpy.contractions import outer as outer_
 from fnad.numpy.contractions import tensordot as tensordot_
 from fnad.numpy.creating import trace as trace_
-from fnad.numpy.operands import as_symbol
+from fnad.numpy.operands import as_symbol, axis_of
 from fnad.numpy.rearranging import diagonal as diagonal_
 from fnad.numpy.rearranging import moveaxis
 from fnad.numpy.registry import RULES, implements
-from fnad.numpy.views import View
+from fnad.numpy.views import ArrayView
 
 
 @implements(np.linalg.matmul)
@@ -26,12 +25,12 @@ def matmul(x1: Any, x2: Any, /) -> Symbol:
 
 
 @implements(np.linalg.tensordot)
-def tensordot(x1: Any, x2: Any, /, *, axes: Any = 2) -> View:
+def tensordot(x1: Any, x2: Any, /, *, axes: Any = 2) -> ArrayView:
     return tensordot_(x1, x2, axes)
 
 
 @implements(np.linalg.diagonal)
-def diagonal(x: Any, /, *, offset: Any = 0) -> View:
+def diagonal(x: Any, /, *, offset: Any = 0) -> ArrayView:
     return diagonal_(x, offset, -2, -1)
 
 

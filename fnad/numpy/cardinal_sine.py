@@ -15,10 +15,9 @@ import numpy as np
 
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import F64
-from fnad.numpy.operands import to_dtype
-from fnad.numpy.promoting import absolute, as_array
+from fnad.numpy.operands import as_array, to_dtype
 from fnad.numpy.registry import implements
-from fnad.numpy.ufuncs import scaled
+from fnad.numpy.ufuncs import absolute, scaled
 from fnad.ops.arithmetic import add, div, mul, neg
 from fnad.ops.comparison import lt, select
 from fnad.ops.elementary import sin

@@ -11,16 +11,14 @@ from numpy._core import umath
 from fnad.errors import ArgumentTypeError, DomainError, DtypeError, ShapeError, UnsupportedFunctionError
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import BOOL, I64
-from fnad.numpy.axes import axis_of, static_int
-from fnad.numpy.comparisons import out_of_range, side
+from fnad.numpy.elementwise import elementwise
 from fnad.numpy.joining import rows
-from fnad.numpy.loops import elementwise
-from fnad.numpy.operands import as_symbol, broadcast_all, common_dtype, static_array, to_dtype
+from fnad.numpy.operands import as_symbol, axis_of, broadcast_all, common_dtype, static_array, static_int, to_dtype
 from fnad.numpy.rearranging import fresh
 from fnad.numpy.reductions import UNSET
 from fnad.numpy.registry import RULES, implements
-from fnad.numpy.ufuncs import TABLE
-from fnad.numpy.views import View
+from fnad.numpy.ufuncs import TABLE, out_of_range, side
+from fnad.numpy.views import ArrayView
 from fnad.ops.comparison import bitwise_not, eq, gt, isnan, select
 from fnad.ops.conversion import complex_, imag, real
 from fnad.ops.indexing import gather
@@ -39,7 +37,7 @@ def where(condition: Any, x: Any = None, y: Any = None, /) -> Any:
 
 
 @implements(np.select)
-def select_(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0) -> View:
+def select_(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0) -> ArrayView:
     condlist, choicelist = (rows(given) if isinstance(given, Symbol) else given for given in (condlist, choicelist))
     if len(condlist) != len(choicelist):
         raise ShapeError("list of cases must be same length as list of conditions")
@@ -188,13 +186,13 @@ def below(x: Symbol, k: int) -> Symbol:
 
 
 @implements(np.tril)
-def tril(m: Any, k: Any = 0) -> View:
+def tril(m: Any, k: Any = 0) -> ArrayView:
     x = _matrix(m)
     return fresh(select(below(x, static_int(k, "a diagonal")), x, zeros_like(x)))
 
 
 @implements(np.triu)
-def triu(m: Any, k: Any = 0) -> View:
+def triu(m: Any, k: Any = 0) -> ArrayView:
     x = _matrix(m)
     return fresh(select(below(x, static_int(k, "a diagonal") - 1), zeros_like(x), x))
 

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from fnad.ir.symbol import Symbol
-from fnad.numpy.operands import to_dtype
-from fnad.numpy.promoting import as_array, divide
+from fnad.numpy.operands import as_array, to_dtype
 from fnad.numpy.registry import RULES, Rule, implements
+from fnad.numpy.ufuncs import divide
 
 OF_ONE = {
     np.emath.sqrt: np.sqrt,

@@ -10,13 +10,22 @@ import numpy as np
 from fnad.errors import ShapeError
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import BOOL, I64
-from fnad.numpy.axes import Ints, axes_of, static_int, static_ints
-from fnad.numpy.loops import loop_dtypes
-from fnad.numpy.operands import as_symbol, broadcast_all, common_dtype, common_shape, to_dtype
+from fnad.numpy.elementwise import loop_dtypes
+from fnad.numpy.operands import (
+    Ints,
+    as_symbol,
+    axes_of,
+    broadcast_all,
+    common_dtype,
+    common_shape,
+    static_int,
+    static_ints,
+    to_dtype,
+)
 from fnad.numpy.rearranging import fresh
 from fnad.numpy.registry import RULES, implements
 from fnad.numpy.ufuncs import TABLE, conjugate
-from fnad.numpy.views import View
+from fnad.numpy.views import ArrayView
 from fnad.ops.comparison import ne
 from fnad.ops.contraction import dot_general
 from fnad.ops.shape import broadcast_to, reshape_to, transpose_to, zeros_like
@@ -88,7 +97,7 @@ def outer(a: Any, b: Any, out: None = None) -> Symbol:
 
 
 @implements(np.tensordot)
-def tensordot(a: Any, b: Any, axes: Any = 2) -> View:
+def tensordot(a: Any, b: Any, axes: Any = 2) -> ArrayView:
     x, y = pair(a, b)
     if np.ndim(axes) == 0:
         count = static_int(axes, "a number of axes")

@@ -9,8 +9,7 @@ import numpy as np
 from fnad.errors import ShapeError
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import BOOL, I64
-from fnad.numpy.operands import common_dtype, to_dtype
-from fnad.numpy.promoting import as_array, as_vector
+from fnad.numpy.operands import as_array, as_vector, common_dtype, to_dtype
 from fnad.numpy.registry import implements
 from fnad.numpy.ufuncs import conjugate
 from fnad.ops import convolution as ops

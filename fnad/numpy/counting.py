@@ -17,10 +17,9 @@ from fnad.errors import DomainError, DtypeError, ShapeError, TracerEscapeError
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import BOOL, F64, I64, Dtype, Shape, is_inexact
 from fnad.numpy import properties
-from fnad.numpy.axes import static_int
 from fnad.numpy.creating import linspace
 from fnad.numpy.joining import alike, rows
-from fnad.numpy.operands import as_symbol, common_dtype, contains_symbol, static_array, to_dtype
+from fnad.numpy.operands import as_symbol, common_dtype, contains_symbol, static_array, static_int, to_dtype
 from fnad.numpy.reductions import all_, max_, min_, sum_
 from fnad.numpy.registry import implements
 from fnad.numpy.sorting import searchsorted

@@ -9,19 +9,17 @@ import numpy as np
 from fnad.errors import ArgumentTypeError, DtypeError, ShapeError
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import F64, dtype_name, is_inexact, native_dtype
-from fnad.numpy.axes import static_number
 from fnad.numpy.choosing import clip
 from fnad.numpy.contractions import dot
 from fnad.numpy.creating import diag
 from fnad.numpy.joining import join
-from fnad.numpy.operands import common_dtype, static_array, to_dtype
-from fnad.numpy.promoting import as_array, divide, multiply, subtract
+from fnad.numpy.operands import as_array, common_dtype, static_array, static_number, to_dtype
 from fnad.numpy.rearranging import fresh, squeeze
 from fnad.numpy.reductions import sum_
 from fnad.numpy.registry import RULES, implements
 from fnad.numpy.statistics import mean_over
-from fnad.numpy.ufuncs import conjugate
-from fnad.numpy.views import View
+from fnad.numpy.ufuncs import conjugate, divide, multiply, subtract
+from fnad.numpy.views import ArrayView
 from fnad.ops.comparison import gt, select
 from fnad.ops.conversion import complex_, imag, real
 from fnad.ops.shape import constant, reshape_to, transpose_to, zeros_like
@@ -38,7 +36,7 @@ def cov(
     aweights: Any = None,
     *,
     dtype: Any = None,
-) -> View:
+) -> ArrayView:
     ddof = None if ddof is None else static_number(ddof, "ddof")
     if ddof is not None and ddof != int(ddof):
         raise ShapeError("ddof must be integer")

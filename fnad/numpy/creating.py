@@ -10,12 +10,20 @@ from fnad.errors import DomainError, ShapeError
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import F64, I64, Aval, native_dtype
 from fnad.numpy.assignment import fitted
-from fnad.numpy.axes import axis_of, static_int, static_ints, static_number
-from fnad.numpy.operands import as_symbol, broadcast_all, common_dtype, to_dtype
+from fnad.numpy.operands import (
+    as_symbol,
+    axis_of,
+    broadcast_all,
+    common_dtype,
+    static_int,
+    static_ints,
+    static_number,
+    to_dtype,
+)
 from fnad.numpy.rearranging import diagonal, fresh
 from fnad.numpy.reductions import sum_
 from fnad.numpy.registry import implements
-from fnad.numpy.views import View
+from fnad.numpy.views import ArrayView
 from fnad.ops.arithmetic import add, div, mul, sub
 from fnad.ops.piecewise import floor
 from fnad.ops.shape import broadcast_to, concatenate, full_like, iota, pad, reshape_to, slice_axis, transpose_to
@@ -27,7 +35,7 @@ COUNTED = (
 """The way out of a range that is traced."""
 
 
-def _filled(a: Any, value: Any, dtype: Any, shape: Any) -> View:
+def _filled(a: Any, value: Any, dtype: Any, shape: Any) -> ArrayView:
     x = as_symbol(a)
     wanted = x.dtype if dtype is None else native_dtype(dtype)
     new_shape = x.shape if shape is None else static_ints(shape, "a shape")
@@ -46,14 +54,14 @@ def array(
     order: str = "K",
     subok: bool = False,
     ndmin: int = 0,
-) -> View:
+) -> ArrayView:
     x = as_symbol(object, None if dtype is None else native_dtype(dtype))
     if copy is False and (not isinstance(object, (Symbol, np.ndarray)) or object.dtype != x.dtype):
         raise DomainError("Unable to avoid copy while creating an array as requested.", remedy="leave out copy=False")
     if x.ndim < ndmin:
         x = reshape_to(x, (1,) * (ndmin - x.ndim) + x.shape)
     if copy is None or copy is False:
-        return View(x, is_array=True)
+        return ArrayView(x, is_array=True)
     return fresh(x, in_order=order == "C" or (order == "K" and isinstance(object, (list, tuple))))
 
 
@@ -65,23 +73,23 @@ def asarray(
     *,
     device: None = None,
     copy: Any = None,
-) -> View:
+) -> ArrayView:
     return array(a, dtype, copy=copy)
 
 
 @implements(np.full)
-def full(shape: Any, fill_value: Any, dtype: Any = None, order: str = "C", *, device: None = None) -> View:
+def full(shape: Any, fill_value: Any, dtype: Any = None, order: str = "C", *, device: None = None) -> ArrayView:
     value = as_symbol(fill_value, None if dtype is None else native_dtype(dtype))
     return fresh(fitted(value, Aval(value.dtype, static_ints(shape, "a shape"))), in_order=order == "C")
 
 
 @implements(np.zeros, np.empty)
-def zeros(shape: Any, dtype: Any = float, order: str = "C", *, device: None = None) -> View:
+def zeros(shape: Any, dtype: Any = float, order: str = "C", *, device: None = None) -> ArrayView:
     return full(shape, 0, float if dtype is None else dtype, order)
 
 
 @implements(np.ones)
-def ones(shape: Any, dtype: Any = float, order: str = "C", *, device: None = None) -> View:
+def ones(shape: Any, dtype: Any = float, order: str = "C", *, device: None = None) -> ArrayView:
     return full(shape, 1, float if dtype is None else dtype, order)
 
 
@@ -94,7 +102,7 @@ def eye(
     order: str = "C",
     *,
     device: None = None,
-) -> View:
+) -> ArrayView:
     rows = static_int(N, "a number of rows")
     columns = rows if M is None else static_int(M, "a number of columns")
     made = np.eye(rows, columns, static_int(k, "a diagonal"), native_dtype(dtype))
@@ -102,12 +110,12 @@ def eye(
 
 
 @implements(np.identity)
-def identity(n: Any, dtype: Any = None) -> View:
+def identity(n: Any, dtype: Any = None) -> ArrayView:
     return eye(n, dtype=float if dtype is None else dtype)
 
 
 @implements(np.tri)
-def tri(N: Any, M: Any = None, k: Any = 0, dtype: Any = float) -> View:  # noqa: N803
+def tri(N: Any, M: Any = None, k: Any = 0, dtype: Any = float) -> ArrayView:  # noqa: N803
     rows = static_int(N, "a number of rows")
     columns = rows if M is None else static_int(M, "a number of columns")
     return fresh(as_symbol(np.tri(rows, columns, static_int(k, "a diagonal"), native_dtype(dtype))), in_order=True)
@@ -130,7 +138,7 @@ def arange(
     dtype: Any = None,
     *,
     device: None = None,
-) -> View:
+) -> ArrayView:
     first, last = [static_number(end, "a bound of arange", COUNTED) for end in (start_or_stop, stop)]
     stride = static_number(step, "the step of arange", COUNTED)
     made = np.arange(first, last, stride, dtype=None if dtype is None else native_dtype(dtype))
@@ -149,7 +157,7 @@ def empty_like(
     shape: Any = None,
     *,
     device: None = None,
-) -> View:
+) -> ArrayView:
     return _filled(prototype, 0, dtype, shape)
 
 
@@ -162,7 +170,7 @@ def zeros_like(
     shape: Any = None,
     *,
     device: None = None,
-) -> View:
+) -> ArrayView:
     return _filled(a, 0, dtype, shape)
 
 
@@ -175,7 +183,7 @@ def ones_like(
     shape: Any = None,
     *,
     device: None = None,
-) -> View:
+) -> ArrayView:
     return _filled(a, 1, dtype, shape)
 
 
@@ -189,7 +197,7 @@ def full_like_(
     shape: Any = None,
     *,
     device: None = None,
-) -> View:
+) -> ArrayView:
     return _filled(a, fill_value, dtype, shape)
 
 
@@ -197,7 +205,7 @@ def full_like_(
 
 
 @implements(np.diag)
-def diag(v: Any, k: Any = 0) -> View:
+def diag(v: Any, k: Any = 0) -> ArrayView:
     x, k = as_symbol(v), static_int(k, "a diagonal")
     if x.ndim == 2:
         return diagonal(x, k)
@@ -211,7 +219,7 @@ def diag(v: Any, k: Any = 0) -> View:
 
 
 @implements(np.diagflat)
-def diagflat(v: Any, k: Any = 0) -> View:
+def diagflat(v: Any, k: Any = 0) -> ArrayView:
     x = as_symbol(v)
     return diag(reshape_to(x, (x.aval.size,)), k)
 

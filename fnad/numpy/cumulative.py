@@ -9,9 +9,8 @@ import numpy as np
 
 from fnad.errors import ShapeError
 from fnad.ir.symbol import Symbol
-from fnad.numpy.axes import axis_of
 from fnad.numpy.joining import join
-from fnad.numpy.operands import as_symbol
+from fnad.numpy.operands import as_symbol, axis_of
 from fnad.numpy.reductions import cumsum, running, widened
 from fnad.numpy.registry import implements
 from fnad.ops import scan

@@ -9,14 +9,14 @@ import numpy as np
 from fnad.errors import ArgumentTypeError, ShapeError
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import F64
-from fnad.numpy.axes import axes_of, axis_of
 from fnad.numpy.elements import difference
 from fnad.numpy.joining import join
-from fnad.numpy.operands import as_symbol, broadcast_all, common_dtype, to_dtype
-from fnad.numpy.promoting import (
+from fnad.numpy.operands import as_array, as_symbol, axes_of, axis_of, broadcast_all, common_dtype, to_dtype
+from fnad.numpy.reductions import cumsum, sum_
+from fnad.numpy.registry import implements
+from fnad.numpy.ufuncs import (
     absolute,
     add,
-    as_array,
     divide,
     equal,
     greater,
@@ -27,8 +27,6 @@ from fnad.numpy.promoting import (
     remainder,
     subtract,
 )
-from fnad.numpy.reductions import cumsum, sum_
-from fnad.numpy.registry import implements
 from fnad.ops.comparison import select
 from fnad.ops.shape import broadcast_to, reshape_to, slice_axis, zeros_like
 

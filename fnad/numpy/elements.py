@@ -9,15 +9,13 @@ import numpy as np
 from fnad.errors import DtypeError, ShapeError
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import BOOL, F64
-from fnad.numpy.axes import axis_of, static_int
 from fnad.numpy.joining import join
-from fnad.numpy.operands import as_symbol, broadcast_all, common_dtype, to_dtype
-from fnad.numpy.promoting import add, as_array, multiply, subtract
+from fnad.numpy.operands import as_array, as_symbol, axis_of, broadcast_all, common_dtype, static_int, to_dtype
 from fnad.numpy.rearranging import fresh
 from fnad.numpy.reductions import UNSET, all_
 from fnad.numpy.registry import RULES, implements
-from fnad.numpy.ufuncs import absolute, rad2deg
-from fnad.numpy.views import View
+from fnad.numpy.ufuncs import absolute, add, multiply, rad2deg, subtract
+from fnad.numpy.views import ArrayView
 from fnad.ops import bessel
 from fnad.ops.arithmetic import div, mul, sub
 from fnad.ops.comparison import bitwise_and, bitwise_not, bitwise_or, bitwise_xor, eq, isfinite, isnan, ne, signbit
@@ -53,7 +51,7 @@ def _power_of_ten(places: int) -> float:
 
 
 @implements(np.i0)
-def i0(x: Any) -> View:
+def i0(x: Any) -> ArrayView:
     symbol = as_symbol(x)
     return fresh(bessel.i0(to_dtype(symbol, F64) if symbol.dtype.kind in "biu" else symbol))
 
@@ -83,14 +81,14 @@ def iscomplex(x: Any) -> Symbol:
 
 
 @implements(np.real_if_close)
-def real_if_close(a: Any, tol: Any = 100) -> View:
+def real_if_close(a: Any, tol: Any = 100) -> ArrayView:
     x = as_symbol(a)
     if x.dtype.kind == "c":
         raise DtypeError(
             "numpy.real_if_close is real or complex by the values, which are not known while tracing",
             remedy="take the real part with np.real",
         )
-    return View(x, is_array=True)
+    return ArrayView(x, is_array=True)
 
 
 @implements(np.isreal)
@@ -102,10 +100,10 @@ def isreal(x: Any) -> Symbol:
 
 
 @implements(np.diff)
-def diff(a: Any, n: Any = 1, axis: Any = -1, prepend: Any = UNSET, append: Any = UNSET) -> View | Symbol:
+def diff(a: Any, n: Any = 1, axis: Any = -1, prepend: Any = UNSET, append: Any = UNSET) -> ArrayView | Symbol:
     x, times = as_symbol(a), static_int(n, "a number of differences")
     if times == 0:
-        return View(x)
+        return ArrayView(x)
     if times < 0:
         raise ShapeError(f"order must be non-negative but got {times}")
     if x.ndim == 0:

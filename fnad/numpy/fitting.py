@@ -9,15 +9,14 @@ import numpy as np
 from fnad.errors import ArgumentTypeError, ShapeError
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import F64
-from fnad.numpy.axes import static_int
 from fnad.numpy.contractions import dot, outer
 from fnad.numpy.factorizations import eigvals
-from fnad.numpy.operands import as_symbol, to_dtype
+from fnad.numpy.operands import as_array, as_symbol, static_int, to_dtype
 from fnad.numpy.polynomials import coefficients, element, vander
-from fnad.numpy.promoting import add, as_array, divide, multiply, negative
 from fnad.numpy.reductions import sum_
 from fnad.numpy.registry import RULES, implements
 from fnad.numpy.systems import inv, lstsq
+from fnad.numpy.ufuncs import add, divide, multiply, negative
 from fnad.ops.shape import broadcast_to, concatenate, constant, reshape_to, slice_axis, transpose_to
 
 

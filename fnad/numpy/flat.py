@@ -11,15 +11,15 @@ from fnad.ir.types import I64
 from fnad.numpy.indexing import as_tuple, getitem, has_ellipsis, is_traced_mask, setitem
 from fnad.numpy.operands import as_symbol
 from fnad.numpy.rearranging import fresh
-from fnad.numpy.views import View
+from fnad.numpy.views import ArrayView
 from fnad.numpy.writing import repeated
 from fnad.ops.shape import constant, reshape_to
 
 
-def flat_getitem(x: Symbol, index: Any) -> View | Symbol:
+def flat_getitem(x: Symbol, index: Any) -> ArrayView | Symbol:
     """Return x.flat[index]: an element, or a copy of several."""
     found = getitem(_line(x), _checked(index))
-    return fresh(found.read()) if isinstance(found, View) else found
+    return fresh(found.read()) if isinstance(found, ArrayView) else found
 
 
 def flat_setitem(x: Symbol, index: Any, value: Any) -> Symbol:
@@ -56,7 +56,7 @@ def _values(line: Symbol, index: Any, value: Any) -> Symbol | None:
         if given.shape:
             raise ShapeError("Error setting single item of array.")
         return given
-    shape = places.read().shape if isinstance(places, View) else places.shape
+    shape = places.read().shape if isinstance(places, ArrayView) else places.shape
     if not given.aval.size:
         return None
     return reshape_to(repeated(given, line, prod(shape)), shape)

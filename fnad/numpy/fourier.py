@@ -10,12 +10,11 @@ import numpy as np
 from fnad.errors import AxisError, DtypeError, ShapeError
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import F64, is_complex
-from fnad.numpy.axes import axis_of, static_int, static_ints
 from fnad.numpy.joining import roll
-from fnad.numpy.operands import as_symbol, to_dtype
+from fnad.numpy.operands import as_symbol, axis_of, static_int, static_ints, to_dtype
 from fnad.numpy.rearranging import fresh
 from fnad.numpy.registry import implements
-from fnad.numpy.views import View
+from fnad.numpy.views import ArrayView
 from fnad.ops import fft as ops
 from fnad.ops.matrix import conjugate
 from fnad.ops.shape import pad, slice_axis
@@ -176,7 +175,7 @@ irfft2 = implements(np.fft.irfft2)(_in_the_plane(irfftn))
 # ---- the order of frequencies ----------------------------------------------------------------------------------------
 
 
-def _shifted(x: Any, axes: Any, sign: int) -> View:
+def _shifted(x: Any, axes: Any, sign: int) -> ArrayView:
     symbol = as_symbol(x)
     if symbol.ndim == 0:
         raise ShapeError("a shift takes an array of at least one dimension")
@@ -185,10 +184,10 @@ def _shifted(x: Any, axes: Any, sign: int) -> View:
 
 
 @implements(np.fft.fftshift)
-def fftshift(x: Any, axes: Any = None) -> View:
+def fftshift(x: Any, axes: Any = None) -> ArrayView:
     return _shifted(x, axes, 1)
 
 
 @implements(np.fft.ifftshift)
-def ifftshift(x: Any, axes: Any = None) -> View:
+def ifftshift(x: Any, axes: Any = None) -> ArrayView:
     return _shifted(x, axes, -1)

@@ -11,11 +11,11 @@ from fnad.ir.symbol import Symbol
 from fnad.ir.types import BOOL, native_dtype
 from fnad.numpy.creating import linspace
 from fnad.numpy.joining import join
-from fnad.numpy.operands import common_dtype, static_array, to_dtype
-from fnad.numpy.promoting import as_array, divide, multiply
+from fnad.numpy.operands import as_array, common_dtype, static_array, to_dtype
 from fnad.numpy.rearranging import expand_dims, fresh, moveaxis, reshape_steps
 from fnad.numpy.registry import RULES, implements
-from fnad.numpy.views import Broadcast, Reshape, View
+from fnad.numpy.ufuncs import divide, multiply
+from fnad.numpy.views import ArrayView, Broadcast, Reshape
 from fnad.ops.shape import broadcast_to, reshape_to, slice_axis
 
 
@@ -31,20 +31,20 @@ def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = 
     shape = tuple(sizes[place] for place in places)
     laid = [tuple(x.aval.size if i == p else 1 for i in range(len(axes))) for x, p in zip(axes, places, strict=True)]
     steps = [reshape_steps(x.shape, form, "C") for x, form in zip(axes, laid, strict=True)]
-    views = [View(x, s if sparse else (*s, Broadcast(shape))) for x, s in zip(axes, steps, strict=True)]
+    views = [ArrayView(x, s if sparse else (*s, Broadcast(shape))) for x, s in zip(axes, steps, strict=True)]
     if copy:
         return tuple(fresh(view.read()) for view in views)
     return views if sparse else tuple(views)
 
 
 @implements(np.ix_)
-def ix_(*args: Any) -> tuple[View, ...]:
+def ix_(*args: Any) -> tuple[ArrayView, ...]:
     axes = [as_array(static_array(a) if as_array(a).dtype == BOOL else a) for a in args]
     if any(x.ndim != 1 for x in axes):
         raise ShapeError("Cross index must be 1 dimensional")
     count = len(axes)
     return tuple(
-        View(x, (Reshape(tuple(x.shape[0] if j == i else 1 for j in range(count))),)) for i, x in enumerate(axes)
+        ArrayView(x, (Reshape(tuple(x.shape[0] if j == i else 1 for j in range(count))),)) for i, x in enumerate(axes)
     )
 
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import I64
-from fnad.numpy.axes import Ints
 from fnad.numpy.joining import join
+from fnad.numpy.operands import Ints
 from fnad.numpy.statistics import root
 from fnad.ops.arithmetic import div, mul
 from fnad.ops.autodiff import stop_gradient

@@ -22,7 +22,7 @@ from fnad.ir.symbol import Symbol
 from fnad.ir.types import BOOL, I64, Aval, Shape
 from fnad.numpy.assignment import fitted
 from fnad.numpy.operands import as_symbol, broadcast_all, contains_symbol, static_array, to_dtype
-from fnad.numpy.views import Box, MovingBox, Reshape, Reverse, Steps, View, read, write
+from fnad.numpy.views import ArrayView, Box, MovingBox, Reshape, Reverse, Steps, read, write
 from fnad.ops.comparison import select
 from fnad.ops.indexing import gather, scatter
 from fnad.ops.shape import Ints, broadcast_to, constant, invert, reshape_to, reverse, transpose_to
@@ -31,7 +31,7 @@ Entry: TypeAlias = "int | slice | Symbol | np.ndarray[Any, Any] | EllipsisType |
 """An entry of an index: a symbol is an integer, known when the program runs, or an array of integers."""
 
 
-def getitem(x: Symbol, index: Any) -> View | Symbol:
+def getitem(x: Symbol, index: Any) -> ArrayView | Symbol:
     """Return x[index]: a view for a basic index, new memory where there are integer or bool arrays.
 
     Raises `OutOfRangeError` (an IndexError) for an index outside its axis, `TracerEscapeError` where the shape would
@@ -42,7 +42,7 @@ def getitem(x: Symbol, index: Any) -> View | Symbol:
     if not any(map(is_array, entries)):
         steps = Basic.of(entries, x.shape).steps
         is_scalar = not any(entry is None or isinstance(entry, slice) for entry in entries) and not has_ellipsis(index)
-        return read(steps, x) if is_scalar else View(x, steps, is_array=True)
+        return read(steps, x) if is_scalar else ArrayView(x, steps, is_array=True)
     return Advanced.of(entries, x.shape).read(x)
 
 

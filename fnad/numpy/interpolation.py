@@ -14,8 +14,7 @@ from fnad.errors import DtypeError, ShapeError
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import DTYPES, F64, I64
 from fnad.numpy.joining import join
-from fnad.numpy.operands import as_symbol, static_array, to_dtype
-from fnad.numpy.promoting import as_array
+from fnad.numpy.operands import as_array, as_symbol, static_array, to_dtype
 from fnad.numpy.registry import RULES, implements
 from fnad.ops.arithmetic import add, div, mul, sub
 from fnad.ops.comparison import bitwise_and, bitwise_not, eq, gt, isfinite, isnan, lt, select

@@ -10,11 +10,10 @@ import numpy as np
 from fnad.errors import ArgumentTypeError, DtypeError, ShapeError
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import Dtype, native_dtype
-from fnad.numpy.axes import axis_of, static_ints
-from fnad.numpy.operands import as_symbol, common_dtype, static_array
+from fnad.numpy.operands import as_symbol, axis_of, common_dtype, static_array, static_ints
 from fnad.numpy.rearranging import atleast_1d, atleast_2d, atleast_3d, fresh
 from fnad.numpy.registry import implements
-from fnad.numpy.views import View
+from fnad.numpy.views import ArrayView
 from fnad.ops import shape as ops
 from fnad.ops.indexing import gather
 from fnad.ops.shape import broadcast_to, reshape_to, slice_axis
@@ -116,7 +115,7 @@ def append(arr: Any, values: Any, axis: Any = None) -> Symbol:
 
 
 @implements(np.block)
-def block(arrays: Any) -> View:
+def block(arrays: Any) -> ArrayView:
     dtype = common_dtype(*_leaves(arrays))
     depth = _depth(arrays)
     leaves = [as_symbol(leaf, dtype) for leaf in _leaves(arrays)]
@@ -150,7 +149,7 @@ def _block(arrays: Any, dtype: Dtype, depth: int, rank: int) -> Symbol:
 
 
 @implements(np.tile)
-def tile(A: Any, reps: Any) -> View:  # noqa: N803
+def tile(A: Any, reps: Any) -> ArrayView:  # noqa: N803
     x, times = as_symbol(A), static_ints(reps, "a number of repetitions")
     rank = max(x.ndim, len(times))
     shape = (1,) * (rank - x.ndim) + x.shape
@@ -197,7 +196,7 @@ def select_along(x: Symbol, indices: Any, axis: int) -> Symbol:
 
 
 @implements(np.roll)
-def roll(a: Any, shift: Any, axis: Any = None) -> View:
+def roll(a: Any, shift: Any, axis: Any = None) -> ArrayView:
     x = as_symbol(a)
     if axis is None:
         flat = reshape_to(x, (x.aval.size,))

@@ -13,7 +13,7 @@ import numpy as np
 
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import I64, real_dtype
-from fnad.numpy.axes import Ints
+from fnad.numpy.operands import Ints
 from fnad.ops import comparison, piecewise, reduction
 from fnad.ops.comparison import bitwise_and, bitwise_not, bitwise_or, eq, isnan, select
 from fnad.ops.conversion import complex_, imag, real
@@ -22,15 +22,15 @@ from fnad.ops.shape import broadcast_to, constant, in_front, iota, reshape_to
 Compute = Callable[..., Any]
 
 
-def lexicographic(strict: Compute, compare: Compute) -> Compute:
+def ordered(strict: Compute, compare: Compute) -> Compute:
     """Return the comparison by the real parts, strictly, and in a tie by the imaginary parts; nan is in no order."""
 
-    def ordered(x: Symbol, y: Symbol) -> Symbol:
+    def by_parts(x: Symbol, y: Symbol) -> Symbol:
         known = bitwise_not(bitwise_or(isnan(imag(x)), isnan(imag(y))))
         before = bitwise_and(strict(real(x), real(y)), known)
         return bitwise_or(before, bitwise_and(eq(real(x), real(y)), compare(imag(x), imag(y))))
 
-    return ordered
+    return by_parts
 
 
 def of_complex(otherwise: Compute, primitive: Compute) -> Compute:
@@ -49,8 +49,8 @@ def _chosen(is_first: Compute, of_parts: Compute) -> Compute:
     return choose
 
 
-at_least = lexicographic(comparison.gt, comparison.ge)
-at_most = lexicographic(comparison.lt, comparison.le)
+at_least = ordered(comparison.gt, comparison.ge)
+at_most = ordered(comparison.lt, comparison.le)
 
 maximum = of_complex(_chosen(lambda x, y: bitwise_or(at_least(x, y), isnan(x)), piecewise.maximum), piecewise.maximum)
 minimum = of_complex(_chosen(lambda x, y: bitwise_or(at_most(x, y), isnan(x)), piecewise.minimum), piecewise.minimum)

@@ -6,15 +6,8 @@
 np.float64(6.0)
 """
 
-from typing import Any
-
 import numpy as np
 
-from fnad.numpy.namespace import followed
+from fnad.numpy.namespace import names_of
 
-
-def __getattr__(name: str) -> Any:
-    if name.startswith("__"):
-        raise AttributeError(name)
-    value = globals()[name] = followed(getattr(np.linalg, name))
-    return value
+__getattr__ = names_of(np.linalg, __name__)

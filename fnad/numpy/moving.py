@@ -13,12 +13,11 @@ import numpy as np
 
 from fnad.errors import OutOfRangeError, ShapeError
 from fnad.ir.symbol import Symbol
-from fnad.numpy.axes import axis_of, static_int, static_ints
 from fnad.numpy.joining import join
-from fnad.numpy.operands import as_symbol, static_array
+from fnad.numpy.operands import as_symbol, axis_of, static_array, static_int, static_ints
 from fnad.numpy.rearranging import fresh
 from fnad.numpy.registry import implements
-from fnad.numpy.views import View
+from fnad.numpy.views import ArrayView
 from fnad.ops.indexing import gather
 from fnad.ops.shape import constant, reshape_to
 
@@ -65,7 +64,7 @@ def static_object(obj: Any) -> Any:
 
 
 @implements(np.resize)
-def resize(a: Any, new_shape: Any) -> View:
+def resize(a: Any, new_shape: Any) -> ArrayView:
     x, shape = as_symbol(a), static_ints(new_shape, "a shape")
     if any(n < 0 for n in shape):
         raise ShapeError("all elements of `new_shape` must be non-negative")

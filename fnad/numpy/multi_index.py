@@ -11,10 +11,9 @@ import numpy as np
 from fnad.errors import DomainError, ShapeError
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import Shape
-from fnad.numpy.axes import static_ints
 from fnad.numpy.choosing import integers, within
 from fnad.numpy.joining import rows
-from fnad.numpy.operands import as_symbol, broadcast_all
+from fnad.numpy.operands import as_symbol, broadcast_all, static_ints
 from fnad.numpy.registry import implements
 from fnad.ops.arithmetic import add, mul
 from fnad.ops.comparison import bitwise_and, ge, lt

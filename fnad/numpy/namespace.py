@@ -9,10 +9,12 @@ Elsewhere the functions are NumPy's own.
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from functools import wraps
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -118,3 +120,15 @@ def followed(value: Any) -> Any:
     """Return a function that has a rule so that it takes traced values; anything else as it is."""
     has_rule = callable(value) and not isinstance(value, (type, np.ufunc)) and value in RULES
     return on_traced(value) if has_rule else value
+
+
+def names_of(module: ModuleType, target: str) -> Callable[[str], Any]:
+    """What finds the names of a module of NumPy's in one of fnad's: its functions take traced values anywhere."""
+
+    def find(name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        value = vars(sys.modules[target])[name] = followed(getattr(module, name))
+        return value
+
+    return find

@@ -9,13 +9,11 @@ import numpy as np
 from fnad.errors import ShapeError
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import F64, is_complex
-from fnad.numpy.axes import axes_of, reduced_shape, static_number
-from fnad.numpy.operands import as_symbol, to_dtype
-from fnad.numpy.powers import power
+from fnad.numpy.operands import as_symbol, axes_of, reduced_shape, static_number, to_dtype
 from fnad.numpy.reductions import MAX, MIN, SUM, UNSET
 from fnad.numpy.registry import implements
 from fnad.numpy.statistics import root
-from fnad.numpy.ufuncs import absolute
+from fnad.numpy.ufuncs import absolute, power
 from fnad.ops.arithmetic import add, mul
 from fnad.ops.comparison import eq, ne, select
 from fnad.ops.conversion import imag, real

@@ -12,17 +12,16 @@ import numpy as np
 
 from fnad.errors import DomainError, ShapeError, UnsupportedFunctionError
 from fnad.ir.symbol import Symbol
-from fnad.numpy.axes import axis_of
 from fnad.numpy.creating import linspace
 from fnad.numpy.joining import join, select_along
-from fnad.numpy.operands import as_symbol, static_array, to_dtype
-from fnad.numpy.promoting import multiply, subtract
+from fnad.numpy.operands import as_symbol, axis_of, static_array, to_dtype
 from fnad.numpy.quantiles import median
 from fnad.numpy.rearranging import fresh
 from fnad.numpy.reductions import max_, min_
 from fnad.numpy.registry import RULES, implements
 from fnad.numpy.statistics import mean
-from fnad.numpy.views import View
+from fnad.numpy.ufuncs import multiply, subtract
+from fnad.numpy.views import ArrayView
 from fnad.ops import shape as ops
 from fnad.ops.shape import broadcast_to, reshape_to, slice_axis
 
@@ -43,7 +42,7 @@ STATISTICS: dict[str, Callable[..., Symbol]] = {"maximum": max_, "mean": mean, "
 
 
 @implements(np.pad)
-def pad(array: Any, pad_width: Any, mode: Any = "constant", **options: Any) -> View:
+def pad(array: Any, pad_width: Any, mode: Any = "constant", **options: Any) -> ArrayView:
     x = as_symbol(array)
     widths = _widths(pad_width, x.ndim)
     given = _options(mode, options)

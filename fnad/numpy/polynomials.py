@@ -13,12 +13,11 @@ import numpy as np
 from fnad.errors import DtypeError, OutOfRangeError, ShapeError
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import F64, I64, Aval
-from fnad.numpy.axes import static_int
 from fnad.numpy.convolutions import convolve
 from fnad.numpy.joining import join
-from fnad.numpy.operands import common_dtype, contains_symbol, to_dtype
-from fnad.numpy.promoting import add, as_array, as_vector, divide, multiply, negative, subtract
+from fnad.numpy.operands import as_array, as_vector, common_dtype, contains_symbol, static_int, to_dtype
 from fnad.numpy.registry import implements
+from fnad.numpy.ufuncs import add, divide, multiply, negative, subtract
 from fnad.ops.shape import constant, ones_like, pad, reshape_to, slice_axis, zeros_like
 
 

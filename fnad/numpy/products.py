@@ -10,16 +10,14 @@ import numpy as np
 from fnad.errors import ShapeError
 from fnad.ir.builder import current_builder
 from fnad.ir.symbol import Symbol
-from fnad.numpy.axes import axis_of
 from fnad.numpy.contractions import matmul
+from fnad.numpy.elementwise import loop_dtypes
 from fnad.numpy.joining import join
-from fnad.numpy.loops import loop_dtypes
-from fnad.numpy.operands import as_symbol, broadcast_all, common_dtype
-from fnad.numpy.promoting import as_array, multiply, negative, subtract
+from fnad.numpy.operands import as_array, as_symbol, axis_of, broadcast_all, common_dtype
 from fnad.numpy.rearranging import fresh, moveaxis
 from fnad.numpy.registry import implements
-from fnad.numpy.ufuncs import conjugate
-from fnad.numpy.views import View
+from fnad.numpy.ufuncs import conjugate, multiply, negative, subtract
+from fnad.numpy.views import ArrayView
 from fnad.ops.shape import reshape_to, slice_axis
 
 
@@ -42,7 +40,7 @@ WITHOUT_PLANES = np.lib.NumpyVersion(np.__version__) >= "2.5.0"
 
 
 @implements(np.cross)
-def cross(a: Any, b: Any, axisa: Any = -1, axisb: Any = -1, axisc: Any = -1, axis: Any = None) -> View:
+def cross(a: Any, b: Any, axisa: Any = -1, axisb: Any = -1, axisc: Any = -1, axis: Any = None) -> ArrayView:
     dtype = common_dtype(as_array(a), as_array(b))
     x, y = as_array(a, dtype), as_array(b, dtype)
     if x.ndim == 0 or y.ndim == 0:

@@ -8,8 +8,7 @@ import numpy as np
 
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import Dtype, Shape, is_complex
-from fnad.numpy.axes import axes_of
-from fnad.numpy.operands import as_symbol, common_dtype, promotion_example, static_array
+from fnad.numpy.operands import as_symbol, axes_of, common_dtype, promotion_example, static_array
 from fnad.numpy.registry import implements
 
 

@@ -18,8 +18,16 @@ import numpy as np
 from fnad.errors import DomainError, DtypeError, OutOfRangeError, ShapeError
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import F64, I64, Shape, is_inexact
-from fnad.numpy.axes import Ints, axes_of, reduced_shape
-from fnad.numpy.operands import WeakSymbol, as_symbol, contains_symbol, is_python_number, to_dtype
+from fnad.numpy.operands import (
+    Ints,
+    WeakSymbol,
+    as_symbol,
+    axes_of,
+    contains_symbol,
+    is_python_number,
+    reduced_shape,
+    to_dtype,
+)
 from fnad.numpy.rearranging import fresh
 from fnad.numpy.reductions import SUM, UNSET, is_set
 from fnad.numpy.registry import RULES, implements

@@ -10,10 +10,9 @@ import numpy as np
 from fnad.errors import MatrixError, ShapeError
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import I64
-from fnad.numpy.axes import axes_of
 from fnad.numpy.matrices import floating
 from fnad.numpy.norms import norm
-from fnad.numpy.operands import as_symbol, broadcast_all
+from fnad.numpy.operands import as_symbol, axes_of, broadcast_all
 from fnad.numpy.reductions import ANY, UNSET
 from fnad.numpy.registry import implements
 from fnad.ops import linalg, spectrum

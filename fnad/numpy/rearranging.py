@@ -12,10 +12,21 @@ import numpy as np
 from fnad.errors import DomainError, ShapeError, UnsupportedFunctionError
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import Shape
-from fnad.numpy.axes import Ints, axes_of, axis_of, reduced_axes, static_int, static_ints
-from fnad.numpy.operands import WeakSymbol, as_symbol, common_shape, static_array
+from fnad.numpy.operands import (
+    Ints,
+    WeakSymbol,
+    as_symbol,
+    axes_of,
+    axis_of,
+    common_shape,
+    reduced_axes,
+    static_array,
+    static_int,
+    static_ints,
+)
 from fnad.numpy.registry import implements
 from fnad.numpy.views import (
+    ArrayView,
     Box,
     Broadcast,
     ImaginaryPart,
@@ -24,9 +35,8 @@ from fnad.numpy.views import (
     RealPart,
     Reshape,
     Reverse,
-    Step,
     Steps,
-    View,
+    ViewStep,
     read,
 )
 
@@ -34,19 +44,19 @@ from fnad.numpy.views import (
 
 
 @implements(np.reshape)
-def reshape(a: Any, /, shape: Any, order: str = "C", *, copy: Any = None) -> View:
+def reshape(a: Any, /, shape: Any, order: str = "C", *, copy: Any = None) -> ArrayView:
     x = as_symbol(a)
     if order == "K":
         raise DomainError("order 'K' is not permitted for reshaping", remedy="give 'C' or 'F'")
-    view = View(x, reshape_steps(x.shape, full_shape(shape, x.aval.size), order))
+    view = ArrayView(x, reshape_steps(x.shape, full_shape(shape, x.aval.size), order))
     return fresh(view.read()) if copy else view
 
 
 @implements(np.ravel)
-def ravel(a: Any, order: str = "C") -> View:
+def ravel(a: Any, order: str = "C") -> ArrayView:
     x = as_symbol(a)
     certain = x.aval.size <= 1
-    return View(x, reshape_steps(x.shape, (x.aval.size,), order, certain=certain))
+    return ArrayView(x, reshape_steps(x.shape, (x.aval.size,), order, certain=certain))
 
 
 def full_shape(shape: Any, size: int) -> Shape:
@@ -85,28 +95,28 @@ def backwards(ndim: int) -> Ints:
     return tuple(range(ndim))[::-1]
 
 
-def fresh(symbol: Symbol, *, in_order: bool = False) -> View:
+def fresh(symbol: Symbol, *, in_order: bool = False) -> ArrayView:
     """Return a value as new memory, in C order or one that is not known."""
-    return View(Symbol(symbol.builder, symbol.atom, symbol.aval), in_order=in_order)
+    return ArrayView(Symbol(symbol.builder, symbol.atom, symbol.aval), in_order=in_order)
 
 
 @implements(np.expand_dims)
-def expand_dims(a: Any, axis: Any) -> View:
+def expand_dims(a: Any, axis: Any) -> ArrayView:
     x = as_symbol(a)
     added = static_ints(axis, "an axis")
     axes = axes_of(added, x.ndim + len(added))
     rest = iter(x.shape)
     steps = (Reshape(tuple(1 if i in axes else next(rest) for i in range(x.ndim + len(added)))),)
-    return View(x, steps, is_array=True)
+    return ArrayView(x, steps, is_array=True)
 
 
 @implements(np.squeeze)
-def squeeze(a: Any, axis: Any = None) -> View:
+def squeeze(a: Any, axis: Any = None) -> ArrayView:
     x = as_symbol(a)
     axes = reduced_axes(axis, x.ndim) if axis is not None else tuple(i for i, n in enumerate(x.shape) if n == 1)
     if any(x.shape[i] != 1 for i in axes):
         raise ShapeError("cannot select an axis to squeeze out which has size not equal to one")
-    return View(x, (Reshape(tuple(n for i, n in enumerate(x.shape) if i not in axes)),))
+    return ArrayView(x, (Reshape(tuple(n for i, n in enumerate(x.shape) if i not in axes)),))
 
 
 @implements(np.atleast_1d)
@@ -125,40 +135,40 @@ def atleast_3d(*arrays: Any) -> Any:
 
 
 def _each(arrays: Sequence[Any], shape_of: Any) -> Any:
-    views = tuple(View(x, (Reshape(shape_of(x.shape)),)) for x in map(as_symbol, arrays))
+    views = tuple(ArrayView(x, (Reshape(shape_of(x.shape)),)) for x in map(as_symbol, arrays))
     return views[0] if len(views) == 1 else views
 
 
 @implements(np.broadcast_to)
-def broadcast_to(array: Any, shape: Any, subok: bool = False) -> View:
+def broadcast_to(array: Any, shape: Any, subok: bool = False) -> ArrayView:
     x = as_symbol(array)
     wanted = static_ints(shape, "a shape")
     if common_shape([x.shape, wanted]) != wanted:
         raise ShapeError(f"operands could not be broadcast together with remapped shapes {x.shape} and {wanted}")
-    return View(x, (Broadcast(wanted),), is_array=True)
+    return ArrayView(x, (Broadcast(wanted),), is_array=True)
 
 
 @implements(np.broadcast_arrays)
-def broadcast_arrays(*args: Any, subok: bool = False) -> tuple[View | Symbol, ...]:
+def broadcast_arrays(*args: Any, subok: bool = False) -> tuple[ArrayView | Symbol, ...]:
     symbols = [as_symbol(arg) for arg in args]
     shape = common_shape([symbol.shape for symbol in symbols])
-    return tuple(View(symbol, (Broadcast(shape),), is_array=True) for symbol in symbols)
+    return tuple(ArrayView(symbol, (Broadcast(shape),), is_array=True) for symbol in symbols)
 
 
 # ---- the order of axes -----------------------------------------------------------------------------------------------
 
 
 @implements(np.transpose)
-def transpose(a: Any, axes: Any = None) -> View:
+def transpose(a: Any, axes: Any = None) -> ArrayView:
     x = as_symbol(a)
     permutation = backwards(x.ndim) if axes is None else axes_of(axes, x.ndim)
     if len(permutation) != x.ndim:
         raise ShapeError("axes don't match array")
-    return View(x, (Permute(permutation),))
+    return ArrayView(x, (Permute(permutation),))
 
 
 @implements(np.matrix_transpose, np.linalg.matrix_transpose)
-def matrix_transpose(x: Any, /) -> View:
+def matrix_transpose(x: Any, /) -> ArrayView:
     symbol = as_symbol(x)
     if symbol.ndim < 2:
         raise ShapeError(f"Input array must be at least 2-dimensional, but it is {symbol.ndim}")
@@ -166,16 +176,16 @@ def matrix_transpose(x: Any, /) -> View:
 
 
 @implements(np.swapaxes)
-def swapaxes(a: Any, axis1: Any, axis2: Any) -> View:
+def swapaxes(a: Any, axis1: Any, axis2: Any) -> ArrayView:
     x = as_symbol(a)
     i, j = axis_of(axis1, x.ndim), axis_of(axis2, x.ndim)
     order = list(range(x.ndim))
     order[i], order[j] = j, i
-    return View(x, (Permute(tuple(order)),))
+    return ArrayView(x, (Permute(tuple(order)),))
 
 
 @implements(np.moveaxis)
-def moveaxis(a: Any, source: Any, destination: Any) -> View:
+def moveaxis(a: Any, source: Any, destination: Any) -> ArrayView:
     x = as_symbol(a)
     sources, destinations = axes_of(source, x.ndim), axes_of(destination, x.ndim)
     if len(sources) != len(destinations):
@@ -183,11 +193,11 @@ def moveaxis(a: Any, source: Any, destination: Any) -> View:
     order = [i for i in range(x.ndim) if i not in sources]
     for to, from_ in sorted(zip(destinations, sources, strict=True)):
         order.insert(to, from_)
-    return View(x, (Permute(tuple(order)),))
+    return ArrayView(x, (Permute(tuple(order)),))
 
 
 @implements(np.rollaxis)
-def rollaxis(a: Any, axis: Any, start: Any = 0) -> View:
+def rollaxis(a: Any, axis: Any, start: Any = 0) -> ArrayView:
     x = as_symbol(a)
     from_, to = axis_of(axis, x.ndim), static_int(start, "an axis")
     to = to + x.ndim if to < 0 else to
@@ -204,11 +214,11 @@ def flip(m: Any, axis: Any = None) -> Any:
     x = as_symbol(m)
     if not x.shape and not axes_of(axis, 0):
         return x
-    return View(x, (Reverse(tuple(sorted(axes_of(axis, x.ndim)))),))
+    return ArrayView(x, (Reverse(tuple(sorted(axes_of(axis, x.ndim)))),))
 
 
 @implements(np.fliplr)
-def fliplr(m: Any) -> View:
+def fliplr(m: Any) -> ArrayView:
     x = as_symbol(m)
     if x.ndim < 2:
         raise ShapeError("Input must be >= 2-d.")
@@ -216,7 +226,7 @@ def fliplr(m: Any) -> View:
 
 
 @implements(np.flipud)
-def flipud(m: Any) -> View:
+def flipud(m: Any) -> ArrayView:
     x = as_symbol(m)
     if x.ndim < 1:
         raise ShapeError("Input must be >= 1-d.")
@@ -224,7 +234,7 @@ def flipud(m: Any) -> View:
 
 
 @implements(np.rot90)
-def rot90(m: Any, k: Any = 1, axes: Any = (0, 1)) -> View:
+def rot90(m: Any, k: Any = 1, axes: Any = (0, 1)) -> ArrayView:
     x = as_symbol(m)
     i, j = axes_of(axes, x.ndim)
     order = list(range(x.ndim))
@@ -236,7 +246,7 @@ def rot90(m: Any, k: Any = 1, axes: Any = (0, 1)) -> View:
         (Reverse(tuple(sorted((i, j)))),),
         (turn, Reverse((j,))),
     )
-    return View(x, quarter[static_int(k, "a number of turns") % 4])
+    return ArrayView(x, quarter[static_int(k, "a number of turns") % 4])
 
 
 # ---- parts -----------------------------------------------------------------------------------------------------------
@@ -256,39 +266,39 @@ def diagonal_steps(shape: Shape, offset: int, axis1: int, axis2: int, *, is_writ
 
 
 @implements(np.diagonal)
-def diagonal(a: Any, offset: Any = 0, axis1: Any = 0, axis2: Any = 1) -> View:
+def diagonal(a: Any, offset: Any = 0, axis1: Any = 0, axis2: Any = 1) -> ArrayView:
     x = as_symbol(a)
     if x.ndim < 2:
         raise ShapeError("diag requires an array of at least two dimensions")
     i, j = axis_of(axis1, x.ndim), axis_of(axis2, x.ndim)
     if i == j:
         raise ShapeError("axis1 and axis2 cannot be the same")
-    return View(x, diagonal_steps(x.shape, static_int(offset, "an offset"), i, j, is_writeable=False))
+    return ArrayView(x, diagonal_steps(x.shape, static_int(offset, "an offset"), i, j, is_writeable=False))
 
 
 @implements(np.real)
-def real(val: Any) -> View | Symbol:
+def real(val: Any) -> ArrayView | Symbol:
     x = as_symbol(val)
-    steps: tuple[Step, ...] = (RealPart(),) if x.dtype.kind == "c" else ()
-    return read(steps, x) if isinstance(x, WeakSymbol) else View(x, steps)
+    steps: tuple[ViewStep, ...] = (RealPart(),) if x.dtype.kind == "c" else ()
+    return read(steps, x) if isinstance(x, WeakSymbol) else ArrayView(x, steps)
 
 
 @implements(np.imag)
-def imag(val: Any) -> View | Symbol:
+def imag(val: Any) -> ArrayView | Symbol:
     x = as_symbol(val)
-    steps: tuple[Step, ...] = (ImaginaryPart(),) if x.dtype.kind == "c" else (NoImaginaryPart(),)
-    return read(steps, x) if isinstance(x, WeakSymbol) else View(x, steps)
+    steps: tuple[ViewStep, ...] = (ImaginaryPart(),) if x.dtype.kind == "c" else (NoImaginaryPart(),)
+    return read(steps, x) if isinstance(x, WeakSymbol) else ArrayView(x, steps)
 
 
 @implements(np.array_split)
-def array_split(ary: Any, indices_or_sections: Any, axis: Any = 0) -> list[View]:
+def array_split(ary: Any, indices_or_sections: Any, axis: Any = 0) -> list[ArrayView]:
     x = as_symbol(ary)
     i = axis_of(axis, x.ndim)
-    return [View(x, (box_along(x.shape, i, a, b),)) for a, b in bounds(x.shape[i], indices_or_sections)]
+    return [ArrayView(x, (box_along(x.shape, i, a, b),)) for a, b in bounds(x.shape[i], indices_or_sections)]
 
 
 @implements(np.split)
-def split(ary: Any, indices_or_sections: Any, axis: Any = 0) -> list[View]:
+def split(ary: Any, indices_or_sections: Any, axis: Any = 0) -> list[ArrayView]:
     x = as_symbol(ary)
     if np.ndim(indices_or_sections) == 0:
         sections = static_int(indices_or_sections, "a number of sections")
@@ -298,13 +308,13 @@ def split(ary: Any, indices_or_sections: Any, axis: Any = 0) -> list[View]:
 
 
 @implements(np.unstack)
-def unstack(x: Any, /, *, axis: Any = 0) -> tuple[View | Symbol, ...]:
+def unstack(x: Any, /, *, axis: Any = 0) -> tuple[ArrayView | Symbol, ...]:
     symbol = as_symbol(x)
     if symbol.ndim == 0:
         raise ShapeError("Input array must be at least 1-d.")
     at = axis_of(axis, symbol.ndim)
     rest = (*symbol.shape[:at], *symbol.shape[at + 1 :])
-    parts = [View(symbol, (box_along(symbol.shape, at, i, i + 1), Reshape(rest))) for i in range(symbol.shape[at])]
+    parts = [ArrayView(symbol, (box_along(symbol.shape, at, i, i + 1), Reshape(rest))) for i in range(symbol.shape[at])]
     return tuple(part if rest else part.read() for part in parts)
 
 
@@ -330,7 +340,7 @@ def box_along(shape: Shape, axis: int, start: int, limit: int) -> Box:
 
 
 def _split_along(axis_of_rank: Any, least: int, message: str) -> Any:
-    def rule(ary: Any, indices_or_sections: Any) -> list[View]:
+    def rule(ary: Any, indices_or_sections: Any) -> list[ArrayView]:
         x = as_symbol(ary)
         if x.ndim < least:
             raise ShapeError(message)

@@ -11,8 +11,7 @@ from fnad.errors import ShapeError
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import BOOL, DTYPES, I64, Dtype, is_inexact, native_dtype
 from fnad.numpy import lexicographic
-from fnad.numpy.axes import Ints, axis_of, reduced_axes, reduced_shape
-from fnad.numpy.operands import as_symbol, broadcast_all, to_dtype
+from fnad.numpy.operands import Ints, as_symbol, axis_of, broadcast_all, reduced_axes, reduced_shape, to_dtype
 from fnad.numpy.registry import implements
 from fnad.ops import reduction
 from fnad.ops.arithmetic import add, mul, sub

@@ -1,8 +1,8 @@
 """The table from NumPy's functions to their rules.
 
 A rule has the signature of the NumPy function and computes with symbols: where the user gave a traced value it finds a
-`Symbol` (a `WeakSymbol` for a Python number), everything else is as the user gave it. It returns a symbol, a `View`
-where NumPy's result shares memory with an operand, or a tuple or list of these:
+`Symbol` (a `WeakSymbol` for a Python number), everything else is as the user gave it. It returns a symbol, an
+`ArrayView` where NumPy's result shares memory with an operand, or a tuple or list of these:
 
     @implements(np.trace)
     def trace(a, offset=0, axis1=0, axis2=1, dtype=None):

@@ -9,10 +9,9 @@ import numpy as np
 from fnad.errors import ShapeError
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import BOOL, I64
-from fnad.numpy.axes import axis_of
 from fnad.numpy.choosing import integers, take, within
 from fnad.numpy.joining import alike, rows
-from fnad.numpy.operands import as_symbol, broadcast_all, common_shape, static_array, to_dtype
+from fnad.numpy.operands import as_symbol, axis_of, broadcast_all, common_shape, static_array, to_dtype
 from fnad.numpy.reductions import all_, any_
 from fnad.numpy.registry import RULES, implements, writes
 from fnad.numpy.writing import check_safe

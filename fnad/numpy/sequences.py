@@ -9,11 +9,10 @@ import numpy as np
 from fnad.errors import ShapeError
 from fnad.ir.builder import is_tracing
 from fnad.ir.symbol import Symbol
-from fnad.numpy.axes import Ints
 from fnad.numpy.creating import linspace
 from fnad.numpy.joining import join
 from fnad.numpy.namespace import CALLS
-from fnad.numpy.operands import as_symbol, common_dtype, is_python_number
+from fnad.numpy.operands import Ints, as_symbol, common_dtype, is_python_number
 from fnad.numpy.registry import RULES
 from fnad.ops.shape import reshape_to, transpose_to
 

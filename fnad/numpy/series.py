@@ -19,13 +19,12 @@ from numpy.polynomial import chebyshev, hermite, hermite_e, laguerre, legendre, 
 from fnad.errors import ShapeError
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import F64
-from fnad.numpy.axes import static_int, static_ints
-from fnad.numpy.operands import to_dtype
-from fnad.numpy.promoting import add, as_array, multiply, negative, subtract
+from fnad.numpy.operands import as_array, static_int, static_ints, to_dtype
 from fnad.numpy.registry import RULES, Rule, implements
+from fnad.numpy.ufuncs import add, multiply, negative, subtract
 from fnad.ops.shape import ones_like, reshape_to, slice_axis
 
-Step = tuple[float, float, float]
+Recurrence = tuple[float, float, float]
 """aₖ, bₖ and cₖ."""
 
 
@@ -34,7 +33,7 @@ class Basis(NamedTuple):
 
     module: Any
     prefix: str
-    step: Callable[[int], Step]
+    step: Callable[[int], Recurrence]
     weight: Callable[[Symbol], Symbol] | None = None
 
     def function(self, name: str) -> Any:
@@ -78,7 +77,7 @@ def part(c: Symbol, k: int) -> Symbol:
     return reshape_to(slice_axis(c, 0, k, k + 1), c.shape[1:])
 
 
-def times_x(step: Step, x: Symbol, y: Symbol) -> Symbol:
+def times_x(step: Recurrence, x: Symbol, y: Symbol) -> Symbol:
     """Return (a x + b) y."""
     a, b, _ = step
     scaled = multiply(multiply(a, x) if a != 1 else x, y)

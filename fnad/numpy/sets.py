@@ -13,7 +13,7 @@ from fnad.numpy.operands import as_symbol, common_dtype
 from fnad.numpy.rearranging import fresh
 from fnad.numpy.registry import implements
 from fnad.numpy.sorting import searchsorted, sorted_along
-from fnad.numpy.views import View
+from fnad.numpy.views import ArrayView
 from fnad.ops.comparison import bitwise_not, eq
 from fnad.ops.indexing import gather
 from fnad.ops.piecewise import minimum
@@ -23,7 +23,7 @@ from fnad.ops.shape import constant, reshape_to
 @implements(np.isin)
 def isin(
     element: Any, test_elements: Any, assume_unique: bool = False, invert: bool = False, *, kind: Any = None
-) -> View:
+) -> ArrayView:
     dtype = common_dtype(element, test_elements)
     if kind not in (None, "sort", "table"):
         raise DomainError(f"Invalid kind: '{kind}'. Please use None, 'sort' or 'table'.")

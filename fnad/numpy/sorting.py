@@ -13,10 +13,9 @@ import numpy as np
 from fnad.errors import ArgumentTypeError, DomainError, ShapeError
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import DTYPES, I64, Dtype
-from fnad.numpy.axes import Ints, axis_of, reduced_axes, static_int, static_ints
 from fnad.numpy.choosing import integers, take, take_along_axis
 from fnad.numpy.joining import rows
-from fnad.numpy.operands import as_symbol, common_dtype, to_dtype
+from fnad.numpy.operands import Ints, as_symbol, axis_of, common_dtype, reduced_axes, static_int, static_ints, to_dtype
 from fnad.numpy.registry import implements
 from fnad.ops import order as ops
 from fnad.ops.shape import constant, reshape_to

@@ -12,7 +12,7 @@ import numpy as np
 from fnad.errors import UnsupportedFunctionError
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import I64, real_dtype
-from fnad.numpy.loops import Compute, enters, ufunc_rule
+from fnad.numpy.elementwise import Compute, enters, ufunc_rule
 from fnad.numpy.registry import Rule
 from fnad.ops import bessel, elementary, entropy, hypergeometric, piecewise, special
 from fnad.ops.arithmetic import neg

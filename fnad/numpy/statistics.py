@@ -15,8 +15,7 @@ import numpy as np
 from fnad.errors import DomainError, DtypeError, ShapeError
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import BOOL, F64, dtype_name, is_complex, is_inexact, native_dtype, real_dtype
-from fnad.numpy.axes import axes_of, reduced_shape, static_number
-from fnad.numpy.operands import as_symbol, broadcast_all, common_dtype, to_dtype
+from fnad.numpy.operands import as_symbol, axes_of, broadcast_all, common_dtype, reduced_shape, static_number, to_dtype
 from fnad.numpy.reductions import SUM, UNSET, count_nonzero, is_set, reduce
 from fnad.numpy.registry import RULES, implements
 from fnad.ops.arithmetic import div, mul, sub

@@ -20,7 +20,7 @@ from fnad.numpy.operands import as_symbol, common_dtype
 from fnad.numpy.rearranging import diagonal_steps
 from fnad.numpy.reductions import SUM, UNSET, reduce
 from fnad.numpy.registry import implements
-from fnad.numpy.views import Permute, Steps, View, read
+from fnad.numpy.views import ArrayView, Permute, Steps, read
 from fnad.ops.shape import reshape_to, transpose_to
 
 Labels = tuple[str, ...]
@@ -37,7 +37,7 @@ class Term(NamedTuple):
 
 
 @implements(np.einsum)
-def einsum(*operands: Any, out: None = None, optimize: Any = False, dtype: Any = None) -> View | Symbol:
+def einsum(*operands: Any, out: None = None, optimize: Any = False, dtype: Any = None) -> ArrayView | Symbol:
     subscripts, arrays = split_arguments(operands)
     common = common_dtype(*arrays)
     wanted = common if dtype is None else native_dtype(dtype)
@@ -46,7 +46,7 @@ def einsum(*operands: Any, out: None = None, optimize: Any = False, dtype: Any =
     symbols = [as_symbol(array) for array in arrays]
     inputs, output = parse(subscripts, [symbol.ndim for symbol in symbols])
     if len(symbols) == 1 and set(output) == set(inputs[0]) and symbols[0].dtype == wanted:
-        view = View(symbols[0], view_steps(symbols[0], inputs[0], output))
+        view = ArrayView(symbols[0], view_steps(symbols[0], inputs[0], output))
         return view if symbols[0].shape else view.read()
     terms = [Term(as_symbol(s, wanted), labels) for s, labels in zip(symbols, inputs, strict=True)]
     check_sizes(terms)

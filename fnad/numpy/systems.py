@@ -10,16 +10,15 @@ import numpy as np
 from fnad.errors import MatrixError, ShapeError
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import DTYPES, Aval, real_dtype
-from fnad.numpy.axes import axis_of, static_int, static_ints, static_number
 from fnad.numpy.contractions import dot, matmul
 from fnad.numpy.joining import rows
 from fnad.numpy.matrices import check_two_dimensional, floating, for_columns, named, square
-from fnad.numpy.operands import as_symbol, to_dtype
+from fnad.numpy.operands import as_symbol, axis_of, static_int, static_ints, static_number, to_dtype
 from fnad.numpy.ranks import rank_of
 from fnad.numpy.rearranging import fresh
 from fnad.numpy.reductions import SUM, UNSET
 from fnad.numpy.registry import implements
-from fnad.numpy.views import View
+from fnad.numpy.views import ArrayView
 from fnad.ops import determinant, least_squares, linalg, spectrum
 from fnad.ops.arithmetic import mul, sub
 from fnad.ops.comparison import eq
@@ -44,7 +43,7 @@ def inv(a: Any) -> Symbol:
 
 
 @implements(np.linalg.tensorsolve)
-def tensorsolve(a: Any, b: Any, axes: Any = None) -> View:
+def tensorsolve(a: Any, b: Any, axes: Any = None) -> ArrayView:
     x, y = floating(a, b)
     order = list(range(x.ndim))
     for axis in static_ints(axes, "an axis") if axes is not None else ():

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from fnad.ir.symbol import Symbol
-from fnad.numpy.axes import static_int
-from fnad.numpy.promoting import add, divide, multiply
+from fnad.numpy.operands import static_int
 from fnad.numpy.registry import implements
+from fnad.numpy.ufuncs import add, divide, multiply
 from fnad.ops.bessel import i0
 
 

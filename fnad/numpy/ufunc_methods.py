@@ -16,11 +16,19 @@ import numpy as np
 from fnad.errors import ArgumentTypeError, OutOfRangeError, ShapeError
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import Dtype, is_inexact
-from fnad.numpy.axes import Ints, axes_of, axis_of, reduced_axes, reduced_shape, static_ints
+from fnad.numpy.elementwise import loop_dtypes
 from fnad.numpy.hypotenuses import lengths, lengths_of_prefixes
 from fnad.numpy.joining import join, rows
-from fnad.numpy.loops import loop_dtypes
-from fnad.numpy.operands import as_symbol, static_array
+from fnad.numpy.operands import (
+    Ints,
+    as_symbol,
+    axes_of,
+    axis_of,
+    reduced_axes,
+    reduced_shape,
+    static_array,
+    static_ints,
+)
 from fnad.numpy.reductions import UNSET, Reduction, highest, is_given, is_set, lowest
 from fnad.numpy.registry import RULES, implements
 from fnad.ops.scan import scan_along

@@ -1,20 +1,34 @@
-"""The ufuncs that take numbers to numbers: one primitive each, or a short composition."""
+"""The ufuncs: one primitive each, or a short composition; and NumPy's arithmetic for use in rules.
+
+A constant exponent that is a small integer is a product, and exact where a product is. The operator takes the short
+cuts that NumPy's takes: x**2 is a square, x**0.5 a square root.
+
+NumPy compares by value a Python integer that an array's dtype cannot hold, and i64 with u64; it compares complex
+numbers in lexicographic order.
+"""
 
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
 from fnad.ir.symbol import Symbol
+from fnad.ir.types import BOOL, DTYPES, Dtype, is_inexact
 from fnad.numpy import lexicographic
-from fnad.numpy.loops import Compute, elementwise
-from fnad.ops import arithmetic, comparison, elementary, piecewise, power, special
-from fnad.ops.arithmetic import strong_div
-from fnad.ops.comparison import eq, isinf, isnan, lt, select
+from fnad.numpy.elementwise import Compute, converted, elementwise, enters, loop_dtypes
+from fnad.numpy.operands import as_symbol, is_python_number, to_dtype
+from fnad.numpy.registry import RULES, Rule, implements
+from fnad.ops import arithmetic, comparison, digits, elementary, piecewise, special
+from fnad.ops.arithmetic import neg, strong_div
+from fnad.ops.comparison import bitwise_and, bitwise_not, bitwise_or, bitwise_xor, eq, isinf, isnan, lt, ne, select
 from fnad.ops.conversion import complex_, imag, real
-from fnad.ops.shape import full_like, ones_like, zeros_like
+from fnad.ops.elementary import sqrt
+from fnad.ops.power import UNROLLED, arctan2, constant_pow, hypot, int_pow, pow_
+from fnad.ops.shape import constant, full_like, ones_like, zeros_like
 
 
 def identity(x: Symbol) -> Symbol:
@@ -69,8 +83,8 @@ TABLE: dict[np.ufunc, Compute] = {
     np.arcsinh: elementary.arcsinh,
     np.arccosh: elementary.arccosh,
     np.arctanh: elementary.arctanh,
-    np.hypot: power.hypot,
-    np.arctan2: power.arctan2,
+    np.hypot: hypot,
+    np.arctan2: arctan2,
     np.logaddexp: special.logaddexp,
 }
 
@@ -101,7 +115,7 @@ def logaddexp2(x: Symbol, y: Symbol) -> Symbol:
 @elementwise(np.absolute)
 def absolute(x: Symbol) -> Symbol:
     if x.dtype.kind == "c":
-        return power.hypot(real(x), imag(x))
+        return hypot(real(x), imag(x))
     return x if x.dtype.kind in "bu" else piecewise.abs_(x)
 
 
@@ -153,3 +167,171 @@ def modf(x: Symbol) -> tuple[Symbol, Symbol]:
     one, zero = ones_like(x), zeros_like(x)
     fraction = select(isinf(x), piecewise.copysign(zero, x), piecewise.fmod(x, one))
     return fraction, piecewise.trunc(x)
+
+
+# ---- powers ----------------------------------------------------------------------------------------------------------
+
+
+@implements(operator.pow)
+def power_operator(x: Any, y: Any) -> Symbol:
+    """Return x**y."""
+    if isinstance(x, Symbol) and x.ndim > 0 and is_python_number(y):
+        if y == 2 and isinstance(y, int):
+            return RULES[np.square](x)
+        if y == 0.5:
+            return sqrt(as_symbol(x, loop_dtypes(np.power, (x, y))[0]))
+    return power(x, y)
+
+
+@enters(np.power)
+def power(x: Any, y: Any, dtype: Any = None) -> Symbol:
+    return _power(np.power, x, y, dtype)
+
+
+@enters(np.float_power)
+def float_power(x: Any, y: Any, dtype: Any = None) -> Symbol:
+    return _power(np.float_power, x, y, dtype)
+
+
+def _power(ufunc: np.ufunc, x: Any, y: Any, dtype: Any) -> Symbol:
+    exponent = constant_exponent(y)
+    if exponent is not None and is_integral(exponent):
+        base_dtype, exponent_dtype, _ = loop_dtypes(ufunc, (x, y), dtype)
+        as_symbol(y, exponent_dtype)  # raises where it does not fit
+        return constant_pow(as_symbol(x, base_dtype), int(exponent.real))
+    (base, by), _ = converted(ufunc, (x, y), dtype)
+    return (pow_ if is_inexact(base.dtype) else int_pow)(base, by)
+
+
+def constant_exponent(y: Any) -> Any:
+    """Return the exponent where it is a number, not an array or a traced value."""
+    return y if isinstance(y, (int, float, complex, np.number)) else None
+
+
+def is_integral(exponent: Any) -> bool:
+    """Say whether a number is an integer that multiplications are written out for, or any Python or NumPy integer."""
+    if isinstance(exponent, (int, np.integer)):
+        return True
+    return exponent.imag == 0 and abs(exponent.real) <= UNROLLED and float(exponent.real).is_integer()
+
+
+# ---- bits, divisors, exponents, neighbours ---------------------------------------------------------------------------
+
+elementwise(np.gcd)(digits.gcd)
+elementwise(np.lcm)(digits.lcm)
+elementwise(np.bitwise_count)(digits.bitwise_count)
+elementwise(np.spacing)(digits.spacing)
+elementwise(np.nextafter)(digits.nextafter)
+elementwise(np.ldexp)(digits.ldexp)
+
+
+@elementwise(np.frexp)
+def frexp(x: Symbol) -> tuple[Symbol, Symbol]:
+    """Return m, which moves with x, and the integer e of x = m * 2**e."""
+    e = digits.exponent(x)
+    return digits.ldexp(x, neg(e)), e
+
+
+U8, U64 = DTYPES["u8"], DTYPES["u64"]
+
+# ---- comparisons -----------------------------------------------------------------------------------------------------
+
+
+def _comparison(ufunc: np.ufunc, compare: Compute, of_complex: Compute) -> None:
+    """Enter the rule of a comparison that is `compare` on real numbers of one dtype."""
+
+    def rule(x: Any, y: Any, dtype: Any = None) -> Symbol:  # numpy has only bool here
+        if out_of_range(x, y) or out_of_range(y, x):
+            return constant(bool(ufunc(side(x), side(y))), BOOL, as_symbol(x if isinstance(y, int) else y).shape)
+        (a, b), _ = converted(ufunc, (x, y))
+        if a.dtype != b.dtype:
+            return _by_value(ufunc, compare, a, b)
+        if a.dtype.kind == "b":
+            return compare(to_dtype(a, U8), to_dtype(b, U8))
+        return (of_complex if a.dtype.kind == "c" else compare)(a, b)
+
+    enters(ufunc)(rule)
+
+
+def out_of_range(x: Any, y: Any) -> bool:
+    """Say whether x is a Python integer that the integer dtype of y does not hold."""
+    dtype: Dtype | None = getattr(y, "dtype", None)
+    if not isinstance(x, int) or dtype is None or dtype.kind not in "iu":
+        return False
+    return not np.iinfo(dtype).min <= x <= np.iinfo(dtype).max
+
+
+def side(x: Any) -> int:
+    """Return a number that compares with 0 as an out-of-range integer does with anything, and 0 for anything."""
+    return (1 if x > 0 else -1) if isinstance(x, int) else 0
+
+
+def _by_value(ufunc: np.ufunc, compare: Compute, x: Symbol, y: Symbol) -> Symbol:
+    """Compare i64 with u64: a negative number is below all unsigned ones."""
+    signed = x if x.dtype.kind == "i" else y
+    negative = lt(signed, zeros_like(signed))
+    same_sign = compare(to_dtype(x, U64), to_dtype(y, U64))
+    if ufunc(-1, 1) if signed is x else ufunc(1, -1):
+        return bitwise_or(negative, same_sign)
+    return bitwise_and(bitwise_not(negative), same_sign)
+
+
+_comparison(np.equal, eq, eq)
+_comparison(np.not_equal, ne, ne)
+for _ufunc, _strict, _compare in (
+    (np.less, comparison.lt, comparison.lt),
+    (np.less_equal, comparison.lt, comparison.le),
+    (np.greater, comparison.gt, comparison.gt),
+    (np.greater_equal, comparison.gt, comparison.ge),
+):
+    _comparison(_ufunc, _compare, lexicographic.ordered(_strict, _compare))
+
+# ---- logic, on the truth of numbers ----------------------------------------------------------------------------------
+
+
+def on_truth(logic: Compute) -> Compute:
+    """Return a function of bools on whether its operands are other than 0."""
+    return lambda *operands: logic(*[to_dtype(operand, BOOL) for operand in operands])
+
+
+elementwise(np.logical_and)(on_truth(bitwise_and))
+elementwise(np.logical_or)(on_truth(bitwise_or))
+elementwise(np.logical_xor)(on_truth(bitwise_xor))
+elementwise(np.logical_not)(on_truth(bitwise_not))
+
+# ---- bits ------------------------------------------------------------------------------------------------------------
+
+elementwise(np.bitwise_and)(bitwise_and)
+elementwise(np.bitwise_or)(bitwise_or)
+elementwise(np.bitwise_xor)(bitwise_xor)
+elementwise(np.invert)(bitwise_not)
+elementwise(np.left_shift)(comparison.left_shift)
+elementwise(np.right_shift)(comparison.right_shift)
+
+# ---- properties of numbers -------------------------------------------------------------------------------------------
+
+
+def of_floats(primitive: Compute, otherwise: bool) -> Compute:
+    """Return a property that integers and bools have, or not, all alike."""
+    return lambda x: primitive(x) if x.dtype.kind in "fc" else constant(otherwise, BOOL, x.shape)
+
+
+elementwise(np.isnan)(of_floats(comparison.isnan, False))
+elementwise(np.isinf)(of_floats(comparison.isinf, False))
+elementwise(np.isfinite)(of_floats(comparison.isfinite, True))
+elementwise(np.signbit)(comparison.signbit)
+
+
+# ---- for use in rules ------------------------------------------------------------------------------------------------
+# They promote and broadcast their operands, where primitives do neither.
+
+add: Rule = RULES[np.add]
+subtract: Rule = RULES[np.subtract]
+multiply: Rule = RULES[np.multiply]
+divide: Rule = RULES[np.true_divide]
+negative: Rule = RULES[np.negative]
+remainder: Rule = RULES[np.remainder]
+less: Rule = RULES[np.less]
+equal: Rule = RULES[np.equal]
+greater: Rule = RULES[np.greater]
+logical_and: Rule = RULES[np.logical_and]

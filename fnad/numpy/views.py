@@ -33,7 +33,7 @@ from fnad.ops.shape import (
 )
 
 
-class Step(Protocol):
+class ViewStep(Protocol):
     """One way to look at an array."""
 
     @property
@@ -49,11 +49,11 @@ class Step(Protocol):
     def write(self, x: Symbol, part: Symbol) -> Symbol: ...
 
 
-Steps: TypeAlias = tuple[Step, ...]
+Steps: TypeAlias = tuple[ViewStep, ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class View:
+class ArrayView:
     """The result of a rule that shares memory with the operand `base`, seen through `steps`.
 
     Around a symbol that is no operand it is new memory: a NumPy array even without dimensions, not a scalar. Whether
@@ -88,7 +88,7 @@ def write(steps: Steps, x: Symbol, part: Symbol) -> Symbol:
 
 def settled(steps: Steps, shape: Shape) -> Steps:
     """Return the steps to a part of memory in C order: there NumPy makes a view of what still is in that order."""
-    found: list[Step] = []
+    found: list[ViewStep] = []
     in_order = True
     for step in steps:
         found.append(step._replace(is_certain=True) if in_order and isinstance(step, Reshape) else step)
@@ -98,7 +98,7 @@ def settled(steps: Steps, shape: Shape) -> Steps:
     return tuple(found)
 
 
-def keeps_order(step: Step, shape: Shape) -> bool:
+def keeps_order(step: ViewStep, shape: Shape) -> bool:
     """Say whether what a step sees of memory in C order lies there without gaps and in that order too."""
     match step:
         case Reshape():

@@ -9,10 +9,9 @@ import numpy as np
 
 from fnad.errors import ShapeError, UnsupportedFunctionError
 from fnad.ir.symbol import Symbol
-from fnad.numpy.axes import axis_of, static_ints
-from fnad.numpy.operands import as_symbol
+from fnad.numpy.operands import as_symbol, axis_of, static_ints
 from fnad.numpy.registry import implements
-from fnad.numpy.views import View
+from fnad.numpy.views import ArrayView
 from fnad.ops.windows import windows
 
 
@@ -34,7 +33,7 @@ class Windows(NamedTuple):
 @implements(np.lib.stride_tricks.sliding_window_view)
 def sliding_window_view(
     x: Any, window_shape: Any, axis: Any = None, *, subok: bool = False, writeable: bool = False
-) -> View:
+) -> ArrayView:
     symbol, sizes = as_symbol(x), static_ints(window_shape, "a window")
     given: Iterable[Any] = range(symbol.ndim) if axis is None else axis if isinstance(axis, Iterable) else (axis,)
     axes = [axis_of(a, symbol.ndim) for a in given]
@@ -49,4 +48,4 @@ def sliding_window_view(
         if left[a] < size:
             raise ShapeError("window shape cannot be larger than input array shape")
         left[a] -= size - 1
-    return View(symbol, tuple(Windows(a, size) for a, size in zip(axes, sizes, strict=True)))
+    return ArrayView(symbol, tuple(Windows(a, size) for a, size in zip(axes, sizes, strict=True)))

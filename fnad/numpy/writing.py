@@ -10,9 +10,8 @@ from fnad.errors import DtypeError, ShapeError
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import BOOL, I64, Aval
 from fnad.numpy.assignment import fitted, stored
-from fnad.numpy.axes import axis_of
 from fnad.numpy.choosing import integers, within
-from fnad.numpy.operands import as_symbol
+from fnad.numpy.operands import as_symbol, axis_of
 from fnad.numpy.registry import writes
 from fnad.ops.comparison import select
 from fnad.ops.indexing import gather, scatter

@@ -12,7 +12,7 @@ import fnad.numpy as fnp
 from fnad.errors import AxisError, DomainError, DtypeError, ShapeError
 from fnad.ir.builder import is_tracing
 from fnad.ir.types import F32, F64, Dtype, Shape, dtype_name, native_dtype
-from fnad.numpy import axes
+from fnad.numpy import operands
 from fnad.numpy.namespace import CALLS
 from fnad.trace.source import current_source
 
@@ -63,7 +63,7 @@ def shape_of(shape: Any, what: str, *parameters: Shape) -> Shape:
 def axis_of(axis: Any, ndim: int) -> int:
     """Return an axis as a number from 0 on; raise `AxisError` where there is none."""
     try:
-        return axes.axis_of(axis, ndim)
+        return operands.axis_of(axis, ndim)
     except AxisError as error:
         raise error.at(current_source(), "axes are counted from 0, or from the last one as -1") from None
 

@@ -13,11 +13,10 @@ import numpy as np
 
 from fnad.errors import UnsupportedFunctionError
 from fnad.ir.symbol import Symbol
-from fnad.numpy.axes import static_int
-from fnad.numpy.operands import Operand, broadcast_all
-from fnad.numpy.promoting import add, as_array, less, multiply, subtract
+from fnad.numpy.operands import Operand, as_array, broadcast_all, static_int
 from fnad.numpy.registry import RULES
 from fnad.numpy.special import special_rule
+from fnad.numpy.ufuncs import add, less, multiply, subtract
 from fnad.ops.comparison import bitwise_not, select
 from fnad.ops.library import scipy_function
 from fnad.ops.requirement import require

@@ -21,8 +21,7 @@ from fnad.errors import ShapeError
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import F64, Shape, is_complex
 from fnad.numpy import fourier
-from fnad.numpy.axes import Ints, axes_of
-from fnad.numpy.operands import as_symbol, broadcast_all, common_dtype, to_dtype
+from fnad.numpy.operands import Ints, as_symbol, axes_of, broadcast_all, common_dtype, to_dtype
 from fnad.ops.arithmetic import mul
 from fnad.ops.convolution import backwards
 from fnad.ops.convolution import convolve as convolve_op

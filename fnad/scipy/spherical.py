@@ -7,8 +7,7 @@ from typing import Any
 from fnad.errors import UnsupportedFunctionError
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import F64, I64, is_inexact
-from fnad.numpy.operands import broadcast_all, to_dtype
-from fnad.numpy.promoting import as_array
+from fnad.numpy.operands import as_array, broadcast_all, to_dtype
 from fnad.ops import bessel
 from fnad.ops.bessel import Spherical
 from fnad.scipy.original import original

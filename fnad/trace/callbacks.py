@@ -12,8 +12,7 @@ import numpy as np
 from fnad.errors import DomainError, ShapeError
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import BOOL, Shape
-from fnad.numpy.axes import axis_of, static_ints
-from fnad.numpy.operands import as_symbol, contains_symbol
+from fnad.numpy.operands import as_symbol, axis_of, contains_symbol, static_ints
 from fnad.numpy.registry import implements
 from fnad.trace.dispatch import call_function
 from fnad.trace.handle import Handle

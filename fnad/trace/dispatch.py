@@ -36,7 +36,7 @@ from fnad.numpy.namespace import CALLS, MAKING
 from fnad.numpy.operands import WeakSymbol, is_python_number, strong
 from fnad.numpy.registry import RULES, WRITERS, Rule
 from fnad.numpy.special import special_rule
-from fnad.numpy.views import View
+from fnad.numpy.views import ArrayView
 from fnad.ops.conversion import convert_to
 from fnad.ops.shape import constant
 from fnad.trace.escape import used_after_trace
@@ -159,14 +159,14 @@ def wrap(result: Any, owners: Owners) -> Any:
     """Return what the user gets."""
     if isinstance(result, Symbol):
         return Handle.concrete(strong(result), is_scalar=not result.aval.shape)
-    if isinstance(result, View):
+    if isinstance(result, ArrayView):
         return _wrap_view(result, owners)
     if isinstance(result, (list, tuple)):
         return _rebuilt(result, [wrap(r, owners) for r in result])
     return result
 
 
-def _wrap_view(view: View, owners: Owners) -> Handle:
+def _wrap_view(view: ArrayView, owners: Owners) -> Handle:
     owner = owners.get(id(view.base))
     if owner is None:
         handle = Handle.concrete(view.read())

@@ -13,8 +13,7 @@ from typing import Any
 import numpy as np
 
 from fnad.ir.symbol import Symbol
-from fnad.numpy.axes import static_int
-from fnad.numpy.operands import as_symbol
+from fnad.numpy.operands import as_symbol, static_int
 from fnad.ops.arithmetic import neg
 from fnad.ops.comparison import eq, ge, le
 from fnad.ops.entropy import entr, xlog1py, xlogy
