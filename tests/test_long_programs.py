@@ -12,6 +12,7 @@ import pytest
 from fnad.api.leaves import leaf_of
 from fnad.api.staging import stage
 from fnad.backends.numba.executor import Plan
+from fnad.backends.numba.target import CPU
 from fnad.backends.reference import interpreter
 from fnad.ir.content import content_key
 from fnad.lower.lowering import lower
@@ -74,8 +75,8 @@ def work(function: Callable[[int, Any], Any], n: int, x: Any) -> dict[str, int]:
     counted(lambda: hash(content_key(derived)), calls, "key")
     counted(lambda: interpreter(derived)([x, *staged.operands[1:]]), calls, "interpret")
     simplified = counted(lambda: simplify(derived), calls, "simplify")
-    lowered = counted(lambda: lower(simplified), calls, "lower")
-    counted(lambda: Plan(lowered), calls, "plan")
+    lowered = counted(lambda: lower(simplified, CPU), calls, "lower")
+    counted(lambda: Plan(lowered, CPU), calls, "plan")
     return calls
 
 

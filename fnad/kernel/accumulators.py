@@ -4,9 +4,9 @@ A fold runs over some of the loops around it. Over the innermost of them, as far
 gap, it has a scalar accumulator; where loops further out belong to it too, it goes on in memory.
 
 Note [Accurate sums]
-    A sum in f64 goes in blocks of `BLOCK` elements, which LLVM adds in the lanes of vectors; the blocks are added with
-    compensation (Neumaier 1974). That is at least as accurate as NumPy's pairwise sum. Single precision is summed in
-    double precision, which needs neither.
+    A sum in f64 goes in blocks of `Costs.sum_block` elements, which are added in the lanes of vectors; the blocks are
+    added with compensation (Neumaier 1974). That is at least as accurate as NumPy's pairwise sum. Single precision is
+    summed in double precision, which needs neither.
 """
 
 from __future__ import annotations
@@ -20,13 +20,6 @@ from fnad.lower.loop_ir import ArgReduce, BufferStore, Effect, Loop, Reduce, Sca
 
 Folded: TypeAlias = Reduce | ArgReduce | Scan
 
-BLOCK = 256
-"""The length of a sum without compensation: see Note [Accurate sums].
-
-LLVM adds a block in four vectors at once. With vectors of four numbers each lane makes 16 additions, as in NumPy; twice
-that rounded three times as much where all terms are equal, and half of it takes up to a sixth more time.
-"""
-
 
 @dataclass(frozen=True, slots=True)
 class Accumulator:
@@ -35,26 +28,25 @@ class Accumulator:
     effect: Folded
     depth: int
     start: int
-    length: int
-
-    @property
-    def compensated(self) -> bool:
-        """See Note [Accurate sums]; a fold of no more than a block is one sum."""
-        effect = self.effect
-        long = self.length > BLOCK
-        return isinstance(effect, Reduce) and effect.is_sum and effect.node.dtype == effect.dtype and long
+    compensated: bool = False
+    """See Note [Accurate sums]; a fold of no more than a block is one sum."""
 
 
-def below(loop: Loop, around: Sequence[Loop]) -> list[Accumulator]:
-    """Return the folds below a loop that have an accumulator; `around` are the open loops, this one the last."""
+def below(loop: Loop, around: Sequence[Loop], block: int) -> list[Accumulator]:
+    """Return the folds below a loop that have an accumulator; `around` are the open loops, this one the last.
+
+    `block` is the length of a sum without compensation.
+    """
     found: list[Accumulator] = []
     for effect, loops in effects_in_loops(loop, around):
         depth = len(loops)
         if isinstance(effect, ArgReduce | Scan):
-            found.append(Accumulator(effect, depth, depth - 1, loops[-1].extent))
+            found.append(Accumulator(effect, depth, depth - 1))
         elif isinstance(effect, Reduce) and depth - 1 in effect.depths:
             start = first_loop(effect, depth)
-            found.append(Accumulator(effect, depth, start, prod(inner.extent for inner in loops[start:])))
+            is_long = prod(inner.extent for inner in loops[start:]) > block
+            compensated = is_long and effect.is_sum and effect.node.dtype == effect.dtype
+            found.append(Accumulator(effect, depth, start, compensated))
     return found
 
 

@@ -18,7 +18,7 @@ import numpy as np
 from fnad.errors import LoweringError
 from fnad.ir.types import BOOL, Dtype
 from fnad.kernel import accumulators
-from fnad.kernel.accumulators import BLOCK, Accumulator
+from fnad.kernel.accumulators import Accumulator
 from fnad.kernel.interrupts import interrupt_period
 from fnad.kernel.routines import COMPENSATED_ADD, GEMM, GEMV, INTERRUPTED, RESERVE, STACK_ARRAYS
 from fnad.kernel.statements import (
@@ -47,6 +47,7 @@ from fnad.lower import loop_ir, nodes
 from fnad.lower.index import Index
 from fnad.lower.loop_ir import Control, Item, Loop
 from fnad.lower.nodes import Buffer, Node, loaded
+from fnad.lower.target import Target
 from fnad.scalar.operation import INDEX, Pointer
 from fnad.scalar.operations import (
     ADD,
@@ -91,9 +92,9 @@ class Block:
         return None
 
 
-def statements_of(items: Sequence[Item], depth: int, stacks: Sequence[Buffer]) -> list[Statement]:
+def statements_of(items: Sequence[Item], depth: int, stacks: Sequence[Buffer], target: Target) -> list[Statement]:
     """Return the statements of items that stand in `depth` levels of control flow."""
-    builder = _Builder(depth, stacks)
+    builder = _Builder(depth, stacks, target)
     builder.items(items)
     return builder.body.statements
 
@@ -111,7 +112,8 @@ def counter(depth: int) -> Name:
 class _Builder:
     """Writes the statements of one kernel, with a block per open loop in `blocks`."""
 
-    def __init__(self, depth: int, stacks: Sequence[Buffer]) -> None:
+    def __init__(self, depth: int, stacks: Sequence[Buffer], target: Target) -> None:
+        self.target = target
         self.stacks = stacks
         self.body = Block()
         self.blocks = [self.body] * (depth + 1)
@@ -235,20 +237,24 @@ class _Builder:
 
     def loop(self, loop: Loop) -> None:
         self.loops.append(loop)
-        folds = [f for f in accumulators.below(loop, self.loops) if f.start == loop.depth]
+        folds = [f for f in self.folds_below(loop) if f.start == loop.depth]
         self.fill_accumulators_in_memory(loop)
         for fold in folds:
             self.open_fold(fold)
-        if any(f.compensated and f.depth == len(self.loops) for f in folds) and loop.extent > BLOCK:
-            self.blocked_loop(loop)
+        block = self.target.costs.sum_block
+        if loop.extent > block and any(f.compensated and f.depth == len(self.loops) for f in folds):
+            self.blocked_loop(loop, block)
         else:
             self.plain_loop(loop, integer(0), integer(loop.extent))
         self.loops.pop()
         for fold in folds:
             self.close_fold(fold)
 
+    def folds_below(self, loop: Loop) -> list[Accumulator]:
+        return accumulators.below(loop, self.loops, self.target.costs.sum_block)
+
     def plain_loop(self, loop: Loop, start: Expression, stop: Expression) -> None:
-        opened = [f for f in accumulators.below(loop, self.loops) if f.compensated and f.depth == len(self.loops)]
+        opened = [f for f in self.folds_below(loop) if f.compensated and f.depth == len(self.loops)]
         for fold in opened:
             self.add(Assign((self.folds[fold.effect],), self.zero(fold)))
         with self.block() as body:
@@ -257,14 +263,14 @@ class _Builder:
         for fold in opened:
             self.compensate(fold)
 
-    def blocked_loop(self, loop: Loop) -> None:
+    def blocked_loop(self, loop: Loop, length: int) -> None:
         outer = Name(f"b{loop.depth}", INDEX)
-        end: Expression = apply(ADD, outer, integer(BLOCK))
-        if loop.extent % BLOCK != 0:
+        end: Expression = apply(ADD, outer, integer(length))
+        if loop.extent % length != 0:
             end = apply(MIN, end, integer(loop.extent))
         with self.block(level=False) as body:
             self.plain_loop(loop, outer, end)
-        self.add(For(outer, integer(0), integer(loop.extent), BLOCK, body))
+        self.add(For(outer, integer(0), integer(loop.extent), length, body))
 
     # ---- folds ---------------------------------------------------------------------------------------------------
 
@@ -425,8 +431,8 @@ class _Builder:
 
     def answer_interrupts(self, loop: loop_ir.SequentialFor | loop_ir.SequentialWhile) -> None:
         """Every so often, where the loop may run long, stop if Python says so: at Ctrl-C."""
-        period = interrupt_period(loop)
-        if period is None:
+        period = interrupt_period(loop, self.target.costs)
+        if period is None or INTERRUPTED.name not in self.target.instructions:
             return
         stop = If(apply(INTERRUPTED), [Return()])
         if period > 1:

@@ -3,32 +3,31 @@
 from __future__ import annotations
 
 from fnad.lower.loop_ir import Item, Loop, Product, SequentialFor, SequentialWhile, Switch
-
-PERIOD = 2**24
-"""About how many nanoseconds a loop runs before it asks whether it is interrupted."""
-
-EFFECT = 10
-"""About how many nanoseconds an effect takes."""
+from fnad.lower.target import Costs
 
 
-def interrupt_period(loop: SequentialFor | SequentialWhile) -> int | None:
+def interrupt_period(loop: SequentialFor | SequentialWhile, costs: Costs) -> int | None:
     """The number of iterations, a power of two, between two checks for an interrupt; None for a short loop."""
-    work = sum(_work(item) for body in loop.bodies for item in body)
-    if isinstance(loop, SequentialFor) and isinstance(loop.extent, int) and loop.extent * work < 2 * PERIOD:
+    period = costs.interrupt_nanoseconds
+    work = sum(_work(item, costs.effect_nanoseconds) for body in loop.bodies for item in body)
+    if isinstance(loop, SequentialFor) and isinstance(loop.extent, int) and loop.extent * work < 2 * period:
         return None
-    return 2 ** max(0, (PERIOD // max(work, 1)).bit_length() - 1)
+    return 2 ** max(0, (period // max(work, 1)).bit_length() - 1)
 
 
-def _work(item: Item) -> int:
-    """Return about how many nanoseconds an item takes; inner loops that ask themselves count little."""
+def _work(item: Item, effect: int) -> int:
+    """Return about how many nanoseconds an item takes where an effect takes so many.
+
+    Inner loops that ask themselves count little.
+    """
     match item:
         case Loop(_, extent, items):
-            return extent * sum(map(_work, items))
+            return extent * sum(_work(inner, effect) for inner in items)
         case Product():
             return item.m * item.k * item.n // 8
         case Switch():
-            return max(sum(map(_work, branch)) for branch in item.branches)
+            return max(sum(_work(inner, effect) for inner in branch) for branch in item.branches)
         case SequentialFor(_, int(extent), _, items, updates):
-            return extent * sum(map(_work, [*items, *updates]))
+            return extent * sum(_work(inner, effect) for inner in [*items, *updates])
         case _:
-            return EFFECT
+            return effect

@@ -20,6 +20,7 @@ from fnad.lower.contraction import Dimensions, contraction_dimensions
 from fnad.lower.faults import Fault, out_of_range
 from fnad.lower.index import Index, Loaded, as_index
 from fnad.lower.nodes import Buffer, Condition, IndexValue, Node, Nodes
+from fnad.lower.target import Target
 from fnad.scalar.operations import MULTIPLY
 
 Indices: TypeAlias = Sequence[Index]
@@ -66,6 +67,7 @@ class Binding:
 class Shared:
     """What a program and the regions in it have in common."""
 
+    target: Target
     nodes: Nodes = field(default_factory=Nodes)
     temporaries: list[Buffer] = field(default_factory=list[Buffer])
     residual_stacks: list[Buffer] = field(default_factory=list[Buffer])

@@ -23,9 +23,6 @@ from fnad.lower.index import Counter, Index
 from fnad.lower.loop_ir import Item, Loop, controls, effects, reads, writes
 from fnad.lower.nodes import Buffer
 
-LARGEST = 200
-"""The most effects of a nest: LLVM's time is not linear in the size of a loop body."""
-
 CANDIDATES = 8
 """How many of the nests that share data with a new one are tried."""
 
@@ -70,8 +67,12 @@ class Member:
 
 @dataclass(slots=True)
 class Nests:
-    """Items in order; for each buffer, the positions of the items that write it and of those that touch it."""
+    """Items in order; for each buffer, the positions of the items that write it and of those that touch it.
 
+    A nest has no more than about `largest` effects.
+    """
+
+    largest: int
     members: list[Member] = field(default_factory=list[Member])
     writers: dict[Buffer, list[int]] = field(default_factory=lambda: defaultdict[Buffer, list[int]](list))
     touchers: dict[Buffer, list[int]] = field(default_factory=lambda: defaultdict[Buffer, list[int]](list))
@@ -115,7 +116,7 @@ class Nests:
         loop = member.item
         if not (isinstance(loop, Loop) and isinstance(item, Loop) and loop.extent == item.extent):
             return False
-        if member.footprint.size >= LARGEST:
+        if member.footprint.size >= self.largest:
             return False
         old = member.footprint
         # Two reads never conflict; where either writes, the iterations of both must touch the same parts in step.
@@ -140,7 +141,7 @@ class Nests:
     def _append(self, item: Item, touched: Footprint) -> None:
         inside: Nests | None = None
         if isinstance(item, Loop):
-            inside = Nests()
+            inside = Nests(self.largest)
             for inner in item.items:
                 inside.place(inner)
         self.members.append(Member(item, touched, inside))

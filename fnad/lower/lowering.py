@@ -7,12 +7,13 @@ from fnad.lower.control_flow import Regions
 from fnad.lower.expressions import Shared
 from fnad.lower.loop_ir import LoopProgram, touched
 from fnad.lower.nodes import Buffer
+from fnad.lower.target import Target
 from fnad.transforms.expand import expand
 
 
-def lower(program: Program) -> LoopProgram:
-    """Return the loop nests of a program; raise `LoweringError` for what has none."""
-    program, shared = expand(program), Shared()
+def lower(program: Program, target: Target) -> LoopProgram:
+    """Return the loop nests of a program for a target; raise `LoweringError` for what has none."""
+    program, shared = expand(program), Shared(target)
     values = Regions(program, shared)
     inputs = tuple(Buffer(f"x{n}", var.aval) for n, var in enumerate(program.inputs))
     outputs = tuple(Buffer(f"out{n}", atom.aval) for n, atom in enumerate(program.outputs))

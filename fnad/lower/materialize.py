@@ -14,24 +14,7 @@ from dataclasses import dataclass
 from fnad.ir.primitive import ArgFold, Concatenation, Contraction, Gather, Iota, Library, Scalar, View
 from fnad.ir.program import Atom, Equation, Program, Var
 from fnad.lower.expressions import is_inlined
-
-RECOMPUTE = 10
-"""The work, in additions, up to which a value that is read again is computed again."""
-
-LOAD = 4
-"""The work of loading one operand."""
-
-LONGEST = 100
-"""How many operations one expression may have."""
-
-PIECES = 4
-"""How many operands a concatenation may have that is computed where it is read."""
-
-LONG_ROW = 80
-"""The length from which it is faster to go over a row twice for the position of its extremum.
-
-LLVM puts no two accumulators in vectors that depend on each other. Shorter rows it unrolls, and does several at once.
-"""
+from fnad.lower.target import Costs
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +30,7 @@ class _Effort:
 
 
 def materialized_values(
-    program: Program, stored: Iterable[Atom], read: Iterable[Atom] = (), whole: Iterable[Atom] = ()
+    program: Program, costs: Costs, stored: Iterable[Atom], read: Iterable[Atom] = (), whole: Iterable[Atom] = ()
 ) -> set[Var]:
     """Return the variables that get a buffer.
 
@@ -68,13 +51,13 @@ def materialized_values(
         effort, var = _effort(equation, efforts), equation.results[0]
         if (
             var in outputs
-            or effort.length > LONGEST
-            or _has_many_pieces(equation)
+            or effort.length > costs.longest_expression
+            or _has_many_pieces(equation, costs)
             or _read_whole(equation, readers[var])
             or _guarded_again(equation, readers[var])
             or var in wanted
-            or (effort.work > 0 and any(map(is_read_twice, readers[var])))
-            or (effort.work > 0 and _worth_materializing(var, effort, readers[var], var in read_at_the_end))
+            or (effort.work > 0 and any(is_read_twice(reader, costs) for reader in readers[var]))
+            or (effort.work > 0 and _worth_materializing(var, effort, readers[var], var in read_at_the_end, costs))
         ):
             materialized.add(var)
             efforts[var] = _load(var)
@@ -94,17 +77,19 @@ def _effort(equation: Equation, efforts: dict[Var, _Effort]) -> _Effort:
     return sum((efforts[atom] for atom in equation.operands if isinstance(atom, Var)), own)
 
 
-def _has_many_pieces(equation: Equation) -> bool:
+def _has_many_pieces(equation: Equation, costs: Costs) -> bool:
     """Whether an element would have to test many ranges to find its operand."""
-    return isinstance(equation.primitive.lower, Concatenation) and len(equation.operands) > PIECES
+    return isinstance(equation.primitive.lower, Concatenation) and len(equation.operands) > costs.most_pieces
 
 
-def _worth_materializing(var: Var, effort: _Effort, readers: list[Equation], read_at_the_end: bool) -> bool:
+def _worth_materializing(
+    var: Var, effort: _Effort, readers: list[Equation], read_at_the_end: bool, costs: Costs
+) -> bool:
     reads = len(readers) + read_at_the_end
     if reads > 1 and any(_moves(reader) for reader in readers):
         return True
     read_again = reads > 1 or any(_repeats(reader, var) for reader in readers)
-    return read_again and effort.work + LOAD * len(effort.loads) > RECOMPUTE
+    return read_again and effort.work + costs.load * len(effort.loads) > costs.recompute
 
 
 def _readers(program: Program) -> dict[Atom, list[Equation]]:
@@ -131,14 +116,14 @@ def _guarded_again(equation: Equation, readers: list[Equation]) -> bool:
     return has_guard and any(isinstance(r.primitive.lower, View) and _repeats(r, equation.results[0]) for r in readers)
 
 
-def is_read_twice(reader: Equation) -> bool:
+def is_read_twice(reader: Equation, costs: Costs) -> bool:
     """Say whether a reader goes over its operand twice.
 
     It has to find the same bits, which a function computed again may not have: in vectors it rounds otherwise than in
     the elements that are left over.
     """
     lower = reader.primitive.lower
-    return isinstance(lower, ArgFold) and reader.operands[0].aval.shape[reader.params["axis"]] >= LONG_ROW
+    return isinstance(lower, ArgFold) and reader.operands[0].aval.shape[reader.params["axis"]] >= costs.long_row
 
 
 def _wanted_whole(program: Program, read_in_loops: Iterable[Atom]) -> set[Var]:

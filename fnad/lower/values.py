@@ -57,9 +57,6 @@ from fnad.lower.order import reads_first
 from fnad.scalar.operations import MULTIPLY
 from fnad.transforms.dce import has_effect
 
-SMALLEST_PRODUCT = 512
-"""Multiplications from which the BLAS is faster than a loop."""
-
 
 class Values:
     """The values of a program, or of a region in `depth` levels of control flow, put into nests one by one."""
@@ -69,7 +66,7 @@ class Values:
         self.shared = shared
         self.depth = depth
         self.expressions = ElementExpressions(program.equations, shared, depth)
-        self.nests = Nests() if nests is None else nests
+        self.nests = Nests(shared.target.costs.largest_nest) if nests is None else nests
         self.own: dict[Var, Buffer] = {}
         self.reused: dict[Var, Var] = {}
         self.source: Source | None = None
@@ -82,7 +79,9 @@ class Values:
             if isinstance(atom, Var) and atom in self.expressions.definitions:
                 self.own.setdefault(atom, buffer)
         last = [*(atom for atom, _ in stored), *read, *whole]
-        materialized = materialized_values(self.program, [atom for atom, _ in stored], read, whole)
+        materialized = materialized_values(
+            self.program, self.shared.target.costs, [atom for atom, _ in stored], read, whole
+        )
         materialized |= sampled(self.program, materialized, last)
         carried = {var for var in self.program.inputs if var in self.expressions.buffers} if self.depth else set[Var]()
         self.reused = reusable(self.program, materialized, last, carried)
@@ -147,7 +146,7 @@ class Values:
             case Fold() as fold:
                 self._fold(equation, fold, buffer)
             case ArgFold(better, extremum):
-                if is_read_twice(equation):
+                if is_read_twice(equation, self.shared.target.costs):
                     self._arg_fold_in_two(equation, extremum, buffer)
                 else:
                     self._arg_fold(equation, better, extremum, buffer)
@@ -396,7 +395,9 @@ class Values:
         x, y = equation.operands
         dims = contraction_dimensions(x.aval, y.aval, **equation.params)
         m, k, n = (prod(sizes) for sizes in (dims.m, dims.k, dims.n))
-        if not is_inexact(buffer.dtype) or m * k * n < SMALLEST_PRODUCT or m == n == 1 or 0 in dims.batch:
+        target = self.shared.target
+        is_small = m * k * n < target.costs.smallest_product or m == n == 1 or 0 in dims.batch
+        if is_small or not is_inexact(buffer.dtype) or "gemm" not in target.instructions:
             self._contract_in_loops(x, y, dims, buffer)
         else:
             self._multiply_matrices(x, y, dims, buffer)
@@ -443,6 +444,9 @@ class Values:
         return Matrix(copied, offset, prod(columns), 1)
 
     def _call(self, equation: Equation, results: tuple[Buffer, ...]) -> None:
+        target, primitive = self.shared.target, equation.primitive
+        if isinstance(primitive.lower, Library) and not target.calls(primitive.lower.routine):
+            raise LoweringError(f"{primitive.name} is left to the interpreter: {target.name} has no routine for it")
         operands = tuple(self._whole(atom) for atom in equation.operands)
         self.nests.place(LibraryCall(equation.primitive, dict(equation.params), operands, results, self.source))
 

@@ -10,9 +10,9 @@ import pytest
 from fnad import jit
 from fnad.backends.numba import vector_math
 from fnad.backends.numba.executor import compile_program
+from fnad.backends.numba.target import COSTS
 from fnad.ir.builder import trace
 from fnad.ir.types import DTYPES, Aval
-from fnad.lower.materialize import LONG_ROW
 from fnad.ops.elementary import exp
 from fnad.ops.reduction import argmin
 
@@ -31,7 +31,7 @@ def positions(x: Any) -> list[Any]:
 def test_positions_are_numpys(name: str) -> None:
     """With ties everywhere, the first of which counts; in floats infinities, zeros of both signs, in some rows nan."""
     rng, dtype = np.random.default_rng(0), DTYPES[name]
-    x = rng.integers(0, 5, (LONG_ROW + 3, 5, LONG_ROW)).astype(dtype)
+    x = rng.integers(0, 5, (COSTS.long_row + 3, 5, COSTS.long_row)).astype(dtype)
     if dtype.kind == "f":
         x[rng.random(x.shape) < 0.3] *= -1
         x[:7] = rng.choice([0.0, -0.0], (7, *x.shape[1:]))
@@ -47,7 +47,7 @@ def test_positions_are_numpys(name: str) -> None:
         np.testing.assert_array_equal(found, wanted)
 
 
-@pytest.mark.parametrize("n", [LONG_ROW - 1, LONG_ROW, LONG_ROW + 1, 1003])
+@pytest.mark.parametrize("n", [COSTS.long_row - 1, COSTS.long_row, COSTS.long_row + 1, 1003])
 def test_a_position_is_that_of_the_values_beside_it(n: int) -> None:
     """They are computed once: a second time they might round apart, and no element would be the extremum."""
 
@@ -73,5 +73,5 @@ def test_positions_in_long_rows_vectorise(axis: int) -> None:
 
 
 def test_what_long_rows_hold_is_computed_once() -> None:
-    run = compile_program(trace(lambda x: [argmin(exp(x), axis=1)], Aval(DTYPES["f64"], (9, LONG_ROW)), name="f"))
+    run = compile_program(trace(lambda x: [argmin(exp(x), axis=1)], Aval(DTYPES["f64"], (9, COSTS.long_row)), name="f"))
     assert run.source.count("exp(") == 1

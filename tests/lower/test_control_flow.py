@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from fnad.backends.numba.executor import compile_program, plan
+from fnad.backends.numba.target import CPU
 from fnad.control.cond import cond
 from fnad.control.scan import scan
 from fnad.ir.builder import trace
@@ -47,7 +48,7 @@ def loops_in_turns(program):
     """Return the extents of the loops that a turn of a loop runs."""
     return [
         inner.extent
-        for item in lower(program).items
+        for item in lower(program, CPU).items
         for control in controls(item)
         for body in control.bodies
         for inner in body
@@ -86,7 +87,7 @@ def test_straight_updates_of_a_fresh_array_copy_nothing():
         return [u]
 
     program = trace(f, ROW, NUMBER, name="f")
-    assert [item.extent for item in lower(program).items if isinstance(item, Loop)] == [N]
+    assert [item.extent for item in lower(program, CPU).items if isinstance(item, Loop)] == [N]
     assert plan(program).slots == []
     check(program)
 
@@ -160,7 +161,7 @@ def test_slices_are_read_and_rows_are_written_where_they_lie():
     body = trace(lambda x: [reshape(mul(x, x), shape=(N,))], Aval(F64, (1, N)), name="body")
     params = {"consts": 0, "carry": 0, "length": 3, "reverse": False}
     program = trace(lambda x: list(scan(x, **params, regions=(body,))), Aval(F64, (3, 1, N)), name="f")
-    (loop,) = lower(program).items
+    (loop,) = lower(program, CPU).items
     assert isinstance(loop, SequentialFor)
     (effect,) = effects(loop)
     assert isinstance(effect, BufferStore)
@@ -168,7 +169,7 @@ def test_slices_are_read_and_rows_are_written_where_they_lie():
 
 
 def test_the_text_of_control_flow():
-    text = loops_text(lower(scanned(fill, [], [ROW], length=3)))
+    text = loops_text(lower(scanned(fill, [], [ROW], length=3), CPU))
     assert "  scan i0 < 3:\n" in text
 
 
@@ -188,7 +189,7 @@ def test_an_array_that_a_branch_changes_is_changed_where_it_lies():
 
 
 def in_turns(program):
-    (loop,) = (item for item in lower(program).items if isinstance(item, SequentialFor))
+    (loop,) = (item for item in lower(program, CPU).items if isinstance(item, SequentialFor))
     return loop
 
 
@@ -220,6 +221,6 @@ def test_a_thousand_updates_are_lowered_as_ten_are():
             x = dynamic_update_slice(x, element(x, i + k % 7), i + k % 5)
         return [x]
 
-    copy, *updates = lower(trace(f, ROW, NUMBER, name="f")).items
+    copy, *updates = lower(trace(f, ROW, NUMBER, name="f"), CPU).items
     assert isinstance(copy, Loop)
     assert not any(isinstance(item, Loop) for item in updates)

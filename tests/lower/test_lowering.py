@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 
 from fnad.backends.numba.executor import compile_program, plan
+from fnad.backends.numba.target import CPU
 from fnad.ir.builder import trace
 from fnad.ir.types import F32, F64, I64, Aval
 from fnad.lower.allocation import Life, Slot, Slots
@@ -98,7 +99,7 @@ def test_compiled_is_interpreted(name):
 
 def items(name):
     function, avals = PROGRAMS[name]
-    return lower(trace(function, *avals, name=name)).items
+    return lower(trace(function, *avals, name=name), CPU).items
 
 
 def test_elementwise_work_and_folds_over_it_are_one_nest():
@@ -116,7 +117,7 @@ def test_work_on_rows_after_a_fold_of_rows_stays_in_the_row():
 
 def test_loops_over_contiguous_axes_become_one():
     program = trace(lambda x: [exp(x)], Aval(F64, (4, 5, 6)), name="f")
-    (loop,) = lower(program).items
+    (loop,) = lower(program, CPU).items
     assert isinstance(loop, Loop)
     assert loop.extent == 120
 
@@ -135,7 +136,7 @@ def test_a_transpose_before_a_matrix_product_costs_nothing(permutations):
         return [dot_general(*turned, contract=((1,), (0,)), batch=((), ()))]
 
     program = trace(product, *[Aval(F64, s) for s in shapes], name="f")
-    assert [type(item) for item in lower(program).items] == [Product]
+    assert [type(item) for item in lower(program, CPU).items] == [Product]
     given = arguments(program.in_avals)
     np.testing.assert_allclose(compile_program(program)(given)[0], interpret(program, given)[0], rtol=1e-13)
 
@@ -165,7 +166,7 @@ def test_a_strided_vector_is_multiplied_in_place():
         return [dot_general(x, slice_axis(y, 1, 3, 4), contract=((1,), (0,)), batch=((), ()))]
 
     program = trace(product, Aval(F64, (40, 30)), Aval(F64, (30, 10)), name="f")
-    assert [type(item) for item in lower(program).items] == [Product]
+    assert [type(item) for item in lower(program, CPU).items] == [Product]
     given = arguments(program.in_avals)
     np.testing.assert_allclose(compile_program(program)(given)[0], interpret(program, given)[0], rtol=1e-13)
 

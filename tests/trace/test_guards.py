@@ -17,7 +17,6 @@ from fnad.ir.printer import print_program
 from fnad.ir.program import Program
 from fnad.ir.types import aval_of
 from fnad.ir.verifier import verify
-from fnad.lower.lowering import lower
 from fnad.lower.printer import loops_text
 from fnad.trace.guards import guarded
 from fnad.transforms.dce import dce
@@ -162,7 +161,7 @@ def test_loops_and_source_show_them() -> None:
     from fnad.backends.numba.executor import plan  # noqa: PLC0415
 
     program = simplify(with_guards(lambda x: x * x if x > 1 else -x, 2.0))
-    assert "t0[0] = x0[0] > 1.0, end at guard 0 unless True" in loops_text(lower(program))
+    assert "t0[0] = x0[0] > 1.0, end at guard 0 unless True" in loops_text(plan(program).loops)
     source = plan(program).source
     assert "if i64(v1) != 1:" in source
     assert "status[0] = i64(-1)\n        status[1] = i64(v1)\n        return" in source

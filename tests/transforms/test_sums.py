@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from fnad.backends.numba.executor import compile_program
+from fnad.backends.numba.target import CPU
 from fnad.control.scan import scan
 from fnad.ir.builder import trace
 from fnad.ir.types import F64, I64, Aval
@@ -65,7 +66,7 @@ def test_a_loop_over_elements_goes_back_element_by_element():
     body = trace(step, NUMBER, ROW, name="body")
     program = trace(lambda u: [scan(np.int64(0), u, **params, regions=(body,))[1]], ROW, name="f")
     pulled = simplify(joint(program, [True]))
-    loops = [control for item in lower(pulled).items for control in controls(item)]
+    loops = [control for item in lower(pulled, CPU).items for control in controls(item)]
     assert len(loops) == 2
     assert not any(isinstance(item, Loop) for loop in loops for items in loop.bodies for item in items)
     u, ct, h = np.random.default_rng(0).random(N), np.random.default_rng(1).random(N), 1e-6

@@ -28,12 +28,15 @@ from fnad.kernel.statements import (
 )
 from fnad.lower.loop_ir import touched
 from fnad.lower.nodes import Buffer
+from fnad.lower.target import Target
 from fnad.scalar.operation import Pointer
 
 
-def statements_of_chunks(chunks: Sequence[Chunk], stacks: Sequence[Buffer]) -> dict[Chunk, list[Statement]]:
+def statements_of_chunks(
+    chunks: Sequence[Chunk], stacks: Sequence[Buffer], target: Target
+) -> dict[Chunk, list[Statement]]:
     """Return what each chunk does, with loads of stored values replaced."""
-    return {chunk: forward(statements_of(chunk.items, chunk.depth, stacks)) for chunk in chunks}
+    return {chunk: forward(statements_of(chunk.items, chunk.depth, stacks, target)) for chunk in chunks}
 
 
 def unread_temporaries(statements: Iterable[Sequence[Statement]], temporaries: Iterable[Buffer]) -> frozenset[Buffer]:

@@ -13,6 +13,7 @@ from fnad.backends.numba.emitter import Builder, Value
 from fnad.backends.numba.entry import add_entry
 from fnad.backends.numba.instructions import add_function
 from fnad.backends.numba.loader import load
+from fnad.backends.numba.target import CPU
 from fnad.kernel.layout import Layout
 from fnad.kernel.parser import parse_kernel
 from fnad.kernel.python_source import plain_text
@@ -90,7 +91,7 @@ def by_position(kernel: Kernel) -> Kernel:
 def translate(kernel: Kernel) -> Any:
     """Return the optimised module with a kernel and its entry."""
     module = codegen.new_module(kernel.name)
-    function = add_function(module, kernel)
+    function = add_function(module, kernel, CPU)
 
     def run(builder: Builder, addresses: list[Value]) -> None:
         builder.call(function, addresses, attrs=("noinline",))

@@ -24,6 +24,7 @@ from fnad.backends.numba.compiler import NativeFunction, compiled
 from fnad.backends.numba.flow import Read, Reserve, Run, choose, in_order, repeat, repeat_while
 from fnad.backends.numba.machine import offers
 from fnad.backends.numba.steps import Chunk, PythonControl, Step, chunks_of, cut, read_by_python
+from fnad.backends.numba.target import CPU
 from fnad.errors import FnadError, GuardFailed
 from fnad.ir.program import Program
 from fnad.kernel import residual_stack
@@ -35,6 +36,7 @@ from fnad.lower.allocation import allocate, donations
 from fnad.lower.loop_ir import LibraryCall, LoopProgram, SequentialFor, SequentialWhile, Switch
 from fnad.lower.lowering import lower
 from fnad.lower.nodes import Buffer, BufferLoad
+from fnad.lower.target import Target
 from fnad.store import STORE
 
 __all__ = ["NativeExecutor", "Plan", "compile_program", "offers", "plan"]
@@ -52,13 +54,13 @@ def compile_program(program: Program, donated: Sequence[int] = ()) -> NativeExec
 
 
 class Plan:
-    """A lowered program with its memory laid out, as kernels that are not yet compiled."""
+    """A program lowered for a target, with its memory laid out, as kernels that are not yet compiled."""
 
-    def __init__(self, loops: LoopProgram, donated: Sequence[int] = ()) -> None:
+    def __init__(self, loops: LoopProgram, target: Target, donated: Sequence[int] = ()) -> None:
         self.loops = loops
-        self.steps = cut(loops.items)
+        self.steps = cut(loops.items, target.costs.largest_kernel)
         self.chunks = list(chunks_of(self.steps))
-        statements = statements_of_chunks(self.chunks, loops.residual_stacks)
+        statements = statements_of_chunks(self.chunks, loops.residual_stacks, target)
         read_outside = set(read_by_python(self.steps))
         unread = unread_temporaries(statements.values(), loops.temporaries) - read_outside
         small = small_temporaries(self.chunks, loops.temporaries, read_outside | unread)
@@ -84,7 +86,7 @@ class Plan:
 
 def plan(program: Program, donated: Sequence[int] = ()) -> Plan:
     """Lower a program and write its source."""
-    return Plan(lower(program), donated)
+    return Plan(lower(program, CPU), CPU, donated)
 
 
 class NativeExecutor:

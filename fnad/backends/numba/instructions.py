@@ -12,23 +12,9 @@ from collections.abc import Sequence
 import llvmlite.ir as ir
 import numpy as np
 
-from fnad.backends.numba import (
-    accurate_sums,
-    blas,
-    branchless,
-    cast,
-    complex_math,
-    division,
-    functions,
-    integer,
-    interrupt,
-    operators,
-    random_bits,
-    residual_stack,
-    scipy_special,
-)
-from fnad.backends.numba.emitter import Instructions, Value
+from fnad.backends.numba.emitter import Value
 from fnad.backends.numba.scalar import llvm_type, memory_type
+from fnad.errors import LoweringError
 from fnad.kernel.statements import (
     Apply,
     Assign,
@@ -48,27 +34,21 @@ from fnad.kernel.statements import (
     While,
     walk,
 )
+from fnad.lower.target import Target
 from fnad.scalar.operation import BOOL, Dtype, Kind, Pointer
 
-INSTRUCTIONS: Instructions = {
-    name: emit
-    for family in (
-        cast, operators, branchless, division, integer, functions, complex_math, random_bits, scipy_special,
-        accurate_sums, blas, interrupt, residual_stack,
-    )
-    for name, emit in family.INSTRUCTIONS.items()
-}  # fmt: skip
-"""How each operation and routine is carried out here."""
 
+def add_function(module: ir.Module, kernel: Kernel, target: Target) -> ir.Function:
+    """Define the function of a kernel in a module; its parameters do not overlap.
 
-def add_function(module: ir.Module, kernel: Kernel) -> ir.Function:
-    """Define the function of a kernel in a module; its parameters do not overlap."""
+    Raises `LoweringError` where the target has no instructions for an operation.
+    """
     types = [value_type(parameter.kind) for parameter in kernel.parameters]
     function = ir.Function(module, ir.FunctionType(ir.VoidType(), types), name=kernel.name)
     function.linkage = "internal"
     for argument in function.args:
         argument.add_attribute("noalias")
-    _Writer(function, kernel).write()
+    _Writer(function, kernel, target).write()
     return function
 
 
@@ -92,8 +72,9 @@ def constant(value: object, dtype: Dtype) -> ir.Constant:
 class _Writer:
     """Writes one function; `slots` are the variables on the stack, `values` the others."""
 
-    def __init__(self, function: ir.Function, kernel: Kernel) -> None:
+    def __init__(self, function: ir.Function, kernel: Kernel, target: Target) -> None:
         self.function = function
+        self.target = target
         self.kernel = kernel
         self.builder = ir.IRBuilder(function.append_basic_block("entry"))
         self.exit = function.append_basic_block("exit")
@@ -223,4 +204,7 @@ class _Writer:
                 return self.builder.trunc(value, ir.IntType(1)) if expression.kind == BOOL else value
             case Apply(operation, operands, _):
                 values = [self.value(operand) for operand in operands]
-                return INSTRUCTIONS[operation.name](self.builder, [operand.kind for operand in operands], values)
+                emit = self.target.instructions.get(operation.name)
+                if emit is None:
+                    raise LoweringError(f"{self.target.name} has no instructions for {operation.name}")
+                return emit(self.builder, [operand.kind for operand in operands], values)

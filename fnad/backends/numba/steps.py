@@ -15,9 +15,6 @@ from typing import TypeAlias
 from fnad.lower.loop_ir import Control, Item, LibraryCall, SequentialFor, Switch, effects
 from fnad.lower.nodes import Buffer
 
-LARGEST_CHUNK = 40
-"""Effects per native function."""
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Chunk:
@@ -38,22 +35,22 @@ class PythonControl:
 Step: TypeAlias = Chunk | LibraryCall | PythonControl
 
 
-def cut(items: Iterable[Item], depth: int = 0) -> list[Step]:
-    """Return the steps of a sequence of items in so many loops."""
+def cut(items: Iterable[Item], largest: int, depth: int = 0) -> list[Step]:
+    """Return the steps of a sequence of items in so many loops; a chunk has no more than `largest` effects."""
     steps: list[Step] = []
     chunk: list[Item] = []
     weight = 0
     for item in items:
         native = is_native(item)
         size = sum(1 for _ in effects(item))
-        if chunk and (not native or weight + size > LARGEST_CHUNK):
+        if chunk and (not native or weight + size > largest):
             steps.append(Chunk(chunk, depth))
             chunk, weight = [], 0
         if native:
             chunk.append(item)
             weight += size
         else:
-            steps.append(item if isinstance(item, LibraryCall) else _structured(item, depth))
+            steps.append(item if isinstance(item, LibraryCall) else _structured(item, largest, depth))
     return [*steps, Chunk(chunk, depth)] if chunk else steps
 
 
@@ -62,9 +59,9 @@ def is_native(item: Item) -> bool:
     return not any(isinstance(effect, LibraryCall) for effect in effects(item))
 
 
-def _structured(item: Item, depth: int) -> PythonControl:
+def _structured(item: Item, largest: int, depth: int) -> PythonControl:
     assert isinstance(item, Control)
-    return PythonControl(item, tuple(cut(body, depth + 1) for body in _bodies(item)))
+    return PythonControl(item, tuple(cut(body, largest, depth + 1) for body in _bodies(item)))
 
 
 def _bodies(control: Control) -> tuple[Sequence[Item], ...]:

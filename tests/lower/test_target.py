@@ -1,0 +1,117 @@
+"""What a target's record changes in lowering and in kernels: the choices, not the numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fnad.backends.numba.codegen import new_module
+from fnad.backends.numba.executor import NativeExecutor, Plan
+from fnad.backends.numba.instructions import add_function
+from fnad.backends.numba.target import COSTS, CPU
+from fnad.control.scan import scan
+from fnad.errors import LoweringError
+from fnad.ir.builder import trace
+from fnad.ir.program import Program
+from fnad.ir.types import F64, Aval
+from fnad.kernel.routines import ROUTINES
+from fnad.lower.loop_ir import LibraryCall, Loop, Product
+from fnad.lower.lowering import lower
+from fnad.lower.target import Target
+from fnad.ops.arithmetic import add, mul
+from fnad.ops.contraction import dot_general
+from fnad.ops.elementary import exp, tanh
+from fnad.ops.linalg import cholesky
+from fnad.ops.shape import reduce_sum
+from fnad.transforms.interpret import interpret
+
+SQUARE = Aval(F64, (20, 20))
+
+
+def without(*names: str) -> Target:
+    return replace(CPU, instructions={n: emit for n, emit in CPU.instructions.items() if n not in names})
+
+
+def costing(**costs: int) -> Target:
+    return replace(CPU, costs=replace(COSTS, **costs))
+
+
+BY_ROWS = {"contract": ((1,), (0,)), "batch": ((), ())}
+
+
+def product() -> Program:
+    return trace(lambda x, y: [dot_general(x, y, **BY_ROWS)], SQUARE, SQUARE, name="product")
+
+
+def planned(program: Program, target: Target) -> Plan:
+    return Plan(lower(program, target), target)
+
+
+def assert_right(program: Program, target: Target, arguments: Sequence[Any]) -> None:
+    found = NativeExecutor(planned(program, target))(arguments)
+    for got, want in zip(found, interpret(program, arguments), strict=True):
+        np.testing.assert_allclose(got, want, rtol=1e-13)
+
+
+def test_the_cpu_has_instructions_for_all_that_a_kernel_may_call() -> None:
+    assert ROUTINES.keys() <= CPU.instructions.keys()
+
+
+@pytest.mark.parametrize("target", [without("gemm"), costing(smallest_product=20**3 + 1)])
+def test_products_are_loops_where_no_routine_is_there_or_better(target: Target) -> None:
+    x = np.random.default_rng(0).random((20, 20))
+    assert [type(item) for item in lower(product(), CPU).items] == [Product]
+    assert [type(item) for item in lower(product(), target).items] == [Loop]
+    assert_right(product(), target, [x, x.T])
+
+
+def test_costs_decide_what_is_fused_and_kept() -> None:
+    def f(x: Any) -> list[Any]:
+        y = exp(x)
+        return [mul(y, y), add(y, x)]
+
+    program, x = trace(f, SQUARE, name="f"), np.random.default_rng(0).normal(size=(20, 20))
+    assert len(lower(program, CPU).items) == 1
+    assert len(lower(program, costing(largest_nest=1)).items) > 1
+    assert len(lower(program, CPU).temporaries) == 1
+    assert lower(program, costing(recompute=10**6)).temporaries == ()
+    for target in (costing(largest_nest=1), costing(recompute=10**6), costing(largest_nest=1, largest_kernel=1)):
+        assert_right(program, target, [x])
+    assert len(planned(program, costing(largest_nest=1, largest_kernel=1)).kernels) > 1
+
+
+def test_the_block_of_a_sum() -> None:
+    program = trace(lambda x: [reduce_sum(x, axes=(0,))], Aval(F64, (300,)), name="f")
+    assert "range(0, 300, 256)" in planned(program, CPU).source
+    assert "range(0, 300, 64)" in planned(program, costing(sum_block=64)).source
+    assert "compensated" not in planned(program, costing(sum_block=300)).source
+    assert_right(program, costing(sum_block=64), [np.linspace(0.0, 1.0, 300)])
+
+
+def test_no_loop_asks_a_target_without_interrupts() -> None:
+    body = trace(lambda x: [mul(x, x)], Aval(F64), name="body")
+    params = {"consts": 0, "carry": 1, "length": 10**9, "reverse": False}
+    program = trace(lambda x: list(scan(x, **params, regions=(body,))), Aval(F64), name="f")
+    assert "interrupted()" in planned(program, CPU).source
+    assert "interrupted()" not in planned(program, without("interrupted")).source
+    assert "interrupted()" not in planned(program, costing(interrupt_nanoseconds=2**60)).source
+
+
+def test_an_operation_that_a_target_lacks() -> None:
+    program = trace(lambda x: [tanh(x)], SQUARE, name="f")
+    (kernel,) = planned(program, CPU).kernels.values()
+    with pytest.raises(LoweringError, match="cpu has no instructions for tanh"):
+        add_function(new_module("f"), kernel, without("tanh"))
+
+
+def test_a_routine_that_a_target_lacks() -> None:
+    program = trace(lambda x: [cholesky(x, upper=False)], SQUARE, name="f")
+    device = replace(CPU, name="gpu", memory="device")
+    with pytest.raises(LoweringError, match="cholesky is left to the interpreter: gpu has no routine for it"):
+        lower(program, device)
+    (call,) = lower(program, replace(device, routines=frozenset({"potrf"}))).items
+    assert isinstance(call, LibraryCall)
