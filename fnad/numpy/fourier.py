@@ -11,8 +11,8 @@ from fnad.errors import AxisError, DtypeError, ShapeError
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import F64, is_complex
 from fnad.numpy.joining import roll
+from fnad.numpy.manipulation import fresh
 from fnad.numpy.operands import as_symbol, axis_of, static_int, static_ints, to_dtype
-from fnad.numpy.rearranging import fresh
 from fnad.numpy.registry import implements
 from fnad.numpy.views import ArrayView
 from fnad.ops import fft as ops

@@ -1,22 +1,23 @@
-"""Arrays side by side, repeated, shifted."""
+"""Arrays side by side, in parts, repeated, shifted; elements inserted and deleted."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
 
-from fnad.errors import ArgumentTypeError, DtypeError, ShapeError
+from fnad.errors import ArgumentTypeError, DtypeError, OutOfRangeError, ShapeError
 from fnad.ir.symbol import Symbol
-from fnad.ir.types import Dtype, native_dtype
-from fnad.numpy.operands import as_symbol, axis_of, common_dtype, static_array, static_ints
-from fnad.numpy.rearranging import atleast_1d, atleast_2d, atleast_3d, fresh
+from fnad.ir.types import Dtype, Shape, native_dtype
+from fnad.numpy.manipulation import atleast_1d, atleast_2d, atleast_3d, fresh
+from fnad.numpy.operands import as_symbol, axis_of, common_dtype, static_array, static_int, static_ints
 from fnad.numpy.registry import implements
-from fnad.numpy.views import ArrayView
+from fnad.numpy.views import ArrayView, Box, Reshape
 from fnad.ops import shape as ops
 from fnad.ops.indexing import gather
-from fnad.ops.shape import broadcast_to, reshape_to, slice_axis
+from fnad.ops.shape import broadcast_to, constant, reshape_to, slice_axis
 
 # ---- side by side ----------------------------------------------------------------------------------------------------
 
@@ -216,3 +217,129 @@ def _roll_along(x: Symbol, places: int, axis: int) -> Symbol:
     n = x.shape[axis]
     at = -places % n if n else 0
     return x if at == 0 else join([slice_axis(x, axis, at, n), slice_axis(x, axis, 0, at)], axis)
+
+
+# ---- parts -----------------------------------------------------------------------------------------------------------
+
+
+@implements(np.array_split)
+def array_split(ary: Any, indices_or_sections: Any, axis: Any = 0) -> list[ArrayView]:
+    x = as_symbol(ary)
+    i = axis_of(axis, x.ndim)
+    return [ArrayView(x, (box_along(x.shape, i, a, b),)) for a, b in bounds(x.shape[i], indices_or_sections)]
+
+
+@implements(np.split)
+def split(ary: Any, indices_or_sections: Any, axis: Any = 0) -> list[ArrayView]:
+    x = as_symbol(ary)
+    if np.ndim(indices_or_sections) == 0:
+        sections = static_int(indices_or_sections, "a number of sections")
+        if sections <= 0 or x.shape[axis_of(axis, x.ndim)] % sections:
+            raise ShapeError("array split does not result in an equal division")
+    return array_split(x, indices_or_sections, axis)
+
+
+@implements(np.unstack)
+def unstack(x: Any, /, *, axis: Any = 0) -> tuple[ArrayView | Symbol, ...]:
+    symbol = as_symbol(x)
+    if symbol.ndim == 0:
+        raise ShapeError("Input array must be at least 1-d.")
+    at = axis_of(axis, symbol.ndim)
+    rest = (*symbol.shape[:at], *symbol.shape[at + 1 :])
+    parts = [ArrayView(symbol, (box_along(symbol.shape, at, i, i + 1), Reshape(rest))) for i in range(symbol.shape[at])]
+    return tuple(part if rest else part.read() for part in parts)
+
+
+def bounds(size: int, indices_or_sections: Any) -> list[tuple[int, int]]:
+    """Return where the parts of an axis begin and end, as np.array_split cuts it."""
+    if np.ndim(indices_or_sections) == 0:
+        sections = static_int(indices_or_sections, "a number of sections")
+        if sections <= 0:
+            raise ShapeError("number sections must be larger than 0.")
+        each, extra = divmod(size, sections)
+        ends = list(accumulate([each + 1] * extra + [each] * (sections - extra)))
+        return list(zip([0, *ends[:-1]], ends, strict=True))
+    cuts = static_ints(static_array(indices_or_sections), "a place to split")
+    spans = (slice(a, b).indices(size) for a, b in zip((0, *cuts), (*cuts, size), strict=True))
+    return [(start, max(start, stop)) for start, stop, _ in spans]
+
+
+def box_along(shape: Shape, axis: int, start: int, limit: int) -> Box:
+    """Return the step to a part of one axis."""
+    starts = tuple(start if i == axis else 0 for i in range(len(shape)))
+    limits = tuple(limit if i == axis else n for i, n in enumerate(shape))
+    return Box(starts, limits, (1,) * len(shape))
+
+
+def _split_along(axis_of_rank: Any, least: int, message: str) -> Any:
+    def rule(ary: Any, indices_or_sections: Any) -> list[ArrayView]:
+        x = as_symbol(ary)
+        if x.ndim < least:
+            raise ShapeError(message)
+        return split(x, indices_or_sections, axis_of_rank(x.ndim))
+
+    return rule
+
+
+vsplit = implements(np.vsplit)(_split_along(lambda _: 0, 2, "vsplit only works on arrays of 2 or more dimensions"))
+hsplit = implements(np.hsplit)(
+    _split_along(lambda ndim: min(ndim - 1, 1), 1, "hsplit only works on arrays of 1 or more dimensions")
+)
+dsplit = implements(np.dsplit)(_split_along(lambda _: 2, 3, "dsplit only works on arrays of 3 or more dimensions"))
+
+
+# ---- elements inserted and deleted -----------------------------------------------------------------------------------
+# The functions only move elements about by numbers that are known while tracing. NumPy itself is asked where they go:
+# the function is called on the positions of the elements, 0, 1, 2, …, and what it returns says where each of the result
+# comes from.
+
+
+def moved(function: Callable[..., Any], *arrays: Symbol) -> Symbol:
+    """Return what a function that moves the elements of arrays makes of these, which are of one dtype."""
+    positions, start = [], 0
+    for array in arrays:
+        positions.append(np.arange(start, start + array.aval.size).reshape(array.shape))
+        start += array.aval.size
+    try:
+        origin = np.asarray(function(*positions))
+    except IndexError as error:
+        raise OutOfRangeError(str(error)) from None
+    except ValueError as error:
+        raise ShapeError(str(error)) from None
+    flat = join([reshape_to(array, (array.aval.size,)) for array in arrays], 0)
+    if origin.size == 0:
+        return constant(0, flat.dtype, origin.shape)
+    return gather(flat, as_symbol(origin))
+
+
+@implements(np.insert)
+def insert(arr: Any, obj: Any, values: Any, axis: Any = None) -> Symbol:
+    x = as_symbol(arr)
+    where = static_object(obj)
+    at = None if axis is None else axis_of(axis, x.ndim)
+    return moved(lambda a, v: np.insert(a, where, v, at), x, as_symbol(values, x.dtype))
+
+
+@implements(np.delete)
+def delete(arr: Any, obj: Any, axis: Any = None) -> Symbol:
+    x, where = as_symbol(arr), static_object(obj)
+    at = None if axis is None else axis_of(axis, x.ndim)
+    return moved(lambda a: np.delete(a, where, at), x)
+
+
+def static_object(obj: Any) -> Any:
+    """Return places that have to be known while tracing: an int, a slice, integers or a mask."""
+    if isinstance(obj, slice):
+        parts = (obj.start, obj.stop, obj.step)
+        return slice(*[None if part is None else static_int(part, "a bound of a slice") for part in parts])
+    return static_array(obj)
+
+
+@implements(np.resize)
+def resize(a: Any, new_shape: Any) -> ArrayView:
+    x, shape = as_symbol(a), static_ints(new_shape, "a shape")
+    if any(n < 0 for n in shape):
+        raise ShapeError("all elements of `new_shape` must be non-negative")
+    if x.aval.size == 0:
+        return fresh(constant(0, x.dtype, shape), in_order=True)
+    return fresh(moved(lambda p: np.resize(p, shape), x), in_order=True)

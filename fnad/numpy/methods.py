@@ -1,19 +1,23 @@
-"""Methods of arrays whose arguments are not those of a function."""
+"""Methods and attributes of arrays whose arguments are not those of a function; and what is known while tracing."""
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any
 
 import numpy as np
 
-from fnad.errors import DtypeError, UnsupportedFunctionError
+from fnad.errors import DtypeError, OutOfRangeError, ShapeError, UnsupportedFunctionError
 from fnad.ir.symbol import Symbol
-from fnad.ir.types import native_dtype
-from fnad.numpy import rearranging, selecting, sorting, ufuncs
-from fnad.numpy.operands import as_symbol
-from fnad.numpy.rearranging import fresh
+from fnad.ir.types import I64, Dtype, Shape, is_complex, native_dtype
+from fnad.numpy import indexing_routines, manipulation, sorting, ufuncs
+from fnad.numpy.indexing import as_tuple, getitem, has_ellipsis, is_traced_mask, setitem
+from fnad.numpy.indexing_routines import repeated
+from fnad.numpy.manipulation import fresh
+from fnad.numpy.operands import as_symbol, axes_of, common_dtype, promotion_example, static_array
 from fnad.numpy.registry import implements
 from fnad.numpy.views import ArrayView, Cast
+from fnad.ops.shape import constant, reshape_to
 
 
 def astype(
@@ -60,18 +64,18 @@ def copy(a: Symbol, order: str = "C") -> ArrayView:
 
 def flatten(a: Symbol, order: str = "C") -> ArrayView:
     """Return a copy of the elements, along one axis."""
-    return fresh(rearranging.ravel(a, order).read(), in_order=True)
+    return fresh(manipulation.ravel(a, order).read(), in_order=True)
 
 
 def reshape(a: Symbol, *shape: Any, order: str = "C", copy: Any = None) -> ArrayView:
     """Return the elements in another shape, given as one tuple or as several numbers."""
-    return rearranging.reshape(a, shape[0] if len(shape) == 1 else shape, order, copy=copy)
+    return manipulation.reshape(a, shape[0] if len(shape) == 1 else shape, order, copy=copy)
 
 
 def transpose(a: Symbol, *axes: Any) -> ArrayView:
     """Return the axes in another order, given as one tuple or as several numbers; reversed if none is given."""
     order = axes[0] if len(axes) == 1 and not isinstance(axes[0], int) else axes
-    return rearranging.transpose(a, None if order == () else order)
+    return manipulation.transpose(a, None if order == () else order)
 
 
 def conjugate(a: Symbol) -> Any:
@@ -81,7 +85,7 @@ def conjugate(a: Symbol) -> Any:
 
 def compress(a: Symbol, condition: Any, axis: Any = None, out: None = None) -> Symbol:
     """Return the parts along an axis where a condition that is known while tracing is true."""
-    return selecting.compress(condition, a, axis)
+    return indexing_routines.compress(condition, a, axis)
 
 
 def sort(a: Symbol, axis: Any = -1, kind: Any = None, order: Any = None, *, stable: Any = None) -> Symbol:
@@ -92,3 +96,110 @@ def sort(a: Symbol, axis: Any = -1, kind: Any = None, order: Any = None, *, stab
 def partition(a: Symbol, kth: Any, axis: Any = -1, kind: str = "introselect", order: Any = None) -> Symbol:
     """Return what the array holds after it is partitioned in place."""
     return sorting.partition(a, kth, axis, kind, order)
+
+
+# ---- x.flat: elements by their place in C order, wherever they lie in memory -----------------------------------------
+
+
+def flat_getitem(x: Symbol, index: Any) -> ArrayView | Symbol:
+    """Return x.flat[index]: an element, or a copy of several."""
+    found = getitem(_line(x), _checked(index))
+    return fresh(found.read()) if isinstance(found, ArrayView) else found
+
+
+def flat_setitem(x: Symbol, index: Any, value: Any) -> Symbol:
+    """Return what x is after `x.flat[index] = value`: as many values as there are places, repeated or cut off."""
+    if isinstance(index, tuple) and not index:
+        raise OutOfRangeError("Assigning to a flat iterator with a 0-D index is not supported")
+    line, index = _line(x), _checked(index)
+    given = value if is_traced_mask(index) else _values(line, index, value)
+    return x if given is None else reshape_to(setitem(line, index, given), x.shape)
+
+
+def _line(x: Symbol) -> Symbol:
+    return reshape_to(x, (x.aval.size,))
+
+
+def _checked(index: Any) -> Any:
+    parts = as_tuple(index)
+    if len(parts) > 1:
+        raise OutOfRangeError(
+            f"too many indices for flat iterator: flat iterator is 1-dimensional, but {len(parts)} were indexed"
+        )
+    if any(part is None for part in parts):
+        raise OutOfRangeError(
+            "only integers, slices (`:`), ellipsis (`...`) and integer or boolean arrays are valid indices"
+        )
+    return parts[0] if parts else ...
+
+
+def _values(line: Symbol, index: Any, value: Any) -> Symbol | None:
+    """Return the values for the places of an index; None where there are no values, and NumPy writes none."""
+    given = as_symbol(value, line.dtype)
+    places = getitem(constant(0, I64, line.shape), index)
+    if isinstance(places, Symbol) and not places.shape and not has_ellipsis(index):
+        if given.shape:
+            raise ShapeError("Error setting single item of array.")
+        return given
+    shape = places.read().shape if isinstance(places, ArrayView) else places.shape
+    if not given.aval.size:
+        return None
+    return reshape_to(repeated(given, line, prod(shape)), shape)
+
+
+# ---- what is known while tracing: plain Python values ----------------------------------------------------------------
+
+
+@implements(np.shape)
+def shape(a: Any) -> Shape:
+    return as_symbol(a).shape
+
+
+@implements(np.ndim)
+def ndim(a: Any) -> int:
+    return as_symbol(a).ndim
+
+
+@implements(np.size)
+def size(a: Any, axis: Any = None) -> int:
+    x = as_symbol(a)
+    return int(np.prod([x.shape[i] for i in axes_of(axis, x.ndim)], dtype=int))
+
+
+@implements(np.result_type)
+def result_type(*arrays_and_dtypes: Any) -> Dtype:
+    return np.result_type(*[promotion_example(value) for value in arrays_and_dtypes])
+
+
+@implements(np.common_type)
+def common_type(*arrays: Any) -> type:
+    return np.common_type(*[np.empty((), common_dtype(array)) for array in arrays])
+
+
+@implements(np.can_cast)
+def can_cast(from_: Any, to: Any, casting: Any = "safe") -> bool:
+    return np.can_cast(common_dtype(from_), to, casting)
+
+
+@implements(np.iscomplexobj)
+def iscomplexobj(x: Any) -> bool:
+    return is_complex(as_symbol(x).dtype)
+
+
+@implements(np.isrealobj)
+def isrealobj(x: Any) -> bool:
+    return not is_complex(as_symbol(x).dtype)
+
+
+@implements(np.min_scalar_type)
+def min_scalar_type(a: Any, /) -> Dtype:
+    x = as_symbol(a)
+    if x.ndim == 0:
+        static_array(x)
+    return x.dtype
+
+
+@implements(np.einsum_path)
+def einsum_path(*operands: Any, optimize: Any = "greedy", einsum_call: bool = False) -> Any:
+    shapes = [np.broadcast_to(np.zeros((), o.dtype), o.shape) if isinstance(o, Symbol) else o for o in operands]
+    return np.einsum_path(*shapes, optimize=optimize)

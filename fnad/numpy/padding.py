@@ -12,11 +12,11 @@ import numpy as np
 
 from fnad.errors import DomainError, ShapeError, UnsupportedFunctionError
 from fnad.ir.symbol import Symbol
-from fnad.numpy.creating import linspace
+from fnad.numpy.creation import linspace
 from fnad.numpy.joining import join, select_along
+from fnad.numpy.manipulation import fresh
 from fnad.numpy.operands import as_symbol, axis_of, static_array, to_dtype
 from fnad.numpy.quantiles import median
-from fnad.numpy.rearranging import fresh
 from fnad.numpy.reductions import max_, min_
 from fnad.numpy.registry import RULES, implements
 from fnad.numpy.statistics import mean

@@ -18,6 +18,7 @@ import numpy as np
 from fnad.errors import DomainError, DtypeError, OutOfRangeError, ShapeError
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import F64, I64, Shape, is_inexact
+from fnad.numpy.manipulation import fresh
 from fnad.numpy.operands import (
     Ints,
     WeakSymbol,
@@ -28,7 +29,6 @@ from fnad.numpy.operands import (
     reduced_shape,
     to_dtype,
 )
-from fnad.numpy.rearranging import fresh
 from fnad.numpy.reductions import SUM, UNSET, is_set
 from fnad.numpy.registry import RULES, implements
 from fnad.numpy.sorting import sorted_along

@@ -1,4 +1,4 @@
-"""Reductions over axes: sums, products, extrema, logic, positions; and the same as methods of ufuncs."""
+"""Reductions over axes: sums, products, extrema, logic, positions; running sums; and the same as methods of ufuncs."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ from fnad.errors import ShapeError
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import BOOL, DTYPES, I64, Dtype, is_inexact, native_dtype
 from fnad.numpy import lexicographic
+from fnad.numpy.joining import join
 from fnad.numpy.operands import Ints, as_symbol, axis_of, broadcast_all, reduced_axes, reduced_shape, to_dtype
 from fnad.numpy.registry import implements
-from fnad.ops import reduction
+from fnad.ops import reduction, scan
 from fnad.ops.arithmetic import add, mul, sub
 from fnad.ops.comparison import bitwise_and, bitwise_or, select
 from fnad.ops.shape import broadcast_to, constant, reduce_sum, reshape_to
@@ -267,3 +268,42 @@ implements((np.logical_or, "reduce"))(_reduce_method(ANY, _as_bool))
 @implements((np.add, "accumulate"))
 def add_accumulate(array: Any, axis: Any = 0, dtype: Any = None, out: None = None) -> Symbol:
     return cumsum(array, axis, dtype)
+
+
+# ---- running products ------------------------------------------------------------------------------------------------
+
+
+@implements(np.cumprod)
+def cumprod(a: Any, axis: Any = None, dtype: Any = None, out: None = None) -> Symbol:
+    x = widened(a, dtype)
+    if axis is None or not x.shape:
+        x, axis = reshape_to(x, (x.aval.size,)), axis or 0
+    return running(scan.cumprod, x, axis_of(axis, x.ndim))
+
+
+def _cumulative(running: Callable[..., Symbol], neutral: int) -> Callable[..., Symbol]:
+    def rule(
+        x: Any, /, *, axis: Any = None, dtype: Any = None, out: None = None, include_initial: bool = False
+    ) -> Symbol:
+        symbol = as_symbol(x)
+        if symbol.ndim == 0:
+            symbol = reshape_to(symbol, (1,))
+        if axis is None and symbol.ndim > 1:
+            raise ShapeError("For arrays which have more than one dimension ``axis`` argument is required.")
+        at = axis_of(0 if axis is None else axis, symbol.ndim)
+        result = running(symbol, at, dtype)
+        if not include_initial:
+            return result
+        first = tuple(1 if i == at else n for i, n in enumerate(result.shape))
+        return join([constant(neutral, result.dtype, first), result], at)
+
+    return rule
+
+
+cumulative_sum = implements(np.cumulative_sum)(_cumulative(cumsum, 0))
+cumulative_prod = implements(np.cumulative_prod)(_cumulative(cumprod, 1))
+
+
+@implements((np.multiply, "accumulate"))
+def multiply_accumulate(array: Any, axis: Any = 0, dtype: Any = None, out: None = None) -> Symbol:
+    return cumprod(array, axis, dtype)

@@ -15,9 +15,9 @@ from numpy.polynomial import chebyshev, hermite, hermite_e, laguerre, legendre
 
 from fnad.errors import ArgumentTypeError, ShapeError
 from fnad.ir.symbol import Symbol
-from fnad.numpy.contractions import dot
 from fnad.numpy.joining import join
 from fnad.numpy.operands import as_symbol, axis_of, common_dtype, static_array, static_int, to_dtype
+from fnad.numpy.products import dot
 from fnad.numpy.registry import RULES, Rule, implements
 from fnad.numpy.series import BASES, Basis, coefficients, inexact, of_one_basis, part, vandermonde
 from fnad.numpy.ufuncs import add, divide, multiply, subtract

@@ -15,9 +15,8 @@ import numpy as np
 
 from fnad.errors import ArgumentTypeError, OutOfRangeError, ShapeError
 from fnad.ir.symbol import Symbol
-from fnad.ir.types import Dtype, is_inexact
+from fnad.ir.types import I64, Dtype, is_inexact
 from fnad.numpy.elementwise import loop_dtypes
-from fnad.numpy.hypotenuses import lengths, lengths_of_prefixes
 from fnad.numpy.joining import join, rows
 from fnad.numpy.operands import (
     Ints,
@@ -31,8 +30,23 @@ from fnad.numpy.operands import (
 )
 from fnad.numpy.reductions import UNSET, Reduction, highest, is_given, is_set, lowest
 from fnad.numpy.registry import RULES, implements
+from fnad.numpy.statistics import root
+from fnad.ops.arithmetic import div, mul
+from fnad.ops.autodiff import stop_gradient
+from fnad.ops.comparison import bitwise_and, ge, gt, isfinite, select
 from fnad.ops.scan import scan_along
-from fnad.ops.shape import broadcast_to, constant, in_front, reshape_to, slice_axis
+from fnad.ops.shape import (
+    broadcast_in_dim,
+    broadcast_to,
+    constant,
+    in_front,
+    iota,
+    ones_like,
+    reduce_sum,
+    reshape_to,
+    slice_axis,
+    zeros_like,
+)
 
 Combine = Callable[[Symbol, Symbol], Symbol]
 
@@ -182,6 +196,36 @@ def _segment(ufunc: np.ufunc, x: Symbol, axis: int, dtype: Any) -> Symbol:
     if ufunc is np.hypot and x.shape[axis] == 1:
         return operand(ufunc, x, dtype)
     return RULES[ufunc, "reduce"](x, axis, dtype, None, True)
+
+
+# ---- the lengths of vectors ------------------------------------------------------------------------------------------
+# Hypotenuses of hypotenuses have the right value, but where one of them is 0 not the right derivatives: of |(0, 0, z)|
+# in x the slope of the outer one is 0, that of the inner one undefined, and the curvature 1 / z of the whole lost. So
+# the length is r |x / r|, with the hypotenuse as a constant r, which neither overflows nor underflows.
+
+
+def lengths(value: Symbol, x: Symbol, axes: Ints) -> Symbol:
+    """Return the roots of the sums of squares along `axes` of x, which are `value`, with their derivatives."""
+    kept = tuple(i for i in range(x.ndim) if i not in axes)
+    known = stop_gradient(value)
+    scale = select(bitwise_and(isfinite(known), gt(known, zeros_like(known))), known, ones_like(known))
+    parts = div(x, broadcast_in_dim(scale, shape=x.shape, dims=kept))
+    total = mul(scale, root(reduce_sum(mul(parts, parts), axes=axes)))
+    return select(isfinite(known), total, value)
+
+
+def lengths_of_prefixes(value: Symbol, x: Symbol, axis: int) -> Symbol:
+    """Return the lengths of all prefixes: those of the rows of a matrix with 0 behind the diagonal.
+
+    The first is the first element, with its sign, as of every ufunc.
+    """
+    if x.shape[axis] == 0:
+        return x
+    shape = (*x.shape[: axis + 1], *x.shape[axis:])
+    repeated = broadcast_in_dim(x, shape=shape, dims=(*range(axis), *range(axis + 1, x.ndim + 1)))
+    end, place = (iota(dtype=I64, shape=shape, axis=i) for i in (axis, axis + 1))
+    found = lengths(value, select(ge(end, place), repeated, zeros_like(repeated)), (axis + 1,))
+    return join([slice_axis(x, axis, 0, 1), slice_axis(found, axis, 1, x.shape[axis])], axis)
 
 
 # ---- the table -------------------------------------------------------------------------------------------------------

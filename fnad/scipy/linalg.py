@@ -21,8 +21,8 @@ import numpy as np
 from fnad.errors import MatrixError, UnsupportedFunctionError
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import DTYPES, is_complex, real_dtype
-from fnad.numpy import factorizations, norms, ranks, systems
-from fnad.numpy.matrices import floating, for_columns, square
+from fnad.numpy import decompositions, solving
+from fnad.numpy.decompositions import floating, for_columns, square
 from fnad.numpy.operands import as_symbol, to_dtype
 from fnad.ops import banded, least_squares, linalg, matrix_function
 from fnad.ops.arithmetic import add
@@ -242,7 +242,7 @@ def lstsq(
     array([2.])
     """
     x, y = floating(a, b)
-    return systems.least_squares_solution(x, y, np.finfo(x.dtype).eps if cond is None else float(cond))
+    return solving.least_squares_solution(x, y, np.finfo(x.dtype).eps if cond is None else float(cond))
 
 
 # ---- factorizations --------------------------------------------------------------------------------------------------
@@ -391,7 +391,7 @@ def inv(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any:
     >>> inv([[2.0]])
     array([[0.5]])
     """
-    return systems.inv(a)
+    return solving.inv(a)
 
 
 @of_scipy
@@ -402,7 +402,7 @@ def det(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any:
     np.float64(3.0)
     """
     x = square("det", a)
-    return systems.det(to_dtype(x, np.result_type(x.dtype, np.float64)))
+    return solving.det(to_dtype(x, np.result_type(x.dtype, np.float64)))
 
 
 @of_scipy
@@ -414,8 +414,8 @@ def pinv(a: Any, *, rtol: float | None = None, return_rank: bool = False, check_
     >>> pinv([[2.0], [0.0]])
     array([[0.5, 0. ]])
     """
-    inverse = systems.pinv(a, rtol=rtol)
-    return (inverse, ranks.matrix_rank(a, rtol=rtol)) if return_rank else inverse
+    inverse = solving.pinv(a, rtol=rtol)
+    return (inverse, decompositions.matrix_rank(a, rtol=rtol)) if return_rank else inverse
 
 
 @of_scipy
@@ -432,7 +432,7 @@ def svd(
     >>> svd([[0.0, 2.0], [1.0, 0.0]], compute_uv=False)
     array([2., 1.])
     """
-    result = factorizations.svd(a, full_matrices, compute_uv)
+    result = decompositions.svd(a, full_matrices, compute_uv)
     return tuple(result) if compute_uv else result
 
 
@@ -443,7 +443,7 @@ def svdvals(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any
     >>> svdvals([[0.0, 2.0], [1.0, 0.0]])
     array([2., 1.])
     """
-    return factorizations.svdvals(a)
+    return decompositions.svdvals(a)
 
 
 @of_scipy
@@ -453,7 +453,7 @@ def eigvalsh(a: Any, *, lower: bool = True, overwrite_a: bool = False, check_fin
     >>> eigvalsh([[0.0, 1.0], [1.0, 0.0]])
     array([-1.,  1.])
     """
-    return factorizations.eigvalsh(a, "L" if lower else "U")
+    return decompositions.eigvalsh(a, "L" if lower else "U")
 
 
 @of_scipy
@@ -463,7 +463,7 @@ def eigvals(a: Any, *, overwrite_a: bool = False, check_finite: bool = True) -> 
     >>> eigvals([[2.0]])
     array([2.+0.j])
     """
-    return factorizations.eigvals(a)
+    return decompositions.eigvals(a)
 
 
 @of_scipy
@@ -473,7 +473,7 @@ def norm(a: Any, ord: Any = None, axis: Any = None, keepdims: bool = False, chec
     >>> norm([3.0, 4.0])
     5.0
     """
-    return norms.norm(a, ord, axis, keepdims)
+    return decompositions.norm(a, ord, axis, keepdims)
 
 
 # ---- functions of matrices -------------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from fnad.ir.symbol import Symbol
-from fnad.numpy.choosing import take
+from fnad.numpy.indexing_routines import take
 from fnad.numpy.operands import as_symbol, common_dtype, common_shape
 from fnad.ops.matrix import conjugate
 from fnad.ops.shape import broadcast_to, concatenate, full_like, pad, reshape_to, reverse, slice_axis

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from fnad.numpy.flat import flat_getitem, flat_setitem
+from fnad.numpy.methods import flat_getitem, flat_setitem
 from fnad.trace.dispatch import assign, call, call_function, call_ufunc
 from fnad.trace.handle import Elements, Handle
 

@@ -31,9 +31,9 @@ from typing import Any
 import numpy as np
 
 from fnad.ir.builder import is_tracing
+from fnad.numpy.indexing_routines import c_, r_
 from fnad.numpy.namespace import MAKING, NEW, on_trace, on_traced
 from fnad.numpy.registry import RULES
-from fnad.numpy.sequences import c_, r_
 from fnad.trace.bytecode import is_called, loads
 from fnad.trace.classes import CLASSES
 from fnad.trace.dispatch import call_function, has_traced

@@ -16,7 +16,7 @@ from fnad.errors import FnadError
 from fnad.ir.known import known_value
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import BOOL, Dtype, Shape
-from fnad.numpy import choosing, indexing, methods
+from fnad.numpy import indexing, mathematical, methods
 from fnad.trace import escape, guards
 from fnad.trace.dispatch import (
     as_number,
@@ -296,7 +296,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
 
 METHODS: dict[str, Callable[..., Any]] = {
     "astype": methods.astype,
-    "clip": choosing.within_bounds,
+    "clip": mathematical.within_bounds,
     "compress": methods.compress,
     "copy": methods.copy,
     "flatten": methods.flatten,

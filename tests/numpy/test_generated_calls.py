@@ -17,7 +17,7 @@ import pytest
 
 from fnad.errors import FnadError, TracerEscapeError
 from fnad.numpy.namespace import on_traced
-from fnad.numpy.sets import SETS
+from fnad.numpy.sorting import SETS
 from fnad.testing import precision
 from tests.numpy.against_numpy import traced
 from tests.numpy.coverage import MODULES, public, rule_of

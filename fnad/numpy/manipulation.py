@@ -1,17 +1,16 @@
-"""Shapes and the order of axes and elements, where NumPy makes a view."""
+"""Shapes and the order of axes and elements, where NumPy makes a view; and what asks for a layout in memory."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from itertools import accumulate
-from typing import Any
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from fnad.errors import DomainError, ShapeError, UnsupportedFunctionError
 from fnad.ir.symbol import Symbol
-from fnad.ir.types import Shape
+from fnad.ir.types import Shape, native_dtype
 from fnad.numpy.operands import (
     Ints,
     WeakSymbol,
@@ -20,7 +19,6 @@ from fnad.numpy.operands import (
     axis_of,
     common_shape,
     reduced_axes,
-    static_array,
     static_int,
     static_ints,
 )
@@ -39,6 +37,7 @@ from fnad.numpy.views import (
     ViewStep,
     read,
 )
+from fnad.ops.windows import windows
 
 # ---- shapes ----------------------------------------------------------------------------------------------------------
 
@@ -290,67 +289,79 @@ def imag(val: Any) -> ArrayView | Symbol:
     return read(steps, x) if isinstance(x, WeakSymbol) else ArrayView(x, steps)
 
 
-@implements(np.array_split)
-def array_split(ary: Any, indices_or_sections: Any, axis: Any = 0) -> list[ArrayView]:
-    x = as_symbol(ary)
-    i = axis_of(axis, x.ndim)
-    return [ArrayView(x, (box_along(x.shape, i, a, b),)) for a, b in bounds(x.shape[i], indices_or_sections)]
+# ---- the layout in memory --------------------------------------------------------------------------------------------
+# A copy or the array itself, which a trace does not know.
+
+C_ORDER = {"C", "CONTIGUOUS", "C_CONTIGUOUS"}
+OTHERS = {"F", "FORTRAN", "F_CONTIGUOUS", "A", "ALIGNED", "W", "WRITEABLE", "O", "OWNDATA", "E", "ENSUREARRAY"}
 
 
-@implements(np.split)
-def split(ary: Any, indices_or_sections: Any, axis: Any = 0) -> list[ArrayView]:
-    x = as_symbol(ary)
-    if np.ndim(indices_or_sections) == 0:
-        sections = static_int(indices_or_sections, "a number of sections")
-        if sections <= 0 or x.shape[axis_of(axis, x.ndim)] % sections:
-            raise ShapeError("array split does not result in an equal division")
-    return array_split(x, indices_or_sections, axis)
+def laid_out(a: Any, dtype: Any, least: int, certain: bool) -> ArrayView:
+    """Return an array of at least this many axes, surely the array itself or not."""
+    x = as_symbol(a, None if dtype is None else native_dtype(dtype))
+    return ArrayView(x, (Reshape(x.shape or (1,) * least, certain),), is_array=True)
 
 
-@implements(np.unstack)
-def unstack(x: Any, /, *, axis: Any = 0) -> tuple[ArrayView | Symbol, ...]:
-    symbol = as_symbol(x)
-    if symbol.ndim == 0:
-        raise ShapeError("Input array must be at least 1-d.")
-    at = axis_of(axis, symbol.ndim)
-    rest = (*symbol.shape[:at], *symbol.shape[at + 1 :])
-    parts = [ArrayView(symbol, (box_along(symbol.shape, at, i, i + 1), Reshape(rest))) for i in range(symbol.shape[at])]
-    return tuple(part if rest else part.read() for part in parts)
+def other_order(a: Any, dtype: Any) -> ArrayView:
+    """Return an array in an order other than C: the array itself or a copy."""
+    x = as_symbol(a, None if dtype is None else native_dtype(dtype))
+    backwards = Permute(tuple(range(x.ndim))[::-1])
+    return ArrayView(x, (backwards, Reshape(x.shape[::-1], is_certain=False), backwards), is_array=True)
 
 
-def bounds(size: int, indices_or_sections: Any) -> list[tuple[int, int]]:
-    """Return where the parts of an axis begin and end, as np.array_split cuts it."""
-    if np.ndim(indices_or_sections) == 0:
-        sections = static_int(indices_or_sections, "a number of sections")
-        if sections <= 0:
-            raise ShapeError("number sections must be larger than 0.")
-        each, extra = divmod(size, sections)
-        ends = list(accumulate([each + 1] * extra + [each] * (sections - extra)))
-        return list(zip([0, *ends[:-1]], ends, strict=True))
-    cuts = static_ints(static_array(indices_or_sections), "a place to split")
-    spans = (slice(a, b).indices(size) for a, b in zip((0, *cuts), (*cuts, size), strict=True))
-    return [(start, max(start, stop)) for start, stop, _ in spans]
+@implements(np.ascontiguousarray)
+def ascontiguousarray(a: Any, dtype: Any = None) -> ArrayView:
+    return laid_out(a, dtype, 1, certain=False)
 
 
-def box_along(shape: Shape, axis: int, start: int, limit: int) -> Box:
-    """Return the step to a part of one axis."""
-    starts = tuple(start if i == axis else 0 for i in range(len(shape)))
-    limits = tuple(limit if i == axis else n for i, n in enumerate(shape))
-    return Box(starts, limits, (1,) * len(shape))
+@implements(np.asfortranarray)
+def asfortranarray(a: Any, dtype: Any = None) -> ArrayView:
+    return other_order(a, dtype) if as_symbol(a).shape else ascontiguousarray(a, dtype)
 
 
-def _split_along(axis_of_rank: Any, least: int, message: str) -> Any:
-    def rule(ary: Any, indices_or_sections: Any) -> list[ArrayView]:
-        x = as_symbol(ary)
-        if x.ndim < least:
-            raise ShapeError(message)
-        return split(x, indices_or_sections, axis_of_rank(x.ndim))
-
-    return rule
+@implements(np.require)
+def require(a: Any, dtype: Any = None, requirements: Any = None) -> ArrayView:
+    wanted = {requirement.upper() for requirement in requirements or ()}
+    if unknown := wanted - C_ORDER - OTHERS:
+        raise ShapeError(f"numpy.require knows no requirement {min(unknown)!r}")
+    return other_order(a, dtype) if wanted - C_ORDER else laid_out(a, dtype, 0, certain=not wanted)
 
 
-vsplit = implements(np.vsplit)(_split_along(lambda _: 0, 2, "vsplit only works on arrays of 2 or more dimensions"))
-hsplit = implements(np.hsplit)(
-    _split_along(lambda ndim: min(ndim - 1, 1), 1, "hsplit only works on arrays of 1 or more dimensions")
-)
-dsplit = implements(np.dsplit)(_split_along(lambda _: 2, 3, "dsplit only works on arrays of 3 or more dimensions"))
+# ---- sliding windows -------------------------------------------------------------------------------------------------
+# A view that cannot be written to.
+
+
+class Windows(NamedTuple):
+    """Windows of a size along an axis, which become the last axis."""
+
+    axis: int
+    size: int
+    is_certain: bool = True
+    is_writeable: bool = False
+
+    def read(self, x: Symbol) -> Symbol:
+        return windows(x, axes=(self.axis,), sizes=(self.size,), strides=(1,), dilations=(1,))
+
+    def write(self, x: Symbol, part: Symbol) -> Symbol:
+        raise AssertionError("windows are read-only")
+
+
+@implements(np.lib.stride_tricks.sliding_window_view)
+def sliding_window_view(
+    x: Any, window_shape: Any, axis: Any = None, *, subok: bool = False, writeable: bool = False
+) -> ArrayView:
+    symbol, sizes = as_symbol(x), static_ints(window_shape, "a window")
+    given: Iterable[Any] = range(symbol.ndim) if axis is None else axis if isinstance(axis, Iterable) else (axis,)
+    axes = [axis_of(a, symbol.ndim) for a in given]
+    if writeable:
+        raise UnsupportedFunctionError("sliding_window_view has no rule for writeable=True")
+    if any(size < 0 for size in sizes):
+        raise ShapeError("`window_shape` cannot contain negative values")
+    if len(axes) != len(sizes):
+        raise ShapeError(f"Must provide matching length window_shape and axis; got {len(sizes)} and {len(axes)}.")
+    left = list(symbol.shape)
+    for a, size in zip(axes, sizes, strict=True):
+        if left[a] < size:
+            raise ShapeError("window shape cannot be larger than input array shape")
+        left[a] -= size - 1
+    return ArrayView(symbol, tuple(Windows(a, size) for a, size in zip(axes, sizes, strict=True)))

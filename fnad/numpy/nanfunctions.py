@@ -14,7 +14,6 @@ import numpy as np
 from fnad.errors import DtypeError
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import BOOL, Aval, is_inexact, native_dtype
-from fnad.numpy.cumulative import cumprod
 from fnad.numpy.operands import as_symbol, broadcast_all, to_dtype
 from fnad.numpy.reductions import (
     MAX,
@@ -25,6 +24,7 @@ from fnad.numpy.reductions import (
     argmax,
     argmin,
     count_nonzero,
+    cumprod,
     cumsum,
     is_given,
     is_set,

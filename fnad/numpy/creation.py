@@ -1,4 +1,4 @@
-"""New arrays in the likeness of others, and matrices from their diagonals."""
+"""New arrays: from values and shapes, in the likeness of others, from diagonals, over grids, along lines."""
 
 from __future__ import annotations
 
@@ -8,23 +8,28 @@ import numpy as np
 
 from fnad.errors import DomainError, ShapeError
 from fnad.ir.symbol import Symbol
-from fnad.ir.types import F64, I64, Aval, native_dtype
+from fnad.ir.types import BOOL, F64, I64, Aval, native_dtype
 from fnad.numpy.assignment import fitted
+from fnad.numpy.joining import join
+from fnad.numpy.manipulation import diagonal, expand_dims, fresh, moveaxis, reshape_steps
 from fnad.numpy.operands import (
+    as_array,
     as_symbol,
     axis_of,
     broadcast_all,
     common_dtype,
+    static_array,
     static_int,
     static_ints,
     static_number,
     to_dtype,
 )
-from fnad.numpy.rearranging import diagonal, fresh
 from fnad.numpy.reductions import sum_
-from fnad.numpy.registry import implements
-from fnad.numpy.views import ArrayView
+from fnad.numpy.registry import RULES, implements
+from fnad.numpy.ufuncs import divide, multiply
+from fnad.numpy.views import ArrayView, Broadcast, Reshape
 from fnad.ops.arithmetic import add, div, mul, sub
+from fnad.ops.comparison import bitwise_not, gt, select
 from fnad.ops.piecewise import floor
 from fnad.ops.shape import broadcast_to, concatenate, full_like, iota, pad, reshape_to, slice_axis, transpose_to
 
@@ -272,3 +277,115 @@ def _samples(first: Symbol, last: Symbol, step: Symbol, count: int, endpoint: bo
     if not endpoint or count < 2:
         return samples
     return concatenate(slice_axis(samples, 0, 0, count - 1), reshape_to(last, (1, *last.shape)), axis=0)
+
+
+# ---- grids -----------------------------------------------------------------------------------------------------------
+
+
+@implements(np.meshgrid)
+def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = "xy") -> Any:
+    if indexing not in ("xy", "ij"):
+        raise ShapeError("Valid values for `indexing` are 'xy' and 'ij'.")
+    axes = [as_array(x) for x in xi]
+    places = list(range(len(axes)))
+    if indexing == "xy" and len(axes) > 1:
+        places[:2] = [1, 0]
+    sizes = [x.aval.size for x in axes]
+    shape = tuple(sizes[place] for place in places)
+    laid = [tuple(x.aval.size if i == p else 1 for i in range(len(axes))) for x, p in zip(axes, places, strict=True)]
+    steps = [reshape_steps(x.shape, form, "C") for x, form in zip(axes, laid, strict=True)]
+    views = [ArrayView(x, s if sparse else (*s, Broadcast(shape))) for x, s in zip(axes, steps, strict=True)]
+    if copy:
+        return tuple(fresh(view.read()) for view in views)
+    return views if sparse else tuple(views)
+
+
+@implements(np.ix_)
+def ix_(*args: Any) -> tuple[ArrayView, ...]:
+    axes = [as_array(static_array(a) if as_array(a).dtype == BOOL else a) for a in args]
+    if any(x.ndim != 1 for x in axes):
+        raise ShapeError("Cross index must be 1 dimensional")
+    count = len(axes)
+    return tuple(
+        ArrayView(x, (Reshape(tuple(x.shape[0] if j == i else 1 for j in range(count))),)) for i, x in enumerate(axes)
+    )
+
+
+# ---- along a line ----------------------------------------------------------------------------------------------------
+# The ends may be traced.
+
+
+@implements(np.logspace)
+def logspace(
+    start: Any,
+    stop: Any,
+    num: Any = 50,
+    endpoint: bool = True,
+    base: Any = 10.0,
+    dtype: Any = None,
+    axis: Any = 0,
+) -> Symbol:
+    bases = as_array(base)
+    if bases.ndim:
+        start, stop, bases = _of_one_rank([start, stop, bases])
+        bases = expand_dims(bases, axis).read()
+    exponents = linspace(start, stop, num, endpoint, axis=axis)
+    result = RULES[np.power](bases if bases.ndim else base, exponents)
+    return result if dtype is None else to_dtype(result, native_dtype(dtype))
+
+
+def _of_one_rank(values: list[Any]) -> list[Symbol]:
+    arrays = [as_array(value) for value in values]
+    ndim = max(x.ndim for x in arrays)
+    return [reshape_to(x, (1,) * (ndim - x.ndim) + x.shape) for x in arrays]
+
+
+@implements(np.geomspace)
+def geomspace(start: Any, stop: Any, num: Any = 50, endpoint: bool = True, dtype: Any = None, axis: Any = 0) -> Symbol:
+    wanted = np.dtype(float if dtype is None else dtype)
+    kind = np.result_type(common_dtype(as_array(start), as_array(stop)), float(0), np.zeros((), wanted))
+    first, last = as_array(start, kind), as_array(stop, kind)
+    sign = RULES[np.sign](first)
+    first, last = divide(first, sign), divide(last, sign)
+    logs = RULES[np.log10](first), RULES[np.log10](last)
+    inner = to_dtype(logspace(*logs, num, endpoint), kind)
+    result = multiply(_with_ends(inner, first, last, endpoint), sign)
+    return to_dtype(moveaxis(result, 0, axis).read(), kind if dtype is None else native_dtype(dtype))
+
+
+def _with_ends(samples: Symbol, first: Symbol, last: Symbol, endpoint: bool) -> Symbol:
+    """Return samples along axis 0 that hit the ends exactly."""
+    n = samples.shape[0]
+    row = (1, *samples.shape[1:])
+    parts = [broadcast_to(first, row)] if n else []
+    hits_last = endpoint and n > 1
+    parts.append(slice_axis(samples, 0, len(parts), n - hits_last))
+    return join([*parts, *([broadcast_to(last, row)] if hits_last else [])], 0)
+
+
+# ---- triangles -------------------------------------------------------------------------------------------------------
+
+
+def below(x: Symbol, k: int) -> Symbol:
+    """Return where the last two axes of x have column - row <= k."""
+    row, column = (iota(dtype=I64, shape=x.shape, axis=x.ndim - i) for i in (2, 1))
+    return bitwise_not(gt(column, row + k))
+
+
+@implements(np.tril)
+def tril(m: Any, k: Any = 0) -> ArrayView:
+    x = _matrix(m)
+    return fresh(select(below(x, static_int(k, "a diagonal")), x, full_like(x, 0)))
+
+
+@implements(np.triu)
+def triu(m: Any, k: Any = 0) -> ArrayView:
+    x = _matrix(m)
+    return fresh(select(below(x, static_int(k, "a diagonal") - 1), full_like(x, 0), x))
+
+
+def _matrix(m: Any) -> Symbol:
+    x = as_symbol(m)
+    if x.ndim == 0:
+        raise ShapeError("a triangle takes an array of at least one dimension")
+    return broadcast_to(x, (x.shape[0], x.shape[0])) if x.ndim == 1 else x

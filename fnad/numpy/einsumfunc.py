@@ -15,9 +15,9 @@ import numpy as np
 from fnad.errors import DtypeError, ShapeError
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import dtype_name, native_dtype
-from fnad.numpy.contractions import contract, multiply
+from fnad.numpy.manipulation import diagonal_steps
 from fnad.numpy.operands import as_symbol, common_dtype
-from fnad.numpy.rearranging import diagonal_steps
+from fnad.numpy.products import contract, times
 from fnad.numpy.reductions import SUM, UNSET, reduce
 from fnad.numpy.registry import implements
 from fnad.numpy.views import ArrayView, Permute, Steps, read
@@ -195,7 +195,7 @@ def contract_pair(a: Term, b: Term, kept: set[str]) -> Term:
     free = tuple(label for term in (a, b) for label in term.labels if label not in common)
     labels = (*batch, *free)
     if not over:
-        return Term(multiply(arranged(a, labels), arranged(b, labels)), labels)
+        return Term(times(arranged(a, labels), arranged(b, labels)), labels)
     return Term(
         contract(a.x, b.x, (_places(a, over), _places(b, over)), (_places(a, batch), _places(b, batch))), labels
     )

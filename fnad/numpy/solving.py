@@ -10,12 +10,11 @@ import numpy as np
 from fnad.errors import MatrixError, ShapeError
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import DTYPES, Aval, real_dtype
-from fnad.numpy.contractions import dot, matmul
+from fnad.numpy.decompositions import check_two_dimensional, floating, for_columns, named, rank_of, square
 from fnad.numpy.joining import rows
-from fnad.numpy.matrices import check_two_dimensional, floating, for_columns, named, square
+from fnad.numpy.manipulation import fresh
 from fnad.numpy.operands import as_symbol, axis_of, static_int, static_ints, static_number, to_dtype
-from fnad.numpy.ranks import rank_of
-from fnad.numpy.rearranging import fresh
+from fnad.numpy.products import dot, matmul
 from fnad.numpy.reductions import SUM, UNSET
 from fnad.numpy.registry import implements
 from fnad.numpy.views import ArrayView

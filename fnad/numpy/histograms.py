@@ -16,8 +16,7 @@ import numpy as np
 from fnad.errors import DomainError, DtypeError, ShapeError, TracerEscapeError
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import BOOL, F64, I64, Dtype, Shape, is_inexact
-from fnad.numpy import properties
-from fnad.numpy.creating import linspace
+from fnad.numpy.creation import linspace
 from fnad.numpy.joining import alike, rows
 from fnad.numpy.operands import as_symbol, common_dtype, contains_symbol, static_array, static_int, to_dtype
 from fnad.numpy.reductions import all_, max_, min_, sum_
@@ -28,16 +27,7 @@ from fnad.ops.comparison import bitwise_and, eq, ge, isfinite, le, select
 from fnad.ops.indexing import scatter_add
 from fnad.ops.piecewise import minimum
 from fnad.ops.requirement import require
-from fnad.ops.shape import (
-    broadcast_to,
-    constant,
-    full_like,
-    ones_like,
-    reshape_to,
-    reverse,
-    slice_axis,
-    zeros_like,
-)
+from fnad.ops.shape import broadcast_to, constant, full_like, ones_like, reshape_to, reverse, slice_axis, zeros_like
 
 INCREASING = "bins must be monotonically increasing while tracing"
 ENDLESS: dict[str, Any] = {
@@ -135,7 +125,7 @@ def edges_of(a: Symbol, bins: Any, span: Any, dtype: Dtype | None = None) -> Sym
             f"the number of bins that bins={bins!r} chooses depends on traced values",
             remedy="give the number of bins, or their edges",
         )
-    if len(properties.shape(bins)) == 0:
+    if as_symbol(bins).ndim == 0:
         return _even_edges(a, static_int(bins, "a number of bins"), span, dtype)
     edges = as_symbol(bins)
     if edges.ndim != 1:

@@ -1,0 +1,319 @@
+"""Decompositions of matrices, eigenvalues, norms, ranks and condition numbers.
+
+Where NumPy's dtype depends on the values, as for the eigenvalues of a real matrix, the result is complex. At 0 norms
+have derivative 0.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from fnad.errors import MatrixError, ShapeError, UnsupportedFunctionError
+from fnad.ir.symbol import Symbol
+from fnad.ir.types import F64, I64, is_complex
+from fnad.numpy.indexing_routines import take_along_axis
+from fnad.numpy.operands import as_symbol, axes_of, broadcast_all, common_shape, reduced_shape, static_number, to_dtype
+from fnad.numpy.reductions import ANY, MAX, MIN, SUM, UNSET
+from fnad.numpy.registry import implements
+from fnad.numpy.sorting import argsort
+from fnad.numpy.statistics import root
+from fnad.numpy.ufuncs import absolute, power
+from fnad.ops import least_squares, linalg, spectrum
+from fnad.ops.arithmetic import add, div, mul
+from fnad.ops.comparison import bitwise_and, bitwise_not, eq, gt, isnan, ne, select
+from fnad.ops.conversion import convert, imag, real
+from fnad.ops.matrix import adjoint, along_columns, check_matrices, check_square
+from fnad.ops.piecewise import abs_, copysign
+from fnad.ops.reduction import reduce_max
+from fnad.ops.shape import (
+    broadcast_to,
+    full_like,
+    ones_like,
+    reduce_sum,
+    reshape_to,
+    reverse,
+    slice_axis,
+    transpose_to,
+    zeros_like,
+)
+
+
+def floating(*operands: Any) -> list[Symbol]:
+    """Return operands in the dtype NumPy computes linear algebra for: the common one, where integers count as f64."""
+    symbols = [as_symbol(operand) for operand in operands]
+    dtypes = [F64 if symbol.dtype.kind in "biu" else symbol.dtype for symbol in symbols]
+    return [to_dtype(symbol, np.result_type(*dtypes)) for symbol in symbols]
+
+
+def square(name: str, a: Any) -> Symbol:
+    """Return a stack of square matrices; raise `MatrixError` where it is none."""
+    (x,) = floating(a)
+    check_square(name, x.aval)
+    return x
+
+
+def check_two_dimensional(x: Symbol) -> None:
+    """Raise where an operand is no matrix, with NumPy's message."""
+    if x.ndim != 2:
+        raise MatrixError(f"{x.ndim}-dimensional array given. Array must be two-dimensional")
+
+
+def stacked(x: Symbol, y: Symbol) -> tuple[Symbol, Symbol]:
+    """Broadcast all axes but the last two."""
+    outer = common_shape([x.shape[:-2], y.shape[:-2]])
+    return broadcast_to(x, (*outer, *x.shape[-2:])), broadcast_to(y, (*outer, *y.shape[-2:]))
+
+
+def for_columns(solver: Callable[[Symbol, Symbol], Symbol], a: Symbol, b: Symbol) -> Symbol:
+    """Return what a solver makes of stacks of matrices, where b may be one vector in the place of a matrix."""
+    is_vector = b.ndim == 1
+    x, y = stacked(a, reshape_to(b, (*b.shape, 1)) if is_vector else b)
+    solution = solver(x, y)
+    return reshape_to(solution, solution.shape[:-1]) if is_vector else solution
+
+
+def named(function: Callable[..., Any], *results: Symbol) -> Any:
+    """Return results as the named tuple that a function of NumPy's returns."""
+    return _result_type(function)(*results)
+
+
+@cache
+def _result_type(function: Callable[..., Any]) -> Any:
+    return type(function(np.eye(1)))
+
+
+# ---- decompositions --------------------------------------------------------------------------------------------------
+
+
+@implements(np.linalg.cholesky)
+def cholesky(a: Any, /, *, upper: Any = False) -> Symbol:
+    return linalg.cholesky(square("cholesky", a), upper=bool(upper))
+
+
+@implements(np.linalg.qr)
+def qr(a: Any, mode: Any = "reduced") -> Any:
+    if mode not in ("reduced", "complete", "r", "raw", "economic", "e", "full", "f"):
+        raise ShapeError(f"Unrecognized mode '{mode}'")
+    if mode not in ("reduced", "complete", "r"):
+        raise UnsupportedFunctionError(
+            f"numpy.linalg.qr has no rule for mode={mode!r}", remedy="use reduced, complete or r"
+        )
+    (x,) = floating(a)
+    check_matrices("qr", x.aval)
+    q, r = least_squares.qr(x, complete=mode == "complete")
+    return r if mode == "r" else named(np.linalg.qr, q, r)
+
+
+# ---- singular values -------------------------------------------------------------------------------------------------
+
+
+@implements(np.linalg.svd)
+def svd(a: Any, full_matrices: Any = True, compute_uv: Any = True, hermitian: Any = False) -> Any:
+    (x,) = floating(a)
+    check_matrices("svd", x.aval)
+    if hermitian:
+        return _hermitian_svd(x, bool(compute_uv))
+    if not compute_uv:
+        return spectrum.svdvals(x)
+    return named(np.linalg.svd, *spectrum.svd(x, full=bool(full_matrices)))
+
+
+def _hermitian_svd(x: Symbol, with_vectors: bool) -> Any:
+    """Order the eigenvalues by their sizes; their signs go into V."""
+    check_square("svd", x.aval)
+    values, vectors = spectrum.eigh(x, uplo="L")
+    sizes = abs_(values if with_vectors else spectrum.eigvalsh(x, uplo="L"))
+    order = reverse(argsort(sizes), axes=(sizes.ndim - 1,))
+    descending = take_along_axis(sizes, order)
+    if not with_vectors:
+        return descending
+    signs = take_along_axis(copysign(ones_like(values), values), order)
+    u = take_along_axis(vectors, reshape_to(order, (*order.shape[:-1], 1, order.shape[-1])))
+    return named(np.linalg.svd, u, descending, adjoint(mul(u, along_columns(signs, u))))
+
+
+@implements(np.linalg.svdvals)
+def svdvals(x: Any, /) -> Symbol:
+    return svd(x, compute_uv=False)
+
+
+# ---- eigenvalues -----------------------------------------------------------------------------------------------------
+
+
+@implements(np.linalg.eigh)
+def eigh(a: Any, UPLO: Any = "L") -> Any:  # noqa: N803
+    return named(np.linalg.eigh, *spectrum.eigh(square("eigh", a), uplo=triangle(UPLO)))
+
+
+@implements(np.linalg.eigvalsh)
+def eigvalsh(a: Any, UPLO: Any = "L") -> Symbol:  # noqa: N803
+    return spectrum.eigvalsh(square("eigvalsh", a), uplo=triangle(UPLO))
+
+
+def triangle(uplo: str) -> str:
+    """Return L or U; raise where it is neither."""
+    if uplo.upper() not in ("L", "U"):
+        raise ShapeError("UPLO argument must be 'L' or 'U'")
+    return uplo.upper()
+
+
+@implements(np.linalg.eig)
+def eig(a: Any) -> Any:
+    return named(np.linalg.eig, *spectrum.eig(square("eig", a)))
+
+
+@implements(np.linalg.eigvals)
+def eigvals(a: Any) -> Symbol:
+    return spectrum.eig(square("eigvals", a))[0]
+
+
+# ---- norms -----------------------------------------------------------------------------------------------------------
+
+
+@implements(np.linalg.norm)
+def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Symbol:  # noqa: A002
+    symbol = as_symbol(x)
+    symbol = to_dtype(symbol, F64) if symbol.dtype.kind in "biu" else symbol
+    ord = static_number(ord, "the order of a norm")  # noqa: A001
+    axes = axes_of(axis, symbol.ndim)
+    if ord is None and (axis is None or len(axes) in (1, 2)):
+        return root(sum_of_squares(symbol, axis, keepdims))
+    if len(axes) == 1:
+        return norm_of_vectors(symbol, ord, axes, keepdims)
+    if len(axes) == 2:
+        return norm_of_matrices(symbol, ord, axes, keepdims)
+    raise ShapeError("Improper number of dimensions to norm.")
+
+
+def sum_of_squares(x: Symbol, axis: Any, keepdims: Any) -> Symbol:
+    """Return the sum of |x|²."""
+    square = add(mul(real(x), real(x)), mul(imag(x), imag(x))) if is_complex(x.dtype) else mul(x, x)
+    return SUM(square, axis, keepdims, UNSET, UNSET)
+
+
+def norm_of_vectors(x: Symbol, order: Any, axis: Any, keepdims: Any) -> Symbol:
+    """Return (Σ |x|^p)^(1/p), with its limits at p = ±inf, and the number of nonzero elements at p = 0."""
+    size = absolute(x)
+    if order in (np.inf, -np.inf):
+        return extremum(size, order, axis, keepdims)
+    if order == 0:
+        return SUM(to_dtype(ne(x, zeros_like(x)), size.dtype), axis, keepdims, UNSET, UNSET)
+    if order == 1:
+        return SUM(size, axis, keepdims, UNSET, UNSET)
+    if order == 2:
+        return root(sum_of_squares(x, axis, keepdims))
+    if isinstance(order, str):
+        raise ShapeError(f"Invalid norm order '{order}' for vectors")
+    total = SUM(power(size, order), axis, keepdims, UNSET, UNSET)
+    is_zero = eq(total, zeros_like(total))
+    at_zero = total if order > 0 else full_like(total, np.inf)
+    return select(is_zero, at_zero, power(select(is_zero, ones_like(total), total), 1 / order))
+
+
+def norm_of_matrices(x: Symbol, order: Any, axes: tuple[int, ...], keepdims: Any) -> Symbol:
+    """Return a norm of matrices.
+
+    The Frobenius norm, the largest or smallest sum of sizes of a column (±1) or a row (±inf), the largest or smallest
+    singular value (±2), or their sum ("nuc").
+    """
+    if order in ("fro", "f"):
+        return root(sum_of_squares(x, axes, keepdims))
+    if order in (2, -2, "nuc"):
+        others = tuple(i for i in range(x.ndim) if i not in axes)
+        values = spectrum.svdvals(transpose_to(x, (*others, *axes)))
+        found = SUM(values, -1, False, UNSET, UNSET) if order == "nuc" else extremum(values, order, -1, False)
+        return reshape_to(found, reduced_shape(x.shape, axes, keepdims))
+    if order not in (1, -1, np.inf, -np.inf):
+        raise ShapeError("Invalid norm order for matrices.")
+    inner, outer = axes if order in (1, -1) else axes[::-1]
+    sums = SUM(absolute(x), inner, True, UNSET, UNSET)
+    return reshape_to(extremum(sums, order, outer, True), reduced_shape(x.shape, axes, keepdims))
+
+
+def extremum(x: Symbol, order: float, axis: Any, keepdims: Any) -> Symbol:
+    """Return the largest element, of none 0, or for a negative order the smallest."""
+    if order < 0:
+        return MIN(x, axis, keepdims, UNSET, UNSET)
+    return MAX(x, axis, keepdims, 0.0 if x.aval.size == 0 else UNSET, UNSET)
+
+
+# ---- ranks -----------------------------------------------------------------------------------------------------------
+
+
+@implements(np.linalg.matrix_rank)
+def matrix_rank(A: Any, tol: Any = None, hermitian: Any = False, *, rtol: Any = None) -> Symbol:  # noqa: N803
+    if rtol is not None and tol is not None:
+        raise ShapeError("`tol` and `rtol` can't be both set.")
+    (x,) = floating(A)
+    if x.ndim < 2:
+        return convert(ANY(ne(x, zeros_like(x)), None, False, UNSET, UNSET), dtype=I64)
+    values = abs_(spectrum.eigvalsh(x, uplo="L")) if hermitian else spectrum.svdvals(x)
+    if tol is not None:
+        return count_above(values, as_symbol(tol, values.dtype))
+    return rank_of(values, max(x.shape[-2:]) * np.finfo(values.dtype).eps if rtol is None else rtol)
+
+
+def rank_of(values: Symbol, rtol: Any) -> Symbol:
+    """Return how many of the singular values are larger than `rtol` times the largest."""
+    if values.shape[-1] == 0:
+        return count_above(values, as_symbol(0.0, values.dtype))
+    largest = reduce_max(values, axes=(values.ndim - 1,))
+    return count_above(values, mul(*broadcast_all([largest, as_symbol(rtol, values.dtype)])))
+
+
+def count_above(values: Symbol, limit: Symbol) -> Symbol:
+    """Return how many values along the last axis are larger than a limit."""
+    values, limit = broadcast_all([values, reshape_to(limit, (*limit.shape, 1))])
+    return reduce_sum(convert(gt(values, limit), dtype=I64), axes=(values.ndim - 1,))
+
+
+# ---- condition numbers -----------------------------------------------------------------------------------------------
+
+
+@implements(np.linalg.cond)
+def cond(x: Any, p: Any = None) -> Symbol:
+    (matrix,) = floating(x)
+    if matrix.ndim >= 2 and 0 in matrix.shape[-2:]:
+        raise MatrixError("cond is not defined on empty arrays")
+    ratio = _ratio(matrix, p)
+    has_nan = ANY(isnan(matrix), (-2, -1), False, UNSET, UNSET)
+    return select(bitwise_and(isnan(ratio), bitwise_not(has_nan)), full_like(ratio, np.inf), ratio)
+
+
+def _ratio(x: Symbol, order: Any) -> Symbol:
+    if order is None or order in (2, -2):
+        values = spectrum.svdvals(x)
+        n = values.shape[-1]
+        first, last = (slice_axis(values, values.ndim - 1, i, i + 1) for i in (0, n - 1))
+        ratio = div(last, first) if order == -2 else div(first, last)
+        return reshape_to(ratio, values.shape[:-1])
+    check_square("cond", x.aval)
+    return mul(norm(x, order, (-2, -1)), norm(linalg.inv_or_nan(x), order, (-2, -1)))
+
+
+# ---- norms of numpy.linalg -------------------------------------------------------------------------------------------
+
+
+@implements(np.linalg.matrix_norm)
+def matrix_norm(x: Any, /, *, keepdims: Any = False, ord: Any = "fro") -> Symbol:  # noqa: A002
+    return norm(as_symbol(x), ord, (-2, -1), keepdims)
+
+
+@implements(np.linalg.vector_norm)
+def vector_norm(x: Any, /, *, axis: Any = None, keepdims: Any = False, ord: Any = 2) -> Symbol:  # noqa: A002
+    symbol = as_symbol(x)
+    axes = axes_of(axis, symbol.ndim)
+    rest = tuple(i for i in range(symbol.ndim) if i not in axes)
+    shape = tuple(symbol.shape[i] for i in rest)
+    flat = reshape_to(transpose_to(symbol, (*axes, *rest)), (_size(symbol, axes), *shape))
+    result = norm(flat, ord, 0)
+    return reshape_to(result, tuple(1 if i in axes else n for i, n in enumerate(symbol.shape))) if keepdims else result
+
+
+def _size(x: Symbol, axes: tuple[int, ...]) -> int:
+    return math.prod(x.shape[i] for i in axes)

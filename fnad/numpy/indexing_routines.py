@@ -1,0 +1,407 @@
+"""NumPy's indexing routines: elements chosen by a condition or by position, put into arrays; and positions."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from fnad.errors import DomainError, DtypeError, ShapeError
+from fnad.ir.builder import is_tracing
+from fnad.ir.symbol import Symbol
+from fnad.ir.types import BOOL, I64, Aval, Shape
+from fnad.numpy.assignment import fitted, stored
+from fnad.numpy.creation import linspace
+from fnad.numpy.joining import alike, join, rows
+from fnad.numpy.manipulation import fresh
+from fnad.numpy.namespace import CALLS
+from fnad.numpy.operands import (
+    Ints,
+    as_symbol,
+    axis_of,
+    broadcast_all,
+    common_dtype,
+    is_python_number,
+    static_array,
+    static_ints,
+    to_dtype,
+)
+from fnad.numpy.reductions import any_
+from fnad.numpy.registry import RULES, implements, writes
+from fnad.numpy.views import ArrayView
+from fnad.ops.arithmetic import add, mul
+from fnad.ops.comparison import bitwise_and, bitwise_not, ge, lt, select
+from fnad.ops.indexing import gather, scatter
+from fnad.ops.piecewise import floor_divide, maximum, minimum, remainder
+from fnad.ops.reduction import cumsum
+from fnad.ops.requirement import require
+from fnad.ops.shape import broadcast_to, concatenate, full_like, iota, reshape_to, transpose_to, zeros_like
+
+# ---- by a condition --------------------------------------------------------------------------------------------------
+
+
+@implements(np.where)
+def where(condition: Any, x: Any = None, y: Any = None, /) -> Any:
+    if x is None and y is None:
+        return np.nonzero(static_array(as_symbol(condition)))
+    dtype = common_dtype(x, y)
+    return fresh(select(*broadcast_all([as_symbol(condition, BOOL), as_symbol(x, dtype), as_symbol(y, dtype)])))
+
+
+@implements(np.select)
+def select_(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0) -> ArrayView:
+    condlist, choicelist = (rows(given) if isinstance(given, Symbol) else given for given in (condlist, choicelist))
+    if len(condlist) != len(choicelist):
+        raise ShapeError("list of cases must be same length as list of conditions")
+    if not condlist:
+        raise ShapeError("select with an empty condition list is not possible")
+    conditions = [as_symbol(condition) for condition in condlist]
+    for i, condition in enumerate(conditions):
+        if condition.dtype != BOOL:
+            raise DtypeError(f"invalid entry {i} in condlist: should be boolean ndarray")
+    dtype = common_dtype(*choicelist, default)
+    choices = [as_symbol(choice, dtype) for choice in choicelist]
+    *operands, result = broadcast_all([*conditions, *choices, as_symbol(default, dtype)])
+    count = len(conditions)
+    for condition, choice in zip(operands[count - 1 :: -1], operands[: count - 1 : -1], strict=True):
+        result = select(condition, choice, result)
+    return fresh(result)
+
+
+# ---- by position -----------------------------------------------------------------------------------------------------
+
+
+@implements(np.take)
+def take(a: Any, indices: Any, axis: Any = None, out: None = None, mode: str = "raise") -> Symbol:
+    x = as_symbol(a)
+    if axis is None or x.ndim == 0:
+        x, axis = reshape_to(x, (x.aval.size,)), axis or 0
+    at = axis_of(axis, x.ndim)
+    index = within(integers(indices), x.shape[at], mode)
+    order = (at, *(i for i in range(x.ndim) if i != at))
+    taken = gather(transpose_to(x, order), index)
+    back = (*range(index.ndim, index.ndim + at), *range(index.ndim), *range(index.ndim + at, taken.ndim))
+    return transpose_to(taken, back)
+
+
+def integers(indices: Any) -> Symbol:
+    """Return indices as integers of the machine's word."""
+    index = as_symbol(indices)
+    if index.aval.size == 0 and isinstance(indices, (list, tuple)):
+        return to_dtype(index, I64)
+    if index.dtype.kind not in "iu":
+        raise DtypeError(f"indices are integers, got {index.aval}")
+    return to_dtype(index, I64)
+
+
+def within(index: Symbol, n: int, mode: str) -> Symbol:
+    """Return indices as a mode of np.take asks for; `raise` leaves them, since an index is checked where it is used."""
+    if mode == "wrap":
+        return remainder(index, full_like(index, n))
+    if mode == "clip":
+        return minimum(maximum(index, zeros_like(index)), full_like(index, n - 1))
+    if mode != "raise":
+        raise DomainError(f"clipmode must be one of 'clip', 'raise', or 'wrap' (got {mode!r})")
+    return index
+
+
+@implements(np.take_along_axis)
+def take_along_axis(arr: Any, indices: Any, axis: Any = -1) -> Symbol:
+    x, index = as_symbol(arr), integers(indices)
+    if axis is None:
+        x, axis = reshape_to(x, (x.aval.size,)), 0
+    if index.ndim != x.ndim:
+        raise ShapeError("`indices` and `arr` must have the same number of dimensions")
+    at = axis_of(axis, x.ndim)
+    shape = tuple(index.shape[i] if i == at else n for i, n in enumerate(x.shape))
+    index = broadcast_to(index, shape)
+    return gather(x, *[index if i == at else iota(dtype=I64, shape=shape, axis=i) for i in range(x.ndim)])
+
+
+# ---- by a mask that is known -----------------------------------------------------------------------------------------
+
+
+@implements(np.compress)
+def compress(condition: Any, a: Any, axis: Any = None, out: None = None) -> Symbol:
+    mask = np.asarray(static_array(condition)).astype(bool)
+    if mask.ndim != 1:
+        raise ShapeError("condition must be a 1-d array")
+    x = as_symbol(a)
+    if axis is None:
+        x, axis = reshape_to(x, (x.aval.size,)), 0
+    return take(x, np.flatnonzero(mask), axis_of(axis, x.ndim))
+
+
+@implements(np.extract)
+def extract(condition: Any, arr: Any) -> Symbol:
+    return compress(np.ravel(static_array(condition)), arr)
+
+
+# ---- by numbers ------------------------------------------------------------------------------------------------------
+
+OUTSIDE: dict[str, Any] = {
+    "message": "invalid entry in choice array",
+    "remedy": "choose from 0 to the number of choices - 1, or give mode='clip' or 'wrap'",
+}
+NOTHING_TO_INSERT: dict[str, Any] = {
+    "message": "Cannot insert from an empty array!",
+    "remedy": "give values, or a mask that is false everywhere",
+}
+
+
+# ---- by numbers ------------------------------------------------------------------------------------------------------
+
+
+@implements(np.choose)
+def choose(a: Any, choices: Any, out: None = None, mode: str = "raise") -> Symbol:
+    given = list(choices) if isinstance(choices, (list, tuple)) else rows(as_symbol(choices))
+    index = as_symbol(a)
+    index = to_dtype(index, I64) if index.dtype == BOOL else integers(index)
+    index, *options = broadcast_all([index, *alike(given)])
+    count = len(options)
+    if mode == "raise":
+        fits = bitwise_and(ge(index, zeros_like(index)), lt(index, full_like(index, count)))
+        index = require(index, fits, **OUTSIDE)
+    stacked = concatenate(*[reshape_to(option, (1, *option.shape)) for option in options], axis=0)
+    others = [iota(dtype=I64, shape=index.shape, axis=i) for i in range(index.ndim)]
+    return gather(stacked, within(index, count, mode), *others)
+
+
+# ---- into an array: a rule returns what it holds afterwards ----------------------------------------------------------
+
+
+@writes(np.copyto)
+def copyto(dst: Symbol, src: Any, casting: str = "same_kind", where: Any = True) -> Symbol:
+    source = as_symbol(src)
+    if source.ndim > dst.ndim and set(source.shape[: source.ndim - dst.ndim]) == {1}:
+        source = reshape_to(source, source.shape[source.ndim - dst.ndim :])
+    return stored("numpy.copyto", source, dst, where, casting)
+
+
+@writes(np.put)
+def put(a: Symbol, ind: Any, v: Any, mode: str = "raise") -> Symbol:
+    index = integers(ind)
+    if as_symbol(v).aval.size == 0:
+        return a
+    index = within(reshape_to(index, (index.aval.size,)), a.aval.size, mode)
+    flat = scatter(reshape_to(a, (a.aval.size,)), repeated(v, a, index.shape[0]), index)
+    return reshape_to(flat, a.shape)
+
+
+def repeated(values: Any, like: Symbol, count: int) -> Symbol:
+    """Return values as `count` elements of the dtype of an array: repeated from the start where they are fewer."""
+    given = as_symbol(values, like.dtype)
+    flat = reshape_to(given, (given.aval.size,))
+    if flat.shape[0] == 1:
+        return broadcast_to(flat, (count,))
+    order = iota(dtype=I64, shape=(count,), axis=0)
+    return gather(flat, remainder(order, full_like(order, flat.shape[0])))
+
+
+def check_safe(values: Any, target: Symbol) -> None:
+    """Raise where the values are an array that is not cast safely to the dtype of the target."""
+    is_array = isinstance(values, (Symbol, np.ndarray)) and values.ndim
+    if is_array and not np.can_cast(values.dtype, target.dtype, "safe"):
+        what = f"from {values.dtype!r} to {target.dtype!r} according to the rule 'safe'"
+        raise DtypeError(f"Cannot cast array data {what}", remedy="convert it with astype before")
+
+
+@writes(np.fill_diagonal)
+def fill_diagonal(a: Symbol, val: Any, wrap: bool = False) -> Symbol:
+    if a.ndim < 2:
+        raise ShapeError("array must be at least 2-d")
+    if a.ndim > 2 and len(set(a.shape)) > 1:
+        raise ShapeError("All dimensions of input must be of equal length")
+    step = sum(int(np.prod(a.shape[i:], dtype=int)) for i in range(1, a.ndim + 1))
+    end = a.shape[1] * a.shape[1] if a.ndim == 2 and not wrap else a.aval.size
+    return put(a, np.arange(0, min(end, a.aval.size), step), val)
+
+
+@writes(np.put_along_axis)
+def put_along_axis(arr: Symbol, indices: Any, values: Any, axis: Any) -> Symbol:
+    if axis is None:
+        return reshape_to(put_along_axis(reshape_to(arr, (arr.aval.size,)), indices, values, 0), arr.shape)
+    at, index = axis_of(axis, arr.ndim), integers(indices)
+    shape = tuple(index.shape[i] if i == at else n for i, n in enumerate(arr.shape))
+    index = broadcast_to(index, shape)
+    places = [index if i == at else iota(dtype=I64, shape=shape, axis=i) for i in range(arr.ndim)]
+    return scatter(arr, fitted(values, Aval(arr.dtype, shape)), *places)
+
+
+@writes(np.putmask)
+def putmask(a: Symbol, mask: Any, values: Any) -> Symbol:
+    check_safe(values, a)
+    chosen = reshape_to(as_symbol(mask, BOOL), a.shape)
+    if as_symbol(values).aval.size == 0:
+        return a
+    return select(chosen, reshape_to(repeated(values, a, a.aval.size), a.shape), a)
+
+
+@writes(np.place)
+def place(arr: Symbol, mask: Any, vals: Any) -> Symbol:
+    check_safe(vals, arr)
+    chosen, values = as_symbol(mask, BOOL), as_symbol(vals, arr.dtype)
+    if chosen.aval.size != arr.aval.size:
+        raise ShapeError("place: mask and data must be the same size")
+    flat = reshape_to(chosen, (arr.aval.size,))
+    count = values.aval.size
+    if count == 0:
+        return require(arr, bitwise_not(any_(flat)), **NOTHING_TO_INSERT)
+    order = cumsum(to_dtype(flat, I64), axis=0, reverse=False) - 1
+    index = remainder(maximum(order, zeros_like(order)), full_like(order, count))
+    new = gather(reshape_to(values, (count,)), index)
+    return select(reshape_to(flat, arr.shape), reshape_to(new, arr.shape), arr)
+
+
+# ---- positions as one number and as one number an axis ---------------------------------------------------------------
+
+
+@implements(np.ravel_multi_index)
+def ravel_multi_index(multi_index: Any, dims: Any, mode: Any = "raise", order: str = "C") -> Symbol:
+    sizes = static_ints(dims, "a shape")
+    given = multi_index if isinstance(multi_index, (list, tuple)) else rows(as_symbol(multi_index))
+    indices = broadcast_all([integers(index) for index in given])
+    if len(indices) != len(sizes):
+        raise DomainError(f"parameter multi_index must be a sequence of length {len(sizes)}")
+    modes = mode if isinstance(mode, (list, tuple)) else (mode,) * len(sizes)
+    inside = [
+        within(_checked(i, n, "invalid entry in coordinates array") if m == "raise" else i, n, m)
+        for i, n, m in zip(indices, sizes, modes, strict=True)
+    ]
+    position = zeros_like(inside[0])
+    for index, n in _by_significance(list(zip(inside, sizes, strict=True)), order):
+        position = add(mul(position, full_like(position, n)), index)
+    return position
+
+
+def _checked(index: Symbol, n: int, message: str) -> Symbol:
+    """Return indices; raise when the program runs where one is not in [0, n)."""
+    why: dict[str, Any] = {"message": message, "remedy": "clip it, or take it modulo the size"}
+    return require(index, bitwise_and(ge(index, zeros_like(index)), lt(index, full_like(index, n))), **why)
+
+
+def _by_significance(axes: list[Any], order: str) -> list[Any]:
+    """Return the axes from that of the largest stride on."""
+    if order not in ("C", "F"):
+        raise DomainError("only 'C' or 'F' order is permitted")
+    return axes if order == "C" else axes[::-1]
+
+
+@implements(np.unravel_index)
+def unravel_index(indices: Any, shape: Any, order: str = "C") -> tuple[Symbol, ...]:
+    sizes = static_ints(shape, "a shape")
+    size = math.prod(sizes)
+    position = _checked(integers(indices), size, f"an index is out of bounds for array with size {size}")
+    found: list[tuple[int, Symbol]] = []
+    for axis in reversed(_by_significance(list(range(len(sizes))), order)):
+        n = full_like(position, max(sizes[axis], 1))
+        found.append((axis, remainder(position, n)))
+        position = floor_divide(position, n)
+    return tuple(index for _, index in sorted(found, key=lambda pair: pair[0]))
+
+
+# ---- triangles and diagonals -----------------------------------------------------------------------------------------
+
+
+def _triangle(indices: Callable[..., Any]) -> Callable[..., Any]:
+    def rule(arr: Any, k: int = 0) -> Any:
+        shape = _matrix_shape(arr)
+        return indices(shape[-2], k=k, m=shape[-1])
+
+    return rule
+
+
+def _matrix_shape(arr: Any) -> Shape:
+    shape = as_symbol(arr).shape
+    if len(shape) != 2:
+        raise ShapeError("input array must be 2-d")
+    return shape
+
+
+tril_indices_from = implements(np.tril_indices_from)(_triangle(np.tril_indices))
+triu_indices_from = implements(np.triu_indices_from)(_triangle(np.triu_indices))
+
+
+@implements(np.diag_indices_from)
+def diag_indices_from(arr: Any) -> Any:
+    shape = as_symbol(arr).shape
+    if len(shape) < 2:
+        raise ShapeError("input array must be at least 2-d")
+    if len(set(shape)) > 1:
+        raise ShapeError("All dimensions of input must be of equal length")
+    return np.diag_indices(shape[0], len(shape))
+
+
+# ---- r_[…] and c_[…]: arrays, numbers and ranges side by side, any of them traced ------------------------------------
+
+Concatenator: Any = type(np.r_).__base__
+
+
+class Sequences(Concatenator):
+    """NumPy's `r_` or `c_` that takes traced values."""
+
+    def __init__(self, original: Any) -> None:
+        super().__init__(original.axis, original.matrix, original.ndmin, original.trans1d)
+
+    def __getitem__(self, key: Any) -> Any:
+        entries = key if isinstance(key, tuple) else (key,)
+        if is_tracing() and any(map(_has_traced, entries)):
+            return CALLS["traced"](side_by_side, (entries, self.axis, self.ndmin, self.trans1d), {})
+        return super().__getitem__(key)
+
+
+def _has_traced(entry: Any) -> bool:
+    return CALLS["has_traced"]([entry.start, entry.stop, entry.step] if isinstance(entry, slice) else entry)
+
+
+def side_by_side(entries: tuple[Any, ...], axis: int, ndmin: int, trans1d: int) -> Symbol:
+    """Return the entries as arrays of at least `ndmin` axes, joined along an axis.
+
+    The first may be a directive "axis", "axis,ndmin" or "axis,ndmin,trans1d", as NumPy describes it.
+    """
+    if isinstance(entries[0], str):
+        numbers = _directive(entries[0])
+        axis, ndmin, trans1d = (*numbers, *(axis, ndmin, trans1d)[len(numbers) :])
+        entries = entries[1:]
+    if any(isinstance(entry, str) for entry in entries):
+        raise ShapeError("special directives must be the first entry.")
+    values = [_range(entry) if isinstance(entry, slice) else entry for entry in entries]
+    dtype = common_dtype(*values)
+    return join([_raised(as_symbol(v, dtype), v, ndmin, trans1d) for v in values], axis)
+
+
+def _directive(text: str) -> Ints:
+    if text in ("r", "c"):
+        raise ShapeError(f"the directive {text!r} makes a np.matrix, which is not supported")
+    try:
+        return tuple(map(int, text.split(",")))[:3]
+    except ValueError:
+        raise ShapeError(f"unknown special directive {text!r}") from None
+
+
+def _range(entry: slice) -> Any:
+    start, step = 0 if entry.start is None else entry.start, 1 if entry.step is None else entry.step
+    if isinstance(step, (complex, np.complexfloating)):
+        return linspace(start, entry.stop, int(abs(step)))
+    return np.arange(start, entry.stop, step)
+
+
+def _raised(x: Symbol, value: Any, ndmin: int, trans1d: int) -> Symbol:
+    """Return x with axes of size 1 in front, those it has moved to where `trans1d` says."""
+    added = ndmin - x.ndim
+    if added <= 0:
+        return x
+    raised = reshape_to(x, (1,) * added + x.shape)
+    if trans1d == -1 or is_python_number(value):
+        return raised
+    at = trans1d + added + 1 if trans1d < 0 else trans1d
+    axes = tuple(range(ndmin))
+    return transpose_to(raised, axes[:at] + axes[added:] + axes[at:added])
+
+
+RULES[side_by_side] = side_by_side
+
+r_ = Sequences(np.r_)
+c_ = Sequences(np.c_)
