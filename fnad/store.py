@@ -25,6 +25,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar, cast
 from weakref import WeakValueDictionary
 
 from fnad import config
+from fnad.codes import forget_codes
 
 T = TypeVar("T")
 
@@ -173,9 +174,12 @@ def cache_info() -> CacheInfo:
 def clear_cache() -> None:
     """Free all programs, native code and its memory. Functions in use are compiled again at their next call.
 
+    What is known of the code of functions is forgotten, too.
+
     >>> import fnad
     >>> fnad.clear_cache()
     >>> fnad.cache_info().compiled
     0
     """
     STORE.clear()
+    forget_codes()

@@ -14,9 +14,10 @@ import inspect
 import sys
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
-from functools import lru_cache
 from types import CodeType, FrameType, ModuleType
 from typing import Any, NamedTuple
+
+from fnad.codes import remembered
 
 
 class Version(NamedTuple):
@@ -159,14 +160,17 @@ def is_augmented_assignment(frame: FrameType) -> bool:
     return steps[at].name == "BINARY_OP" and str(steps[at].value).endswith("=")
 
 
-@lru_cache(maxsize=4096)
-def rebinds(code: CodeType, free: frozenset[str] | None = None) -> bool:
+@remembered
+def rebinds(code: CodeType) -> bool:
     """Say whether code, or what is defined in it, binds globals or one of its free variables to something else."""
-    free = frozenset(code.co_freevars) if free is None else free
+    return _rebinds(code, frozenset(code.co_freevars))
+
+
+def _rebinds(code: CodeType, free: frozenset[str]) -> bool:
     for step in steps_of(code):
         if step.name in REBINDING or (step.name in REBINDING_FREE and step.value in free):
             return True
-    return any(rebinds(inner, free) for inner in code.co_consts if isinstance(inner, CodeType))
+    return any(_rebinds(inner, free) for inner in code.co_consts if isinstance(inner, CodeType))
 
 
 def calls_global(frame: FrameType) -> bool:
@@ -176,7 +180,7 @@ def calls_global(frame: FrameType) -> bool:
     return steps[at].name == "LOAD_GLOBAL" and is_called
 
 
-@lru_cache(maxsize=4096)
+@remembered
 def comparisons_of_classes(code: CodeType) -> tuple[tuple[Side, Side], ...]:
     """Return the sides of each `type(x) is kind`, either way round, where both are expressions that can be told."""
     steps = steps_of(code)
@@ -189,7 +193,7 @@ def comparisons_of_classes(code: CodeType) -> tuple[tuple[Side, Side], ...]:
     return tuple(found)
 
 
-@lru_cache(maxsize=4096)
+@remembered
 def arguments_of_issubclass(code: CodeType) -> tuple[Path, ...]:
     """Return x of each `issubclass(type(x), …)` where x is an expression that can be told."""
     steps = steps_of(code)
@@ -218,7 +222,7 @@ def _side(steps: Sequence[Step], end: int) -> tuple[Side | None, int | None]:
 # ---- instructions ----------------------------------------------------------------------------------------------------
 
 
-@lru_cache(maxsize=4096)
+@remembered
 def steps_of(code: CodeType) -> tuple[Step, ...]:
     """Return the instructions of a code object."""
     return tuple(step for instruction in dis.get_instructions(code) for step in _steps(instruction))
@@ -242,14 +246,14 @@ def steps_to(code: CodeType, offset: int) -> tuple[Sequence[Step], int]:
     return steps, bisect_right(steps, offset, key=lambda step: step.offset) - 1
 
 
-@lru_cache(maxsize=4096)
+@remembered
 def name_at(code: CodeType, offset: int) -> str:
     """Return the name of the instruction at an offset."""
     steps, at = steps_to(code, offset)
     return steps[at].name
 
 
-@lru_cache(maxsize=4096)
+@remembered
 def load_at(code: CodeType, offset: int) -> Load | None:
     """Return which attribute an instruction may load and of what; None where it does not, or that cannot be told."""
     steps, at = steps_to(code, offset)
@@ -261,7 +265,7 @@ def load_at(code: CodeType, offset: int) -> Load | None:
     return None if owner is None else Load(owner, str(step.value))
 
 
-@lru_cache(maxsize=4096)
+@remembered
 def is_callee_at(code: CodeType, offset: int) -> bool:
     """Say whether an instruction loads an attribute that is called: a method, or what stands beside a NULL."""
     steps, at = steps_to(code, offset)
@@ -282,7 +286,7 @@ def is_method(step: Step) -> bool:
     return step.name == "LOAD_METHOD" or (VERSION.is_method_bit and step.name == "LOAD_ATTR" and bool(step.arg & 1))
 
 
-@lru_cache(maxsize=4096)
+@remembered
 def container_at(code: CodeType, offset: int) -> Path | None:
     """Return the variable that an instruction indexes; None where that is no variable."""
     steps, at = steps_to(code, offset)

@@ -8,21 +8,17 @@ that returns what a traced value stands for.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from types import CodeType, FrameType, FunctionType
 
+from fnad.codes import remembered
 from fnad.errors import TracerEscapeError
 from fnad.numpy.namespace import MAKING
 from fnad.trace.bytecode import arguments_of_issubclass, comparisons_of_classes
 from fnad.trace.kinds import KINDS, Kind
 from fnad.trace.libraries import is_library
 from fnad.trace.opening import Namespace
+from fnad.trace.reads import reads_of
 from fnad.trace.source import current_source, user_frame
-
-LIMIT = 100_000
-
-_asking: dict[int, tuple[CodeType, bool]] = {}
-"""Which code asks so; the code objects are kept alive, since they are told apart by identity."""
 
 
 def check_classes() -> None:
@@ -31,7 +27,7 @@ def check_classes() -> None:
     In the first attempt raise also where a function that it names may do so, which the second one answers.
     """
     frame = user_frame()
-    if frame is None or not is_asking(frame) or isinstance(frame.f_globals, Namespace):
+    if frame is None or isinstance(frame.f_globals, Namespace) or not is_asking(frame):
         return
     if is_misled(frame) or (not MAKING.is_traced and any(map(asks_for_a_kind, functions_of(frame)))):
         raise TracerEscapeError(
@@ -43,33 +39,22 @@ def check_classes() -> None:
 
 def is_asking(frame: FrameType) -> bool:
     """Say whether the code of a frame, or that of a function it names, compares classes by identity."""
-    known = _asking.get(id(frame.f_code))
-    if known is None:
-        if len(_asking) >= LIMIT:
-            _asking.clear()
-        known = _asking[id(frame.f_code)] = frame.f_code, any(map(asks, (frame.f_code, *codes_of(frame))))
-    return known[1]
+    return asks(frame.f_code) or any(asks(function.__code__) for function in functions_of(frame))
 
 
-def codes_of(frame: FrameType) -> Iterator[CodeType]:
-    """Yield the code of the functions that a frame names."""
-    return (function.__code__ for function in functions_of(frame))
-
-
+@remembered
 def asks(code: CodeType) -> bool:
     """Say whether code compares classes by identity."""
     return bool(comparisons_of_classes(code) or arguments_of_issubclass(code))
 
 
-def functions_of(frame: FrameType) -> Iterator[FunctionType]:
-    """Yield the functions of the user's that the code of a frame names as globals.
+def functions_of(frame: FrameType) -> list[FunctionType]:
+    """Return the functions of the user's that the code of a frame names as globals.
 
     Its local names are not looked at, since CPython would keep what they stand for.
     """
-    for name in frame.f_code.co_names:
-        value = frame.f_globals.get(name)
-        if isinstance(value, FunctionType) and not is_library(value.__code__.co_filename):
-            yield value
+    values = map(frame.f_globals.get, reads_of(frame.f_code).names)
+    return [value for value in values if type(value) is FunctionType and not is_library(value.__code__.co_filename)]
 
 
 def is_misled(frame: FrameType) -> bool:

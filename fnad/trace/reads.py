@@ -9,9 +9,10 @@ from __future__ import annotations
 import dis
 from collections.abc import Callable, Iterator, Sequence
 from dis import Instruction
-from functools import lru_cache
 from types import CodeType
 from typing import NamedTuple
+
+from fnad.codes import remembered
 
 LOAD = {"LOAD_GLOBAL", "LOAD_NAME", "LOAD_DEREF", "LOAD_CLOSURE", "LOAD_CLASSDEREF", "LOAD_FROM_DICT_OR_DEREF"}
 GLOBAL = {"LOAD_GLOBAL", "LOAD_NAME", "STORE_GLOBAL", "DELETE_GLOBAL", "LOAD_FROM_DICT_OR_GLOBALS"}
@@ -43,7 +44,7 @@ class Reads(NamedTuple):
     evaluated: tuple[int, ...]
 
 
-@lru_cache(maxsize=4096)
+@remembered
 def reads_of(code: CodeType) -> Reads:
     """Return what a code object reads; functions defined in it have code objects of their own."""
     steps = list(dis.get_instructions(code))

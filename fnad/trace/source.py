@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import inspect
-from types import CodeType, FrameType
+from types import FrameType
 
+from fnad.codes import notes_of
 from fnad.ir.program import Source
 from fnad.trace.libraries import is_library
 
-_LIMIT = 100_000
 _IMPORT = ("_bootstrap", "_bootstrap_external")
 _LOADING = {"linecache", *[f"importlib.{name}" for name in _IMPORT], "_frozen_importlib", "_frozen_importlib_external"}
-
-_sources: dict[tuple[int, int], tuple[CodeType, Source]] = {}
 
 
 def user_frame() -> FrameType | None:
@@ -48,20 +46,17 @@ def user_caller(frame: FrameType | None) -> FrameType | None:
 def current_source() -> Source | None:
     """Return where the user's code is.
 
-    Lines are known by code object and instruction, which is cheaper than asking a frame for its line; the code objects
-    are kept alive, since they are told apart by identity.
+    Lines are known by code object and instruction, which is cheaper than asking a frame for its line.
     """
     frame = user_frame()
     if frame is None:
         return None
     code = frame.f_code
-    key = id(code), frame.f_lasti
-    known = _sources.get(key)
+    lines = notes_of(code)
+    known = lines.get(frame.f_lasti)
     if known is None:
-        if len(_sources) >= _LIMIT:
-            _sources.clear()
-        known = _sources[key] = code, Source(code.co_filename, frame.f_lineno, code.co_name)
-    return known[1]
+        known = lines[frame.f_lasti] = Source(code.co_filename, frame.f_lineno, code.co_name)
+    return known
 
 
 def user_line(error: BaseException) -> tuple[str, int] | None:

@@ -26,6 +26,7 @@ from itertools import islice
 from types import CodeType, FrameType
 from typing import Any
 
+from fnad.codes import remembered
 from fnad.ir.known import known_value
 from fnad.trace import escape, guards
 from fnad.trace.handle import Handle
@@ -102,7 +103,7 @@ def asking_frame() -> FrameType | None:
     return frame
 
 
-@lru_cache(maxsize=4096)
+@remembered
 def nodes_at(code: CodeType, offset: int) -> tuple[ast.AST, ...]:
     """The syntax around an instruction: the innermost statement and what it contains, inwards; () if not to be had."""
     line, _, column, _ = next(islice(code.co_positions(), offset // 2, None))

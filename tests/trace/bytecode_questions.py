@@ -7,7 +7,7 @@ import pathlib
 import sys
 import types
 
-FILE = pathlib.Path(__file__).parents[2] / "fnad" / "trace" / "bytecode.py"
+FOLDER = pathlib.Path(__file__).parents[2] / "fnad"
 
 
 def loaded(name, file):
@@ -17,7 +17,10 @@ def loaded(name, file):
     return module
 
 
-code = loaded("bytecode", FILE)
+if __name__ == "__main__":
+    sys.modules["fnad"] = types.ModuleType("fnad")
+    loaded("fnad.codes", FOLDER / "codes.py")
+code = loaded("bytecode", FOLDER / "trace" / "bytecode.py")
 asked = []
 
 

@@ -223,3 +223,15 @@ def test_classes_asked_by_identity_out_of_reach():
         assert run(3.0) == 100.0
         with pytest.raises(TracerEscapeError, match=r"(?s)its class by identity.*test_kinds.py.*write isinstance"):
             run(np.array([3.0]))
+
+
+def test_classes_asked_by_identity_in_a_function_bound_since():
+    def scale(source):
+        space = {"np": np}
+        exec(f"def scale(x):\n    return {source}\ndef f(x):\n    return scale(x) * x", space)
+        return space
+
+    space = scale("3.0")
+    assert fnad.grad(space["f"])(1.0) == 3.0
+    space["scale"] = scale("5.0 if type(x) is float else 2.0")["scale"]
+    assert fnad.grad(space["f"])(1.0) == 5.0

@@ -1,0 +1,56 @@
+"""What is known of code objects, each by its identity and for as long as it lives.
+
+Code objects are equal where their instructions are, in files of other names too, and to compare them takes longer than
+most of what is asked. They are not kept alive: a program that makes functions all the time makes code objects as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from types import CodeType
+from typing import Any, TypeVar, TypeVarTuple
+from weakref import ref
+
+T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
+
+
+class Notes(dict[Any, Any]):
+    """What is known of one code object."""
+
+    __slots__ = ("code",)
+    code: ref[CodeType]
+
+
+_NOTES: dict[int, Notes] = {}
+
+
+def notes_of(code: CodeType) -> Notes:
+    """What is known of a code object, to be added to."""
+    return _NOTES.get(id(code)) or _new(code)
+
+
+def _new(code: CodeType) -> Notes:
+    address, made = id(code), Notes()
+    made.code = ref(code, lambda _, forget=_NOTES.pop: forget(address, None))
+    return _NOTES.setdefault(address, made)  # another thread may have been faster
+
+
+def remembered(function: Callable[[CodeType, *Ts], T]) -> Callable[[CodeType, *Ts], T]:
+    """Make a function of a code object, and of more arguments, that is asked once for each of them."""
+
+    @wraps(function)
+    def ask(code: CodeType, *args: *Ts) -> T:
+        key = function, args
+        try:
+            return _NOTES[id(code)][key]
+        except KeyError:
+            return notes_of(code).setdefault(key, function(code, *args))
+
+    return ask
+
+
+def forget_codes() -> None:
+    """Forget all of it; it is found out again where somebody asks."""
+    _NOTES.clear()

@@ -1,0 +1,130 @@
+"""What is known of code objects goes with them, and is not mixed up."""
+
+from __future__ import annotations
+
+import gc
+import subprocess
+import sys
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import fnad
+from fnad import config
+from fnad.codes import notes_of, remembered
+from fnad.errors import TracerEscapeError
+
+SOURCE = """
+import math
+table = np.arange(4.0)
+def scale(y):
+    return y * 2.0 if type(y) is float else y * 3.0
+def f(x):
+    y = np.array([x[0], x[1]]) + len(table)
+    y += 1.0
+    if x[0] > 0.0:
+        y = y * len(f"{x[0]:.3f}")
+    u = np.zeros(2)
+    u[0] = y[0]
+    return np.sum(u * scale(x[1]) * table[1])
+"""
+
+
+def failing(f: Any, x: Any) -> None:
+    with pytest.raises(TracerEscapeError):
+        f(x)
+
+
+USES: dict[str, Callable[[Any, Any], Any]] = {
+    "jit": lambda f, x: fnad.jit(f)(x),
+    "grad": lambda f, x: fnad.grad(f)(x),
+    "jit of grad": lambda f, x: fnad.jit(fnad.grad(f))(x),
+    "jvp": lambda f, x: fnad.jvp(f, (x,), (x,)),
+    "vjp": lambda f, x: fnad.vjp(f, x)[1](1.0),
+    "explain": lambda f, x: str(fnad.explain(f, x)),
+    "an error": lambda f, x: failing(fnad.grad(lambda y: f(y) + float(y[0])), x),
+}
+
+
+def function_of(source: str) -> Any:
+    space = {"np": np}
+    exec(compile(source, "<a function made anew>", "exec"), space)
+    return space.pop("f")
+
+
+@pytest.mark.filterwarnings("ignore::fnad.errors.ControlFlowWarning")  # the text is that of this value alone
+@pytest.mark.parametrize("use", USES)
+def test_code_objects_go_with_their_functions(use: str) -> None:
+    f = function_of(SOURCE)
+    codes = [weakref.ref(code) for code in (f.__code__, f.__globals__["scale"].__code__)]
+    with config.override(executor="interpreter"):
+        USES[use](f, np.array([1.0, 2.0]))
+    assert notes_of(f.__code__)
+    del f
+    gc.collect()
+    assert [code() for code in codes] == [None, None]
+
+
+def test_clearing_the_cache_forgets_code_objects() -> None:
+    f = function_of("def f(x):\n    return np.sum(x)")
+    fnad.grad(f)(np.array([1.0, 2.0]))
+    assert notes_of(f.__code__)
+    fnad.clear_cache()
+    assert not notes_of(f.__code__)
+
+
+def test_equal_code_objects_are_two() -> None:
+    f, g = (function_of("def f(x):\n    return x") for _ in range(2))
+    assert f.__code__ == g.__code__
+    name = remembered(id)
+    assert name(f.__code__) != name(g.__code__)
+    notes_of(f.__code__)["a"] = 1
+    assert "a" not in notes_of(g.__code__)
+
+
+def test_code_at_the_same_address_is_another() -> None:
+    addresses: set[int] = set()
+    constant = remembered(lambda code: code.co_consts[-1])
+    for n in range(50):
+        f = function_of(f"def f(x):\n    return x + {n}")
+        addresses.add(id(f.__code__))
+        assert constant(f.__code__) == n
+        del f
+    assert len(addresses) < 50
+
+
+GROWTH = """
+import gc
+import numpy as np
+import fnad
+
+lines = "".join(f"    x = x * {n}.5 + np.abs(x)\\n" for n in range(20))
+
+def resident():
+    gc.collect()
+    with open("/proc/self/status") as file:
+        return next(int(line.split()[1]) for line in file if line.startswith("VmRSS"))
+
+def run(n):
+    space = {"np": np}
+    exec(compile(f"def f(x):\\n    x = x + {n}.0\\n{lines}    return x", f"<{n}>", "exec"), space)
+    fnad.jit(space["f"])(1.0)
+
+with fnad.config.override(executor="interpreter"):
+    for n in range(40):
+        run(n)
+    before = resident()
+    for n in range(40, 200):
+        run(n)
+    print((resident() - before) / 160)
+"""
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="asks Linux for the resident memory")
+def test_programs_made_anew_leave_nothing() -> None:
+    ran = subprocess.run([sys.executable, "-c", GROWTH], capture_output=True, text=True, check=False)
+    assert ran.returncode == 0, ran.stderr
+    assert float(ran.stdout) < 4.0, "kilobytes that each program leaves"
