@@ -19,6 +19,7 @@ from fnad.api.staging import Staged
 from fnad.errors import ControlFlowWarning
 from fnad.ir.program import Atom, Equation, Program, Source, Var
 from fnad.ops.comparison import eq, ne
+from fnad.ops.digits import bits
 from fnad.trace.capture import Guard
 from fnad.transforms.activity import active_vars
 
@@ -50,7 +51,7 @@ def _check_equalities(staged: Staged, guards: Sequence[Guard]) -> None:
 
 
 def _says_equal(equation: Equation, guard: Guard) -> bool:
-    return equation.primitive is (eq if guard.expected else ne)
+    return equation.primitive in (bits, eq if guard.expected else ne)
 
 
 def _check_dependence(f: Function, staged: Staged, guards: Sequence[Guard], name: Callable[[int], str]) -> None:

@@ -12,10 +12,10 @@ from fnad.trace.capture import Guard
 
 
 class Decision(NamedTuple):
-    """What Python was told at a line: a truth or an integer."""
+    """What Python was told at a line: a truth, an integer, or the text of a value whose text it asked for."""
 
     source: Source | None
-    answer: int
+    answer: int | str
 
 
 class KnownPath(NamedTuple):
@@ -52,7 +52,7 @@ def listed(paths: Iterable[Path]) -> KnownPaths:
 
 def decisions_of(guards: Iterable[Guard]) -> tuple[Decision, ...]:
     """Return guards as the user sees them."""
-    return tuple(Decision(guard.source, guard.expected) for guard in guards)
+    return tuple(Decision(guard.source, guard.expected if guard.shown is None else guard.shown) for guard in guards)
 
 
 def decision_lines(decisions: Sequence[Decision]) -> Iterator[str]:
@@ -73,7 +73,7 @@ def _path_lines(path: KnownPath) -> Iterator[str]:
     yield from decision_lines(path.decisions)
 
 
-def _answers_text(answers: Sequence[int]) -> str:
+def _answers_text(answers: Sequence[int | str]) -> str:
     """Return answers one after the other, those that repeat counted: `True x 4, False`."""
     runs = [(answer, len(list(same))) for answer, same in groupby(answers)]
     return "-> " + ", ".join(f"{answer} x {count}" if count > 1 else str(answer) for answer, count in runs)

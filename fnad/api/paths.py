@@ -48,6 +48,7 @@ TRACES = 8
 WHILE = "repeat with fnad.while_loop"
 FOR = "repeat with fnad.fori_loop or fnad.scan; to read an array at a traced index, write fnad.numpy.asarray(table)[i]"
 IF = "choose with fnad.cond or np.where"
+TEXT = "show the text by fnad.callback, or leave it until the function has returned"
 
 
 class Path:
@@ -287,6 +288,8 @@ def crossing(paths: Sequence[Path]) -> tuple[Source | None, str]:
 
 def remedy_at(source: Source | None, paths: Sequence[Path]) -> str:
     """Return what to write in place of the control flow at a line."""
+    if any(g.source == source and g.shown is not None for path in paths for g in path.guards):
+        return TEXT
     if any(g.source == source and not isinstance(g.expected, bool) for path in paths for g in path.guards):
         return FOR
     return WHILE if ":  while " in str(source) else IF

@@ -14,7 +14,7 @@ from fnad.errors import DtypeError, ShapeError
 from fnad.ir.axes import Elementwise
 from fnad.ir.primitive import Derivative, Library, Linear, NonDifferentiable, Partials, Primitive, Sample, register
 from fnad.ir.symbol import Symbol
-from fnad.ir.types import DTYPES, Aval, Dtype
+from fnad.ir.types import DTYPES, F64, I64, Aval, Dtype
 from fnad.ops.kinds import INTEGERS, LINE, REALS, Domain, Point, by_name, elementwise_samples, infer_elementwise
 from fnad.ops.shape import ones_like, sample
 
@@ -82,6 +82,15 @@ exponent = _in_numpy(
     REALS,
     "The integer e of x = m * 2**e with 0.5 <= |m| < 1; 0 for what has none.",
     result=lambda _: I32,
+    edges=SINGULAR,
+)
+bits = _in_numpy(
+    "bits",
+    lambda x: np.where(np.isnan(x), NAN, x).view(np.int64),
+    1,
+    frozenset({F64}),
+    "The bits of an f64 as an i64, those of one nan for all of them.",
+    result=lambda _: I64,
     edges=SINGULAR,
 )
 

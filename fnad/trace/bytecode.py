@@ -160,6 +160,12 @@ def is_augmented_assignment(frame: FrameType) -> bool:
     return steps[at].name == "BINARY_OP" and str(steps[at].value).endswith("=")
 
 
+def is_modulo(frame: FrameType) -> bool:
+    """Say whether a frame is at `x % y` or `x %= y`."""
+    steps, at = steps_to(frame.f_code, frame.f_lasti)
+    return steps[at].name == "BINARY_OP" and steps[at].value in ("%", "%=")
+
+
 @remembered
 def rebinds(code: CodeType) -> bool:
     """Say whether code, or what is defined in it, binds globals or one of its free variables to something else."""

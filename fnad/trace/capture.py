@@ -32,7 +32,7 @@ class Guard(NamedTuple):
     """What Python was told of a scalar, and where: the program is right where the scalar is that.
 
     It is a bool or an i64, known when the program had as many equations as `position` says. `is_own` where Python asked
-    a value of this trace, not of one inside it.
+    a value of this trace, not of one inside it. An i64 that stands for a value has the text of it, `shown`.
     """
 
     atom: Atom
@@ -40,6 +40,7 @@ class Guard(NamedTuple):
     source: Source | None
     position: int
     is_own: bool
+    shown: str | None = None
 
 
 class Trace(Builder):

@@ -8,7 +8,6 @@ where there are arrays; so the guards of nested transforms all stand in one prog
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -18,12 +17,14 @@ from fnad.ir.known import Array, known_value
 from fnad.ir.primitive import Primitive
 from fnad.ir.program import Program
 from fnad.ir.symbol import Symbol
-from fnad.ir.types import BOOL, I64
+from fnad.ir.types import BOOL, F64, I64
+from fnad.ops.arithmetic import mul
 from fnad.ops.comparison import bitwise_and, bitwise_or, eq, isnan, ne, signbit
 from fnad.ops.conversion import convert, imag, real
+from fnad.ops.digits import bits
 from fnad.ops.guard import guard
 from fnad.ops.reduction import reduce_and
-from fnad.ops.shape import reshape
+from fnad.ops.shape import reduce_sum, reshape
 from fnad.trace.capture import Guard, Trace
 from fnad.trace.shadow import Shadow
 from fnad.trace.source import current_source
@@ -76,22 +77,48 @@ def value_at_hand(symbol: Symbol) -> Array | None:
 
 
 def content(symbol: Symbol, value: Array) -> None:
-    """Guard the path with all elements of a value: equal, with the signs of zeros, and nan where it is nan."""
+    """Guard the path with all elements of a value: equal, with the signs of zeros, and nan where it is nan.
+
+    The answer is an integer that belongs to this value, so that those of other paths are told from it; that an array
+    is this one is a guard of its own.
+    """
     if not value.ndim and value.dtype.kind in "biu" and value.dtype != np.uint64:
         integer(symbol)
         return
-    given: Any = value[()]
-    if value.ndim:
-        given = value.copy()
-        given.flags.writeable = False
-    bind = symbol.builder.bind
-    whole = symbol.builder.capture(given) if value.ndim else symbol.builder.literal(given)
-    pairs = [(symbol, whole)]
-    if value.dtype.kind == "c":
-        pairs = [(bind(part, (symbol,), {}), bind(part, (whole,), {})) for part in (real, imag)]
-    for x, y in pairs if value.size else ():
-        same = _same(x, y, value)
-        truth(bind(reduce_and, (same,), {"axes": tuple(range(value.ndim))}) if value.ndim else same)
+    shown = str(symbol.aval if value.ndim else value)
+    for part in _parts(symbol) if value.size else ():
+        _answer(_key(part), shown)
+    if value.ndim and value.size:
+        whole = symbol.builder.capture(_frozen(value))
+        for x, y in zip(_parts(symbol), _parts(whole), strict=True):
+            same = _same(x, y, value)
+            truth(symbol.builder.bind(reduce_and, (same,), {"axes": tuple(range(value.ndim))}))
+
+
+def _frozen(value: Array) -> Array:
+    copy = value.copy()
+    copy.flags.writeable = False
+    return copy
+
+
+def _parts(x: Symbol) -> tuple[Symbol, ...]:
+    if x.dtype.kind != "c":
+        return (x,)
+    return tuple(x.builder.bind(part, (x,), {}) for part in (real, imag))
+
+
+def _key(x: Symbol) -> Symbol:
+    """Return an i64 that no other real number has, and of arrays hardly another."""
+    bind = x.builder.bind
+    if x.dtype.kind == "f":
+        x = bind(bits, (x if x.dtype == F64 else bind(convert, (x,), {"dtype": F64}),), {})
+    elif x.dtype != I64:
+        x = bind(convert, (x,), {"dtype": I64})
+    if not x.shape:
+        return x
+    weights = np.random.default_rng(0).integers(2**63, size=x.shape) | 1
+    products = bind(mul, (x, x.builder.capture(_frozen(weights))), {})
+    return bind(reduce_sum, (products,), {"axes": tuple(range(x.ndim))})
 
 
 def _same(x: Symbol, y: Symbol, value: Array) -> Symbol:
@@ -106,8 +133,11 @@ def _same(x: Symbol, y: Symbol, value: Array) -> Symbol:
     return same
 
 
-def _answer(symbol: Symbol) -> int | None:
-    """Return what a scalar of bool or i64 is, and note it in its own trace and in the outermost one."""
+def _answer(symbol: Symbol, shown: str | None = None) -> int | None:
+    """Return what a scalar of bool or i64 is, and note it in its own trace and in the outermost one.
+
+    `shown` is what to show in its place.
+    """
     at_root = outermost(symbol)
     if at_root is None:
         return None
@@ -116,7 +146,7 @@ def _answer(symbol: Symbol) -> int | None:
     for asked in (symbol, at_root):
         builder = asked.builder
         if isinstance(builder, Trace) and known_value(asked) is None:
-            noted = Guard(asked.atom, answer, source, len(builder.equations), asked is symbol)
+            noted = Guard(asked.atom, answer, source, len(builder.equations), asked is symbol, shown)
             builder.guards.setdefault(asked.atom, noted)
     return answer
 

@@ -1,4 +1,4 @@
-"""The text of a traced value: `str(x)`, `f"{x:.3f}"`, `repr(x)`, `print(x)`.
+"""The text of a traced value: `str(x)`, `f"{x:.3f}"`, `"%.3f" % x`, `repr(x)`, `print(x)`.
 
 What Python computes with a text is fixed in a trace, so the text is that of the value at hand, and the path is right
 for this value alone: a guard says so, as for `if`. A text that is shown and goes nowhere else needs no guard.
@@ -29,6 +29,7 @@ from typing import Any
 from fnad.codes import remembered
 from fnad.ir.known import known_value
 from fnad.trace import escape, guards
+from fnad.trace.bytecode import is_modulo
 from fnad.trace.handle import Handle
 from fnad.trace.libraries import is_machinery
 
@@ -52,19 +53,40 @@ def text(x: Handle, write: Callable[[Any], str]) -> str:
     """What `write` makes of the value at hand; raise where there is none and its text is computed with."""
     if not x.is_alive and write is not repr and use_of_text() == "computed with":
         raise escape.used_after_trace()
+    value = value_to_write(x) if x.is_alive else None
+    return description(x) if value is None else write(value)
+
+
+def formats_a_number() -> bool:
+    """Say whether `"%.2f" % x` asks for a float: only the instruction tells it from `float(x)`."""
+    frame = asking_frame()
+    return frame is not None and is_modulo(frame)
+
+
+def number_to_format(x: Handle) -> float:
+    """The number at hand, of which `"%.2f" % x` makes a text; raise where there is none."""
     if not x.is_alive:
-        return description(x)
+        raise escape.used_after_trace()
+    value = value_to_write(x)
+    if value is None:
+        raise escape.text_asked(x.aval)
+    return float(value)
+
+
+def value_to_write(x: Handle) -> Any:
+    """The value at hand as it is outside of a trace, guarded unless its text is only shown; None where there is none.
+
+    Raise where there is none and its text is computed with.
+    """
     known = known_value(x.symbol)
     if known is not None:
-        return write(as_outside(x, known))
+        return as_outside(x, known)
     use, value = use_of_text(), guards.value_at_hand(x.symbol)
     if value is None and use == "computed with":
         raise escape.text_asked(x.aval)
-    if value is None:
-        return description(x)
-    if use != "shown":
+    if value is not None and use != "shown":
         guards.content(x.symbol, value)
-    return write(as_outside(x, value))
+    return None if value is None else as_outside(x, value)
 
 
 def description(x: Handle) -> str:

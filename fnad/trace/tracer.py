@@ -33,7 +33,7 @@ from fnad.trace.handle import Handle
 from fnad.trace.kinds import Kind, classes_of, kind_of
 from fnad.trace.selection import Selection, put, selection, values_under
 from fnad.trace.subscript import indexes_an_array
-from fnad.trace.text import text
+from fnad.trace.text import formats_a_number, number_to_format, text
 
 
 class Tracer(Handle, metaclass=Kind):
@@ -164,6 +164,8 @@ class Members(Tracer):
         return bool(self._answer(guards.truth, escape.truth_asked))
 
     def __float__(self) -> float:
+        if formats_a_number():
+            return number_to_format(self)
         return float(self._known(escape.number_asked, "its float"))
 
     def __int__(self) -> int:

@@ -59,6 +59,10 @@ class Container:
         asked.append(code.is_augmented_assignment(sys._getframe(1)))
         return self
 
+    def __float__(self):
+        asked.append(code.is_modulo(sys._getframe(1)))
+        return 1.0
+
 
 class Stored(Container):
     def __setitem__(self, i, value):
@@ -171,8 +175,13 @@ def which_assignment():
     def augmented(x):
         x += 1
 
+    def formatted(text):
+        text %= container
+
     assert answers(augmented, container) == [True]
     assert answers(lambda: container + 1) == [False]
+    assert answers(formatted, "%.1f") == answers(lambda: "%.1f" % container) == [True]  # noqa: UP031
+    assert answers(lambda: float(container) % 2) == answers(lambda: 1 % math.sin(container)) == [False]
 
 
 def what_is_bound():

@@ -10,6 +10,7 @@ import linecache
 import math
 import pickle
 import statistics
+import struct
 
 import numpy as np
 import pytest
@@ -66,7 +67,7 @@ def test_float():
 
 
 ASKED = {
-    "its float": (lambda t: "%f" % t, NUMBER),  # noqa: UP031
+    "its float": (lambda t: struct.pack("d", t), NUMBER),
     "its int": (int, UNDECIDED),
     "its complex": (complex, NUMBER),
     "its item": (lambda t: t.item(), NUMBER),

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import fnad
-from fnad.errors import ControlFlowWarning, TracerEscapeError, UsedAfterTraceError
+from fnad.errors import ControlFlowWarning, PathsWarning, TracerEscapeError, UsedAfterTraceError
 
 VALUES = [
     *(2.0, 10.25, -0.0, float("nan"), 3, True, 2.5j, complex(0.0, -0.0)),
@@ -70,6 +70,54 @@ def test_text_is_a_guard():
         assert fast(value) == number_of(str(value))
 
 
+def test_a_number_that_is_formatted_by_percent():
+    def formatted(x):
+        text = "x %.3f"
+        text %= x
+        return number_of(text + "%.2f %g" % (x, x)) + number_of("%.1f" % x) + number_of("%(x)9e" % {"x": x})  # noqa: UP031
+
+    fast = fnad.jit(formatted)
+    for value in (2.25, -0.0, 0.0, float("nan"), 2.25, np.float32(0.1), 3, True, np.array(1.5)):
+        assert fast(value) == formatted(value)
+    for value in (2.5j, np.ones(2)):
+        with pytest.raises(TypeError, match=r"must be real number|only 0-dim|only length-1"):
+            formatted(value)
+        with pytest.raises(TypeError, match=r"must be real number|only 0-dim|only length-1"):
+            fast(value)
+    with pytest.warns(ControlFlowWarning, match="where two floats are equal"):
+        assert fnad.grad(lambda x: x * len("%.1f" % x))(2.5) == 3.0  # noqa: UP031
+    with pytest.raises(TracerEscapeError, match=r"asked for its float"):
+        fnad.jit(lambda x: float(x) % 2.0)(2.5)
+
+
+def test_every_text_is_a_path_that_is_kept():
+    """It is traced once and compiled, as any other path."""
+    many = [np.array([1.0, 2.0]), np.array([1.0, np.nan]), np.array([1.0, -0.0]), np.array([1.0, 0.0])]
+    numbers = [1.5, -0.0, 0.0, float("nan"), np.inf, 2.5, 1e-300]
+    for values in (
+        numbers,
+        [np.float32(x) for x in (1.5, -0.0, 0.0, np.nan, 0.1)],
+        [complex(x, y) for x in (0.0, -0.0, np.nan) for y in (0.5, -0.0, 0.0)],
+        [np.uint64(x) for x in (2**63, 2**64 - 1, 0)],
+        many,
+        [1j * x for x in many],
+        [np.arange(4), np.arange(4)[::-1].copy()],
+    ):
+        traced = []
+        fast = fnad.jit(lambda x: (traced.append(1), number_of(str(x)))[1])  # noqa: B023
+        for _ in range(3):
+            assert [fast(value) for value in values] == [number_of(str(value)) for value in values]
+        assert len(traced) == len(values) == len(fast.paths())
+        assert all(path.is_compiled for path in fast.paths())
+
+
+def test_paths_that_part_at_a_text_say_so():
+    fast = fnad.jit(lambda x: x * len(str(x)))
+    with pytest.warns(PathsWarning, match=r"test_text.py.*\n.*fnad.callback"):
+        assert [fast(n + 0.5) for n in range(66)][-1] == 4 * 65.5
+    assert str(fast.paths()[0].decisions[0].answer) == "0.5"
+
+
 def test_a_text_that_decides():
     def f(x):
         return x**2 if f"{x:.1f}" == "2.0" else 100 * x
@@ -97,7 +145,7 @@ def test_text_of_a_value_of_an_inner_trace():
 
 
 def in_print(x):
-    print("x", x, f"{x:.2f}", [x], "{}".format(x), sep=" | ")  # noqa: UP032
+    print("x", x, f"{x:.2f}", [x], "{}".format(x), "%.2f" % x, sep=" | ")  # noqa: UP031, UP032
 
 
 def in_print_over_lines(x):
@@ -117,7 +165,7 @@ def in_a_warning(x):
 
 
 def in_a_log(x):
-    logging.getLogger("fnad.test").warning("x is %s and %r", x, x)
+    logging.getLogger("fnad.test").warning("x is %s, %r and %.2f", x, x, x)
 
 
 def in_a_log_as_text(x):
@@ -183,15 +231,15 @@ def print_elsewhere(x):
 
 @pytest.mark.parametrize("name", GUARDED)
 def test_what_may_come_back_is_a_guard(name):
-    assert "-> True" in str(fnad.explain(lambda x: (GUARDED[name](x), x)[1], 0.5))
+    assert "-> 0.5" in str(fnad.explain(lambda x: (GUARDED[name](x), x)[1], 0.5))
 
 
 # ---- where there is no value -----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", TEXTS)
+@pytest.mark.parametrize("name", [*TEXTS, "percent of a float"])
 def test_computed_with_where_there_is_no_value(name):
-    make = TEXTS[name]
+    make = TEXTS.get(name, lambda x: "%.2f" % x)  # noqa: UP031
     with pytest.raises(TracerEscapeError, match=r"(?s)was asked for its text.*fnad.callback\(print, x\)"):
         fnad.scan(lambda c, x: (c + len(make(x)), None), 0.0, np.ones(2))
 
@@ -217,6 +265,6 @@ def test_text_after_the_trace():
     kept = []
     fnad.grad(lambda x: (kept.append(x), x)[1])(1.0)
     assert repr(kept[0]) == "Tracer(f64[])"
-    for make in (str, "{}".format, "{:.1f}".format):
+    for make in (str, "{}".format, "{:.1f}".format, lambda x: "%.1f" % x):  # noqa: UP031
         with pytest.raises(UsedAfterTraceError):
             make(kept[0])
