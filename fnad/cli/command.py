@@ -59,7 +59,7 @@ def _write(text: str) -> None:
     print(text.encode(encoding, "replace").decode(encoding), flush=True)
 
 
-class _Parser(ArgumentParser):
+class _CommandParser(ArgumentParser):
     """A parser whose refusals are one line."""
 
     def error(self, message: str) -> NoReturn:
@@ -67,7 +67,7 @@ class _Parser(ArgumentParser):
 
 
 def _parser() -> ArgumentParser:
-    parser = _Parser(prog="fnad", description="Differentiate NumPy functions and compile them: a look inside.")
+    parser = _CommandParser(prog="fnad", description="Differentiate NumPy functions and compile them: a look inside.")
     commands = parser.add_subparsers(required=True, metavar="{dump,ops,doctor}")
     _add_dump(commands)
     _add_ops(commands)

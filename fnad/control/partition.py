@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from fnad.ir.primitive import Concatenation, Iota, Scalar, View
+from fnad.ir.primitive import Concatenation, IndexMap, Iota, Scalar
 from fnad.ir.program import Equation, Program, Var
 from fnad.transforms.dce import dce, has_effect
 from fnad.transforms.split import halves
@@ -81,7 +81,7 @@ def _is_cheap(equation: Equation, inputs: set[Var]) -> bool:
     match equation.primitive.lower:
         case Scalar(_, cost):
             return cost <= CHEAP
-        case View():
+        case IndexMap():
             operand, result = equation.operands[0], equation.results[0]
             return operand in inputs or operand.aval.size <= result.aval.size
         case Iota() | Concatenation():

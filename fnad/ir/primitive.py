@@ -128,7 +128,7 @@ class Scalar(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class View:
+class IndexMap:
     """Every element of the result is an element of the operand, or a constant.
 
     `index(indices, operand, result, **params)` maps index expressions (`fnad.lower.index`) of the result to those of
@@ -245,7 +245,7 @@ class Inlined:
 
 Lowering: TypeAlias = (
     Scalar
-    | View
+    | IndexMap
     | Concatenation
     | Iota
     | Fold

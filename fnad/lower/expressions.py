@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from fnad.errors import LoweringError
-from fnad.ir.primitive import Concatenation, Contraction, DynamicSlice, Gather, Iota, Scalar, View
+from fnad.ir.primitive import Concatenation, Contraction, DynamicSlice, Gather, IndexMap, Iota, Scalar
 from fnad.ir.program import Atom, Equation, Literal, Var
 from fnad.ir.types import I64, Aval, Dtype, Shape
 from fnad.lower.contraction import Dimensions, contraction_dimensions
@@ -25,7 +25,7 @@ from fnad.scalar.operations import MULTIPLY
 
 Indices: TypeAlias = Sequence[Index]
 
-INLINED = (Scalar, View, Concatenation, Iota, Gather, DynamicSlice)
+INLINED = (Scalar, IndexMap, Concatenation, Iota, Gather, DynamicSlice)
 """The kinds of lowering whose results need no buffer of their own."""
 
 
@@ -136,7 +136,7 @@ class ElementExpressions:
                 return bound.expressions.address(bound.atom, [*bound.leading, *indices])
             equation = self.definitions[atom]
             lower = equation.primitive.lower
-            if not isinstance(lower, View) or lower.guard is not None:
+            if not isinstance(lower, IndexMap) or lower.guard is not None:
                 return None
             atom, indices = equation.operands[0], self._moved(equation, lower, list(indices))
         if isinstance(atom, Literal):
@@ -154,7 +154,7 @@ class ElementExpressions:
         buffer = self.buffers.get(atom)
         return buffer if buffer is not None and buffer.offset == Index(0) else None
 
-    def _moved(self, equation: Equation, view: View, indices: list[Index]) -> list[Index]:
+    def _moved(self, equation: Equation, view: IndexMap, indices: list[Index]) -> list[Index]:
         operand, result = equation.operands[0].aval, equation.results[0].aval
         return [as_index(i) for i in view.index(indices, operand, result, **equation.params)]
 
@@ -164,7 +164,7 @@ class ElementExpressions:
                 operands = (self.element(operand, indices) for operand in equation.operands)
                 dtype = equation.results[0].aval.dtype
                 return self.nodes.cast(self.nodes.template(scalar.expression(equation.params), dtype, *operands), dtype)
-            case View() as view:
+            case IndexMap() as view:
                 return self._view(equation, view, indices)
             case Concatenation():
                 return self._concatenation(equation, indices)
@@ -179,7 +179,7 @@ class ElementExpressions:
             case _:
                 raise LoweringError(f"{equation.primitive.name} cannot be part of an expression")
 
-    def _view(self, equation: Equation, view: View, indices: list[Index]) -> Node:
+    def _view(self, equation: Equation, view: IndexMap, indices: list[Index]) -> Node:
         operand, result = equation.operands[0], equation.results[0]
         conditions = self._conditions(equation, view, indices)
         if any(not _possible(c) for c in conditions) or 0 in operand.aval.shape:
@@ -187,7 +187,7 @@ class ElementExpressions:
         inside = self.element(operand, self._moved(equation, view, indices))
         return self.nodes.branch(conditions, inside, self._zero(result.aval.dtype)) if conditions else inside
 
-    def _conditions(self, equation: Equation, view: View, indices: list[Index]) -> tuple[Condition, ...]:
+    def _conditions(self, equation: Equation, view: IndexMap, indices: list[Index]) -> tuple[Condition, ...]:
         if view.guard is None:
             return ()
         operand, result = equation.operands[0].aval, equation.results[0].aval

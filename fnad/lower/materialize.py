@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from fnad.ir.primitive import ArgFold, Concatenation, Contraction, Gather, Iota, Library, Scalar, View
+from fnad.ir.primitive import ArgFold, Concatenation, Contraction, Gather, IndexMap, Iota, Library, Scalar
 from fnad.ir.program import Atom, Equation, Program, Var
 from fnad.lower.expressions import is_inlined
 from fnad.lower.target import Costs
@@ -103,7 +103,7 @@ def _readers(program: Program) -> dict[Atom, list[Equation]]:
 def _read_whole(equation: Equation, readers: list[Equation]) -> bool:
     """Say whether a reader wants an array: a library call does, a matrix product too unless this is a plain view."""
     lower = equation.primitive.lower
-    plain_view = isinstance(lower, View) and lower.guard is None
+    plain_view = isinstance(lower, IndexMap) and lower.guard is None
     kinds = [reader.primitive.lower for reader in readers]
     products = any(isinstance(r.primitive.lower, Contraction) and not is_inlined(r) for r in readers)
     return any(isinstance(k, Library) for k in kinds) or (products and not plain_view)
@@ -112,8 +112,10 @@ def _read_whole(equation: Equation, readers: list[Equation]) -> bool:
 def _guarded_again(equation: Equation, readers: list[Equation]) -> bool:
     """Say whether a view reads elements more than once, each of which would test its guard every time."""
     lower = equation.primitive.lower
-    has_guard = isinstance(lower, View) and lower.guard is not None
-    return has_guard and any(isinstance(r.primitive.lower, View) and _repeats(r, equation.results[0]) for r in readers)
+    has_guard = isinstance(lower, IndexMap) and lower.guard is not None
+    return has_guard and any(
+        isinstance(r.primitive.lower, IndexMap) and _repeats(r, equation.results[0]) for r in readers
+    )
 
 
 def is_read_twice(reader: Equation, costs: Costs) -> bool:
@@ -127,11 +129,11 @@ def is_read_twice(reader: Equation, costs: Costs) -> bool:
 
 
 def _wanted_whole(program: Program, read_in_loops: Iterable[Atom]) -> set[Var]:
-    """Return what is read in regions, in possibly in each iteration of a loop; a view is replaced by what it shows."""
+    """The values read in regions, possibly in each iteration of a loop; a view counts as its operand."""
     whole: set[Atom] = set(read_in_loops)
     for equation in reversed(program.equations):
         lower = equation.primitive.lower
-        is_view = isinstance(lower, View) and lower.guard is None
+        is_view = isinstance(lower, IndexMap) and lower.guard is None
         if equation.regions or (is_view and equation.results[0] in whole):
             whole.update(equation.operands)
         if is_view or isinstance(lower, Iota):
@@ -141,10 +143,10 @@ def _wanted_whole(program: Program, read_in_loops: Iterable[Atom]) -> set[Var]:
 
 def _repeats(reader: Equation, var: Var) -> bool:
     """Say whether a reader reads an element more than once."""
-    repeats = isinstance(reader.primitive.lower, View | Gather | Contraction)
+    repeats = isinstance(reader.primitive.lower, IndexMap | Gather | Contraction)
     return repeats and reader.results[0].aval.size > var.aval.size
 
 
 def _moves(reader: Equation) -> bool:
     """Say whether a reader reads at other indices than its own, so that reading through several would multiply work."""
-    return isinstance(reader.primitive.lower, View | Gather) and len(reader.results[0].aval.shape) > 0
+    return isinstance(reader.primitive.lower, IndexMap | Gather) and len(reader.results[0].aval.shape) > 0

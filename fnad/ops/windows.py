@@ -16,7 +16,7 @@ import numpy as np
 
 from fnad.errors import ShapeError
 from fnad.ir.axes import Reindex
-from fnad.ir.primitive import Accumulation, Sample, View
+from fnad.ir.primitive import Accumulation, IndexMap, Sample
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import Aval, Shape
 from fnad.ops.kinds import NUMBERS, by_name, check_dtype, linear
@@ -101,7 +101,7 @@ windows = linear(
     _infer_windows,
     _windows,
     _transpose_windows,
-    View(_index_windows),
+    IndexMap(_index_windows),
     axes=Reindex(_stack_windows),
     samples=_windows_samples,
     doc="The windows of `sizes` that slide over `axes`, which become the last axes; see `overlap_add`.",

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from fnad.ir.primitive import Concatenation, DynamicSlice, DynamicUpdate, Gather, View
+from fnad.ir.primitive import Concatenation, DynamicSlice, DynamicUpdate, Gather, IndexMap
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import is_inexact
 from fnad.transforms.rewrite import constant_of, definition, operands_of
 
-MOVING = View | Concatenation | Gather | DynamicSlice | DynamicUpdate
+MOVING = IndexMap | Concatenation | Gather | DynamicSlice | DynamicUpdate
 """Every element of the result is an element of an operand, or zero."""
 
 DEPTH = 8

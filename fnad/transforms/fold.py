@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from fnad.ir.builder import current_builder
-from fnad.ir.primitive import ArgFold, Concatenation, Fold, Primitive, Scalar, View
+from fnad.ir.primitive import ArgFold, Concatenation, Fold, IndexMap, Primitive, Scalar
 from fnad.ir.program import Literal, Params, Program
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import Aval
@@ -33,7 +33,7 @@ def fold(program: Program) -> Program:
 
 def fold_constants(primitive: Primitive, operands: Sequence[Symbol], params: Params) -> Symbol | None:
     """Return the constant that an equation computes, if it does."""
-    if not isinstance(primitive.lower, Scalar | View | Concatenation | Fold | ArgFold):
+    if not isinstance(primitive.lower, Scalar | IndexMap | Concatenation | Fold | ArgFold):
         return None
     if primitive is broadcast_in_dim and isinstance(operands[0].atom, Literal):
         return None  # is a constant as it should be
@@ -66,7 +66,7 @@ def _everywhere(primitive: Primitive, operands: Sequence[Symbol], params: Params
     match primitive.lower:
         case Scalar():
             return _evaluate(primitive, values, params)[()]
-        case View(_, guard) if guard is None or not any(values[0].tobytes()):
+        case IndexMap(_, guard) if guard is None or not any(values[0].tobytes()):
             return values[0]
         case Concatenation() if len({value.tobytes() for value in values}) == 1:
             return values[0]

@@ -23,7 +23,7 @@ Run: TypeAlias = Callable[[Sequence[Any]], list[Any]]
 IN_RANGE = "the index comes from the arguments: check them, or keep it in range with np.clip(i, 0, n - 1)"
 
 
-class Step(NamedTuple):
+class EquationStep(NamedTuple):
     """One equation: where its operands lie, where its results go, and which slots nobody reads afterwards."""
 
     evaluate: Callable[..., Any]
@@ -100,7 +100,7 @@ def check_time() -> None:
 # ---- steps -----------------------------------------------------------------------------------------------------------
 
 
-def _execute(step: Step, values: list[Any]) -> None:
+def _execute(step: EquationStep, values: list[Any]) -> None:
     evaluate, operands, params, results, dead, source = step
     try:
         result = evaluate(*[values[slot] for slot in operands], **params)
@@ -127,9 +127,9 @@ def _read_atoms(program: Program) -> Iterable[Atom]:
     yield from program.outputs
 
 
-def _steps(program: Program, slots: dict[Atom, int]) -> list[Step]:
+def _steps(program: Program, slots: dict[Atom, int]) -> list[EquationStep]:
     read = set(program.outputs)
-    steps: list[Step] = []
+    steps: list[EquationStep] = []
     for equation in reversed(program.equations):
         last = {atom for atom in (*equation.operands, *equation.results) if atom not in read}
         read |= last
@@ -137,7 +137,7 @@ def _steps(program: Program, slots: dict[Atom, int]) -> list[Step]:
     return steps[::-1]
 
 
-def _step(equation: Equation, slots: dict[Atom, int], dead: tuple[int, ...]) -> Step:
+def _step(equation: Equation, slots: dict[Atom, int], dead: tuple[int, ...]) -> EquationStep:
     operands = tuple(slots[atom] for atom in equation.operands)
     results = tuple(slots[var] for var in equation.results)
-    return Step(equation.primitive.evaluate, operands, equation.keywords, results, dead, equation.source)
+    return EquationStep(equation.primitive.evaluate, operands, equation.keywords, results, dead, equation.source)

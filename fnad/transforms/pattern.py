@@ -40,7 +40,7 @@ from fnad.transforms.rewrite import Rewrite, application, constant_of
 Bindings: TypeAlias = dict[str, Any]
 
 
-class Pattern(ABC):
+class OperandPattern(ABC):
     """What an operand must look like."""
 
     @abstractmethod
@@ -51,13 +51,13 @@ class Pattern(ABC):
     def names(self) -> Iterable[str]:
         """Yield the names in the order in which they are written."""
 
-    def variants(self) -> Iterable[Pattern]:
+    def variants(self) -> Iterable[OperandPattern]:
         """Return the pattern with the operands of commutative primitives in each order."""
         return (self,)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Named(Pattern):
+class Named(OperandPattern):
     """A value that the action gets under a name."""
 
     name: str
@@ -75,7 +75,7 @@ class Anything(Named):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class NumberPattern(Pattern):
+class NumberPattern(OperandPattern):
     value: float | bool
 
     def names(self) -> Iterable[str]:
@@ -104,9 +104,9 @@ class Finite(Named):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Alias(Pattern):
+class Alias(OperandPattern):
     name: str
-    pattern: Pattern
+    pattern: OperandPattern
 
     def names(self) -> Iterable[str]:
         return (self.name, *self.pattern.names())
@@ -120,9 +120,9 @@ class Alias(Pattern):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Application(Pattern):
+class Application(OperandPattern):
     primitive: Primitive
-    operands: tuple[Pattern, ...]
+    operands: tuple[OperandPattern, ...]
     params: tuple[tuple[str, str], ...]
     rest: str | None = None
 
@@ -180,12 +180,12 @@ def same_values(left: Sequence[Symbol], right: Sequence[Symbol]) -> bool:
 # ---- reading a pattern -------------------------------------------------------------------------------------------
 
 
-def parse_pattern(text: str) -> Pattern:
+def parse_pattern(text: str) -> OperandPattern:
     """Return the pattern that a text describes."""
     return _pattern(ast.parse(text, mode="eval").body)
 
 
-def _pattern(node: ast.expr) -> Pattern:
+def _pattern(node: ast.expr) -> OperandPattern:
     match node:
         case ast.Name(name):
             return Anything(name)

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fnad.ir.axes import Along, AxisPairs, Contract, Custom, Elementwise, Opaque, Over, Reindex, Stacked
-from fnad.ir.primitive import Accumulation, Primitive, View
+from fnad.ir.primitive import Accumulation, IndexMap, Primitive
 from fnad.ir.program import Params
 from fnad.ir.types import Aval, Shape
 from fnad.ops.contraction import free_axes
@@ -91,7 +91,7 @@ def _by_shared_axes(shape: Shape, shared: Sequence[int]) -> np.ndarray[Any, Any]
 def _moved(primitive: Primitive, operand: Aval, result: Aval, params: Params) -> Pattern:
     """Return where each element comes from, or goes, by the index of the lowering."""
     match primitive.lower:
-        case View(index, guard):
+        case IndexMap(index, guard):
             to = _indices(result)
             there = np.ones(result.size, bool)
             for value, low, high in guard(to, operand, result, **params) if guard else ():

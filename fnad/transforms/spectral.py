@@ -27,7 +27,7 @@ import numpy as np
 
 from fnad.ir.axes import Opaque
 from fnad.ir.builder import SymbolEnvironment, bind_equation, current_builder, inline, trace
-from fnad.ir.primitive import Library, Primitive, Push, View
+from fnad.ir.primitive import IndexMap, Library, Primitive, Push
 from fnad.ir.program import Atom, Equation, Program, Var
 from fnad.ir.symbol import Symbol
 from fnad.ops.arithmetic import add, div, mul, sub
@@ -209,7 +209,7 @@ def _guarded(program: Program) -> Program:
 
 
 def _is_view(equation: Equation, marked: Mapping[Atom, Marked]) -> bool:
-    return isinstance(equation.primitive.lower, View) and equation.operands[0] in marked
+    return isinstance(equation.primitive.lower, IndexMap) and equation.operands[0] in marked
 
 
 def _operands(equation: Equation, env: SymbolEnvironment, marked: Mapping[Atom, Marked]) -> list[Symbol]:

@@ -37,7 +37,7 @@ from fnad.transforms.pattern import (
     ConstantPattern,
     Finite,
     NumberPattern,
-    Pattern,
+    OperandPattern,
     Rule,
     by_rules,
 )
@@ -71,7 +71,7 @@ class Instance:
             symbol = self.apply(rule.pattern, None, rule.on)
             self.program = None if symbol is None else self.builder.finish("left", [symbol])
 
-    def make(self, pattern: Pattern, dtype: Dtype | None) -> Symbol | None:
+    def make(self, pattern: OperandPattern, dtype: Dtype | None) -> Symbol | None:
         match pattern:
             case Anything(name):
                 return self.named(name, dtype or F64)
@@ -151,7 +151,7 @@ class Instance:
             self.box = tuple(self.random.randint(0, n) for n in shape)
         return self.box
 
-    def make_like(self, pattern: Pattern, dtype: Dtype, like: Symbol | None) -> Symbol | None:
+    def make_like(self, pattern: OperandPattern, dtype: Dtype, like: Symbol | None) -> Symbol | None:
         """Make an operand, in some attempts to give it the shape of the one beside it."""
         for _ in range(30):
             found = self.make(pattern, dtype)
