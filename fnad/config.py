@@ -71,7 +71,7 @@ _overridden: ContextVar[Settings | None] = ContextVar("fnad.config", default=Non
 
 
 def current() -> Settings:
-    """Return the settings in force here.
+    """The settings in force here.
 
     >>> current().executor
     'auto'

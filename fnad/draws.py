@@ -27,23 +27,23 @@ class Arithmetic(Protocol):
     """What operators do not say."""
 
     def where(self, condition: Value, a: Value, b: Value) -> Value:
-        """Return a where the condition is true, else b."""
+        """A where the condition is true, else b."""
         ...
 
     def sqrt(self, x: Value) -> Value:
-        """Return the square root."""
+        """The square root."""
         ...
 
     def real(self, n: Value) -> Value:
-        """Return an integer below 2**53 as f64."""
+        """An integer below 2**53 as f64."""
         ...
 
     def bits(self, x: Value) -> Value:
-        """Return the representation of an f64."""
+        """The representation of an f64."""
         ...
 
     def number(self, bits: Value) -> Value:
-        """Return the f64 with this representation."""
+        """The f64 with this representation."""
         ...
 
 
@@ -62,7 +62,7 @@ They differ in the last word of the counter, so that no draw has a block in comm
 
 
 def block(index: Value, stream: int | Value, key: Value) -> tuple[Value, Value]:
-    """Return the two halves of the block of a counter: words 0 and 1, words 2 and 3, the lower word first."""
+    """The two halves of the block of a counter: words 0 and 1, words 2 and 3, the lower word first."""
     words = index & WORD, index >> 32, stream & WORD, stream >> 32
     keys = key & WORD, key >> 32
     for _ in range(ROUNDS):
@@ -103,13 +103,13 @@ SINE_SERIES = (
 
 
 def polynomial(coefficients: tuple[float, ...], x: Value) -> Value:
-    """Return the polynomial with these coefficients, the constant first, by Horner's rule."""
+    """The polynomial with these coefficients, the constant first, by Horner's rule."""
     *rest, last = coefficients
     return reduce(lambda value, coefficient: value * x + coefficient, rest[-2::-1], x * last + rest[-1])
 
 
 def log(a: Arithmetic, x: Value) -> Value:
-    """Return the logarithm of a positive normal number, to one unit in the last place (the algorithm of fdlibm).
+    """The logarithm of a positive normal number, to one unit in the last place (the algorithm of fdlibm).
 
     With x = 2**k (1 + f), 1 + f between the roots of 1/2 and 2, and s = f / (2 + f) it is k log 2 + 2 artanh s.
     """
@@ -125,7 +125,7 @@ def log(a: Arithmetic, x: Value) -> Value:
 
 
 def exp(a: Arithmetic, x: Value) -> Value:
-    """Return the exponential of a number below 0, to one unit in the last place (the algorithm of fdlibm).
+    """The exponential of a number below 0, to one unit in the last place (the algorithm of fdlibm).
 
     Results below the normal numbers are 0.
     """
@@ -142,7 +142,7 @@ def exp(a: Arithmetic, x: Value) -> Value:
 
 
 def sin_pi(t: Value) -> Value:
-    """Return sin(πt) for |t| <= 1/2."""
+    """Sin(πt) for |t| <= 1/2."""
     return t * polynomial(SINE_SERIES, t * t)
 
 
@@ -150,17 +150,17 @@ def sin_pi(t: Value) -> Value:
 
 
 def open_unit(a: Arithmetic, half: Value) -> Value:
-    """Return an odd multiple of 2**-53 in (0, 1), all equally likely."""
+    """An odd multiple of 2**-53 in (0, 1), all equally likely."""
     return a.real((half >> 11) | 1) * 2.0**-53
 
 
 def exponential_of(a: Arithmetic, half: Value) -> Value:
-    """Return -log u."""
+    """-log u."""
     return log(a, open_unit(a, half)) * -1.0
 
 
 def normal_of(a: Arithmetic, low: Value, high: Value) -> Value:
-    """Return √(-2 log u) sin θ, θ uniform in (-π/2, π/2) (Box & Muller, Ann. Math. Statist. 29 (1958), 610)."""
+    """√(-2 log u) sin θ, θ uniform in (-π/2, π/2) (Box & Muller, Ann. Math. Statist. 29 (1958), 610)."""
     return a.sqrt(exponential_of(a, low) * 2.0) * sin_pi(open_unit(a, high) - 0.5)
 
 
@@ -173,19 +173,19 @@ def normal(a: Arithmetic, index: Value, key: Value) -> Value:
 
 
 def gumbel(a: Arithmetic, index: Value, key: Value) -> Value:
-    """Return -log(-log u)."""
+    """-log(-log u)."""
     return log(a, exponential(a, index, key)) * -1.0
 
 
 def laplace(a: Arithmetic, index: Value, key: Value) -> Value:
-    """Return an exponential draw with either sign."""
+    """An exponential draw with either sign."""
     low, high = block(index, DRAW, key)
     magnitude = exponential_of(a, low)
     return a.where(high < 1 << 63, magnitude, magnitude * -1.0)
 
 
 def cauchy(a: Arithmetic, index: Value, key: Value) -> Value:
-    """Return tan(πt) = sin(πt) / sin(π/2 - π|t|), t uniform in (-1/2, 1/2)."""
+    """Tan(πt) = sin(πt) / sin(π/2 - π|t|), t uniform in (-1/2, 1/2)."""
     t = open_unit(a, block(index, DRAW, key)[1]) - 0.5
     return sin_pi(t) / sin_pi(a.where(t < 0.0, t, t * -1.0) + 0.5)
 
@@ -209,7 +209,7 @@ class Candidate(NamedTuple):
 
 
 def gamma_candidate(a: Arithmetic, index: Value, key: Value, shape: Value, stream: Value) -> Candidate:
-    """Return a candidate for a gamma variable of at least 1 in shape; for one that is not positive, v is 1."""
+    """A candidate for a gamma variable of at least 1 in shape; for one that is not positive, v is 1."""
     x = normal_of(a, *block(index, stream, key))
     u = open_unit(a, block(index, stream + 1, key)[0])
     d = shape - 1.0 / 3.0
@@ -220,19 +220,19 @@ def gamma_candidate(a: Arithmetic, index: Value, key: Value, shape: Value, strea
 
 
 def gamma_surely(candidate: Candidate) -> Value:
-    """Say whether a candidate is accepted by the bound that needs no logarithm; most are."""
+    """Whether a candidate is accepted by the bound that needs no logarithm; most are."""
     square = candidate.x * candidate.x
     return candidate.is_positive & (candidate.u < square * square * -0.0331 + 1.0)
 
 
 def gamma_accepted(a: Arithmetic, candidate: Candidate) -> Value:
-    """Say whether a candidate is accepted."""
+    """Whether a candidate is accepted."""
     d, x, v, u, is_positive = candidate
     return is_positive & (log(a, u) < x * x * 0.5 + (d - d * v + d * log(a, v)))
 
 
 def gamma_shape(a: Arithmetic, shape: Value) -> Value:
-    """Return the shape that candidates are drawn for."""
+    """The shape that candidates are drawn for."""
     return a.where(shape < 1.0, shape + 1.0, shape)
 
 
@@ -271,7 +271,7 @@ NUMPY: Arithmetic = OfNumpy()
 
 
 def gamma_array(a: Arithmetic, index: Value, key: Value, shape: Value) -> Value:
-    """Return gamma draws of arrays of one dimension: each attempt is for those elements that have none yet."""
+    """Gamma draws of arrays of one dimension: each attempt is for those elements that have none yet."""
     candidates = np.full(index.shape, math.nan)
     pending = np.arange(index.size)
     wanted = gamma_shape(a, shape)

@@ -28,7 +28,7 @@ class FnadError(Exception):
         self.what, self.source, self.remedy = what, source, remedy
 
     def at(self, source: object, remedy: str | None = None) -> FnadError:
-        """Return this error with the place where it happened and the way out, each if it has none yet."""
+        """The error with a source and a remedy, each unless it has one already."""
         source, remedy = self.source or source, self.remedy or remedy
         is_complete = (source, remedy) == (self.source, self.remedy)
         return self if is_complete else type(self)(self.what, source=source, remedy=remedy)

@@ -87,7 +87,7 @@ class Store:
         self._lock = RLock()
 
     def get(self, key: Hashable, make: Callable[[], T]) -> T:
-        """Return the value of a key, which is kept while it is used; make it if it is not there."""
+        """The value of a key, which is kept while it is used; make it if it is not there."""
         with self._lock:
             found = self._kept.get(key)
             if found is not None:
@@ -100,7 +100,7 @@ class Store:
         return kept
 
     def stages(self, key: Hashable, make: Callable[[], S]) -> S:
-        """Return the stages of a key, which live as long as someone has them; make them if they are not there."""
+        """The stages of a key, which live as long as someone has them; make them if they are not there."""
         found = self._stages.get(key)
         if found is None:
             made = make()

@@ -41,7 +41,7 @@ ULPS = (64.0, 4096.0, 262144.0)
 
 
 def precision(dtype: Dtype) -> float:
-    """Return the distance from 1 to the next number of an inexact dtype.
+    """The distance from 1 to the next number of an inexact dtype.
 
     >>> precision(np.dtype(np.complex64)) == precision(np.dtype(np.float32)) == 2.0**-23
     True
@@ -50,7 +50,7 @@ def precision(dtype: Dtype) -> float:
 
 
 def tolerance(dtype: Dtype, order: int = 0) -> float:
-    """Return the relative error allowed of a value (order 0) or a derivative of this order; 0 for integers and bools.
+    """The relative error allowed of a value (order 0) or a derivative of this order; 0 for integers and bools.
 
     >>> tolerance(np.dtype(np.int64))
     0.0
@@ -76,7 +76,7 @@ def assert_close(found: Array, expected: Array, allowed: float, scale: float = 0
 
 
 def extended(x: Array) -> Array:
-    """Return an inexact array in the widest precision NumPy has, any other as it is.
+    """An inexact array in the widest precision NumPy has, any other as it is.
 
     >>> extended(np.ones(3)).dtype == np.longdouble, extended(np.arange(3)).dtype == np.int64
     (True, True)
@@ -87,7 +87,7 @@ def extended(x: Array) -> Array:
 
 
 def step(eps: float, order: int) -> tuple[float, float]:
-    """Return the step of differences of this order in a precision, and the relative error to expect.
+    """The step of differences of this order in a precision, and the relative error to expect.
 
     The step balances h⁴ against eps / h**order for functions that vary over lengths of a tenth.
 
@@ -100,7 +100,7 @@ def step(eps: float, order: int) -> tuple[float, float]:
 
 
 def moved(xs: Arrays, *steps: tuple[float, Arrays]) -> list[Array]:
-    """Return xs plus multiples of directions, in the precision of xs; what has no direction stays.
+    """Xs plus multiples of directions, in the precision of xs; what has no direction stays.
 
     >>> moved([np.array([1.0, 2.0])], (0.5, [np.array([1.0, 0.0])]))
     [array([1.5, 2. ])]
@@ -112,7 +112,7 @@ def moved(xs: Arrays, *steps: tuple[float, Arrays]) -> list[Array]:
 
 
 def difference(function: Function, xs: Arrays, us: Arrays, h: float) -> Array:
-    """Return D f(xs)[us].
+    """D f(xs)[us].
 
     >>> abs(float(difference(np.sin, [np.longdouble(0.0)], [np.longdouble(1.0)], 1e-3)) - 1.0) < 1e-12
     True
@@ -123,7 +123,7 @@ def difference(function: Function, xs: Arrays, us: Arrays, h: float) -> Array:
 
 
 def mixed_difference(function: Function, xs: Arrays, us: Arrays, vs: Arrays, h: float) -> Array:
-    """Return D² f(xs)[us, vs].
+    """D² f(xs)[us, vs].
 
     >>> one = [np.longdouble(1.0)]
     >>> abs(float(mixed_difference(lambda x: x**3, one, one, one, 1e-3)) - 6.0) < 1e-9
@@ -142,7 +142,7 @@ def mixed_difference(function: Function, xs: Arrays, us: Arrays, vs: Arrays, h: 
 
 
 def direction(aval: Aval, seed: int) -> Array:
-    """Return a random array of the aval, of order 1.
+    """A random array of the aval, of order 1.
 
     >>> direction(Aval(np.dtype(np.float32), (2, 3)), seed=0).shape
     (2, 3)
@@ -153,7 +153,7 @@ def direction(aval: Aval, seed: int) -> Array:
 
 
 def pairing(cts: Arrays, dys: Arrays) -> float:
-    """Return Re Σ ct·dy over all arrays, in extended precision.
+    """Re Σ ct·dy over all arrays, in extended precision.
 
     >>> pairing([np.array([1.0, 2.0])], [np.array([3.0, -1.0])])
     1.0
@@ -162,7 +162,7 @@ def pairing(cts: Arrays, dys: Arrays) -> float:
 
 
 def magnitude(cts: Arrays, dys: Arrays) -> float:
-    """Return Σ |ct|·|dy|, the scale that rounding errors of a pairing are measured against.
+    """Σ |ct|·|dy|, the scale that rounding errors of a pairing are measured against.
 
     >>> magnitude([np.array([1.0, 2.0])], [np.array([3.0, -1.0])])
     5.0
@@ -184,7 +184,7 @@ def marks(program: Program) -> tuple[bool, ...]:
 
 
 def pushforward(run: Run, program: Program, xs: Arrays, dxs: Arrays) -> list[Array]:
-    """Return the tangents of the inexact outputs, given those of the inexact inputs.
+    """The tangents of the inexact outputs, given those of the inexact inputs.
 
     >>> from fnad.ir.parser import parse_program
     >>> square = parse_program("square(a: f64[]) -> f64[] { b: f64[] = mul(a, a) return b }")
@@ -195,7 +195,7 @@ def pushforward(run: Run, program: Program, xs: Arrays, dxs: Arrays) -> list[Arr
 
 
 def pullback(run: Run, program: Program, xs: Arrays, cts: Arrays) -> list[Array]:
-    """Return the cotangents of the inexact inputs, given those of the inexact outputs.
+    """The cotangents of the inexact inputs, given those of the inexact outputs.
 
     >>> from fnad.ir.parser import parse_program
     >>> square = parse_program("square(a: f64[]) -> f64[] { b: f64[] = mul(a, a) return b }")

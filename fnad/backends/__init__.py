@@ -1,1 +1,1 @@
-"""Backends make executors of programs: the NumPy interpreter, Numba, and the choice between them."""
+"""Backends turn programs into executors: the NumPy interpreter, Numba, and the choice between them."""

@@ -1,10 +1,10 @@
-"""What every backend makes of a program: an executor. And which backends there are, by name.
+"""Executors, which every backend makes of programs, and the table of backends by name.
 
 An executor takes a list of arrays, one for each input of the program, and returns a list of arrays, one for each
 output. Arguments have exactly the inputs' dtypes, in native byte order, and shapes; their strides, alignment and
 writability are whatever the caller's are, and the executor never writes to them. Results have exactly the outputs'
 dtypes and shapes, a 0-d array where the shape is []; each is fresh: it shares memory with no argument, no other result
-and nothing the executor keeps. An executor may be called from several threads at once.
+and nothing that the executor retains. An executor may be called from several threads at once.
 """
 
 from __future__ import annotations
@@ -28,40 +28,40 @@ Executor: TypeAlias = Callable[[Sequence[Array]], list[Array]]
 
 
 class Native(Protocol):
-    """An executor of native code, with workspaces: arrays for temporaries that are at hand for its next call."""
+    """An executor of native code, with workspaces: arrays for temporaries that are kept for its next call."""
 
     def __call__(self, arguments: Sequence[Array], /) -> list[Array]: ...
 
     @property
     def nbytes(self) -> int:
-        """The memory that the code takes, about."""
+        """The approximate memory of the code, in bytes."""
         ...
 
     @property
     def workspace_bytes(self) -> int:
-        """The memory of the workspaces that no call has."""
+        """The memory of the workspaces not in use, in bytes."""
         ...
 
     def free_workspaces(self) -> int:
-        """Free them; return how many bytes that is."""
+        """Free these workspaces; return the number of bytes freed."""
         ...
 
     @property
     def functions(self) -> Sequence[Any]:
-        """The native functions; none where there is nothing to compute."""
+        """The native functions; none if there is nothing to compute."""
         ...
 
     def llvm(self) -> str:
-        """Return the optimised LLVM IR of all native functions."""
+        """The optimised LLVM IR of all native functions."""
         ...
 
     def asm(self) -> str:
-        """Return the assembly of all native functions."""
+        """The assembly of all native functions."""
         ...
 
 
 class Planned(Protocol):
-    """A program on its way to native code: as loop nests, and as the source that is compiled."""
+    """A program before compilation: its loop nests, and the source that is compiled."""
 
     @property
     def loops(self) -> LoopProgram: ...
@@ -71,18 +71,18 @@ class Planned(Protocol):
 
 
 class Compiler(Protocol):
-    """What the module of a backend offers."""
+    """The interface of a backend's module."""
 
     def plan(self, program: Program) -> Planned:
         """Lower a program and write its source."""
         ...
 
     def compile_program(self, program: Program, donated: Sequence[int] = ()) -> Native:
-        """Return native code; it may put results into the memory of the inputs at the positions `donated`."""
+        """Compile a program; results may be written to the memory of the inputs at the positions `donated`."""
         ...
 
     def offers(self) -> Iterator[tuple[str, str]]:
-        """Yield what the machine offers to compiled programs, and what it is called."""
+        """The features of this machine that compiled programs use, as pairs of a label and a description."""
         ...
 
 
@@ -90,8 +90,8 @@ class Compiler(Protocol):
 class Backend:
     """A backend by the name of its module, which is imported when the first program is compiled.
 
-    Compiling is expected to take `setup` seconds where the module is not loaded yet, `program` for any program and
-    `equation` for each of its equations, as measured on one core; a factor of two in it hardly matters.
+    Compiling is expected to take `setup` seconds if the module is not loaded yet, `program` for any program and
+    `equation` for each of its equations, as measured on one core; a factor of two hardly matters.
     """
 
     module: str
@@ -101,11 +101,11 @@ class Backend:
 
     @property
     def compiler(self) -> Compiler:
-        """The module, imported now if it was not; raises `ImportError` where the machine lacks what it needs."""
+        """The module, imported on first use; raises `ImportError` if the machine lacks what it needs."""
         return cast("Compiler", import_module(self.module))
 
     def expected_cost(self, equations: int) -> float:
-        """Return the seconds that compiling a program of so many equations is expected to take."""
+        """The expected time to compile a program of this many equations, in seconds."""
         setup = 0.0 if self.module in sys.modules else self.setup
         return setup + self.program + self.equation * equations
 
@@ -116,5 +116,5 @@ BACKENDS: dict[config.BackendName, Backend] = {
 
 
 def current_backend() -> Backend:
-    """Return the backend that the settings name."""
+    """The backend that the settings name."""
     return BACKENDS[config.current().backend]

@@ -13,13 +13,13 @@ from fnad.transforms.interpret import prepare
 
 
 def interpreter(program: Program) -> Executor:
-    """Return the executor that runs a program equation by equation with NumPy."""
+    """The executor that runs a program equation by equation with NumPy."""
     run = prepare(program)
     return lambda arguments: _fresh(run(arguments), arguments)
 
 
 def _fresh(results: list[Any], arguments: Sequence[Array]) -> list[Array]:
-    """Return the results as arrays of their own; a view, an argument or an array met before is copied."""
+    """The results as separate arrays; a view, an argument or a repeated array is copied."""
     taken = {id(argument) for argument in arguments}
     arrays: list[Array] = []
     for result in results:

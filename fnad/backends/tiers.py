@@ -1,14 +1,14 @@
-"""Which backend runs a program: the interpreter while it is cold, native code once it has proven hot.
+"""Which backend runs a program: the interpreter while it is cold, native code once it is hot.
 
-Compiling costs a known price, interpreting a rent at each call. As in ski rental, a program is interpreted until the
-time spent so comes to what compiling it is expected to cost, and is compiled then: never worse than twice the best
-choice in hindsight. The price is what the backend expects (`Backend.expected_cost`).
+Compiling has a known price, interpreting a rent at each call. As in the ski-rental problem, a program is interpreted
+until the time spent on that reaches the expected time to compile it, and is compiled then: that takes at most twice the
+time of the best choice in hindsight. The expected time is the backend's (`Backend.expected_cost`).
 
-A loop can make one run of a program as long as one likes. So a program with loops is interpreted only for the time that
-compiling it is expected to take; then it is started anew as native code. One that has effects is compiled at once.
+A single run of a program with loops can take arbitrarily long. So such a program is interpreted only for the expected
+compile time, then started again as native code. One with effects is compiled at once.
 
-Simplifying has a price as well, small but more than that of one run of a small program. So a program is interpreted
-as it is at first, and simplified when it comes back.
+Simplifying has a price as well, small but higher than that of one run of a small program. So a program is interpreted
+as it is at first, and simplified at its second call.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ from fnad.transforms.interpret import TimeUpError, time_limit
 from fnad.transforms.pipeline import simplify
 
 EQUATION_BYTES = 400
-"""What an equation takes in each of the forms a program has on its way: with its key, simplified, prepared, lowered."""
+"""The approximate size of an equation in each form of a program: with its key, simplified, prepared, lowered."""
 
 
 class TieredProgram:
     """A program and the executors made of it so far. Its methods may be called from several threads at once.
 
-    Native code may put results into the memory of the inputs at the positions `donated`.
+    Native code may write results to the memory of the inputs at the positions `donated`.
     """
 
     def __init__(self, program: Program, donated: Sequence[int] = ()) -> None:
@@ -51,7 +51,7 @@ class TieredProgram:
         self._compiling = threading.Lock()
 
     def executor(self, *, eager: bool = False) -> Executor:
-        """Return the executor for the next run; where `eager`, the setting "auto" means "compiled"."""
+        """The executor for the next run; if `eager`, the setting "auto" means "compiled"."""
         self.used = now()
         setting = config.current().executor
         if setting == "interpreter":
@@ -68,21 +68,21 @@ class TieredProgram:
 
     @property
     def nbytes(self) -> int:
-        """The memory that it takes, about, without workspaces."""
+        """The approximate memory that it takes without workspaces, in bytes."""
         forms = 2 + 3 * ("simplified" in vars(self))
         return forms * EQUATION_BYTES * self._length + (0 if self._native is None else self._native.nbytes)
 
     @property
     def workspace_bytes(self) -> int:
-        """The memory that native code has at hand for its next call."""
+        """The memory that native code keeps for its next call, in bytes."""
         return 0 if self._native is None else self._native.workspace_bytes
 
     def free_workspaces(self) -> int:
-        """Free the memory that native code has at hand for its next call; return how many bytes it was."""
+        """Free the memory that native code keeps for its next call; return the number of bytes freed."""
         return 0 if self._native is None else self._native.free_workspaces()
 
     def free(self) -> int:
-        """Free all but the program, of which all can be made again; return how many bytes it was, about."""
+        """Free all but the program, which the rest can be made from again; return the approximate bytes freed."""
         before = self.nbytes
         self._native = None
         for name in ("simplified", "_interpreter"):
@@ -91,11 +91,11 @@ class TieredProgram:
 
     @cached_property
     def simplified(self) -> Program:
-        """The program after simplification, which is what gets compiled."""
+        """The program after simplification, in which form it is compiled."""
         return simplify(self.program)
 
     def expected_cost(self) -> float:
-        """Return the seconds that compiling is expected to take."""
+        """The expected time to compile it, in seconds."""
         return current_backend().expected_cost(self._length)
 
     @cached_property
@@ -108,12 +108,12 @@ class TieredProgram:
 
     @cached_property
     def _effects(self) -> bool:
-        """Whether to run it twice is more than to run it once: guards may be asked again."""
+        """Whether running it twice differs from running it once; guards may be checked again."""
         equations = (e for e in self.program.equations if not isinstance(e.primitive.lower, GuardCheck))
         return any(map(has_effect, equations))
 
     def _compiled_if_due(self, *, at_once: bool) -> Executor | None:
-        """Return native code; unless `at_once`, only where the program is hot and no other thread compiles it."""
+        """Native code; unless `at_once`, only if the program is hot and no other thread is compiling it."""
         if self._is_refused or (not at_once and self._spent < self.expected_cost()):
             return None
         if not self._compiling.acquire(blocking=at_once):

@@ -25,7 +25,7 @@ SCALARS: dict[str, type] = {"float": float, "int": int, "bool": bool, "complex":
 
 
 def parse_arguments(text: str) -> tuple[Argument, ...]:
-    """Return the arguments' types as pytrees of avals and Python number types; raise `ParseError`.
+    """The arguments' types as pytrees of avals and Python number types; raises `ParseError`.
 
     >>> parse_arguments("int, (float,)")
     (<class 'int'>, (<class 'float'>,))

@@ -35,7 +35,7 @@ CACHE = "cache", "none on disk: compiled programs live in memory"
 
 
 def report() -> str:
-    """Return a line for each thing that matters."""
+    """A line for each thing that matters."""
     return columns([*_versions(), *_machine(), *_settings(), CACHE])
 
 

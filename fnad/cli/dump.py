@@ -43,7 +43,7 @@ class Request:
 
 
 def dump(request: Request) -> str:
-    """Return the text of a function at a stage; raise `UsageError` for what is not there or cannot be traced."""
+    """The text of a function at a stage; raises `UsageError` for what is not there or cannot be traced."""
     file, name = split_target(request.target)
     if request.argnums is not None and request.mode is None:
         raise UsageError("--argnums says in what to differentiate: add --grad, --value-and-grad, --vjp or --jvp")
@@ -112,7 +112,7 @@ def _leaf(type_: Aval | type) -> Leaf:
 
 
 def _chosen(request: Request, count: int) -> Sequence[int]:
-    """Return the arguments to differentiate in: by default all, and of a scalar the first."""
+    """The arguments to differentiate in: by default all, and of a scalar the first."""
     if request.argnums is None:
         return range(min(count, 1) if request.mode in OF_A_SCALAR else count)
     for n in request.argnums:

@@ -20,7 +20,7 @@ from fnad.errors import FnadError
 
 
 def load_function(file: str, name: str) -> Callable[..., Any]:
-    """Return the function of this name, dotted where it is an attribute, of a Python file; raise `UsageError`."""
+    """The function of this name, dotted where it is an attribute, of a Python file; raises `UsageError`."""
     module = _run(Path(file))
     try:
         function = attrgetter(name)(module)
@@ -34,7 +34,7 @@ def load_function(file: str, name: str) -> Callable[..., Any]:
 
 
 def split_target(target: str) -> tuple[str, str]:
-    """Return the two parts of FILE:FUNCTION."""
+    """The two parts of FILE:FUNCTION."""
     file, _, name = target.rpartition(":")
     if not file or not name:
         raise UsageError(f"{target} is not FILE:FUNCTION, as in model.py:loss")
@@ -73,7 +73,7 @@ def user_code(path: Path) -> Generator[None]:
 
 
 def _line_in(path: Path, error: BaseException) -> int | None:
-    """Return the innermost line of the file that the error passed through, or stands at."""
+    """The innermost line of the file that the error passed through, or stands at."""
     if isinstance(error, SyntaxError) and error.filename in {None, str(path)}:
         return error.lineno or 1  # of bytes that are no text Python knows neither
     lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(path)]

@@ -27,7 +27,7 @@ KINDS = {"b": "bool", "i": "int", "u": "uint", "f": "float", "c": "complex"}
 
 
 def list_primitives() -> str:
-    """Return a table with a line for each primitive."""
+    """A table with a line for each primitive."""
     rows = [
         (p.name, type(p.derivative).__name__, type(p.lower).__name__, _summary(_dtypes(p)), p.doc)
         for p in PRIMITIVES.values()
@@ -36,7 +36,7 @@ def list_primitives() -> str:
 
 
 def describe_primitive(name: str) -> str:
-    """Return all that is declared of a primitive, and the derivatives that follow; raise `UsageError`."""
+    """All that is declared of a primitive, and the derivatives that follow; raises `UsageError`."""
     primitive = PRIMITIVES.get(name)
     if primitive is None:
         alike = get_close_matches(name, PRIMITIVES, n=1)
@@ -61,7 +61,7 @@ def _description(primitive: Primitive) -> Iterator[str]:
 
 
 def _record(record: object) -> str:
-    """Return the kind of a derivative, a lowering or what is said of axes, with what of it is plain data."""
+    """The kind of a derivative, a lowering or what is said of axes, with what of it is plain data."""
     names: tuple[str, ...] = getattr(record, "_fields", ())
     values = [(name, getattr(record, name)) for name in names]
     plain = [f"{name}={value!r}" for name, value in values if _is_plain(value)]
@@ -77,13 +77,13 @@ def _is_plain(value: object) -> bool:
 
 
 def _dtypes(primitive: Primitive) -> set[Dtype]:
-    """Return the dtypes of the operands over all samples; of the results, where there are no operands."""
+    """The dtypes of the operands over all samples; of the results, where there are no operands."""
     programs = [_program(primitive, sample) for sample in primitive.samples()]
     return {aval.dtype for program in programs for aval in program.in_avals or program.out_avals}
 
 
 def _summary(dtypes: Iterable[Dtype]) -> str:
-    """Return the dtypes with one word for a kind that is there in all its sizes."""
+    """The dtypes with one word for a kind that is there in all its sizes."""
     found = set(dtypes)
     whole = {kind for kind in KINDS if found >= {dtype for dtype in DTYPES.values() if dtype.kind == kind}}
     words = [KINDS[dtype.kind] if dtype.kind in whole else name for name, dtype in DTYPES.items() if dtype in found]
@@ -114,7 +114,7 @@ def _sample_line(primitive: Primitive, sample: Sample) -> str:
 
 
 def _derivatives(primitive: Primitive) -> Iterator[str]:
-    """Yield the programs of the forward and the reverse mode at a sample, of f64 if there is one."""
+    """The programs of the forward and the reverse mode at a sample, of f64 if there is one."""
     programs = [_program(primitive, sample) for sample in primitive.samples()]
     smooth = [program for program in programs if any(_operands_with_derivative(primitive, program))]
     if smooth:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 
 def columns(rows: Sequence[Sequence[str]]) -> str:
-    """Return rows of one length as lines with the cells below each other.
+    """Rows of one length as lines with the cells below each other.
 
     >>> print(columns([("a", "bc"), ("def", "g")]))
     a    bc

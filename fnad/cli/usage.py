@@ -8,5 +8,5 @@ class UsageError(Exception):
 
 
 def one_line(error: BaseException) -> str:
-    """Return the message of an error, whose lines say what, where and the way out, on one line."""
+    """The message of an error, whose lines say what, where and the way out, on one line."""
     return "; ".join(part for line in str(error).splitlines() if (part := line.strip()))

@@ -37,7 +37,7 @@ _STACK = _Stack()
 
 
 def current_builder() -> Builder:
-    """Return the builder of the innermost trace of this thread."""
+    """The builder of the innermost trace of this thread."""
     if not _STACK.builders:
         raise UsedAfterTraceError(
             "a traced value was used outside its trace",
@@ -47,7 +47,7 @@ def current_builder() -> Builder:
 
 
 def is_tracing() -> bool:
-    """Say whether a trace is under way in this thread."""
+    """Whether a trace is under way in this thread."""
     return bool(_STACK.builders)
 
 
@@ -84,11 +84,11 @@ class Builder:
         return Symbol(self, var, aval)
 
     def literal(self, value: np.generic) -> Symbol:
-        """Return the symbol of a scalar constant."""
+        """The symbol of a scalar constant."""
         return Symbol(self, Literal(value), aval_of(value))
 
     def capture(self, value: Captured) -> Symbol:
-        """Return the input that stands for a value from outside, a new one the first time."""
+        """The input that stands for a value from outside, a new one the first time."""
         var = self._captured_vars.get(id(value if isinstance(value, np.ndarray) else value.atom))
         if var is None:
             aval = aval_of(value) if isinstance(value, np.ndarray) else value.aval
@@ -98,12 +98,12 @@ class Builder:
         return Symbol(self, var, var.aval)
 
     def bake(self, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-        """Return an array whose content decides on shapes; `baked` keeps it and its content for the program."""
+        """An array whose content decides on shapes; `baked` keeps it and its content for the program."""
         self.baked.append((array, array.copy()))
         return array
 
     def lift(self, value: Symbol | np.generic) -> Symbol:
-        """Return the value as a symbol of this builder."""
+        """The value as a symbol of this builder."""
         if isinstance(value, np.generic):
             return self.literal(value)
         if value.builder is self:
@@ -162,7 +162,7 @@ class Builder:
     # ---- the end -------------------------------------------------------------------------------------------------
 
     def finish(self, name: str, outputs: Sequence[Symbol]) -> Program:
-        """Return the program; captured values follow the inputs, in the order of `captured`."""
+        """The program; captured values follow the inputs, in the order of `captured`."""
         atoms = tuple(self.lift(output).atom for output in outputs)
         captured = tuple(self._captured_vars.values())
         return Program(name, (*self.inputs, *captured), tuple(self.equations), atoms)
@@ -174,7 +174,7 @@ def atom_keys(atoms: Sequence[Atom]) -> tuple[Any, ...]:
 
 
 def trace(function: Callable[..., Sequence[Symbol]], *avals: Aval, name: str = "program") -> Program:
-    """Return the program of a rule or a pass written as a function on symbols; it must capture nothing."""
+    """The program of a rule or a pass written as a function on symbols; it must capture nothing."""
     builder = Builder()
     with builder.active():
         outputs = function(*[builder.input(aval) for aval in avals])

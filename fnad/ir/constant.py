@@ -15,7 +15,7 @@ from fnad.ir.types import Dtype, dtype_name
 
 
 def scalar_text(value: np.generic) -> str:
-    """Return a constant as text.
+    """A constant as text.
 
     >>> scalar_text(np.float64(1.5)), scalar_text(np.complex64(-2j))
     ('1.5:f64', '-0-2j:c64')
@@ -31,7 +31,7 @@ def _digits(value: np.generic) -> str:
 
 
 def parse_scalar(text: str, dtype: Dtype) -> np.generic:
-    """Return the constant of a dtype written as `text`; raise `ValueError` or `ArithmeticError` where it is none.
+    """The constant of a dtype written as `text`; raises `ValueError` or `ArithmeticError` where it is none.
 
     >>> parse_scalar("1.5", np.dtype(np.float64))
     np.float64(1.5)
@@ -51,7 +51,7 @@ def parse_scalar(text: str, dtype: Dtype) -> np.generic:
 
 
 def static_text(value: object) -> str:
-    """Return the value of a param as text; raise `TypeError` where it is not static.
+    """The value of a param as text; raises `TypeError` where it is not static.
 
     >>> static_text((0, True, None)), static_text(np.dtype(np.float32)), static_text("first")
     ('(0, True, None)', 'f32', '"first"')

@@ -14,7 +14,7 @@ from fnad.ir.program import Params, Program, Var
 
 
 def content_key(program: Program) -> Hashable:
-    """Return the key of a program, to find what was made of one like it."""
+    """The key of a program, to find what was made of one like it."""
     numbers = {var: number for number, var in enumerate(program.inputs)}
     number = len(numbers)
     equations: list[Hashable] = []
@@ -36,12 +36,12 @@ def content_key(program: Program) -> Hashable:
 
 
 def params_key(params: Params) -> Hashable:
-    """Return params as a key."""
+    """Params as a key."""
     return tuple([(name, static_key(params[name])) for name in sorted(params)])
 
 
 def static_key(value: object) -> Hashable:
-    """Return a param's value as a key: like it, but 1, 1.0 and True differ, 0.0 and -0.0 too, and nan is itself."""
+    """A param's value as a key: like it, but 1, 1.0 and True differ, 0.0 and -0.0 too, and nan is itself."""
     if type(value) is int or type(value) is str:
         return value
     if isinstance(value, int) and not isinstance(value, bool):

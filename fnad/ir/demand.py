@@ -29,19 +29,19 @@ class OnDemand(ABC, Generic[T]):
 
     @abstractmethod
     def admits(self, value: Captured) -> bool:
-        """Say whether a value from outside is there."""
+        """Whether a value from outside is there."""
 
     @abstractmethod
     def outside(self, value: Captured) -> T:
-        """Return a value from outside that is there."""
+        """A value from outside that is there."""
 
     @abstractmethod
     def literal(self, literal: Literal) -> T:
-        """Return a constant."""
+        """A constant."""
 
     @abstractmethod
     def compute(self, equation: Equation, operands: Sequence[T]) -> Sequence[T]:
-        """Return the results of an equation."""
+        """The results of an equation."""
 
     # ---- what there is -------------------------------------------------------------------------------------------
 
@@ -62,13 +62,13 @@ class OnDemand(ABC, Generic[T]):
             self._origins[var] = value
 
     def has(self, atom: Atom) -> bool:
-        """Say whether the value of an atom is there."""
+        """Whether the value of an atom is there."""
         return isinstance(atom, Literal) or atom in self._origins
 
     # ---- computing -----------------------------------------------------------------------------------------------
 
     def value(self, atom: Atom) -> T:
-        """Return a value that is there."""
+        """A value that is there."""
         if isinstance(atom, Literal):
             return self.literal(atom)
         pending = [atom]

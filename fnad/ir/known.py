@@ -22,7 +22,7 @@ Array: TypeAlias = "np.ndarray[Any, Any]"
 
 
 def known_value(symbol: Symbol) -> Array | None:
-    """Return the value of a symbol of a trace under way where it depends on no input, else None."""
+    """The value of a symbol of a trace under way where it depends on no input, else None."""
     if isinstance(symbol.atom, Literal):
         return np.asarray(symbol.atom.value)
     if not symbol.builder.alive:
@@ -68,5 +68,5 @@ def _constants_of(builder: Builder) -> Constants:
 
 
 def is_known(symbol: Symbol) -> bool:
-    """Say whether a symbol of a trace under way depends on no input."""
+    """Whether a symbol of a trace under way depends on no input."""
     return isinstance(symbol.atom, Literal) or (symbol.builder.alive and _constants_of(symbol.builder).has(symbol.atom))

@@ -19,7 +19,7 @@ from fnad.ir.verifier import INFERENCE_ERRORS, infer_results
 
 
 def parse_program(text: str) -> Program:
-    """Return the program that a text stands for; raise `ParseError` where it is not in the grammar or not well typed.
+    """The program that a text stands for; raises `ParseError` where it is not in the grammar or not well typed.
 
     The primitives are those that are registered, by importing `fnad.ops` for instance.
 
@@ -107,7 +107,7 @@ class _Parser(Reader):
         return params
 
     def at_param(self) -> bool:
-        """Say whether a param comes next; a `word =` that starts a line is an equation that lacks its aval."""
+        """Whether a param comes next; a `word =` that starts a line is an equation that lacks its aval."""
         if self.token.kind != "word" or self.tokens[self.position + 1].text != "=":
             return False
         return self.text[self.line_start(self.token) : self.token.offset].strip() != ""

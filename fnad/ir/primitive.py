@@ -123,7 +123,7 @@ class Scalar(NamedTuple):
     cost: int = 1
 
     def expression(self, params: Params) -> str:
-        """Return the template of an equation with these params."""
+        """The template of an equation with these params."""
         return self.template if isinstance(self.template, str) else self.template(**params)
 
 
@@ -303,17 +303,17 @@ IMPLIED: Any = None
 
 
 def nowhere(result: Dtype, *operands: Dtype) -> bool:
-    """Return False: of no dtypes."""
+    """False: of no dtypes."""
     return False
 
 
 def everywhere(result: Dtype, *operands: Dtype) -> bool:
-    """Return True: of all dtypes."""
+    """True: of all dtypes."""
     return True
 
 
 def on_reals(result: Dtype, *operands: Dtype) -> bool:
-    """Say whether the result is real."""
+    """Whether the result is real."""
     return result.kind != "c"
 
 
@@ -371,7 +371,7 @@ class Primitive:
 
 
 def templates_of(lower: Lowering) -> Iterator[str]:
-    """Yield the templates of a lowering that do not depend on params."""
+    """The templates of a lowering that do not depend on params."""
     match lower:
         case Scalar(str(template), _):
             yield template

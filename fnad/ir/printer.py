@@ -28,7 +28,7 @@ WIDTH = 100
 
 
 def print_program(program: Program) -> str:
-    """Return the text of a program.
+    """The text of a program.
 
     >>> from fnad.ir.builder import trace
     >>> from fnad.ir.types import F64, Aval
@@ -41,12 +41,12 @@ def print_program(program: Program) -> str:
 
 
 def print_annotated(program: Program) -> str:
-    """Return the text of a program with the user's source lines as comments."""
+    """The text of a program with the user's source lines as comments."""
     return "\n".join(_program_lines(program, _sources))
 
 
 def print_equation(equation: Equation, names: Names) -> str:
-    """Return the text of one equation, its regions included."""
+    """The text of one equation, its regions included."""
     return "\n".join(_equation_lines(equation, names, _no_remarks))
 
 
@@ -54,13 +54,13 @@ def print_equation(equation: Equation, names: Names) -> str:
 
 
 def name_values(program: Program) -> dict[Var, str]:
-    """Return the name of every value of a program, those of its regions apart."""
+    """The name of every value of a program, those of its regions apart."""
     defined = [*program.inputs, *(var for equation in program.equations for var in equation.results)]
     return dict(zip(dict.fromkeys(defined), names_in_order()))  # noqa: B905 the names do not end
 
 
 def names_in_order() -> Iterator[str]:
-    """Yield a, b, …, z, aa, ab, … without the reserved words."""
+    """A, b, …, z, aa, ab, … without the reserved words."""
     for length in count(1):
         for letters in product(LETTERS, repeat=length):
             if (name := "".join(letters)) not in RESERVED:
@@ -126,7 +126,7 @@ def _no_remarks(equations: Iterable[Equation]) -> Iterator[str | None]:
 
 
 def _sources(equations: Iterable[Equation]) -> Iterator[str | None]:
-    """Yield the source of each equation where it is another than that of the equation before."""
+    """The source of each equation where it is another than that of the equation before."""
     before = None
     for equation in equations:
         source = equation.source

@@ -102,7 +102,7 @@ class Source:
 
 
 def keywords(params: Params, regions: tuple[Program, ...]) -> Params:
-    """Return params and, where there are any, the regions as one more of them."""
+    """Params and, where there are any, the regions as one more of them."""
     return {**params, "regions": regions} if regions else params
 
 

@@ -33,7 +33,7 @@ BOOL, I64, F32, F64 = DTYPES["bool"], DTYPES["i64"], DTYPES["f32"], DTYPES["f64"
 
 
 def dtype_name(dtype: Dtype) -> str:
-    """Return the short name of a dtype, `f64` for `np.float64`."""
+    """The short name of a dtype, `f64` for `np.float64`."""
     name = NAMES.get(dtype)
     if name is None:
         raise DtypeError(
@@ -43,7 +43,7 @@ def dtype_name(dtype: Dtype) -> str:
 
 
 def native_dtype(dtype: Any) -> Dtype:
-    """Return fnad's dtype for anything `np.dtype` takes; raise `DtypeError` where there is none."""
+    """Fnad's dtype for anything `np.dtype` takes; raises `DtypeError` where there is none."""
     try:
         found = np.dtype(dtype).newbyteorder("=")
     except TypeError as error:
@@ -53,17 +53,17 @@ def native_dtype(dtype: Any) -> Dtype:
 
 
 def is_inexact(dtype: Dtype) -> bool:
-    """Say whether values of this dtype carry derivatives: real or complex floating point."""
+    """Whether values of this dtype carry derivatives: real or complex floating point."""
     return dtype.kind in "fc"
 
 
 def is_complex(dtype: Dtype) -> bool:
-    """Say whether the dtype is complex."""
+    """Whether the dtype is complex."""
     return dtype.kind == "c"
 
 
 def real_dtype(dtype: Dtype) -> Dtype:
-    """Return the dtype of the real part."""
+    """The dtype of the real part."""
     return np.dtype(f"f{dtype.itemsize // 2}") if dtype.kind == "c" else dtype
 
 
@@ -102,5 +102,5 @@ class Aval:
 
 
 def aval_of(value: np.ndarray[Any, Any] | np.generic) -> Aval:
-    """Return the aval of an array of a supported dtype."""
+    """The aval of an array of a supported dtype."""
     return Aval(native_dtype(value.dtype), value.shape)

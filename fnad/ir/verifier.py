@@ -57,7 +57,7 @@ def _shown(equation: Equation, names: Names) -> str:
 def infer_results(
     primitive: Primitive, avals: Sequence[Aval], params: Params, regions: tuple[Program, ...] = ()
 ) -> tuple[Aval, ...]:
-    """Return the avals of the results; raise one of `INFERENCE_ERRORS` where the primitive does not take this."""
+    """The avals of the results; raise one of `INFERENCE_ERRORS` where the primitive does not take this."""
     given = keywords(params, regions)
     _signature(primitive.infer).bind(*avals, **given)
     inferred = primitive.infer(*avals, **given)

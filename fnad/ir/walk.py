@@ -10,7 +10,7 @@ from fnad.ir.program import Equation, Program, Var
 
 
 def all_equations(program: Program) -> Iterator[Equation]:
-    """Yield every equation, those of its regions after it."""
+    """Every equation, those of its regions after it."""
     for equation in program.equations:
         yield equation
         for region in equation.regions:
@@ -18,7 +18,7 @@ def all_equations(program: Program) -> Iterator[Equation]:
 
 
 def has_effect(equation: Equation) -> bool:
-    """Say whether an equation, or one in its regions, has to run although nobody reads its results."""
+    """Whether an equation, or one in its regions, has to run although nobody reads its results."""
     return equation.primitive.effect or any(has_effect(e) for region in equation.regions for e in region.equations)
 
 
@@ -29,5 +29,5 @@ def use_counts(program: Program) -> Counter[Var]:
 
 
 def equal_up_to_names(first: Program, second: Program) -> bool:
-    """Say whether two programs are the same but for names and source lines."""
+    """Whether two programs are the same but for names and source lines."""
     return content_key(first) == content_key(second)

@@ -1,11 +1,11 @@
-"""Where the folds of a nest have their accumulators.
+"""The accumulators of the folds in a nest.
 
 A fold runs over some of the loops around it. Over the innermost of them, as far as they follow each other without a
-gap, it has a scalar accumulator; where loops further out belong to it too, it goes on in memory.
+gap, it has a scalar accumulator; if it also runs over loops further out, it accumulates in memory there.
 
 Note [Accurate sums]
-    A sum in f64 goes in blocks of `Costs.sum_block` elements, which are added in the lanes of vectors; the blocks are
-    added with compensation (Neumaier 1974). That is at least as accurate as NumPy's pairwise sum. Single precision is
+    A sum in f64 goes in blocks of `Costs.sum_block` elements, which are added in vector lanes; the blocks are added
+    with compensation (Neumaier 1974). That is at least as accurate as NumPy's pairwise sum. Single precision is
     summed in double precision, which needs neither.
 """
 
@@ -23,7 +23,7 @@ Folded: TypeAlias = Reduce | ArgReduce | Scan
 
 @dataclass(frozen=True, slots=True)
 class Accumulator:
-    """The accumulator of a fold, opened before the loop at depth `start`; `depth` loops are around the fold."""
+    """The accumulator of a fold, initialised before the loop at depth `start`; `depth` loops are around the fold."""
 
     effect: Folded
     depth: int
@@ -33,7 +33,7 @@ class Accumulator:
 
 
 def below(loop: Loop, around: Sequence[Loop], block: int) -> list[Accumulator]:
-    """Return the folds below a loop that have an accumulator; `around` are the open loops, this one the last.
+    """The accumulators of the folds below a loop; `around` are the open loops, this one the last.
 
     `block` is the length of a sum without compensation.
     """
@@ -51,7 +51,7 @@ def below(loop: Loop, around: Sequence[Loop], block: int) -> list[Accumulator]:
 
 
 def first_loop(effect: Reduce, depth: int) -> int:
-    """Return the outermost of the loops, innermost first, that the fold runs over without a gap; `depth` if none."""
+    """The outermost of the loops that the fold runs over without a gap, counted outwards; `depth` if none."""
     start = depth
     while start - 1 in effect.depths:
         start -= 1
@@ -59,7 +59,7 @@ def first_loop(effect: Reduce, depth: int) -> int:
 
 
 def effects_in_loops(loop: Loop, around: Sequence[Loop]) -> Iterator[tuple[Effect, Sequence[Loop]]]:
-    """Yield the effects below a loop with all the loops around them; `around` are the open ones, this one the last."""
+    """The effects below a loop with all the loops around them; `around` are the open ones, this one the last."""
     for item in loop.items:
         if isinstance(item, Loop):
             yield from effects_in_loops(item, [*around, item])

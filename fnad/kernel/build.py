@@ -1,8 +1,8 @@
 """From loop nests to kernels: the statements of each iteration of a loop.
 
-Every value gets a variable of its own, assigned in the block of the innermost loop that it varies in, once: what does
-not vary in a loop is computed before it, as nodes know their depth. In a branch all is computed in the branch. Memory
-is named by the buffers; `layout` puts them into arrays afterwards.
+Every value gets its own variable, assigned once, in the block of the innermost loop that it varies in: what does not
+vary in a loop is computed before it, since nodes know their depth. Within a branch everything is computed in the
+branch. Memory is named after the buffers; `layout` maps them to arrays afterwards.
 """
 
 from __future__ import annotations
@@ -70,19 +70,19 @@ from fnad.scalar.operations import (
 from fnad.scalar.template import cast_to, instantiate
 
 NO_MEMORY = 2**62
-"""What `status` says where a residual stack cannot grow."""
+"""The status where a residual stack cannot grow."""
 
 
 @dataclass(slots=True)
 class Block:
-    """The statements of a block, and the variables of what is computed in it."""
+    """The statements of a block, and the variables of the values computed in it."""
 
     parent: Block | None = None
     statements: list[Statement] = field(default_factory=list[Statement])
     names: dict[Node, Expression] = field(default_factory=dict[Node, Expression])
 
     def find(self, node: Node) -> Expression | None:
-        """Return the variable that holds a value here."""
+        """The variable that holds a value here."""
         block: Block | None = self
         while block is not None:
             name = block.names.get(node)
@@ -93,19 +93,19 @@ class Block:
 
 
 def statements_of(items: Sequence[Item], depth: int, stacks: Sequence[Buffer], target: Target) -> list[Statement]:
-    """Return the statements of items that stand in `depth` levels of control flow."""
+    """The statements of items within `depth` levels of control flow."""
     builder = _Builder(depth, stacks, target)
     builder.items(items)
     return builder.body.statements
 
 
 def array_of(buffer: Buffer) -> Name:
-    """Return the memory of a buffer."""
+    """The memory of a buffer."""
     return Name(buffer.root.name, Pointer(buffer.dtype))
 
 
 def counter(depth: int) -> Name:
-    """Return the counter of the loop at a depth."""
+    """The counter of the loop at a depth."""
     return Name(f"i{depth}", INDEX)
 
 
@@ -142,7 +142,7 @@ class _Builder:
         return Name(f"{prefix}{next(self._numbers[prefix])}", dtype)
 
     def assign(self, prefix: str, value: Expression) -> Name:
-        """Return a new variable with this value."""
+        """A new variable with this value."""
         assert isinstance(value.kind, np.dtype)
         name = self.name(prefix, value.kind)
         self.add(Assign((name,), value))
@@ -153,7 +153,7 @@ class _Builder:
 
     @contextmanager
     def block(self, *, level: bool = True) -> Generator[list[Statement], None, None]:
-        """Write a block, in a loop a level of depth, to be put among the statements when it is done."""
+        """Write a block, one level deeper if it is a loop's, which the caller adds to a statement."""
         outer, block = self.blocks, Block(self.here)
         self.blocks = [*outer, block] if level else [*outer[:-1], block]
         yield block.statements
@@ -198,7 +198,7 @@ class _Builder:
         self._source = text
 
     def store(self, effect: loop_ir.Effect, value: Expression) -> None:
-        """Store a value, of which a variable that does not change is made: a load of it can then be that variable."""
+        """Store a value from a variable that is assigned only once, so that a later load can become that variable."""
         if not isinstance(value, Constant) and not (isinstance(value, Name) and value.name not in self.changing):
             value = self.assign("v", value)
         self.add(Store(array_of(effect.buffer), self.address(effect.address), value))
@@ -279,7 +279,7 @@ class _Builder:
         return Constant(effect.buffer.dtype.type(0) if isinstance(effect, loop_ir.Scan) else effect.init)
 
     def parts(self, fold: Accumulator) -> tuple[Name, Name]:
-        """Return the variables of the sum of the blocks before, and of what its additions rounded off."""
+        """The variables of the sum of the previous blocks and of its rounding error."""
         acc = self.folds[fold.effect]
         return Name(f"{acc.name}_total", acc.kind), Name(f"{acc.name}_rest", acc.kind)
 
@@ -331,7 +331,7 @@ class _Builder:
         return self.step(effect.step, acc.kind, **{"acc": acc, "0": value})
 
     def fill_accumulators_in_memory(self, loop: Loop) -> None:
-        """Before the outermost loop of a fold that accumulates in memory, put its initial value there."""
+        """Before the outermost loop of a fold that accumulates in memory, store its initial value there."""
         for effect, around in accumulators.effects_in_loops(loop, self.loops):
             if not isinstance(effect, loop_ir.Reduce) or loop.depth != min(effect.depths, default=-1):
                 continue
@@ -385,7 +385,7 @@ class _Builder:
         self.loops.pop()
 
     def choice(self, choice: loop_ir.Switch) -> None:
-        """Write branches, in which nothing is computed before it is known which one is run."""
+        """Write branches; what only a branch needs is computed inside it."""
         chosen, outside = self.value(choice.index), self.innermost_branch
         self.innermost_branch = len(self.blocks)
         bodies: list[list[Statement]] = []
@@ -430,7 +430,7 @@ class _Builder:
         self.store(loop.count, iteration)
 
     def answer_interrupts(self, loop: loop_ir.SequentialFor | loop_ir.SequentialWhile) -> None:
-        """Every so often, where the loop may run long, stop if Python says so: at Ctrl-C."""
+        """In a loop that may run long, check for Ctrl-C every so often."""
         period = interrupt_period(loop, self.target.costs)
         if period is None or INTERRUPTED.name not in self.target.instructions:
             return
@@ -441,7 +441,7 @@ class _Builder:
         self.add(stop)
 
     def reserve(self, stack: Buffer, rows: Expression) -> None:
-        """Have room for so many rows; where there is none, the run ends."""
+        """Reserve room for this many rows; without memory for them the run ends."""
         number = integer(self.stacks.index(stack))
         row = integer(prod(stack.aval.shape[1:]) * stack.dtype.itemsize)
         has_room = apply(RESERVE, STACKS, number, rows, row)
@@ -449,7 +449,7 @@ class _Builder:
         self.add(locate(stack, self.stacks))
 
     def update(self, updates: Sequence[loop_ir.BufferStore]) -> None:
-        """Write all updates as one: everything is read before anything is stored."""
+        """Write all updates as one: all values are read before any is stored."""
         values = [self.value(update.node) for update in updates]
         for update, value in zip(updates, values, strict=True):
             if not (isinstance(update.node, nodes.BufferLoad) and _is_same_place(update, update.node)):
@@ -483,7 +483,7 @@ class _Builder:
     # ---- expressions ---------------------------------------------------------------------------------------------
 
     def value(self, node: Node) -> Expression:
-        """Return a value: a constant, or the variable that it is in here."""
+        """The constant or the variable of a value."""
         if isinstance(node, nodes.ScalarConstant):
             return Constant(node.value)
         found = self.here.find(node)
@@ -496,7 +496,7 @@ class _Builder:
         return name
 
     def home(self, node: Node) -> Block:
-        """Return the block for a node: that of the innermost loop it varies in; inside a branch, the branch's."""
+        """The block for a node: that of the innermost loop it varies in; inside a branch, the branch's."""
         if self.branches:
             return self.here
         return self.blocks[max(self.innermost_branch, min(node.depth, len(self.blocks) - 1))]
@@ -538,7 +538,7 @@ class _Builder:
         return name
 
     def conditions(self, conditions: Sequence[nodes.Condition]) -> Expression:
-        """Return whether all conditions hold, without the bounds that always do."""
+        """The conjunction of conditions, without the bounds that always hold."""
         found: list[Expression] = []
         for index, low, high in conditions:
             (least, greatest), number = index.range, self.address(index)
@@ -552,7 +552,7 @@ class _Builder:
     # ---- addresses -----------------------------------------------------------------------------------------------
 
     def address(self, index: Index) -> Expression:
-        """Return an index as an expression."""
+        """An index as an expression."""
         return _sum(index, {node: self.value(node) for node in loaded(index)})
 
 
@@ -590,7 +590,7 @@ def _is_same_place(store: loop_ir.BufferStore, load: nodes.BufferLoad) -> bool:
 
 
 def _switch(chosen: Expression, bodies: Sequence[list[Statement]]) -> list[Statement]:
-    """Return the branches under their conditions: False or below 1 the first, beyond the others the last."""
+    """The branches by number: the first for False or a number below 1, the last for one too large."""
     first, *between, last = bodies
     if chosen.kind == BOOL:
         return [If(chosen, last, first)]
@@ -603,6 +603,6 @@ def _switch(chosen: Expression, bodies: Sequence[list[Statement]]) -> list[State
 
 
 def locate(stack: Buffer, stacks: Sequence[Buffer]) -> Assign:
-    """Return the statement that finds a residual stack, whose address changes as it grows."""
+    """The statement that finds a residual stack, whose address changes as it grows."""
     number = integer(stacks.index(stack))
     return Assign((array_of(stack),), apply(STACK_ARRAYS[stack.dtype], STACKS, number))

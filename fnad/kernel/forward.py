@@ -1,7 +1,7 @@
 """Store forwarding: a load of what was stored before, at the same address, is the value that was stored.
 
-Known is what is stored from a constant or from a variable with one value. A store to an array ends what is known of
-its other elements, for only equal addresses are compared; so does a loop that stores into it, before its first
+A stored value is known if it is a constant or a variable that is assigned once. A store to an array ends what is known
+of its other elements, since only equal addresses are compared; so does a loop that stores into it, before its first
 iteration and after its last, and a call that writes it.
 """
 
@@ -31,11 +31,11 @@ from fnad.kernel.statements import (
 from fnad.scalar.operation import Pointer
 
 Known: TypeAlias = dict[str, dict[Any, Expression]]
-"""By array and address: what is there."""
+"""The values stored, by array and address."""
 
 
 def forward(statements: Sequence[Statement]) -> list[Statement]:
-    """Return the statements with loads of stored values replaced."""
+    """The statements with loads of stored values replaced."""
     return _Forwarding(statements).block(statements, {})
 
 
@@ -57,6 +57,7 @@ class _Forwarding:
                 stored = known.get(array.name, {}).get(_key(index))
                 return statement if stored is None else self.alias(targets, stored)
             case Store(array, index, value):
+                # Any other element may have been the one at this address: addresses that differ in form may be equal.
                 known[array.name] = {_key(index): value} if self.stays(value) else {}
             case Evaluate(call):
                 known.pop(written(call).name, None)
@@ -67,11 +68,11 @@ class _Forwarding:
         return statement
 
     def stays(self, value: Expression) -> bool:
-        """Say whether a value is the same wherever it is read."""
+        """Whether a value is the same wherever it is read."""
         return isinstance(value, Constant) or (isinstance(value, Name) and self.assignments[value.name] == 1)
 
     def alias(self, targets: tuple[Name, ...], stored: Expression) -> Statement | None:
-        """Let a variable mean what was stored; one that has other values too is assigned."""
+        """Replace a variable by what was stored; one that is assigned elsewhere too is assigned here."""
         (target,) = targets
         if self.assignments[target.name] > 1:
             return Assign(targets, stored)
@@ -90,8 +91,9 @@ class _Forwarding:
                 return expression
 
     def nested(self, statement: For | While | If, known: Known) -> Statement:
-        """Return a loop or a branch, after which nothing is known of the arrays that it writes."""
+        """A loop or a branch; after it nothing is known of the arrays that it writes."""
         arrays = set(stored_arrays([statement]))
+        # The first iteration may find what was stored before the loop, the others what they stored themselves.
         if not isinstance(statement, If):
             _forget(arrays, known)
         inner = with_bodies(statement, lambda body: self.block(body, _copy(known)))
@@ -100,7 +102,7 @@ class _Forwarding:
 
 
 def _key(index: Expression) -> Any:
-    """Return what equal addresses have in common; one that is loaded itself is like no other."""
+    """A key that equal addresses share; one computed from a load equals no other, for the load may change."""
     match index:
         case Name(name, _):
             return name
@@ -122,7 +124,7 @@ def _forget(arrays: Iterable[str], known: Known) -> None:
 
 
 def stored_arrays(statements: Sequence[Statement]) -> Iterator[str]:
-    """Yield the names of the arrays that statements write."""
+    """The names of the arrays that statements write."""
     for statement in walk(statements):
         if isinstance(statement, Store):
             yield statement.array.name
@@ -131,6 +133,6 @@ def stored_arrays(statements: Sequence[Statement]) -> Iterator[str]:
 
 
 def written(call: Apply) -> Name:
-    """Return the array that a routine writes: the last it is given."""
+    """The array that a routine writes, which is the last of its operands."""
     *_, last = (o for o in call.operands if isinstance(o, Name) and isinstance(o.kind, Pointer))
     return last

@@ -1,4 +1,4 @@
-"""How often a long loop asks whether Ctrl-C was pressed."""
+"""How often a long loop checks for Ctrl-C."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ def interrupt_period(loop: SequentialFor | SequentialWhile, costs: Costs) -> int
 
 
 def _work(item: Item, effect: int) -> int:
-    """Return about how many nanoseconds an item takes where an effect takes so many.
+    """The approximate time of an item, in nanoseconds, given that of an effect.
 
-    Inner loops that ask themselves count little.
+    Inner loops with checks of their own count little.
     """
     match item:
         case Loop(_, extent, items):

@@ -1,4 +1,4 @@
-"""The layout of memory put into a kernel: arrays get the names of where they lie, and small ones become variables."""
+"""Applying a memory layout to a kernel: buffers become parts of arrays, and those of one element become variables."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from fnad.scalar.operation import Pointer
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Where arrays lie: the name of each one's memory, and the variables of those of one element that have none."""
+    """The array that holds each buffer, and the variables of one-element buffers that need no memory."""
 
     arrays: Mapping[str, str] = field(default_factory=dict[str, str])
     variables: Mapping[str, str] = field(default_factory=dict[str, str])
 
     def place(self, statements: Sequence[Statement]) -> list[Statement]:
-        """Return the statements on the memory of the arrays."""
+        """The statements with buffers replaced by their arrays and variables."""
         return [self._statement(statement) for statement in statements]
 
     def _statement(self, statement: Statement) -> Statement:

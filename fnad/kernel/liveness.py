@@ -1,4 +1,4 @@
-"""Liveness: stores into arrays that nobody reads, and values that nobody uses, fall away."""
+"""Dead-code elimination: stores into arrays that are never read, and values that are never used, are removed."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from fnad.kernel.statements import (
 from fnad.scalar.operation import Pointer
 
 EFFECTS = (INTERRUPTED, RESERVE)
-"""Routines that do more than give a value."""
+"""Routines with side effects."""
 
 
 def read_arrays(statements: Sequence[Statement]) -> Iterator[str]:
-    """Yield the names of the arrays that statements read: those that are loaded from, and given to routines."""
+    """The names of the arrays that statements read: by loads, or by passing them to routines."""
     for statement in walk(statements):
         for operand in operands(statement):
             for expression in subexpressions(operand):
@@ -40,7 +40,7 @@ def read_arrays(statements: Sequence[Statement]) -> Iterator[str]:
 
 
 def live(statements: Sequence[Statement], unread: AbstractSet[str]) -> list[Statement]:
-    """Return the statements without stores into the `unread` arrays, and without what is computed for these alone."""
+    """The statements without stores into the `unread` arrays, and without what is computed only for these."""
     kept = _without_stores(statements, unread)
     return _without(kept, _dead(kept))
 
@@ -51,7 +51,7 @@ def _without_stores(statements: Sequence[Statement], unread: AbstractSet[str]) -
 
 
 def _dead(statements: Sequence[Statement]) -> set[str]:
-    """Return the variables that nothing uses but their own new values and what is dead as well."""
+    """The variables used by nothing but their own updates and other dead code."""
     definitions: dict[str, list[Assign]] = defaultdict(list)
     uses: Counter[str] = Counter()
     for statement in walk(statements):
@@ -92,7 +92,7 @@ def _used(statement: Statement) -> Iterator[str]:
 
 
 def _without(statements: Sequence[Statement], dead: AbstractSet[str]) -> list[Statement]:
-    """Return the statements without assignments to dead variables, and without what is empty then."""
+    """The statements without assignments to dead variables, and without loops and branches left empty."""
     found: list[Statement] = []
     for statement in statements:
         if isinstance(statement, Assign) and statement.targets[0].name in dead:
@@ -115,5 +115,5 @@ def _is_empty(statement: Statement) -> bool:
 
 
 def has_no_code(statements: Sequence[Statement]) -> bool:
-    """Say whether there is nothing but comments."""
+    """Whether there is nothing but comments."""
     return all(isinstance(statement, Comment) for statement in statements)

@@ -1,8 +1,8 @@
 """Printed kernels read back: text to typed statements.
 
-A kernel's text is a Python function, so Python's own parser reads it; what is added are the types. Parameters are
-flat arrays of given dtypes (`counters`, `stacks` and `status` of i64); a variable has the kind of what it is first
-assigned. Python's literals are i64, f64 and bool_.
+A kernel's text is a Python function, so Python's parser reads it; the types are added. Parameters are flat arrays of
+given dtypes (`counters`, `stacks` and `status` of i64); a variable has the kind of its first value. Python's literals
+are i64, f64 and bool_.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from fnad.scalar.template import SIGNS, number_of
 
 
 def parse_kernel(source: str, name: str, parameters: Sequence[Dtype]) -> Kernel:
-    """Return the kernel `name` of a text, whose parameters are flat arrays of these dtypes."""
+    """The kernel `name` of a text, whose parameters are flat arrays of these dtypes."""
     functions = [node for node in ast.parse(source).body if isinstance(node, ast.FunctionDef) and node.name == name]
     arguments = [argument.arg for argument in functions[0].args.args]
     names = tuple(Name(a, Pointer(np.dtype(d))) for a, d in zip(arguments, parameters, strict=True))
@@ -83,7 +83,7 @@ class _Reader:
         return [If(apply(UNARY["not"], self.expression(test)), [Break()])]
 
     def _if(self, node: ast.If) -> If:
-        """Return a branch; of a conjunction each part is computed only where those before it hold."""
+        """A branch; each part of a conjunction is computed only where those before it hold."""
         match node.test:
             case ast.BoolOp(ast.And(), [first, *others]) if not node.orelse:
                 rest = others[0] if len(others) == 1 else ast.BoolOp(ast.And(), others)
@@ -160,14 +160,14 @@ class _Reader:
 
 
 def load(array: Expression, index: Expression) -> Load:
-    """Return an element of an array."""
+    """An element of an array."""
     if not isinstance(array, Name) or not isinstance(array.kind, Pointer) or index.kind != INDEX:
         raise OperandError(f"a load takes an array and an i64 index, not {array.kind} and {index.kind}")
     return Load(array, index)
 
 
 def stored(array: Name, index: Expression, value: Expression) -> Expression:
-    """Return the value, which has to be of the array's dtype."""
+    """The value, which must have the array's dtype."""
     if load(array, index).kind != value.kind:
         raise OperandError(f"a value of dtype {value.kind} is stored in {array.kind}: cast it first")
     return value

@@ -1,9 +1,9 @@
-"""What stands before printed kernels: with it they are ordinary Numba functions, which need NumPy and Numba alone.
+"""The prelude of printed kernels: with it they are ordinary Numba functions, which need only NumPy and Numba.
 
 Most operations are NumPy's functions under their own names. The others are short functions, for scalars of any dtype
-that the table of scalar operations allows; where Numba's integers and floats want two of them, the one for integers
-has `_int` behind its name. Random draws, SciPy's functions and residual stacks have no such form, and are named in
-a comment.
+that the table of scalar operations allows; where Numba's integers and floats need two versions, the one for integers
+has the suffix `_int`. Random draws, SciPy's functions and residual stacks have no such form, and are listed in a
+comment.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ NUMPY = frozenset(
         "nan",
     )
 )
-"""Operations, and numbers, that are NumPy's of the name."""
+"""Operations and numbers that NumPy has under the same name."""
 
 INTEGER = {"i": "_int", "u": "_int"}
 BY_KIND = {
@@ -35,7 +35,7 @@ BY_KIND = {
     "power": {**INTEGER, "c": "_complex"},
     "divide": {"c": "_complex"},
 }
-"""Operations of which there are several, by the kind of their operands."""
+"""Operations with several versions, by the kind of their operands."""
 
 DEFINITIONS = {
     "select": """\
@@ -153,17 +153,17 @@ def gemv(a, a0, lda, a_t, x, x0, incx, y, y0, m, n, alpha, beta):
 
 
 def spelled(operation: Operation, kind: Kind) -> str:
-    """Return the name of an operation on operands of a kind, in printed kernels."""
+    """The name of an operation on operands of a kind, in printed kernels."""
     kinds = BY_KIND.get(operation.name, {})
     return operation.name + (kinds.get(kind.kind, "") if isinstance(kind, np.dtype) else "")
 
 
 SPELLINGS = {f"{name}{suffix}": ROUTINES[name] for name, kinds in BY_KIND.items() for suffix in ("", *kinds.values())}
-"""What the names with a suffix mean."""
+"""The operations of the names with a suffix."""
 
 
 def prelude(text: str) -> str:
-    """Return the imports and the helpers of printed kernels."""
+    """The imports and the helpers of printed kernels."""
     code = "\n".join(line for line in text.split("\n") if not line.lstrip().startswith("#"))
     words = sorted({*re.findall(r"[A-Za-z_]\w*", code)})
     helpers = [DEFINITIONS[word] for word in words if word in DEFINITIONS]
@@ -176,4 +176,4 @@ def prelude(text: str) -> str:
 
 
 KNOWN = frozenset((*DTYPES, *NUMPY, *DEFINITIONS, "min", "max"))
-"""All that printed kernels may call without fnad."""
+"""Everything that printed kernels may call without fnad."""

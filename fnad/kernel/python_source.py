@@ -1,7 +1,7 @@
-"""Kernels as Python source: what a person reads, and CPython runs.
+"""Kernels as Python source, to read and to run under CPython.
 
-A value that is used once is written where it is used, if nothing in between changes what it is computed from and the
-line does not get too long; the other variables are numbered in the order of the text.
+A value that is used once is written where it is used, unless something in between changes its operands or the line gets
+too long; the other variables are numbered in the order of the text.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ LONGEST_LINE = 90
 
 
 def kernel_text(kernel: Kernel) -> str:
-    """Return a kernel as a Python function."""
+    """A kernel as a Python function."""
     body = _Inliner(kernel.body).block(kernel.body)
     parameters = ", ".join(parameter.name for parameter in kernel.parameters)
     lines = [f"def {kernel.name}({parameters}):", *_block(body, "    "), ""]
@@ -56,18 +56,18 @@ def kernel_text(kernel: Kernel) -> str:
 
 
 def module_text(kernels: Sequence[Kernel]) -> str:
-    """Return kernels as a Python module of Numba functions, which needs NumPy and Numba alone."""
+    """Kernels as a Python module of Numba functions, which needs only NumPy and Numba."""
     text = "\n\n".join(f"@njit(error_model='numpy')\n{kernel_text(kernel)}" for kernel in kernels)
     return f"{prelude(text)}\n\n\n{text}"
 
 
 def namespace() -> dict[str, object]:
-    """Return the globals that a printed kernel is executed in as plain Python, on flat NumPy arrays."""
+    """The globals that a printed kernel is executed in as plain Python, on flat NumPy arrays."""
     return {**ROUTINES, **SPELLINGS, "inf": float("inf"), "nan": float("nan")}
 
 
 def plain_text(kernel: Kernel) -> str:
-    """Return a kernel as it is, without comments, by which one is told from others."""
+    """A kernel as it is, without comments: kernels are equal if these texts are."""
     parameters = ", ".join(f"{p.name}: {p.kind}" for p in kernel.parameters)
     return "\n".join([parameters, *_block(kernel.body, "", comments=False)])
 
@@ -177,7 +177,7 @@ def _function(operation: Operation, kind: Kind, operands: Sequence[Text]) -> Tex
 
 
 def _cast_from(source: Dtype, target: Dtype, text: str) -> str:
-    """Return what is cast: of a complex number its real part; of a float for a narrow integer that of a register."""
+    """The operand of a cast: the real part of a complex number; a float for a narrow integer by way of a wide one."""
     if source.kind == "c" and target.kind not in "cb":
         return _cast_from(real_dtype(source), target, f"real({text})")
     if source.kind == "f" and target.kind in "iu" and target != np.int32 and target.itemsize < INDEX.itemsize:
@@ -186,7 +186,7 @@ def _cast_from(source: Dtype, target: Dtype, text: str) -> str:
 
 
 def _wrapped(text: Text, kind: Kind) -> Text:
-    """Return an integer's text in its own width, where Numba would go on in 64 bits."""
+    """An integer's text cast to its own width, where Numba would continue in 64 bits."""
     narrow = isinstance(kind, np.dtype) and kind.kind in "iu" and kind.itemsize < INDEX.itemsize
     return Text(f"{CASTS[kind]}({text.text})") if narrow else text  # type: ignore[index]
 
@@ -196,7 +196,7 @@ def _is_index(expression: Expression) -> bool:
 
 
 def constant_text(value: np.generic) -> str:
-    """Return a scalar as an expression of its dtype; a complex one of its parts, where its literal is another number.
+    """A scalar as an expression of its dtype; a complex one by its parts, where its literal would be another number.
 
     >>> constant_text(np.float32(0.5)), constant_text(np.complex128(complex(-0.0, np.inf)))
     ('f32(0.5)', 'make_complex(f64(-0.0), f64(inf))')
@@ -207,7 +207,7 @@ def constant_text(value: np.generic) -> str:
 
 
 def _is_literal(real: np.generic, imag: np.generic) -> bool:
-    """Say whether Python's literal of a complex number, a sum or a negative, has the signs of its zeros."""
+    """Whether Python's literal of a complex number, a sum or a negative, has the signs of its zeros."""
     has_signs = all(np.isfinite(part) and (part or not np.signbit(part)) for part in (real, imag))
     return has_signs and bool(real or not np.signbit(imag))
 
@@ -262,7 +262,7 @@ class _Inliner:
         return not has_effect and len(_value(value).text) <= LONGEST_LINE
 
     def _flushed(self, statement: Statement) -> list[Statement]:
-        """Return the assignments of what cannot wait until after a statement, since it changes what they read."""
+        """The assignments that cannot wait until after a statement, since it changes what they read."""
         if isinstance(statement, For | While | If):
             late = list(self.pending)
         else:
@@ -278,7 +278,7 @@ class _Inliner:
 
 
 def _read(value: Expression) -> Iterator[str]:
-    """Yield the names of what a value is computed from."""
+    """The names of what a value is computed from."""
     for expression in subexpressions(value):
         if isinstance(expression, Name):
             yield expression.name
@@ -287,7 +287,7 @@ def _read(value: Expression) -> Iterator[str]:
 
 
 def _renumbered(text: str) -> str:
-    """Return a text with its variables numbered in order of appearance."""
+    """A text with its variables numbered in order of appearance."""
     numbers: dict[str, str] = {}
     counts: Counter[str] = Counter()
 

@@ -2,7 +2,7 @@
 
 A residual stack is three numbers in an i64 table: its address, its capacity in bytes and its rows. It doubles if full.
 
-    reserve(table, n, rows, row)    have room for `rows` rows of `row` bytes on stack n; False where there is no memory
+    reserve(table, n, rows, row)    make room for `rows` rows of `row` bytes on stack n; False if memory runs out
     recorded(table, n, dtype)       the array of stack n, until it grows
 """
 
@@ -25,7 +25,7 @@ _free.restype, _free.argtypes = None, [ctypes.c_void_p]
 
 
 def reserve(table: Any, number: int, rows: int, row: int) -> bool:
-    """Have room for so many rows; return whether there is."""
+    """Make room for this many rows; return whether that succeeded."""
     entry = table[FIELDS * number : FIELDS * (number + 1)]
     entry[ROWS] = rows
     if rows * row > entry[CAPACITY]:
@@ -38,7 +38,7 @@ def reserve(table: Any, number: int, rows: int, row: int) -> bool:
 
 
 def recorded(table: Any, number: int, dtype: Dtype) -> Any:
-    """Return the memory of a residual stack as a flat array."""
+    """The memory of a residual stack as a flat array."""
     address, capacity = (int(n) for n in table[FIELDS * number : FIELDS * number + ROWS])
     if capacity == 0:
         return np.empty(0, dtype)

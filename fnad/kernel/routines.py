@@ -1,8 +1,8 @@
-"""What kernels call besides scalar operations, by symbolic names that each target knows.
+"""The routines that kernels call besides scalar operations, by names that each target implements.
 
     total, rest = compensated_add(total, rest, value): the sum is total + rest
-    interrupted(): whether Python has an exception for us, a KeyboardInterrupt
-    reserve(stacks, n, rows, row): whether residual stack n has room for so many rows of `row` bytes, now
+    interrupted(): whether Python has raised an exception, such as KeyboardInterrupt
+    reserve(stacks, n, rows, row): makes room for so many rows of `row` bytes on residual stack n; whether it could
     stack_f64(stacks, n), and so for each dtype: the array of residual stack n, until it grows
     gemm(a, a_offset, lda, a_transposed, b, b_offset, ldb, b_transposed, c, c_offset, ldc, m, n, k, alpha, beta):
         C[m, n] = alpha op(A)[m, k] op(B)[k, n] + beta C
@@ -27,7 +27,7 @@ from fnad.scalar.operations import DTYPES, OPERATIONS
 
 
 def compensated_add(total: Any, rest: Any, value: Any) -> tuple[Any, Any]:
-    """Return the new total and what its addition rounded off, in sum."""
+    """The new total, and the sum of the rounding errors so far."""
     if np.iscomplexobj(total):
         real, real_rest = compensated_add(total.real, rest.real, value.real)
         imaginary, imaginary_rest = compensated_add(total.imag, rest.imag, value.imag)
@@ -80,7 +80,7 @@ def gemv(
 
 
 def matrix(flat: Any, offset: int, stride: int, rows: int, columns: int) -> Any:
-    """Return a view of the row-major matrix that starts at `offset`, with `stride` elements from row to row."""
+    """A view of the row-major matrix that starts at `offset`, with `stride` elements from row to row."""
     strides = (stride * flat.itemsize, flat.itemsize)
     return np.lib.stride_tricks.as_strided(flat[offset:], (rows, columns), strides)
 
@@ -89,7 +89,7 @@ def matrix(flat: Any, offset: int, stride: int, rows: int, columns: int) -> Any:
 
 
 def stack_array(name: str, dtype: Dtype) -> Operation:
-    """Return the routine that gives a residual stack as an array."""
+    """The routine that gives a residual stack as an array."""
     return Operation(
         f"stack_{name}", lambda *kinds: Pointer(dtype), lambda table, n: residual_stack.recorded(table, n, dtype)
     )
@@ -105,4 +105,4 @@ STACK_ARRAYS = {dtype: stack_array(name, dtype) for name, dtype in DTYPES.items(
 ROUTINES: dict[str, Operation] = OPERATIONS | {
     routine.name: routine for routine in (COMPENSATED_ADD, INTERRUPTED, RESERVE, GEMM, GEMV, *STACK_ARRAYS.values())
 }
-"""All that a kernel may call."""
+"""Everything that a kernel may call."""

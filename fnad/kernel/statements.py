@@ -92,14 +92,14 @@ class Evaluate:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Comment:
-    """A line for people: where in the user's program what follows comes from."""
+    """A comment: the line of the user's program that the following statements come from."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class For:
-    """The body for counter = start, start + step, … before stop.
+    """The body for counter = start, start + step, … up to stop, exclusive.
 
     Where the iterations are `independent`, none touches what another one writes.
     """
@@ -114,7 +114,7 @@ class For:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class While:
-    """The body, again and again."""
+    """The body, repeated until a `Break` or a `Return`."""
 
     body: list[Statement]
 
@@ -143,7 +143,7 @@ Statement: TypeAlias = Assign | Store | Evaluate | Comment | For | While | If | 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Kernel:
-    """A function without result on flat arrays."""
+    """A function on flat arrays, without a result."""
 
     name: str
     parameters: tuple[Name, ...]
@@ -151,12 +151,12 @@ class Kernel:
 
 
 def apply(operation: Operation, *operands: Expression) -> Apply:
-    """Return the operation on these operands; raise `OperandError` if it has no meaning for their kinds."""
+    """The operation on these operands; raises `OperandError` if it has no meaning for their kinds."""
     return Apply(operation, operands, operation.result(*(operand.kind for operand in operands)))
 
 
 class Expressions:
-    """Makes expressions, as templates are instantiated to."""
+    """Makes expressions from templates."""
 
     def constant(self, value: np.generic) -> Expression:
         return Constant(value)
@@ -168,7 +168,7 @@ class Expressions:
 EXPRESSIONS = Expressions()
 
 STATUS = Name("status", Pointer(INDEX))
-"""Why a run ended early: a positive fault number, or a negative count of guards and what was found."""
+"""Why a run ended early: a positive fault number, or a negative guard number and the value found."""
 
 STACKS = Name("stacks", Pointer(INDEX))
 """The table of residual stacks."""
@@ -178,12 +178,12 @@ COUNTERS = Name("counters", Pointer(INDEX))
 
 
 def integer(value: int) -> Constant:
-    """Return an index as a constant."""
+    """An index as a constant."""
     return Constant(INDEX.type(value))
 
 
 def bodies(statement: Statement) -> tuple[list[Statement], ...]:
-    """Return the blocks in a statement."""
+    """The blocks in a statement."""
     match statement:
         case For() | While():
             return (statement.body,)
@@ -194,7 +194,7 @@ def bodies(statement: Statement) -> tuple[list[Statement], ...]:
 
 
 def with_bodies(statement: Statement, change: Callable[[Sequence[Statement]], list[Statement]]) -> Statement:
-    """Return a statement with each block in it changed."""
+    """A statement with each of its blocks transformed."""
     match statement:
         case For():
             return replace(statement, body=change(statement.body))
@@ -207,7 +207,7 @@ def with_bodies(statement: Statement, change: Callable[[Sequence[Statement]], li
 
 
 def with_operands(statement: Statement, change: Callable[[Expression], Expression]) -> Statement:
-    """Return a statement with each expression of its own changed."""
+    """A statement with each of its expressions transformed, but not those of its blocks."""
     match statement:
         case Assign(targets, value):
             return Assign(targets, change(value))
@@ -226,7 +226,7 @@ def with_operands(statement: Statement, change: Callable[[Expression], Expressio
 
 
 def operands(statement: Statement) -> tuple[Expression, ...]:
-    """Return the expressions that a statement computes itself, blocks in it apart."""
+    """The expressions of a statement, without those of its blocks."""
     match statement:
         case Assign():
             return (statement.value,)
@@ -243,7 +243,7 @@ def operands(statement: Statement) -> tuple[Expression, ...]:
 
 
 def subexpressions(expression: Expression) -> Iterator[Expression]:
-    """Yield an expression and all that it is made of."""
+    """An expression and all its subexpressions."""
     yield expression
     match expression:
         case Load(_, index):
@@ -256,7 +256,7 @@ def subexpressions(expression: Expression) -> Iterator[Expression]:
 
 
 def walk(statements: Sequence[Statement]) -> Iterator[Statement]:
-    """Yield statements and those in them, in the order of the text."""
+    """All statements, nested ones included, in the order of the text."""
     for statement in statements:
         yield statement
         for body in bodies(statement):

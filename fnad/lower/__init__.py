@@ -1,1 +1,1 @@
-"""From programs to loop nests: fusion, buffers, and the scalar statements of each nest."""
+"""From programs to loop nests: fusion, buffers, and the scalar expressions of each nest."""

@@ -49,7 +49,7 @@ class Life:
 
 
 class Accesses(NamedTuple):
-    """An effect, the addresses where it reads each memory, and the memory that it writes."""
+    """An effect, the addresses at which it reads each buffer's memory, and the memory it writes."""
 
     effect: Any
     read: Mapping[Buffer, Sequence[Index | None]]
@@ -62,6 +62,7 @@ def allocate(
     """The arrays needed besides the outputs, and the array of each temporary."""
     flat, lives = _lives(items, {*temporaries, *outputs}, set(outputs))
     accesses = cache(lambda position: _accesses(flat[position]))
+    # An output's own array is free until the output is first written: a temporary that is dead by then costs nothing.
     output_slots = [Slot(o.name, o.dtype, o.aval.size, 0, lives[o].birth, o) for o in outputs if o in lives]
     slots = Slots()
     places: dict[Buffer, Slot] = {}
@@ -123,6 +124,7 @@ def donations(
     flat, lives = _lives(items, {*donated, *outputs, *places}, {*donated, *outputs})
     births: dict[Buffer | None, list[int]] = defaultdict(list)
     for buffer, slot in places.items():
+        # A temporary in the output's array is written before the output is, so the input must be dead by then too.
         births[slot.output].append(lives[buffer].birth)
     found: dict[Buffer, Buffer] = {}
     for output in outputs if donated else ():
@@ -148,6 +150,7 @@ def _fits_before(slot: Slot, buffer: Buffer, life: Life, accesses: Callable[[int
         return False
     if life.death < slot.closed_from:
         return True
+    # Its last item also writes the output. One that it is also born in would be written and read in the same step.
     return life.birth < life.death and _overwritten_in_step(accesses(life.death), buffer, slot.output)
 
 
@@ -201,6 +204,8 @@ def _lives_in(items: Iterable[Item], start: int, buffers: set[Buffer]) -> dict[B
         if isinstance(item, Control):
             inner |= {b: life for b, (life, _) in _lives_in(chain(*item.bodies), start, buffers).items()}
         for buffer, life in inner.items():
+            # Touched by two items of this sequence, it is live from the start of the one to the end of the other, since
+            # a loop among them runs its items again.
             joined = Life(lives[buffer][1].birth, span.death) if buffer in lives else None
             lives[buffer] = (joined, joined) if joined else (life, span)
         start = span.death + 1

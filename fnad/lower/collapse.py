@@ -1,8 +1,8 @@
-"""Making two loops one where memory does not tell them apart.
+"""Collapsing two nested loops into one, where memory does not distinguish their counters.
 
-Two loops, one directly in the other, are one loop over the product of their extents if every address and every index in
-them has, for the outer counter, the inner's coefficient times its extent. Elementwise work on a matrix becomes one long
-loop: fewer loops to compile, and no short inner loop to start over for each row.
+Two loops, one directly inside the other, are one loop over the product of their extents if in every address and every
+index the coefficient of the outer counter is that of the inner one times its extent. Elementwise work on a matrix
+becomes one long loop: fewer loops to compile, and no short inner loop that starts over for each row.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from fnad.lower.nodes import (
 
 
 def collapse(item: Item, nodes: Nodes) -> Item:
-    """Return the nest with every pair of loops made one that can be."""
+    """The nest with all loops collapsed that can be."""
     if not isinstance(item, Loop):
         return item
     while len(item.items) == 1 and isinstance(item.items[0], Loop) and _collapsible(item, item.items[0]):
@@ -40,9 +40,10 @@ def _collapsible(outer: Loop, inner: Loop) -> bool:
 
 def _effect_collapses(effect: object, a: Counter, b: Counter) -> bool:
     match effect:
-        case BufferStore() | Update() | Reduce():  # the address of a fold over one of the loops tells it from the other
+        case BufferStore() | Update() | Reduce():
+            # A fold over only one of the loops fails the test by its address, which has the other counter alone.
             return _all_collapse(effect.address, effect.node, a, b)
-        case _:
+        case _:  # what runs along the innermost loop, a scan or a position, needs that loop's own counter
             return False
 
 
@@ -73,13 +74,14 @@ def _indices(node: Node) -> list[Index]:
 
 
 def _index_collapses(index: Index, a: Counter, b: Counter) -> bool:
+    # A quotient, a remainder or a loaded integer may hide either counter.
     if any(not isinstance(atom, Counter) for atom, _ in index.terms):
         return False
     return index.coefficient(a) == index.coefficient(b) * b.extent
 
 
 class _Collapse:
-    """The rewrite of everything in two loops to the one counter, deeper loops one level up."""
+    """The rewrite of two loops to one counter, which moves deeper loops up one level."""
 
     def __init__(self, outer: Loop, inner: Loop, nodes: Nodes) -> None:
         self.inner = inner

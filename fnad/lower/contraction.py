@@ -1,4 +1,4 @@
-"""Contractions as matrix products: which axes make the rows, and which operands are matrices as they lie in memory."""
+"""Contractions as matrix products: which axes form the rows, and which operands are matrices without a copy."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Dimensions:
         return prod(self.k) == 1
 
     def operand_indices(self, indices: Sequence[Index]) -> tuple[list[Index], list[Index]]:
-        """Return the indices of x and of y for indices in the order batch, m, n, k."""
+        """The indices of x and of y for indices in the order batch, m, n, k."""
         ends = len(self.batch), len(self.batch) + len(self.m), len(indices) - len(self.k)
         b, m, n, k = indices[: ends[0]], indices[ends[0] : ends[1]], indices[ends[1] : ends[2]], indices[ends[2] :]
         left, right = [*b, *m, *k], [*b, *k, *n]
@@ -46,7 +46,7 @@ class Dimensions:
 
 
 def contraction_dimensions(x: Aval, y: Aval, *, contract: tuple[Axes, Axes], batch: tuple[Axes, Axes]) -> Dimensions:
-    """Return the dimensions of `dot_general`."""
+    """The dimensions of `dot_general`."""
     free = [
         tuple(a for a in range(v.ndim) if a not in c and a not in b)
         for v, c, b in zip((x, y), contract, batch, strict=True)
@@ -62,7 +62,7 @@ def contraction_dimensions(x: Aval, y: Aval, *, contract: tuple[Axes, Axes], bat
 
 
 def strides(address: Index, indices: Sequence[Index], shape: Shape) -> list[int] | None:
-    """Return how far one step along each axis goes, if the address is affine in the counters."""
+    """The stride of each axis, if the address is affine in the counters."""
     if not all(isinstance(atom, Counter) for atom, _ in address.terms):
         return None
     return [address.coefficient(i.terms[0][0]) if n != 1 else 0 for i, n in zip(indices, shape, strict=True)]
@@ -77,7 +77,7 @@ def matrix(
     columns: Shape,
     indices: Sequence[Index],
 ) -> Matrix | None:
-    """Return the matrix that axes of these strides make, if each group of axes is one axis and one stride is 1."""
+    """The matrix that axes of these strides form, if each group of axes acts as one axis and one stride is 1."""
     b, r = len(batch), len(batch) + len(rows)
     row_stride, column_stride = joined(rows, spread[b:r]), joined(columns, spread[r:])
     if row_stride is None or column_stride is None:
@@ -91,7 +91,7 @@ def matrix(
 
 
 def joined(sizes: Shape, spread: Sequence[int]) -> int | None:
-    """Return the one stride of axes that lie behind each other in memory, 0 if all have size 1."""
+    """The single stride of axes that are contiguous in each other, 0 if all have size 1; None if there is none."""
     kept = [(n, s) for n, s in zip(sizes, spread, strict=True) if n != 1]
     for (_, outer), (n, inner) in pairwise(kept):
         if outer != n * inner:
@@ -100,7 +100,7 @@ def joined(sizes: Shape, spread: Sequence[int]) -> int | None:
 
 
 def fit(rows: int, columns: int, row_stride: int, column_stride: int) -> tuple[int, int] | None:
-    """Return strides the BLAS takes, one of them 1 and the other no less than the size along it, if there are such."""
+    """Strides that BLAS accepts, one of them 1 and the other at least the size along it, if there are any."""
     if columns == 1:
         column_stride = 1
     if rows == 1:

@@ -59,7 +59,7 @@ class Regions(Values):
     # ---- regions -------------------------------------------------------------------------------------------------
 
     def _region(self, program: Program, meanings: Sequence[Binding | Buffer], depth: int) -> Regions:
-        """Return the values of a region, whose inputs mean these."""
+        """The values of a region with its inputs bound to these meanings."""
         region = Regions(program, self.shared, depth, self.nests if depth == self.depth else None)
         for var, meaning in zip(program.inputs, meanings, strict=True):
             if isinstance(meaning, Buffer):
@@ -69,7 +69,7 @@ class Regions(Values):
         return region
 
     def _loop_region(self, program: Program, constants: Sequence[Atom], others: Sequence[Binding | Buffer]) -> Regions:
-        """Return the values of the body of a loop, of which those that depend on constants alone are computed here."""
+        """The values of a loop body; those that depend on constants alone are computed before the loop."""
         before, inside = _split_invariant(program, len(constants))
         bound = self._bound(constants)
         prelude = self._region(before, bound, self.depth)
@@ -81,7 +81,7 @@ class Regions(Values):
         return [Binding(self.expressions, atom, leading) for atom in atoms]
 
     def _results(self, variables: Sequence[Var]) -> list[Buffer]:
-        """Return the buffers of results that regions write."""
+        """The buffers of results that regions write."""
         buffers = [self.own.get(var) or self._new(var.aval) for var in variables]
         self.expressions.buffers.update(zip(variables, buffers, strict=True))
         return buffers
@@ -90,12 +90,12 @@ class Regions(Values):
         return self.shared.residual_stack(aval, self.depth) if aval.is_residual_stack else self.temporary(aval)
 
     def _number(self, atom: Atom) -> BufferLoad:
-        """Return the load of a scalar that decides where the program goes."""
+        """The load of a scalar that control flow depends on."""
         node = self.expressions.element(atom, ())
         return node if isinstance(node, BufferLoad) and not node.address.terms else self._aside(atom, node)
 
     def _aside(self, atom: Atom, node: Node) -> BufferLoad:
-        """Store an element in a buffer of its own; return its load."""
+        """Store an element in a new buffer; return its load."""
         buffer = self.temporary(Aval(atom.aval.dtype, ()))
         self.nests.place(BufferStore(buffer, Index(0), node, self.source))
         return self.expressions.nodes.load(buffer, Index(0))
@@ -119,7 +119,7 @@ class Regions(Values):
     def _branch(
         self, equation: Equation, program: Program, results: dict[Var, Buffer], slots: dict[int, Var]
     ) -> list[Item]:
-        """Return a branch; results that take the memory of an operand, in `slots`, are carried through it."""
+        """A branch; results that take the memory of an operand, in `slots`, are carried through it."""
         depth = self.depth + 1
         given = dict(zip(equation.results, program.outputs, strict=True))
         inside = {slot: results[var].again(depth) for slot, var in slots.items()}
@@ -184,7 +184,7 @@ class Regions(Values):
             if var.aval.is_residual_stack:
                 raise LoweringError("a loop carries a residual stack")
             if var.aval.size == 1:
-                self.own.pop(var, None)  # one number is carried in a variable, and copied in the end
+                self.own.pop(var, None)  # a single number is carried in a variable and copied at the end
         taken = [self.taken(var) for var in variables]
         buffers = [
             buffer or self.own.get(v) or self.temporary(v.aval) for buffer, v in zip(taken, variables, strict=True)
@@ -211,7 +211,7 @@ class Regions(Values):
     def carry_on(
         self, stored: Sequence[tuple[Atom, Buffer]], carried: Sequence[tuple[Var, Carry]]
     ) -> list[BufferStore]:
-        """Compute what is stored and what carries become, each given with its input; return the updates of scalars."""
+        """Compute what is stored and the new values of carries, given with their inputs; return the scalar updates."""
         self.compute(stored, [carry.new for _, carry in carried])
         changed = [carry for var, carry in carried if carry.new is not var]
         updates = [self._update_scalar(carry) for carry in changed if carry.buffer.aval.size == 1]
@@ -231,6 +231,8 @@ class Regions(Values):
     def _update_arrays(self, carries: Sequence[Carry]) -> None:
         memories = {carry.buffer.root for carry in carries}
         read = {carry: self._read(carry) & memories for carry in carries}
+        # Overwrite an array first that no other update still reads. If there is none, as in a swap, one goes into a
+        # temporary, which frees the others.
         pending = [carry for carry in carries if read[carry]]
         late = [carry for carry in carries if not read[carry]]
         while pending:
@@ -245,7 +247,7 @@ class Regions(Values):
             self._overwrite(carry)
 
     def _is_there(self, carry: Carry) -> bool:
-        """Say whether the new value has been made where the old one was."""
+        """Whether the new value has been computed in the old one's place."""
         made = self.expressions.buffers.get(carry.new) if isinstance(carry.new, Var) else None
         return made is not None and made.root is carry.buffer.root and made.offset == carry.buffer.offset
 
@@ -253,7 +255,7 @@ class Regions(Values):
         return {load.buffer.root for load in loads([self._element(carry)])}
 
     def _overwrites(self, carry: Carry) -> bool:
-        """Say whether each element reads its own place at most."""
+        """Whether each element reads no other element of the array than the one it replaces."""
         buffer = carry.buffer
         here = place(buffer, counters(buffer.aval.shape, self.depth))
         found = loads([self._element(carry)])
@@ -264,13 +266,13 @@ class Regions(Values):
 
 
 def _cut(atoms: Sequence[Atom], *sizes: int) -> list[Sequence[Atom]]:
-    """Cut a list in three, the first two of these sizes."""
+    """Cut a list into three, the first two parts of these sizes."""
     first, second = sizes
     return [atoms[:first], atoms[first : first + second], atoms[first + second :]]
 
 
 def _split_invariant(program: Program, constants: int) -> tuple[Program, Program]:
-    """Split the body of a loop into what depends on its first inputs alone, and the rest, which reads its outputs."""
+    """Split a loop body into what depends on its first inputs alone, and the rest, which reads its outputs."""
     known: set[Atom] = set(program.inputs[:constants])
     fixed: list[Equation] = []
     varying: list[Equation] = []
@@ -288,5 +290,5 @@ def _split_invariant(program: Program, constants: int) -> tuple[Program, Program
 
 
 def _can_move(equation: Equation) -> bool:
-    """Say whether an equation may be computed although the loop may not get to it."""
+    """Whether an equation may be computed even if the loop never reaches it."""
     return not (equation.regions or equation.primitive.effect or equation.primitive.raises)

@@ -1,9 +1,9 @@
 """From equations to scalar expressions: what one element of a value is.
 
 `element(atom, indices)` pulls: an elementwise operation becomes one on the elements of its operands at the same
-indices, a view moves the indices, a gather loads them, and a value that is kept in a buffer is a load. So chains of
-these kinds melt into one expression, and nothing between them is ever stored. An input of a region is bound to a value
-of the program around it: an element of it is pulled there.
+indices, a view maps the indices, a gather loads them, and a materialized value is a load from its buffer. So chains of
+these become one expression, and nothing in between is ever stored. An input of a region is bound to a value of the
+program around it, and its elements are pulled there.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from fnad.scalar.operations import MULTIPLY
 Indices: TypeAlias = Sequence[Index]
 
 INLINED = (Scalar, IndexMap, Concatenation, Iota, Gather, DynamicSlice)
-"""The kinds of lowering whose results need no buffer of their own."""
+"""The kinds of lowering whose results need no buffer."""
 
 
 def is_inlined(equation: Equation) -> bool:
-    """Say whether an element of the result is a short expression: of an outer product it is one multiplication."""
+    """Whether an element of the result is a short expression; that of an outer product is one multiplication."""
     lower = equation.primitive.lower
     return isinstance(lower, INLINED) or (isinstance(lower, Contraction) and _dimensions(equation).is_outer)
 
@@ -41,7 +41,7 @@ def _dimensions(equation: Equation) -> Dimensions:
 
 
 def flatten(indices: Indices, shape: Shape) -> Index:
-    """Return the row-major address of a multi-index."""
+    """The row-major address of a multi-index."""
     address = Index(0)
     for index, n in zip(indices, shape, strict=True):
         address = address * n + index
@@ -49,14 +49,14 @@ def flatten(indices: Indices, shape: Shape) -> Index:
 
 
 def place(buffer: Buffer, indices: Indices) -> Index:
-    """Return the address of an element in the memory of its buffer."""
+    """The address of an element in the memory of its buffer."""
     address = flatten(indices, buffer.aval.shape)
     return address if buffer.memory is None else buffer.offset + address
 
 
 @dataclass(frozen=True, slots=True)
 class Binding:
-    """What an input of a region stands for: a value of the program around it, at these indices of its leading axes."""
+    """The value that an input of a region is bound to, at these indices of its leading axes."""
 
     expressions: ElementExpressions
     atom: Atom
@@ -65,7 +65,7 @@ class Binding:
 
 @dataclass(slots=True)
 class Shared:
-    """What a program and the regions in it have in common."""
+    """The state that a program shares with the regions in it."""
 
     target: Target
     nodes: Nodes = field(default_factory=Nodes)
@@ -75,7 +75,7 @@ class Shared:
     checks: int = 0
 
     def temporary(self, aval: Aval, depth: int) -> Buffer:
-        """Return a new buffer."""
+        """A new buffer."""
         buffer = Buffer(f"t{len(self.temporaries)}", aval, depth)
         self.temporaries.append(buffer)
         return buffer
@@ -87,16 +87,16 @@ class Shared:
         return buffer
 
     def fault(self, fault: Fault) -> int:
-        """Return the number of a fault."""
+        """The number of a fault."""
         if fault not in self.faults:
             self.faults.append(fault)
         return self.faults.index(fault) + 1
 
 
 class ElementExpressions:
-    """The definitions of a program's values, and the buffers of those that are kept.
+    """The definitions of a program's values, and the buffers of those that are materialized.
 
-    `depth` is how many levels of control flow are around it.
+    `depth` is the number of levels of control flow around it.
     """
 
     def __init__(self, equations: Sequence[Equation], shared: Shared, depth: int = 0) -> None:
@@ -109,7 +109,7 @@ class ElementExpressions:
         self._memo: dict[tuple[Var, tuple[Index, ...]], Node] = {}
 
     def element(self, atom: Atom, indices: Indices) -> Node:
-        """Return the expression of one element of a value."""
+        """The expression of one element of a value."""
         if isinstance(atom, Literal):
             return self.nodes.constant(atom.value)
         buffer = self.buffers.get(atom)
@@ -121,7 +121,7 @@ class ElementExpressions:
         return self.define(atom, indices)
 
     def define(self, var: Var, indices: Indices) -> Node:
-        """Return the expression of one element by the value's equation, though it may have a buffer."""
+        """The expression of one element by the value's equation, though it may have a buffer."""
         key = (var, tuple(indices))
         found = self._memo.get(key)
         if found is None:
@@ -129,7 +129,7 @@ class ElementExpressions:
         return found
 
     def address(self, atom: Atom, indices: Indices) -> tuple[Buffer, Index] | None:
-        """Return where an element lies, if it is simply an element of a buffer."""
+        """The buffer and address of an element, if it is simply an element of a buffer."""
         while isinstance(atom, Var) and atom not in self.buffers:
             bound = self.bindings.get(atom)
             if bound is not None:
@@ -145,7 +145,7 @@ class ElementExpressions:
         return buffer, place(buffer, indices)
 
     def whole(self, atom: Atom) -> Buffer | None:
-        """Return the buffer that a value fills from its start on, if there is one."""
+        """The buffer that begins with a value, if there is one."""
         if isinstance(atom, Literal):
             return None
         bound = self.bindings.get(atom)
@@ -219,14 +219,14 @@ class ElementExpressions:
     # ---- run-time indices ----------------------------------------------------------------------------------------
 
     def gathered(self, equation: Equation, integers: Sequence[Atom], indices: Indices) -> list[Index]:
-        """Return where NumPy's `x[integers]` reads (or writes) for one element of the result."""
+        """The index at which NumPy's `x[integers]` reads (or writes) for one element of the result."""
         rank = integers[0].aval.ndim
         shape = equation.operands[0].aval.shape
         found = [self._checked(equation, i, indices[:rank], n, n) for i, n in zip(integers, shape, strict=False)]
         return [*found, *indices[rank:]]
 
     def boxed(self, equation: Equation, starts: Sequence[Atom], indices: Indices) -> list[Index]:
-        """Return where a box at run-time starts reads (or writes) for one element of the box."""
+        """The index at which a box with run-time starts reads (or writes) for one element of the box."""
         shape = equation.operands[0].aval.shape
         room = [n - size + 1 for n, size in zip(shape, box_shape(equation), strict=True)]
         bases = [self._checked(equation, s, (), n, r) for s, n, r in zip(starts, shape, room, strict=True)]
@@ -267,7 +267,7 @@ def _possible(condition: Condition) -> bool:
 
 
 def box_shape(equation: Equation) -> Shape:
-    """Return the shape of the box a dynamic slice reads or a dynamic update writes."""
+    """The shape of the box a dynamic slice reads or a dynamic update writes."""
     if isinstance(equation.primitive.lower, DynamicSlice):
         return equation.results[0].aval.shape
     return equation.operands[1].aval.shape

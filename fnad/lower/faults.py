@@ -1,4 +1,4 @@
-"""What can go wrong while native code runs: it notes the number of a fault, which is the error to raise afterwards."""
+"""The errors that native code can end in: it stores the number of a fault, and the error is raised afterwards."""
 
 from __future__ import annotations
 

@@ -32,6 +32,8 @@ def reusable(program: Program, materialized: set[Var], last: Iterable[Atom], car
     behind = _what_is_read(program, materialized)
     last_read = _last_reads(program, materialized, last, behind)
     owned = {var for equation in program.equations for var in equation.results if var in materialized} | carried
+    # The operand must be a buffer of this program or a carry, never an argument of the caller, and this equation its
+    # last reader, both directly and through expressions that are computed only where they are read.
     return {
         result: operand
         for position, equation in enumerate(program.equations)
@@ -51,6 +53,7 @@ def sampled(program: Program, materialized: set[Var], last: Iterable[Atom]) -> s
     found: set[Var] = set()
     for position, equation in enumerate(program.equations):
         for _, _, operand in in_place_candidates(equation):
+            # A later read of x[3] keeps all of x alive past its update and forces a copy of x; to copy x[3] is cheaper.
             others = [other for other in readers[operand] if other is not equation]
             late = [
                 var for other in others for var in other.results if var not in materialized and ends[var] > position

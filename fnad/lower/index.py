@@ -22,7 +22,7 @@ Range: TypeAlias = tuple[int, int]
 """The least and the greatest value."""
 
 ENDLESS = 2**48
-"""The extent of a loop that only a run decides."""
+"""The extent of a loop whose length is known only at run time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class Counter:
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """An integer known at run time only: the value of a scalar node, 0 <= value < extent after its check."""
+    """An integer known only at run time: the value of a scalar node, 0 <= value < extent after its check."""
 
     node: Any
     extent: int
@@ -139,12 +139,12 @@ class Index:
 
     @property
     def depth(self) -> int:
-        """How many loops, from the outermost, must be open for this to be known."""
+        """The number of loops, from the outermost, that must be open for this to be known."""
         return max((_depth(atom) for atom, _ in self.terms), default=0)
 
 
 def as_index(value: Index | int) -> Index:
-    """Return an int as an index."""
+    """An int or an index, as an index."""
     return value if isinstance(value, Index) else Index(value)
 
 
@@ -154,7 +154,7 @@ def counter(depth: int, extent: int) -> Index:
 
 
 def canonical(constant: int, terms: dict[Atom, int]) -> Index:
-    """Return the index with its terms sorted and without zeros."""
+    """The index with its terms sorted and without zeros."""
     kept = [(atom, c) for atom, c in terms.items() if c]
     return Index(constant, tuple(sorted(kept, key=_order)))
 

@@ -12,7 +12,7 @@ from fnad.transforms.expand import expand
 
 
 def lower(program: Program, target: Target) -> LoopProgram:
-    """Return the loop nests of a program for a target; raise `LoweringError` for what has none."""
+    """The loop nests of a program for a target; raises `LoweringError` for what has none."""
     program, shared = expand(program), Shared(target)
     values = Regions(program, shared)
     inputs = tuple(Buffer(f"x{n}", var.aval) for n, var in enumerate(program.inputs))

@@ -19,7 +19,7 @@ from fnad.lower.target import Costs
 
 @dataclass(frozen=True, slots=True)
 class _Effort:
-    """What it takes to compute a value again: operations and the arrays they load."""
+    """The cost of computing a value again: operations and the arrays they load."""
 
     work: int = 0
     length: int = 0
@@ -32,7 +32,7 @@ class _Effort:
 def materialized_values(
     program: Program, costs: Costs, stored: Iterable[Atom], read: Iterable[Atom] = (), whole: Iterable[Atom] = ()
 ) -> set[Var]:
-    """Return the variables that get a buffer.
+    """The variables that get a buffer.
 
     These are the ones in `stored`, and the others that are better materialized. Values in `read` are read at the end,
     those in `whole` in a loop.
@@ -67,7 +67,7 @@ def materialized_values(
 
 
 def _load(var: Var) -> _Effort:
-    """Return the effort of reading a materialized value; a single number is read only once."""
+    """The effort of reading a materialized value; a single number is read only once."""
     return _Effort(loads=frozenset([var]) if var.aval.size > 1 else frozenset())
 
 
@@ -101,7 +101,7 @@ def _readers(program: Program) -> dict[Atom, list[Equation]]:
 
 
 def _read_whole(equation: Equation, readers: list[Equation]) -> bool:
-    """Say whether a reader wants an array: a library call does, a matrix product too unless this is a plain view."""
+    """Whether a reader needs a whole array: a library call does, and a matrix product unless this is a plain view."""
     lower = equation.primitive.lower
     plain_view = isinstance(lower, IndexMap) and lower.guard is None
     kinds = [reader.primitive.lower for reader in readers]
@@ -110,7 +110,7 @@ def _read_whole(equation: Equation, readers: list[Equation]) -> bool:
 
 
 def _guarded_again(equation: Equation, readers: list[Equation]) -> bool:
-    """Say whether a view reads elements more than once, each of which would test its guard every time."""
+    """Whether a view reads elements more than once, so that each read would test the guard again."""
     lower = equation.primitive.lower
     has_guard = isinstance(lower, IndexMap) and lower.guard is not None
     return has_guard and any(
@@ -119,10 +119,10 @@ def _guarded_again(equation: Equation, readers: list[Equation]) -> bool:
 
 
 def is_read_twice(reader: Equation, costs: Costs) -> bool:
-    """Say whether a reader goes over its operand twice.
+    """Whether a reader reads its operand twice.
 
-    It has to find the same bits, which a function computed again may not have: in vectors it rounds otherwise than in
-    the elements that are left over.
+    Both reads must give the same bits. A function computed again may not: in vector lanes it rounds differently than in
+    the remaining elements.
     """
     lower = reader.primitive.lower
     return isinstance(lower, ArgFold) and reader.operands[0].aval.shape[reader.params["axis"]] >= costs.long_row
@@ -142,11 +142,11 @@ def _wanted_whole(program: Program, read_in_loops: Iterable[Atom]) -> set[Var]:
 
 
 def _repeats(reader: Equation, var: Var) -> bool:
-    """Say whether a reader reads an element more than once."""
+    """Whether a reader reads an element more than once."""
     repeats = isinstance(reader.primitive.lower, IndexMap | Gather | Contraction)
     return repeats and reader.results[0].aval.size > var.aval.size
 
 
 def _moves(reader: Equation) -> bool:
-    """Say whether a reader reads at other indices than its own, so that reading through several would multiply work."""
+    """Whether a reader reads at other indices than its own, so that a chain of such readers would multiply work."""
     return isinstance(reader.primitive.lower, IndexMap | Gather) and len(reader.results[0].aval.shape) > 0

@@ -25,9 +25,9 @@ Condition: TypeAlias = tuple[Index, int, int]
 class Buffer:
     """A flat array: an input, an output or a temporary of the program, or part of another buffer.
 
-    A buffer is written once in each iteration of the `depth` levels of control flow around it. What is written into
-    the same memory again, as a carry is, is another buffer, with the one that has all of the memory as its `memory`; it
-    begins there at `offset`.
+    A buffer is written once in each iteration of the `depth` levels of control flow around it. What is written to the
+    same memory again, such as a carry, is another buffer, whose `memory` is the buffer that owns all of the memory, and
+    which begins there at `offset`.
     """
 
     name: str
@@ -42,15 +42,15 @@ class Buffer:
 
     @property
     def root(self) -> Buffer:
-        """The buffer in whose memory this one lies."""
+        """The buffer that owns the memory of this one."""
         return self if self.memory is None else self.memory
 
     def again(self, depth: int) -> Buffer:
-        """Return the buffer for what is in the same memory at another time."""
+        """A buffer for another value in the same memory."""
         return Buffer(self.name, self.aval, depth, self.root, self.offset)
 
     def part(self, aval: Aval, start: Index, depth: int) -> Buffer:
-        """Return the buffer of the elements from `start` on."""
+        """The buffer of the elements from `start` on."""
         return Buffer(self.name, aval, depth, self.root, self.offset + start)
 
 
@@ -100,7 +100,7 @@ class IndexValue:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Branch:
-    """`inside` where all conditions hold, else `outside`; only the one that is needed is computed."""
+    """`inside` where all conditions hold, else `outside`; only the one needed is computed."""
 
     conditions: tuple[Condition, ...]
     inside: Node
@@ -114,7 +114,7 @@ class Branch:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Checked:
-    """A run-time index; one that is not in 0 <= index < extent is noted as fault number `fault`, and 0 is used."""
+    """A run-time index; outside of 0 <= index < extent it is reported as fault number `fault`, and 0 is used."""
 
     operand: Node
     extent: int
@@ -151,11 +151,11 @@ class Nodes:
         )
 
     def template(self, template: str, dtype: Dtype, *operands: Node) -> Node:
-        """Return the expression of a template on operands, with a result of this dtype."""
+        """The expression of a template on operands, with a result of this dtype."""
         return instantiate(template, self, dtype, {str(n): operand for n, operand in enumerate(operands)})
 
     def cast(self, operand: Node, dtype: Dtype) -> Node:
-        """Return a value in another dtype."""
+        """A value cast to a dtype."""
         return operand if operand.dtype == dtype else self.apply(cast_to(dtype), operand)
 
     def number(self, index: Index, dtype: Dtype) -> Node:
@@ -170,7 +170,7 @@ class Nodes:
         return self._once(key, lambda: Branch(undecided, inside, outside, depth))
 
     def checked(self, operand: Node, extent: int, fault: int, depth: int) -> Node:
-        """Return the check; it is done within the `depth` levels of control flow that the index is read in."""
+        """The check, which is made within the `depth` levels of control flow that the index is read in."""
         depth = max(operand.depth, depth)
         return self._once((Checked, operand, extent, fault, depth), lambda: Checked(operand, extent, fault, depth))
 
@@ -188,7 +188,7 @@ def _always(condition: Condition) -> bool:
 
 
 def children(node: Node) -> Iterator[Node]:
-    """Yield the nodes a node reads, those in its addresses included."""
+    """The operands of a node, and the nodes in its addresses."""
     match node:
         case BufferLoad(_, address, _):
             yield from loaded(address)
@@ -208,7 +208,7 @@ def children(node: Node) -> Iterator[Node]:
 
 
 def loaded(index: Index) -> Iterator[Node]:
-    """Yield the run-time integers in an index."""
+    """The run-time integers in an index."""
     for atom, _ in index.terms:
         match atom:
             case Loaded(node, _):
@@ -220,7 +220,7 @@ def loaded(index: Index) -> Iterator[Node]:
 
 
 def loads(roots: Iterator[Node] | list[Node]) -> list[BufferLoad]:
-    """Return every load below these nodes, once."""
+    """All loads below these nodes, each once."""
     seen: dict[Node, None] = {}
     pending = list(roots)
     while pending:

@@ -1,7 +1,7 @@
 """The order of equations: what reads an array comes before what may overwrite it.
 
-An update takes the memory of its operand if nobody reads that later (see `reuse`). So an update, or a loop that carries
-an array, is put off until the others that read the same array, and do not need its result, have been.
+An update takes the memory of its operand if the operand is not read later (see `in_place`). So an update, or a loop
+that carries an array, is moved behind the equations that read the same array and do not need its result.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from fnad.transforms.dce import has_effect
 
 
 def reads_first(program: Program) -> Program:
-    """Return the program with its updates put off."""
+    """The program with its updates deferred."""
     last = {atom: n for n, equation in enumerate(program.equations) for atom in equation.operands}
-    last.update(dict.fromkeys(program.outputs, 0))  # nothing comes before what is returned is overwritten
+    last.update(dict.fromkeys(program.outputs, 0))  # a returned array is not overwritten anyway
     order = Order(program.equations)
     for n, equation in enumerate(program.equations):
         for candidate in in_place_candidates(equation):
@@ -27,7 +27,7 @@ def reads_first(program: Program) -> Program:
 
 
 MOST = 100
-"""Equations that are put before another one at a time."""
+"""The most equations that are moved before another one at once."""
 
 
 class Order:
@@ -44,7 +44,7 @@ class Order:
                 self._readers[atom].append(equation)
 
     def put_off(self, equation: Equation, operand: Var) -> None:
-        """Have those that read an operand, and what they need, before an equation, where they do not need that."""
+        """Move the readers of an operand, and what they depend on, before an equation, unless they depend on it."""
         start = self._positions[equation]
         readers = [reader for reader in self._readers[operand] if self._positions[reader] > start]
         needed = self._needed(readers, equation)
@@ -56,10 +56,10 @@ class Order:
             self._positions.update({other: n for n, other in enumerate(self.equations[start:stop], start)})
 
     def _needed(self, readers: Sequence[Equation], equation: Equation) -> list[Equation]:
-        """Return the readers and all behind an equation that they depend on, in order; nothing if it is among these.
+        """The readers and all they depend on behind an equation, in order; nothing if they depend on that equation.
 
-        Nor where there are more than `MOST`: the array is copied then. To look further each time would take a time that
-        grows with the square of a long program.
+        If there are more than `MOST`, nothing is moved and the array is copied: searching further each time would take
+        time quadratic in the length of the program.
         """
         start, found, pending = self._positions[equation], set[Equation](), [*readers]
         while pending:

@@ -1,4 +1,4 @@
-"""Loop programs as text, for people.
+"""Loop programs as text, for reading.
 
 gradient(in x0: f64[3], out out0: f64[3])
   for i0 < 3:
@@ -35,7 +35,7 @@ from fnad.scalar.template import cast_to, instantiate
 
 
 def loops_text(program: LoopProgram) -> str:
-    """Return the text of a loop program."""
+    """The text of a loop program."""
     groups = (("in", program.inputs), ("out", program.outputs), ("temporary", program.temporaries))
     named = ", ".join(f"{kind} {b.name}: {b.aval}" for kind, buffers in groups for b in buffers)
     return "\n".join([f"{program.name}({named})", *_item_lines(program.items, "  ")])
@@ -110,7 +110,7 @@ def _step_text(step: str, dtype: Dtype, **operands: Text) -> str:
 
 
 def node_text(node: Node) -> str:
-    """Return a scalar expression."""
+    """The text of a scalar expression."""
     return _text(node).text
 
 
@@ -131,7 +131,7 @@ def _text(node: Node) -> Text:
 
 
 def conditions_text(conditions: Sequence[Condition]) -> str:
-    """Return conditions as a Python expression, without the bounds that always hold."""
+    """Conditions as a Python expression, without the bounds that always hold."""
     parts: list[str] = []
     for index, low, high in conditions:
         least, greatest = index.range
@@ -141,7 +141,7 @@ def conditions_text(conditions: Sequence[Condition]) -> str:
 
 
 def index_text(index: Index) -> str:
-    """Return an index as a Python expression."""
+    """An index as a Python expression."""
     parts = [_term_text(atom, c) for atom, c in index.terms]
     if index.constant or not parts:
         parts.append(str(index.constant))

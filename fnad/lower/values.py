@@ -59,7 +59,7 @@ from fnad.transforms.dce import has_effect
 
 
 class Values:
-    """The values of a program, or of a region in `depth` levels of control flow, put into nests one by one."""
+    """The values of a program, or of a region in `depth` levels of control flow, lowered to nests one by one."""
 
     def __init__(self, program: Program, shared: Shared, depth: int = 0, nests: Nests | None = None) -> None:
         self.program = program = reads_first(program)
@@ -82,10 +82,12 @@ class Values:
         materialized = materialized_values(
             self.program, self.shared.target.costs, [atom for atom, _ in stored], read, whole
         )
+        # Before looking for reuse: a sample with a buffer no longer keeps the array alive that it is taken from.
         materialized |= sampled(self.program, materialized, last)
+        # A region's inputs with a buffer are carries and may be overwritten; a program's inputs belong to the caller.
         carried = {var for var in self.program.inputs if var in self.expressions.buffers} if self.depth else set[Var]()
         self.reused = reusable(self.program, materialized, last, carried)
-        self._hand_down_own()
+        self._pass_on_buffers()
         for equation in self.program.equations:
             self._check_indices_of_nothing(equation)
             if materialized.intersection(equation.results) or has_effect(equation):
@@ -95,14 +97,14 @@ class Values:
             if not isinstance(atom, Var) or self.own.get(atom) is not buffer:
                 self.copy(atom, buffer)
 
-    def _hand_down_own(self) -> None:
-        """Give the buffer of a result to the operand whose memory it takes."""
+    def _pass_on_buffers(self) -> None:
+        """Give an operand the buffer of the result that takes its memory, so that it is computed there."""
         for result, operand in reversed(self.reused.items()):
             if result in self.own and operand in self.expressions.definitions:
                 self.own[operand] = self.own[result]
 
     def taken(self, result: Var) -> Buffer | None:
-        """Return the buffer of a result that takes the memory of an operand, None if it has one of its own."""
+        """The buffer of a result that takes the memory of an operand; None if it gets its own."""
         if result not in self.reused:
             return None
         memory, own = self.expressions.buffers[self.reused[result]], self.own.get(result)
@@ -110,13 +112,13 @@ class Values:
         return memory.again(self.depth) if fits else None
 
     def items(self) -> list[Item]:
-        """Return the nests, with the loops made one that can be."""
+        """The nests, with loops collapsed where possible."""
         return [collapse(item, self.expressions.nodes) for item in self.nests.items()]
 
     # ---- one materialized value --------------------------------------------------------------------------------------
 
     def materialize(self, equation: Equation) -> None:
-        """Compute the results of an equation into buffers, the values' own or new ones."""
+        """Compute the results of an equation into their buffers, or into new ones."""
         if any(atom.aval.is_residual_stack for atom in (*equation.operands, *equation.results)):
             raise LoweringError(f"{equation.primitive.name} takes no residual stack")
         if isinstance(equation.primitive.lower, Library):
@@ -126,7 +128,7 @@ class Values:
         self.expressions.buffers.update(zip(equation.results, buffers, strict=True))
 
     def _disown_parts(self, results: Sequence[Var]) -> None:
-        """Let results that belong into a part of a buffer be copied there: a call gives whole arrays."""
+        """Let results that belong into a part of a buffer be copied there: a library call writes whole arrays."""
         for var in results:
             if var in self.own and self.own[var].offset != Index(0):
                 del self.own[var]
@@ -220,7 +222,7 @@ class Values:
             self._narrow(target, buffer)
 
     def _initial(self, template: str, dtype: Dtype) -> np.generic:
-        """Return what a fold begins with."""
+        """The initial value of a fold."""
         start = self.expressions.nodes.template(template, dtype)
         assert isinstance(start, ScalarConstant)
         return start.value
@@ -246,7 +248,7 @@ class Values:
         self._nest_along(operand.aval.shape, axis, effect)
 
     def _arg_fold_in_two(self, equation: Equation, extremum: Fold, buffer: Buffer) -> None:
-        """Fold to the extremum, then to the first index where it is, or nan is: both folds vectorise."""
+        """Fold to the extremum, then to the first index of it or of a nan: both folds vectorise."""
         operand, axis = equation.operands[0], equation.params["axis"]
         shape, nodes = operand.aval.shape, self.expressions.nodes
         best = self.temporary(buffer.aval.with_dtype(operand.aval.dtype))
@@ -274,7 +276,7 @@ class Values:
         self._nest_along(operand.aval.shape, axis, effect)
 
     def _nest_along(self, shape: Shape, axis: int, effect: Callable[[list[Index]], Effect]) -> None:
-        """Place a nest whose innermost loop runs along `axis`, and is there even for size 1."""
+        """Place a nest whose innermost loop runs along `axis`, even if its size is 1."""
         if 0 in shape:
             return
         others = tuple(n for a, n in enumerate(shape) if a != axis)
@@ -287,7 +289,7 @@ class Values:
     # ---- writes into part of an array ------------------------------------------------------------------------------
 
     def _concatenate(self, equation: Equation, buffer: Buffer) -> None:
-        """Store each operand at its place: there no element has to ask where it comes from."""
+        """Store each operand at its place, so that no element has to find its operand."""
         axis, start = equation.params["axis"], 0
         for operand in equation.operands:
             self._nest(operand.aval.shape, partial(self._piece, buffer, operand, axis, start))
@@ -331,7 +333,7 @@ class Values:
     def _write(
         self, buffer: Buffer, operand: Atom, new: Atom, where: Callable[[list[Index]], list[Index]], step: str
     ) -> None:
-        """Combine an array into another, in a copy of it or where it lies."""
+        """Combine an array into another one, in a copy of it or in place."""
 
         def combine(new: Atom) -> Callable[[list[Index]], Update]:
             return lambda indices: Update(
@@ -349,7 +351,7 @@ class Values:
         return given is not None and given.root is buffer.root and given.offset == buffer.offset
 
     def aside(self, atom: Atom) -> Var:
-        """Return a variable for a copy of a value."""
+        """A variable bound to a copy of a value."""
         copied, buffer = Var(atom.aval), self.temporary(atom.aval)
         self.copy(atom, buffer)
         self.expressions.buffers[copied] = buffer
@@ -358,7 +360,7 @@ class Values:
     # ---- indices without elements --------------------------------------------------------------------------------
 
     def _check_indices_of_nothing(self, equation: Equation) -> None:
-        """Check indices with which no element is read or written: no other loop sees that one is out of range."""
+        """Check indices through which no element is read or written: no other loop would find one out of range."""
         match equation.primitive.lower:
             case Gather() | DynamicSlice():
                 moved, integers = equation.results[0], equation.operands[1:]
@@ -422,7 +424,7 @@ class Values:
         self.nests.place(nested(dims.batch, Product(out, a, b, m, k, n, self.source), self.depth))
 
     def _matrix(self, atom: Atom, dims: Dimensions, rows: Shape, columns: Shape, axes: Sequence[int]) -> Matrix:
-        """Return an operand as a strided matrix for each iteration of the batch loops, from a copy if it is not one."""
+        """An operand as a strided matrix for each iteration of the batch loops, from a copy if it is none."""
         shape = (*dims.batch, *rows, *columns)
         indices = counters(shape, self.depth)
         permuted = [indices[axes.index(a)] for a in range(len(axes))]
@@ -451,7 +453,7 @@ class Values:
         self.nests.place(LibraryCall(equation.primitive, dict(equation.params), operands, results, self.source))
 
     def _whole(self, atom: Atom) -> Buffer:
-        """Return the buffer that a value fills, a copy's if it has none."""
+        """The buffer that a value fills, or that of a copy."""
         found = self.expressions.whole(atom)
         if found is not None:
             return found
@@ -461,7 +463,7 @@ class Values:
 
 
 def _reads_elsewhere(effect: Update) -> bool:
-    """Say whether the new element is computed from elements of the array that lie elsewhere in it."""
+    """Whether the new element is computed from other elements of the array."""
     found = (load for load in loads([effect.node]) if load.buffer.root is effect.buffer.root)
     return any(load.address != effect.address for load in found)
 
@@ -470,7 +472,7 @@ def _reads_elsewhere(effect: Update) -> bool:
 
 
 def counters(shape: Shape, depth: int) -> list[Index]:
-    """Return the index along each axis; the loops are numbered from a depth, and an axis of size 1 has none."""
+    """The index along each axis; the loops are numbered from a depth, and an axis of size 1 has none."""
     found = list[Index]()
     for n in shape:
         found.append(counter(depth, n))
@@ -479,17 +481,17 @@ def counters(shape: Shape, depth: int) -> list[Index]:
 
 
 def count_loops(shape: Shape) -> int:
-    """Return how many loops a nest over this shape has."""
+    """The number of loops of a nest over this shape."""
     return sum(n != 1 for n in shape)
 
 
 def depths_of(shape: Shape, axes: Sequence[int], start: int) -> set[int]:
-    """Return the depths of the loops over these axes; the first loop is at depth `start`."""
+    """The depths of the loops over these axes; the first loop is at depth `start`."""
     return {start + count_loops(shape[:axis]) for axis in axes if shape[axis] != 1}
 
 
 def nested(shape: Shape, inner: Item, start: int) -> Item:
-    """Return the loops over a shape around an item; the first is at depth `start`."""
+    """The loops over a shape around an item; the first is at depth `start`."""
     sizes = [n for n in shape if n != 1]
     for depth in range(len(sizes) - 1, -1, -1):
         inner = Loop(start + depth, sizes[depth], [inner])
@@ -500,5 +502,5 @@ def nested(shape: Shape, inner: Item, start: int) -> Item:
 
 
 def wide(dtype: Dtype) -> Dtype:
-    """Return the dtype sums of this dtype are kept in."""
+    """The dtype in which sums of this dtype are accumulated."""
     return {"f": np.dtype(np.float64), "c": np.dtype(np.complex128)}.get(dtype.kind, dtype)

@@ -14,7 +14,7 @@ from fnad.ops import windows as windows_ops
 
 
 def applied(primitive: Primitive) -> Callable[..., Any]:
-    """Return the function of a primitive."""
+    """The function of a primitive."""
 
     def rule(*operands: Any, **params: Any) -> Symbol:
         return primitive(*map(as_symbol, operands), **params)

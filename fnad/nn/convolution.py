@@ -30,7 +30,7 @@ def conv(
     rhs_dilation: Sequence[int] | None = None,
     feature_group_count: int = 1,
 ) -> Any:
-    """Return the correlation of images with a kernel, as `jax.lax.conv_general_dilated` with its default layout.
+    """The correlation of images with a kernel, as `jax.lax.conv_general_dilated` with its default layout.
 
     lhs is batch × channels × space, rhs is outputs × channels × windows, with one axis of space or several; the result
     is batch × outputs × places, in the common dtype. `padding` is "SAME", "VALID" or a pair (before, after) for each

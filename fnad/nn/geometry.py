@@ -17,12 +17,12 @@ Padding: TypeAlias = str | Sequence[Sequence[int]]
 
 
 def fault(what: str, remedy: str) -> ShapeError:
-    """Return the error for shapes that do not fit."""
+    """The error for shapes that do not fit."""
     return ShapeError(what, source=current_source(), remedy=remedy)
 
 
 def per_axis(name: str, given: Any, ndim: int, default: int = 1) -> Ints:
-    """Return a positive integer for each axis of space; all the default where nothing is given."""
+    """A positive integer for each axis of space; all the default where nothing is given."""
     if given is None:
         return (default,) * ndim
     try:

@@ -15,7 +15,7 @@ from fnad.nn.geometry import Padding, Pairs, check_windows, fault, padding_of, p
 def max_pool(
     inputs: Any, window_shape: Sequence[int], strides: Sequence[int] | None = None, padding: Padding = "VALID"
 ) -> Any:
-    """Return the largest element of each window of batch × channels × space; nan if there is one.
+    """The largest element of each window of batch × channels × space; nan if there is one.
 
     `window_shape` and `strides`, 1 unless given, have an integer for each axis of space. Padding, as for `conv` but not
     negative, is the largest only where there is nothing else. Elements that are all the largest of a window share its
@@ -37,7 +37,7 @@ def avg_pool(
     padding: Padding = "VALID",
     count_include_pad: bool = True,
 ) -> Any:
-    """Return the mean of each window of batch × channels × space; arguments are those of `max_pool`.
+    """The mean of each window of batch × channels × space; arguments are those of `max_pool`.
 
     Padding counts as zeros, or not at all if `count_include_pad` is False.
 
@@ -56,7 +56,7 @@ def avg_pool(
 
 
 def _slid(x: Any, window_shape: Any, strides: Any, padding: Padding, fill: float) -> tuple[Any, Pairs]:
-    """Return the windows of x, padded, and the padding."""
+    """The windows of x, padded, and the padding."""
     if x.ndim < 3:
         raise fault(f"pooling takes images with three axes or more, got shape {x.shape}", "batch × channels × space")
     n = x.ndim - 2

@@ -13,7 +13,7 @@ from fnad.optim.trees import Tree, tree_map
 
 
 def clip(max_delta: Number) -> GradientTransformation:
-    """Return the transformation that clips each element to [-max_delta, max_delta].
+    """The transformation that clips each element to [-max_delta, max_delta].
 
     Raises `HyperparameterError` where the bound is not positive.
 
@@ -31,7 +31,7 @@ def clip(max_delta: Number) -> GradientTransformation:
 
 
 def clip_by_global_norm(max_norm: Number) -> GradientTransformation:
-    """Return the transformation that makes the norm of all elements together max_norm, where it is greater.
+    """The transformation that makes the norm of all elements together max_norm, where it is greater.
 
     Pascanu, Mikolov, Bengio, "On the difficulty of training recurrent neural networks" (2013), algorithm 1. Raises
     `HyperparameterError` where the bound is not positive.
@@ -50,7 +50,7 @@ def clip_by_global_norm(max_norm: Number) -> GradientTransformation:
 
 
 def global_norm(updates: Tree) -> Any:
-    """Return √Σu² over all elements of all leaves, in f64, where the squares of f32 do not overflow.
+    """√Σu² over all elements of all leaves, in f64, where the squares of f32 do not overflow.
 
     >>> from fnad import optim
     >>> print(f"{optim.global_norm((np.float32([3e30]), np.float32([4e30]))):.3g}")

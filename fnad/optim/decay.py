@@ -15,7 +15,7 @@ from fnad.trace.source import current_source
 def add_decayed_weights(
     weight_decay: Number = 0.0, mask: Tree | Callable[[Tree], Tree] | None = None
 ) -> GradientTransformation:
-    """Return the transformation that adds weight_decay · p to the gradient of each parameter p.
+    """The transformation that adds weight_decay · p to the gradient of each parameter p.
 
     After a direction such as Adam's this is decoupled weight decay: Loshchilov, Hutter, "Decoupled weight decay
     regularization" (2019), algorithm 2. The mask, a pytree of Python bools like the parameters or a function that

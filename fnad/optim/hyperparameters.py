@@ -21,7 +21,7 @@ Schedule: TypeAlias = Callable[[Any], Any]
 
 
 def as_dtype_of(leaf: Any, number: Number) -> Number:
-    """Return a number that takes the dtype of the leaf beside it: a Python number does so by itself."""
+    """A number that takes the dtype of the leaf beside it: a Python number does so by itself."""
     is_array = isinstance(number, (np.generic, np.ndarray))
     return cast("Any", number).astype(leaf.dtype) if is_array and hasattr(leaf, "dtype") else number
 

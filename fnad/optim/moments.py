@@ -54,7 +54,7 @@ class ScaleByLionState(NamedTuple):
 
 
 def average(values: Tree, state: Tree, decay: Number) -> Tree:
-    """Return decay · state + (1 - decay) · values."""
+    """The average decay · state + (1 - decay) · values."""
 
     def step(value: Any, mean: Any) -> Any:
         rate = as_dtype_of(mean, decay)
@@ -64,18 +64,18 @@ def average(values: Tree, state: Tree, decay: Number) -> Tree:
 
 
 def without_bias(averages: Tree, decay: Number, count: Number) -> Tree:
-    """Return averages over `count` steps that began at zero, as if they had weights of sum 1: divided by 1 - decayᵗ."""
+    """Averages over `count` steps that began at zero, as if they had weights of sum 1: divided by 1 - decayᵗ."""
     weight = 1 - decay**count
     return tree_map(lambda mean: mean / as_dtype_of(mean, weight), averages)
 
 
 def squared(gradients: Tree) -> Tree:
-    """Return the square of each leaf."""
+    """The square of each leaf."""
     return tree_map(lambda g: g * g, gradients)
 
 
 def zeros(params: Tree) -> Tree:
-    """Return the averages before the first step."""
+    """The averages before the first step."""
     return filled_like(params, 0.0)
 
 
@@ -83,7 +83,7 @@ def zeros(params: Tree) -> Tree:
 
 
 def trace(decay: Number, nesterov: bool = False) -> GradientTransformation:
-    """Return momentum: the sum v ← g + decay · v, or g + decay · v of the new v with `nesterov`.
+    """Momentum: the sum v ← g + decay · v, or g + decay · v of the new v with `nesterov`.
 
     Sutskever, Martens, Dahl, Hinton, "On the importance of initialization and momentum in deep learning" (2013),
     equations 1 to 4, in the form of gradients; v is without the learning rate.
@@ -114,7 +114,7 @@ def trace(decay: Number, nesterov: bool = False) -> GradientTransformation:
 def scale_by_adam(
     b1: Number = 0.9, b2: Number = 0.999, eps: Number = 1e-8, eps_root: Number = 0.0, *, nesterov: bool = False
 ) -> GradientTransformation:
-    """Return the direction m̂ / (√(v̂ + eps_root) + eps) of the averages m of g and v of g², freed of their bias.
+    """The direction m̂ / (√(v̂ + eps_root) + eps) of the averages m of g and v of g², freed of their bias.
 
     Kingma, Ba, "Adam: a method for stochastic optimization" (2015), algorithm 1. With `nesterov`, m̂ is the one of
     Dozat, "Incorporating Nesterov momentum into Adam" (2016), with constant b1. Raises `HyperparameterError` for
@@ -151,7 +151,7 @@ def scale_by_adam(
 
 
 def scale_by_rms(decay: Number = 0.9, eps: Number = 1e-8, initial_scale: Number = 0.0) -> GradientTransformation:
-    """Return the direction g / √(v + eps), where v is the average of g².
+    """The direction g / √(v + eps), where v is the average of g².
 
     Hinton, Srivastava, Swersky, "Neural networks for machine learning", lecture 6e (2012), page 29.
 
@@ -173,7 +173,7 @@ def scale_by_rms(decay: Number = 0.9, eps: Number = 1e-8, initial_scale: Number 
 
 
 def scale_by_stddev(decay: Number = 0.9, eps: Number = 1e-8, initial_scale: Number = 0.0) -> GradientTransformation:
-    """Return the direction g / √(v - m² + eps), where m and v are the averages of g and of g².
+    """The direction g / √(v - m² + eps), where m and v are the averages of g and of g².
 
     Graves, "Generating sequences with recurrent neural networks" (2013), equations 38 to 40.
 
@@ -200,7 +200,7 @@ def scale_by_stddev(decay: Number = 0.9, eps: Number = 1e-8, initial_scale: Numb
 
 
 def scale_by_rss(initial_accumulator_value: Number = 0.1, eps: Number = 1e-7) -> GradientTransformation:
-    """Return the direction g / √(s + eps), where s is the sum of g²; 0 where s is.
+    """The direction g / √(s + eps), where s is the sum of g²; 0 where s is.
 
     Duchi, Hazan, Singer, "Adaptive subgradient methods for online learning and stochastic optimization" (2011),
     algorithm 1 with diagonal matrices.
@@ -228,7 +228,7 @@ def scale_by_rss(initial_accumulator_value: Number = 0.1, eps: Number = 1e-7) ->
 
 
 def scale_by_lion(b1: Number = 0.9, b2: Number = 0.99) -> GradientTransformation:
-    """Return the direction sign(b1 · m + (1 - b1) · g), where m is the average of g by b2.
+    """The direction sign(b1 · m + (1 - b1) · g), where m is the average of g by b2.
 
     Chen et al., "Symbolic discovery of optimization algorithms" (2023), algorithm 2.
 

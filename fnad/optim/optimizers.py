@@ -25,7 +25,7 @@ Mask: TypeAlias = Tree | Callable[[Tree], Tree] | None
 def sgd(
     learning_rate: Number | Schedule, momentum: Number | None = None, nesterov: bool = False
 ) -> GradientTransformation:
-    """Return gradient descent, -learning_rate · g, or with momentum -learning_rate · v (see `trace`).
+    """Gradient descent, -learning_rate · g, or with momentum -learning_rate · v (see `trace`).
 
     >>> import numpy as np
     >>> from fnad import optim
@@ -47,7 +47,7 @@ def adam(
     *,
     nesterov: bool = False,
 ) -> GradientTransformation:
-    """Return Adam: -learning_rate times `scale_by_adam`.
+    """Adam: -learning_rate times `scale_by_adam`.
 
     >>> import numpy as np
     >>> from fnad import optim
@@ -70,7 +70,7 @@ def adamw(
     *,
     nesterov: bool = False,
 ) -> GradientTransformation:
-    """Return AdamW: `scale_by_adam`, then `add_decayed_weights`, then the learning rate; `update` needs the parameters.
+    """AdamW: `scale_by_adam`, then `add_decayed_weights`, then the learning rate; `update` needs the parameters.
 
     >>> import numpy as np
     >>> from fnad import optim
@@ -95,7 +95,7 @@ def rmsprop(
     momentum: Number | None = None,
     nesterov: bool = False,
 ) -> GradientTransformation:
-    """Return RMSprop: -learning_rate times `scale_by_rms`, or `scale_by_stddev` if centered; then momentum.
+    """RMSprop: -learning_rate times `scale_by_rms`, or `scale_by_stddev` if centered; then momentum.
 
     >>> import numpy as np
     >>> from fnad import optim
@@ -112,7 +112,7 @@ def rmsprop(
 def adagrad(
     learning_rate: Number | Schedule, initial_accumulator_value: Number = 0.1, eps: Number = 1e-7
 ) -> GradientTransformation:
-    """Return AdaGrad: -learning_rate times `scale_by_rss`.
+    """AdaGrad: -learning_rate times `scale_by_rss`.
 
     >>> import numpy as np
     >>> from fnad import optim
@@ -131,7 +131,7 @@ def lion(
     weight_decay: Number = 1e-3,
     mask: Mask = None,
 ) -> GradientTransformation:
-    """Return Lion: `scale_by_lion`, then `add_decayed_weights`, then the learning rate; `update` needs the parameters.
+    """Lion: `scale_by_lion`, then `add_decayed_weights`, then the learning rate; `update` needs the parameters.
 
     >>> import numpy as np
     >>> from fnad import optim

@@ -18,7 +18,7 @@ class ScaleByScheduleState(NamedTuple):
 
 
 def scale(step_size: Number) -> GradientTransformation:
-    """Return the transformation that multiplies by a number.
+    """The transformation that multiplies by a number.
 
     >>> from fnad import optim
     >>> optim.scale(-0.5).update(np.array([1.0, 2.0]), optim.EmptyState())[0]
@@ -28,7 +28,7 @@ def scale(step_size: Number) -> GradientTransformation:
 
 
 def scale_by_schedule(step_size_fn: Schedule) -> GradientTransformation:
-    """Return the transformation that multiplies by a function of the number of steps taken, which starts at 0.
+    """The transformation that multiplies by a function of the number of steps taken, which starts at 0.
 
     >>> from fnad import optim
     >>> opt = optim.scale_by_schedule(lambda count: 1 / (1 + count))
@@ -48,7 +48,7 @@ def scale_by_schedule(step_size_fn: Schedule) -> GradientTransformation:
 
 
 def scale_by_learning_rate(learning_rate: Number | Schedule) -> GradientTransformation:
-    """Return the transformation that goes down the gradient: a multiple by -learning_rate, a number or a schedule.
+    """The transformation that goes down the gradient: a multiple by -learning_rate, a number or a schedule.
 
     Raises `HyperparameterError` for a negative number.
 

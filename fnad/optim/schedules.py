@@ -15,7 +15,7 @@ from fnad.trace.source import current_source
 
 
 def constant_schedule(value: Number) -> Schedule:
-    """Return the schedule that is always the same.
+    """The schedule that is always the same.
 
     >>> from fnad import optim
     >>> optim.constant_schedule(0.1)(7)
@@ -27,7 +27,7 @@ def constant_schedule(value: Number) -> Schedule:
 def linear_schedule(
     init_value: Number, end_value: Number, transition_steps: int, transition_begin: int = 0
 ) -> Schedule:
-    """Return the schedule that goes straight from one value to another: `polynomial_schedule` of power 1.
+    """The schedule that goes straight from one value to another: `polynomial_schedule` of power 1.
 
     >>> from fnad import optim
     >>> rate = optim.linear_schedule(1.0, 0.0, transition_steps=4)
@@ -40,7 +40,7 @@ def linear_schedule(
 def polynomial_schedule(
     init_value: Number, end_value: Number, power: Number, transition_steps: int, transition_begin: int = 0
 ) -> Schedule:
-    """Return the schedule end + (init - end) · (1 - t)ᵖ, where t goes from 0 to 1 in `transition_steps`.
+    """The schedule end + (init - end) · (1 - t)ᵖ, where t goes from 0 to 1 in `transition_steps`.
 
     >>> from fnad import optim
     >>> rate = optim.polynomial_schedule(1.0, 0.0, power=2, transition_steps=4)
@@ -65,7 +65,7 @@ def exponential_decay(
     staircase: bool = False,
     end_value: Number | None = None,
 ) -> Schedule:
-    """Return the schedule init · rate^(t / transition_steps), from `transition_begin` on, as far as `end_value`.
+    """The schedule init · rate^(t / transition_steps), from `transition_begin` on, as far as `end_value`.
 
     With `staircase` the exponent is rounded down.
 
@@ -91,7 +91,7 @@ def exponential_decay(
 def cosine_decay_schedule(
     init_value: Number, decay_steps: int, alpha: Number = 0.0, exponent: Number = 1.0
 ) -> Schedule:
-    """Return the schedule init · ((1 - alpha) · (½ + ½ cos πt)ᵉ + alpha), where t goes from 0 to 1 in `decay_steps`.
+    """The schedule init · ((1 - alpha) · (½ + ½ cos πt)ᵉ + alpha), where t goes from 0 to 1 in `decay_steps`.
 
     Loshchilov, Hutter, "SGDR: stochastic gradient descent with warm restarts" (2017), equation 5.
 
@@ -110,7 +110,7 @@ def cosine_decay_schedule(
 
 
 def piecewise_constant_schedule(init_value: Number, boundaries_and_scales: Mapping[int, Number]) -> Schedule:
-    """Return the schedule that is multiplied by a factor at each boundary.
+    """The schedule that is multiplied by a factor at each boundary.
 
     >>> from fnad import optim
     >>> rate = optim.piecewise_constant_schedule(1.0, {10: 0.5, 20: 0.1})
@@ -132,7 +132,7 @@ def piecewise_constant_schedule(init_value: Number, boundaries_and_scales: Mappi
 def piecewise_interpolate_schedule(
     interpolate_type: Literal["linear", "cosine"], init_value: Number, boundaries_and_scales: Mapping[int, Number]
 ) -> Schedule:
-    """Return the schedule through the values of `piecewise_constant_schedule` at its boundaries, interpolated between.
+    """The schedule through the values of `piecewise_constant_schedule` at its boundaries, interpolated between.
 
     >>> from fnad import optim
     >>> rate = optim.piecewise_interpolate_schedule("linear", 1.0, {10: 0.5, 20: 0.0})
@@ -167,7 +167,7 @@ EASES = {"linear": lambda t: t, "cosine": lambda t: 0.5 * (1 - np.cos(math.pi * 
 
 
 def join_schedules(schedules: Sequence[Schedule], boundaries: Sequence[int]) -> Schedule:
-    """Return the schedule that goes over to the next at each boundary, where the next begins to count.
+    """The schedule that goes over to the next at each boundary, where the next begins to count.
 
     Raises `HyperparameterError` unless there is a boundary between each two, in ascending order.
 
@@ -191,7 +191,7 @@ def join_schedules(schedules: Sequence[Schedule], boundaries: Sequence[int]) -> 
 
 
 def warmup_constant_schedule(init_value: Number, peak_value: Number, warmup_steps: int) -> Schedule:
-    """Return the schedule that goes straight to its peak and stays there.
+    """The schedule that goes straight to its peak and stays there.
 
     >>> from fnad import optim
     >>> rate = optim.warmup_constant_schedule(0.0, 1.0, warmup_steps=4)
@@ -209,7 +209,7 @@ def warmup_cosine_decay_schedule(
     end_value: Number = 0.0,
     exponent: Number = 1.0,
 ) -> Schedule:
-    """Return the schedule that goes straight to its peak, then down by a cosine; `decay_steps` counts both.
+    """The schedule that goes straight to its peak, then down by a cosine; `decay_steps` counts both.
 
     Raises `HyperparameterError` unless there are more steps in all than those of the warm-up, and the peak is positive.
 
@@ -235,7 +235,7 @@ def warmup_exponential_decay_schedule(
     staircase: bool = False,
     end_value: Number | None = None,
 ) -> Schedule:
-    """Return the schedule that goes straight to its peak, then as `exponential_decay`.
+    """The schedule that goes straight to its peak, then as `exponential_decay`.
 
     >>> from fnad import optim
     >>> rate = optim.warmup_exponential_decay_schedule(0.0, 1.0, warmup_steps=2, transition_steps=1, decay_rate=0.5)

@@ -46,17 +46,17 @@ class EmptyState(NamedTuple):
 
 
 def stateless(update: Update) -> GradientTransformation:
-    """Return the transformation of an update that remembers nothing."""
+    """The transformation of an update that remembers nothing."""
     return GradientTransformation(lambda params: EmptyState(), update)
 
 
 def identity() -> GradientTransformation:
-    """Return the transformation that leaves gradients as they are."""
+    """The transformation that leaves gradients as they are."""
     return stateless(lambda updates, state, params=None: (updates, state))
 
 
 def chain(*transformations: GradientTransformation) -> GradientTransformation:
-    """Return the transformation that applies several in order; its state is the tuple of theirs.
+    """The transformation that applies several in order; its state is the tuple of theirs.
 
     Raises `UpdateError` for a state of another length.
 
@@ -86,7 +86,7 @@ def chain(*transformations: GradientTransformation) -> GradientTransformation:
 
 
 def apply_updates(params: Tree, updates: Tree) -> Tree:
-    """Return the parameters with the updates added.
+    """The parameters with the updates added.
 
     Shapes and dtypes are those of the parameters. Raises `UpdateError` where the updates differ in structure, shape or
     dtype.

@@ -21,12 +21,12 @@ REMEDIES = (
 
 
 def tree_map(function: Callable[..., Any], tree: Tree, *others: Tree) -> Tree:
-    """Return the pytree of `function` of corresponding leaves, in the containers of the first."""
+    """The pytree of `function` of corresponding leaves, in the containers of the first."""
     return pytrees().tree_map(function, tree, *others, namespace=NAMESPACE)
 
 
 def filled_like(parameters: Tree, value: float) -> Tree:
-    """Return an array of this value for each parameter, as state starts; raise where one has no updates."""
+    """An array of this value for each parameter, as state starts; raise where one has no updates."""
     leaves, _ = leaves_of((parameters,), lambda _: "params")
     for i, leaf in enumerate(leaves):
         if leaf.aval.dtype.kind != "f":

@@ -18,7 +18,7 @@ from fnad.trace.source import current_source
 
 
 def categorical(key: Array, logits: Any, axis: int = -1, shape: Any = None) -> Array:
-    """Return indices along an axis of `logits`, each with a probability proportional to exp(logit).
+    """Indices along an axis of `logits`, each with a probability proportional to exp(logit).
 
     The result has the shape of `logits` without that axis, or a shape to which that one broadcasts. By the largest of
     logits with Gumbel noise (E. J. Gumbel, Statistical Theory of Extreme Values, 1954).
@@ -44,7 +44,7 @@ def categorical(key: Array, logits: Any, axis: int = -1, shape: Any = None) -> A
 
 
 def permutation(key: Array, x: Any, axis: int = 0, independent: bool = False) -> Array:
-    """Return the integers below x, or the array x along an axis, in random order; all orders are equally likely.
+    """The integers below x, or the array x along an axis, in random order; all orders are equally likely.
 
     What else the array holds moves along, or, if `independent`, every line along the axis is ordered by itself.
 
@@ -62,12 +62,12 @@ def permutation(key: Array, x: Any, axis: int = 0, independent: bool = False) ->
 
 
 def random_order(key: Array, shape: Shape, axis: int) -> Array:
-    """Return the order of random bits along an axis; that two are equal has a probability of about n²/2**65."""
+    """The order of random bits along an axis; that two are equal has a probability of about n²/2**65."""
     return np.argsort(bits(key, shape), axis=axis)
 
 
 def choice(key: Array, a: Any, shape: Any = (), replace: bool = True, p: Any = None, axis: int = 0) -> Array:
-    """Return integers below a, or slices of the array a along an axis, equally likely or with probabilities p.
+    """Integers below a, or slices of the array a along an axis, equally likely or with probabilities p.
 
     Without replacement none is taken twice, and p are the probabilities of the first. Raises `DomainError` where there
     are not enough to choose from, and for known p that are negative or do not sum to 1.
@@ -88,7 +88,7 @@ def choice(key: Array, a: Any, shape: Any = (), replace: bool = True, p: Any = N
 
 
 def with_replacement(key: Array, n: int, shape: Shape, p: Array | None) -> Array:
-    """Return indices below n; those of p are found by inverting its distribution function."""
+    """Indices below n; those of p are found by inverting its distribution function."""
     if p is None:
         return randint(key, shape, 0, n)
     cumulative = np.cumsum(p)
@@ -96,7 +96,7 @@ def with_replacement(key: Array, n: int, shape: Shape, p: Array | None) -> Array
 
 
 def without_replacement(key: Array, n: int, shape: Shape, p: Array | None) -> Array:
-    """Return different indices below n: those whose exponential arrivals, at rates p, are the first.
+    """Different indices below n: those whose exponential arrivals, at rates p, are the first.
 
     P. S. Efraimidis & P. G. Spirakis, "Weighted random sampling with a reservoir", Inf. Process. Lett. 97 (2006), 181.
     """

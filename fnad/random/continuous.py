@@ -20,7 +20,7 @@ from fnad.random.operands import Array, as_array, as_shape, check, float_dtype, 
 
 
 def uniform(key: Array, shape: Any = (), dtype: Any = np.float64, minval: Any = 0.0, maxval: Any = 1.0) -> Array:
-    """Return numbers x with minval <= x < maxval: multiples of 2**-53 (2**-24 in float32), moved and scaled.
+    """Numbers x with minval <= x < maxval: multiples of 2**-53 (2**-24 in float32), moved and scaled.
 
     The bounds broadcast to the shape, and x has derivatives in them. Where known ones are not finite or out of order
     this is a `DomainError`; of traced ones out of order, x is minval.
@@ -38,7 +38,7 @@ def uniform(key: Array, shape: Any = (), dtype: Any = np.float64, minval: Any = 
 
 
 def unit_interval(key: Array, shape: Any, dtype: Dtype) -> Array:
-    """Return multiples of the dtype's precision in [0, 1)."""
+    """Multiples of the dtype's precision in [0, 1)."""
     digits = 24 if dtype == F32 else 53
     return (words(key, shape) >> (64 - digits)).astype(dtype) * dtype.type(2.0**-digits)
 
@@ -56,7 +56,7 @@ def between(unit: Array, low: Array, high: Array) -> Array:
 
 
 def bernoulli(key: Array, p: Any = 0.5, shape: Any = None) -> Array:
-    """Return True with probability p, else False; of the shape of p if none is given, to which p broadcasts.
+    """True with probability p, else False; of the shape of p if none is given, to which p broadcasts.
 
     A known p that is not in [0, 1] is a `DomainError`.
 
@@ -73,7 +73,7 @@ def bernoulli(key: Array, p: Any = 0.5, shape: Any = None) -> Array:
 
 
 def normal(key: Array, shape: Any = (), dtype: Any = np.float64) -> Array:
-    """Return draws from the normal distribution of mean 0 and variance 1.
+    """Draws from the normal distribution of mean 0 and variance 1.
 
     >>> from fnad import random
     >>> normal(random.key(0), (2,))
@@ -83,7 +83,7 @@ def normal(key: Array, shape: Any = (), dtype: Any = np.float64) -> Array:
 
 
 def exponential(key: Array, shape: Any = (), dtype: Any = np.float64) -> Array:
-    """Return draws from the exponential distribution of mean 1, all above 0.
+    """Draws from the exponential distribution of mean 1, all above 0.
 
     >>> from fnad import random
     >>> exponential(random.key(0), (2,))
@@ -93,7 +93,7 @@ def exponential(key: Array, shape: Any = (), dtype: Any = np.float64) -> Array:
 
 
 def gumbel(key: Array, shape: Any = (), dtype: Any = np.float64) -> Array:
-    """Return draws from the Gumbel distribution with distribution function exp(-exp(-x)).
+    """Draws from the Gumbel distribution with distribution function exp(-exp(-x)).
 
     >>> from fnad import random
     >>> gumbel(random.key(0), (2,))
@@ -103,7 +103,7 @@ def gumbel(key: Array, shape: Any = (), dtype: Any = np.float64) -> Array:
 
 
 def laplace(key: Array, shape: Any = (), dtype: Any = np.float64) -> Array:
-    """Return draws from the Laplace distribution with density exp(-|x|) / 2.
+    """Draws from the Laplace distribution with density exp(-|x|) / 2.
 
     >>> from fnad import random
     >>> laplace(random.key(0), (2,))
@@ -113,7 +113,7 @@ def laplace(key: Array, shape: Any = (), dtype: Any = np.float64) -> Array:
 
 
 def cauchy(key: Array, shape: Any = (), dtype: Any = np.float64) -> Array:
-    """Return draws from the Cauchy distribution with density 1 / π(1 + x²).
+    """Draws from the Cauchy distribution with density 1 / π(1 + x²).
 
     >>> from fnad import random
     >>> cauchy(random.key(0), (2,))
@@ -123,7 +123,7 @@ def cauchy(key: Array, shape: Any = (), dtype: Any = np.float64) -> Array:
 
 
 def standard(distribution: Primitive, key: Array, shape: Any, dtype: Any) -> Array:
-    """Return draws from a distribution without parameters; those in float32 are rounded from float64."""
+    """Draws from a distribution without parameters; those in float32 are rounded from float64."""
     found = float_dtype(dtype)
     return draw(distribution, checked(key), as_shape(shape)).astype(found)
 
@@ -132,7 +132,7 @@ def standard(distribution: Primitive, key: Array, shape: Any, dtype: Any) -> Arr
 
 
 def gamma(key: Array, a: Any, shape: Any = None, dtype: Any = np.float64) -> Array:
-    """Return draws from the gamma distribution of shape a > 0 and scale 1, of the shape of `a` if none is given.
+    """Draws from the gamma distribution of shape a > 0 and scale 1, of the shape of `a` if none is given.
 
     By G. Marsaglia & W. W. Tsang, "A simple method for generating gamma variables", ACM Trans. Math. Softw. 26 (2000),
     363. The derivative in `a`, which broadcasts, is that of the quantile: M. Figurnov, S. Mohamed & A. Mnih, "Implicit

@@ -31,14 +31,14 @@ def _draw(primitive: Primitive, key: Any, shape: Shape, *parameters: Any, **para
 
 @follows(_draw)
 def draw(primitive: Primitive, key: Array, shape: Shape, *parameters: Array, **params: Any) -> Array:
-    """Return a draw of this shape, to which the f64 parameters broadcast."""
+    """A draw of this shape, to which the f64 parameters broadcast."""
     counters = np.arange(math.prod(shape), dtype=U64).reshape(shape)
     operands = [key, *[np.asarray(parameter, F64) for parameter in parameters]]
     return primitive.evaluate(counters, *[np.broadcast_to(operand, shape) for operand in operands], **params)[()]
 
 
 def words(key: Array, shape: Shape, stream: int = draws.DRAW) -> Array:
-    """Return 64 random bits an element, as u64."""
+    """64 random bits an element, as u64."""
     return draw(philox, key, shape, stream=stream, half=0)
 
 
@@ -48,7 +48,7 @@ def _word_at(key: Any, index: Any, stream: int) -> Symbol:
 
 @follows(_word_at)
 def word_at(key: Array, index: Array, stream: int) -> Array:
-    """Return the 64 random bits of one index, u64 like the key."""
+    """The 64 random bits of one index, u64 like the key."""
     return philox.evaluate(index, key, stream=stream, half=0)[()]
 
 
@@ -58,5 +58,5 @@ def _modulo(integers: Any) -> Symbol:
 
 @follows(_modulo)
 def modulo(integers: Array) -> Array:
-    """Return integers modulo 2**64, as u64."""
+    """Integers modulo 2**64, as u64."""
     return integers.astype(U64)[()]

@@ -15,7 +15,7 @@ from fnad.trace.source import current_source
 
 
 def bits(key: Array, shape: Any = (), dtype: Any = np.uint64) -> Array:
-    """Return uniformly random bits, as unsigned integers.
+    """Uniformly random bits, as unsigned integers.
 
     >>> from fnad import random
     >>> [hex(word) for word in bits(random.key(0), (2,), np.uint32)]
@@ -32,7 +32,7 @@ def bits(key: Array, shape: Any = (), dtype: Any = np.uint64) -> Array:
 
 
 def randint(key: Array, shape: Any, minval: Any, maxval: Any, dtype: Any = np.int64) -> Array:
-    """Return integers n with minval <= n < maxval, each equally likely to 2**-64.
+    """Integers n with minval <= n < maxval, each equally likely to 2**-64.
 
     The bounds are integers that broadcast to the shape; `maxval` itself has to fit 64 bits, the numbers the dtype.
     Known bounds are checked: `DomainError` for an empty range, `IntegerRangeError` for one beyond the dtype.
@@ -52,7 +52,7 @@ def randint(key: Array, shape: Any, minval: Any, maxval: Any, dtype: Any = np.in
 
 
 def integer_dtype(dtype: Any) -> Dtype:
-    """Return the dtype of drawn integers; raise `DtypeError` for any that is not one of integers."""
+    """The dtype of drawn integers; raises `DtypeError` for any that is not one of integers."""
     found = native_dtype(dtype)
     if found.kind not in "iu":
         raise DtypeError(
@@ -85,7 +85,7 @@ def check_bounds(low: Array, high: Array, dtype: Dtype) -> None:
 
 
 def high_product(x: Array, y: Array) -> Array:
-    """Return the upper 64 bits of products of u64 numbers: of random bits and n, equally likely integers below n.
+    """The upper 64 bits of products of u64 numbers: of random bits and n, equally likely integers below n.
 
     The parts of 32 bits are multiplied as by hand (D. E. Knuth, The Art of Computer Programming 2, algorithm 4.3.1M).
     """
@@ -95,7 +95,7 @@ def high_product(x: Array, y: Array) -> Array:
 
 
 def rademacher(key: Array, shape: Any = (), dtype: Any = np.int64) -> Array:
-    """Return 1 or -1, equally likely.
+    """1 or -1, equally likely.
 
     >>> from fnad import random
     >>> rademacher(random.key(0), (5,))

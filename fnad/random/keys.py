@@ -22,7 +22,7 @@ from fnad.trace.source import current_source
 
 
 def key(seed: Any) -> Array:
-    """Return the key of an integer seed: different keys for different seeds from 0 to 2**64 - 1.
+    """The key of an integer seed: different keys for different seeds from 0 to 2**64 - 1.
 
     A negative seed down to -2**63 stands for seed + 2**64; any other integer raises `IntegerRangeError`. The seed may
     be traced.
@@ -34,7 +34,7 @@ def key(seed: Any) -> Array:
 
 
 def split(key: Array, num: Any = 2) -> Array:
-    """Return `num` new keys, an array u64[num]; of several axes where `num` is a shape.
+    """`num` new keys, an array u64[num]; of several axes where `num` is a shape.
 
     >>> first, second = split(key(0))
     >>> split(key(0), (2, 3)).shape
@@ -44,7 +44,7 @@ def split(key: Array, num: Any = 2) -> Array:
 
 
 def fold_in(key: Array, data: Any) -> Array:
-    """Return a new key for each integer `data`, such as the number of a step; it may be traced.
+    """A new key for each integer `data`, such as the number of a step; it may be traced.
 
     Integers are those that `key` takes.
 
@@ -56,7 +56,7 @@ def fold_in(key: Array, data: Any) -> Array:
 
 
 def as_u64(value: Any, what: str) -> Array:
-    """Return an integer modulo 2**64."""
+    """An integer modulo 2**64."""
     if not is_traced(value) and isinstance(value, (int, np.integer)):
         return np.uint64(in_range(index(value), what) % 2**64)
     number = as_array(value)
@@ -74,7 +74,7 @@ def as_u64(value: Any, what: str) -> Array:
 
 
 def in_range(value: int, what: str) -> int:
-    """Return an integer that 64 bits hold; raise `IntegerRangeError` for any other."""
+    """An integer that 64 bits hold; raises `IntegerRangeError` for any other."""
     if not -(2**63) <= value < 2**64:
         raise IntegerRangeError(
             f"{what} is an integer from -2**63 to 2**64 - 1, not {value}",
@@ -85,7 +85,7 @@ def in_range(value: int, what: str) -> int:
 
 
 def checked(key: Any) -> Array:
-    """Return a key; raise for anything else."""
+    """A key; raise for anything else."""
     dtype = getattr(key, "dtype", None)
     if dtype != U64:
         raise DtypeError(

@@ -21,17 +21,17 @@ Array: TypeAlias = Any
 
 
 def is_traced(*values: Any) -> bool:
-    """Say whether there is a traced value among these, so that nothing is known of their numbers."""
+    """Whether there is a traced value among these, so that nothing is known of their numbers."""
     return is_tracing() and CALLS["has_traced"](values)
 
 
 def as_array(value: Any) -> Array:
-    """Return a parameter as an array."""
+    """A parameter as an array."""
     return fnp.asarray(value) if is_traced(value) else np.asarray(value)
 
 
 def as_shape(shape: Any) -> Shape:
-    """Return a shape given as an integer or several; raise `ShapeError` for a negative extent."""
+    """A shape given as an integer or several; raises `ShapeError` for a negative extent."""
     extents = tuple(map(index, shape)) if hasattr(shape, "__iter__") else (index(shape),)
     if any(n < 0 for n in extents):
         raise ShapeError(
@@ -43,7 +43,7 @@ def as_shape(shape: Any) -> Shape:
 
 
 def shape_of(shape: Any, what: str, *parameters: Shape) -> Shape:
-    """Return the shape of a draw, if None that of its parameters; `ShapeError` where they do not broadcast to it."""
+    """The shape of a draw, if None that of its parameters; `ShapeError` where they do not broadcast to it."""
     if shape is None:
         return np.broadcast_shapes(*parameters)
     extents = as_shape(shape)
@@ -61,7 +61,7 @@ def shape_of(shape: Any, what: str, *parameters: Shape) -> Shape:
 
 
 def axis_of(axis: Any, ndim: int) -> int:
-    """Return an axis as a number from 0 on; raise `AxisError` where there is none."""
+    """An axis as a number from 0 on; raises `AxisError` where there is none."""
     try:
         return operands.axis_of(axis, ndim)
     except AxisError as error:
@@ -69,7 +69,7 @@ def axis_of(axis: Any, ndim: int) -> int:
 
 
 def float_dtype(dtype: Any) -> Dtype:
-    """Return the dtype of a continuous draw; raise `DtypeError` for one that is neither float64 nor float32."""
+    """The dtype of a continuous draw; raises `DtypeError` for one that is neither float64 nor float32."""
     found = native_dtype(dtype)
     if found not in (F64, F32):
         raise DtypeError(

@@ -26,12 +26,12 @@ class Text(NamedTuple):
     precedence: int = ATOM
 
     def within(self, precedence: int) -> str:
-        """Return the text where something that binds this tightly stands beside it."""
+        """The text where something that binds this tightly stands beside it."""
         return self.text if self.precedence >= precedence else f"({self.text})"
 
 
 def written(operation: Operation, operands: Sequence[Text]) -> Text:
-    """Return an operation on operands as text."""
+    """An operation on operands as text."""
     sign = operation.symbol
     if sign is None:
         return Text(f"{operation.name}({', '.join(operand.text for operand in operands)})")

@@ -63,17 +63,17 @@ def to_bool(dtype: Dtype) -> Kind:
 
 
 def real_dtype(dtype: Dtype) -> Dtype:
-    """Return the dtype of the parts of a complex `dtype`; any other is its own."""
+    """The dtype of the parts of a complex `dtype`; any other is its own."""
     return np.dtype(f"f{dtype.itemsize // 2}") if dtype.kind == "c" else dtype
 
 
 def complex_dtype(dtype: Dtype) -> Dtype:
-    """Return the complex dtype with parts of this one."""
+    """The complex dtype with parts of this one."""
     return np.dtype(f"c{2 * dtype.itemsize}")
 
 
 def among(letters: str, result: Callable[[Dtype], Kind] = itself) -> Callable[..., Kind]:
-    """Return a typing rule: operands of one dtype, of a NumPy kind in `letters`; `result` makes the result's of it."""
+    """A typing rule: operands of one dtype, of a NumPy kind in `letters`; `result` makes the result's of it."""
 
     def rule(*kinds: Kind) -> Kind:
         first = kinds[0]
@@ -87,7 +87,7 @@ def among(letters: str, result: Callable[[Dtype], Kind] = itself) -> Callable[..
 
 
 def takes(*operands: Dtype, gives: Dtype) -> Callable[..., Kind]:
-    """Return the typing rule of operands of just these dtypes."""
+    """The typing rule of operands of just these dtypes."""
 
     def rule(*kinds: Kind) -> Kind:
         if kinds != operands:

@@ -51,7 +51,7 @@ DTYPES: dict[str, Dtype] = {
 
 
 def cast(name: str, target: Dtype) -> Operation:
-    """Return the cast to `target`, called `name`."""
+    """The cast to `target`, called `name`."""
 
     def result(source: Kind) -> Kind:
         if not isinstance(source, np.dtype):
@@ -87,7 +87,7 @@ def strong_multiply(cotangent: Any, partial: Any) -> Any:
 
 
 def of_standard_library(function: Callable[[float], float]) -> Callable[[Any], Any]:
-    """Return the plain meaning of a function of the standard library, in its operand's dtype."""
+    """The plain meaning of a function of the standard library, in its operand's dtype."""
     return lambda value: type(value)(function(value))
 
 
@@ -102,7 +102,7 @@ U64, F64 = np.dtype(np.uint64), np.dtype(np.float64)
 
 
 def on_arrays(draw: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the plain meaning of a draw that takes arrays."""
+    """The plain meaning of a draw that takes arrays."""
 
     def plain(*operands: Any) -> Any:
         with np.errstate(all="ignore"):
@@ -112,12 +112,12 @@ def on_arrays(draw: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def half(name: str, number: int) -> Operation:
-    """Return the operation that gives a half of the block of a counter."""
+    """The operation that gives a half of the block of a counter."""
     return Operation(name, takes(U64, U64, U64, gives=U64), on_arrays(lambda *operands: draws.block(*operands)[number]))
 
 
 def distribution(name: str, draw: Callable[..., Any]) -> Operation:
-    """Return the operation that draws from a distribution without parameters."""
+    """The operation that draws from a distribution without parameters."""
     return Operation(name, takes(U64, U64, gives=F64), on_arrays(partial(draw, draws.NUMPY)))
 
 

@@ -61,12 +61,12 @@ class Special:
     output: int = 0
 
     def dtypes(self, last: Dtype) -> tuple[Dtype, ...]:
-        """Return the dtypes of the operands by that of the last one."""
+        """The dtypes of the operands by that of the last one."""
         *others, _ = self.signature
         return (*(INDEX if letter == "i" else real_dtype(last) for letter in others), last)
 
     def result(self, *kinds: Kind) -> Kind:
-        """Return the kind of the result, which is that of the last operand."""
+        """The kind of the result, which is that of the last operand."""
         last = kinds[-1]
         if not isinstance(last, np.dtype) or last.kind not in "fc" or kinds != self.dtypes(last):
             raise OperandError(f"{self.symbol} does not take operands of {', '.join(map(str, kinds))}")
@@ -93,7 +93,7 @@ class Special:
 
 @cache
 def scipy_function(name: str) -> Callable[..., Any]:
-    """Return a function of scipy.special by name; those it keeps to itself start with an underscore."""
+    """A function of scipy.special by name; those it keeps to itself start with an underscore."""
     return getattr(import_module("scipy.special._ufuncs" if name.startswith("_") else "scipy.special"), name)
 
 

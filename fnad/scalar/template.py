@@ -75,7 +75,7 @@ class Maker(Protocol[T]):
 
 
 def check(template: str) -> str:
-    """Return the template; raise `ValueError` for a word that is no operation."""
+    """The template; raises `ValueError` for a word that is no operation."""
     for word in re.findall(r"(?<!\{)\b([A-Za-z_]\w*)\b(?!\})", template):
         if word not in OPERATIONS and word not in NUMBERS:
             raise ValueError(f"the template {template!r} has a word that is no scalar operation: {word}")
@@ -84,7 +84,7 @@ def check(template: str) -> str:
 
 @cache
 def parse(template: str) -> Tree:
-    """Return the tree of a template."""
+    """The tree of a template."""
     text = re.sub(r"\{(\w+)\}", r"_hole_\1", check(template))
     return _tree(ast.parse(text.strip(), mode="eval").body, template)
 
@@ -117,7 +117,7 @@ def _tree(node: ast.expr, template: str) -> Tree:
 
 
 def number_of(node: ast.expr) -> float | complex | None:
-    """Return the number that an expression is, None if it is more than that."""
+    """The number that an expression is, None if it is more than that."""
     match node:
         case ast.Constant(value=int() | float() | complex() as value) if not isinstance(value, bool):
             return value
@@ -133,7 +133,7 @@ def number_of(node: ast.expr) -> float | complex | None:
 
 
 def instantiate(template: str, make: Maker[T], dtype: Dtype, operands: Mapping[str, T]) -> T:
-    """Return the expression of a template on these operands, with a result of this dtype."""
+    """The expression of a template on these operands, with a result of this dtype."""
 
     def build(tree: Tree) -> T:
         match tree:
@@ -150,7 +150,7 @@ def instantiate(template: str, make: Maker[T], dtype: Dtype, operands: Mapping[s
 
 
 def cast_to(dtype: Dtype) -> Operation:
-    """Return the cast to a dtype."""
+    """The cast to a dtype."""
     return OPERATIONS[CASTS[dtype]]
 
 
@@ -158,7 +158,7 @@ CASTS = {dtype: name for name, dtype in DTYPES.items()}
 
 
 def bound(dtype: Dtype, word: str) -> Any:
-    """Return the lowest or the highest value of a dtype, infinities included."""
+    """The lowest or the highest value of a dtype, infinities included."""
     low = word == "lowest"
     if dtype.kind == "f":
         return dtype.type(-np.inf if low else np.inf)

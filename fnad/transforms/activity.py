@@ -10,7 +10,7 @@ from fnad.ir.types import is_inexact
 
 
 def active_vars(program: Program, wrt: Sequence[bool]) -> set[Var]:
-    """Return the variables that the inputs marked in `wrt` reach through differentiable operands."""
+    """The variables that the inputs marked in `wrt` reach through differentiable operands."""
     active = {var for var, marked in zip(program.inputs, wrt, strict=True) if marked and is_inexact(var.aval.dtype)}
     for equation in program.equations:
         if any(active_operands(equation, active)):

@@ -23,7 +23,7 @@ from fnad.ops.shape import behind, stack_operands, transpose_to
 def batched(
     primitive: Primitive, count: int, operands: Sequence[Symbol], stacked: Sequence[bool], params: Params
 ) -> tuple[Symbol, ...]:
-    """Return the results on a stack of `count`, along their axis 0; the operands marked in `stacked` have one too."""
+    """The results on a stack of `count`, along their axis 0; the operands marked in `stacked` have one too."""
     match primitive.axes:
         case Opaque(reason):
             raise UnsupportedFunctionError(
@@ -41,7 +41,7 @@ def batched(
 
 
 def stacked_params(axes: Elementwise | Stacked | Along | Over | Reindex, count: int, params: Params) -> dict[str, Any]:
-    """Return the params of an equation all of whose operands and results have a new leading axis of size `count`."""
+    """The params of an equation all of whose operands and results have a new leading axis of size `count`."""
     match axes:
         case Elementwise() | Stacked():
             return dict(params)
@@ -67,5 +67,5 @@ def _behind(pairs: Pairs, stacked: Sequence[bool]) -> Pairs:
 
 
 def to_front(x: Symbol, axis: int) -> Symbol:
-    """Return x with this axis moved to the front."""
+    """The value with this axis moved to the front."""
     return transpose_to(x, (axis, *(a for a in range(x.ndim) if a != axis)))

@@ -16,12 +16,12 @@ from fnad.transforms.rewrite import Rewriter, rewrite
 
 
 def cse(program: Program) -> Program:
-    """Return the program without equations that compute a value a second time."""
+    """The program without equations that compute a value a second time."""
     return rewrite(program, reuse_commuted)
 
 
 def reuse_commuted(primitive: Primitive, operands: Sequence[Symbol], params: Params) -> Symbol | None:
-    """Return the value of an equation that differs in the order of its operands only."""
+    """The value of an equation that differs in the order of its operands only."""
     if not primitive.commutative or is_complex(operands[0].dtype):
         return None
     builder = operands[0].builder

@@ -7,7 +7,7 @@ from fnad.ir.walk import has_effect
 
 
 def dce(program: Program) -> Program:
-    """Return the program with only the equations its outputs need."""
+    """The program with only the equations its outputs need."""
     live = {atom for atom in program.outputs if isinstance(atom, Var)}
     kept: list[Equation] = []
     for equation in reversed(program.equations):
@@ -18,6 +18,6 @@ def dce(program: Program) -> Program:
 
 
 def pruned(equation: Equation, live: set[Var]) -> Equation:
-    """Return the equation without what only dead results need."""
+    """The equation without what only dead results need."""
     prune = equation.primitive.prune
     return equation if prune is None else prune(equation, [var in live for var in equation.results])

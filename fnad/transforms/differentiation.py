@@ -17,17 +17,17 @@ from fnad.transforms.spectral import with_spectral_functions
 
 
 def joint(program: Program, wrt: Sequence[bool], outputs: int | None = None) -> Program:
-    """Return the program (x…, ct…) -> (y…, x̄…), with a ct for each inexact output, or of the first `outputs`."""
+    """The program (x…, ct…) -> (y…, x̄…), with a ct for each inexact output, or of the first `outputs`."""
     return with_spectral_functions(program, lambda found: reverse_mode.joint(found, wrt, outputs))
 
 
 def jvp(program: Program, wrt: Sequence[bool]) -> Program:
-    """Return the program (x…, dx…) -> (y…, dy…)."""
+    """The program (x…, dx…) -> (y…, dy…)."""
     return with_spectral_functions(program, lambda found: forward_mode.jvp(found, wrt))
 
 
 def value_and_gradient(program: Program, wrt: Sequence[bool]) -> Program:
-    """Return the program (x…) -> (y…, x̄…), where x̄ is the gradient of the first output, which has one real element.
+    """The program (x…) -> (y…, x̄…), where x̄ is the gradient of the first output, which has one real element.
 
     There is one x̄ for each input marked in `wrt`. The other outputs are carried along.
     """
@@ -44,6 +44,6 @@ def value_and_gradient(program: Program, wrt: Sequence[bool]) -> Program:
 
 
 def gradient(program: Program, wrt: Sequence[bool]) -> Program:
-    """Return the same without the first output: (x…) -> (other y…, x̄…)."""
+    """The same without the first output: (x…) -> (other y…, x̄…)."""
     both = value_and_gradient(program, wrt)
     return Program(both.name, both.inputs, both.equations, both.outputs[1:])

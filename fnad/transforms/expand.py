@@ -12,7 +12,7 @@ from fnad.ir.program import Atom, Equation, Program, Var
 
 
 def expand(program: Program) -> Program:
-    """Return the program without boxes, its regions too."""
+    """The program without boxes, its regions too."""
     if not any(equation.regions for equation in program.equations):
         return program
     values: dict[Atom, Atom] = {}

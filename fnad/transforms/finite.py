@@ -21,7 +21,7 @@ DEPTH = 8
 
 
 def is_finite(symbol: Symbol, depth: int = DEPTH) -> bool:
-    """Say whether no element can ever be inf or nan."""
+    """Whether no element can ever be inf or nan."""
     if not is_inexact(symbol.dtype):
         return True
     value = constant_of(symbol)

@@ -28,7 +28,7 @@ _add_piecewise = by_rules(PIECEWISE)
 
 
 def flatten(program: Program) -> Program:
-    """Return the program with nested concatenations merged, and zeros added to their pieces."""
+    """The program with nested concatenations merged, and zeros added to their pieces."""
     if not any(equation.primitive is concatenate for equation in program.equations):
         return program
     return dce(rewrite(_merged(program), _add_piecewise))
@@ -46,7 +46,7 @@ def _merged(program: Program) -> Program:
 
 
 def _inner(program: Program) -> dict[Atom, Equation]:
-    """Return the concatenations whose only use is in another one along the same axis, by their results."""
+    """The concatenations whose only use is in another one along the same axis, by their results."""
     uses = use_counts(program)
     concatenations: dict[Atom, Equation] = {
         equation.results[0]: equation for equation in program.equations if equation.primitive is concatenate
@@ -61,7 +61,7 @@ def _inner(program: Program) -> dict[Atom, Equation]:
 
 
 def _pieces(equation: Equation, inner: Mapping[Atom, Equation]) -> Iterator[Atom]:
-    """Yield the operands of a concatenation, in place of an inner one its own operands, and so on."""
+    """The operands of a concatenation, in place of an inner one its own operands, and so on."""
     pending = [*reversed(equation.operands)]
     while pending:
         atom = pending.pop()

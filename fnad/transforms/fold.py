@@ -27,12 +27,12 @@ EXACT_INTEGER = 2**53
 
 
 def fold(program: Program) -> Program:
-    """Return the program with constants computed."""
+    """The program with constants computed."""
     return rewrite(program, fold_constants)
 
 
 def fold_constants(primitive: Primitive, operands: Sequence[Symbol], params: Params) -> Symbol | None:
-    """Return the constant that an equation computes, if it does."""
+    """The constant that an equation computes, if it does."""
     if not isinstance(primitive.lower, Scalar | IndexMap | Concatenation | Fold | ArgFold):
         return None
     if primitive is broadcast_in_dim and isinstance(operands[0].atom, Literal):
@@ -59,7 +59,7 @@ def _each(known: Callable[[Symbol], Any], operands: Sequence[Symbol]) -> list[An
 
 
 def _everywhere(primitive: Primitive, operands: Sequence[Symbol], params: Params) -> np.generic | None:
-    """Return the number that an equation on constants of any size has everywhere."""
+    """The number that an equation on constants of any size has everywhere."""
     values = _each(constant_of, operands)
     if values is None:
         return None
@@ -77,7 +77,7 @@ def _everywhere(primitive: Primitive, operands: Sequence[Symbol], params: Params
 
 
 def sum_of_equal(value: np.generic, count: int) -> np.generic | None:
-    """Return the sum of `count` equal numbers where no order of adding them can round; otherwise None."""
+    """The sum of `count` equal numbers where no order of adding them can round; otherwise None."""
     if value.dtype.kind in "iu":
         return np.uint64(int(value) * count % 2**64).astype(value.dtype)
     if value.dtype.kind != "f" or not np.isfinite(value) or (value == 0 and np.signbit(value)):
@@ -88,7 +88,7 @@ def sum_of_equal(value: np.generic, count: int) -> np.generic | None:
 
 
 def _uniform(primitive: Primitive, operands: Sequence[Symbol], params: Params) -> np.generic | None:
-    """Return the number that an equation on small known arrays has everywhere."""
+    """The number that an equation on small known arrays has everywhere."""
     arrays = _each(_small_array, operands)
     if arrays is None:
         return None
@@ -98,7 +98,7 @@ def _uniform(primitive: Primitive, operands: Sequence[Symbol], params: Params) -
 
 
 def _small_array(symbol: Symbol) -> Any:
-    """Return the array that a constant or an index is, if it is small."""
+    """The array that a constant or an index is, if it is small."""
     if symbol.aval.size > SMALL:
         return None
     value = constant_of(symbol)

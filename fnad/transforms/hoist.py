@@ -13,12 +13,12 @@ from fnad.transforms.rewrite import application, constant_of, rewrite
 
 
 def hoist(program: Program) -> Program:
-    """Return the program with elementwise equations moved before the broadcasts of their operands."""
+    """The program with elementwise equations moved before the broadcasts of their operands."""
     return rewrite(program, broadcast_late)
 
 
 def broadcast_late(primitive: Primitive, operands: Sequence[Symbol], params: Params) -> Symbol | None:
-    """Return the broadcast of an elementwise equation on what is broadcast alike, constants aside."""
+    """The broadcast of an elementwise equation on what is broadcast alike, constants aside."""
     if not isinstance(primitive.axes, Elementwise) or primitive.raises:  # of no elements it would not raise
         return None
     constants = [constant_of(operand) for operand in operands]

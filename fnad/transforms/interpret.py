@@ -35,12 +35,12 @@ class EquationStep(NamedTuple):
 
 
 def interpret(program: Program, arguments: Sequence[Any]) -> list[Any]:
-    """Return the outputs of the program on these arrays."""
+    """The outputs of the program on these arrays."""
     return prepare(program)(arguments)
 
 
 def prepare(program: Program) -> Run:
-    """Return the function that runs the program; its results may share memory with one another and the arguments."""
+    """The function that runs the program; its results may share memory with one another and the arguments."""
     slots, constants = _slots(program)
     steps = _steps(program, slots)
     outputs = [slots[atom] for atom in program.outputs]
@@ -57,7 +57,7 @@ def prepare(program: Program) -> Run:
 
 
 def region_runner(region: Program) -> Run:
-    """Return `prepare(region)`, made once, for a region is run again and again."""
+    """`prepare(region)`, made once, for a region is run again and again."""
     run = _RUNNERS.get(region)
     if run is None:
         run = _RUNNERS[region] = prepare(region)

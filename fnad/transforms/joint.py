@@ -35,7 +35,7 @@ Pullback: TypeAlias = Callable[[Sequence[Cotangent]], Sequence[Cotangent]]
 
 
 def joint(program: Program, wrt: Sequence[bool], outputs: int | None = None) -> Program:
-    """Return the program (x…, ct…) -> (y…, x̄…).
+    """The program (x…, ct…) -> (y…, x̄…).
 
     There is one ct for each output of inexact dtype, of its aval, and one x̄ for each input marked in `wrt`, of its
     aval, in order. Where `outputs` is given, only the first so many of the outputs take a ct.
@@ -81,7 +81,7 @@ def differentiable_outputs(program: Program, count: int | None = None) -> list[A
 
 
 def cotangent_avals(program: Program, count: int | None = None) -> list[Aval]:
-    """Return the avals of the joint program's cotangent inputs."""
+    """The avals of the joint program's cotangent inputs."""
     return [atom.aval for atom in differentiable_outputs(program, count)]
 
 
@@ -181,7 +181,7 @@ def _transposed_push(
     primal_avals: Sequence[Aval],
     needed: Sequence[bool],
 ) -> Program:
-    """Return the program (results…, primals…, tangents…, cts…) -> (cotangents of the needed operands…).
+    """The program (results…, primals…, tangents…, cts…) -> (cotangents of the needed operands…).
 
     The tangents are where the linear program is swept, which does not matter: no equation that is left reads them.
     """

@@ -24,7 +24,7 @@ Tangent: TypeAlias = Symbol | None
 
 
 def jvp(program: Program, wrt: Sequence[bool]) -> Program:
-    """Return the program (x…, dx…) -> (y…, dy…)."""
+    """The program (x…, dx…) -> (y…, dy…)."""
     program = reduced(program)
     arity = len(program.inputs)
     marked = [var for var, w in zip(program.inputs, wrt, strict=True) if w]
@@ -56,7 +56,7 @@ def jvp(program: Program, wrt: Sequence[bool]) -> Program:
 def push(
     equation: Equation, primals: Sequence[Symbol], tangents: Sequence[Tangent]
 ) -> tuple[list[Symbol], list[Tangent]]:
-    """Return the equation's results and their tangents."""
+    """The equation's results and their tangents."""
     derivative = equation.primitive.derivative
     if isinstance(derivative, Structured) and any(tangent is not None for tangent in tangents):
         return derivative.push(equation, primals, tangents)
@@ -67,7 +67,7 @@ def push(
 
 
 def add_tangents(terms: Sequence[Tangent]) -> Tangent:
-    """Return the sum of the terms that are not zero."""
+    """The sum of the terms that are not zero."""
     total: Tangent = None
     for term in terms:
         total = term if total is None else total if term is None else add(total, term)

@@ -45,14 +45,14 @@ class OperandPattern(ABC):
 
     @abstractmethod
     def match(self, symbol: Symbol, bindings: Bindings) -> bool:
-        """Say whether a value has this form; enter what the names stand for."""
+        """Whether a value has this form; enter what the names stand for."""
 
     @abstractmethod
     def names(self) -> Iterable[str]:
-        """Yield the names in the order in which they are written."""
+        """The names in the order in which they are written."""
 
     def variants(self) -> Iterable[OperandPattern]:
-        """Return the pattern with the operands of commutative primitives in each order."""
+        """The pattern with the operands of commutative primitives in each order."""
         return (self,)
 
 
@@ -136,7 +136,7 @@ class Application(OperandPattern):
         return found is not None and self.match_parts(*found, bindings)
 
     def match_parts(self, operands: Sequence[Symbol], params: Params, bindings: Bindings) -> bool:
-        """Say whether an equation of the pattern's primitive has these operands and params."""
+        """Whether an equation of the pattern's primitive has these operands and params."""
         for param, name in self.params:
             if bindings.setdefault(name, params[param]) != params[param]:
                 return False
@@ -173,7 +173,7 @@ class Rule(NamedTuple):
 
 
 def same_values(left: Sequence[Symbol], right: Sequence[Symbol]) -> bool:
-    """Say whether two lists of symbols stand for the same values."""
+    """Whether two lists of symbols stand for the same values."""
     return atom_keys([symbol.atom for symbol in left]) == atom_keys([symbol.atom for symbol in right])
 
 
@@ -181,7 +181,7 @@ def same_values(left: Sequence[Symbol], right: Sequence[Symbol]) -> bool:
 
 
 def parse_pattern(text: str) -> OperandPattern:
-    """Return the pattern that a text describes."""
+    """The pattern that a text describes."""
     return _pattern(ast.parse(text, mode="eval").body)
 
 
@@ -215,7 +215,7 @@ def _params(keywords: Iterable[ast.keyword]) -> tuple[tuple[str, str], ...]:
 
 
 def by_rules(rules: Sequence[Rule]) -> Rewrite:
-    """Return the rewrite that applies the first rule of a table that fires.
+    """The rewrite that applies the first rule of a table that fires.
 
     The patterns are read at its first use, which keeps that out of `import fnad`.
     """

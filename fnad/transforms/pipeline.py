@@ -31,17 +31,17 @@ _by_rules = by_rules(RULES)
 
 
 def apply_rules(program: Program) -> Program:
-    """Return the program with the rules applied."""
+    """The program with the rules applied."""
     return rewrite(program, _by_rules)
 
 
 def sweep(program: Program) -> Program:
-    """Return the program after one forward sweep of the rules, constant folding and common subexpressions."""
+    """The program after one forward sweep of the rules, constant folding and common subexpressions."""
     return rewrite(program, fold_constants, _by_rules, broadcast_late, reuse_commuted)
 
 
 def simplify(program: Program) -> Program:
-    """Return a program of the same values with less to do: swept until nothing more is found, its regions too."""
+    """A program of the same values with less to do: swept until nothing more is found, its regions too."""
     program = _regions_simplified(dce(program))
     for _ in range(SWEEPS):
         simpler = dce(sweep(program))

@@ -71,24 +71,24 @@ class Rewriter(Builder):
         return None
 
     def numbered(self, primitive: Primitive, operands: Sequence[Symbol]) -> Symbol | None:
-        """Return the result of an equation without params, if it is there already."""
+        """The result of an equation without params, if it is there already."""
         found = self._numbered.get((primitive, atom_keys([operand.atom for operand in operands]), (), ()))
         return None if found is None else Symbol(self, found[0], found[0].aval)
 
 
 def definition(symbol: Symbol) -> Equation | None:
-    """Return the equation of which a value is the only result; None for inputs and literals."""
+    """The equation of which a value is the only result; None for inputs and literals."""
     builder = symbol.builder
     return builder.definitions.get(symbol.atom) if isinstance(builder, Rewriter) else None
 
 
 def operands_of(symbol: Symbol, equation: Equation) -> list[Symbol]:
-    """Return the operands of the equation that defines a value."""
+    """The operands of the equation that defines a value."""
     return [Symbol(symbol.builder, atom, atom.aval) for atom in equation.operands]
 
 
 def application(symbol: Symbol, primitive: Primitive) -> tuple[list[Symbol], Params] | None:
-    """Return operands and params of the equation that defines a value; None if it is none of this primitive."""
+    """Operands and params of the equation that defines a value; None if it is none of this primitive."""
     equation = definition(symbol)
     if equation is None or equation.primitive is not primitive:
         return None
@@ -96,7 +96,7 @@ def application(symbol: Symbol, primitive: Primitive) -> tuple[list[Symbol], Par
 
 
 def constant_of(symbol: Symbol) -> np.generic | None:
-    """Return the scalar that a value is filled with: a literal or a broadcast one; None for others."""
+    """The scalar that a value is filled with: a literal or a broadcast one; None for others."""
     atom = symbol.atom
     if isinstance(atom, Literal):
         return atom.value
@@ -108,13 +108,13 @@ def constant_of(symbol: Symbol) -> np.generic | None:
 
 
 def used_once(symbol: Symbol) -> bool:
-    """Say whether a value has at most one use in the program being rewritten."""
+    """Whether a value has at most one use in the program being rewritten."""
     builder = symbol.builder
     return isinstance(builder, Rewriter) and isinstance(symbol.atom, Var) and builder.uses[symbol.atom] <= 1
 
 
 def rewrite(program: Program, *rewrites: Rewrite) -> Program:
-    """Return the program with its equations rewritten, in one forward sweep."""
+    """The program with its equations rewritten, in one forward sweep."""
     builder = Rewriter(rewrites)
     uses = use_counts(program)
     with builder.active():
@@ -133,5 +133,5 @@ def rewrite(program: Program, *rewrites: Rewrite) -> Program:
 
 
 def reduced(program: Program) -> Program:
-    """Return the program with its loops and branches reduced; what leaves a loop so has one derivative, not many."""
+    """The program with its loops and branches reduced; what leaves a loop so has one derivative, not many."""
     return dce(rewrite(program)) if any(equation.regions for equation in program.equations) else program

@@ -26,7 +26,7 @@ class Pattern(NamedTuple):
 
 
 def patterns(primitive: Primitive, operands: Sequence[Aval], params: Params) -> list[list[Pattern]]:
-    """Return for each result of an equation without regions the pattern in each operand."""
+    """For each result of an equation without regions the pattern in each operand."""
     inferred = primitive.infer(*operands, **params)
     results = inferred if isinstance(inferred, tuple) else (inferred,)
     if isinstance(primitive.axes, Reindex):
@@ -39,7 +39,7 @@ def patterns(primitive: Primitive, operands: Sequence[Aval], params: Params) -> 
 
 
 def _aligned(primitive: Primitive, operands: Sequence[Aval], params: Params) -> Sequence[AxisPairs]:
-    """Return the axes that each operand shares with the results."""
+    """The axes that each operand shares with the results."""
     match primitive.axes:
         case Elementwise():
             return [_same(range(x.ndim)) for x in operands]
@@ -73,7 +73,7 @@ def _of_contraction(x: Aval, y: Aval, *, contract: Any, batch: Any) -> list[Axis
 
 
 def _of_shared_axes(result: Shape, operand: Shape, pairs: AxisPairs) -> Pattern:
-    """Return all pairs of positions that agree in the shared axes."""
+    """All pairs of positions that agree in the shared axes."""
     rows = _by_shared_axes(result, [r for _, r in pairs])
     columns = _by_shared_axes(operand, [o for o, _ in pairs])
     both = np.broadcast_arrays(rows[:, :, None], columns[:, None, :])
@@ -81,7 +81,7 @@ def _of_shared_axes(result: Shape, operand: Shape, pairs: AxisPairs) -> Pattern:
 
 
 def _by_shared_axes(shape: Shape, shared: Sequence[int]) -> np.ndarray[Any, Any]:
-    """Return the flat positions, a row for each index of the shared axes."""
+    """The flat positions, a row for each index of the shared axes."""
     positions = np.arange(np.prod(shape, dtype=int)).reshape(shape)
     rows = np.prod([shape[a] for a in shared], dtype=int)
     in_front = np.moveaxis(positions, shared, range(len(shared)))
@@ -108,12 +108,12 @@ def _moved(primitive: Primitive, operand: Aval, result: Aval, params: Params) ->
 
 
 def _indices(x: Aval) -> list[np.ndarray[Any, Any]]:
-    """Return the index of every element along each axis."""
+    """The index of every element along each axis."""
     return list(np.indices(x.shape).reshape(x.ndim, x.size))
 
 
 def _flat(places: Sequence[Any], shape: Shape, count: int) -> np.ndarray[Any, Any]:
-    """Return the flat positions of `count` places, given by the index along each axis."""
+    """The flat positions of `count` places, given by the index along each axis."""
     flat: Any = np.zeros(count, int)
     for place, n in zip(places, shape, strict=True):
         flat = flat * n + place

@@ -43,7 +43,7 @@ from fnad.transforms.spectral_forms import Factor, Forms, SpectralFunction, betw
 
 
 def with_spectral_functions(program: Program, derive: Callable[[Program], Program]) -> Program:
-    """Return the derivative that `derive` makes of a program, with the rules of spectral functions."""
+    """The derivative that `derive` makes of a program, with the rules of spectral functions."""
     if not any(equation.primitive is eigh for equation in program.equations):
         return derive(program)
     recognized, written = _recognized(program)
@@ -54,7 +54,7 @@ def with_spectral_functions(program: Program, derive: Callable[[Program], Progra
 
 
 def _recognized(program: Program) -> tuple[Program, dict[Primitive, Program]]:
-    """Return the program with its spectral functions as primitives, and what each is as the user wrote it."""
+    """The program with its spectral functions as primitives, and what each is as the user wrote it."""
     forms = Forms(program)
     written: dict[Primitive, Program] = {}
     found = {function.value: function for function in forms.functions}
@@ -75,7 +75,7 @@ def _recognized(program: Program) -> tuple[Program, dict[Primitive, Program]]:
 
 
 def _factor(program: Program, forms: Forms, function: SpectralFunction) -> Program:
-    """Return φ as a program of the eigenvalues and what else it reads."""
+    """φ as a program of the eigenvalues and what else it reads."""
     values, others = tuple(forms.values[function.of]), parameters(forms, function)
 
     def phi(w: Symbol, *given: Symbol) -> list[Symbol]:
@@ -90,7 +90,7 @@ def _factor(program: Program, forms: Forms, function: SpectralFunction) -> Progr
 
 
 def _vector(x: Symbol, factor: Factor, w: Symbol) -> Symbol:
-    """Return a factor without the axes along which it is the same."""
+    """A factor without the axes along which it is the same."""
     for axis in range(w.ndim - 1, x.ndim):
         x = x if axis == factor.spectrum.axis else slice_axis(x, axis, 0, 1)
     return reshape_to(x, w.shape)
@@ -117,7 +117,7 @@ def _primitive(function: SpectralFunction, whole: Program, factor: Program) -> P
 def _push(
     function: SpectralFunction, factor: Program, results: Any, primals: Any, tangents: Sequence[Symbol | None]
 ) -> list[Symbol | None]:
-    """Return V (Φ ∘ Vᴴ dA V) Vᴴ + V dφ Vᴴ."""
+    """V (Φ ∘ Vᴴ dA V) Vᴴ + V dφ Vᴴ."""
     (a, *others), (da, *moved) = primals, tangents
     w, v = eigh(a, uplo=function.of.uplo)
     terms: list[Symbol] = []
@@ -135,13 +135,13 @@ def _push(
 
 
 def _between_bases(v: Symbol, x: Symbol) -> Symbol:
-    """Return V x Vᴴ."""
+    """V x Vᴴ."""
     v = convert_to(v, x.dtype)
     return matmul(v, matmul(x, adjoint(v)))
 
 
 def _divided_differences(w: Symbol, h: Symbol, slope: Symbol) -> Symbol:
-    """Return Φ (Note [Close eigenvalues])."""
+    """Φ (Note [Close eigenvalues])."""
     aval = h.aval.with_shape((*h.shape, h.shape[-1]))
     step, moved = differences(w), sub(along_columns(h, aval), along_rows(h, aval))
     mean = mul(add(along_columns(slope, aval), along_rows(slope, aval)), constant(0.5, aval.dtype, aval.shape))
@@ -158,7 +158,7 @@ def _divided_differences(w: Symbol, h: Symbol, slope: Symbol) -> Symbol:
 
 
 def _as_written(program: Program, written: Mapping[Primitive, Program]) -> Program:
-    """Return the program with the user's equations in the place of spectral functions, and without guards."""
+    """The program with the user's equations in the place of spectral functions, and without guards."""
 
     def walk(*args: Symbol) -> list[Symbol]:
         builder = current_builder()
@@ -188,7 +188,7 @@ class Marked(NamedTuple):
 
 
 def _guarded(program: Program) -> Program:
-    """Return the program with eigenvectors that have no derivative where their values are equal."""
+    """The program with eigenvectors that have no derivative where their values are equal."""
 
     def walk(*args: Symbol) -> list[Symbol]:
         builder = current_builder()
@@ -219,6 +219,6 @@ def _operands(equation: Equation, env: SymbolEnvironment, marked: Mapping[Atom, 
 
 
 def _used(atom: Atom, env: SymbolEnvironment, marked: Mapping[Atom, Marked]) -> Symbol:
-    """Return a value where it is used as more than a view."""
+    """A value where it is used as more than a view."""
     found = marked.get(atom)
     return env.read([atom])[0] if found is None else distinct_vectors(found.vectors, found.repeated)

@@ -126,7 +126,7 @@ class Forms:
     # ---- functions of each eigenvalue ----------------------------------------------------------------------------
 
     def _elementwise(self, equation: Equation, forms: list[Form | None]) -> Form | None:
-        """Return the form of an elementwise function of functions of each eigenvalue."""
+        """The form of an elementwise function of functions of each eigenvalue."""
         kinds = set(forms) - {None}
         spectrum = kinds.pop()
         if kinds or not isinstance(spectrum, Spectrum) or not isinstance(equation.primitive.lower, Scalar):
@@ -135,7 +135,7 @@ class Forms:
         return spectrum if all(self._is_uniform(atom, spectrum.of.batch) for atom in others) else None
 
     def _is_uniform(self, atom: Atom, batch: int) -> bool:
-        """Say whether a value is the same along all axes but the first `batch`."""
+        """Whether a value is the same along all axes but the first `batch`."""
         if isinstance(atom, Literal):
             return True
         equation = self.definitions.get(atom)
@@ -152,7 +152,7 @@ class Forms:
     # ---- eigenvectors --------------------------------------------------------------------------------------------
 
     def _conjugated(self, equation: Equation) -> Form | None:
-        """Return the form of complex(real(x), neg(imag(x)))."""
+        """The form of complex(real(x), neg(imag(x)))."""
         upper, lower = (self._defined_by(atom, p) for atom, p in zip(equation.operands, (real, neg), strict=True))
         lower = None if lower is None else self._defined_by(lower.operands[0], imag)
         if upper is None or lower is None or upper.operands != lower.operands:
@@ -163,7 +163,7 @@ class Forms:
         return form._replace(conjugate=not form.conjugate)
 
     def scaled(self, equation: Equation, forms: list[Form | None]) -> Form | None:
-        """Return the form of eigenvectors times, or by, a function of each of their values."""
+        """The form of eigenvectors times, or by, a function of each of their values."""
         pairs = list(zip(equation.operands, forms, strict=True))
         for (_, vectors), (factor, spectrum) in (pairs, pairs[::-1]):
             if isinstance(vectors, Vectors) and isinstance(spectrum, Spectrum) and isinstance(factor, Var):
@@ -174,7 +174,7 @@ class Forms:
         return None
 
     def product(self, equation: Equation, forms: list[Form | None]) -> Form | None:
-        """Return the form of a product with a diagonal matrix; enter a product over the eigenvalues."""
+        """The form of a product with a diagonal matrix; enter a product over the eigenvalues."""
         x, y = forms
         if x is None or y is None or x.of != y.of or not _pairs_batch(equation, x.of.batch):
             return None
@@ -200,18 +200,18 @@ class Forms:
     # ---- the same elements in other places -----------------------------------------------------------------------
 
     def converted(self, equation: Equation, forms: list[Form | None]) -> Form | None:
-        """Return the form of eigenvectors in another dtype."""
+        """The form of eigenvectors in another dtype."""
         return forms[0] if isinstance(forms[0], Vectors) else None
 
     def permuted(self, equation: Equation, forms: list[Form | None]) -> Form | None:
-        """Return the form of a transpose, which has to leave the batch where it is."""
+        """The form of a transpose, which has to leave the batch where it is."""
         (form,), permutation = forms, equation.params["permutation"]
         if form is None or isinstance(form, Diagonal) or permutation[: form.of.batch] != _first(form.of.batch):
             return None
         return form._replace(axis=permutation.index(form.axis))
 
     def broadcast(self, equation: Equation, forms: list[Form | None]) -> Form | None:
-        """Return the form of eigenvalues, repeated along new axes."""
+        """The form of eigenvalues, repeated along new axes."""
         (form,), dims = forms, equation.params["dims"]
         if not isinstance(form, Spectrum):
             return None
@@ -220,7 +220,7 @@ class Forms:
         return form._replace(axis=dims[form.axis]) if stays else None
 
     def reshaped(self, equation: Equation, forms: list[Form | None]) -> Form | None:
-        """Return the form of eigenvalues with axes of size 1 beside theirs, or of the diagonal matrix made by `pad`."""
+        """The form of eigenvalues with axes of size 1 beside theirs, or of the diagonal matrix made by `pad`."""
         (form,), shape = forms, equation.params["shape"]
         if isinstance(form, Diagonal):
             return form if shape == form.of.matrix.aval.shape else None
@@ -230,7 +230,7 @@ class Forms:
         return None if axis is None else form._replace(axis=axis)
 
     def padded(self, equation: Equation, forms: list[Form | None]) -> Form | None:
-        """Return the form of eigenvalues n zeros apart: the elements of a diagonal matrix."""
+        """The form of eigenvalues n zeros apart: the elements of a diagonal matrix."""
         (form,), (operand,), params = forms, equation.operands, equation.params
         if not isinstance(form, Spectrum) or not isinstance(operand, Var) or form.axis != form.of.batch:
             return None
@@ -259,7 +259,7 @@ def _first(n: int) -> tuple[int, ...]:
 
 
 def _pairs_batch(equation: Equation, batch: int) -> bool:
-    """Say whether a product sums over one axis, for each element of the batch."""
+    """Whether a product sums over one axis, for each element of the batch."""
     return equation.params["batch"] == (_first(batch), _first(batch)) and len(equation.params["contract"][0]) == 1
 
 
@@ -273,7 +273,7 @@ def _axis_after(shape: Shape, axis: int, other: Shape, batch: int) -> int | None
 
 
 def between(program: Program, inputs: tuple[Var, ...], output: Var) -> Program:
-    """Return the part of a program that computes `output` from `inputs`, which have to suffice."""
+    """The part of a program that computes `output` from `inputs`, which have to suffice."""
     needed: set[Atom] = {output}
     kept: list[Equation] = []
     for equation in reversed(program.equations):

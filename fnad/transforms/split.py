@@ -28,7 +28,7 @@ def split(program: Program, inputs: int, outputs: int) -> tuple[Program, Program
 
 
 def halves(program: Program, inputs: int) -> tuple[list[Equation], list[Equation]]:
-    """Return the equations that depend on the first `inputs` inputs alone, and the others."""
+    """The equations that depend on the first `inputs` inputs alone, and the others."""
     late = set(program.inputs[inputs:])
     first: list[Equation] = []
     second: list[Equation] = []

@@ -21,7 +21,7 @@ class Sums:
         self._seen = 0
 
     def add(self, first: Symbol, second: Symbol) -> Symbol:
-        """Return first + second, up to the sign of zeros."""
+        """First + second, up to the sign of zeros."""
         for total, part in ((first, second), (second, first)):
             definition = self._definition(part)
             if definition is not None and self._is_written_into_zeros(definition):
@@ -45,7 +45,7 @@ class Sums:
 
 
 def _add_part(total: Symbol, equation: Equation) -> Symbol:
-    """Return the total with what an equation writes into zeros added where it is written."""
+    """The total with what an equation writes into zeros added where it is written."""
     _, update, *places = (Symbol(total.builder, atom, atom.aval) for atom in equation.operands)
     if equation.primitive is scatter_add:
         return scatter_add(total, update, *places)

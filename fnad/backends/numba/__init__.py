@@ -1,1 +1,1 @@
-"""The Numba backend: readable Python source from loop nests, and the runtime it stands on, compiled to native code."""
+"""The Numba backend: kernels compiled to native code, and the runtime that they call."""

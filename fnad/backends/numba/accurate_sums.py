@@ -1,12 +1,12 @@
 """Sums: additions in any order, and compensated addition.
 
-A fold sums blocks by `accumulate`, the one operation whose order LLVM may change, so as to add in the lanes of
-vectors; everything else rounds as it is written, as in NumPy. LLVM has no flag for the order of additions alone. With
-`reassoc` it may distribute too, but does so only where there is `nsz` as well: then sum(x * c) becomes sum(x) * c,
-which overflows elsewhere. Without `nsz` it vectorises all the same, and zeros keep their signs.
+A fold sums blocks by `accumulate`, the one operation whose order LLVM may change, so that it adds in vector lanes;
+everything else is rounded as written, as in NumPy. LLVM has no flag for the order of additions alone. `reassoc` allows
+it to distribute too, but it does so only together with `nsz`: then sum(x * c) becomes sum(x) * c, which overflows for
+other operands. Without `nsz` it vectorises all the same, and zeros keep their signs.
 
 A fold adds the blocks' sums with Neumaier's algorithm, in its branch-free form (Ogita, Rump, Oishi 2005, "Accurate sum
-and dot product", algorithm 4.1): `rest` collects what each addition rounds off, and total + rest is the sum.
+and dot product", algorithm 4.1): `rest` collects the rounding errors, and total + rest is the sum.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from fnad.backends.numba.scalar import absolute, on_parts, pair, parts
 
 
 def two_sum(builder: Builder, a: Value, b: Value) -> tuple[Value, Value]:
-    """Return the rounded sum and its error, which add up to a + b exactly (Knuth)."""
+    """The rounded sum and its error, which add up to a + b exactly (Knuth)."""
     total = builder.fadd(a, b)
     seen = builder.fsub(total, a)
     lost_of_a = builder.fsub(a, builder.fsub(total, seen))
@@ -27,7 +27,7 @@ def two_sum(builder: Builder, a: Value, b: Value) -> tuple[Value, Value]:
 
 
 def add(builder: Builder, total: Value, rest: Value, value: Value) -> tuple[Value, Value]:
-    """Return the new total and rest; an infinite total has no rounding error, where the formula has inf - inf = nan."""
+    """The new total and rest; an infinite total has no rounding error, where the formula has inf - inf = nan."""
     new_total, error = two_sum(builder, total, value)
     is_finite = builder.fcmp_ordered("<", absolute(builder, new_total), total.type(float("inf")))
     return new_total, builder.fadd(rest, builder.select(is_finite, error, error.type(0.0)))

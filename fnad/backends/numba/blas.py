@@ -1,8 +1,8 @@
-"""Matrix products by symbol: scipy's BLAS, called from emitted code on flat row-major arrays.
+"""Matrix products by symbol: SciPy's BLAS, called from native code on flat row-major arrays.
 
-scipy exports the BLAS it is linked to as C function pointers (`scipy.linalg.cython_blas`). Registered with LLVM under
-names of our own they are called like any C function; nothing is typed, copied or allocated. BLAS is column-major: a
-row-major matrix is its transpose there, so C = op(A) op(B) is asked for as Cᵀ = op(B)ᵀ op(A)ᵀ. Its integers have 32
+SciPy exports the BLAS it is linked to as C function pointers (`scipy.linalg.cython_blas`). Registered with LLVM under
+fnad's names, they are called like any C function; nothing is typed, copied or allocated. BLAS is column-major, and a
+row-major matrix is its transpose there, so C = op(A) op(B) is computed as Cᵀ = op(B)ᵀ op(A)ᵀ. Its integers have 32
 bits.
 """
 
@@ -30,7 +30,7 @@ BYTE, WORD = ir.IntType(8), ir.IntType(32)
 
 @cache
 def register() -> None:
-    """Make scipy's gemm and gemv known to LLVM as fnad_dgemm, fnad_sgemv and so on."""
+    """Register SciPy's gemm and gemv with LLVM as fnad_dgemm, fnad_sgemv and so on."""
     module = cython_blas()
     capsules = module.__pyx_capi__
     for routine in (letter + kind for letter in LETTERS.values() for kind in ("gemm", "gemv")):
@@ -39,7 +39,7 @@ def register() -> None:
 
 
 def cython_blas() -> Any:
-    """Return scipy.linalg.cython_blas, loaded without the rest of scipy.linalg, which takes a tenth of a second."""
+    """The module scipy.linalg.cython_blas, loaded without the rest of scipy.linalg, which takes a tenth of a second."""
     name = "scipy.linalg.cython_blas"
     if name in sys.modules:
         return sys.modules[name]
@@ -67,7 +67,7 @@ def call_blas(builder: Builder, dtype: Dtype, kind: str, work: Value, *addresses
 
 
 def by_reference(builder: Builder, *values: Value) -> list[Value]:
-    """Return addresses of the values; their places on the stack are made once, at the function's entry."""
+    """Addresses of the values; their stack slots are allocated once, at the function's entry."""
     addresses = []
     for value in values:
         with builder.goto_entry_block():
@@ -90,7 +90,7 @@ def word(builder: Builder, value: Value) -> Value:
 
 
 def leading(builder: Builder, value: Value) -> Value:
-    """Return a leading dimension, at least 1: BLAS refuses the 0 of an empty matrix."""
+    """A leading dimension, at least 1: BLAS rejects the 0 of an empty matrix."""
     return word(builder, builder.select(builder.icmp_signed(">", value, value.type(1)), value, value.type(1)))
 
 
@@ -113,7 +113,7 @@ def emit_gemm(builder: Builder, kinds: Kinds, values: Values) -> None:
 
 
 def emit_gemv(builder: Builder, kinds: Kinds, values: Values) -> None:
-    """BLAS leaves y as it was where the sum is over nothing; a gemm over no columns scales it."""
+    """BLAS leaves y unchanged if the sum is empty; a gemm over no columns scales it."""
     a, a_offset, lda, a_transposed, x, x_offset, incx, y, y_offset, m, n, alpha, beta = values
     with builder.if_else(builder.icmp_signed("==", n, n.type(0))) as (empty, usual):
         with empty:

@@ -1,9 +1,9 @@
 """One thread for small matrix products.
 
-OpenBLAS hands a product of more than a few hundred thousand multiplications to all its threads, which spin while they
-wait for each other. On a machine that is busy otherwise, a product of some microseconds then takes milliseconds. So
-emitted code takes a small product by itself: `enter` sets OpenBLAS to one thread, `leave` gives back what was set
-before. Both are native and take nanoseconds; they count, since several threads may be inside.
+OpenBLAS distributes a product of more than a few hundred thousand multiplications over all its threads, which spin
+while they wait for each other. On a busy machine a product of some microseconds then takes milliseconds. So native
+code runs small products on its own thread: `enter` sets OpenBLAS to one thread, `leave` restores the previous setting.
+Both are native and take nanoseconds; they count users, since several threads may be inside.
 
     enter: lock; if users == 0 { saved = get(); if saved > 1 { set(1) } }; users += 1; unlock
     leave: lock; users -= 1; if users == 0 and saved > 1 { set(saved) }; unlock
@@ -19,7 +19,7 @@ import llvmlite.binding as llvm
 
 ENTER, LEAVE = "fnad_blas_enter", "fnad_blas_leave"
 LARGEST = 2**22
-"""Multiplications up to which a product is small: about 0.1 ms of work."""
+"""The most multiplications of a small product: about 0.1 ms of work."""
 
 GETTERS = ("scipy_openblas_get_num_threads", "openblas_get_num_threads")
 SETTERS = ("scipy_openblas_set_num_threads", "openblas_set_num_threads")
@@ -85,9 +85,9 @@ _ENGINES: list[Any] = []
 
 
 def register(library_file: str) -> None:
-    """Make `enter` and `leave` known to LLVM, for the OpenBLAS that the extension module at this path is linked to.
+    """Register `enter` and `leave` with LLVM, for the OpenBLAS that the extension module at this path is linked to.
 
-    Where the BLAS is another one, they do nothing.
+    With any other BLAS they do nothing.
     """
     library = ctypes.CDLL(library_file)
     getter, setter = _symbol(library, GETTERS), _symbol(library, SETTERS)

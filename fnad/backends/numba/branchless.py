@@ -16,7 +16,7 @@ INFINITY = float("inf")
 
 
 def choose(builder: Builder, dtype: Dtype, condition: Value, a: Value, b: Value) -> Value:
-    """Return a where the condition is true, else b."""
+    """The value a where the condition is true, else b."""
     if dtype.kind == "c":
         return on_parts(builder, lambda x, y: builder.select(condition, x, y), a, b)
     return builder.select(condition, a, b)
@@ -27,7 +27,7 @@ def emit_select(builder: Builder, kinds: Kinds, values: Values) -> Value:
 
 
 def emit_strong_multiply(builder: Builder, kinds: Kinds, values: Values) -> Value:
-    """Return cotangent * partial, and 0 where the cotangent is 0, whatever the partial."""
+    """The product cotangent * partial, and 0 where the cotangent is 0, whatever the partial."""
     cotangent, _ = values
     product = multiply(builder, kinds, values)
     is_nonzero = is_true(builder, kinds[0], cotangent)
@@ -38,7 +38,7 @@ def emit_strong_multiply(builder: Builder, kinds: Kinds, values: Values) -> Valu
 
 
 def test(of_float: Callable[[Builder, Value], Value]) -> Emit:
-    """Return the emitter of a test that holds of a complex number if of either part, and of no integer."""
+    """The emitter of a test that is true of a complex number if it is of either part, and of no integer."""
 
     def of_parts(builder: Builder, kinds: Kinds, values: Values) -> Value:
         return builder.or_(*(of_float(builder, part) for part in parts(builder, values[0])))
@@ -72,7 +72,7 @@ def emit_signbit(builder: Builder, kinds: Kinds, values: Values) -> Value:
 
 
 def sign_of_float(builder: Builder, kinds: Kinds, values: Values) -> Value:
-    """Return 1, -1 or +0; nan stays nan."""
+    """The sign 1, -1 or +0; nan stays nan."""
     (value,) = values
     zero = value.type(0.0)
     nonzero = builder.select(builder.fcmp_ordered(">", value, zero), zero.type(1.0), zero.type(-1.0))
@@ -94,7 +94,7 @@ def sign_of_integer(builder: Builder, kinds: Kinds, values: Values) -> Value:
 
 
 def of_integers(sign: str) -> Emit:
-    """Return the emitter of `a if a <sign> b else b`."""
+    """The emitter of `a if a <sign> b else b`."""
 
     def by(method: str) -> Emit:
         return lambda builder, kinds, values: builder.select(getattr(builder, method)(sign, *values), *values)
@@ -103,12 +103,12 @@ def of_integers(sign: str) -> Emit:
 
 
 def propagating(name: str) -> Emit:
-    """Return the emitter of LLVM's extremum `name`, nan if either operand is; its folds vectorise too."""
+    """The emitter of LLVM's extremum `name`, nan if either operand is; its folds vectorise too."""
     return lambda builder, kinds, values: call(builder, overloaded(name, values[0].type), values[0].type, *values)
 
 
 def ignoring(sign: str) -> Emit:
-    """Return the emitter of `a if a <sign> b else b` that takes the other operand where one is nan."""
+    """The emitter of `a if a <sign> b else b` that yields the other operand where one is nan."""
 
     def emit(builder: Builder, kinds: Kinds, values: Values) -> Value:
         a, b = values

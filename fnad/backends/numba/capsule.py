@@ -1,4 +1,4 @@
-"""PyCapsules: the form in which Cython modules export C functions to others (`__pyx_capi__`)."""
+"""PyCapsules, in which Cython modules export C functions (`__pyx_capi__`)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _pointer.restype, _pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes
 
 
 def signature(capsule: object) -> str:
-    """The name of a capsule, which Cython makes the C signature: `double (double, int __pyx_skip_dispatch)`."""
+    """The name of a capsule, which in Cython is the C signature: `double (double, int __pyx_skip_dispatch)`."""
     return _name(capsule).decode()
 
 

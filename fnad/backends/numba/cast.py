@@ -1,8 +1,8 @@
 """Casts between scalars, with the semantics of NumPy's `astype`.
 
-A float out of an integer's range, which C leaves undefined, becomes what it does in NumPy on x86-64. A register of 32
-bits, or of 64 for u32 and 64-bit integers, gets the float without its fraction, or the register's least integer where
-it does not fit (nan never does); of the register the integer has the low bits. So 300. is 44 as a u8, and -1. is 255.
+A float out of an integer's range, which is undefined in C, is cast as in NumPy on x86-64. The float without its
+fraction goes into a register of 32 bits, or of 64 for u32 and 64-bit integers; if it does not fit (nan never does), the
+register gets its least integer. The result is the register's low bits. So 300. is 44 as a u8, and -1. is 255.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from fnad.scalar.operations import DTYPES
 
 
 def cast(builder: Builder, source: Dtype, target: Dtype, value: Value) -> Value:
-    """Return `value`, of dtype `source`, as `target`."""
+    """The `value` of dtype `source` as `target`."""
     if source == target:
         return value
     if target.kind == "b":
@@ -65,7 +65,7 @@ def float_to_integer(builder: Builder, target: Dtype, value: Value) -> Value:
 
 
 def float_to_u64(builder: Builder, value: Value) -> Value:
-    """Return the u64 of a float: from 2**63 on that of the rest, with the highest bit changed."""
+    """The u64 of a float; from 2**63 on, that of the difference, with the highest bit flipped."""
     register, middle = ir.IntType(64), value.type(2.0**63)
     rest = truncated(builder, register, builder.fsub(value, middle))
     is_high = builder.fcmp_ordered(">=", value, middle)
@@ -73,7 +73,7 @@ def float_to_u64(builder: Builder, value: Value) -> Value:
 
 
 def truncated(builder: Builder, register: ir.Type, value: Value) -> Value:
-    """Return a float without its fraction in a register, whose least integer stands for what does not fit."""
+    """A float without its fraction, in a register; its least integer if it does not fit."""
     whole, bound = call(builder, overloaded("llvm.trunc", value.type), value.type, value), 2 ** (register.width - 1)
     low, high = value.type(float(-bound)), value.type(float(bound))
     fits = builder.and_(builder.fcmp_ordered(">=", whole, low), builder.fcmp_ordered("<", whole, high))
@@ -81,7 +81,7 @@ def truncated(builder: Builder, register: ir.Type, value: Value) -> Value:
 
 
 def to(target: Dtype) -> Emit:
-    """Return the emitter of the cast to `target`."""
+    """The emitter of the cast to `target`."""
     return lambda builder, kinds, values: cast(builder, kinds[0], target, values[0])
 
 

@@ -35,12 +35,12 @@ from fnad.scalar.operation import Pointer
 def statements_of_chunks(
     chunks: Sequence[Chunk], stacks: Sequence[Buffer], target: Target
 ) -> dict[Chunk, list[Statement]]:
-    """Return what each chunk does, with loads of stored values replaced."""
+    """The statements of each chunk, with loads of stored values replaced."""
     return {chunk: forward(statements_of(chunk.items, chunk.depth, stacks, target)) for chunk in chunks}
 
 
 def unread_temporaries(statements: Iterable[Sequence[Statement]], temporaries: Iterable[Buffer]) -> frozenset[Buffer]:
-    """Return the temporaries that nothing loads, since each value is used from the variable it is in."""
+    """The temporaries that are never loaded, since each of their values is used from a variable."""
     read = {name for block in statements for name in read_arrays(block)}
     return frozenset(buffer for buffer in temporaries if buffer.name not in read)
 
@@ -48,7 +48,7 @@ def unread_temporaries(statements: Iterable[Sequence[Statement]], temporaries: I
 def small_temporaries(
     chunks: Sequence[Chunk], temporaries: Iterable[Buffer], others: AbstractSet[Buffer]
 ) -> list[Buffer]:
-    """Return the temporaries of one element that only one chunk touches, `others` apart: variables can hold them."""
+    """The one-element temporaries that only one chunk touches, except for `others`: variables can hold them."""
     users: dict[Buffer, set[Chunk]] = defaultdict(set)
     for chunk in chunks:
         for item in chunk.items:
@@ -61,7 +61,7 @@ def chunk_kernel(
     name: str, chunk: Chunk, statements: Sequence[Statement], layout: Layout, unread: AbstractSet[str],
     stacks: Sequence[Buffer],
 ) -> Kernel:  # fmt: skip
-    """Return the kernel of a chunk; what is unread is not stored."""
+    """The kernel of a chunk, without stores into `unread` buffers."""
     body = layout.place(live(statements, unread))
     used = _arrays(body)
     located = [locate(stack, stacks) for stack in stacks if array_of(stack) in used]
@@ -74,7 +74,7 @@ def chunk_kernel(
 
 
 def _arrays(statements: Sequence[Statement]) -> dict[Name, None]:
-    """Return the arrays that statements touch, in the order of the text."""
+    """The arrays that statements touch, in the order of the text."""
     found: dict[Name, None] = {}
     for statement in walk(statements):
         if isinstance(statement, Store):

@@ -1,7 +1,7 @@
-"""LLVM's passes and its machine code, for this very CPU, set up as Numba sets them up.
+"""LLVM's passes and code generation for this CPU, configured as Numba does.
 
-The instructions of a kernel are written from its types, so Numba's front end, and with it the import of Numba, is not
-needed: llvmlite, which Numba generates its code with, is.
+The instructions of a kernel follow from its types, so neither Numba's front end nor its import is needed, only
+llvmlite, Numba's own code generator.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from llvmlite.binding.newpassmanagers import NewPassManager
 
 @cache
 def machine() -> Any:
-    """Return the target machine: this CPU with its features, optimising as far as LLVM does."""
+    """The target machine: this CPU with its features, at LLVM's highest optimisation level."""
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     target = llvm.Target.from_triple(llvm.get_process_triple())
@@ -28,7 +28,7 @@ def machine() -> Any:
 
 
 def optimized(module: ir.Module) -> Any:
-    """Return the module after LLVM's passes at their third level, loops vectorised."""
+    """The module after LLVM's passes at their third level, loops vectorised."""
     parsed = llvm.parse_assembly(str(module))
     parsed.verify()
     options = llvm.PipelineTuningOptions(speed_level=3)
@@ -42,16 +42,17 @@ def optimized(module: ir.Module) -> Any:
 
 
 def free(passes: Any) -> None:
-    """Free a pass manager: llvmlite never does, for its first base, which frees nothing, hides the second, which does.
+    """Free a pass manager.
 
-    That would keep some 70 KB of each compilation for ever.
+    llvmlite never does, since of its two base classes the first, which frees nothing, hides the second. That would leak
+    some 70 KB per compilation.
     """
     NewPassManager._dispose(passes)
     passes.detach()
 
 
 def new_module(name: str) -> ir.Module:
-    """Return an empty module for this machine."""
+    """An empty module for this machine."""
     module = ir.Module(name)
     module.triple = llvm.get_process_triple()
     module.data_layout = str(machine().target_data)

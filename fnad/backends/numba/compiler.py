@@ -1,4 +1,4 @@
-"""Kernels to native code: their instructions, LLVM's passes, and an entry of its own that calls it from Python."""
+"""Kernels to native code: their instructions, LLVM's passes, and for each an entry point that Python calls."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ class NativeFunction:
     nbytes: int
 
     def llvm(self) -> str:
-        """Return the optimised LLVM IR; it is made anew, for the code alone is kept."""
+        """The optimised LLVM IR, generated again, since only the machine code is kept."""
         with _lock:
             return str(translate(self.kernel))
 
     def asm(self) -> str:
-        """Return the assembly text, made anew likewise."""
+        """The assembly text, generated again as well."""
         with _lock:
             return codegen.machine().emit_assembly(translate(self.kernel))
 
@@ -57,7 +57,7 @@ def compile_kernel(kernel: Kernel) -> NativeFunction:
 def compile_source(source: str, name: str, parameters: Sequence[Dtype]) -> NativeFunction:
     r"""Compile the printed kernel `name`, whose parameters are flat arrays of these dtypes.
 
-    An operand of another dtype than its operation takes is an OperandError.
+    Raises OperandError where an operand has a dtype that its operation does not take.
 
     >>> import numpy as np
     >>> source = "def double(x, out):\n    for i in range(3):\n        out[i] = x[i] + x[i]"
@@ -71,25 +71,25 @@ def compile_source(source: str, name: str, parameters: Sequence[Dtype]) -> Nativ
 
 
 def compiled(kernel: Kernel) -> NativeFunction:
-    """Compile a kernel once for all programs that there are: the steps of an unrolled loop are alike."""
+    """Compile a kernel, once for all programs that share it: the steps of an unrolled loop are alike."""
     kernel = by_position(kernel)
     text = plain_text(kernel)
     return _COMPILED.get(text) or _COMPILED.setdefault(text, compile_kernel(kernel))
 
 
 _COMPILED: WeakValueDictionary[str, NativeFunction] = WeakValueDictionary()
-"""Native functions by the text of their kernels, which has all but names and comments."""
+"""Native functions by the text of their kernels, without names and comments."""
 
 
 def by_position(kernel: Kernel) -> Kernel:
-    """Return a kernel with its parameters named by their positions."""
+    """A kernel with its parameters named by their positions."""
     names = {parameter.name: f"a{n}" for n, parameter in enumerate(kernel.parameters)}
     parameters = tuple(Name(names[parameter.name], parameter.kind) for parameter in kernel.parameters)
     return Kernel("kernel", parameters, Layout(names).place(kernel.body))
 
 
 def translate(kernel: Kernel) -> Any:
-    """Return the optimised module with a kernel and its entry."""
+    """The optimised module with a kernel and its entry."""
     module = codegen.new_module(kernel.name)
     function = add_function(module, kernel, CPU)
 

@@ -1,7 +1,7 @@
-"""Complex functions: C99's of libm, as NumPy calls them, and what NumPy has of its own.
+"""Complex functions: libm's C99 functions, which NumPy calls, and those that NumPy implements itself.
 
 Branch cuts, infinities and nan are those of C99, annex G. C passes a pair of doubles in two registers on every System V
-platform, a pair of floats in one register on x86-64 and in two elsewhere.
+platform, and a pair of floats in one register on x86-64 but in two elsewhere.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ WORD = ir.IntType(32)
 
 
 def library(symbol: str) -> Emit:
-    """Return the emitter that calls libm's complex function `symbol`; the one for c64 adds an f."""
+    """The emitter that calls libm's complex function `symbol`; the one for c64 adds an f."""
 
     def emit(builder: Builder, kinds: Kinds, values: Values) -> Value:
         if kinds[0].itemsize == 8 and FLOATS_SHARE_A_REGISTER:
@@ -54,7 +54,7 @@ def absolute(builder: Builder, kinds: Kinds, values: Values) -> Value:
 
 
 def logarithm(base: float) -> Emit:
-    """Return the emitter of the logarithm to `base`."""
+    """The emitter of the logarithm to `base`."""
     return lambda builder, kinds, values: scaled(builder, library("clog")(builder, kinds, values), 1 / math.log(base))
 
 
@@ -67,7 +67,7 @@ def scaled(builder: Builder, value: Value, factor: float) -> Value:
 
 
 def expm1(builder: Builder, kinds: Kinds, values: Values) -> Value:
-    """Return the exponential less one; of a + bi the real part is written expm1 a · cos b - 2 sin² b/2."""
+    """The exponential less one; of a + bi the real part is written expm1 a · cos b - 2 sin² b/2."""
     a, b = parts(builder, values[0])
     half_sine = libm(builder, "sin", builder.fmul(b, b.type(0.5)))
     versine = builder.fmul(builder.fmul(half_sine, half_sine), b.type(2.0))
@@ -85,7 +85,7 @@ def log1p(builder: Builder, kinds: Kinds, values: Values) -> Value:
 
 
 def power(builder: Builder, kinds: Kinds, values: Values) -> Value:
-    """Return base ** exponent as npy_cpow does: small integer powers by squaring, which is accurate, others by cpow."""
+    """The power as in npy_cpow: small integer powers by squaring, which is accurate, others by cpow."""
     name = f"fnad.power.{kinds[0]}"
     return builder.call(builder.module.globals.get(name) or define_power(builder.module, name, kinds[0]), values)
 
@@ -104,7 +104,7 @@ def define_power(module: ir.Module, name: str, dtype: Dtype) -> ir.Function:
 
 
 def is_small_integer(builder: Builder, exponent: Value, order: Value) -> Value:
-    """Return whether the exponent is the integer `order`, and below 100 in magnitude."""
+    """Whether the exponent is the integer `order`, and below 100 in magnitude."""
     real, imaginary = parts(builder, exponent)
     is_integer = builder.fcmp_ordered("==", builder.sitofp(order, real.type), real)
     is_real = builder.fcmp_ordered("==", imaginary, imaginary.type(0.0))
@@ -113,7 +113,7 @@ def is_small_integer(builder: Builder, exponent: Value, order: Value) -> Value:
 
 
 def by_squaring(builder: Builder, base: Value, order: Value) -> Value:
-    """Return base ** order."""
+    """The power base ** order."""
     is_negative = builder.icmp_signed("<", order, WORD(0))
     powered = natural_power(builder, base, builder.select(is_negative, builder.neg(order), order))
     inverse = divide_complex(builder, ir.Constant(base.type, [1.0, 0.0]), powered)
@@ -121,7 +121,7 @@ def by_squaring(builder: Builder, base: Value, order: Value) -> Value:
 
 
 def natural_power(builder: Builder, base: Value, order: Value) -> Value:
-    """Return base ** order, order >= 0; the first factor is copied, for inf * (1 + 0i) has a nan."""
+    """The power base ** order, order >= 0; the first factor is copied, since inf * (1 + 0i) has a nan."""
     before, loop, done = builder.block, builder.append_basic_block("loop"), builder.append_basic_block("done")
     builder.branch(loop)
     builder.position_at_end(loop)
@@ -143,7 +143,7 @@ def natural_power(builder: Builder, base: Value, order: Value) -> Value:
 
 
 def of_zero(builder: Builder, base: Value, exponent: Value, otherwise: Value) -> Value:
-    """Return NumPy's powers of 0: 1 for an exponent of 0, 0 where the exponent's real part is positive, else nan."""
+    """NumPy's powers of 0: 1 for an exponent of 0, 0 where the exponent's real part is positive, else nan."""
     real = parts(builder, exponent)[0]
     is_positive = builder.fcmp_ordered(">", real, real.type(0.0))
     value = builder.select(is_positive, real.type(0.0), real.type(float("nan")))

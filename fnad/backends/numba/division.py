@@ -1,4 +1,4 @@
-"""Division with NumPy's values: quotients, their floors, remainders of floor and of C.
+"""Division with NumPy's results: quotients, floor division, and the remainders of floor division and of C.
 
 Integers: a zero divisor gives 0; the least integer divided by -1 wraps. Floats: the quotient and remainder of NumPy's
 `npy_divmod`, signs of zeros included. Complex: Smith's algorithm (R. L. Smith 1962, "Algorithm 116: Complex division").
@@ -15,7 +15,7 @@ from fnad.backends.numba.scalar import absolute, call, overloaded, pair, parts
 
 
 def divide_complex(builder: Builder, dividend: Value, divisor: Value) -> Value:
-    """Return the quotient, scaled by the larger part of the divisor; a zero divisor divides both parts by +0."""
+    """The quotient, scaled by the larger part of the divisor; a zero divisor divides both parts by +0."""
     (a, b), (c, d) = parts(builder, dividend), parts(builder, divisor)
     real_is_larger = builder.fcmp_ordered(">=", absolute(builder, c), absolute(builder, d))
     larger, smaller = builder.select(real_is_larger, c, d), builder.select(real_is_larger, d, c)
@@ -34,7 +34,7 @@ def divide_complex(builder: Builder, dividend: Value, divisor: Value) -> Value:
 
 
 def divide_integers(builder: Builder, signed: bool, a: Value, b: Value) -> tuple[Value, Value]:
-    """Return quotient and remainder rounded to zero, both 0 for a zero divisor."""
+    """Quotient and remainder rounded to zero, both 0 for a zero divisor."""
     is_zero = builder.icmp_unsigned("==", b, b.type(0))
     divisor = builder.select(is_zero, b.type(1), b)
     if signed:
@@ -48,7 +48,7 @@ def divide_integers(builder: Builder, signed: bool, a: Value, b: Value) -> tuple
 
 
 def floor_integers(builder: Builder, signed: bool, a: Value, b: Value) -> tuple[Value, Value]:
-    """Return quotient and remainder rounded down, as Python does."""
+    """Quotient and remainder rounded down, as Python does."""
     quotient, remainder = divide_integers(builder, signed, a, b)
     if not signed:
         return quotient, remainder
@@ -59,7 +59,7 @@ def floor_integers(builder: Builder, signed: bool, a: Value, b: Value) -> tuple[
 
 
 def floor_floats(builder: Builder, a: Value, b: Value) -> tuple[Value, Value]:
-    """Return quotient and remainder as npy_divmod does: the remainder has the divisor's sign, also where it is 0."""
+    """Quotient and remainder as npy_divmod does: the remainder has the divisor's sign, also where it is 0."""
     zero = a.type(0.0)
     rest = remainder_of_c(builder, a, b)
     is_exact = builder.fcmp_ordered("==", rest, zero)
@@ -76,7 +76,7 @@ def floor_floats(builder: Builder, a: Value, b: Value) -> tuple[Value, Value]:
 
 
 def snapped(builder: Builder, near: Value, ratio: Value) -> Value:
-    """Return the integer that `near` stands for; a zero has the sign of `ratio`."""
+    """The integer nearest to `near`; a zero gets the sign of `ratio`."""
     zero = near.type(0.0)
     floor = call(builder, overloaded("llvm.floor", near.type), near.type, near)
     is_above = builder.fcmp_ordered(">", builder.fsub(near, floor), near.type(0.5))

@@ -1,7 +1,7 @@
-"""How an operation becomes instructions: what the emitters of the scalar table and of the routines have in common.
+"""Emitters, which turn operations and routines into LLVM instructions.
 
-An emitter is a function (builder, kinds, values) -> value: the kinds of the operands, which have passed the operation's
-typing rule, and their values in LLVM.
+An emitter is a function (builder, kinds, values) -> value of the operands' kinds, which have passed the operation's
+typing rule, and their LLVM values.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from fnad.scalar.operation import Dtype
 
 Builder: TypeAlias = ir.IRBuilder
 Value: TypeAlias = ir.Value
-# What each may be, an emitter knows.
+# The emitter knows which kinds it may get.
 Kinds: TypeAlias = Sequence[Any]
 Values: TypeAlias = Sequence[Any]
 Emit: TypeAlias = Callable[[Builder, Kinds, Values], Any]
@@ -25,7 +25,7 @@ __all__ = ["Builder", "Dtype", "Emit", "Instructions", "Kinds", "Value", "Values
 
 
 def by_kind(**emitters: Emit) -> Emit:
-    """Return the emitter that chooses one by the NumPy kind of the first operand: `f=…, iu=…`."""
+    """The emitter that chooses one by the NumPy kind of the first operand: `f=…, iu=…`."""
     chosen = {letter: emitter for letters, emitter in emitters.items() for letter in letters}
 
     def emit(builder: Builder, kinds: Kinds, values: Values) -> Any:

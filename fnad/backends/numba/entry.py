@@ -1,9 +1,9 @@
-"""The way from Python into native code: a builtin function that takes NumPy arrays and passes on their addresses.
+"""The entry from Python into native code: a builtin function that takes NumPy arrays and passes on their addresses.
 
-To ask arrays for their addresses in Python costs more than many a program's whole run. So every program gets an entry
-of its own, compiled with it, that has the calling convention of CPython's METH_FASTCALL builtins: it loads each
-array's data pointer, releases the GIL and runs the program. It checks nothing. An exception that the program met, a
-KeyboardInterrupt, it raises.
+Asking arrays for their addresses in Python can take longer than running the whole program. So every kernel gets its own
+entry, compiled with it, with the calling convention of CPython's METH_FASTCALL builtins: it loads each array's data
+pointer, releases the GIL and runs the kernel. It checks nothing. An exception that ended the
+run, such as KeyboardInterrupt, is raised.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from fnad.backends.numba.emitter import Builder, Value
 OBJECT = ir.IntType(8).as_pointer()
 LONG = ir.IntType(64)
 METH_FASTCALL = 0x80
-# Where a NumPy array keeps its data pointer: right after the header that every Python object has.
+# The offset of the data pointer in a NumPy array: right after the header of every Python object.
 DATA = object.__basicsize__
 
 
@@ -37,7 +37,7 @@ class MethodDefinition(ctypes.Structure):
 def add_entry(
     module: ir.Module, name: str, parameters: Sequence[ir.Type], run: Callable[[Builder, list[Value]], None]
 ) -> None:
-    """Define the builtin `name` in `module`; `run` writes the program's call on the addresses of its arguments."""
+    """Define the builtin `name` in `module`; `run` emits the call of the kernel on the addresses of its arguments."""
     check_layout()
     entry = ir.Function(module, ir.FunctionType(OBJECT, [OBJECT, OBJECT.as_pointer(), LONG]), name=name)
     builder = ir.IRBuilder(entry.append_basic_block())
@@ -54,13 +54,13 @@ def add_entry(
 
 
 def data_of(builder: Builder, arguments: Value, position: int, type_: ir.Type) -> Value:
-    """Return the address of the data of the array `arguments[position]`."""
+    """The address of the data of the array `arguments[position]`."""
     array = builder.load(builder.gep(arguments, [LONG(position)]))
     return builder.load(builder.bitcast(builder.gep(array, [LONG(DATA)]), type_.as_pointer()))
 
 
 def check_layout() -> None:
-    """Raise ImportError if NumPy does not keep an array's data pointer where an entry looks for it."""
+    """Raise ImportError if an array's data pointer is not where an entry reads it."""
     probe = np.empty(1)
     if ctypes.c_void_p.from_address(id(probe) + DATA).value != probe.ctypes.data:
         raise ImportError(
@@ -69,12 +69,12 @@ def check_layout() -> None:
 
 
 def of_python(module: ir.Module, name: str, result: ir.Type, *operands: ir.Type) -> ir.Function:
-    """Return CPython's function `name`."""
+    """CPython's function `name`."""
     return ir.Function(module, ir.FunctionType(result, operands), name=name)
 
 
 def builtin(name: str, address: int, owner: object) -> Callable[..., None]:
-    """Return the entry at `address` as a Python function that keeps `owner`, its code, alive."""
+    """The entry at `address` as a Python function that keeps `owner`, its code, alive."""
     definition = MethodDefinition(name.encode(), address, METH_FASTCALL, None)
     create = ctypes.pythonapi.PyCFunction_NewEx
     create.restype, create.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p]

@@ -46,7 +46,7 @@ ENGINE_BYTES = 50_000
 
 
 def compile_program(program: Program, donated: Sequence[int] = ()) -> NativeExecutor:
-    """Return the executor of a program; raise `LoweringError` for what has no loops.
+    """The executor of a program; raises `LoweringError` for what has no loops.
 
     Outputs may lie in the memory of the inputs at the positions `donated`.
     """
@@ -131,7 +131,7 @@ class NativeExecutor:
         return outputs
 
     def _run_with_stacks(self, arrays: list[Array], outputs: list[Array]) -> None:
-        """Run, copy the stacks that are results, and free them all, however it ends."""
+        """Run, copy the residual stacks that are results, and always free all of them."""
         table = arrays[-2]
         try:
             self._run(arrays)
@@ -154,16 +154,16 @@ class NativeExecutor:
 
     @property
     def nbytes(self) -> int:
-        """The memory that the code takes."""
+        """The memory of the code, in bytes."""
         return sum(ENGINE_BYTES + native.nbytes for _, native in self._functions)
 
     @property
     def workspace_bytes(self) -> int:
-        """The memory of the workspaces that no call has."""
+        """The memory of the workspaces not in use, in bytes."""
         return len(self._pool) * self._workspace_size()
 
     def free_workspaces(self) -> int:
-        """Free the workspaces that no call has; return how many bytes that is."""
+        """Free the workspaces not in use; return the number of bytes freed."""
         freed = self.workspace_bytes
         self._pool.clear()
         return freed
@@ -223,7 +223,7 @@ class NativeExecutor:
         return count
 
     def _start(self, loop: SequentialWhile) -> Reserve:
-        """The check before each iteration of a loop: for the limit, and for room on the stacks."""
+        """The check before each iteration of a loop: of its limit, and for room on its residual stacks."""
         reserve, check = self._reserve(loop.residual_stacks), self._check
 
         def start(arrays: list[Array], iteration: int) -> None:
@@ -281,18 +281,18 @@ class NativeExecutor:
         return self.plan.source
 
     def llvm(self) -> str:
-        """Return the optimised LLVM IR of all native functions."""
+        """The optimised LLVM IR of all native functions."""
         return "\n".join(function.llvm() for function in self.functions)
 
     def asm(self) -> str:
-        """Return the assembly of all native functions."""
+        """The assembly of all native functions."""
         return "\n".join(function.asm() for function in self.functions)
 
 
 def status_check(loops: LoopProgram) -> Run:
-    """Return the function that raises what the status says, if anything.
+    """The function that raises the error of a run's status, if any.
 
-    A positive number is that of a fault, a negative one counts the guards.
+    A positive status is a fault's number, a negative one a guard's.
     """
 
     def check(arrays: list[Array]) -> None:
@@ -314,7 +314,7 @@ def _jit_is_disabled() -> bool:
 
 
 def plain_function(kernel: Kernel) -> Callable[..., None]:
-    """Return a kernel as the Python function that it is, for NUMBA_DISABLE_JIT=1: to step through, slowly."""
+    """A kernel as a Python function, for NUMBA_DISABLE_JIT=1: slow, but a debugger can step through it."""
     names = namespace()
     exec(compile(kernel_text(kernel), f"<{kernel.name}>", "exec"), names)
     function = cast("Callable[..., None]", names[kernel.name])
@@ -331,7 +331,7 @@ def _donated_memory(arguments: Sequence[Array], position: int) -> Array:
 
 
 def _contiguous(array: Array) -> Array:
-    """Return the array as native code needs it: it takes the address from the array object, so that must be one."""
+    """The array as native code needs it: a plain, contiguous and aligned array object, whose address it reads."""
     flags = array.flags
     plain = type(array) is np.ndarray and flags.c_contiguous and flags.aligned
     return array if plain else np.asarray(np.require(array, requirements=("C", "A")))

@@ -1,4 +1,4 @@
-"""Loops and branches that Python runs, because there is a library call in them, on the arrays that chunks work on."""
+"""Loops and branches that run in Python because they contain a library call."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Reserve: TypeAlias = Callable[[list[Array], int], None]
 
 
 def in_order(runs: Sequence[Run]) -> Run:
-    """Return the run of all of these."""
+    """The run of all of these."""
 
     def run(arrays: list[Array]) -> None:
         for step in runs:
@@ -23,7 +23,7 @@ def in_order(runs: Sequence[Run]) -> Run:
 
 
 def choose(index: Read, branches: Sequence[Run]) -> Run:
-    """Return the run of one branch."""
+    """The run of one branch."""
     last = len(branches) - 1
 
     def run(arrays: list[Array]) -> None:
@@ -33,7 +33,7 @@ def choose(index: Read, branches: Sequence[Run]) -> Run:
 
 
 def repeat(extent: Read, counter: Callable[[list[Array], int], None], reverse: bool, body: Run) -> Run:
-    """Return the run of a counted loop."""
+    """The run of a counted loop."""
 
     def run(arrays: list[Array]) -> None:
         iterations = range(int(extent(arrays)))
@@ -47,7 +47,7 @@ def repeat(extent: Read, counter: Callable[[list[Array], int], None], reverse: b
 def repeat_while(
     test: Run, predicate: Read, counter: Callable[[list[Array], int], None], start: Reserve, body: Run, end: Run
 ) -> Run:
-    """Return the run of a loop that ends when its test says so; `start` is called before each iteration of the body."""
+    """The run of a loop that ends when its test says so; `start` is called before each iteration of the body."""
 
     def run(arrays: list[Array]) -> None:
         iteration = 0

@@ -16,7 +16,7 @@ class Function:
     """A function of libm, and a bound on its error in units in the last place, for (f64, f32).
 
     The bound is the largest error measured over libmvec's AVX-512, AVX2 and SSE variants and the scalar function, plus
-    a tenth. The C symbol is f64's. `complex_` is the emitter for complex operands, where NumPy has them.
+    a tenth. The C symbol is that of f64. `complex_` is the emitter for complex operands, if NumPy supports them.
     """
 
     name: str
@@ -34,19 +34,19 @@ class Function:
 
 
 def power(builder: Builder, kinds: Kinds, values: Values) -> Value:
-    """Return base ** exponent; libmvec's powf gives nan for 1 ** nan, which is 1."""
+    """The power base ** exponent; 1 ** nan is 1, for which libmvec's powf gives nan."""
     base, _ = values
     general = POWER.emit(builder, kinds, values)
     return builder.select(builder.fcmp_ordered("==", base, base.type(1.0)), base, general)
 
 
 def intrinsic(name: str) -> Emit:
-    """Return the emitter of LLVM's intrinsic: one instruction, exactly rounded, vectorised everywhere."""
+    """The emitter of LLVM's intrinsic: one instruction, exactly rounded, vectorised everywhere."""
     return lambda builder, kinds, values: call(builder, overloaded(name, values[0].type), values[0].type, *values)
 
 
 def absolute_integer(builder: Builder, kinds: Kinds, values: Values) -> Value:
-    """Return |value|; the least integer stays as it is."""
+    """The absolute value |value|; the least integer is unchanged."""
     (value,) = values
     return builder.select(builder.icmp_signed("<", value, value.type(0)), builder.neg(value), value)
 

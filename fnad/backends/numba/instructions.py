@@ -1,7 +1,7 @@
 """Kernels as LLVM instructions.
 
-The types stand in the kernel, so nothing is inferred: a statement becomes the instructions of its operations. A
-variable that is assigned in one place is a value; others have a place on the stack, which LLVM turns into registers.
+Kernels are typed, so nothing is inferred: a statement becomes the instructions of its operations. A variable that is
+assigned in one place is an LLVM value; others get a stack slot, which LLVM promotes to registers.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def add_function(module: ir.Module, kernel: Kernel, target: Target) -> ir.Functi
 
 
 def value_type(kind: Kind) -> ir.Type:
-    """Return the LLVM type of a scalar or an array."""
+    """The LLVM type of a scalar or an array."""
     if isinstance(kind, Pointer):
         return memory_type(kind.dtype).as_pointer()
     assert isinstance(kind, np.dtype)
@@ -61,7 +61,7 @@ def value_type(kind: Kind) -> ir.Type:
 
 
 def constant(value: object, dtype: Dtype) -> ir.Constant:
-    """Return a number as a value."""
+    """A number as a value."""
     type_ = llvm_type(dtype)
     if dtype.kind == "c":
         number = complex(value)  # type: ignore[call-overload]
@@ -85,7 +85,7 @@ class _Writer:
         self.slots = {name.name: self.builder.alloca(value_type(name.kind), name=name.name) for name in self._several()}
 
     def _several(self) -> list[Name]:
-        """Return the variables that are assigned in several places."""
+        """The variables that are assigned in several places."""
         assigned = [s for s in walk(self.kernel.body) if isinstance(s, Assign)]
         tally = Counter(target for statement in assigned for target in statement.targets)
         return [name for name, count in tally.items() if count > 1]

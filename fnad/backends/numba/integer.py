@@ -1,4 +1,4 @@
-"""Integer powers and shifts, with NumPy's values where C has none."""
+"""Integer powers and shifts, with NumPy's results where C leaves them undefined."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from fnad.backends.numba.emitter import Builder, Instructions, Kinds, Value, Val
 
 
 def emit_left_shift(builder: Builder, kinds: Kinds, values: Values) -> Value:
-    """Return a << b, and 0 where b is negative or not below the width."""
+    """The shift a << b, and 0 where b is negative or not below the width."""
     a, b = values
     return builder.select(is_within(builder, b), builder.shl(a, masked(builder, b)), a.type(0))
 
 
 def emit_right_shift(builder: Builder, kinds: Kinds, values: Values) -> Value:
-    """Return a >> b; where b is negative or not below the width all bits are the sign."""
+    """The shift a >> b; where b is negative or not below the width all bits are the sign."""
     a, b = values
     if kinds[0].kind == "u":
         return builder.select(is_within(builder, b), builder.lshr(a, masked(builder, b)), a.type(0))
@@ -26,12 +26,12 @@ def is_within(builder: Builder, shift: Value) -> Value:
 
 
 def masked(builder: Builder, shift: Value) -> Value:
-    """Return a shift below the width; by more, LLVM's result is no value, not even in an arm that is not taken."""
+    """A shift count below the width; a larger one gives poison in LLVM, even in an arm that is not taken."""
     return builder.and_(shift, shift.type(shift.type.width - 1))
 
 
 def power(builder: Builder, kinds: Kinds, values: Values) -> Value:
-    """Return base ** exponent, wrapping, for an exponent that is not negative."""
+    """The power base ** exponent, wrapping, for an exponent that is not negative."""
     type_ = values[0].type
     name = f"fnad.power.{type_}"
     return builder.call(builder.module.globals.get(name) or define_power(builder.module, name, type_), values)

@@ -1,8 +1,8 @@
-"""Ctrl-C in native loops: every so often a loop that may run long asks Python whether to go on.
+"""Ctrl-C in native loops: a loop that may run long checks regularly for pending signals.
 
-Python's own handler of a signal only notes it; what it means, KeyboardInterrupt or what the program has chosen, is
-done when the main thread asks. Native code runs without the GIL, takes it for the question, and returns at once
-where the answer is an exception; its entry then hands that on.
+Python's C-level signal handler only sets a flag; the handler proper, which raises KeyboardInterrupt or does what the
+user's program has set, runs when the main thread checks. Native code runs without the GIL, takes it for the check, and
+returns at once if that raises an exception, which its entry then passes on.
 """
 
 from __future__ import annotations

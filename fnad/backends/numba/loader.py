@@ -1,4 +1,4 @@
-"""Machine code in this process: object code is linked, and freed with the function that owns it."""
+"""Loading object code into this process; it is freed with the function that owns it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from fnad.backends.numba.entry import builtin
 
 
 def load(name: str, code: bytes, entry: str) -> Callable[..., None]:
-    """Return the function at the symbol `entry` of object code, which takes arrays (see `entry`), called `name`."""
+    """The function at the symbol `entry` of object code, which takes arrays (see `entry`), called `name`."""
     if blas.PREFIX.encode() in code:
         blas.register()
     if b"_ZGV" in code:
@@ -22,7 +22,7 @@ def load(name: str, code: bytes, entry: str) -> Callable[..., None]:
 
 
 def link(code: bytes) -> Any:
-    """Return an engine of its own for the code, so that nothing else keeps it."""
+    """A separate engine for the code, so that nothing else keeps it alive."""
     machine = llvm.Target.from_default_triple().create_target_machine(jit=True)
     engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine)
     engine.add_object_file(llvm.ObjectFileRef.from_data(code))

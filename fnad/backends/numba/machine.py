@@ -1,4 +1,4 @@
-"""What this machine offers to compiled programs: CPU, vector math, BLAS, threading layers."""
+"""The features of this machine that compiled programs use: CPU, vector math, BLAS, threading layers."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ import scipy
 from fnad.backends.numba import vector_math
 
 TELLING = ("avx512f", "avx2", "fma", "avx", "sse4.1", "neon", "sve")
-"""The CPU features that decide how wide loops are."""
+"""The CPU features that determine the vector width of loops."""
 
 LAYERS = ("tbb", "omp", "workqueue")
 
 
 def offers() -> Iterator[tuple[str, str]]:
-    """Yield what there is and what it is called."""
+    """The features, as pairs of a label and a description."""
     yield "CPU", f"{llvm.get_host_cpu_name()} ({' '.join(cpu_features()) or 'no vector features'})"
     yield "vector math", vector_math.describe()
     yield "BLAS", blas()
@@ -26,20 +26,20 @@ def offers() -> Iterator[tuple[str, str]]:
 
 
 def cpu_features() -> list[str]:
-    """Return the features of this CPU that are telling."""
+    """Those features that this CPU has."""
     features = llvm.get_host_cpu_features()
     return [name for name in TELLING if features.get(name)]
 
 
 def blas() -> str:
-    """Return name and version of the BLAS that SciPy brings."""
+    """Name and version of the BLAS that SciPy brings."""
     config = cast("dict[str, Any]", scipy.show_config(mode="dicts"))
     built = config["Build Dependencies"]["blas"]
     return f"{built['name']} {built['version']}, of SciPy"
 
 
 def threading_layers() -> list[str]:
-    """Return Numba's threading layers that load here."""
+    """Numba's threading layers that load here."""
     return [layer for layer in LAYERS if _loads(f"numba.np.ufunc.{layer}{'' if layer == 'workqueue' else 'pool'}")]
 
 

@@ -1,4 +1,4 @@
-"""Operators on scalars, with NumPy's meaning: operands of one dtype, and integers wrap."""
+"""Operators on scalars of one dtype, with NumPy's semantics: integers wrap."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from fnad.backends.numba.scalar import is_true, multiply_complex, on_parts, part
 
 
 def instruction(method: str) -> Emit:
-    """Return the emitter of the builder's instruction `method`."""
+    """The emitter of the builder's instruction `method`."""
     return lambda builder, kinds, values: getattr(builder, method)(*values)
 
 
 def by_parts(method: str) -> Emit:
-    """Return the emitter that does `method` to real and imaginary parts apart."""
+    """The emitter that applies `method` to the real and imaginary parts separately."""
     return lambda builder, kinds, values: on_parts(builder, getattr(builder, method), *values)
 
 
 def comparison(sign: str) -> Emit:
-    """Return the emitter of the comparison written `sign`; with nan only != is true."""
+    """The emitter of the comparison `sign`; with nan only != is true."""
     floats = "fcmp_unordered" if sign == "!=" else "fcmp_ordered"
     combine = "or_" if sign == "!=" else "and_"
 

@@ -1,4 +1,4 @@
-"""Random draws as instructions: the formulas of `fnad.draws`, with LLVM's values for its numbers."""
+"""Random draws as instructions: the formulas of `fnad.draws`, evaluated on LLVM values."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ INTEGER, REAL = ir.IntType(64), ir.DoubleType()
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Lane:
-    """A u64, an f64 or a bool in a register, with the operators of Python; numbers beside it become constants."""
+    """A u64, f64 or bool in a register, with Python's operators; numbers become constants."""
 
     builder: Builder
     value: Value
@@ -34,7 +34,7 @@ class Lane:
         return Lane(self.builder, compare(sign, self.value, self.constant(other)))
 
     def constant(self, other: Any) -> Value:
-        """Return the value of a lane; a number as a value of this lane's type."""
+        """The value of a lane, or a number as a value of this lane's type."""
         return other.value if isinstance(other, Lane) else self.value.type(other)
 
     def __add__(self, other: Any) -> Lane:
@@ -74,7 +74,7 @@ class Lane:
 
 
 class OfLLVM:
-    """The arithmetic of LLVM's instructions, without flags: each is rounded as it stands."""
+    """Arithmetic by LLVM instructions without fast-math flags: each is rounded as written."""
 
     def where(self, condition: Lane, a: Any, b: Any) -> Lane:
         like = a if isinstance(a, Lane) else b
@@ -105,7 +105,7 @@ def lanes(builder: Builder, values: Values) -> list[Lane]:
 
 
 def half(number: int) -> Emit:
-    """Return the emitter of a half of the block of a counter."""
+    """The emitter of one half of a counter's block."""
 
     def emit(builder: Builder, kinds: Kinds, values: Values) -> Value:
         return draws.block(*lanes(builder, values))[number].value
@@ -114,7 +114,7 @@ def half(number: int) -> Emit:
 
 
 def distribution(draw: Callable[..., Any]) -> Emit:
-    """Return the emitter of a draw from a distribution without parameters."""
+    """The emitter of a draw from a distribution without parameters."""
 
     def emit(builder: Builder, kinds: Kinds, values: Values) -> Value:
         return draw(LLVM, *lanes(builder, values)).value
@@ -131,7 +131,7 @@ def emit_gamma(builder: Builder, kinds: Kinds, values: Values) -> Value:
 
 
 def define_gamma(module: ir.Module, name: str) -> ir.Function:
-    """Define the loop over attempts, which ends with the first that is accepted, or after the last with nan."""
+    """Define the loop over attempts, which ends with the first accepted one, or with nan after the last."""
     function = ir.Function(module, ir.FunctionType(REAL, [INTEGER, INTEGER, REAL]), name=name)
     function.linkage = "internal"
     labels = ("entry", "attempt", "decide", "refuse", "done", "small", "large")
@@ -161,7 +161,7 @@ def define_gamma(module: ir.Module, name: str) -> ir.Function:
 
 
 def join(phi: ir.PhiInstr, values: dict[Builder, Value]) -> None:
-    """Give a value its meaning by the block that control comes from."""
+    """The phi node of a value, by the block that control comes from."""
     for builder, value in values.items():
         phi.add_incoming(value, builder.block)
 

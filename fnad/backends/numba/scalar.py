@@ -11,7 +11,7 @@ from fnad.scalar.operation import BOOL, real_dtype
 
 
 def llvm_type(dtype: Dtype) -> ir.Type:
-    """Return the LLVM type of a value of `dtype` in a register."""
+    """The LLVM type of a value of `dtype` in a register."""
     if dtype.kind == "b":
         return ir.IntType(1)
     if dtype.kind in "iu":
@@ -23,36 +23,36 @@ def llvm_type(dtype: Dtype) -> ir.Type:
 
 
 def memory_type(dtype: Dtype) -> ir.Type:
-    """Return the LLVM type of a value of `dtype` in memory."""
+    """The LLVM type of a value of `dtype` in memory."""
     return ir.IntType(8) if dtype == BOOL else llvm_type(dtype)
 
 
 def parts(builder: Builder, value: Value) -> tuple[Value, Value]:
-    """Return the real and the imaginary part of a complex value."""
+    """The real and the imaginary part of a complex value."""
     return builder.extract_value(value, 0), builder.extract_value(value, 1)
 
 
 def pair(builder: Builder, real: Value, imaginary: Value) -> Value:
-    """Return the complex value with these parts."""
+    """The complex value with these parts."""
     empty = ir.Constant(ir.LiteralStructType([real.type, imaginary.type]), ir.Undefined)
     return builder.insert_value(builder.insert_value(empty, real, 0), imaginary, 1)
 
 
 def on_parts(builder: Builder, emit: Callable[..., Value], *values: Value) -> Value:
-    """Return the complex value whose parts are `emit` of the values' parts."""
+    """The complex value whose parts are `emit` of the values' parts."""
     reals, imaginaries = zip(*(parts(builder, value) for value in values), strict=True)
     return pair(builder, emit(*reals), emit(*imaginaries))
 
 
 def multiply_complex(builder: Builder, left: Value, right: Value) -> Value:
-    """Return (ac - bd) + (ad + bc)i, as NumPy does: infinities are not mended."""
+    """The product (ac - bd) + (ad + bc)i, as in NumPy: without C99's correction of infinities."""
     (a, b), (c, d) = parts(builder, left), parts(builder, right)
     real = builder.fsub(builder.fmul(a, c), builder.fmul(b, d))
     return pair(builder, real, builder.fadd(builder.fmul(a, d), builder.fmul(b, c)))
 
 
 def is_true(builder: Builder, dtype: Dtype, value: Value) -> Value:
-    """Return value != 0; nan is true."""
+    """Whether the value is not 0; nan is true."""
     if dtype.kind == "b":
         return value
     if dtype.kind == "c":
@@ -64,7 +64,7 @@ def is_true(builder: Builder, dtype: Dtype, value: Value) -> Value:
 
 
 def absolute(builder: Builder, value: Value) -> Value:
-    """Return |value| of a float."""
+    """The absolute value of a float."""
     return call(builder, overloaded("llvm.fabs", value.type), value.type, value)
 
 
@@ -78,5 +78,5 @@ def call(builder: Builder, name: str, result: ir.Type, *values: Value) -> Value:
 
 
 def overloaded(name: str, *types: ir.Type) -> str:
-    """Return the name of LLVM's intrinsic `name` for these types: llvm.fabs.f64."""
+    """The name of LLVM's intrinsic `name` for these types: llvm.fabs.f64."""
     return ".".join([name, *({"double": "f64", "float": "f32"}.get(str(type_), str(type_)) for type_ in types)])

@@ -1,10 +1,10 @@
-"""Special functions by symbol: SciPy's, called from the loops of compiled code on one element at a time.
+"""SciPy's special functions by symbol, called from native loops on one element at a time.
 
-SciPy exports most of its functions of f64 as C function pointers (`scipy.special.cython_special`), which are called
-like any C function. For what is not there (f32, which SciPy does not compute in f64 throughout; complex numbers;
-several results; functions that SciPy keeps to itself; what an older SciPy lacks) the C loop of the ufunc is called for
-one element, which takes some 30 ns more. Either gives what the ufunc gives, to the bit, and without the GIL. An error
-that `scipy.special.errstate` makes an exception is raised when the program returns; entry points do not report all.
+SciPy exports most of its f64 functions as C function pointers (`scipy.special.cython_special`), which are called like
+any C function. For the others (f32, which SciPy does not always compute in f64; complex numbers; several results;
+private functions; functions missing from older versions) the C loop of the ufunc is called for one element, which takes
+some 30 ns more. Both give the ufunc's result to the bit, and without the GIL. An error that `scipy.special.errstate`
+turns into an exception is raised when the program returns; the entry points do not report all errors.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ ADDRESS = BYTE.as_pointer()
 
 
 def emitter(function: Special) -> Emit:
-    """Return the emitter of a function: a call of its entry point, where there is one, else of its ufunc's loop."""
+    """The emitter of a function: a call of its entry point if it has one, else of its ufunc's loop."""
 
     def emit(builder: Builder, kinds: Kinds, values: Values) -> Value:
         entry = entry_point(function.ufunc, tuple(kinds))
@@ -51,7 +51,7 @@ def emitter(function: Special) -> Emit:
 
 @cache
 def entry_point(name: str, dtypes: tuple[Dtype, ...]) -> str | None:
-    """Return the symbol of the entry point of a ufunc that takes these dtypes and gives f64, if there is one."""
+    """The symbol of the entry point of a ufunc that takes these dtypes and gives f64, if there is one."""
     found = capsules().get(name, {})
     address = next((capsule.address(found[s]) for s in signatures(dtypes) if s in found), None)
     return None if address is None else registered(f"{PREFIX}{name}_{letters(dtypes)}", address)
@@ -59,7 +59,7 @@ def entry_point(name: str, dtypes: tuple[Dtype, ...]) -> str | None:
 
 @cache
 def capsules() -> dict[str, dict[str, Any]]:
-    """Return the capsules of cython_special by function and signature: __pyx_fuse_0_1eval_jacobi is an eval_jacobi."""
+    """The capsules of cython_special by function and signature; __pyx_fuse_0_1eval_jacobi belongs to eval_jacobi."""
     found: dict[str, dict[str, Any]] = {}
     for symbol, function in import_module("scipy.special.cython_special").__pyx_capi__.items():
         name = re.sub(r"^__pyx_fuse(_\d+)+", "", symbol)
@@ -68,7 +68,7 @@ def capsules() -> dict[str, dict[str, Any]]:
 
 
 def signatures(dtypes: Dtypes) -> list[str]:
-    """Return the C signatures that a function of i64 and f64 may have; of others there is none."""
+    """The C signatures that a function of i64 and f64 may have; none for other dtypes."""
     if any(dtype not in (INDEX, F64) for dtype in dtypes):
         return []
     integers = ["Py_ssize_t", *(["long"] if np.dtype("long") == INDEX else [])]
@@ -79,7 +79,7 @@ def signatures(dtypes: Dtypes) -> list[str]:
 
 
 def registered(symbol: str, address: int) -> str:
-    """Return the symbol, known to LLVM from now on."""
+    """The symbol, registered with LLVM."""
     llvm.add_symbol(symbol, address)
     return symbol
 
@@ -89,7 +89,7 @@ def letters(dtypes: Dtypes) -> str:
 
 
 def declared(module: ir.Module, symbol: str, values: Values) -> ir.Function:
-    """Return an entry point, declared as pure; its last operand tells Cython nothing."""
+    """An entry point, declared as pure; its last operand means nothing to Cython."""
     known = module.globals.get(symbol)
     if known is not None:
         return known
@@ -104,7 +104,7 @@ def declared(module: ir.Module, symbol: str, values: Values) -> ir.Function:
 
 
 class UfuncLayout(ctypes.Structure):
-    """The beginning of PyUFuncObject, part of NumPy's C interface: a loop, and what it is given, for each typing."""
+    """The beginning of PyUFuncObject, part of NumPy's C API: a loop and its data for each typing."""
 
     _fields_ = (
         ("header", ctypes.c_byte * object.__basicsize__),
@@ -116,24 +116,24 @@ class UfuncLayout(ctypes.Structure):
 
 @cache
 def loop_of(name: str, dtypes: tuple[Dtype, ...]) -> tuple[str, str, tuple[Dtype, ...]]:
-    """Return the symbols of the loop that the ufunc would choose, of its data, and the dtypes it takes and gives."""
+    """The symbols of the loop that the ufunc would choose and of its data, and the dtypes of operands and results."""
     ufunc: Any = scipy_function(name)
     resolved = ufunc.resolve_dtypes((*dtypes, *[None] * ufunc.nout))
     number = typings(ufunc).index(resolved)
     layout = UfuncLayout.from_address(id(ufunc))
     symbol = f"{PREFIX}{name}_{letters(resolved)}"
     registered(f"{symbol}_loop", layout.functions[number])
-    registered(f"{symbol}_data", layout.data[number] or layout.functions[number])  # without data, it reads none
+    registered(f"{symbol}_data", layout.data[number] or layout.functions[number])  # a loop without data reads none
     return f"{symbol}_loop", f"{symbol}_data", resolved
 
 
 def typings(ufunc: Any) -> list[tuple[Dtype, ...]]:
-    """Return the dtypes of operands and results of each loop of a ufunc, in order."""
+    """The dtypes of operands and results of each loop of a ufunc, in order."""
     return [tuple(map(np.dtype, typing.replace("->", ""))) for typing in ufunc.types]
 
 
 def call_loop(builder: Builder, function: Special, kinds: Kinds, values: Values) -> Value:
-    """Call the loop of a ufunc on one element; it moves the pointers to its operands on, so these are set each time."""
+    """Call the loop of a ufunc on one element; it advances the pointers to its operands, so they are set each time."""
     loop, data, dtypes = loop_of(function.ufunc, tuple(kinds))
     places = [place(builder, llvm_type(dtype)) for dtype in dtypes]
     for kind, value, dtype, slot in zip(kinds, values, dtypes, places, strict=False):
@@ -149,13 +149,13 @@ def call_loop(builder: Builder, function: Special, kinds: Kinds, values: Values)
 
 
 def place(builder: Builder, type_: ir.Type) -> Value:
-    """Return a place on the stack, made once, at the function's entry."""
+    """A stack slot, allocated once at the function's entry."""
     with builder.goto_entry_block():
         return builder.alloca(type_)
 
 
 def constants(module: ir.Module, name: str, *numbers: int) -> Value:
-    """Return the address of numbers that do not change."""
+    """The address of constant numbers."""
     name = f"{PREFIX}{name}{len(numbers)}"
     known = module.globals.get(name)
     if known is None:

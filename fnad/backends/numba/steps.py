@@ -1,9 +1,9 @@
-"""What runs natively and what in Python: a program cut into steps.
+"""A program cut into steps: native chunks, library calls, and the control flow that Python runs.
 
-    step ::= Chunk | Call | Structured(control, [[step]])
+    step ::= Chunk | LibraryCall | PythonControl(control, [[step]])
 
-A chunk becomes a native function. Loops and branches are part of one, but for those with a library call in them: these
-Python runs, and what is native in them are chunks again.
+A chunk becomes a native function. Loops and branches are part of a chunk unless they contain a library call: those run
+in Python, and what is native in them becomes chunks again.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from fnad.lower.nodes import Buffer
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Chunk:
-    """Items that make one function; it is called in `depth` loops, whose counters it is given."""
+    """The items of one native function, which is called within `depth` loops and takes their counters."""
 
     items: Sequence[Item]
     depth: int = 0
@@ -26,7 +26,7 @@ class Chunk:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PythonControl:
-    """A loop or branches in Python: of a `While` the test, the body and what follows the loop."""
+    """A loop or branches in Python; a `SequentialWhile` has its test, its body and what follows the loop."""
 
     control: Control
     bodies: tuple[list[Step], ...]
@@ -36,7 +36,7 @@ Step: TypeAlias = Chunk | LibraryCall | PythonControl
 
 
 def cut(items: Iterable[Item], largest: int, depth: int = 0) -> list[Step]:
-    """Return the steps of a sequence of items in so many loops; a chunk has no more than `largest` effects."""
+    """The steps of a sequence of items within this many loops; a chunk has no more than `largest` effects."""
     steps: list[Step] = []
     chunk: list[Item] = []
     weight = 0
@@ -55,7 +55,7 @@ def cut(items: Iterable[Item], largest: int, depth: int = 0) -> list[Step]:
 
 
 def is_native(item: Item) -> bool:
-    """Say whether no library is called."""
+    """Whether no library is called."""
     return not any(isinstance(effect, LibraryCall) for effect in effects(item))
 
 
@@ -72,7 +72,7 @@ def _bodies(control: Control) -> tuple[Sequence[Item], ...]:
 
 
 def chunks_of(steps: Iterable[Step]) -> Iterator[Chunk]:
-    """Yield the chunks, in order."""
+    """The chunks, in order."""
     for step in steps:
         if isinstance(step, PythonControl):
             for body in step.bodies:
@@ -82,7 +82,7 @@ def chunks_of(steps: Iterable[Step]) -> Iterator[Chunk]:
 
 
 def read_by_python(steps: Iterable[Step]) -> Iterator[Buffer]:
-    """Yield the memory that has to be in arrays, because steps in Python read or write it."""
+    """The buffers that must be arrays because steps in Python read or write them."""
     for step in steps:
         if isinstance(step, LibraryCall):
             yield from (buffer.root for buffer in (*step.operands, *step.results))

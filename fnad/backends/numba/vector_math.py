@@ -1,8 +1,8 @@
-"""The real functions of libm, announced to LLVM with their vector variants in glibc's libmvec.
+"""The real functions of libm, declared to LLVM with their vector variants in glibc's libmvec.
 
-PyPI's llvmlite carries no vector math library. LLVM's loop vectoriser replaces a scalar call by a vector call wherever
-the callee's declaration has the attribute `vector-function-abi-variant`; so a scalar `exp` announced with libmvec's
-`_ZGVeN8v_exp` vectorises inside any fused loop. Names follow the x86-64 vector function ABI: _ZGV, the letter of the
+PyPI's llvmlite includes no vector math library. LLVM's loop vectoriser replaces a scalar call by a vector call wherever
+the callee's declaration has the attribute `vector-function-abi-variant`, so a scalar `exp` declared with libmvec's
+`_ZGVeN8v_exp` vectorises in any fused loop. Names follow the x86-64 vector function ABI: _ZGV, the letter of the
 instruction set, N, the lanes, a v per operand, the scalar's name. Without libmvec (not Linux, not x86-64, glibc <
 2.22, or < 2.35 for all but exp, log, pow, sin, cos) the calls stay scalar.
 """
@@ -28,7 +28,7 @@ def libm(builder: ir.IRBuilder, symbol: str, *values: ir.Value) -> ir.Value:
 
 @cache
 def available() -> bool:
-    """Return whether libmvec is there; loading it makes its symbols known to LLVM."""
+    """Whether libmvec can be loaded; loading it registers its symbols with LLVM."""
     try:
         llvm.load_library_permanently(LIBRARY)
     except RuntimeError:
@@ -37,7 +37,7 @@ def available() -> bool:
 
 
 def describe() -> str:
-    """Return where vector functions come from, for people."""
+    """The source of vector functions, for display."""
     if not available():
         return f"no {LIBRARY}: calls of exp, sin, … stay scalar"
     features = llvm.get_host_cpu_features()
@@ -47,7 +47,7 @@ def describe() -> str:
 
 @cache
 def variants(symbol: str, arity: int, itemsize: int) -> tuple[tuple[str, int], ...]:
-    """Return (name, lanes) of each vector variant of `symbol` that the library has and this CPU runs."""
+    """The name and lanes of each vector variant of `symbol` that the library has and this CPU runs."""
     if not available():
         return ()
     features = llvm.get_host_cpu_features()
@@ -60,7 +60,7 @@ def variants(symbol: str, arity: int, itemsize: int) -> tuple[tuple[str, int], .
 
 
 def announced(module: ir.Module, symbol: str, scalar: ir.Type, arity: int) -> ir.Function:
-    """Return the function `symbol`, declared with its vector variants on first use in `module`."""
+    """The function `symbol`, declared with its vector variants on first use in `module`."""
     known = module.globals.get(symbol)
     return known if known is not None else announce(module, symbol, scalar, arity)
 
@@ -76,7 +76,7 @@ def announce(module: ir.Module, symbol: str, scalar: ir.Type, arity: int) -> ir.
 
 
 def declare(module: ir.Module, name: str, type_: ir.Type, arity: int) -> ir.Function:
-    """Declare a pure function; its attributes go past llvmlite's list of known ones."""
+    """Declare a pure function, with attributes that llvmlite does not list."""
     function = ir.Function(module, ir.FunctionType(type_, [type_] * arity), name=name)
     for attribute in ("nounwind", "willreturn", "memory(none)"):
         set.add(function.attributes, attribute)
@@ -84,7 +84,7 @@ def declare(module: ir.Module, name: str, type_: ir.Type, arity: int) -> ir.Func
 
 
 def keep(module: ir.Module, functions: list[ir.Function]) -> None:
-    """Name vector functions in the module's one `llvm.compiler.used` list: they must live until the vectoriser runs."""
+    """Name vector functions in the module's `llvm.compiler.used` list: they must survive until the vectoriser runs."""
     used = module.globals.get("llvm.compiler.used")
     if used is None:
         used = ir.GlobalVariable(module, ir.ArrayType(ir.IntType(8).as_pointer(), 0), "llvm.compiler.used")

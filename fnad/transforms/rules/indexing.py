@@ -16,7 +16,7 @@ from fnad.transforms.rules.movement import join, pad_in
 
 
 def _constant_starts(starts: Sequence[Symbol], shape: Shape, sizes: Shape) -> Ints | None:
-    """Return the starts of a box as numbers; None where they are not known, or the box lies outside the array."""
+    """The starts of a box as numbers; None where they are not known, or the box lies outside the array."""
     values = [constant_of(start) for start in starts]
     known = [int(value) for value in values if value is not None]  # type: ignore[call-overload]
     if len(known) < len(values):

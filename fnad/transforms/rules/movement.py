@@ -115,7 +115,7 @@ def join(x: Symbol, at: Ints, y: Symbol, there: Ints) -> tuple[Symbol, Ints] | N
 
 
 def _axis_between(x: Symbol, at: Ints, y: Symbol, behind: Ints) -> int | None:
-    """Return the axis along which y comes right behind x, beside it in all others."""
+    """The axis along which y comes right behind x, beside it in all others."""
     apart = [axis for axis in range(x.ndim) if (at[axis], x.shape[axis]) != (behind[axis], y.shape[axis])]
     return apart[0] if len(apart) == 1 and at[apart[0]] + x.shape[apart[0]] == behind[apart[0]] else None
 
@@ -128,7 +128,7 @@ def _add_pads(x: Symbol, a: Ints, b: Ints, i: Ints, y: Symbol, low: Ints, j: Int
 
 
 def _without_zero(x: Symbol) -> Symbol:
-    """Return u for u + 0, to which 0 will be added again."""
+    """The value u of a sum u + 0 to which 0 will be added again."""
     found = application(x, add)
     value = None if found is None else constant_of(found[0][1])
     return x if found is None or value is None or any(value.tobytes()) else found[0][0]

@@ -17,7 +17,7 @@ def _only_element(x: Symbol, axes: Ints) -> Symbol | None:
 
 
 def _sum_of_one(x: Symbol, axes: Ints) -> Symbol | None:
-    """Return the one element, plus 0 since a sum starts there: -0.0 alone adds up to 0.0."""
+    """The one element, plus 0 since a sum starts there: -0.0 alone adds up to 0.0."""
     element = _only_element(x, axes)
     return None if element is None else element + 0
 
@@ -35,7 +35,7 @@ def _merge(reduction: Primitive) -> Callable[[Symbol, Ints, Ints], Symbol]:
 
 
 def _exact(reduction: Primitive) -> Iterator[Rule]:
-    """Yield the rules of a reduction that does not round, and that one element passes unchanged."""
+    """The rules of a reduction that does not round, and that one element passes unchanged."""
     name = reduction.name
     yield Rule(f"{name}(x, axes=axes) = reshape(x) where one element is reduced", _only_element)
     yield Rule(f"{name}({name}(x, axes=inner), axes=outer) = {name}(x)", _merge(reduction))
