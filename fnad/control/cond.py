@@ -1,53 +1,47 @@
 """`cond`: one of several regions, run on the same operands; the others are not run.
 
 The first operand says which: a bool (False is region 0), or an integer, held within the number of regions. In reverse
-mode the same region's pullback is run. What a region keeps for it goes through results that all regions share, one for
+mode the same region's pullback is run. What a region saves for it goes through results that all regions share, one for
 each aval as often as any region needs it; the others fill them with zeros.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
-from itertools import compress
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
 from fnad.control.invariant import with_numbers
 from fnad.control.partition import Parts, partition
+from fnad.control.regions import check_avals, instantiated_inexact, pruning, pushing, spread
+from fnad.control.rules import Cotangents, Flags, Pulled, Regions, Symbols
 from fnad.errors import DtypeError, ShapeError
 from fnad.ir.builder import inline, trace
 from fnad.ir.primitive import Cond, Primitive, Sample, Structured, register
 from fnad.ir.program import Equation, Literal, Params, Program
 from fnad.ir.symbol import Symbol
-from fnad.ir.types import BOOL, I64, Aval, is_inexact
-from fnad.ir.walk import use_counts
+from fnad.ir.types import BOOL, I64, Aval
 from fnad.ops.elementary import sin
 from fnad.ops.shape import zeros_like
-from fnad.transforms.activity import active_vars
-from fnad.transforms.dce import dce
-from fnad.transforms.differentiation import joint, jvp
+from fnad.transforms.differentiation import joint
 from fnad.transforms.interpret import region_runner
-from fnad.transforms.joint import Cotangent, Pullback
-from fnad.transforms.jvp import Tangent
+from fnad.transforms.joint import Cotangent
 from fnad.transforms.pipeline import simplify
 
-Flags: TypeAlias = Sequence[bool]
 
-
-def _infer_cond(index: Aval, *operands: Aval, regions: tuple[Program, ...]) -> tuple[Aval, ...]:
+def _infer(index: Aval, *operands: Aval, regions: Regions) -> tuple[Aval, ...]:
     if index not in (Aval(BOOL), Aval(I64)):
         raise DtypeError(f"what chooses a branch is {index}, not bool[] or i64[]")
     if len(regions) < 2 or (index.dtype == BOOL and len(regions) != 2):
         raise ShapeError(f"{index} chooses among {len(regions)} branches")
     for region in regions:
-        if region.in_avals != operands or region.out_avals != regions[0].out_avals:
-            raise ShapeError(f"branch {region.name} takes or returns other values than branch {regions[0].name}")
+        check_avals(f"branch {region.name} takes", region.in_avals, operands)
+        check_avals(f"branch {region.name} returns", region.out_avals, regions[0].out_avals)
     return regions[0].out_avals
 
 
-def _evaluate_cond(index: Any, *operands: Any, regions: tuple[Program, ...]) -> tuple[Any, ...]:
+def _evaluate(index: Any, *operands: Any, regions: Regions) -> tuple[Any, ...]:
     return tuple(region_runner(regions[_held(index, len(regions))])(operands))
 
 
@@ -55,70 +49,39 @@ def _held(index: Any, count: int) -> int:
     return min(max(int(index), 0), count - 1)
 
 
-# ---- derivatives -----------------------------------------------------------------------------------------------------
+# ---- reverse mode ----------------------------------------------------------------------------------------------------
 
 
-def _reached(branches: Sequence[Program], marked: Flags) -> list[bool]:
-    """Return which results carry a derivative in some branch."""
-    active = [active_vars(branch, marked) for branch in branches]
-    count = len(branches[0].outputs)
-    return [any(b.outputs[i] in found for b, found in zip(branches, active, strict=True)) for i in range(count)]
-
-
-def _push(
-    equation: Equation, primals: Sequence[Symbol], tangents: Sequence[Tangent]
-) -> tuple[list[Symbol], list[Tangent]]:
-    marked = [tangent is not None for tangent in tangents[1:]]
-    moved = _reached(equation.regions, marked)
-    regions = tuple(_pushed(branch, marked, moved) for branch in equation.regions)
-    given = [tangent for tangent in tangents[1:] if tangent is not None]
-    found = list(cond(*primals, *given, regions=regions))
-    count = len(moved)
-    rest = iter(found[count:])
-    return found[:count], [next(rest) if m else None for m in moved]
-
-
-def _pushed(branch: Program, marked: Flags, moved: Flags) -> Program:
-    """Return the branch with the tangents of the results that have one."""
-    way = jvp(branch, marked)
-    count = len(branch.outputs)
-    inexact = list(compress(moved, [is_inexact(aval.dtype) for aval in branch.out_avals]))
-    return dce(
-        Program(way.name, way.inputs, way.equations, (*way.outputs[:count], *compress(way.outputs[count:], inexact)))
-    )
-
-
-def _pull(equation: Equation, primals: Sequence[Symbol], needed: Flags) -> tuple[list[Symbol], Pullback]:
-    branches, marked = equation.regions, list(needed[1:])
+def _pull(equation: Equation, primals: Symbols, needed: Flags) -> Pulled:
+    branches, (index, *given), marked = equation.regions, primals, needed[1:]
     count = len(branches[0].outputs)
     ways = [_parts(branch, marked) for branch in branches]
     slots, places = _shared([way.forward.out_avals[count:] for way in ways])
     forward = tuple(_filled(way.forward, count, slots, place) for way, place in zip(ways, places, strict=True))
     found = list(cond(*primals, regions=forward))
+    results, residuals = found[:count], found[count:]
 
-    def pullback(cts: Sequence[Cotangent]) -> list[Cotangent]:
-        results = [zeros_like(r) if ct is None else ct for ct, r in zip(cts, found[:count], strict=True)]
-        real = [ct for ct in results if is_inexact(ct.dtype)]
-        operands = [*primals[1:], *found[count:], *real]
+    def pullback(cts: Cotangents) -> list[Cotangent]:
+        operands = [*given, *residuals, *instantiated_inexact(cts, results)]
         avals = [operand.aval for operand in operands]
-        back = tuple(_back(w, p, len(primals) - 1, len(slots), avals) for w, p in zip(ways, places, strict=True))
-        rest = iter(cond(primals[0], *operands, regions=back))
-        return [None, *[next(rest) if m else None for m in marked]]
+        back = tuple(_back(w, p, len(given), len(slots), avals) for w, p in zip(ways, places, strict=True))
+        return [None, *spread(cond(index, *operands, regions=back), marked)]
 
-    return found[:count], pullback
+    return results, pullback
 
 
 def _parts(branch: Program, marked: Flags) -> Parts:
     return partition(simplify(joint(branch, marked)), len(branch.inputs), len(branch.outputs))
 
 
-def _shared(kept: Sequence[Sequence[Aval]]) -> tuple[list[Aval], list[list[int]]]:
-    """Return avals of results that have room for what any one branch keeps, and where each puts it."""
+def _shared(residuals: Sequence[Sequence[Aval]]) -> tuple[list[Aval], list[list[int]]]:
+    """Avals of results that have room for the residuals of any one branch, and where each puts its own."""
     slots: list[Aval] = []
     places: list[list[int]] = []
-    for avals in kept:
+    for avals in residuals:
         place: list[int] = []
         for aval in avals:
+            # only one branch runs, so a slot serves all of them; one branch fills each slot once
             free = [i for i, slot in enumerate(slots) if slot == aval and i not in place]
             place.append(free[0] if free else len(slots))
             slots += [] if free else [aval]
@@ -147,26 +110,7 @@ def _back(way: Parts, place: Sequence[int], operands: int, slots: int, avals: Se
     return trace(run, *avals, name=way.backward.name)
 
 
-def _prune(equation: Equation, live: Flags) -> Equation:
-    """Return the choice without results that nobody reads and operands that no branch reads."""
-    branches = [
-        dce(Program(branch.name, branch.inputs, branch.equations, tuple(compress(branch.outputs, live))))
-        for branch in equation.regions
-    ]
-    used = [use_counts(branch) for branch in branches]
-    keep = [
-        any(branch.inputs[i] in read for branch, read in zip(branches, used, strict=True))
-        for i in range(len(equation.operands) - 1)
-    ]
-    return replace(
-        equation,
-        results=tuple(compress(equation.results, live)),
-        operands=(equation.operands[0], *compress(equation.operands[1:], keep)),
-        regions=tuple(Program(b.name, tuple(compress(b.inputs, keep)), b.equations, b.outputs) for b in branches),
-    )
-
-
-def _reduce(operands: Sequence[Symbol], params: Params, regions: tuple[Program, ...]) -> Sequence[Symbol] | None:
+def _reduce(operands: Symbols, params: Params, regions: Regions) -> Symbols | None:
     """Return the results of the branch that is known to be taken, or of branches with numbers put in."""
     index, *given = operands
     if isinstance(index.atom, Literal):
@@ -193,13 +137,13 @@ def _samples() -> Iterable[Sample]:
 cond = register(
     Primitive(
         "cond",
-        _infer_cond,
-        _evaluate_cond,
-        Structured(_push, _pull),
+        _infer,
+        _evaluate,
+        Structured(pushing(1), _pull),
         Cond(),
         _samples,
         "The region that the first operand numbers, run on the others.",
-        prune=_prune,
+        prune=pruning(1),
         reduce=_reduce,
     )
 )

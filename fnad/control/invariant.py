@@ -1,16 +1,19 @@
 """What is the same in every step of a loop: computed before it, and put into it where it is a number.
 
 A carry that the body hands on as it came in is a constant of the loop. What follows from constants alone is computed
-before the loop if it is dear: products of matrices, sums, library calls, transcendental functions. Cheap arithmetic
-stays, since reading what was stored costs as much. A library call that may fail stays where no step may be taken.
+before the loop if it is expensive: products of matrices, sums, library calls, transcendental functions. Cheap
+arithmetic stays, since reading what was stored costs as much. A library call that may fail stays where no step may be
+taken.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import compress
 from typing import NamedTuple
 
+from fnad.control.rules import Flags, Symbols
 from fnad.ir.builder import inline
 from fnad.ir.primitive import ArgFold, Contraction, Cumulative, Fold, Library, Scalar
 from fnad.ir.program import Atom, Equation, Literal, Program, Var
@@ -30,8 +33,16 @@ class Specialized(NamedTuple):
     consts: list[Symbol]
 
 
-def unchanged(inputs: Sequence[Var], outputs: Sequence[Atom], init: Sequence[Symbol]) -> list[bool]:
-    """Return which carried values are the same in every step: handed on as they came in, or one number throughout."""
+class Part(NamedTuple):
+    """A region of a loop, on constants and then the carry; `runs` says that it runs at least once."""
+
+    region: Program
+    consts: Symbols
+    runs: bool
+
+
+def unchanged(inputs: Sequence[Var], outputs: Sequence[Atom], init: Symbols) -> list[bool]:
+    """Which carried values are the same in every step: handed on as they came in, or one number throughout."""
     return [after is before or _is_number(after, at) for before, after, at in zip(inputs, outputs, init, strict=True)]
 
 
@@ -39,22 +50,38 @@ def _is_number(atom: Atom, symbol: Symbol) -> bool:
     return isinstance(atom, Literal) and isinstance(symbol.atom, Literal) and atom.key == symbol.atom.key
 
 
-def gains(region: Program, fixed: Mapping[Var, Symbol], *, runs: bool) -> bool:
-    """Say whether a region is less to do where these inputs are fixed; `runs` says that it runs at least once."""
+def specialized(parts: Sequence[Part], init: Symbols, same: Flags) -> list[Specialized] | None:
+    """The regions of a loop with less to do in each step, where of the carry so much is the `same`; None if none has.
+
+    A number that is put in lets a region simplify. Else it takes something expensive to be worth an operand more.
+    """
+    fixed = [_fixed(part, init, same) for part in parts]
+    if not any(same) and not any(map(_gains, parts, fixed)):
+        return None
+    return list(map(_specialized, parts, fixed))
+
+
+def _gains(part: Part, fixed: Mapping[Var, Symbol]) -> bool:
     if any(isinstance(symbol.atom, Literal) for symbol in fixed.values()):
         return True
-    return any(is_dear(equation, runs=runs) for equation in _invariant(region, fixed))
+    return any(is_expensive(equation, runs=part.runs) for equation in _invariant(part.region, fixed))
 
 
-def specialized(region: Program, fixed: Mapping[Var, Symbol], *, runs: bool) -> Specialized:
-    """Return the region with what follows from the `fixed` inputs, and is dear, computed before it."""
-    invariant = _invariant(region, fixed)
-    dear = [equation for equation in invariant if is_dear(equation, runs=runs)]
-    made = tuple(var for equation in dear for var in equation.results)
+def _fixed(part: Part, init: Symbols, same: Flags) -> dict[Var, Symbol]:
+    """What the inputs of a region stand for that are the same in every step."""
+    count = len(part.consts)
+    inputs = *part.region.inputs[:count], *compress(part.region.inputs[count:], same)
+    return dict(zip(inputs, [*part.consts, *compress(init, same)], strict=True))
+
+
+def _specialized(part: Part, fixed: Mapping[Var, Symbol]) -> Specialized:
+    region, invariant = part.region, _invariant(part.region, fixed)
+    expensive = [equation for equation in invariant if is_expensive(equation, runs=part.runs)]
+    made = tuple(var for equation in expensive for var in equation.results)
     before = dce(Program(region.name, tuple(fixed), tuple(invariant), made))
     known = {**fixed, **dict(zip(made, inline(before, list(fixed.values())), strict=True))}
     rest = [var for var in region.inputs if var not in fixed]
-    left = set(region.equations).difference(dear)
+    left = set(region.equations).difference(expensive)
     equations = tuple(equation for equation in region.equations if equation in left)
     whole = Program(region.name, (*known, *rest), equations, region.outputs)
     consts = [symbol for symbol in known.values() if not isinstance(symbol.atom, Literal)]
@@ -83,7 +110,7 @@ def _invariant(region: Program, fixed: Iterable[Var]) -> list[Equation]:
     return found
 
 
-def is_dear(equation: Equation, *, runs: bool) -> bool:
+def is_expensive(equation: Equation, *, runs: bool) -> bool:
     """Say whether an equation is computed before a loop rather than in each step of it."""
     if not equation.operands or any(var.aval.is_residual_stack for var in equation.results):
         return False

@@ -5,32 +5,42 @@ carry for the next step and a row for each of the arrays `ys`.
 
 Forward mode hands the tangent of the carry on beside the carry. Reverse mode runs the pullback of the body backwards
 over the steps: its carry are the cotangents of the carry and, summed up, of the constants; its `xs` are what the steps
-kept for it (see `fnad.control.partition`), and the cotangents of `ys`.
+saved for it (see `fnad.control.partition`), and the cotangents of `ys`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from itertools import compress
+from dataclasses import replace
+from itertools import chain, compress
 from typing import NamedTuple, TypeAlias, TypeVar
 
+from fnad.control.invariant import Part, Specialized, specialized, unchanged
 from fnad.control.partition import Parts, partition
+from fnad.control.regions import (
+    built,
+    inexact,
+    instantiated,
+    of_inexact,
+    pieces,
+    reached,
+    read_inputs,
+    returning,
+    spread,
+)
+from fnad.control.rules import Cotangents, Flags, Pulled, Pushed, Regions, Symbols, Tangents
 from fnad.ir.builder import inline, trace
-from fnad.ir.program import Program
+from fnad.ir.primitive import Structured
+from fnad.ir.program import Equation, Params, Program
 from fnad.ir.symbol import Symbol
-from fnad.ir.types import Aval, is_inexact
-from fnad.ir.walk import use_counts
+from fnad.ir.types import Aval
 from fnad.ops.shape import zeros_like
-from fnad.transforms.activity import active_vars
-from fnad.transforms.dce import dce
 from fnad.transforms.differentiation import joint, jvp
 from fnad.transforms.joint import Cotangent
-from fnad.transforms.jvp import Tangent
 from fnad.transforms.pipeline import simplify
 from fnad.transforms.sums import Sums
 
 T = TypeVar("T")
-Flags: TypeAlias = Sequence[bool]
 
 
 class Groups(NamedTuple):
@@ -41,221 +51,244 @@ class Groups(NamedTuple):
     xs: int
 
     def split(self, values: Sequence[T]) -> tuple[Sequence[T], Sequence[T], Sequence[T]]:
-        """Return the values by group."""
+        """The values by group."""
         ends = self.consts, self.consts + self.carry
         return values[: ends[0]], values[ends[0] : ends[1]], values[ends[1] :]
 
-
-# ---- which values carry a derivative ---------------------------------------------------------------------------------
-
-
-def settled(body: Program, groups: Groups, marked: Flags) -> list[bool]:
-    """Return which inputs of the body carry a derivative in some step where those `marked` do in the first."""
-    consts, carry, xs = groups.split(list(marked))
-    while True:
-        found = reached(body, [*consts, *carry, *xs])[: groups.carry]
-        grown = [old or new for old, new in zip(carry, found, strict=True)]
-        if grown == list(carry):
-            return [*consts, *carry, *xs]
-        carry = grown
+    def body_avals(self, operands: Sequence[Symbol | Aval]) -> list[Aval]:
+        """What the body takes where the loop takes these operands."""
+        consts, carry, xs = self.split([Aval(operand.dtype, operand.shape) for operand in operands])
+        return [*consts, *carry, *[aval.with_shape(aval.shape[1:]) for aval in xs]]
 
 
-def reached(body: Program, marked: Flags) -> list[bool]:
-    """Return which outputs of the body carry a derivative where the `marked` inputs do."""
-    active = active_vars(body, marked)
-    return [atom in active for atom in body.outputs]
+class Loop(NamedTuple):
+    """A loop equation as the rules see it, whichever of the two it is.
+
+    The first `head` operands are the loop's own, not the body's. The results are the carry, the number of steps where
+    the loop `counts` them, and the ys. Where it does not, and has no known `length`, its head is that number.
+    `bind(body, groups, head, operands)` is the loop with another body, whose carry may have grown at its end.
+    """
+
+    body: Program
+    groups: Groups
+    head: int
+    counts: bool
+    length: int | None
+    reverse: bool
+    bind: Callable[[Program, Groups, Symbols, Symbols], list[Symbol]]
+
+
+Scan: TypeAlias = Callable[[Program, Groups, Symbols, Symbols, int | None, bool], Symbols]
+"""How to run a body: `scan(body, groups, count, operands, length, reverse)`, where `count` stands for no length."""
+
+
+def derivative(as_loop: Callable[[Params, Regions], Loop], scan: Scan) -> Structured:
+    """The rules of a primitive that is a loop in this way."""
+
+    def of(equation: Equation) -> Loop:
+        return as_loop(equation.params, equation.regions)
+
+    return Structured(
+        lambda equation, primals, tangents: push(of(equation), primals, tangents),
+        lambda equation, primals, needed: pull(of(equation), primals, needed, scan),
+    )
 
 
 # ---- forward mode ----------------------------------------------------------------------------------------------------
 
 
-class Pushed(NamedTuple):
-    """The body with tangents, and which values have one: (consts…, dconsts…, carry…, dcarry…, xs…, dxs…) -> …."""
-
-    body: Program
-    groups: Groups
-    carry: list[bool]
-    ys: list[bool]
-
-
-def pushed(body: Program, groups: Groups, marked: Flags) -> Pushed:
-    """Return the body of the loop that hands tangents on, of the inputs that are `settled` to have one."""
-    with_tangents = jvp(body, marked)
-    consts, carry, xs = groups.split(list(marked))
-    inexact = [is_inexact(aval.dtype) for aval in body.out_avals]
-    ys = reached(body, marked)[groups.carry :]
-
-    def run(*args: Symbol) -> list[Symbol]:
-        sizes = groups.consts, sum(consts), groups.carry, sum(carry), groups.xs, sum(xs)
-        c, dc, s, ds, x, dx = _pieces(args, sizes)
-        found = inline(with_tangents, [*c, *s, *x, *dc, *ds, *dx])
-        outputs, tangents = found[: len(inexact)], spread(found[len(inexact) :], inexact)
-        new, rows = outputs[: groups.carry], outputs[groups.carry :]
-        dnew, drows = tangents[: groups.carry], tangents[groups.carry :]
-        return [*new, *_real(compress(dnew, carry)), *rows, *_real(compress(drows, ys))]
-
-    parts = groups.split(body.in_avals)
-    avals = [a for part, flags in zip(parts, (consts, carry, xs), strict=True) for a in [*part, *compress(part, flags)]]
-    grown = Groups(groups.consts + sum(consts), groups.carry + sum(carry), groups.xs + sum(xs))
-    return Pushed(dce(trace(run, *avals, name=body.name)), grown, list(carry), ys)
+def closure(flags: Flags, step: Callable[[list[bool]], Flags]) -> list[bool]:
+    """The flags of a carry, with what a `step` of the loop sets as well, until it sets no more."""
+    while True:
+        grown = [old or new for old, new in zip(flags, step(list(flags)), strict=True)]
+        if grown == list(flags):
+            return grown
+        flags = grown
 
 
-def with_tangents(
-    groups: Groups, marked: Flags, primals: Sequence[Symbol], tangents: Sequence[Tangent]
-) -> list[Symbol]:
-    """Return the operands of the pushed loop; a zero tangent that becomes another in the loop is built."""
-    real = [zeros_like(p) if t is None else t for p, t, m in zip(primals, tangents, marked, strict=True) if m]
-    parts = zip(groups.split(primals), groups.split(spread(real, marked)), strict=True)
-    return [value for values, moved in parts for value in [*values, *_real(moved)]]
+def settled(body: Program, groups: Groups, marked: Flags) -> list[bool]:
+    """Which inputs of the body carry a derivative in some step where those `marked` do in the first."""
+    consts, carry, xs = groups.split(marked)
+    carry = closure(carry, lambda carry: reached([body], [*consts, *carry, *xs])[: groups.carry])
+    return [*consts, *carry, *xs]
+
+
+def push(loop: Loop, primals: Symbols, tangents: Tangents) -> Pushed:
+    """The loop that hands tangents on beside the values."""
+    body, groups, operands, given = loop.body, loop.groups, primals[loop.head :], tangents[loop.head :]
+    marked = settled(body, groups, [tangent is not None for tangent in given])
+    moved = reached([body], marked)[groups.carry :]
+    carry = groups.split(marked)[1]
+    # a tangent that is zero in the first step only has to be there
+    real = [zeros_like(x) if m and t is None else t for x, t, m in zip(operands, given, marked, strict=True)]
+    both = _beside(groups, marked, operands, real)
+    pushed = _pushed_body(body, groups, marked, [*carry, *moved])
+    grown = Groups(*[len(group) + sum(flags) for flags in groups.split(marked) for group in [flags]])
+    found = loop.bind(pushed, grown, primals[: loop.head], both)
+    ends, dends, steps, ys, dys = pieces(found, (groups.carry, sum(carry), loop.counts, len(moved), sum(moved)))
+    return [*ends, *steps, *ys], [*spread(dends, carry), *[None] * loop.counts, *spread(dys, moved)]
+
+
+def _pushed_body(body: Program, groups: Groups, marked: Flags, moved: Flags) -> Program:
+    """The body (consts…, dconsts…, carry…, dcarry…, xs…, dxs…) -> (carry…, dcarry…, ys…, dys…)."""
+    both, count = jvp(body, marked), len(body.outputs)
+    inputs = _beside(groups, marked, both.inputs[: len(marked)], spread(both.inputs[len(marked) :], marked))
+    tangents = spread(both.outputs[count:], inexact(body.out_avals))
+    results = groups._replace(consts=0)
+    return returning(replace(both, inputs=tuple(inputs)), _beside(results, moved, both.outputs[:count], tangents))
+
+
+def _beside(groups: Groups, marked: Flags, values: Sequence[T], tangents: Sequence[T | None]) -> list[T]:
+    """The values by group, each group followed by the tangents of those in it that are marked."""
+    parts = zip(groups.split(values), groups.split(tangents), groups.split(marked), strict=True)
+    return [value for group, beside, flags in parts for value in (*group, *built(compress(beside, flags)))]
 
 
 # ---- reverse mode ----------------------------------------------------------------------------------------------------
 
 
-class Pulled(NamedTuple):
-    """The body that keeps what the way back needs, and how to go back."""
+class TwoWay(NamedTuple):
+    """The two parts of a body, whose `marked` inputs carry a derivative; the second needs the carry at `carried`."""
 
-    parts: Parts
+    body: Program
     groups: Groups
     marked: list[bool]
-    carried: tuple[int, ...]
+    parts: Parts
+    carried: Sequence[int]
 
     @property
     def forward(self) -> Program:
-        """The body whose additional `ys` are what is kept: the carry as it comes in, as far as needed, and results."""
+        """The body whose additional `ys` are what is saved: residuals, and as much of the carry as is needed."""
         program = self.parts.forward
-        carries = [program.inputs[self.groups.consts + j] for j in self.carried]
-        outputs = (*program.outputs, *carries)
-        return Program(program.name, program.inputs, program.equations, outputs)
+        return replace(program, outputs=(*program.outputs, *[program.inputs[i] for i in self.carried]))
 
 
-def whole(body: Program, groups: Groups, needed: Flags) -> Pulled:
-    """Return the body's two parts where nothing is kept but the carry: the second begins with the first."""
+def two_way(body: Program, groups: Groups, needed: Flags, *, whole: bool = False) -> TwoWay:
+    """The body's two parts; `whole` says that only the carry is saved, so that the second begins with the first."""
     marked = settled(body, groups, needed)
-    swept = simplify(joint(body, marked))
-    count = len(body.inputs)
-    backward = dce(Program(f"{body.name}_back", swept.inputs, swept.equations, swept.outputs[len(body.outputs) :]))
-    return Pulled(Parts(body, backward, tuple(range(count)), 0), groups, marked, tuple(range(groups.carry)))
+    both, inputs, outputs = simplify(joint(body, marked)), len(body.inputs), len(body.outputs)
+    if whole:
+        backward = replace(returning(both, both.outputs[outputs:]), name=f"{body.name}_back")
+        parts = Parts(body, backward, tuple(range(inputs)), 0)
+    else:
+        parts = partition(both, inputs, outputs)
+    carry = groups.split(range(inputs))[1]
+    return TwoWay(body, groups, marked, parts, [i for i in parts.inputs if i in carry])
 
 
-def pulled(body: Program, groups: Groups, needed: Flags) -> Pulled:
-    """Return the body's two parts, with respect to the inputs that are `settled` to carry a derivative."""
-    marked = settled(body, groups, needed)
-    swept = simplify(joint(body, marked))
-    parts = partition(swept, len(body.inputs), len(body.outputs))
-    ends = groups.consts, groups.consts + groups.carry
-    carried = tuple(i - ends[0] for i in parts.inputs if ends[0] <= i < ends[1])
-    return Pulled(parts, groups, marked, carried)
+class Sweep(NamedTuple):
+    """What goes back over a loop: cotangents of the carry, handed on, of constants, summed up, and of ys, gone over."""
+
+    way: TwoWay
+    on: tuple[Flags, Flags, Flags]
+    has_ct: list[bool]
+    carry: list[Symbol]
+    sums: list[Symbol]
+    ys: list[Symbol]
+
+    @classmethod
+    def of(cls, way: TwoWay, cts: Cotangents) -> Sweep:
+        """The sweep that starts with cotangents of carry and ys, None for a zero."""
+        on, count = way.groups.split(way.marked), way.groups.carry
+        consts, carry, _ = way.groups.split(way.body.in_avals)
+        has_ct = [ct is not None and i for ct, i in zip(cts[count:], inexact(way.body.out_avals[count:]), strict=True)]
+        start = instantiated(list(compress(cts, on[1])), list(compress(carry, on[1])))
+        sums = [zeros_like(aval) for aval in compress(consts, on[0])]
+        return cls(way, on, has_ct, start, sums, built(compress(cts[count:], has_ct)))
+
+    def step(self, given: Symbols, carry: Symbols, ys: Symbols) -> list[Sequence[Symbol]]:
+        """The cotangents of constants, carry and xs in a step, from those of carry and ys."""
+        outer = instantiated([*spread(carry, self.on[1]), *spread(ys, self.has_ct)], self.way.body.out_avals)
+        return pieces(inline(self.way.parts.backward, [*given, *of_inexact(outer)]), map(sum, self.on))
+
+    def cotangents(self, found: Symbols) -> list[Cotangent]:
+        """The cotangents of constants, carry and xs, from those that the loop ends with, of the carry first."""
+        consts, carry, xs = self.on
+        to_carry, to_consts, to_xs = pieces(found, map(sum, (carry, consts, xs)))
+        return [*spread(to_consts, consts), *spread(to_carry, carry), *spread(to_xs, xs)]
 
 
-class Rows(NamedTuple):
-    """What the way back goes over: the arrays `xs`, what was kept of the body and of the carry."""
+def pull(loop: Loop, primals: Symbols, needed: Flags, scan: Scan) -> Pulled:
+    """The loop that saves what the way back needs, which is a scan."""
+    groups, head, operands = loop.groups, primals[: loop.head], primals[loop.head :]
+    way = two_way(loop.body, groups, needed[loop.head :])
+    found = loop.bind(way.forward, groups, head, operands)
+    count = len(loop.body.outputs) - groups.carry
+    ends, steps, ys, saved = pieces(found, (groups.carry, loop.counts, count, len(found)))
 
-    xs: Sequence[Symbol]
-    kept: Sequence[Symbol]
-    carried: Sequence[Symbol]
+    def pullback(cts: Cotangents) -> list[Cotangent]:
+        sweep = Sweep.of(way, [*cts[: groups.carry], *cts[groups.carry + loop.counts :]])
+        back, counts, given = _way_back(sweep, operands, saved)
+        found = scan(back, counts, steps or head, given, loop.length, not loop.reverse)
+        return [*[None] * loop.head, *sweep.cotangents(found)]
+
+    return [*ends, *steps, *ys], pullback
 
 
-Scan: TypeAlias = Callable[[Program, Groups, Sequence[Symbol]], Sequence[Symbol]]
-"""How to run a body over the rows, backwards: `scan(body, groups, operands) -> (carry…, ys…)`."""
-
-
-def sweep_back(
-    way: Pulled, body: Program, consts: Sequence[Symbol], rows: Rows, cts: Sequence[Cotangent], scan: Scan
-) -> list[Cotangent]:
-    """Return the cotangents of constants, carry and xs, given those of carry and ys, None for a zero."""
-    groups, marked = way.groups, way.marked
-    on_consts, on_carry, on_xs = groups.split(marked)
-    ct_carry, ct_ys = cts[: groups.carry], cts[groups.carry :]
-    used = groups.split([i in way.parts.inputs for i in range(len(body.inputs))])
-    const_avals, carry_avals, x_avals = groups.split(body.in_avals)
-    y_avals = body.out_avals[groups.carry :]
-    has_ct = [ct is not None and is_inexact(a.dtype) for ct, a in zip(ct_ys, y_avals, strict=True)]
+def _way_back(sweep: Sweep, operands: Symbols, saved: Symbols) -> tuple[Program, Groups, list[Symbol]]:
+    """The loop that goes back: its body, its groups and its operands."""
+    way = sweep.way
+    used = [i in way.parts.inputs for i in range(len(operands))]
+    consts, _, xs = map(compress, way.groups.split(operands), way.groups.split(used))
+    residuals, carried = saved[: way.parts.residuals], saved[way.parts.residuals :]
+    given: list[Symbols] = [list(consts), sweep.carry, sweep.sums, list(xs), residuals, carried, sweep.ys]
+    sizes = list(map(len, given))
 
     def step(*args: Symbol) -> list[Symbol]:
-        sizes = (
-            *(sum(used[0]), sum(on_carry), sum(on_consts)),
-            *(sum(used[2]), way.parts.kept, len(way.carried), sum(has_ct)),
-        )
-        c, ct_s, sums, x, kept, carried, ct_y = _pieces(args, sizes)
-        outer = [*filled(ct_s, on_carry, carry_avals), *filled(ct_y, has_ct, y_avals)]
-        inexact = [ct for ct, aval in zip(outer, body.out_avals, strict=True) if is_inexact(aval.dtype)]
-        found = inline(way.parts.backward, [*c, *carried, *x, *kept, *inexact])
-        to_consts, to_carry, to_xs = _pieces(found, (sum(on_consts), sum(on_carry), sum(on_xs)))
+        c, ct_s, sums, x, residuals, carried, ct_y = pieces(args, sizes)
+        to_consts, to_carry, to_xs = sweep.step([*c, *carried, *x, *residuals], ct_s, ct_y)
         return [*to_carry, *map(Sums().add, sums, to_consts), *to_xs]
 
-    avals = [
-        *compress(const_avals, used[0]),
-        *compress(carry_avals, on_carry),
-        *compress(const_avals, on_consts),
-        *compress(x_avals, used[2]),
-        *way.parts.backward.in_avals[len(way.parts.inputs) : len(way.parts.inputs) + way.parts.kept],
-        *[carry_avals[j] for j in way.carried],
-        *compress(y_avals, has_ct),
-    ]
-    back = simplify(trace(step, *avals, name=f"{body.name}_back"))
-    of_carry = [
-        zeros_like(a) if ct is None else ct for ct, a, m in zip(ct_carry, carry_avals, on_carry, strict=True) if m
-    ]
-    operands = [
-        *compress(consts, used[0]),
-        *of_carry,
-        *[zeros_like(aval) for aval in compress(const_avals, on_consts)],
-        *compress(rows.xs, used[2]),
-        *rows.kept,
-        *rows.carried,
-        *[ct for ct, h in zip(ct_ys, has_ct, strict=True) if h and ct is not None],
-    ]
-    counts = Groups(sum(used[0]), sum(on_carry) + sum(on_consts), 0)
-    results = scan(back, counts._replace(xs=len(operands) - counts.consts - counts.carry), operands)
-    to_carry, to_consts, to_xs = _pieces(results, (sum(on_carry), sum(on_consts), sum(on_xs)))
-    return [*spread(to_consts, on_consts), *spread(to_carry, on_carry), *spread(to_xs, on_xs)]
+    counts = Groups(sizes[0], sizes[1] + sizes[2], sum(sizes[3:]))
+    operands = list(chain(*given))
+    return simplify(trace(step, *counts.body_avals(operands), name=f"{way.body.name}_back")), counts, operands
 
 
-# ---- lists -----------------------------------------------------------------------------------------------------------
+# ---- less to do ------------------------------------------------------------------------------------------------------
 
 
-def _pieces(values: Sequence[T], sizes: Sequence[int]) -> list[Sequence[T]]:
-    pieces: list[Sequence[T]] = []
-    start = 0
-    for size in sizes:
-        pieces.append(values[start : start + size])
-        start += size
-    return pieces
+def prune(
+    loop: Loop, equation: Equation, live: Flags, always: Flags = ()
+) -> tuple[Equation, tuple[Flags, Flags, Flags]]:
+    """The loop without results that nobody reads and what only they need; and which inputs its body still has.
 
-
-def spread(values: Sequence[T], flags: Flags) -> list[T | None]:
-    """Return the values at the places that are marked, None at the others."""
-    rest = iter(values)
-    return [next(rest) if flag else None for flag in flags]
-
-
-def _real(values: object) -> list[Symbol]:
-    return [value for value in values if value is not None]  # type: ignore[attr-defined]
-
-
-def filled(values: Sequence[Symbol], flags: Flags, avals: Sequence[Aval]) -> list[Symbol]:
-    """Return the values at the places that are marked, zeros at the others."""
-    return [zeros_like(a) if v is None else v for v, a in zip(spread(values, flags), avals, strict=True)]
-
-
-# ---- pruning ---------------------------------------------------------------------------------------------------------
-
-
-def live_body(body: Program, groups: Groups, live: Flags, always: Flags = ()) -> tuple[Program, list[bool], list[bool]]:
-    """Return the body without what only dead results need, and which inputs and outputs it still has.
-
-    `live` marks results; carried values marked in `always` are needed in any case.
+    Carried values marked in `always` are needed in any case.
     """
-    carry = [a or b for a, b in zip(live[: groups.carry], always or [False] * groups.carry, strict=True)]
-    while True:
-        outputs = [*carry, *live[groups.carry :]]
-        kept = dce(Program(body.name, body.inputs, body.equations, tuple(compress(body.outputs, outputs))))
-        used = use_counts(kept)
-        grown = [c or u for c, u in zip(carry, groups.split([v in used for v in body.inputs])[1], strict=True)]
-        if grown == carry:
-            break
-        carry = grown
-    inputs = [v in used for v in body.inputs]
-    inputs[groups.consts : groups.consts + groups.carry] = carry
-    return Program(body.name, tuple(compress(body.inputs, inputs)), kept.equations, kept.outputs), inputs, outputs
+    groups, body = loop.groups, loop.body
+    ends, steps, ys = pieces(live, (groups.carry, loop.counts, len(live)))
+
+    def left(carry: Flags) -> Program:
+        return returning(body, compress(body.outputs, [*carry, *ys]))
+
+    needed = [a or b for a, b in zip(ends, always, strict=True)] if always else ends
+    carry = closure(needed, lambda carry: groups.split(read_inputs(left(carry)))[1])  # what the next step reads
+    inner = left(carry)
+    consts, _, xs = groups.split(read_inputs(inner))
+    inputs = [*consts, *carry, *xs]
+    pruned = replace(
+        equation,
+        results=tuple(compress(equation.results, [*carry, *[True] * len(steps), *ys])),
+        operands=(*equation.operands[: loop.head], *compress(equation.operands[loop.head :], inputs)),
+        regions=(*equation.regions[:-1], replace(inner, inputs=tuple(compress(body.inputs, inputs)))),
+    )
+    return pruned, (consts, carry, xs)
+
+
+def lessened(
+    body: Program, groups: Groups, consts: Symbols, init: Symbols, *others: Part, runs: bool
+) -> tuple[list[Specialized], list[bool]] | None:
+    """The regions of a loop with what is the same in every step put before it, and what is still carried.
+
+    None where that is not worth while. The body's region is the last.
+    """
+    same = unchanged(groups.split(body.inputs)[1], body.outputs[: groups.carry], init)
+    moving = [not s for s in same]
+    inner = replace(body, outputs=(*compress(body.outputs, moving), *body.outputs[groups.carry :]))
+    found = specialized([*others, Part(inner, consts, runs)], init, same)
+    return None if found is None else (found, moving)
+
+
+def restored(found: Symbols, init: Symbols, moving: Flags) -> tuple[Symbol, ...]:
+    """The results of a loop from those of one that carries only what is moving."""
+    carry = [start if end is None else end for start, end in zip(init, spread(found, moving), strict=True)]
+    return (*carry, *found[sum(moving) :])

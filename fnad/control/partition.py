@@ -22,24 +22,24 @@ CHEAP = 8
 
 
 class Parts(NamedTuple):
-    """The first part (x…) -> (y…, kept…), the second (x[inputs]…, kept…, ct…) -> (x̄…), and the `inputs` it takes."""
+    """The first part (x…) -> (y…, r…), the second (x[inputs]…, r…, ct…) -> (x̄…), with so many `residuals` r."""
 
     forward: Program
     backward: Program
     inputs: tuple[int, ...]
-    kept: int
+    residuals: int
 
 
 def partition(joint: Program, inputs: int, outputs: int) -> Parts:
     """Cut a joint program after its first `inputs` inputs and `outputs` outputs."""
     first, second = halves(joint, inputs)
-    again, kept = _resolved(first, _needed(second, joint.outputs[outputs:]), set(joint.inputs[:inputs]))
+    again, residuals = _resolved(first, _needed(second, joint.outputs[outputs:]), set(joint.inputs[:inputs]))
     used = [i for i, var in enumerate(joint.inputs[:inputs]) if var in again.inputs]
-    forward = Program(joint.name, joint.inputs[:inputs], tuple(first), (*joint.outputs[:outputs], *kept))
-    crossing = (*[joint.inputs[i] for i in used], *kept, *joint.inputs[inputs:])
+    forward = Program(joint.name, joint.inputs[:inputs], tuple(first), (*joint.outputs[:outputs], *residuals))
+    crossing = (*[joint.inputs[i] for i in used], *residuals, *joint.inputs[inputs:])
     equations = (*[e for e in first if e in again.equations], *second)
     backward = Program(f"{joint.name}_back", crossing, equations, joint.outputs[outputs:])
-    return Parts(dce(forward), dce(backward), tuple(used), len(kept))
+    return Parts(dce(forward), dce(backward), tuple(used), len(residuals))
 
 
 def _needed(second: Sequence[Equation], outputs: Sequence[object]) -> list[Var]:
@@ -58,23 +58,23 @@ class _Again(NamedTuple):
 
 
 def _resolved(first: Sequence[Equation], needed: Sequence[Var], inputs: set[Var]) -> tuple[_Again, tuple[Var, ...]]:
-    """Return the equations to run again with the inputs they lead to, and the results to keep, in order."""
+    """Return the equations to run again with the inputs they lead to, and the results to save, in order."""
     makers = {var: equation for equation in first for var in equation.results}
     again = _Again(set(), set())
-    kept: set[Var] = set()
+    saved: set[Var] = set()
     pending = list(needed)
     while pending:
         var = pending.pop()
         if var in inputs:
             again.inputs.add(var)
-        elif var in makers and var not in kept:
+        elif var in makers and var not in saved:
             equation = makers[var]
             if not var.aval.is_residual_stack and not _is_cheap(equation, inputs):
-                kept.add(var)
+                saved.add(var)
             elif equation not in again.equations:
                 again.equations.add(equation)
                 pending.extend(atom for atom in equation.operands if isinstance(atom, Var))
-    return again, tuple(var for var in makers if var in kept)
+    return again, tuple(var for var in makers if var in saved)
 
 
 def _is_cheap(equation: Equation, inputs: set[Var]) -> bool:

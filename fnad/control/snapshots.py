@@ -5,49 +5,48 @@ It is a box around one loop equation, which it takes its operands and results fr
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from itertools import compress
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from fnad.control.loop import Flags, Groups, Pulled, filled, whole
+from fnad.control.loop import Sweep, two_way
+from fnad.control.regions import boxed_primitive, check_avals, pieces, returning
 from fnad.control.revolve import put_row, revolve, row
-from fnad.control.scan import loop_groups, scan
-from fnad.control.while_loop import while_loop
+from fnad.control.rules import Cotangents, Flags, Pulled, Pushed, Regions, Symbols, Tangents
+from fnad.control.scan import scan, scan_as_loop
+from fnad.control.while_loop import while_as_loop, while_loop
 from fnad.errors import ShapeError
 from fnad.ir.builder import SymbolEnvironment, bind_equation, current_builder, inline, trace
-from fnad.ir.primitive import Inlined, Primitive, Sample, ScanLoop, Structured, WhileLoop, register
-from fnad.ir.program import Equation, Params, Program
+from fnad.ir.primitive import Primitive, Sample, ScanLoop, WhileLoop
+from fnad.ir.program import Equation, Params
 from fnad.ir.symbol import Symbol
-from fnad.ir.types import Aval, is_inexact
+from fnad.ir.types import I64, Aval
 from fnad.ops.arithmetic import add
-from fnad.ops.shape import zeros_like
-from fnad.transforms.dce import dce
-from fnad.transforms.interpret import region_runner
-from fnad.transforms.joint import Cotangent, Pullback, pull
-from fnad.transforms.jvp import Tangent, push
+from fnad.ops.shape import constant, zeros_like
+from fnad.transforms.joint import Cotangent, pull
+from fnad.transforms.jvp import push
+
+AS_LOOP = {scan: scan_as_loop, while_loop: while_as_loop}
 
 
-def _infer(*avals: Aval, count: int, regions: tuple[Program, ...]) -> tuple[Aval, ...]:
+def _infer(*avals: Aval, count: int, regions: Regions) -> tuple[Aval, ...]:
     (region,) = regions
-    if region.in_avals != avals or len(region.equations) != 1 or count < 1:
+    check_avals("the region of snapshots takes", region.in_avals, avals)
+    if len(region.equations) != 1 or count < 1:
         raise ShapeError("snapshots are of one loop, which is the one equation of the region, and one at least")
     return region.out_avals
 
 
-def _evaluate(*operands: Any, count: int, regions: tuple[Program, ...]) -> tuple[Any, ...]:
-    return tuple(region_runner(regions[0])(operands))
-
-
-def with_snapshots(loop: Primitive, count: int, operands: Sequence[Symbol], **given: Any) -> tuple[Symbol, ...]:
-    """Return the results of a loop on these operands, as many copies of its carry being kept as `count` says."""
+def with_snapshots(loop: Primitive, count: int, operands: Symbols, **given: Any) -> tuple[Symbol, ...]:
+    """The results of a loop on these operands, as many copies of its carry being saved as `count` says."""
     region = trace(lambda *args: loop(*args, **given), *[operand.aval for operand in operands], name=loop.name)
     return snapshots(*operands, count=count, regions=(region,))
 
 
-def _reduce(operands: Sequence[Symbol], params: Params, regions: tuple[Program, ...]) -> Sequence[Symbol] | None:
-    """Return the results with the box around the loop alone, where there is something beside it."""
+def _reduce(operands: Symbols, params: Params, regions: Regions) -> Symbols | None:
+    """The results with the box around the loop alone, where there is something beside it."""
     (region,) = regions
     loops = [e for e in region.equations if isinstance(e.primitive.lower, ScanLoop | WhileLoop)]
     if len(region.equations) == 1 and [(e.operands, e.results) for e in loops] == [(region.inputs, region.outputs)]:
@@ -56,7 +55,7 @@ def _reduce(operands: Sequence[Symbol], params: Params, regions: tuple[Program, 
     for equation in region.equations:
         builder.source = equation.source or builder.source
         given = env.read(equation.operands)
-        if equation in loops[-1:]:
+        if equation in loops[-1:]:  # what was put before the loop may itself be one: the loop that was boxed is last
             of_loop = {**equation.params, "regions": equation.regions}
             env.write(equation.results, with_snapshots(equation.primitive, params["count"], given, **of_loop))
         else:
@@ -67,104 +66,58 @@ def _reduce(operands: Sequence[Symbol], params: Params, regions: tuple[Program, 
 # ---- derivatives -----------------------------------------------------------------------------------------------------
 
 
-def _push(
-    equation: Equation, primals: Sequence[Symbol], tangents: Sequence[Tangent]
-) -> tuple[list[Symbol], list[Tangent]]:
-    """Push through the loop itself: forward mode keeps nothing."""
+def _push(equation: Equation, primals: Symbols, tangents: Tangents) -> Pushed:
+    """Push through the loop itself: forward mode saves nothing."""
     return push(equation.regions[0].equations[0], primals, tangents)
 
 
-class _Loop(NamedTuple):
-    """A loop equation, taken apart: what it goes over, how often, in which order."""
-
-    body: Program
-    groups: Groups
-    operands: Sequence[Symbol]
-    steps: Symbol
-    reverse: bool
-    skipped: int
-
-    def place(self, step: Symbol, steps: Symbol) -> Symbol:
-        return steps - 1 - step if self.reverse else step
-
-
-def _loop(equation: Equation, primals: Sequence[Symbol], results: Sequence[Symbol]) -> _Loop:
-    params, body = equation.params, equation.regions[-1]
-    if isinstance(equation.primitive.lower, ScanLoop):
-        groups, length = loop_groups(equation), params["length"]
-        known = length is not None
-        steps = current_builder().literal(np.int64(length)) if known else primals[0]
-        return _Loop(body, groups, primals[not known :], steps, params["reverse"], int(not known))
-    consts, first = params["body_consts"], params["test_consts"]
-    groups = Groups(consts, len(body.inputs) - consts, 0)
-    return _Loop(body, groups, primals[first:], results[groups.carry], False, first)
-
-
-def _pull(equation: Equation, primals: Sequence[Symbol], needed: Flags) -> tuple[list[Symbol], Pullback]:
+def _pull(equation: Equation, primals: Symbols, needed: Flags) -> Pulled:
     inner = equation.regions[0].equations[0]
     if inner.params.get("length") == 0:
         return pull(inner, primals, needed)
     results = list(snapshots(*primals, **equation.params, regions=equation.regions))
-    loop = _loop(inner, primals, results)
-    if any(operand.aval.is_residual_stack for operand in loop.operands) or any(
-        result.aval.is_residual_stack for result in results
-    ):
+    if any(value.aval.is_residual_stack for value in (*primals, *results)):
         raise ShapeError("snapshots are of a loop without residual stacks")
-    way = whole(loop.body, loop.groups, needed[loop.skipped :])
+    loop = AS_LOOP[inner.primitive](inner.params, inner.regions)
+    head, carry = loop.head, loop.groups.carry
+    way = two_way(loop.body, loop.groups, needed[head:], whole=True)
+    steps = results[carry] if loop.counts else primals[0] if loop.length is None else constant(loop.length, I64)
 
-    def pullback(cts: Sequence[Cotangent]) -> list[Cotangent]:
-        of_results = [*cts[: loop.groups.carry], *cts[loop.groups.carry + _counts_steps(equation) :]]
-        found = _swept(loop, way, of_results, equation.params["count"])
-        wanted = zip([*[None] * loop.skipped, *found], needed, strict=True)
-        return [ct if n else None for ct, n in wanted]
+    def pullback(cts: Cotangents) -> list[Cotangent]:
+        sweep = Sweep.of(way, [*cts[:carry], *cts[carry + loop.counts :]])
+        found = _swept(sweep, primals[head:], steps, equation.params["count"], reverse=loop.reverse)
+        return [*[None] * head, *sweep.cotangents(found)]
 
     return results, pullback
 
 
-def _counts_steps(equation: Equation) -> bool:
-    """Say whether the loop returns behind its carry how many steps it took."""
-    return equation.regions[0].equations[0].primitive is while_loop
+def _swept(sweep: Sweep, operands: Symbols, steps: Symbol, count: int, *, reverse: bool) -> Symbols:
+    """The cotangents of carry, constants and xs that the sweep ends with."""
+    body, groups = sweep.way.body, sweep.way.groups
+    consts, carry, xs = groups.split(operands)
+    forward = returning(body, body.outputs[: groups.carry])
+    sizes = groups.consts, groups.xs, len(sweep.ys), 1
+    totals = [len(sweep.carry), len(sweep.sums), len(xs)]
 
+    def rows(k: Symbol, given: Symbols) -> tuple[Symbol, Symbols, list[Symbol], list[Symbol]]:
+        consts, xs, ys, (steps,) = pieces(given, sizes)
+        at = steps - 1 - k if reverse else k
+        return at, consts, [row(x, at) for x in xs], [row(ct, at) for ct in ys]
 
-def _swept(loop: _Loop, way: Pulled, cts: Sequence[Cotangent], count: int) -> list[Cotangent]:
-    """Return the cotangents of constants, carry and xs."""
-    groups, body = loop.groups, loop.body
-    consts, carry, xs = groups.split(loop.operands)
-    on_consts, on_carry, on_xs = groups.split(way.marked)
-    carry_avals, y_avals = body.out_avals[: groups.carry], body.out_avals[groups.carry :]
-    ct_carry, ct_ys = cts[: groups.carry], cts[groups.carry :]
-    has_ct = [ct is not None and is_inexact(a.dtype) for ct, a in zip(ct_ys, y_avals, strict=True)]
-    real_ys = [ct for ct, h in zip(ct_ys, has_ct, strict=True) if h and ct is not None]
-    forward = dce(Program(body.name, body.inputs, body.equations, body.outputs[: groups.carry]))
-    ends = groups.consts, groups.consts + groups.xs
+    def step(k: Symbol, given: Symbols, state: Symbols) -> list[Symbol]:
+        _, consts, x, _ = rows(k, given)
+        return inline(forward, [*consts, *state, *x])
 
-    def rows(k: Symbol, given: Sequence[Symbol]) -> tuple[Symbol, list[Symbol], list[Symbol]]:
-        at = loop.place(k, given[-1])
-        return at, [row(x, at) for x in given[ends[0] : ends[1]]], [row(ct, at) for ct in given[ends[1] : -1]]
+    def back(k: Symbol, given: Symbols, state: Symbols, cts: Symbols) -> list[Symbol]:
+        at, consts, x, ct_y = rows(k, given)
+        ct_s, sums, stacks = pieces(cts, totals)
+        to_consts, to_carry, to_xs = sweep.step([*consts, *state, *x], ct_s, ct_y)
+        added = list(map(add, sums, to_consts))
+        return [*to_carry, *added, *[put_row(stack, ct, at) for stack, ct in zip(stacks, to_xs, strict=True)]]
 
-    def step(k: Symbol, given: Sequence[Symbol], state: Sequence[Symbol]) -> list[Symbol]:
-        return inline(forward, [*given[: ends[0]], *state, *rows(k, given)[1]])
-
-    def back(k: Symbol, given: Sequence[Symbol], state: Sequence[Symbol], sums: Sequence[Symbol]) -> list[Symbol]:
-        at, x, of_ys = rows(k, given)
-        of_carry = filled(sums[: sum(on_carry)], on_carry, carry_avals)
-        outer = [*of_carry, *filled(of_ys, has_ct, y_avals)]
-        inexact = [ct for ct, aval in zip(outer, body.out_avals, strict=True) if is_inexact(aval.dtype)]
-        found = iter(inline(way.parts.backward, [*given[: ends[0]], *state, *x, *inexact]))
-        of_consts, rest = [next(found) for on in on_consts if on], sums[sum(on_carry) :]
-        of_state = [next(found) for on in on_carry if on]
-        added = [add(s, ct) for s, ct in zip(rest, of_consts)]  # noqa: B905 the rows stand behind
-        put = [put_row(s, ct, at) for s, ct in zip(rest[len(added) :], found, strict=True)]
-        return [*of_state, *added, *put]
-
-    start = [
-        zeros_like(a) if ct is None else ct for ct, a, on in zip(ct_carry, carry_avals, on_carry, strict=True) if on
-    ]
-    sums = [zeros_like(v.aval) for v in [*compress(consts, on_consts), *compress(xs, on_xs)]]
-    found = iter(revolve(loop.steps, count, [*consts, *xs, *real_ys, loop.steps], carry, [*start, *sums], step, back))
-    of_carry = [next(found) if on else None for on in on_carry]
-    of_consts = [next(found) if on else None for on in on_consts]
-    return [*of_consts, *of_carry, *[next(found) if on else None for on in on_xs]]
+    stacks = [zeros_like(x.aval) for x in compress(xs, sweep.on[2])]
+    start = [*sweep.carry, *sweep.sums, *stacks]
+    return revolve(steps, count, [*consts, *xs, *sweep.ys, steps], carry, start, step, back)
 
 
 # ---- samples ---------------------------------------------------------------------------------------------------------
@@ -181,15 +134,12 @@ def _samples() -> Iterable[Sample]:
             yield Sample(sample.operands, {"count": 2}, (region,))
 
 
-snapshots = register(
-    Primitive(
-        "snapshots",
-        _infer,
-        _evaluate,
-        Structured(_push, _pull),
-        Inlined(),
-        _samples,
-        "The loop in the region, which reverse mode goes back over with so many copies of its carry.",
-        reduce=_reduce,
-    )
+snapshots = boxed_primitive(
+    "snapshots",
+    _infer,
+    _push,
+    _pull,
+    _samples,
+    "The loop in the region, which reverse mode goes back over with so many copies of its carry.",
+    reduce=_reduce,
 )

@@ -8,64 +8,58 @@ decides. They are what reverse mode goes back over: a scan of as many steps as w
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from itertools import compress
 from typing import Any, TypeAlias
 
 import numpy as np
 
-from fnad.control.invariant import gains, specialized, unchanged
-from fnad.control.loop import Flags, Groups, Rows, live_body, pulled, pushed, settled, sweep_back, with_tangents
-from fnad.control.scan import listed, split_tangents, spread_among, sweep_over
-from fnad.errors import FAILURES, ShapeError, VerificationError, endless
+from fnad.control import loop
+from fnad.control.invariant import Part
+from fnad.control.loop import Groups, Loop, lessened, restored
+from fnad.control.regions import check_avals
+from fnad.control.rules import Flags, Regions, Symbols
+from fnad.control.scan import bind_scan
+from fnad.errors import FAILURES, VerificationError, endless
 from fnad.ir.builder import trace
-from fnad.ir.primitive import Primitive, Sample, Structured, WhileLoop, register
+from fnad.ir.primitive import Primitive, Sample, WhileLoop, register
 from fnad.ir.program import Equation, Params, Program, Var
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import BOOL, I64, UNKNOWN, Aval
 from fnad.ir.walk import use_counts
 from fnad.ops.comparison import lt
 from fnad.transforms.interpret import check_time, region_runner
-from fnad.transforms.joint import Cotangent, Pullback
-from fnad.transforms.jvp import Tangent
 
 Failure: TypeAlias = tuple[str, str, str]
 """An error: its name in `fnad.errors.FAILURES`, what happened, and the remedy."""
 
 
-def _groups(equation: Equation) -> Groups:
-    consts = equation.params["body_consts"]
-    return Groups(consts, len(equation.regions[1].inputs) - consts, 0)
-
-
-def _infer_while(
+def _infer(
     *avals: Aval,
     test_consts: int,
     body_consts: int,
     max_steps: int | None,
-    regions: tuple[Program, ...],
+    regions: Regions,
     failure: Failure | None = None,
 ) -> tuple[Aval, ...]:
     test, body = regions
     carry = avals[test_consts + body_consts :]
     if failure is not None and failure[0] not in FAILURES:
         raise VerificationError(f"a loop may not fail with {failure[0]}", remedy=f"take one of {', '.join(FAILURES)}")
-    if test.in_avals != (*avals[:test_consts], *carry) or test.out_avals != (Aval(BOOL),):
-        raise ShapeError(f"the test of a loop over {listed(carry)} takes {listed(test.in_avals)} to {test.out_avals}")
-    if body.in_avals != avals[test_consts:]:
-        raise ShapeError(f"the body of a loop over {listed(carry)} takes {listed(body.in_avals)}")
-    if body.out_avals[: len(carry)] != carry:
-        raise ShapeError(f"the carry {listed(carry)} of a loop becomes {listed(body.out_avals[: len(carry)])}")
+    check_avals("the test of a loop takes", test.in_avals, (*avals[:test_consts], *carry))
+    check_avals("the test of a loop returns", test.out_avals, (Aval(BOOL),))
+    check_avals("the body of a loop takes", body.in_avals, avals[test_consts:])
+    check_avals("the carry of a loop becomes", body.out_avals[: len(carry)], carry)
     return (*carry, Aval(I64), *[aval.with_shape((UNKNOWN, *aval.shape)) for aval in body.out_avals[len(carry) :]])
 
 
-def _evaluate_while(
+def _evaluate(
     *operands: Any,
     test_consts: int,
     body_consts: int,
     max_steps: int | None,
-    regions: tuple[Program, ...],
+    regions: Regions,
     failure: Failure | None = None,
 ) -> tuple[Any, ...]:
     test, body = map(region_runner, regions)
@@ -86,84 +80,43 @@ def _evaluate_while(
     return (*carry, np.int64(steps), *[np.array(t, a.dtype).reshape(steps, *a.shape) for t, a in rows])
 
 
-# ---- derivatives -----------------------------------------------------------------------------------------------------
+# ---- as a loop -------------------------------------------------------------------------------------------------------
 
 
-def _parts(equation: Equation, values: Sequence[Any]) -> tuple[Sequence[Any], Sequence[Any]]:
-    """Return what the test takes for itself, and what the body takes."""
-    count = equation.params["test_consts"]
-    return values[:count], values[count:]
+def while_as_loop(params: Params, regions: Regions) -> Loop:
+    """What rules of loops ask of a while loop."""
+    test, body = regions
+    head, consts = params["test_consts"], params["body_consts"]
+    carry = len(body.inputs) - consts
 
+    def bind(body: Program, groups: Groups, given: Symbols, operands: Symbols) -> list[Symbol]:
+        # the test does not read what is carried beside what was: tangents
+        unread = map(Var, groups.split(body.in_avals)[1][carry:])
+        wider = replace(test, inputs=(*test.inputs, *unread))
+        own = {**params, "body_consts": groups.consts}
+        return list(while_loop(*given, *operands, **own, regions=(wider, body)))
 
-def _push(
-    equation: Equation, primals: Sequence[Symbol], tangents: Sequence[Tangent]
-) -> tuple[list[Symbol], list[Tangent]]:
-    groups, (test, body) = _groups(equation), equation.regions
-    of_test, operands = _parts(equation, primals)
-    given = _parts(equation, tangents)[1]
-    marked = settled(body, groups, [tangent is not None for tangent in given])
-    way = pushed(body, groups, marked)
-    both = with_tangents(groups, marked, operands, given)
-    params = {**equation.params, "body_consts": way.groups.consts}
-    regions = _test_beside_tangents(test, body, groups, way.carry), way.body
-    found = while_loop(*of_test, *both, **params, regions=regions)
-    steps = groups.carry + sum(way.carry)
-    results, moved = split_tangents([*found[:steps], *found[steps + 1 :]], way.carry, way.ys)
-    count = groups.carry
-    return [*results[:count], found[steps], *results[count:]], [*moved[:count], None, *moved[count:]]
-
-
-def _test_beside_tangents(test: Program, body: Program, groups: Groups, active: Flags) -> Program:
-    """Return the test on a carry that the tangents stand behind, which it does not read."""
-    avals = compress(groups.split(body.in_avals)[1], active)
-    return Program(test.name, (*test.inputs, *map(Var, avals)), test.equations, test.outputs)
-
-
-def _pull(equation: Equation, primals: Sequence[Symbol], needed: Flags) -> tuple[list[Symbol], Pullback]:
-    groups, (test, body) = _groups(equation), equation.regions
-    of_test, operands = _parts(equation, primals)
-    way = pulled(body, groups, _parts(equation, needed)[1])
-    found = while_loop(*primals, **equation.params, regions=(test, way.forward))
-    count = groups.carry
-    steps, ends = found[count], count + 1 + len(body.outputs) - count
-
-    def pullback(cts: Sequence[Cotangent]) -> list[Cotangent]:
-        kept = found[ends:]
-        rows = Rows((), kept[: way.parts.kept], kept[way.parts.kept :])
-        back = sweep_over([steps], None, reverse=True)
-        consts = groups.split(operands)[0]
-        return [*[None] * len(of_test), *sweep_back(way, body, consts, rows, [*cts[:count], *cts[count + 1 :]], back)]
-
-    return found[:ends], lambda cts: [ct if n else None for ct, n in zip(pullback(cts), needed, strict=True)]
+    return Loop(body, Groups(consts, carry, 0), head, counts=True, length=None, reverse=False, bind=bind)
 
 
 def _prune(equation: Equation, live: Flags) -> Equation:
-    """Return the loop without results that nobody reads and what only they need; the test needs what it reads."""
-    groups, (test, body) = _groups(equation), equation.regions
-    count = groups.carry
+    """The loop without results that nobody reads and what only they need; the test needs what it reads."""
+    test, count = equation.regions[0], equation.params["test_consts"]
     read = use_counts(test)
     tested = [var in read for var in test.inputs]
-    of_test, of_carry = _parts(equation, tested)
-    kept, inputs, outputs = live_body(body, groups, [*live[:count], *live[count + 1 :]], of_carry)
-    consts, carry, _ = groups.split(inputs)
-    test_operands, operands = _parts(equation, equation.operands)
+    whole = while_as_loop(equation.params, equation.regions)
+    pruned, (consts, carry, _) = loop.prune(whole, equation, live, tested[count:])
+    inputs = tuple(compress(test.inputs, [*tested[:count], *carry]))
     return replace(
-        equation,
-        results=tuple(compress(equation.results, [*outputs[:count], True, *outputs[count:]])),
-        operands=(*compress(test_operands, of_test), *compress(operands, inputs)),
-        params={**equation.params, "test_consts": sum(of_test), "body_consts": sum(consts)},
-        regions=(
-            Program(test.name, tuple(compress(test.inputs, [*of_test, *carry])), test.equations, test.outputs),
-            kept,
-        ),
+        pruned,
+        operands=(*compress(pruned.operands, tested[:count]), *pruned.operands[count:]),
+        params={**equation.params, "test_consts": sum(tested[:count]), "body_consts": sum(consts)},
+        regions=(replace(test, inputs=inputs), pruned.regions[1]),
     )
 
 
 def repeat_while(
-    test: Callable[[Sequence[Symbol]], Symbol],
-    body: Callable[[Sequence[Symbol], Sequence[Symbol]], Sequence[Symbol]],
-    consts: Sequence[Symbol],
-    carry: Sequence[Symbol],
+    test: Callable[[Symbols], Symbol], body: Callable[[Symbols, Symbols], Symbols], consts: Symbols, carry: Symbols
 ) -> list[Symbol]:
     """Return the carry after `carry = body(consts, carry)` as long as `test(carry)`; neither uses other symbols."""
     of_carry, of_consts = [c.aval for c in carry], [c.aval for c in consts]
@@ -179,28 +132,20 @@ def repeat_while(
 # ---- less to do ------------------------------------------------------------------------------------------------------
 
 
-def _reduce(operands: Sequence[Symbol], params: Params, regions: tuple[Program, ...]) -> Sequence[Symbol] | None:
-    """Return the results with what is the same in every step put before the loop; its test runs once at least."""
-    test, body = regions
-    first, second = params["test_consts"], params["test_consts"] + params["body_consts"]
-    init, size = operands[second:], len(operands) - second
-    same = unchanged(body.inputs[second - first :], body.outputs[:size], init)
-    fixed = [
-        dict(zip([*consts, *compress(carry, same)], [*given, *compress(init, same)], strict=True))
-        for consts, carry, given in (
-            (test.inputs[:first], test.inputs[first:], operands[:first]),
-            (body.inputs[: second - first], body.inputs[second - first :], operands[first:second]),
-        )
-    ]
-    if not any(same) and not gains(test, fixed[0], runs=True) and not gains(body, fixed[1], runs=False):
+def _reduce(operands: Symbols, params: Params, regions: Regions) -> Symbols | None:
+    """The results with what is the same in every step put before the loop."""
+    (test, body), count = regions, params["test_consts"]
+    groups = while_as_loop(params, regions).groups
+    consts, init, _ = groups.split(operands[count:])
+    # its test runs once at least, its body need not
+    less = lessened(body, groups, consts, init, Part(test, operands[:count], runs=True), runs=False)
+    if less is None:
         return None
-    moving = [not s for s in same]
-    inner = Program(body.name, body.inputs, body.equations, (*compress(body.outputs, moving), *body.outputs[size:]))
-    of_test, of_body = specialized(test, fixed[0], runs=True), specialized(inner, fixed[1], runs=False)
+    (of_test, of_body), moving = less
     left = {**params, "test_consts": len(of_test.consts), "body_consts": len(of_body.consts)}
     given = *of_test.consts, *of_body.consts, *compress(init, moving)
     found = while_loop(*given, **left, regions=(of_test.region, of_body.region))
-    return (*spread_among(init, moving, found), *found[sum(moving) :])
+    return restored(found, init, moving)
 
 
 # ---- samples ---------------------------------------------------------------------------------------------------------
@@ -219,9 +164,9 @@ def _samples() -> Iterable[Sample]:
 while_loop = register(
     Primitive(
         "while_loop",
-        _infer_while,
-        _evaluate_while,
-        Structured(_push, _pull),
+        _infer,
+        _evaluate,
+        loop.derivative(while_as_loop, bind_scan),
         WhileLoop(),
         _samples,
         "The second region on the carry, as long as the first says so.",

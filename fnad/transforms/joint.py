@@ -11,6 +11,7 @@ gets its pullback here too: the sweep over that rule.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TypeAlias
 
 from fnad.ir.builder import SymbolEnvironment, bind_equation, current_builder, inline, trace
@@ -111,12 +112,13 @@ def pull(equation: Equation, primals: Sequence[Symbol], needed: Sequence[bool]) 
     """Add the equation to the program under construction; return its results and its pullback."""
     derivative = equation.primitive.derivative
     if isinstance(derivative, Structured) and any(needed):
-        return derivative.pull(equation, primals, needed)
-    results = bind_equation(equation, primals)
+        results, back = derivative.pull(equation, primals, needed)
+    else:
+        results = bind_equation(equation, primals)
+        back = partial(_cotangents, equation, results, primals, needed)
 
     def pullback(cts: Sequence[Cotangent]) -> Sequence[Cotangent]:
-        cotangents = _cotangents(equation, results, primals, cts, needed)
-        return [ct if n else None for ct, n in zip(cotangents, needed, strict=True)]
+        return [ct if n else None for ct, n in zip(back(cts), needed, strict=True)]
 
     return results, pullback
 
@@ -125,8 +127,8 @@ def _cotangents(
     equation: Equation,
     results: list[Symbol],
     primals: Sequence[Symbol],
-    cts: Sequence[Cotangent],
     needed: Sequence[bool],
+    cts: Sequence[Cotangent],
 ) -> Sequence[Cotangent]:
     match equation.primitive.derivative:
         case NonDifferentiable():

@@ -1,0 +1,173 @@
+"""What primitives with regions have in common; the file of each states what is its own alone.
+
+Such an equation depends on its operands as its regions do. So which results carry a derivative, which operands are
+read, and what is left of the regions where results are dead is found by the transforms of programs, here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from itertools import compress
+from typing import Any, TypeVar
+
+from fnad.control.rules import Flags, Pulled, Pushed, Regions, Symbols, Tangents
+from fnad.errors import ShapeError
+from fnad.ir.primitive import Inlined, Primitive, Sample, Structured, register
+from fnad.ir.program import Atom, Equation, Program
+from fnad.ir.symbol import Symbol
+from fnad.ir.types import Aval, is_inexact
+from fnad.ir.walk import use_counts
+from fnad.ops.shape import zeros_like
+from fnad.transforms.activity import active_vars
+from fnad.transforms.dce import dce
+from fnad.transforms.differentiation import joint, jvp
+from fnad.transforms.interpret import region_runner
+
+T = TypeVar("T")
+Typed = TypeVar("Typed", Symbol, Aval)
+
+
+# ---- values, some of them marked -------------------------------------------------------------------------------------
+
+
+def pieces(values: Sequence[T], sizes: Iterable[int]) -> list[Sequence[T]]:
+    """The values, cut into pieces of these sizes."""
+    found: list[Sequence[T]] = []
+    start = 0
+    for size in sizes:
+        found.append(values[start : start + size])
+        start += size
+    return found
+
+
+def spread(values: Iterable[T], flags: Flags) -> list[T | None]:
+    """The values at the places that are marked, None at the others."""
+    rest = iter(values)
+    return [next(rest) if flag else None for flag in flags]
+
+
+def built(values: Iterable[T | None]) -> list[T]:
+    """The values that are there: what `spread` put into place."""
+    return [value for value in values if value is not None]
+
+
+def instantiated(values: Sequence[Symbol | None], like: Sequence[Symbol | Aval]) -> list[Symbol]:
+    """The values, with zeros built for those that are None."""
+    return [zeros_like(x) if value is None else value for value, x in zip(values, like, strict=True)]
+
+
+def inexact(values: Iterable[Symbol | Aval]) -> list[bool]:
+    """Which values carry derivatives by their dtype."""
+    return [is_inexact(value.dtype) for value in values]
+
+
+def of_inexact(values: Sequence[Typed]) -> list[Typed]:
+    """The values that carry derivatives by their dtype."""
+    return list(compress(values, inexact(values)))
+
+
+def instantiated_inexact(values: Sequence[Symbol | None], like: Sequence[Symbol]) -> list[Symbol]:
+    """Tangents or cotangents of the inexact ones among these values, with zeros built."""
+    flags = inexact(like)
+    return instantiated(list(compress(values, flags)), list(compress(like, flags)))
+
+
+# ---- regions ---------------------------------------------------------------------------------------------------------
+
+
+def returning(program: Program, outputs: Iterable[Atom]) -> Program:
+    """The program with these outputs, and what they need."""
+    return dce(replace(program, outputs=tuple(outputs)))
+
+
+def read_inputs(region: Program) -> list[bool]:
+    """Which inputs a region reads, or returns."""
+    used = use_counts(region)
+    return [var in used for var in region.inputs]
+
+
+def reached(regions: Sequence[Program], marked: Flags) -> list[bool]:
+    """Which results carry a derivative, in some region, where the `marked` inputs do."""
+    active = [active_vars(region, marked) for region in regions]
+    outputs = zip(*[region.outputs for region in regions], strict=True)
+    return [any(atom in found for atom, found in zip(atoms, active, strict=True)) for atoms in outputs]
+
+
+def pushed_region(region: Program, marked: Flags, moved: Flags) -> Program:
+    """The region (x…, dx…) -> (y…, dy…), with a dx for each input that is marked, a dy for each result that moves."""
+    both = jvp(region, marked)
+    count = len(region.outputs)
+    wanted = compress(moved, inexact(region.out_avals))
+    return returning(both, (*both.outputs[:count], *compress(both.outputs[count:], wanted)))
+
+
+def pulled_region(region: Program, marked: Flags) -> Program:
+    """The region (x…, ct…) -> (x̄…), with a ct for each inexact result, an x̄ for each input that is marked."""
+    both = joint(region, marked)
+    return replace(returning(both, both.outputs[len(region.outputs) :]), name=f"{region.name}_back")
+
+
+# ---- rules of primitives whose regions run on the operands behind the first `head` -----------------------------------
+
+
+def pushing(head: int) -> Callable[..., Pushed]:
+    """The forward rule: the same primitive, of the regions with tangents."""
+
+    def push(equation: Equation, primals: Symbols, tangents: Tangents) -> Pushed:
+        given = tangents[head:]
+        marked = [tangent is not None for tangent in given]
+        moved = reached(equation.regions, marked)
+        regions = tuple(pushed_region(region, marked, moved) for region in equation.regions)
+        found = list(equation.primitive(*primals, *built(given), **equation.params, regions=regions))
+        return found[: len(moved)], spread(found[len(moved) :], moved)
+
+    return push
+
+
+def pruning(head: int) -> Callable[[Equation, Flags], Equation]:
+    """The rule that drops results that nobody reads, and operands that no region reads then."""
+
+    def prune(equation: Equation, live: Flags) -> Equation:
+        regions = [returning(region, compress(region.outputs, live)) for region in equation.regions]
+        read = [read_inputs(region) for region in regions]
+        used = [any(flags) for flags in zip(*read, strict=True)]
+        return replace(
+            equation,
+            results=tuple(compress(equation.results, live)),
+            operands=(*equation.operands[:head], *compress(equation.operands[head:], used)),
+            regions=tuple(replace(region, inputs=tuple(compress(region.inputs, used))) for region in regions),
+        )
+
+    return prune
+
+
+# ---- declarations ----------------------------------------------------------------------------------------------------
+
+
+def check_avals(what: str, found: Sequence[Aval], expected: Sequence[Aval]) -> None:
+    """Raise `ShapeError` where a region takes or returns other values than belong there."""
+    if tuple(found) != tuple(expected):
+        raise ShapeError(f"{what} {listed(found)}, not {listed(expected)}")
+
+
+def listed(avals: Sequence[Aval]) -> str:
+    """Avals as errors list them."""
+    return ", ".join(map(str, avals)) or "nothing"
+
+
+def boxed_primitive(
+    name: str,
+    infer: Callable[..., tuple[Aval, ...]],
+    push: Callable[..., Pushed],
+    pull: Callable[..., Pulled],
+    samples: Callable[[], Iterable[Sample]],
+    doc: str,
+    **more: Any,
+) -> Primitive:
+    """A primitive that is its first region on the operands, which takes its place in the end; others are for rules."""
+    return register(Primitive(name, infer, _run_first, Structured(push, pull), Inlined(), samples, doc, **more))
+
+
+def _run_first(*operands: Any, regions: Regions, **_: Any) -> tuple[Any, ...]:
+    return tuple(region_runner(regions[0])(operands))
