@@ -7,7 +7,6 @@ from typing import Any
 import numba
 import numpy as np
 import pytest
-from tests.backends.test_instructions import pairs, special
 
 from fnad.backends.cpu.compiler import compile_kernel
 from fnad.backends.cpu.executor import plan
@@ -19,6 +18,7 @@ from fnad.kernel.python_source import module_text
 from fnad.kernel.statements import Kernel
 from fnad.scalar.operation import OperandError, Pointer
 from fnad.scalar.operations import DTYPES, OPERATIONS, TABLE
+from tests.backends.test_instructions import pairs, special
 from tests.test_stages import CASES, FUNCTIONS
 
 Array = np.ndarray[Any, Any]
