@@ -1,8 +1,8 @@
 """SciPy's special functions as scalar operations: each is one result of a ufunc of scipy.special.
 
 The table is by signature, `i` an i64 and `f` a real number, of which the last may be complex where the ufunc takes it;
-the others are then real. `si=sici.0` is the primitive si, result 0 of the ufunc sici. The operation is scipy_si: j0, i0
-and the like are what variables are called. SciPy is imported when the first of them is computed.
+the others are then real. `si=sici.0` is the primitive si, result 0 of the ufunc sici. The operation is named scipy_si,
+since j0, i0 and the like are names of variables. SciPy is imported when the first of them is computed.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ FAMILIES = {
 
 @dataclass(frozen=True, slots=True)
 class Special:
-    """A result of a ufunc of SciPy."""
+    """A result of a SciPy ufunc."""
 
     name: str
     signature: str
@@ -93,7 +93,7 @@ class Special:
 
 @cache
 def scipy_function(name: str) -> Callable[..., Any]:
-    """A function of scipy.special by name; those it keeps to itself start with an underscore."""
+    """A function of scipy.special by name; private ones start with an underscore."""
     return getattr(import_module("scipy.special._ufuncs" if name.startswith("_") else "scipy.special"), name)
 
 
