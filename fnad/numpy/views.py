@@ -173,9 +173,9 @@ class Box(NamedTuple):
         return slice_(x, starts=self.starts, limits=self.limits, strides=self.strides)
 
     def write(self, x: Symbol, part: Symbol) -> Symbol:
-        if part.aval.size == 0 or part.shape == x.shape:
-            return part if part.shape == x.shape else x
-        if all(stride == 1 for stride in self.strides):
+        if part.shape == x.shape:
+            return part
+        if part.aval.size == 0 or all(stride == 1 for stride in self.strides):
             return dynamic_update_slice(x, part, *[constant(start, I64) for start in self.starts])
         return select(self._spread(constant(True, BOOL, part.shape), x.shape), self._spread(part, x.shape), x)
 

@@ -114,6 +114,29 @@ def added_to(x: Any, i: Any) -> Any:
     return x
 
 
+WRITES = [
+    *(lambda i: (i[0], slice(0)), lambda i: (slice(0), i[0] - 3), lambda i: (i[0], slice(2, 2, 2))),
+    *(lambda i: (i, slice(0)), lambda i: (slice(3, 1), i), lambda i: (i[0], slice(3, 3, -1))),
+]
+
+
+@pytest.mark.parametrize("executor", ["interpreter", "compiled"])
+@pytest.mark.parametrize("index", WRITES)
+def test_an_index_out_of_range_is_an_error_where_nothing_is_written(index: Any, executor: Any) -> None:
+    def written(x: Any, i: Any) -> Any:
+        x = x * 1
+        x[index(i)] = 1.0
+        return x
+
+    with config.override(executor=executor):
+        fast = jit(written)
+        for i in ([7], [-9]):
+            with pytest.raises(IndexError):
+                written(np.ones((3, 4)), np.array(i))
+            with pytest.raises(OutOfRangeError):
+                fast(np.ones((3, 4)), np.array(i))
+
+
 @pytest.mark.parametrize("executor", ["interpreter", "compiled"])
 @pytest.mark.parametrize("f", [lambda x, i: x[i], lambda x, i: x[i[0]], lambda x, i: x.T[:, i], added_to])
 def test_an_index_out_of_range_is_an_error_where_nothing_is_read(f: Any, executor: Any) -> None:
