@@ -35,6 +35,7 @@ import pytest
 import fnad.random  # noqa: F401 - its rules must not be forgotten with what a page declares
 from fnad.ir.primitive import PRIMITIVES
 from fnad.numpy.registry import RULES
+from fnad.ops.special import UFUNCS
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -65,7 +66,7 @@ def executed(page: Path) -> Iterator[tuple[Block, str, str]]:
     What the page declares and sets is forgotten afterwards.
     """
     text = page.read_text(encoding="utf-8")
-    with patch.dict(PRIMITIVES), patch.dict(RULES), np.printoptions():
+    with patch.dict(PRIMITIVES), patch.dict(RULES), patch.dict(UFUNCS), np.printoptions():
         yield from executed_blocks(page, text, blocks(text))
 
 

@@ -1,1 +1,1 @@
-"""Executors of programs: the NumPy interpreter, native code for the CPU, and the choice between them."""
+"""Backends turn programs into executors: the NumPy interpreter, Numba, and the choice between them."""

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from fnad.kernel.prelude import SPELLINGS
-from fnad.kernel.routines import ROUTINES
+from fnad.kernel.routines import routine_named
 from fnad.kernel.statements import (
     Apply,
     Assign,
@@ -156,7 +156,10 @@ class _Reader:
     def _call(self, name: str, operands: Sequence[ast.expr]) -> Expression:
         if name in DTYPES and (number := number_of(operands[0])) is not None:
             return Constant(DTYPES[name].type(number))
-        return apply(SPELLINGS.get(name) or ROUTINES[name], *map(self.expression, operands))
+        operation = SPELLINGS.get(name) or routine_named(name)
+        if operation is None:
+            raise OperandError(f"a kernel cannot call {name}")
+        return apply(operation, *map(self.expression, operands))
 
 
 def load(array: Expression, index: Expression) -> Load:

@@ -12,7 +12,7 @@ import re
 
 import numpy as np
 
-from fnad.kernel.routines import ROUTINES
+from fnad.kernel.routines import ROUTINES, routine_named
 from fnad.scalar.operation import Kind, Operation
 from fnad.scalar.operations import DTYPES
 
@@ -162,16 +162,21 @@ SPELLINGS = {f"{name}{suffix}": ROUTINES[name] for name, kinds in BY_KIND.items(
 """The operations of the names with a suffix."""
 
 
+def words_of(code: str) -> list[str]:
+    """The names in Python code."""
+    return sorted({*re.findall(r"[A-Za-z_]\w*", code)})
+
+
 def prelude(text: str) -> str:
     """The imports and the helpers of printed kernels."""
     code = "\n".join(line for line in text.split("\n") if not line.lstrip().startswith("#"))
-    words = sorted({*re.findall(r"[A-Za-z_]\w*", code)})
+    words = words_of(code)
     helpers = [DEFINITIONS[word] for word in words if word in DEFINITIONS]
     lines = ["import math"] if any("math." in helper for helper in helpers) else []
     lines += ["import numpy as np", "from numba import njit"]
     lines += [f"from numpy import {DTYPES[word].name} as {word}" for word in words if word in DTYPES]
     lines += [f"from numpy import {', '.join(found)}"] if (found := [w for w in words if w in NUMPY]) else []
-    lines += [f"# {word} needs fnad" for word in words if word in ROUTINES and word not in KNOWN]
+    lines += [f"# {word} needs fnad" for word in words if word not in KNOWN and routine_named(word)]
     return "\n".join([*lines, *(f"\n\n@njit(error_model='numpy')\n{helper}" for helper in helpers)])
 
 

@@ -14,8 +14,8 @@ import numpy as np
 
 from fnad.kernel.forward import stored_arrays
 from fnad.kernel.liveness import EFFECTS, has_no_code
-from fnad.kernel.prelude import SPELLINGS, prelude, spelled
-from fnad.kernel.routines import ROUTINES
+from fnad.kernel.prelude import SPELLINGS, prelude, spelled, words_of
+from fnad.kernel.routines import ROUTINES, routine_named
 from fnad.kernel.statements import (
     Apply,
     Assign,
@@ -61,9 +61,10 @@ def module_text(kernels: Sequence[Kernel]) -> str:
     return f"{prelude(text)}\n\n\n{text}"
 
 
-def namespace() -> dict[str, object]:
+def namespace(text: str = "") -> dict[str, object]:
     """The globals that a printed kernel is executed in as plain Python, on flat NumPy arrays."""
-    return {**ROUTINES, **SPELLINGS, "inf": float("inf"), "nan": float("nan")}
+    called = {word: routine for word in words_of(text) if (routine := routine_named(word))}
+    return {**ROUTINES, **called, **SPELLINGS, "inf": float("inf"), "nan": float("nan")}
 
 
 def plain_text(kernel: Kernel) -> str:

@@ -21,7 +21,7 @@ import numpy as np
 
 from fnad.kernel import residual_stack
 from fnad.scalar.operation import BOOL, Dtype, Kind, OperandError, Operation, Pointer, among
-from fnad.scalar.operations import DTYPES, OPERATIONS
+from fnad.scalar.operations import DTYPES, OPERATIONS, operation_named
 
 # ---- sums --------------------------------------------------------------------------------------------------------
 
@@ -105,4 +105,9 @@ STACK_ARRAYS = {dtype: stack_array(name, dtype) for name, dtype in DTYPES.items(
 ROUTINES: dict[str, Operation] = OPERATIONS | {
     routine.name: routine for routine in (COMPENSATED_ADD, INTERRUPTED, RESERVE, GEMM, GEMV, *STACK_ARRAYS.values())
 }
-"""Everything that a kernel may call."""
+"""All that a kernel may call but the ufuncs of SciPy."""
+
+
+def routine_named(word: str) -> Operation | None:
+    """What a kernel calls by this name; None where there is nothing."""
+    return ROUTINES.get(word) or operation_named(word)

@@ -22,7 +22,7 @@ from fnad.numpy import lexicographic
 from fnad.numpy.elementwise import Compute, converted, elementwise, enters, loop_dtypes
 from fnad.numpy.operands import as_symbol, is_python_number, to_dtype
 from fnad.numpy.registry import RULES, Rule, implements
-from fnad.ops import arithmetic, comparison, digits, elementary, piecewise, special
+from fnad.ops import arithmetic, comparison, digits, elementary, logistic, piecewise
 from fnad.ops.arithmetic import neg, strong_div
 from fnad.ops.comparison import bitwise_and, bitwise_not, bitwise_or, bitwise_xor, eq, isinf, isnan, lt, ne, select
 from fnad.ops.conversion import complex_, imag, real
@@ -85,7 +85,7 @@ TABLE: dict[np.ufunc, Compute] = {
     np.arctanh: elementary.arctanh,
     np.hypot: hypot,
     np.arctan2: arctan2,
-    np.logaddexp: special.logaddexp,
+    np.logaddexp: logistic.logaddexp,
 }
 
 for _ufunc, _compute in TABLE.items():
@@ -109,7 +109,7 @@ def rad2deg(x: Symbol) -> Symbol:
 
 @elementwise(np.logaddexp2)
 def logaddexp2(x: Symbol, y: Symbol) -> Symbol:
-    return scaled(special.logaddexp(scaled(x, math.log(2)), scaled(y, math.log(2))), 1 / math.log(2))
+    return scaled(logistic.logaddexp(scaled(x, math.log(2)), scaled(y, math.log(2))), 1 / math.log(2))
 
 
 @elementwise(np.absolute)

@@ -1,184 +1,131 @@
-"""Bessel functions and their kin: modified, scaled, spherical, Hankel and Kelvin functions.
+"""Bessel functions and their kin: modified, scaled, spherical, Hankel, Kelvin and Struve functions, and integrals.
 
-Slopes follow from the recurrences in the order (DLMF 10.6, 10.29, 10.51) and, for functions that come together
-with their derivatives, from the differential equation. In the order itself there is no formula.
+Slopes follow from the recurrences in the order (DLMF 10.6, 10.29, 10.51, 11.4) and, for functions that come together
+with their derivatives, from the differential equation. In the order itself there is no formula. At order 2 slopes at 0
+are finite where those functions are.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import NamedTuple
+from functools import partial
 
 from fnad.ir.primitive import Primitive
-from fnad.ir.symbol import Symbol
-from fnad.ops.arithmetic import neg, strong_mul
-from fnad.ops.conversion import convert_to
+from fnad.ops.formula import formula
 from fnad.ops.kinds import COMPLEXES, INEXACT
-from fnad.ops.library import scipy_call, special
-from fnad.ops.piecewise import maximum, sign
-from fnad.ops.shape import full_like, zeros_like
+from fnad.ops.special import scipy_call, special
 
-ORDER = (0.3, 2.0)
-MIDDLE = (0.8, 4.0)
-BOTH_SIDES = (-3.0, 3.0)
+MIDDLE = ((0.8, 4.0),)
+BOTH_SIDES = ((-3.0, 3.0),)
+ORDER = ((0.3, 2.0), *MIDDLE)
+INTEGER_ORDER = ((2.0, 2.0), *MIDDLE)
 
+# fmt: off
 # ---- of order 0 and 1 --------------------------------------------------------------------------------------------
 
-
-def second(family: Callable[..., Symbol], x: Symbol) -> Symbol:
-    """Return the function of order 2, in which slopes at 0 are finite where those functions are."""
-    return family(full_like(x, 2.0), x)
-
-
-j0 = special("j0", "Bessel function J₀; DLMF 10.6.3.", lambda y, x: neg(j1(x)), over=(BOTH_SIDES,))
-j1 = special("j1", "Bessel function J₁; DLMF 10.6.1.", lambda y, x: 0.5 * (j0(x) - second(jv, x)), over=(BOTH_SIDES,))
-y0 = special("y0", "Bessel function Y₀; DLMF 10.6.3.", lambda y, x: neg(y1(x)), over=(MIDDLE,))
-y1 = special("y1", "Bessel function Y₁; DLMF 10.6.2.", lambda y, x: y0(x) - y / x, over=(MIDDLE,))
-i0 = special("i0", "Modified Bessel function I₀; DLMF 10.29.3.", lambda y, x: i1(x), over=(BOTH_SIDES,))
-i1 = special(
-    "i1", "Modified Bessel function I₁; DLMF 10.29.1.", lambda y, x: 0.5 * (i0(x) + second(iv, x)), over=(BOTH_SIDES,)
-)
-k0 = special("k0", "Modified Bessel function K₀; DLMF 10.29.3.", lambda y, x: neg(k1(x)), over=(MIDDLE,))
-k1 = special("k1", "Modified Bessel function K₁; DLMF 10.29.2.", lambda y, x: neg(k0(x) + y / x), over=(MIDDLE,))
-i0e = special("i0e", "exp(-|x|) I₀; DLMF 10.29.3.", lambda y, x: i1e(x) - sign(x) * y, over=(MIDDLE,))
-i1e = special(
-    "i1e", "exp(-|x|) I₁; DLMF 10.29.1.", lambda y, x: 0.5 * (i0e(x) + second(ive, x)) - sign(x) * y, over=(MIDDLE,)
-)
-k0e = special("k0e", "exp(x) K₀; DLMF 10.29.3.", lambda y, x: y - k1e(x), over=(MIDDLE,))
-k1e = special("k1e", "exp(x) K₁; DLMF 10.29.2.", lambda y, x: y - k0e(x) - y / x, over=(MIDDLE,))
+j0 = special("j0(x)", "Bessel function J₀; DLMF 10.6.3.", BOTH_SIDES, x="-j1(x)")
+j1 = special("j1(x)", "Bessel function J₁; DLMF 10.6.1.", BOTH_SIDES, x="0.5 * (j0(x) - jv(2.0, x))")
+y0 = special("y0(x)", "Bessel function Y₀; DLMF 10.6.3.", MIDDLE, x="-y1(x)")
+y1 = special("y1(x)", "Bessel function Y₁; DLMF 10.6.2.", MIDDLE, x="y0(x) - y / x")
+i0 = special("i0(x)", "Modified Bessel function I₀; DLMF 10.29.3.", BOTH_SIDES, x="i1(x)")
+i1 = special("i1(x)", "Modified Bessel function I₁; DLMF 10.29.1.", BOTH_SIDES, x="0.5 * (i0(x) + iv(2.0, x))")
+k0 = special("k0(x)", "Modified Bessel function K₀; DLMF 10.29.3.", MIDDLE, x="-k1(x)")
+k1 = special("k1(x)", "Modified Bessel function K₁; DLMF 10.29.2.", MIDDLE, x="-(k0(x) + y / x)")
+i0e = special("i0e(x)", "exp(-|x|) I₀; DLMF 10.29.3.", MIDDLE, x="i1e(x) - sign(x) * y")
+i1e = special("i1e(x)", "exp(-|x|) I₁; DLMF 10.29.1.", MIDDLE, x="0.5 * (i0e(x) + ive(2.0, x)) - sign(x) * y")
+k0e = special("k0e(x)", "exp(x) K₀; DLMF 10.29.3.", MIDDLE, x="y - k1e(x)")
+k1e = special("k1e(x)", "exp(x) K₁; DLMF 10.29.2.", MIDDLE, x="y - k0e(x) - y / x")
 
 # ---- of any order ------------------------------------------------------------------------------------------------
 
+of_order = partial(special, over=ORDER)
 
-def difference(family: Callable[..., Symbol], v: Symbol, x: Symbol) -> Symbol:
-    return 0.5 * (family(v - 1.0, x) - family(v + 1.0, x))
+jv = of_order("jv(v, x)", "Bessel function J; DLMF 10.6.1.", domain=INEXACT,
+              x="0.5 * (jv(v - 1.0, x) - jv(v + 1.0, x))")
+yv = of_order("yv(v, x)", "Bessel function Y; DLMF 10.6.1.", domain=INEXACT,
+              x="0.5 * (yv(v - 1.0, x) - yv(v + 1.0, x))")
+yn = special("yn(n, x)", "Bessel function Y of integer order; DLMF 10.6.1.", INTEGER_ORDER,
+             x="0.5 * (yv(n - 1.0, x) - yv(n + 1.0, x))")
+iv = of_order("iv(v, x)", "Modified Bessel function I; DLMF 10.29.1.", domain=INEXACT,
+              x="0.5 * (iv(v - 1.0, x) + iv(v + 1.0, x))")
+kv = of_order("kv(v, x)", "Modified Bessel function K; DLMF 10.29.1.", domain=INEXACT,
+              x="-(0.5 * (kv(v - 1.0, x) + kv(v + 1.0, x)))")
+kn = special("kn(n, x)", "Modified Bessel function K of integer order; DLMF 10.29.1.", INTEGER_ORDER,
+             x="-(0.5 * (kv(n - 1.0, x) + kv(n + 1.0, x)))")
+jve = of_order("jve(v, x)", "J of a real argument; DLMF 10.6.1.", x="0.5 * (jve(v - 1.0, x) - jve(v + 1.0, x))")
+yve = of_order("yve(v, x)", "Y of a real argument; DLMF 10.6.1.", x="0.5 * (yve(v - 1.0, x) - yve(v + 1.0, x))")
+ive = of_order("ive(v, x)", "exp(-|x|) I; DLMF 10.29.1.", x="0.5 * (ive(v - 1.0, x) + ive(v + 1.0, x)) - sign(x) * y")
+kve = of_order("kve(v, x)", "exp(x) K; DLMF 10.29.1.", domain=INEXACT,
+               x="y - 0.5 * (kve(v - 1.0, x) + kve(v + 1.0, x))")
 
+hankel = partial(special, over=ORDER, domain=COMPLEXES)
 
-def mean(family: Callable[..., Symbol], v: Symbol, x: Symbol) -> Symbol:
-    return 0.5 * (family(v - 1.0, x) + family(v + 1.0, x))
-
-
-jv = special(
-    "jv",
-    "Bessel function J; DLMF 10.6.1.",
-    "v",
-    lambda y, v, x: difference(jv, v, x),
-    domain=INEXACT,
-    over=(ORDER, MIDDLE),
-)
-yv = special(
-    "yv",
-    "Bessel function Y; DLMF 10.6.1.",
-    "v",
-    lambda y, v, x: difference(yv, v, x),
-    domain=INEXACT,
-    over=(ORDER, MIDDLE),
-)
-yn = special(
-    "yn",
-    "Bessel function Y of integer order; DLMF 10.6.1.",
-    "n",
-    lambda y, n, x: difference(yv, n, x),
-    over=((2.0, 2.0), MIDDLE),
-)
-iv = special(
-    "iv",
-    "Modified Bessel function I; DLMF 10.29.1.",
-    "v",
-    lambda y, v, x: mean(iv, v, x),
-    domain=INEXACT,
-    over=(ORDER, MIDDLE),
-)
-kv = special(
-    "kv",
-    "Modified Bessel function K; DLMF 10.29.1.",
-    "v",
-    lambda y, v, x: neg(mean(kv, v, x)),
-    domain=INEXACT,
-    over=(ORDER, MIDDLE),
-)
-kn = special(
-    "kn",
-    "Modified Bessel function K of integer order; DLMF 10.29.1.",
-    "n",
-    lambda y, n, x: neg(mean(kv, n, x)),
-    over=((2.0, 2.0), MIDDLE),
-)
-jve = special(
-    "jve", "J of a real argument; DLMF 10.6.1.", "v", lambda y, v, x: difference(jve, v, x), over=(ORDER, MIDDLE)
-)
-yve = special(
-    "yve", "Y of a real argument; DLMF 10.6.1.", "v", lambda y, v, x: difference(yve, v, x), over=(ORDER, MIDDLE)
-)
-ive = special(
-    "ive", "exp(-|x|) I; DLMF 10.29.1.", "v", lambda y, v, x: mean(ive, v, x) - sign(x) * y, over=(ORDER, MIDDLE)
-)
-kve = special(
-    "kve", "exp(x) K; DLMF 10.29.1.", "v", lambda y, v, x: y - mean(kve, v, x), domain=INEXACT, over=(ORDER, MIDDLE)
-)
-
-
-def _hankel(name: str, doc: str, turn: complex) -> Primitive:
-    """Declare a Hankel function; `turn` is the slope of the logarithm of its scale."""
-
-    def slope(y: Symbol, v: Symbol, z: Symbol) -> Symbol:
-        change = difference(primitive, v, z)
-        return change + turn * y if turn else change
-
-    primitive = special(name, f"{doc}; DLMF 10.6.1.", "v", slope, domain=COMPLEXES, over=(ORDER, MIDDLE))
-    return primitive
-
-
-hankel1 = _hankel("hankel1", "Hankel function J + iY", 0.0)
-hankel2 = _hankel("hankel2", "Hankel function J - iY", 0.0)
-hankel1e = _hankel("hankel1e", "exp(-iz) (J + iY)", -1.0j)
-hankel2e = _hankel("hankel2e", "exp(iz) (J - iY)", 1.0j)
-
+hankel1 = hankel("hankel1(v, z)", "Hankel function J + iY; DLMF 10.6.1.",
+                 z="0.5 * (hankel1(v - 1.0, z) - hankel1(v + 1.0, z))")
+hankel2 = hankel("hankel2(v, z)", "Hankel function J - iY; DLMF 10.6.1.",
+                 z="0.5 * (hankel2(v - 1.0, z) - hankel2(v + 1.0, z))")
+hankel1e = hankel("hankel1e(v, z)", "exp(-iz) (J + iY); DLMF 10.6.1.",
+                  z="0.5 * (hankel1e(v - 1.0, z) - hankel1e(v + 1.0, z)) + -1.0j * y")
+hankel2e = hankel("hankel2e(v, z)", "exp(iz) (J - iY); DLMF 10.6.1.",
+                  z="0.5 * (hankel2e(v - 1.0, z) - hankel2e(v + 1.0, z)) + 1.0j * y")
+# fmt: on
 # ---- spherical ---------------------------------------------------------------------------------------------------
 
 
-class Spherical(NamedTuple):
-    """A spherical Bessel function of integer order, and its slope as a function of its own: SciPy has both."""
-
-    value: Primitive
-    slope: Callable[[Symbol, Symbol], Symbol]
-
-
-def _spherical(name: str, doc: str, formula: str, below: float, above: float) -> Spherical:
-    """Declare a spherical Bessel function with slope (below n fₙ₋₁ + above (n+1) fₙ₊₁) / (2n+1)."""
-
-    def slope(n: Symbol, z: Symbol) -> Symbol:
-        order = convert_to(n, z.dtype)
-        lower, upper = value(maximum(n - 1, zeros_like(n)), z), value(n + 1, z)
-        return (strong_mul(below * order, lower) + above * (order + 1.0) * upper) / (2.0 * order + 1.0)
-
-    value = special(
-        name,
-        f"{doc}; DLMF {formula}.",
-        None,
-        lambda y, n, z: slope(n, z),
+def _spherical(name: str, doc: str, derivative: str) -> Primitive:
+    return special(
+        f"{name}(n: int, z)",
+        doc,
+        MIDDLE,
         domain=INEXACT,
-        over=(MIDDLE,),
-        integers=1,
         ufunc=f"_{name}",
         evaluate=scipy_call(name),
+        z=f"({derivative}) / (2.0 * like(n, z) + 1.0)",
     )
-    return Spherical(value, slope)
 
 
-spherical_jn = _spherical("spherical_jn", "Spherical function of the first kind", "10.51.1", 1.0, -1.0)
-spherical_yn = _spherical("spherical_yn", "Spherical function of the second kind", "10.51.1", 1.0, -1.0)
-spherical_in = _spherical("spherical_in", "Modified spherical function of the first kind", "10.51.5", 1.0, 1.0)
-spherical_kn = _spherical("spherical_kn", "Modified spherical function of the second kind", "10.51.5", -1.0, -1.0)
+# fmt: off
+spherical_jn = _spherical("spherical_jn", "Spherical function of the first kind; DLMF 10.51.1.",
+    "strong_mul(like(n, z), spherical_jn(below(n), z)) - (like(n, z) + 1.0) * spherical_jn(n + 1, z)")
+spherical_yn = _spherical("spherical_yn", "Spherical function of the second kind; DLMF 10.51.1.",
+    "strong_mul(like(n, z), spherical_yn(below(n), z)) - (like(n, z) + 1.0) * spherical_yn(n + 1, z)")
+spherical_in = _spherical("spherical_in", "Modified spherical function of the first kind; DLMF 10.51.5.",
+    "strong_mul(like(n, z), spherical_in(below(n), z)) + (like(n, z) + 1.0) * spherical_in(n + 1, z)")
+spherical_kn = _spherical("spherical_kn", "Modified spherical function of the second kind; DLMF 10.51.5.",
+    "strong_mul(-like(n, z), spherical_kn(below(n), z)) - (like(n, z) + 1.0) * spherical_kn(n + 1, z)")
 
 # ---- Kelvin ------------------------------------------------------------------------------------------------------
 # ber + i bei and ker + i kei solve x² w'' + x w' = i x² w (DLMF 10.61.3).
 
-ber = special("ber", "Kelvin function ber.", lambda y, x: berp(x), over=(MIDDLE,))
-bei = special("bei", "Kelvin function bei.", lambda y, x: beip(x), over=(MIDDLE,))
-berp = special("berp", "The derivative of ber; DLMF 10.61.3.", lambda y, x: neg(bei(x) + y / x), over=(MIDDLE,))
-beip = special("beip", "The derivative of bei; DLMF 10.61.3.", lambda y, x: ber(x) - y / x, over=(MIDDLE,))
-ker = special("ker", "Kelvin function ker.", lambda y, x: kerp(x), over=(MIDDLE,))
-kei = special("kei", "Kelvin function kei.", lambda y, x: keip(x), over=(MIDDLE,))
-kerp = special("kerp", "The derivative of ker; DLMF 10.61.3.", lambda y, x: neg(kei(x) + y / x), over=(MIDDLE,))
-keip = special("keip", "The derivative of kei; DLMF 10.61.3.", lambda y, x: ker(x) - y / x, over=(MIDDLE,))
+ber = special("ber(x)", "Kelvin function ber.", MIDDLE, x="berp(x)")
+bei = special("bei(x)", "Kelvin function bei.", MIDDLE, x="beip(x)")
+berp = special("berp(x)", "The derivative of ber; DLMF 10.61.3.", MIDDLE, x="-(bei(x) + y / x)")
+beip = special("beip(x)", "The derivative of bei; DLMF 10.61.3.", MIDDLE, x="ber(x) - y / x")
+ker = special("ker(x)", "Kelvin function ker.", MIDDLE, x="kerp(x)")
+kei = special("kei(x)", "Kelvin function kei.", MIDDLE, x="keip(x)")
+kerp = special("kerp(x)", "The derivative of ker; DLMF 10.61.3.", MIDDLE, x="-(kei(x) + y / x)")
+keip = special("keip(x)", "The derivative of kei; DLMF 10.61.3.", MIDDLE, x="ker(x) - y / x")
+
+# ---- Struve ------------------------------------------------------------------------------------------------------
+
+formula("struve_term(v, x)", "pow(0.5 * x, v) * rgamma(v + 1.5) * (1.0 / sqrt_pi)")
+struve = of_order("struve(v, x)", "Struve function H; DLMF 11.4.25.",
+                  x="0.5 * (struve(v - 1.0, x) - struve(v + 1.0, x)) + 0.5 * struve_term(v, x)")
+modstruve = of_order("modstruve(v, x)", "Modified Struve function L; DLMF 11.4.28.",
+                     x="0.5 * (modstruve(v - 1.0, x) + modstruve(v + 1.0, x)) + 0.5 * struve_term(v, x)")
+
+# ---- integrals from 0 to x, and of 1/t from x to infinity --------------------------------------------------------
+
+integral = partial(special, over=((1.0, 2.0),))
+
+itj0 = integral("itj0(x)", "∫ J₀(t) from 0 to x.", ufunc="itj0y0[0]", x="j0(x)")
+ity0 = integral("ity0(x)", "∫ Y₀(t) from 0 to x.", ufunc="itj0y0[1]", x="y0(x)")
+it2j0 = integral("it2j0(x)", "∫ (1 - J₀(t))/t from 0 to x.", ufunc="it2j0y0[0]", x="(1.0 - j0(x)) / x")
+it2y0 = integral("it2y0(x)", "∫ Y₀(t)/t from x to infinity.", ufunc="it2j0y0[1]", x="-y0(x) / x")
+iti0 = integral("iti0(x)", "∫ I₀(t) from 0 to x.", ufunc="iti0k0[0]", x="i0(x)")
+itk0 = integral("itk0(x)", "∫ K₀(t) from 0 to x.", ufunc="iti0k0[1]", x="k0(x)")
+it2i0 = integral("it2i0(x)", "∫ (I₀(t) - 1)/t from 0 to x.", ufunc="it2i0k0[0]", x="(i0(x) - 1.0) / x")
+it2k0 = integral("it2k0(x)", "∫ K₀(t)/t from x to infinity.", ufunc="it2i0k0[1]", x="-k0(x) / x")
+itstruve0 = integral("itstruve0(x)", "∫ H₀(t) from 0 to x.", x="struve(0.0, x)")
+it2struve0 = integral("it2struve0(x)", "∫ H₀(t)/t from x to infinity.", x="-struve(0.0, x) / x")
+itmodstruve0 = integral("itmodstruve0(x)", "∫ L₀(t) from 0 to x.", x="modstruve(0.0, x)")
+# fmt: on

@@ -21,13 +21,11 @@ from fnad.ir.axes import Elementwise
 from fnad.ir.primitive import Library, Partials, Primitive, Rule, Sample, register
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import Aval
-from fnad.ops.arithmetic import neg, strong_mul
-from fnad.ops.comparison import lt, select
-from fnad.ops.elementary import sqrt
+from fnad.ops.formula import formula, word
 from fnad.ops.kinds import REALS, by_name, infer_elementwise, random_array
-from fnad.ops.library import scipy_function, special
 from fnad.ops.quadrature import blockwise
-from fnad.ops.shape import full_like, zeros_like
+from fnad.ops.special import special
+from fnad.scalar.scipy_ufunc import scipy_function
 
 Array: TypeAlias = Any
 Powers: TypeAlias = tuple[int, int, int]
@@ -126,71 +124,24 @@ carlson_integral = register(
 )
 
 
-def _rg_slope(x: Symbol, u: Symbol, z: Symbol) -> Symbol:
-    return 0.25 * (elliprf(x, u, z) - strong_mul(x, elliprd(u, z, x)) * (1 / 3))
+# fmt: off
+word("carlson", carlson)
+formula("elliprg_slope(x, u, v)", "0.25 * (elliprf(x, u, v) - strong_mul(x, elliprd(u, v, x)) * (1 / 3))")
 
-
-elliprf = special(
-    "elliprf",
-    "Carlson's R_F(x, y, z); DLMF 19.18.1.",
-    lambda y, a, b, c: elliprd(b, c, a) * (-1 / 6),
-    lambda y, a, b, c: elliprd(a, c, b) * (-1 / 6),
-    lambda y, a, b, c: elliprd(a, b, c) * (-1 / 6),
-    over=THREE,
-    edges=((1.0, 1.0, 2.0),),
-)
-elliprd = special(
-    "elliprd",
-    "Carlson's R_D(x, y, z); DLMF 19.16.5.",
-    lambda y, a, b, c: carlson(a, b, c, 1, 0, 1) * -0.75,
-    lambda y, a, b, c: carlson(a, b, c, 0, 1, 1) * -0.75,
-    lambda y, a, b, c: carlson(a, b, c, 0, 0, 2) * -2.25,
-    over=THREE,
-    edges=((1.0, 1.0, 2.0),),
-)
-elliprg = special(
-    "elliprg",
-    "Carlson's R_G(x, y, z); DLMF 19.16.3.",
-    lambda y, a, b, c: _rg_slope(a, b, c),
-    lambda y, a, b, c: _rg_slope(b, a, c),
-    lambda y, a, b, c: _rg_slope(c, a, b),
-    over=THREE,
-)
-
-
-def _rc_principal_slope(y: Symbol, a: Symbol, b: Symbol) -> Symbol:
-    """Return the slope in a of R_C for b < 0 < a, a principal value, which is no sum of positive numbers."""
-    return 0.5 * (y - 1.0 / sqrt(a)) / (b - a)
-
-
-def _rc_slope(y: Symbol, a: Symbol, b: Symbol) -> Symbol:
-    return select(lt(b, zeros_like(b)), _rc_principal_slope(y, a, b), elliprd(b, b, a) * (-1 / 6))
-
-
-def _rc_last_slope(y: Symbol, a: Symbol, b: Symbol) -> Symbol:
-    principal = neg(0.5 * y + a * _rc_principal_slope(y, a, b)) / b
-    return select(lt(b, zeros_like(b)), principal, elliprd(a, b, b) * (-1 / 3))
-
-
-elliprc = special(
-    "elliprc",
-    "Carlson's R_C(x, y) = R_F(x, y, y); DLMF 19.2.17.",
-    _rc_slope,
-    _rc_last_slope,
-    over=THREE[:2],
-    edges=((0.5, -0.7),),
-)
-
-
-def _agm_slope(y: Symbol, a: Symbol, b: Symbol) -> Symbol:
-    """Return the slope in a of M(a, b) = π / 2 R_F(0, a², b²) (DLMF 19.8.5)."""
-    return y * y * a * elliprd(full_like(a, 0.0), b * b, a * a) * (2 / (3 * math.pi))
-
-
-agm = special(
-    "agm",
-    "Arithmetic-geometric mean; DLMF 19.8.5.",
-    _agm_slope,
-    lambda y, a, b: _agm_slope(y, b, a),
-    over=THREE[:2],
-)
+elliprf = special("elliprf(a, b, c)", "Carlson's R_F(x, y, z); DLMF 19.18.1.", THREE, edges=((1.0, 1.0, 2.0),),
+                  a="elliprd(b, c, a) * (-1 / 6)", b="elliprd(a, c, b) * (-1 / 6)", c="elliprd(a, b, c) * (-1 / 6)")
+elliprd = special("elliprd(a, b, c)", "Carlson's R_D(x, y, z); DLMF 19.16.5.", THREE, edges=((1.0, 1.0, 2.0),),
+                  a="carlson(a, b, c, 1, 0, 1) * -0.75", b="carlson(a, b, c, 0, 1, 1) * -0.75",
+                  c="carlson(a, b, c, 0, 0, 2) * -2.25")
+elliprg = special("elliprg(a, b, c)", "Carlson's R_G(x, y, z); DLMF 19.16.3.", THREE,
+                  a="elliprg_slope(a, b, c)", b="elliprg_slope(b, a, c)", c="elliprg_slope(c, a, b)")
+# For b < 0 < a it is a principal value, which is no sum of positive numbers.
+formula("elliprc_principal_slope(y, a, b)", "0.5 * (y - 1.0 / sqrt(a)) / (b - a)")
+elliprc = special("elliprc(a, b)", "Carlson's R_C(x, y) = R_F(x, y, y); DLMF 19.2.17.", THREE[:2], edges=((0.5, -0.7),),
+    a="select(lt(b, 0.0), elliprc_principal_slope(y, a, b), elliprd(b, b, a) * (-1 / 6))",
+    b="select(lt(b, 0.0), -(0.5 * y + a * elliprc_principal_slope(y, a, b)) / b, elliprd(a, b, b) * (-1 / 3))")
+# M(a, b) = π / 2 R_F(0, a², b²)
+agm = special("agm(a, b)", "Arithmetic-geometric mean; DLMF 19.8.5.", THREE[:2],
+              a="y * y * a * elliprd(0.0, b * b, a * a) * (2 / (3 * pi))",
+              b="y * y * b * elliprd(0.0, a * a, b * b) * (2 / (3 * pi))")
+# fmt: on

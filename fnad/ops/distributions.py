@@ -12,253 +12,105 @@ from typing import Any
 
 import numpy as np
 
-from fnad.ir.primitive import Primitive
-from fnad.ir.symbol import Symbol
-from fnad.ops.arithmetic import neg, strong_mul
-from fnad.ops.comparison import gt, lt, select
-from fnad.ops.elementary import exp, log1p, sqrt
-from fnad.ops.gamma import beta_density, betaln, gamma_density, psi
-from fnad.ops.incomplete import betainc_a, betainc_b, gammainc_a
+from fnad.ops.formula import formula
 from fnad.ops.kinds import LINE, UNIT
-from fnad.ops.library import NAN, POSITIVE, scipy_function, special
-from fnad.ops.piecewise import floor, minimum, sign
-from fnad.ops.shape import full_like, ones_like, zeros_like
+from fnad.ops.special import POSITIVE, special
+from fnad.scalar.scipy_ufunc import scipy_function
 
 COUNT = (2.0, 2.0)
-TRIALS = (5.0, 5.0)
-
-# ---- of counts ---------------------------------------------------------------------------------------------------
-
-
-def _poisson(k: Symbol, m: Symbol) -> Symbol:
-    return gamma_density(floor(k) + 1.0, m)
-
-
-def _binomial(k: Symbol, n: Symbol, p: Symbol) -> Symbol:
-    return beta_density(floor(k) + 1.0, n - floor(k), p)
-
-
-def _negative_binomial(k: Symbol, n: Symbol, p: Symbol) -> Symbol:
-    return beta_density(n, floor(k) + 1.0, p)
+TRIALS = (COUNT, (5.0, 5.0), UNIT)
+TWO, THREE = (POSITIVE,) * 2, (POSITIVE,) * 3
 
 
 def _counted(name: str) -> Callable[[Any, Any, Any], Any]:
-    """Return the ufunc with the number of trials as the integer that it asks for."""
+    """The ufunc with the number of trials as the integer that it asks for."""
     return lambda k, n, p: np.asarray(scipy_function(name)(k, np.trunc(n).astype(np.int64), p), p.dtype)
 
 
-pdtr = special(
-    "pdtr", "Poisson distribution function.", "k", lambda y, k, m: neg(_poisson(k, m)), over=(COUNT, POSITIVE)
-)
-pdtrc = special("pdtrc", "1 - pdtr(k, m).", "k", lambda y, k, m: _poisson(k, m), over=(COUNT, POSITIVE))
-pdtri = special("pdtri", "The inverse of pdtr in m.", "k", lambda m, k, y: -1.0 / _poisson(k, m), over=(COUNT, UNIT))
-bdtr = special(
-    "bdtr",
-    "Binomial distribution function.",
-    "k",
-    "n",
-    lambda y, k, n, p: neg(_binomial(k, n, p)),
-    over=(COUNT, TRIALS, UNIT),
-    ufunc="bdtr",
-    evaluate=_counted("bdtr"),
-)
-bdtrc = special(
-    "bdtrc",
-    "1 - bdtr(k, n, p).",
-    "k",
-    "n",
-    lambda y, k, n, p: _binomial(k, n, p),
-    over=(COUNT, TRIALS, UNIT),
-    ufunc="bdtrc",
-    evaluate=_counted("bdtrc"),
-)
-bdtri = special(
-    "bdtri",
-    "The inverse of bdtr in p.",
-    "k",
-    "n",
-    lambda p, k, n, y: -1.0 / _binomial(k, n, p),
-    over=(COUNT, TRIALS, UNIT),
-    ufunc="bdtri",
-    evaluate=_counted("bdtri"),
-)
-nbdtr = special(
-    "nbdtr",
-    "Negative binomial distribution function.",
-    "k",
-    "n",
-    lambda y, k, n, p: _negative_binomial(k, n, p),
-    over=(COUNT, TRIALS, UNIT),
-)
-nbdtrc = special(
-    "nbdtrc",
-    "1 - nbdtr(k, n, p).",
-    "k",
-    "n",
-    lambda y, k, n, p: neg(_negative_binomial(k, n, p)),
-    over=(COUNT, TRIALS, UNIT),
-)
-nbdtri = special(
-    "nbdtri",
-    "The inverse of nbdtr in p.",
-    "k",
-    "n",
-    lambda p, k, n, y: 1.0 / _negative_binomial(k, n, p),
-    over=(COUNT, TRIALS, UNIT),
-)
+# fmt: off
+# ---- of counts ---------------------------------------------------------------------------------------------------
+
+formula("poisson_density(k, m)", "gamma_density(floor(k) + 1.0, m)")
+formula("binomial_density(k, n, p)", "beta_density(floor(k) + 1.0, n - floor(k), p)")
+formula("negative_binomial_density(k, n, p)", "beta_density(n, floor(k) + 1.0, p)")
+
+pdtr = special("pdtr(k, m)", "Poisson distribution function.", (COUNT, POSITIVE), m="-poisson_density(k, m)")
+pdtrc = special("pdtrc(k, m)", "1 - pdtr(k, m).", (COUNT, POSITIVE), m="poisson_density(k, m)")
+pdtri = special("pdtri(k, p)", "The inverse of pdtr in m.", (COUNT, UNIT), p="-1.0 / poisson_density(k, y)")
+bdtr = special("bdtr(k, n, p)", "Binomial distribution function.", TRIALS, ufunc="bdtr", evaluate=_counted("bdtr"),
+               p="-binomial_density(k, n, p)")
+bdtrc = special("bdtrc(k, n, p)", "1 - bdtr(k, n, p).", TRIALS, ufunc="bdtrc", evaluate=_counted("bdtrc"),
+                p="binomial_density(k, n, p)")
+bdtri = special("bdtri(k, n, q)", "The inverse of bdtr in p.", TRIALS, ufunc="bdtri", evaluate=_counted("bdtri"),
+                q="-1.0 / binomial_density(k, n, y)")
+nbdtr = special("nbdtr(k, n, p)", "Negative binomial distribution function.", TRIALS,
+                p="negative_binomial_density(k, n, p)")
+nbdtrc = special("nbdtrc(k, n, p)", "1 - nbdtr(k, n, p).", TRIALS, p="-negative_binomial_density(k, n, p)")
+nbdtri = special("nbdtri(k, n, q)", "The inverse of nbdtr in p.", TRIALS,
+                 q="1.0 / negative_binomial_density(k, n, y)")
 
 # ---- of the gamma family -----------------------------------------------------------------------------------------
 
+formula("chi_square_density(v, x)", "0.5 * gamma_density(0.5 * v, 0.5 * x)")
+formula("chdtr_v(v, x)", "0.5 * gammainc_a(0.5 * v, 0.5 * x)")
 
-def _chi_square(v: Symbol, x: Symbol) -> Symbol:
-    return 0.5 * gamma_density(0.5 * v, 0.5 * x)
+chdtr = special("chdtr(v, x)", "Chi-square distribution function.", TWO, v="chdtr_v(v, x)",
+                x="chi_square_density(v, x)")
+chdtrc = special("chdtrc(v, x)", "1 - chdtr(v, x).", TWO, v="-chdtr_v(v, x)", x="-chi_square_density(v, x)")
+chdtri = special("chdtri(v, p)", "The inverse of chdtrc in x.", (POSITIVE, UNIT),
+                 v="-(chdtr_v(v, y) / chi_square_density(v, y))", p="-1.0 / chi_square_density(v, y)")
 
+# The product with the gamma density, 0 where the factor is even if the density is infinite.
+formula("times_density(factor, b, x)", "strong_mul(select(gt(b, 0.0), factor, nan), gamma_density(b, x))")
+GDTR_EDGES = ((2.0, 0.5, 0.0), (2.0, 3.0, 0.0), (0.0, 0.5, 2.0), (0.0, 3.0, 2.0))
 
-def _chi_square_in_v(v: Symbol, x: Symbol) -> Symbol:
-    return 0.5 * gammainc_a(0.5 * v, 0.5 * x)
-
-
-def _times_density(factor: Symbol, b: Symbol, x: Symbol) -> Symbol:
-    """Return the product with the gamma density, 0 where the factor is even if the density is infinite."""
-    return strong_mul(select(gt(b, zeros_like(b)), factor, full_like(b, NAN)), gamma_density(b, x))
-
-
-def _gamma_pair(name: str, doc: str, sign: float) -> Primitive:
-    """Declare a distribution function of a gamma variable with rate a and shape b."""
-    return special(
-        name,
-        doc,
-        lambda y, a, b, x: _times_density(sign * x, b, a * x),
-        lambda y, a, b, x: sign * gammainc_a(b, a * x),
-        lambda y, a, b, x: _times_density(sign * a, b, a * x),
-        over=(POSITIVE, POSITIVE, POSITIVE),
-        edges=((2.0, 0.5, 0.0), (2.0, 3.0, 0.0), (0.0, 0.5, 2.0), (0.0, 3.0, 2.0)),
-    )
-
-
-chdtr = special(
-    "chdtr",
-    "Chi-square distribution function.",
-    lambda y, v, x: _chi_square_in_v(v, x),
-    lambda y, v, x: _chi_square(v, x),
-    over=(POSITIVE, POSITIVE),
-)
-chdtrc = special(
-    "chdtrc",
-    "1 - chdtr(v, x).",
-    lambda y, v, x: neg(_chi_square_in_v(v, x)),
-    lambda y, v, x: neg(_chi_square(v, x)),
-    over=(POSITIVE, POSITIVE),
-)
-chdtri = special(
-    "chdtri",
-    "The inverse of chdtrc in x.",
-    lambda x, v, p: neg(_chi_square_in_v(v, x) / _chi_square(v, x)),
-    lambda x, v, p: -1.0 / _chi_square(v, x),
-    over=(POSITIVE, UNIT),
-)
-gdtr = _gamma_pair("gdtr", "Gamma distribution function.", 1.0)
-gdtrc = _gamma_pair("gdtrc", "1 - gdtr(a, b, x).", -1.0)
-gdtrix = special(
-    "gdtrix",
-    "The inverse of gdtr in x.",
-    lambda x, a, b, p: neg(x) / a,
-    lambda x, a, b, p: neg(gammainc_a(b, a * x) / (a * gamma_density(b, a * x))),
-    lambda x, a, b, p: 1.0 / (a * gamma_density(b, a * x)),
-    over=(POSITIVE, POSITIVE, UNIT),
-)
+gdtr = special("gdtr(a, b, x)", "Gamma distribution function.", THREE, edges=GDTR_EDGES,
+               a="times_density(x, b, a * x)", b="gammainc_a(b, a * x)", x="times_density(a, b, a * x)")
+gdtrc = special("gdtrc(a, b, x)", "1 - gdtr(a, b, x).", THREE, edges=GDTR_EDGES,
+                a="times_density(-x, b, a * x)", b="-gammainc_a(b, a * x)", x="times_density(-a, b, a * x)")
+gdtrix = special("gdtrix(a, b, p)", "The inverse of gdtr in x.", (*TWO, UNIT), a="-y / a",
+                 b="-(gammainc_a(b, a * y) / (a * gamma_density(b, a * y)))", p="1.0 / (a * gamma_density(b, a * y))")
 
 # ---- Student's t -------------------------------------------------------------------------------------------------
-# F(t) = 1 - I_y(df/2, 1/2) / 2 for t > 0, with y = df / (df + t²).
 
+stdtr = special("stdtr(df, t)", "Student's t distribution function.", (POSITIVE, LINE),
+                edges=((2.0, 0.0), (30.0, 1.0), (0.5, -40.0)), df="stdtr_df(df, t)", t="student_density(df, t)")
+stdtrit = special("stdtrit(df, p)", "The inverse of stdtr in t.", (POSITIVE, UNIT),
+                  df="-(stdtr_df(df, y) / student_density(df, y))", p="1.0 / student_density(df, y)")
 
-def student_density(df: Symbol, t: Symbol) -> Symbol:
-    """Return the density of Student's t distribution, (1 + t²/df)**(-(df+1)/2) / √df B(1/2, df/2)."""
-    half = 0.5 * df
-    return exp(neg((half + 0.5) * log1p(t * t / df) + betaln(half, full_like(half, 0.5)))) / sqrt(df)
-
-
-def _student_in_df(df: Symbol, t: Symbol) -> Symbol:
-    """Return ∂F/∂df; apart near t = 0, where the derivatives of I_y in y, all infinite there, cancel."""
-    near = lt(t * t, 1e-8 * minimum(df, ones_like(df)))
-    return select(near, _student_in_df_near_0(df, t), _student_in_df_by_beta(df, select(near, ones_like(t), t)))
-
-
-def _student_in_df_near_0(df: Symbol, t: Symbol) -> Symbol:
-    """Return the integral of ∂f/∂df, with f the density, from 0 to t: it is even in t, so one point does to t⁴."""
-    t2 = t * t * (1 / 3)
-    half = 0.5 * df
-    rate = psi(half + 0.5) - psi(half) - log1p(t2 / df) + (t2 - 1.0) / (df + t2)
-    return 0.5 * rate * t * student_density(df, t * 3**-0.5)
-
-
-def _student_in_df_by_beta(df: Symbol, t: Symbol) -> Symbol:
-    """Return ∂F/∂df from y or, near 0, from 1 - y, whichever is small and so accurate."""
-    square, half, other = t * t, 0.5 * df, full_like(df, 0.5)
-    total = df + square
-    tail = select(lt(square, df), neg(betainc_b(other, half, square / total)), betainc_a(half, other, df / total))
-    moved = t * student_density(df, t) / df
-    return neg(0.25 * sign(t) * tail) - 0.5 * moved
-
-
-stdtr = special(
-    "stdtr",
-    "Student's t distribution function.",
-    lambda y, df, t: _student_in_df(df, t),
-    lambda y, df, t: student_density(df, t),
-    over=(POSITIVE, LINE),
-    edges=((2.0, 0.0), (30.0, 1.0), (0.5, -40.0)),
-)
-stdtrit = special(
-    "stdtrit",
-    "The inverse of stdtr in t.",
-    lambda t, df, p: neg(_student_in_df(df, t) / student_density(df, t)),
-    lambda t, df, p: 1.0 / student_density(df, t),
-    over=(POSITIVE, UNIT),
-)
+# (1 + t²/df)**(-(df+1)/2) / √df B(1/2, df/2)
+student_density = formula("student_density(df, t)",
+    "exp(-((0.5 * df + 0.5) * log1p(t * t / df) + betaln(0.5 * df, 0.5))) / sqrt(df)")
+# F(t) = 1 - I_y(df/2, 1/2) / 2 for t > 0, with y = df / (df + t²). Near t = 0 the derivatives of I_y in y, all infinite
+# there, cancel: there ∂F/∂df is the integral of ∂f/∂df, with f the density, from 0 to t. The integrand is even, so one
+# point does to t⁴.
+formula("stdtr_df(df, t)", """
+    select(lt(t * t, 1e-8 * minimum(df, 1.0)), stdtr_df_near_0(df, t),
+           stdtr_df_by_beta(df, select(lt(t * t, 1e-8 * minimum(df, 1.0)), 1.0, t)))""")
+formula("stdtr_df_near_0(df, t)", """
+    0.5 * (psi(0.5 * df + 0.5) - psi(0.5 * df) - log1p(t * t * (1 / 3) / df)
+           + (t * t * (1 / 3) - 1.0) / (df + t * t * (1 / 3))) * t * student_density(df, t * 3**-0.5)""")
+formula("stdtr_df_by_beta(df, t)", """
+    -(0.25 * sign(t) * stdtr_tail(df, t)) - 0.5 * (t * student_density(df, t) / df)""")
+# From y or, near 0, from 1 - y, whichever is small and so accurate.
+formula("stdtr_tail(df, t)", """
+    select(lt(t * t, df), -betainc_b(0.5, 0.5 * df, t * t / (df + t * t)),
+           betainc_a(0.5 * df, 0.5, df / (df + t * t)))""")
 
 # ---- F -----------------------------------------------------------------------------------------------------------
 # It is that of a beta variable at y = dfn x / (dfd + dfn x).
 
+formula("f_y(n, d, x)", "n * x / (d + n * x)")
+formula("f_density(n, d, x)", """
+    beta_density(0.5 * n, 0.5 * d, f_y(n, d, x)) * n * d / ((d + n * x) * (d + n * x))""")
+formula("fdtr_n(n, d, x)", "0.5 * betainc_a(0.5 * n, 0.5 * d, f_y(n, d, x)) + f_density(n, d, x) * x / n")
+formula("fdtr_d(n, d, x)", "0.5 * betainc_b(0.5 * n, 0.5 * d, f_y(n, d, x)) - f_density(n, d, x) * x / d")
 
-def _f_operands(dfn: Symbol, dfd: Symbol, x: Symbol) -> tuple[Symbol, Symbol, Symbol]:
-    return 0.5 * dfn, 0.5 * dfd, dfn * x / (dfd + dfn * x)
-
-
-def _f_density(dfn: Symbol, dfd: Symbol, x: Symbol) -> Symbol:
-    total = dfd + dfn * x
-    return beta_density(*_f_operands(dfn, dfd, x)) * dfn * dfd / (total * total)
-
-
-def _f_in_dfn(dfn: Symbol, dfd: Symbol, x: Symbol) -> Symbol:
-    return 0.5 * betainc_a(*_f_operands(dfn, dfd, x)) + _f_density(dfn, dfd, x) * x / dfn
-
-
-def _f_in_dfd(dfn: Symbol, dfd: Symbol, x: Symbol) -> Symbol:
-    return 0.5 * betainc_b(*_f_operands(dfn, dfd, x)) - _f_density(dfn, dfd, x) * x / dfd
-
-
-fdtr = special(
-    "fdtr",
-    "F distribution function.",
-    lambda y, n, d, x: _f_in_dfn(n, d, x),
-    lambda y, n, d, x: _f_in_dfd(n, d, x),
-    lambda y, n, d, x: _f_density(n, d, x),
-    over=(POSITIVE, POSITIVE, POSITIVE),
-)
-fdtrc = special(
-    "fdtrc",
-    "1 - fdtr(dfn, dfd, x).",
-    lambda y, n, d, x: neg(_f_in_dfn(n, d, x)),
-    lambda y, n, d, x: neg(_f_in_dfd(n, d, x)),
-    lambda y, n, d, x: neg(_f_density(n, d, x)),
-    over=(POSITIVE, POSITIVE, POSITIVE),
-)
-fdtri = special(
-    "fdtri",
-    "The inverse of fdtr in x.",
-    lambda x, n, d, p: neg(_f_in_dfn(n, d, x) / _f_density(n, d, x)),
-    lambda x, n, d, p: neg(_f_in_dfd(n, d, x) / _f_density(n, d, x)),
-    lambda x, n, d, p: 1.0 / _f_density(n, d, x),
-    over=(POSITIVE, POSITIVE, UNIT),
-)
+fdtr = special("fdtr(n, d, x)", "F distribution function.", THREE,
+               n="fdtr_n(n, d, x)", d="fdtr_d(n, d, x)", x="f_density(n, d, x)")
+fdtrc = special("fdtrc(n, d, x)", "1 - fdtr(dfn, dfd, x).", THREE,
+                n="-fdtr_n(n, d, x)", d="-fdtr_d(n, d, x)", x="-f_density(n, d, x)")
+fdtri = special("fdtri(n, d, p)", "The inverse of fdtr in x.", (*TWO, UNIT),
+                n="-(fdtr_n(n, d, y) / f_density(n, d, y))", d="-(fdtr_d(n, d, y) / f_density(n, d, y))",
+                p="1.0 / f_density(n, d, y)")
+# fmt: on

@@ -11,44 +11,28 @@ and without the 0/0 at m = 0 and m = 1 of the recurrences among F and E (DLMF 19
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from fnad.ir.axes import Elementwise
-from fnad.ir.primitive import Library, Partials, Primitive, Rule, Sample, register
+from fnad.ir.primitive import Library, Partials, Primitive, Sample, register
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import Aval
-from fnad.ops.arithmetic import neg
-from fnad.ops.carlson import carlson, integral
+from fnad.ops.carlson import integral
 from fnad.ops.elementary import cos, sin, sqrt
+from fnad.ops.formula import formula, word
 from fnad.ops.kinds import LINE, REALS, by_name, infer_elementwise, random_array
-from fnad.ops.library import special
 from fnad.ops.power import constant_pow
-from fnad.ops.shape import ones_like, zeros_like
+from fnad.ops.special import special
 
 Array: TypeAlias = Any
 
 ANGLE_AND_PARAMETER = (LINE, (0.1, 0.9))
 
 
-# ---- complete integrals ------------------------------------------------------------------------------------------
-
-
-def _complete(rest: Symbol, *powers: int) -> Symbol:
-    """Carlson's integral of 0, 1 - m and 1; those of K and E have no derivative in the first power."""
-    return carlson(zeros_like(rest), rest, ones_like(rest), 0, *powers)
-
-
-ellipk = special(
-    "ellipk", "Complete elliptic integral K(m); DLMF 19.25.1.", lambda y, m: _complete(1.0 - m, 1, 0) * 0.25
-)
-ellipkm1 = special("ellipkm1", "K(1 - p); DLMF 19.25.1.", lambda y, p: _complete(p, 1, 0) * -0.25, edges=((1e-30,),))
-ellipe = special(
-    "ellipe", "Complete elliptic integral E(m); DLMF 19.25.1.", lambda y, m: _complete(1.0 - m, 0, 1) * -0.25
-)
-
-# ---- incomplete integrals ----------------------------------------------------------------------------------------
+# ---- incomplete integrals of sines and deltas --------------------------------------------------------------------
 
 
 def _delta_squared(phi: Symbol, m: Symbol) -> Symbol:
@@ -110,69 +94,40 @@ elliptic_moment = register(
 )
 
 
-def _f_slope(phi: Symbol, m: Symbol) -> Symbol:
-    """∂F/∂m."""
-    return 0.5 * elliptic_moment(phi, m, sines=1, deltas=1)
+# fmt: off
+# ---- complete integrals ------------------------------------------------------------------------------------------
+# Carlson's integrals of 0, 1 - m and 1: those of K and E have no derivative in the first power.
 
+formula("complete(rest, q, r)", "carlson(zeros_like(rest), rest, ones_like(rest), 0, q, r)")
+ellipk = special("ellipk(m)", "Complete elliptic integral K(m); DLMF 19.25.1.", m="complete(1.0 - m, 1, 0) * 0.25")
+ellipkm1 = special("ellipkm1(p)", "K(1 - p); DLMF 19.25.1.", edges=((1e-30,),), p="complete(p, 1, 0) * -0.25")
+ellipe = special("ellipe(m)", "Complete elliptic integral E(m); DLMF 19.25.1.", m="complete(1.0 - m, 0, 1) * -0.25")
 
-ellipkinc = special(
-    "ellipkinc",
-    "Incomplete elliptic integral F(φ, m); DLMF 19.2.4.",
-    lambda y, phi, m: 1.0 / sqrt(_delta_squared(phi, m)),
-    lambda y, phi, m: _f_slope(phi, m),
-    over=ANGLE_AND_PARAMETER,
-    edges=((2.0, 0.0), (5.0, 0.5), (-20.0, 0.5)),
-)
-ellipeinc = special(
-    "ellipeinc",
-    "Incomplete elliptic integral E(φ, m); DLMF 19.2.5.",
-    lambda y, phi, m: sqrt(_delta_squared(phi, m)),
-    lambda y, phi, m: -0.5 * elliptic_moment(phi, m, sines=1, deltas=0),
-    over=ANGLE_AND_PARAMETER,
-    edges=((2.0, 0.0),),
-)
+# ---- incomplete integrals ----------------------------------------------------------------------------------------
+
+word("delta_squared", _delta_squared)
+formula("ellipkinc_m(phi, m)", "0.5 * elliptic_moment(phi, m, sines=1, deltas=1)")
+ellipkinc = special("ellipkinc(phi, m)", "Incomplete elliptic integral F(φ, m); DLMF 19.2.4.", ANGLE_AND_PARAMETER,
+                    edges=((2.0, 0.0), (5.0, 0.5), (-20.0, 0.5)),
+                    phi="1.0 / sqrt(delta_squared(phi, m))", m="ellipkinc_m(phi, m)")
+ellipeinc = special("ellipeinc(phi, m)", "Incomplete elliptic integral E(φ, m); DLMF 19.2.5.", ANGLE_AND_PARAMETER,
+                    edges=((2.0, 0.0),),
+                    phi="sqrt(delta_squared(phi, m))", m="-0.5 * elliptic_moment(phi, m, sines=1, deltas=0)")
 
 # ---- Jacobi's functions ------------------------------------------------------------------------------------------
-# sn = sin φ, cn = cos φ, dn = Δ with F(φ, m) = u (DLMF 22.16.11).
+# sn = sin φ, cn = cos φ, dn = Δ with F(φ, m) = u (DLMF 22.16.11), so ∂φ/∂m at constant u is -Δ ∂F/∂m.
 
+jacobi = partial(special, over=ANGLE_AND_PARAMETER, edges=((0.0, 0.5), (0.5, 0.0), (0.0, 1.0)))
 
-def _amplitude_slope(u: Symbol, m: Symbol) -> Symbol:
-    """Return ∂φ/∂m at constant u, -Δ ∂F/∂m."""
-    return neg(ellipj_dn(u, m) * _f_slope(ellipj_ph(u, m), m))
-
-
-def _dn_slope(dn: Symbol, u: Symbol, m: Symbol) -> Symbol:
-    """The slope of √(1 - m sn²)."""
-    sn, cn = ellipj_sn(u, m), ellipj_cn(u, m)
-    return m * sn * cn * _f_slope(ellipj_ph(u, m), m) - 0.5 * sn * sn / dn
-
-
-def _jacobi(name: str, output: int, formula: str, in_u: Rule, in_m: Rule) -> Primitive:
-    return special(
-        f"ellipj_{name}",
-        f"Jacobi's elliptic function {name}(u, m); DLMF {formula}.",
-        in_u,
-        in_m,
-        over=ANGLE_AND_PARAMETER,
-        edges=((0.0, 0.5), (0.5, 0.0), (0.0, 1.0)),
-        ufunc="ellipj",
-        output=output,
-    )
-
-
-ellipj_sn = _jacobi(
-    "sn",
-    0,
-    "22.13.1",
-    lambda y, u, m: ellipj_cn(u, m) * ellipj_dn(u, m),
-    lambda y, u, m: ellipj_cn(u, m) * _amplitude_slope(u, m),
-)
-ellipj_cn = _jacobi(
-    "cn",
-    1,
-    "22.13.2",
-    lambda y, u, m: neg(ellipj_sn(u, m) * ellipj_dn(u, m)),
-    lambda y, u, m: neg(ellipj_sn(u, m) * _amplitude_slope(u, m)),
-)
-ellipj_dn = _jacobi("dn", 2, "22.13.3", lambda y, u, m: neg(m * ellipj_sn(u, m) * ellipj_cn(u, m)), _dn_slope)
-ellipj_ph = _jacobi("ph", 3, "22.16.3", lambda y, u, m: ellipj_dn(u, m), lambda y, u, m: _amplitude_slope(u, m))
+formula("amplitude_m(u, m)", "-(ellipj_dn(u, m) * ellipkinc_m(ellipj_ph(u, m), m))")
+ellipj_sn = jacobi("ellipj_sn(u, m)", "Jacobi's elliptic function sn(u, m); DLMF 22.13.1.", ufunc="ellipj[0]",
+                   u="ellipj_cn(u, m) * ellipj_dn(u, m)", m="ellipj_cn(u, m) * amplitude_m(u, m)")
+ellipj_cn = jacobi("ellipj_cn(u, m)", "Jacobi's elliptic function cn(u, m); DLMF 22.13.2.", ufunc="ellipj[1]",
+                   u="-(ellipj_sn(u, m) * ellipj_dn(u, m))", m="-(ellipj_sn(u, m) * amplitude_m(u, m))")
+ellipj_dn = jacobi("ellipj_dn(u, m)", "Jacobi's elliptic function dn(u, m); DLMF 22.13.3.", ufunc="ellipj[2]",
+    u="-(m * ellipj_sn(u, m) * ellipj_cn(u, m))",
+    m="m * ellipj_sn(u, m) * ellipj_cn(u, m) * ellipkinc_m(ellipj_ph(u, m), m)"
+      " - 0.5 * ellipj_sn(u, m) * ellipj_sn(u, m) / y")
+ellipj_ph = jacobi("ellipj_ph(u, m)", "Jacobi's elliptic function ph(u, m); DLMF 22.16.3.", ufunc="ellipj[3]",
+                   u="ellipj_dn(u, m)", m="amplitude_m(u, m)")
+# fmt: on

@@ -13,10 +13,11 @@ from fnad.ir.symbol import Symbol
 from fnad.ir.types import Aval
 from fnad.ops.arithmetic import neg
 from fnad.ops.entropy import xlog1py, xlogy
+from fnad.ops.formula import formula
 from fnad.ops.gamma import beta_density, gamma_density, hurwitz, psi
 from fnad.ops.kinds import REALS, UNIT, by_name, infer_elementwise, random_array
-from fnad.ops.library import POSITIVE, special
 from fnad.ops.quadrature import Orders, beta_slope, differentiated, gamma_slope
+from fnad.ops.special import POSITIVE, special
 
 
 def polygamma(n: int, x: Symbol) -> Symbol:
@@ -104,100 +105,33 @@ betainc_slope = register(
     )
 )
 
+gammainc_a = formula("gammainc_a(a, x)", "gammainc_slope(a, x, order=1)")
+formula("betainc_a(a, b, x)", "betainc_slope(a, b, x, orders=(1, 0))")
+formula("betainc_b(a, b, x)", "betainc_slope(a, b, x, orders=(0, 1))")
 
-def gammainc_a(a: Symbol, x: Symbol) -> Symbol:
-    """Return ∂P(a, x)/∂a."""
-    return gammainc_slope(a, x, order=1)
+# ---- the functions and their inverses ----------------------------------------------------------------------------
 
-
-def betainc_a(a: Symbol, b: Symbol, x: Symbol) -> Symbol:
-    """Return ∂I_x(a, b)/∂a."""
-    return betainc_slope(a, b, x, orders=(1, 0))
-
-
-def betainc_b(a: Symbol, b: Symbol, x: Symbol) -> Symbol:
-    """Return ∂I_x(a, b)/∂b."""
-    return betainc_slope(a, b, x, orders=(0, 1))
-
-
-# ---- gamma -------------------------------------------------------------------------------------------------------
-
+TWO, THREE = (POSITIVE, POSITIVE), (POSITIVE, POSITIVE, UNIT)
 EDGES = ((1.0, 0.0), (2.0, 0.0), (0.5, 1.0), (2.0, 30.0))
-
-gammainc = special(
-    "gammainc",
-    "Regularised lower incomplete gamma function P(a, x); DLMF 8.8.13.",
-    lambda y, a, x: gammainc_a(a, x),
-    lambda y, a, x: gamma_density(a, x),
-    over=(POSITIVE, POSITIVE),
-    edges=EDGES,
-)
-gammaincc = special(
-    "gammaincc",
-    "Regularised upper incomplete gamma function Q(a, x); DLMF 8.8.13.",
-    lambda y, a, x: neg(gammainc_a(a, x)),
-    lambda y, a, x: neg(gamma_density(a, x)),
-    over=(POSITIVE, POSITIVE),
-    edges=EDGES,
-)
-
-
-def _quantile_in_a(a: Symbol, x: Symbol) -> Symbol:
-    """Return the slope of x in a at constant P(a, x)."""
-    return neg(gammainc_a(a, x) / gamma_density(a, x))
-
-
-gammaincinv = special(
-    "gammaincinv",
-    "The inverse of P(a, x) in x.",
-    lambda x, a, p: _quantile_in_a(a, x),
-    lambda x, a, p: 1.0 / gamma_density(a, x),
-    over=(POSITIVE, UNIT),
-)
-gammainccinv = special(
-    "gammainccinv",
-    "The inverse of Q(a, x) in x.",
-    lambda x, a, p: _quantile_in_a(a, x),
-    lambda x, a, p: -1.0 / gamma_density(a, x),
-    over=(POSITIVE, UNIT),
-)
-
-# ---- beta --------------------------------------------------------------------------------------------------------
-
-THREE = (POSITIVE, POSITIVE, UNIT)
 BETA_EDGES = ((1.0, 1.0, 0.0), (1.0, 1.0, 1.0), (2.0, 3.0, 0.0), (2.0, 3.0, 1.0), (0.5, 2.0, 0.01))
 
-betainc = special(
-    "betainc",
-    "Regularised incomplete beta function I_x(a, b); DLMF 8.17.1.",
-    lambda y, a, b, x: betainc_a(a, b, x),
-    lambda y, a, b, x: betainc_b(a, b, x),
-    lambda y, a, b, x: beta_density(a, b, x),
-    over=THREE,
-    edges=BETA_EDGES,
-)
-betaincc = special(
-    "betaincc",
-    "1 - I_x(a, b); DLMF 8.17.1.",
-    lambda y, a, b, x: neg(betainc_a(a, b, x)),
-    lambda y, a, b, x: neg(betainc_b(a, b, x)),
-    lambda y, a, b, x: neg(beta_density(a, b, x)),
-    over=THREE,
-    edges=BETA_EDGES,
-)
-betaincinv = special(
-    "betaincinv",
-    "The inverse of I_x(a, b) in x.",
-    lambda x, a, b, p: neg(betainc_a(a, b, x) / beta_density(a, b, x)),
-    lambda x, a, b, p: neg(betainc_b(a, b, x) / beta_density(a, b, x)),
-    lambda x, a, b, p: 1.0 / beta_density(a, b, x),
-    over=THREE,
-)
-betainccinv = special(
-    "betainccinv",
-    "The inverse of 1 - I_x(a, b) in x.",
-    lambda x, a, b, p: neg(betainc_a(a, b, x) / beta_density(a, b, x)),
-    lambda x, a, b, p: neg(betainc_b(a, b, x) / beta_density(a, b, x)),
-    lambda x, a, b, p: -1.0 / beta_density(a, b, x),
-    over=THREE,
-)
+# fmt: off
+gammainc = special("gammainc(a, x)", "Regularised lower incomplete gamma function P(a, x); DLMF 8.8.13.", TWO,
+                   edges=EDGES, a="gammainc_a(a, x)", x="gamma_density(a, x)")
+gammaincc = special("gammaincc(a, x)", "Regularised upper incomplete gamma function Q(a, x); DLMF 8.8.13.", TWO,
+                    edges=EDGES, a="-gammainc_a(a, x)", x="-gamma_density(a, x)")
+gammaincinv = special("gammaincinv(a, p)", "The inverse of P(a, x) in x.", (POSITIVE, UNIT),
+                      a="-(gammainc_a(a, y) / gamma_density(a, y))", p="1.0 / gamma_density(a, y)")
+gammainccinv = special("gammainccinv(a, p)", "The inverse of Q(a, x) in x.", (POSITIVE, UNIT),
+                       a="-(gammainc_a(a, y) / gamma_density(a, y))", p="-1.0 / gamma_density(a, y)")
+betainc = special("betainc(a, b, x)", "Regularised incomplete beta function I_x(a, b); DLMF 8.17.1.", THREE,
+                  edges=BETA_EDGES, a="betainc_a(a, b, x)", b="betainc_b(a, b, x)", x="beta_density(a, b, x)")
+betaincc = special("betaincc(a, b, x)", "1 - I_x(a, b); DLMF 8.17.1.", THREE,
+                   edges=BETA_EDGES, a="-betainc_a(a, b, x)", b="-betainc_b(a, b, x)", x="-beta_density(a, b, x)")
+betaincinv = special("betaincinv(a, b, p)", "The inverse of I_x(a, b) in x.", THREE,
+                     a="-(betainc_a(a, b, y) / beta_density(a, b, y))",
+                     b="-(betainc_b(a, b, y) / beta_density(a, b, y))", p="1.0 / beta_density(a, b, y)")
+betainccinv = special("betainccinv(a, b, p)", "The inverse of 1 - I_x(a, b) in x.", THREE,
+                      a="-(betainc_a(a, b, y) / beta_density(a, b, y))",
+                      b="-(betainc_b(a, b, y) / beta_density(a, b, y))", p="-1.0 / beta_density(a, b, y)")
+# fmt: on

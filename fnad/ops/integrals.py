@@ -6,90 +6,25 @@ function, which has none.
 
 from __future__ import annotations
 
-import math
-
-from fnad.ir.symbol import Symbol
-from fnad.ops.arithmetic import neg
-from fnad.ops.comparison import gt, select
-from fnad.ops.elementary import cos, cosh, exp, sin
-from fnad.ops.hypergeometric import sinc, sinhc
 from fnad.ops.kinds import INEXACT, LINE
-from fnad.ops.library import POSITIVE, special
-from fnad.ops.piecewise import maximum
-from fnad.ops.shape import zeros_like
+from fnad.ops.special import POSITIVE, special
 
-# ---- exponential integrals ---------------------------------------------------------------------------------------
+HALF = (POSITIVE,)
 
-
-def _expn_slope(y: Symbol, n: Symbol, x: Symbol) -> Symbol:
-    """Return -E_{n-1}(x), which for n = 0 is -E₀(x) (1 + 1/x)."""
-    zero = zeros_like(n)
-    below = expn(maximum(n - 1.0, zero), x)
-    return neg(select(gt(n, zero), below, y + y / x))
-
-
-expi = special(
-    "expi", "Exponential integral Ei(x); DLMF 6.2.5.", lambda y, x: exp(x) / x, domain=INEXACT, over=(POSITIVE,)
-)
-exp1 = special(
-    "exp1",
-    "Exponential integral E₁(x); DLMF 6.2.1.",
-    lambda y, x: neg(exp(neg(x)) / x),
-    domain=INEXACT,
-    over=(POSITIVE,),
-)
-expn = special(
-    "expn",
-    "Exponential integral Eₙ(x) of integer order n >= 0; DLMF 8.19.13.",
-    "n",
-    _expn_slope,
-    over=((2.0, 2.0), POSITIVE),
-    edges=((0.0, 1.0), (1.0, 1.0), (3.0, 0.0)),
-)
-
-# ---- sine and cosine integrals -----------------------------------------------------------------------------------
-
-si = special(
-    "si", "Sine integral; DLMF 6.2.9.", lambda y, x: sinc(x), ufunc="sici", output=0, domain=INEXACT, over=(LINE,)
-)
-ci = special(
-    "ci",
-    "Cosine integral; DLMF 6.2.11.",
-    lambda y, x: cos(x) / x,
-    ufunc="sici",
-    output=1,
-    domain=INEXACT,
-    over=(POSITIVE,),
-)
-shi = special(
-    "shi",
-    "Hyperbolic sine integral; DLMF 6.2.15.",
-    lambda y, x: sinhc(x),
-    ufunc="shichi",
-    output=0,
-    domain=INEXACT,
-    over=(LINE,),
-)
-chi = special(
-    "chi",
-    "Hyperbolic cosine integral; DLMF 6.2.16.",
-    lambda y, x: cosh(x) / x,
-    ufunc="shichi",
-    output=1,
-    domain=INEXACT,
-    over=(POSITIVE,),
-)
-
-# ---- Fresnel's integrals -----------------------------------------------------------------------------------------
-
-
-def _phase(x: Symbol) -> Symbol:
-    return x * x * (math.pi / 2)
-
-
-fresnel_s = special(
-    "fresnel_s", "∫ sin(πt²/2); DLMF 7.2.8.", lambda y, x: sin(_phase(x)), ufunc="fresnel", output=0, domain=INEXACT
-)
-fresnel_c = special(
-    "fresnel_c", "∫ cos(πt²/2); DLMF 7.2.7.", lambda y, x: cos(_phase(x)), ufunc="fresnel", output=1, domain=INEXACT
-)
+# fmt: off
+expi = special("expi(x)", "Exponential integral Ei(x); DLMF 6.2.5.", HALF, domain=INEXACT, x="exp(x) / x")
+exp1 = special("exp1(x)", "Exponential integral E₁(x); DLMF 6.2.1.", HALF, domain=INEXACT, x="-(exp(-x) / x)")
+expn = special("expn(n, x)", "Exponential integral Eₙ(x) of integer order n >= 0; DLMF 8.19.13.",
+               ((2.0, 2.0), POSITIVE), edges=((0.0, 1.0), (1.0, 1.0), (3.0, 0.0)),
+               x="-select(gt(n, 0.0), expn(maximum(n - 1.0, 0.0), x), y + y / x)")  # E₋₁(x) = E₀(x) (1 + 1/x)
+si = special("si(x)", "Sine integral; DLMF 6.2.9.", (LINE,), domain=INEXACT, ufunc="sici[0]", x="sinc(x)")
+ci = special("ci(x)", "Cosine integral; DLMF 6.2.11.", HALF, domain=INEXACT, ufunc="sici[1]", x="cos(x) / x")
+shi = special("shi(x)", "Hyperbolic sine integral; DLMF 6.2.15.", (LINE,), domain=INEXACT, ufunc="shichi[0]",
+              x="sinhc(x)")
+chi = special("chi(x)", "Hyperbolic cosine integral; DLMF 6.2.16.", HALF, domain=INEXACT, ufunc="shichi[1]",
+              x="cosh(x) / x")
+fresnel_s = special("fresnel_s(x)", "∫ sin(πt²/2); DLMF 7.2.8.", domain=INEXACT, ufunc="fresnel[0]",
+                    x="sin(x * x * (pi / 2))")
+fresnel_c = special("fresnel_c(x)", "∫ cos(πt²/2); DLMF 7.2.7.", domain=INEXACT, ufunc="fresnel[1]",
+                    x="cos(x * x * (pi / 2))")
+# fmt: on

@@ -21,7 +21,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from fnad.ops.library import scipy_function
+from fnad.scalar.scipy_ufunc import scipy_function
 
 Array: TypeAlias = Any
 Orders: TypeAlias = tuple[int, ...]

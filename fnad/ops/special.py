@@ -1,196 +1,216 @@
-"""Error functions and the normal distribution, the logistic function, the logarithm of a sum of exponentials.
+"""The constructor of special functions: each is a row of a table, and a ufunc of scipy.special that SciPy computes.
 
-DLMF is the NIST Digital Library of Mathematical Functions, https://dlmf.nist.gov.
+A row states the signature, the meaning with the source of the derivative (a section of the NIST Digital Library of
+Mathematical Functions, https://dlmf.nist.gov, or another), and a formula (`formula`) an operand for the derivative in
+it, `y` being the value:
+
+    jv = special("jv(v, x)", "Bessel function J; DLMF 10.6.1.", x="0.5 * (jv(v - 1.0, x) - jv(v + 1.0, x))")
+
+In an operand without one, asking for the derivative is an error that names it. The operands are those of the ufunc:
+integers (`n: int`), if there are any, then real parameters, then the argument, which decides on the dtype of the
+result. SciPy is imported when the first of them is computed.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from fnad.ir.primitive import everywhere
-from fnad.ir.symbol import Symbol
-from fnad.ops.arithmetic import absorbing_mul, neg
-from fnad.ops.comparison import gt, isinf, select
-from fnad.ops.conversion import complex_, imag, real
-from fnad.ops.elementary import exp
-from fnad.ops.kinds import COMPLEXES, INEXACT, LINE, REALS, elementwise
-from fnad.ops.library import POSITIVE, scipy_call, special
-from fnad.ops.piecewise import share
-from fnad.ops.shape import zeros_like
-
-INF = float("inf")
-SQRT_PI = math.sqrt(math.pi)
-SQRT_2PI = math.sqrt(2 * math.pi)
-
-# ---- error functions ---------------------------------------------------------------------------------------------
-
-
-def _bell(x: Symbol) -> Symbol:
-    """Return 2/√π exp(-x²), the derivative of erf (DLMF 7.2.1)."""
-    return exp(neg(x * x)) * (2.0 / SQRT_PI)
-
-
-erf = elementwise(
-    "erf",
-    scipy_call("erf"),
-    "erf({0})",
-    (lambda y, x: _bell(x),),
-    domain=REALS,
-    over=(LINE,),
-    edges=((0.0,), (INF,), (-INF,)),
-    cost=30,
-    bounded=everywhere,
-    doc="Error function.",
+from fnad.errors import ShapeError
+from fnad.ir.axes import Elementwise
+from fnad.ir.primitive import (
+    Bounded,
+    Library,
+    Lowering,
+    NoFormula,
+    NonDifferentiable,
+    Partials,
+    Primitive,
+    Rule,
+    Sample,
+    Scalar,
+    nowhere,
+    register,
 )
-erfc = elementwise(
-    "erfc",
-    scipy_call("erfc"),
-    "erfc({0})",
-    (lambda y, x: neg(_bell(x)),),
-    domain=REALS,
-    over=(LINE,),
-    edges=((0.0,), (INF,), (20.0,)),
-    cost=30,
-    bounded=everywhere,
-    doc="Complementary error function, 1 - erf(x), accurate for large x.",
+from fnad.ir.types import F64, I64, Aval, Dtype, real_dtype
+from fnad.ops.conversion import convert_to
+from fnad.ops.formula import Formula, formula, parse_signature, word
+from fnad.ops.kinds import (
+    REALS,
+    UNIT,
+    Domain,
+    Interval,
+    Point,
+    by_name,
+    check_dtype,
+    elementwise,
+    random_array,
+    same_avals,
 )
-complex_erfc = special(
-    "complex_erfc",
-    "Complementary error function of complex numbers.",
-    lambda y, z: neg(_bell(z)),
-    domain=COMPLEXES,
-    evaluate=scipy_call("erfc"),
-)
-erfcx = special(
-    "erfcx", "exp(x²) erfc(x); DLMF 7.10.1.", lambda y, x: 2.0 * x * y - 2.0 / SQRT_PI, domain=INEXACT, over=(LINE,)
-)
-erfi = special("erfi", "-i erf(ix); DLMF 7.2.1.", lambda y, x: exp(x * x) * (2.0 / SQRT_PI), domain=INEXACT)
-dawsn = special(
-    "dawsn", "Dawson's integral; DLMF 7.10.2 and 7.5.1.", lambda y, x: 1.0 - 2.0 * x * y, domain=INEXACT, over=(LINE,)
-)
-wofz = special(
-    "wofz",
-    "The Faddeeva function exp(-z²) erfc(-iz); DLMF 7.10.2.",
-    lambda y, z: -2.0 * z * y + 2.0j / SQRT_PI,
-    domain=COMPLEXES,
-)
-erfinv = special("erfinv", "The inverse of erf; DLMF 7.17.1.", lambda y, x: exp(y * y) * (SQRT_PI / 2))
-erfcinv = special("erfcinv", "The inverse of erfc; DLMF 7.17.1.", lambda y, x: exp(y * y) * (-SQRT_PI / 2))
-
-# ---- the normal distribution -------------------------------------------------------------------------------------
+from fnad.scalar.scipy_ufunc import operation_name, scipy_call
 
 
-def _normal_density(x: Symbol) -> Symbol:
-    return exp(-0.5 * (x * x)) * (1.0 / SQRT_2PI)
+class Ufunc(NamedTuple):
+    """A ufunc of SciPy: one primitive a result, and how many operands are integers."""
+
+    primitives: list[Primitive]
+    integers: int
 
 
-def _mills_ratio(x: Symbol) -> Symbol:
-    """Return Φ(x)/φ(x), the ratio of the normal distribution function to its density, which neither underflows."""
-    return erfcx(x * -math.sqrt(0.5)) * (SQRT_2PI / 2)
+UFUNCS: dict[str, Ufunc] = {}
+"""The ufuncs that SciPy computes, by name."""
+
+NATIVE: dict[str, Primitive] = {}
+"""The ufuncs that have a scalar expression."""
+
+COST = 100
+"""Of most special functions in additions; what is said of it is that it is worth keeping."""
+
+INF, NAN = float("inf"), float("nan")
+POSITIVE: Interval = (0.4, 3.0)
+SINGULAR = (0.0, -0.0, 1.0, -1.0, 2.0, INF, -INF, NAN)
+"""Where special functions have their poles, zeros and limits."""
 
 
-ndtr = elementwise(
-    "ndtr",
-    scipy_call("ndtr"),
-    "{dtype}(0.5) * erfc({0} * {dtype}(" + repr(-math.sqrt(0.5)) + "))",
-    (lambda y, x: _normal_density(x),),
-    domain=REALS,
-    over=(LINE,),
-    edges=((0.0,), (INF,), (-INF,), (-30.0,)),
-    cost=32,
-    doc="Distribution function Φ of the standard normal distribution.",
-)
-log_ndtr = special(
-    "log_ndtr",
-    "log Φ(x), accurate for x far below 0.",
-    lambda y, x: 1.0 / _mills_ratio(x),
-    domain=INEXACT,
-    over=(LINE,),
-)
-ndtri = special("ndtri", "The inverse of Φ.", lambda y, p: exp(0.5 * (y * y)) * SQRT_2PI)
-ndtri_exp = special("ndtri_exp", "The inverse of log Φ.", lambda y, x: _mills_ratio(y), over=((-3.0, -0.1),))
-owens_t = special(
-    "owens_t",
-    "Owen's T function; D. B. Owen, Ann. Math. Statist. 27 (1956), 1075.",
-    lambda y, h, a: erf(a * h * math.sqrt(0.5)) * exp(-0.5 * (h * h)) * (-0.5 / SQRT_2PI),
-    lambda y, h, a: exp(-0.5 * (h * h) * (1.0 + a * a)) / (1.0 + a * a) * (0.5 / math.pi),
-)
+def special(
+    signature: str,
+    doc: str,
+    over: tuple[Interval, ...] | None = None,
+    *,
+    domain: Domain = REALS,
+    edges: Sequence[Point] = (),
+    ufunc: str | None = None,
+    evaluate: Callable[..., Any] | None = None,
+    raises: bool = False,
+    **derivatives: str | None,
+) -> Primitive:
+    """Declare a function that a ufunc of SciPy computes, with a formula for its derivative in each of these operands.
+
+    None stands for a derivative of zero. `over` gives an interval per operand that is no integer in which the function
+    is smooth, `edges` further points where it may not be. The `ufunc` has the primitive's name if not given;
+    `sici[0]` is the first result of several. What is computed by another function has `evaluate`, and counts as one
+    that `raises`: it has no place in native loops.
+    """
+    name, declared = parse_signature(signature)
+    operands = [operand.partition(":")[0] for operand in declared]
+    integers = sum(operand.endswith(": int") for operand in declared)
+    if not {*derivatives} <= {*operands[integers:]}:
+        raise ValueError(f"{signature} has a derivative in {', '.join(derivatives)}")
+    reals = [_partial(name, operand, operands, derivatives) for operand in operands[integers:]]
+    partials = (*[None] * integers, *reals)
+    points = [*_singular_points([isinstance(partial, NoFormula) for partial in partials]), *edges]
+    source, output = _source(ufunc or name)
+    primitive = register(
+        Primitive(
+            name,
+            _infer(name, len(operands), integers, domain),
+            evaluate or scipy_call(source, output),
+            Partials(partials) if any(partials) else NonDifferentiable(),
+            _lowering(source, output, len(operands), raises, evaluate),
+            lambda: _samples(domain, integers, over or (UNIT,) * (len(operands) - integers), points),
+            doc,
+            axes=Elementwise(),
+        )
+    )
+    if ufunc or not evaluate:
+        UFUNCS.setdefault(source, Ufunc([], integers)).primitives.append(primitive)
+    return primitive
 
 
-# ---- the convolution of the normal and the Cauchy density --------------------------------------------------------
-# V = Re w(z) / σ√(2π) with z = (x + iγ) / σ√2 (DLMF 7.19.1), so its slopes are those of w.
+def native(
+    signature: str,
+    doc: str,
+    template: str,
+    over: tuple[Interval, ...] | None = None,
+    *,
+    domain: Domain = REALS,
+    edges: tuple[Point, ...] = (),
+    cost: int,
+    bounded: Bounded = nowhere,
+    **derivatives: str,
+) -> Primitive:
+    """Declare a ufunc of SciPy that has a scalar expression here, as `elementwise`, its derivatives as in `special`."""
+    name, operands = parse_signature(signature)
+    partials = tuple(_partial(name, operand, operands, derivatives) for operand in operands)
+    NATIVE[name] = elementwise(
+        name,
+        scipy_call(name),
+        template,
+        partials,
+        domain=domain,
+        over=over,
+        edges=edges,
+        cost=cost,
+        bounded=bounded,
+        doc=doc,
+    )
+    return NATIVE[name]
 
 
-def _position(x: Symbol, sigma: Symbol, gamma: Symbol) -> Symbol:
-    return complex_(x / sigma, gamma / sigma) * math.sqrt(0.5)
+def _partial(name: str, operand: str, operands: Sequence[str], derivatives: Mapping[str, str | None]) -> Rule | None:
+    if operand not in derivatives:
+        return NoFormula(name, operand)
+    text = derivatives[operand]
+    return None if text is None else Formula(["y", *operands], text)
 
 
-def _slope(z: Symbol, sigma: Symbol) -> Symbol:
-    """Return w'(z) / 2√π σ²."""
-    variance = sigma * sigma
-    return (2.0j / SQRT_PI - 2.0 * z * wofz(z)) * (0.5 / SQRT_PI) / complex_(variance, zeros_like(variance))
+def _source(ufunc: str) -> tuple[str, int | None]:
+    """Split `sici[0]` into the name of the ufunc and the number of the result."""
+    name, _, output = ufunc.partition("[")
+    return name, int(output.removesuffix("]")) if output else None
 
 
-def _voigt_sigma(y: Symbol, x: Symbol, sigma: Symbol, gamma: Symbol) -> Symbol:
-    z = _position(x, sigma, gamma)
-    return neg(real(z * _slope(z, sigma))) * math.sqrt(2) - y / sigma
+def _lowering(
+    ufunc: str, output: int | None, arity: int, raises: bool, evaluate: Callable[..., Any] | None
+) -> Lowering:
+    if evaluate or raises:
+        return Library(None if evaluate else ufunc, raises=True)
+    operands = ", ".join(f"{{{n}}}" for n in range(arity))
+    return Scalar(f"{operation_name(ufunc, output)}({operands})", COST)
 
 
-voigt_profile = special(
-    "voigt_profile",
-    "The Voigt profile; DLMF 7.19.1.",
-    lambda y, x, s, g: real(_slope(_position(x, s, g), s)),
-    _voigt_sigma,
-    lambda y, x, s, g: neg(imag(_slope(_position(x, s, g), s))),
-    over=(LINE, POSITIVE, POSITIVE),
-)
+def _infer(name: str, arity: int, integers: int, domain: Domain) -> Callable[..., Aval]:
+    def infer(*avals: Aval) -> Aval:
+        if len(avals) != arity:
+            raise ShapeError(f"{name} takes {arity} operands, got {len(avals)}")
+        argument = avals[-1]
+        check_dtype(name, argument.dtype, domain)
+        expected = [I64] * integers + [real_dtype(argument.dtype)] * (arity - integers - 1)
+        given = zip(avals, expected, strict=False)
+        same_avals(name, [*(a.with_dtype(argument.dtype) if a.dtype == dtype else a for a, dtype in given), argument])
+        return argument
 
-# ---- logistic and log-sum-exp -------------------------------------------------------------------------------------
-
-logistic = elementwise(
-    "logistic",
-    lambda x: np.true_divide(x.dtype.type(1), x.dtype.type(1) + np.exp(-x)),
-    "{dtype}(1) / ({dtype}(1) + exp(-{0}))",
-    (lambda y, x: y * (1.0 - y),),
-    domain=REALS,
-    over=(LINE,),
-    edges=((0.0,), (-1000.0,), (1000.0,), (INF,), (-INF,)),
-    cost=25,
-    bounded=everywhere,
-    doc="1 / (1 + exp(-x)).",
-)
+    return infer
 
 
-logit = elementwise(
-    "logit",
-    scipy_call("logit"),
-    "select(({0} > {dtype}(0.3)) & ({0} < {dtype}(0.65)),"
-    " log1p({dtype}(2) * ({0} - {dtype}(0.5))) - log1p({dtype}(-2) * ({0} - {dtype}(0.5))),"
-    " log({0} / ({dtype}(1) - {0})))",
-    (lambda y, p: 1.0 / absorbing_mul(p, 1.0 - p),),
-    domain=REALS,
-    edges=((0.0,), (1.0,), (0.5,), (-1.0,), (INF,)),
-    cost=60,
-    doc="The logarithm of the odds p / (1 - p).",
-)
+# ---- samples -----------------------------------------------------------------------------------------------------
 
 
-def _weight(result: Symbol, mine: Symbol, other: Symbol) -> Symbol:
-    """Return exp(mine - result); where the sum is infinite, what the limit is: 0 of -inf, else as a maximum shares."""
-    at_infinity = select(gt(result, zeros_like(result)), share(result, mine, other), zeros_like(result))
-    return select(isinf(result), at_infinity, logistic(mine - other))
+def _samples(domain: Domain, integers: int, over: Sequence[Interval], edges: Sequence[Point]) -> Iterable[Sample]:
+    rng = np.random.default_rng(0)
+    for dtype in by_name(domain):
+        dtypes = _dtypes(dtype, integers, len(over))
+        intervals = [*[UNIT] * integers, *over]
+        yield Sample(tuple(random_array(rng, (2, 3), d, i) for d, i in zip(dtypes, intervals, strict=True)))
+    dtypes = _dtypes(F64 if F64 in domain else by_name(domain)[-1], 0, len(over))
+    columns = zip(*[edge[integers:] for edge in edges], strict=True)
+    degrees = [np.arange(len(edges)) % 4] * integers
+    yield Sample((*degrees, *(np.array(c, d) for c, d in zip(columns, dtypes, strict=True))), smooth=False)
 
 
-logaddexp = elementwise(
-    "logaddexp",
-    np.logaddexp,
-    "select({0} == {1}, {0} + {dtype}(" + repr(math.log(2)) + "), maximum({0}, {1}) + log1p(exp(-abs({0} - {1}))))",
-    (_weight, lambda r, x, y: _weight(r, y, x)),
-    domain=REALS,
-    over=(LINE, LINE),
-    edges=((0.0, 0.0), (-INF, 0.0), (-INF, -INF), (INF, INF), (INF, 0.0), (1000.0, -1000.0)),
-    cost=45,
-    doc="log(exp(x) + exp(y)) without overflow; its derivative where both are -inf is 0.",
-)
+def _singular_points(fixed: Sequence[bool]) -> Iterable[Point]:
+    """Return each singular value for all operands, a finite one for those that have no derivative."""
+    return [tuple(2.0 if f and not math.isfinite(x) else x for f in fixed) for x in SINGULAR]
+
+
+def _dtypes(dtype: Dtype, integers: int, count: int) -> list[Dtype]:
+    return [I64] * integers + [real_dtype(dtype)] * (count - 1) + [dtype]
+
+
+# ---- words of formulas in a degree or an order n ------------------------------------------------------------------
+
+word("like", lambda n, z: convert_to(n, z.dtype))
+formula("below(n)", "maximum(n - 1, 0)")

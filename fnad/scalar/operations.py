@@ -1,4 +1,4 @@
-"""The table of scalar operations, by the names that templates, kernels and targets use.
+"""The table of scalar operations: what templates of primitives, kernels and every target mean by a name.
 
 casts       bool_ i8 i16 i32 i64 u8 u16 u32 u64 f32 f64 c64 c128, as NumPy's astype
 operators   + - * / // % & | ^ ~ << >> == != < <= > >=, on operands of one dtype: integers wrap, a comparison is bool_
@@ -12,7 +12,7 @@ sinh cosh tanh arcsinh arccosh arctanh hypot erf erfc floor ceil trunc rint copy
 complex     real imag conjugate make_complex(re, im), and the functions that NumPy has for complex numbers
 draws       philox_low philox_high(index, stream, key): the halves of a block, u64   random_gamma(index, key, shape)
 random_normal random_exponential random_gumbel random_laplace random_cauchy(index, key): f64
-special     scipy_gammaln and all others of the table in `special`
+SciPy       scipy_gammaln, scipy_sici_0 and all other ufuncs of scipy.special, see `scipy_ufunc`
 sums        accumulate(acc, value): acc + value, where the order of additions is free
 """
 
@@ -39,7 +39,7 @@ from fnad.scalar.operation import (
     takes,
     to_bool,
 )
-from fnad.scalar.special import SPECIAL
+from fnad.scalar.scipy_ufunc import ufunc_operation
 
 # ---- casts -------------------------------------------------------------------------------------------------------
 
@@ -112,7 +112,7 @@ def on_arrays(draw: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def half(name: str, number: int) -> Operation:
-    """The operation for one half of a counter's block."""
+    """The operation that gives a half of the block of a counter."""
     return Operation(name, takes(U64, U64, U64, gives=U64), on_arrays(lambda *operands: draws.block(*operands)[number]))
 
 
@@ -198,15 +198,20 @@ TABLE: tuple[Operation, ...] = (
         "random_gamma", takes(U64, U64, F64, gives=F64), on_arrays(partial(draws.gamma_array, draws.NUMPY))
     ),
     ACCUMULATE,
-    *(function.operation for function in SPECIAL.values()),
 )  # fmt: skip
 
 OPERATIONS: dict[str, Operation] = {operation.name: operation for operation in TABLE}
 
+
+def operation_named(word: str) -> Operation | None:
+    """The operation of this name, a ufunc of SciPy among them; None where there is none."""
+    return OPERATIONS.get(word) or ufunc_operation(word)
+
+
 BINARY: dict[str, Operation] = {
     operation.symbol: operation for operation in TABLE if operation.symbol and operation not in (NEGATIVE, INVERT)
 } | {"<<": LEFT_SHIFT, ">>": RIGHT_SHIFT}
-"""The infix operators."""
+"""The operations that are written between their operands."""
 
 UNARY: dict[str, Operation] = {"-": NEGATIVE, "~": INVERT, "not": LOGICAL_NOT}
-"""The prefix operators."""
+"""The operations that are written before their operand."""

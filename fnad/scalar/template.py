@@ -3,8 +3,8 @@
     {0} * log1p(exp({dtype}(-2) * abs({0})))
 
 A template is a Python expression of the operations of `operations`; `{0}`, `{1}` and other words in braces stand for
-operands, `{dtype}` is the cast to the result's dtype, `{lowest}` and `{highest}` are its bounds. Numbers occur
-only in casts, so that each has a dtype. A word that is not in the table is an error at the declaration.
+operands, `{dtype}` is the cast to the result's dtype, `{lowest}` and `{highest}` are its bounds. Numbers stand in casts
+alone, so that each has a dtype. A word that the table lacks is an error where the template is declared.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Any, Protocol, TypeAlias, TypeVar
 import numpy as np
 
 from fnad.scalar.operation import Dtype, Operation
-from fnad.scalar.operations import BINARY, DTYPES, OPERATIONS, UNARY
+from fnad.scalar.operations import BINARY, DTYPES, OPERATIONS, UNARY, operation_named
 
 SIGNS: dict[type[ast.AST], str] = {
     ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.FloorDiv: "//", ast.Mod: "%",
@@ -67,7 +67,7 @@ Tree: TypeAlias = Hole | Number | Bound | Call
 
 
 class Maker(Protocol[T]):
-    """A factory of expressions, which templates are instantiated with."""
+    """What makes expressions: nodes of a graph, or whatever a template is instantiated to."""
 
     def constant(self, value: np.generic) -> T: ...
 
@@ -77,7 +77,7 @@ class Maker(Protocol[T]):
 def check(template: str) -> str:
     """The template; raises `ValueError` for a word that is no operation."""
     for word in re.findall(r"(?<!\{)\b([A-Za-z_]\w*)\b(?!\})", template):
-        if word not in OPERATIONS and word not in NUMBERS:
+        if operation_named(word) is None and word not in NUMBERS:
             raise ValueError(f"the template {template!r} has a word that is no scalar operation: {word}")
     return template
 
@@ -105,7 +105,7 @@ def _tree(node: ast.expr, template: str) -> Tree:
                 return Number(number, dtype)
             return Call(OPERATIONS[name] if dtype is not None else None, inner(*operands))
         case ast.Call(func=ast.Name(id=name), args=operands):
-            return Call(OPERATIONS[name], inner(*operands))
+            return Call(operation_named(name), inner(*operands))
         case ast.BinOp(left, op, right) if type(op) in SIGNS:
             return Call(BINARY[SIGNS[type(op)]], inner(left, right))
         case ast.Compare(left, [op], [right]) if type(op) in SIGNS:
@@ -117,7 +117,7 @@ def _tree(node: ast.expr, template: str) -> Tree:
 
 
 def number_of(node: ast.expr) -> float | complex | None:
-    """The number that an expression denotes, None if it is no number."""
+    """The number that an expression is, None if it is more than that."""
     match node:
         case ast.Constant(value=int() | float() | complex() as value) if not isinstance(value, bool):
             return value

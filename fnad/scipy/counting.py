@@ -15,12 +15,12 @@ from fnad.errors import UnsupportedFunctionError
 from fnad.ir.symbol import Symbol
 from fnad.numpy.operands import Operand, as_array, broadcast_all, static_int
 from fnad.numpy.registry import RULES
-from fnad.numpy.special import special_rule
+from fnad.numpy.special_functions import special_rule
 from fnad.numpy.ufuncs import add, less, multiply, subtract
 from fnad.ops.comparison import bitwise_not, select
-from fnad.ops.library import scipy_function
 from fnad.ops.requirement import require
 from fnad.ops.shape import zeros_like
+from fnad.scalar.scipy_ufunc import scipy_function
 from fnad.scipy.original import original
 
 

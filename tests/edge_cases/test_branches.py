@@ -9,11 +9,11 @@ import pytest
 
 from fnad.ops.comparison import gt, lt, select
 from fnad.ops.elementary import exp, log, sqrt
+from fnad.ops.logistic import logaddexp
 from fnad.ops.piecewise import abs_
 from fnad.ops.power import arctan2, hypot, pow_
 from fnad.ops.reduction import reduce_max
 from fnad.ops.shape import broadcast_in_dim, full_like, reduce_sum, zeros_like
-from fnad.ops.special import logaddexp
 from fnad.testing import Run
 from tests.edge_cases.derivatives import gradient, hessian, reverse
 

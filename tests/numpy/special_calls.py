@@ -6,8 +6,9 @@ import numpy as np
 import scipy.special
 
 from fnad.ir.primitive import NoFormula, Partials
-from fnad.numpy.special import UFUNCS
-from fnad.ops.library import SPECIAL
+from fnad.numpy.special_functions import COMPOSED as OTHERS
+from fnad.ops.special import NATIVE as SCALAR
+from fnad.ops.special import UFUNCS
 from fnad.scipy import special
 from fnad.scipy.special import log_softmax, logsumexp, softmax
 from tests.numpy.against_numpy import sample
@@ -18,7 +19,7 @@ PUBLIC = {name: value for name, value in vars(scipy.special).items() if isinstan
 
 def call(name):
     """Return a ufunc, with the operands given up to the last one that has no derivative, and the others."""
-    ufunc, primitive = PUBLIC[name], SPECIAL[name].primitives[0]
+    ufunc, primitive = PUBLIC[name], UFUNCS[name].primitives[0]
     operands = next(s.operands for s in primitive.samples() if all(o.dtype in WIDE for o in s.operands))
     fixed = [is_fixed(operand, slope) for operand, slope in zip(operands, slopes(primitive), strict=True)]
     count = len(fixed) - fixed[::-1].index(True) if True in fixed else 0
@@ -36,10 +37,10 @@ def is_fixed(operand, slope):
     return operand.dtype == np.int64 or isinstance(slope, NoFormula)
 
 
-OF_PRIMITIVES = {f"scipy.special.{name}": call(name) for name in SPECIAL if name in PUBLIC}
+OF_PRIMITIVES = {f"scipy.special.{name}": call(name) for name in UFUNCS if name in PUBLIC}
 NATIVE = {
     f"scipy.special.{name}": (PUBLIC[name], *[sample((2, 3), "f64", i) for i in range(PUBLIC[name].nin)])
-    for name in UFUNCS
+    for name in (*OTHERS, *SCALAR)
     if name in PUBLIC and not name.startswith("_")
 }
 

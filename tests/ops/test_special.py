@@ -14,7 +14,7 @@ from fnad.ir.builder import trace
 from fnad.ir.primitive import PRIMITIVES, NoFormula, Partials
 from fnad.ir.types import DTYPES, Aval
 from fnad.ops.carlson import carlson_integral
-from fnad.ops.library import SPECIAL
+from fnad.ops.special import UFUNCS
 from fnad.testing import Run, assert_close, tolerance
 from fnad.transforms.interpret import interpret
 from fnad.transforms.joint import joint
@@ -230,7 +230,7 @@ TRUTHS: dict[str, Truth] = {
 
 def arguments(name: str, point: tuple[float, ...]) -> list[Any]:
     """Return the operands as the primitive takes them: integers first."""
-    count = next((u.integers for u in SPECIAL.values() if PRIMITIVES[name] in u.primitives), 0)
+    count = next((u.integers for u in UFUNCS.values() if PRIMITIVES[name] in u.primitives), 0)
     return [np.int64(x) for x in point[:count]] + [np.float64(x) for x in point[count:]]
 
 
@@ -443,7 +443,7 @@ def test_a_zero_cotangent_masks_a_pole(run: Run):
 
 WITHOUT = {
     (primitive.name, partial.operand): i
-    for ufunc in SPECIAL.values()
+    for ufunc in UFUNCS.values()
     for primitive in ufunc.primitives
     if isinstance(primitive.derivative, Partials)
     for i, partial in enumerate(primitive.derivative.functions)

@@ -20,7 +20,7 @@ from fnad.ops.entropy import entr, xlog1py, xlogy
 from fnad.ops.gamma import beta_density, gamma_density, gammaln
 from fnad.ops.incomplete import betainc, betaincc, gammainc, gammaincc
 from fnad.ops.piecewise import floor
-from fnad.ops.poisson import poisson_entropy
+from fnad.ops.poisson_entropy import poisson_entropy
 from fnad.ops.shape import broadcast_to, full_like, ones_like, reshape_to, sum_over, zeros_like
 from fnad.scipy.stats.discrete import Discrete
 from fnad.scipy.stats.operands import INF, checked, real_symbol

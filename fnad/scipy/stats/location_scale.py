@@ -8,11 +8,12 @@ from fnad.ir.symbol import Symbol
 from fnad.ops.arithmetic import neg
 from fnad.ops.comparison import lt, select
 from fnad.ops.elementary import exp, expm1, log, log1p
+from fnad.ops.error_functions import log_ndtr, ndtr
+from fnad.ops.logistic import logaddexp
+from fnad.ops.logistic import logistic as expit
 from fnad.ops.piecewise import abs_
 from fnad.ops.power import arctan2
 from fnad.ops.shape import full_like, ones_like, zeros_like
-from fnad.ops.special import log_ndtr, logaddexp, ndtr
-from fnad.ops.special import logistic as expit
 from fnad.scipy.stats.continuous import Continuous
 from fnad.scipy.stats.operands import INF
 

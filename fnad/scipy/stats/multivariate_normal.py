@@ -16,10 +16,11 @@ from fnad.errors import ShapeError, UnsupportedFunctionError
 from fnad.ir.symbol import Symbol
 from fnad.numpy.operands import broadcast_all
 from fnad.ops.autodiff import stop_gradient
-from fnad.ops.bivariate import bivariate_normal
+from fnad.ops.bivariate_normal import bivariate_normal
 from fnad.ops.comparison import ge, gt, lt, select
 from fnad.ops.conversion import convert
 from fnad.ops.elementary import exp, log, sqrt
+from fnad.ops.error_functions import ndtr
 from fnad.ops.least_squares import pinv
 from fnad.ops.linalg import cholesky, solve_triangular
 from fnad.ops.matrix import adjoint, diagonal, diagonal_matrix, matmul
@@ -37,7 +38,6 @@ from fnad.ops.shape import (
     transpose_to,
     zeros_like,
 )
-from fnad.ops.special import ndtr
 from fnad.ops.spectrum import eigh
 from fnad.scipy.stats.method import Distribution, Method, method, others, parameter
 from fnad.scipy.stats.operands import real_symbol

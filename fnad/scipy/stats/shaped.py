@@ -11,10 +11,10 @@ from fnad.ops.comparison import eq, isinf, lt, select
 from fnad.ops.distributions import chdtr, chdtrc, stdtr
 from fnad.ops.elementary import log, log1p
 from fnad.ops.entropy import xlog1py, xlogy
+from fnad.ops.error_functions import log_ndtr, ndtr
 from fnad.ops.gamma import betaln, gammaln, poch, psi
 from fnad.ops.incomplete import betainc, betaincc, gammainc, gammaincc
 from fnad.ops.shape import full_like, ones_like, zeros_like
-from fnad.ops.special import log_ndtr, ndtr
 from fnad.scipy.stats.continuous import Continuous
 from fnad.scipy.stats.location_scale import HALF_LOG_2PI, LOG_PI, normal_log_density
 from fnad.scipy.stats.operands import INF

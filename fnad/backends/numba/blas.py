@@ -1,0 +1,136 @@
+"""Matrix products by symbol: SciPy's BLAS, called from native code on flat row-major arrays.
+
+SciPy exports the BLAS it is linked to as C function pointers (`scipy.linalg.cython_blas`). Registered with LLVM under
+fnad's names, they are called like any C function; nothing is typed, copied or allocated. BLAS is column-major, and a
+row-major matrix is its transpose there, so C = op(A) op(B) is computed as Cᵀ = op(B)ᵀ op(A)ᵀ. Its integers have 32
+bits.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from functools import cache
+from importlib.machinery import PathFinder
+from typing import Any
+
+import llvmlite.binding as llvm
+import llvmlite.ir as ir
+
+from fnad.backends.numba import blas_threads, capsule
+from fnad.backends.numba.emitter import Builder, Dtype, Instructions, Kinds, Value, Values
+from fnad.backends.numba.scalar import call
+
+PREFIX = "fnad_"
+LETTERS = {"f4": "s", "f8": "d", "c8": "c", "c16": "z"}
+BYTE, WORD = ir.IntType(8), ir.IntType(32)
+
+# ---- symbols -----------------------------------------------------------------------------------------------------
+
+
+@cache
+def register() -> None:
+    """Register SciPy's gemm and gemv with LLVM as fnad_dgemm, fnad_sgemv and so on."""
+    module = cython_blas()
+    capsules = module.__pyx_capi__
+    for routine in (letter + kind for letter in LETTERS.values() for kind in ("gemm", "gemv")):
+        llvm.add_symbol(f"{PREFIX}{routine}", capsule.address(capsules[routine]))
+    blas_threads.register(module.__file__)
+
+
+def cython_blas() -> Any:
+    """The module scipy.linalg.cython_blas, loaded without the rest of scipy.linalg, which takes a tenth of a second."""
+    name = "scipy.linalg.cython_blas"
+    if name in sys.modules:
+        return sys.modules[name]
+    scipy = importlib.import_module("scipy")
+    spec = PathFinder.find_spec(name, [f"{path}/linalg" for path in scipy.__path__])
+    if spec is None or spec.loader is None:
+        return importlib.import_module(name)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def call_blas(builder: Builder, dtype: Dtype, kind: str, work: Value, *addresses: Value) -> None:
+    """Call a routine on these addresses; on one thread, if its `work`, in multiplications, is small."""
+    register()
+    small = builder.icmp_signed("<=", work, work.type(blas_threads.LARGEST))
+    with builder.if_then(small):
+        call(builder, blas_threads.ENTER, ir.VoidType())
+    call(builder, f"{PREFIX}{LETTERS[dtype.str[1:]]}{kind}", ir.VoidType(), *addresses)
+    with builder.if_then(small):
+        call(builder, blas_threads.LEAVE, ir.VoidType())
+
+
+# ---- arguments, as Fortran takes them ----------------------------------------------------------------------------
+
+
+def by_reference(builder: Builder, *values: Value) -> list[Value]:
+    """Addresses of the values; their stack slots are allocated once, at the function's entry."""
+    addresses = []
+    for value in values:
+        with builder.goto_entry_block():
+            place = builder.alloca(value.type)
+        builder.store(value, place)
+        addresses.append(address(builder, place))
+    return addresses
+
+
+def address(builder: Builder, pointer: Value) -> Value:
+    return builder.bitcast(pointer, BYTE.as_pointer())
+
+
+def element(builder: Builder, array: Value, offset: Value) -> Value:
+    return address(builder, builder.gep(array, [offset]))
+
+
+def word(builder: Builder, value: Value) -> Value:
+    return builder.trunc(value, WORD)
+
+
+def leading(builder: Builder, value: Value) -> Value:
+    """A leading dimension, at least 1: BLAS rejects the 0 of an empty matrix."""
+    return word(builder, builder.select(builder.icmp_signed(">", value, value.type(1)), value, value.type(1)))
+
+
+def letter(builder: Builder, transposed: Value, if_true: str, if_false: str) -> Value:
+    return builder.select(transposed, BYTE(ord(if_true)), BYTE(ord(if_false)))
+
+
+# ---- products ----------------------------------------------------------------------------------------------------
+
+
+def emit_gemm(builder: Builder, kinds: Kinds, values: Values) -> None:
+    a, a_offset, lda, a_transposed, b, b_offset, ldb, b_transposed, c, c_offset, ldc, m, n, k, alpha, beta = values
+    work = builder.mul(builder.mul(m, n), k)
+    flags = [letter(builder, flag, "T", "N") for flag in (b_transposed, a_transposed)]
+    sizes = [word(builder, size) for size in (n, m, k)]
+    strides = [leading(builder, stride) for stride in (ldb, lda, ldc)]
+    trans_b, trans_a, n, m, k, ldb, lda, ldc, alpha, beta = by_reference(builder, *flags, *sizes, *strides, alpha, beta)
+    a, b, c = element(builder, a, a_offset), element(builder, b, b_offset), element(builder, c, c_offset)
+    call_blas(builder, kinds[0].dtype, "gemm", work, trans_b, trans_a, n, m, k, alpha, b, ldb, a, lda, beta, c, ldc)
+
+
+def emit_gemv(builder: Builder, kinds: Kinds, values: Values) -> None:
+    """BLAS leaves y unchanged if the sum is empty; a gemm over no columns scales it."""
+    a, a_offset, lda, a_transposed, x, x_offset, incx, y, y_offset, m, n, alpha, beta = values
+    with builder.if_else(builder.icmp_signed("==", n, n.type(0))) as (empty, usual):
+        with empty:
+            no, one = a_transposed.type(0), n.type(1)
+            emit_gemm(
+                builder, kinds, (a, a_offset, one, no, x, x_offset, one, no, y, y_offset, one, m, one, n, alpha, beta)
+            )
+        with usual:
+            work = builder.mul(m, n)
+            rows, columns = builder.select(a_transposed, m, n), builder.select(a_transposed, n, m)
+            numbers = [*(word(builder, value) for value in (rows, columns, lda, incx)), WORD(1)]
+            places = by_reference(builder, letter(builder, a_transposed, "N", "T"), *numbers, alpha, beta)
+            trans, rows, columns, lda, incx, incy, alpha, beta = places
+            a, x, y = element(builder, a, a_offset), element(builder, x, x_offset), element(builder, y, y_offset)
+            call_blas(
+                builder, kinds[0].dtype, "gemv", work, trans, rows, columns, alpha, a, lda, x, incx, beta, y, incy
+            )
+
+
+INSTRUCTIONS: Instructions = {"gemm": emit_gemm, "gemv": emit_gemv}

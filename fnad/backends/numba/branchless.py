@@ -1,0 +1,134 @@
+"""Choosing between values without a branch, so that loops vectorise: select, extrema, tests, signs, strong products."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import llvmlite.ir as ir
+
+from fnad.backends.numba.emitter import Builder, Dtype, Emit, Instructions, Kinds, Value, Values, by_kind
+from fnad.backends.numba.operators import multiply
+from fnad.backends.numba.scalar import absolute, call, is_true, on_parts, overloaded, parts
+
+INFINITY = float("inf")
+
+# ---- selects -----------------------------------------------------------------------------------------------------
+
+
+def choose(builder: Builder, dtype: Dtype, condition: Value, a: Value, b: Value) -> Value:
+    """The value a where the condition is true, else b."""
+    if dtype.kind == "c":
+        return on_parts(builder, lambda x, y: builder.select(condition, x, y), a, b)
+    return builder.select(condition, a, b)
+
+
+def emit_select(builder: Builder, kinds: Kinds, values: Values) -> Value:
+    return choose(builder, kinds[1], *values)
+
+
+def emit_strong_multiply(builder: Builder, kinds: Kinds, values: Values) -> Value:
+    """The product cotangent * partial, and 0 where the cotangent is 0, whatever the partial."""
+    cotangent, _ = values
+    product = multiply(builder, kinds, values)
+    is_nonzero = is_true(builder, kinds[0], cotangent)
+    return choose(builder, kinds[0], is_nonzero, product, ir.Constant(cotangent.type, None))
+
+
+# ---- tests and signs ---------------------------------------------------------------------------------------------
+
+
+def test(of_float: Callable[[Builder, Value], Value]) -> Emit:
+    """The emitter of a test that is true of a complex number if it is of either part, and of no integer."""
+
+    def of_parts(builder: Builder, kinds: Kinds, values: Values) -> Value:
+        return builder.or_(*(of_float(builder, part) for part in parts(builder, values[0])))
+
+    return by_kind(
+        f=lambda builder, kinds, values: of_float(builder, values[0]),
+        c=of_parts,
+        iu=lambda builder, kinds, values: ir.IntType(1)(0),
+    )
+
+
+def is_nan(builder: Builder, value: Value) -> Value:
+    return builder.fcmp_unordered("uno", value, value)
+
+
+def is_infinite(builder: Builder, value: Value) -> Value:
+    return builder.fcmp_ordered("==", absolute(builder, value), value.type(INFINITY))
+
+
+def is_not_finite(builder: Builder, value: Value) -> Value:
+    return builder.fcmp_unordered(">=", absolute(builder, value), value.type(INFINITY))
+
+
+def emit_isfinite(builder: Builder, kinds: Kinds, values: Values) -> Value:
+    return builder.not_(test(is_not_finite)(builder, kinds, values))
+
+
+def emit_signbit(builder: Builder, kinds: Kinds, values: Values) -> Value:
+    bits = builder.bitcast(values[0], ir.IntType(8 * kinds[0].itemsize))
+    return builder.icmp_signed("<", bits, bits.type(0))
+
+
+def sign_of_float(builder: Builder, kinds: Kinds, values: Values) -> Value:
+    """The sign 1, -1 or +0; nan stays nan."""
+    (value,) = values
+    zero = value.type(0.0)
+    nonzero = builder.select(builder.fcmp_ordered(">", value, zero), zero.type(1.0), zero.type(-1.0))
+    of_number = builder.select(builder.fcmp_ordered("==", value, zero), zero, nonzero)
+    return builder.select(is_nan(builder, value), value, of_number)
+
+
+def sign_of_integer(builder: Builder, kinds: Kinds, values: Values) -> Value:
+    (value,) = values
+    zero, one = value.type(0), value.type(1)
+    if kinds[0].kind == "u":
+        nonzero = one
+    else:
+        nonzero = builder.select(builder.icmp_signed("<", value, zero), value.type(-1), one)
+    return builder.select(builder.icmp_unsigned("==", value, zero), zero, nonzero)
+
+
+# ---- extrema -----------------------------------------------------------------------------------------------------
+
+
+def of_integers(sign: str) -> Emit:
+    """The emitter of `a if a <sign> b else b`."""
+
+    def by(method: str) -> Emit:
+        return lambda builder, kinds, values: builder.select(getattr(builder, method)(sign, *values), *values)
+
+    return by_kind(i=by("icmp_signed"), bu=by("icmp_unsigned"))
+
+
+def propagating(name: str) -> Emit:
+    """The emitter of LLVM's extremum `name`, nan if either operand is; its folds vectorise too."""
+    return lambda builder, kinds, values: call(builder, overloaded(name, values[0].type), values[0].type, *values)
+
+
+def ignoring(sign: str) -> Emit:
+    """The emitter of `a if a <sign> b else b` that yields the other operand where one is nan."""
+
+    def emit(builder: Builder, kinds: Kinds, values: Values) -> Value:
+        a, b = values
+        return builder.select(builder.or_(builder.fcmp_ordered(sign, a, b), is_nan(builder, b)), a, b)
+
+    return emit
+
+
+INSTRUCTIONS: Instructions = {
+    "select": emit_select,
+    "strong_multiply": emit_strong_multiply,
+    "isnan": test(is_nan),
+    "isinf": test(is_infinite),
+    "isfinite": emit_isfinite,
+    "signbit": emit_signbit,
+    "sign": by_kind(f=sign_of_float, iu=sign_of_integer),
+    "minimum": by_kind(f=propagating("llvm.minimum"), biu=of_integers("<=")),
+    "maximum": by_kind(f=propagating("llvm.maximum"), biu=of_integers(">=")),
+    "fmin": by_kind(f=ignoring("<="), biu=of_integers("<=")),
+    "fmax": by_kind(f=ignoring(">="), biu=of_integers(">=")),
+    "min": of_integers("<="),
+    "max": of_integers(">="),
+}

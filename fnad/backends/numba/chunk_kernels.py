@@ -1,0 +1,88 @@
+"""A lowered program as kernels: one for each chunk of items, on arrays that are laid out in memory."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from collections.abc import Set as AbstractSet
+
+from fnad.backends.numba.steps import Chunk
+from fnad.kernel.build import array_of, counter, locate, statements_of
+from fnad.kernel.forward import forward
+from fnad.kernel.layout import Layout
+from fnad.kernel.liveness import live, read_arrays
+from fnad.kernel.statements import (
+    COUNTERS,
+    STACKS,
+    STATUS,
+    Assign,
+    Kernel,
+    Load,
+    Name,
+    Statement,
+    Store,
+    integer,
+    operands,
+    subexpressions,
+    walk,
+)
+from fnad.lower.loop_ir import touched
+from fnad.lower.nodes import Buffer
+from fnad.lower.target import Target
+from fnad.scalar.operation import Pointer
+
+
+def statements_of_chunks(
+    chunks: Sequence[Chunk], stacks: Sequence[Buffer], target: Target
+) -> dict[Chunk, list[Statement]]:
+    """The statements of each chunk, with loads of stored values replaced."""
+    return {chunk: forward(statements_of(chunk.items, chunk.depth, stacks, target)) for chunk in chunks}
+
+
+def unread_temporaries(statements: Iterable[Sequence[Statement]], temporaries: Iterable[Buffer]) -> frozenset[Buffer]:
+    """The temporaries that are never loaded, since each of their values is used from a variable."""
+    read = {name for block in statements for name in read_arrays(block)}
+    return frozenset(buffer for buffer in temporaries if buffer.name not in read)
+
+
+def small_temporaries(
+    chunks: Sequence[Chunk], temporaries: Iterable[Buffer], others: AbstractSet[Buffer]
+) -> list[Buffer]:
+    """The one-element temporaries that only one chunk touches, except for `others`: variables can hold them."""
+    users: dict[Buffer, set[Chunk]] = defaultdict(set)
+    for chunk in chunks:
+        for item in chunk.items:
+            for buffer in touched(item):
+                users[buffer].add(chunk)
+    return [b for b in temporaries if b.aval.size == 1 and b not in others and len(users[b]) == 1]
+
+
+def chunk_kernel(
+    name: str, chunk: Chunk, statements: Sequence[Statement], layout: Layout, unread: AbstractSet[str],
+    stacks: Sequence[Buffer],
+) -> Kernel:  # fmt: skip
+    """The kernel of a chunk, without stores into `unread` buffers."""
+    body = layout.place(live(statements, unread))
+    used = _arrays(body)
+    located = [locate(stack, stacks) for stack in stacks if array_of(stack) in used]
+    counters = [Assign((counter(d),), Load(COUNTERS, integer(d))) for d in range(chunk.depth)]
+    special = {STATUS, STACKS, COUNTERS, *map(array_of, stacks)}
+    arrays = [array for array in used if array not in special]
+    has_stacks = bool(located) or STACKS in used
+    parameters = (*arrays, *[COUNTERS] * bool(counters), *[STACKS] * has_stacks, STATUS)
+    return Kernel(name, parameters, [*counters, *located, *body])
+
+
+def _arrays(statements: Sequence[Statement]) -> dict[Name, None]:
+    """The arrays that statements touch, in the order of the text."""
+    found: dict[Name, None] = {}
+    for statement in walk(statements):
+        if isinstance(statement, Store):
+            found[statement.array] = None
+        for operand in operands(statement):
+            for expression in subexpressions(operand):
+                if isinstance(expression, Load):
+                    found[expression.array] = None
+                elif isinstance(expression, Name) and isinstance(expression.kind, Pointer):
+                    found[expression] = None
+    return found

@@ -1,0 +1,338 @@
+"""From a program to native code that runs on NumPy arrays.
+
+A program becomes one native function per chunk of nests, for LLVM's time grows faster than a function's length, and a
+Python step for each library call between them. Loops and branches are native, unless there is a library call in them.
+Arguments are passed as they are if they are contiguous; outputs are fresh; temporaries come from a pool of workspaces,
+so that calls from several threads never share one.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from math import prod
+from operator import itemgetter
+from typing import cast
+
+import numpy as np
+
+from fnad.backends.base import Array
+from fnad.backends.numba.chunk_kernels import chunk_kernel, small_temporaries, statements_of_chunks, unread_temporaries
+from fnad.backends.numba.compiler import NativeFunction, compiled
+from fnad.backends.numba.flow import Read, Reserve, Run, choose, in_order, repeat, repeat_while
+from fnad.backends.numba.machine import offers
+from fnad.backends.numba.steps import Chunk, PythonControl, Step, chunks_of, cut, read_by_python
+from fnad.backends.numba.target import CPU
+from fnad.errors import FnadError, GuardFailed
+from fnad.ir.program import Program
+from fnad.kernel import residual_stack
+from fnad.kernel.build import NO_MEMORY
+from fnad.kernel.layout import Layout
+from fnad.kernel.python_source import kernel_text, module_text, namespace
+from fnad.kernel.statements import Kernel, Return, walk
+from fnad.lower.allocation import allocate, donations
+from fnad.lower.loop_ir import LibraryCall, LoopProgram, SequentialFor, SequentialWhile, Switch
+from fnad.lower.lowering import lower
+from fnad.lower.nodes import Buffer, BufferLoad
+from fnad.lower.target import Target
+from fnad.store import STORE
+
+__all__ = ["NativeExecutor", "Plan", "compile_program", "offers", "plan"]
+
+ENGINE_BYTES = 50_000
+"""What LLVM takes for each function beside its code."""
+
+
+def compile_program(program: Program, donated: Sequence[int] = ()) -> NativeExecutor:
+    """The executor of a program; raises `LoweringError` for what has no loops.
+
+    Outputs may lie in the memory of the inputs at the positions `donated`.
+    """
+    return NativeExecutor(plan(program, donated))
+
+
+class Plan:
+    """A program lowered for a target, with its memory laid out, as kernels that are not yet compiled."""
+
+    def __init__(self, loops: LoopProgram, target: Target, donated: Sequence[int] = ()) -> None:
+        self.loops = loops
+        self.steps = cut(loops.items, target.costs.largest_kernel)
+        self.chunks = list(chunks_of(self.steps))
+        statements = statements_of_chunks(self.chunks, loops.residual_stacks, target)
+        read_outside = set(read_by_python(self.steps))
+        unread = unread_temporaries(statements.values(), loops.temporaries) - read_outside
+        small = small_temporaries(self.chunks, loops.temporaries, read_outside | unread)
+        kept = [buffer for buffer in loops.temporaries if buffer not in unread and buffer not in small]
+        self.slots, places = allocate(loops.items, kept, loops.outputs)
+        self.donations = donations(loops.items, [loops.inputs[i] for i in donated], loops.outputs, places)
+        outside = {buffer: buffer.name for buffer in (*loops.inputs, *loops.outputs, *loops.residual_stacks)}
+        outside |= {given: output.name for output, given in self.donations.items()}
+        self.places: dict[Buffer, str] = outside | {buffer: slot.name for buffer, slot in places.items()}
+        names = {buffer.name: place for buffer, place in self.places.items()}
+        layout = Layout(names, {buffer.name: f"c{n}" for n, buffer in enumerate(small)})
+        dead = {buffer.name for buffer in unread}
+        self.kernels = {
+            chunk: chunk_kernel(f"chunk{n}", chunk, statements[chunk], layout, dead, loops.residual_stacks)
+            for n, chunk in enumerate(self.chunks)
+        }
+
+    @property
+    def source(self) -> str:
+        """All kernels, as Python source."""
+        return module_text(list(self.kernels.values()))
+
+
+def plan(program: Program, donated: Sequence[int] = ()) -> Plan:
+    """Lower a program and write its source."""
+    return Plan(lower(program, CPU), CPU, donated)
+
+
+class NativeExecutor:
+    """A compiled program: call it with a list of arrays."""
+
+    def __init__(self, planned: Plan) -> None:
+        self.plan = planned
+        loops = planned.loops
+        self._check = status_check(loops)
+        self._functions: list[tuple[Kernel, NativeFunction]] = []
+        arrays = [b.name for b in (*loops.inputs, *loops.outputs)] + [s.name for s in planned.slots]
+        self._positions = {name: n for n, name in enumerate([*arrays, "counters", "stacks", "status"])}
+        self._run = self._in_order(planned.steps)
+        self._outputs = [(tuple(map(abs, buffer.aval.shape)), buffer.dtype) for buffer in loops.outputs]
+        self._has_stacks = bool(loops.residual_stacks)
+        self._donations = [(loops.outputs.index(o), loops.inputs.index(x)) for o, x in planned.donations.items()]
+        self._recorded = [
+            (n, loops.residual_stacks.index(b), b.aval) for n, b in enumerate(loops.outputs) if b.aval.is_residual_stack
+        ]
+        self._pool: deque[list[Array]] = deque()
+
+    def __call__(self, arguments: Sequence[Array]) -> list[Array]:
+        outputs = [np.empty(shape, dtype) for shape, dtype in self._outputs]
+        for output, given in self._donations:
+            outputs[output] = _donated_memory(arguments, given)
+        try:
+            workspace = self._pool.pop()
+        except IndexError:
+            workspace = self._workspace()
+        arrays = [*map(_contiguous, arguments), *outputs, *workspace]
+        try:
+            if self._has_stacks:
+                self._run_with_stacks(arrays, outputs)
+            else:
+                self._run(arrays)
+            self._check(arrays)
+        except BaseException:
+            workspace[-1].fill(0)
+            raise
+        finally:
+            self._pool.append(workspace)
+        return outputs
+
+    def _run_with_stacks(self, arrays: list[Array], outputs: list[Array]) -> None:
+        """Run, copy the residual stacks that are results, and always free all of them."""
+        table = arrays[-2]
+        try:
+            self._run(arrays)
+            for n, number, aval in self._recorded:
+                rows = residual_stack.rows_of(table, number)
+                flat = residual_stack.recorded(table, number, aval.dtype)[: rows * prod(aval.shape[1:])]
+                outputs[n] = flat.reshape(rows, *aval.shape[1:]).copy()
+        finally:
+            residual_stack.release(table)
+
+    def _workspace(self) -> list[Array]:
+        counters = np.zeros(max([1, *(chunk.depth for chunk in self.plan.chunks)]), np.int64)
+        stacks = residual_stack.new_table(len(self.plan.loops.residual_stacks))
+        STORE.trim(self._workspace_size())
+        slots = [np.empty(slot.size, slot.dtype) for slot in self.plan.slots]
+        return [*slots, counters, stacks, np.zeros(2, np.int64)]
+
+    def _workspace_size(self) -> int:
+        return sum(slot.size * slot.dtype.itemsize for slot in self.plan.slots)
+
+    @property
+    def nbytes(self) -> int:
+        """The memory of the code, in bytes."""
+        return sum(ENGINE_BYTES + native.nbytes for _, native in self._functions)
+
+    @property
+    def workspace_bytes(self) -> int:
+        """The memory of the workspaces not in use, in bytes."""
+        return len(self._pool) * self._workspace_size()
+
+    def free_workspaces(self) -> int:
+        """Free the workspaces not in use; return the number of bytes freed."""
+        freed = self.workspace_bytes
+        self._pool.clear()
+        return freed
+
+    # ---- steps ---------------------------------------------------------------------------------------------------
+
+    def _in_order(self, steps: Sequence[Step]) -> Run:
+        runs = [self._step(step) for step in steps]
+        return runs[0] if len(runs) == 1 else in_order(runs)
+
+    def _step(self, step: Step) -> Run:
+        match step:
+            case Chunk():
+                return self._chunk(self.plan.kernels[step])
+            case PythonControl():
+                return self._structured(step)
+            case _:
+                return self._library_step(step)
+
+    def _chunk(self, kernel: Kernel) -> Run:
+        call = plain_function(kernel) if _jit_is_disabled() else self._native_function(kernel)
+        positions = [self._positions[parameter.name] for parameter in kernel.parameters]
+        if len(positions) == 1:
+            run: Run = lambda arrays: call(arrays[positions[0]])  # noqa: E731
+        else:
+            pick = itemgetter(*positions)
+            run = lambda arrays: call(*pick(arrays))  # noqa: E731
+        stops = any(isinstance(statement, Return) for statement in walk(kernel.body))
+        return in_order([run, self._check]) if stops and len(self.plan.chunks) > 1 else run
+
+    def _structured(self, step: PythonControl) -> Run:
+        bodies = [self._in_order(body) for body in step.bodies]
+        match step.control:
+            case Switch(_, index):
+                return choose(self._scalar(index), bodies)
+            case SequentialFor(depth, extent, reverse, _, _, stacks):
+                iterations: Read = (lambda arrays: extent) if isinstance(extent, int) else self._scalar(extent)
+                loop = repeat(iterations, self._counter(depth), reverse, bodies[0])
+                reserve = self._reserve(stacks)
+                return in_order([lambda arrays: reserve(arrays, int(iterations(arrays))), loop])
+            case SequentialWhile() as loop:
+                test, body, end = bodies
+                return repeat_while(
+                    test, self._scalar(loop.predicate), self._counter(loop.depth), self._start(loop), body, end
+                )
+
+    def _scalar(self, load: BufferLoad) -> Read:
+        position, address = self._position(load.buffer.root), load.address.constant
+        return lambda arrays: arrays[position].reshape(-1)[address]
+
+    def _counter(self, depth: int) -> Callable[[list[Array], int], None]:
+        position = self._positions["counters"]
+
+        def count(arrays: list[Array], iteration: int) -> None:
+            arrays[position][depth] = iteration
+
+        return count
+
+    def _start(self, loop: SequentialWhile) -> Reserve:
+        """The check before each iteration of a loop: of its limit, and for room on its residual stacks."""
+        reserve, check = self._reserve(loop.residual_stacks), self._check
+
+        def start(arrays: list[Array], iteration: int) -> None:
+            if iteration == loop.limit and not arrays[-1][0]:
+                arrays[-1][0] = loop.fault
+            check(arrays)
+            reserve(arrays, iteration + 1)
+
+        return start
+
+    def _reserve(self, stacks: Sequence[Buffer]) -> Reserve:
+        sizes = [(self.plan.loops.residual_stacks.index(t), t.dtype.itemsize * prod(t.aval.shape[1:])) for t in stacks]
+        check = self._check
+
+        def reserve(arrays: list[Array], rows: int) -> None:
+            for number, row in sizes:
+                if not residual_stack.reserve(arrays[-2], number, rows, row):
+                    arrays[-1][0] = NO_MEMORY
+                    check(arrays)
+
+        return reserve
+
+    def _native_function(self, kernel: Kernel) -> Callable[..., None]:
+        native = compiled(kernel)
+        self._functions.append((kernel, native))
+        return native.call
+
+    @property
+    def functions(self) -> list[NativeFunction]:
+        """The native functions, under the names of the source."""
+        return [replace(native, kernel=kernel) for kernel, native in self._functions]
+
+    def _library_step(self, call: LibraryCall) -> Callable[[list[Array]], None]:
+        operands = [(self._position(b), b.aval) for b in call.operands]
+        results = [(self._position(b), b.aval) for b in call.results]
+
+        def run(arrays: list[Array]) -> None:
+            values = [arrays[n].reshape(-1)[: aval.size].reshape(aval.shape) for n, aval in operands]
+            try:
+                with np.errstate(all="ignore"):
+                    computed = call.primitive.evaluate(*values, **call.params)
+            except FnadError as error:
+                raise error.at(call.source) from None
+            for (n, aval), value in zip(results, computed if isinstance(computed, tuple) else (computed,), strict=True):
+                arrays[n].reshape(-1)[: aval.size] = np.ravel(value)
+
+        return run
+
+    def _position(self, buffer: Buffer) -> int:
+        return self._positions[self.plan.places[buffer.root]]
+
+    @property
+    def source(self) -> str:
+        """The emitted Python source."""
+        return self.plan.source
+
+    def llvm(self) -> str:
+        """The optimised LLVM IR of all native functions."""
+        return "\n".join(function.llvm() for function in self.functions)
+
+    def asm(self) -> str:
+        """The assembly of all native functions."""
+        return "\n".join(function.asm() for function in self.functions)
+
+
+def status_check(loops: LoopProgram) -> Run:
+    """The function that raises the error of a run's status, if any.
+
+    A positive status is a fault's number, a negative one a guard's.
+    """
+
+    def check(arrays: list[Array]) -> None:
+        if arrays[-1][0]:
+            fail(*arrays[-1].tolist())
+
+    def fail(number: int, value: int) -> None:
+        if number < 0:
+            raise GuardFailed(-1 - number, value)
+        if number == NO_MEMORY:
+            raise MemoryError(f"{loops.name}: no memory for the steps that a loop has to keep")
+        raise loops.faults[number - 1].error
+
+    return check
+
+
+def _jit_is_disabled() -> bool:
+    return os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0")
+
+
+def plain_function(kernel: Kernel) -> Callable[..., None]:
+    """A kernel as a Python function, for NUMBA_DISABLE_JIT=1: slow, but a debugger can step through it."""
+    text = kernel_text(kernel)
+    names = namespace(text)
+    exec(compile(text, f"<{kernel.name}>", "exec"), names)
+    function = cast("Callable[..., None]", names[kernel.name])
+    return lambda *arrays: function(*[array.reshape(-1) for array in arrays])
+
+
+def _donated_memory(arguments: Sequence[Array], position: int) -> Array:
+    """An argument's array if it owns its memory and is passed only once, else a copy."""
+    array = arguments[position]
+    flags = array.flags
+    is_own = type(array) is np.ndarray and flags.c_contiguous and flags.aligned and flags.writeable and flags.owndata
+    is_shared = sum(array is other for other in arguments) > 1
+    return array if is_own and not is_shared else np.array(array, order="C")
+
+
+def _contiguous(array: Array) -> Array:
+    """The array as native code needs it: a plain, contiguous and aligned array object, whose address it reads."""
+    flags = array.flags
+    plain = type(array) is np.ndarray and flags.c_contiguous and flags.aligned
+    return array if plain else np.asarray(np.require(array, requirements=("C", "A")))

@@ -1,0 +1,94 @@
+"""Elementary functions by name: their real and complex forms, and how accurate they are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from fnad.backends.numba import complex_math, integer
+from fnad.backends.numba.complex_math import library, logarithm
+from fnad.backends.numba.emitter import Builder, Emit, Instructions, Kinds, Value, Values, by_kind
+from fnad.backends.numba.scalar import call, overloaded
+from fnad.backends.numba.vector_math import libm
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """A function of libm, and a bound on its error in units in the last place, for (f64, f32).
+
+    The bound is the largest error measured over libmvec's AVX-512, AVX2 and SSE variants and the scalar function, plus
+    a tenth. The C symbol is that of f64. `complex_` is the emitter for complex operands, if NumPy supports them.
+    """
+
+    name: str
+    symbol: str
+    ulps: tuple[float, float]
+    complex_: Emit | None = None
+    arity: int = 1
+
+    @property
+    def instructions(self) -> Emit:
+        return self.emit if self.complex_ is None else by_kind(f=self.emit, c=self.complex_)
+
+    def emit(self, builder: Builder, kinds: Kinds, values: Values) -> Value:
+        return libm(builder, self.symbol, *values)
+
+
+def power(builder: Builder, kinds: Kinds, values: Values) -> Value:
+    """The power base ** exponent; 1 ** nan is 1, for which libmvec's powf gives nan."""
+    base, _ = values
+    general = POWER.emit(builder, kinds, values)
+    return builder.select(builder.fcmp_ordered("==", base, base.type(1.0)), base, general)
+
+
+def intrinsic(name: str) -> Emit:
+    """The emitter of LLVM's intrinsic: one instruction, exactly rounded, vectorised everywhere."""
+    return lambda builder, kinds, values: call(builder, overloaded(name, values[0].type), values[0].type, *values)
+
+
+def absolute_integer(builder: Builder, kinds: Kinds, values: Values) -> Value:
+    """The absolute value |value|; the least integer is unchanged."""
+    (value,) = values
+    return builder.select(builder.icmp_signed("<", value, value.type(0)), builder.neg(value), value)
+
+
+POWER = Function("power", "pow", (1.2, 0.7), arity=2)
+FUNCTIONS = (
+    Function("exp", "exp", (2.9, 3.0), library("cexp")),
+    Function("exp2", "exp2", (1.8, 1.2), complex_math.exp2),
+    Function("expm1", "expm1", (3.1, 2.4), complex_math.expm1),
+    Function("log", "log", (1.7, 4.0), library("clog")),
+    Function("log2", "log2", (2.2, 2.7), logarithm(2)),
+    Function("log10", "log10", (2.3, 2.6), logarithm(10)),
+    Function("log1p", "log1p", (2.0, 2.1), complex_math.log1p),
+    Function("cbrt", "cbrt", (3.6, 3.2)),
+    Function("sin", "sin", (3.5, 2.0), library("csin")),
+    Function("cos", "cos", (3.8, 2.1), library("ccos")),
+    Function("tan", "tan", (3.5, 3.6), library("ctan")),
+    Function("arcsin", "asin", (2.9, 3.2), library("casin")),
+    Function("arccos", "acos", (2.1, 2.4), library("cacos")),
+    Function("arctan", "atan", (2.0, 2.8), library("catan")),
+    Function("sinh", "sinh", (2.1, 2.1), library("csinh")),
+    Function("cosh", "cosh", (2.1, 2.5), library("ccosh")),
+    Function("tanh", "tanh", (2.4, 2.3), library("ctanh")),
+    Function("arcsinh", "asinh", (2.2, 2.2), library("casinh")),
+    Function("arccosh", "acosh", (2.9, 2.7), library("cacosh")),
+    Function("arctanh", "atanh", (2.1, 2.1), library("catanh")),
+    Function("erf", "erf", (1.1, 2.4)),
+    Function("erfc", "erfc", (3.5, 1.9)),
+    Function("arctan2", "atan2", (2.8, 3.4), arity=2),
+    Function("hypot", "hypot", (2.0, 1.6), arity=2),
+    Function("nextafter", "nextafter", (0.0, 0.0), arity=2),
+)
+ABSOLUTE = by_kind(
+    i=absolute_integer,
+    u=lambda builder, kinds, values: values[0],
+    f=intrinsic("llvm.fabs"),
+    c=complex_math.absolute,
+)
+INSTRUCTIONS: Instructions = {
+    **{function.name: function.instructions for function in FUNCTIONS},
+    "power": by_kind(iu=integer.power, f=power, c=complex_math.power),
+    "sqrt": by_kind(f=intrinsic("llvm.sqrt"), c=library("csqrt")),
+    **{name: intrinsic(f"llvm.{name}") for name in ("floor", "ceil", "trunc", "rint", "copysign")},
+    "abs": ABSOLUTE,
+}

@@ -1,0 +1,217 @@
+"""Kernels as LLVM instructions.
+
+Kernels are typed, so nothing is inferred: a statement becomes the instructions of its operations. A variable that is
+assigned in one place is an LLVM value; others get a stack slot, which LLVM promotes to registers.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+import llvmlite.ir as ir
+import numpy as np
+
+from fnad.backends.numba.emitter import Emit, Value
+from fnad.backends.numba.scalar import llvm_type, memory_type
+from fnad.errors import LoweringError
+from fnad.kernel.statements import (
+    Apply,
+    Assign,
+    Break,
+    Comment,
+    Constant,
+    Evaluate,
+    Expression,
+    For,
+    If,
+    Kernel,
+    Load,
+    Name,
+    Return,
+    Statement,
+    Store,
+    While,
+    walk,
+)
+from fnad.lower.target import Target
+from fnad.scalar.operation import BOOL, Dtype, Kind, Operation, Pointer
+from fnad.scalar.scipy_ufunc import UFUNC, UfuncOperation
+
+
+def add_function(module: ir.Module, kernel: Kernel, target: Target) -> ir.Function:
+    """Define the function of a kernel in a module; its parameters do not overlap.
+
+    Raises `LoweringError` where the target has no instructions for an operation.
+    """
+    types = [value_type(parameter.kind) for parameter in kernel.parameters]
+    function = ir.Function(module, ir.FunctionType(ir.VoidType(), types), name=kernel.name)
+    function.linkage = "internal"
+    for argument in function.args:
+        argument.add_attribute("noalias")
+    _Writer(function, kernel, target).write()
+    return function
+
+
+def value_type(kind: Kind) -> ir.Type:
+    """The LLVM type of a scalar or an array."""
+    if isinstance(kind, Pointer):
+        return memory_type(kind.dtype).as_pointer()
+    assert isinstance(kind, np.dtype)
+    return llvm_type(kind)
+
+
+def constant(value: object, dtype: Dtype) -> ir.Constant:
+    """A number as a value."""
+    type_ = llvm_type(dtype)
+    if dtype.kind == "c":
+        number = complex(value)  # type: ignore[call-overload]
+        return ir.Constant(type_, [number.real, number.imag])
+    return ir.Constant(type_, float(value) if dtype.kind == "f" else int(value))  # type: ignore[call-overload]
+
+
+class _Writer:
+    """Writes one function; `slots` are the variables on the stack, `values` the others."""
+
+    def __init__(self, function: ir.Function, kernel: Kernel, target: Target) -> None:
+        self.function = function
+        self.target = target
+        self.kernel = kernel
+        self.builder = ir.IRBuilder(function.append_basic_block("entry"))
+        self.exit = function.append_basic_block("exit")
+        self.values: dict[str, Value] = {
+            p.name: argument for p, argument in zip(kernel.parameters, function.args, strict=True)
+        }
+        self.ends: list[ir.Block] = []
+        self.slots = {name.name: self.builder.alloca(value_type(name.kind), name=name.name) for name in self._several()}
+
+    def _several(self) -> list[Name]:
+        """The variables that are assigned in several places."""
+        assigned = [s for s in walk(self.kernel.body) if isinstance(s, Assign)]
+        tally = Counter(target for statement in assigned for target in statement.targets)
+        return [name for name, count in tally.items() if count > 1]
+
+    def write(self) -> None:
+        self.block(self.kernel.body)
+        if not self.builder.block.is_terminated:
+            self.builder.branch(self.exit)
+        ir.IRBuilder(self.exit).ret_void()
+
+    # ---- statements ----------------------------------------------------------------------------------------------
+
+    def block(self, statements: Sequence[Statement]) -> None:
+        for statement in statements:
+            if self.builder.block.is_terminated:
+                return
+            self.statement(statement)
+
+    def statement(self, statement: Statement) -> None:
+        match statement:
+            case Assign(targets, value):
+                self.assign(targets, self.value(value))
+            case Store(array, index, value):
+                self.store(array, self.value(index), self.value(value))
+            case Evaluate(call):
+                self.value(call)
+            case For():
+                self.loop(statement)
+            case While(body):
+                self.endless(body)
+            case If():
+                self.branch(statement)
+            case Break():
+                self.builder.branch(self.ends[-1])
+            case Return():
+                self.builder.branch(self.exit)
+            case Comment():
+                pass
+
+    def assign(self, targets: Sequence[Name], value: Value) -> None:
+        several = len(targets) > 1
+        for n, target in enumerate(targets):
+            part = self.builder.extract_value(value, n) if several else value
+            if target.name in self.slots:
+                self.builder.store(part, self.slots[target.name])
+            else:
+                self.values[target.name] = part
+
+    def store(self, array: Name, index: Value, value: Value) -> None:
+        assert isinstance(array.kind, Pointer)
+        in_memory = self.builder.zext(value, ir.IntType(8)) if array.kind.dtype == BOOL else value
+        self.builder.store(in_memory, self.builder.gep(self.value(array), [index], inbounds=True))
+
+    def loop(self, loop: For) -> None:
+        """Write a loop that is tested at the top."""
+        builder, long = self.builder, ir.IntType(64)
+        start, stop = self.value(loop.start), self.value(loop.stop)
+        before = builder.block
+        top, body, end = (self.function.append_basic_block(label) for label in ("for", "body", "end"))
+        builder.branch(top)
+        builder.position_at_end(top)
+        counter = builder.phi(long)
+        counter.add_incoming(start, before)
+        builder.cbranch(builder.icmp_signed("<" if loop.step > 0 else ">", counter, stop), body, end)
+        builder.position_at_end(body)
+        slot, outer = self.slots.pop(loop.counter.name, None), self.values.get(loop.counter.name)
+        self.values[loop.counter.name] = counter
+        self._inside(loop.body, end)
+        if not builder.block.is_terminated:
+            counter.add_incoming(builder.add(counter, long(loop.step), flags=["nsw"]), builder.block)
+            builder.branch(top)
+        if slot is not None:
+            self.slots[loop.counter.name] = slot
+        if outer is not None:
+            self.values[loop.counter.name] = outer
+        builder.position_at_end(end)
+
+    def endless(self, statements: Sequence[Statement]) -> None:
+        body, end = self.function.append_basic_block("while"), self.function.append_basic_block("end")
+        self.builder.branch(body)
+        self.builder.position_at_end(body)
+        self._inside(statements, end)
+        if not self.builder.block.is_terminated:
+            self.builder.branch(body)
+        self.builder.position_at_end(end)
+
+    def _inside(self, statements: Sequence[Statement], end: ir.Block) -> None:
+        self.ends.append(end)
+        self.block(statements)
+        self.ends.pop()
+
+    def branch(self, statement: If) -> None:
+        builder, condition = self.builder, self.value(statement.condition)
+        then, end = self.function.append_basic_block("then"), self.function.append_basic_block("end")
+        otherwise = self.function.append_basic_block("else") if statement.otherwise else end
+        builder.cbranch(condition, then, otherwise)
+        for block, statements in ((then, statement.then), (otherwise, statement.otherwise)):
+            if block is not end:
+                builder.position_at_end(block)
+                self.block(statements)
+                if not builder.block.is_terminated:
+                    builder.branch(end)
+        builder.position_at_end(end)
+
+    def emitter(self, operation: Operation) -> Emit:
+        """How an operation is carried out; the ufuncs of SciPy, of which there is no list, have one entry."""
+        is_ufunc = isinstance(operation, UfuncOperation)
+        emit = self.target.instructions.get(UFUNC if is_ufunc else operation.name)
+        if emit is None:
+            raise LoweringError(f"{self.target.name} has no instructions for {operation.name}")
+        return emit(operation) if is_ufunc else emit
+
+    # ---- expressions ---------------------------------------------------------------------------------------------
+
+    def value(self, expression: Expression) -> Value:
+        match expression:
+            case Name(name, _):
+                slot = self.slots.get(name)
+                return self.values[name] if slot is None else self.builder.load(slot)
+            case Constant(value):
+                return constant(value, value.dtype)
+            case Load(array, index):
+                value = self.builder.load(self.builder.gep(self.value(array), [self.value(index)], inbounds=True))
+                return self.builder.trunc(value, ir.IntType(1)) if expression.kind == BOOL else value
+            case Apply(operation, operands, _):
+                values = [self.value(operand) for operand in operands]
+                emit = self.emitter(operation)
+                return emit(self.builder, [operand.kind for operand in operands], values)

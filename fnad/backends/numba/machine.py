@@ -1,0 +1,51 @@
+"""The features of this machine that compiled programs use: CPU, vector math, BLAS, threading layers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from importlib import import_module
+from typing import Any, cast
+
+import llvmlite.binding as llvm
+import scipy
+
+from fnad.backends.numba import vector_math
+
+TELLING = ("avx512f", "avx2", "fma", "avx", "sse4.1", "neon", "sve")
+"""The CPU features that determine the vector width of loops."""
+
+LAYERS = ("tbb", "omp", "workqueue")
+
+
+def offers() -> Iterator[tuple[str, str]]:
+    """The features, as pairs of a label and a description."""
+    yield "CPU", f"{llvm.get_host_cpu_name()} ({' '.join(cpu_features()) or 'no vector features'})"
+    yield "vector math", vector_math.describe()
+    yield "BLAS", blas()
+    yield "threading layers", f"{' '.join(threading_layers()) or 'none'} (loops run on one thread)"
+
+
+def cpu_features() -> list[str]:
+    """Those features that this CPU has."""
+    features = llvm.get_host_cpu_features()
+    return [name for name in TELLING if features.get(name)]
+
+
+def blas() -> str:
+    """Name and version of the BLAS that SciPy brings."""
+    config = cast("dict[str, Any]", scipy.show_config(mode="dicts"))
+    built = config["Build Dependencies"]["blas"]
+    return f"{built['name']} {built['version']}, of SciPy"
+
+
+def threading_layers() -> list[str]:
+    """Numba's threading layers that load here."""
+    return [layer for layer in LAYERS if _loads(f"numba.np.ufunc.{layer}{'' if layer == 'workqueue' else 'pool'}")]
+
+
+def _loads(module: str) -> bool:
+    try:
+        import_module(module)
+    except ImportError:
+        return False
+    return True

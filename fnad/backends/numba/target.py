@@ -1,0 +1,50 @@
+"""The CPU of this machine, which llvmlite compiles for: what work costs, and how its instructions are written."""
+
+from __future__ import annotations
+
+from fnad.backends.numba import (
+    accurate_sums,
+    blas,
+    branchless,
+    cast,
+    complex_math,
+    division,
+    functions,
+    integer,
+    interrupt,
+    operators,
+    random_bits,
+    residual_stack,
+    scipy_special,
+)
+from fnad.lower.target import Costs, Target
+
+FAMILIES = (
+    cast, operators, branchless, division, integer, functions, complex_math, random_bits, scipy_special, accurate_sums,
+    blas, interrupt, residual_stack,
+)  # fmt: skip
+
+COSTS = Costs(
+    recompute=10,
+    load=4,
+    longest_expression=100,
+    most_pieces=4,
+    # LLVM puts no two accumulators in vectors that depend on each other. Shorter rows it unrolls, and does several at
+    # once.
+    long_row=80,
+    largest_nest=200,
+    largest_kernel=40,
+    smallest_product=512,
+    # LLVM adds a block in four vectors at once. With vectors of four numbers each lane makes 16 additions, as in NumPy;
+    # twice that rounded three times as much where all terms are equal, and half of it takes up to a sixth more time.
+    sum_block=256,
+    effect_nanoseconds=10,
+    interrupt_nanoseconds=2**24,
+)
+
+CPU = Target(
+    "cpu",
+    "host",
+    COSTS,
+    {name: emit for family in FAMILIES for name, emit in family.INSTRUCTIONS.items()},
+)

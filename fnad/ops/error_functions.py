@@ -1,0 +1,60 @@
+"""Error functions, the normal distribution function, Owen's T and the Voigt profile.
+
+The slope of erf is 2/√π exp(-x²) (DLMF 7.2.1). Φ(x)/φ(x), Mills' ratio, of the normal distribution function and its
+density, neither underflows where both do.
+"""
+
+from __future__ import annotations
+
+import math
+
+from fnad.ir.primitive import everywhere
+from fnad.ops.formula import formula
+from fnad.ops.kinds import COMPLEXES, INEXACT, LINE, REALS
+from fnad.ops.special import INF, POSITIVE, native, scipy_call, special
+
+# fmt: off
+# ---- error functions ---------------------------------------------------------------------------------------------
+
+erf = native("erf(x)", "Error function.", "erf({0})", (LINE,), domain=REALS, edges=((0.0,), (INF,), (-INF,)), cost=30,
+             bounded=everywhere, x="exp(-(x * x)) * (2.0 / sqrt_pi)")
+erfc = native("erfc(x)", "Complementary error function, 1 - erf(x), accurate for large x.", "erfc({0})", (LINE,),
+              domain=REALS, edges=((0.0,), (INF,), (20.0,)), cost=30, bounded=everywhere,
+              x="-(exp(-(x * x)) * (2.0 / sqrt_pi))")
+complex_erfc = special("complex_erfc(z)", "Complementary error function of complex numbers.", domain=COMPLEXES,
+                       evaluate=scipy_call("erfc"), z="-(exp(-(z * z)) * (2.0 / sqrt_pi))")
+erfcx = special("erfcx(x)", "exp(x²) erfc(x); DLMF 7.10.1.", (LINE,), domain=INEXACT, x="2.0 * x * y - 2.0 / sqrt_pi")
+erfi = special("erfi(x)", "-i erf(ix); DLMF 7.2.1.", domain=INEXACT, x="exp(x * x) * (2.0 / sqrt_pi)")
+dawsn = special("dawsn(x)", "Dawson's integral; DLMF 7.10.2 and 7.5.1.", (LINE,), domain=INEXACT, x="1.0 - 2.0 * x * y")
+wofz = special("wofz(z)", "The Faddeeva function exp(-z²) erfc(-iz); DLMF 7.10.2.", domain=COMPLEXES,
+               z="-2.0 * z * y + 2.0j / sqrt_pi")
+erfinv = special("erfinv(x)", "The inverse of erf; DLMF 7.17.1.", x="exp(y * y) * (sqrt_pi / 2)")
+erfcinv = special("erfcinv(x)", "The inverse of erfc; DLMF 7.17.1.", x="exp(y * y) * (-sqrt_pi / 2)")
+
+# ---- the normal distribution -------------------------------------------------------------------------------------
+
+formula("normal_density(x)", "exp(-0.5 * (x * x)) * (1.0 / sqrt_2pi)")
+formula("mills_ratio(x)", "erfcx(x * -0.5**0.5) * (sqrt_2pi / 2)")
+
+ndtr = native("ndtr(x)", "Distribution function Φ of the standard normal distribution.",
+              "{dtype}(0.5) * erfc({0} * {dtype}(" + repr(-math.sqrt(0.5)) + "))", (LINE,), domain=REALS,
+              edges=((0.0,), (INF,), (-INF,), (-30.0,)), cost=32, x="normal_density(x)")
+log_ndtr = special("log_ndtr(x)", "log Φ(x), accurate for x far below 0.", (LINE,), domain=INEXACT,
+                   x="1.0 / mills_ratio(x)")
+ndtri = special("ndtri(p)", "The inverse of Φ.", p="exp(0.5 * (y * y)) * sqrt_2pi")
+ndtri_exp = special("ndtri_exp(x)", "The inverse of log Φ.", ((-3.0, -0.1),), x="mills_ratio(y)")
+owens_t = special("owens_t(h, a)", "Owen's T function; D. B. Owen, Ann. Math. Statist. 27 (1956), 1075.",
+                  h="erf(a * h * 0.5**0.5) * exp(-0.5 * (h * h)) * (-0.5 / sqrt_2pi)",
+                  a="exp(-0.5 * (h * h) * (1.0 + a * a)) / (1.0 + a * a) * (0.5 / pi)")
+
+# ---- the convolution of the normal and the Cauchy density --------------------------------------------------------
+# V = Re w(z) / σ√(2π) with z = (x + iγ) / σ√2 (DLMF 7.19.1), so its slopes are those of w: w'(z) / 2√π σ².
+
+formula("voigt_z(x, sigma, gamma)", "complex(x / sigma, gamma / sigma) * 0.5**0.5")
+formula("voigt_slope(z, sigma)",
+        "(2.0j / sqrt_pi - 2.0 * z * wofz(z)) * (0.5 / sqrt_pi) / complex(sigma * sigma, 0.0)")
+voigt_profile = special("voigt_profile(x, sigma, gamma)", "The Voigt profile; DLMF 7.19.1.", (LINE, POSITIVE, POSITIVE),
+    x="real(voigt_slope(voigt_z(x, sigma, gamma), sigma))",
+    sigma="-real(voigt_z(x, sigma, gamma) * voigt_slope(voigt_z(x, sigma, gamma), sigma)) * 2.0**0.5 - y / sigma",
+    gamma="-imag(voigt_slope(voigt_z(x, sigma, gamma), sigma))")
+# fmt: on

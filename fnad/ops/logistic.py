@@ -1,0 +1,58 @@
+"""The logistic function and its inverse, and the logarithm of a sum of exponentials."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from fnad.ir.primitive import everywhere
+from fnad.ir.symbol import Symbol
+from fnad.ops.comparison import gt, isinf, select
+from fnad.ops.kinds import LINE, REALS, elementwise
+from fnad.ops.piecewise import share
+from fnad.ops.shape import zeros_like
+from fnad.ops.special import INF, native
+
+logistic = elementwise(
+    "logistic",
+    lambda x: np.true_divide(x.dtype.type(1), x.dtype.type(1) + np.exp(-x)),
+    "{dtype}(1) / ({dtype}(1) + exp(-{0}))",
+    (lambda y, x: y * (1.0 - y),),
+    domain=REALS,
+    over=(LINE,),
+    edges=((0.0,), (-1000.0,), (1000.0,), (INF,), (-INF,)),
+    cost=25,
+    bounded=everywhere,
+    doc="1 / (1 + exp(-x)).",
+)
+logit = native(
+    "logit(p)",
+    "The logarithm of the odds p / (1 - p).",
+    "select(({0} > {dtype}(0.3)) & ({0} < {dtype}(0.65)),"
+    " log1p({dtype}(2) * ({0} - {dtype}(0.5))) - log1p({dtype}(-2) * ({0} - {dtype}(0.5))),"
+    " log({0} / ({dtype}(1) - {0})))",
+    domain=REALS,
+    edges=((0.0,), (1.0,), (0.5,), (-1.0,), (INF,)),
+    cost=60,
+    p="1.0 / absorbing_mul(p, 1.0 - p)",
+)
+
+
+def _weight(result: Symbol, mine: Symbol, other: Symbol) -> Symbol:
+    """exp(mine - result); where the sum is infinite, what the limit is: 0 of -inf, else as a maximum shares."""
+    at_infinity = select(gt(result, zeros_like(result)), share(result, mine, other), zeros_like(result))
+    return select(isinf(result), at_infinity, logistic(mine - other))
+
+
+logaddexp = elementwise(
+    "logaddexp",
+    np.logaddexp,
+    "select({0} == {1}, {0} + {dtype}(" + repr(math.log(2)) + "), maximum({0}, {1}) + log1p(exp(-abs({0} - {1}))))",
+    (_weight, lambda r, x, y: _weight(r, y, x)),
+    domain=REALS,
+    over=(LINE, LINE),
+    edges=((0.0, 0.0), (-INF, 0.0), (-INF, -INF), (INF, INF), (INF, 0.0), (1000.0, -1000.0)),
+    cost=45,
+    doc="log(exp(x) + exp(y)) without overflow; its derivative where both are -inf is 0.",
+)

@@ -1,0 +1,679 @@
+"""The runtime of emitted code: every operation compiled against its plain meaning, and what compilation must
+achieve."""
+
+from __future__ import annotations
+
+import ctypes
+import itertools
+import math
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import mpmath
+import numpy as np
+import pytest
+
+from fnad.backends.numba import blas, functions, vector_math
+from fnad.backends.numba.compiler import NativeFunction, compile_source
+from fnad.kernel.python_source import namespace
+from fnad.kernel.routines import ROUTINES
+from fnad.scalar.operation import OperandError
+
+FLOATS = ("f4", "f8")
+COMPLEX = ("c8", "c16")
+SIGNED = ("i1", "i2", "i4", "i8")
+UNSIGNED = ("u1", "u2", "u4", "u8")
+INTEGERS = SIGNED + UNSIGNED
+Array = np.ndarray[Any, Any]
+
+
+@pytest.fixture(autouse=True)
+def quiet() -> Any:
+    """Special values make NumPy warn."""
+    with np.errstate(all="ignore"):
+        yield
+
+
+def epsilon(dtype: str) -> float:
+    return float(np.finfo(dtype).eps)
+
+
+def elementwise(expression: str, arity: int, size: int) -> str:
+    """Return a program that stores `expression` of a, b, c (the elements of its inputs) for each element."""
+    names = "abc"[:arity]
+    loads = "".join(f"        {name} = {name}{name}[i]\n" for name in names)
+    parameters = ", ".join(2 * name for name in names)
+    body = f"{loads}        out[i] = {expression}\n"
+    return f"def program({parameters}, out):\n    for i in range(0, {size}):\n{body}"
+
+
+def run_native(expression: str, output: str, *arrays: Array) -> Array:
+    dtypes = [array.dtype.str[1:] for array in arrays]
+    out = np.empty(arrays[0].size, output)
+    source = elementwise(expression, len(arrays), out.size)
+    compile_source(source, "program", [*(np.dtype(d) for d in dtypes), np.dtype(output)]).call(*arrays, out)
+    return out
+
+
+def run_plain(source: str, *arrays: Array) -> None:
+    words = namespace()
+    exec(source, words)
+    words["program"](*arrays)  # type: ignore[operator]
+
+
+def special(dtype: str) -> Array:
+    """Return the values where functions go wrong."""
+    kind = np.dtype(dtype)
+    if kind.kind == "b":
+        return np.array([False, True])
+    if kind.kind in "iu":
+        info = np.iinfo(kind)
+        values = {info.min, info.min + 1, -7, -3, -2, -1, 0, 1, 2, 3, 5, 7, 8, 15, 31, 63, 64, info.max - 1, info.max}
+        return np.array([v for v in sorted(values) if info.min <= v <= info.max], kind)
+    if kind.kind == "c":
+        parts = np.array([0.0, -0.0, 1.0, -1.0, 0.5, -2.0, 3.0, np.inf, -np.inf, np.nan], f"f{kind.itemsize // 2}")
+        return np.array([complex(a, b) for a, b in itertools.product(parts, parts)], kind)
+    info = np.finfo(kind)
+    positive = [
+        0.0,
+        info.smallest_subnormal,
+        info.tiny,
+        info.eps,
+        0.3,
+        0.5,
+        1.0,
+        1.5,
+        2.0,
+        3.0,
+        np.pi,
+        7.5,
+        1e5,
+        1e22,
+        info.max,
+        np.inf,
+    ]
+    return np.array([sign * v for v in positive for sign in (1, -1)] + [np.nan], kind)
+
+
+def pairs(dtype: str, other: str | None = None) -> tuple[Array, Array]:
+    """Return every pair of special values."""
+    left, right = special(dtype), special(other or dtype)
+    return np.repeat(left, right.size), np.tile(right, left.size)
+
+
+def assert_same(got: Array, want: Array, ulps: float = 0.0) -> None:
+    """Assert equal dtypes and values, infinities and nan included; finite floats may differ by `ulps`, zeros in
+    sign."""
+    assert got.dtype == want.dtype
+    if want.dtype.kind == "c":
+        part = f"f{want.dtype.itemsize // 2}"
+        assert_same(got.view(part), want.view(part), ulps)
+        return
+    if want.dtype.kind != "f":
+        np.testing.assert_array_equal(got, want)
+        return
+    assert np.array_equal(np.isnan(got), np.isnan(want))
+    finite = np.isfinite(want)
+    np.testing.assert_array_equal(got[~finite], want[~finite])
+    distance = np.abs(got[finite] - want[finite]) / np.spacing(np.abs(want[finite]))
+    assert distance.max(initial=0) <= ulps
+
+
+def assert_as_plain(expression: str, plain: Callable[..., Any], output: str, *arrays: Array, ulps: float = 0.0) -> None:
+    want = np.asarray(plain(*arrays)).astype(output, copy=False)
+    assert_same(run_native(expression, output, *arrays), want, ulps)
+
+
+# ---- scalars -----------------------------------------------------------------------------------------------------
+
+NAMES = {
+    np.dtype(d).str[1:]: f"{np.dtype(d).kind}{8 * np.dtype(d).itemsize}" for d in (*INTEGERS, *FLOATS, *COMPLEX)
+} | {"b1": "bool_"}
+
+
+@pytest.mark.parametrize("source", NAMES)
+def test_casts_are_astype(source: str) -> None:
+    for target, name in NAMES.items():
+        values = special(source)
+        plain = (lambda v: v.real) if values.dtype.kind == "c" and np.dtype(target).kind not in "cb" else (lambda v: v)
+        if values.dtype.kind in "fc" and np.dtype(target).kind in "iu":
+            values = values[np.abs(values) < 2.0**15]  # others: tests/ops/test_conversion.py
+        assert_as_plain(f"{name}(a)", plain, target, values)
+
+
+@pytest.mark.parametrize("dtype", [*INTEGERS, *FLOATS, *COMPLEX])
+def test_operators(dtype: str) -> None:
+    arrays = pairs(dtype)
+    ulps = 2.0
+    assert_as_plain("a + b", np.add, dtype, *arrays)
+    assert_as_plain("a - b", np.subtract, dtype, *arrays)
+    assert_as_plain("a * b", np.multiply, dtype, *arrays, ulps=ulps)
+    assert_as_plain("-a", np.negative, dtype, arrays[0])
+    if np.dtype(dtype).kind in "fc":
+        assert_as_plain("a / b", np.divide, dtype, *arrays, ulps=ulps)
+    if np.dtype(dtype).kind in "iu":
+        for sign, ufunc in {"&": np.bitwise_and, "|": np.bitwise_or, "^": np.bitwise_xor}.items():
+            assert_as_plain(f"a {sign} b", ufunc, dtype, *arrays)
+        assert_as_plain("~a", np.invert, dtype, arrays[0])
+
+
+@pytest.mark.parametrize("dtype", [*INTEGERS, *FLOATS, *COMPLEX, "b1"])
+def test_comparisons(dtype: str) -> None:
+    signs = {"==": np.equal, "!=": np.not_equal}
+    if np.dtype(dtype).kind != "c":
+        signs |= {"<": np.less, "<=": np.less_equal, ">": np.greater, ">=": np.greater_equal}
+    for sign, ufunc in signs.items():
+        assert_as_plain(f"a {sign} b", ufunc, "?", *pairs(dtype))
+    assert_as_plain("logical_not(a)", np.logical_not, "?", special(dtype))
+    assert_as_plain("not a", np.logical_not, "?", special(dtype))
+
+
+def test_operands_of_two_dtypes_are_refused() -> None:
+    with pytest.raises(OperandError, match="operands need one dtype, not float32, float64: cast them first"):
+        compile_source("def program(x, out):\n    out[0] = x[0] * 2.0\n", "program", [np.dtype("f4"), np.dtype("f4")])
+
+
+# ---- division, powers, choices -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", [*INTEGERS, *FLOATS])
+@pytest.mark.parametrize("name", ["floor_divide", "remainder", "fmod"])
+def test_division(name: str, dtype: str) -> None:
+    arrays = pairs(dtype)
+    assert_as_plain(f"{name}(a, b)", getattr(np, name), dtype, *arrays)
+    rng = np.random.default_rng(0)
+    if np.dtype(dtype).kind == "f":
+        many = [(rng.standard_normal(2000) * 10.0 ** rng.integers(-3, 4, 2000)).astype(dtype) for _ in range(2)]
+        assert_as_plain(f"{name}(a, b)", getattr(np, name), dtype, *many)
+        finite = np.isfinite(arrays[0]) & np.isfinite(arrays[1]) & (arrays[1] != 0)
+        left, right = arrays[0][finite], arrays[1][finite]
+        got, want = run_native(f"{name}(a, b)", dtype, left, right), getattr(np, name)(left, right)
+        np.testing.assert_array_equal(np.signbit(got), np.signbit(want))
+
+
+@pytest.mark.parametrize("dtype", INTEGERS)
+def test_integer_power_and_shifts(dtype: str) -> None:
+    base, exponent = pairs(dtype)
+    natural = exponent >= 0
+    assert_as_plain("power(a, b)", np.power, dtype, base[natural], exponent[natural])
+    assert_as_plain("left_shift(a, b)", np.left_shift, dtype, base, exponent)
+    assert_as_plain("a << b", np.left_shift, dtype, base, exponent)
+    assert_as_plain("right_shift(a, b)", np.right_shift, dtype, base, exponent)
+
+
+@pytest.mark.parametrize("dtype", [*INTEGERS, *FLOATS, "b1"])
+@pytest.mark.parametrize("name", ["minimum", "maximum", "fmin", "fmax"])
+def test_extrema(name: str, dtype: str) -> None:
+    assert_as_plain(f"{name}(a, b)", getattr(np, name), dtype, *pairs(dtype))
+
+
+@pytest.mark.parametrize("dtype", [*INTEGERS, *FLOATS])
+def test_sign_and_abs(dtype: str) -> None:
+    assert_as_plain("sign(a)", np.sign, dtype, special(dtype))
+    if np.dtype(dtype).kind != "u":
+        assert_as_plain("abs(a)", np.abs, dtype, special(dtype))
+
+
+@pytest.mark.parametrize("dtype", [*FLOATS, *COMPLEX])
+def test_tests(dtype: str) -> None:
+    for name in ("isnan", "isinf", "isfinite"):
+        assert_as_plain(f"{name}(a)", getattr(np, name), "?", special(dtype))
+    if dtype in FLOATS:
+        assert_as_plain("signbit(a)", np.signbit, "?", special(dtype))
+
+
+@pytest.mark.parametrize("dtype", ["i4", *FLOATS, *COMPLEX])
+def test_strong_multiply_gives_zero_for_zero(dtype: str) -> None:
+    def strong(cotangent: Array, partial: Array) -> Array:
+        return np.where(cotangent == 0, cotangent.dtype.type(0), cotangent * partial)
+
+    assert_as_plain("strong_multiply(a, b)", strong, dtype, *pairs(dtype), ulps=2.0)
+
+
+@pytest.mark.parametrize("dtype", ["b1", "u1", *FLOATS, *COMPLEX])
+def test_select(dtype: str) -> None:
+    left, right = pairs(dtype)
+    condition = np.arange(left.size) % 3 == 0
+    assert_as_plain("select(a, b, c)", np.where, dtype, condition, left, right)
+
+
+# ---- functions ---------------------------------------------------------------------------------------------------
+
+
+def arguments(dtype: str, arity: int) -> list[Array]:
+    """Return special values, values of every magnitude, and values where functions turn, for each operand."""
+    rng, bits = np.random.default_rng(1), np.dtype(f"u{np.dtype(dtype).itemsize}")
+    size = 4096
+    any_bits = rng.integers(0, np.iinfo(bits).max, size, bits, endpoint=True).view(dtype)
+    scales = [rng.uniform(-s, s, size).astype(dtype) for s in (1, 3, 10, 100, 1e5)]
+    near_one = (1 + rng.uniform(-1, 1, size) * 10.0 ** rng.uniform(-7, 0, size)).astype(dtype)
+    columns = [np.concatenate([any_bits, *scales, np.abs(scales[1]), near_one]) for _ in range(arity)]
+    for column in columns[1:]:
+        rng.shuffle(column)
+    return [
+        np.concatenate(both)
+        for both in zip(columns, pairs(dtype)[:arity] if arity > 1 else [special(dtype)], strict=True)
+    ]
+
+
+def ulps_from(got: Array, want: Array) -> Array:
+    """Return the distance in units in the last place from a wider reference; infinite where nan or infinities
+    disagree."""
+    rounded = want.astype(got.dtype)
+    unit = np.spacing(np.maximum(np.abs(rounded), np.finfo(got.dtype).tiny)).astype(want.dtype)
+    distance = np.abs(got.astype(want.dtype) - want) / unit
+    agree = (got == rounded) | (np.isnan(got) & np.isnan(rounded))
+    either = ~np.isfinite(got) | ~np.isfinite(rounded)
+    return np.where(either, np.where(agree, 0, np.inf), distance)
+
+
+def wide(function: functions.Function, arrays: Sequence[Array]) -> Array:
+    """Return the function in a wider dtype; NumPy has erf and erfc in none, mpmath has."""
+    if function.name in ("erf", "erfc"):
+        return np.array([exact(function.name, float(v)) for v in arrays[0]], np.longdouble)
+    dtype = np.float64 if arrays[0].dtype == np.float32 else np.longdouble
+    return ROUTINES[function.name].plain(*(array.astype(dtype) for array in arrays))
+
+
+def exact(name: str, value: float) -> np.longdouble:
+    if not abs(value) < 30:  # nan, or saturated
+        return np.longdouble(getattr(math, name)(value))
+    with mpmath.workprec(120):
+        return np.longdouble(mpmath.nstr(getattr(mpmath, name)(mpmath.mpf(value)), 25))
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("function", [*functions.FUNCTIONS, functions.POWER], ids=lambda f: f.name)
+def test_functions_are_as_accurate_as_stated(function: functions.Function, dtype: str) -> None:
+    arrays = arguments(dtype, function.arity)
+    if function.name in ("erf", "erfc"):
+        arrays = [arrays[0][-6000::5].copy()]  # mpmath is slow
+    if function.name == "nextafter":
+        assert_as_plain("nextafter(a, b)", np.nextafter, dtype, *arrays)
+        return
+    operands = ", ".join("ab"[: function.arity])
+    got = run_native(f"{function.name}({operands})", dtype, *arrays)
+    assert ulps_from(got, wide(function, arrays)).max() <= function.ulps[FLOATS[::-1].index(dtype)]
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_exactly_rounded_functions(dtype: str) -> None:
+    values = np.concatenate([special(dtype), np.linspace(-5, 5, 41).astype(dtype)])
+    for name in ("sqrt", "floor", "ceil", "trunc", "rint"):
+        assert_as_plain(f"{name}(a)", getattr(np, name), dtype, values)
+    assert_as_plain("copysign(a, b)", np.copysign, dtype, *pairs(dtype))
+
+
+@pytest.mark.parametrize("dtype", COMPLEX)
+@pytest.mark.parametrize(
+    "name",
+    [
+        "exp",
+        "log",
+        "sqrt",
+        "sin",
+        "cos",
+        "tan",
+        "sinh",
+        "cosh",
+        "tanh",
+        "arcsin",
+        "arccos",
+        "arctan",
+        "arcsinh",
+        "arccosh",
+        "arctanh",
+    ],
+)
+def test_complex_functions_are_numpys(name: str, dtype: str) -> None:
+    rng = np.random.default_rng(2)
+    values = (rng.standard_normal(500) * 3 + 1j * rng.standard_normal(500)).astype(dtype)
+    assert_as_plain(f"{name}(a)", getattr(np, name), dtype, np.concatenate([special(dtype), values]), ulps=1.0)
+
+
+@pytest.mark.parametrize("dtype", COMPLEX)
+@pytest.mark.parametrize("name", ["exp2", "expm1", "log2", "log10", "log1p"])
+def test_composed_complex_functions_are_numpys(name: str, dtype: str) -> None:
+    rng = np.random.default_rng(2)
+    values = (rng.standard_normal(500) * 3 + 1j * rng.standard_normal(500)).astype(dtype)
+    got, want = run_native(f"{name}(a)", dtype, values), getattr(np, name)(values)
+    np.testing.assert_allclose(got, want, rtol=8 * epsilon(dtype))
+    got, want = run_native(f"{name}(a)", dtype, special(dtype)), getattr(np, name)(special(dtype))
+    part = f"f{np.dtype(dtype).itemsize // 2}"
+    np.testing.assert_allclose(got.view(part), want.view(part), rtol=8 * epsilon(dtype))
+
+
+@pytest.mark.parametrize("dtype", COMPLEX)
+def test_complex_power_is_numpys(dtype: str) -> None:
+    rng = np.random.default_rng(3)
+    base = (rng.standard_normal(400) + 1j * rng.standard_normal(400)).astype(dtype)
+    exponent = (rng.standard_normal(400) + 1j * rng.standard_normal(400)).astype(dtype)
+    exponent[:200] = rng.integers(-20, 20, 200)
+    base[:20] = 0
+    got = run_native("power(a, b)", dtype, base, exponent)
+    want = np.power(base, exponent)
+    np.testing.assert_allclose(got, want, rtol=20 * epsilon(dtype))
+
+
+@pytest.mark.parametrize("dtype", COMPLEX)
+def test_complex_parts(dtype: str) -> None:
+    real = f"f{np.dtype(dtype).itemsize // 2}"
+    values = special(dtype)
+    assert_as_plain("real(a)", np.real, real, values)
+    assert_as_plain("imag(a)", np.imag, real, values)
+    assert_as_plain("conjugate(a)", np.conjugate, dtype, values)
+    assert_as_plain("abs(a)", np.abs, real, values, ulps=1.3)
+    assert_as_plain("make_complex(real(a), imag(a))", lambda v: v, dtype, values)
+
+
+# ---- sums --------------------------------------------------------------------------------------------------------
+
+SUM = """
+def program(x, out):
+    total, rest = {0}(0.0), {0}(0.0)
+    for i in range(0, {1}):
+        total, rest = compensated_add(total, rest, x[i])
+    out[0] = total + rest
+"""
+
+
+def compensated_sum(values: Array) -> Any:
+    out = np.empty(1, values.dtype)
+    source = SUM.format(NAMES[values.dtype.str[1:]], values.size)
+    compile_source(source, "program", [values.dtype] * 2).call(values, out)
+    plain = np.empty_like(out)
+    run_plain(source, values, plain)
+    np.testing.assert_array_equal(out, plain)
+    return out[0]
+
+
+@pytest.mark.parametrize("dtype", [*FLOATS, *COMPLEX])
+def test_compensated_sum_is_exact_to_rounding(dtype: str) -> None:
+    big = 1 / epsilon(dtype) ** 2
+    values = np.array([1, big, 1, -big, 0.5] * 50, dtype)
+    assert compensated_sum(values) == 125
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_compensated_sum_of_infinities(dtype: str) -> None:
+    assert compensated_sum(np.array([1, np.inf, 2], dtype)) == np.inf
+    assert np.isnan(compensated_sum(np.array([np.inf, 1, -np.inf], dtype)))
+    assert np.isnan(compensated_sum(np.array([1, np.nan], dtype)))
+    assert compensated_sum(np.array([np.finfo(dtype).max] * 2, dtype)) == np.inf
+
+
+# ---- matrix products ---------------------------------------------------------------------------------------------
+
+GEMM = """
+def program(a, b, c):
+    gemm(a, {ao}, {lda}, {at}, b, {bo}, {ldb}, {bt}, c, {co}, {ldc}, {m}, {n}, {k}, {name}({alpha}), {name}({beta}))
+"""
+
+
+def random(dtype: str, size: int, seed: int = 0) -> Array:
+    rng = np.random.default_rng(seed)
+    values = rng.standard_normal(size)
+    return (values + 1j * rng.standard_normal(size) if dtype in COMPLEX else values).astype(dtype)
+
+
+@pytest.mark.parametrize("dtype", [*FLOATS, *COMPLEX])
+@pytest.mark.parametrize("transposed", list(itertools.product([False, True], repeat=2)))
+@pytest.mark.parametrize("sizes", [(3, 4, 5), (1, 1, 7), (0, 3, 2), (3, 0, 2), (3, 2, 0), (17, 9, 33)])
+def test_gemm(sizes: tuple[int, int, int], transposed: tuple[bool, bool], dtype: str) -> None:
+    (m, n, k), (at, bt) = sizes, transposed
+    a_shape, b_shape = ((k, m) if at else (m, k)), ((n, k) if bt else (k, n))
+    lda, ldb, ldc = a_shape[1] + 2, b_shape[1] + 1, n + 3
+    a, b, c = (
+        random(dtype, 500 + a_shape[0] * lda),
+        random(dtype, 500 + b_shape[0] * ldb, 1),
+        random(dtype, 500 + m * ldc, 2),
+    )
+    for alpha, beta in ((1.0, 0.0), (-0.5, 2.0)):
+        want = c.copy()
+        places = {"ao": 5, "bo": 6, "co": 7, "lda": lda, "ldb": ldb, "ldc": ldc, "at": at, "bt": bt}
+        source = GEMM.format(**places, m=m, n=n, k=k, name=NAMES[dtype], alpha=alpha, beta=beta)
+        run_plain(source, a, b, want)
+        got = c.copy()
+        compile_source(source, "program", [np.dtype(dtype)] * 3).call(a, b, got)
+        np.testing.assert_allclose(got, want, rtol=0, atol=100 * epsilon(dtype))
+        left = a[5 : 5 + a_shape[0] * lda].reshape(a_shape[0], lda)[:, : a_shape[1]]
+        right = b[6 : 6 + b_shape[0] * ldb].reshape(b_shape[0], ldb)[:, : b_shape[1]]
+        product = (left.T if at else left) @ (right.T if bt else right)
+        into = c[7 : 7 + m * ldc].reshape(m, ldc)[:, :n]
+        np.testing.assert_allclose(
+            got[7 : 7 + m * ldc].reshape(m, ldc)[:, :n],
+            alpha * product + beta * into,
+            rtol=0,
+            atol=100 * epsilon(dtype),
+        )
+
+
+def test_gemm_does_not_read_what_it_overwrites() -> None:
+    a, b, c = np.eye(2).ravel(), np.arange(4.0), np.full(4, np.nan)
+    source = "def program(a, b, c):\n    gemm(a, 0, 2, False, b, 0, 2, False, c, 0, 2, 2, 2, 2, f64(1.0), f64(0.0))\n"
+    compile_source(source, "program", [np.dtype("f8")] * 3).call(a, b, c)
+    np.testing.assert_array_equal(c, b)
+
+
+def test_gemm_in_a_batch_loop_takes_offsets_at_run_time() -> None:
+    source = """
+def program(a, b, c):
+    for i in range(0, 6):
+        gemm(a, i * 6, 3, False, b, i * 12, 4, False, c, i * 8, 4, 2, 4, 3, f64(1.0), f64(0.0))
+"""
+    a, b, c = random("f8", 36), random("f8", 72), np.empty(48)
+    compile_source(source, "program", [np.dtype("f8")] * 3).call(a, b, c)
+    np.testing.assert_allclose(c.reshape(6, 2, 4), a.reshape(6, 2, 3) @ b.reshape(6, 3, 4), rtol=1e-13)
+
+
+@pytest.mark.parametrize("dtype", [*FLOATS, *COMPLEX])
+@pytest.mark.parametrize("transposed", [False, True])
+@pytest.mark.parametrize("sizes", [(4, 3), (1, 5), (0, 3), (3, 0)])
+def test_gemv(sizes: tuple[int, int], transposed: bool, dtype: str) -> None:
+    m, n = sizes
+    rows, columns = (n, m) if transposed else (m, n)
+    a, x, y = random(dtype, 3 + rows * (columns + 2)), random(dtype, 4 + 2 * n, 1), random(dtype, 5 + m, 2)
+    for alpha, beta in ((1.0, 0.0), (2.0, -1.0)):
+        source = f"""
+def program(a, x, y):
+    gemv(a, 3, {columns + 2}, {transposed}, x, 4, 2, y, 5, {m}, {n}, {NAMES[dtype]}({alpha}), {NAMES[dtype]}({beta}))
+"""
+        got, plain = y.copy(), y.copy()
+        compile_source(source, "program", [np.dtype(dtype)] * 3).call(a, x, got)
+        run_plain(source, a, x, plain)
+        np.testing.assert_allclose(got, plain, rtol=0, atol=100 * epsilon(dtype))
+        matrix = a[3:].reshape(rows, columns + 2)[:, :columns]
+        want = alpha * ((matrix.T if transposed else matrix) @ x[4::2]) + beta * y[5:]
+        np.testing.assert_allclose(got[5:], want, rtol=0, atol=100 * epsilon(dtype))
+
+
+# ---- compilation -------------------------------------------------------------------------------------------------
+
+WHOLE = """
+def program(x, flags, w, total, y, t, count):
+    whole, rest = f64(0.0), f64(0.0)
+    for b in range(0, 1000, 256):
+        part = f64(0.0)
+        for i in range(b, min(b + 256, 1000)):
+            v = sin(x[i])
+            part = part + v * x[i]
+            y[i] = select(flags[i], v, cos(v) * f64(3.0))
+        whole, rest = compensated_add(whole, rest, part)
+    total[0] = whole + rest
+    gemm(w, 0, 100, False, x, 0, 100, True, t, 0, 10, 8, 10, 100, f64(1.0), f64(0.0))
+    n = i64(0)
+    while n < i64(1000) and not x[n] > f64(0.9):
+        n = n + 1
+    if n == 1000:
+        count[0] = i32(-1)
+    else:
+        count[0] = i32(n)
+"""
+
+
+def test_a_whole_program_runs_the_same_compiled_and_as_plain_python() -> None:
+    rng = np.random.default_rng(0)
+    inputs = rng.random(1000), rng.random(1000) > 0.5, rng.random(800)
+    outputs = [(np.empty(1), np.empty(1000), np.empty(80), np.empty(1, np.int32)) for _ in range(2)]
+    dtypes = [array.dtype for array in (*inputs, *outputs[0])]
+    compile_source(WHOLE, "program", dtypes).call(*inputs, *outputs[0])
+    run_plain(WHOLE, *inputs, *outputs[1])
+    for native, plain in zip(*outputs, strict=True):
+        np.testing.assert_allclose(native, plain, rtol=1e-14)
+    assert outputs[0][3][0] == np.argmax(inputs[0] > 0.9)
+
+
+PLAIN = {
+    "f8": ["f32(a)", "i8(a)", "bool_(a)", "c64(a)", "select(a > b, a, b)", "strong_multiply(a, b)", "sin(a)", "erf(a)"],
+    "c16": ["f32(a)", "c64(a)", "bool_(a)", "abs(a)", "make_complex(imag(a), real(a))", "strong_multiply(a, b)"],
+    "i4": ["i32(a + b)", "u8(a)", "floor_divide(a, b)", "a // b", "a % b", "left_shift(a, b)", "f64(a) / f64(b)"],
+}
+
+
+@pytest.mark.parametrize(("dtype", "expression"), [(d, e) for d, expressions in PLAIN.items() for e in expressions])
+def test_expressions_mean_the_same_compiled_and_plain(dtype: str, expression: str) -> None:
+    rng = np.random.default_rng(0)
+    a, b = ((rng.standard_normal(50) * 5).astype(dtype) for _ in range(2))
+    a[:2] = 0
+    names = namespace()
+    plain = np.array([eval(expression, {**names, "a": x, "b": y}) for x, y in zip(a, b, strict=True)])
+    assert_same(run_native(expression, plain.dtype.str[1:], a, b), plain, 4.0)
+
+
+def many_arrays(count: int) -> NativeFunction:
+    """Return a loop over `count` arrays, which vectorises only if they are known not to overlap."""
+    names = [f"a{k}" for k in range(count)]
+    body = "".join(f"        a{k}[i] = a{k - 1}[i] * f64(1.5) + a{(k + 3) % count}[i]\n" for k in range(1, count))
+    return compile_source(
+        f"def program({', '.join(names)}):\n    for i in range(0, 4096):\n{body}", "program", [np.dtype("f8")] * count
+    )
+
+
+def has_wide_vectors(assembly: str) -> bool:
+    return "%ymm" in assembly or "%zmm" in assembly
+
+
+@pytest.mark.skipif(not vector_math.available(), reason="the CPU has no wide vectors, or libmvec is not there")
+def test_a_loop_over_many_arrays_vectorises() -> None:
+    assert has_wide_vectors(many_arrays(12).asm())
+
+
+@pytest.mark.skipif(not vector_math.available(), reason="the CPU has no wide vectors, or libmvec is not there")
+def test_a_maximum_over_an_array_vectorises() -> None:
+    source = """
+def program(x, out):
+    acc = x[0]
+    for i in range(1, 4096):
+        acc = maximum(acc, x[i])
+    out[0] = acc
+"""
+    function = compile_source(source, "program", [np.dtype("f8")] * 2)
+    assert has_wide_vectors(function.asm())
+    x, out = np.random.default_rng(0).standard_normal(4096), np.empty(1)
+    function.call(x, out)
+    assert out[0] == x.max()
+    x[1234] = np.nan
+    function.call(x, out)
+    assert np.isnan(out[0])
+
+
+@pytest.mark.skipif(not vector_math.available(), reason="libmvec is not there")
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_a_fused_loop_with_functions_vectorises(dtype: str) -> None:
+    name = NAMES[dtype]
+    source = f"""
+def program(x, y, out):
+    acc = {name}(0.0)
+    for i in range(0, 4096):
+        v = exp(sin(x[i])) * x[i]
+        y[i] = v + tanh(v) + power(v, x[i])
+        acc = accumulate(acc, v)
+    out[0] = acc
+"""
+    function = compile_source(source, "program", [np.dtype(dtype)] * 3)
+    assembly = function.asm()
+    assert has_wide_vectors(assembly)
+    for symbol in ("exp", "sin", "tanh", "pow"):
+        assert any(
+            f"_{symbol}{'f' if dtype == 'f4' else ''}\n" in line + "\n"
+            for line in assembly.replace(",", "\n").splitlines()
+            if "_ZGV" in line
+        )
+    assert "define" in function.llvm()
+    assert function.kernel.name == "program"
+
+
+def test_without_vector_functions_calls_are_scalar_and_right(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(vector_math, "variants", lambda symbol, arity, itemsize: ())
+    source = elementwise("exp(a) + power(a, b)", 2, 100)
+    function = compile_source(source, "program", [np.dtype("f8")] * 3)
+    assert "_ZGV" not in function.asm()
+    a, b, out = np.linspace(0.1, 3, 100), np.linspace(-2, 2, 100), np.empty(100)
+    function.call(a, b, out)
+    np.testing.assert_allclose(out, np.exp(a) + a**b, rtol=1e-14)
+
+
+def test_compilation_is_thread_safe() -> None:
+    results: list[float] = []
+
+    def work(k: int) -> None:
+        out = np.empty(1)
+        compile_source(f"def program(out):\n    out[0] = exp(f64({k}.0))\n", "program", [np.dtype("f8")]).call(out)
+        results.append(float(np.log(out[0])))
+
+    threads = [threading.Thread(target=work, args=(k,)) for k in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    np.testing.assert_allclose(sorted(results), range(8), atol=1e-12)
+
+
+def test_a_function_outlives_what_made_it() -> None:
+    call = compile_source("def program(out):\n    out[0] = f64(3.0)\n", "program", [np.dtype("f8")]).call
+    out = np.zeros(1)
+    call(out)
+    assert out[0] == 3
+
+
+def test_small_products_take_one_thread_and_give_back_the_others() -> None:
+    library = ctypes.CDLL(blas.cython_blas().__file__)
+    threads = getattr(library, "scipy_openblas_get_num_threads", None)
+    if threads is None or threads() < 2:
+        pytest.skip("not SciPy's own OpenBLAS, or one thread only")
+    during: list[int] = []
+    shape = {
+        "ao": 0,
+        "lda": 90,
+        "at": False,
+        "bo": 0,
+        "ldb": 90,
+        "bt": False,
+        "co": 0,
+        "ldc": 90,
+        "m": 90,
+        "n": 90,
+        "k": 90,
+    }
+    source = GEMM.format(**shape, name="f64", alpha=1, beta=0)
+    multiply = compile_source(source, "program", [np.dtype("f8")] * 3)
+    a, b = random("f8", 8100), random("f8", 8100, 1)
+    watching = threading.Event()
+
+    def watch() -> None:
+        while not watching.is_set():
+            during.append(threads())
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    out = [np.empty(8100), np.empty(8100)]
+    workers = [threading.Thread(target=lambda c: [multiply.call(a, b, c) for _ in range(300)], args=(c,)) for c in out]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    watching.set()
+    watcher.join()
+    assert 1 in during
+    assert threads() >= 2
