@@ -123,8 +123,11 @@ class Store:
         with self._lock:
             while len(self._kept) > settings.cache_entries:
                 self._kept.popitem(last=False)
-            nbytes = self._nbytes() + sum(stages.workspace_bytes for stages in self._stages.values())
-            self._give_up(methodcaller("free_workspaces"), nbytes + wanted - settings.cache_bytes)
+            programs = self._nbytes()
+            excess = programs + sum(stages.workspace_bytes for stages in self._stages.values()) - settings.cache_bytes
+            self._give_up(methodcaller("free_workspaces"), excess + wanted)
+            if programs <= settings.cache_bytes:
+                return
             while len(self._kept) > 1 and self._nbytes() > settings.cache_bytes:
                 self._kept.popitem(last=False)
             self._give_up(methodcaller("free"), self._nbytes() - settings.cache_bytes)

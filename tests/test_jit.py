@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import array
 import collections
+import contextlib
 import cProfile
 import dataclasses
 import functools
@@ -26,6 +27,10 @@ from numpy.testing import assert_array_equal
 import fnad
 from fnad import grad, jit, value_and_grad
 from fnad.api import compilation
+from fnad.ir.builder import inline, trace
+from fnad.ir.parser import parse_program
+from fnad.ir.types import F64, Aval
+from fnad.ops.arithmetic import mul
 from fnad.trace.environment import Environment
 
 X = np.array([1.0, 2.0])
@@ -807,6 +812,29 @@ def test_the_c_profiler_goes_on() -> None:
 
 
 # ---- cost ------------------------------------------------------------------------------------------------------------
+
+
+def test_what_makes_equations_is_not_watched(monkeypatch: pytest.MonkeyPatch) -> None:
+    """To see the calls within it takes longer than to make the equations."""
+    visited: list[str] = []
+    monkeypatch.setattr(Environment, "_visit", lambda _, code, namespace: visited.append(code.co_name))
+    with Environment().watching():
+        trace(lambda x: list(inline(parse_program("f(a: f64[]) -> f64[] { return a }"), [mul(x, x)])), Aval(F64))
+        of_scale(1.0)
+    assert "of_scale" in visited
+    assert not {"<lambda>", "inline", "_infer", "_number"} & set(visited)
+
+
+def test_what_is_read_after_an_equation_is_refused_is_watched() -> None:
+    def f(x: Any) -> Any:
+        with contextlib.suppress(ValueError):
+            np.reshape(x, (3, 3))
+        return of_scale(x)
+
+    compiled = jit(f)
+    for scale in (1.0, 2.0):
+        set_global("scale", scale)
+        assert_array_equal(compiled(X), scale * X)
 
 
 def test_few_things_are_looked_at() -> None:

@@ -21,6 +21,7 @@ from fnad.errors import FnadError, UsedAfterTraceError
 from fnad.ir.program import Atom, Equation, Literal, Params, Program, Source, ValueEnvironment, Var, keywords
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import Aval, aval_of
+from fnad.watch import unwatched
 
 if TYPE_CHECKING:
     from fnad.ir.primitive import Primitive
@@ -125,6 +126,7 @@ class Builder:
 
     # ---- equations -----------------------------------------------------------------------------------------------
 
+    @unwatched
     def bind(
         self, primitive: Primitive, operands: Sequence[Any], params: Params, regions: tuple[Program, ...] = ()
     ) -> Any:
@@ -173,6 +175,7 @@ def atom_keys(atoms: Sequence[Atom]) -> tuple[Any, ...]:
     return tuple(atom.key if isinstance(atom, Literal) else atom for atom in atoms)
 
 
+@unwatched
 def trace(function: Callable[..., Sequence[Symbol]], *avals: Aval, name: str = "program") -> Program:
     """The program of a rule or a pass written as a function on symbols; it must capture nothing."""
     builder = Builder()
@@ -197,6 +200,7 @@ class SymbolEnvironment(ValueEnvironment):
         ]
 
 
+@unwatched
 def inline(program: Program, arguments: Sequence[Symbol]) -> list[Symbol]:
     """Add a program's equations to the program under construction, on these arguments; return its outputs."""
     from_atom: dict[Var, Symbol] = dict(zip(program.inputs, arguments, strict=True))

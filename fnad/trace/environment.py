@@ -77,6 +77,7 @@ from fnad.trace.contents import (
 from fnad.trace.libraries import is_library
 from fnad.trace.reads import Reads, reads_of
 from fnad.trace.source import user_caller
+from fnad.watch import off_in_fnad
 
 Get: TypeAlias = Callable[[str, object], Any]
 """Like dict.get: from a name and a default to what the name stands for now."""
@@ -268,7 +269,7 @@ class Environment:
                 chained(frame, event, arg)
 
         states = shared_states()
-        sys.setprofile(on_event)
+        sys.setprofile(off_in_fnad(on_event) if chained is None else on_event)
         try:
             yield
         finally:

@@ -240,7 +240,9 @@ def endless():
     return looped(lambda s: [lt(s, np.int64(2**62))], lambda s: [s + 1], [np.int64(0)])
 
 
-def test_a_native_loop_answers_ctrl_c():
+def test_a_native_loop_answers_ctrl_c(request):
+    handler = signal.signal(signal.SIGINT, signal.default_int_handler)  # a process in the background ignores it
+    request.addfinalizer(lambda: signal.signal(signal.SIGINT, handler))
     program, arguments = endless()
     run = compile_program(program)
     timer = threading.Timer(0.2, lambda: os.kill(os.getpid(), signal.SIGINT))
