@@ -83,7 +83,7 @@ def asarray(
 
 
 @implements(np.full)
-def full(shape: Any, fill_value: Any, dtype: Any = None, order: str = "C", *, device: None = None) -> ArrayView:
+def full(shape: Any, fill_value: Any, dtype: Any, order: str) -> ArrayView:
     value = as_symbol(fill_value, None if dtype is None else native_dtype(dtype))
     return fresh(fitted(value, Aval(value.dtype, static_ints(shape, "a shape"))), in_order=order == "C")
 
@@ -94,20 +94,12 @@ def zeros(shape: Any, dtype: Any = float, order: str = "C", *, device: None = No
 
 
 @implements(np.ones)
-def ones(shape: Any, dtype: Any = float, order: str = "C", *, device: None = None) -> ArrayView:
+def ones(shape: Any, dtype: Any, order: str) -> ArrayView:
     return full(shape, 1, float if dtype is None else dtype, order)
 
 
 @implements(np.eye)
-def eye(
-    N: Any,  # noqa: N803
-    M: Any = None,  # noqa: N803
-    k: Any = 0,
-    dtype: Any = float,
-    order: str = "C",
-    *,
-    device: None = None,
-) -> ArrayView:
+def eye(N: Any, M: Any, k: Any, dtype: Any, order: str) -> ArrayView:  # noqa: N803
     rows = static_int(N, "a number of rows")
     columns = rows if M is None else static_int(M, "a number of columns")
     made = np.eye(rows, columns, static_int(k, "a diagonal"), native_dtype(dtype))
@@ -115,19 +107,19 @@ def eye(
 
 
 @implements(np.identity)
-def identity(n: Any, dtype: Any = None) -> ArrayView:
+def identity(n: Any, dtype: Any) -> ArrayView:
     return eye(n, dtype=float if dtype is None else dtype)
 
 
 @implements(np.tri)
-def tri(N: Any, M: Any = None, k: Any = 0, dtype: Any = float) -> ArrayView:  # noqa: N803
+def tri(N: Any, M: Any, k: Any, dtype: Any) -> ArrayView:  # noqa: N803
     rows = static_int(N, "a number of rows")
     columns = rows if M is None else static_int(M, "a number of columns")
     return fresh(as_symbol(np.tri(rows, columns, static_int(k, "a diagonal"), native_dtype(dtype))), in_order=True)
 
 
 @implements(np.indices)
-def indices(dimensions: Any, dtype: Any = int, sparse: bool = False) -> Any:
+def indices(dimensions: Any, dtype: Any, sparse: bool) -> Any:
     made = np.indices(static_ints(dimensions, "a shape"), native_dtype(dtype), sparse)
     if isinstance(made, tuple):
         return tuple(fresh(as_symbol(array), in_order=True) for array in made)
@@ -137,7 +129,6 @@ def indices(dimensions: Any, dtype: Any = int, sparse: bool = False) -> Any:
 @implements(np.arange)
 def arange(
     start_or_stop: Any,
-    /,
     stop: Any = None,
     step: Any = 1,
     dtype: Any = None,
@@ -167,42 +158,17 @@ def empty_like(
 
 
 @implements(np.zeros_like)
-def zeros_like(
-    a: Any,
-    dtype: Any = None,
-    order: str = "K",
-    subok: bool = True,
-    shape: Any = None,
-    *,
-    device: None = None,
-) -> ArrayView:
+def zeros_like(a: Any, dtype: Any, shape: Any) -> ArrayView:
     return _filled(a, 0, dtype, shape)
 
 
 @implements(np.ones_like)
-def ones_like(
-    a: Any,
-    dtype: Any = None,
-    order: str = "K",
-    subok: bool = True,
-    shape: Any = None,
-    *,
-    device: None = None,
-) -> ArrayView:
+def ones_like(a: Any, dtype: Any, shape: Any) -> ArrayView:
     return _filled(a, 1, dtype, shape)
 
 
 @implements(np.full_like)
-def full_like_(
-    a: Any,
-    fill_value: Any,
-    dtype: Any = None,
-    order: str = "K",
-    subok: bool = True,
-    shape: Any = None,
-    *,
-    device: None = None,
-) -> ArrayView:
+def full_like_(a: Any, fill_value: Any, dtype: Any, shape: Any) -> ArrayView:
     return _filled(a, fill_value, dtype, shape)
 
 
@@ -210,7 +176,7 @@ def full_like_(
 
 
 @implements(np.diag)
-def diag(v: Any, k: Any = 0) -> ArrayView:
+def diag(v: Any, k: Any) -> ArrayView:
     x, k = as_symbol(v), static_int(k, "a diagonal")
     if x.ndim == 2:
         return diagonal(x, k)
@@ -224,35 +190,18 @@ def diag(v: Any, k: Any = 0) -> ArrayView:
 
 
 @implements(np.diagflat)
-def diagflat(v: Any, k: Any = 0) -> ArrayView:
+def diagflat(v: Any, k: Any) -> ArrayView:
     x = as_symbol(v)
     return diag(reshape_to(x, (x.aval.size,)), k)
 
 
 @implements(np.trace)
-def trace(
-    a: Any,
-    offset: Any = 0,
-    axis1: Any = 0,
-    axis2: Any = 1,
-    dtype: Any = None,
-    out: None = None,
-) -> Symbol:
+def trace(a: Any, offset: Any, axis1: Any, axis2: Any, dtype: Any) -> Symbol:
     return sum_(diagonal(a, offset, axis1, axis2).read(), -1, dtype)
 
 
 @implements(np.linspace)
-def linspace(
-    start: Any,
-    stop: Any,
-    num: Any = 50,
-    endpoint: bool = True,
-    retstep: bool = False,
-    dtype: Any = None,
-    axis: Any = 0,
-    *,
-    device: None = None,
-) -> Any:
+def linspace(start: Any, stop: Any, num: Any, endpoint: bool, retstep: bool, dtype: Any, axis: Any) -> Any:
     count = static_int(num, "a number of samples")
     if count < 0:
         raise ShapeError(f"Number of samples, {count}, must be non-negative.")
@@ -316,15 +265,7 @@ def ix_(*args: Any) -> tuple[ArrayView, ...]:
 
 
 @implements(np.logspace)
-def logspace(
-    start: Any,
-    stop: Any,
-    num: Any = 50,
-    endpoint: bool = True,
-    base: Any = 10.0,
-    dtype: Any = None,
-    axis: Any = 0,
-) -> Symbol:
+def logspace(start: Any, stop: Any, num: Any, endpoint: bool, base: Any, dtype: Any, axis: Any) -> Symbol:
     bases = as_array(base)
     if bases.ndim:
         start, stop, bases = _of_one_rank([start, stop, bases])
@@ -341,7 +282,7 @@ def _of_one_rank(values: list[Any]) -> list[Symbol]:
 
 
 @implements(np.geomspace)
-def geomspace(start: Any, stop: Any, num: Any = 50, endpoint: bool = True, dtype: Any = None, axis: Any = 0) -> Symbol:
+def geomspace(start: Any, stop: Any, num: Any, endpoint: bool, dtype: Any, axis: Any) -> Symbol:
     wanted = np.dtype(float if dtype is None else dtype)
     kind = np.result_type(common_dtype(as_array(start), as_array(stop)), float(0), np.zeros((), wanted))
     first, last = as_array(start, kind), as_array(stop, kind)
@@ -373,13 +314,13 @@ def below(x: Symbol, k: int) -> Symbol:
 
 
 @implements(np.tril)
-def tril(m: Any, k: Any = 0) -> ArrayView:
+def tril(m: Any, k: Any) -> ArrayView:
     x = _matrix(m)
     return fresh(select(below(x, static_int(k, "a diagonal")), x, full_like(x, 0)))
 
 
 @implements(np.triu)
-def triu(m: Any, k: Any = 0) -> ArrayView:
+def triu(m: Any, k: Any) -> ArrayView:
     x = _matrix(m)
     return fresh(select(below(x, static_int(k, "a diagonal") - 1), full_like(x, 0), x))
 

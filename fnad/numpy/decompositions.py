@@ -18,8 +18,8 @@ from fnad.ir.symbol import Symbol
 from fnad.ir.types import F64, I64, is_complex
 from fnad.numpy.indexing_routines import take_along_axis
 from fnad.numpy.operands import as_symbol, axes_of, broadcast_all, common_shape, reduced_shape, static_number, to_dtype
-from fnad.numpy.reductions import ANY, MAX, MIN, SUM, UNSET
-from fnad.numpy.registry import implements
+from fnad.numpy.reductions import ANY, MAX, MIN, SUM
+from fnad.numpy.registry import UNSET, implements
 from fnad.numpy.sorting import argsort
 from fnad.numpy.statistics import root
 from fnad.numpy.ufuncs import absolute, power
@@ -91,12 +91,12 @@ def _result_type(function: Callable[..., Any]) -> Any:
 
 
 @implements(np.linalg.cholesky)
-def cholesky(a: Any, /, *, upper: Any = False) -> Symbol:
+def cholesky(a: Any, upper: Any) -> Symbol:
     return linalg.cholesky(square("cholesky", a), upper=bool(upper))
 
 
 @implements(np.linalg.qr)
-def qr(a: Any, mode: Any = "reduced") -> Any:
+def qr(a: Any, mode: Any) -> Any:
     if mode not in ("reduced", "complete", "r", "raw", "economic", "e", "full", "f"):
         raise ShapeError(f"Unrecognized mode '{mode}'")
     if mode not in ("reduced", "complete", "r"):
@@ -113,7 +113,7 @@ def qr(a: Any, mode: Any = "reduced") -> Any:
 
 
 @implements(np.linalg.svd)
-def svd(a: Any, full_matrices: Any = True, compute_uv: Any = True, hermitian: Any = False) -> Any:
+def svd(a: Any, full_matrices: Any, compute_uv: Any, hermitian: Any) -> Any:
     (x,) = floating(a)
     check_matrices("svd", x.aval)
     if hermitian:
@@ -138,7 +138,7 @@ def _hermitian_svd(x: Symbol, with_vectors: bool) -> Any:
 
 
 @implements(np.linalg.svdvals)
-def svdvals(x: Any, /) -> Symbol:
+def svdvals(x: Any) -> Symbol:
     return svd(x, compute_uv=False)
 
 
@@ -146,12 +146,12 @@ def svdvals(x: Any, /) -> Symbol:
 
 
 @implements(np.linalg.eigh)
-def eigh(a: Any, UPLO: Any = "L") -> Any:  # noqa: N803
+def eigh(a: Any, UPLO: Any) -> Any:  # noqa: N803
     return named(np.linalg.eigh, *spectrum.eigh(square("eigh", a), uplo=triangle(UPLO)))
 
 
 @implements(np.linalg.eigvalsh)
-def eigvalsh(a: Any, UPLO: Any = "L") -> Symbol:  # noqa: N803
+def eigvalsh(a: Any, UPLO: Any) -> Symbol:  # noqa: N803
     return spectrum.eigvalsh(square("eigvalsh", a), uplo=triangle(UPLO))
 
 
@@ -176,7 +176,7 @@ def eigvals(a: Any) -> Symbol:
 
 
 @implements(np.linalg.norm)
-def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Symbol:  # noqa: A002
+def norm(x: Any, ord: Any, axis: Any, keepdims: bool) -> Symbol:  # noqa: A002
     symbol = as_symbol(x)
     symbol = to_dtype(symbol, F64) if symbol.dtype.kind in "biu" else symbol
     ord = static_number(ord, "the order of a norm")  # noqa: A001
@@ -193,7 +193,7 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> S
 def sum_of_squares(x: Symbol, axis: Any, keepdims: Any) -> Symbol:
     """Return the sum of |x|²."""
     square = add(mul(real(x), real(x)), mul(imag(x), imag(x))) if is_complex(x.dtype) else mul(x, x)
-    return SUM(square, axis, keepdims, UNSET, UNSET)
+    return SUM(square, axis, keepdims)
 
 
 def norm_of_vectors(x: Symbol, order: Any, axis: Any, keepdims: Any) -> Symbol:
@@ -202,14 +202,14 @@ def norm_of_vectors(x: Symbol, order: Any, axis: Any, keepdims: Any) -> Symbol:
     if order in (np.inf, -np.inf):
         return extremum(size, order, axis, keepdims)
     if order == 0:
-        return SUM(to_dtype(ne(x, zeros_like(x)), size.dtype), axis, keepdims, UNSET, UNSET)
+        return SUM(to_dtype(ne(x, zeros_like(x)), size.dtype), axis, keepdims)
     if order == 1:
-        return SUM(size, axis, keepdims, UNSET, UNSET)
+        return SUM(size, axis, keepdims)
     if order == 2:
         return root(sum_of_squares(x, axis, keepdims))
     if isinstance(order, str):
         raise ShapeError(f"Invalid norm order '{order}' for vectors")
-    total = SUM(power(size, order), axis, keepdims, UNSET, UNSET)
+    total = SUM(power(size, order), axis, keepdims)
     is_zero = eq(total, zeros_like(total))
     at_zero = total if order > 0 else full_like(total, np.inf)
     return select(is_zero, at_zero, power(select(is_zero, ones_like(total), total), 1 / order))
@@ -226,32 +226,32 @@ def norm_of_matrices(x: Symbol, order: Any, axes: tuple[int, ...], keepdims: Any
     if order in (2, -2, "nuc"):
         others = tuple(i for i in range(x.ndim) if i not in axes)
         values = spectrum.svdvals(transpose_to(x, (*others, *axes)))
-        found = SUM(values, -1, False, UNSET, UNSET) if order == "nuc" else extremum(values, order, -1, False)
+        found = SUM(values, -1) if order == "nuc" else extremum(values, order, -1, False)
         return reshape_to(found, reduced_shape(x.shape, axes, keepdims))
     if order not in (1, -1, np.inf, -np.inf):
         raise ShapeError("Invalid norm order for matrices.")
     inner, outer = axes if order in (1, -1) else axes[::-1]
-    sums = SUM(absolute(x), inner, True, UNSET, UNSET)
+    sums = SUM(absolute(x), inner, True)
     return reshape_to(extremum(sums, order, outer, True), reduced_shape(x.shape, axes, keepdims))
 
 
 def extremum(x: Symbol, order: float, axis: Any, keepdims: Any) -> Symbol:
     """Return the largest element, of none 0, or for a negative order the smallest."""
     if order < 0:
-        return MIN(x, axis, keepdims, UNSET, UNSET)
-    return MAX(x, axis, keepdims, 0.0 if x.aval.size == 0 else UNSET, UNSET)
+        return MIN(x, axis, keepdims)
+    return MAX(x, axis, keepdims, 0.0 if x.aval.size == 0 else UNSET)
 
 
 # ---- ranks -----------------------------------------------------------------------------------------------------------
 
 
 @implements(np.linalg.matrix_rank)
-def matrix_rank(A: Any, tol: Any = None, hermitian: Any = False, *, rtol: Any = None) -> Symbol:  # noqa: N803
+def matrix_rank(A: Any, tol: Any, hermitian: Any, rtol: Any) -> Symbol:  # noqa: N803
     if rtol is not None and tol is not None:
         raise ShapeError("`tol` and `rtol` can't be both set.")
     (x,) = floating(A)
     if x.ndim < 2:
-        return convert(ANY(ne(x, zeros_like(x)), None, False, UNSET, UNSET), dtype=I64)
+        return convert(ANY(ne(x, zeros_like(x)), None), dtype=I64)
     values = abs_(spectrum.eigvalsh(x, uplo="L")) if hermitian else spectrum.svdvals(x)
     if tol is not None:
         return count_above(values, as_symbol(tol, values.dtype))
@@ -276,12 +276,12 @@ def count_above(values: Symbol, limit: Symbol) -> Symbol:
 
 
 @implements(np.linalg.cond)
-def cond(x: Any, p: Any = None) -> Symbol:
+def cond(x: Any, p: Any) -> Symbol:
     (matrix,) = floating(x)
     if matrix.ndim >= 2 and 0 in matrix.shape[-2:]:
         raise MatrixError("cond is not defined on empty arrays")
     ratio = _ratio(matrix, p)
-    has_nan = ANY(isnan(matrix), (-2, -1), False, UNSET, UNSET)
+    has_nan = ANY(isnan(matrix), (-2, -1))
     return select(bitwise_and(isnan(ratio), bitwise_not(has_nan)), full_like(ratio, np.inf), ratio)
 
 
@@ -300,12 +300,12 @@ def _ratio(x: Symbol, order: Any) -> Symbol:
 
 
 @implements(np.linalg.matrix_norm)
-def matrix_norm(x: Any, /, *, keepdims: Any = False, ord: Any = "fro") -> Symbol:  # noqa: A002
+def matrix_norm(x: Any, keepdims: Any, ord: Any) -> Symbol:  # noqa: A002
     return norm(as_symbol(x), ord, (-2, -1), keepdims)
 
 
 @implements(np.linalg.vector_norm)
-def vector_norm(x: Any, /, *, axis: Any = None, keepdims: Any = False, ord: Any = 2) -> Symbol:  # noqa: A002
+def vector_norm(x: Any, axis: Any, keepdims: Any, ord: Any) -> Symbol:  # noqa: A002
     symbol = as_symbol(x)
     axes = axes_of(axis, symbol.ndim)
     rest = tuple(i for i in range(symbol.ndim) if i not in axes)

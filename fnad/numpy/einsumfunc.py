@@ -18,7 +18,7 @@ from fnad.ir.types import dtype_name, native_dtype
 from fnad.numpy.manipulation import diagonal_steps
 from fnad.numpy.operands import as_symbol, common_dtype
 from fnad.numpy.products import contract, times
-from fnad.numpy.reductions import SUM, UNSET, reduce
+from fnad.numpy.reductions import SUM, reduce
 from fnad.numpy.registry import implements
 from fnad.numpy.views import ArrayView, Permute, Steps, read
 from fnad.ops.shape import reshape_to, transpose_to
@@ -147,7 +147,7 @@ def summed(term: Term, kept: Iterable[str]) -> Term:
     if not axes:
         return term
     labels = tuple(label for label in term.labels if label in kept)
-    return Term(reduce(SUM, term.x, axes, False, UNSET, UNSET), labels)
+    return Term(reduce(SUM, term.x, axes), labels)
 
 
 def arranged(term: Term, output: Labels) -> Symbol:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -64,17 +63,17 @@ def _transform(a: Any, n: Any, axis: Any, norm: Any, *, inverse: bool) -> Symbol
 
 
 @implements(np.fft.fft)
-def fft(a: Any, n: Any = None, axis: Any = -1, norm: Any = None, out: None = None) -> Symbol:
+def fft(a: Any, n: Any, axis: Any, norm: Any) -> Symbol:
     return _transform(a, n, axis, norm, inverse=False)
 
 
 @implements(np.fft.ifft)
-def ifft(a: Any, n: Any = None, axis: Any = -1, norm: Any = None, out: None = None) -> Symbol:
+def ifft(a: Any, n: Any, axis: Any, norm: Any) -> Symbol:
     return _transform(a, n, axis, norm, inverse=True)
 
 
 @implements(np.fft.rfft)
-def rfft(a: Any, n: Any = None, axis: Any = -1, norm: Any = None, out: None = None) -> Symbol:
+def rfft(a: Any, n: Any, axis: Any, norm: Any) -> Symbol:
     x = floating(a)
     at = axis_of(axis, x.ndim)
     given, kind = resized(x, _length(n, x.shape[at]), at), normalization(norm)
@@ -84,7 +83,7 @@ def rfft(a: Any, n: Any = None, axis: Any = -1, norm: Any = None, out: None = No
 
 
 @implements(np.fft.irfft)
-def irfft(a: Any, n: Any = None, axis: Any = -1, norm: Any = None, out: None = None) -> Symbol:
+def irfft(a: Any, n: Any, axis: Any, norm: Any) -> Symbol:
     x = floating(a)
     at = axis_of(axis, x.ndim)
     length = _length(n, 2 * (x.shape[at] - 1))
@@ -92,12 +91,12 @@ def irfft(a: Any, n: Any = None, axis: Any = -1, norm: Any = None, out: None = N
 
 
 @implements(np.fft.hfft)
-def hfft(a: Any, n: Any = None, axis: Any = -1, norm: Any = None, out: None = None) -> Symbol:
+def hfft(a: Any, n: Any, axis: Any, norm: Any) -> Symbol:
     return irfft(conjugate(floating(a)), n, axis, ops.NORMS[normalization(norm)])
 
 
 @implements(np.fft.ihfft)
-def ihfft(a: Any, n: Any = None, axis: Any = -1, norm: Any = None, out: None = None) -> Symbol:
+def ihfft(a: Any, n: Any, axis: Any, norm: Any) -> Symbol:
     return conjugate(rfft(a, n, axis, ops.NORMS[normalization(norm)]))
 
 
@@ -123,24 +122,24 @@ def _nonempty(lengths: list[tuple[int, int]]) -> list[tuple[int, int]]:
     return lengths
 
 
-@implements(np.fft.fftn)
-def fftn(a: Any, s: Any = None, axes: Any = None, norm: Any = None, out: None = None) -> Any:
+@implements(np.fft.fftn, np.fft.fft2)
+def fftn(a: Any, s: Any, axes: Any, norm: Any) -> Any:
     x = as_symbol(a)
     for axis, n in reversed(_lengths(x, s, axes)):
         x = fft(x, n, axis, norm)
     return x if x.shape else fresh(x)
 
 
-@implements(np.fft.ifftn)
-def ifftn(a: Any, s: Any = None, axes: Any = None, norm: Any = None, out: None = None) -> Any:
+@implements(np.fft.ifftn, np.fft.ifft2)
+def ifftn(a: Any, s: Any, axes: Any, norm: Any) -> Any:
     x = as_symbol(a)
     for axis, n in reversed(_lengths(x, s, axes)):
         x = ifft(x, n, axis, norm)
     return x if x.shape else fresh(x)
 
 
-@implements(np.fft.rfftn)
-def rfftn(a: Any, s: Any = None, axes: Any = None, norm: Any = None, out: None = None) -> Symbol:
+@implements(np.fft.rfftn, np.fft.rfft2)
+def rfftn(a: Any, s: Any, axes: Any, norm: Any) -> Symbol:
     x = as_symbol(a)
     *others, (last, length) = _nonempty(_lengths(x, s, axes))
     x = rfft(x, length, last, norm)
@@ -149,28 +148,14 @@ def rfftn(a: Any, s: Any = None, axes: Any = None, norm: Any = None, out: None =
     return x
 
 
-@implements(np.fft.irfftn)
-def irfftn(a: Any, s: Any = None, axes: Any = None, norm: Any = None, out: None = None) -> Symbol:
+@implements(np.fft.irfftn, np.fft.irfft2)
+def irfftn(a: Any, s: Any, axes: Any, norm: Any) -> Symbol:
     x = as_symbol(a)
     *others, (last, length) = _nonempty(_lengths(x, s, axes, is_half=True))
     for axis, n in others:
         x = ifft(x, n, axis, norm)
     return irfft(x, length, last, norm)
 
-
-def _in_the_plane(transform: Callable[..., Symbol]) -> Callable[..., Symbol]:
-    """Return the transform along several axes as one along the last two."""
-
-    def rule(a: Any, s: Any = None, axes: Any = (-2, -1), norm: Any = None, out: None = None) -> Symbol:
-        return transform(a, s, axes, norm)
-
-    return rule
-
-
-fft2 = implements(np.fft.fft2)(_in_the_plane(fftn))
-ifft2 = implements(np.fft.ifft2)(_in_the_plane(ifftn))
-rfft2 = implements(np.fft.rfft2)(_in_the_plane(rfftn))
-irfft2 = implements(np.fft.irfft2)(_in_the_plane(irfftn))
 
 # ---- the order of frequencies ----------------------------------------------------------------------------------------
 
@@ -184,10 +169,10 @@ def _shifted(x: Any, axes: Any, sign: int) -> ArrayView:
 
 
 @implements(np.fft.fftshift)
-def fftshift(x: Any, axes: Any = None) -> ArrayView:
+def fftshift(x: Any, axes: Any) -> ArrayView:
     return _shifted(x, axes, 1)
 
 
 @implements(np.fft.ifftshift)
-def ifftshift(x: Any, axes: Any = None) -> ArrayView:
+def ifftshift(x: Any, axes: Any) -> ArrayView:
     return _shifted(x, axes, -1)

@@ -40,7 +40,7 @@ SORTED = "sort the bins with np.sort"
 
 
 @implements(np.bincount)
-def bincount(x: Any, /, weights: Any = None, minlength: Any = 0) -> Symbol:
+def bincount(x: Any, weights: Any = None, minlength: Any = 0) -> Symbol:
     least = static_int(minlength, "a number of bins")
     if least < 0:
         raise DomainError("'minlength' must not be negative")
@@ -87,7 +87,7 @@ def counted(index: Symbol, weights: Any, shape: Shape, dtype: Dtype | None, chos
 
 
 @implements(np.digitize)
-def digitize(x: Any, bins: Any, right: bool = False) -> Symbol:
+def digitize(x: Any, bins: Any, right: bool) -> Symbol:
     values, edges = (to_dtype(s, I64) if s.dtype == BOOL else s for s in map(as_symbol, (x, bins)))
     if values.dtype.kind == "c":
         raise DtypeError("x may not be complex")
@@ -172,7 +172,7 @@ def _of_elements(a: Symbol) -> tuple[Any, Any]:
 
 
 @implements(np.histogram_bin_edges)
-def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any = None) -> Symbol:  # noqa: A002
+def histogram_bin_edges(a: Any, bins: Any, range: Any, weights: Any) -> Symbol:  # noqa: A002
     check_weights(a, weights)
     return edges_of(elements(a), bins, range)
 
@@ -203,13 +203,7 @@ def bin_of(a: Symbol, edges: Symbol) -> tuple[Symbol, Symbol]:
 
 
 @implements(np.histogram)
-def histogram(
-    a: Any,
-    bins: Any = 10,
-    range: Any = None,  # noqa: A002
-    density: Any = None,
-    weights: Any = None,
-) -> tuple[Symbol, Symbol]:
+def histogram(a: Any, bins: Any, range: Any, density: Any, weights: Any) -> tuple[Symbol, Symbol]:  # noqa: A002
     x = elements(a)
     check_weights(a, weights)
     edges = edges_of(x, bins, range)
@@ -232,13 +226,7 @@ def _density(counts: Symbol, edges: Sequence[Symbol]) -> Symbol:
 
 
 @implements(np.histogramdd)
-def histogramdd(
-    sample: Any,
-    bins: Any = 10,
-    range: Any = None,  # noqa: A002
-    density: Any = None,
-    weights: Any = None,
-) -> tuple[Symbol, list[Symbol]]:
+def histogramdd(sample: Any, bins: Any, range: Any, density: Any, weights: Any) -> tuple[Symbol, list[Symbol]]:  # noqa: A002
     columns = _columns(sample)
     d = len(columns)
     bins = rows(bins) if isinstance(bins, Symbol) and bins.ndim else bins
@@ -275,14 +263,7 @@ def _columns(sample: Any) -> list[Symbol]:
 
 
 @implements(np.histogram2d)
-def histogram2d(
-    x: Any,
-    y: Any,
-    bins: Any = 10,
-    range: Any = None,  # noqa: A002
-    density: Any = None,
-    weights: Any = None,
-) -> tuple[Symbol, Symbol, Symbol]:
+def histogram2d(x: Any, y: Any, bins: Any, range: Any, density: Any, weights: Any) -> tuple[Symbol, Symbol, Symbol]:  # noqa: A002
     if as_symbol(x).shape != as_symbol(y).shape:
         raise ShapeError("x and y must have the same length.")
     is_shared = isinstance(bins, (Symbol, np.ndarray, list, tuple)) and len_of(bins) not in (1, 2)

@@ -43,7 +43,7 @@ from fnad.ops.shape import broadcast_to, concatenate, full_like, iota, reshape_t
 
 
 @implements(np.where)
-def where(condition: Any, x: Any = None, y: Any = None, /) -> Any:
+def where(condition: Any, x: Any = None, y: Any = None) -> Any:
     if x is None and y is None:
         return np.nonzero(static_array(as_symbol(condition)))
     dtype = common_dtype(x, y)
@@ -51,7 +51,7 @@ def where(condition: Any, x: Any = None, y: Any = None, /) -> Any:
 
 
 @implements(np.select)
-def select_(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0) -> ArrayView:
+def select_(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any) -> ArrayView:
     condlist, choicelist = (rows(given) if isinstance(given, Symbol) else given for given in (condlist, choicelist))
     if len(condlist) != len(choicelist):
         raise ShapeError("list of cases must be same length as list of conditions")
@@ -74,7 +74,7 @@ def select_(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0
 
 
 @implements(np.take)
-def take(a: Any, indices: Any, axis: Any = None, out: None = None, mode: str = "raise") -> Symbol:
+def take(a: Any, indices: Any, axis: Any, mode: str) -> Symbol:
     x = as_symbol(a)
     if axis is None or x.ndim == 0:
         x, axis = reshape_to(x, (x.aval.size,)), axis or 0
@@ -108,7 +108,7 @@ def within(index: Symbol, n: int, mode: str) -> Symbol:
 
 
 @implements(np.take_along_axis)
-def take_along_axis(arr: Any, indices: Any, axis: Any = -1) -> Symbol:
+def take_along_axis(arr: Any, indices: Any, axis: Any) -> Symbol:
     x, index = as_symbol(arr), integers(indices)
     if axis is None:
         x, axis = reshape_to(x, (x.aval.size,)), 0
@@ -124,7 +124,7 @@ def take_along_axis(arr: Any, indices: Any, axis: Any = -1) -> Symbol:
 
 
 @implements(np.compress)
-def compress(condition: Any, a: Any, axis: Any = None, out: None = None) -> Symbol:
+def compress(condition: Any, a: Any, axis: Any) -> Symbol:
     mask = np.asarray(static_array(condition)).astype(bool)
     if mask.ndim != 1:
         raise ShapeError("condition must be a 1-d array")
@@ -155,7 +155,7 @@ NOTHING_TO_INSERT: dict[str, Any] = {
 
 
 @implements(np.choose)
-def choose(a: Any, choices: Any, out: None = None, mode: str = "raise") -> Symbol:
+def choose(a: Any, choices: Any, mode: str) -> Symbol:
     given = list(choices) if isinstance(choices, (list, tuple)) else rows(as_symbol(choices))
     index = as_symbol(a)
     index = to_dtype(index, I64) if index.dtype == BOOL else integers(index)
@@ -181,7 +181,7 @@ def copyto(dst: Symbol, src: Any, casting: str = "same_kind", where: Any = True)
 
 
 @writes(np.put)
-def put(a: Symbol, ind: Any, v: Any, mode: str = "raise") -> Symbol:
+def put(a: Symbol, ind: Any, v: Any, mode: str) -> Symbol:
     index = integers(ind)
     if as_symbol(v).aval.size == 0:
         return a
@@ -209,7 +209,7 @@ def check_safe(values: Any, target: Symbol) -> None:
 
 
 @writes(np.fill_diagonal)
-def fill_diagonal(a: Symbol, val: Any, wrap: bool = False) -> Symbol:
+def fill_diagonal(a: Symbol, val: Any, wrap: bool) -> Symbol:
     if a.ndim < 2:
         raise ShapeError("array must be at least 2-d")
     if a.ndim > 2 and len(set(a.shape)) > 1:
@@ -306,7 +306,7 @@ def unravel_index(indices: Any, shape: Any, order: str = "C") -> tuple[Symbol, .
 
 
 def _triangle(indices: Callable[..., Any]) -> Callable[..., Any]:
-    def rule(arr: Any, k: int = 0) -> Any:
+    def rule(arr: Any, k: int) -> Any:
         shape = _matrix_shape(arr)
         return indices(shape[-2], k=k, m=shape[-1])
 

@@ -76,7 +76,7 @@ def concatenate(
 
 
 @implements(np.stack)
-def stack(arrays: Any, axis: Any = 0, out: None = None, *, dtype: Any = None, casting: Any = "same_kind") -> Symbol:
+def stack(arrays: Any, axis: Any, dtype: Any, casting: Any) -> Symbol:
     symbols = alike(arrays, dtype, casting)
     shape = symbols[0].shape
     if any(symbol.shape != shape for symbol in symbols):
@@ -86,12 +86,12 @@ def stack(arrays: Any, axis: Any = 0, out: None = None, *, dtype: Any = None, ca
 
 
 @implements(np.vstack)
-def vstack(tup: Any, *, dtype: Any = None, casting: Any = "same_kind") -> Symbol:
+def vstack(tup: Any, dtype: Any, casting: Any) -> Symbol:
     return join([atleast_2d(symbol).read() for symbol in alike(tup, dtype, casting)], 0)
 
 
 @implements(np.hstack)
-def hstack(tup: Any, *, dtype: Any = None, casting: Any = "same_kind") -> Symbol:
+def hstack(tup: Any, dtype: Any, casting: Any) -> Symbol:
     symbols = [atleast_1d(symbol).read() for symbol in alike(tup, dtype, casting)]
     return join(symbols, 0 if symbols[0].ndim == 1 else 1)
 
@@ -111,7 +111,7 @@ def _as_columns(x: Symbol) -> Symbol:
 
 
 @implements(np.append)
-def append(arr: Any, values: Any, axis: Any = None) -> Symbol:
+def append(arr: Any, values: Any, axis: Any) -> Symbol:
     return concatenate([arr, values], axis)
 
 
@@ -162,7 +162,7 @@ def tile(A: Any, reps: Any) -> ArrayView:  # noqa: N803
 
 
 @implements(np.repeat)
-def repeat(a: Any, repeats: Any, axis: Any = None) -> Symbol:
+def repeat(a: Any, repeats: Any, axis: Any) -> Symbol:
     x = as_symbol(a)
     if axis is None or x.ndim == 0:
         x, axis = reshape_to(x, (x.aval.size,)), axis or 0
@@ -197,7 +197,7 @@ def select_along(x: Symbol, indices: Any, axis: int) -> Symbol:
 
 
 @implements(np.roll)
-def roll(a: Any, shift: Any, axis: Any = None) -> ArrayView:
+def roll(a: Any, shift: Any, axis: Any) -> ArrayView:
     x = as_symbol(a)
     if axis is None:
         flat = reshape_to(x, (x.aval.size,))
@@ -223,14 +223,14 @@ def _roll_along(x: Symbol, places: int, axis: int) -> Symbol:
 
 
 @implements(np.array_split)
-def array_split(ary: Any, indices_or_sections: Any, axis: Any = 0) -> list[ArrayView]:
+def array_split(ary: Any, indices_or_sections: Any, axis: Any) -> list[ArrayView]:
     x = as_symbol(ary)
     i = axis_of(axis, x.ndim)
     return [ArrayView(x, (box_along(x.shape, i, a, b),)) for a, b in bounds(x.shape[i], indices_or_sections)]
 
 
 @implements(np.split)
-def split(ary: Any, indices_or_sections: Any, axis: Any = 0) -> list[ArrayView]:
+def split(ary: Any, indices_or_sections: Any, axis: Any) -> list[ArrayView]:
     x = as_symbol(ary)
     if np.ndim(indices_or_sections) == 0:
         sections = static_int(indices_or_sections, "a number of sections")
@@ -240,7 +240,7 @@ def split(ary: Any, indices_or_sections: Any, axis: Any = 0) -> list[ArrayView]:
 
 
 @implements(np.unstack)
-def unstack(x: Any, /, *, axis: Any = 0) -> tuple[ArrayView | Symbol, ...]:
+def unstack(x: Any, axis: Any) -> tuple[ArrayView | Symbol, ...]:
     symbol = as_symbol(x)
     if symbol.ndim == 0:
         raise ShapeError("Input array must be at least 1-d.")
@@ -313,7 +313,7 @@ def moved(function: Callable[..., Any], *arrays: Symbol) -> Symbol:
 
 
 @implements(np.insert)
-def insert(arr: Any, obj: Any, values: Any, axis: Any = None) -> Symbol:
+def insert(arr: Any, obj: Any, values: Any, axis: Any) -> Symbol:
     x = as_symbol(arr)
     where = static_object(obj)
     at = None if axis is None else axis_of(axis, x.ndim)
@@ -321,7 +321,7 @@ def insert(arr: Any, obj: Any, values: Any, axis: Any = None) -> Symbol:
 
 
 @implements(np.delete)
-def delete(arr: Any, obj: Any, axis: Any = None) -> Symbol:
+def delete(arr: Any, obj: Any, axis: Any) -> Symbol:
     x, where = as_symbol(arr), static_object(obj)
     at = None if axis is None else axis_of(axis, x.ndim)
     return moved(lambda a: np.delete(a, where, at), x)

@@ -43,7 +43,7 @@ from fnad.ops.windows import windows
 
 
 @implements(np.reshape)
-def reshape(a: Any, /, shape: Any, order: str = "C", *, copy: Any = None) -> ArrayView:
+def reshape(a: Any, shape: Any, order: str, copy: Any) -> ArrayView:
     x = as_symbol(a)
     if order == "K":
         raise DomainError("order 'K' is not permitted for reshaping", remedy="give 'C' or 'F'")
@@ -52,7 +52,7 @@ def reshape(a: Any, /, shape: Any, order: str = "C", *, copy: Any = None) -> Arr
 
 
 @implements(np.ravel)
-def ravel(a: Any, order: str = "C") -> ArrayView:
+def ravel(a: Any, order: str) -> ArrayView:
     x = as_symbol(a)
     certain = x.aval.size <= 1
     return ArrayView(x, reshape_steps(x.shape, (x.aval.size,), order, certain=certain))
@@ -110,7 +110,7 @@ def expand_dims(a: Any, axis: Any) -> ArrayView:
 
 
 @implements(np.squeeze)
-def squeeze(a: Any, axis: Any = None) -> ArrayView:
+def squeeze(a: Any, axis: Any) -> ArrayView:
     x = as_symbol(a)
     axes = reduced_axes(axis, x.ndim) if axis is not None else tuple(i for i, n in enumerate(x.shape) if n == 1)
     if any(x.shape[i] != 1 for i in axes):
@@ -139,7 +139,7 @@ def _each(arrays: Sequence[Any], shape_of: Any) -> Any:
 
 
 @implements(np.broadcast_to)
-def broadcast_to(array: Any, shape: Any, subok: bool = False) -> ArrayView:
+def broadcast_to(array: Any, shape: Any) -> ArrayView:
     x = as_symbol(array)
     wanted = static_ints(shape, "a shape")
     if common_shape([x.shape, wanted]) != wanted:
@@ -158,7 +158,7 @@ def broadcast_arrays(*args: Any, subok: bool = False) -> tuple[ArrayView | Symbo
 
 
 @implements(np.transpose)
-def transpose(a: Any, axes: Any = None) -> ArrayView:
+def transpose(a: Any, axes: Any) -> ArrayView:
     x = as_symbol(a)
     permutation = backwards(x.ndim) if axes is None else axes_of(axes, x.ndim)
     if len(permutation) != x.ndim:
@@ -167,7 +167,7 @@ def transpose(a: Any, axes: Any = None) -> ArrayView:
 
 
 @implements(np.matrix_transpose, np.linalg.matrix_transpose)
-def matrix_transpose(x: Any, /) -> ArrayView:
+def matrix_transpose(x: Any) -> ArrayView:
     symbol = as_symbol(x)
     if symbol.ndim < 2:
         raise ShapeError(f"Input array must be at least 2-dimensional, but it is {symbol.ndim}")
@@ -196,7 +196,7 @@ def moveaxis(a: Any, source: Any, destination: Any) -> ArrayView:
 
 
 @implements(np.rollaxis)
-def rollaxis(a: Any, axis: Any, start: Any = 0) -> ArrayView:
+def rollaxis(a: Any, axis: Any, start: Any) -> ArrayView:
     x = as_symbol(a)
     from_, to = axis_of(axis, x.ndim), static_int(start, "an axis")
     to = to + x.ndim if to < 0 else to
@@ -209,7 +209,7 @@ def rollaxis(a: Any, axis: Any, start: Any = 0) -> ArrayView:
 
 
 @implements(np.flip)
-def flip(m: Any, axis: Any = None) -> Any:
+def flip(m: Any, axis: Any) -> Any:
     x = as_symbol(m)
     if not x.shape and not axes_of(axis, 0):
         return x
@@ -233,7 +233,7 @@ def flipud(m: Any) -> ArrayView:
 
 
 @implements(np.rot90)
-def rot90(m: Any, k: Any = 1, axes: Any = (0, 1)) -> ArrayView:
+def rot90(m: Any, k: Any, axes: Any) -> ArrayView:
     x = as_symbol(m)
     i, j = axes_of(axes, x.ndim)
     order = list(range(x.ndim))
@@ -265,7 +265,7 @@ def diagonal_steps(shape: Shape, offset: int, axis1: int, axis2: int, *, is_writ
 
 
 @implements(np.diagonal)
-def diagonal(a: Any, offset: Any = 0, axis1: Any = 0, axis2: Any = 1) -> ArrayView:
+def diagonal(a: Any, offset: Any, axis1: Any, axis2: Any) -> ArrayView:
     x = as_symbol(a)
     if x.ndim < 2:
         raise ShapeError("diag requires an array of at least two dimensions")
@@ -320,7 +320,7 @@ def asfortranarray(a: Any, dtype: Any = None) -> ArrayView:
 
 
 @implements(np.require)
-def require(a: Any, dtype: Any = None, requirements: Any = None) -> ArrayView:
+def require(a: Any, dtype: Any, requirements: Any) -> ArrayView:
     wanted = {requirement.upper() for requirement in requirements or ()}
     if unknown := wanted - C_ORDER - OTHERS:
         raise ShapeError(f"numpy.require knows no requirement {min(unknown)!r}")
@@ -347,9 +347,7 @@ class Windows(NamedTuple):
 
 
 @implements(np.lib.stride_tricks.sliding_window_view)
-def sliding_window_view(
-    x: Any, window_shape: Any, axis: Any = None, *, subok: bool = False, writeable: bool = False
-) -> ArrayView:
+def sliding_window_view(x: Any, window_shape: Any, axis: Any, writeable: bool) -> ArrayView:
     symbol, sizes = as_symbol(x), static_ints(window_shape, "a window")
     given: Iterable[Any] = range(symbol.ndim) if axis is None else axis if isinstance(axis, Iterable) else (axis,)
     axes = [axis_of(a, symbol.ndim) for a in given]

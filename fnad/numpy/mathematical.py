@@ -14,8 +14,8 @@ from fnad.ir.types import BOOL, F64
 from fnad.numpy.elementwise import elementwise
 from fnad.numpy.manipulation import fresh
 from fnad.numpy.operands import as_array, as_symbol, broadcast_all, common_dtype, common_shape, static_int, to_dtype
-from fnad.numpy.reductions import UNSET, all_
-from fnad.numpy.registry import RULES, Rule, implements
+from fnad.numpy.reductions import all_
+from fnad.numpy.registry import RULES, UNSET, Rule, implements
 from fnad.numpy.ufuncs import TABLE, absolute, add, divide, multiply, out_of_range, rad2deg, scaled, side
 from fnad.numpy.views import ArrayView
 from fnad.ops import bessel
@@ -31,7 +31,7 @@ from fnad.ops.shape import broadcast_to, constant, full_like, ones_like, zeros_l
 
 
 @implements(np.round, np.around)
-def round_(a: Any, decimals: Any = 0, out: None = None) -> Symbol:
+def round_(a: Any, decimals: Any) -> Symbol:
     x, places = as_symbol(a), static_int(decimals, "a number of decimals")
     if x.dtype == BOOL:
         return RULES[np.rint](x)
@@ -54,7 +54,7 @@ def _power_of_ten(places: int) -> float:
 
 
 @implements(np.fix)
-def fix(x: Any, out: None = None) -> Symbol:
+def fix(x: Any) -> Symbol:
     return RULES[np.trunc](x)
 
 
@@ -105,7 +105,7 @@ elementwise(CLIP)(lambda x, low, high: TABLE[np.minimum](TABLE[np.maximum](x, lo
 
 
 @implements(np.nan_to_num)
-def nan_to_num(x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> Symbol:
+def nan_to_num(x: Any, copy: bool, nan: Any, posinf: Any, neginf: Any) -> Symbol:
     symbol = as_symbol(x)
     if not copy and symbol.shape:
         raise UnsupportedFunctionError(
@@ -132,7 +132,7 @@ def _finite(x: Symbol, nan: Any, posinf: Any, neginf: Any) -> Symbol:
 
 
 @implements(np.angle)
-def angle(z: Any, deg: bool = False) -> Symbol:
+def angle(z: Any, deg: bool) -> Symbol:
     x = as_symbol(z)
     result = arctan2(imag(x), real(x)) if x.dtype.kind == "c" else RULES[np.arctan2](0, x)
     return rad2deg(result) if deg else result
@@ -148,7 +148,7 @@ def iscomplex(x: Any) -> Symbol:
 
 
 @implements(np.real_if_close)
-def real_if_close(a: Any, tol: Any = 100) -> ArrayView:
+def real_if_close(a: Any, tol: Any) -> ArrayView:
     x = as_symbol(a)
     if x.dtype.kind == "c":
         raise DtypeError(
@@ -207,13 +207,13 @@ def power(x: Any, p: Any) -> Symbol:
 
 
 @implements(np.isposinf)
-def isposinf(x: Any, out: None = None) -> Symbol:
+def isposinf(x: Any) -> Symbol:
     symbol = as_symbol(x)
     return bitwise_and(RULES[np.isinf](symbol), bitwise_not(_is_negative(symbol)))
 
 
 @implements(np.isneginf)
-def isneginf(x: Any, out: None = None) -> Symbol:
+def isneginf(x: Any) -> Symbol:
     symbol = as_symbol(x)
     return bitwise_and(RULES[np.isinf](symbol), _is_negative(symbol))
 
@@ -225,7 +225,7 @@ def _is_negative(x: Symbol) -> Symbol:
 
 
 @implements(np.isclose)
-def isclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> Symbol:
+def isclose(a: Any, b: Any, rtol: Any, atol: Any, equal_nan: bool) -> Symbol:
     dtype = np.result_type(common_dtype(a, b), np.float32) if common_dtype(a, b).kind in "biu" else common_dtype(a, b)
     x, y = broadcast_all([as_symbol(a, dtype), as_symbol(b, dtype)])
     distance, size = absolute(sub(x, y)), absolute(y)
@@ -235,12 +235,12 @@ def isclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: boo
 
 
 @implements(np.allclose)
-def allclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> Symbol:
+def allclose(a: Any, b: Any, rtol: Any, atol: Any, equal_nan: bool) -> Symbol:
     return all_(isclose(a, b, rtol, atol, equal_nan))
 
 
 @implements(np.array_equal)
-def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Any:
+def array_equal(a1: Any, a2: Any, equal_nan: bool) -> Any:
     x, y = as_symbol(a1), as_symbol(a2)
     if x.shape != y.shape:
         return False

@@ -38,12 +38,12 @@ def astype(
 
 
 @implements(np.astype)
-def astype_function(x: Any, dtype: Any, /, *, copy: bool = True, device: None = None) -> ArrayView | Symbol:
+def astype_function(x: Any, dtype: Any, copy: bool) -> ArrayView | Symbol:
     return astype(as_symbol(x), dtype, copy=copy)
 
 
 @implements(np.copy)
-def copy_function(a: Any, order: str = "K", subok: bool = False) -> ArrayView:
+def copy_function(a: Any) -> ArrayView:
     return fresh(as_symbol(a))
 
 
@@ -161,7 +161,7 @@ def ndim(a: Any) -> int:
 
 
 @implements(np.size)
-def size(a: Any, axis: Any = None) -> int:
+def size(a: Any, axis: Any) -> int:
     x = as_symbol(a)
     return int(np.prod([x.shape[i] for i in axes_of(axis, x.ndim)], dtype=int))
 
@@ -192,7 +192,7 @@ def isrealobj(x: Any) -> bool:
 
 
 @implements(np.min_scalar_type)
-def min_scalar_type(a: Any, /) -> Dtype:
+def min_scalar_type(a: Any) -> Dtype:
     x = as_symbol(a)
     if x.ndim == 0:
         static_array(x)

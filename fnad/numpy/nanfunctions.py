@@ -18,7 +18,6 @@ from fnad.numpy.operands import as_symbol, broadcast_all, to_dtype
 from fnad.numpy.reductions import (
     MAX,
     MIN,
-    UNSET,
     Reduction,
     any_,
     argmax,
@@ -27,14 +26,13 @@ from fnad.numpy.reductions import (
     cumprod,
     cumsum,
     is_given,
-    is_set,
     masked,
     min_,
     prod,
     reduce,
     sum_,
 )
-from fnad.numpy.registry import RULES, implements
+from fnad.numpy.registry import RULES, UNSET, implements
 from fnad.numpy.statistics import delta_degrees, deviation, mean, var
 from fnad.ops.arithmetic import sub
 from fnad.ops.autodiff import stop_gradient
@@ -48,12 +46,12 @@ ALL_NAN: dict[str, Any] = {
 }
 
 
-def present(x: Symbol, where: Any = UNSET) -> Any:
+def present(x: Symbol, where: Any = True) -> Any:
     """Return where elements are no nan and `where` is true, as the `where` of a reduction."""
     if x.dtype.kind not in "fc":
         return where
     numbers = bitwise_not(isnan(x))
-    if where is UNSET or where is True:
+    if where is True:
         return numbers
     return bitwise_and(*broadcast_all([numbers, as_symbol(where, BOOL)]))
 
@@ -68,54 +66,30 @@ def replaced(a: Any, value: Any) -> Symbol:
 
 
 @implements(np.nansum)
-def nansum(
-    a: Any,
-    axis: Any = None,
-    dtype: Any = None,
-    out: None = None,
-    keepdims: Any = UNSET,
-    initial: Any = UNSET,
-    where: Any = UNSET,
-) -> Symbol:
-    return sum_(replaced(a, 0), axis, dtype, None, keepdims, initial, where)
+def nansum(a: Any, axis: Any, dtype: Any, keepdims: Any, initial: Any, where: Any) -> Symbol:
+    return sum_(replaced(a, 0), axis, dtype, keepdims=keepdims, initial=initial, where=where)
 
 
 @implements(np.nanprod)
-def nanprod(
-    a: Any,
-    axis: Any = None,
-    dtype: Any = None,
-    out: None = None,
-    keepdims: Any = UNSET,
-    initial: Any = UNSET,
-    where: Any = UNSET,
-) -> Symbol:
-    return prod(replaced(a, 1), axis, dtype, None, keepdims, initial, where)
+def nanprod(a: Any, axis: Any, dtype: Any, keepdims: Any, initial: Any, where: Any) -> Symbol:
+    return prod(replaced(a, 1), axis, dtype, keepdims=keepdims, initial=initial, where=where)
 
 
 @implements(np.nancumsum)
-def nancumsum(a: Any, axis: Any = None, dtype: Any = None, out: None = None) -> Symbol:
+def nancumsum(a: Any, axis: Any, dtype: Any) -> Symbol:
     return cumsum(replaced(a, 0), axis, dtype)
 
 
 @implements(np.nancumprod)
-def nancumprod(a: Any, axis: Any = None, dtype: Any = None, out: None = None) -> Symbol:
+def nancumprod(a: Any, axis: Any, dtype: Any) -> Symbol:
     return cumprod(replaced(a, 1), axis, dtype)
 
 
 @implements(np.nanmean)
-def nanmean(
-    a: Any,
-    axis: Any = None,
-    dtype: Any = None,
-    out: None = None,
-    keepdims: Any = UNSET,
-    *,
-    where: Any = UNSET,
-) -> Symbol:
+def nanmean(a: Any, axis: Any, dtype: Any, keepdims: Any, where: Any) -> Symbol:
     x = as_symbol(a)
     check_inexact(x, dtype)
-    return mean(x, axis, dtype, None, keepdims, where=present(x, where))
+    return mean(x, axis, dtype, keepdims=keepdims, where=present(x, where))
 
 
 def check_inexact(x: Symbol, dtype: Any) -> None:
@@ -128,21 +102,10 @@ def check_inexact(x: Symbol, dtype: Any) -> None:
 
 
 @implements(np.nanvar)
-def nanvar(
-    a: Any,
-    axis: Any = None,
-    dtype: Any = None,
-    out: None = None,
-    ddof: Any = 0,
-    keepdims: Any = UNSET,
-    *,
-    where: Any = UNSET,
-    mean: Any = UNSET,
-    correction: Any = UNSET,
-) -> Symbol:
+def nanvar(a: Any, axis: Any, dtype: Any, ddof: Any, keepdims: Any, where: Any, mean: Any, correction: Any) -> Symbol:
     freedom = delta_degrees(ddof, correction)
     if not is_inexact(as_symbol(a).dtype):
-        return var(a, axis, dtype, None, freedom, keepdims, where=where, mean=mean)
+        return var(a, axis, dtype, ddof=freedom, keepdims=keepdims, where=where, mean=mean)
     x = as_symbol(a)
     check_inexact(x, dtype)
     chosen = present(x, where)
@@ -150,8 +113,8 @@ def nanvar(
         distance, mean = to_dtype(RULES[np.subtract](x, mean), x.dtype), zeros_like(Aval(x.dtype))
     else:
         distance = x if x.dtype.kind == "c" else _from_least(x, axis, chosen)
-    result = var(distance, axis, dtype, None, freedom, keepdims, where=chosen, mean=mean)
-    count = count_nonzero(broadcast_to(as_symbol(chosen, BOOL), x.shape), axis, keepdims=is_set(keepdims))
+    result = var(distance, axis, dtype, ddof=freedom, keepdims=keepdims, where=chosen, mean=mean)
+    count = count_nonzero(broadcast_to(as_symbol(chosen, BOOL), x.shape), axis, keepdims=keepdims)
     too_few = le(count, full_like(count, int(np.floor(freedom))))
     return select(too_few, full_like(result, np.nan), result)
 
@@ -160,46 +123,29 @@ def _from_least(x: Symbol, axis: Any, where: Any) -> Symbol:
     """Return the distances to the least element (as Note [Variance about the first element], of those that count)."""
     if x.aval.size == 0:
         return x
-    least = min_(x, axis, None, True, np.inf, where)
+    least = min_(x, axis, keepdims=True, initial=np.inf, where=where)
     return sub(x, broadcast_to(stop_gradient(least), x.shape))
 
 
 @implements(np.nanstd)
-def nanstd(
-    a: Any,
-    axis: Any = None,
-    dtype: Any = None,
-    out: None = None,
-    ddof: Any = 0,
-    keepdims: Any = UNSET,
-    *,
-    where: Any = UNSET,
-    mean: Any = UNSET,
-    correction: Any = UNSET,
-) -> Symbol:
+def nanstd(a: Any, axis: Any, dtype: Any, ddof: Any, keepdims: Any, where: Any, mean: Any, correction: Any) -> Symbol:
     variance = nanvar if is_inexact(as_symbol(a).dtype) else var
-    return deviation(variance(a, axis, dtype, None, ddof, keepdims, where=where, mean=mean, correction=correction))
+    freedom = delta_degrees(ddof, correction)
+    return deviation(variance(a, axis, dtype, ddof=freedom, keepdims=keepdims, where=where, mean=mean))
 
 
 # ---- extrema ---------------------------------------------------------------------------------------------------------
 
 
 def _extremum(kind: Reduction) -> Callable[..., Symbol]:
-    def rule(
-        a: Any,
-        axis: Any = None,
-        out: None = None,
-        keepdims: Any = UNSET,
-        initial: Any = UNSET,
-        where: Any = UNSET,
-    ) -> Symbol:
+    def rule(a: Any, axis: Any, keepdims: Any, initial: Any, where: Any) -> Symbol:
         x = as_symbol(a)
         if not is_inexact(x.dtype):
             return reduce(kind, x, axis, keepdims, initial, where)
         found = reduce(kind, replaced(x, kind.neutral(x.dtype)), axis, keepdims, initial, where)
         if is_given(initial):
             return found
-        is_number = any_(broadcast_to(present(x, where), x.shape), axis, None, keepdims)
+        is_number = any_(broadcast_to(present(x, where), x.shape), axis, keepdims=keepdims)
         return select(is_number, found, constant(np.nan, found.dtype, found.shape))
 
     return rule
@@ -210,7 +156,7 @@ nanmin = implements(np.nanmin)(_extremum(MIN))
 
 
 def _position(of_numbers: Callable[..., Symbol], least: float) -> Callable[..., Symbol]:
-    def rule(a: Any, axis: Any = None, out: None = None, *, keepdims: Any = UNSET) -> Symbol:
+    def rule(a: Any, axis: Any, keepdims: Any) -> Symbol:
         x = as_symbol(a)
         found = of_numbers(replaced(x, least), axis, keepdims=keepdims)
         return require(found, any_(present(x), axis), **ALL_NAN) if is_inexact(x.dtype) else found

@@ -22,8 +22,8 @@ from fnad.numpy.operands import (
     static_int,
     to_dtype,
 )
-from fnad.numpy.reductions import UNSET, cumsum, sum_
-from fnad.numpy.registry import RULES, implements
+from fnad.numpy.reductions import cumsum, sum_
+from fnad.numpy.registry import RULES, UNSET, implements
 from fnad.numpy.ufuncs import (
     absolute,
     add,
@@ -52,7 +52,7 @@ from fnad.ops.shape import broadcast_to, constant, full_like, pad, reshape_to, r
 
 
 @implements(np.diff)
-def diff(a: Any, n: Any = 1, axis: Any = -1, prepend: Any = UNSET, append: Any = UNSET) -> ArrayView | Symbol:
+def diff(a: Any, n: Any, axis: Any, prepend: Any, append: Any) -> ArrayView | Symbol:
     x, times = as_symbol(a), static_int(n, "a number of differences")
     if times == 0:
         return ArrayView(x)
@@ -79,7 +79,7 @@ def difference(x: Symbol, axis: int) -> Symbol:
 
 
 @implements(np.ediff1d)
-def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Symbol:
+def ediff1d(ary: Any, to_end: Any, to_begin: Any) -> Symbol:
     x = as_symbol(ary)
     for name, end in (("to_begin", to_begin), ("to_end", to_end)):
         if end is not None and not np.can_cast(as_array(end).dtype, x.dtype, "same_kind"):
@@ -205,7 +205,7 @@ def _uneven_weights(h1: Symbol, h2: Symbol, first: bool) -> tuple[Any, ...]:
 
 
 @implements(np.trapezoid)
-def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: Any = -1) -> Symbol:
+def trapezoid(y: Any, x: Any, dx: Any, axis: Any) -> Symbol:
     f = as_array(y)
     at = axis_of(axis, f.ndim)
     n = f.shape[at]
@@ -221,7 +221,7 @@ def _widths(x: Symbol, f: Symbol, axis: int, given: Any) -> Symbol:
 
 
 @implements(np.unwrap)
-def unwrap(p: Any, discont: Any = None, axis: Any = -1, *, period: Any = 2 * np.pi) -> Symbol:
+def unwrap(p: Any, discont: Any, axis: Any, period: Any) -> Symbol:
     x = as_array(p)
     at = axis_of(axis, x.ndim)
     steps = difference(x, at)
@@ -253,7 +253,7 @@ def _put(where: Symbol, value: Any, x: Symbol) -> Symbol:
 
 
 @implements(np.interp)
-def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None) -> Symbol:
+def interp(x: Any, xp: Any, fp: Any, left: Any, right: Any, period: Any) -> Symbol:
     values = as_array(fp)
     for given in (x, xp):
         if (dtype := as_symbol(given).dtype).kind == "c" and period is None:
@@ -341,7 +341,7 @@ MODES = ("valid", "same", "full")
 
 
 @implements(np.convolve)
-def convolve(a: Any, v: Any, mode: Any = "full") -> Symbol:
+def convolve(a: Any, v: Any, mode: Any) -> Symbol:
     dtype = common_dtype(as_array(a), as_array(v))
     x, y = as_vector(a, dtype), as_vector(v, dtype)
     if y.shape[0] > x.shape[0]:
@@ -351,7 +351,7 @@ def convolve(a: Any, v: Any, mode: Any = "full") -> Symbol:
 
 
 @implements(np.correlate)
-def correlate(a: Any, v: Any, mode: Any = "valid") -> Symbol:
+def correlate(a: Any, v: Any, mode: Any) -> Symbol:
     dtype = common_dtype(as_array(a), as_array(v))
     x, y = as_vector(a, dtype), conjugate(as_vector(v, dtype))
     _check_vectors(x, y)

@@ -70,7 +70,7 @@ def falling(count: int) -> Any:
 
 
 @implements(np.polyder)
-def polyder(p: Any, m: Any = 1) -> Symbol:
+def polyder(p: Any, m: Any) -> Symbol:
     times, c = static_int(m, "an order"), coefficients(p)
     if times < 0:
         raise ShapeError("Order of derivative must be positive (see polyint)")
@@ -81,7 +81,7 @@ def polyder(p: Any, m: Any = 1) -> Symbol:
 
 
 @implements(np.polyint)
-def polyint(p: Any, m: Any = 1, k: Any = None) -> Symbol:
+def polyint(p: Any, m: Any, k: Any) -> Symbol:
     times, c = static_int(m, "an order"), coefficients(p)
     if times < 0:
         raise ShapeError("Order of integral must be positive (see polyder)")
@@ -158,7 +158,7 @@ def poly(seq_of_zeros: Any) -> Any:
 
 
 @implements(np.vander)
-def vander(x: Any, N: Any = None, increasing: bool = False) -> Symbol:  # noqa: N803
+def vander(x: Any, N: Any, increasing: bool) -> Symbol:  # noqa: N803
     v = as_array(x)
     if v.ndim != 1:
         raise ShapeError("x must be a one-dimensional array or sequence.")
@@ -178,7 +178,7 @@ def vander(x: Any, N: Any = None, increasing: bool = False) -> Symbol:  # noqa: 
 
 
 @implements(np.polyfit)
-def polyfit(x: Any, y: Any, deg: Any, rcond: Any = None, full: Any = False, w: Any = None, cov: Any = False) -> Any:
+def polyfit(x: Any, y: Any, deg: Any, rcond: Any, full: Any, w: Any, cov: Any) -> Any:
     at, values = add(as_array(x), 0.0), add(as_array(y), 0.0)
     order = static_int(deg, "a degree") + 1
     _check(at, values, order)

@@ -86,7 +86,7 @@ def numpy_shape(shape: Sequence[int]) -> str:
 
 
 @implements(np.inner)
-def inner(a: Any, b: Any, /) -> Symbol:
+def inner(a: Any, b: Any) -> Symbol:
     x, y = pair(a, b)
     if x.ndim == 0 or y.ndim == 0:
         return times(x, y)
@@ -95,19 +95,19 @@ def inner(a: Any, b: Any, /) -> Symbol:
 
 
 @implements(np.vdot)
-def vdot(a: Any, b: Any, /) -> Symbol:
+def vdot(a: Any, b: Any) -> Symbol:
     x, y = (reshape_to(s, (s.aval.size,)) for s in pair(a, b))
     return dot(conjugate(x), y)
 
 
 @implements(np.outer)
-def outer(a: Any, b: Any, out: None = None) -> Symbol:
+def outer(a: Any, b: Any) -> Symbol:
     x, y = pair(a, b)
     return times(reshape_to(x, (x.aval.size, 1)), reshape_to(y, (1, y.aval.size)))
 
 
 @implements(np.tensordot)
-def tensordot(a: Any, b: Any, axes: Any = 2) -> ArrayView:
+def tensordot(a: Any, b: Any, axes: Any) -> ArrayView:
     x, y = pair(a, b)
     if np.ndim(axes) == 0:
         count = static_int(axes, "a number of axes")
@@ -194,7 +194,7 @@ WITHOUT_PLANES = np.lib.NumpyVersion(np.__version__) >= "2.5.0"
 
 
 @implements(np.cross)
-def cross(a: Any, b: Any, axisa: Any = -1, axisb: Any = -1, axisc: Any = -1, axis: Any = None) -> ArrayView:
+def cross(a: Any, b: Any, axisa: Any, axisb: Any, axisc: Any, axis: Any) -> ArrayView:
     dtype = common_dtype(as_array(a), as_array(b))
     x, y = as_array(a, dtype), as_array(b, dtype)
     if x.ndim == 0 or y.ndim == 0:
@@ -282,27 +282,27 @@ def _check_core(name: str, signature: str, x: Symbol, rank_x: int, y: Symbol, ra
 
 
 @implements(np.linalg.matmul)
-def linalg_matmul(x1: Any, x2: Any, /) -> Symbol:
+def linalg_matmul(x1: Any, x2: Any) -> Symbol:
     return matmul(x1, x2)
 
 
 @implements(np.linalg.tensordot)
-def linalg_tensordot(x1: Any, x2: Any, /, *, axes: Any = 2) -> ArrayView:
+def linalg_tensordot(x1: Any, x2: Any, axes: Any) -> ArrayView:
     return tensordot(x1, x2, axes)
 
 
 @implements(np.linalg.diagonal)
-def linalg_diagonal(x: Any, /, *, offset: Any = 0) -> ArrayView:
+def linalg_diagonal(x: Any, offset: Any) -> ArrayView:
     return diagonal_(x, offset, -2, -1)
 
 
 @implements(np.linalg.trace)
-def linalg_trace(x: Any, /, *, offset: Any = 0, dtype: Any = None) -> Symbol:
+def linalg_trace(x: Any, offset: Any, dtype: Any) -> Symbol:
     return trace_(x, offset, -2, -1, dtype)
 
 
 @implements(np.linalg.outer)
-def linalg_outer(x1: Any, x2: Any, /) -> Symbol:
+def linalg_outer(x1: Any, x2: Any) -> Symbol:
     x, y = as_symbol(x1), as_symbol(x2)
     if x.ndim != 1 or y.ndim != 1:
         raise ShapeError(f"Input arrays must be one-dimensional, but they are x1.ndim={x.ndim} and x2.ndim={y.ndim}.")
@@ -310,13 +310,13 @@ def linalg_outer(x1: Any, x2: Any, /) -> Symbol:
 
 
 @implements(np.linalg.vecdot)
-def linalg_vecdot(x1: Any, x2: Any, /, *, axis: Any = -1) -> Symbol:
+def linalg_vecdot(x1: Any, x2: Any, axis: Any) -> Symbol:
     x, y = (moveaxis(x, axis_of(axis, x.ndim), -1).read() for x in map(as_symbol, (x1, x2)))
     return RULES[np.vecdot](x, y)
 
 
 @implements(np.linalg.cross)
-def linalg_cross(x1: Any, x2: Any, /, *, axis: Any = -1) -> Any:
+def linalg_cross(x1: Any, x2: Any, axis: Any) -> Any:
     x, y = as_symbol(x1), as_symbol(x2)
     sizes = [symbol.shape[axis_of(axis, symbol.ndim)] for symbol in (x, y)]
     if sizes != [3, 3]:

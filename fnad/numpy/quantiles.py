@@ -29,7 +29,7 @@ from fnad.numpy.operands import (
     reduced_shape,
     to_dtype,
 )
-from fnad.numpy.reductions import SUM, UNSET, is_set
+from fnad.numpy.reductions import SUM
 from fnad.numpy.registry import RULES, implements
 from fnad.numpy.sorting import sorted_along
 from fnad.numpy.statistics import inexact
@@ -73,7 +73,7 @@ class Slices:
         if x.dtype.kind not in "fc":
             return Slices.of(a, axes)
         present = to_dtype(bitwise_not(isnan(x)), I64)
-        return Slices(sorted_along(x, 0), SUM(present, 0, False, UNSET, UNSET))
+        return Slices(sorted_along(x, 0), SUM(present, 0))
 
     @property
     def rest(self) -> Shape:
@@ -105,9 +105,9 @@ class Slices:
 
 
 @implements(np.median)
-def median(a: Any, axis: Any = None, out: None = None, overwrite_input: bool = False, keepdims: Any = False) -> Symbol:
+def median(a: Any, axis: Any, keepdims: Any) -> Symbol:
     x, axes = inexact(a), axes_of(axis, as_symbol(a).ndim)
-    shape = reduced_shape(x.shape, axes, is_set(keepdims))
+    shape = reduced_shape(x.shape, axes, keepdims)
     slices = Slices.of(x, axes)
     n = slices.x.shape[0]
     if n == 0:
@@ -117,11 +117,9 @@ def median(a: Any, axis: Any = None, out: None = None, overwrite_input: bool = F
 
 
 @implements(np.nanmedian)
-def nanmedian(
-    a: Any, axis: Any = None, out: None = None, overwrite_input: bool = False, keepdims: Any = UNSET
-) -> Symbol:
+def nanmedian(a: Any, axis: Any, keepdims: Any) -> Symbol:
     x, axes = inexact(a), axes_of(axis, as_symbol(a).ndim)
-    shape = reduced_shape(x.shape, axes, is_set(keepdims))
+    shape = reduced_shape(x.shape, axes, keepdims)
     slices = Slices.without_nan(x, axes)
     if x.aval.size == 0:
         return constant(np.nan, x.dtype, shape)
@@ -313,56 +311,36 @@ def _reached(w: Symbol, q: Symbol, *, may_vanish: bool) -> Symbol:
     shape = (n, *q.shape, *rest)
     found = broadcast_to(reshape_to(cdf, (n, *(1,) * q.ndim, *rest)), shape)
     below = lt(found, broadcast_to(reshape_to(q, (1, *q.shape, *(1,) * len(rest))), shape))
-    count = SUM(to_dtype(below, I64), 0, False, UNSET, UNSET)
+    count = SUM(to_dtype(below, I64), 0)
     return minimum(count, full_like(count, n - 1))
 
 
 def _quantile_rule(scale: int) -> Callable[..., Any]:
-    def rule(
-        a: Any,
-        q: Any,
-        axis: Any = None,
-        out: None = None,
-        overwrite_input: bool = False,
-        method: str = "linear",
-        keepdims: Any = False,
-        *,
-        weights: Any = None,
-    ) -> Any:
+    def rule(a: Any, q: Any, axis: Any, method: str, keepdims: Any, weights: Any) -> Any:
         x, fraction = real_array(a), Fraction.of(q, scale)
         if weights is not None and method != "inverted_cdf":
             raise DomainError(f"Only method 'inverted_cdf' supports weights. Got: {method}.")
         axes = axes_of(axis, x.ndim)
         if weights is not None and x.aval.size:
             found = _weighted(x, weights, axis, fraction, without_nan=False)
-            shape = reduced_shape(x.shape, axes, is_set(keepdims))
+            shape = reduced_shape(x.shape, axes, keepdims)
             return fresh(reshape_to(found, (*fraction.q.shape, *shape)))
         slices = Slices.of(x, axes)
         if slices.x.shape[0] == 0:
             raise OutOfRangeError("index -1 is out of bounds for axis 0 with size 0")
         found = slices.unless_nan(_quantile(slices, fraction, method))
-        return reshape_to(found, (*fraction.q.shape, *reduced_shape(x.shape, axes, is_set(keepdims))))
+        return reshape_to(found, (*fraction.q.shape, *reduced_shape(x.shape, axes, keepdims)))
 
     return rule
 
 
 def _nanquantile_rule(scale: int) -> Callable[..., Any]:
-    def rule(
-        a: Any,
-        q: Any,
-        axis: Any = None,
-        out: None = None,
-        overwrite_input: bool = False,
-        method: str = "linear",
-        keepdims: Any = UNSET,
-        *,
-        weights: Any = None,
-    ) -> Any:
+    def rule(a: Any, q: Any, axis: Any, method: str, keepdims: Any, weights: Any) -> Any:
         x, fraction = real_array(a), Fraction.of(q, scale)
         if weights is not None and method != "inverted_cdf":
             raise DomainError(f"Only method 'inverted_cdf' supports weights. Got: {method}.")
         axes = axes_of(axis, x.ndim)
-        shape = reduced_shape(x.shape, axes, is_set(keepdims))
+        shape = reduced_shape(x.shape, axes, keepdims)
         if weights is not None and x.aval.size:
             found = _weighted(x, weights, axis, fraction, without_nan=True)
             return fresh(reshape_to(found, (*fraction.q.shape, *shape)))

@@ -13,19 +13,13 @@ from fnad.ir.types import BOOL, DTYPES, I64, Dtype, is_inexact, native_dtype
 from fnad.numpy import lexicographic
 from fnad.numpy.joining import join
 from fnad.numpy.operands import Ints, as_symbol, axis_of, broadcast_all, reduced_axes, reduced_shape, to_dtype
-from fnad.numpy.registry import implements
+from fnad.numpy.registry import UNSET, implements
 from fnad.ops import reduction, scan
 from fnad.ops.arithmetic import add, mul, sub
 from fnad.ops.comparison import bitwise_and, bitwise_or, select
 from fnad.ops.shape import broadcast_to, constant, reduce_sum, reshape_to
 
-UNSET: Any = np._NoValue  # type: ignore[attr-defined]  # the default in NumPy's own signatures
 U64 = DTYPES["u64"]
-
-
-def is_set(option: Any) -> bool:
-    """Say whether an option was given; for keepdims, also whether it is true."""
-    return option is not UNSET and option is not None and option is not False
 
 
 class Reduction(NamedTuple):
@@ -37,15 +31,15 @@ class Reduction(NamedTuple):
     neutral: Callable[[Dtype], Any]
     has_identity: bool = True
 
-    def __call__(self, x: Symbol, axis: Any, keepdims: Any, initial: Any, where: Any) -> Symbol:
+    def __call__(self, x: Symbol, axis: Any, keepdims: Any = False, initial: Any = UNSET, where: Any = True) -> Symbol:
         """Reduce: elements that `where` leaves out are neutral, `initial` is combined with the result."""
         axes = reduced_axes(axis, x.ndim)
-        is_masked = where is not UNSET and where is not True
+        is_masked = where is not True
         if initial is None or (not self.has_identity and initial is UNSET):
             self._check_nonempty(x, axes, is_masked)
         if is_masked:
             x = masked(x, where, self.neutral(x.dtype))
-        result = self._over(x, axes, is_set(keepdims))
+        result = self._over(x, axes, keepdims)
         if not is_given(initial):
             return result
         return self.combine(result, broadcast_to(as_symbol(initial, x.dtype), result.shape))
@@ -104,7 +98,9 @@ OF_BOOLS = {SUM: ANY, PRODUCT: ALL, MAX: ANY, MIN: ALL}
 """What a reduction is on bools."""
 
 
-def reduce(kind: Reduction, x: Symbol, axis: Any, keepdims: Any, initial: Any, where: Any) -> Symbol:
+def reduce(
+    kind: Reduction, x: Symbol, axis: Any, keepdims: Any = False, initial: Any = UNSET, where: Any = True
+) -> Symbol:
     """Reduce an array of any dtype."""
     if x.dtype == BOOL and kind in OF_BOOLS:
         kind = OF_BOOLS[kind]._replace(name=kind.name, has_identity=kind.has_identity)
@@ -125,47 +121,20 @@ def widened(a: Any, dtype: Any) -> Symbol:
 
 
 # ---- functions -------------------------------------------------------------------------------------------------------
-# `out` stands in the signatures for its position; the dispatcher writes to it.
 
 
 @implements(np.sum)
-def sum_(
-    a: Any,
-    axis: Any = None,
-    dtype: Any = None,
-    out: None = None,
-    keepdims: Any = UNSET,
-    initial: Any = UNSET,
-    where: Any = UNSET,
-) -> Symbol:
+def sum_(a: Any, axis: Any, dtype: Any, keepdims: Any, initial: Any, where: Any) -> Symbol:
     return reduce(SUM, widened(a, dtype), axis, keepdims, initial, where)
 
 
 @implements(np.prod)
-def prod(
-    a: Any,
-    axis: Any = None,
-    dtype: Any = None,
-    out: None = None,
-    keepdims: Any = UNSET,
-    initial: Any = UNSET,
-    where: Any = UNSET,
-) -> Symbol:
+def prod(a: Any, axis: Any, dtype: Any, keepdims: Any, initial: Any, where: Any) -> Symbol:
     return reduce(PRODUCT, widened(a, dtype), axis, keepdims, initial, where)
 
 
 def _extremum(kind: Reduction) -> Callable[..., Symbol]:
-    def rule(
-        a: Any,
-        axis: Any = None,
-        out: None = None,
-        keepdims: Any = UNSET,
-        initial: Any = UNSET,
-        where: Any = UNSET,
-    ) -> Symbol:
-        return reduce(kind, as_symbol(a), axis, keepdims, initial, where)
-
-    return rule
+    return lambda a, axis, keepdims, initial, where: reduce(kind, as_symbol(a), axis, keepdims, initial, where)
 
 
 max_ = implements(np.max, np.amax)(_extremum(MAX))
@@ -173,17 +142,7 @@ min_ = implements(np.min, np.amin)(_extremum(MIN))
 
 
 def _logic(kind: Reduction) -> Callable[..., Symbol]:
-    def rule(
-        a: Any,
-        axis: Any = None,
-        out: None = None,
-        keepdims: Any = UNSET,
-        *,
-        where: Any = UNSET,
-    ) -> Symbol:
-        return kind(as_symbol(a, BOOL), axis, keepdims, UNSET, where)
-
-    return rule
+    return lambda a, axis, keepdims, where: kind(as_symbol(a, BOOL), axis, keepdims, where=where)
 
 
 all_ = implements(np.all)(_logic(ALL))
@@ -191,23 +150,23 @@ any_ = implements(np.any)(_logic(ANY))
 
 
 @implements(np.ptp)
-def ptp(a: Any, axis: Any = None, out: None = None, keepdims: Any = UNSET) -> Symbol:
+def ptp(a: Any, axis: Any, keepdims: Any) -> Symbol:
     x = as_symbol(a)
     return sub(max_(x, axis, keepdims=keepdims), min_(x, axis, keepdims=keepdims))
 
 
 @implements(np.count_nonzero)
-def count_nonzero(a: Any, axis: Any = None, *, keepdims: Any = False) -> Symbol:
-    return SUM(to_dtype(as_symbol(a, BOOL), I64), axis, keepdims, UNSET, UNSET)
+def count_nonzero(a: Any, axis: Any, keepdims: Any) -> Symbol:
+    return SUM(to_dtype(as_symbol(a, BOOL), I64), axis, keepdims)
 
 
 def _position(primitive: Callable[..., Symbol]) -> Callable[..., Symbol]:
-    def rule(a: Any, axis: Any = None, out: None = None, *, keepdims: Any = UNSET) -> Symbol:
+    def rule(a: Any, axis: Any, keepdims: Any) -> Symbol:
         x = as_symbol(a)
         flat = x if axis is not None and x.shape else reshape_to(x, (x.aval.size,))
         found = primitive(flat, axis=axis_of(0 if axis is None else axis, flat.ndim))
         axes = reduced_axes(axis, x.ndim)
-        return reshape_to(found, reduced_shape(x.shape, axes, is_set(keepdims)))
+        return reshape_to(found, reduced_shape(x.shape, axes, keepdims))
 
     return rule
 
@@ -217,7 +176,7 @@ argmin = implements(np.argmin)(_position(lexicographic.argmin))
 
 
 @implements(np.cumsum)
-def cumsum(a: Any, axis: Any = None, dtype: Any = None, out: None = None) -> Symbol:
+def cumsum(a: Any, axis: Any, dtype: Any) -> Symbol:
     x = widened(a, dtype)
     if axis is None or not x.shape:
         x, axis = reshape_to(x, (x.aval.size,)), axis or 0
@@ -235,18 +194,9 @@ def running(scan: Callable[..., Symbol], x: Symbol, axis: int) -> Symbol:
 
 
 def _reduce_method(kind: Reduction, prepare: Callable[[Any, Any], Symbol]) -> Callable[..., Symbol]:
-    def rule(
-        array: Any,
-        axis: Any = 0,
-        dtype: Any = None,
-        out: None = None,
-        keepdims: Any = False,
-        initial: Any = UNSET,
-        where: Any = True,
-    ) -> Symbol:
-        return reduce(kind, prepare(array, dtype), axis, keepdims, initial, where)
-
-    return rule
+    return lambda array, axis, dtype, keepdims, initial, where: reduce(
+        kind, prepare(array, dtype), axis, keepdims, initial, where
+    )
 
 
 def _as_is(array: Any, dtype: Any) -> Symbol:
@@ -266,7 +216,7 @@ implements((np.logical_or, "reduce"))(_reduce_method(ANY, _as_bool))
 
 
 @implements((np.add, "accumulate"))
-def add_accumulate(array: Any, axis: Any = 0, dtype: Any = None, out: None = None) -> Symbol:
+def add_accumulate(array: Any, axis: Any, dtype: Any) -> Symbol:
     return cumsum(array, axis, dtype)
 
 
@@ -274,7 +224,7 @@ def add_accumulate(array: Any, axis: Any = 0, dtype: Any = None, out: None = Non
 
 
 @implements(np.cumprod)
-def cumprod(a: Any, axis: Any = None, dtype: Any = None, out: None = None) -> Symbol:
+def cumprod(a: Any, axis: Any, dtype: Any) -> Symbol:
     x = widened(a, dtype)
     if axis is None or not x.shape:
         x, axis = reshape_to(x, (x.aval.size,)), axis or 0
@@ -282,9 +232,7 @@ def cumprod(a: Any, axis: Any = None, dtype: Any = None, out: None = None) -> Sy
 
 
 def _cumulative(running: Callable[..., Symbol], neutral: int) -> Callable[..., Symbol]:
-    def rule(
-        x: Any, /, *, axis: Any = None, dtype: Any = None, out: None = None, include_initial: bool = False
-    ) -> Symbol:
+    def rule(x: Any, axis: Any, dtype: Any, include_initial: bool) -> Symbol:
         symbol = as_symbol(x)
         if symbol.ndim == 0:
             symbol = reshape_to(symbol, (1,))
@@ -305,5 +253,5 @@ cumulative_prod = implements(np.cumulative_prod)(_cumulative(cumprod, 1))
 
 
 @implements((np.multiply, "accumulate"))
-def multiply_accumulate(array: Any, axis: Any = 0, dtype: Any = None, out: None = None) -> Symbol:
+def multiply_accumulate(array: Any, axis: Any, dtype: Any) -> Symbol:
     return cumprod(array, axis, dtype)

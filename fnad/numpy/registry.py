@@ -1,23 +1,30 @@
 """The table from NumPy's functions to their rules.
 
-A rule has the signature of the NumPy function and computes with symbols: where the user gave a traced value it finds a
-`Symbol` (a `WeakSymbol` for a Python number), everything else is as the user gave it. It returns a symbol, an
-`ArrayView` where NumPy's result shares memory with an operand, or a tuple or list of these:
+A rule computes with symbols: where the user gave a traced value it finds a `Symbol` (a `WeakSymbol` for a Python
+number), everything else is as the user gave it. It returns a symbol, an `ArrayView` where NumPy's result shares memory
+with an operand, or a tuple or list of these:
 
     @implements(np.trace)
-    def trace(a, offset=0, axis1=0, axis2=1, dtype=None):
+    def trace(a, offset, axis1, axis2, dtype):
         return sum_(diagonal(a, offset, axis1, axis2), axis=-1, dtype=dtype)
 
-Nothing here differentiates: rules are compositions of primitives, or of other rules.
+It is called as the NumPy function is, by the user and by other rules: the order of the parameters and their defaults
+are NumPy's own (`Bound`), and the rule names those it knows. Nothing here differentiates: rules are compositions of
+primitives, or of other rules.
 """
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
-from typing import Any, TypeAlias, TypeVar
+from functools import update_wrapper
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from fnad.errors import ArgumentTypeError, UnsupportedFunctionError
 
 Rule: TypeAlias = Callable[..., Any]
-RuleT = TypeVar("RuleT", bound=Rule)
 
 RULES: dict[Any, Rule] = {}
 """The rule of each NumPy function and ufunc; the methods of a ufunc stand under (ufunc, method)."""
@@ -27,22 +34,122 @@ WRITERS: dict[Any, Rule] = {}
 """The rules of functions that write into their first argument: what it holds afterwards."""
 
 
-def implements(*functions: Any) -> Callable[[RuleT], RuleT]:
+# ---- entering rules --------------------------------------------------------------------------------------------------
+
+
+def implements(*functions: Any) -> Callable[[Rule], Rule]:
     """Enter a rule for NumPy functions."""
     return _enter(RULES, functions)
 
 
-def writes(*functions: Any) -> Callable[[RuleT], RuleT]:
+def writes(*functions: Any) -> Callable[[Rule], Rule]:
     """Enter a rule for functions that write into their first argument."""
     return _enter(WRITERS, functions)
 
 
-def _enter(table: dict[Any, Rule], functions: tuple[Any, ...]) -> Callable[[RuleT], RuleT]:
-    def enter(rule: RuleT) -> RuleT:
+def _enter(table: dict[Any, Rule], functions: tuple[Any, ...]) -> Callable[[Rule], Rule]:
+    def enter(rule: Rule) -> Rule:
+        entered: list[Rule] = []
         for function in functions:
             if function in table:
                 raise ValueError(f"{function} has two rules")
-            table[function] = rule
-        return rule
+            called = bound(rule, function)
+            same = (known for known in entered if getattr(known, "signature", 0) == getattr(called, "signature", 0))
+            table[function] = next(same, called)
+            entered.append(table[function])
+        return entered[0]
 
     return enter
+
+
+# ---- calling them as NumPy's functions -------------------------------------------------------------------------------
+
+UNSET: Any = np._NoValue  # type: ignore[attr-defined]
+"""The default, in NumPy's signatures, of an option that is not given."""
+
+NOT_GIVEN = {"keepdims": False, "where": True}
+"""What a rule finds in the place of that; it finds UNSET for the others."""
+
+WITHOUT_EFFECT = {"assume_unique", "device", "like", "order", "out", "overwrite_input", "subok"}
+"""Options that a rule need not name, whatever they are: a traced array has no layout in memory, no subclass and no
+device, two are a matter of speed, and `out` is written to where the rule is called."""
+
+OF_UFUNCS: dict[str, Rule] = {
+    "reduce": lambda array, axis=0, dtype=None, out=None, keepdims=False, initial=UNSET, where=True: None,
+    "accumulate": lambda array, axis=0, dtype=None, out=None: None,
+    "reduceat": lambda array, indices, axis=0, dtype=None, out=None: None,
+}
+"""The signatures of methods of ufuncs."""
+
+SEVERAL = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+
+
+def bound(rule: Rule, function: Any) -> Rule:
+    """The rule as it is called: by the signature of the function, or as it is where one of both takes any number."""
+    signature = _signature(function)
+    if signature is None or any(map(_takes_several, (signature, inspect.signature(rule)))):
+        return rule
+    return Bound(rule, function, signature)
+
+
+def _signature(function: Any) -> inspect.Signature | None:
+    """The signature of a function; None for a ufunc, and before NumPy 2.4 for a function in C."""
+    if isinstance(function, tuple):
+        function = OF_UFUNCS.get(function[1], function[0])
+    try:
+        return None if isinstance(function, np.ufunc) else inspect.signature(function)
+    except ValueError:
+        return None
+
+
+def _takes_several(signature: inspect.Signature) -> bool:
+    return any(parameter.kind in SEVERAL for parameter in signature.parameters.values())
+
+
+class Bound:
+    """A rule that is called by the signature of a NumPy function; it has parameters of the same names, by keyword.
+
+    An option that it has no parameter for is an error, unless it is the default.
+    """
+
+    def __init__(self, rule: Rule, function: Any, signature: inspect.Signature) -> None:
+        update_wrapper(self, rule)
+        self.rule, self.signature = rule, signature
+        self.function = _name(function)
+        parameters = signature.parameters.values()
+        self.positional = tuple(p.name for p in parameters if p.kind is not p.KEYWORD_ONLY)
+        own = inspect.signature(rule).parameters
+        for name in own.keys() - signature.parameters.keys():
+            raise ValueError(f"the rule of {self.function} takes {name!r}, which it has not")
+        given = {p.name: p.default for p in parameters if p.name in own and p.default is not p.empty}
+        self.defaults = {name: NOT_GIVEN.get(name, UNSET) if d is UNSET else d for name, d in given.items()}
+        self.names = own.keys()
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        given = dict(zip(self.positional, args, strict=False)) | kwargs
+        values = self.defaults | {name: value for name, value in given.items() if value is not UNSET}
+        if len(given) != len(args) + len(kwargs) or values.keys() != self.names:
+            values = self._checked(values, args, kwargs)
+        return self.rule(**values)
+
+    def _checked(self, values: dict[str, Any], args: Any, kwargs: Any) -> dict[str, Any]:
+        try:
+            self.signature.bind(*args, **kwargs)
+        except TypeError as error:
+            raise ArgumentTypeError(f"{self.function}: {error}") from None
+        for name in values.keys() - self.names - WITHOUT_EFFECT:
+            if not _is_default(values[name], self.signature.parameters[name].default):
+                raise UnsupportedFunctionError(
+                    f"{self.function} has no rule for the option {name}=", remedy="leave it out"
+                )
+        return {name: value for name, value in values.items() if name in self.names}
+
+
+def _name(function: Any) -> str:
+    if isinstance(function, tuple):
+        return f"numpy.{function[0].__name__}.{function[1]}"
+    return f"{function.__module__}.{function.__qualname__}"
+
+
+def _is_default(value: Any, default: Any) -> bool:
+    return value is default or (type(value) is type(default) and value == default)

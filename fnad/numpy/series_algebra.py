@@ -68,7 +68,7 @@ def _along(c: Symbol, axis: Any, function: Callable[[Symbol], Symbol]) -> Symbol
 def _derivative(basis: Basis) -> Rule:
     original = basis.function("der")
 
-    def rule(c: Any, m: Any = 1, scl: Any = 1, axis: Any = 0) -> Symbol:
+    def rule(c: Any, m: Any, scl: Any, axis: Any) -> Symbol:
         times, scale = static_int(m, "an order of derivation"), static_array(scl)
         series = coefficients(c)
         return _along(series, axis, lambda x: applied(original(np.eye(x.shape[0]), times, scale), x))
@@ -79,7 +79,7 @@ def _derivative(basis: Basis) -> Rule:
 def _integral(basis: Basis) -> Rule:
     original = basis.function("int")
 
-    def rule(c: Any, m: Any = 1, k: Any = (), lbnd: Any = 0, scl: Any = 1, axis: Any = 0) -> Symbol:
+    def rule(c: Any, m: Any, k: Any, lbnd: Any, scl: Any, axis: Any) -> Symbol:
         times, given = static_int(m, "an order of integration"), [static_array(v) for v in (lbnd, scl)]
         constants, series = static_array(k), coefficients(c)
 
@@ -235,8 +235,8 @@ CONVERSIONS = (
 
 
 def _converted(original: Callable[[Any], Any]) -> Rule:
-    def rule(c: Any) -> Symbol:
-        x = of_one_basis(c, "c")
+    def rule(*args: Any) -> Symbol:  # NumPy names the one after its basis
+        x = of_one_basis(args[0], "c")
         return applied(matrix_of(original, x.shape[0], x.shape[0]), x)
 
     return rule

@@ -15,8 +15,8 @@ from fnad.numpy.joining import rows
 from fnad.numpy.manipulation import fresh
 from fnad.numpy.operands import as_symbol, axis_of, static_int, static_ints, static_number, to_dtype
 from fnad.numpy.products import dot, matmul
-from fnad.numpy.reductions import SUM, UNSET
-from fnad.numpy.registry import implements
+from fnad.numpy.reductions import SUM
+from fnad.numpy.registry import UNSET, implements
 from fnad.numpy.views import ArrayView
 from fnad.ops import determinant, least_squares, linalg, spectrum
 from fnad.ops.arithmetic import mul, sub
@@ -42,7 +42,7 @@ def inv(a: Any) -> Symbol:
 
 
 @implements(np.linalg.tensorsolve)
-def tensorsolve(a: Any, b: Any, axes: Any = None) -> ArrayView:
+def tensorsolve(a: Any, b: Any, axes: Any) -> ArrayView:
     x, y = floating(a, b)
     order = list(range(x.ndim))
     for axis in static_ints(axes, "an axis") if axes is not None else ():
@@ -57,7 +57,7 @@ def tensorsolve(a: Any, b: Any, axes: Any = None) -> ArrayView:
 
 
 @implements(np.linalg.tensorinv)
-def tensorinv(a: Any, ind: Any = 2) -> Symbol:
+def tensorinv(a: Any, ind: Any) -> Symbol:
     (x,) = floating(a)
     count = static_int(ind, "a number of axes")
     if count <= 0:
@@ -69,7 +69,7 @@ def tensorinv(a: Any, ind: Any = 2) -> Symbol:
 
 
 @implements(np.linalg.lstsq)
-def lstsq(a: Any, b: Any, rcond: Any = None) -> tuple[Symbol, Symbol, Symbol, Symbol]:
+def lstsq(a: Any, b: Any, rcond: Any) -> tuple[Symbol, Symbol, Symbol, Symbol]:
     x, y = floating(a, b)
     cut = max(x.shape) * np.finfo(x.dtype).eps if rcond is None else float(static_number(rcond, "rcond"))
     solution, rest, rank, values = least_squares_solution(x, y, cut)
@@ -94,13 +94,13 @@ def _residuals(a: Symbol, rest: Symbol, rank: Symbol) -> Symbol:
     m, n = a.shape
     if m <= n:
         return zeros_like(Aval(real_dtype(a.dtype), (0,)))
-    sums = SUM(real_part(mul(conjugate(rest), rest)), 0, False, UNSET, UNSET)
+    sums = SUM(real_part(mul(conjugate(rest), rest)), 0)
     message = "lstsq has no residuals of a matrix that is not of full rank"
     return require(sums, eq(rank, full_like(rank, n)), message=message, remedy="leave them unused")
 
 
 @implements(np.linalg.pinv)
-def pinv(a: Any, rcond: Any = None, hermitian: Any = False, *, rtol: Any = UNSET) -> Symbol:
+def pinv(a: Any, rcond: Any, hermitian: Any, rtol: Any) -> Symbol:
     (x,) = floating(a)
     check_matrices("pinv", x.aval)
     if rcond is not None and rtol is not UNSET:
@@ -154,7 +154,7 @@ def _power(x: Symbol, n: int) -> Symbol:
 
 
 @implements(np.linalg.multi_dot)
-def multi_dot(arrays: Any, *, out: None = None) -> Symbol:
+def multi_dot(arrays: Any) -> Symbol:
     arrays = rows(arrays) if isinstance(arrays, Symbol) else arrays
     if len(arrays) < 2:
         raise ShapeError("Expecting at least two arrays.")

@@ -66,13 +66,13 @@ def sorted_along(x: Symbol, axis: int) -> Symbol:
 
 
 @implements(np.sort)
-def sort(a: Any, axis: Any = -1, kind: Any = None, order: Any = None, *, stable: Any = None) -> Symbol:
+def sort(a: Any, axis: Any, kind: Any, order: Any, stable: Any) -> Symbol:
     is_stable(kind, order, stable)
     return sorted_along(*one_axis(a, axis))
 
 
 @implements(np.argsort)
-def argsort(a: Any, axis: Any = -1, kind: Any = None, order: Any = None, *, stable: Any = None) -> Symbol:
+def argsort(a: Any, axis: Any, kind: Any, order: Any, stable: Any) -> Symbol:
     keeps_order = is_stable(kind, order, stable)
     x, at = flat_or_one_axis(a, axis)
     return ops.argsort(x, axis=at, stable=keeps_order)
@@ -110,14 +110,14 @@ def sort_complex(a: Any) -> Symbol:
 
 
 @implements(np.argpartition)
-def argpartition(a: Any, kth: Any, axis: Any = -1, kind: str = "introselect", order: Any = None) -> Symbol:
+def argpartition(a: Any, kth: Any, axis: Any, kind: str, order: Any) -> Symbol:
     x, at = flat_or_one_axis(a, axis)
     chosen = places(kth, x.shape[at] if x.aval.size else None, kind, order)
     return ops.argpartition(x, kth=chosen, axis=at) if x.aval.size else constant(0, I64, x.shape)
 
 
 @implements(np.partition)
-def partition(a: Any, kth: Any, axis: Any = -1, kind: str = "introselect", order: Any = None) -> Symbol:
+def partition(a: Any, kth: Any, axis: Any, kind: str, order: Any) -> Symbol:
     x, at = one_axis(a, axis)
     return take_along_axis(x, argpartition(x, kth, at, kind, order), at)
 
@@ -139,7 +139,7 @@ def places(kth: Any, n: int | None, kind: str, order: Any) -> Ints:
 
 
 @implements(np.searchsorted)
-def searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None) -> Symbol:
+def searchsorted(a: Any, v: Any, side: str, sorter: Any) -> Symbol:
     dtype = common_dtype(a, v)
     array = as_symbol(a, dtype)
     if sorter is not None:
@@ -154,9 +154,7 @@ def searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None) -> Symb
 
 
 @implements(np.isin)
-def isin(
-    element: Any, test_elements: Any, assume_unique: bool = False, invert: bool = False, *, kind: Any = None
-) -> ArrayView:
+def isin(element: Any, test_elements: Any, invert: bool, kind: Any) -> ArrayView:
     dtype = common_dtype(element, test_elements)
     if kind not in (None, "sort", "table"):
         raise DomainError(f"Invalid kind: '{kind}'. Please use None, 'sort' or 'table'.")

@@ -31,8 +31,8 @@ from fnad.numpy.operands import (
     to_dtype,
 )
 from fnad.numpy.products import dot
-from fnad.numpy.reductions import SUM, UNSET, count_nonzero, is_set, reduce, sum_
-from fnad.numpy.registry import RULES, implements
+from fnad.numpy.reductions import SUM, count_nonzero, reduce, sum_
+from fnad.numpy.registry import RULES, UNSET, implements
 from fnad.numpy.ufuncs import conjugate, divide, multiply, subtract
 from fnad.numpy.views import ArrayView
 from fnad.ops.arithmetic import div, mul, sub
@@ -58,45 +58,26 @@ def inexact(a: Any, dtype: Any = None) -> Symbol:
     return to_dtype(x, F64) if x.dtype.kind in "biu" else x
 
 
-def mean_over(x: Symbol, axis: Any, keepdims: Any, where: Any, ddof: Any = 0) -> Symbol:
+def mean_over(x: Symbol, axis: Any, keepdims: Any, where: Any = True, ddof: Any = 0) -> Symbol:
     """Return the sum over axes, in the dtype of x, divided by the number of elements less `ddof`, in the same dtype."""
-    total, ddof = reduce(SUM, x, axis, keepdims, UNSET, where), static_number(ddof, "ddof")
+    total, ddof = reduce(SUM, x, axis, keepdims, where=where), static_number(ddof, "ddof")
     wide = to_dtype(total, x.dtype if is_inexact(x.dtype) else F64)
-    if where is UNSET or where is True:
+    if where is True:
         count = math.prod(x.shape[a] for a in axes_of(axis, x.ndim))
         return to_dtype(div(wide, full_like(wide, max(count - ddof, 0))), x.dtype)
     keep, _ = broadcast_all([as_symbol(where, BOOL), x])
-    counts = to_dtype(count_nonzero(keep, axis, keepdims=is_set(keepdims)), real_dtype(wide.dtype))
+    counts = to_dtype(count_nonzero(keep, axis, keepdims=keepdims), real_dtype(wide.dtype))
     counts = counts if ddof == 0 else maximum(counts - ddof, zeros_like(counts))
     return to_dtype(div(wide, to_dtype(counts, wide.dtype)), x.dtype)
 
 
 @implements(np.mean)
-def mean(
-    a: Any,
-    axis: Any = None,
-    dtype: Any = None,
-    out: None = None,
-    keepdims: Any = UNSET,
-    *,
-    where: Any = UNSET,
-) -> Symbol:
+def mean(a: Any, axis: Any, dtype: Any, keepdims: Any, where: Any) -> Symbol:
     return mean_over(inexact(a, dtype), axis, keepdims, where)
 
 
 @implements(np.var)
-def var(
-    a: Any,
-    axis: Any = None,
-    dtype: Any = None,
-    out: None = None,
-    ddof: Any = 0,
-    keepdims: Any = UNSET,
-    *,
-    where: Any = UNSET,
-    mean: Any = UNSET,
-    correction: Any = UNSET,
-) -> Symbol:
+def var(a: Any, axis: Any, dtype: Any, ddof: Any, keepdims: Any, where: Any, mean: Any, correction: Any) -> Symbol:
     x, ddof = as_symbol(a), delta_degrees(ddof, correction)
     taken = F64 if dtype is None and not is_inexact(x.dtype) else dtype
     distance = _from_mean(x, taken, axis, where) if mean is UNSET else RULES[np.subtract](x, mean)
@@ -110,7 +91,7 @@ def _from_mean(x: Symbol, dtype: Any, axis: Any, where: Any) -> Symbol:
     taken = x.dtype if dtype is None else native_dtype(dtype)
     wide = to_dtype(x, np.result_type(x.dtype, taken))
     holds_all = is_inexact(taken) and is_complex(taken) >= is_complex(x.dtype)
-    wide = _from_first(wide, axis) if where is UNSET and holds_all else wide
+    wide = _from_first(wide, axis) if where is True and holds_all else wide
     return sub(wide, broadcast_to(to_dtype(mean_over(to_dtype(wide, taken), axis, True, where), wide.dtype), x.shape))
 
 
@@ -133,19 +114,9 @@ def _from_first(x: Symbol, axis: Any) -> Symbol:
 
 
 @implements(np.std)
-def std(
-    a: Any,
-    axis: Any = None,
-    dtype: Any = None,
-    out: None = None,
-    ddof: Any = 0,
-    keepdims: Any = UNSET,
-    *,
-    where: Any = UNSET,
-    mean: Any = UNSET,
-    correction: Any = UNSET,
-) -> Symbol:
-    return deviation(var(a, axis, dtype, None, ddof, keepdims, where=where, mean=mean, correction=correction))
+def std(a: Any, axis: Any, dtype: Any, ddof: Any, keepdims: Any, where: Any, mean: Any, correction: Any) -> Symbol:
+    freedom = delta_degrees(ddof, correction)
+    return deviation(var(a, axis, dtype, ddof=freedom, keepdims=keepdims, where=where, mean=mean))
 
 
 def deviation(square: Symbol) -> Symbol:
@@ -166,18 +137,18 @@ def root(square: Symbol) -> Symbol:
 
 
 @implements(np.average)
-def average(a: Any, axis: Any = None, weights: Any = None, returned: bool = False, *, keepdims: Any = UNSET) -> Any:
+def average(a: Any, axis: Any, weights: Any, returned: bool, keepdims: Any) -> Any:
     if weights is None:
         x = inexact(a)
-        result = mean_over(x, axis, keepdims, UNSET)
+        result = mean_over(x, axis, keepdims)
         count = math.prod(x.shape[i] for i in axes_of(axis, x.ndim))
         return (result, full_like(result, count)) if returned else result
     dtype = np.result_type(common_dtype(a, weights), F64 if common_dtype(a).kind in "biu" else common_dtype(a))
     x, w = as_symbol(a, dtype), as_symbol(weights, dtype)
     weight = broadcast_to(_aligned(w, x, axis), x.shape)
-    scale = SUM(weight, axis, keepdims, UNSET, UNSET)
+    scale = SUM(weight, axis, keepdims)
     scale = require(scale, ne(scale, zeros_like(scale)), **VANISHING)
-    result = div(SUM(mul(x, weight), axis, keepdims, UNSET, UNSET), scale)
+    result = div(SUM(mul(x, weight), axis, keepdims), scale)
     return (result, scale) if returned else result
 
 
@@ -196,17 +167,7 @@ def _aligned(weights: Symbol, x: Symbol, axis: Any) -> Symbol:
 
 
 @implements(np.cov)
-def cov(
-    m: Any,
-    y: Any = None,
-    rowvar: Any = True,
-    bias: Any = False,
-    ddof: Any = None,
-    fweights: Any = None,
-    aweights: Any = None,
-    *,
-    dtype: Any = None,
-) -> ArrayView:
+def cov(m: Any, y: Any, rowvar: Any, bias: Any, ddof: Any, fweights: Any, aweights: Any, dtype: Any) -> ArrayView:
     ddof = None if ddof is None else static_number(ddof, "ddof")
     if ddof is not None and ddof != int(ddof):
         raise ShapeError("ddof must be integer")
@@ -264,7 +225,7 @@ def _checked(weights: Any, name: str, x: Symbol) -> Any:
 
 def _mean(x: Symbol, weight: Any) -> Any:
     if weight is None:
-        return mean_over(x, 1, True, True)
+        return mean_over(x, 1, True)
     return divide(sum_(multiply(x, weight), 1, keepdims=True), sum_(weight))
 
 
@@ -281,7 +242,7 @@ def _freedom(x: Symbol, weight: Any, importance: Any, lost: int) -> Any:
 
 
 @implements(np.corrcoef)
-def corrcoef(x: Any, y: Any = None, rowvar: Any = True, *, dtype: Any = None) -> Any:
+def corrcoef(x: Any, y: Any, rowvar: Any, dtype: Any) -> Any:
     c = cov(x, y, rowvar, dtype=dtype).read()
     if c.ndim == 0:
         return divide(c, c)

@@ -28,7 +28,7 @@ from fnad.numpy.operands import (
     static_array,
     static_ints,
 )
-from fnad.numpy.reductions import UNSET, Reduction, highest, is_given, is_set, lowest
+from fnad.numpy.reductions import Reduction, highest, is_given, lowest
 from fnad.numpy.registry import RULES, implements
 from fnad.numpy.statistics import root
 from fnad.ops.arithmetic import div, mul
@@ -96,20 +96,12 @@ NEUTRAL: dict[np.ufunc, Callable[[Dtype], Any]] = {
 def _associative_reduce(ufunc: np.ufunc) -> Callable[..., Symbol]:
     has_identity = ufunc.identity is not None
 
-    def rule(
-        array: Any,
-        axis: Any = 0,
-        dtype: Any = None,
-        out: None = None,
-        keepdims: Any = False,
-        initial: Any = UNSET,
-        where: Any = True,
-    ) -> Symbol:
+    def rule(array: Any, axis: Any, dtype: Any, keepdims: Any, initial: Any, where: Any) -> Symbol:
         x, combine = operand(ufunc, array, dtype), RULES[ufunc]
         over = _lengths_in_pairs if ufunc is np.hypot else in_pairs
         kind = Reduction(ufunc.__name__, partial(over, combine), combine, NEUTRAL[ufunc], has_identity)
         if any(x.shape[i] == 0 for i in reduced_axes(axis, x.ndim)) and has_identity:
-            shape = reduced_shape(x.shape, reduced_axes(axis, x.ndim), is_set(keepdims))
+            shape = reduced_shape(x.shape, reduced_axes(axis, x.ndim), keepdims)
             return constant(NEUTRAL[ufunc](x.dtype), x.dtype, shape)
         return kind(x, axis, keepdims, initial, where)
 
@@ -117,14 +109,7 @@ def _associative_reduce(ufunc: np.ufunc) -> Callable[..., Symbol]:
 
 
 def _sequential_reduce(ufunc: np.ufunc) -> Callable[..., Symbol]:
-    def rule(
-        array: Any,
-        axis: Any = 0,
-        dtype: Any = None,
-        out: None = None,
-        keepdims: Any = False,
-        initial: Any = UNSET,
-    ) -> Symbol:
+    def rule(array: Any, axis: Any, dtype: Any, keepdims: Any, initial: Any) -> Symbol:
         x = operand(ufunc, array, dtype)
         axes = axes_of(axis, x.ndim)
         if len(axes) > 1:
@@ -136,7 +121,7 @@ def _sequential_reduce(ufunc: np.ufunc) -> Callable[..., Symbol]:
             operands = [broadcast_to(as_symbol(initial, x.dtype), in_front(x, axes).shape[1:]), *operands]
         if not operands:
             raise ShapeError(f"zero-size array to reduction operation {ufunc.__name__} which has no identity")
-        return reshape_to(reduce(RULES[ufunc], operands), reduced_shape(x.shape, axes, is_set(keepdims)))
+        return reshape_to(reduce(RULES[ufunc], operands), reduced_shape(x.shape, axes, keepdims))
 
     return rule
 
@@ -145,7 +130,7 @@ def _sequential_reduce(ufunc: np.ufunc) -> Callable[..., Symbol]:
 
 
 def _accumulate(ufunc: np.ufunc, along: Callable[[Combine, Symbol, int], Symbol]) -> Callable[..., Symbol]:
-    def rule(array: Any, axis: Any = 0, dtype: Any = None, out: None = None) -> Symbol:
+    def rule(array: Any, axis: Any, dtype: Any) -> Symbol:
         x = operand(ufunc, array, dtype)
         if x.ndim == 0:
             raise ArgumentTypeError("cannot accumulate on a scalar")
@@ -177,7 +162,7 @@ def one_by_one(combine: Combine, x: Symbol, axis: int) -> Symbol:
 
 
 def _reduceat(ufunc: np.ufunc) -> Callable[..., Symbol]:
-    def rule(array: Any, indices: Any, axis: Any = 0, dtype: Any = None, out: None = None) -> Symbol:
+    def rule(array: Any, indices: Any, axis: Any, dtype: Any) -> Symbol:
         x = as_symbol(array)
         at = axis_of(axis, x.ndim)
         n = x.shape[at]
@@ -195,7 +180,7 @@ def _segment(ufunc: np.ufunc, x: Symbol, axis: int, dtype: Any) -> Symbol:
     """Reduce along an axis that stays; a single hypotenuse keeps its sign, for the identity takes no part."""
     if ufunc is np.hypot and x.shape[axis] == 1:
         return operand(ufunc, x, dtype)
-    return RULES[ufunc, "reduce"](x, axis, dtype, None, True)
+    return RULES[ufunc, "reduce"](x, axis, dtype, keepdims=True)
 
 
 # ---- the lengths of vectors ------------------------------------------------------------------------------------------

@@ -173,14 +173,14 @@ def modf(x: Symbol) -> tuple[Symbol, Symbol]:
 
 
 @implements(operator.pow)
-def power_operator(x: Any, y: Any) -> Symbol:
-    """Return x**y."""
-    if isinstance(x, Symbol) and x.ndim > 0 and is_python_number(y):
-        if y == 2 and isinstance(y, int):
-            return RULES[np.square](x)
-        if y == 0.5:
-            return sqrt(as_symbol(x, loop_dtypes(np.power, (x, y))[0]))
-    return power(x, y)
+def power_operator(a: Any, b: Any) -> Symbol:
+    """Return a**b."""
+    if isinstance(a, Symbol) and a.ndim > 0 and is_python_number(b):
+        if b == 2 and isinstance(b, int):
+            return RULES[np.square](a)
+        if b == 0.5:
+            return sqrt(as_symbol(a, loop_dtypes(np.power, (a, b))[0]))
+    return power(a, b)
 
 
 @enters(np.power)

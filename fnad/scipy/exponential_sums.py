@@ -10,7 +10,8 @@ from fnad.errors import DtypeError
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import F64
 from fnad.numpy.operands import as_symbol, broadcast_all, common_dtype
-from fnad.numpy.reductions import MAX, SUM, UNSET
+from fnad.numpy.reductions import MAX, SUM
+from fnad.numpy.registry import UNSET
 from fnad.ops.arithmetic import add, div, strong_mul, sub
 from fnad.ops.autodiff import stop_gradient
 from fnad.ops.comparison import eq, isfinite, select
@@ -39,7 +40,7 @@ def logsumexp(a: Any, axis: Any = None, b: Any = None, keepdims: bool = False, r
         top = shift(select(eq(weights, zeros_like(x)), full_like(x, -np.inf), x), axis)
         terms = strong_mul(weights, exp(sub(x, broadcast_to(top, x.shape))))
     total = total_over(terms, axis)
-    shape = total.shape if keepdims else SUM(x, axis, False, UNSET, UNSET).shape
+    shape = total.shape if keepdims else SUM(x, axis).shape
     result = reshape_to(_log_total(abs_(total) if return_sign else total, top), shape)
     return (result, reshape_to(sign(total), shape)) if return_sign else result
 
@@ -76,12 +77,12 @@ def log_softmax(x: Any, axis: Any = None) -> Symbol:
 
 def total_over(x: Symbol, axis: Any) -> Symbol:
     """Return the sum over axes, which stay with size 1."""
-    return SUM(x, axis, True, UNSET, UNSET)
+    return SUM(x, axis, True)
 
 
 def shift(x: Symbol, axis: Any) -> Symbol:
     """Return the largest element where it is finite, else 0: a constant, on which no result here depends."""
-    top = MAX(x, axis, True, -np.inf if x.aval.size == 0 else UNSET, UNSET)
+    top = MAX(x, axis, True, -np.inf if x.aval.size == 0 else UNSET)
     return stop_gradient(select(isfinite(top), top, zeros_like(top)))
 
 

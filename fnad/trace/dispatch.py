@@ -34,7 +34,7 @@ from fnad.ir.types import BOOL, I64, NAMES, Aval
 from fnad.numpy.assignment import stored
 from fnad.numpy.namespace import CALLS, MAKING
 from fnad.numpy.operands import WeakSymbol, is_python_number, strong
-from fnad.numpy.registry import RULES, WRITERS, Rule
+from fnad.numpy.registry import RULES, WRITERS, Bound, Rule
 from fnad.numpy.special_functions import special_rule
 from fnad.numpy.views import ArrayView
 from fnad.ops.conversion import convert_to
@@ -383,7 +383,7 @@ def call_with_options(name: str, rule: Rule, args: Sequence[Any], kwargs: Argume
     if at < len(args):
         out, args = args[at], (*args[:at], None, *args[at + 1 :])
     for option in options:
-        if option not in names and not takes_more(rule):
+        if names is not None and option not in names:
             raise UnsupportedFunctionError(
                 f"{name} has no rule for the option {option}=", source=current_source(), remedy="leave it out"
             )
@@ -408,15 +408,14 @@ def check_shape_of_out(name: str, result: Any, out: Any) -> None:
 
 
 @cache
-def parameters(rule: Rule) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the names of a rule's positional parameters, and of all."""
+def parameters(rule: Rule) -> tuple[tuple[str, ...], tuple[str, ...] | None]:
+    """The names of a rule's positional parameters, and of all; None for all where it sees to what it is given."""
+    if isinstance(rule, Bound):
+        return rule.positional, None
     code = rule.__code__
-    return code.co_varnames[: code.co_argcount], code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
-
-
-def takes_more(rule: Rule) -> bool:
-    """Say whether a rule hands options on to a function of the user's."""
-    return bool(rule.__code__.co_flags & inspect.CO_VARKEYWORDS)
+    takes_more = code.co_flags & inspect.CO_VARKEYWORDS
+    names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    return names[: code.co_argcount], None if takes_more else names
 
 
 # ---- writing ---------------------------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ import pytest
 
 import fnad
 import fnad.numpy as fnp
-from fnad.errors import DtypeError
+from fnad.errors import DtypeError, UnsupportedFunctionError
 from fnad.numpy.registry import RULES
 from fnad.trace.tracer import Tracer
 from tests.numpy.against_numpy import check_value, traced
@@ -129,14 +129,33 @@ def test_dtypes_that_are_not_there():
 # ---- writing one's own rule ------------------------------------------------------------------------------------------
 
 
-def test_a_rule_of_the_users():
-    @fnp.implements(np.packbits)
-    def packbits(x):
-        return RULES[np.exp](x)
+def packbits(a):
+    return RULES[np.exp](a)
 
+
+def test_a_rule_of_the_users():
+    fnp.implements(np.packbits)(packbits)
     try:
         np.testing.assert_allclose(traced(np.packbits, V)[0], np.exp(V))
         with pytest.raises(ValueError, match="has two rules"):
             fnp.implements(np.packbits)(packbits)
     finally:
         del RULES[np.packbits]
+
+
+def test_a_rule_is_called_by_the_signature_of_its_function():
+    def spread(a, axis, *, ddof=0, keepdims=np._NoValue, out=None, order="K"):
+        raise AssertionError
+
+    fnp.implements(spread)(lambda keepdims, a, axis: (a, axis, keepdims))
+    rule = RULES.pop(spread)
+    assert rule(1, 2) == rule(axis=2, a=1, ddof=0, keepdims=np._NoValue) == (1, 2, False)
+    assert rule(1, 2, keepdims=True, order="F") == (1, 2, True)
+    with pytest.raises(UnsupportedFunctionError, match=r"spread has no rule for the option ddof=") as caught:
+        rule(1, 2, ddof=1)
+    assert caught.value.remedy == "leave it out"
+    for args, kwargs in (((1,), {}), ((1, 2, 3), {}), ((1, 2), {"a": 1}), ((1, 2), {"dtype": float})):
+        with pytest.raises(TypeError, match=r"spread: "):
+            rule(*args, **kwargs)
+    with pytest.raises(ValueError, match="'b', which it has not"):
+        fnp.implements(spread)(lambda a, b: a)

@@ -8,6 +8,7 @@ import pytest
 
 import fnad
 from fnad.errors import UnsupportedFunctionError
+from fnad.numpy.registry import WITHOUT_EFFECT
 from tests.numpy.against_numpy import check, check_error, sample, traced
 from tests.numpy.coverage import MODULES, public, rule_of
 
@@ -20,20 +21,9 @@ REFUSED = {
 NO_SAY = {
     "einsum": {"optimize": "every contraction takes the best path"},
     "einsum_path": {"einsum_call": "NumPy's own use"},
-    "isin": {"assume_unique": "a matter of speed"},
     "real_if_close": {"tol": "complex numbers are refused"},
-    **{
-        name: {"overwrite_input": "what NumPy leaves in the input is undefined"}
-        for name in ("median", "nanmedian", "quantile", "nanquantile", "percentile", "nanpercentile")
-    },
 }
 """Parameters that change nothing in the result."""
-
-LAYOUT = {"order", "subok", "like", "device"}
-"""Parameters about the layout in memory, subclasses and devices: traced arrays have none."""
-
-OUT = {"out"}
-"""Met for all rules alike: it is written to."""
 
 FUNCTIONS = [
     (module, name)
@@ -50,22 +40,22 @@ def parameters(function):
 
 @pytest.mark.parametrize(("module", "name"), FUNCTIONS)
 def test_every_parameter(module, name):
-    theirs, rule = parameters(getattr(MODULES[module], name)), rule_of(module, name)
+    theirs, rule = parameters(getattr(MODULES[module], name)), inspect.unwrap(rule_of(module, name))
     own = parameters(rule)
     if any(parameter.kind is parameter.VAR_KEYWORD for parameter in own.values()):
         return
-    lacking = theirs.keys() - own.keys() - LAYOUT - OUT - {"args", "kwargs"}
+    lacking = theirs.keys() - own.keys() - WITHOUT_EFFECT - {"args", "kwargs"}
     assert lacking == REFUSED.get(name, {}).keys()
     loads = ("LOAD_FAST", "LOAD_DEREF", "LOAD_CLOSURE")
     loaded = (step.argval for step in dis.get_instructions(rule) if step.opname.startswith(loads))
     read = {name for names in loaded for name in (names if isinstance(names, tuple) else (names,))}  # 3.13 loads pairs
-    assert (own.keys() & theirs.keys()) - read - LAYOUT - OUT == NO_SAY.get(name, {}).keys()
+    assert (own.keys() & theirs.keys()) - read - WITHOUT_EFFECT == NO_SAY.get(name, {}).keys()
 
 
 @pytest.mark.parametrize(("module", "name"), FUNCTIONS)
 def test_defaults_are_numpys(module, name):
     theirs, own = (parameters(f) for f in (getattr(MODULES[module], name), rule_of(module, name)))
-    for parameter in (theirs.keys() & own.keys()) - LAYOUT - OUT:
+    for parameter in (theirs.keys() & own.keys()) - WITHOUT_EFFECT:
         ours, numpys = own[parameter].default, theirs[parameter].default
         if numpys is not np._NoValue and ours is not inspect.Parameter.empty:  # pyright: ignore[reportAttributeAccessIssue]
             assert ours == numpys or (ours, numpys) in (("same_kind", "same_kind"), (float, None), (None, float))
