@@ -1,22 +1,22 @@
 """How programs are run: settings of the process, and of a block of code.
 
-    executor   "auto"         in the NumPy interpreter until a program has proven hot, then compiled;
-                              what is under `fnad.jit` is compiled at its first call, where it branches by traced
-                              values each path once it has come again
+    executor   "auto"         in the NumPy interpreter until a program is hot, then compiled; functions under
+                              `fnad.jit` are compiled at their first call, or if they branch on traced values,
+                              each path when it is taken again
                "interpreter"  always in the NumPy interpreter
                "compiled"     always compiled, at the first call
-    backend    "cpu"          what compiles, and where compiled programs run
+    backend    "cpu"          the compiler, and the device that compiled programs run on
     strict_mutation
-               False          what a function writes into an argument is for itself alone
-               True           it is an error
+               False          a function's writes to its arguments are visible only to itself
+               True           they are errors
     cache_entries
-               512            derived programs that are kept though no compiled function has them
+               512            derived programs that are kept although no compiled function uses them
     cache_bytes
-               2**30          memory for programs, native code and what it has at hand for its next call: beyond it,
-                              what was used least recently is made again when it is needed
+               2**30          memory for programs, native code and the arrays it keeps for its next call: beyond
+                              it, what was used least recently is dropped, and made again when needed
 
 A block of code has its own settings while it runs, in its own thread or asyncio task; elsewhere the defaults of the
-process hold. A program that the compiler cannot lower runs in the interpreter whatever is set.
+process apply. A program that the compiler cannot lower runs in the interpreter whatever the setting.
 
     fnad.config.set_default(executor="compiled")
     with fnad.config.override(executor="interpreter"):
@@ -39,7 +39,7 @@ BackendName: TypeAlias = Literal["cpu"]
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """The settings in force together.
+    """The settings in force.
 
     Raises `SettingError` for a value that does not exist.
 

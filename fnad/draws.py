@@ -1,14 +1,14 @@
 """Random draws as arithmetic: from a key and a counter to bits, from bits to numbers, the same to the bit everywhere.
 
 The generator is Philox4x32-10 (Salmon, Moraes, Dror & Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC'11): for
-each key of 64 bits a permutation of the counters of 128 bits. A counter is an `index`, which says the element of an
-array, and a `stream`, which says what the block is for; each of them, the key, and the two halves of the resulting
-block are numbers of 64 bits. Element i of an array is drawn from the block of counter i alone, so that no draw waits
-for another, and loops over elements vectorise.
+each key of 64 bits a permutation of the counters of 128 bits. A counter is an `index`, the element of an array, and a
+`stream`, the purpose of the block; each of them, the key, and the two halves of the resulting block have 64 bits.
+Element i of an array is drawn from the block of counter i alone, so that draws are independent and loops over elements
+vectorise.
 
-The functions are written once, over any arithmetic: NumPy's on arrays is their meaning, LLVM's instructions their
-native code. All they use is exact or rounded once, without contraction, and no library's logarithm is among it: so the
-two agree to the bit. Integers are u64 and wrap; words of 32 bits stand in u64 too.
+The functions are written once, over any arithmetic: NumPy's on arrays defines their meaning, LLVM's instructions are
+their native code. Every operation is exact or rounded once, without contraction, and no library function is among them,
+so the two agree to the bit. Integers are u64 and wrap; words of 32 bits are held in u64 too.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from typing import Any, NamedTuple, Protocol, TypeAlias
 import numpy as np
 
 Value: TypeAlias = Any
-"""Numbers that know the operators: u64 or f64, arrays of them or an instruction's result."""
+"""Numbers with Python's operators: u64 or f64, arrays of them or an instruction's result."""
 
 
 class Arithmetic(Protocol):
-    """What operators do not say."""
+    """The operations that have no operator."""
 
     def where(self, condition: Value, a: Value, b: Value) -> Value:
-        """A where the condition is true, else b."""
+        """The number a where the condition is true, else b."""
         ...
 
     def sqrt(self, x: Value) -> Value:
@@ -55,9 +55,9 @@ ROUNDS = 10
 WORD = 0xFFFFFFFF
 
 DRAW, SPLIT, FOLD_IN = (purpose << 32 for purpose in range(3))
-"""The streams: of draws, the first of 2**32 of them; of the keys that come of splitting a key and of folding into it.
+"""The streams: of draws, the first of 2**32; of keys derived by splitting, and by folding in a number.
 
-They differ in the last word of the counter, so that no draw has a block in common with a derived key.
+They differ in the last word of the counter, so that no draw shares a block with a derived key.
 """
 
 
@@ -84,7 +84,7 @@ LOG_SERIES = (
 )
 LN2_HIGH, LN2_LOW = 0.6931471803691238, 1.9082149292705877e-10
 TO_SQRT_HALF = 0x0009_5F61_9980_C433
-"""What takes the representation of the root of 1/2 to that of 1."""
+"""The difference of the representations of 1 and the root of 1/2."""
 
 EXP_SERIES = (
     *(0.16666666666666602, -0.0027777777777015593, 6.613756321437934e-05, -1.6533902205465252e-06),
@@ -142,7 +142,7 @@ def exp(a: Arithmetic, x: Value) -> Value:
 
 
 def sin_pi(t: Value) -> Value:
-    """Sin(πt) for |t| <= 1/2."""
+    """The sine of πt for |t| <= 1/2."""
     return t * polynomial(SINE_SERIES, t * t)
 
 
@@ -155,12 +155,12 @@ def open_unit(a: Arithmetic, half: Value) -> Value:
 
 
 def exponential_of(a: Arithmetic, half: Value) -> Value:
-    """-log u."""
+    """The exponential variable -log u."""
     return log(a, open_unit(a, half)) * -1.0
 
 
 def normal_of(a: Arithmetic, low: Value, high: Value) -> Value:
-    """√(-2 log u) sin θ, θ uniform in (-π/2, π/2) (Box & Muller, Ann. Math. Statist. 29 (1958), 610)."""
+    """The normal variable √(-2 log u) sin θ, θ uniform in ±π/2 (Box & Muller, Ann. Math. Statist. 29 (1958), 610)."""
     return a.sqrt(exponential_of(a, low) * 2.0) * sin_pi(open_unit(a, high) - 0.5)
 
 
@@ -173,7 +173,7 @@ def normal(a: Arithmetic, index: Value, key: Value) -> Value:
 
 
 def gumbel(a: Arithmetic, index: Value, key: Value) -> Value:
-    """-log(-log u)."""
+    """The Gumbel variable -log(-log u)."""
     return log(a, exponential(a, index, key)) * -1.0
 
 
@@ -185,17 +185,17 @@ def laplace(a: Arithmetic, index: Value, key: Value) -> Value:
 
 
 def cauchy(a: Arithmetic, index: Value, key: Value) -> Value:
-    """Tan(πt) = sin(πt) / sin(π/2 - π|t|), t uniform in (-1/2, 1/2)."""
+    """The Cauchy variable tan(πt) = sin(πt) / sin(π/2 - π|t|), t uniform in (-1/2, 1/2)."""
     t = open_unit(a, block(index, DRAW, key)[1]) - 0.5
     return sin_pi(t) / sin_pi(a.where(t < 0.0, t, t * -1.0) + 0.5)
 
 
 # ---- the gamma distribution --------------------------------------------------------------------------------------
 # G. Marsaglia & W. W. Tsang, "A simple method for generating gamma variables", ACM Trans. Math. Softw. 26 (2000), 363.
-# Stream 0 is that of the boost, streams 2j + 1 and 2j + 2 are those of attempt j.
+# Stream 0 is for the boost, streams 2j + 1 and 2j + 2 are for attempt j.
 
 ATTEMPTS = 64
-"""An attempt fails with a probability below 0.05; so all of them do with one below 1e-83."""
+"""An attempt fails with a probability below 0.05, so all of them with one below 1e-83."""
 
 
 class Candidate(NamedTuple):
@@ -220,7 +220,7 @@ def gamma_candidate(a: Arithmetic, index: Value, key: Value, shape: Value, strea
 
 
 def gamma_surely(candidate: Candidate) -> Value:
-    """Whether a candidate is accepted by the bound that needs no logarithm; most are."""
+    """Whether a candidate is accepted by the bound without logarithms, as most are."""
     square = candidate.x * candidate.x
     return candidate.is_positive & (candidate.u < square * square * -0.0331 + 1.0)
 
@@ -232,12 +232,12 @@ def gamma_accepted(a: Arithmetic, candidate: Candidate) -> Value:
 
 
 def gamma_shape(a: Arithmetic, shape: Value) -> Value:
-    """The shape that candidates are drawn for."""
+    """The shape that candidates are drawn with."""
     return a.where(shape < 1.0, shape + 1.0, shape)
 
 
 def gamma_boost(a: Arithmetic, index: Value, key: Value, shape: Value) -> Value:
-    """Return what takes a candidate to the shape asked for: u**(1/shape) for one below 1; nan where there is none."""
+    """The factor from a candidate to the requested shape: u**(1/shape) for a shape below 1; nan for an invalid one."""
     power = exp(a, log(a, open_unit(a, block(index, DRAW, key)[0])) / a.where(shape < 1.0, shape, 1.0))
     return a.where(shape > 0.0, a.where(shape < 1.0, power, 1.0), math.nan)
 
@@ -245,7 +245,7 @@ def gamma_boost(a: Arithmetic, index: Value, key: Value, shape: Value) -> Value:
 # ---- in NumPy ----------------------------------------------------------------------------------------------------
 
 CHUNK = 1 << 13
-"""How many elements are drawn at once: their temporaries stay in the cache."""
+"""The number of elements drawn at once, whose temporaries fit into the cache."""
 
 
 class OfNumpy:
@@ -271,7 +271,7 @@ NUMPY: Arithmetic = OfNumpy()
 
 
 def gamma_array(a: Arithmetic, index: Value, key: Value, shape: Value) -> Value:
-    """Gamma draws of arrays of one dimension: each attempt is for those elements that have none yet."""
+    """Gamma draws of one-dimensional arrays; each attempt is for the elements not accepted yet."""
     candidates = np.full(index.shape, math.nan)
     pending = np.arange(index.size)
     wanted = gamma_shape(a, shape)

@@ -2,16 +2,17 @@
 
     content of the traced program ─▶ derived programs ─▶ each simplified ─▶ lowered ─▶ native code and its memory
 
-A key says everything that the value depends on, so nothing in the store can be stale, and a function that is traced
-anew finds what was made before. The derived programs of a content are kept while it is among the `cache_entries` that
-were used last. What a program is made into on its way to native code (`Stages`) is found by the content of the derived
-program, and lives as long as someone has it: the derived programs it belongs to, or a function that `jit` compiled,
-which takes along what was its own. What is asked for again after that is kept from then on, like derived programs, for
-functions that are made anew at each step of a loop (`jit(lambda: …)`) would be compiled each time.
+A key contains everything that the value depends on, so nothing in the store can be stale, and a function that is traced
+again finds what was made before. The derived programs of a content are kept while it is among the `cache_entries` most
+recently used. The compilation stages of a derived program (`Stages`) are found by its content, and live as long as
+something refers to them: the derived programs in the store, or a function that `jit` compiled. What is requested again
+after that is kept from then on, like derived programs, since functions that are created at each step of a loop
+(`jit(lambda: …)`) would otherwise be compiled each time.
 
-Where all take more than `cache_bytes`, the arrays that native code has at hand for its next call are freed, first those
-of the programs that were used least recently. Where the programs alone take more, those used least recently are given
-up: derived ones, then what functions in use can make again. The program that was run last keeps all.
+When everything takes more than `cache_bytes`, the arrays that native code keeps for its next call are freed first,
+those of the least recently used programs before others. If the programs alone take more, the least recently used ones
+are dropped: derived programs first, then what functions in use can make again. The program that ran last keeps
+everything.
 """
 
 from __future__ import annotations
@@ -30,26 +31,26 @@ from fnad.codes import forget_codes
 T = TypeVar("T")
 
 now = count(1).__next__
-"""The time, which goes on by one when it is asked for."""
+"""A logical clock that advances by one at each call."""
 
 REMEMBERED = 4096
-"""Keys whose values are gone, of which the store knows that they were there."""
+"""The number of dropped keys that the store remembers."""
 
 
 class Stages(Protocol):
-    """A program, and what was made of it."""
+    """A program and its compilation stages."""
 
     used: int
-    """When it was run last."""
+    """The time of its last run."""
 
     @property
     def nbytes(self) -> int:
-        """The memory that it takes, about, without workspaces."""
+        """The approximate memory that it takes without workspaces, in bytes."""
         ...
 
     @property
     def workspace_bytes(self) -> int:
-        """The memory that is at hand for the next call."""
+        """The memory that is kept for the next call, in bytes."""
         ...
 
     @property
@@ -58,11 +59,11 @@ class Stages(Protocol):
         ...
 
     def free_workspaces(self) -> int:
-        """Free the memory that is at hand for the next call; return how many bytes it was."""
+        """Free the memory that is kept for the next call; return the number of bytes freed."""
         ...
 
     def free(self) -> int:
-        """Free all that can be made again; return how many bytes it was, without workspaces."""
+        """Free everything that can be made again; return the number of bytes freed, without workspaces."""
         ...
 
 
@@ -70,7 +71,7 @@ S = TypeVar("S", bound=Stages)
 
 
 class CacheInfo(NamedTuple):
-    """What the store has: programs, how many of them are native code, and about how many bytes they take."""
+    """The contents of the store: the number of programs, of compiled ones, and their approximate bytes."""
 
     programs: int
     compiled: int
@@ -87,7 +88,7 @@ class Store:
         self._lock = RLock()
 
     def get(self, key: Hashable, make: Callable[[], T]) -> T:
-        """The value of a key, which is kept while it is used; make it if it is not there."""
+        """The value of a key, made if missing, and kept while it is used."""
         with self._lock:
             found = self._kept.get(key)
             if found is not None:
@@ -100,7 +101,7 @@ class Store:
         return kept
 
     def stages(self, key: Hashable, make: Callable[[], S]) -> S:
-        """The stages of a key, which live as long as someone has them; make them if they are not there."""
+        """The stages of a key, made if missing, which live as long as something refers to them."""
         found = self._stages.get(key)
         if found is None:
             made = make()
@@ -118,7 +119,7 @@ class Store:
         return known
 
     def trim(self, wanted: int = 0) -> None:
-        """Give up what is too much, where so many bytes are to be allocated."""
+        """Drop what exceeds the limit if this many bytes are to be allocated."""
         settings = config.current()
         with self._lock:
             while len(self._kept) > settings.cache_entries:
@@ -136,20 +137,20 @@ class Store:
         return sum(stages.nbytes for stages in self._stages.values())
 
     def _give_up(self, free: Callable[[Stages], int], excess: int) -> None:
-        """Free memory of the stages used least recently until there is no excess; those used last keep theirs."""
+        """Free memory of the least recently used stages until there is no excess; those used last keep theirs."""
         if excess > 0:
             for stages in sorted(self._stages.values(), key=lambda stages: stages.used)[:-1]:
                 excess -= free(stages) if excess > 0 else 0
 
     def info(self) -> CacheInfo:
-        """Return what there is."""
+        """The contents of the store."""
         with self._lock:
             stages = list(self._stages.values())
         nbytes = sum(s.nbytes + s.workspace_bytes for s in stages)
         return CacheInfo(len(stages), sum(s.is_native for s in stages), nbytes)
 
     def clear(self) -> None:
-        """Free everything; what functions in use have is made again at their next call."""
+        """Free everything; functions in use are compiled again at their next call."""
         with self._lock:
             self._kept.clear()
             self._known.clear()
@@ -162,7 +163,7 @@ STORE = Store()
 
 
 def cache_info() -> CacheInfo:
-    """Return how many programs are in the store, how many of them as native code, and about how many bytes they take.
+    """The number of programs in the store, how many of them are compiled, and their approximate size in bytes.
 
     >>> import fnad
     >>> f = fnad.jit(lambda x: x + 1.0)
@@ -177,7 +178,7 @@ def cache_info() -> CacheInfo:
 def clear_cache() -> None:
     """Free all programs, native code and its memory. Functions in use are compiled again at their next call.
 
-    What is known of the code of functions is forgotten, too.
+    What is known of the code of functions is dropped, too.
 
     >>> import fnad
     >>> fnad.clear_cache()

@@ -29,15 +29,15 @@ Function: TypeAlias = Callable[..., Array]
 Run: TypeAlias = Callable[[Program, Arrays], list[Array]]
 
 EXECUTORS: dict[str, Run] = {"interpreter": interpret}
-"""The ways to run a program that the tests go through."""
+"""The executors that the tests use."""
 
 # ---- tolerances --------------------------------------------------------------------------------------------------
 
 SCALE = 1e-3
-"""Values of order 1 and their derivatives are not expected to be smaller, but for what cancels."""
+"""The least magnitude expected of values of order 1 and their derivatives, apart from cancellation."""
 
 ULPS = (64.0, 4096.0, 262144.0)
-"""Rounding errors allowed, in units of the dtype's precision, of values, first and second derivatives."""
+"""The rounding errors allowed for values, first and second derivatives, in units of the dtype's precision."""
 
 
 def precision(dtype: Dtype) -> float:
@@ -62,7 +62,7 @@ def assert_close(found: Array, expected: Array, allowed: float, scale: float = 0
     """Compare an array with the expected one: its shape, and its values to a relative error.
 
     The error is measured against the largest finite element, as of a vector, or against `scale` if that is larger; inf
-    and nan have to stand in the same places. Raises AssertionError.
+    and nan must be in the same places. Raises AssertionError.
 
     >>> assert_close(np.array([1.0, 1e-20]), np.array([1.0, 0.0]), 1e-15)
     """
@@ -100,7 +100,7 @@ def step(eps: float, order: int) -> tuple[float, float]:
 
 
 def moved(xs: Arrays, *steps: tuple[float, Arrays]) -> list[Array]:
-    """Xs plus multiples of directions, in the precision of xs; what has no direction stays.
+    """The points xs plus multiples of directions, in the precision of xs; those without a direction are unchanged.
 
     >>> moved([np.array([1.0, 2.0])], (0.5, [np.array([1.0, 0.0])]))
     [array([1.5, 2. ])]
@@ -112,7 +112,7 @@ def moved(xs: Arrays, *steps: tuple[float, Arrays]) -> list[Array]:
 
 
 def difference(function: Function, xs: Arrays, us: Arrays, h: float) -> Array:
-    """D f(xs)[us].
+    """The directional derivative D f(xs)[us].
 
     >>> abs(float(difference(np.sin, [np.longdouble(0.0)], [np.longdouble(1.0)], 1e-3)) - 1.0) < 1e-12
     True
@@ -123,7 +123,7 @@ def difference(function: Function, xs: Arrays, us: Arrays, h: float) -> Array:
 
 
 def mixed_difference(function: Function, xs: Arrays, us: Arrays, vs: Arrays, h: float) -> Array:
-    """D² f(xs)[us, vs].
+    """The second directional derivative D² f(xs)[us, vs].
 
     >>> one = [np.longdouble(1.0)]
     >>> abs(float(mixed_difference(lambda x: x**3, one, one, one, 1e-3)) - 6.0) < 1e-9
@@ -153,7 +153,7 @@ def direction(aval: Aval, seed: int) -> Array:
 
 
 def pairing(cts: Arrays, dys: Arrays) -> float:
-    """Re Σ ct·dy over all arrays, in extended precision.
+    """The pairing Re Σ ct·dy over all arrays, in extended precision.
 
     >>> pairing([np.array([1.0, 2.0])], [np.array([3.0, -1.0])])
     1.0
@@ -162,7 +162,7 @@ def pairing(cts: Arrays, dys: Arrays) -> float:
 
 
 def magnitude(cts: Arrays, dys: Arrays) -> float:
-    """Σ |ct|·|dy|, the scale that rounding errors of a pairing are measured against.
+    """The sum Σ |ct|·|dy|, against which rounding errors of a pairing are measured.
 
     >>> magnitude([np.array([1.0, 2.0])], [np.array([3.0, -1.0])])
     5.0

@@ -11,10 +11,10 @@ import pytest
 
 from fnad.api.leaves import leaf_of
 from fnad.api.staging import stage
-from fnad.backends.numba.executor import Plan
-from fnad.backends.numba.target import CPU
+from fnad.backends.cpu.target import CPU
 from fnad.backends.reference import interpreter
 from fnad.ir.content import content_key
+from fnad.kernel.plan import Plan
 from fnad.lower.lowering import lower
 from fnad.transforms.differentiation import gradient
 from fnad.transforms.pipeline import simplify

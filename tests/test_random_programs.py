@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from fnad.backends.numba.executor import compile_program
+from fnad.backends.cpu.executor import compile_program
 from fnad.ir.parser import parse_program
 from fnad.ir.printer import print_program
 from fnad.ir.program import Program

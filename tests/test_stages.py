@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from fnad.backends.numba.executor import plan
+from fnad.backends.cpu.executor import plan
 from fnad.cli.dump import STAGES, Request, dump
 from fnad.ir.builder import trace
 from fnad.ir.types import F64, Aval

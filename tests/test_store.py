@@ -84,7 +84,7 @@ def test_arrays_at_hand_go_with_the_function(collector_off: None):
 
 
 def test_functions_that_are_made_anew_are_compiled_twice_at_most(monkeypatch: pytest.MonkeyPatch):
-    from fnad.backends.numba import executor  # noqa: PLC0415
+    from fnad.backends.cpu import executor  # noqa: PLC0415
 
     compiled: list[Any] = []
     compile_program = executor.compile_program
@@ -113,7 +113,7 @@ def test_after_clearing_functions_go_on():
 
 
 def test_clearing_frees_what_programs_have_in_common():
-    from fnad.backends.numba.compiler import _COMPILED  # noqa: PLC0415
+    from fnad.backends.cpu.compiler import _COMPILED  # noqa: PLC0415
 
     f = fnad.jit(lambda x: np.sum(np.sin(x) * 3.5))
     f(X)

@@ -43,7 +43,7 @@ def compiled(monkeypatch: pytest.MonkeyPatch) -> list[Program]:
         given.append(program)
         return lambda arguments: [np.zeros(atom.aval.shape) for atom in program.outputs]
 
-    monkeypatch.setattr("fnad.backends.numba.executor.compile_program", compile_program)
+    monkeypatch.setattr("fnad.backends.cpu.executor.compile_program", compile_program)
     return given
 
 
@@ -116,7 +116,7 @@ def test_what_cannot_be_lowered_is_interpreted(monkeypatch: pytest.MonkeyPatch) 
         attempts.append(program)
         raise LoweringError("no loops for this")
 
-    monkeypatch.setattr("fnad.backends.numba.executor.compile_program", refuse)
+    monkeypatch.setattr("fnad.backends.cpu.executor.compile_program", refuse)
     program = TieredProgram(example())
     for _ in range(3):
         assert_array_equal(program.executor(eager=True)([X])[0], np.sin(X) * X)
@@ -150,7 +150,7 @@ def test_one_thread_compiles_while_others_interpret(monkeypatch: pytest.MonkeyPa
         assert proceed.wait(10)
         return interpreter(program)
 
-    monkeypatch.setattr("fnad.backends.numba.executor.compile_program", slow)
+    monkeypatch.setattr("fnad.backends.cpu.executor.compile_program", slow)
     monkeypatch.setattr(TieredProgram, "expected_cost", lambda self: 0.0)
     program = TieredProgram(example())
     compiling = threading.Thread(target=lambda: program.executor()([X]))

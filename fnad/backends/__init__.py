@@ -1,1 +1,1 @@
-"""Backends turn programs into executors: the NumPy interpreter, Numba, and the choice between them."""
+"""Executors of programs: the NumPy interpreter, native code for the CPU, and the choice between them."""

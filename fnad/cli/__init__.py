@@ -1,4 +1,4 @@
-"""The command `fnad`: dumps of a function on its way to native code, the primitives, the state of the machine."""
+"""The command `fnad`: dumps of a function at each stage of compilation, the primitives, the state of the machine."""
 
 from fnad.cli.command import main
 

@@ -34,7 +34,7 @@ def parse_arguments(text: str) -> tuple[Argument, ...]:
 
 
 DEEPEST = 100
-"""Containers within containers: those who call functions with more have another mistake."""
+"""The deepest nesting of containers; anything deeper is surely a mistake."""
 
 
 class _Arguments(Reader):

@@ -1,6 +1,6 @@
-"""The command line: what can be asked, and how answers and refusals come out.
+"""The command line: options, output and errors.
 
-Exit status 0 where the answer was given, 2 where it could not be: then standard error has one line that says why.
+The exit status is 0 on success, and 2 on wrong input, with one line on standard error that says why.
 """
 
 from __future__ import annotations
@@ -48,19 +48,19 @@ def main(argv: Sequence[str] | None = None) -> int:
     except UsageError as error:
         print(f"fnad: {error}", file=sys.stderr)
         return 2
-    except BrokenPipeError:  # whoever reads has seen enough, as `head` has
+    except BrokenPipeError:  # the reader has closed the pipe, as `head` does
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return 0
 
 
 def _write(text: str) -> None:
-    """Print a text, with question marks where the terminal has no π."""
+    """Print a text, with question marks for characters that the terminal lacks."""
     encoding = sys.stdout.encoding or "utf-8"
     print(text.encode(encoding, "replace").decode(encoding), flush=True)
 
 
 class _CommandParser(ArgumentParser):
-    """A parser whose refusals are one line."""
+    """A parser whose error messages are one line."""
 
     def error(self, message: str) -> NoReturn:
         self.exit(2, f"fnad: {message}; see {self.prog} --help\n")

@@ -1,4 +1,4 @@
-"""`fnad doctor`: what fnad stands on here, for bug reports and for finding out why something is slow."""
+"""`fnad doctor`: versions and features of this machine, for bug reports and to find out why something is slow."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from fnad.transforms.interpret import interpret
 PACKAGES = ("fnad", "numpy", "numba", "llvmlite", "scipy", "optree")
 
 SETTINGS = ("NUMBA_DISABLE_JIT", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS")
-"""Variables of the environment that change how programs run."""
+"""Environment variables that change how programs run."""
 
 TRIAL = """
 trial(a: f64[1000]) -> f64[] {
@@ -35,7 +35,7 @@ CACHE = "cache", "none on disk: compiled programs live in memory"
 
 
 def report() -> str:
-    """A line for each thing that matters."""
+    """The lines of the report."""
     return columns([*_versions(), *_machine(), *_settings(), CACHE])
 
 

@@ -28,12 +28,12 @@ from fnad.numpy.operands import PYTHON_DTYPES
 from fnad.transforms.differentiation import gradient, joint, jvp, value_and_gradient
 
 Argnums = Sequence[int] | None
-"""Positions of the arguments to differentiate in; None for those that the mode takes by default."""
+"""Positions of the arguments to differentiate with respect to; None for the mode's default."""
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What to dump: FILE:FUNCTION, the types of its arguments, a derivative or none, in which of them, which stage."""
+    """What to dump: FILE:FUNCTION, its argument types, the derivative if any, with respect to which, and the stage."""
 
     target: str
     types: str
@@ -43,7 +43,7 @@ class Request:
 
 
 def dump(request: Request) -> str:
-    """The text of a function at a stage; raises `UsageError` for what is not there or cannot be traced."""
+    """The text of a function at a stage; raises `UsageError` if it does not exist or cannot be traced."""
     file, name = split_target(request.target)
     if request.argnums is not None and request.mode is None:
         raise UsageError("--argnums says in what to differentiate: add --grad, --value-and-grad, --vjp or --jvp")
@@ -67,7 +67,7 @@ def dump(request: Request) -> str:
 
 
 class Arguments:
-    """What stands for the arguments of a call, of which only the types are known."""
+    """Placeholders for the arguments of a call, of which only the types are known."""
 
     def __init__(self, types: str) -> None:
         try:
@@ -81,7 +81,7 @@ class Arguments:
             raise UsageError(f"--args has an array that NumPy cannot have: {error}") from None
 
     def check(self, function: Function, name: str) -> None:
-        """Raise `UsageError` where the function cannot be called with so many arguments."""
+        """Raise `UsageError` if the function cannot be called with this many arguments."""
         try:
             inspect.signature(function).bind(*self.trees)
         except TypeError as error:
@@ -94,7 +94,7 @@ class Arguments:
         return stage(function, self.leaves, lambda tracers: function(*self.structure.unflatten(tracers)))
 
     def marks(self, function: Function, chosen: Sequence[int]) -> list[bool]:
-        """Say of each leaf whether a derivative is taken in it; raise `UsageError` for an argument that has none."""
+        """For each leaf, whether to differentiate with respect to it; raises `UsageError` where that is impossible."""
         marks: list[bool] = []
         for position, tree in enumerate(self.trees):
             avals = [_leaf(leaf).aval for leaf in flatten(tree)[0]]
@@ -112,7 +112,7 @@ def _leaf(type_: Aval | type) -> Leaf:
 
 
 def _chosen(request: Request, count: int) -> Sequence[int]:
-    """The arguments to differentiate in: by default all, and of a scalar the first."""
+    """The arguments to differentiate with respect to: by default all, and for a scalar the first."""
     if request.argnums is None:
         return range(min(count, 1) if request.mode in OF_A_SCALAR else count)
     for n in request.argnums:

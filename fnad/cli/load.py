@@ -20,7 +20,7 @@ from fnad.errors import FnadError
 
 
 def load_function(file: str, name: str) -> Callable[..., Any]:
-    """The function of this name, dotted where it is an attribute, of a Python file; raises `UsageError`."""
+    """The function of this name, dotted for an attribute, in a Python file; raises `UsageError`."""
     module = _run(Path(file))
     try:
         function = attrgetter(name)(module)
@@ -42,7 +42,7 @@ def split_target(target: str) -> tuple[str, str]:
 
 
 def _run(path: Path) -> ModuleType:
-    """Run a file as a module of its own, which finds the modules beside it."""
+    """Run a file as a module, which can import its neighbours."""
     if not path.is_file():
         raise UsageError(f"no such file: {path}")
     if not os.access(path, os.R_OK):
@@ -60,7 +60,7 @@ def _run(path: Path) -> ModuleType:
 
 @contextmanager
 def user_code(path: Path) -> Generator[None]:
-    """Turn what the user's code raises into a `UsageError` that names the line; let an error of fnad's own pass."""
+    """Turn what the user's code raises into a `UsageError` that names the line; fnad's own errors pass through."""
     try:
         yield
     except FnadError as error:
@@ -73,8 +73,8 @@ def user_code(path: Path) -> Generator[None]:
 
 
 def _line_in(path: Path, error: BaseException) -> int | None:
-    """The innermost line of the file that the error passed through, or stands at."""
+    """The innermost line of the file in the error's traceback, or that of a syntax error."""
     if isinstance(error, SyntaxError) and error.filename in {None, str(path)}:
-        return error.lineno or 1  # of bytes that are no text Python knows neither
+        return error.lineno or 1  # if the bytes are not text, Python has no line either
     lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(path)]
     return lines[-1] if lines else None

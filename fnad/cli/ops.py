@@ -21,7 +21,7 @@ from fnad.transforms.differentiation import joint, jvp
 from fnad.transforms.pipeline import simplify
 
 SHOWN = 16
-"""How many samples are listed."""
+"""The most samples listed."""
 
 KINDS = {"b": "bool", "i": "int", "u": "uint", "f": "float", "c": "complex"}
 
@@ -36,7 +36,7 @@ def list_primitives() -> str:
 
 
 def describe_primitive(name: str) -> str:
-    """All that is declared of a primitive, and the derivatives that follow; raises `UsageError`."""
+    """The declaration of a primitive, and the derivatives that follow from it; raises `UsageError`."""
     primitive = PRIMITIVES.get(name)
     if primitive is None:
         alike = get_close_matches(name, PRIMITIVES, n=1)
@@ -61,7 +61,7 @@ def _description(primitive: Primitive) -> Iterator[str]:
 
 
 def _record(record: object) -> str:
-    """The kind of a derivative, a lowering or what is said of axes, with what of it is plain data."""
+    """The kind of a derivative, a lowering or an axis relation, with its plain data."""
     names: tuple[str, ...] = getattr(record, "_fields", ())
     values = [(name, getattr(record, name)) for name in names]
     plain = [f"{name}={value!r}" for name, value in values if _is_plain(value)]
@@ -77,13 +77,13 @@ def _is_plain(value: object) -> bool:
 
 
 def _dtypes(primitive: Primitive) -> set[Dtype]:
-    """The dtypes of the operands over all samples; of the results, where there are no operands."""
+    """The dtypes of the operands over all samples; of the results if there are no operands."""
     programs = [_program(primitive, sample) for sample in primitive.samples()]
     return {aval.dtype for program in programs for aval in program.in_avals or program.out_avals}
 
 
 def _summary(dtypes: Iterable[Dtype]) -> str:
-    """The dtypes with one word for a kind that is there in all its sizes."""
+    """The dtypes, with one word for a kind that occurs in all its sizes."""
     found = set(dtypes)
     whole = {kind for kind in KINDS if found >= {dtype for dtype in DTYPES.values() if dtype.kind == kind}}
     words = [KINDS[dtype.kind] if dtype.kind in whole else name for name, dtype in DTYPES.items() if dtype in found]
@@ -114,7 +114,7 @@ def _sample_line(primitive: Primitive, sample: Sample) -> str:
 
 
 def _derivatives(primitive: Primitive) -> Iterator[str]:
-    """The programs of the forward and the reverse mode at a sample, of f64 if there is one."""
+    """The forward-mode and reverse-mode programs for a sample, preferably of f64."""
     programs = [_program(primitive, sample) for sample in primitive.samples()]
     smooth = [program for program in programs if any(_operands_with_derivative(primitive, program))]
     if smooth:
@@ -125,7 +125,7 @@ def _derivatives(primitive: Primitive) -> Iterator[str]:
 
 
 def _operands_with_derivative(primitive: Primitive, program: Program) -> list[bool]:
-    """Say for each operand whether there is a derivative in it; some functions have no formula for that in all."""
+    """For each operand, whether there is a derivative with respect to it; some functions lack a formula for some."""
     if isinstance(primitive.derivative, NonDifferentiable):
         return [False] * len(program.inputs)
     partials = primitive.derivative.functions if isinstance(primitive.derivative, Partials) else ()

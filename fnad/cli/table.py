@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 
 def columns(rows: Sequence[Sequence[str]]) -> str:
-    """Rows of one length as lines with the cells below each other.
+    """Rows as lines of text, with the cells aligned in columns.
 
     >>> print(columns([("a", "bc"), ("def", "g")]))
     a    bc

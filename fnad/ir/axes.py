@@ -1,7 +1,7 @@
-"""What a primitive does to the axes of its operands: which elements of a result an element can reach.
+"""How a primitive relates axes of its operands and results: which elements of a result depend on which of an operand.
 
-A record says it once, as `Primitive.axes`; how the primitive is applied to a stack (`fnad/transforms/batching.py`) and
-which elements of its Jacobian can be other than 0 (`fnad/transforms/sparsity.py`) follow.
+A record declares it once, as `Primitive.axes`; how the primitive is applied to a stack (`fnad/transforms/batching.py`)
+and which elements of its Jacobian can be nonzero (`fnad/transforms/sparsity.py`) follow.
 """
 
 from __future__ import annotations
@@ -10,27 +10,27 @@ from collections.abc import Callable
 from typing import Any, NamedTuple, TypeAlias
 
 AxisPairs: TypeAlias = tuple[tuple[int, int], ...]
-"""An axis of an operand and one of a result, for each pair whose indices are the same: i reaches nothing but i."""
+"""The pairs of an operand's and a result's axis along which index i of the one affects only index i of the other."""
 
 
 class Elementwise:
-    """An element of the result depends on the elements of the operands at its place, in operands of one shape."""
+    """An element of the result depends on the elements of the operands at the same index; all have one shape."""
 
 
 class Stacked(NamedTuple):
-    """A function of arrays of `trailing` axes, for each index of the axes before, which operands and results share."""
+    """A function of arrays with `trailing` axes, for each index of the leading axes, which results share."""
 
     trailing: int = 2
 
 
 class Along(NamedTuple):
-    """A function of what lies along one axis, the param of this name, for each index of the others; the axis stays."""
+    """A function along one axis, the param of this name, for each index of the others; the axis remains."""
 
     param: str = "axis"
 
 
 class Over(NamedTuple):
-    """A function of what lies along the axes, or the axis, in the param of this name; results do not have them."""
+    """A function over the axes, or the axis, in the param of this name; results lack these axes."""
 
     param: str = "axes"
 
@@ -40,19 +40,19 @@ class Contract:
 
 
 class Reindex(NamedTuple):
-    """Elements of the operand, elsewhere; where is computed by the index of the lowering, without reading values.
+    """Elements of the operand at other indices, which the lowering's index map computes without reading values.
 
-    `stack(count, **params)` returns the params for an operand and a result with a new leading axis of this size.
+    `stack(count, **params)` gives the params for an operand and a result with a new leading axis of this size.
     """
 
     stack: Callable[..., dict[str, Any]]
 
 
 class Custom(NamedTuple):
-    """What fits none of the others.
+    """Any other relation.
 
-    `batch(count, operands, stacked, **params)` returns the result with a leading axis of `count`, of symbols of which
-    those marked in `stacked` have one. `aligned(*operand_avals, **params)` returns the pairs of axes of each operand.
+    `batch(count, operands, stacked, **params)` gives the result with a leading axis of `count`; of the operands, those
+    marked in `stacked` have one. `aligned(*operand_avals, **params)` gives the pairs of axes of each operand.
     """
 
     batch: Callable[..., Any]
@@ -60,7 +60,7 @@ class Custom(NamedTuple):
 
 
 class Opaque(NamedTuple):
-    """Every element of an operand may reach every element of a result, and a stack is not possible: the reason."""
+    """No known relation, with the reason: any element may affect any other, and stacks are not possible."""
 
     reason: str
 

@@ -67,7 +67,7 @@ class Builder:
 
     @contextmanager
     def active(self) -> Generator[Builder]:
-        """Make this the innermost builder of the thread; afterwards its symbols are dead."""
+        """Make this the innermost builder of the thread; when the block ends, its symbols become invalid."""
         _STACK.builders.append(self)
         self.alive = True
         try:
@@ -89,7 +89,7 @@ class Builder:
         return Symbol(self, Literal(value), aval_of(value))
 
     def capture(self, value: Captured) -> Symbol:
-        """The input that stands for a value from outside, a new one the first time."""
+        """The input bound to a value from outside, which is added on first use."""
         var = self._captured_vars.get(id(value if isinstance(value, np.ndarray) else value.atom))
         if var is None:
             aval = aval_of(value) if isinstance(value, np.ndarray) else value.aval
@@ -99,7 +99,7 @@ class Builder:
         return Symbol(self, var, var.aval)
 
     def bake(self, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-        """An array whose content decides on shapes; `baked` keeps it and its content for the program."""
+        """An array whose content determines shapes; `baked` records it and its content with the program."""
         self.baked.append((array, array.copy()))
         return array
 
@@ -121,7 +121,7 @@ class Builder:
 
     @property
     def captured_variables(self) -> list[Var]:
-        """The inputs that stand for `captured`."""
+        """The inputs bound to `captured`."""
         return list(self._captured_vars.values())
 
     # ---- equations -----------------------------------------------------------------------------------------------
@@ -171,7 +171,7 @@ class Builder:
 
 
 def atom_keys(atoms: Sequence[Atom]) -> tuple[Any, ...]:
-    """Return what makes operands the same: the identity of a Var, the bits of a Literal."""
+    """Keys by which operands are equal: the identity of a Var, the bits of a Literal."""
     return tuple(atom.key if isinstance(atom, Literal) else atom for atom in atoms)
 
 
@@ -188,7 +188,7 @@ def trace(function: Callable[..., Sequence[Symbol]], *avals: Aval, name: str = "
 
 
 class SymbolEnvironment(ValueEnvironment):
-    """An environment of symbols, in which a literal reads as the symbol of that constant."""
+    """An environment of symbols, in which a literal is read as the symbol of its constant."""
 
     __slots__ = ()
 

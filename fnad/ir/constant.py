@@ -1,7 +1,7 @@
 """Scalar constants and static values of params as text, to the bit.
 
-A constant is written with its dtype: `1.5:f64`, `-3:i32`, `True:bool`, `1+2j:c128`, `nan:f32`. A float that decimal
-text does not give back to the bit (a NaN with a sign or a payload) is written as its bits: `0xfff8000000000000:f64`.
+A constant is written with its dtype: `1.5:f64`, `-3:i32`, `True:bool`, `1+2j:c128`, `nan:f32`. A float that does not
+round-trip through decimal text (a NaN with a sign or a payload) is written as its bits: `0xfff8000000000000:f64`.
 """
 
 from __future__ import annotations

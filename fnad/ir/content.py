@@ -1,4 +1,4 @@
-"""What a program computes, as a key: two programs with equal keys are the same up to names and source lines.
+"""The content of a program as a key: programs with equal keys are the same up to names and source lines.
 
 Values are numbered in the order of their definition; results need no aval, since inference gives it. Constants and
 params count to the bit, so that 0.0 and -0.0 make two programs and a NaN equals itself.
@@ -14,7 +14,7 @@ from fnad.ir.program import Params, Program, Var
 
 
 def content_key(program: Program) -> Hashable:
-    """The key of a program, to find what was made of one like it."""
+    """The key of a program, under which what was made of an equal one is found."""
     numbers = {var: number for number, var in enumerate(program.inputs)}
     number = len(numbers)
     equations: list[Hashable] = []
@@ -41,7 +41,7 @@ def params_key(params: Params) -> Hashable:
 
 
 def static_key(value: object) -> Hashable:
-    """A param's value as a key: like it, but 1, 1.0 and True differ, 0.0 and -0.0 too, and nan is itself."""
+    """A param's value as a key: 1, 1.0 and True differ, 0.0 and -0.0 too, and nan equals itself."""
     if type(value) is int or type(value) is str:
         return value
     if isinstance(value, int) and not isinstance(value, bool):

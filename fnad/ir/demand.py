@@ -1,8 +1,8 @@
-"""Values of a program under construction that are computed where somebody asks for them, each at most once.
+"""Values of a program under construction, computed on demand, each at most once.
 
-As the program grows it is noted what each value comes from. A value is there where all that it comes from is; to
-compute it costs the equations that nobody asked for before. What the values are, arrays or symbols, and which of those
-from outside are there, subclasses say. What an effect returns is not there: it may happen once only.
+A value is available if everything it depends on is; to compute it runs the equations that were not needed before.
+Subclasses say what values are, arrays or symbols, and which values from outside are available. The result of an effect
+is not, since the effect may happen only once.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Origin: TypeAlias = "Equation | Captured"
 
 
 class OnDemand(ABC, Generic[T]):
-    """Where the values of a builder come from, and what they are, for those that somebody asked for."""
+    """The dependences of a builder's values, and the values computed so far."""
 
     def __init__(self) -> None:
         self._origins: dict[Var, Origin] = {}
@@ -29,11 +29,11 @@ class OnDemand(ABC, Generic[T]):
 
     @abstractmethod
     def admits(self, value: Captured) -> bool:
-        """Whether a value from outside is there."""
+        """Whether a value from outside is available."""
 
     @abstractmethod
     def outside(self, value: Captured) -> T:
-        """A value from outside that is there."""
+        """An available value from outside."""
 
     @abstractmethod
     def literal(self, literal: Literal) -> T:
@@ -46,7 +46,7 @@ class OnDemand(ABC, Generic[T]):
     # ---- what there is -------------------------------------------------------------------------------------------
 
     def extend(self, builder: Builder) -> None:
-        """Take in what was added to the builder since the last time."""
+        """Register what was added to the builder since the last call."""
         if len(builder.captured) > self._captured:
             for var, value in zip(builder.captured_variables, builder.captured, strict=True):
                 self.enter(var, value)
@@ -57,18 +57,18 @@ class OnDemand(ABC, Generic[T]):
         self._equations = len(builder.equations)
 
     def enter(self, var: Var, value: Captured) -> None:
-        """Note that an input stands for a value from outside."""
+        """Bind an input to a value from outside."""
         if self.admits(value):
             self._origins[var] = value
 
     def has(self, atom: Atom) -> bool:
-        """Whether the value of an atom is there."""
+        """Whether the value of an atom is available."""
         return isinstance(atom, Literal) or atom in self._origins
 
     # ---- computing -----------------------------------------------------------------------------------------------
 
     def value(self, atom: Atom) -> T:
-        """A value that is there."""
+        """The value of an atom that is available."""
         if isinstance(atom, Literal):
             return self.literal(atom)
         pending = [atom]

@@ -1,7 +1,7 @@
-"""What is known while a program is under construction: values that depend on none of its inputs.
+"""Known values of a program under construction: those that depend on none of its inputs.
 
-Traced code computes with constants too: counters, tables, masks, buffers that are still empty. Where their number is
-asked for, the equations they come from are evaluated; what follows from an input has none.
+Traced code computes with constants too: counters, tables, masks, new buffers. Where such a number is needed, the
+equations that it depends on are evaluated; a value that depends on an input is not known.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Array: TypeAlias = "np.ndarray[Any, Any]"
 
 
 def known_value(symbol: Symbol) -> Array | None:
-    """The value of a symbol of a trace under way where it depends on no input, else None."""
+    """The value of a symbol of a trace under way if it depends on no input, else None."""
     if isinstance(symbol.atom, Literal):
         return np.asarray(symbol.atom.value)
     if not symbol.builder.alive:

@@ -19,9 +19,9 @@ from fnad.ir.verifier import INFERENCE_ERRORS, infer_results
 
 
 def parse_program(text: str) -> Program:
-    """The program that a text stands for; raises `ParseError` where it is not in the grammar or not well typed.
+    """The program of a text; raises `ParseError` where it is not in the grammar or not well typed.
 
-    The primitives are those that are registered, by importing `fnad.ops` for instance.
+    Primitives must be registered, for instance by importing `fnad.ops`.
 
     >>> parse_program("f(a: f64[3]) -> f64[3] { return a }").in_avals
     (Aval(dtype=dtype('float64'), shape=(3,)),)
@@ -33,7 +33,7 @@ def parse_program(text: str) -> Program:
 
 
 class Declared(NamedTuple):
-    """A name as it is declared."""
+    """A declared name with its aval."""
 
     word: Token
     aval: Aval
@@ -107,7 +107,7 @@ class _Parser(Reader):
         return params
 
     def at_param(self) -> bool:
-        """Whether a param comes next; a `word =` that starts a line is an equation that lacks its aval."""
+        """Whether a param comes next; a `word =` at the start of a line is an equation without its aval."""
         if self.token.kind != "word" or self.tokens[self.position + 1].text != "=":
             return False
         return self.text[self.line_start(self.token) : self.token.offset].strip() != ""
@@ -150,7 +150,7 @@ class _Parser(Reader):
         regions: tuple[Program, ...],
         declared: Sequence[Declared],
     ) -> None:
-        """Check the declared avals against those that inference gives."""
+        """Check the declared avals against the inferred ones."""
         try:
             avals = infer_results(primitive, [atom.aval for atom in operands], params, regions)
         except INFERENCE_ERRORS as error:

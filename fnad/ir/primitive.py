@@ -1,7 +1,7 @@
-"""The record that declares a primitive, and the few kinds its derivative and its lowering come in.
+"""The record that declares a primitive, and the kinds of derivatives and lowerings.
 
-A primitive is declared once, in the file of its family under `fnad/ops`; everything that knows it by name is in that
-declaration. Transforms reason on the kind of `derivative`, backends on the kind of `lower`, never on names.
+A primitive is declared once, in the file of its family under `fnad/ops`, and only there is it known by name.
+Transforms use the kind of its `derivative`, backends the kind of its `lower`, never names.
 
 Primitives neither broadcast nor promote: operands of an elementwise primitive have one aval.
 
@@ -34,8 +34,8 @@ Rule: TypeAlias = Callable[..., Any]
 class Partials(NamedTuple):
     """Elementwise: one function `(result, *operands, **params) -> partial` per operand; None where it is zero.
 
-    `finite` says that no partial is ever inf or nan, not even at operands that are, so that a plain product with the
-    cotangent will do in place of the strong one (see Note [Strong zero] in `fnad/ops/arithmetic.py`).
+    `finite` says that no partial is ever inf or nan, even if operands are, so that a plain product with the cotangent
+    suffices in place of the strong one (see Note [Strong zero] in `fnad/ops/arithmetic.py`).
     """
 
     functions: tuple[Rule | None, ...]
@@ -44,7 +44,7 @@ class Partials(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class NoFormula:
-    """In the place of a partial that has no closed form: an error where the derivative is asked for."""
+    """A partial without a closed form, which raises an error where it is needed."""
 
     function: str
     operand: str
@@ -60,8 +60,8 @@ class NoFormula:
 class Linear(NamedTuple):
     """Linear, jointly, in the operands `wrt` (all of them if None).
 
-    `transpose(ct, *operands, **params)` returns one cotangent (or None) per operand; what stands at operands it is not
-    linear in is ignored. Only avals may be read of operands it is linear in.
+    `transpose(ct, *operands, **params)` returns one cotangent (or None) per operand; those of operands it is not linear
+    in are ignored. Of operands it is linear in, only avals may be read.
     """
 
     transpose: Rule
@@ -97,8 +97,8 @@ class Structured(NamedTuple):
     """Control flow, whose rules rewrite the regions of an equation.
 
     `push(equation, primals, tangents) -> (results, tangents of the results)`, where a tangent may be None, a zero.
-    `pull(equation, primals, needed) -> (results, pullback)`: what has to be kept for the way back is computed with the
-    results; `pullback(cts)` takes and returns None for a zero. `needed` marks the operands that want a cotangent.
+    `pull(equation, primals, needed) -> (results, pullback)`: what the reverse sweep needs is computed with the results;
+    `pullback(cts)` takes and returns None for a zero. `needed` marks the operands whose cotangents are needed.
     """
 
     push: Rule
@@ -115,8 +115,8 @@ class Scalar(NamedTuple):
     """Elementwise: a Python expression on scalars.
 
     `{0}`, `{1}` stand for operands and `{dtype}` for the result's dtype; names are those of `fnad.scalar.operations`.
-    The template of a primitive with params is a function of them. `cost` is in floating-point additions and decides
-    between computing again and keeping.
+    The template of a primitive with params is a function of them. `cost` is in floating-point additions and
+    decides whether a value is computed again or materialized.
     """
 
     template: str | Callable[..., str]
@@ -141,7 +141,7 @@ class IndexMap:
 
 
 class Concatenation:
-    """The operands, side by side along the param `axis`."""
+    """The operands, one after the other along the param `axis`."""
 
 
 class Iota:
@@ -153,7 +153,7 @@ class Fold(NamedTuple):
 
     `init` and `step` are templates; `step` has `{acc}` and `{0}` (the element); `init` has `{dtype}` (that of the
     accumulator) and `{lowest}`, `{highest}` of the dtype. `sum` marks a floating-point sum, whose rounding error is
-    kept to that of pairwise summation.
+    no larger than that of pairwise summation.
     """
 
     init: str
@@ -172,9 +172,9 @@ class ArgFold(NamedTuple):
 
 
 class Cumulative(NamedTuple):
-    """A running reduction along the param `axis`, from the end where the param `reverse` says so.
+    """A cumulative reduction along the param `axis`, from the end if the param `reverse` is set.
 
-    It begins with an element: -0.0 is not 0.0 + -0.0, and no complex number is neutral in products with infinity.
+    It starts from the first element: 0.0 + -0.0 is not -0.0, and no complex number is neutral in a product with inf.
     """
 
     step: str
@@ -194,7 +194,7 @@ class Accumulation(NamedTuple):
     """Every element of the operand is added to an element of the result, which begins as zeros.
 
     `index(indices, operand, result, **params)` maps index expressions of the operand to those of the result: the
-    transpose of a `View`.
+    transpose of an `IndexMap`.
     """
 
     index: Rule
@@ -215,7 +215,7 @@ class Contraction:
 class Library(NamedTuple):
     """A call outside the loops, run by `evaluate` on whole arrays.
 
-    `routine` is what does the work, by the name it has in LAPACK (without the letter of the dtype), NumPy or SciPy;
+    `routine` names the routine that does the work, as in LAPACK (without the letter of the dtype), NumPy or SciPy;
     `raises` says that it raises for some operands.
     """
 
@@ -224,23 +224,23 @@ class Library(NamedTuple):
 
 
 class GuardCheck:
-    """The operand itself; the run ends where it is not the param `expected`, and reports the param `number`."""
+    """The operand itself; if it is not the param `expected`, the run ends and reports the param `number`."""
 
 
 class Cond:
-    """The region that the first operand numbers, run on the others; False is 0."""
+    """The region selected by the first operand, run on the others; False selects region 0."""
 
 
 class WhileLoop:
-    """The second region on the carry while the first says so, after as many constants of each as the params say."""
+    """The second region, repeated on the carry while the first is true; the params count the constants of each."""
 
 
 class ScanLoop:
-    """The region once for each index of a leading axis, a carry handed on."""
+    """The region for each index of a leading axis, with a carry."""
 
 
 class Inlined:
-    """The region, run on the operands: it takes the place of the equation."""
+    """The region, which replaces the equation, on the operands."""
 
 
 Lowering: TypeAlias = (
@@ -267,7 +267,7 @@ Lowering: TypeAlias = (
 
 
 def implied_axes(name: str, lower: Lowering) -> Axes:
-    """Return what a lowering says of axes."""
+    """The relation of axes that a lowering implies."""
     match lower:
         case Scalar():
             return Elementwise()
@@ -295,7 +295,7 @@ class Sample:
     operands: tuple[Array, ...]
     params: dict[str, Any] = field(default_factory=dict[str, Any])
     regions: tuple[Program, ...] = ()
-    smooth: bool = True  # False at kinks and singular points, where finite differences say nothing
+    smooth: bool = True  # False at kinks and singular points, where finite differences are meaningless
 
 
 Bounded: TypeAlias = Callable[..., bool]
@@ -303,17 +303,17 @@ IMPLIED: Any = None
 
 
 def nowhere(result: Dtype, *operands: Dtype) -> bool:
-    """False: of no dtypes."""
+    """Whether results are finite for these dtypes: never."""
     return False
 
 
 def everywhere(result: Dtype, *operands: Dtype) -> bool:
-    """True: of all dtypes."""
+    """Whether results are finite for these dtypes: always."""
     return True
 
 
 def on_reals(result: Dtype, *operands: Dtype) -> bool:
-    """Whether the result is real."""
+    """Whether results are finite for these dtypes: if real."""
     return result.kind != "c"
 
 
@@ -324,13 +324,13 @@ class Primitive:
     infer(*operand_avals, **params) -> aval, or a tuple of avals for a primitive of several results; raises ShapeError
     or DtypeError. evaluate(*arrays, **params) -> array(s) of just these avals. Both get `regions=` where there are any.
 
-    `axes` says which elements depend on which; not given, it is what the lowering implies. `commutative` says that the
-    order of two operands makes no difference to the bit, unless they are complex: there NumPy rounds x * y and y * x
-    apart. `bounded(result, *operands)` says for these dtypes that the result is finite wherever the operands are.
+    `axes` says which elements depend on which; by default, what the lowering implies. `commutative` says that the order
+    of two operands makes no difference, to the bit, unless they are complex: NumPy rounds x * y and y * x differently
+    there. `bounded(result, *operands)` says for these dtypes that the result is finite wherever the operands are.
 
-    `effect` marks what has to happen although nobody reads a result: it is never dropped, merged or moved past another.
-    `prune(equation, live) -> equation` drops what only results not marked in `live` need; it keeps the live results.
-    `reduce(operands, params, regions) -> results` makes the same results of less, or returns None where it cannot.
+    `effect` marks what must happen even if no result is read: it is never dropped, merged or moved past another effect.
+    `prune(equation, live) -> equation` drops what only results not marked in `live` need, and keeps the live results.
+    `reduce(operands, params, regions) -> results` computes the same results from less, or returns None if it cannot.
     """
 
     name: str
@@ -357,7 +357,7 @@ class Primitive:
 
     @property
     def raises(self) -> bool:
-        """Whether it raises for some operands, so that it must not run where the program would not run it."""
+        """Whether it raises for some operands, so that it must not run where the program would not reach it."""
         match self.lower:
             case Library(_, raises):
                 return raises
@@ -391,7 +391,7 @@ PRIMITIVES: dict[str, Primitive] = {}
 
 
 def register(primitive: Primitive) -> Primitive:
-    """Enter a primitive under its name, which must be new; its templates may name scalar operations alone."""
+    """Enter a primitive under its name, which must be new; its templates may use only scalar operations."""
     if primitive.name in PRIMITIVES:
         raise ValueError(f"primitive {primitive.name} is declared twice")
     for template in templates_of(primitive.lower):

@@ -21,10 +21,10 @@ Remarks: TypeAlias = "Callable[[Iterable[Equation]], Iterator[str | None]]"
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
 RESERVED = frozenset({"return", "inf", "nan"})
-"""Words that name no value."""
+"""Words that cannot name a value."""
 
 WIDTH = 100
-"""Columns within which a signature stays on one line."""
+"""The length up to which a signature stays on one line."""
 
 
 def print_program(program: Program) -> str:
@@ -54,13 +54,13 @@ def print_equation(equation: Equation, names: Names) -> str:
 
 
 def name_values(program: Program) -> dict[Var, str]:
-    """The name of every value of a program, those of its regions apart."""
+    """The name of every value of a program, without those of its regions."""
     defined = [*program.inputs, *(var for equation in program.equations for var in equation.results)]
     return dict(zip(dict.fromkeys(defined), names_in_order()))  # noqa: B905 the names do not end
 
 
 def names_in_order() -> Iterator[str]:
-    """A, b, …, z, aa, ab, … without the reserved words."""
+    """The names a, b, …, z, aa, ab, … without the reserved words."""
     for length in count(1):
         for letters in product(LETTERS, repeat=length):
             if (name := "".join(letters)) not in RESERVED:
@@ -126,7 +126,7 @@ def _no_remarks(equations: Iterable[Equation]) -> Iterator[str | None]:
 
 
 def _sources(equations: Iterable[Equation]) -> Iterator[str | None]:
-    """The source of each equation where it is another than that of the equation before."""
+    """The source of each equation where it differs from that of the equation before."""
     before = None
     for equation in equations:
         source = equation.source

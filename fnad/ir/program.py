@@ -31,7 +31,7 @@ The text form, which `printer` writes and `parser` reads:
     static    ::= number | string | "True" | "False" | "None" | dtype | "(" [static {"," static}] ")"
 
 A list may end in a comma; a comment runs from `#` to the end of its line. Strings are those of JSON. `return`, `inf`
-and `nan` name no value. Blanks and line ends are free, but that params stand on a line with what is before them.
+and `nan` name no value. Blanks and line breaks are free, except that params are on the line of what precedes them.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class Var:
     aval: Aval
 
     def __str__(self) -> str:
-        """Return what stands for the value in a text where nothing defines it."""
+        """The text of a value that has no definition."""
         return "?"
 
 
@@ -102,7 +102,7 @@ class Source:
 
 
 def keywords(params: Params, regions: tuple[Program, ...]) -> Params:
-    """Params and, where there are any, the regions as one more of them."""
+    """Params, with the regions, if any, as one more."""
     return {**params, "regions": regions} if regions else params
 
 
@@ -119,7 +119,7 @@ class Equation:
 
     @property
     def keywords(self) -> Params:
-        """What inference and evaluation take beside the operands."""
+        """The keyword arguments of inference and evaluation."""
         return keywords(self.params, self.regions)
 
 
@@ -145,7 +145,7 @@ class Program:
 
 
 class ValueEnvironment:
-    """What the atoms of one program stand for during a walk: `read` operands, `write` results."""
+    """The values of a program's atoms during a walk: `read` operands, `write` results."""
 
     __slots__ = ("_values",)
 

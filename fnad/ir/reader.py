@@ -4,7 +4,7 @@
         c: f64[3] = sine(a)
                     ^
 
-What reads a whole text, a program or the types of arguments, derives from `Reader` and adds one method a rule.
+Parsers of a whole text, a program or the types of arguments, derive from `Reader` and add one method per rule.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class Reader:
         return token
 
     def accept(self, mark: str) -> bool:
-        """Take the mark if it comes next."""
+        """Consume the mark if it comes next."""
         found = self.token.kind == "mark" and self.token.text == mark
         if found:
             self.take()
@@ -81,7 +81,7 @@ class Reader:
         return self.take()
 
     def separated(self, item: Callable[[], Item], end: str) -> list[Item]:
-        """Take items with commas between, up to the mark `end`."""
+        """Consume items separated by commas, up to the mark `end`."""
         items: list[Item] = []
         while not self.accept(end):
             items.append(item())

@@ -1,4 +1,4 @@
-"""A value under construction: what rules and passes compute with.
+"""Symbols: the values that rules and passes compute with while a program is built.
 
 A symbol stands for an atom of the program that its builder is making. Arithmetic on symbols is that of the IR: strict,
 without broadcasting or promotion, except that a Python number takes the symbol's dtype and shape, so that rules read
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from fnad.ir.builder import Builder
 
 OPERATORS: dict[str, Callable[..., Symbol]] = {}
-"""What `+`, `*`, … mean on symbols; filled by `fnad.ops.arithmetic`, where these primitives are declared."""
+"""The primitives of `+`, `*`, … on symbols, entered by `fnad.ops.arithmetic`, which declares them."""
 
 
 class Symbol:

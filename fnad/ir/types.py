@@ -1,4 +1,4 @@
-"""Abstract values: what the compiler knows of an array before it runs, its dtype and its shape.
+"""Abstract values: what the compiler knows of an array before it exists, its dtype and its shape.
 
 An aval is written `f64[3,4]`, `i32[]`, `bool[7]`. The dtypes are NumPy's own, in native byte order, under short names.
 """
@@ -27,7 +27,7 @@ DTYPES: dict[str, Dtype] = {
 NAMES: dict[Dtype, str] = {dtype: name for name, dtype in DTYPES.items()}
 
 UNKNOWN = -1
-"""The length of a leading axis that only a run decides: that of a residual stack, where a loop puts a row a step."""
+"""The length of a leading axis that is known only at run time: that of a residual stack, one row per iteration."""
 
 BOOL, I64, F32, F64 = DTYPES["bool"], DTYPES["i64"], DTYPES["f32"], DTYPES["f64"]
 

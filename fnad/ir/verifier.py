@@ -1,4 +1,4 @@
-"""The rules of the IR, checked: a pass that breaks one is found at the pass, not at a wrong number.
+"""The rules of the IR, checked, so that a pass that breaks one is found at once and not by a wrong result.
 
 Each value is defined once and before its use; operands, params and regions are what the primitive takes; results have
 the avals that inference gives; constants are NumPy scalars; regions are closed.
@@ -21,7 +21,7 @@ from fnad.ir.program import Atom, Equation, Params, Program, Var, keywords
 from fnad.ir.types import Aval
 
 INFERENCE_ERRORS = (FnadError, ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
-"""What an inference rule raises on operands and params that it does not take."""
+"""The errors of an inference rule on operands and params that it does not take."""
 
 
 def verify(program: Program) -> None:
@@ -57,7 +57,7 @@ def _shown(equation: Equation, names: Names) -> str:
 def infer_results(
     primitive: Primitive, avals: Sequence[Aval], params: Params, regions: tuple[Program, ...] = ()
 ) -> tuple[Aval, ...]:
-    """The avals of the results; raise one of `INFERENCE_ERRORS` where the primitive does not take this."""
+    """The avals of the results; raises one of `INFERENCE_ERRORS` if the primitive does not take these operands."""
     given = keywords(params, regions)
     _signature(primitive.infer).bind(*avals, **given)
     inferred = primitive.infer(*avals, **given)

@@ -18,12 +18,12 @@ def all_equations(program: Program) -> Iterator[Equation]:
 
 
 def has_effect(equation: Equation) -> bool:
-    """Whether an equation, or one in its regions, has to run although nobody reads its results."""
+    """Whether an equation, or one in its regions, must run even if its results are not read."""
     return equation.primitive.effect or any(has_effect(e) for region in equation.regions for e in region.equations)
 
 
 def use_counts(program: Program) -> Counter[Var]:
-    """Count the uses of each value, as an operand or an output; what a region uses are operands of its equation."""
+    """The number of uses of each value, as an operand or an output; a region uses the operands of its equation."""
     used = [atom for equation in program.equations for atom in equation.operands]
     return Counter(atom for atom in (*used, *program.outputs) if isinstance(atom, Var))
 

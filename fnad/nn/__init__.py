@@ -1,7 +1,7 @@
-"""Layers that are more than a line of NumPy: convolution and pooling.
+"""The layers that take more than a line of NumPy: convolution and pooling.
 
-Arrays are batch × channels × space, with as many axes of space as one likes. All else that a network is made of is
-NumPy's, and its parameters are a pytree.
+Arrays are batch × channels × space, with any number of spatial axes. The rest of a network is plain NumPy, and its
+parameters are a pytree.
 """
 
 from fnad.nn.convolution import conv

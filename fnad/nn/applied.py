@@ -1,4 +1,4 @@
-"""Primitives on what a user has: equations of the trace under way where an operand is traced, else arrays."""
+"""Primitives on the user's values: equations of the trace under way if an operand is traced, else arrays."""
 
 from __future__ import annotations
 

@@ -1,12 +1,12 @@
 """Convolution, as networks have it: a contraction of sliding windows with a kernel.
 
-    y[b, o, p] = Σ x[b, c, p · stride + k · dilation] w[o, c, k]     over channels c and places k in the window
+    y[b, o, p] = Σ x[b, c, p · stride + k · dilation] w[o, c, k]     over channels c and positions k in the window
 
-In compiled code the windows of one image after the other are copied into a matrix, and the BLAS multiplies it by the
-kernel. The derivatives are those of the contraction and of `windows`: a matrix product with the windows for the kernel,
-a matrix product and `overlap_add` for the image. That was measured against the transposes as convolutions of their
-own: from outputs to channels that takes 1.2 to 9 times as long, the more the more outputs there are for a channel,
-since the windows of the cotangent, padded all around, are larger than those of the image.
+In compiled code the windows of one image after the other are copied into a matrix, which BLAS multiplies by the kernel.
+The derivatives are those of the contraction and of `windows`: a matrix product with the windows for the kernel, a
+matrix product and `overlap_add` for the image. The alternative, transposes that are convolutions themselves, was
+measured: it takes 1.2 to 9 times as long, more with more outputs per channel, since the windows of the cotangent,
+padded on all sides, are larger than those of the image.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ def conv(
 ) -> Any:
     """The correlation of images with a kernel, as `jax.lax.conv_general_dilated` with its default layout.
 
-    lhs is batch × channels × space, rhs is outputs × channels × windows, with one axis of space or several; the result
-    is batch × outputs × places, in the common dtype. `padding` is "SAME", "VALID" or a pair (before, after) for each
+    lhs is batch × channels × space, rhs is outputs × channels × windows, with one or more spatial axes; the result is
+    batch × outputs × positions, in the common dtype. `padding` is "SAME", "VALID" or a pair (before, after) for each
     axis, negative to leave elements out. `lhs_dilation` puts zeros between the elements of the images, `rhs_dilation`
     between those of the kernel. With `feature_group_count` = g the channels and the outputs are divided into g parts,
     one convolution each, and rhs has channels / g. Raises `ShapeError` for shapes that do not fit.
@@ -72,7 +72,7 @@ def conv(
 
 
 def _contracted(images: Any, kernels: Any, strides: Ints, dilations: Ints) -> Any:
-    """Contract windows with kernels: both begin with the same axes, batch and perhaps groups; then come channels."""
+    """Contract windows with kernels: both begin with the same batch axes, perhaps groups, then channels."""
     n, lead = len(strides), images.ndim - len(strides) - 1
     axes, sizes = tuple(range(lead + 1, lead + 1 + n)), kernels.shape[-n:]
     patches = windows(images, axes=axes, sizes=sizes, strides=strides, dilations=dilations)
@@ -81,7 +81,7 @@ def _contracted(images: Any, kernels: Any, strides: Ints, dilations: Ints) -> An
 
 
 def _spread(x: Any, padding: Pairs, between: Ints) -> Any:
-    """Put zeros between the elements along the axes of space, then pad; negative padding leaves elements out."""
+    """Insert zeros between elements along the spatial axes, then pad; negative padding drops elements."""
     if max(between) > 1 or any(low > 0 or high > 0 for low, high in padding):
         low, high = ((0, 0, *[max(0, pair[i]) for pair in padding]) for i in (0, 1))
         x = pad(x, low=low, high=high, interior=(0, 0, *[b - 1 for b in between]))

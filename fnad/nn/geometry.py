@@ -1,4 +1,4 @@
-"""Where windows lie: padding by name or by numbers, as JAX has it, and the checks of all that."""
+"""The geometry of windows: padding by name or by numbers, as in JAX, with its checks."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from fnad.trace.source import current_source
 Ints: TypeAlias = tuple[int, ...]
 Pairs: TypeAlias = tuple[tuple[int, int], ...]
 Padding: TypeAlias = str | Sequence[Sequence[int]]
-"""Elements before and after along each axis; "VALID" for none, "SAME" for as many windows as strides fit in an axis."""
+"""Elements before and after along each axis; "VALID" for none, "SAME" for one window per stride."""
 
 
 def fault(what: str, remedy: str) -> ShapeError:
@@ -22,7 +22,7 @@ def fault(what: str, remedy: str) -> ShapeError:
 
 
 def per_axis(name: str, given: Any, ndim: int, default: int = 1) -> Ints:
-    """A positive integer for each axis of space; all the default where nothing is given."""
+    """A positive integer for each spatial axis; the default for all if none are given."""
     if given is None:
         return (default,) * ndim
     try:
@@ -35,9 +35,9 @@ def per_axis(name: str, given: Any, ndim: int, default: int = 1) -> Ints:
 
 
 def padding_of(padding: Padding, extents: Ints, sizes: Ints, strides: Ints) -> Pairs:
-    """Return how many elements padding adds before and after along each axis; windows reach over `sizes`.
+    """The number of elements that padding adds before and after along each axis, for windows of these `sizes`.
 
-    With "SAME" ⌈n / stride⌉ windows fit, and where what is added is odd, the end has one more.
+    With "SAME" ⌈n / stride⌉ windows fit; an odd number of added elements has one more at the end.
     """
     if not isinstance(padding, str):
         return _pairs(padding, len(extents))
@@ -60,7 +60,7 @@ def _pairs(padding: Sequence[Sequence[int]], ndim: int) -> Pairs:
 
 
 def check_windows(extents: Ints, sizes: Ints, strides: Ints, dilations: Ints) -> None:
-    """Raise where an axis, padding included, is shorter than a window."""
+    """Raise if an axis, padding included, is shorter than a window."""
     for axis, (n, size, stride, dilation) in enumerate(zip(extents, sizes, strides, dilations, strict=True)):
         if n >= 0 and size >= 1 and window_count(n, size, stride, dilation) >= 1:
             continue

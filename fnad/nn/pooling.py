@@ -15,11 +15,11 @@ from fnad.nn.geometry import Padding, Pairs, check_windows, fault, padding_of, p
 def max_pool(
     inputs: Any, window_shape: Sequence[int], strides: Sequence[int] | None = None, padding: Padding = "VALID"
 ) -> Any:
-    """The largest element of each window of batch × channels × space; nan if there is one.
+    """The largest element of each window of batch × channels × space; nan if a window contains one.
 
-    `window_shape` and `strides`, 1 unless given, have an integer for each axis of space. Padding, as for `conv` but not
-    negative, is the largest only where there is nothing else. Elements that are all the largest of a window share its
-    derivative evenly, as with `np.max`. Raises `ShapeError` for shapes that do not fit.
+    `window_shape` and `strides`, 1 unless given, have an integer for each spatial axis. Padding is given as for `conv`,
+    but not negative, and never exceeds an element. Elements that tie for the largest of a window share its derivative
+    evenly, as with `np.max`. Raises `ShapeError` for shapes that do not fit.
 
     >>> max_pool(np.arange(8.0).reshape(1, 1, 2, 4), (2, 2), strides=(2, 2))
     array([[[[5., 7.]]]])

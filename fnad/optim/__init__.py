@@ -7,7 +7,7 @@
     params = fnad.optim.apply_updates(params, updates)
 
 They are plain NumPy, and run on arrays, under `fnad.jit` and in traced loops. States are pytrees of arrays whose dtypes
-do not change; parameters in f32 have states and updates in f32, whatever the number that is their learning rate.
+do not change; parameters in f32 have states and updates in f32, whatever the type of the learning rate.
 """
 
 from fnad.optim.clipping import clip, clip_by_global_norm, global_norm

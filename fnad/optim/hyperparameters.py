@@ -1,4 +1,4 @@
-"""Numbers that the user sets: checked where their value is known, and never of influence on a dtype."""
+"""Numbers that the user sets: checked if their value is known, and without influence on dtypes."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from fnad.trace.source import current_source
 from fnad.trace.tracer import Tracer
 
 Number: TypeAlias = Any
-"""A Python number, an array of no axes, or a traced one."""
+"""A Python number, a 0-d array, or a traced number."""
 
 Schedule: TypeAlias = Callable[[Any], Any]
 """A function from the number of steps taken to a hyperparameter."""
 
 
 def as_dtype_of(leaf: Any, number: Number) -> Number:
-    """A number that takes the dtype of the leaf beside it: a Python number does so by itself."""
+    """A number in the dtype of the leaf it is combined with; a Python number adapts by itself."""
     is_array = isinstance(number, (np.generic, np.ndarray))
     return cast("Any", number).astype(leaf.dtype) if is_array and hasattr(leaf, "dtype") else number
 
@@ -37,12 +37,12 @@ def check_positive(name: str, number: Number) -> None:
 
 
 def check_decay(name: str, number: Number) -> None:
-    """Raise `HyperparameterError` unless the number can be the factor of an average that decays."""
+    """Raise `HyperparameterError` unless the number can be the decay rate of an average."""
     _check(name, number, lambda x: 0 <= x < 1, "at least 0 and less than 1")
 
 
 def check_count(name: str, number: Any, least: int = 0) -> None:
-    """Raise `HyperparameterError` unless the number is one of steps."""
+    """Raise `HyperparameterError` unless the number is a count of steps."""
     _check(name, number, lambda x: x == math.floor(x) and x >= least, f"a whole number, {least} or greater")
 
 

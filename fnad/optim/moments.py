@@ -1,4 +1,4 @@
-"""Running averages of gradients and of their squares, and the directions that are made of them."""
+"""Running averages of gradients and of their squares, and the update directions computed from them."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def average(values: Tree, state: Tree, decay: Number) -> Tree:
 
 
 def without_bias(averages: Tree, decay: Number, count: Number) -> Tree:
-    """Averages over `count` steps that began at zero, as if they had weights of sum 1: divided by 1 - decayᵗ."""
+    """Averages over `count` steps that began at zero, corrected for that bias: divided by 1 - decayᵗ."""
     weight = 1 - decay**count
     return tree_map(lambda mean: mean / as_dtype_of(mean, weight), averages)
 
@@ -114,7 +114,7 @@ def trace(decay: Number, nesterov: bool = False) -> GradientTransformation:
 def scale_by_adam(
     b1: Number = 0.9, b2: Number = 0.999, eps: Number = 1e-8, eps_root: Number = 0.0, *, nesterov: bool = False
 ) -> GradientTransformation:
-    """The direction m̂ / (√(v̂ + eps_root) + eps) of the averages m of g and v of g², freed of their bias.
+    """The direction m̂ / (√(v̂ + eps_root) + eps) of the averages m of g and v of g², corrected for bias.
 
     Kingma, Ba, "Adam: a method for stochastic optimization" (2015), algorithm 1. With `nesterov`, m̂ is the one of
     Dozat, "Incorporating Nesterov momentum into Adam" (2016), with constant b1. Raises `HyperparameterError` for

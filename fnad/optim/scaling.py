@@ -1,4 +1,4 @@
-"""Updates as multiples of gradients, by a factor that is fixed or follows a schedule."""
+"""Updates as multiples of gradients, by a fixed factor or a schedule."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def scale_by_schedule(step_size_fn: Schedule) -> GradientTransformation:
 
 
 def scale_by_learning_rate(learning_rate: Number | Schedule) -> GradientTransformation:
-    """The transformation that goes down the gradient: a multiple by -learning_rate, a number or a schedule.
+    """The transformation that descends: it multiplies by -learning_rate, a number or a schedule.
 
     Raises `HyperparameterError` for a negative number.
 

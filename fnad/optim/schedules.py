@@ -27,7 +27,7 @@ def constant_schedule(value: Number) -> Schedule:
 def linear_schedule(
     init_value: Number, end_value: Number, transition_steps: int, transition_begin: int = 0
 ) -> Schedule:
-    """The schedule that goes straight from one value to another: `polynomial_schedule` of power 1.
+    """The schedule that goes linearly from one value to another: `polynomial_schedule` of power 1.
 
     >>> from fnad import optim
     >>> rate = optim.linear_schedule(1.0, 0.0, transition_steps=4)
@@ -65,7 +65,7 @@ def exponential_decay(
     staircase: bool = False,
     end_value: Number | None = None,
 ) -> Schedule:
-    """The schedule init · rate^(t / transition_steps), from `transition_begin` on, as far as `end_value`.
+    """The schedule init · rate^(t / transition_steps), from `transition_begin` on, and no further than `end_value`.
 
     With `staircase` the exponent is rounded down.
 
@@ -167,9 +167,9 @@ EASES = {"linear": lambda t: t, "cosine": lambda t: 0.5 * (1 - np.cos(math.pi * 
 
 
 def join_schedules(schedules: Sequence[Schedule], boundaries: Sequence[int]) -> Schedule:
-    """The schedule that goes over to the next at each boundary, where the next begins to count.
+    """The schedule that switches to the next one at each boundary, from which the next one counts its steps.
 
-    Raises `HyperparameterError` unless there is a boundary between each two, in ascending order.
+    Raises `HyperparameterError` unless there is one boundary between each two, in ascending order.
 
     >>> from fnad import optim
     >>> rate = optim.join_schedules([optim.constant_schedule(1.0), optim.linear_schedule(0.5, 0.0, 2)], [10])
@@ -191,7 +191,7 @@ def join_schedules(schedules: Sequence[Schedule], boundaries: Sequence[int]) -> 
 
 
 def warmup_constant_schedule(init_value: Number, peak_value: Number, warmup_steps: int) -> Schedule:
-    """The schedule that goes straight to its peak and stays there.
+    """The schedule that goes linearly to its peak and stays there.
 
     >>> from fnad import optim
     >>> rate = optim.warmup_constant_schedule(0.0, 1.0, warmup_steps=4)
@@ -209,9 +209,9 @@ def warmup_cosine_decay_schedule(
     end_value: Number = 0.0,
     exponent: Number = 1.0,
 ) -> Schedule:
-    """The schedule that goes straight to its peak, then down by a cosine; `decay_steps` counts both.
+    """The schedule that goes linearly to its peak, then down by a cosine; `decay_steps` counts both.
 
-    Raises `HyperparameterError` unless there are more steps in all than those of the warm-up, and the peak is positive.
+    Raises `HyperparameterError` unless `decay_steps` exceeds the warm-up, and the peak is positive.
 
     >>> from fnad import optim
     >>> rate = optim.warmup_cosine_decay_schedule(0.0, 1.0, warmup_steps=2, decay_steps=6)
@@ -235,7 +235,7 @@ def warmup_exponential_decay_schedule(
     staircase: bool = False,
     end_value: Number | None = None,
 ) -> Schedule:
-    """The schedule that goes straight to its peak, then as `exponential_decay`.
+    """The schedule that goes linearly to its peak, then follows `exponential_decay`.
 
     >>> from fnad import optim
     >>> rate = optim.warmup_exponential_decay_schedule(0.0, 1.0, warmup_steps=2, transition_steps=1, decay_rate=0.5)

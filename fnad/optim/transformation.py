@@ -19,7 +19,7 @@ from fnad.optim.trees import Tree, check_like, tree_map
 from fnad.trace.source import current_source
 
 State = Any
-"""The pytree of arrays that a transformation remembers."""
+"""The pytree of arrays that a transformation keeps between steps."""
 
 
 class Init(Protocol):
@@ -42,21 +42,21 @@ class GradientTransformation(NamedTuple):
 
 
 class EmptyState(NamedTuple):
-    """The state of what remembers nothing."""
+    """The state of a stateless transformation."""
 
 
 def stateless(update: Update) -> GradientTransformation:
-    """The transformation of an update that remembers nothing."""
+    """The transformation of an update that keeps no state."""
     return GradientTransformation(lambda params: EmptyState(), update)
 
 
 def identity() -> GradientTransformation:
-    """The transformation that leaves gradients as they are."""
+    """The transformation that leaves gradients unchanged."""
     return stateless(lambda updates, state, params=None: (updates, state))
 
 
 def chain(*transformations: GradientTransformation) -> GradientTransformation:
-    """The transformation that applies several in order; its state is the tuple of theirs.
+    """The transformation that applies others in order; its state is the tuple of theirs.
 
     Raises `UpdateError` for a state of another length.
 

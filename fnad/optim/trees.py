@@ -21,12 +21,12 @@ REMEDIES = (
 
 
 def tree_map(function: Callable[..., Any], tree: Tree, *others: Tree) -> Tree:
-    """The pytree of `function` of corresponding leaves, in the containers of the first."""
+    """The pytree of `function` applied to corresponding leaves, in the containers of the first."""
     return pytrees().tree_map(function, tree, *others, namespace=NAMESPACE)
 
 
 def filled_like(parameters: Tree, value: float) -> Tree:
-    """An array of this value for each parameter, as state starts; raise where one has no updates."""
+    """An array of this value for each parameter, as an initial state; raises for a parameter that cannot be updated."""
     leaves, _ = leaves_of((parameters,), lambda _: "params")
     for i, leaf in enumerate(leaves):
         if leaf.aval.dtype.kind != "f":
@@ -39,7 +39,7 @@ def filled_like(parameters: Tree, value: float) -> Tree:
 
 
 def check_like(tree: Tree, name: str, parameters: Tree) -> None:
-    """Raise `UpdateError` where a pytree differs from the parameters in structure, shape or dtype.
+    """Raise `UpdateError` if a pytree differs from the parameters in structure, shape or dtype.
 
     A Python number may stand for a 0-d array.
     """

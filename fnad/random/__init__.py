@@ -1,4 +1,4 @@
-"""Random numbers from explicit keys: a draw is a function of its key alone, in NumPy, traced and in compiled loops.
+"""Random numbers from explicit keys: a draw depends on its key alone, in NumPy, traced and in compiled loops.
 
 >>> from fnad import random
 >>> key = random.key(0)
@@ -8,8 +8,8 @@ array([2.03686132, 0.06599669])
 
 The names and the order of arguments are those of jax.random; the numbers are not. The generator is Philox4x32-10 (see
 `fnad.draws`). Element i of a draw depends on the key and on i, so that a longer draw begins with a shorter one of the
-same key, and no draw depends on what runs where. Two draws with one key are not independent: split it, or fold in the
-number of the step.
+same key, and no draw depends on how it is executed. Two draws with one key are not independent: split it, or fold in
+the number of the step.
 """
 
 from fnad.random.choices import categorical, choice, permutation

@@ -1,4 +1,4 @@
-"""Choices among finitely many: by weights, in random order, with and without putting back."""
+"""Choices among finitely many: by weights, in random order, with and without replacement."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from fnad.trace.source import current_source
 def categorical(key: Array, logits: Any, axis: int = -1, shape: Any = None) -> Array:
     """Indices along an axis of `logits`, each with a probability proportional to exp(logit).
 
-    The result has the shape of `logits` without that axis, or a shape to which that one broadcasts. By the largest of
-    logits with Gumbel noise (E. J. Gumbel, Statistical Theory of Extreme Values, 1954).
+    The result has the shape of `logits` without that axis, or a shape to which that one broadcasts. It is the argmax of
+    the logits with Gumbel noise (E. J. Gumbel, Statistical Theory of Extreme Values, 1954).
 
     >>> from fnad import random
     >>> categorical(random.key(0), np.log([0.1, 0.1, 0.8]), shape=(5,))
@@ -46,7 +46,7 @@ def categorical(key: Array, logits: Any, axis: int = -1, shape: Any = None) -> A
 def permutation(key: Array, x: Any, axis: int = 0, independent: bool = False) -> Array:
     """The integers below x, or the array x along an axis, in random order; all orders are equally likely.
 
-    What else the array holds moves along, or, if `independent`, every line along the axis is ordered by itself.
+    Slices along the axis are moved as a whole, or, if `independent`, every line is permuted by itself.
 
     >>> from fnad import random
     >>> permutation(random.key(0), 5)
@@ -62,14 +62,14 @@ def permutation(key: Array, x: Any, axis: int = 0, independent: bool = False) ->
 
 
 def random_order(key: Array, shape: Shape, axis: int) -> Array:
-    """The order of random bits along an axis; that two are equal has a probability of about n²/2**65."""
+    """The order of random bits along an axis; two of them are equal with a probability of about n²/2**65."""
     return np.argsort(bits(key, shape), axis=axis)
 
 
 def choice(key: Array, a: Any, shape: Any = (), replace: bool = True, p: Any = None, axis: int = 0) -> Array:
     """Integers below a, or slices of the array a along an axis, equally likely or with probabilities p.
 
-    Without replacement none is taken twice, and p are the probabilities of the first. Raises `DomainError` where there
+    Without replacement none is chosen twice, and p are the probabilities of the first. Raises `DomainError` if there
     are not enough to choose from, and for known p that are negative or do not sum to 1.
 
     >>> from fnad import random
@@ -88,7 +88,7 @@ def choice(key: Array, a: Any, shape: Any = (), replace: bool = True, p: Any = N
 
 
 def with_replacement(key: Array, n: int, shape: Shape, p: Array | None) -> Array:
-    """Indices below n; those of p are found by inverting its distribution function."""
+    """Indices below n; with p, by inverting its distribution function."""
     if p is None:
         return randint(key, shape, 0, n)
     cumulative = np.cumsum(p)
@@ -108,7 +108,7 @@ def without_replacement(key: Array, n: int, shape: Shape, p: Array | None) -> Ar
 
 
 def check_population(n: int, size: int, replace: bool) -> None:
-    """Raise `DomainError` where there is less to choose from than asked for."""
+    """Raise `DomainError` if there are fewer to choose from than requested."""
     if size and (n < 1 or (not replace and size > n)):
         raise DomainError(
             f"cannot choose {size} of {n}{'' if replace else ' without replacement'}",
@@ -118,7 +118,7 @@ def check_population(n: int, size: int, replace: bool) -> None:
 
 
 def check_probabilities(p: Array, n: int, least: int) -> None:
-    """Raise where p is not one probability for each of n, with at least so many that are not 0."""
+    """Raise unless p is one probability for each of n, of which enough are not 0."""
     if p.shape != (n,):
         raise ShapeError(
             f"p of shape {p.shape} does not give each of {n} a probability",

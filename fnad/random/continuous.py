@@ -1,8 +1,8 @@
-"""Continuous distributions, and the coin that a uniform draw decides.
+"""Continuous distributions, and the Bernoulli distribution, which a uniform draw decides.
 
-Normal draws are by Box and Muller's method: a logarithm, a root and a polynomial, with no branch, so that loops of it
-vectorise, from just the block that an element has. The inverse distribution function takes a logarithm, a root and
-rational functions for each of the body and the tails.
+Normal draws use Box and Muller's method: a logarithm, a root and a polynomial of a single block, without branches, so
+that loops vectorise. The inverse distribution function would take a logarithm, a root and rational functions for each
+of the body and the tails.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from fnad.random.operands import Array, as_array, as_shape, check, float_dtype, 
 
 
 def uniform(key: Array, shape: Any = (), dtype: Any = np.float64, minval: Any = 0.0, maxval: Any = 1.0) -> Array:
-    """Numbers x with minval <= x < maxval: multiples of 2**-53 (2**-24 in float32), moved and scaled.
+    """Numbers x with minval <= x < maxval: multiples of 2**-53 (2**-24 in float32), shifted and scaled.
 
-    The bounds broadcast to the shape, and x has derivatives in them. Where known ones are not finite or out of order
-    this is a `DomainError`; of traced ones out of order, x is minval.
+    The bounds broadcast to the shape, and x is differentiable in them. Known bounds that are not finite or out of order
+    raise a `DomainError`; for traced ones out of order, x is minval.
 
     >>> from fnad import random
     >>> uniform(random.key(0), (2,))
@@ -44,7 +44,7 @@ def unit_interval(key: Array, shape: Any, dtype: Dtype) -> Array:
 
 
 def between(unit: Array, low: Array, high: Array) -> Array:
-    """Return what lies between the bounds as in the unit interval; rounded to the upper one, the lower one."""
+    """Uniform numbers scaled from the unit interval to the bounds; one rounded to the upper bound becomes the lower."""
     check(
         "minval and maxval are not finite numbers in order",
         lambda low, high: (low <= high) & np.isfinite(high - low),
@@ -56,9 +56,9 @@ def between(unit: Array, low: Array, high: Array) -> Array:
 
 
 def bernoulli(key: Array, p: Any = 0.5, shape: Any = None) -> Array:
-    """True with probability p, else False; of the shape of p if none is given, to which p broadcasts.
+    """True with probability p, else False. p broadcasts to the shape, by default its own.
 
-    A known p that is not in [0, 1] is a `DomainError`.
+    A known p that is not in [0, 1] raises a `DomainError`.
 
     >>> from fnad import random
     >>> bernoulli(random.key(0), 0.8, (3,))
@@ -132,12 +132,12 @@ def standard(distribution: Primitive, key: Array, shape: Any, dtype: Any) -> Arr
 
 
 def gamma(key: Array, a: Any, shape: Any = None, dtype: Any = np.float64) -> Array:
-    """Draws from the gamma distribution of shape a > 0 and scale 1, of the shape of `a` if none is given.
+    """Draws from the gamma distribution of shape parameter a > 0 and scale 1, by default as many as `a` has elements.
 
     By G. Marsaglia & W. W. Tsang, "A simple method for generating gamma variables", ACM Trans. Math. Softw. 26 (2000),
     363. The derivative in `a`, which broadcasts, is that of the quantile: M. Figurnov, S. Mohamed & A. Mnih, "Implicit
-    reparameterization gradients", NeurIPS 2018, equation 5. A known `a` that is not positive and finite is a
-    `DomainError`; of traced ones, those not above 0 give nan.
+    reparameterization gradients", NeurIPS 2018, equation 5. A known `a` that is not positive and finite raises
+    a `DomainError`; traced ones not above 0 give nan.
 
     >>> from fnad import random
     >>> gamma(random.key(0), 3.0)

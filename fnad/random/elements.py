@@ -1,6 +1,6 @@
 """Draws of whole arrays: the counters 0, 1, 2, … in the array's shape, through a primitive of `fnad.ops.random_bits`.
 
-On ordinary keys and parameters NumPy computes them at once; on traced ones an equation is made, and compiled code
+With ordinary keys and parameters NumPy computes them at once; with traced ones an equation is added, and compiled code
 draws each element in the loop that uses it.
 """
 
@@ -38,7 +38,7 @@ def draw(primitive: Primitive, key: Array, shape: Shape, *parameters: Array, **p
 
 
 def words(key: Array, shape: Shape, stream: int = draws.DRAW) -> Array:
-    """64 random bits an element, as u64."""
+    """Random words of 64 bits, as u64."""
     return draw(philox, key, shape, stream=stream, half=0)
 
 
@@ -48,7 +48,7 @@ def _word_at(key: Any, index: Any, stream: int) -> Symbol:
 
 @follows(_word_at)
 def word_at(key: Array, index: Array, stream: int) -> Array:
-    """The 64 random bits of one index, u64 like the key."""
+    """The 64 random bits of one index, as u64 like the key."""
     return philox.evaluate(index, key, stream=stream, half=0)[()]
 
 

@@ -1,4 +1,4 @@
-"""Random bits, and integers made of them."""
+"""Random bits, and integers made from them."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def bits(key: Array, shape: Any = (), dtype: Any = np.uint64) -> Array:
 def randint(key: Array, shape: Any, minval: Any, maxval: Any, dtype: Any = np.int64) -> Array:
     """Integers n with minval <= n < maxval, each equally likely to 2**-64.
 
-    The bounds are integers that broadcast to the shape; `maxval` itself has to fit 64 bits, the numbers the dtype.
+    The bounds are integers that broadcast to the shape; `maxval` itself must fit 64 bits, the numbers the dtype.
     Known bounds are checked: `DomainError` for an empty range, `IntegerRangeError` for one beyond the dtype.
 
     >>> from fnad import random
@@ -52,7 +52,7 @@ def randint(key: Array, shape: Any, minval: Any, maxval: Any, dtype: Any = np.in
 
 
 def integer_dtype(dtype: Any) -> Dtype:
-    """The dtype of drawn integers; raises `DtypeError` for any that is not one of integers."""
+    """The dtype of drawn integers; raises `DtypeError` for any other dtype."""
     found = native_dtype(dtype)
     if found.kind not in "iu":
         raise DtypeError(
@@ -64,7 +64,7 @@ def integer_dtype(dtype: Any) -> Dtype:
 
 
 def check_bounds(low: Array, high: Array, dtype: Dtype) -> None:
-    """Raise where bounds are not integers, and where known ones leave nothing to draw or exceed the dtype."""
+    """Raise if bounds are not integers, or known ones leave nothing to draw or exceed the dtype."""
     for bound in (low, high):
         if bound.dtype.kind not in "iu":
             raise DtypeError(
@@ -95,7 +95,7 @@ def high_product(x: Array, y: Array) -> Array:
 
 
 def rademacher(key: Array, shape: Any = (), dtype: Any = np.int64) -> Array:
-    """1 or -1, equally likely.
+    """The numbers 1 or -1, equally likely.
 
     >>> from fnad import random
     >>> rademacher(random.key(0), (5,))

@@ -1,9 +1,9 @@
-"""Keys: where one comes from, and how others are derived from it.
+"""Keys: how one is made from a seed, and how others are derived from it.
 
-A key is one u64 number, the key of Philox. A derived key is half a block under its parent, at counters that draws do
-not use (`fnad.draws.SPLIT`, `fnad.draws.FOLD_IN`), so that no draw, no part of a split and nothing folded in has a
-block in common with another under one key. Under different keys Philox gives unrelated sequences; that two of n derived
-keys are equal has a probability of about n²/2**65.
+A key is a single u64, the key of Philox. A derived key is half a block under its parent, at counters that draws do not
+use (`fnad.draws.SPLIT`, `fnad.draws.FOLD_IN`), so that under one key no draw, part of a split or folded-in number
+shares a block with another. Under different keys Philox gives unrelated sequences; two of n derived keys are equal with
+a probability of about n²/2**65.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def in_range(value: int, what: str) -> int:
 
 
 def checked(key: Any) -> Array:
-    """A key; raise for anything else."""
+    """The key itself; raises for anything else."""
     dtype = getattr(key, "dtype", None)
     if dtype != U64:
         raise DtypeError(

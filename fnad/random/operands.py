@@ -1,4 +1,4 @@
-"""What the functions here are given: shapes, dtypes, parameters, of which those that are known are checked."""
+"""The arguments of draws: shapes, dtypes and parameters, which are checked if their values are known."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Array: TypeAlias = Any
 
 
 def is_traced(*values: Any) -> bool:
-    """Whether there is a traced value among these, so that nothing is known of their numbers."""
+    """Whether any of these is traced, so that its value is not known."""
     return is_tracing() and CALLS["has_traced"](values)
 
 
@@ -43,7 +43,7 @@ def as_shape(shape: Any) -> Shape:
 
 
 def shape_of(shape: Any, what: str, *parameters: Shape) -> Shape:
-    """The shape of a draw, if None that of its parameters; `ShapeError` where they do not broadcast to it."""
+    """The shape of a draw, by default that of its parameters; raises `ShapeError` if they do not broadcast to it."""
     if shape is None:
         return np.broadcast_shapes(*parameters)
     extents = as_shape(shape)
@@ -61,7 +61,7 @@ def shape_of(shape: Any, what: str, *parameters: Shape) -> Shape:
 
 
 def axis_of(axis: Any, ndim: int) -> int:
-    """An axis as a number from 0 on; raises `AxisError` where there is none."""
+    """An axis counted from 0; raises `AxisError` if it does not exist."""
     try:
         return operands.axis_of(axis, ndim)
     except AxisError as error:
@@ -81,7 +81,7 @@ def float_dtype(dtype: Any) -> Dtype:
 
 
 def check(what: str, holds: Callable[..., Any], *values: Any, remedy: str) -> None:
-    """Raise `DomainError` where a condition does not hold of all elements of parameters; traced ones pass."""
+    """Raise `DomainError` unless a condition holds for all elements of known parameters."""
     if is_traced(*values):
         return
     with np.errstate(all="ignore"):

@@ -1,1 +1,1 @@
-"""Scalar operations: one table of what the scalar expressions of primitives and kernels may call."""
+"""Scalar operations: the table of what scalar expressions of primitives and kernels may call."""

@@ -1,4 +1,4 @@
-"""How operations are written: infix where they have a sign, with the parentheses that Python's precedence asks for."""
+"""The notation of operations: infix if they have a symbol, with the parentheses that Python's precedence requires."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Text(NamedTuple):
     precedence: int = ATOM
 
     def within(self, precedence: int) -> str:
-        """The text where something that binds this tightly stands beside it."""
+        """The text as an operand of something that binds this tightly."""
         return self.text if self.precedence >= precedence else f"({self.text})"
 
 
@@ -44,7 +44,7 @@ def written(operation: Operation, operands: Sequence[Text]) -> Text:
 
 
 class TextMaker:
-    """Makes texts, as templates are instantiated to."""
+    """Makes texts from templates."""
 
     def constant(self, value: Any) -> Text:
         return Text(str(value))

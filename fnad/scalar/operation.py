@@ -1,9 +1,9 @@
-"""What a scalar operation is: a name, a typing rule and its meaning in NumPy.
+"""Scalar operations: a name, a typing rule and the meaning in NumPy.
 
     result  kinds of the operands -> kind of the result     typing
     plain   values -> value                                 the meaning, on NumPy scalars
 
-How a target carries it out (LLVM instructions, a call of a library) stands with the target. A kind is a NumPy dtype (a
+How a target implements it (LLVM instructions, a library call) is up to the target. A kind is a NumPy dtype (a
 scalar), a `Pointer` to scalars, a tuple of dtypes, or None for no result.
 """
 
@@ -23,7 +23,7 @@ INDEX = np.dtype(np.int64)
 
 @dataclass(frozen=True, slots=True)
 class Pointer:
-    """A flat, contiguous array of `dtype`, known by its address."""
+    """A flat, contiguous array of `dtype`, passed by its address."""
 
     dtype: Dtype
 
@@ -32,7 +32,7 @@ Kind: TypeAlias = Dtype | Pointer | tuple[Dtype, ...] | None
 
 
 class OperandError(TypeError):
-    """An operation met operands it has no meaning for: the source lacks a cast."""
+    """An operation on operands it is not defined for: a cast is missing."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -63,7 +63,7 @@ def to_bool(dtype: Dtype) -> Kind:
 
 
 def real_dtype(dtype: Dtype) -> Dtype:
-    """The dtype of the parts of a complex `dtype`; any other is its own."""
+    """The dtype of the parts of a complex `dtype`; any other unchanged."""
     return np.dtype(f"f{dtype.itemsize // 2}") if dtype.kind == "c" else dtype
 
 
@@ -73,7 +73,7 @@ def complex_dtype(dtype: Dtype) -> Dtype:
 
 
 def among(letters: str, result: Callable[[Dtype], Kind] = itself) -> Callable[..., Kind]:
-    """A typing rule: operands of one dtype, of a NumPy kind in `letters`; `result` makes the result's of it."""
+    """A typing rule: operands of one dtype, of a NumPy kind in `letters`; `result` maps it to the result's."""
 
     def rule(*kinds: Kind) -> Kind:
         first = kinds[0]
@@ -87,7 +87,7 @@ def among(letters: str, result: Callable[[Dtype], Kind] = itself) -> Callable[..
 
 
 def takes(*operands: Dtype, gives: Dtype) -> Callable[..., Kind]:
-    """The typing rule of operands of just these dtypes."""
+    """The typing rule for operands of exactly these dtypes."""
 
     def rule(*kinds: Kind) -> Kind:
         if kinds != operands:

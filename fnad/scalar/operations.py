@@ -1,4 +1,4 @@
-"""The table of scalar operations: what templates of primitives, kernels and every target mean by a name.
+"""The table of scalar operations, by the names that templates, kernels and targets use.
 
 casts       bool_ i8 i16 i32 i64 u8 u16 u32 u64 f32 f64 c64 c128, as NumPy's astype
 operators   + - * / // % & | ^ ~ << >> == != < <= > >=, on operands of one dtype: integers wrap, a comparison is bool_
@@ -112,7 +112,7 @@ def on_arrays(draw: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def half(name: str, number: int) -> Operation:
-    """The operation that gives a half of the block of a counter."""
+    """The operation for one half of a counter's block."""
     return Operation(name, takes(U64, U64, U64, gives=U64), on_arrays(lambda *operands: draws.block(*operands)[number]))
 
 
@@ -211,7 +211,7 @@ def operation_named(word: str) -> Operation | None:
 BINARY: dict[str, Operation] = {
     operation.symbol: operation for operation in TABLE if operation.symbol and operation not in (NEGATIVE, INVERT)
 } | {"<<": LEFT_SHIFT, ">>": RIGHT_SHIFT}
-"""The operations that are written between their operands."""
+"""The infix operators."""
 
 UNARY: dict[str, Operation] = {"-": NEGATIVE, "~": INVERT, "not": LOGICAL_NOT}
-"""The operations that are written before their operand."""
+"""The prefix operators."""

@@ -3,8 +3,8 @@
     {0} * log1p(exp({dtype}(-2) * abs({0})))
 
 A template is a Python expression of the operations of `operations`; `{0}`, `{1}` and other words in braces stand for
-operands, `{dtype}` is the cast to the result's dtype, `{lowest}` and `{highest}` are its bounds. Numbers stand in casts
-alone, so that each has a dtype. A word that the table lacks is an error where the template is declared.
+operands, `{dtype}` is the cast to the result's dtype, `{lowest}` and `{highest}` are its bounds. Numbers occur
+only in casts, so that each has a dtype. A word that is not in the table is an error at the declaration.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ Tree: TypeAlias = Hole | Number | Bound | Call
 
 
 class Maker(Protocol[T]):
-    """What makes expressions: nodes of a graph, or whatever a template is instantiated to."""
+    """A factory of expressions, which templates are instantiated with."""
 
     def constant(self, value: np.generic) -> T: ...
 
@@ -117,7 +117,7 @@ def _tree(node: ast.expr, template: str) -> Tree:
 
 
 def number_of(node: ast.expr) -> float | complex | None:
-    """The number that an expression is, None if it is more than that."""
+    """The number that an expression denotes, None if it is no number."""
     match node:
         case ast.Constant(value=int() | float() | complex() as value) if not isinstance(value, bool):
             return value

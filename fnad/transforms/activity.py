@@ -19,13 +19,13 @@ def active_vars(program: Program, wrt: Sequence[bool]) -> set[Var]:
 
 
 def active_operands(equation: Equation, active: set[Var]) -> tuple[bool, ...]:
-    """Say for each operand whether the equation passes a derivative on from it."""
+    """For each operand, whether the equation propagates its derivative."""
     passes = differentiable_in(equation.primitive, len(equation.operands))
     return tuple(p and atom in active for p, atom in zip(passes, equation.operands, strict=True))
 
 
 def differentiable_in(primitive: Primitive, arity: int) -> tuple[bool, ...]:
-    """Say for each operand whether the primitive has a derivative in it."""
+    """For each operand, whether the primitive has a derivative with respect to it."""
     match primitive.derivative:
         case NonDifferentiable():
             return (False,) * arity

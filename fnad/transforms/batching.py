@@ -1,7 +1,7 @@
-"""A primitive on a stack: once for each index of a new leading axis, as one equation, or a few, on whole stacks.
+"""Batching: a primitive applied for each index of a new leading axis, as one equation or a few on whole stacks.
 
-What is done follows from the record (`fnad/ir/axes.py`): params that name axes move by one, those that describe shapes
-grow by one. Operands that are the same for the whole stack are copied, except where less will do.
+How follows from the record (`fnad/ir/axes.py`): params that name axes are shifted by one, those that are shapes get one
+more axis. Operands that are the same for the whole stack are broadcast, unless the rule needs no copy.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from fnad.ops.shape import behind, stack_operands, transpose_to
 def batched(
     primitive: Primitive, count: int, operands: Sequence[Symbol], stacked: Sequence[bool], params: Params
 ) -> tuple[Symbol, ...]:
-    """The results on a stack of `count`, along their axis 0; the operands marked in `stacked` have one too."""
+    """The results for a stack of `count`, along axis 0, like the operands marked in `stacked`."""
     match primitive.axes:
         case Opaque(reason):
             raise UnsupportedFunctionError(

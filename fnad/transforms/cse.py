@@ -1,7 +1,7 @@
-"""Common-subexpression elimination: an equation that is there already is not made again.
+"""Common-subexpression elimination: no equation is made twice.
 
-The builder numbers values, so writing a program anew is all it takes; operands of a commutative primitive count in
-either order. (Not if complex: there NumPy rounds x * y and y * x apart.)
+The builder numbers values, so writing a program anew is enough; operands of a commutative primitive match in either
+order.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ def cse(program: Program) -> Program:
 
 
 def reuse_commuted(primitive: Primitive, operands: Sequence[Symbol], params: Params) -> Symbol | None:
-    """The value of an equation that differs in the order of its operands only."""
+    """The value of an earlier equation that differs only in the order of its operands."""
+    # NumPy rounds the complex products x * y and y * x differently.
     if not primitive.commutative or is_complex(operands[0].dtype):
         return None
     builder = operands[0].builder

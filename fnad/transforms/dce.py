@@ -1,4 +1,4 @@
-"""Dead-code elimination: drop the equations that no output depends on, in loops and branches too."""
+"""Dead-code elimination: dropping the equations that no output depends on, in loops and branches too."""
 
 from __future__ import annotations
 

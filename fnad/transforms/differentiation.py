@@ -1,6 +1,6 @@
-"""Forward and reverse mode of a program: what transforms, loops, dumps and checks differentiate with.
+"""Forward and reverse mode of a program, for transforms, loops, dumps and checks alike.
 
-`joint.py` and `jvp.py` sweep over equations with the rule of each; here they see spectral functions as equations.
+`joint.py` and `jvp.py` sweep over equations with the rule of each; here spectral functions become equations first.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def jvp(program: Program, wrt: Sequence[bool]) -> Program:
 def value_and_gradient(program: Program, wrt: Sequence[bool]) -> Program:
     """The program (x…) -> (y…, x̄…), where x̄ is the gradient of the first output, which has one real element.
 
-    There is one x̄ for each input marked in `wrt`. The other outputs are carried along.
+    There is one x̄ for each input marked in `wrt`. The other outputs are unchanged.
     """
     ct = program.outputs[0].aval
 

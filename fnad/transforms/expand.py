@@ -1,6 +1,7 @@
-"""Opening the boxes: an equation whose region takes its place is replaced by the equations of the region.
+"""Expansion: an equation that only holds a region is replaced by the region's equations.
 
-It is the last pass, for what a box keeps apart (the second run of a `checkpoint`) others would merge again.
+It is the last pass: what such an equation keeps separate, like the second run of a `checkpoint`, other passes would
+merge again.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from fnad.ir.program import Atom, Equation, Program, Var
 
 
 def expand(program: Program) -> Program:
-    """The program without boxes, its regions too."""
+    """The program, regions included, with these equations replaced."""
     if not any(equation.regions for equation in program.equations):
         return program
     values: dict[Atom, Atom] = {}
@@ -22,7 +23,7 @@ def expand(program: Program) -> Program:
 
 
 def _append(program: Program, values: dict[Atom, Atom], equations: list[Equation]) -> None:
-    """Add the equations of a program, whose atoms are `values` from now on."""
+    """Add the equations of a program, whose atoms are mapped to `values`."""
     for equation in program.equations:
         operands = tuple(values.get(atom, atom) for atom in equation.operands)
         if isinstance(equation.primitive.lower, Inlined):

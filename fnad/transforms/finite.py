@@ -1,6 +1,6 @@
-"""Which values are never inf or nan, whatever the inputs are: inputs themselves may be either.
+"""Which values are never inf or nan, whatever the inputs are; the inputs themselves may be either.
 
-It decides where the strong product of reverse mode may become the plain one (see Note [Strong zero] in
+That decides where the strong product of reverse mode may become a plain one (see Note [Strong zero] in
 `fnad/ops/arithmetic.py`).
 """
 
@@ -17,7 +17,7 @@ MOVING = IndexMap | Concatenation | Gather | DynamicSlice | DynamicUpdate
 """Every element of the result is an element of an operand, or zero."""
 
 DEPTH = 8
-"""How far back a value is followed, to keep the search short."""
+"""How many equations a value is traced back through, to bound the search."""
 
 
 def is_finite(symbol: Symbol, depth: int = DEPTH) -> bool:
@@ -29,8 +29,9 @@ def is_finite(symbol: Symbol, depth: int = DEPTH) -> bool:
         return bool(np.isfinite(value))
     found = definition(symbol)
     if found is None or depth == 0:
-        return False
+        return False  # an input, or an unfinished search: not finite is the safe answer
     primitive, operands = found.primitive, operands_of(symbol, found)
     dtypes = [operand.dtype for operand in operands]
+    # Addition is not here: even of finite operands its result overflows.
     keeps = isinstance(primitive.lower, MOVING) or primitive.bounded(symbol.dtype, *dtypes)
     return keeps and all(is_finite(operand, depth - 1) for operand in operands)

@@ -1,7 +1,7 @@
 """Concatenations of concatenations along one axis become one, where nothing else needs the inner ones.
 
-Rules that did so two at a time would go over a growing list of operands at each step; this takes linear time. Then what
-is added to a concatenation can be added to its pieces, before they are stored.
+Rules that merge two at a time would copy a growing list of operands at each step; this takes linear time. What is added
+to a concatenation can then be added to its pieces, before they are stored.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Constant folding: an equation whose result is one known number everywhere becomes that number.
 
-A constant is a scalar, or a broadcast one: folding never makes an array that the program would have to carry along.
+A constant is a scalar or a broadcast scalar: folding never makes an array that the program would have to store.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from fnad.ops.shape import broadcast_in_dim, broadcast_to, iota, reduce_sum
 from fnad.transforms.rewrite import application, constant_of, rewrite
 
 SMALL = 64
-"""Up to how many elements an equation on known arrays is evaluated, in case its result is the same everywhere."""
+"""The most elements for which an equation on known arrays is evaluated, in case its result is uniform."""
 
 EXACT_INTEGER = 2**53
 """Integers below it are exact in f64, in which floating-point sums are accumulated."""
@@ -32,7 +32,7 @@ def fold(program: Program) -> Program:
 
 
 def fold_constants(primitive: Primitive, operands: Sequence[Symbol], params: Params) -> Symbol | None:
-    """The constant that an equation computes, if it does."""
+    """The constant that an equation computes, if it is one."""
     if not isinstance(primitive.lower, Scalar | IndexMap | Concatenation | Fold | ArgFold):
         return None
     if primitive is broadcast_in_dim and isinstance(operands[0].atom, Literal):
@@ -48,7 +48,7 @@ def fold_constants(primitive: Primitive, operands: Sequence[Symbol], params: Par
 
 
 def _each(known: Callable[[Symbol], Any], operands: Sequence[Symbol]) -> list[Any] | None:
-    """Return what is known of each operand; None where nothing is known of one."""
+    """The known value of each operand; None unless all are known."""
     values: list[Any] = []
     for operand in operands:
         value = known(operand)
@@ -59,7 +59,7 @@ def _each(known: Callable[[Symbol], Any], operands: Sequence[Symbol]) -> list[An
 
 
 def _everywhere(primitive: Primitive, operands: Sequence[Symbol], params: Params) -> np.generic | None:
-    """The number that an equation on constants of any size has everywhere."""
+    """The number that an equation on constants of any size is everywhere."""
     values = _each(constant_of, operands)
     if values is None:
         return None
@@ -88,7 +88,7 @@ def sum_of_equal(value: np.generic, count: int) -> np.generic | None:
 
 
 def _uniform(primitive: Primitive, operands: Sequence[Symbol], params: Params) -> np.generic | None:
-    """The number that an equation on small known arrays has everywhere."""
+    """The number that an equation on small known arrays is everywhere."""
     arrays = _each(_small_array, operands)
     if arrays is None:
         return None

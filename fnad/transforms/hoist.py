@@ -18,7 +18,7 @@ def hoist(program: Program) -> Program:
 
 
 def broadcast_late(primitive: Primitive, operands: Sequence[Symbol], params: Params) -> Symbol | None:
-    """The broadcast of an elementwise equation on what is broadcast alike, constants aside."""
+    """The broadcast of an elementwise equation on operands that are broadcast alike, except for constants."""
     if not isinstance(primitive.axes, Elementwise) or primitive.raises:  # of no elements it would not raise
         return None
     constants = [constant_of(operand) for operand in operands]

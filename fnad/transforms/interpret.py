@@ -1,7 +1,7 @@
-"""Running a program equation by equation with NumPy, the meaning every backend is held to.
+"""Running a program equation by equation with NumPy, which defines its meaning for every backend.
 
-Values live in the numbered slots of one list: arguments first, then constants, then results. A slot is emptied after
-its last use, so that no more memory is held than the program needs. An error gets the user's line.
+Values live in the numbered slots of one list: arguments first, then constants, then results. A slot is cleared after
+its last use, so that no more memory is held than needed. Errors get the user's line.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ IN_RANGE = "the index comes from the arguments: check them, or keep it in range 
 
 
 class EquationStep(NamedTuple):
-    """One equation: where its operands lie, where its results go, and which slots nobody reads afterwards."""
+    """One equation: the slots of its operands, of its results, and those that are not read afterwards."""
 
     evaluate: Callable[..., Any]
     operands: tuple[int, ...]
@@ -57,7 +57,7 @@ def prepare(program: Program) -> Run:
 
 
 def region_runner(region: Program) -> Run:
-    """`prepare(region)`, made once, for a region is run again and again."""
+    """`prepare(region)`, made only once, since a region is run many times."""
     run = _RUNNERS.get(region)
     if run is None:
         run = _RUNNERS[region] = prepare(region)
@@ -71,7 +71,7 @@ _RUNNERS: WeakKeyDictionary[Program, Run] = WeakKeyDictionary()
 
 
 class TimeUpError(Exception):
-    """A loop was still going on when its time was up: it is better compiled."""
+    """A loop exceeded its time limit; it is to be compiled instead."""
 
 
 class _Limit(threading.local):
@@ -83,7 +83,7 @@ _LIMIT = _Limit()
 
 @contextmanager
 def time_limit(seconds: float) -> Generator[None]:
-    """Have loops that this thread runs raise `TimeUpError` after so many seconds."""
+    """Make loops in this thread raise `TimeUpError` after this many seconds."""
     before, _LIMIT.end = _LIMIT.end, perf_counter() + seconds
     try:
         yield
@@ -92,7 +92,7 @@ def time_limit(seconds: float) -> Generator[None]:
 
 
 def check_time() -> None:
-    """Raise `TimeUpError` where the time is up; a loop calls it at each step."""
+    """Raise `TimeUpError` if the time is up; a loop calls this at each step."""
     if perf_counter() > _LIMIT.end:
         raise TimeUpError
 

@@ -2,10 +2,10 @@
 
 For a program y = f(x) the joint program is (x…, ct…) -> (y…, x̄…): all forward equations, then the pullback of each, in
 reverse order. Cotangents of a value that is used several times are added up; an equation that no cotangent reaches is
-skipped. What the backward part does not need is left to dead-code elimination, so nothing here decides what to keep.
+skipped. What the backward part does not need is removed by dead-code elimination, so residuals are not chosen here.
 
 The sweep over a program that is linear in its inputs is its transpose. So a primitive that states only a forward rule
-gets its pullback here too: the sweep over that rule.
+gets its pullback here too, as the sweep over that rule.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def joint(program: Program, wrt: Sequence[bool], outputs: int | None = None) -> 
     """The program (x…, ct…) -> (y…, x̄…).
 
     There is one ct for each output of inexact dtype, of its aval, and one x̄ for each input marked in `wrt`, of its
-    aval, in order. Where `outputs` is given, only the first so many of the outputs take a ct.
+    aval, in order. If `outputs` is given, only that many of the first outputs take a ct.
     """
     arity = len(program.inputs)
 
@@ -60,6 +60,7 @@ def sweep(
     pullbacks: list[Pullback] = []
     for equation in program.equations:
         builder.source = equation.source
+        # The forward equations are built by the rules too, since a loop or a branch also returns its residuals.
         results, pullback = pull(equation, env.read(equation.operands), active_operands(equation, active))
         env.write(equation.results, results)
         pullbacks.append(pullback)
@@ -67,6 +68,7 @@ def sweep(
     cotangents = CotangentSums()
     cotangents.add(differentiable_outputs(program, outputs), cts)
     for equation, pullback in zip(reversed(program.equations), reversed(pullbacks), strict=True):
+        # An equation off every path from `wrt` to a ct has no cotangents, so its pullback would only build zeros.
         if any(active_operands(equation, active)) and cotangents.reaches(equation.results):
             builder.source = equation.source
             cotangents.add(equation.operands, pullback(cotangents.take(equation.results)))
@@ -77,7 +79,7 @@ def sweep(
 
 
 def differentiable_outputs(program: Program, count: int | None = None) -> list[Atom]:
-    """Return those of the first `count` outputs, or of all, that take a cotangent."""
+    """The outputs that take a cotangent, among the first `count` or all."""
     return [atom for atom in program.outputs[:count] if is_inexact(atom.aval.dtype)]
 
 
@@ -87,7 +89,7 @@ def cotangent_avals(program: Program, count: int | None = None) -> list[Aval]:
 
 
 class CotangentSums:
-    """Cotangents so far, by the variable they belong to."""
+    """The sums of the cotangents so far, by variable."""
 
     def __init__(self) -> None:
         self._sums: dict[Var, Symbol] = {}
@@ -168,6 +170,7 @@ def _pull_from_push(
     marked = [p for p, n in zip(primals, needed, strict=True) if n]
     real = _made_real(*zip(*[(ct, r) for ct, r in zip(cts, results, strict=True) if is_inexact(r.dtype)], strict=True))
     ys, xs = tuple(result.aval for result in results), tuple(primal.aval for primal in primals)
+    # The transpose depends only on the key, and tracing it costs more than inlining it.
     transposed = STORE.get(
         (_transposed_push, equation.primitive, params_key(equation.params), ys, xs, tuple(needed)),
         lambda: _transposed_push(equation.primitive, equation.params, ys, xs, needed),
@@ -185,7 +188,7 @@ def _transposed_push(
 ) -> Program:
     """The program (results…, primals…, tangents…, cts…) -> (cotangents of the needed operands…).
 
-    The tangents are where the linear program is swept, which does not matter: no equation that is left reads them.
+    The linear program is swept at these tangents; their values do not matter, since no remaining equation reads them.
     """
     ends = len(result_avals), len(result_avals) + len(primal_avals)
     differentiable = [i for i, aval in enumerate(result_avals) if is_inexact(aval.dtype)]

@@ -67,7 +67,7 @@ def push(
 
 
 def add_tangents(terms: Sequence[Tangent]) -> Tangent:
-    """The sum of the terms that are not zero."""
+    """The sum of the nonzero terms."""
     total: Tangent = None
     for term in terms:
         total = term if total is None else total if term is None else add(total, term)
@@ -104,7 +104,7 @@ def _tangents(
 def _push_linear(
     equation: Equation, primals: Sequence[Symbol], tangents: Sequence[Tangent], wrt: tuple[int, ...] | None
 ) -> list[Tangent]:
-    """Apply the map to the tangents, for a linear map is its own derivative, with zeros where there is none."""
+    """Apply the map to the tangents, zeros included, since a linear map is its own derivative."""
     linear_in = range(len(primals)) if wrt is None else wrt
     if all(tangents[i] is None for i in linear_in) or not is_inexact(equation.results[0].aval.dtype):
         return [None] * len(equation.results)

@@ -6,15 +6,15 @@
     rule     ::= pattern = text for the reader
     pattern  ::= name                       any value; the same name twice is the same value
                | number                     a constant of that value to the bit, in any shape
-               | constant(name)             any constant, in any shape; the name stands for its scalar
+               | constant(name)             any constant, in any shape; the name is bound to its scalar
                | finite(name)               a value that is never inf or nan
-               | name := pattern            the value that the pattern matches, too
+               | name := pattern            also names the value that the pattern matches
                | primitive(pattern, …, param=name, …)
-               | primitive(pattern, …, *name, param=name, …)       the name stands for the operands that are left
+               | primitive(pattern, …, *name, param=name, …)       the name is bound to the remaining operands
 
-An action takes what the names stand for, in the order in which they first appear, and returns a symbol, or None where
-the rule does not apply after all. A rule holds to the bit for *all* values of its dtypes, inf, nan and the signs of
-zero included, unless it says up to what it holds. (Which nan it is, is nobody's business.)
+An action takes the bound values in the order in which the names first appear, and returns a symbol, or None if the rule
+does not apply after all. A rule holds to the bit for *all* values of its dtypes, inf, nan and the signs of
+zero included, unless it says up to what it holds. (The bits of a nan do not count.)
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ Bindings: TypeAlias = dict[str, Any]
 
 
 class OperandPattern(ABC):
-    """What an operand must look like."""
+    """The pattern of an operand."""
 
     @abstractmethod
     def match(self, symbol: Symbol, bindings: Bindings) -> bool:
-        """Whether a value has this form; enter what the names stand for."""
+        """Whether a value matches; binds the names."""
 
     @abstractmethod
     def names(self) -> Iterable[str]:
@@ -58,7 +58,7 @@ class OperandPattern(ABC):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Named(OperandPattern):
-    """A value that the action gets under a name."""
+    """A value that is bound to a name."""
 
     name: str
 
@@ -217,7 +217,7 @@ def _params(keywords: Iterable[ast.keyword]) -> tuple[tuple[str, str], ...]:
 def by_rules(rules: Sequence[Rule]) -> Rewrite:
     """The rewrite that applies the first rule of a table that fires.
 
-    The patterns are read at its first use, which keeps that out of `import fnad`.
+    The patterns are parsed at first use, so that `import fnad` does not pay for it.
     """
 
     @cache

@@ -1,4 +1,4 @@
-"""The passes that make a program simple, and their order."""
+"""The simplification passes and their order."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from fnad.transforms.rules.reduction import REDUCTION
 Pass: TypeAlias = Callable[[Program], Program]
 
 SWEEPS = 4
-"""At most so many sweeps; hardly any program needs more than two."""
+"""The most sweeps; hardly any program needs more than two."""
 
 RULES = (*ALGEBRA, *STRONG, *POWER, *SELECT, *LOGIC, *CONVERT, *MOVEMENT, *REDUCTION, *CONTRACTION, *INDEXING)
 _by_rules = by_rules(RULES)
@@ -41,7 +41,7 @@ def sweep(program: Program) -> Program:
 
 
 def simplify(program: Program) -> Program:
-    """A program of the same values with less to do: swept until nothing more is found, its regions too."""
+    """An equivalent program that does less: swept until nothing changes, its regions too."""
     program = _regions_simplified(dce(program))
     for _ in range(SWEEPS):
         simpler = dce(sweep(program))

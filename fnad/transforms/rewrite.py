@@ -1,7 +1,7 @@
 """Rewriting: one forward sweep that offers every equation to rewrites as it is made.
 
 A rewrite looks at an equation about to be added, its primitive, operands and params, and returns the symbol to use in
-its place, or None; an equation with regions has one of its own, `reduce`. What is built on the way goes through the
+its place, or None; an equation with regions has one of its own, `reduce`. What a rewrite builds goes through the
 same rewrites, so one sweep reaches everything that can be seen from operands to results; its time is linear in the
 number of equations.
 """
@@ -26,7 +26,7 @@ Rewrite: TypeAlias = Callable[[Primitive, Sequence[Symbol], Params], Symbol | No
 
 
 DEEPEST = 40
-"""How many rewrites may set off one another; the next sweep goes on where this one stopped."""
+"""How deeply rewrites may trigger one another; the next sweep continues where this one stopped."""
 
 
 class Rewriter(Builder):
@@ -71,13 +71,13 @@ class Rewriter(Builder):
         return None
 
     def numbered(self, primitive: Primitive, operands: Sequence[Symbol]) -> Symbol | None:
-        """The result of an equation without params, if it is there already."""
+        """The result of an equation without params, if there is one already."""
         found = self._numbered.get((primitive, atom_keys([operand.atom for operand in operands]), (), ()))
         return None if found is None else Symbol(self, found[0], found[0].aval)
 
 
 def definition(symbol: Symbol) -> Equation | None:
-    """The equation of which a value is the only result; None for inputs and literals."""
+    """The equation whose only result is this value; None for inputs and literals."""
     builder = symbol.builder
     return builder.definitions.get(symbol.atom) if isinstance(builder, Rewriter) else None
 
@@ -88,7 +88,7 @@ def operands_of(symbol: Symbol, equation: Equation) -> list[Symbol]:
 
 
 def application(symbol: Symbol, primitive: Primitive) -> tuple[list[Symbol], Params] | None:
-    """Operands and params of the equation that defines a value; None if it is none of this primitive."""
+    """The operands and params of the equation that defines a value; None if it has another primitive."""
     equation = definition(symbol)
     if equation is None or equation.primitive is not primitive:
         return None
@@ -96,7 +96,7 @@ def application(symbol: Symbol, primitive: Primitive) -> tuple[list[Symbol], Par
 
 
 def constant_of(symbol: Symbol) -> np.generic | None:
-    """The scalar that a value is filled with: a literal or a broadcast one; None for others."""
+    """The scalar that a value is filled with, a literal or a broadcast literal; None for others."""
     atom = symbol.atom
     if isinstance(atom, Literal):
         return atom.value
@@ -133,5 +133,5 @@ def rewrite(program: Program, *rewrites: Rewrite) -> Program:
 
 
 def reduced(program: Program) -> Program:
-    """The program with its loops and branches reduced; what leaves a loop so has one derivative, not many."""
+    """The program with its loops and branches reduced: what moves out of a loop is differentiated once."""
     return dce(rewrite(program)) if any(equation.regions for equation in program.equations) else program

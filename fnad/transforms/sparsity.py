@@ -1,7 +1,7 @@
-"""The pattern of the Jacobian of one equation: which elements of a result can depend on which of an operand.
+"""The sparsity pattern of an equation's Jacobian: which elements of a result can depend on which of an operand.
 
-It follows from the record (`fnad/ir/axes.py`): an element reaches the elements of a result at the same indices of the
-axes that the two share. It is exact for what moves elements, and for the rest what can be said without values.
+It follows from the record (`fnad/ir/axes.py`): an element affects the elements of a result at the same indices of the
+axes that the two share. It is exact for data movement, and otherwise the best bound without knowing values.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Pattern(NamedTuple):
 
 
 def patterns(primitive: Primitive, operands: Sequence[Aval], params: Params) -> list[list[Pattern]]:
-    """For each result of an equation without regions the pattern in each operand."""
+    """For each result of an equation without regions, the pattern with respect to each operand."""
     inferred = primitive.infer(*operands, **params)
     results = inferred if isinstance(inferred, tuple) else (inferred,)
     if isinstance(primitive.axes, Reindex):
@@ -89,7 +89,7 @@ def _by_shared_axes(shape: Shape, shared: Sequence[int]) -> np.ndarray[Any, Any]
 
 
 def _moved(primitive: Primitive, operand: Aval, result: Aval, params: Params) -> Pattern:
-    """Return where each element comes from, or goes, by the index of the lowering."""
+    """The position that each element comes from, or goes to, by the lowering's index map."""
     match primitive.lower:
         case IndexMap(index, guard):
             to = _indices(result)
@@ -113,7 +113,7 @@ def _indices(x: Aval) -> list[np.ndarray[Any, Any]]:
 
 
 def _flat(places: Sequence[Any], shape: Shape, count: int) -> np.ndarray[Any, Any]:
-    """The flat positions of `count` places, given by the index along each axis."""
+    """The flat positions of `count` elements, given by the index along each axis."""
     flat: Any = np.zeros(count, int)
     for place, n in zip(places, shape, strict=True):
         flat = flat * n + place

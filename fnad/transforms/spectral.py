@@ -5,15 +5,15 @@ all the same (Daleckii & Krein, 1965; Higham, "Functions of matrices", 2008, the
 
     dY = V (Φ ∘ Vᴴ dA V) Vᴴ + V dφ Vᴴ,    Φ_ij = (φ(w_j) - φ(w_i)) / (w_j - w_i), or φ'(w_i) where w_i = w_j
 
-with dφ what φ changes by beside w. So a transform that differentiates a program is given one in which such a value is a
-primitive with this rule; in what it returns there stand the user's equations again.
+where dφ is the change of φ apart from w. So a transform that differentiates a program is given one in which such a
+value is a primitive with this rule; in its result the primitive is replaced by the user's equations again.
 
 Note [Close eigenvalues]
-    Of two eigenvalues that are close, the difference quotient has lost its digits in the differences. The mean slope,
-    (φ'(w_i) + φ'(w_j)) / 2, differs from it by a third derivative times (w_j - w_i)² / 12. It is taken where the two
-    agree within the rounding of φ: there it is never worse, and it is right where the differences are small.
+    For two close eigenvalues the difference quotient suffers from cancellation. The mean slope,
+    (φ'(w_i) + φ'(w_j)) / 2, differs from it by a third derivative times (w_j - w_i)² / 12. It is used where the two
+    agree within the rounding of φ: there it is never worse, and it is accurate where the differences are small.
 
-The vectors that are left, whose use is none of these functions, have no derivative where their values are equal
+The other eigenvectors, used outside of such functions, have no derivative where their eigenvalues are equal
 (`distinct_vectors`).
 """
 
@@ -54,7 +54,7 @@ def with_spectral_functions(program: Program, derive: Callable[[Program], Progra
 
 
 def _recognized(program: Program) -> tuple[Program, dict[Primitive, Program]]:
-    """The program with its spectral functions as primitives, and what each is as the user wrote it."""
+    """The program with its spectral functions as primitives, and the user's equations of each."""
     forms = Forms(program)
     written: dict[Primitive, Program] = {}
     found = {function.value: function for function in forms.functions}
@@ -75,7 +75,7 @@ def _recognized(program: Program) -> tuple[Program, dict[Primitive, Program]]:
 
 
 def _factor(program: Program, forms: Forms, function: SpectralFunction) -> Program:
-    """φ as a program of the eigenvalues and what else it reads."""
+    """The function φ as a program of the eigenvalues and its other operands."""
     values, others = tuple(forms.values[function.of]), parameters(forms, function)
 
     def phi(w: Symbol, *given: Symbol) -> list[Symbol]:
@@ -90,7 +90,7 @@ def _factor(program: Program, forms: Forms, function: SpectralFunction) -> Progr
 
 
 def _vector(x: Symbol, factor: Factor, w: Symbol) -> Symbol:
-    """A factor without the axes along which it is the same."""
+    """A factor without the axes along which it is constant."""
     for axis in range(w.ndim - 1, x.ndim):
         x = x if axis == factor.spectrum.axis else slice_axis(x, axis, 0, 1)
     return reshape_to(x, w.shape)
@@ -117,7 +117,7 @@ def _primitive(function: SpectralFunction, whole: Program, factor: Program) -> P
 def _push(
     function: SpectralFunction, factor: Program, results: Any, primals: Any, tangents: Sequence[Symbol | None]
 ) -> list[Symbol | None]:
-    """V (Φ ∘ Vᴴ dA V) Vᴴ + V dφ Vᴴ."""
+    """The tangent V (Φ ∘ Vᴴ dA V) Vᴴ + V dφ Vᴴ."""
     (a, *others), (da, *moved) = primals, tangents
     w, v = eigh(a, uplo=function.of.uplo)
     terms: list[Symbol] = []
@@ -135,13 +135,13 @@ def _push(
 
 
 def _between_bases(v: Symbol, x: Symbol) -> Symbol:
-    """V x Vᴴ."""
+    """The product V x Vᴴ."""
     v = convert_to(v, x.dtype)
     return matmul(v, matmul(x, adjoint(v)))
 
 
 def _divided_differences(w: Symbol, h: Symbol, slope: Symbol) -> Symbol:
-    """Φ (Note [Close eigenvalues])."""
+    """The matrix Φ: see Note [Close eigenvalues]."""
     aval = h.aval.with_shape((*h.shape, h.shape[-1]))
     step, moved = differences(w), sub(along_columns(h, aval), along_rows(h, aval))
     mean = mul(add(along_columns(slope, aval), along_rows(slope, aval)), constant(0.5, aval.dtype, aval.shape))
@@ -158,7 +158,7 @@ def _divided_differences(w: Symbol, h: Symbol, slope: Symbol) -> Symbol:
 
 
 def _as_written(program: Program, written: Mapping[Primitive, Program]) -> Program:
-    """The program with the user's equations in the place of spectral functions, and without guards."""
+    """The program with spectral functions replaced by the user's equations, and without guards."""
 
     def walk(*args: Symbol) -> list[Symbol]:
         builder = current_builder()
@@ -181,14 +181,14 @@ def _as_written(program: Program, written: Mapping[Primitive, Program]) -> Progr
 
 
 class Marked(NamedTuple):
-    """Eigenvectors, or a view of them, and where in it are those whose value is another's too."""
+    """Eigenvectors, or a view of them, and the places of those with a repeated eigenvalue."""
 
     vectors: Symbol
     repeated: Symbol
 
 
 def _guarded(program: Program) -> Program:
-    """The program with eigenvectors that have no derivative where their values are equal."""
+    """The program with eigenvectors that have no derivative where their eigenvalues are equal."""
 
     def walk(*args: Symbol) -> list[Symbol]:
         builder = current_builder()
@@ -219,6 +219,6 @@ def _operands(equation: Equation, env: SymbolEnvironment, marked: Mapping[Atom, 
 
 
 def _used(atom: Atom, env: SymbolEnvironment, marked: Mapping[Atom, Marked]) -> Symbol:
-    """A value where it is used as more than a view."""
+    """A value where it is used other than by a view."""
     found = marked.get(atom)
     return env.read([atom])[0] if found is None else distinct_vectors(found.vectors, found.repeated)

@@ -1,13 +1,13 @@
 """Where a program forms V φ(w) Vᴴ of the eigenvalues and eigenvectors (w, V) of a Hermitian matrix.
 
-One walk over the equations keeps for a value its form, where it has one:
+One walk over the equations records the form of each value that has one:
 
-    Spectrum      φ(w): one function of each eigenvalue, along one axis and the same along all others but the batch
+    Spectrum      φ(w): a function of each eigenvalue, along one axis, and constant along all others but the batch
     Diagonal      diag(φ(w))
-    Vectors       V, Vᵀ or its conjugate, with columns times φ(w)
+    Vectors       V, Vᵀ or its conjugate, with columns scaled by φ(w)
 
-A product of two `Vectors` over the eigenvalues is V φ(w) Vᴴ. What else φ reads must not tell one eigenvalue from
-another: it is a number, or one number for each matrix of the batch.
+A product of two `Vectors` over the eigenvalues is V φ(w) Vᴴ. The other operands of φ must be the same for all
+eigenvalues: a number, or one number for each matrix of the batch.
 """
 
 from __future__ import annotations
@@ -27,33 +27,33 @@ from fnad.ops.spectrum import eigh, eigvalsh
 
 
 class Decomposition(NamedTuple):
-    """What is decomposed; two equations that take the same have the same eigenvalues."""
+    """The decomposed matrix; two equations on the same one have the same eigenvalues."""
 
     matrix: Atom
     uplo: str
 
     @property
     def batch(self) -> int:
-        """How many axes there are before those of the matrices."""
+        """The number of axes before those of the matrices."""
         return self.matrix.aval.ndim - 2
 
 
 class Spectrum(NamedTuple):
-    """A function of each eigenvalue, which stand along `axis`."""
+    """A function of each eigenvalue, along `axis`."""
 
     of: Decomposition
     axis: int
 
 
 class Diagonal(NamedTuple):
-    """A diagonal matrix of the function of each eigenvalue that `factor` is."""
+    """The diagonal matrix of the function `factor` of each eigenvalue."""
 
     of: Decomposition
     factor: Factor
 
 
 class Vectors(NamedTuple):
-    """Eigenvectors, or their conjugates, side by side along one of the last two axes, `axis`, times `factors`."""
+    """Eigenvectors or their conjugates, indexed by `axis`, one of the last two axes, times `factors`."""
 
     of: Decomposition
     axis: int
@@ -62,7 +62,7 @@ class Vectors(NamedTuple):
 
 
 class Factor(NamedTuple):
-    """A value of the form `Spectrum`, by which eigenvectors are multiplied, or divided."""
+    """A value of the form `Spectrum` that multiplies or divides eigenvectors."""
 
     value: Var
     spectrum: Spectrum
@@ -70,7 +70,7 @@ class Factor(NamedTuple):
 
 
 class SpectralFunction(NamedTuple):
-    """A value that is V φ Vᴴ, where φ is the product of the factors; `transposed` says that it is (V φ Vᴴ)ᵀ."""
+    """A value V φ Vᴴ, where φ is the product of the factors, or its transpose if `transposed`."""
 
     value: Var
     of: Decomposition
@@ -135,7 +135,7 @@ class Forms:
         return spectrum if all(self._is_uniform(atom, spectrum.of.batch) for atom in others) else None
 
     def _is_uniform(self, atom: Atom, batch: int) -> bool:
-        """Whether a value is the same along all axes but the first `batch`."""
+        """Whether a value is constant along all axes but the first `batch`."""
         if isinstance(atom, Literal):
             return True
         equation = self.definitions.get(atom)
@@ -163,7 +163,7 @@ class Forms:
         return form._replace(conjugate=not form.conjugate)
 
     def scaled(self, equation: Equation, forms: list[Form | None]) -> Form | None:
-        """The form of eigenvectors times, or by, a function of each of their values."""
+        """The form of eigenvectors multiplied or divided by a function of each eigenvalue."""
         pairs = list(zip(equation.operands, forms, strict=True))
         for (_, vectors), (factor, spectrum) in (pairs, pairs[::-1]):
             if isinstance(vectors, Vectors) and isinstance(spectrum, Spectrum) and isinstance(factor, Var):
@@ -174,7 +174,7 @@ class Forms:
         return None
 
     def product(self, equation: Equation, forms: list[Form | None]) -> Form | None:
-        """The form of a product with a diagonal matrix; enter a product over the eigenvalues."""
+        """The form of a product with a diagonal matrix; a product over the eigenvalues is recorded."""
         x, y = forms
         if x is None or y is None or x.of != y.of or not _pairs_batch(equation, x.of.batch):
             return None
@@ -204,7 +204,7 @@ class Forms:
         return forms[0] if isinstance(forms[0], Vectors) else None
 
     def permuted(self, equation: Equation, forms: list[Form | None]) -> Form | None:
-        """The form of a transpose, which has to leave the batch where it is."""
+        """The form of a transpose that leaves the batch in place."""
         (form,), permutation = forms, equation.params["permutation"]
         if form is None or isinstance(form, Diagonal) or permutation[: form.of.batch] != _first(form.of.batch):
             return None
@@ -220,7 +220,7 @@ class Forms:
         return form._replace(axis=dims[form.axis]) if stays else None
 
     def reshaped(self, equation: Equation, forms: list[Form | None]) -> Form | None:
-        """The form of eigenvalues with axes of size 1 beside theirs, or of the diagonal matrix made by `pad`."""
+        """The form of eigenvalues with added axes of size 1, or of a diagonal matrix made by `pad`."""
         (form,), shape = forms, equation.params["shape"]
         if isinstance(form, Diagonal):
             return form if shape == form.of.matrix.aval.shape else None
@@ -264,7 +264,7 @@ def _pairs_batch(equation: Equation, batch: int) -> bool:
 
 
 def _axis_after(shape: Shape, axis: int, other: Shape, batch: int) -> int | None:
-    """Return where an axis is after a reshape that keeps the batch and the axis apart from the others."""
+    """The position of an axis after a reshape that merges neither it nor the batch with other axes."""
     if other[:batch] != shape[:batch]:
         return None
     before = prod(shape[:axis])
@@ -273,7 +273,7 @@ def _axis_after(shape: Shape, axis: int, other: Shape, batch: int) -> int | None
 
 
 def between(program: Program, inputs: tuple[Var, ...], output: Var) -> Program:
-    """The part of a program that computes `output` from `inputs`, which have to suffice."""
+    """The part of a program that computes `output` from `inputs`, which must suffice."""
     needed: set[Atom] = {output}
     kept: list[Equation] = []
     for equation in reversed(program.equations):
@@ -284,7 +284,7 @@ def between(program: Program, inputs: tuple[Var, ...], output: Var) -> Program:
 
 
 def parameters(forms: Forms, function: SpectralFunction) -> tuple[Var, ...]:
-    """Return what φ reads beside the eigenvalues."""
+    """The operands of φ other than the eigenvalues."""
     return tuple(dict.fromkeys(var for factor in function.factors for var in _read(forms, factor.value)))
 
 

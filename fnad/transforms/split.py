@@ -1,4 +1,4 @@
-"""Cutting a joint program in two: what runs now, and what runs when the cotangents are there.
+"""Cutting a joint program in two: what runs now, and what runs when the cotangents are given.
 
 The values that cross are the residuals: inputs and results of the first part that the second needs.
 """

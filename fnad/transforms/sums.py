@@ -1,7 +1,7 @@
-"""Sums of cotangents: one that is zero but in a part of the array is added to that part alone.
+"""Sums of cotangents: one that is zero except in a part of the array is added to that part alone.
 
-What reads a part of an array at run-time places has a cotangent that is zero elsewhere. To build it and add it takes
-time in proportion to the array; a loop that reads an array element by element would take quadratic time going back.
+The cotangent of reading a part of an array at run-time indices is zero elsewhere. Building and adding it takes time in
+proportion to the array, so the reverse sweep over a loop that reads an array element by element would be quadratic.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from fnad.ops.shape import broadcast_in_dim
 
 
 class Sums:
-    """Adds symbols of one program under construction, by how they came about."""
+    """Adds symbols of one program under construction, depending on the equations that define them."""
 
     def __init__(self) -> None:
         self._definitions: dict[Atom, Equation] = {}
         self._seen = 0
 
     def add(self, first: Symbol, second: Symbol) -> Symbol:
-        """First + second, up to the sign of zeros."""
+        """The sum of two cotangents, up to the sign of zeros."""
         for total, part in ((first, second), (second, first)):
             definition = self._definition(part)
             if definition is not None and self._is_written_into_zeros(definition):
@@ -45,7 +45,7 @@ class Sums:
 
 
 def _add_part(total: Symbol, equation: Equation) -> Symbol:
-    """The total with what an equation writes into zeros added where it is written."""
+    """The total with an equation's update of zeros added at the place of the update."""
     _, update, *places = (Symbol(total.builder, atom, atom.aval) for atom in equation.operands)
     if equation.primitive is scatter_add:
         return scatter_add(total, update, *places)

@@ -7,7 +7,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from fnad.backends.numba.executor import compile_program
+from fnad.backends.cpu.executor import compile_program
 from fnad.ir.builder import current_builder, trace
 from fnad.ir.parser import parse_program
 from fnad.ir.printer import print_program

@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fnad.backends.numba.executor import compile_program
+from fnad.backends.cpu.executor import compile_program
 from fnad.control.cond import cond
 from fnad.control.scan import scan
 from fnad.control.while_loop import while_loop

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from fnad import jit
-from fnad.backends.numba.executor import compile_program
+from fnad.backends.cpu.executor import compile_program
 from fnad.errors import OutOfRangeError
 from fnad.ir.builder import trace
 from fnad.ir.primitive import PRIMITIVES
@@ -166,7 +166,7 @@ def test_a_sum_with_infinity_is_infinite():
 def test_emitted_source_runs_as_plain_python():
     script = """
         import numpy as np
-        from fnad.backends.numba.executor import compile_program
+        from fnad.backends.cpu.executor import compile_program
         from fnad.ir.builder import trace
         from fnad.ir.types import F64, Aval
         from fnad.ops.arithmetic import mul

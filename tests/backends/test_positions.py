@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from fnad import jit
-from fnad.backends.numba import vector_math
-from fnad.backends.numba.executor import compile_program
-from fnad.backends.numba.target import COSTS
+from fnad.backends.cpu import vector_math
+from fnad.backends.cpu.executor import compile_program
+from fnad.backends.cpu.target import COSTS
 from fnad.ir.builder import trace
 from fnad.ir.types import DTYPES, Aval
 from fnad.ops.elementary import exp

@@ -12,16 +12,16 @@ import numpy as np
 import pytest
 import scipy.special
 
-from fnad.backends.numba import scipy_special
-from fnad.backends.numba.compiler import NativeFunction, compile_source
-from fnad.backends.numba.executor import compile_program, plan
-from fnad.backends.numba.steps import Chunk
+from fnad.backends.cpu import scipy_special
+from fnad.backends.cpu.compiler import NativeFunction, compile_source
+from fnad.backends.cpu.executor import compile_program, plan
 from fnad.control.scan import scan
 from fnad.ir.builder import trace
 from fnad.ir.primitive import Primitive, Scalar
 from fnad.ir.program import Program
 from fnad.ir.types import Aval, aval_of
 from fnad.kernel.python_source import namespace
+from fnad.kernel.steps import Chunk
 from fnad.ops.arithmetic import add, mul
 from fnad.ops.autodiff import stop_gradient
 from fnad.ops.bessel import jv

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from fnad import fori_loop, jit
-from fnad.backends.numba import vector_math
-from fnad.backends.numba.executor import compile_program
+from fnad.backends.cpu import vector_math
+from fnad.backends.cpu.executor import compile_program
 from fnad.ir.builder import trace
 from fnad.ir.types import F64, Aval
 from fnad.ops.arithmetic import mul

@@ -11,7 +11,7 @@ import optree
 import pytest
 
 from fnad import config, jit
-from fnad.backends.numba.executor import compile_program
+from fnad.backends.cpu.executor import compile_program
 from fnad.errors import FnadError, LoweringError, OutOfRangeError
 from fnad.ir.builder import trace
 from fnad.ir.primitive import PRIMITIVES

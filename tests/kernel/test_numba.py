@@ -8,8 +8,8 @@ import numba
 import numpy as np
 import pytest
 
-from fnad.backends.numba.compiler import compile_kernel
-from fnad.backends.numba.executor import plan
+from fnad.backends.cpu.compiler import compile_kernel
+from fnad.backends.cpu.executor import plan
 from fnad.cli.dump import Request, dump
 from fnad.ir.parser import parse_program
 from fnad.kernel.parser import parse_kernel
@@ -18,7 +18,7 @@ from fnad.kernel.python_source import module_text
 from fnad.kernel.statements import Kernel
 from fnad.scalar.operation import OperandError, Pointer
 from fnad.scalar.operations import DTYPES, OPERATIONS, TABLE
-from tests.backends.test_numba_runtime import pairs, special
+from tests.backends.test_instructions import pairs, special
 from tests.test_stages import CASES, FUNCTIONS
 
 Array = np.ndarray[Any, Any]

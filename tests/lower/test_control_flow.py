@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fnad.backends.numba.executor import compile_program, plan
-from fnad.backends.numba.target import CPU
+from fnad.backends.cpu.executor import compile_program, plan
+from fnad.backends.cpu.target import CPU
 from fnad.control.cond import cond
 from fnad.control.scan import scan
 from fnad.ir.builder import trace

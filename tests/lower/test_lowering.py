@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 
-from fnad.backends.numba.executor import compile_program, plan
-from fnad.backends.numba.target import CPU
+from fnad.backends.cpu.executor import compile_program, plan
+from fnad.backends.cpu.target import CPU
 from fnad.ir.builder import trace
 from fnad.ir.types import F32, F64, I64, Aval
 from fnad.lower.allocation import Life, Slot, Slots

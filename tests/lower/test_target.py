@@ -9,15 +9,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fnad.backends.numba.codegen import new_module
-from fnad.backends.numba.executor import NativeExecutor, Plan
-from fnad.backends.numba.instructions import add_function
-from fnad.backends.numba.target import COSTS, CPU
+from fnad.backends.cpu.codegen import new_module
+from fnad.backends.cpu.executor import NativeExecutor
+from fnad.backends.cpu.target import COSTS, CPU
+from fnad.backends.llvm.instructions import add_function
 from fnad.control.scan import scan
 from fnad.errors import LoweringError
 from fnad.ir.builder import trace
 from fnad.ir.program import Program
 from fnad.ir.types import F64, Aval
+from fnad.kernel.plan import Plan
 from fnad.kernel.routines import ROUTINES
 from fnad.lower.loop_ir import LibraryCall, Loop, Product
 from fnad.lower.lowering import lower

@@ -7,7 +7,7 @@ import numpy as np
 import optree
 import pytest
 
-from fnad.backends.numba.executor import compile_program
+from fnad.backends.cpu.executor import compile_program
 from fnad.ir.types import aval_of
 from fnad.testing import assert_close, check_transposed, direction, marks, precision, pushforward, tolerance
 from fnad.trace.tracing import trace_function

@@ -9,7 +9,7 @@ from scipy import stats
 
 import fnad
 from fnad import draws, errors, random
-from fnad.backends.numba.executor import compile_program
+from fnad.backends.cpu.executor import compile_program
 from fnad.ir.builder import trace
 from fnad.ir.types import Aval
 from fnad.ops.random_bits import U64, philox

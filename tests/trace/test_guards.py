@@ -143,7 +143,7 @@ def test_passes_keep_guards(name: str) -> None:
 
 @pytest.mark.parametrize("x", [1.5, 2.2, 3.0, 8.0, np.nan, -2.0])
 def test_a_run_ends_with_the_number_and_what_it_found(x: float) -> None:
-    from fnad.backends.numba.executor import compile_program  # noqa: PLC0415
+    from fnad.backends.cpu.executor import compile_program  # noqa: PLC0415
 
     expected, found = answers(spiral, 2.0), answers(spiral, x) if not np.isnan(x) else [False, np.iinfo(np.int64).min]
     first = next(n for n, pair in enumerate(zip(expected, found, strict=False)) if pair[0] != pair[1])
@@ -158,7 +158,7 @@ def test_a_run_ends_with_the_number_and_what_it_found(x: float) -> None:
 
 
 def test_loops_and_source_show_them() -> None:
-    from fnad.backends.numba.executor import plan  # noqa: PLC0415
+    from fnad.backends.cpu.executor import plan  # noqa: PLC0415
 
     program = simplify(with_guards(lambda x: x * x if x > 1 else -x, 2.0))
     assert "t0[0] = x0[0] > 1.0, end at guard 0 unless True" in loops_text(plan(program).loops)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fnad.backends.numba.executor import compile_program
-from fnad.backends.numba.target import CPU
+from fnad.backends.cpu.executor import compile_program
+from fnad.backends.cpu.target import CPU
 from fnad.control.scan import scan
 from fnad.ir.builder import trace
 from fnad.ir.types import F64, I64, Aval

@@ -1,4 +1,4 @@
-"""Algebra of numbers, as far as floating point keeps it to the bit.
+"""Algebraic identities that hold in floating point to the bit.
 
 What is *not* here, because it is false: x * 0 = 0 (x may be inf or nan), x + 0 = x and 0 - x = -x (-0.0 would become
 0.0), x - x = 0, x / x = 1, and anything that reassociates. Adding -0.0 and subtracting 0.0 change nothing. Complex
@@ -50,7 +50,7 @@ ALGEBRA = (
     Rule("stop_gradient(stop_gradient(x)) = stop_gradient(x)", stop_gradient),
 )
 
-# The sign of a cotangent's zero carries nothing, and the strong product loses it anyway.
+# The sign of a cotangent's zero has no meaning, and the strong product drops it anyway.
 STRONG = (
     Rule("strong_mul(0.0, p) = 0", zeros_like, up_to="the sign of zero"),
     Rule("strong_mul(-0.0, p) = 0", zeros_like, up_to="the sign of zero"),
@@ -77,7 +77,7 @@ def _small_power(x: Symbol, exponent: int) -> Symbol | None:
 
 
 def _by_multiplication(x: Symbol, k: np.floating) -> Symbol | None:
-    """Write out a power as a short product, which rounds about as often as the library's power errs."""
+    """Write out a power as a short product, whose rounding error is about that of the library's power."""
     return integer_pow(x, exponent=int(k)) if k in (-1, 2, 3) else None
 
 

@@ -1,4 +1,4 @@
-"""Choice by a bool, logic, and complex numbers and their parts: rules that hold to the bit."""
+"""Rules for selection by bools, logic, casts, and complex numbers and their parts."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def _keeps_values(source: Dtype, target: Dtype) -> bool:
 
 
 def _skip_convert(x: Symbol, between: Dtype, dtype: Dtype) -> Symbol | None:
-    """Skip a dtype that keeps values; what a float outside an integer's range becomes depends on its dtype."""
+    """Skip a cast that preserves values; casting an out-of-range float to an integer depends on the float's dtype."""
     overflows = between.kind in "fc" and dtype.kind in "iu" and dtype != x.dtype
     return None if overflows or not _keeps_values(x.dtype, between) else convert_to(x, dtype)
 

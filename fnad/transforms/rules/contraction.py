@@ -10,7 +10,7 @@ from fnad.transforms.rewrite import used_once
 
 
 def _through(permutation: Ints, contract: Ints, batch: Ints) -> tuple[Ints, Ints] | None:
-    """Return what the axes of a transposed operand are in the operand, if its free axes keep their order."""
+    """The operand's axes for those of its transpose, if its free axes keep their order."""
     free = [permutation[a] for a in free_axes(len(permutation), contract, batch)]
     if free != sorted(free):
         return None
@@ -32,7 +32,7 @@ def _transposed_right(x: Symbol, y: Symbol, p: Ints, contract: Axes, batch: Axes
 
 
 def _swap(product: Symbol, x: Symbol, y: Symbol, contract: Axes, batch: Axes, p: Ints) -> Symbol | None:
-    """Put y first where the result has y's free axes before those of x, unless it is needed as it is, too."""
+    """Put y first where the result has y's free axes before those of x, unless it is also needed as it is."""
     count = len(batch[0])
     first = x.ndim - len(contract[0])
     swapped = (*range(count), *range(first, product.ndim), *range(count, first))

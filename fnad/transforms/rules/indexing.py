@@ -1,4 +1,4 @@
-"""Boxes at run-time starts, where the starts turn out to be constants or the boxes the same."""
+"""Boxes at run-time starts, where the starts are constants or the boxes are the same."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from fnad.transforms.rules.movement import join, pad_in
 
 
 def _constant_starts(starts: Sequence[Symbol], shape: Shape, sizes: Shape) -> Ints | None:
-    """The starts of a box as numbers; None where they are not known, or the box lies outside the array."""
+    """The starts of a box as numbers; None if they are not known, or the box is outside the array."""
     values = [constant_of(start) for start in starts]
     known = [int(value) for value in values if value is not None]  # type: ignore[call-overload]
     if len(known) < len(values):
@@ -52,7 +52,7 @@ def _update_of_zeros(zero: Symbol, k: np.generic, update: Symbol, starts: Sequen
 def _update_of_pad(
     padded: Symbol, x: Symbol, low: Ints, interior: Ints, update: Symbol, starts: Sequence[Symbol]
 ) -> Symbol | None:
-    """Write beside what stands in zeros by putting both together: so arrays are made element by element."""
+    """Merge a write next to the nonzero part of a padded array, as when an array is filled element by element."""
     at = _constant_starts(starts, padded.shape, update.shape)
     joined = None if at is None or any(interior) else join(x, low, update, at)
     return None if joined is None else pad_in(*joined, padded.shape)
@@ -61,7 +61,7 @@ def _update_of_pad(
 def _slice_of_update(
     x: Symbol, update: Symbol, at: Sequence[Symbol], starts: Ints, limits: Ints, strides: Ints
 ) -> Symbol | None:
-    """Read what was written, or what was there before, where the slice lies in the one or beside it."""
+    """Read the update, or the array before it, if the slice is inside or outside of the updated box."""
     low = _constant_starts(at, x.shape, update.shape)
     if low is None:
         return None

@@ -1,4 +1,4 @@
-"""Moving elements about: moves that change nothing, cancel or merge."""
+"""Data movement: moves that change nothing, cancel or merge."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def _whole_slice(x: Symbol, starts: Ints, limits: Ints, strides: Ints) -> Symbol
 
 
 def _strided(x: Symbol, starts: Sequence[int], strides: Sequence[int], counts: Shape) -> Symbol:
-    """Slice so many elements an axis, from a start in strides."""
+    """A slice of this many elements per axis, from a start, with strides."""
     limits = tuple(a + (n - 1) * s + 1 if n else a for a, s, n in zip(starts, strides, counts, strict=True))
     return slice_(x, starts=tuple(starts), limits=limits, strides=tuple(strides))
 
@@ -51,7 +51,7 @@ def _merge_slices(x: Symbol, a: Ints, s: Ints, starts: Ints, limits: Ints, strid
 
 
 def _slice_of_pad(x: Symbol, low: Ints, interior: Ints, starts: Ints, limits: Ints, strides: Ints) -> Symbol | None:
-    """Where the slice reads elements of x only, it may read them from x."""
+    """A slice that reads only elements of x can read them from x."""
     counts = _counts(starts, limits, strides)
     inner_starts: list[int] = []
     inner_strides: list[int] = []
@@ -100,13 +100,13 @@ def _slice_of_concatenate(xs: Sequence[Symbol], axis: int, starts: Ints, limits:
 
 
 def pad_in(x: Symbol, low: Ints, shape: Shape) -> Symbol:
-    """Put x, which starts at `low`, in zeros of this shape."""
+    """Pad x with zeros to this shape; x starts at `low`."""
     high = tuple(n - a - m for n, a, m in zip(shape, low, x.shape, strict=True))
     return pad(x, low=low, high=high, interior=(0,) * x.ndim)
 
 
 def join(x: Symbol, at: Ints, y: Symbol, there: Ints) -> tuple[Symbol, Ints] | None:
-    """Put two pieces of one array together that lie side by side; return where they start, too."""
+    """Join two adjacent pieces of one array; return the start of the joined piece too."""
     for first, start, second, behind in ((x, at, y, there), (y, there, x, at)):
         axis = _axis_between(first, start, second, behind)
         if axis is not None:
@@ -115,13 +115,13 @@ def join(x: Symbol, at: Ints, y: Symbol, there: Ints) -> tuple[Symbol, Ints] | N
 
 
 def _axis_between(x: Symbol, at: Ints, y: Symbol, behind: Ints) -> int | None:
-    """The axis along which y comes right behind x, beside it in all others."""
+    """The axis along which y directly follows x, aligned with it in all others."""
     apart = [axis for axis in range(x.ndim) if (at[axis], x.shape[axis]) != (behind[axis], y.shape[axis])]
     return apart[0] if len(apart) == 1 and at[apart[0]] + x.shape[apart[0]] == behind[apart[0]] else None
 
 
 def _add_pads(x: Symbol, a: Ints, b: Ints, i: Ints, y: Symbol, low: Ints, j: Ints) -> Symbol | None:
-    """Add pieces by putting them together; x + 0 and 0 + y are what the sum has there: -0.0 becomes 0.0."""
+    """Add padded pieces by joining them; as in the sum, elements are x + 0 and 0 + y, where -0.0 becomes 0.0."""
     joined = None if any(i) or any(j) else join(_without_zero(x), a, _without_zero(y), low)
     total = tuple(m + n + k for m, n, k in zip(a, x.shape, b, strict=True))
     return None if joined is None else pad_in(joined[0] + 0, joined[1], total)

@@ -1,4 +1,4 @@
-"""Reductions of one element, of none, and of reductions."""
+"""Reductions of one element, of no elements, and of reductions."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def _merge(reduction: Primitive) -> Callable[[Symbol, Ints, Ints], Symbol]:
 
 
 def _exact(reduction: Primitive) -> Iterator[Rule]:
-    """The rules of a reduction that does not round, and that one element passes unchanged."""
+    """The rules of a reduction that does not round, and leaves a single element unchanged."""
     name = reduction.name
     yield Rule(f"{name}(x, axes=axes) = reshape(x) where one element is reduced", _only_element)
     yield Rule(f"{name}({name}(x, axes=inner), axes=outer) = {name}(x)", _merge(reduction))

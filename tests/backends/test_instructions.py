@@ -14,8 +14,8 @@ import mpmath
 import numpy as np
 import pytest
 
-from fnad.backends.numba import blas, functions, vector_math
-from fnad.backends.numba.compiler import NativeFunction, compile_source
+from fnad.backends.cpu import blas, functions, vector_math
+from fnad.backends.cpu.compiler import NativeFunction, compile_source
 from fnad.kernel.python_source import namespace
 from fnad.kernel.routines import ROUTINES
 from fnad.scalar.operation import OperandError

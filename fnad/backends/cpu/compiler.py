@@ -8,12 +8,12 @@ from threading import Lock
 from typing import Any
 from weakref import WeakValueDictionary
 
-from fnad.backends.numba import codegen
-from fnad.backends.numba.emitter import Builder, Value
-from fnad.backends.numba.entry import add_entry
-from fnad.backends.numba.instructions import add_function
-from fnad.backends.numba.loader import load
-from fnad.backends.numba.target import CPU
+from fnad.backends.cpu import codegen
+from fnad.backends.cpu.entry import add_entry
+from fnad.backends.cpu.loader import load
+from fnad.backends.cpu.target import CPU
+from fnad.backends.llvm.emitter import Builder, Value
+from fnad.backends.llvm.instructions import add_function
 from fnad.kernel.layout import Layout
 from fnad.kernel.parser import parse_kernel
 from fnad.kernel.python_source import plain_text

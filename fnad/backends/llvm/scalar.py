@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import llvmlite.ir as ir
 
-from fnad.backends.numba.emitter import Builder, Dtype, Value
+from fnad.backends.llvm.emitter import Builder, Dtype, Value
 from fnad.scalar.operation import BOOL, real_dtype
 
 

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 import llvmlite.ir as ir
 import numpy as np
 
-from fnad.backends.numba.emitter import Builder, Value
+from fnad.backends.llvm.emitter import Builder, Value
 
 OBJECT = ir.IntType(8).as_pointer()
 LONG = ir.IntType(64)

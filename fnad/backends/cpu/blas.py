@@ -17,9 +17,9 @@ from typing import Any
 import llvmlite.binding as llvm
 import llvmlite.ir as ir
 
-from fnad.backends.numba import blas_threads, capsule
-from fnad.backends.numba.emitter import Builder, Dtype, Instructions, Kinds, Value, Values
-from fnad.backends.numba.scalar import call
+from fnad.backends.cpu import blas_threads, capsule
+from fnad.backends.llvm.emitter import Builder, Dtype, Instructions, Kinds, Value, Values
+from fnad.backends.llvm.scalar import call
 
 PREFIX = "fnad_"
 LETTERS = {"f4": "s", "f8": "d", "c8": "c", "c16": "z"}

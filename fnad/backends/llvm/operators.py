@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from fnad.backends.numba.division import divide_complex
-from fnad.backends.numba.emitter import Builder, Emit, Instructions, Kinds, Value, Values, by_kind
-from fnad.backends.numba.scalar import is_true, multiply_complex, on_parts, parts
+from fnad.backends.llvm.division import divide_complex
+from fnad.backends.llvm.emitter import Builder, Emit, Instructions, Kinds, Value, Values, by_kind
+from fnad.backends.llvm.scalar import is_true, multiply_complex, on_parts, parts
 
 
 def instruction(method: str) -> Emit:

@@ -12,8 +12,8 @@ from collections.abc import Sequence
 import llvmlite.ir as ir
 import numpy as np
 
-from fnad.backends.numba.emitter import Emit, Value
-from fnad.backends.numba.scalar import llvm_type, memory_type
+from fnad.backends.llvm.emitter import Emit, Value
+from fnad.backends.llvm.scalar import llvm_type, memory_type
 from fnad.errors import LoweringError
 from fnad.kernel.statements import (
     Apply,

@@ -10,8 +10,8 @@ from __future__ import annotations
 import llvmlite.ir as ir
 import numpy as np
 
-from fnad.backends.numba.emitter import Builder, Dtype, Emit, Instructions, Value
-from fnad.backends.numba.scalar import call, is_true, llvm_type, on_parts, overloaded, pair, parts
+from fnad.backends.llvm.emitter import Builder, Dtype, Emit, Instructions, Value
+from fnad.backends.llvm.scalar import call, is_true, llvm_type, on_parts, overloaded, pair, parts
 from fnad.scalar.operation import real_dtype
 from fnad.scalar.operations import DTYPES
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import llvmlite.ir as ir
 
-from fnad.backends.numba.emitter import Builder, Instructions, Kinds, Value, Values
-from fnad.backends.numba.scalar import call
+from fnad.backends.llvm.emitter import Builder, Instructions, Kinds, Value, Values
+from fnad.backends.llvm.scalar import call
 
 WORD = ir.IntType(32)
 

@@ -11,10 +11,10 @@ import platform
 
 import llvmlite.ir as ir
 
-from fnad.backends.numba.division import divide_complex
-from fnad.backends.numba.emitter import Builder, Dtype, Emit, Instructions, Kinds, Value, Values
-from fnad.backends.numba.scalar import call, llvm_type, multiply_complex, on_parts, overloaded, pair, parts
-from fnad.backends.numba.vector_math import libm
+from fnad.backends.cpu.vector_math import libm
+from fnad.backends.llvm.division import divide_complex
+from fnad.backends.llvm.emitter import Builder, Dtype, Emit, Instructions, Kinds, Value, Values
+from fnad.backends.llvm.scalar import call, llvm_type, multiply_complex, on_parts, overloaded, pair, parts
 from fnad.scalar.operation import real_dtype
 
 FLOATS_SHARE_A_REGISTER = platform.machine() in ("x86_64", "AMD64")

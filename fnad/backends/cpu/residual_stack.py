@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import llvmlite.ir as ir
 
-from fnad.backends.numba.emitter import Builder, Dtype, Emit, Instructions, Kinds, Value, Values
-from fnad.backends.numba.scalar import call, memory_type
+from fnad.backends.llvm.emitter import Builder, Dtype, Emit, Instructions, Kinds, Value, Values
+from fnad.backends.llvm.scalar import call, memory_type
 from fnad.kernel.residual_stack import ADDRESS, FIELDS, SMALLEST
 from fnad.kernel.routines import STACK_ARRAYS
 

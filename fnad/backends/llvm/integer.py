@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import llvmlite.ir as ir
 
-from fnad.backends.numba.emitter import Builder, Instructions, Kinds, Value, Values
+from fnad.backends.llvm.emitter import Builder, Instructions, Kinds, Value, Values
 
 
 def emit_left_shift(builder: Builder, kinds: Kinds, values: Values) -> Value:

@@ -13,8 +13,8 @@ from __future__ import annotations
 
 import llvmlite.ir as ir
 
-from fnad.backends.numba.emitter import Builder, Instructions, Kinds, Value, Values
-from fnad.backends.numba.scalar import absolute, on_parts, pair, parts
+from fnad.backends.llvm.emitter import Builder, Instructions, Kinds, Value, Values
+from fnad.backends.llvm.scalar import absolute, on_parts, pair, parts
 
 
 def two_sum(builder: Builder, a: Value, b: Value) -> tuple[Value, Value]:

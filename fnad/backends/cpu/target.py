@@ -2,21 +2,8 @@
 
 from __future__ import annotations
 
-from fnad.backends.numba import (
-    accurate_sums,
-    blas,
-    branchless,
-    cast,
-    complex_math,
-    division,
-    functions,
-    integer,
-    interrupt,
-    operators,
-    random_bits,
-    residual_stack,
-    scipy_special,
-)
+from fnad.backends.cpu import blas, complex_math, functions, interrupt, residual_stack, scipy_special
+from fnad.backends.llvm import accurate_sums, branchless, cast, division, integer, operators, random_bits
 from fnad.lower.target import Costs, Target
 
 FAMILIES = (

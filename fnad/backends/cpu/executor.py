@@ -19,27 +19,24 @@ from typing import cast
 import numpy as np
 
 from fnad.backends.base import Array
-from fnad.backends.numba.chunk_kernels import chunk_kernel, small_temporaries, statements_of_chunks, unread_temporaries
-from fnad.backends.numba.compiler import NativeFunction, compiled
-from fnad.backends.numba.flow import Read, Reserve, Run, choose, in_order, repeat, repeat_while
-from fnad.backends.numba.machine import offers
-from fnad.backends.numba.steps import Chunk, PythonControl, Step, chunks_of, cut, read_by_python
-from fnad.backends.numba.target import CPU
+from fnad.backends.cpu.compiler import NativeFunction, compiled
+from fnad.backends.cpu.flow import Read, Reserve, Run, choose, in_order, repeat, repeat_while
+from fnad.backends.cpu.machine import offers
+from fnad.backends.cpu.target import CPU
 from fnad.errors import FnadError, GuardFailed
 from fnad.ir.program import Program
 from fnad.kernel import residual_stack
 from fnad.kernel.build import NO_MEMORY
-from fnad.kernel.layout import Layout
-from fnad.kernel.python_source import kernel_text, module_text, namespace
+from fnad.kernel.plan import Plan
+from fnad.kernel.python_source import kernel_text, namespace
 from fnad.kernel.statements import Kernel, Return, walk
-from fnad.lower.allocation import allocate, donations
+from fnad.kernel.steps import Chunk, PythonControl, Step
 from fnad.lower.loop_ir import LibraryCall, LoopProgram, SequentialFor, SequentialWhile, Switch
 from fnad.lower.lowering import lower
 from fnad.lower.nodes import Buffer, BufferLoad
-from fnad.lower.target import Target
 from fnad.store import STORE
 
-__all__ = ["NativeExecutor", "Plan", "compile_program", "offers", "plan"]
+__all__ = ["NativeExecutor", "compile_program", "offers", "plan"]
 
 ENGINE_BYTES = 50_000
 """What LLVM takes for each function beside its code."""
@@ -51,37 +48,6 @@ def compile_program(program: Program, donated: Sequence[int] = ()) -> NativeExec
     Outputs may lie in the memory of the inputs at the positions `donated`.
     """
     return NativeExecutor(plan(program, donated))
-
-
-class Plan:
-    """A program lowered for a target, with its memory laid out, as kernels that are not yet compiled."""
-
-    def __init__(self, loops: LoopProgram, target: Target, donated: Sequence[int] = ()) -> None:
-        self.loops = loops
-        self.steps = cut(loops.items, target.costs.largest_kernel)
-        self.chunks = list(chunks_of(self.steps))
-        statements = statements_of_chunks(self.chunks, loops.residual_stacks, target)
-        read_outside = set(read_by_python(self.steps))
-        unread = unread_temporaries(statements.values(), loops.temporaries) - read_outside
-        small = small_temporaries(self.chunks, loops.temporaries, read_outside | unread)
-        kept = [buffer for buffer in loops.temporaries if buffer not in unread and buffer not in small]
-        self.slots, places = allocate(loops.items, kept, loops.outputs)
-        self.donations = donations(loops.items, [loops.inputs[i] for i in donated], loops.outputs, places)
-        outside = {buffer: buffer.name for buffer in (*loops.inputs, *loops.outputs, *loops.residual_stacks)}
-        outside |= {given: output.name for output, given in self.donations.items()}
-        self.places: dict[Buffer, str] = outside | {buffer: slot.name for buffer, slot in places.items()}
-        names = {buffer.name: place for buffer, place in self.places.items()}
-        layout = Layout(names, {buffer.name: f"c{n}" for n, buffer in enumerate(small)})
-        dead = {buffer.name for buffer in unread}
-        self.kernels = {
-            chunk: chunk_kernel(f"chunk{n}", chunk, statements[chunk], layout, dead, loops.residual_stacks)
-            for n, chunk in enumerate(self.chunks)
-        }
-
-    @property
-    def source(self) -> str:
-        """All kernels, as Python source."""
-        return module_text(list(self.kernels.values()))
 
 
 def plan(program: Program, donated: Sequence[int] = ()) -> Plan:

@@ -9,7 +9,7 @@ from typing import Any, cast
 import llvmlite.binding as llvm
 import scipy
 
-from fnad.backends.numba import vector_math
+from fnad.backends.cpu import vector_math
 
 TELLING = ("avx512f", "avx2", "fma", "avx", "sse4.1", "neon", "sve")
 """The CPU features that determine the vector width of loops."""

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from fnad.backends.numba import complex_math, integer
-from fnad.backends.numba.complex_math import library, logarithm
-from fnad.backends.numba.emitter import Builder, Emit, Instructions, Kinds, Value, Values, by_kind
-from fnad.backends.numba.scalar import call, overloaded
-from fnad.backends.numba.vector_math import libm
+from fnad.backends.cpu import complex_math
+from fnad.backends.cpu.complex_math import library, logarithm
+from fnad.backends.cpu.vector_math import libm
+from fnad.backends.llvm import integer
+from fnad.backends.llvm.emitter import Builder, Emit, Instructions, Kinds, Value, Values, by_kind
+from fnad.backends.llvm.scalar import call, overloaded
 
 
 @dataclass(frozen=True, slots=True)

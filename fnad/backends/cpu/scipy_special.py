@@ -20,9 +20,10 @@ import llvmlite.binding as llvm
 import llvmlite.ir as ir
 import numpy as np
 
-from fnad.backends.numba import capsule, cast
-from fnad.backends.numba.emitter import Builder, Dtype, Emit, Kinds, Value, Values
-from fnad.backends.numba.scalar import llvm_type
+from fnad.backends.cpu import capsule
+from fnad.backends.llvm import cast
+from fnad.backends.llvm.emitter import Builder, Dtype, Emit, Kinds, Value, Values
+from fnad.backends.llvm.scalar import llvm_type
 from fnad.scalar.operation import INDEX
 from fnad.scalar.scipy_ufunc import UFUNC, UfuncOperation, scipy_function
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import llvmlite.ir as ir
 
-from fnad.backends.numba.emitter import Builder, Instructions, Kinds, Value, Values
-from fnad.backends.numba.scalar import absolute, call, overloaded, pair, parts
+from fnad.backends.llvm.emitter import Builder, Instructions, Kinds, Value, Values
+from fnad.backends.llvm.scalar import absolute, call, overloaded, pair, parts
 
 
 def divide_complex(builder: Builder, dividend: Value, divisor: Value) -> Value:

@@ -10,8 +10,8 @@ from typing import Any
 import llvmlite.ir as ir
 
 from fnad import draws
-from fnad.backends.numba.emitter import Builder, Emit, Instructions, Kinds, Value, Values
-from fnad.backends.numba.scalar import call, overloaded
+from fnad.backends.llvm.emitter import Builder, Emit, Instructions, Kinds, Value, Values
+from fnad.backends.llvm.scalar import call, overloaded
 
 INTEGER, REAL = ir.IntType(64), ir.DoubleType()
 

@@ -6,7 +6,6 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from collections.abc import Set as AbstractSet
 
-from fnad.backends.numba.steps import Chunk
 from fnad.kernel.build import array_of, counter, locate, statements_of
 from fnad.kernel.forward import forward
 from fnad.kernel.layout import Layout
@@ -26,6 +25,7 @@ from fnad.kernel.statements import (
     subexpressions,
     walk,
 )
+from fnad.kernel.steps import Chunk
 from fnad.lower.loop_ir import touched
 from fnad.lower.nodes import Buffer
 from fnad.lower.target import Target

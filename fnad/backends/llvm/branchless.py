@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 import llvmlite.ir as ir
 
-from fnad.backends.numba.emitter import Builder, Dtype, Emit, Instructions, Kinds, Value, Values, by_kind
-from fnad.backends.numba.operators import multiply
-from fnad.backends.numba.scalar import absolute, call, is_true, on_parts, overloaded, parts
+from fnad.backends.llvm.emitter import Builder, Dtype, Emit, Instructions, Kinds, Value, Values, by_kind
+from fnad.backends.llvm.operators import multiply
+from fnad.backends.llvm.scalar import absolute, call, is_true, on_parts, overloaded, parts
 
 INFINITY = float("inf")
 

@@ -1,0 +1,45 @@
+"""A lowered program as kernels, with the memory that they share laid out: what a backend compiles and runs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from fnad.kernel.chunk_kernels import chunk_kernel, small_temporaries, statements_of_chunks, unread_temporaries
+from fnad.kernel.layout import Layout
+from fnad.kernel.python_source import module_text
+from fnad.kernel.steps import chunks_of, cut, read_by_python
+from fnad.lower.allocation import allocate, donations
+from fnad.lower.loop_ir import LoopProgram
+from fnad.lower.nodes import Buffer
+from fnad.lower.target import Target
+
+
+class Plan:
+    """A program lowered for a target, with its memory laid out, as kernels that are not yet compiled."""
+
+    def __init__(self, loops: LoopProgram, target: Target, donated: Sequence[int] = ()) -> None:
+        self.loops = loops
+        self.steps = cut(loops.items, target.costs.largest_kernel)
+        self.chunks = list(chunks_of(self.steps))
+        statements = statements_of_chunks(self.chunks, loops.residual_stacks, target)
+        read_outside = set(read_by_python(self.steps))
+        unread = unread_temporaries(statements.values(), loops.temporaries) - read_outside
+        small = small_temporaries(self.chunks, loops.temporaries, read_outside | unread)
+        kept = [buffer for buffer in loops.temporaries if buffer not in unread and buffer not in small]
+        self.slots, places = allocate(loops.items, kept, loops.outputs)
+        self.donations = donations(loops.items, [loops.inputs[i] for i in donated], loops.outputs, places)
+        outside = {buffer: buffer.name for buffer in (*loops.inputs, *loops.outputs, *loops.residual_stacks)}
+        outside |= {given: output.name for output, given in self.donations.items()}
+        self.places: dict[Buffer, str] = outside | {buffer: slot.name for buffer, slot in places.items()}
+        names = {buffer.name: place for buffer, place in self.places.items()}
+        layout = Layout(names, {buffer.name: f"c{n}" for n, buffer in enumerate(small)})
+        dead = {buffer.name for buffer in unread}
+        self.kernels = {
+            chunk: chunk_kernel(f"chunk{n}", chunk, statements[chunk], layout, dead, loops.residual_stacks)
+            for n, chunk in enumerate(self.chunks)
+        }
+
+    @property
+    def source(self) -> str:
+        """All kernels, as Python source."""
+        return module_text(list(self.kernels.values()))
