@@ -70,9 +70,11 @@ UNSET: Any = np._NoValue  # type: ignore[attr-defined]
 NOT_GIVEN = {"keepdims": False, "where": True}
 """What a rule finds in the place of that; it finds UNSET for the others."""
 
-WITHOUT_EFFECT = {"assume_unique", "device", "like", "order", "out", "overwrite_input", "subok"}
+OF_SPEED = {"assume_unique", "check_finite", "lapack_driver", "lwork"}
+OVERWRITING = {"overwrite_a", "overwrite_ab", "overwrite_b", "overwrite_input"}
+WITHOUT_EFFECT = {"device", "like", "order", "out", "subok"} | OF_SPEED | OVERWRITING
 """Options that a rule need not name, whatever they are: a traced array has no layout in memory, no subclass and no
-device, two are a matter of speed, and `out` is written to where the rule is called."""
+device, some are a matter of speed, and `out` is written to where the rule is called."""
 
 OF_UFUNCS: dict[str, Rule] = {
     "reduce": lambda array, axis=0, dtype=None, out=None, keepdims=False, initial=UNSET, where=True: None,
@@ -84,12 +86,12 @@ OF_UFUNCS: dict[str, Rule] = {
 SEVERAL = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 
 
-def bound(rule: Rule, function: Any) -> Rule:
+def bound(rule: Rule, function: Any, name: str | None = None) -> Rule:
     """The rule as it is called: by the signature of the function, or as it is where one of both takes any number."""
     signature = _signature(function)
     if signature is None or any(map(_takes_several, (signature, inspect.signature(rule)))):
         return rule
-    return Bound(rule, function, signature)
+    return Bound(rule, name or _name(function), signature)
 
 
 def _signature(function: Any) -> inspect.Signature | None:
@@ -112,10 +114,9 @@ class Bound:
     An option that it has no parameter for is an error, unless it is the default.
     """
 
-    def __init__(self, rule: Rule, function: Any, signature: inspect.Signature) -> None:
+    def __init__(self, rule: Rule, function: str, signature: inspect.Signature) -> None:
         update_wrapper(self, rule)
-        self.rule, self.signature = rule, signature
-        self.function = _name(function)
+        self.rule, self.function, self.signature = rule, function, signature
         parameters = signature.parameters.values()
         self.positional = tuple(p.name for p in parameters if p.kind is not p.KEYWORD_ONLY)
         own = inspect.signature(rule).parameters

@@ -139,13 +139,13 @@ strong_div = elementwise(
 
 
 def operands(x: Any, y: Any) -> tuple[Symbol, Symbol]:
-    """Return two operands of one aval: a number takes the dtype and shape of the symbol beside it."""
+    """Two operands of one aval: a number takes the dtype and shape of the symbol beside it."""
     like = x if isinstance(x, Symbol) else y
     return number_like(x, like), number_like(y, like)
 
 
 def number_like(value: Any, like: Symbol) -> Symbol:
-    """Return a symbol as it is, a Python number as a value of the aval of `like`."""
+    """A symbol as it is, a Python number as a value of the aval of `like`."""
     if isinstance(value, Symbol):
         return value
     return broadcast_to(current_builder().literal(like.dtype.type(value)), like.shape)

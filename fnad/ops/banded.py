@@ -46,7 +46,7 @@ def _solve_banded(ab: Any, b: Any, *, below: int, above: int) -> Any:
 
 
 def _pull_solve_banded(results: Any, primals: Any, cts: Any, *, below: int, above: int) -> list[Symbol]:
-    """Return b̄ = A⁻ᵀ x̄ and, of Ā = -b̄ xᵀ, the diagonals."""
+    """b̄ = A⁻ᵀ x̄ and, of Ā = -b̄ xᵀ, the diagonals."""
     (x,), (ab, _), (ct,) = results, primals, cts
     b_ct = solve_banded(transposed_band(ab, below, above), ct, below=above, above=below)
     diagonals = [neg(_sum_of_products(shifted(b_ct, row - above), x)) for row in range(below + above + 1)]
@@ -54,7 +54,7 @@ def _pull_solve_banded(results: Any, primals: Any, cts: Any, *, below: int, abov
 
 
 def transposed_band(ab: Symbol, below: int, above: int) -> Symbol:
-    """Return the transposed matrix in its own banded form."""
+    """The transposed matrix in its own banded form."""
     moved: list[Symbol] = []
     for row in reversed(range(below + above + 1)):
         column = rows(ab, row, row + 1)
@@ -64,7 +64,7 @@ def transposed_band(ab: Symbol, below: int, above: int) -> Symbol:
 
 
 def shifted(x: Symbol, by: int) -> Symbol:
-    """Return x with row i + by as row i, 0 where there is none."""
+    """The operand with row i + by as row i, 0 where there is none."""
     n = x.shape[-2]
     count = min(abs(by), n)
     kept = rows(x, count, n) if by > 0 else rows(x, 0, n - count)
@@ -74,7 +74,7 @@ def shifted(x: Symbol, by: int) -> Symbol:
 
 
 def _sum_of_products(x: Symbol, y: Symbol) -> Symbol:
-    """Return Σₖ x_ik y_ik as a row."""
+    """Σₖ x_ik y_ik as a row."""
     total = reduce_sum(mul(x, y), axes=(x.ndim - 1,))
     return reshape_to(total, (*x.shape[:-2], 1, x.shape[-2]))
 

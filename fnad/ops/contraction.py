@@ -24,7 +24,7 @@ Axes: TypeAlias = tuple[Ints, Ints]
 
 
 def free_axes(ndim: int, contract: Ints, batch: Ints) -> Ints:
-    """Return the axes that are neither contracted nor batch axes, in order."""
+    """The axes that are neither contracted nor batch axes, in order."""
     return tuple(a for a in range(ndim) if a not in contract and a not in batch)
 
 
@@ -85,7 +85,7 @@ def _transpose_y(ct: Symbol, x: Symbol, y: Symbol, *, contract: Axes, batch: Axe
 
 
 def _beside(axes: Ints, others: Ints) -> Ints:
-    """Return the other operand's axes in the order of this one's."""
+    """The other operand's axes in the order of this one's."""
     return tuple(other for _, other in sorted(zip(axes, others, strict=True)))
 
 

@@ -26,7 +26,7 @@ def _convert(x: Any, *, dtype: Dtype) -> Any:
 
 
 def _is_wide(result: Dtype, operand: Dtype) -> bool:
-    """Say whether the result has room for all numbers; of integers any float has."""
+    """Whether the result has room for all numbers; of integers any float has."""
     return not is_inexact(operand) or real_dtype(operand).itemsize <= real_dtype(result).itemsize
 
 
@@ -57,7 +57,7 @@ def convert_to(x: Any, dtype: Dtype) -> Any:
 
 
 def complex_dtype(dtype: Dtype) -> Dtype:
-    """Return the complex dtype whose parts have this real one."""
+    """The complex dtype whose parts have this real one."""
     return np.dtype(f"c{2 * dtype.itemsize}")
 
 

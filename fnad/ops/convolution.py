@@ -40,7 +40,7 @@ def _convolve(x: Any, y: Any, *, mode: str) -> Any:
 
 
 def backwards(x: Symbol) -> Symbol:
-    """Return x reversed along every axis."""
+    """The operand reversed along every axis."""
     return reverse(x, axes=tuple(range(x.ndim)))
 
 

@@ -96,7 +96,7 @@ def _cofactor(a: Any, *directions: Any) -> Any:
 
 
 def _leibniz_cofactor(a: Any, directions: tuple[Any, ...]) -> Any:
-    """Return Σ ε_ij… ε_kl… a_jl … over the other indices: each pair of them once."""
+    """Σ ε_ij… ε_kl… a_jl … over the other indices: each pair of them once."""
     n, rest = a.shape[-1], a.shape[-1] - 1 - len(directions)
     if rest < 0:
         return np.zeros_like(a)
@@ -122,7 +122,7 @@ def _svd_cofactor(a: Any, directions: tuple[Any, ...]) -> Any:
 
 
 def _diagonal_cofactor(s: Any, directions: list[Any]) -> Any:
-    """Return the cofactors, or their derivative along directions, of the diagonal matrix of s."""
+    """The cofactors, or their derivative along directions, of the diagonal matrix of s."""
     count = len(directions) + 1
     products = _products_without(s, count)
     indices = "abcdefghijklmnopqrstuvwxyz"[:count]
@@ -137,7 +137,7 @@ def _diagonal_cofactor(s: Any, directions: list[Any]) -> Any:
 
 
 def _products_without(s: Any, count: int) -> Any:
-    """Return the products of all elements but those at `count` distinct indices; 0 where two indices are the same."""
+    """The products of all elements but those at `count` distinct indices; 0 where two indices are the same."""
     n = s.shape[-1]
     indices = np.indices((n,) * count)[..., None] == np.arange(n)
     factors = s.reshape(*s.shape[:-1], *(1,) * count, n)
@@ -146,7 +146,7 @@ def _products_without(s: Any, count: int) -> Any:
 
 
 def _sign(order: tuple[int, ...]) -> int:
-    """Return the sign of a permutation."""
+    """The sign of a permutation."""
     inversions = sum(order[i] > order[j] for j in range(len(order)) for i in range(j))
     return -1 if inversions % 2 else 1
 

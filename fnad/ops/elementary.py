@@ -57,7 +57,7 @@ def _function(
 
 
 def one(x: Symbol) -> Symbol:
-    """Return 1 in the dtype of x, whose sum and difference with x has the sign of a zero imaginary part.
+    """1 in the dtype of x, whose sum and difference with x has the sign of a zero imaginary part.
 
     That sign says on which side of a cut x lies: 1 + 0i - (3 + 0i) is -2 + 0i, 1 - 0i - (3 + 0i) is -2 - 0i.
     """
@@ -65,7 +65,7 @@ def one(x: Symbol) -> Symbol:
 
 
 def overflow(x: Symbol) -> Symbol:
-    """Return 0, or nan where x is infinite: see Note [Overflow]."""
+    """0, or nan where x is infinite: see Note [Overflow]."""
     return x - x
 
 

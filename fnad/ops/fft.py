@@ -49,12 +49,12 @@ def _resized(x: Aval, axis: int, n: int) -> tuple[int, ...]:
 
 
 def as_complex(dtype: Dtype) -> Dtype:
-    """Return the complex dtype of a transform of this one."""
+    """The complex dtype of a transform of this one."""
     return dtype if is_complex(dtype) else complex_dtype(dtype)
 
 
 def real_if(x: Symbol, ct: Symbol) -> Symbol:
-    """Return a cotangent of x: of real numbers, its real part."""
+    """A cotangent of x: of real numbers, its real part."""
     return ct if is_complex(x.dtype) else real(ct)
 
 
@@ -106,7 +106,7 @@ def _infer_irfft(x: Aval, *, n: int, axis: int, norm: Norm) -> Aval:
 
 
 def _weighted(x: Symbol, axis: int, n: int, inner: float) -> Symbol:
-    """Return x with the elements that stand for two times `inner`."""
+    """The operand with the elements that stand for two times `inner`."""
     last = (n + 1) // 2
     parts = [(0, 1, 1.0), (1, last, inner), (last, n // 2 + 1, 1.0)]
     weights = [

@@ -21,7 +21,7 @@ from fnad.ops.special import POSITIVE, special
 
 
 def polygamma(n: int, x: Symbol) -> Symbol:
-    """Return the n-th derivative of digamma (DLMF 25.11.12)."""
+    """The n-th derivative of digamma (DLMF 25.11.12)."""
     return psi(x) if n == 0 else hurwitz(n + 1.0, x) * ((-1.0) ** (n + 1) * math.factorial(n))
 
 

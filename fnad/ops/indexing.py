@@ -37,7 +37,7 @@ from fnad.ops.shape import (
 
 
 def _selected_shape(name: str, x: Aval, indices: tuple[Aval, ...]) -> Shape:
-    """Return the shape of x[indices], where the indices are arrays of one shape over the leading axes."""
+    """The shape of x[indices], where the indices are arrays of one shape over the leading axes."""
     if not 1 <= len(indices) <= x.ndim:
         raise ShapeError(f"{name} takes 1 to {x.ndim} index arrays for {x}, got {len(indices)}")
     for index in indices:
@@ -59,7 +59,7 @@ def _gather(x: Any, *indices: Any) -> Any:
 
 
 def _rows(count: int, index: Symbol) -> Symbol:
-    """Return for each element of a stack of indices which of the stack it belongs to."""
+    """For each element of a stack of indices, which of the stack it belongs to."""
     return iota(dtype=I64, shape=(count, *index.shape[1:]), axis=0)
 
 
@@ -95,7 +95,7 @@ FEW = 1024
 
 
 def _sums_at(x: Aval, ct: Symbol, indices: Sequence[Symbol]) -> Symbol:
-    """Return the sums of cotangents by the element they belong to; many of single precision in double precision."""
+    """The sums of cotangents by the element they belong to; many of single precision in double precision."""
     wide = WIDER.get(x.dtype, x.dtype) if ct.aval.size > FEW else x.dtype
     sums = scatter_add(zeros_like(x.with_dtype(wide)), convert_to(ct, wide), *indices)
     return convert_to(sums, x.dtype)
@@ -188,7 +188,7 @@ def _transpose_scatter(ct: Symbol, x: Symbol, updates: Symbol, *indices: Symbol)
 
 
 def _order(shape: Shape) -> Symbol:
-    """Return the positions of a shape, numbered in the order of assignment."""
+    """The positions of a shape, numbered in the order of assignment."""
     return reshape_to(iota(dtype=I64, shape=(Aval(I64, shape).size,), axis=0), shape)
 
 
@@ -226,7 +226,7 @@ def _check_box(name: str, x: Aval, sizes: Shape, starts: tuple[Aval, ...]) -> No
 
 
 def _box(shape: Shape, starts: tuple[Any, ...], sizes: Shape) -> tuple[slice, ...]:
-    """Return the box as slices; raise where it does not lie in an array of this shape."""
+    """The box as slices; raise where it does not lie in an array of this shape."""
     bounds: list[slice] = []
     for axis, (n, given, size) in enumerate(zip(shape, map(int, starts), sizes, strict=True)):
         start = given + n if given < 0 else given
@@ -250,7 +250,7 @@ def _first() -> Symbol:
 
 
 def _indices_of_box(count: int, shape: Shape, sizes: Ints, starts: Sequence[Symbol]) -> list[Symbol]:
-    """Return the indices of a stack of boxes, `count` by `sizes`; those outside of the array are out of range."""
+    """The indices of a stack of boxes, `count` by `sizes`; those outside of the array are out of range."""
     whole = (count, *sizes)
     return [
         iota(dtype=I64, shape=whole, axis=a + 1) + broadcast_in_dim(_from_zero(start, n), shape=whole, dims=(0,))
@@ -259,7 +259,7 @@ def _indices_of_box(count: int, shape: Shape, sizes: Ints, starts: Sequence[Symb
 
 
 def _from_zero(start: Symbol, n: int) -> Symbol:
-    """Return starts that count from 0; one before the first element is n, which is none."""
+    """Starts that count from 0; one before the first element is n, which is none."""
     start = convert_to(start, I64)
     counted = select(lt(start, zeros_like(start)), start + n, start)
     return select(lt(counted, zeros_like(counted)), full_like(counted, n), counted)

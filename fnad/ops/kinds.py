@@ -69,7 +69,7 @@ def check_one_dtype(name: str, *avals: Aval) -> None:
 
 
 def same_avals(name: str, avals: Sequence[Aval]) -> Aval:
-    """Return the one aval of all operands; raise where they differ."""
+    """The one aval of all operands; raise where they differ."""
     check_one_dtype(name, *avals)
     if any(aval.shape != avals[0].shape for aval in avals):
         raise ShapeError(f"{name} takes operands of one shape, got {' and '.join(map(str, avals))}")
@@ -79,7 +79,7 @@ def same_avals(name: str, avals: Sequence[Aval]) -> Aval:
 def infer_elementwise(
     name: str, arity: int, domain: Domain, result: Callable[[Dtype], Dtype] | None
 ) -> Callable[..., Aval]:
-    """Return the inference rule of an elementwise primitive; `result` maps the operands' dtype to the result's."""
+    """The inference rule of an elementwise primitive; `result` maps the operands' dtype to the result's."""
 
     def infer(*avals: Aval) -> Aval:
         if len(avals) != arity:
@@ -92,7 +92,7 @@ def infer_elementwise(
 
 
 def to_bool(_: Dtype) -> Dtype:
-    """Return bool, the result dtype of predicates."""
+    """Bool, the result dtype of predicates."""
     return BOOL
 
 
@@ -210,12 +210,12 @@ def elementwise_samples(domain: Domain, over: tuple[Interval, ...], edges: tuple
 
 
 def by_name(domain: Domain) -> list[Dtype]:
-    """Return the dtypes of a domain in the order of the table of dtypes."""
+    """The dtypes of a domain in the order of the table of dtypes."""
     return [dtype for dtype in DTYPES.values() if dtype in domain]
 
 
 def random_array(rng: np.random.Generator, shape: Shape, dtype: Dtype, interval: Interval = UNIT) -> Any:
-    """Return an array of distinct values: floats in the interval, integers from 1 to 9."""
+    """An array of distinct values: floats in the interval, integers from 1 to 9."""
     if dtype.kind == "b":
         return rng.random(shape) < 0.5
     if dtype.kind in "iu":

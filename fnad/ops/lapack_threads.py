@@ -70,12 +70,12 @@ class Together:
 
 
 def of_middle_size(operands: Sequence[Any]) -> bool:
-    """Say whether one of the operands is a stack of matrices of the size that OpenBLAS had better not divide."""
+    """Whether one of the operands is a stack of matrices of the size that OpenBLAS had better not divide."""
     return any(x.ndim > 1 and x.size * max(x.shape[-2:]) in MIDDLE for x in operands)
 
 
 def threads_for(operands: Sequence[Any]) -> AbstractContextManager[None]:
-    """Return a context for a call of LAPACK on these arrays."""
+    """A context for a call of LAPACK on these arrays."""
     return Together(_libraries(_loaded())) if of_middle_size(operands) else NOTHING
 
 

@@ -73,7 +73,7 @@ def _push_qr(results: Any, primals: Any, tangents: Any, *, complete: bool) -> li
 
 
 def _push_square(q: Symbol, r: Symbol, da: Symbol) -> tuple[Symbol, Symbol, Symbol]:
-    """Return Ω = Qᴴ dQ, dQ and dR for a matrix with no more columns than rows."""
+    """Ω = Qᴴ dQ, dQ and dR for a matrix with no more columns than rows."""
     c = transposed(solve_triangular(transposed(r), transposed(da), lower=True, unit=False))
     s = matmul(adjoint(q), c)
     below = strictly_lower(s)
@@ -90,7 +90,7 @@ def _imaginary_diagonal(s: Symbol) -> Symbol:
 
 
 def _push_completion(q: Symbol, dq: Symbol) -> Symbol:
-    """Return the tangent of [0; I] + ([I; 0] - Q) K, K = (I - Q₁)⁻ᴴ Q₂ᴴ."""
+    """The tangent of [0; I] + ([I; 0] - Q) K, K = (I - Q₁)⁻ᴴ Q₂ᴴ."""
     m, n = q.shape[-2:]
     top, dtop = rows(q, 0, n), rows(dq, 0, n)
     divisor = adjoint(sub(identity_like(top), top))
@@ -145,7 +145,7 @@ def _push_pinv(results: Any, primals: Any, tangents: Any, *, rcond: float, is_he
 
 
 def _without_range(x: Symbol, y: Symbol) -> Symbol:
-    """Return I - x y."""
+    """I - x y."""
     product = matmul(x, y)
     return sub(identity_like(product), product)
 
@@ -189,7 +189,7 @@ def _lstsq(a: Any, b: Any, *, rcond: float) -> Any:
 
 
 def _push_lstsq(results: Any, primals: Any, tangents: Any, *, rcond: float) -> list[Symbol]:
-    """Return dP b + P db, with x = P b and the residual r = b - A x."""
+    """The sum dP b + P db, with x = P b and the residual r = b - A x."""
     (x,), (a, b), (da, db) = results, primals, tangents
     p = pinv(a, rcond=rcond, is_hermitian=False)
     if da is None:

@@ -62,7 +62,7 @@ def check_system(name: str, a: Aval, b: Aval) -> None:
 
 
 def regular(shape: Shape, dtype: Dtype, seed: int = 0) -> Any:
-    """Return sample matrices far from singular ones."""
+    """Sample matrices far from singular ones."""
     return (sample(shape, dtype, seed) + 2 * np.eye(shape[-2], shape[-1])).astype(dtype)
 
 
@@ -72,7 +72,7 @@ IF_NOT_CONVERGED = "look for nan and inf in the matrix"
 
 
 def by_lapack(remedy: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Return a decorator: a LinAlgError of the running program becomes one that is told its place and the remedy.
+    """A decorator: a LinAlgError of the running program becomes one that is told its place and the remedy.
 
     The function runs on as many threads as are good for matrices of this size.
     """
@@ -92,7 +92,7 @@ def by_lapack(remedy: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]
 
 
 def each_matrix(function: Callable[..., Any], like: Any, *operands: Any) -> Any:
-    """Return the results of a function of matrices for each of a stack; they have the shape and dtype of `like`'s."""
+    """The results of a function of matrices for each of a stack; they have the shape and dtype of `like`'s."""
     out = np.empty_like(like)
     for i in np.ndindex(like.shape[:-2]) if like.size else ():
         out[i] = function(*[operand[i] for operand in operands])
@@ -115,7 +115,7 @@ def _infer_solve(a: Aval, b: Aval) -> Aval:
 
 
 def _pull_solve(results: Any, primals: Any, cts: Any) -> list[Symbol]:
-    """Return b̄ = A⁻ᵀ x̄ and Ā = -b̄ xᵀ."""
+    """b̄ = A⁻ᵀ x̄ and Ā = -b̄ xᵀ."""
     b_ct = solve(transposed(primals[0]), cts[0])
     return [neg(matmul(b_ct, transposed(results[0]))), b_ct]
 
@@ -142,7 +142,7 @@ def _infer_inv(a: Aval) -> Aval:
 
 
 def _pull_inv(results: Any, primals: Any, cts: Any) -> list[Symbol]:
-    """Return Ā = -A⁻ᵀ x̄ A⁻ᵀ."""
+    """Ā = -A⁻ᵀ x̄ A⁻ᵀ."""
     inverse = transposed(results[0])
     return [neg(matmul(matmul(inverse, cts[0]), inverse))]
 
@@ -279,7 +279,7 @@ def _infer_cholesky(a: Aval, *, upper: bool) -> Aval:
 
 
 def _push_cholesky(results: Any, primals: Any, tangents: Any, *, upper: bool) -> list[Symbol]:
-    """Return dL = L Φ(L⁻¹ dA L⁻ᴴ), where Φ takes the lower triangle and half the diagonal."""
+    """The tangent dL = L Φ(L⁻¹ dA L⁻ᴴ), where Φ takes the lower triangle and half the diagonal."""
     factor = adjoint(results[0]) if upper else results[0]
     moved = hermitian_of(tangents[0], is_lower=not upper)
     half = solve_triangular(factor, moved, lower=True, unit=False)
@@ -289,14 +289,14 @@ def _push_cholesky(results: Any, primals: Any, tangents: Any, *, upper: bool) ->
 
 
 def _half_diagonal(x: Symbol) -> Symbol:
-    """Return 1 below the diagonal, ½ on it and 0 above."""
+    """1 below the diagonal, ½ on it and 0 above."""
     row, column = row_and_column(x)
     twice = add(convert(ge(row, column), dtype=x.dtype), convert(gt(row, column), dtype=x.dtype))
     return mul(twice, constant(0.5, x.dtype, x.shape))
 
 
 def positive(shape: Shape, dtype: Dtype) -> Any:
-    """Return sample matrices that are Hermitian and positive definite."""
+    """Sample matrices that are Hermitian and positive definite."""
     x = sample(shape, dtype)
     return (x @ np.conj(np.swapaxes(x, -1, -2)) + np.eye(shape[-1])).astype(dtype)
 
@@ -384,7 +384,7 @@ def _lu(a: Any) -> tuple[Any, Any]:
 
 
 def _push_lu(results: Any, primals: Any, tangents: Any) -> list[Symbol | None]:
-    """Return d(LU) = L tril(F, -1) + triu(F) U, F = L⁻¹ P dA U⁻¹; L and U are completed to squares by identities."""
+    """d(LU) = L tril(F, -1) + triu(F) U, F = L⁻¹ P dA U⁻¹; L and U are completed to squares by identities."""
     packed, pivots = results
     left, right = _square_factors(packed)
     permuted = permute_rows(tangents[0], row_order(pivots, size=packed.shape[-2]))
@@ -404,13 +404,13 @@ def _square_factors(packed: Symbol) -> tuple[Symbol, Symbol]:
 
 
 def _grown(x: Symbol, low: tuple[int, int], high: tuple[int, int]) -> Symbol:
-    """Return matrices with zero rows and columns before and after."""
+    """Matrices with zero rows and columns before and after."""
     outer = (0,) * (x.ndim - 2)
     return pad(x, low=(*outer, *low), high=(*outer, *high), interior=(0,) * x.ndim)
 
 
 def permute_rows(x: Symbol, permutation: Symbol) -> Symbol:
-    """Return the rows of matrices in another order: row i is row permutation[i]."""
+    """The rows of matrices in another order: row i is row permutation[i]."""
     outer = [iota(dtype=I64, shape=permutation.shape, axis=axis) for axis in range(x.ndim - 2)]
     return gather(x, *outer, permutation)
 

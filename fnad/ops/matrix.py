@@ -47,53 +47,53 @@ def check_square(name: str, a: Aval, domain: Domain = INEXACT) -> None:
 
 
 def matmul(x: Symbol, y: Symbol) -> Symbol:
-    """Return the products of two stacks of matrices."""
+    """The products of two stacks of matrices."""
     stack = tuple(range(x.ndim - 2))
     return dot_general(x, y, contract=((x.ndim - 1,), (y.ndim - 2,)), batch=(stack, stack))
 
 
 def transposed(x: Symbol) -> Symbol:
-    """Return the transposes, without conjugation."""
+    """The transposes, without conjugation."""
     return transpose_to(x, (*range(x.ndim - 2), x.ndim - 1, x.ndim - 2))
 
 
 def conjugate(x: Symbol) -> Symbol:
-    """Return the complex conjugate; of real numbers, themselves."""
+    """The complex conjugate; of real numbers, themselves."""
     return conj(x) if is_complex(x.dtype) else x
 
 
 def adjoint(x: Symbol) -> Symbol:
-    """Return the conjugate transposes."""
+    """The conjugate transposes."""
     return conjugate(transposed(x))
 
 
 def real_part(x: Symbol) -> Symbol:
-    """Return the real part; of real numbers, themselves."""
+    """The real part; of real numbers, themselves."""
     return real(x) if is_complex(x.dtype) else x
 
 
 def imaginary_part(x: Symbol) -> Symbol:
-    """Return the imaginary part; of real numbers, zeros."""
+    """The imaginary part; of real numbers, zeros."""
     return imag(x) if is_complex(x.dtype) else zeros_like(x)
 
 
 def hermitian(x: Symbol) -> Symbol:
-    """Return the Hermitian part, (x + xᴴ) / 2."""
+    """The Hermitian part, (x + xᴴ) / 2."""
     return mul(add(x, adjoint(x)), constant(0.5, x.dtype, x.shape))
 
 
 def skew(x: Symbol) -> Symbol:
-    """Return the skew-Hermitian part, (x - xᴴ) / 2."""
+    """The skew-Hermitian part, (x - xᴴ) / 2."""
     return mul(sub(x, adjoint(x)), constant(0.5, x.dtype, x.shape))
 
 
 def total(x: Symbol) -> Symbol:
-    """Return the sum of all elements of each matrix."""
+    """The sum of all elements of each matrix."""
     return reduce_sum(x, axes=(x.ndim - 2, x.ndim - 1))
 
 
 def trace(x: Symbol) -> Symbol:
-    """Return the sum of each diagonal."""
+    """The sum of each diagonal."""
     return reduce_sum(diagonal(x), axes=(x.ndim - 2,))
 
 
@@ -101,19 +101,19 @@ def trace(x: Symbol) -> Symbol:
 
 
 def row_and_column(x: Symbol | Aval) -> tuple[Symbol, Symbol]:
-    """Return the indices of the elements along the last two axes."""
+    """The indices of the elements along the last two axes."""
     return iota(dtype=I64, shape=x.shape, axis=x.ndim - 2), iota(dtype=I64, shape=x.shape, axis=x.ndim - 1)
 
 
 def diagonal(x: Symbol) -> Symbol:
-    """Return the diagonals: every (n + 1)-th element of m·n."""
+    """The diagonals: every (n + 1)-th element of m·n."""
     *outer, m, n = x.shape
     end = (min(m, n) - 1) * (n + 1) + 1 if m and n else 0
     return slice_axis(reshape_to(x, (*outer, m * n)), x.ndim - 2, 0, end, n + 1)
 
 
 def diagonal_matrix(d: Symbol) -> Symbol:
-    """Return the square matrices with these diagonals."""
+    """The square matrices with these diagonals."""
     *outer, n = d.shape
     widths = [0] * (d.ndim - 1)
     flat = pad(d, low=(*widths, 0), high=(*widths, 0), interior=(*widths, n))
@@ -121,43 +121,43 @@ def diagonal_matrix(d: Symbol) -> Symbol:
 
 
 def identity_like(x: Symbol | Aval) -> Symbol:
-    """Return a stack of identities of the aval of x."""
+    """A stack of identities of the aval of x."""
     row, column = row_and_column(x)
     return convert(eq(row, column), dtype=x.dtype)
 
 
 def lower(x: Symbol) -> Symbol:
-    """Return x with what is above the diagonal 0."""
+    """The matrix with what is above the diagonal 0."""
     row, column = row_and_column(x)
     return select(ge(row, column), x, zeros_like(x))
 
 
 def strictly_lower(x: Symbol) -> Symbol:
-    """Return x with the diagonal and what is above it 0."""
+    """The matrix with the diagonal and what is above it 0."""
     row, column = row_and_column(x)
     return select(gt(row, column), x, zeros_like(x))
 
 
 def upper(x: Symbol) -> Symbol:
-    """Return x with what is below the diagonal 0."""
+    """The matrix with what is below the diagonal 0."""
     row, column = row_and_column(x)
     return select(ge(column, row), x, zeros_like(x))
 
 
 def strictly_upper(x: Symbol) -> Symbol:
-    """Return x with the diagonal and what is below it 0."""
+    """The matrix with the diagonal and what is below it 0."""
     row, column = row_and_column(x)
     return select(gt(column, row), x, zeros_like(x))
 
 
 def mirrored(x: Symbol, image: Symbol, *, is_lower: bool) -> Symbol:
-    """Return one triangle of x, with the diagonal, and the other one of its image."""
+    """One triangle of x, with the diagonal, and the other one of its image."""
     row, column = row_and_column(x)
     return select(ge(row, column) if is_lower else ge(column, row), x, image)
 
 
 def hermitian_of(x: Symbol, *, is_lower: bool) -> Symbol:
-    """Return the Hermitian matrix that LAPACK reads in one triangle of x, without the diagonal's imaginary part."""
+    """The Hermitian matrix that LAPACK reads in one triangle of x, without the diagonal's imaginary part."""
     whole = mirrored(x, adjoint(x), is_lower=is_lower)
     if not is_complex(x.dtype):
         return whole
@@ -166,7 +166,7 @@ def hermitian_of(x: Symbol, *, is_lower: bool) -> Symbol:
 
 
 def off_diagonal(x: Symbol) -> Symbol:
-    """Return x with the diagonal 0."""
+    """The matrix with the diagonal 0."""
     row, column = row_and_column(x)
     return select(eq(row, column), zeros_like(x), x)
 
@@ -175,37 +175,37 @@ def off_diagonal(x: Symbol) -> Symbol:
 
 
 def along_columns(v: Symbol, x: Symbol | Aval) -> Symbol:
-    """Return a stack of vectors as matrices of the shape of x: v_j in column j, in x's dtype."""
+    """A stack of vectors as matrices of the shape of x: v_j in column j, in x's dtype."""
     dims = (*range(x.ndim - 2), x.ndim - 1)
     return broadcast_in_dim(convert_to(v, x.dtype), shape=x.shape, dims=dims)
 
 
 def along_rows(v: Symbol, x: Symbol | Aval) -> Symbol:
-    """Return a stack of vectors as matrices of the shape of x: v_i in row i, in x's dtype."""
+    """A stack of vectors as matrices of the shape of x: v_i in row i, in x's dtype."""
     return broadcast_in_dim(convert_to(v, x.dtype), shape=x.shape, dims=tuple(range(x.ndim - 1)))
 
 
 def columns(x: Symbol, start: int, limit: int) -> Symbol:
-    """Return some of the columns."""
+    """Some of the columns."""
     return slice_axis(x, x.ndim - 1, start, limit)
 
 
 def rows(x: Symbol, start: int, limit: int) -> Symbol:
-    """Return some of the rows."""
+    """Some of the rows."""
     return slice_axis(x, x.ndim - 2, start, limit)
 
 
 def beside(*blocks: Symbol) -> Symbol:
-    """Return matrices side by side."""
+    """Matrices side by side."""
     return concatenate(*blocks, axis=blocks[0].ndim - 1)
 
 
 def block_upper(a: Symbol, b: Symbol) -> Symbol:
-    """Return the block matrices [[a, b], [0, a]]."""
+    """The block matrices [[a, b], [0, a]]."""
     return concatenate(beside(a, b), beside(zeros_like(a), a), axis=a.ndim - 2)
 
 
 def upper_right(x: Symbol) -> Symbol:
-    """Return the upper right quarter of matrices of even size."""
+    """The upper right quarter of matrices of even size."""
     n = x.shape[-1] // 2
     return columns(rows(x, 0, n), n, 2 * n)

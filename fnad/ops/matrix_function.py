@@ -142,7 +142,7 @@ def _solve_sylvester(a: Any, b: Any, q: Any) -> Any:
 
 
 def _pull_solve_sylvester(results: Any, primals: Any, cts: Any) -> list[Symbol]:
-    """Return q̄ with Aᵀ q̄ + q̄ Bᵀ = x̄, Ā = -q̄ xᵀ and B̄ = -xᵀ q̄."""
+    """q̄ with Aᵀ q̄ + q̄ Bᵀ = x̄, Ā = -q̄ xᵀ and B̄ = -xᵀ q̄."""
     a, b, _ = primals
     q_ct, x = solve_sylvester(transposed(a), transposed(b), cts[0]), transposed(results[0])
     return [neg(matmul(q_ct, x)), neg(matmul(x, q_ct)), q_ct]

@@ -65,7 +65,7 @@ copysign = elementwise(
 
 
 def share(result: Symbol, mine: Symbol, other: Symbol) -> Symbol:
-    """Return the part of an extremum's derivative that is mine: 1 where the result is mine, one half in a tie."""
+    """The part of an extremum's derivative that is mine: 1 where the result is mine, one half in a tie."""
     tie = select(eq(mine, other), full_like(mine, 0.5), ones_like(mine))
     return select(eq(mine, result), tie, zeros_like(mine))
 

@@ -32,7 +32,7 @@ def _entropy(mean: Any) -> Any:
 
 
 def _masses(mean: float) -> tuple[Any, Any]:
-    """Return the counts around a mean and their probabilities."""
+    """The counts around a mean and their probabilities."""
     width = 12 * math.sqrt(mean) + 40
     k = np.arange(math.floor(max(mean - width, 0)), math.ceil(mean + width))
     logarithm = scipy_function("xlogy")(k, mean) - scipy_function("gammaln")(k + 1.0) - mean
@@ -41,7 +41,7 @@ def _masses(mean: float) -> tuple[Any, Any]:
 
 
 def _slope(mean: float) -> float:
-    """Return E[log((k+1) / μ)]."""
+    """E[log((k+1) / μ)]."""
     if not 0 < mean < math.inf:
         return {0.0: math.inf, math.inf: 0.0}.get(mean, math.nan)
     if mean > LARGE:
@@ -51,7 +51,7 @@ def _slope(mean: float) -> float:
 
 
 def _difference(order: int, mean: float) -> float:
-    """Return the mean of the differences of g, of an order from 0 on."""
+    """The mean of the differences of g, of an order from 0 on."""
     if not 0 <= mean < math.inf:
         return 0.0 if mean == math.inf else math.nan
     if mean > LARGE:

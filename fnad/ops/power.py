@@ -40,7 +40,7 @@ def _push_pow(results: Any, primals: Any, tangents: Any) -> list[Symbol | None]:
 
 
 def log_partial(z: Symbol, x: Symbol, y: Symbol) -> Symbol:
-    """Return x**y log x; 0 at x = 0 for y = 0 and y > 1, where it is flat, so that derivatives meet no inf.
+    """x**y log x; 0 at x = 0 for y = 0 and y > 1, where it is flat, so that derivatives meet no inf.
 
     It is 0 at x = inf for y < 0 too. Where 0 < y <= 1 it is infinitely steep in x at 0 and flat in y: as x log x, which
     does not have y, is. For x < 0 it is nan, even where x**y underflows to 0.
@@ -80,7 +80,7 @@ UNROLLED = 64
 
 
 def _product(factor: str, exponent: int) -> str:
-    """Return the expression of a power as a balanced product, whose equal halves a compiler computes once."""
+    """The expression of a power as a balanced product, whose equal halves a compiler computes once."""
     if exponent == 1:
         return factor
     half = exponent // 2
@@ -163,7 +163,7 @@ int_pow = register(
 
 
 def constant_pow(x: Symbol, exponent: int) -> Symbol:
-    """Return x to a constant integer power by the primitive that is right for its size."""
+    """The operand to a constant integer power by the primitive that is right for its size."""
     if abs(exponent) <= UNROLLED:
         return integer_pow(x, exponent=exponent)
     return (pow_ if is_inexact(x.dtype) else int_pow)(x, full_like(x, exponent))

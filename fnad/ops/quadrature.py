@@ -37,7 +37,7 @@ WEIGHTS = STEP * math.pi / 2 * np.cosh(TAUS) * NODES
 
 
 def differentiated(orders: Orders, density: Any, times: Callable[[Orders, Any], Any]) -> Any:
-    """Return the derivative of a density in its parameters; `times` multiplies by a derivative of its logarithm.
+    """The derivative of a density in its parameters; `times` multiplies by a derivative of its logarithm.
 
     For f = exp(g) it is Leibniz' rule on ∂f = f ∂g. What multiplies may be arrays or symbols.
     """
@@ -58,7 +58,7 @@ def _moved(orders: Orders, axis: int, by: int) -> Orders:
 
 
 def polygamma(n: int, x: Array) -> Array:
-    """Return the n-th derivative of digamma (DLMF 25.11.12)."""
+    """The n-th derivative of digamma (DLMF 25.11.12)."""
     if n == 0:
         return scipy_function("psi")(x)
     return (-1.0) ** (n + 1) * math.factorial(n) * scipy_function("_zeta")(n + 1.0, x)
@@ -68,13 +68,13 @@ def polygamma(n: int, x: Array) -> Array:
 
 
 def integral(integrand: Callable[[Array], Array], length: Array) -> Array:
-    """Return the integral over s > 0 of a function of s, of columns, that falls over a length."""
+    """The integral over s > 0 of a function of s, of columns, that falls over a length."""
     terms = integrand(length * NODES)
     return length * np.sum(np.where(np.isfinite(terms), WEIGHTS * terms, 0.0), axis=-1, keepdims=True)
 
 
 def blockwise(function: Callable[..., Array], *operands: Array) -> Array:
-    """Return what a function makes of operands of one shape, given as columns that are not too long."""
+    """The results of a function on operands of one shape, given to it as columns that are not too long."""
     columns = [np.asarray(x, np.float64).reshape(-1, 1) for x in operands]
     result = np.empty(columns[0].shape)
     for start in range(0, len(result), BLOCK):
@@ -87,7 +87,7 @@ def blockwise(function: Callable[..., Array], *operands: Array) -> Array:
 
 
 def gamma_slope(a: Array, x: Array, *, order: int) -> Array:
-    """Return the derivative of P(a, x) of this order, at least 1, in a."""
+    """The derivative of P(a, x) of this order, at least 1, in a."""
     return blockwise(lambda a, x: _gamma_slope(a, x, order), a, x)
 
 
@@ -107,7 +107,7 @@ def _gamma_polynomial(order: int, a: Array, log_t: Array) -> Array:
 
 
 def _gamma_series(a: Array, x: Array, order: int) -> Array:
-    """Return the slope of Σ x**(a+n) exp(-x) / Γ(a+n+1) (DLMF 8.11.4)."""
+    """The slope of Σ x**(a+n) exp(-x) / Γ(a+n+1) (DLMF 8.11.4)."""
     power = a + np.arange(TERMS)
     log_x = np.log(x)
     terms = np.exp(power * log_x - x - scipy_function("gammaln")(power + 1))
@@ -139,7 +139,7 @@ def _gamma_above(a: Array, x: Array, order: int) -> Array:
 
 
 def beta_slope(a: Array, b: Array, x: Array, *, orders: Orders) -> Array:
-    """Return the derivative of I_x(a, b) of these orders, at least 1 together, in a and b."""
+    """The derivative of I_x(a, b) of these orders, at least 1 together, in a and b."""
     return blockwise(lambda a, b, x: _beta_slope(a, b, x, orders), a, b, x)
 
 
@@ -164,7 +164,7 @@ def _beta_polynomial(orders: Orders, a: Array, b: Array, log_t: Array, log_rest:
 
 
 def _beta_below(a: Array, b: Array, x: Array, rest: Array, orders: Orders) -> Array:
-    """Return the integral over (0, x), below the mean; `rest` is 1 - x."""
+    """The integral over (0, x), below the mean; `rest` is 1 - x."""
     log_x, log_rest = np.log(x), np.log(rest)
     log_density = a * log_x + b * log_rest - scipy_function("betaln")(a, b)
 

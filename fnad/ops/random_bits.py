@@ -33,7 +33,7 @@ U64 = DTYPES["u64"]
 
 
 def _blockwise(draw: Callable[..., Any], dtype: Dtype) -> Callable[..., Any]:
-    """Return what draws for arrays of any one shape, some elements at a time."""
+    """A draw for arrays of any one shape, some elements at a time."""
 
     def evaluate(*operands: Any) -> Any:
         rows = [np.ravel(operand) for operand in operands]

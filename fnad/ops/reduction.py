@@ -97,7 +97,7 @@ reduce_prod = register(
 
 
 def infer_nonempty(name: str, domain: Domain) -> Callable[..., Aval]:
-    """Return the inference rule of a reduction that has no value for no elements."""
+    """The inference rule of a reduction that has no value for no elements."""
     infer = infer_reduction(name, domain)
 
     def infer_where_elements_are(x: Aval, *, axes: Ints) -> Aval:

@@ -30,7 +30,7 @@ Parts: TypeAlias = Sequence[Symbol]
 
 
 def associative_scan(combine: Callable[[Parts, Parts], Parts], xs: Parts) -> Parts:
-    """Return all prefixes along axis 0 of arrays whose elements, taken together, an operation combines."""
+    """All prefixes along axis 0 of arrays whose elements, taken together, an operation combines."""
     count = xs[0].shape[0]
     if count < 2:
         return xs
@@ -50,7 +50,7 @@ def _every_other(xs: Parts, start: int, limit: int) -> Parts:
 
 
 def interleave(even: Symbol, odd: Symbol) -> Symbol:
-    """Return the elements of two arrays in turn, the first of which may have one more."""
+    """The elements of two arrays in turn, the first of which may have one more."""
     half, rest = odd.shape[0], odd.shape[1:]
     pairs = [reshape_to(slice_axis(x, 0, 0, half), (half, 1, *rest)) for x in (even, odd)]
     mixed = reshape_to(concatenate(*pairs, axis=1), (2 * half, *rest))
@@ -58,7 +58,7 @@ def interleave(even: Symbol, odd: Symbol) -> Symbol:
 
 
 def scan_along(combine: Callable[[Parts, Parts], Parts], xs: Parts, axis: int) -> Parts:
-    """Return all prefixes along an axis."""
+    """All prefixes along an axis."""
     order = (axis, *(i for i in range(xs[0].ndim) if i != axis))
     back = tuple(order.index(i) for i in range(len(order)))
     return [transpose_to(y, back) for y in associative_scan(combine, [transpose_to(x, order) for x in xs])]

@@ -40,7 +40,7 @@ WIDER: dict[Dtype, Dtype] = {DTYPES["f32"]: F64, DTYPES["c64"]: DTYPES["c128"]}
 
 
 def sample(shape: Shape, dtype: Dtype = F64, seed: int = 0) -> Any:
-    """Return a sample operand."""
+    """A sample operand."""
     return random_array(np.random.default_rng(seed), shape, dtype)
 
 
@@ -57,12 +57,12 @@ def check_axes(name: str, axes: Ints, ndim: int) -> None:
 
 
 def behind(axes: Ints) -> Ints:
-    """Return the axes, where there is a new one in front."""
+    """The axes, where there is a new one in front."""
     return tuple(a + 1 for a in axes)
 
 
 def kept_shape(shape: Shape, axes: Ints) -> Shape:
-    """Return the shape without these axes."""
+    """The shape without these axes."""
     return tuple(n for a, n in enumerate(shape) if a not in axes)
 
 
@@ -113,7 +113,7 @@ broadcast_in_dim = linear(
 
 
 def infer_reduction(name: str, domain: Domain) -> Callable[..., Aval]:
-    """Return the inference rule of a reduction over `axes`."""
+    """The inference rule of a reduction over `axes`."""
 
     def infer(x: Aval, *, axes: Ints) -> Aval:
         check_dtype(name, x.dtype, domain)
@@ -163,12 +163,12 @@ def broadcast_to(x: Symbol, shape: Shape) -> Symbol:
 
 
 def stack_operands(count: int, operands: Sequence[Symbol], stacked: Sequence[bool]) -> list[Symbol]:
-    """Return the operands, with copies of those that are not stacked."""
+    """The operands, with copies of those that are not stacked."""
     return [x if is_stacked else copies(x, count) for x, is_stacked in zip(operands, stacked, strict=True)]
 
 
 def copies(x: Symbol, count: int) -> Symbol:
-    """Return a stack of `count` times the same value, along a new axis in front."""
+    """A stack of `count` times the same value, along a new axis in front."""
     return broadcast_to(x, (count, *x.shape))
 
 
@@ -181,22 +181,22 @@ def sum_over(x: Symbol, axes: Ints) -> Symbol:
 
 
 def constant(value: Any, dtype: Dtype, shape: Shape = ()) -> Symbol:
-    """Return a number as a value of this dtype and shape."""
+    """A number as a value of this dtype and shape."""
     return broadcast_to(current_builder().literal(dtype.type(value)), shape)
 
 
 def zeros_like(x: Symbol | Aval) -> Symbol:
-    """Return zeros of the dtype and shape of x."""
+    """Zeros of the dtype and shape of x."""
     return constant(0, x.dtype, x.shape)
 
 
 def ones_like(x: Symbol | Aval) -> Symbol:
-    """Return ones of the dtype and shape of x."""
+    """Ones of the dtype and shape of x."""
     return constant(1, x.dtype, x.shape)
 
 
 def full_like(x: Symbol | Aval, value: complex) -> Symbol:
-    """Return an array of the dtype and shape of x that has one value everywhere."""
+    """An array of the dtype and shape of x that has one value everywhere."""
     return constant(value, x.dtype, x.shape)
 
 
@@ -251,7 +251,7 @@ def _index_reshape(indices: list[Any], operand: Aval, result: Aval, *, shape: Sh
 
 
 def flatten(indices: list[Any], shape: Shape) -> Any:
-    """Return the row-major position of a multi-index."""
+    """The row-major position of a multi-index."""
     position: Any = 0
     for index, n in zip(indices, shape, strict=True):
         position = position * n + index
@@ -259,7 +259,7 @@ def flatten(indices: list[Any], shape: Shape) -> Any:
 
 
 def unflatten(position: Any, shape: Shape) -> list[Any]:
-    """Return the multi-index of a row-major position."""
+    """The multi-index of a row-major position."""
     strides = [math.prod(shape[a + 1 :]) for a in range(len(shape))]
     return [position // max(s, 1) % max(n, 1) for s, n in zip(strides, shape, strict=True)]
 
@@ -298,7 +298,7 @@ def _infer_transpose(x: Aval, *, permutation: Ints) -> Aval:
 
 
 def invert(permutation: Ints) -> Ints:
-    """Return the inverse permutation."""
+    """The inverse permutation."""
     return tuple(sorted(range(len(permutation)), key=permutation.__getitem__))
 
 
@@ -334,7 +334,7 @@ def transpose_to(x: Symbol, permutation: Ints) -> Symbol:
 
 
 def in_front(x: Symbol, axes: Ints) -> Symbol:
-    """Return x with these axes, as one, in front."""
+    """The operand with these axes, as one, in front."""
     kept = tuple(a for a in range(x.ndim) if a not in axes)
     moved = transpose_to(x, (*axes, *kept))
     return reshape_to(moved, (math.prod(x.shape[a] for a in axes), *kept_shape(x.shape, axes)))

@@ -202,7 +202,7 @@ def _samples(domain: Domain, integers: int, over: Sequence[Interval], edges: Seq
 
 
 def _singular_points(fixed: Sequence[bool]) -> Iterable[Point]:
-    """Return each singular value for all operands, a finite one for those that have no derivative."""
+    """Each singular value for all operands, a finite one for those that have no derivative."""
     return [tuple(2.0 if f and not math.isfinite(x) else x for f in fixed) for x in SINGULAR]
 
 

@@ -64,7 +64,7 @@ from fnad.ops.shape import broadcast_in_dim, constant, full_like, ones_like, red
 
 
 def differences(w: Symbol) -> Symbol:
-    """Return w_j - w_i in row i and column j, 0 where it is no more than the rounding error of the largest w."""
+    """w_j - w_i in row i and column j, 0 where it is no more than the rounding error of the largest w."""
     n = w.shape[-1]
     aval = w.aval.with_shape((*w.shape, n))
     difference = sub(along_columns(w, aval), along_rows(w, aval))
@@ -75,12 +75,12 @@ def differences(w: Symbol) -> Symbol:
 
 
 def magnitude(x: Symbol) -> Symbol:
-    """Return |x|, of complex numbers too."""
+    """|x|, of complex numbers too."""
     return hypot(real(x), imag(x)) if is_complex(x.dtype) else abs_(x)
 
 
 def apart(x: Symbol, w: Symbol) -> Symbol:
-    """Return x_ij / (w_j - w_i), 0 on the diagonal."""
+    """x_ij / (w_j - w_i), 0 on the diagonal."""
     divisor = add(convert_to(differences(w), x.dtype), identity_like(x))
     return strong_div(off_diagonal(x), divisor)
 
@@ -89,7 +89,7 @@ def apart(x: Symbol, w: Symbol) -> Symbol:
 
 
 def repeated(w: Symbol, v: Symbol) -> Symbol:
-    """Return where in v stand vectors whose value is another's too, to rounding."""
+    """Where in v stand vectors whose value is another's too, to rounding."""
     apart_ = differences(w)
     equal = convert(eq(apart_, zeros_like(apart_)), dtype=I64)
     count = reduce_sum(equal, axes=(w.ndim - 1,))
@@ -97,7 +97,7 @@ def repeated(w: Symbol, v: Symbol) -> Symbol:
 
 
 def along_columns_of(values: Symbol, v: Symbol) -> Symbol:
-    """Return one value a column, in their own dtype."""
+    """One value a column, in their own dtype."""
     return broadcast_in_dim(values, shape=v.shape, dims=(*range(v.ndim - 2), v.ndim - 1))
 
 
@@ -162,14 +162,14 @@ def _infer_eigh(a: Aval, *, uplo: str) -> tuple[Aval, Aval]:
 
 
 def _push_eigvalsh(results: Any, primals: Any, tangents: Any, *, uplo: str) -> list[Symbol]:
-    """Return dwᵢ = vᵢᴴ dA vᵢ."""
+    """dwᵢ = vᵢᴴ dA vᵢ."""
     _, v = eigh(primals[0], uplo=uplo)
     moved = mul(conjugate(v), matmul(hermitian_of(tangents[0], is_lower=uplo == "L"), v))
     return [reduce_sum(real_part(moved), axes=(v.ndim - 2,))]
 
 
 def _push_eigh(results: Any, primals: Any, tangents: Any, *, uplo: str) -> list[Symbol | None]:
-    """Return dw = diag(E) and dV = V (E_ij / (w_j - w_i)), E = Vᴴ dA V."""
+    """The tangents dw = diag(E) and dV = V (E_ij / (w_j - w_i)), E = Vᴴ dA V."""
     w, v = results
     if v.aval.size == 0:
         return [None, None]
@@ -225,7 +225,7 @@ def _eig(a: Any) -> tuple[Any, Any]:
 
 
 def _push_eig(results: Any, primals: Any, tangents: Any) -> list[Symbol | None]:
-    """Return dw = diag(E) and dV = V (E_ij / (w_j - w_i)) + V diag(c), E = V⁻¹ dA V; c keeps lengths and phases."""
+    """The tangents diag(E) and V (E_ij / (w_j - w_i)) + V diag(c), E = V⁻¹ dA V; c keeps lengths and phases."""
     w, v = results
     if v.aval.size == 0:
         return [None, None]
@@ -235,7 +235,7 @@ def _push_eig(results: Any, primals: Any, tangents: Any) -> list[Symbol | None]:
 
 
 def _back_to_form(v: Symbol, moved: Symbol) -> Symbol:
-    """Return c, one a column, so that v + moved + c v is of length 1 and its largest element real."""
+    """c, one a column, so that v + moved + c v is of length 1 and its largest element real."""
     axis = v.ndim - 2
     stretch = real(reduce_sum(mul(conjugate(v), moved), axes=(axis,)))
     size = mul(real(v), real(v))
@@ -288,7 +288,7 @@ def _infer_svd(a: Aval, *, full: bool) -> tuple[Aval, Aval, Aval]:
 
 
 def _push_svdvals(results: Any, primals: Any, tangents: Any) -> list[Symbol]:
-    """Return dsᵢ = Re uᵢᴴ dA vᵢ, 0 where s is 0."""
+    """dsᵢ = Re uᵢᴴ dA vᵢ, 0 where s is 0."""
     u, _, vh = svd(primals[0], full=False)
     moved = mul(conjugate(u), matmul(tangents[0], adjoint(vh)))
     return [_where_positive(results[0], reduce_sum(real_part(moved), axes=(u.ndim - 2,)))]
@@ -299,7 +299,7 @@ def _where_positive(s: Symbol, x: Symbol) -> Symbol:
 
 
 def _push_svd(results: Any, primals: Any, tangents: Any, *, full: bool) -> list[Symbol | None]:
-    """Return ds = Re diag(P), and within their spaces dU = U (H / d + K / t), dV = V (H / d - K / t).
+    """The tangents ds = Re diag(P), and within their spaces dU = U (H / d + K / t), dV = V (H / d - K / t).
 
     P = Uᴴ dA V has the Hermitian part H and the skew part K; d = s_j - s_i, t = s_j + s_i. What leaves the space of U
     is (I - U Uᴴ) dA V / s, what leaves that of V is (I - V Vᴴ) dAᴴ U / s.
@@ -323,7 +323,7 @@ def _together(x: Symbol, s: Symbol) -> Symbol:
 
 
 def _outside(u: Symbol, moved: Symbol, inside: Symbol, s: Symbol) -> Symbol:
-    """Return (moved - u inside) / s, column by column: nothing where u spans the whole space."""
+    """(moved - u inside) / s, column by column: nothing where u spans the whole space."""
     if u.shape[-1] == u.shape[-2]:
         return zeros_like(u)
     return strong_div(sub(moved, matmul(u, inside)), along_columns(s, moved))

@@ -35,7 +35,7 @@ def odeint(
     mxstep: int = 0,
     tfirst: bool = False,
 ) -> Any:
-    """Return the solution of dy/dt = func(y, t, *args), or of func(t, y, *args), at the times, in rows.
+    """The solution of dy/dt = func(y, t, *args), or of func(t, y, *args), at the times, in rows.
 
     It is that of `fnad.odeint`, not of LSODA, traced or not: its derivatives are those of the steps that were taken,
     and stiff equations take many. `y0` and what `func` returns become arrays of one axis of floats.
@@ -52,6 +52,6 @@ def odeint(
 
 
 def _vector(values: Any) -> Any:
-    """Return values as an array of one axis, of floats."""
+    """Values as an array of one axis, of floats."""
     vector = np.atleast_1d(array(values))
     return vector if vector.dtype.kind in "fc" else vector.astype(np.float64)

@@ -48,7 +48,7 @@ from fnad.ops.matrix import lower as lower_triangle
 from fnad.ops.matrix import upper as upper_triangle
 from fnad.ops.order import argsort
 from fnad.ops.shape import broadcast_to
-from fnad.scipy.original import original
+from fnad.scipy.rule import rule_of
 from fnad.scipy.special_matrices import block_diag, circulant, hankel, toeplitz
 
 __all__ = [
@@ -82,23 +82,14 @@ __all__ = [
     "toeplitz",
 ]
 
-of_scipy = original("scipy.linalg")
+of_scipy = rule_of("scipy.linalg")
 
 # ---- equations -------------------------------------------------------------------------------------------------------
 
 
 @of_scipy
-def solve(
-    a: Any,
-    b: Any,
-    lower: bool = False,
-    overwrite_a: bool = False,
-    overwrite_b: bool = False,
-    check_finite: bool = True,
-    assume_a: str | None = None,
-    transposed: bool = False,
-) -> Any:
-    """Return the solution x of a x = b, of b's shape; a is (…, n, n), b (n,) or (…, n, k).
+def solve(a: Any, b: Any, lower: bool = False, assume_a: str | None = None, transposed: bool = False) -> Any:
+    """The solution x of a x = b, of b's shape; a is (…, n, n), b (n,) or (…, n, k).
 
     `assume_a` says what of a is read: all of it, the triangle that `lower` names of a symmetric ("sym"), Hermitian
     ("her") or positive definite ("pos") matrix, or its "upper triangular", "lower triangular" or "diagonal" part.
@@ -118,7 +109,7 @@ def solve(
 
 
 def _assumed(a: Symbol, structure: str | None, is_lower: bool) -> Symbol:
-    """Return the part of a matrix that its structure says is read."""
+    """The part of a matrix that its structure says is read."""
     match structure:
         case None | "gen" | "general":
             return a
@@ -137,7 +128,7 @@ def _assumed(a: Symbol, structure: str | None, is_lower: bool) -> Symbol:
 
 
 def transposed_by(a: Symbol, trans: int | str) -> Symbol:
-    """Return a, its transpose (1, "T") or its conjugate transpose (2, "C")."""
+    """a, its transpose (1, "T") or its conjugate transpose (2, "C")."""
     match trans:
         case 0 | "N":
             return a
@@ -150,16 +141,8 @@ def transposed_by(a: Symbol, trans: int | str) -> Symbol:
 
 
 @of_scipy
-def solve_triangular(
-    a: Any,
-    b: Any,
-    trans: int | str = 0,
-    lower: bool = False,
-    unit_diagonal: bool = False,
-    overwrite_b: bool = False,
-    check_finite: bool = True,
-) -> Any:
-    """Return the solution x of a x = b, of b's shape, where a, (…, n, n), is read in its upper or `lower` triangle.
+def solve_triangular(a: Any, b: Any, trans: int | str = 0, lower: bool = False, unit_diagonal: bool = False) -> Any:
+    """The solution x of a x = b, of b's shape, where a, (…, n, n), is read in its upper or `lower` triangle.
 
     The transposed (`trans` 1, "T") or adjoint (2, "C") matrix may stand in its place; with `unit_diagonal` its diagonal
     is not read and counts as ones.
@@ -175,20 +158,13 @@ def solve_triangular(
 
 
 def triangular(a: Symbol, b: Symbol, is_lower: bool, *, unit: bool = False) -> Symbol:
-    """Return the solution of a triangular system."""
+    """The solution of a triangular system."""
     return linalg.solve_triangular(a, b, lower=is_lower, unit=unit)
 
 
 @of_scipy
-def solve_banded(
-    l_and_u: tuple[int, int],
-    ab: Any,
-    b: Any,
-    overwrite_ab: bool = False,
-    overwrite_b: bool = False,
-    check_finite: bool = True,
-) -> Any:
-    """Return the solution x of a x = b, of b's shape, where a has l diagonals below and u above the main one.
+def solve_banded(l_and_u: tuple[int, int], ab: Any, b: Any) -> Any:
+    """The solution x of a x = b, of b's shape, where a has l diagonals below and u above the main one.
 
     ab, (l + u + 1, n), has a diagonal a row: ab[u + i - j, j] = a[i, j].
 
@@ -203,7 +179,7 @@ def solve_banded(
 
 @of_scipy
 def solve_sylvester(a: Any, b: Any, q: Any) -> Any:
-    """Return the solution x, (m, n), of Sylvester's equation a x + x b = q; a is (m, m), b (n, n).
+    """The solution x, (m, n), of Sylvester's equation a x + x b = q; a is (m, m), b (n, n).
 
     >>> solve_sylvester([[1.0]], [[2.0]], [[6.0]])
     array([[2.]])
@@ -213,7 +189,7 @@ def solve_sylvester(a: Any, b: Any, q: Any) -> Any:
 
 @of_scipy
 def solve_continuous_lyapunov(a: Any, q: Any) -> Any:
-    """Return the solution x of Lyapunov's equation a x + x aᴴ = q; all are (n, n).
+    """The solution x of Lyapunov's equation a x + x aᴴ = q; all are (n, n).
 
     >>> solve_continuous_lyapunov([[1.0]], [[6.0]])
     array([[3.]])
@@ -224,16 +200,8 @@ def solve_continuous_lyapunov(a: Any, q: Any) -> Any:
 
 
 @of_scipy
-def lstsq(
-    a: Any,
-    b: Any,
-    cond: float | None = None,
-    overwrite_a: bool = False,
-    overwrite_b: bool = False,
-    check_finite: bool = True,
-    lapack_driver: str | None = None,
-) -> Any:
-    """Return the x that makes |a x - b| least, the sums of squares that remain, the rank of a and its singular values.
+def lstsq(a: Any, b: Any, cond: float | None = None) -> Any:
+    """The x that makes |a x - b| least, the sums of squares that remain, the rank of a and its singular values.
 
     a is (m, n), b (m,) or (m, k). Of a matrix that is not of full rank, or not taller than wide, nothing remains: SciPy
     returns an empty array, and to use it where only the values of a traced matrix tell is a DomainError.
@@ -249,8 +217,8 @@ def lstsq(
 
 
 @of_scipy
-def cholesky(a: Any, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True) -> Any:
-    """Return the triangular factor of a Hermitian, positive definite matrix: U with a = Uᴴ U, or L with a = L Lᴴ.
+def cholesky(a: Any, lower: bool = False) -> Any:
+    """The triangular factor of a Hermitian, positive definite matrix: U with a = Uᴴ U, or L with a = L Lᴴ.
 
     Raises LinAlgError where a is not positive definite. Its derivative is that of Murray (2016), eqs. 8 to 10.
 
@@ -262,8 +230,8 @@ def cholesky(a: Any, lower: bool = False, overwrite_a: bool = False, check_finit
 
 
 @of_scipy
-def cho_factor(a: Any, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True) -> Any:
-    """Return what `cho_solve` takes: the Cholesky factor, and which triangle it is in.
+def cho_factor(a: Any, lower: bool = False) -> Any:
+    """The operand of `cho_solve`: the Cholesky factor, and which triangle it is in.
 
     The other triangle is what was in a.
 
@@ -274,7 +242,7 @@ def cho_factor(a: Any, lower: bool = False, overwrite_a: bool = False, check_fin
     return mirrored(linalg.cholesky(x, upper=not lower), x, is_lower=lower), lower
 
 
-def cho_solve_(c_and_lower: Any, b: Any, overwrite_b: bool = False, check_finite: bool = True) -> Symbol:
+def cho_solve_(c_and_lower: Any, b: Any) -> Symbol:
     """Solve by a Cholesky factor."""
     c, is_lower = c_and_lower
     factor, y = floating(c, b)
@@ -284,8 +252,8 @@ def cho_solve_(c_and_lower: Any, b: Any, overwrite_b: bool = False, check_finite
 
 
 @of_scipy
-def cho_solve(c_and_lower: Any, b: Any, overwrite_b: bool = False, check_finite: bool = True) -> Any:
-    """Return the solution x of a x = b, of b's shape, from what `cho_factor` returned for a.
+def cho_solve(c_and_lower: Any, b: Any) -> Any:
+    """The solution x of a x = b, of b's shape, from what `cho_factor` returned for a.
 
     >>> cho_solve(([[2.0, 0.0], [1.0, 1.0]], True), [2.0, 2.0])
     array([0., 1.])
@@ -294,10 +262,8 @@ def cho_solve(c_and_lower: Any, b: Any, overwrite_b: bool = False, check_finite:
 
 
 @of_scipy
-def lu(
-    a: Any, permute_l: bool = False, overwrite_a: bool = False, check_finite: bool = True, p_indices: bool = False
-) -> Any:
-    """Return P, L and U with a = P L U, where P exchanges rows, L is lower triangular with ones and U upper triangular.
+def lu(a: Any, permute_l: bool = False, p_indices: bool = False) -> Any:
+    """P, L and U with a = P L U, where P exchanges rows, L is lower triangular with ones and U upper triangular.
 
     With `permute_l` P L and U, with `p_indices` the row of L U that each row of a is in the place of P.
 
@@ -317,15 +283,15 @@ def lu(
 
 
 def _exchanges(order: Symbol, like: Symbol) -> Symbol:
-    """Return the matrix with 1 in row order[i] of column i."""
+    """The matrix with 1 in row order[i] of column i."""
     m = order.shape[-1]
     row, _ = row_and_column(order.aval.with_shape((*order.shape, m)))
     return convert(eq(row, along_columns(order, row)), dtype=real_dtype(like.dtype))
 
 
 @of_scipy
-def lu_factor(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any:
-    """Return what `lu_solve` takes: L and U in one matrix, and with which row each was exchanged.
+def lu_factor(a: Any) -> Any:
+    """The operand of `lu_solve`: L and U in one matrix, and with which row each was exchanged.
 
     >>> lu_factor([[0.0, 1.0], [2.0, 0.0]])[0]
     array([[2., 0.],
@@ -335,8 +301,8 @@ def lu_factor(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> A
 
 
 @of_scipy
-def lu_solve(lu_and_piv: Any, b: Any, trans: int = 0, overwrite_b: bool = False, check_finite: bool = True) -> Any:
-    """Return the solution x of a x = b, aᵀ x = b (`trans` 1) or aᴴ x = b (2) from what `lu_factor` returned for a.
+def lu_solve(lu_and_piv: Any, b: Any, trans: int = 0) -> Any:
+    """The solution x of a x = b, aᵀ x = b (`trans` 1) or aᴴ x = b (2) from what `lu_factor` returned for a.
 
     >>> lu_solve(lu_factor([[0.0, 1.0], [2.0, 0.0]]), [1.0, 2.0])
     array([1., 1.])
@@ -358,23 +324,16 @@ def lu_solve(lu_and_piv: Any, b: Any, trans: int = 0, overwrite_b: bool = False,
 
 
 @of_scipy
-def qr(
-    a: Any,
-    overwrite_a: bool = False,
-    lwork: int | None = None,
-    mode: str = "full",
-    pivoting: bool = False,
-    check_finite: bool = True,
-) -> Any:
-    """Return Q, with orthonormal columns, and R, upper triangular, with a = Q R, (…, m, n).
+def qr(a: Any, mode: str = "full") -> Any:
+    """Q, with orthonormal columns, and R, upper triangular, with a = Q R, (…, m, n).
 
     `mode` is "full", "economic" for no more columns of Q than a has, or "r" for R alone, in a tuple.
 
     >>> qr([[3.0], [4.0]], mode="economic")[1]
     array([[-5.]])
     """
-    if mode not in ("full", "economic", "r") or pivoting:
-        raise UnsupportedFunctionError(f"scipy.linalg.qr has no rule for mode={mode!r}, pivoting={pivoting!r}")
+    if mode not in ("full", "economic", "r"):
+        raise UnsupportedFunctionError(f"scipy.linalg.qr has no rule for mode={mode!r}")
     (x,) = floating(a)
     check_matrices("qr", x.aval)
     q, r = least_squares.qr(x, complete=mode != "economic")
@@ -385,8 +344,8 @@ def qr(
 
 
 @of_scipy
-def inv(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any:
-    """Return the inverse of a square matrix; raises LinAlgError where it is singular.
+def inv(a: Any) -> Any:
+    """The inverse of a square matrix; raises LinAlgError where it is singular.
 
     >>> inv([[2.0]])
     array([[0.5]])
@@ -395,8 +354,8 @@ def inv(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any:
 
 
 @of_scipy
-def det(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any:
-    """Return the determinant of a square matrix, in double precision; its derivatives are exact for singular ones too.
+def det(a: Any) -> Any:
+    """The determinant of a square matrix, in double precision; its derivatives are exact for singular ones too.
 
     >>> det([[2.0, 1.0], [1.0, 2.0]])
     np.float64(3.0)
@@ -406,8 +365,8 @@ def det(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any:
 
 
 @of_scipy
-def pinv(a: Any, *, rtol: float | None = None, return_rank: bool = False, check_finite: bool = True) -> Any:
-    """Return the pseudoinverse, (…, n, m), of a matrix (…, m, n).
+def pinv(a: Any, *, rtol: float | None = None, return_rank: bool = False) -> Any:
+    """The pseudoinverse, (…, n, m), of a matrix (…, m, n).
 
     Singular values up to `rtol`, by default max(m, n) eps, times the largest count as 0.
 
@@ -419,15 +378,8 @@ def pinv(a: Any, *, rtol: float | None = None, return_rank: bool = False, check_
 
 
 @of_scipy
-def svd(
-    a: Any,
-    full_matrices: bool = True,
-    compute_uv: bool = True,
-    overwrite_a: bool = False,
-    check_finite: bool = True,
-    lapack_driver: str = "gesdd",
-) -> Any:
-    """Return U, the singular values s, descending, and Vᴴ, with a = U diag(s) Vᴴ; or s alone.
+def svd(a: Any, full_matrices: bool = True, compute_uv: bool = True) -> Any:
+    """U, the singular values s, descending, and Vᴴ, with a = U diag(s) Vᴴ; or s alone.
 
     >>> svd([[0.0, 2.0], [1.0, 0.0]], compute_uv=False)
     array([2., 1.])
@@ -437,8 +389,8 @@ def svd(
 
 
 @of_scipy
-def svdvals(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any:
-    """Return the singular values, descending.
+def svdvals(a: Any) -> Any:
+    """The singular values, descending.
 
     >>> svdvals([[0.0, 2.0], [1.0, 0.0]])
     array([2., 1.])
@@ -447,8 +399,8 @@ def svdvals(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any
 
 
 @of_scipy
-def eigvalsh(a: Any, *, lower: bool = True, overwrite_a: bool = False, check_finite: bool = True) -> Any:
-    """Return the eigenvalues of a Hermitian matrix, ascending.
+def eigvalsh(a: Any, *, lower: bool = True) -> Any:
+    """The eigenvalues of a Hermitian matrix, ascending.
 
     >>> eigvalsh([[0.0, 1.0], [1.0, 0.0]])
     array([-1.,  1.])
@@ -457,8 +409,8 @@ def eigvalsh(a: Any, *, lower: bool = True, overwrite_a: bool = False, check_fin
 
 
 @of_scipy
-def eigvals(a: Any, *, overwrite_a: bool = False, check_finite: bool = True) -> Any:
-    """Return the eigenvalues of a square matrix, as complex numbers.
+def eigvals(a: Any) -> Any:
+    """The eigenvalues of a square matrix, as complex numbers.
 
     >>> eigvals([[2.0]])
     array([2.+0.j])
@@ -467,8 +419,8 @@ def eigvals(a: Any, *, overwrite_a: bool = False, check_finite: bool = True) -> 
 
 
 @of_scipy
-def norm(a: Any, ord: Any = None, axis: Any = None, keepdims: bool = False, check_finite: bool = True) -> Any:  # noqa: A002
-    """Return a norm of a vector or a matrix, as numpy.linalg.norm; its derivative at 0 is 0.
+def norm(a: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:  # noqa: A002
+    """A norm of a vector or a matrix, as numpy.linalg.norm; its derivative at 0 is 0.
 
     >>> norm([3.0, 4.0])
     5.0
@@ -481,7 +433,7 @@ def norm(a: Any, ord: Any = None, axis: Any = None, keepdims: bool = False, chec
 
 @of_scipy
 def expm(A: Any) -> Any:  # noqa: N803
-    """Return the exponential of a square matrix; Mathias (1996) has its derivative.
+    """The exponential of a square matrix; Mathias (1996) has its derivative.
 
     >>> expm([[0.0, 1.0], [0.0, 0.0]])
     array([[1., 1.],
@@ -496,9 +448,8 @@ def expm_frechet(
     E: Any,  # noqa: N803
     method: str | None = None,
     compute_expm: bool = True,
-    check_finite: bool = True,
 ) -> Any:
-    """Return the exponential of A and its derivative along E, or with compute_expm=False the derivative alone.
+    """The exponential of A and its derivative along E, or with compute_expm=False the derivative alone.
 
     >>> expm_frechet([[0.0]], [[2.0]], compute_expm=False)
     array([[2.]])
@@ -510,7 +461,7 @@ def expm_frechet(
 
 @of_scipy
 def sqrtm(A: Any) -> Any:  # noqa: N803
-    """Return the principal square root of a square matrix; of a real traced one it has to be real, else DomainError.
+    """The principal square root of a square matrix; of a real traced one it has to be real, else DomainError.
 
     >>> sqrtm([[4.0]])
     array([[2.]])

@@ -28,14 +28,14 @@ from fnad.ops.convolution import convolve as convolve_op
 from fnad.ops.matrix import conjugate
 from fnad.ops.piecewise import rint
 from fnad.ops.shape import constant, slice_
-from fnad.scipy.original import original
+from fnad.scipy.rule import rule_of
 
-of_scipy = original("scipy.signal")
+of_scipy = rule_of("scipy.signal")
 
 
 @of_scipy
 def convolve(in1: Any, in2: Any, mode: str = "full", method: str = "auto") -> Any:
-    """Return the convolution over all axes, in the common dtype, by sums of products ("direct") or transforms ("fft").
+    """The convolution over all axes, in the common dtype, by sums of products ("direct") or transforms ("fft").
 
     Both have as many axes. "auto" takes SciPy's choice, which depends on sizes and dtypes, of integers also on values:
     traced ones are summed directly.
@@ -49,7 +49,7 @@ def convolve(in1: Any, in2: Any, mode: str = "full", method: str = "auto") -> An
 
 @of_scipy
 def correlate(in1: Any, in2: Any, mode: str = "full", method: str = "auto") -> Any:
-    """Return the correlation over all axes: the convolution of in1 with conj(in2) backwards.
+    """The correlation over all axes: the convolution of in1 with conj(in2) backwards.
 
     >>> correlate([1.0, 2.0], [1.0, 0.0, 3.0])
     array([3., 6., 1., 2.])
@@ -60,7 +60,7 @@ def correlate(in1: Any, in2: Any, mode: str = "full", method: str = "auto") -> A
 
 @of_scipy
 def fftconvolve(in1: Any, in2: Any, mode: str = "full", axes: Any = None) -> Any:
-    """Return the convolution over some axes, all if None, by Fourier transforms; along the others it broadcasts.
+    """The convolution over some axes, all if None, by Fourier transforms; along the others it broadcasts.
 
     The result is f64 for integers.
 
@@ -72,7 +72,7 @@ def fftconvolve(in1: Any, in2: Any, mode: str = "full", axes: Any = None) -> Any
 
 @of_scipy
 def oaconvolve(in1: Any, in2: Any, mode: str = "full", axes: Any = None) -> Any:
-    """Return the convolution of `fftconvolve`, whatever the sizes: in SciPy that of a short array by parts.
+    """The convolution of `fftconvolve`, whatever the sizes: in SciPy that of a short array by parts.
 
     >>> oaconvolve([1.0, 2.0], [1.0])
     array([1., 2.])
@@ -84,7 +84,7 @@ def oaconvolve(in1: Any, in2: Any, mode: str = "full", axes: Any = None) -> Any:
 
 
 def convolved(x: Symbol, y: Symbol, mode: str, method: str) -> Symbol:
-    """Return the convolution of two operands of one dtype."""
+    """The convolution of two operands of one dtype."""
     check_operands(x, y, mode)
     if x.ndim == 0:
         return mul(x, y)
@@ -107,7 +107,7 @@ def check_operands(x: Symbol, y: Symbol, mode: str) -> None:
 
 
 def chosen_method(x: Symbol, y: Symbol, mode: str) -> str:
-    """Return the method that SciPy chooses, which it does by sizes."""
+    """The method that SciPy chooses, which it does by sizes."""
     if x.dtype.kind in "iu":
         return "direct"
     shapes = (np.empty(operand.shape, operand.dtype) for operand in (x, y))
@@ -115,7 +115,7 @@ def chosen_method(x: Symbol, y: Symbol, mode: str) -> str:
 
 
 def directly(x: Symbol, y: Symbol, mode: str) -> Symbol:
-    """Return the convolution by sums of products."""
+    """The convolution by sums of products."""
     if mode == "valid":
         return convolve_op(*larger_first(x, y, range(x.ndim)), mode="valid")
     whole = convolve_op(x, y, mode="full")
@@ -123,7 +123,7 @@ def directly(x: Symbol, y: Symbol, mode: str) -> Symbol:
 
 
 def larger_first(x: Symbol, y: Symbol, axes: Iterable[int]) -> tuple[Symbol, Symbol]:
-    """Return the operands in the order that a valid convolution takes; raise where neither is the larger."""
+    """The operands in the order that a valid convolution takes; raise where neither is the larger."""
     if all(x.shape[i] >= y.shape[i] for i in axes):
         return x, y
     if all(x.shape[i] <= y.shape[i] for i in axes):
@@ -132,14 +132,14 @@ def larger_first(x: Symbol, y: Symbol, axes: Iterable[int]) -> tuple[Symbol, Sym
 
 
 def centered(x: Symbol, shape: Shape) -> Symbol:
-    """Return the middle of x, of this shape."""
+    """The middle of x, of this shape."""
     starts = tuple((n - m) // 2 for n, m in zip(x.shape, shape, strict=True))
     limits = tuple(start + m for start, m in zip(starts, shape, strict=True))
     return slice_(x, starts=starts, limits=limits, strides=(1,) * x.ndim)
 
 
 def by_transforms(x: Symbol, y: Symbol, mode: str, axes: Any) -> Symbol:
-    """Return the convolution as the inverse transform of the product of transforms."""
+    """The convolution as the inverse transform of the product of transforms."""
     check_operands(x, y, mode)
     x, y = (to_dtype(s, F64) if s.dtype.kind in "biu" else s for s in (x, y))
     if x.aval.size == 0 or y.aval.size == 0:
@@ -166,7 +166,7 @@ def _product(x: Symbol, y: Symbol, axes: Ints, sizes: Sequence[int]) -> Symbol:
 
 
 def same_dtype(x: Symbol, y: Symbol) -> list[Symbol]:
-    """Return two operands in their common dtype."""
+    """Two operands in their common dtype."""
     return [to_dtype(s, common_dtype(x, y)) for s in (x, y)]
 
 

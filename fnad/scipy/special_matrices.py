@@ -11,14 +11,14 @@ from fnad.numpy.indexing_routines import take
 from fnad.numpy.operands import as_symbol, common_dtype, common_shape
 from fnad.ops.matrix import conjugate
 from fnad.ops.shape import broadcast_to, concatenate, full_like, pad, reshape_to, reverse, slice_axis
-from fnad.scipy.original import original
+from fnad.scipy.rule import rule_of
 
-of_scipy = original("scipy.linalg")
+of_scipy = rule_of("scipy.linalg")
 
 
 @of_scipy
 def block_diag(*arrs: Any) -> Any:
-    """Return the matrix with these along its diagonal and 0 elsewhere, in their common dtype; a vector is one row.
+    """The matrix with these along its diagonal and 0 elsewhere, in their common dtype; a vector is one row.
 
     >>> block_diag([1.0], [[2.0, 3.0]])
     array([[1., 0., 0.],
@@ -40,7 +40,7 @@ def block_diag(*arrs: Any) -> Any:
 
 @of_scipy
 def toeplitz(c: Any, r: Any = None) -> Any:
-    """Return the matrix with the same elements along each diagonal: c its first column, r, by default conj(c), its row.
+    """The matrix with the same elements along each diagonal: c its first column, r, by default conj(c), its row.
 
     >>> toeplitz([1.0, 2.0], [1.0, 3.0, 4.0])
     array([[1., 3., 4.],
@@ -57,7 +57,7 @@ def toeplitz(c: Any, r: Any = None) -> Any:
 
 @of_scipy
 def circulant(c: Any) -> Any:
-    """Return the square matrix with first column c whose columns are each the one before, moved down in a circle.
+    """The square matrix with first column c whose columns are each the one before, moved down in a circle.
 
     >>> circulant([1.0, 2.0])
     array([[1., 2.],
@@ -70,7 +70,7 @@ def circulant(c: Any) -> Any:
 
 @of_scipy
 def hankel(c: Any, r: Any = None) -> Any:
-    """Return the matrix with the same elements along each antidiagonal: c first column, r, by default 0, last row.
+    """The matrix with the same elements along each antidiagonal: c first column, r, by default 0, last row.
 
     >>> hankel([1.0, 2.0], [2.0, 3.0, 4.0])
     array([[1., 2., 3.],
@@ -91,5 +91,5 @@ def _vector(c: Any) -> Symbol:
 
 
 def _by_index(values: Symbol, index: Any) -> Symbol:
-    """Return values[…, index]."""
+    """values[…, index]."""
     return take(values, index, axis=-1)

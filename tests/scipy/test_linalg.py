@@ -169,9 +169,9 @@ def test_error_is_scipys(function: Any, args: Any) -> None:
 
 def test_what_has_no_rule_is_named() -> None:
     for function, message in (
-        (lambda a: linalg.qr(a, pivoting=True), r"scipy\.linalg\.qr has no rule for mode='full', pivoting=True"),
+        (lambda a: linalg.qr(a, pivoting=True), r"scipy\.linalg\.qr has no rule for the option pivoting="),
         (lambda a: linalg.solve(a, a, assume_a="banded"), r"scipy\.linalg\.solve has no rule for assume_a='banded'"),
-        (lambda a: linalg.pinv(a, atol=0.1), r"fnad\.scipy\.linalg\.pinv has no rule for the option atol="),
+        (lambda a: linalg.pinv(a, atol=0.1), r"scipy\.linalg\.pinv has no rule for the option atol="),
     ):
         with pytest.raises(UnsupportedFunctionError, match=message):
             grad(lambda a: np.sum(function(a)[0]))(A)  # noqa: B023

@@ -238,9 +238,9 @@ def test_derivative_of_a_function(name: str):
 def test_what_is_refused():
     for call in (special.factorial, lambda n: special.comb(n, 2), lambda n: special.perm(n, 2)):
         traced(call, 5)
-    with pytest.raises(UnsupportedFunctionError, match=r"scipy\.special\.comb has no rule for exact=True"):
+    with pytest.raises(UnsupportedFunctionError, match=r"scipy\.special\.comb has no rule for the option exact="):
         traced(lambda n: special.comb(n, 2, exact=True), 5)
-    with pytest.raises(UnsupportedFunctionError, match=r"scipy\.special\.factorial has no rule for extend='complex'"):
+    with pytest.raises(UnsupportedFunctionError, match=r"scipy\.special\.factorial has no rule for the option extend="):
         traced(lambda n: special.factorial(n, extend="complex"), 5.0)
     with pytest.raises(UnsupportedFunctionError, match="order that is no integer"):
         traced(special.spherical_jn, 1.5, 2.0)

@@ -136,7 +136,7 @@ class Continuous(Distribution):
 
 
 def log_of(probability: Formula, rest: Formula) -> Formula:
-    """Return the formula of a logarithm of a probability, from the rest to 1 where that is the smaller."""
+    """The formula of a logarithm of a probability, from the rest to 1 where that is the smaller."""
 
     def formula(z: Symbol, *shapes: Symbol) -> Symbol:
         p = probability(z, *shapes)

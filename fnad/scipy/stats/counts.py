@@ -54,7 +54,7 @@ def _log_mass(k: Symbol, n: Symbol, p: Symbol) -> Symbol:
 
 
 def _binomial_entropy(n: Any, p: Any) -> Symbol:
-    """Return -Σ P log P over all counts, which needs n to be known."""
+    """-Σ P log P over all counts, which needs n to be known."""
     trials = static_int(int(n) if isinstance(n, float) and n.is_integer() else n, "a number of trials")
     probability = real_symbol(p)
     shape = (*probability.shape, trials + 1)

@@ -24,7 +24,7 @@ ROUNDING = 1e-9
 
 
 def log_density(x: Any, alpha: Any) -> Symbol:
-    """Return log Γ(Σ α) - Σ log Γ(α) + Σ (α - 1) log x."""
+    """The logarithm of the density: log Γ(Σ α) - Σ log Γ(α) + Σ (α - 1) log x."""
     parameters, point = _operands(x, alpha)
     exponents = broadcast_in_dim(parameters, shape=point.shape, dims=(0,))
     powers = sum_over(xlogy(exponents - 1.0, point), (0,))
@@ -33,13 +33,13 @@ def log_density(x: Any, alpha: Any) -> Symbol:
 
 
 def density(x: Any, alpha: Any) -> Symbol:
-    """Return the density; its derivative is nan where it is 0, which its logarithm does not tell."""
+    """The density; its derivative is nan where it is 0, which its logarithm does not tell."""
     log = log_density(x, alpha)
     return select(isinf(log), sqrt(exp(log)), exp(log))
 
 
 def entropy(alpha: Any) -> Symbol:
-    """Return log B(α) + (Σ α - K) ψ(Σ α) - Σ (α - 1) ψ(α)."""
+    """The differential entropy: log B(α) + (Σ α - K) ψ(Σ α) - Σ (α - 1) ψ(α)."""
     parameters = _parameters(alpha)
     count, total = parameters.shape[0], sum_over(parameters, (0,))
     terms = sum_over((parameters - 1.0) * psi(parameters), (0,))
@@ -64,7 +64,7 @@ def _parameters(alpha: Any) -> Symbol:
 
 
 def _operands(x: Any, alpha: Any) -> tuple[Symbol, Symbol]:
-    """Return alpha and the points in columns, checked, with the last component where x lacks it."""
+    """Alpha and the points in columns, checked, with the last component where x lacks it."""
     parameters, point = _parameters(alpha), real_symbol(x)
     count = parameters.shape[0]
     if not 1 <= point.ndim <= 2 or point.shape[0] not in (count - 1, count):

@@ -96,7 +96,7 @@ class Discrete(Distribution):
         return rule
 
     def _operands(self, name: str, k: Any, parameters: Sequence[Any]) -> tuple[Symbol, list[Symbol]]:
-        """Return k - loc and the shape parameters, the counts among them marked."""
+        """K - loc and the shape parameters, the counts among them marked."""
         *given, loc = parameters
         names = ["k", *self.shapes, *(["loc"] * len(without(loc, 0)))]
         symbols = broadcast_all([real_symbol(value) for value in (k, *given, *without(loc, 0))])
@@ -109,5 +109,5 @@ class Discrete(Distribution):
 
 
 def or_nan(count: Symbol, value: Symbol) -> Symbol:
-    """Return a value, nan where the count is."""
+    """A value, nan where the count is."""
     return select(isnan(count), count, value)

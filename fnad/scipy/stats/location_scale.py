@@ -22,7 +22,7 @@ HALF_LOG_2PI = 0.5 * math.log(2 * math.pi)
 
 
 def normal_log_density(z: Symbol) -> Symbol:
-    """Return log φ(z)."""
+    """Log φ(z)."""
     return -0.5 * (z * z) - HALF_LOG_2PI
 
 
@@ -41,7 +41,7 @@ norm = Continuous(
 
 
 def _laplace_below(z: Symbol) -> Symbol:
-    """Return the probability of a value of at most z: exp(z) / 2 for z <= 0."""
+    """The probability of a value of at most z: exp(z) / 2 for z <= 0."""
     tail = 0.5 * exp(neg(abs_(z)))
     return select(lt(zeros_like(z), z), 1.0 - tail, tail)
 
@@ -94,7 +94,7 @@ expon = Continuous(
 
 
 def _cauchy_log_density(z: Symbol) -> Symbol:
-    """Return -log π(1 + z²), for large z as -log π - 2 log z - log(1 + z⁻²), in which nothing overflows."""
+    """-log π(1 + z²), for large z as -log π - 2 log z - log(1 + z⁻²), in which nothing overflows."""
     size = abs_(z)
     small = lt(size, ones_like(size))
     inverse = 1.0 / select(small, ones_like(size), size)

@@ -15,17 +15,17 @@ Method: TypeAlias = Callable[..., Any]
 
 
 def parameter(name: str, default: Any = Parameter.empty) -> Parameter:
-    """Return a parameter that may be given by position or by name."""
+    """A parameter that may be given by position or by name."""
     return Parameter(name, Parameter.POSITIONAL_OR_KEYWORD, default=default)
 
 
 def others(name: str) -> Parameter:
-    """Return what stands for parameters that have to be named and are SciPy's own concern."""
+    """The parameter that stands for those that have to be named and concern SciPy alone."""
     return Parameter(name, Parameter.VAR_KEYWORD)
 
 
 def method(distribution: str, name: str, doc: str, parameters: list[Parameter], rule: Rule) -> Method:
-    """Return the method `name` of a distribution of scipy.stats, with its signature.
+    """The method `name` of a distribution of scipy.stats, with its signature.
 
     The rule gets all parameters by position, but those that have to be named, if they are given.
     """
@@ -49,7 +49,7 @@ def method(distribution: str, name: str, doc: str, parameters: list[Parameter], 
 
 
 def scipy_distribution(name: str) -> Any:
-    """Return a distribution of scipy.stats, imported at its first use."""
+    """A distribution of scipy.stats, imported at its first use."""
     return getattr(import_module("scipy.stats"), name)
 
 
@@ -60,7 +60,7 @@ class Distribution:
         self.name = name
 
     def __call__(self, *args: Any, **options: Any) -> Frozen:
-        """Return the distribution with its parameters fixed."""
+        """The distribution with its parameters fixed."""
         return Frozen(self, args, options)
 
     def __getattr__(self, name: str) -> Any:

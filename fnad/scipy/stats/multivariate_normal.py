@@ -57,7 +57,7 @@ LOG_2PI = math.log(2 * math.pi)
 
 
 def log_density(x: Any, mean: Any = None, cov: Any = 1, allow_singular: bool = False) -> Symbol:
-    """Return the logarithm of the density at points along the last axis of x."""
+    """The logarithm of the density at points along the last axis of x."""
     center, covariance = _parameters(mean, cov)
     k = covariance.shape[0]
     deviations = _deviations(real_symbol(x), center, k)
@@ -68,7 +68,7 @@ def log_density(x: Any, mean: Any = None, cov: Any = 1, allow_singular: bool = F
 
 
 def _regular(covariance: Symbol, columns: Symbol) -> Symbol:
-    """Return the logarithm of the density at deviations, which are columns."""
+    """The logarithm of the density at deviations, which are columns."""
     factor = cholesky(covariance, upper=False)
     whitened = solve_triangular(factor, columns, lower=True, unit=False)
     squares = sum_over(whitened * whitened, (0,))
@@ -76,7 +76,7 @@ def _regular(covariance: Symbol, columns: Symbol) -> Symbol:
 
 
 def _singular(covariance: Symbol, columns: Symbol) -> Symbol:
-    """Return it where the matrix may be singular: on its range, by the pseudoinverse; elsewhere -inf."""
+    """The log density where the matrix may be singular: on its range, by the pseudoinverse; elsewhere -inf."""
     values, vectors = eigh(covariance, uplo="L")
     rcond = NEGLIGIBLE[values.dtype.itemsize] * float(np.finfo(values.dtype).eps)
     limit = reduce_max(abs_(values), axes=(0,)) * rcond
@@ -95,12 +95,12 @@ def _singular(covariance: Symbol, columns: Symbol) -> Symbol:
 
 
 def density(x: Any, mean: Any = None, cov: Any = 1, allow_singular: bool = False) -> Symbol:
-    """Return the density at points along the last axis of x."""
+    """The density at points along the last axis of x."""
     return exp(log_density(x, mean, cov, allow_singular))
 
 
 def entropy(mean: Any = None, cov: Any = 1) -> Symbol:
-    """Return the differential entropy, (k log 2πe + log |Σ|) / 2."""
+    """The differential entropy, (k log 2πe + log |Σ|) / 2."""
     _, covariance = _parameters(mean, cov)
     factor = cholesky(covariance, upper=False)
     return 0.5 * (_log_determinant(factor) + factor.shape[0] * (LOG_2PI + 1))
@@ -116,7 +116,7 @@ def distribution_function(
     releps: Any = 1e-5,
     **options: Any,
 ) -> Symbol:
-    """Return the probability of what is not above x in any component, of one variable or two."""
+    """The probability of what is not above x in any component, of one variable or two."""
     if allow_singular or any(value is not None for value in options.values()):
         raise UnsupportedFunctionError(
             "scipy.stats.multivariate_normal.cdf has no rule for allow_singular, lower_limit and rng",
@@ -138,7 +138,7 @@ def distribution_function(
 
 
 def _below(factor: Symbol, limits: Sequence[Symbol]) -> Symbol:
-    """Return the probability of one variable, or of two, from the Cholesky factor of their covariance."""
+    """The probability of one variable, or of two, from the Cholesky factor of their covariance."""
     like = limits[0].shape
     first = broadcast_to(_element(factor, 0, 0), like)
     if len(limits) == 1:
@@ -158,7 +158,7 @@ def _element(x: Symbol, i: int, j: int) -> Symbol:
 
 
 def log_distribution_function(*args: Any, **options: Any) -> Symbol:
-    """Return its logarithm."""
+    """Its logarithm."""
     return log(distribution_function(*args, **options))
 
 
@@ -170,7 +170,7 @@ def _log_determinant(factor: Symbol) -> Symbol:
 
 
 def _parameters(mean: Any, cov: Any) -> tuple[Symbol | None, Symbol]:
-    """Return the mean, None for zeros, and the covariance as a matrix: a number or a vector stands for its diagonal."""
+    """The mean, None for zeros, and the covariance as a matrix: a number or a vector stands for its diagonal."""
     covariance = real_symbol(1.0 if cov is None else cov)
     center = None if mean is None else real_symbol(mean)
     k = center.aval.size if center is not None else covariance.shape[0] if covariance.ndim >= 2 else 1
@@ -189,7 +189,7 @@ def _parameters(mean: Any, cov: Any) -> tuple[Symbol | None, Symbol]:
 
 
 def _deviations(x: Symbol, center: Symbol | None, k: int) -> Symbol:
-    """Return x - mean with the k components along the last axis; a vector of numbers is many points if k is 1."""
+    """X - mean with the k components along the last axis; a vector of numbers is many points if k is 1."""
     if x.ndim < 2:
         x = reshape_to(x, (x.aval.size, 1) if k == 1 else (1, x.aval.size))
     if center is None:

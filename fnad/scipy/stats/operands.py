@@ -19,7 +19,7 @@ INF, NAN = float("inf"), float("nan")
 
 
 def real_symbol(value: Any) -> Symbol:
-    """Return an operand in double precision, which SciPy computes in; complex numbers are refused."""
+    """An operand in double precision, which SciPy computes in; complex numbers are refused."""
     symbol = as_symbol(value)
     if symbol.dtype.kind == "c":
         raise DtypeError(f"distributions do not take {symbol.dtype}", remedy="take its real part")
@@ -27,29 +27,29 @@ def real_symbol(value: Any) -> Symbol:
 
 
 def without(value: Any, default: float) -> list[Any]:
-    """Return an operand in a list, which is empty where it is a Python number that changes nothing."""
+    """An operand in a list, which is empty where it is a Python number that changes nothing."""
     return [] if is_python_number(value) and value == default else [value]
 
 
 def is_positive_number(value: Any) -> bool:
-    """Say whether an operand is a positive Python number, which needs no check at run time."""
+    """Whether an operand is a positive Python number, which needs no check at run time."""
     return is_python_number(value) and not isinstance(value, complex) and value > 0
 
 
 def positive(symbol: Symbol) -> Symbol:
-    """Say where an operand is positive."""
+    """Where an operand is positive."""
     return gt(symbol, zeros_like(symbol))
 
 
 def constant_in(function: str, operand: str, symbol: Symbol) -> Symbol:
-    """Return an operand in which a function has no formula for its derivative."""
+    """An operand in which a function has no formula for its derivative."""
     if isinstance(symbol.atom, Literal):
         return symbol
     return without_formula(symbol, function=function, operand=operand)
 
 
 def checked(value: Symbol, conditions: Sequence[Symbol]) -> Symbol:
-    """Return a value, nan with derivative nan where a condition on the parameters is false."""
+    """A value, nan with derivative nan where a condition on the parameters is false."""
     if not conditions:
         return value
     valid = reduce(bitwise_and, conditions)
@@ -57,7 +57,7 @@ def checked(value: Symbol, conditions: Sequence[Symbol]) -> Symbol:
 
 
 def within(value: Symbol, z: Symbol, support: tuple[Any, Any], below: float, above: float) -> Symbol:
-    """Return a value in the support, constants below and above it; ends are numbers or symbols."""
+    """A value in the support, constants below and above it; ends are numbers or symbols."""
     low, high = support
     if isinstance(low, Symbol) or low > -INF:
         value = select(lt(z, _end(low, z)), full_like(z, below), value)

@@ -21,7 +21,7 @@ from fnad.scipy.stats.operands import INF
 
 
 def _series(x: Symbol, *coefficients: float) -> Symbol:
-    """Return the polynomial with these coefficients of x, x², …, by Horner's scheme."""
+    """The polynomial with these coefficients of x, x², …, by Horner's scheme."""
     total = full_like(x, coefficients[-1])
     for coefficient in reversed(coefficients[:-1]):
         total = total * x + coefficient
@@ -36,7 +36,7 @@ def _gamma_log_density(z: Symbol, a: Symbol) -> Symbol:
 
 
 def _gamma_entropy(z: Symbol, a: Symbol) -> Symbol:
-    """Return ψ(a) (1 - a) + a + log Γ(a), for large a from Stirling's series (DLMF 5.11.1, 5.11.2)."""
+    """ψ(a) (1 - a) + a + log Γ(a), for large a from Stirling's series (DLMF 5.11.1, 5.11.2)."""
     is_large = lt(full_like(a, 250.0), a)
     small = select(is_large, ones_like(a), a)
     large = select(is_large, a, full_like(a, 250.0))
@@ -89,7 +89,7 @@ beta = Continuous(
 
 
 def _t_log_density(z: Symbol, df: Symbol) -> Symbol:
-    """Return log of Γ((df+1)/2) / Γ(df/2) √(π df) (1 + z²/df)**(-(df+1)/2), for infinite df that of the normal one."""
+    """The log density: of Γ((df+1)/2) / Γ(df/2) √(π df) (1 + z²/df)**(-(df+1)/2), the normal one for infinite df."""
     is_normal = isinf(df)
     finite = select(is_normal, ones_like(df), df)
     power = 0.5 * (finite + 1.0) * log1p(z * z / finite)
@@ -98,7 +98,7 @@ def _t_log_density(z: Symbol, df: Symbol) -> Symbol:
 
 
 def _t_entropy(z: Symbol, df: Symbol) -> Symbol:
-    """Return the entropy, for large df from its expansion in 1/df."""
+    """The entropy, for large df from its expansion in 1/df."""
     is_large = lt(full_like(df, 100.0), df)
     small = select(is_large, ones_like(df), df)
     half, above = 0.5 * small, 0.5 * (small + 1.0)

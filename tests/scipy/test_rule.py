@@ -1,0 +1,75 @@
+"""How rules of fnad.scipy are called: by SciPy's signatures, what they do not heed refused or without effect."""
+
+from __future__ import annotations
+
+import inspect
+from importlib import import_module
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+
+import fnad
+from fnad.errors import UnsupportedFunctionError
+from fnad.numpy.registry import RULES, WITHOUT_EFFECT
+from fnad.scipy import linalg, signal, special
+from fnad.scipy.rule import rule_of
+
+A = np.array([[2.0, 1.0], [0.5, 3.0]])
+
+
+def rules() -> list[tuple[ModuleType, str, Any]]:
+    modules = (linalg, signal, special)
+    functions = [(m, name, value) for m in modules for name, value in vars(m).items() if hasattr(value, "__wrapped__")]
+    return [(m, name, value.__wrapped__) for m, name, value in functions if value.__wrapped__ in RULES]
+
+
+@pytest.mark.parametrize(
+    ("module", "name", "function"), rules(), ids=lambda value: value if isinstance(value, str) else ""
+)
+def test_parameters_are_scipys(module: ModuleType, name: str, function: Any) -> None:
+    scipys = inspect.signature(getattr(import_module(module.__name__.removeprefix("fnad.")), name)).parameters
+    for parameter in inspect.signature(function).parameters.values():
+        assert parameter.name in scipys
+        assert parameter.default == scipys[parameter.name].default
+        assert parameter.kind is scipys[parameter.name].kind or name == "qr"
+
+
+def test_there_are_rules() -> None:
+    assert len(rules()) > 40
+
+
+def test_options_without_effect() -> None:
+    plain = fnad.grad(lambda a: linalg.inv(a)[0, 0])(A)
+    given = fnad.grad(lambda a: linalg.inv(a, True, False)[0, 0])(A)
+    np.testing.assert_array_equal(plain, given)
+    (x, *_) = fnad.jit(lambda a: linalg.lstsq(a, np.ones(2), lapack_driver="gelsy", overwrite_b=True))(A)
+    np.testing.assert_allclose(x, np.linalg.solve(A, np.ones(2)))
+    assert {"check_finite", "overwrite_a"} <= WITHOUT_EFFECT
+
+
+def test_an_option_that_is_not_heeded_is_an_error_where_it_is_not_the_default() -> None:
+    fnad.grad(lambda a: np.sum(np.real(linalg.eigvals(a, None, homogeneous_eigvals=False))))(A)
+    for call, option in (
+        (lambda a: linalg.eigvals(a, np.eye(2)), "b="),
+        (lambda a: linalg.eigvalsh(a, subset_by_index=[0, 0]), "subset_by_index="),
+        (lambda a: linalg.qr(a, False, None, "full", True), "pivoting="),
+        (lambda a: special.perm(a, 1, True), "exact="),
+    ):
+        with pytest.raises(UnsupportedFunctionError, match=f"has no rule for the option {option}"):
+            fnad.jit(call)(A)
+
+
+def test_arguments_that_scipy_does_not_take() -> None:
+    with pytest.raises(TypeError, match="unexpected keyword argument 'nothing'"):
+        fnad.jit(lambda a: linalg.inv(a, nothing=1))(A)
+
+
+def test_a_function_that_scipy_does_not_have() -> None:
+    @rule_of("scipy.special")
+    def nothing(x: Any) -> Any:
+        return x
+
+    with pytest.raises(AttributeError, match="nothing"):
+        nothing(1.0)
