@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeAlias
 
-from fnad.errors import UnsupportedFunctionError
+from fnad.errors import FnadError, UnsupportedFunctionError
 from fnad.ir.axes import Along, Axes, Contract, Elementwise, Opaque, Over
 from fnad.ir.builder import current_builder
 from fnad.ir.program import Params, Program
@@ -212,15 +212,24 @@ class Contraction:
     """`dot_general`: a batched matrix product with the params `contract` and `batch`."""
 
 
+class Routine(NamedTuple):
+    """What native code can call on stacks of matrices: the name it has in kernels, and the error if it fails."""
+
+    name: str
+    error: FnadError | None = None
+
+
 class Library(NamedTuple):
     """A call outside the loops, run by `evaluate` on whole arrays.
 
     `routine` names the routine that does the work, as in LAPACK (without the letter of the dtype), NumPy or SciPy;
-    `raises` says that it raises for some operands.
+    `raises` says that it raises for some operands. `native(**params)` is the routine that kernels call instead where
+    the operands are small; it gives the same values and the same error.
     """
 
     routine: str | None = None
     raises: bool = True
+    native: Callable[..., Routine] | None = None
 
 
 class GuardCheck:

@@ -20,6 +20,7 @@ from fnad.ir.types import BOOL, Dtype
 from fnad.kernel import accumulators
 from fnad.kernel.accumulators import Accumulator
 from fnad.kernel.interrupts import interrupt_period
+from fnad.kernel.linalg import LINALG, stack_sizes
 from fnad.kernel.routines import COMPENSATED_ADD, GEMM, GEMV, INTERRUPTED, RESERVE, STACK_ARRAYS
 from fnad.kernel.statements import (
     EXPRESSIONS,
@@ -171,7 +172,8 @@ class _Builder:
                 self.comment(item)
                 self.product(item)
             case loop_ir.LibraryCall():
-                raise LoweringError(f"{item.primitive.name} is called between kernels")
+                self.comment(item)
+                self.call(item)
             case _:
                 self.effect(item)
 
@@ -191,7 +193,7 @@ class _Builder:
             case loop_ir.Update():
                 self.combine(item)
 
-    def comment(self, effect: loop_ir.Effect | loop_ir.Product) -> None:
+    def comment(self, effect: loop_ir.Effect | loop_ir.Product | loop_ir.LibraryCall) -> None:
         text = str(effect.source) if effect.source is not None else ""
         if text and text != self._source:
             self.add(Comment(text))
@@ -473,6 +475,19 @@ class _Builder:
         else:
             call = apply(GEMM, *self.matrix(a), *self.matrix(b), *target, integer(out.row_stride), *sizes, *scales)
         self.add(Evaluate(call))
+
+    def call(self, call: loop_ir.LibraryCall) -> None:
+        """Call a routine on whole arrays; if it fails, the run ends."""
+        if call.routine is None:
+            raise LoweringError(f"{call.primitive.name} is called between kernels")
+        buffers = (*call.operands, *call.results)
+        shapes = [buffer.aval.shape for buffer in buffers]
+        count, sizes = stack_sizes(call.routine, shapes)
+        arrays = map(array_of, buffers)
+        numbers = map(integer, (count, *sizes))
+        self.add(Evaluate(apply(LINALG[call.routine], *arrays, *numbers, STATUS, integer(call.fault))))
+        if call.fault:
+            self.exit(apply(NOT_EQUAL, Load(STATUS, integer(0)), integer(0)), Return())
 
     def matrix(self, matrix: loop_ir.Matrix) -> tuple[Expression, ...]:
         transposed = matrix.column_stride != 1

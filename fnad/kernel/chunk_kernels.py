@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 
 from fnad.kernel.build import array_of, counter, locate, statements_of
@@ -26,7 +26,7 @@ from fnad.kernel.statements import (
     walk,
 )
 from fnad.kernel.steps import Chunk
-from fnad.lower.loop_ir import touched
+from fnad.lower.loop_ir import Item, LibraryCall, effects, touched
 from fnad.lower.nodes import Buffer
 from fnad.lower.target import Target
 from fnad.scalar.operation import Pointer
@@ -49,12 +49,20 @@ def small_temporaries(
     chunks: Sequence[Chunk], temporaries: Iterable[Buffer], others: AbstractSet[Buffer]
 ) -> list[Buffer]:
     """The one-element temporaries that only one chunk touches, except for `others`: variables can hold them."""
+    given = {buffer for chunk in chunks for item in chunk.items for buffer in given_to_routines(item)}
     users: dict[Buffer, set[Chunk]] = defaultdict(set)
     for chunk in chunks:
         for item in chunk.items:
             for buffer in touched(item):
                 users[buffer].add(chunk)
-    return [b for b in temporaries if b.aval.size == 1 and b not in others and len(users[b]) == 1]
+    return [b for b in temporaries if b.aval.size == 1 and b not in others and b not in given and len(users[b]) == 1]
+
+
+def given_to_routines(item: Item) -> Iterator[Buffer]:
+    """The buffers that routines take by their address."""
+    for effect in effects(item):
+        if isinstance(effect, LibraryCall):
+            yield from (buffer.root for buffer in (*effect.operands, *effect.results))
 
 
 def chunk_kernel(

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, TypeAlias
 
+from fnad.kernel.routines import GEMM, GEMV
 from fnad.kernel.statements import (
     Apply,
     Assign,
@@ -60,7 +61,7 @@ class _Forwarding:
                 # Any other element may have been the one at this address: addresses that differ in form may be equal.
                 known[array.name] = {_key(index): value} if self.stays(value) else {}
             case Evaluate(call):
-                known.pop(written(call).name, None)
+                _forget(written(call), known)
             case For() | While() | If():
                 return self.nested(statement, known)
             case _:
@@ -129,10 +130,10 @@ def stored_arrays(statements: Sequence[Statement]) -> Iterator[str]:
         if isinstance(statement, Store):
             yield statement.array.name
         elif isinstance(statement, Evaluate):
-            yield written(statement.call).name
+            yield from written(statement.call)
 
 
-def written(call: Apply) -> Name:
-    """The array that a routine writes, which is the last of its operands."""
-    *_, last = (o for o in call.operands if isinstance(o, Name) and isinstance(o.kind, Pointer))
-    return last
+def written(call: Apply) -> list[str]:
+    """The arrays that a routine may write: of a matrix product the last of its operands, else any of them."""
+    arrays = [o.name for o in call.operands if isinstance(o, Name) and isinstance(o.kind, Pointer)]
+    return arrays[-1:] if call.operation in (GEMM, GEMV) else arrays

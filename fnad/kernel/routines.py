@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from fnad.kernel import residual_stack
+from fnad.kernel.linalg import LINALG
 from fnad.scalar.operation import BOOL, Dtype, Kind, OperandError, Operation, Pointer, among
 from fnad.scalar.operations import DTYPES, OPERATIONS, operation_named
 
@@ -103,7 +104,8 @@ GEMV = Operation("gemv", of_matrices, gemv)
 STACK_ARRAYS = {dtype: stack_array(name, dtype) for name, dtype in DTYPES.items()}
 
 ROUTINES: dict[str, Operation] = OPERATIONS | {
-    routine.name: routine for routine in (COMPENSATED_ADD, INTERRUPTED, RESERVE, GEMM, GEMV, *STACK_ARRAYS.values())
+    routine.name: routine
+    for routine in (COMPENSATED_ADD, INTERRUPTED, RESERVE, GEMM, GEMV, *STACK_ARRAYS.values(), *LINALG.values())
 }
 """All that a kernel may call but the ufuncs of SciPy."""
 

@@ -55,8 +55,8 @@ def cut(items: Iterable[Item], largest: int, depth: int = 0) -> list[Step]:
 
 
 def is_native(item: Item) -> bool:
-    """Whether no library is called."""
-    return not any(isinstance(effect, LibraryCall) for effect in effects(item))
+    """Whether nothing in it is called from Python."""
+    return not any(isinstance(effect, LibraryCall) and effect.routine is None for effect in effects(item))
 
 
 def _structured(item: Item, largest: int, depth: int) -> PythonControl:

@@ -127,13 +127,18 @@ class Product:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LibraryCall:
-    """results = primitive(operands) on whole arrays, outside native code."""
+    """results = primitive(operands) on whole arrays, in Python; in native code if it has a `routine` there.
+
+    If that fails, the run ends with the number `fault`.
+    """
 
     primitive: Primitive
     params: dict[str, Any]
     operands: tuple[Buffer, ...]
     results: tuple[Buffer, ...]
     source: Source | None = None
+    routine: str | None = None
+    fault: int = 0
 
 
 @dataclass(slots=True, eq=False)

@@ -26,6 +26,7 @@ from fnad.ir.primitive import (
     Gather,
     GuardCheck,
     Library,
+    Routine,
     Rule,
     Scatter,
 )
@@ -34,6 +35,7 @@ from fnad.ir.types import I64, Aval, Dtype, Shape, is_inexact
 from fnad.lower.collapse import collapse
 from fnad.lower.contraction import Dimensions, contraction_dimensions, matrix, strides
 from fnad.lower.expressions import ElementExpressions, Shared, flatten, is_inlined, place
+from fnad.lower.faults import of_error
 from fnad.lower.fuse import Nests
 from fnad.lower.in_place import reusable, sampled
 from fnad.lower.index import Index, as_index, counter
@@ -449,8 +451,50 @@ class Values:
         target, primitive = self.shared.target, equation.primitive
         if isinstance(primitive.lower, Library) and not target.calls(primitive.lower.routine):
             raise LoweringError(f"{primitive.name} is left to the interpreter: {target.name} has no routine for it")
+        routine = self._native_routine(equation)
+        if routine is not None:
+            self._call_natively(equation, routine, results)
+            return
         operands = tuple(self._whole(atom) for atom in equation.operands)
-        self.nests.place(LibraryCall(equation.primitive, dict(equation.params), operands, results, self.source))
+        self.nests.place(LibraryCall(primitive, dict(equation.params), operands, results, self.source))
+
+    def _native_routine(self, equation: Equation) -> Routine | None:
+        """The routine that native code calls, if the target has it and the matrices are small and not empty."""
+        lower, target = equation.primitive.lower, self.shared.target
+        if not isinstance(lower, Library) or lower.native is None:
+            return None
+        routine = lower.native(**equation.params)
+        avals = [atom.aval for atom in (*equation.operands, *equation.results)]
+        work = max(aval.size * max(aval.shape[-2:], default=1) for aval in avals)
+        is_small = work < target.costs.largest_native_routine and all(aval.size for aval in avals)
+        return routine if is_small and routine.name in target.instructions else None
+
+    def _call_natively(self, equation: Equation, routine: Routine, results: tuple[Buffer, ...]) -> None:
+        """Call a routine in double precision, in which NumPy's functions of matrices compute single precision too."""
+        operands = tuple(self._widened(atom) for atom in equation.operands)
+        wide = tuple(b if (d := double(b.dtype)) == b.dtype else self.temporary(Aval(d, b.aval.shape)) for b in results)
+        fault = 0 if routine.error is None else self.shared.fault(of_error(routine.error, self.source))
+        params = dict(equation.params)
+        call = LibraryCall(equation.primitive, params, operands, wide, self.source, routine.name, fault)
+        self.nests.place(call)
+        for computed, buffer in zip(wide, results, strict=True):
+            if computed is not buffer:
+                self._nest(buffer.aval.shape, partial(self._narrowed, computed, buffer))
+
+    def _narrowed(self, computed: Buffer, buffer: Buffer, indices: list[Index]) -> BufferStore:
+        nodes = self.expressions.nodes
+        return self._store(buffer, indices, nodes.cast(nodes.load(computed, place(computed, indices)), buffer.dtype))
+
+    def _widened(self, atom: Atom) -> Buffer:
+        """The buffer that a value fills in double precision, or that of a copy."""
+        dtype = double(atom.aval.dtype)
+        if dtype == atom.aval.dtype:
+            return self._whole(atom)
+        buffer, nodes = self.temporary(Aval(dtype, atom.aval.shape)), self.expressions.nodes
+        self._nest(
+            buffer.aval.shape, lambda i: self._store(buffer, i, nodes.cast(self.expressions.element(atom, i), dtype))
+        )
+        return buffer
 
     def _whole(self, atom: Atom) -> Buffer:
         """The buffer that a value fills, or that of a copy."""
@@ -460,6 +504,11 @@ class Values:
         buffer = self.temporary(atom.aval)
         self.copy(atom, buffer)
         return buffer
+
+
+def double(dtype: Dtype) -> Dtype:
+    """The dtype in double precision."""
+    return np.result_type(dtype, np.float64)
 
 
 def _reads_elsewhere(effect: Update) -> bool:

@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 
 from fnad.ir.axes import Stacked
-from fnad.ir.primitive import Library, Primitive, Pull, Push, Sample, register
+from fnad.ir.primitive import Library, Primitive, Pull, Push, Routine, Sample, register
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import DTYPES, Aval, is_complex, real_dtype
 from fnad.ops.arithmetic import mul, neg
@@ -73,7 +73,7 @@ det = register(
         _infer_det,
         np.linalg.det,
         Push(_push_det),
-        Library("getrf", raises=False),
+        Library("getrf", raises=False, native=lambda: Routine("linalg_det")),
         _det_samples,
         "Determinant.",
         axes=Stacked(),
@@ -205,7 +205,7 @@ slogdet = register(
         _infer_slogdet,
         lambda a: tuple(np.linalg.slogdet(a)),
         Push(_push_slogdet),
-        Library("getrf", raises=False),
+        Library("getrf", raises=False, native=lambda: Routine("linalg_slogdet")),
         _square_samples,
         "Sign (of complex matrices, phase) and logarithm of the size of the determinant.",
         axes=Stacked(),

@@ -20,7 +20,7 @@ from numpy.linalg import LinAlgError
 
 from fnad.errors import FactorizationError, MatrixError
 from fnad.ir.axes import Stacked
-from fnad.ir.primitive import Library, NonDifferentiable, Primitive, Pull, Push, Sample, register
+from fnad.ir.primitive import Library, NonDifferentiable, Primitive, Pull, Push, Routine, Sample, register
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import DTYPES, Aval, Dtype, Shape
 from fnad.ops.arithmetic import add, mul, neg
@@ -69,6 +69,12 @@ def regular(shape: Shape, dtype: Dtype, seed: int = 0) -> Any:
 IF_SINGULAR = "take np.linalg.lstsq or pinv, which a singular matrix has, or add a multiple of the identity"
 IF_NOT_POSITIVE = "see that the matrix is symmetric; add a small multiple of the identity for its rounding"
 IF_NOT_CONVERGED = "look for nan and inf in the matrix"
+
+SINGULAR = FactorizationError("Singular matrix", remedy=IF_SINGULAR)
+NOT_POSITIVE = FactorizationError("Matrix is not positive definite", remedy=IF_NOT_POSITIVE)
+NO_EIGENVALUES = FactorizationError("Eigenvalues did not converge", remedy=IF_NOT_CONVERGED)
+NO_SINGULAR_VALUES = FactorizationError("SVD did not converge", remedy=IF_NOT_CONVERGED)
+"""The errors of NumPy's ufuncs for matrices, in the words of the functions that call them."""
 
 
 def by_lapack(remedy: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -126,7 +132,7 @@ solve = register(
         _infer_solve,
         by_lapack(IF_SINGULAR)(np.linalg.solve),
         Pull(_pull_solve),
-        Library("gesv"),
+        Library("gesv", native=lambda: Routine("linalg_solve", SINGULAR)),
         lambda: _system_samples(regular),
         "The solution x of the linear equations a x = b, for each column of b.",
         axes=Stacked(),
@@ -160,7 +166,7 @@ inv = register(
         _infer_inv,
         by_lapack(IF_SINGULAR)(np.linalg.inv),
         Pull(_pull_inv),
-        Library("getri"),
+        Library("getri", native=lambda: Routine("linalg_inv", SINGULAR)),
         _square_samples,
         "Inverse matrix.",
         axes=Stacked(),
@@ -189,7 +195,7 @@ inv_or_nan = register(
         _infer_inv,
         _inv_or_nan,
         Pull(_pull_inv),
-        Library("getri", raises=False),
+        Library("getri", raises=False, native=lambda: Routine("linalg_inv")),
         _inv_or_nan_samples,
         "Inverse matrix; of a singular one, nan.",
         axes=Stacked(),
@@ -322,7 +328,9 @@ cholesky = register(
             lambda a, *, upper: np.linalg.cholesky(a, upper=upper) if upper else np.linalg.cholesky(a)
         ),
         Push(_push_cholesky),
-        Library("potrf"),
+        Library(
+            "potrf", native=lambda upper: Routine("linalg_cholesky_up" if upper else "linalg_cholesky_lo", NOT_POSITIVE)
+        ),
         _cholesky_samples,
         "The triangular factor of a Hermitian, positive definite matrix, L Lᴴ or Uᴴ U; one triangle of a is read.",
         axes=Stacked(),

@@ -27,14 +27,14 @@ import numpy as np
 
 from fnad.errors import ShapeError
 from fnad.ir.axes import Stacked
-from fnad.ir.primitive import Library, Primitive, Pull, Push, Sample, Scalar, register
+from fnad.ir.primitive import Library, Primitive, Pull, Push, Routine, Sample, Scalar, register
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import BOOL, I64, Aval, is_complex, real_dtype
 from fnad.ops.arithmetic import add, mul, neg, strong_div, sub
 from fnad.ops.comparison import eq, gt, le, select
 from fnad.ops.conversion import complex_, complex_dtype, convert, convert_to, imag, real
 from fnad.ops.kinds import INEXACT, by_name, check_dtype, linear
-from fnad.ops.linalg import IF_NOT_CONVERGED, by_lapack, hermitian_samples, solve
+from fnad.ops.linalg import IF_NOT_CONVERGED, NO_EIGENVALUES, NO_SINGULAR_VALUES, by_lapack, hermitian_samples, solve
 from fnad.ops.matrix import (
     adjoint,
     along_columns,
@@ -182,13 +182,16 @@ def _hermitian_samples() -> Iterable[Sample]:
         yield from hermitian_samples(uplo=uplo)
 
 
+SUFFIX = {"L": "lo", "U": "up"}
+"""What NumPy's ufuncs call the triangle that they read."""
+
 eigvalsh = register(
     Primitive(
         "eigvalsh",
         _infer_eigvalsh,
         by_lapack(IF_NOT_CONVERGED)(lambda a, *, uplo: np.linalg.eigvalsh(a, UPLO=uplo)),
         Push(_push_eigvalsh),
-        Library("heevd"),
+        Library("heevd", native=lambda uplo: Routine(f"linalg_eigvalsh_{SUFFIX[uplo]}", NO_EIGENVALUES)),
         _hermitian_samples,
         "Eigenvalues of a Hermitian matrix, ascending; one triangle of it is read.",
         axes=Stacked(),
@@ -201,7 +204,7 @@ eigh = register(
         _infer_eigh,
         by_lapack(IF_NOT_CONVERGED)(lambda a, *, uplo: tuple(np.linalg.eigh(a, UPLO=uplo))),
         Push(_push_eigh),
-        Library("heevd"),
+        Library("heevd", native=lambda uplo: Routine(f"linalg_eigh_{SUFFIX[uplo]}", NO_EIGENVALUES)),
         _hermitian_samples,
         "Eigenvalues, ascending, and orthonormal eigenvectors of a Hermitian matrix; one triangle of it is read.",
         axes=Stacked(),
@@ -351,7 +354,7 @@ svdvals = register(
         _infer_svdvals,
         by_lapack(IF_NOT_CONVERGED)(lambda a: np.linalg.svd(a, compute_uv=False)),
         Push(_push_svdvals),
-        Library("gesdd"),
+        Library("gesdd", native=lambda: Routine("linalg_svd", NO_SINGULAR_VALUES)),
         _svd_samples,
         "Singular values, descending.",
         axes=Stacked(),
@@ -364,7 +367,7 @@ svd = register(
         _infer_svd,
         by_lapack(IF_NOT_CONVERGED)(lambda a, *, full: tuple(np.linalg.svd(a, full_matrices=full))),
         Push(_push_svd),
-        Library("gesdd"),
+        Library("gesdd", native=lambda full: Routine("linalg_svd_f" if full else "linalg_svd_s", NO_SINGULAR_VALUES)),
         lambda: (Sample(given.operands, {"full": full}) for full in (True, False) for given in _svd_samples()),
         "Singular value decomposition U, s, Vᴴ; with square U and V if `full`.",
         axes=Stacked(),

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from fnad.backends.cpu import blas, complex_math, functions, interrupt, residual_stack, scipy_special
+from fnad.backends.cpu import blas, complex_math, functions, interrupt, linalg, residual_stack, scipy_special
 from fnad.backends.llvm import accurate_sums, branchless, cast, division, integer, operators, random_bits
 from fnad.lower.target import Costs, Target
 
 FAMILIES = (
     cast, operators, branchless, division, integer, functions, complex_math, random_bits, scipy_special, accurate_sums,
-    blas, interrupt, residual_stack,
+    blas, linalg, interrupt, residual_stack,
 )  # fmt: skip
 
 COSTS = Costs(
@@ -22,6 +22,7 @@ COSTS = Costs(
     largest_nest=200,
     largest_kernel=40,
     smallest_product=512,
+    largest_native_routine=2**16,  # from there on OpenBLAS may take several threads
     # LLVM adds a block in four vectors at once. With vectors of four numbers each lane makes 16 additions, as in NumPy;
     # twice that rounded three times as much where all terms are equal, and half of it takes up to a sixth more time.
     sum_block=256,

@@ -1,0 +1,155 @@
+"""Linear algebra of small matrices in native code: NumPy's values to the bit, and its errors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import fnad
+from fnad.backends.cpu.executor import NativeExecutor, compile_program, plain_function
+from fnad.errors import FactorizationError
+from fnad.ir.builder import trace
+from fnad.ir.primitive import PRIMITIVES, Library, Primitive, Sample
+from fnad.ir.program import Program
+from fnad.ir.types import F64, Aval, aval_of
+from fnad.kernel.linalg import LINALG
+from fnad.kernel.steps import Chunk
+from fnad.ops.arithmetic import add, sub
+from fnad.ops.linalg import inv, solve
+from fnad.transforms.interpret import interpret
+
+NATIVE = [p for p in PRIMITIVES.values() if isinstance(p.lower, Library) and p.lower.native]
+SAMPLES = [
+    pytest.param(primitive, sample, id=f"{primitive.name}-{n}")
+    for primitive in NATIVE
+    for n, sample in enumerate(primitive.samples())
+    if all(np.size(operand) for operand in sample.operands)
+]
+
+
+def program_of(primitive: Primitive, sample: Sample) -> Program:
+    avals = [aval_of(np.asarray(operand)) for operand in sample.operands]
+
+    def call(*operands: Any) -> list[Any]:
+        found = primitive(*operands, **sample.params)
+        return list(found) if isinstance(found, tuple) else [found]
+
+    return trace(call, *avals, name=primitive.name)
+
+
+def is_native(run: NativeExecutor) -> bool:
+    return all(isinstance(step, Chunk) for step in run.plan.steps)
+
+
+def test_all_routines_are_there_and_used() -> None:
+    used = {
+        primitive.lower.native(**sample.params).name
+        for primitive in NATIVE
+        for sample in primitive.samples()
+        if isinstance(primitive.lower, Library) and primitive.lower.native
+    }
+    assert used == LINALG.keys()
+
+
+@pytest.mark.parametrize(("primitive", "sample"), SAMPLES)
+def test_the_values_are_those_of_numpy(primitive: Primitive, sample: Sample) -> None:
+    program, operands = program_of(primitive, sample), [np.asarray(operand) for operand in sample.operands]
+    run = compile_program(program)
+    assert is_native(run)
+    for found, expected in zip(run(operands), interpret(program, operands), strict=True):
+        assert found.dtype == expected.dtype
+        np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("primitive", NATIVE, ids=lambda primitive: primitive.name)
+def test_the_printed_kernel_gives_them_in_python(primitive: Primitive, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NUMBA_DISABLE_JIT", "1")
+    for sample in primitive.samples():
+        operands = [np.asarray(operand) for operand in sample.operands]
+        if all(operand.size for operand in operands):
+            program = program_of(primitive, sample)
+            for found, expected in zip(compile_program(program)(operands), interpret(program, operands), strict=True):
+                np.testing.assert_allclose(found, expected, rtol=1e-6)
+
+
+FAILING: dict[str, tuple[Callable[[Any], Any], Any]] = {
+    "inv": (np.linalg.inv, np.ones((3, 3))),
+    "solve": (lambda x: np.linalg.solve(x, np.ones(3)), np.zeros((3, 3))),
+    "cholesky": (np.linalg.cholesky, -np.eye(3)),
+    "cholesky of the upper triangle": (lambda x: np.linalg.cholesky(x, upper=True), np.zeros((1, 1))),
+    "one of a stack": (np.linalg.inv, np.stack([np.eye(2), np.zeros((2, 2)), np.eye(2)])),
+    "eigh": (lambda x: np.linalg.eigh(x)[0], np.full((4, 4), np.nan)),
+    "svd": (lambda x: np.linalg.svd(x)[1], np.full((4, 4), np.nan)),
+}
+
+
+@pytest.mark.parametrize("name", FAILING)
+def test_errors_are_those_of_the_interpreter_and_the_next_call_is_right(name: str) -> None:
+    function, operand = FAILING[name]
+    texts = []
+    for executor in ("interpreter", "compiled"):
+        with fnad.config.override(executor=executor):
+            jitted = fnad.jit(function)
+            with pytest.raises(FactorizationError) as raised:
+                jitted(operand)
+            texts.append(str(raised.value))
+            good = np.eye(operand.shape[-1]) + np.zeros(operand.shape)
+            np.testing.assert_array_equal(jitted(good), function(good))
+    assert texts[0] == texts[1]
+
+
+def test_what_else_is_invalid_is_no_failure() -> None:
+    def f(a: Any, x: Any) -> list[Any]:
+        before = sub(x, x)
+        inverse = inv(a)
+        return [before, add(inverse, before), sub(add(x, inverse), x)]
+
+    a, x = 2.0 * np.eye(3), np.full((3, 3), np.inf)
+    program = trace(f, Aval(F64, (3, 3)), Aval(F64, (3, 3)), name="f")
+    for found, expected in zip(compile_program(program)([a, x]), interpret(program, [a, x]), strict=True):
+        np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize(("n", "native"), [(40, True), (41, False)])
+def test_large_matrices_are_left_to_python(n: int, native: bool) -> None:
+    aval = Aval(F64, (n, n))
+    run = compile_program(trace(lambda a, b: [solve(a, b)], aval, aval, name="f"))
+    assert is_native(run) is native
+    a = np.eye(n) + 0.1 * np.random.default_rng(0).random((n, n))
+    np.testing.assert_array_equal(run([a, a])[0], np.linalg.solve(a, a))
+
+
+def filtered(a: Any, q: Any, zs: Any) -> Any:
+    """The mean after a Kalman filter of a linear model, all of whose state is measured."""
+
+    def step(state: Any, z: Any) -> Any:
+        mean, cov = state
+        mean, cov = a @ mean, a @ cov @ a.T + q
+        gain = np.linalg.solve(cov + np.eye(len(a)), cov).T
+        return (mean + gain @ (z - mean), cov - gain @ cov), np.linalg.slogdet(cov)[1]
+
+    (mean, cov), logs = fnad.scan(step, (np.zeros(len(a)), np.eye(len(a))), zs)
+    return np.sum(mean) + np.sum(np.linalg.inv(cov)) + np.sum(logs)
+
+
+def test_a_filter_is_native_and_so_is_its_gradient() -> None:
+    rng = np.random.default_rng(0)
+    a, q, zs = np.eye(3) + 0.1 * rng.normal(size=(3, 3)), 0.1 * np.eye(3), rng.normal(size=(7, 3))
+    direction = rng.normal(size=a.shape)
+    steps = [1e-5, -1e-5]
+    with fnad.config.override(executor="interpreter"):
+        plus, minus = (filtered(a + h * direction, q, zs) for h in steps)
+    with fnad.config.override(executor="compiled"):
+        gradient = fnad.jit(fnad.grad(filtered))(a, q, zs)
+    np.testing.assert_allclose(np.sum(gradient * direction), (plus - minus) / 2e-5, rtol=1e-7)
+
+
+def test_a_kernel_is_a_function_of_python() -> None:
+    program = trace(lambda a: [inv(a)], Aval(F64, (2, 2)), name="f")
+    (kernel,) = compile_program(program).plan.kernels.values()
+    out, status = np.zeros(4), np.zeros(2, np.int64)
+    plain_function(kernel)(np.array([[2.0, 0.0], [0.0, 4.0]]), out, status)
+    np.testing.assert_array_equal(out, [0.5, 0.0, 0.0, 0.25])
