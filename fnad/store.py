@@ -78,7 +78,7 @@ class CacheInfo(NamedTuple):
     nbytes: int
 
 
-class Store:
+class ProgramStore:
     """Values by key. Its methods may be called from several threads at once."""
 
     def __init__(self) -> None:
@@ -159,7 +159,7 @@ class Store:
             each.free()
 
 
-STORE = Store()
+STORE = ProgramStore()
 
 
 def cache_info() -> CacheInfo:

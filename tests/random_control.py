@@ -1,4 +1,4 @@
-"""Random programs with control flow: branches, loops and tapes in one another, over arrays that are written in part.
+"""Random programs with control flow: branches, loops and stacks in one another, over arrays that are written in part.
 
 Values stay bounded, so that any number of steps is harmless; loops are short. Everything is drawn from one
 `random.Random`, so that hypothesis can drive it.
@@ -171,7 +171,7 @@ class _Growth:
         return broadcast_in_dim(self.pick(pool, aval), shape=(length, *aval.shape), dims=dims)
 
     def loop(self, pool: Pool, depth: int) -> list[Symbol]:
-        """A loop that counts its steps itself, then a scan over the tapes that it wrote."""
+        """A loop that counts its steps itself, then a scan over the stacks that it wrote."""
         if depth == 0:
             return []
         limit, consts, carry = self._position(pool, 4), self._some(pool, 2), self._some(pool, 3)
@@ -187,14 +187,16 @@ class _Growth:
         params = {"test_consts": 1, "body_consts": len(consts), "max_steps": None}
         found = list(while_loop(limit, *consts, np.int64(0), *carry, **params, regions=(test, body)))
         ends = 1 + len(carry)
-        return [*found[: ends + 1], *self._over_tapes(found[ends], found[ends + 1 :], pool, rows, depth)]
+        return [*found[: ends + 1], *self._over_stacks(found[ends], found[ends + 1 :], pool, rows, depth)]
 
-    def _over_tapes(self, steps: Symbol, tapes: Sequence[Symbol], pool: Pool, rows: Sequence[Aval], depth: int) -> Pool:
+    def _over_stacks(
+        self, steps: Symbol, stacks: Sequence[Symbol], pool: Pool, rows: Sequence[Aval], depth: int
+    ) -> Pool:
         carry = [self.pick(pool, ROW), *self._some(pool, 1)]
         avals = [symbol.aval for symbol in carry]
         region = self._region([*avals, *rows], avals, depth - 1)
         params = {"consts": 0, "carry": len(carry), "length": None, "reverse": self.random.random() < 0.7}
-        return list(scan(steps, *carry, *tapes, **params, regions=(region,)))
+        return list(scan(steps, *carry, *stacks, **params, regions=(region,)))
 
 
 def reduce_last(stacked: Symbol) -> Symbol:

@@ -10,7 +10,7 @@ from fnad.backends.cpu.executor import plan
 from fnad.cli.dump import STAGES, Request, dump
 from fnad.ir.builder import trace
 from fnad.ir.types import F64, Aval
-from fnad.lower.loop_ir import Loop
+from fnad.lower.loop_ir import NestLoop
 from fnad.ops.elementary import sin
 from fnad.ops.shape import reduce_sum
 from fnad.transforms.differentiation import gradient, value_and_gradient
@@ -41,6 +41,6 @@ def test_dumps_stay_as_they_are(golden, name: str, types: str, mode: str, stage:
 def test_the_gradient_of_a_fused_scalar_is_one_nest_without_temporaries(transform) -> None:
     program = trace(lambda x: [reduce_sum(sin(x) * x, axes=(0,))], Aval(F64, (1000,)), name="sum_sin_x")
     planned = plan(simplify(transform(program, (True,))))
-    (nest,) = [item for item in planned.loops.items if isinstance(item, Loop)]
+    (nest,) = [item for item in planned.loops.items if isinstance(item, NestLoop)]
     assert nest.extent == 1000
     assert not planned.slots

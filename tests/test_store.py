@@ -13,7 +13,7 @@ from numpy.testing import assert_array_equal
 
 import fnad
 from fnad import config
-from fnad.store import Store, now
+from fnad.store import ProgramStore, now
 
 X = np.array([1.0, 2.0, 3.0])
 ONE = 1.5
@@ -210,7 +210,7 @@ class Fake:
 
 
 def test_what_was_used_least_recently_goes_first():
-    store = Store()
+    store = ProgramStore()
     with config.override(cache_entries=2):
         for key in "abac":
             store.get(key, lambda key=key: key.upper())
@@ -221,7 +221,7 @@ def test_what_was_used_least_recently_goes_first():
 
 
 def test_workspaces_go_before_programs_and_the_oldest_first():
-    store = Store()
+    store = ProgramStore()
     stages = [store.stages(n, lambda: Fake(10, 100)) for n in range(4)]
     stages[0].used = now()
     with config.override(cache_bytes=300):
@@ -236,7 +236,7 @@ def test_workspaces_go_before_programs_and_the_oldest_first():
 
 
 def test_stages_live_as_long_as_someone_has_them():
-    store = Store()
+    store = ProgramStore()
     stages = store.stages("key", lambda: Fake(10))
     assert store.stages("key", lambda: Fake(20)) is stages
     del stages

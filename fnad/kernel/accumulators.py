@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from math import prod
 from typing import TypeAlias
 
-from fnad.lower.loop_ir import ArgReduce, BufferStore, Effect, Loop, Reduce, Scan, Update
+from fnad.lower.loop_ir import ArgReduce, BufferStore, Effect, NestLoop, Reduce, Scan, Update
 
 Folded: TypeAlias = Reduce | ArgReduce | Scan
 
@@ -32,7 +32,7 @@ class Accumulator:
     """See Note [Accurate sums]; a fold of no more than a block is one sum."""
 
 
-def below(loop: Loop, around: Sequence[Loop], block: int) -> list[Accumulator]:
+def below(loop: NestLoop, around: Sequence[NestLoop], block: int) -> list[Accumulator]:
     """The accumulators of the folds below a loop; `around` are the open loops, this one the last.
 
     `block` is the length of a sum without compensation.
@@ -58,10 +58,10 @@ def first_loop(effect: Reduce, depth: int) -> int:
     return start
 
 
-def effects_in_loops(loop: Loop, around: Sequence[Loop]) -> Iterator[tuple[Effect, Sequence[Loop]]]:
+def effects_in_loops(loop: NestLoop, around: Sequence[NestLoop]) -> Iterator[tuple[Effect, Sequence[NestLoop]]]:
     """The effects below a loop with all the loops around them; `around` are the open ones, this one the last."""
     for item in loop.items:
-        if isinstance(item, Loop):
+        if isinstance(item, NestLoop):
             yield from effects_in_loops(item, [*around, item])
         elif isinstance(item, BufferStore | Reduce | ArgReduce | Scan | Update):
             yield item, around

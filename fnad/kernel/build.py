@@ -46,7 +46,7 @@ from fnad.kernel.statements import (
 from fnad.lower import index as indices
 from fnad.lower import loop_ir, nodes
 from fnad.lower.index import Index
-from fnad.lower.loop_ir import Control, Item, Loop
+from fnad.lower.loop_ir import Control, Item, NestLoop
 from fnad.lower.nodes import Buffer, Node, loaded
 from fnad.lower.target import Target
 from fnad.scalar.operation import INDEX, Pointer
@@ -118,7 +118,7 @@ class _Builder:
         self.stacks = stacks
         self.body = Block()
         self.blocks = [self.body] * (depth + 1)
-        self.loops = [Loop(d, 0) for d in range(depth)]
+        self.loops = [NestLoop(d, 0) for d in range(depth)]
         self.folds: dict[accumulators.Folded, Name] = {}
         self.changing: set[str] = set()
         self.branches = 0
@@ -164,7 +164,7 @@ class _Builder:
 
     def item(self, item: Item) -> None:
         match item:
-            case Loop():
+            case NestLoop():
                 self.loop(item)
             case loop_ir.Switch() | loop_ir.SequentialFor() | loop_ir.SequentialWhile():
                 self.control(item)
@@ -237,7 +237,7 @@ class _Builder:
 
     # ---- loops ---------------------------------------------------------------------------------------------------
 
-    def loop(self, loop: Loop) -> None:
+    def loop(self, loop: NestLoop) -> None:
         self.loops.append(loop)
         folds = [f for f in self.folds_below(loop) if f.start == loop.depth]
         self.fill_accumulators_in_memory(loop)
@@ -252,10 +252,10 @@ class _Builder:
         for fold in folds:
             self.close_fold(fold)
 
-    def folds_below(self, loop: Loop) -> list[Accumulator]:
+    def folds_below(self, loop: NestLoop) -> list[Accumulator]:
         return accumulators.below(loop, self.loops, self.target.costs.sum_block)
 
-    def plain_loop(self, loop: Loop, start: Expression, stop: Expression) -> None:
+    def plain_loop(self, loop: NestLoop, start: Expression, stop: Expression) -> None:
         opened = [f for f in self.folds_below(loop) if f.compensated and f.depth == len(self.loops)]
         for fold in opened:
             self.add(Assign((self.folds[fold.effect],), self.zero(fold)))
@@ -265,7 +265,7 @@ class _Builder:
         for fold in opened:
             self.compensate(fold)
 
-    def blocked_loop(self, loop: Loop, length: int) -> None:
+    def blocked_loop(self, loop: NestLoop, length: int) -> None:
         outer = Name(f"b{loop.depth}", INDEX)
         end: Expression = apply(ADD, outer, integer(length))
         if loop.extent % length != 0:
@@ -332,7 +332,7 @@ class _Builder:
         assert isinstance(acc.kind, np.dtype)
         return self.step(effect.step, acc.kind, **{"acc": acc, "0": value})
 
-    def fill_accumulators_in_memory(self, loop: Loop) -> None:
+    def fill_accumulators_in_memory(self, loop: NestLoop) -> None:
         """Before the outermost loop of a fold that accumulates in memory, store its initial value there."""
         for effect, around in accumulators.effects_in_loops(loop, self.loops):
             if not isinstance(effect, loop_ir.Reduce) or loop.depth != min(effect.depths, default=-1):
@@ -340,7 +340,7 @@ class _Builder:
             if accumulators.first_loop(effect, len(around)) != loop.depth:
                 self.fill(effect, [inner for inner in around[len(self.loops) :] if inner.depth not in effect.depths])
 
-    def fill(self, effect: loop_ir.Reduce, around: Sequence[Loop]) -> None:
+    def fill(self, effect: loop_ir.Reduce, around: Sequence[NestLoop]) -> None:
         if not around:
             self.store(effect, Constant(effect.init))
             return
@@ -381,7 +381,7 @@ class _Builder:
     @contextmanager
     def level(self, depth: int) -> Generator[list[Statement], None, None]:
         """Write a block of control flow, a level of depth."""
-        self.loops.append(Loop(depth, 0))
+        self.loops.append(NestLoop(depth, 0))
         with self.block() as body:
             yield body
         self.loops.pop()

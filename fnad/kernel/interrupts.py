@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fnad.lower.loop_ir import Item, Loop, Product, SequentialFor, SequentialWhile, Switch
+from fnad.lower.loop_ir import Item, NestLoop, Product, SequentialFor, SequentialWhile, Switch
 from fnad.lower.target import Costs
 
 
@@ -21,7 +21,7 @@ def _work(item: Item, effect: int) -> int:
     Inner loops with checks of their own count little.
     """
     match item:
-        case Loop(_, extent, items):
+        case NestLoop(_, extent, items):
             return extent * sum(_work(inner, effect) for inner in items)
         case Product():
             return item.m * item.k * item.n // 8

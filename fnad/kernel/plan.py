@@ -1,4 +1,4 @@
-"""A lowered program as kernels, with the memory that they share laid out: what a backend compiles and runs."""
+"""A lowered program as kernels and the memory that they share, which a backend compiles and runs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from fnad.lower.target import Target
 
 
 class Plan:
-    """A program lowered for a target, with its memory laid out, as kernels that are not yet compiled."""
+    """A program lowered for a target: its memory layout, and its kernels before compilation."""
 
     def __init__(self, loops: LoopProgram, target: Target, donated: Sequence[int] = ()) -> None:
         self.loops = loops
@@ -25,8 +25,8 @@ class Plan:
         read_outside = set(read_by_python(self.steps))
         unread = unread_temporaries(statements.values(), loops.temporaries) - read_outside
         small = small_temporaries(self.chunks, loops.temporaries, read_outside | unread)
-        kept = [buffer for buffer in loops.temporaries if buffer not in unread and buffer not in small]
-        self.slots, places = allocate(loops.items, kept, loops.outputs)
+        stored = [buffer for buffer in loops.temporaries if buffer not in unread and buffer not in small]
+        self.slots, places = allocate(loops.items, stored, loops.outputs)
         self.donations = donations(loops.items, [loops.inputs[i] for i in donated], loops.outputs, places)
         outside = {buffer: buffer.name for buffer in (*loops.inputs, *loops.outputs, *loops.residual_stacks)}
         outside |= {given: output.name for output, given in self.donations.items()}

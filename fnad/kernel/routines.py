@@ -107,9 +107,9 @@ ROUTINES: dict[str, Operation] = OPERATIONS | {
     routine.name: routine
     for routine in (COMPENSATED_ADD, INTERRUPTED, RESERVE, GEMM, GEMV, *STACK_ARRAYS.values(), *LINALG.values())
 }
-"""All that a kernel may call but the ufuncs of SciPy."""
+"""Everything that a kernel may call, except SciPy's ufuncs."""
 
 
 def routine_named(word: str) -> Operation | None:
-    """What a kernel calls by this name; None where there is nothing."""
+    """The routine of this name; None if there is none."""
     return ROUTINES.get(word) or operation_named(word)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from fnad.lower.index import Counter, Index, canonical
-from fnad.lower.loop_ir import ArgReduce, BufferStore, Effect, Item, Loop, Reduce, Scan, Update, effects
+from fnad.lower.loop_ir import ArgReduce, BufferStore, Effect, Item, NestLoop, Reduce, Scan, Update, effects
 from fnad.lower.nodes import (
     Branch,
     BufferLoad,
@@ -26,14 +26,14 @@ from fnad.lower.nodes import (
 
 def collapse(item: Item, nodes: Nodes) -> Item:
     """The nest with all loops collapsed that can be."""
-    if not isinstance(item, Loop):
+    if not isinstance(item, NestLoop):
         return item
-    while len(item.items) == 1 and isinstance(item.items[0], Loop) and _collapsible(item, item.items[0]):
+    while len(item.items) == 1 and isinstance(item.items[0], NestLoop) and _collapsible(item, item.items[0]):
         item = _Collapse(item, item.items[0], nodes).loop()
-    return Loop(item.depth, item.extent, [collapse(inner, nodes) for inner in item.items])
+    return NestLoop(item.depth, item.extent, [collapse(inner, nodes) for inner in item.items])
 
 
-def _collapsible(outer: Loop, inner: Loop) -> bool:
+def _collapsible(outer: NestLoop, inner: NestLoop) -> bool:
     a, b = Counter(outer.depth, outer.extent), Counter(inner.depth, inner.extent)
     return all(_effect_collapses(effect, a, b) for effect in effects(inner))
 
@@ -83,7 +83,7 @@ def _index_collapses(index: Index, a: Counter, b: Counter) -> bool:
 class _Collapse:
     """The rewrite of two loops to one counter, which moves deeper loops up one level."""
 
-    def __init__(self, outer: Loop, inner: Loop, nodes: Nodes) -> None:
+    def __init__(self, outer: NestLoop, inner: NestLoop, nodes: Nodes) -> None:
         self.inner = inner
         self.independent = outer.independent and inner.independent
         self.nodes = nodes
@@ -92,14 +92,14 @@ class _Collapse:
         self.joint = Counter(outer.depth, outer.extent * inner.extent)
         self._memo: dict[Node, Node] = {}
 
-    def loop(self) -> Loop:
+    def loop(self) -> NestLoop:
         items = [self._item(item) for item in self.inner.items]
-        return Loop(self.joint.depth, self.joint.extent, items, independent=self.independent)
+        return NestLoop(self.joint.depth, self.joint.extent, items, independent=self.independent)
 
     def _item(self, item: Item) -> Item:
         match item:
-            case Loop(depth, extent, items, independent):
-                return Loop(depth - 1, extent, [self._item(inner) for inner in items], independent=independent)
+            case NestLoop(depth, extent, items, independent):
+                return NestLoop(depth - 1, extent, [self._item(inner) for inner in items], independent=independent)
             case Reduce():
                 depths = frozenset(self._depth(d) for d in item.depths)
                 return replace(item, address=self._index(item.address), node=self._node(item.node), depths=depths)

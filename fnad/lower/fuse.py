@@ -20,7 +20,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from fnad.lower.index import Counter, Index
-from fnad.lower.loop_ir import Item, Loop, controls, effects, reads, writes
+from fnad.lower.loop_ir import Item, NestLoop, controls, effects, reads, writes
 from fnad.lower.nodes import Buffer
 
 CANDIDATES = 8
@@ -114,7 +114,7 @@ class Nests:
         """Whether the loop at a position can be merged with an item, and has not grown too large."""
         member = self.members[position]
         loop = member.item
-        if not (isinstance(loop, Loop) and isinstance(item, Loop) and loop.extent == item.extent):
+        if not (isinstance(loop, NestLoop) and isinstance(item, NestLoop) and loop.extent == item.extent):
             return False
         if member.footprint.size >= self.largest:
             return False
@@ -131,7 +131,7 @@ class Nests:
 
     def _merge(self, position: int, item: Item, touched: Footprint) -> None:
         member = self.members[position]
-        assert isinstance(item, Loop)
+        assert isinstance(item, NestLoop)
         assert member.inside is not None
         for inner in item.items:
             member.inside.place(inner)
@@ -140,7 +140,7 @@ class Nests:
 
     def _append(self, item: Item, touched: Footprint) -> None:
         inside: Nests | None = None
-        if isinstance(item, Loop):
+        if isinstance(item, NestLoop):
             inside = Nests(self.largest)
             for inner in item.items:
                 inside.place(inner)
@@ -161,13 +161,13 @@ def _insert(positions: list[int], position: int) -> None:
 
 
 def _item(member: Member) -> Item:
-    if member.inside is None or not isinstance(member.item, Loop):
+    if member.inside is None or not isinstance(member.item, NestLoop):
         return member.item
     loop = member.item
-    return Loop(loop.depth, loop.extent, member.inside.items(), independent=_independent(member, loop))
+    return NestLoop(loop.depth, loop.extent, member.inside.items(), independent=_independent(member, loop))
 
 
-def _independent(member: Member, loop: Loop) -> bool:
+def _independent(member: Member, loop: NestLoop) -> bool:
     """Whether the accesses to everything written are aligned at the loop's depth."""
     touched = member.footprint
     return all(

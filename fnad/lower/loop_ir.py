@@ -1,7 +1,7 @@
 """The loops IR: what a backend compiles.
 
     program ::= inputs, outputs, temporaries: [Buffer], items: [item]
-    item    ::= Loop(depth, extent, [item]) | effect | Product | LibraryCall | control
+    item    ::= NestLoop(depth, extent, [item]) | effect | Product | LibraryCall | control
     effect  ::= BufferStore | Check | Reduce | ArgReduce | Scan | Update     a write of a node into a buffer
     control ::= Switch(index, [[item]]) | SequentialFor(extent, [item]) | SequentialWhile([item], predicate, [item])
 
@@ -142,7 +142,7 @@ class LibraryCall:
 
 
 @dataclass(slots=True, eq=False)
-class Loop:
+class NestLoop:
     """A counted loop from 0 to extent; where it is `independent`, no iteration touches what another one writes."""
 
     depth: int
@@ -220,7 +220,7 @@ class SequentialWhile:
 
 
 Control: TypeAlias = Switch | SequentialFor | SequentialWhile
-Item: TypeAlias = Loop | Effect | Product | LibraryCall | Control
+Item: TypeAlias = NestLoop | Effect | Product | LibraryCall | Control
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -244,7 +244,7 @@ Access: TypeAlias = tuple[Buffer, Index | None]
 
 def effects(item: Item) -> Iterator[Effect | Product | LibraryCall]:
     """The effects of an item, each once, in the order of the text."""
-    if isinstance(item, Loop):
+    if isinstance(item, NestLoop):
         for inner in item.items:
             yield from effects(inner)
     elif isinstance(item, Control):

@@ -18,9 +18,9 @@ from fnad.lower.loop_ir import (
     Control,
     Item,
     LibraryCall,
-    Loop,
     LoopProgram,
     Matrix,
+    NestLoop,
     Product,
     Reduce,
     Scan,
@@ -43,7 +43,7 @@ def loops_text(program: LoopProgram) -> str:
 
 def _item_lines(items: Sequence[Item], indent: str) -> Iterator[str]:
     for item in items:
-        if isinstance(item, Loop):
+        if isinstance(item, NestLoop):
             yield f"{indent}for i{item.depth} < {item.extent}:"
             yield from _item_lines(item.items, indent + "  ")
         elif isinstance(item, Control):
@@ -96,7 +96,7 @@ def _effect_text(item: Item) -> str:
         case LibraryCall(primitive, _, operands, results):
             names = ", ".join(b.name for b in results)
             return f"{names} = {primitive.name}({', '.join(b.name for b in operands)})"
-        case Loop() | Switch() | SequentialFor() | SequentialWhile():
+        case NestLoop() | Switch() | SequentialFor() | SequentialWhile():
             raise AssertionError("loops and branches have lines of their own")
 
 

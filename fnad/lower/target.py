@@ -1,7 +1,7 @@
-"""What lowering and kernels are told about the machine that a program is for.
+"""Targets: what lowering and kernels need to know about the machine that a program is compiled for.
 
 All targets share the passes. Where the best choice depends on the machine, a pass reads it here: what work costs, which
-scalar operations and routines there are, and whether NumPy reaches the memory.
+scalar operations and routines exist, and whether NumPy can access the memory.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ Memory: TypeAlias = Literal["host", "device"]
 
 @dataclass(frozen=True, slots=True)
 class Costs:
-    """What decides between programs that compute the same. The unit of work is an addition."""
+    """The costs that decide between equivalent programs. The unit of work is an addition."""
 
     recompute: int
     """The work up to which a value that is read again is computed again."""
@@ -25,22 +25,22 @@ class Costs:
     """The work of loading one operand."""
 
     longest_expression: int
-    """How many operations one expression may have."""
+    """The most operations of one expression."""
 
     most_pieces: int
-    """How many operands a concatenation may have that is computed where it is read."""
+    """The most operands of a concatenation that is computed where it is read."""
 
     long_row: int
-    """The length from which it is faster to go over a row twice for the position of its extremum."""
+    """The length from which it is faster to read a row twice for the position of its extremum."""
 
     largest_nest: int
-    """How many effects a nest may have, for the compiler's time is not linear in the size of a loop body."""
+    """The most effects of a nest, since compile time is not linear in the size of a loop body."""
 
     largest_kernel: int
-    """How many effects a kernel may have, unless one nest has more."""
+    """The most effects of a kernel, unless a single nest has more."""
 
     smallest_product: int
-    """The multiplications from which a routine for matrix products is faster than a loop."""
+    """The number of multiplications from which a routine for matrix products is faster than a loop."""
 
     largest_native_routine: int
     """The multiplications, n³ for a matrix, from which a routine is called by Python, which sets its threads."""
@@ -49,20 +49,19 @@ class Costs:
     """The length of a sum without compensation: see Note [Accurate sums] in `fnad/kernel/accumulators.py`."""
 
     effect_nanoseconds: int
-    """How long an effect takes, about."""
+    """The approximate time of an effect."""
 
     interrupt_nanoseconds: int
-    """How long a loop runs, about, before it asks whether it is interrupted."""
+    """The approximate time between two checks of a loop for an interrupt."""
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
     """A machine with its compiler.
 
-    `instructions` says how each scalar operation and each routine that kernels call is carried out, by its name
-    (`fnad.scalar.operations`, `fnad.kernel.routines`), in the terms of the backend. `routines` are those for whole
-    arrays, by the names that primitives have for them (`Library`). Where arrays are in the "host" memory, NumPy and
-    SciPy have all of these.
+    `instructions` has the backend's implementation of each scalar operation and each routine that kernels call, by name
+    (`fnad.scalar.operations`, `fnad.kernel.routines`). `routines` are those for whole arrays, by the names that
+    primitives use (`Library`); for arrays in "host" memory, NumPy and SciPy provide all of these.
     """
 
     name: str

@@ -46,8 +46,8 @@ from fnad.lower.loop_ir import (
     Effect,
     Item,
     LibraryCall,
-    Loop,
     Matrix,
+    NestLoop,
     Product,
     Reduce,
     Scan,
@@ -285,7 +285,7 @@ class Values:
         depth = self.depth + count_loops(others)
         outer = counters(others, self.depth)
         innermost = counter(depth, shape[axis])
-        inner = Loop(depth, shape[axis], [effect([*outer[:axis], innermost, *outer[axis:]])])
+        inner = NestLoop(depth, shape[axis], [effect([*outer[:axis], innermost, *outer[axis:]])])
         self.nests.place(nested(others, inner, self.depth))
 
     # ---- writes into part of an array ------------------------------------------------------------------------------
@@ -543,7 +543,7 @@ def nested(shape: Shape, inner: Item, start: int) -> Item:
     """The loops over a shape around an item; the first is at depth `start`."""
     sizes = [n for n in shape if n != 1]
     for depth in range(len(sizes) - 1, -1, -1):
-        inner = Loop(start + depth, sizes[depth], [inner])
+        inner = NestLoop(start + depth, sizes[depth], [inner])
     return inner
 
 

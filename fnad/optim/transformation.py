@@ -22,13 +22,13 @@ State = Any
 """The pytree of arrays that a transformation keeps between steps."""
 
 
-class Init(Protocol):
+class TransformInitFn(Protocol):
     """From the parameters to the state before the first step."""
 
     def __call__(self, params: Tree) -> State: ...
 
 
-class Update(Protocol):
+class TransformUpdateFn(Protocol):
     """From gradients, state and parameters to updates and the next state."""
 
     def __call__(self, updates: Tree, state: State, params: Tree | None = None) -> tuple[Tree, State]: ...
@@ -37,15 +37,15 @@ class Update(Protocol):
 class GradientTransformation(NamedTuple):
     """The pair `init(params) -> state`, `update(updates, state, params=None) -> (updates, state)`."""
 
-    init: Init
-    update: Update
+    init: TransformInitFn
+    update: TransformUpdateFn
 
 
 class EmptyState(NamedTuple):
     """The state of a stateless transformation."""
 
 
-def stateless(update: Update) -> GradientTransformation:
+def stateless(update: TransformUpdateFn) -> GradientTransformation:
     """The transformation of an update that keeps no state."""
     return GradientTransformation(lambda params: EmptyState(), update)
 

@@ -49,7 +49,7 @@ class Number:
 
 
 @dataclass(frozen=True, slots=True)
-class Bound:
+class Extreme:
     """The lowest or the highest value of the result's dtype."""
 
     word: str
@@ -63,7 +63,7 @@ class Call:
     operands: tuple[Tree, ...]
 
 
-Tree: TypeAlias = Hole | Number | Bound | Call
+Tree: TypeAlias = Hole | Number | Extreme | Call
 
 
 class Maker(Protocol[T]):
@@ -95,7 +95,7 @@ def _tree(node: ast.expr, template: str) -> Tree:
 
     match node:
         case ast.Name(id=name) if name in ("_hole_lowest", "_hole_highest"):
-            return Bound(name.removeprefix("_hole_"))
+            return Extreme(name.removeprefix("_hole_"))
         case ast.Name(id=name) if name.startswith("_hole_"):
             return Hole(name.removeprefix("_hole_"))
         case ast.Call(func=ast.Name(id=name), args=operands) if name == "_hole_dtype" or name in DTYPES:
@@ -141,7 +141,7 @@ def instantiate(template: str, make: Maker[T], dtype: Dtype, operands: Mapping[s
                 return operands[word]
             case Number(value, of):
                 return make.constant((of or dtype).type(value))
-            case Bound(word):
+            case Extreme(word):
                 return make.constant(bound(dtype, word))
             case Call(operation, arguments):
                 return make.apply(operation or cast_to(dtype), *map(build, arguments))

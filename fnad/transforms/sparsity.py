@@ -18,14 +18,14 @@ from fnad.ir.types import Aval, Shape
 from fnad.ops.contraction import free_axes
 
 
-class Pattern(NamedTuple):
+class SparsityPattern(NamedTuple):
     """The pairs of flat positions in a result (`rows`) and in an operand (`columns`), each pair once."""
 
     rows: np.ndarray[Any, Any]
     columns: np.ndarray[Any, Any]
 
 
-def patterns(primitive: Primitive, operands: Sequence[Aval], params: Params) -> list[list[Pattern]]:
+def patterns(primitive: Primitive, operands: Sequence[Aval], params: Params) -> list[list[SparsityPattern]]:
     """For each result of an equation without regions, the pattern with respect to each operand."""
     inferred = primitive.infer(*operands, **params)
     results = inferred if isinstance(inferred, tuple) else (inferred,)
@@ -72,12 +72,12 @@ def _of_contraction(x: Aval, y: Aval, *, contract: Any, batch: Any) -> list[Axis
     return [_in_order((*batch[0], *free_x)), (*_in_order(batch[1]), *of_y)]
 
 
-def _of_shared_axes(result: Shape, operand: Shape, pairs: AxisPairs) -> Pattern:
+def _of_shared_axes(result: Shape, operand: Shape, pairs: AxisPairs) -> SparsityPattern:
     """All pairs of positions that agree in the shared axes."""
     rows = _by_shared_axes(result, [r for _, r in pairs])
     columns = _by_shared_axes(operand, [o for o, _ in pairs])
     both = np.broadcast_arrays(rows[:, :, None], columns[:, None, :])
-    return Pattern(*[positions.ravel() for positions in both])
+    return SparsityPattern(*[positions.ravel() for positions in both])
 
 
 def _by_shared_axes(shape: Shape, shared: Sequence[int]) -> np.ndarray[Any, Any]:
@@ -88,7 +88,7 @@ def _by_shared_axes(shape: Shape, shared: Sequence[int]) -> np.ndarray[Any, Any]
     return in_front.reshape(rows, np.prod([n for a, n in enumerate(shape) if a not in shared], dtype=int))
 
 
-def _moved(primitive: Primitive, operand: Aval, result: Aval, params: Params) -> Pattern:
+def _moved(primitive: Primitive, operand: Aval, result: Aval, params: Params) -> SparsityPattern:
     """The position that each element comes from, or goes to, by the lowering's index map."""
     match primitive.lower:
         case IndexMap(index, guard):
@@ -97,12 +97,12 @@ def _moved(primitive: Primitive, operand: Aval, result: Aval, params: Params) ->
             for value, low, high in guard(to, operand, result, **params) if guard else ():
                 there &= (low <= value) & (value < high)
             places = index([i[there] for i in to], operand, result, **params)
-            return Pattern(np.flatnonzero(there), _flat(places, operand.shape, int(there.sum())))
+            return SparsityPattern(np.flatnonzero(there), _flat(places, operand.shape, int(there.sum())))
         case Accumulation(index):
             places = index(
                 list(np.indices(operand.shape).reshape(operand.ndim, operand.size)), operand, result, **params
             )
-            return Pattern(_flat(places, result.shape, operand.size), np.arange(operand.size))
+            return SparsityPattern(_flat(places, result.shape, operand.size), np.arange(operand.size))
         case lower:
             raise AssertionError(f"{primitive} moves elements, but {lower} does not say where")
 

@@ -169,9 +169,9 @@ def test_a_scan_of_a_length_given_by_the_run_reads_tapes():
 
     def f(s):
         params = {"test_consts": 0, "body_consts": 0, "max_steps": None}
-        _, _, steps, *tapes = while_loop(s, np.int64(0), **params, regions=(test, body))
+        _, _, steps, *stacks = while_loop(s, np.int64(0), **params, regions=(test, body))
         params = {"consts": 0, "carry": 1, "length": None, "reverse": True}
-        return [steps, *tapes, *scan(steps, s, *tapes, **params, regions=(back,))]
+        return [steps, *stacks, *scan(steps, s, *stacks, **params, regions=(back,))]
 
     check(trace(f, SCALAR, name="f"), [np.float64(0.999)])
 

@@ -11,7 +11,7 @@ from fnad.control.cond import cond
 from fnad.control.scan import scan
 from fnad.ir.builder import trace
 from fnad.ir.types import F64, I64, Aval
-from fnad.lower.loop_ir import BufferStore, Loop, SequentialFor, controls, effects
+from fnad.lower.loop_ir import BufferStore, NestLoop, SequentialFor, controls, effects
 from fnad.lower.lowering import lower
 from fnad.lower.printer import loops_text
 from fnad.ops.arithmetic import add, mul, sub
@@ -52,7 +52,7 @@ def loops_in_turns(program):
         for control in controls(item)
         for body in control.bodies
         for inner in body
-        if isinstance(inner, Loop)
+        if isinstance(inner, NestLoop)
     ]
 
 
@@ -87,7 +87,7 @@ def test_straight_updates_of_a_fresh_array_copy_nothing():
         return [u]
 
     program = trace(f, ROW, NUMBER, name="f")
-    assert [item.extent for item in lower(program, CPU).items if isinstance(item, Loop)] == [N]
+    assert [item.extent for item in lower(program, CPU).items if isinstance(item, NestLoop)] == [N]
     assert plan(program).slots == []
     check(program)
 
@@ -222,5 +222,5 @@ def test_a_thousand_updates_are_lowered_as_ten_are():
         return [x]
 
     copy, *updates = lower(trace(f, ROW, NUMBER, name="f"), CPU).items
-    assert isinstance(copy, Loop)
-    assert not any(isinstance(item, Loop) for item in updates)
+    assert isinstance(copy, NestLoop)
+    assert not any(isinstance(item, NestLoop) for item in updates)

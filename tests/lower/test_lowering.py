@@ -15,7 +15,7 @@ from fnad.backends.cpu.target import CPU
 from fnad.ir.builder import trace
 from fnad.ir.types import F32, F64, I64, Aval
 from fnad.lower.allocation import Life, Slot, Slots
-from fnad.lower.loop_ir import Loop, Product, effects
+from fnad.lower.loop_ir import NestLoop, Product, effects
 from fnad.lower.lowering import lower
 from fnad.lower.nodes import Buffer
 from fnad.ops.arithmetic import add, div, mul, sub
@@ -111,14 +111,14 @@ def test_elementwise_work_and_folds_over_it_are_one_nest():
 
 def test_work_on_rows_after_a_fold_of_rows_stays_in_the_row():
     (outer,) = items("softmax")
-    assert isinstance(outer, Loop)
-    assert [type(inner) for inner in outer.items] == [Loop] * 3
+    assert isinstance(outer, NestLoop)
+    assert [type(inner) for inner in outer.items] == [NestLoop] * 3
 
 
 def test_loops_over_contiguous_axes_become_one():
     program = trace(lambda x: [exp(x)], Aval(F64, (4, 5, 6)), name="f")
     (loop,) = lower(program, CPU).items
-    assert isinstance(loop, Loop)
+    assert isinstance(loop, NestLoop)
     assert loop.extent == 120
 
 

@@ -20,7 +20,7 @@ from fnad.ir.program import Program
 from fnad.ir.types import F64, Aval
 from fnad.kernel.plan import Plan
 from fnad.kernel.routines import ROUTINES
-from fnad.lower.loop_ir import LibraryCall, Loop, Product
+from fnad.lower.loop_ir import LibraryCall, NestLoop, Product
 from fnad.lower.lowering import lower
 from fnad.lower.target import Target
 from fnad.ops.arithmetic import add, mul
@@ -66,7 +66,7 @@ def test_the_cpu_has_instructions_for_all_that_a_kernel_may_call() -> None:
 def test_products_are_loops_where_no_routine_is_there_or_better(target: Target) -> None:
     x = np.random.default_rng(0).random((20, 20))
     assert [type(item) for item in lower(product(), CPU).items] == [Product]
-    assert [type(item) for item in lower(product(), target).items] == [Loop]
+    assert [type(item) for item in lower(product(), target).items] == [NestLoop]
     assert_right(product(), target, [x, x.T])
 
 

@@ -10,7 +10,7 @@ from fnad.backends.cpu.target import CPU
 from fnad.control.scan import scan
 from fnad.ir.builder import trace
 from fnad.ir.types import F64, I64, Aval
-from fnad.lower.loop_ir import Loop, controls
+from fnad.lower.loop_ir import NestLoop, controls
 from fnad.lower.lowering import lower
 from fnad.ops.arithmetic import add, mul
 from fnad.ops.elementary import exp, sin
@@ -68,7 +68,7 @@ def test_a_loop_over_elements_goes_back_element_by_element():
     pulled = simplify(joint(program, [True]))
     loops = [control for item in lower(pulled, CPU).items for control in controls(item)]
     assert len(loops) == 2
-    assert not any(isinstance(item, Loop) for loop in loops for items in loop.bodies for item in items)
+    assert not any(isinstance(item, NestLoop) for loop in loops for items in loop.bodies for item in items)
     u, ct, h = np.random.default_rng(0).random(N), np.random.default_rng(1).random(N), 1e-6
     shifted = [[ct @ interpret(program, [u + s * h * e])[0] for s in (1, -1)] for e in np.eye(N)]
     gradient = compile_program(pulled)([u, ct])[1]

@@ -2,8 +2,8 @@
 
 Asking arrays for their addresses in Python can take longer than running the whole program. So every kernel gets its own
 entry, compiled with it, with the calling convention of CPython's METH_FASTCALL builtins: it loads each array's data
-pointer, releases the GIL and runs the kernel. It checks nothing. An exception that ended the
-run, such as KeyboardInterrupt, is raised.
+pointer, releases the GIL and runs the kernel. It checks nothing. An exception that ended the run, such as
+KeyboardInterrupt, is raised.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """From a program to native code that runs on NumPy arrays.
 
-A program becomes one native function per chunk of nests, for LLVM's time grows faster than a function's length, and a
-Python step for each library call between them. Loops and branches are native, unless there is a library call in them.
-Arguments are passed as they are if they are contiguous; outputs are fresh; temporaries come from a pool of workspaces,
-so that calls from several threads never share one.
+A program becomes one native function per chunk of nests, since LLVM's time grows faster than a function's length, and a
+Python step for each library call between them. Loops and branches are native unless they contain a library call.
+Contiguous arguments are passed without a copy; outputs are fresh; temporaries come from a pool of workspaces, so that
+calls from several threads never share one.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ from fnad.store import STORE
 __all__ = ["NativeExecutor", "compile_program", "offers", "plan"]
 
 ENGINE_BYTES = 50_000
-"""What LLVM takes for each function beside its code."""
+"""The memory that LLVM takes for each function besides its code."""
 
 
 def compile_program(program: Program, donated: Sequence[int] = ()) -> NativeExecutor:
-    """The executor of a program; raises `LoweringError` for what has no loops.
+    """The executor of a program; raises `LoweringError` for what cannot be lowered.
 
-    Outputs may lie in the memory of the inputs at the positions `donated`.
+    Outputs may take the memory of the inputs at the positions `donated`.
     """
     return NativeExecutor(plan(program, donated))
 

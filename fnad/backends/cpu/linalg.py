@@ -1,7 +1,8 @@
 """Linear algebra by NumPy's own loops: the generalized ufuncs behind `np.linalg`, called on arrays of a kernel.
 
-NumPy tells that a matrix has no result, since it is singular say, by the flag for invalid operations. So the call has
-a function of its own, into which LLVM moves no other arithmetic, where the flag is lowered before and read after it.
+If a matrix has no result, for example because it is singular, NumPy raises the floating-point flag for invalid
+operations. So the call is in a separate function, into which LLVM moves no other arithmetic, and which clears the flag
+before the call and reads it afterwards.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from math import prod
 
 import llvmlite.ir as ir
 
-from fnad.backends.cpu.ufunc_loops import LONG, WORD, Loop, registered_loop
+from fnad.backends.cpu.ufunc_loops import LONG, WORD, UfuncLoop, registered_loop
 from fnad.backends.llvm.emitter import Builder, Dtype, Emit, Instructions, Kinds, Values
 from fnad.backends.llvm.scalar import call, memory_type
 from fnad.kernel.linalg import LINALG, PREFIX, core_dimensions, gufunc, size_names
@@ -37,7 +38,7 @@ def emitter(routine: str) -> Emit:
 
 
 def define(module: ir.Module, name: str, dtypes: tuple[Dtype, ...], count: int, sizes: tuple[int, ...]) -> ir.Function:
-    """The function of the arrays that calls the ufunc and says whether it has failed."""
+    """The function on the arrays that calls the ufunc and returns whether it failed."""
     symbol = f"fnad.{name}.{''.join(dtype.char for dtype in dtypes)}.{'.'.join(map(str, (count, *sizes)))}"
     known = module.globals.get(symbol)
     return known or _defined(module, symbol, name, dtypes, count, sizes)
@@ -58,12 +59,12 @@ def _defined(
 
 
 @cache
-def loop_of(name: str, dtypes: tuple[Dtype, ...]) -> Loop:
+def loop_of(name: str, dtypes: tuple[Dtype, ...]) -> UfuncLoop:
     return registered_loop(gufunc(name), dtypes, PREFIX + name)
 
 
 def strides(name: str, dtypes: tuple[Dtype, ...], sizes: tuple[int, ...]) -> list[int]:
-    """The strides in bytes of contiguous stacks: from matrix to matrix for each, then within one."""
+    """The strides in bytes of contiguous stacks: between matrices for each, then within a matrix."""
     size_of = dict(zip(size_names(name), sizes, strict=True))
     outer: list[int] = []
     inner: list[int] = []

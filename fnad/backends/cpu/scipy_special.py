@@ -19,7 +19,7 @@ import llvmlite.ir as ir
 import numpy as np
 
 from fnad.backends.cpu import capsule
-from fnad.backends.cpu.ufunc_loops import Loop, place, registered, registered_loop
+from fnad.backends.cpu.ufunc_loops import UfuncLoop, place, registered, registered_loop
 from fnad.backends.llvm import cast
 from fnad.backends.llvm.emitter import Builder, Dtype, Emit, Kinds, Value, Values
 from fnad.backends.llvm.scalar import llvm_type
@@ -97,7 +97,7 @@ def declared(module: ir.Module, symbol: str, values: Values) -> ir.Function:
 
 
 @cache
-def loop_of(name: str, dtypes: tuple[Dtype, ...]) -> tuple[Loop, tuple[Dtype, ...]]:
+def loop_of(name: str, dtypes: tuple[Dtype, ...]) -> tuple[UfuncLoop, tuple[Dtype, ...]]:
     """The loop that the ufunc would choose, and the dtypes of operands and results."""
     ufunc: Any = scipy_function(name)
     resolved = ufunc.resolve_dtypes((*dtypes, *[None] * ufunc.nout))

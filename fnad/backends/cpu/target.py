@@ -1,4 +1,4 @@
-"""The CPU of this machine, which llvmlite compiles for: what work costs, and how its instructions are written."""
+"""The CPU of this machine as a target: its costs, instructions and routines."""
 
 from __future__ import annotations
 
@@ -16,15 +16,14 @@ COSTS = Costs(
     load=4,
     longest_expression=100,
     most_pieces=4,
-    # LLVM puts no two accumulators in vectors that depend on each other. Shorter rows it unrolls, and does several at
-    # once.
+    # LLVM does not vectorise two accumulators that depend on each other. Shorter rows it unrolls, several at once.
     long_row=80,
     largest_nest=200,
     largest_kernel=40,
     smallest_product=512,
     largest_native_routine=2**16,  # from there on OpenBLAS may take several threads
-    # LLVM adds a block in four vectors at once. With vectors of four numbers each lane makes 16 additions, as in NumPy;
-    # twice that rounded three times as much where all terms are equal, and half of it takes up to a sixth more time.
+    # LLVM adds a block in four vectors at once. With vectors of four numbers each lane makes 16 additions, as in NumPy.
+    # Twice this length had three times the rounding error where all terms are equal; half took up to a sixth more time.
     sum_block=256,
     effect_nanoseconds=10,
     interrupt_nanoseconds=2**24,

@@ -1,8 +1,8 @@
 """The C loops of NumPy's ufuncs, called from native code.
 
 A loop (`PyUFuncGenericFunction`, part of NumPy's C API) takes the addresses of its operands and results, the extents,
-the strides in bytes, and data of the ufunc's own. A generalized ufunc's takes the number of matrices before their
-sizes, and the strides from matrix to matrix before those within one.
+the strides in bytes, and the ufunc's data. That of a generalized ufunc takes the number of matrices before their sizes,
+and the strides between matrices before those within one.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ class UfuncLayout(ctypes.Structure):
 
 
 @dataclass(frozen=True, slots=True)
-class Loop:
-    """A loop by the symbols of its function and of its data."""
+class UfuncLoop:
+    """A loop, by the symbols of its function and its data."""
 
     function: str
     data: str
 
     def call(self, builder: Builder, places: Sequence[Value], extents: Sequence[int], strides: Sequence[int]) -> None:
-        """Call it on what is at these places."""
+        """Call the loop on the operands and results at these addresses."""
         pointers = place(builder, ir.ArrayType(ADDRESS, len(places)))
         for n, address in enumerate(places):
             builder.store(builder.bitcast(address, ADDRESS), builder.gep(pointers, [WORD(0), WORD(n)]))
@@ -50,14 +50,14 @@ class Loop:
         builder.call(_function(builder.module, self.function), [first, *numbers, _data(builder.module, self.data)])
 
 
-def registered_loop(ufunc: Any, dtypes: tuple[Dtype, ...], symbol: str) -> Loop:
+def registered_loop(ufunc: Any, dtypes: tuple[Dtype, ...], symbol: str) -> UfuncLoop:
     """The loop of a ufunc for operands and results of these dtypes; its symbols begin with this one."""
     number = typings(ufunc).index(dtypes)
     layout = UfuncLayout.from_address(id(ufunc))
     symbol = f"{symbol}_{''.join(dtype.char for dtype in dtypes)}"
     function, data = layout.functions[number], layout.data[number]
     # A loop without data reads none.
-    return Loop(registered(f"{symbol}_loop", function), registered(f"{symbol}_data", data or function))
+    return UfuncLoop(registered(f"{symbol}_loop", function), registered(f"{symbol}_data", data or function))
 
 
 def registered(symbol: str, address: int) -> str:

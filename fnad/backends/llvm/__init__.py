@@ -1,1 +1,1 @@
-"""Kernels and scalar operations as LLVM instructions, as far as all targets of LLVM have them in common."""
+"""Kernels and scalar operations as LLVM instructions, for all targets of LLVM."""

@@ -192,7 +192,7 @@ class _Writer:
         builder.position_at_end(end)
 
     def emitter(self, operation: Operation) -> Emit:
-        """How an operation is carried out; the ufuncs of SciPy, of which there is no list, have one entry."""
+        """The emitter of an operation; SciPy's ufuncs, of which there is no list, share one."""
         is_ufunc = isinstance(operation, UfuncOperation)
         emit = self.target.instructions.get(UFUNC if is_ufunc else operation.name)
         if emit is None:
