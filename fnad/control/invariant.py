@@ -9,12 +9,11 @@ taken.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from itertools import compress
 from typing import NamedTuple
 
 from fnad.control.rules import Flags, Symbols
-from fnad.ir.builder import inline
+from fnad.ir.builder import inline, rebuilt
 from fnad.ir.primitive import ArgFold, Contraction, Cumulative, Fold, Library, Scalar
 from fnad.ir.program import Atom, Equation, Literal, Program, Var
 from fnad.ir.symbol import Symbol
@@ -95,7 +94,7 @@ def with_numbers(region: Program, fixed: Mapping[Var, Symbol]) -> Program:
     def put(atoms: Iterable[Atom]) -> tuple[Atom, ...]:
         return tuple(numbers.get(atom, atom) if isinstance(atom, Var) else atom for atom in atoms)
 
-    equations = tuple(replace(e, operands=put(e.operands)) for e in region.equations)
+    equations = tuple(rebuilt(e, operands=put(e.operands)) for e in region.equations)
     return Program(region.name, tuple(v for v in region.inputs if v not in numbers), equations, put(region.outputs))
 
 

@@ -13,11 +13,13 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from fnad.errors import FnadError, UsedAfterTraceError
+from fnad.errors import FnadError, UsedAfterTraceError, VerificationError
+from fnad.ir.content import params_key
 from fnad.ir.program import Atom, Equation, Literal, Params, Program, Source, ValueEnvironment, Var, keywords
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import Aval, aval_of
@@ -153,13 +155,18 @@ class Builder:
         regions: tuple[Program, ...],
         avals: tuple[Aval, ...],
     ) -> tuple[Var, ...]:
-        key = (primitive, atom_keys(atoms), tuple(sorted(params.items())), regions)
+        key = equation_key(primitive, atoms, params, regions)
         found = None if primitive.effect else self._numbered.get(key)
         if found is None:
             found = tuple(Var(aval) for aval in avals)
             self._numbered[key] = found
             self.equations.append(Equation(found, primitive, atoms, dict(params), regions, self.source))
         return found
+
+    def found(self, primitive: Primitive, operands: Sequence[Symbol]) -> Symbol | None:
+        """The result of an equation without params, if there is one already."""
+        variables = self._numbered.get(equation_key(primitive, [operand.atom for operand in operands], {}, ()))
+        return None if variables is None else Symbol(self, variables[0], variables[0].aval)
 
     # ---- the end -------------------------------------------------------------------------------------------------
 
@@ -168,6 +175,13 @@ class Builder:
         atoms = tuple(self.lift(output).atom for output in outputs)
         captured = tuple(self._captured_vars.values())
         return Program(name, (*self.inputs, *captured), tuple(self.equations), atoms)
+
+
+def equation_key(
+    primitive: Primitive, atoms: Sequence[Atom], params: Params, regions: tuple[Program, ...]
+) -> tuple[Any, ...]:
+    """The key by which equations are one: params count to the bit, as constants do."""
+    return primitive, atom_keys(atoms), params_key(params) if params else (), regions
 
 
 def atom_keys(atoms: Sequence[Atom]) -> tuple[Any, ...]:
@@ -224,3 +238,14 @@ def bind_equation(equation: Equation, operands: Sequence[Symbol]) -> list[Symbol
     """Add the equation to the program under construction, on these operands; return its results as a list."""
     results = current_builder().bind(equation.primitive, operands, equation.params, equation.regions)
     return list(results) if isinstance(results, tuple) else [results]
+
+
+def rebuilt(equation: Equation, **parts: Any) -> Equation:
+    """The equation with other operands, params, regions or results, inferred anew; its results keep their avals."""
+    made = replace(equation, **parts)
+    inferred = made.primitive.infer(*[atom.aval for atom in made.operands], **made.keywords)
+    avals = tuple(var.aval for var in made.results)
+    if avals != (inferred if isinstance(inferred, tuple) else (inferred,)):
+        declared = ", ".join(map(str, avals))
+        raise VerificationError(f"{made.primitive.name} was rebuilt with results {declared}, and gives {inferred}")
+    return made

@@ -27,4 +27,4 @@ def reuse_commuted(primitive: Primitive, operands: Sequence[Symbol], params: Par
         return None
     builder = operands[0].builder
     assert isinstance(builder, Rewriter)
-    return builder.numbered(primitive, operands[::-1])
+    return builder.found(primitive, operands[::-1])

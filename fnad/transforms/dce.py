@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fnad.ir.builder import rebuilt
 from fnad.ir.program import Equation, Program, Var
 from fnad.ir.walk import has_effect
 
@@ -20,4 +21,4 @@ def dce(program: Program) -> Program:
 def pruned(equation: Equation, live: set[Var]) -> Equation:
     """The equation without what only dead results need."""
     prune = equation.primitive.prune
-    return equation if prune is None else prune(equation, [var in live for var in equation.results])
+    return equation if prune is None else rebuilt(prune(equation, [var in live for var in equation.results]))

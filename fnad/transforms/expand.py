@@ -6,8 +6,7 @@ merge again.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
+from fnad.ir.builder import rebuilt
 from fnad.ir.primitive import Inlined
 from fnad.ir.program import Atom, Equation, Program, Var
 
@@ -31,7 +30,7 @@ def _append(program: Program, values: dict[Atom, Atom], equations: list[Equation
         else:
             results = tuple(values.get(var, var) for var in equation.results)
             regions = tuple(map(expand, equation.regions))
-            made = replace(equation, operands=operands, results=_variables(results), regions=regions)
+            made = rebuilt(equation, operands=operands, results=_variables(results), regions=regions)
             equations.append(made)
 
 

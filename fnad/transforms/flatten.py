@@ -7,8 +7,8 @@ to a concatenation can then be added to its pieces, before they are stored.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 
+from fnad.ir.builder import rebuilt
 from fnad.ir.program import Atom, Equation, Program
 from fnad.ir.walk import use_counts
 from fnad.ops.kinds import INEXACT
@@ -37,7 +37,7 @@ def flatten(program: Program) -> Program:
 def _merged(program: Program) -> Program:
     inner = _inner(program)
     equations = tuple(
-        replace(equation, operands=tuple(_pieces(equation, inner)))
+        rebuilt(equation, operands=tuple(_pieces(equation, inner)))
         if equation.primitive is concatenate and equation.results[0] not in inner
         else equation
         for equation in program.equations

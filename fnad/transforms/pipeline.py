@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import TypeAlias
 
+from fnad.ir.builder import rebuilt
 from fnad.ir.program import Program
 from fnad.transforms.cse import cse, reuse_commuted
 from fnad.transforms.dce import dce
@@ -54,7 +54,7 @@ def simplify(program: Program) -> Program:
 def _regions_simplified(program: Program) -> Program:
     if not any(equation.regions for equation in program.equations):
         return program
-    equations = [replace(e, regions=tuple(map(simplify, e.regions))) if e.regions else e for e in program.equations]
+    equations = [rebuilt(e, regions=tuple(map(simplify, e.regions))) if e.regions else e for e in program.equations]
     return Program(program.name, program.inputs, tuple(equations), program.outputs)
 
 

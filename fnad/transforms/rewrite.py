@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from fnad.ir.builder import Builder, atom_keys
+from fnad.ir.builder import Builder
 from fnad.ir.primitive import Primitive
 from fnad.ir.program import Atom, Equation, Literal, Params, Program, Var
 from fnad.ir.symbol import Symbol
@@ -69,11 +69,6 @@ class Rewriter(Builder):
         finally:
             self._depth -= 1
         return None
-
-    def numbered(self, primitive: Primitive, operands: Sequence[Symbol]) -> Symbol | None:
-        """The result of an equation without params, if there is one already."""
-        found = self._numbered.get((primitive, atom_keys([operand.atom for operand in operands]), (), ()))
-        return None if found is None else Symbol(self, found[0], found[0].aval)
 
 
 def definition(symbol: Symbol) -> Equation | None:

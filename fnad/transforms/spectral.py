@@ -26,7 +26,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fnad.ir.axes import Opaque
-from fnad.ir.builder import SymbolEnvironment, bind_equation, current_builder, inline, trace
+from fnad.ir.builder import SymbolEnvironment, bind_equation, current_builder, inline, rebuilt, trace
 from fnad.ir.primitive import IndexMap, Library, Primitive, Push
 from fnad.ir.program import Atom, Equation, Program, Var
 from fnad.ir.symbol import Symbol
@@ -68,7 +68,7 @@ def _recognized(program: Program) -> tuple[Program, dict[Primitive, Program]]:
         whole = between(program, variables, function.value)
         primitive = _primitive(function, whole, _factor(program, forms, function))
         written[primitive] = whole
-        return Equation(equation.results, primitive, variables, source=equation.source)
+        return rebuilt(equation, primitive=primitive, operands=variables, params={}, regions=())
 
     equations = tuple(map(as_primitive, program.equations))
     return Program(program.name, program.inputs, equations, program.outputs), written
