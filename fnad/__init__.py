@@ -7,10 +7,10 @@
 
     value, gradient = fnad.value_and_grad(loss)(w, x, y)
 
-`grad`, `value_and_grad`, `vjp`, `jvp` differentiate, `stop_gradient` keeps them from it, `jit` compiles; they nest in
-any order; `explain` says what a trace of a function finds. `config` says how programs are run, `errors` what can go
-wrong; `numpy` offers under NumPy's names what cannot be followed through NumPy itself; `nn` has convolution and
-pooling, `optim` optimizers, `random` random numbers.
+`grad`, `value_and_grad`, `vjp`, `jvp` differentiate, `stop_gradient` blocks derivatives, `jit` compiles; they nest in
+any order; `explain` shows what a trace of a function finds. `config` has the settings, `errors` the exceptions; `numpy`
+has NumPy's names for code that cannot be traced through NumPy itself; `nn` has convolution and pooling, `optim`
+optimizers, `random` random numbers.
 """
 
 from importlib import import_module
@@ -89,7 +89,7 @@ _PACKAGES = ("nn", "optim", "random")
 
 
 def __getattr__(name: str) -> Any:
-    """Import what not every program needs when it is asked for: control flow takes a third of the time of the rest."""
+    """Import on first access what few programs need: control flow takes a third as long to import as the rest."""
     if name in _PACKAGES:
         return import_module(f"fnad.{name}")
     if name in _MODULE_OF:
