@@ -15,11 +15,10 @@ np.float64(-0.5)
 from importlib import import_module
 from typing import Any
 
-from fnad.scipy.stats.counts import bernoulli, binom, poisson
+from fnad.scipy.stats.continuous import beta, cauchy, chi2, expon, gamma, laplace, logistic, lognorm, norm, t, uniform
 from fnad.scipy.stats.dirichlet import dirichlet
-from fnad.scipy.stats.location_scale import cauchy, expon, laplace, logistic, norm, uniform
+from fnad.scipy.stats.discrete import bernoulli, binom, poisson
 from fnad.scipy.stats.multivariate_normal import multivariate_normal
-from fnad.scipy.stats.shaped import beta, chi2, gamma, lognorm, t
 
 __all__ = [
     "bernoulli",

@@ -1,145 +1,98 @@
-"""Continuous distributions: standard forms, shifted and scaled.
-
-With z = (x - loc) / scale, the density is f(z) / scale and the distribution function F(z). Outside the support SciPy's
-constants stand (0, 1 and their logarithms), with derivative 0; for parameters that are not allowed nan, with
-derivative nan.
-"""
+"""The continuous distributions. Where a formula would overflow or cancel, another stands there."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, TypeAlias
+import math
 
 from fnad.ir.symbol import Symbol
-from fnad.numpy.operands import broadcast_all
-from fnad.ops.arithmetic import neg
-from fnad.ops.comparison import eq, lt, select
-from fnad.ops.elementary import exp, log, log1p
+from fnad.ops.formula import formula, word
 from fnad.ops.shape import full_like
-from fnad.scipy.stats.method import Distribution, Method, method, parameter
-from fnad.scipy.stats.operands import (
-    INF,
-    checked,
-    is_positive_number,
-    positive,
-    real_symbol,
-    within,
-    without,
-)
+from fnad.scipy.stats.univariate import INF, Continuous
 
-Formula: TypeAlias = Callable[..., Symbol]
-"""From the standardised argument and the shape parameters, symbols of one shape, to a value."""
-
-DOCS = {
-    "pdf": "Return the density at x.",
-    "logpdf": "Return the logarithm of the density at x.",
-    "cdf": "Return the probability of a value of at most x.",
-    "logcdf": "Return the logarithm of the probability of a value of at most x.",
-    "sf": "Return the probability of a value above x.",
-    "logsf": "Return the logarithm of the probability of a value above x.",
-    "entropy": "Return the differential entropy.",
-}
+word("log_2", math.log(2))
+word("log_pi", math.log(math.pi))
+word("half_log_2pi", 0.5 * math.log(2 * math.pi))
 
 
-class Standard(NamedTuple):
-    """The operands of a method: z, the shape parameters, the scale if it is not 1, and what has to hold of them."""
-
-    z: Symbol
-    shapes: list[Symbol]
-    scale: Symbol | None
-    conditions: list[Symbol]
-
-
-class Continuous(Distribution):
-    """A continuous distribution from formulas of its standard form; those not given follow from the others."""
-
-    pdf: Method
-    logpdf: Method
-    cdf: Method
-    logcdf: Method
-    sf: Method
-    logsf: Method
-    entropy: Method
-
-    def __init__(
-        self,
-        name: str,
-        shapes: Sequence[str] = (),
-        *,
-        support: tuple[float, float] = (-INF, INF),
-        logpdf: Formula,
-        cdf: Formula,
-        sf: Formula,
-        entropy: Formula,
-        pdf: Formula | None = None,
-        logcdf: Formula | None = None,
-        logsf: Formula | None = None,
-    ) -> None:
-        super().__init__(name)
-        self.shapes, self.support = shapes, support
-        self._add("pdf", self._density(pdf or (lambda z, *shapes: exp(logpdf(z, *shapes)))))
-        self._add("logpdf", self._log_density(logpdf))
-        self._add("cdf", self._distribution(cdf, 0.0, 1.0))
-        self._add("sf", self._distribution(sf, 1.0, 0.0))
-        self._add("logcdf", self._distribution(logcdf or log_of(cdf, sf), -INF, 0.0))
-        self._add("logsf", self._distribution(logsf or log_of(sf, cdf), 0.0, -INF))
-        self._add("entropy", self._entropy(entropy))
-
-    def _add(self, name: str, rule: Callable[..., Symbol]) -> None:
-        given = [] if name == "entropy" else ["x"]
-        parameters = [*map(parameter, [*given, *self.shapes]), parameter("loc", 0), parameter("scale", 1)]
-        setattr(self, name, method(self.name, name, DOCS[name], parameters, rule))
-
-    # ---- rules -------------------------------------------------------------------------------------------------------
-
-    def _density(self, formula: Formula) -> Callable[..., Symbol]:
-        def rule(x: Any, *parameters: Any) -> Symbol:
-            z, shapes, scale, conditions = self._standard(x, parameters)
-            value = within(formula(z, *shapes), z, self.support, 0.0, 0.0)
-            return checked(value if scale is None else value / scale, conditions)
-
-        return rule
-
-    def _log_density(self, formula: Formula) -> Callable[..., Symbol]:
-        def rule(x: Any, *parameters: Any) -> Symbol:
-            z, shapes, scale, conditions = self._standard(x, parameters)
-            value = within(formula(z, *shapes), z, self.support, -INF, -INF)
-            return checked(value if scale is None else value - log(scale), conditions)
-
-        return rule
-
-    def _distribution(self, formula: Formula, below: float, above: float) -> Callable[..., Symbol]:
-        def rule(x: Any, *parameters: Any) -> Symbol:
-            z, shapes, _, conditions = self._standard(x, parameters)
-            return checked(within(formula(z, *shapes), z, self.support, below, above), conditions)
-
-        return rule
-
-    def _entropy(self, formula: Formula) -> Callable[..., Symbol]:
-        def rule(*parameters: Any) -> Symbol:
-            z, shapes, scale, conditions = self._standard(0.0, parameters)
-            value = formula(z, *shapes)
-            return checked(value if scale is None else value + log(scale), [*conditions, eq(z, z)])
-
-        return rule
-
-    def _standard(self, x: Any, parameters: Sequence[Any]) -> Standard:
-        *shapes, loc, scale = parameters
-        given = [x, *shapes, *without(loc, 0), *without(scale, 1)]
-        z, *symbols = broadcast_all([real_symbol(value) for value in given])
-        count = len(shapes)
-        divisor = symbols.pop() if without(scale, 1) else None
-        positives = [*zip(shapes, symbols, strict=False), *([] if divisor is None else [(scale, divisor)])]
-        conditions = [positive(symbol) for value, symbol in positives if not is_positive_number(value)]
-        shifted = z - symbols[count] if len(symbols) > count else z
-        return Standard(shifted if divisor is None else shifted / divisor, symbols[:count], divisor, conditions)
+def _series(x: Symbol, *coefficients: float) -> Symbol:
+    """The polynomial with these coefficients of x, x², …, by Horner's scheme."""
+    total = full_like(x, coefficients[-1])
+    for coefficient in reversed(coefficients[:-1]):
+        total = total * x + coefficient
+    return total * x
 
 
-def log_of(probability: Formula, rest: Formula) -> Formula:
-    """The formula of a logarithm of a probability, from the rest to 1 where that is the smaller."""
+word("series", _series)
 
-    def formula(z: Symbol, *shapes: Symbol) -> Symbol:
-        p = probability(z, *shapes)
-        return select(lt(p, full_like(p, 0.5)), log(p), log1p(neg(rest(z, *shapes))))
+# fmt: off
+# ---- of location and scale ---------------------------------------------------------------------------------------
 
-    return formula
+formula("normal_log_density(z)", "-0.5 * (z * z) - half_log_2pi")
+norm = Continuous("norm(z)",
+    pdf="exp(-0.5 * (z * z)) * (1.0 / sqrt_2pi)", logpdf="normal_log_density(z)",
+    cdf="ndtr(z)", logcdf="log_ndtr(z)", sf="ndtr(-z)", logsf="log_ndtr(-z)", entropy="half_log_2pi + 0.5")
+
+formula("laplace_below(z)", "select(lt(0.0, z), 1.0 - 0.5 * exp(-abs(z)), 0.5 * exp(-abs(z)))")
+formula("laplace_log_below(z)", "select(lt(0.0, z), log1p(-0.5 * exp(-abs(z))), -abs(z) - log_2)")
+laplace = Continuous("laplace(z)",
+    logpdf="-abs(z) - log_2", cdf="laplace_below(z)", sf="laplace_below(-z)",
+    logcdf="laplace_log_below(z)", logsf="laplace_log_below(-z)", entropy="log_2 + 1")
+
+logistic = Continuous("logistic(z)",
+    logpdf="-abs(z) - 2.0 * log1p(exp(-abs(z)))", cdf="logistic(z)", sf="logistic(-z)",
+    logcdf="-logaddexp(0.0, -z)", logsf="-logaddexp(0.0, z)", entropy="2.0")
+
+expon = Continuous("expon(z)", (0.0, INF), logpdf="-z", cdf="-expm1(-z)", sf="exp(-z)", logsf="-z", entropy="1.0")
+
+# -log π(1 + z²), for large z as -log π - 2 log z - log(1 + z⁻²), in which nothing overflows.
+formula("cauchy_log_near(z)", "log1p(z * z)")
+formula("cauchy_log_far(size)", "2.0 * log(size) + log1p(1.0 / size * (1.0 / size))")
+cauchy = Continuous("cauchy(z)",
+    pdf="(1 / pi) / (z * z + 1.0)",
+    logpdf="-select(lt(abs(z), 1.0), cauchy_log_near(select(lt(abs(z), 1.0), z, 0.0)),"
+           " cauchy_log_far(select(lt(abs(z), 1.0), 1.0, abs(z)))) - log_pi",
+    cdf="arctan2(1.0, -z) * (1 / pi)", sf="arctan2(1.0, z) * (1 / pi)", entropy=str(math.log(4 * math.pi)))
+
+uniform = Continuous("uniform(z)", (0.0, 1.0),
+    pdf="(z - z) + 1.0", logpdf="z - z", cdf="z", sf="1.0 - z", entropy="0.0")
+
+# ---- with shape parameters ---------------------------------------------------------------------------------------
+# Entropies come from series for large parameters (of the gamma distribution: DLMF 5.11.1, 5.11.2).
+
+formula("gamma_entropy(a)", """
+    select(lt(250.0, a), gamma_entropy_far(select(lt(250.0, a), a, 250.0)),
+           gamma_entropy_near(select(lt(250.0, a), 1.0, a)))""")
+formula("gamma_entropy_near(a)", "psi(a) * (1.0 - a) + a + gammaln(a)")
+formula("gamma_entropy_far(a)", """
+    0.5 * log(a) + (half_log_2pi + 0.5) + series(1.0 / a, -1 / 3, -1 / 12, -1 / 90, 1 / 120)""")
+gamma = Continuous("gamma(z, a)", (0.0, INF),
+    pdf="gamma_density(a, z)", logpdf="xlogy(a - 1.0, z) - z - gammaln(a)",
+    cdf="gammainc(a, z)", sf="gammaincc(a, z)", entropy="gamma_entropy(a)")
+chi2 = Continuous("chi2(z, df)", (0.0, INF),
+    pdf="0.5 * gamma_density(0.5 * df, 0.5 * z)",
+    logpdf="xlogy(0.5 * df - 1.0, z) - 0.5 * z - gammaln(0.5 * df) - (0.5 * log_2) * df",
+    cdf="chdtr(df, z)", sf="chdtrc(df, z)", entropy="gamma_entropy(0.5 * df) + log_2")
+
+beta = Continuous("beta(z, a, b)", (0.0, 1.0),
+    pdf="beta_density(a, b, z)", logpdf="xlog1py(b - 1.0, -z) + xlogy(a - 1.0, z) - betaln(a, b)",
+    cdf="betainc(a, b, z)", sf="betaincc(a, b, z)",
+    entropy="betaln(a, b) - (a - 1.0) * psi(a) - (b - 1.0) * psi(b) + (a + b - 2.0) * psi(a + b)")
+
+# Γ((df+1)/2) / Γ(df/2) √(π df) (1 + z²/df)**(-(df+1)/2); for infinite df it is the normal distribution.
+formula("t_log_density(z, df)", """
+    log(poch(0.5 * df, 0.5)) - 0.5 * (log(df) + log_pi) - 0.5 * (df + 1.0) * log1p(z * z / df)""")
+formula("t_entropy_near(df)", """
+    0.5 * (df + 1.0) * (psi(0.5 * (df + 1.0)) - psi(0.5 * df)) + 0.5 * log(df) + betaln(0.5 * df, 0.5)""")
+formula("t_entropy_far(df)", "series(1.0 / df, 1.0, 1 / 4, -1 / 6, -1 / 8, 3 / 10, 1 / 4) + (half_log_2pi + 0.5)")
+t = Continuous("t(z, df)",
+    logpdf="select(isinf(df), normal_log_density(z), t_log_density(z, select(isinf(df), 1.0, df)))",
+    cdf="stdtr(df, z)", sf="stdtr(df, -z)",
+    entropy="select(lt(100.0, df), t_entropy_far(select(lt(100.0, df), df, 100.0)),"
+            " t_entropy_near(select(lt(100.0, df), 1.0, df)))")
+
+formula("lognormal_log_density(x, s)", "-0.5 * (log(x) / s * (log(x) / s)) - log(s * x) - half_log_2pi")
+lognorm = Continuous("lognorm(z, s)", (0.0, INF),
+    logpdf="select(eq(z, 0.0), -inf, lognormal_log_density(select(eq(z, 0.0), 1.0, z), s))",
+    cdf="ndtr(log(z) / s)", logcdf="log_ndtr(log(z) / s)", sf="ndtr(-(log(z) / s))", logsf="log_ndtr(-(log(z) / s))",
+    entropy="log(s) + (half_log_2pi + 0.5)")
+# fmt: on

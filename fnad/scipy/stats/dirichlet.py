@@ -9,15 +9,14 @@ from typing import Any
 
 from fnad.errors import ShapeError
 from fnad.ir.symbol import Symbol
-from fnad.ops.comparison import bitwise_and, bitwise_not, eq, ge, isinf, le, lt, select
+from fnad.ops.comparison import bitwise_and, bitwise_not, eq, ge, gt, isinf, le, lt, select
 from fnad.ops.elementary import exp, sqrt
 from fnad.ops.entropy import xlogy
 from fnad.ops.gamma import gammaln, psi
 from fnad.ops.piecewise import abs_
 from fnad.ops.requirement import require
 from fnad.ops.shape import broadcast_in_dim, concatenate, full_like, ones_like, reshape_to, sum_over, zeros_like
-from fnad.scipy.stats.method import Distribution, Method, method, parameter
-from fnad.scipy.stats.operands import positive, real_symbol
+from fnad.scipy.stats.distribution import Distribution, real_symbol
 
 ROUNDING = 1e-9
 """How far from 1 a sum of components may be."""
@@ -60,7 +59,12 @@ def _parameters(alpha: Any) -> Symbol:
     parameters = real_symbol(alpha)
     if parameters.ndim != 1:
         raise ShapeError(f"Parameter vector 'a' must be one dimensional, but a.shape = {parameters.shape}.")
-    return require(parameters, positive(parameters), message="All parameters must be greater than 0", remedy=IN_RANGE)
+    return require(
+        parameters,
+        gt(parameters, zeros_like(parameters)),
+        message="All parameters must be greater than 0",
+        remedy=IN_RANGE,
+    )
 
 
 def _operands(x: Any, alpha: Any) -> tuple[Symbol, Symbol]:
@@ -92,20 +96,7 @@ def _on_simplex(point: Symbol, alpha: Symbol) -> Symbol:
 
 # ---- the distribution --------------------------------------------------------------------------------------------
 
-
-class Dirichlet(Distribution):
-    """The distribution of proportions; x is a vector of K or K - 1 components, or a matrix of such columns."""
-
-    pdf: Method
-    logpdf: Method
-    entropy: Method
-
-    def __init__(self) -> None:
-        super().__init__("dirichlet")
-        x, alpha = parameter("x"), parameter("alpha")
-        self.pdf = method(self.name, "pdf", "Return the density at x.", [x, alpha], density)
-        self.logpdf = method(self.name, "logpdf", "Return the logarithm of the density at x.", [x, alpha], log_density)
-        self.entropy = method(self.name, "entropy", "Return the differential entropy.", [alpha], entropy)
-
-
-dirichlet = Dirichlet()
+dirichlet = Distribution("dirichlet")
+dirichlet.add_method("pdf", "The density at x, K or K - 1 proportions, or a matrix of such columns.", density)
+dirichlet.add_method("logpdf", "The logarithm of the density at x.", log_density)
+dirichlet.add_method("entropy", "The differential entropy.", entropy)

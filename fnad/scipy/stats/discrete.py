@@ -1,113 +1,62 @@
-"""Discrete distributions of counts: probabilities of integers k, 0 elsewhere.
+"""The discrete distributions: Poisson, Bernoulli and binomial.
 
-In a count there is no derivative; asking for it is an error. Outside the support SciPy's constants stand, for
-parameters that are not allowed nan.
+Probabilities are the densities of the gamma and the beta distribution in their other variable, whose slopes are exact
+where a parameter is at the end of its range (Johnson, Kemp & Kotz, Univariate Discrete Distributions, 3.4 and 4.2):
+
+    P(k; mu) = γ(mu; k+1),   P(k; n, p) = β(p; k+1, n-k+1) / (n+1)
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias
+from typing import Any
+
+import numpy as np
 
 from fnad.ir.symbol import Symbol
-from fnad.numpy.operands import broadcast_all
-from fnad.ops.comparison import eq, isnan, select
-from fnad.ops.piecewise import floor
-from fnad.ops.shape import full_like
-from fnad.scipy.stats.continuous import Formula, log_of
-from fnad.scipy.stats.method import Distribution, Method, method, parameter
-from fnad.scipy.stats.operands import INF, checked, constant_in, real_symbol, within, without
+from fnad.numpy.operands import as_symbol, static_int
+from fnad.ops.comparison import ge, le
+from fnad.ops.entropy import entr
+from fnad.ops.formula import formula
+from fnad.ops.poisson_entropy import poisson_entropy
+from fnad.ops.shape import broadcast_to, full_like, ones_like, reshape_to, sum_over, zeros_like
+from fnad.scipy.stats.distribution import real_symbol
+from fnad.scipy.stats.univariate import INF, Discrete, checked
 
-DOCS = {
-    "pmf": "Return the probability of k.",
-    "logpmf": "Return the logarithm of the probability of k.",
-    "cdf": "Return the probability of a value of at most k.",
-    "logcdf": "Return the logarithm of the probability of a value of at most k.",
-    "sf": "Return the probability of a value above k.",
-    "logsf": "Return the logarithm of the probability of a value above k.",
-    "entropy": "Return the entropy.",
-}
-Conditions: TypeAlias = Callable[..., list[Symbol]]
-"""From the shape parameters to what has to hold of them."""
+mass = formula("binomial_mass(k, n, p)", "beta_density(k + 1.0, n - k + 1.0, p) / (n + 1.0)")
+formula("binomial_log_mass(k, n, p)", "log_combinations(k, n) + xlogy(k, p) + xlog1py(n - k, -p)")
+formula("log_combinations(k, n)", "gammaln(n + 1.0) - (gammaln(k + 1.0) + gammaln(n - k + 1.0))")
+
+PROBABILITY = ("ge(p, 0.0)", "le(p, 1.0)")
 
 
-class Discrete(Distribution):
-    """A discrete distribution on 0, 1, …, n from its formulas in k and the shape parameters.
-
-    `last(*shapes)` is n, a number or a symbol. The shape parameters named in `fixed` are counts too.
-    """
-
-    pmf: Method
-    logpmf: Method
-    cdf: Method
-    logcdf: Method
-    sf: Method
-    logsf: Method
-
-    def __init__(
-        self,
-        name: str,
-        shapes: Sequence[str],
-        *,
-        last: Callable[..., Any],
-        conditions: Conditions,
-        fixed: Sequence[str] = (),
-        pmf: Formula,
-        logpmf: Formula,
-        cdf: Formula,
-        sf: Formula,
-        entropy: Callable[..., Symbol] | None = None,
-    ) -> None:
-        super().__init__(name)
-        self.shapes, self.last, self.conditions, self.fixed = shapes, last, conditions, fixed
-        self._add("pmf", self._mass("pmf", pmf, 0.0))
-        self._add("logpmf", self._mass("logpmf", logpmf, -INF))
-        self._add("cdf", self._distribution("cdf", cdf, 0.0, 1.0))
-        self._add("sf", self._distribution("sf", sf, 1.0, 0.0))
-        self._add("logcdf", self._distribution("logcdf", log_of(cdf, sf), -INF, 0.0))
-        self._add("logsf", self._distribution("logsf", log_of(sf, cdf), 0.0, -INF))
-        if entropy:
-            self._add("entropy", lambda *parameters: entropy(*parameters[:-1]))
-
-    def _add(self, name: str, rule: Callable[..., Symbol]) -> None:
-        given = [] if name == "entropy" else ["k"]
-        parameters = [*map(parameter, [*given, *self.shapes]), parameter("loc", 0)]
-        setattr(self, name, method(self.name, name, DOCS[name], parameters, rule))
-
-    # ---- rules -------------------------------------------------------------------------------------------------------
-
-    def _mass(self, name: str, formula: Formula, outside: float) -> Callable[..., Symbol]:
-        def rule(k: Any, *parameters: Any) -> Symbol:
-            count, shapes = self._operands(name, k, parameters)
-            below = floor(count)
-            value = within(formula(below, *shapes), below, (0.0, self.last(*shapes)), outside, outside)
-            value = select(eq(count, below), value, full_like(value, outside))
-            return checked(or_nan(count, value), self.conditions(*shapes))
-
-        return rule
-
-    def _distribution(self, name: str, formula: Formula, before: float, after: float) -> Callable[..., Symbol]:
-        def rule(k: Any, *parameters: Any) -> Symbol:
-            count, shapes = self._operands(name, k, parameters)
-            below = floor(count)
-            value = within(formula(below, *shapes), below, (0.0, self.last(*shapes) - 1.0), before, after)
-            return checked(or_nan(count, value), self.conditions(*shapes))
-
-        return rule
-
-    def _operands(self, name: str, k: Any, parameters: Sequence[Any]) -> tuple[Symbol, list[Symbol]]:
-        """K - loc and the shape parameters, the counts among them marked."""
-        *given, loc = parameters
-        names = ["k", *self.shapes, *(["loc"] * len(without(loc, 0)))]
-        symbols = broadcast_all([real_symbol(value) for value in (k, *given, *without(loc, 0))])
-        marked = [
-            constant_in(f"{self.name}.{name}", operand, symbol) if operand in ("k", "loc", *self.fixed) else symbol
-            for operand, symbol in zip(names, symbols, strict=True)
-        ]
-        count = marked[0] - marked.pop() if without(loc, 0) else marked[0]
-        return count, marked[1:]
+def _is_probability(p: Symbol) -> list[Symbol]:
+    return [ge(p, zeros_like(p)), le(p, ones_like(p))]
 
 
-def or_nan(count: Symbol, value: Symbol) -> Symbol:
-    """A value, nan where the count is."""
-    return select(isnan(count), count, value)
+def _bernoulli_entropy(p: Any) -> Symbol:
+    probability = real_symbol(p)
+    return checked(entr(probability) + entr(1.0 - probability), _is_probability(probability))
+
+
+def _binomial_entropy(n: Any, p: Any) -> Symbol:
+    """-Σ P log P over all counts, which needs n to be known."""
+    trials = static_int(int(n) if isinstance(n, float) and n.is_integer() else n, "a number of trials")
+    probability = real_symbol(p)
+    shape = (*probability.shape, trials + 1)
+    k = broadcast_to(as_symbol(np.arange(trials + 1.0)), shape)
+    column = broadcast_to(reshape_to(probability, (*probability.shape, 1)), shape)
+    masses = mass(k, full_like(k, trials), column)
+    return checked(sum_over(entr(masses), (probability.ndim,)), _is_probability(probability))
+
+
+# fmt: off
+poisson = Discrete("poisson(k, mu)", INF, ["ge(mu, 0.0)"], lambda mu: poisson_entropy(real_symbol(mu)),
+    pmf="gamma_density(k + 1.0, mu)", logpmf="xlogy(k, mu) - gammaln(k + 1.0) - mu",
+    cdf="gammaincc(k + 1.0, mu)", sf="gammainc(k + 1.0, mu)")
+binom = Discrete("binom(k, n, p)", "n", ["ge(n, 0.0)", "eq(n, floor(n))", *PROBABILITY], _binomial_entropy, ["n"],
+    pmf="binomial_mass(k, n, p)", logpmf="binomial_log_mass(k, n, p)",
+    cdf="betaincc(k + 1.0, n - k, p)", sf="betainc(k + 1.0, n - k, p)")
+bernoulli = Discrete("bernoulli(k, p)", 1.0, PROBABILITY, _bernoulli_entropy,
+    pmf="binomial_mass(k, ones_like(p), p)", logpmf="binomial_log_mass(k, ones_like(p), p)",
+    cdf="betaincc(k + 1.0, 1.0 - k, p)", sf="betainc(k + 1.0, 1.0 - k, p)")
+# fmt: on

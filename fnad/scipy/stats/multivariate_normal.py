@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from inspect import signature
 from typing import Any
 
 import numpy as np
@@ -39,11 +40,7 @@ from fnad.ops.shape import (
     zeros_like,
 )
 from fnad.ops.spectrum import eigh
-from fnad.scipy.stats.method import Distribution, Method, method, others, parameter
-from fnad.scipy.stats.operands import real_symbol
-
-INTEGRATION = (("maxpts", None), ("abseps", 1e-5), ("releps", 1e-5))
-"""How SciPy integrates."""
+from fnad.scipy.stats.distribution import Distribution, real_symbol
 
 NEGLIGIBLE = {4: 1e3, 8: 1e6}
 """What SciPy takes for 0 among the eigenvalues: so many times the precision of the largest, by the size of a float."""
@@ -198,27 +195,13 @@ def _deviations(x: Symbol, center: Symbol | None, k: int) -> Symbol:
     return point - middle
 
 
-class MultivariateNormal(Distribution):
-    """The multivariate normal distribution."""
-
-    pdf: Method
-    logpdf: Method
-    cdf: Method
-    logcdf: Method
-    entropy: Method
-
-    def __init__(self) -> None:
-        super().__init__("multivariate_normal")
-        given = [parameter("x"), parameter("mean", None), parameter("cov", 1)]
-        parameters = [*given, parameter("allow_singular", False)]
-        self.pdf = method(self.name, "pdf", "Return the density at x.", parameters, density)
-        self.logpdf = method(self.name, "logpdf", "Return the logarithm of the density at x.", parameters, log_density)
-        integrated = [*parameters, *(parameter(*option) for option in INTEGRATION), others("options")]
-        for name, rule in (("cdf", distribution_function), ("logcdf", log_distribution_function)):
-            logarithm = "the logarithm of " if name == "logcdf" else ""
-            doc = f"Return {logarithm}the probability of what is not above x, of one variable or two if traced."
-            setattr(self, name, method(self.name, name, doc, integrated, rule))
-        self.entropy = method(self.name, "entropy", "Return the differential entropy.", given[1:], entropy)
-
-
-multivariate_normal = MultivariateNormal()
+multivariate_normal = Distribution("multivariate_normal")
+multivariate_normal.add_method("pdf", "The density at x.", density)
+multivariate_normal.add_method("logpdf", "The logarithm of the density at x.", log_density)
+multivariate_normal.add_method(
+    "cdf", "The probability of what is not above x, of one variable or two if traced.", distribution_function
+)
+multivariate_normal.add_method(
+    "logcdf", "The logarithm of `cdf`.", log_distribution_function, signature(distribution_function)
+)
+multivariate_normal.add_method("entropy", "The differential entropy.", entropy)
