@@ -24,7 +24,7 @@ def checkpoint(
     - "all": all of `f`; only its arguments are kept.
     - "carry": in the loops of `f`, the steps: of each only the carry is kept.
     - "sqrt": in the loops of `f`, the steps: of n steps about 2 √n carries are kept, and each is taken three times. A
-      while loop, whose n nobody knows before, goes in stretches that become longer.
+      while loop, whose n nobody knows before, goes in segments that become longer.
     - "binomial": in the loops of `f`, the steps: `snapshots` carries are kept, however many steps there are, by the
       schedule that repeats least (Griewank and Walther, "Algorithm 799: Revolve", ACM TOMS 26, 2000): with s snapshots
       and n <= C(s + r, s) steps, each step is taken at most r + 1 times more. With `budget`, there are as many

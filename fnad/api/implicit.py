@@ -23,10 +23,10 @@ from fnad.api.regions import (
     operand,
     region_of,
 )
-from fnad.control.closures import Flat
 from fnad.control.implicit import implicitly, pushing, solve_linear
 from fnad.control.krylov import tolerance
 from fnad.control.newton import Limits, fixed_point_iteration, newton, newton_cg
+from fnad.control.vector import Raveling
 from fnad.control.while_loop import Failure
 from fnad.errors import ArgumentTypeError, DtypeError, NonScalarOutputError, StructureError
 from fnad.ir.builder import current_builder, inline
@@ -164,9 +164,9 @@ class _System(NamedTuple):
     structure: Structure
 
     @property
-    def flat(self) -> Flat:
+    def flat(self) -> Raveling:
         """How x lies in one vector."""
-        return Flat.of([kind.aval for kind in self.kinds])
+        return Raveling.of([kind.aval for kind in self.kinds])
 
     @property
     def unknowns(self) -> list[bool]:

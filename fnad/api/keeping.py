@@ -7,11 +7,11 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, Literal, NamedTuple, TypeAlias
 
-from fnad.control.blocks import in_blocks, scan_of, unrolled
+from fnad.control.blocks import in_blocks, unrolled
 from fnad.control.loop import Groups
-from fnad.control.scan import scan
+from fnad.control.scan import bind_scan, scan
+from fnad.control.segments import boxed, count_in_segments, scan_in_segments, while_in_segments
 from fnad.control.snapshots import with_snapshots
-from fnad.control.stretches import boxed, count_in_stretches, scan_in_stretches, while_in_stretches
 from fnad.control.while_loop import while_loop
 from fnad.errors import SettingError
 from fnad.ir.program import Program
@@ -61,14 +61,14 @@ def run_scan(
     """Return the results of a scan over a known number of steps."""
     policy, snapshots = _chosen(groups.split(operands)[1])
     if policy == "sqrt":
-        return scan_in_stretches(body, groups, operands, length, reverse=reverse)
+        return scan_in_segments(body, groups, operands, length, reverse=reverse)
     if policy == "binomial" and length > snapshots:
         params: dict[str, Any] = {"consts": groups.consts, "carry": groups.carry, "length": length, "reverse": reverse}
         return with_snapshots(scan, snapshots, operands, **params, regions=(body,))
     if policy is None and unroll > 1:
         block = unrolled(body, groups, unroll, reverse=reverse)
         return in_blocks(block, body, groups, operands, length, unroll, reverse=reverse)
-    return scan_of(body if policy is None else boxed(body), groups, length, reverse=reverse)(*operands)
+    return bind_scan(body if policy is None else boxed(body), groups, (), operands, length, reverse)
 
 
 def run_count(body: Program, groups: Groups, operands: Symbols, steps: Symbol) -> Symbols:
@@ -77,10 +77,10 @@ def run_count(body: Program, groups: Groups, operands: Symbols, steps: Symbol) -
     params: dict[str, Any] = {"consts": groups.consts, "carry": groups.carry, "length": None, "reverse": False}
     if policy == "sqrt":
         consts, carry, _ = groups.split(operands)
-        return count_in_stretches(body, consts, carry, steps)
+        return count_in_segments(body, consts, carry, steps)
     if policy == "binomial":
         return with_snapshots(scan, snapshots, [steps, *operands], **params, regions=(body,))
-    return scan(steps, *operands, **params, regions=(body if policy is None else boxed(body),))
+    return bind_scan(body if policy is None else boxed(body), groups, [steps], operands, None, reverse=False)
 
 
 def run_while(
@@ -93,11 +93,11 @@ def run_while(
     if policy == "sqrt":
         if limit is not None:
             raise SettingError(
-                "max_steps is not counted over the stretches of the policy 'sqrt'",
+                "max_steps is not counted over the segments of the policy 'sqrt'",
                 source=current_source(),
                 remedy="take the policy 'binomial', or count the steps in the condition",
             )
-        return while_in_stretches(test, body, *consts, carry)
+        return while_in_segments(test, body, *consts, carry)
     if policy == "binomial":
         return with_snapshots(while_loop, snapshots, operands, **params, regions=(test, body))
     return while_loop(*operands, **params, regions=(test, body if policy is None else boxed(body)))

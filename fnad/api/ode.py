@@ -20,9 +20,9 @@ from fnad.api.regions import (
     operand,
     region_of,
 )
-from fnad.control.closures import Flat
 from fnad.control.dormand_prince import Tolerances, integrate
 from fnad.control.ode import solution
+from fnad.control.vector import Raveling
 from fnad.errors import ArgumentTypeError, DtypeError, ShapeError, StructureError
 from fnad.ir.builder import current_builder, inline
 from fnad.ir.symbol import Symbol
@@ -30,7 +30,7 @@ from fnad.ir.types import F64, Aval, Dtype
 from fnad.numpy import array
 from fnad.numpy.operands import as_symbol
 from fnad.ops.conversion import convert_to
-from fnad.ops.shape import reshape_to, slice_axis, zeros_like
+from fnad.ops.shape import zeros_like
 from fnad.trace.source import current_source
 from fnad.trace.tracer import Tracer
 from fnad.trace.tracing import symbol_of
@@ -151,9 +151,9 @@ class _Equation(NamedTuple):
     structure: Structure
 
     @property
-    def flat(self) -> Flat:
+    def flat(self) -> Raveling:
         """How y lies in one vector."""
-        return Flat.of([kind.aval for kind in self.kinds])
+        return Raveling.of([kind.aval for kind in self.kinds])
 
     def dynamics(self, t: Symbol, y: Symbol) -> Symbol:
         """Return the derivative of y as a vector."""
@@ -162,14 +162,8 @@ class _Equation(NamedTuple):
 
     def rebuilt(self, rows: Symbol) -> Any:
         """Return rows of y as the user gets them."""
-        leaves: list[Tracer] = []
-        start, count = 0, rows.shape[0]
-        for aval, _ in self.kinds:
-            piece = convert_to(slice_axis(rows, 1, start, start + aval.size), aval.dtype)
-            whole = reshape_to(piece, (count, *aval.shape))
-            leaves.append(as_tracer(whole, Kind(whole.aval, weak=False)))
-            start += aval.size
-        return _single(self.structure, leaves)
+        values = self.flat.unravel_rows(rows)
+        return _single(self.structure, [as_tracer(value, Kind(value.aval, weak=False)) for value in values])
 
 
 def _single(structure: Structure, leaves: Sequence[Any]) -> Any:

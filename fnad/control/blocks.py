@@ -6,18 +6,15 @@ the other, in straight-line code, or a loop.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias
-
 from fnad.control.loop import Groups
-from fnad.control.scan import scan
+from fnad.control.rows import raised, row
+from fnad.control.rules import Symbols
+from fnad.control.scan import bind_scan
 from fnad.ir.builder import inline, trace
 from fnad.ir.program import Program
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import Aval
-from fnad.ops.shape import broadcast_in_dim, concatenate, reshape_to, slice_axis
-
-Symbols: TypeAlias = Sequence[Symbol]
+from fnad.ops.shape import concatenate, reshape_to, slice_axis
 
 
 def in_blocks(
@@ -28,22 +25,18 @@ def in_blocks(
     count, whole = groups.carry, length // width * width
     head = [reshape_to(slice_axis(x, 0, 0, whole), (whole // width, width, *x.shape[1:])) for x in xs]
     tail = [slice_axis(x, 0, whole, length) for x in xs]
-    blocks = scan_of(block, groups, whole // width, reverse=reverse)
-    steps = scan_of(step, groups, length - whole, reverse=reverse)
+
+    def run(body: Program, carry: Symbols, xs: Symbols, steps: int) -> list[Symbol]:
+        return bind_scan(body, groups, (), [*consts, *carry, *xs], steps, reverse)
+
     if reverse:
-        last = steps(*consts, *carry, *tail)
-        first = blocks(*consts, *last[:count], *head)
+        last = run(step, carry, tail, length - whole)
+        first = run(block, last[:count], head, whole // width)
     else:
-        first = blocks(*consts, *carry, *head)
-        last = steps(*consts, *first[:count], *tail)
+        first = run(block, carry, head, whole // width)
+        last = run(step, first[:count], tail, length - whole)
     rows = [_joined(y, z) for y, z in zip(first[count:], last[count:], strict=True)]
     return [*(first if reverse else last)[:count], *rows]
-
-
-def scan_of(body: Program, groups: Groups, length: int, *, reverse: bool) -> Callable[..., list[Symbol]]:
-    """Return the function that scans with this body."""
-    params: dict[str, Any] = {"consts": groups.consts, "carry": groups.carry, "length": length, "reverse": reverse}
-    return lambda *operands: list(scan(*operands, **params, regions=(body,)))
 
 
 def block_avals(body: Program, groups: Groups, width: int) -> list[Aval]:
@@ -60,21 +53,12 @@ def unrolled(body: Program, groups: Groups, width: int, *, reverse: bool) -> Pro
         consts, state, xs = groups.split(args)
         rows: dict[int, Symbols] = {}
         for i in order:
-            found = inline(body, [*consts, *state, *[_row(x, i) for x in xs]])
+            found = inline(body, [*consts, *state, *[row(x, i) for x in xs]])
             state, rows[i] = found[: groups.carry], found[groups.carry :]
-        return [*state, *[_stacked([rows[i][j] for i in range(width)]) for j in range(len(rows[0]))]]
+        ys = zip(*[rows[i] for i in range(width)], strict=True)
+        return [*state, *[concatenate(*map(raised, stack), axis=0) for stack in ys]]
 
     return trace(run, *block_avals(body, groups, width), name=f"{body.name}_block")
-
-
-def _row(x: Symbol, index: int) -> Symbol:
-    return reshape_to(slice_axis(x, 0, index, index + 1), x.shape[1:])
-
-
-def _stacked(rows: Symbols) -> Symbol:
-    shape = (1, *rows[0].shape)
-    raised = [broadcast_in_dim(row, shape=shape, dims=tuple(range(1, len(shape)))) for row in rows]
-    return concatenate(*raised, axis=0)
 
 
 def _joined(blocks: Symbol, rest: Symbol) -> Symbol:

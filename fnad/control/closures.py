@@ -10,26 +10,26 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from fnad.control.scan import scan
+from fnad.control.loop import Groups
+from fnad.control.rules import Symbols
+from fnad.control.scan import bind_scan
 from fnad.control.while_loop import Failure, while_loop
-from fnad.ir.builder import Builder, Captured, current_builder, is_tracing
+from fnad.ir.builder import Builder, current_builder, is_tracing
 from fnad.ir.program import Program
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import Aval
-from fnad.ops.arithmetic import mul
+from fnad.numpy.operands import as_symbol
 from fnad.ops.comparison import bitwise_not
-from fnad.ops.conversion import convert_to
-from fnad.ops.shape import broadcast_to, concatenate, full_like, reshape_to, slice_axis
+from fnad.ops.shape import full_like
 
-Values: TypeAlias = Sequence[Symbol]
-Function: TypeAlias = Callable[..., Values]
+Function: TypeAlias = Callable[..., Symbols]
 
 
 class Closed(NamedTuple):
     """A program (captured…, arguments…) -> results, and what it captured."""
 
     program: Program
-    captured: tuple[Captured, ...]
+    captured: tuple[Symbol, ...]
 
 
 def closed(function: Function, avals: Sequence[Aval], name: str) -> Closed:
@@ -40,10 +40,10 @@ def closed(function: Function, avals: Sequence[Aval], name: str) -> Closed:
         program = builder.finish(name, function(*map(builder.input, avals)))
     count = len(avals)
     inputs = (*program.inputs[count:], *program.inputs[:count])
-    return Closed(Program(name, inputs, program.equations, program.outputs), tuple(builder.captured))
+    return Closed(Program(name, inputs, program.equations, program.outputs), tuple(map(as_symbol, builder.captured)))
 
 
-def repeat(test: Callable[..., Symbol], body: Function, init: Values, **limit: Any) -> list[Symbol]:
+def repeat(test: Callable[..., Symbol], body: Function, init: Symbols, **limit: Any) -> list[Symbol]:
     """Return the values after `values = body(*values)` as long as `test(*values)`.
 
     `limit` are the params `max_steps` and `failure` of `while_loop`.
@@ -61,47 +61,9 @@ def demand(x: Symbol, holds: Symbol, failure: Failure) -> Symbol:
     return repeat(lambda x: bitwise_not(holds), lambda x: [full_like(x, np.nan)], [x], max_steps=0, failure=failure)[0]
 
 
-def over(body: Function, init: Values, rows: Values, *, reverse: bool = False) -> list[Symbol]:
+def over(body: Function, init: Symbols, rows: Symbols, *, reverse: bool = False) -> list[Symbol]:
     """Return (carry…, ys…) of `body(*carry, *row) -> (carry…, y…)` over the rows of one array or more."""
     avals = [*[value.aval for value in init], *[row.aval.with_shape(row.shape[1:]) for row in rows]]
     step = closed(body, avals, "step")
-    params = {"consts": len(step.captured), "carry": len(init), "length": rows[0].shape[0], "reverse": reverse}
-    return list(scan(*step.captured, *init, *rows, **params, regions=(step.program,)))
-
-
-def scaled(factor: Symbol, x: Symbol) -> Symbol:
-    """Return x times a scalar."""
-    return mul(broadcast_to(factor, x.shape), x)
-
-
-class Flat(NamedTuple):
-    """How values of these avals lie in one vector, of the dtype they promote to."""
-
-    avals: tuple[Aval, ...]
-
-    @classmethod
-    def of(cls, avals: Sequence[Aval]) -> Flat:
-        """Return the layout of these avals, one after the other."""
-        return cls(tuple(avals))
-
-    @property
-    def aval(self) -> Aval:
-        """The aval of the vector."""
-        dtype = max((aval.dtype for aval in self.avals), key=lambda dtype: dtype.itemsize)
-        return Aval(dtype, (sum(aval.size for aval in self.avals),))
-
-    def ravel(self, values: Values) -> Symbol:
-        """Return the values as one vector."""
-        dtype = self.aval.dtype
-        pieces = [reshape_to(convert_to(value, dtype), (value.aval.size,)) for value in values]
-        return pieces[0] if len(pieces) == 1 else concatenate(*pieces, axis=0)
-
-    def unravel(self, vector: Symbol) -> list[Symbol]:
-        """Return the values that a vector holds."""
-        values: list[Symbol] = []
-        start = 0
-        for aval in self.avals:
-            piece = slice_axis(vector, 0, start, start + aval.size)
-            values.append(reshape_to(convert_to(piece, aval.dtype), aval.shape))
-            start += aval.size
-        return values
+    groups = Groups(len(step.captured), len(init), len(rows))
+    return bind_scan(step.program, groups, (), [*step.captured, *init, *rows], rows[0].shape[0], reverse)

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from fnad.control.invariant import with_numbers
-from fnad.control.partition import Parts, partition
-from fnad.control.regions import check_avals, instantiated_inexact, pruning, pushing, spread
+from fnad.control.partition import partitioned
+from fnad.control.regions import check_avals, instantiated_inexact, pruning, pushing, spread, taking
 from fnad.control.rules import Cotangents, Flags, Pulled, Regions, Symbols
 from fnad.errors import DtypeError, ShapeError
 from fnad.ir.builder import inline, trace
@@ -24,7 +24,6 @@ from fnad.ir.symbol import Symbol
 from fnad.ir.types import BOOL, I64, Aval
 from fnad.ops.elementary import sin
 from fnad.ops.shape import zeros_like
-from fnad.transforms.differentiation import joint
 from fnad.transforms.interpret import region_runner
 from fnad.transforms.joint import Cotangent
 from fnad.transforms.pipeline import simplify
@@ -55,7 +54,7 @@ def _held(index: Any, count: int) -> int:
 def _pull(equation: Equation, primals: Symbols, needed: Flags) -> Pulled:
     branches, (index, *given), marked = equation.regions, primals, needed[1:]
     count = len(branches[0].outputs)
-    ways = [_parts(branch, marked) for branch in branches]
+    ways = [partitioned(branch, marked) for branch in branches]
     slots, places = _shared([way.forward.out_avals[count:] for way in ways])
     forward = tuple(_filled(way.forward, count, slots, place) for way, place in zip(ways, places, strict=True))
     found = list(cond(*primals, regions=forward))
@@ -64,14 +63,14 @@ def _pull(equation: Equation, primals: Symbols, needed: Flags) -> Pulled:
     def pullback(cts: Cotangents) -> list[Cotangent]:
         operands = [*given, *residuals, *instantiated_inexact(cts, results)]
         avals = [operand.aval for operand in operands]
-        back = tuple(_back(w, p, len(given), len(slots), avals) for w, p in zip(ways, places, strict=True))
+        first, behind = len(given), len(given) + len(slots)
+        back = tuple(
+            taking(way.backward, avals, [*way.inputs, *[first + i for i in place], *range(behind, len(avals))])
+            for way, place in zip(ways, places, strict=True)
+        )
         return [None, *spread(cond(index, *operands, regions=back), marked)]
 
     return results, pullback
-
-
-def _parts(branch: Program, marked: Flags) -> Parts:
-    return partition(simplify(joint(branch, marked)), len(branch.inputs), len(branch.outputs))
 
 
 def _shared(residuals: Sequence[Sequence[Aval]]) -> tuple[list[Aval], list[list[int]]]:
@@ -98,16 +97,6 @@ def _filled(forward: Program, count: int, slots: Sequence[Aval], place: Sequence
         return [*found[:count], *[put[i] if i in put else zeros_like(aval) for i, aval in enumerate(slots)]]
 
     return trace(run, *forward.in_avals, name=forward.name)
-
-
-def _back(way: Parts, place: Sequence[int], operands: int, slots: int, avals: Sequence[Aval]) -> Program:
-    """Return the pullback of a branch on (operands…, slots…, ct…), as all of them take these."""
-
-    def run(*args: Symbol) -> list[Symbol]:
-        given, put, cts = args[:operands], args[operands : operands + slots], args[operands + slots :]
-        return inline(way.backward, [*[given[i] for i in way.inputs], *[put[i] for i in place], *cts])
-
-    return trace(run, *avals, name=way.backward.name)
 
 
 def _reduce(operands: Symbols, params: Params, regions: Regions) -> Symbols | None:

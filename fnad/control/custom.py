@@ -13,58 +13,50 @@ rules, whose derivative is an error.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from dataclasses import replace
 
 import numpy as np
 
-from fnad.errors import CustomRuleError, ShapeError
+from fnad.control.regions import (
+    boxed_primitive,
+    check_avals,
+    inexact,
+    instantiated_inexact,
+    of_inexact,
+    pulled_region,
+    spread,
+)
+from fnad.control.rules import Cotangents, Flags, Pulled, Pushed, Regions, Symbols, Tangents
+from fnad.errors import CustomRuleError
 from fnad.ir.builder import current_builder, inline, trace
-from fnad.ir.primitive import Inlined, Primitive, Sample, Structured, register
-from fnad.ir.program import Equation, Program
+from fnad.ir.primitive import Sample
+from fnad.ir.program import Equation
 from fnad.ir.symbol import Symbol
-from fnad.ir.types import Aval, is_inexact
+from fnad.ir.types import Aval
 from fnad.ops.elementary import cos, sin
 from fnad.ops.shape import zeros_like
-from fnad.transforms.dce import dce
-from fnad.transforms.differentiation import joint
-from fnad.transforms.interpret import region_runner
-from fnad.transforms.joint import Cotangent, Pullback
-from fnad.transforms.jvp import Tangent
+from fnad.transforms.joint import Cotangent
 
 
-def _infer_vjp(*avals: Aval, leaves: int, regions: tuple[Program, ...]) -> tuple[Aval, ...]:
-    if len(regions) == 1:
-        return _without_rules(avals, regions[0])
-    function, forward, backward = regions
-    count = len(function.outputs)
-    cts = [aval for aval in function.out_avals if is_inexact(aval.dtype)]
-    kept = forward.out_avals[count:]
-    xs = tuple(aval for aval in avals[:leaves] if is_inexact(aval.dtype))
-    if function.in_avals != avals or forward.in_avals != avals or forward.out_avals[:count] != function.out_avals:
-        raise ShapeError("a function and its forward rule take and return the same")
-    if backward.in_avals != (*kept, *cts, *avals[leaves:]) or backward.out_avals != xs:
-        raise ShapeError("a backward rule takes residuals and cotangents to cotangents of the arguments")
+def _infer_vjp(*avals: Aval, leaves: int, regions: Regions) -> tuple[Aval, ...]:
+    function, *rules = regions
+    check_avals("a function with a rule takes", function.in_avals, avals)
+    if rules:
+        forward, backward = rules
+        saved, cts = forward.out_avals[len(function.outputs) :], of_inexact(function.out_avals)
+        check_avals("a forward rule takes", forward.in_avals, avals)
+        check_avals("a forward rule returns", forward.out_avals, (*function.out_avals, *saved))
+        check_avals("a backward rule takes", backward.in_avals, (*saved, *cts, *avals[leaves:]))
+        check_avals("a backward rule returns", backward.out_avals, of_inexact(avals[:leaves]))
     return function.out_avals
 
 
-def _infer_jvp(*avals: Aval, leaves: int, regions: tuple[Program, ...]) -> tuple[Aval, ...]:
-    if len(regions) == 1:
-        return _without_rules(avals, regions[0])
-    function, rule = regions
-    xs, ys = ([a for a in found if is_inexact(a.dtype)] for found in (avals[:leaves], function.out_avals))
-    given = (*avals[:leaves], *xs, *avals[leaves:])
-    if function.in_avals != avals or rule.in_avals != given or rule.out_avals != (*function.out_avals, *ys):
-        raise ShapeError("a rule takes and returns what its function does, and tangents")
-    return function.out_avals
-
-
-def _evaluate(*operands: Any, leaves: int, regions: tuple[Program, ...]) -> tuple[Any, ...]:
-    return tuple(region_runner(regions[0])(operands))
-
-
-def _without_rules(avals: tuple[Aval, ...], function: Program) -> tuple[Aval, ...]:
-    if function.in_avals != avals:
-        raise ShapeError("a function is given other values than it takes")
+def _infer_jvp(*avals: Aval, leaves: int, regions: Regions) -> tuple[Aval, ...]:
+    function, *rules = regions
+    check_avals("a function with a rule takes", function.in_avals, avals)
+    for rule in rules:
+        check_avals("a rule takes", rule.in_avals, (*avals[:leaves], *of_inexact(avals[:leaves]), *avals[leaves:]))
+        check_avals("a rule returns", rule.out_avals, (*function.out_avals, *of_inexact(function.out_avals)))
     return function.out_avals
 
 
@@ -86,85 +78,66 @@ def _check_closure(equation: Equation, moved: Sequence[object]) -> None:
         )
 
 
-def _inexact(symbols: Sequence[Symbol]) -> list[bool]:
-    return [is_inexact(symbol.dtype) for symbol in symbols]
+def _moved(equation: Equation, primals: Symbols) -> list[bool]:
+    """Which operands the rules have a derivative in: the inexact leaves."""
+    return [i < equation.params["leaves"] and is_real for i, is_real in enumerate(inexact(primals))]
 
 
 # ---- custom_vjp ------------------------------------------------------------------------------------------------------
 
 
-def _kept(equation: Equation, primals: Sequence[Symbol]) -> tuple[list[Symbol], list[Symbol]]:
+def _forward(equation: Equation, primals: Symbols) -> tuple[list[Symbol], list[Symbol]]:
+    """The results, and the residuals."""
     found = inline(equation.regions[1], primals)
     count = len(equation.regions[0].outputs)
     return found[:count], found[count:]
 
 
-def _pull_vjp(equation: Equation, primals: Sequence[Symbol], needed: Sequence[bool]) -> tuple[list[Symbol], Pullback]:
+def _pull_vjp(equation: Equation, primals: Symbols, needed: Flags) -> Pulled:
     _check_closure(equation, needed)
-    results, kept = _kept(equation, primals)
-    leaves = equation.params["leaves"]
+    results, residuals = _forward(equation, primals)
+    captured = primals[equation.params["leaves"] :]
 
-    def pullback(cts: Sequence[Cotangent]) -> list[Cotangent]:
-        real = [zeros_like(r) if ct is None else ct for ct, r in zip(cts, results, strict=True) if is_inexact(r.dtype)]
-        found = iter(inline(equation.regions[2], [*kept, *real, *primals[leaves:]]))
-        given = [next(found) if inexact else None for inexact in _inexact(primals[:leaves])]
-        return [*given, *[None] * (len(primals) - leaves)]
+    def pullback(cts: Cotangents) -> list[Cotangent]:
+        found = inline(equation.regions[2], [*residuals, *instantiated_inexact(cts, results), *captured])
+        return spread(found, _moved(equation, primals))
 
     return results, pullback
 
 
-def _push_vjp(
-    equation: Equation, primals: Sequence[Symbol], tangents: Sequence[Tangent]
-) -> tuple[list[Symbol], list[Tangent]]:
+def _push_vjp(equation: Equation, primals: Symbols, tangents: Tangents) -> Pushed:
     _check_closure(equation, [t is not None for t in tangents])
-    results, kept = _kept(equation, primals)
+    results, residuals = _forward(equation, primals)
     leaves, backward = equation.params["leaves"], equation.regions[2]
-    inexact = _inexact(results)
-    wrt = [len(kept) <= i < len(kept) + sum(inexact) for i in range(len(backward.inputs))]
-    pairs = zip(primals[:leaves], tangents, strict=False)
-    moved = [zeros_like(x) if t is None else t for x, t in pairs if is_inexact(x.dtype)]
-    at = [zeros_like(y) for y, real in zip(results, inexact, strict=True) if real]
-    found = inline(_of_last(joint(backward, wrt), len(backward.outputs)), [*kept, *at, *primals[leaves:], *moved])
-    rest = iter(found)
-    return results, [next(rest) if real else None for real in inexact]
-
-
-def _of_last(program: Program, count: int) -> Program:
-    """Return the program without its first `count` outputs."""
-    return dce(Program(program.name, program.inputs, program.equations, program.outputs[count:]))
+    at = [zeros_like(y) for y in of_inexact(results)]  # the rule is linear in its cotangents: anywhere will do
+    first = len(residuals)
+    transpose = pulled_region(backward, [first <= i < first + len(at) for i in range(len(backward.inputs))])
+    moved = instantiated_inexact(tangents[:leaves], primals[:leaves])
+    return results, spread(inline(transpose, [*residuals, *at, *primals[leaves:], *moved]), inexact(results))
 
 
 # ---- custom_jvp ------------------------------------------------------------------------------------------------------
 
 
-def _push_jvp(
-    equation: Equation, primals: Sequence[Symbol], tangents: Sequence[Tangent]
-) -> tuple[list[Symbol], list[Tangent]]:
+def _push_jvp(equation: Equation, primals: Symbols, tangents: Tangents) -> Pushed:
     _check_closure(equation, [t is not None for t in tangents])
-    leaves = equation.params["leaves"]
-    pairs = zip(primals[:leaves], tangents, strict=False)
-    moved = [zeros_like(x) if t is None else t for x, t in pairs if is_inexact(x.dtype)]
+    leaves, count = equation.params["leaves"], len(equation.regions[0].outputs)
+    moved = instantiated_inexact(tangents[:leaves], primals[:leaves])
     found = inline(equation.regions[1], [*primals[:leaves], *moved, *primals[leaves:]])
-    count = len(equation.regions[0].outputs)
-    rest = iter(found[count:])
-    return found[:count], [next(rest) if real else None for real in _inexact(found[:count])]
+    return found[:count], spread(found[count:], inexact(found[:count]))
 
 
-def _pull_jvp(equation: Equation, primals: Sequence[Symbol], needed: Sequence[bool]) -> tuple[list[Symbol], Pullback]:
+def _pull_jvp(equation: Equation, primals: Symbols, needed: Flags) -> Pulled:
     _check_closure(equation, needed)
-    function, rule = equation.regions
-    leaves = equation.params["leaves"]
+    (function, rule), leaves = equation.regions, equation.params["leaves"]
     results = list(custom_jvp(*primals, leaves=leaves, regions=equation.regions))
-    inexact = _inexact(primals[:leaves])
-    linear = Program(rule.name, rule.inputs, rule.equations, rule.outputs[len(function.outputs) :])
-    wrt = [leaves <= i < leaves + sum(inexact) for i in range(len(rule.inputs))]
+    linear = replace(rule, outputs=rule.outputs[len(function.outputs) :])
 
-    def pullback(cts: Sequence[Cotangent]) -> list[Cotangent]:
-        real = [zeros_like(r) if ct is None else ct for ct, r in zip(cts, results, strict=True) if is_inexact(r.dtype)]
-        at = [zeros_like(x) for x, i in zip(primals, inexact, strict=False) if i]
-        back = _of_last(joint(linear, wrt), len(linear.outputs))
-        found = iter(inline(back, [*primals[:leaves], *at, *primals[leaves:], *real]))
-        return [*[next(found) if i else None for i in inexact], *[None] * (len(primals) - leaves)]
+    def pullback(cts: Cotangents) -> list[Cotangent]:
+        at = [zeros_like(x) for x in of_inexact(primals[:leaves])]
+        transpose = pulled_region(linear, [leaves <= i < leaves + len(at) for i in range(len(rule.inputs))])
+        given = [*primals[:leaves], *at, *primals[leaves:], *instantiated_inexact(cts, results)]
+        return spread(inline(transpose, given), _moved(equation, primals))
 
     return results, pullback
 
@@ -189,25 +162,19 @@ def _jvp_samples() -> Iterable[Sample]:
     yield Sample((_X,), {"leaves": 1}, (_SINE, rule))
 
 
-custom_vjp = register(
-    Primitive(
-        "custom_vjp",
-        _infer_vjp,
-        _evaluate,
-        Structured(_push_vjp, _pull_vjp),
-        Inlined(),
-        _vjp_samples,
-        "The first region, differentiated by the two behind it: residuals, and cotangents from them.",
-    )
+custom_vjp = boxed_primitive(
+    "custom_vjp",
+    _infer_vjp,
+    _push_vjp,
+    _pull_vjp,
+    _vjp_samples,
+    "The first region, differentiated by the two behind it: residuals, and cotangents from them.",
 )
-custom_jvp = register(
-    Primitive(
-        "custom_jvp",
-        _infer_jvp,
-        _evaluate,
-        Structured(_push_jvp, _pull_jvp),
-        Inlined(),
-        _jvp_samples,
-        "The first region, differentiated by the second, which takes tangents too.",
-    )
+custom_jvp = boxed_primitive(
+    "custom_jvp",
+    _infer_jvp,
+    _push_jvp,
+    _pull_jvp,
+    _jvp_samples,
+    "The first region, differentiated by the second, which takes tangents too.",
 )

@@ -16,7 +16,9 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from fnad.control.closures import demand, over, repeat, scaled
+from fnad.control.closures import demand, over, repeat
+from fnad.control.rows import but_first, but_last, raised, row
+from fnad.control.vector import scaled
 from fnad.control.while_loop import Failure
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import I64
@@ -34,8 +36,6 @@ from fnad.ops.shape import (
     full_like,
     ones_like,
     reduce_sum,
-    reshape_to,
-    slice_axis,
     zeros_like,
 )
 
@@ -115,18 +115,18 @@ def integrate(dynamics: Dynamics, y: Symbol, times: Symbol, tolerances: Toleranc
     ConvergenceError when it runs, where the steps vanish or are too many; DomainError where the times turn back.
     """
     count = times.shape[0]
-    first, last = (_element(stop_gradient(times), i) for i in (0, count - 1))
+    first, last = (row(stop_gradient(times), i) for i in (0, count - 1))
     forth = select(lt(last, first), full_like(first, -1), ones_like(first))
     forth = demand(forth, _is_monotonic(times, forth), TURNING)
-    start = _start(dynamics, _element(times, 0), y, mul(forth, abs_(sub(last, first))), tolerances)
+    start = _start(dynamics, row(times, 0), y, mul(forth, abs_(sub(last, first))), tolerances)
 
     def to_next(*values: Symbol) -> list[Symbol]:
         *before, t = values
         state = _advance(dynamics, State(*before), t, last, forth, tolerances)
         return [*state, state.at(t)]
 
-    *_, rows = over(to_next, start, [slice_axis(times, 0, 1, count)])
-    return concatenate(reshape_to(y, (1, *y.shape)), rows, axis=0)
+    *_, rows = over(to_next, start, [but_first(times)])
+    return concatenate(raised(y), rows, axis=0)
 
 
 TURNING = (
@@ -143,13 +143,8 @@ def _stuck(tolerances: Tolerances) -> Failure:
 
 
 def _is_monotonic(times: Symbol, forth: Symbol) -> Symbol:
-    count = times.shape[0]
-    steps = scaled(forth, sub(slice_axis(times, 0, 1, count), slice_axis(times, 0, 0, count - 1)))
+    steps = scaled(forth, sub(but_first(times), but_last(times)))
     return reduce_and(ge(steps, zeros_like(steps)), axes=(0,))
-
-
-def _element(x: Symbol, index: int) -> Symbol:
-    return reshape_to(slice_axis(x, 0, index, index + 1), ())
 
 
 # ---- steps -----------------------------------------------------------------------------------------------------------

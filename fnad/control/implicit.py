@@ -14,34 +14,31 @@ result, so they hold at any order.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
 
 import numpy as np
 
-from fnad.control.closures import Closed, Flat, Function, Values, closed, over
+from fnad.control.closures import Function, closed, over
 from fnad.control.elimination import eliminate
 from fnad.control.krylov import gmres
-from fnad.control.loop import Flags
 from fnad.control.partition import partition
-from fnad.errors import ShapeError
+from fnad.control.regions import boxed_primitive, built, check_avals, instantiated, spread, taking
+from fnad.control.rules import Cotangents, Flags, Pulled, Pushed, Regions, Symbols, Tangents
+from fnad.control.vector import Raveling
 from fnad.ir.builder import inline
-from fnad.ir.primitive import Inlined, Primitive, Sample, Structured, register
-from fnad.ir.program import Equation, Program, Var
+from fnad.ir.primitive import Sample
+from fnad.ir.program import Equation, Program
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import F64, I64, Aval
-from fnad.numpy.operands import as_symbol
 from fnad.ops.arithmetic import neg, strong_mul, sub
 from fnad.ops.contraction import dot_general
 from fnad.ops.linalg import solve
 from fnad.ops.matrix import identity_like, transposed
 from fnad.ops.shape import iota, ones_like, reshape_to, zeros_like
 from fnad.transforms.differentiation import joint, jvp
-from fnad.transforms.interpret import region_runner
-from fnad.transforms.joint import Cotangent, Pullback
-from fnad.transforms.jvp import Tangent
+from fnad.transforms.joint import Cotangent
 from fnad.transforms.pipeline import simplify
 
-LinearMap = Callable[[Values], Sequence[Symbol]]
+LinearMap = Callable[[Symbols], Symbols]
 
 SMALL = 16
 """Up to so many unknowns a system with a matrix is solved by `fnad.control.elimination`."""
@@ -50,53 +47,49 @@ DENSE = 256
 """Up to so many unknowns a linear system is solved by its matrix, beyond by `fnad.control.krylov`."""
 
 
-def _infer(*avals: Aval, consts: int, regions: tuple[Program, ...]) -> tuple[Aval, ...]:
+def _infer(*avals: Aval, consts: int, regions: Regions) -> tuple[Aval, ...]:
     solver, residual = regions
     unknowns = residual.out_avals
-    if solver.in_avals != avals:
-        raise ShapeError(f"the solver takes {len(solver.inputs)} operands of other avals than given")
-    if residual.in_avals != (*avals[:consts], *unknowns) or solver.out_avals[: len(unknowns)] != unknowns:
-        raise ShapeError("the equation is on other values than the solver returns")
+    check_avals("the solver takes", solver.in_avals, avals)
+    check_avals("the solver returns", solver.out_avals[: len(unknowns)], unknowns)
+    check_avals("the equation takes", residual.in_avals, (*avals[:consts], *unknowns))
     return solver.out_avals
-
-
-def _evaluate(*operands: Any, consts: int, regions: tuple[Program, ...]) -> tuple[Any, ...]:
-    return tuple(region_runner(regions[0])(operands))
 
 
 # ---- derivatives -----------------------------------------------------------------------------------------------------
 
 
-def _push(
-    equation: Equation, primals: Sequence[Symbol], tangents: Sequence[Tangent]
-) -> tuple[list[Symbol], list[Tangent]]:
-    residual, consts = equation.regions[1], equation.params["consts"]
+def _solved(equation: Equation, primals: Symbols) -> tuple[list[Symbol], list[Symbol], list[Symbol]]:
+    """The results, those of them that are unknowns, and the point (c…, x…) where the equation holds."""
     results = list(implicit(*primals, **equation.params, regions=equation.regions))
+    unknowns = results[: len(equation.regions[1].outputs)]
+    return results, unknowns, [*primals[: equation.params["consts"]], *unknowns]
+
+
+def _push(equation: Equation, primals: Symbols, tangents: Tangents) -> Pushed:
+    residual, consts = equation.regions[1], equation.params["consts"]
+    results, unknowns, point = _solved(equation, primals)
     given = tangents[:consts]
     if all(tangent is None for tangent in given):
         return results, [None] * len(results)
-    count = len(residual.outputs)
-    point = [*primals[:consts], *results[:count]]
-    moved = jvp(residual, [*[tangent is not None for tangent in given], *[False] * count])
-    right = inline(moved, [*point, *[tangent for tangent in given if tangent is not None]])[count:]
+    moved = jvp(residual, [*[tangent is not None for tangent in given], *[False] * len(unknowns)])
+    right = inline(moved, [*point, *built(given)])[len(unknowns) :]
     dx = solve_linear(pushing(residual, point, consts), list(map(neg, right)))
-    return results, [*dx, *[None] * (len(results) - count)]
+    return results, [*dx, *[None] * (len(results) - len(dx))]
 
 
-def _pull(equation: Equation, primals: Sequence[Symbol], needed: Flags) -> tuple[list[Symbol], Pullback]:
+def _pull(equation: Equation, primals: Symbols, needed: Flags) -> Pulled:
     residual, consts = equation.regions[1], equation.params["consts"]
-    results = list(implicit(*primals, **equation.params, regions=equation.regions))
-    count = len(residual.outputs)
-    point = [*primals[:consts], *results[:count]]
+    results, unknowns, point = _solved(equation, primals)
+    count = len(unknowns)
     marked = [*needed[:consts], *[False] * count]
 
-    def pullback(cts: Sequence[Cotangent]) -> list[Cotangent]:
+    def pullback(cts: Cotangents) -> list[Cotangent]:
         if all(ct is None for ct in cts[:count]) or not any(marked):
             return [None] * len(primals)
-        given = [zeros_like(x) if ct is None else ct for ct, x in zip(cts[:count], results[:count], strict=True)]
-        adjoint = solve_linear(pulling(residual, point, consts), given)
-        rest = iter(inline(joint(residual, marked), [*point, *map(neg, adjoint)])[count:])
-        return [*[next(rest) if m else None for m in marked[:consts]], *[None] * (len(primals) - consts)]
+        adjoint = solve_linear(pulling(residual, point, consts), instantiated(cts[:count], unknowns))
+        found = inline(joint(residual, marked), [*point, *map(neg, adjoint)])[count:]
+        return [*spread(found, marked[:consts]), *[None] * (len(primals) - consts)]
 
     return results, pullback
 
@@ -104,12 +97,12 @@ def _pull(equation: Equation, primals: Sequence[Symbol], needed: Flags) -> tuple
 # ---- linear systems --------------------------------------------------------------------------------------------------
 
 
-def pushing(residual: Program, point: Values, consts: int) -> LinearMap:
+def pushing(residual: Program, point: Symbols, consts: int) -> LinearMap:
     """Return the map dx -> ∂g/∂x dx at a point (c…, x…); what does not depend on dx is computed here, once."""
     return _linearized(jvp(residual, _unknowns(residual, consts)), residual, point)
 
 
-def pulling(residual: Program, point: Values, consts: int) -> LinearMap:
+def pulling(residual: Program, point: Symbols, consts: int) -> LinearMap:
     """Return the transpose of that map."""
     return _linearized(joint(residual, _unknowns(residual, consts)), residual, point)
 
@@ -118,20 +111,20 @@ def _unknowns(residual: Program, consts: int) -> list[bool]:
     return [i >= consts for i in range(len(residual.inputs))]
 
 
-def _linearized(program: Program, residual: Program, point: Values) -> LinearMap:
+def _linearized(program: Program, residual: Program, point: Symbols) -> LinearMap:
     linear = Program(program.name, program.inputs, program.equations, program.outputs[len(residual.outputs) :])
     parts = partition(simplify(linear), len(residual.inputs), 0)
-    kept = inline(parts.forward, point)
-    return lambda direction: inline(parts.backward, [*[point[i] for i in parts.inputs], *kept, *direction])
+    saved = [*[point[i] for i in parts.inputs], *inline(parts.forward, point)]
+    return lambda direction: inline(parts.backward, [*saved, *direction])
 
 
-def solve_linear(matrix: LinearMap, right: Values) -> list[Symbol]:
+def solve_linear(matrix: LinearMap, right: Symbols) -> list[Symbol]:
     """Return u with matrix(u) = right, values of the same avals.
 
     One unknown is a quotient; some are found with the matrix, whose columns are the map at the unit vectors; for many
     the map is run in a Krylov method.
     """
-    flat = Flat.of([value.aval for value in right])
+    flat = Raveling.of([value.aval for value in right])
     size = flat.aval.size
     if size > DENSE:
         return flat.unravel(_by_krylov(lambda u: flat.ravel(matrix(flat.unravel(u))), flat.ravel(right)))
@@ -165,22 +158,19 @@ def _by_krylov(matrix: Callable[[Symbol], Symbol], right: Symbol) -> Symbol:
 # ---- making one ------------------------------------------------------------------------------------------------------
 
 
-def implicitly(solver: Function, residual: Function, start: Values, unknowns: Sequence[Aval]) -> list[Symbol]:
+def implicitly(solver: Function, residual: Function, start: Symbols, unknowns: Sequence[Aval]) -> list[Symbol]:
     """Return what `solver(*start)` does, (x…, more…), with residual(*x) = 0; both may use what is around them."""
     solving = closed(solver, [value.aval for value in start], "solver")
     equation = closed(residual, unknowns, "residual")
-    captured = (*solving.captured, *equation.captured)
-    regions = _beside(solving, equation, before=False), _beside(equation, solving, before=True)
-    return list(implicit(*map(as_symbol, captured), *start, consts=len(captured), regions=regions))
-
-
-def _beside(closed_one: Closed, other: Closed, *, before: bool) -> Program:
-    """Return the program with inputs, which it does not read, for what the other one captured."""
-    program, count = closed_one.program, len(closed_one.captured)
-    unread = [Var(var.aval) for var in other.program.inputs[: len(other.captured)]]
-    own, rest = program.inputs[:count], program.inputs[count:]
-    consts = (*unread, *own) if before else (*own, *unread)
-    return Program(program.name, (*consts, *rest), program.equations, program.outputs)
+    captured, own = (*solving.captured, *equation.captured), len(solving.captured)
+    consts, behind = [value.aval for value in captured], len(captured)
+    regions = (
+        taking(
+            solving.program, [*consts, *[x.aval for x in start]], [*range(own), *range(behind, behind + len(start))]
+        ),
+        taking(equation.program, [*consts, *unknowns], range(own, behind + len(unknowns))),
+    )
+    return list(implicit(*captured, *start, consts=behind, regions=regions))
 
 
 # ---- samples ---------------------------------------------------------------------------------------------------------
@@ -199,14 +189,11 @@ def _samples() -> Iterable[Sample]:
         yield Sample((a, start), {"consts": 1}, regions)
 
 
-implicit = register(
-    Primitive(
-        "implicit",
-        _infer,
-        _evaluate,
-        Structured(_push, _pull),
-        Inlined(),
-        _samples,
-        "What the first region returns, with the derivative of a solution of the second.",
-    )
+implicit = boxed_primitive(
+    "implicit",
+    _infer,
+    _push,
+    _pull,
+    _samples,
+    "What the first region returns, with the derivative of a solution of the second.",
 )

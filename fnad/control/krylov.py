@@ -12,18 +12,17 @@ from collections.abc import Callable
 
 import numpy as np
 
-from fnad.control.closures import demand, over, repeat, scaled
-from fnad.ir.builder import current_builder
+from fnad.control.closures import demand, over, repeat
+from fnad.control.rows import put_row, row
+from fnad.control.vector import norm, scaled
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import I64, Aval
-from fnad.ops.arithmetic import add, mul, sub
+from fnad.ops.arithmetic import add, sub
 from fnad.ops.comparison import bitwise_and, gt, le, lt, select
 from fnad.ops.contraction import dot_general
-from fnad.ops.elementary import sqrt
-from fnad.ops.indexing import dynamic_slice, dynamic_update_slice
 from fnad.ops.least_squares import pinv
 from fnad.ops.matrix import transposed
-from fnad.ops.shape import constant, iota, reduce_sum, reshape_to, slice_axis, zeros_like
+from fnad.ops.shape import constant, iota, reshape_to, slice_axis, zeros_like
 
 CYCLE = 32
 """The size of a basis."""
@@ -40,11 +39,6 @@ FAILURE = (
 def tolerance(dtype: np.dtype[np.floating]) -> float:
     """Return to what part of their size values of this dtype are found: eps to the power 3/4."""
     return float(np.finfo(dtype).eps ** 0.75)
-
-
-def norm(x: Symbol) -> Symbol:
-    """Return the Euclidean norm of a vector."""
-    return sqrt(reduce_sum(mul(x, x), axes=(0,)))
 
 
 def gmres(matrix: Callable[[Symbol], Symbol], right: Symbol, start: Symbol) -> Symbol:
@@ -67,18 +61,17 @@ def _correction(matrix: Callable[[Symbol], Symbol], residual: Symbol) -> Symbol:
     """Return the vector of the Krylov space that, added to u, leaves the smallest residual."""
     size, n = min(CYCLE, residual.shape[0]), residual.shape[0]
     length = norm(residual)
-    zero = current_builder().literal(np.int64(0))
-    basis = _with_row(zeros_like(Aval(residual.dtype, (size + 1, n))), _unit(residual, length), zero)
+    basis = put_row(zeros_like(Aval(residual.dtype, (size + 1, n))), _unit(residual, length), constant(0, I64))
 
     def step(basis: Symbol, k: Symbol) -> list[Symbol]:
-        image = matrix(reshape_to(dynamic_slice(basis, k, zero, sizes=(1, n)), (n,)))
+        image = matrix(row(basis, k))
         first, rest = _orthogonal(basis, image)
         second, rest = _orthogonal(basis, rest)
         length = norm(rest)
         found = gt(length, norm(image) * float(np.finfo(image.dtype).eps))
         length = select(found, length, zeros_like(length))
-        column = dynamic_update_slice(add(first, second), reshape_to(length, (1,)), k + 1)
-        return [_with_row(basis, _unit(rest, length), k + 1), column]
+        column = put_row(add(first, second), length, k + 1)
+        return [put_row(basis, _unit(rest, length), k + 1), column]
 
     basis, columns = over(step, [basis], [iota(dtype=I64, shape=(size,), axis=0)])
     inverse = pinv(transposed(columns), rcond=float(np.finfo(residual.dtype).eps), is_hermitian=False)
@@ -90,10 +83,6 @@ def _unit(x: Symbol, length: Symbol) -> Symbol:
     """Return x in the length 1; zeros where there is no length."""
     none = zeros_like(length)
     return scaled(select(gt(length, none), 1 / length, none), x)
-
-
-def _with_row(basis: Symbol, row: Symbol, index: Symbol) -> Symbol:
-    return dynamic_update_slice(basis, reshape_to(row, (1, row.shape[0])), index, constant(0, I64))
 
 
 def _orthogonal(basis: Symbol, x: Symbol) -> tuple[Symbol, Symbol]:

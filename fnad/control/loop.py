@@ -16,7 +16,7 @@ from itertools import chain, compress
 from typing import NamedTuple, TypeAlias, TypeVar
 
 from fnad.control.invariant import Part, Specialized, specialized, unchanged
-from fnad.control.partition import Parts, partition
+from fnad.control.partition import Parts, partitioned
 from fnad.control.regions import (
     built,
     inexact,
@@ -165,14 +165,14 @@ class TwoWay(NamedTuple):
 
 def two_way(body: Program, groups: Groups, needed: Flags, *, whole: bool = False) -> TwoWay:
     """The body's two parts; `whole` says that only the carry is saved, so that the second begins with the first."""
-    marked = settled(body, groups, needed)
-    both, inputs, outputs = simplify(joint(body, marked)), len(body.inputs), len(body.outputs)
+    marked, inputs = settled(body, groups, needed), range(len(body.inputs))
     if whole:
-        backward = replace(returning(both, both.outputs[outputs:]), name=f"{body.name}_back")
-        parts = Parts(body, backward, tuple(range(inputs)), 0)
+        both = simplify(joint(body, marked))
+        backward = replace(returning(both, both.outputs[len(body.outputs) :]), name=f"{body.name}_back")
+        parts = Parts(body, backward, tuple(inputs), 0)
     else:
-        parts = partition(both, inputs, outputs)
-    carry = groups.split(range(inputs))[1]
+        parts = partitioned(body, marked)
+    carry = groups.split(inputs)[1]
     return TwoWay(body, groups, marked, parts, [i for i in parts.inputs if i in carry])
 
 

@@ -14,8 +14,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fnad.control.closures import demand, repeat, scaled
-from fnad.control.krylov import norm
+from fnad.control.closures import demand, repeat
+from fnad.control.vector import dot, norm, scaled
 from fnad.control.while_loop import Failure
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import BOOL, I64, Dtype
@@ -24,7 +24,7 @@ from fnad.ops.comparison import bitwise_and, bitwise_not, bitwise_or, ge, gt, is
 from fnad.ops.elementary import sqrt
 from fnad.ops.piecewise import abs_, minimum
 from fnad.ops.reduction import reduce_max
-from fnad.ops.shape import constant, full_like, ones_like, reduce_sum, zeros_like
+from fnad.ops.shape import constant, full_like, ones_like, zeros_like
 
 SMALLEST = 2.0**-40
 """The part of a step below which a line search gives up."""
@@ -88,7 +88,7 @@ def newton_cg(
     def step(x: Symbol) -> tuple[Symbol, Symbol]:
         value, gradient = value_and_gradient(x)
         full = _truncated_step(curvature(x), gradient)
-        slope, allowed = _dot(gradient, full), abs_(value) * rounding
+        slope, allowed = dot(gradient, full), abs_(value) * rounding
         moved = _movement(full, x)
 
         def falls(part: Symbol) -> Symbol:
@@ -114,11 +114,11 @@ def _truncated_step(curvature: Callable[[Symbol], Symbol], gradient: Symbol) -> 
 
     def iterate(step: Symbol, residual: Symbol, direction: Symbol, bent: Symbol, count: Symbol) -> list[Symbol]:
         image = curvature(direction)
-        bend, square = _dot(direction, image), _dot(residual, residual)
+        bend, square = dot(direction, image), dot(residual, residual)
         bent = le(bend, zeros_like(bend))
         part = select(bent, _first(count), square / bend)
         new = add(residual, scaled(part, image))
-        onward = sub(scaled(_dot(new, new) / square, direction), new)
+        onward = sub(scaled(dot(new, new) / square, direction), new)
         return [add(step, scaled(part, direction)), new, onward, bent, count + 1]
 
     def _first(count: Symbol) -> Symbol:
@@ -168,7 +168,3 @@ def _unless_failed(moved: Symbol, part: Symbol, size: Symbol) -> Symbol:
 
 def _largest(x: Symbol) -> Symbol:
     return reduce_max(abs_(x), axes=(0,))
-
-
-def _dot(x: Symbol, y: Symbol) -> Symbol:
-    return reduce_sum(mul(x, y), axes=(0,))

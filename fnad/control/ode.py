@@ -14,46 +14,39 @@ as precise as they are, and needs no memory for the steps that were taken.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from itertools import compress
-from typing import Any
 
 import numpy as np
 
-from fnad.control.closures import Closed, Flat, Values, closed, over, scaled
+from fnad.control.closures import Closed, closed, over
 from fnad.control.dormand_prince import Dynamics, Tolerances, integrate
-from fnad.control.loop import Flags
-from fnad.errors import ShapeError, UnsupportedFunctionError
+from fnad.control.regions import boxed_primitive, check_avals, spread
+from fnad.control.rows import but_first, but_last, raised, row
+from fnad.control.rules import Cotangents, Flags, Pulled, Pushed, Regions, Symbols, Tangents
+from fnad.control.vector import Raveling, scaled
+from fnad.errors import UnsupportedFunctionError
 from fnad.ir.builder import current_builder, inline
-from fnad.ir.primitive import Inlined, Primitive, Sample, Structured, register
+from fnad.ir.primitive import Sample
 from fnad.ir.program import Equation, Program
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import F64, Aval, is_complex
-from fnad.numpy.operands import as_symbol
 from fnad.ops.arithmetic import add, div, mul, neg, sub
+from fnad.ops.conversion import convert_to
 from fnad.ops.elementary import exp
 from fnad.ops.shape import broadcast_in_dim, concatenate, reduce_sum, reshape_to, slice_axis, zeros_like
 from fnad.transforms.differentiation import joint, jvp
-from fnad.transforms.interpret import region_runner
-from fnad.transforms.joint import Cotangent, Pullback
-from fnad.transforms.jvp import Tangent
+from fnad.transforms.joint import Cotangent
 from fnad.transforms.pipeline import simplify
 
 
-def _infer(
-    *avals: Aval, consts: int, rtol: float, atol: float, max_steps: int, regions: tuple[Program, ...]
-) -> tuple[Aval, ...]:
+def _infer(*avals: Aval, consts: int, rtol: float, atol: float, max_steps: int, regions: Regions) -> tuple[Aval, ...]:
     solver, dynamics = regions
     y, times = avals[consts:]
-    if solver.in_avals != avals or dynamics.in_avals != (*avals[:consts], times.with_shape(()), y):
-        raise ShapeError(f"the regions of an ode take other operands than {consts} constants, {y} and times {times}")
-    if dynamics.out_avals != (y,):
-        raise ShapeError(f"the derivative of {y} is {dynamics.out_avals}")
+    check_avals("the solver of an ode takes", solver.in_avals, avals)
+    check_avals("the equation of an ode takes", dynamics.in_avals, (*avals[:consts], times.with_shape(()), y))
+    check_avals("the equation of an ode returns", dynamics.out_avals, (y,))
     return (y.with_shape((*times.shape, *y.shape)),)
-
-
-def _evaluate(*operands: Any, regions: tuple[Program, ...], **_: Any) -> tuple[Any, ...]:
-    return tuple(region_runner(regions[0])(operands))
 
 
 # ---- making one ------------------------------------------------------------------------------------------------------
@@ -62,13 +55,13 @@ def _evaluate(*operands: Any, regions: tuple[Program, ...], **_: Any) -> tuple[A
 def solution(dynamics: Dynamics, y: Symbol, times: Symbol, tolerances: Tolerances) -> Symbol:
     """Return the rows of the solution; `dynamics(t, y)` may use what is around it."""
     found = closed(lambda t, y: [dynamics(t, y)], [times.aval.with_shape(()), y.aval], "dynamics")
-    consts = list(map(as_symbol, found.captured))
+    consts = found.captured
     regions = _solver(found, consts, y, times, tolerances), found.program
     (rows,) = ode(*consts, y, times, consts=len(consts), **tolerances._asdict(), regions=regions)
     return rows
 
 
-def _solver(dynamics: Closed, consts: Values, y: Symbol, times: Symbol, tolerances: Tolerances) -> Program:
+def _solver(dynamics: Closed, consts: Symbols, y: Symbol, times: Symbol, tolerances: Tolerances) -> Program:
     """Return the program (c…, y, times) -> rows."""
     count = len(consts)
 
@@ -79,7 +72,7 @@ def _solver(dynamics: Closed, consts: Values, y: Symbol, times: Symbol, toleranc
     return closed(solve, [value.aval for value in (*consts, y, times)], "solver").program
 
 
-def _on(program: Program, consts: Values) -> Dynamics:
+def _on(program: Program, consts: Symbols) -> Dynamics:
     return lambda t, y: inline(program, [*consts, t, y])[0]
 
 
@@ -87,7 +80,7 @@ def _tolerances(equation: Equation) -> Tolerances:
     return Tolerances(*[equation.params[name] for name in Tolerances._fields])
 
 
-def _slopes(dynamics: Program, consts: Values, times: Symbol, rows: Symbol) -> Symbol:
+def _slopes(dynamics: Program, consts: Symbols, times: Symbol, rows: Symbol) -> Symbol:
     """Return the derivative at each time and row."""
     return over(lambda t, y: inline(dynamics, [*consts, t, y]), [], [times, rows])[0]
 
@@ -95,9 +88,7 @@ def _slopes(dynamics: Program, consts: Values, times: Symbol, rows: Symbol) -> S
 # ---- forward mode ----------------------------------------------------------------------------------------------------
 
 
-def _push(
-    equation: Equation, primals: Sequence[Symbol], tangents: Sequence[Tangent]
-) -> tuple[list[Symbol], list[Tangent]]:
+def _push(equation: Equation, primals: Symbols, tangents: Tangents) -> Pushed:
     dynamics = equation.regions[1]
     *consts, y, times = primals
     *given, dy, dtimes = tangents
@@ -112,8 +103,8 @@ def _push(
 
     start = zeros_like(y) if dy is None else dy
     if dtimes is not None:
-        first = inline(dynamics, [*consts, _element(times, 0), y])[0]
-        start = sub(start, scaled(_element(dtimes, 0), first))
+        first = inline(dynamics, [*consts, row(times, 0), y])[0]
+        start = sub(start, scaled(row(dtimes, 0), first))
     states = solution(both, concatenate(y, start, axis=0), times, _tolerances(equation))
     rows, moves = slice_axis(states, 1, 0, size), slice_axis(states, 1, size, 2 * size)
     if dtimes is not None:
@@ -125,44 +116,44 @@ def _push(
 # ---- reverse mode ----------------------------------------------------------------------------------------------------
 
 
-def _pull(equation: Equation, primals: Sequence[Symbol], needed: Flags) -> tuple[list[Symbol], Pullback]:
+def _pull(equation: Equation, primals: Symbols, needed: Flags) -> Pulled:
     rows = ode(*primals, **equation.params, regions=equation.regions)[0]
 
-    def pullback(cts: Sequence[Cotangent]) -> list[Cotangent]:
+    def pullback(cts: Cotangents) -> list[Cotangent]:
         (ct,) = cts
         return [None] * len(primals) if ct is None else _adjoint(equation, primals, needed, rows, ct)
 
     return [rows], pullback
 
 
-def _adjoint(equation: Equation, primals: Sequence[Symbol], needed: Flags, rows: Symbol, ct: Symbol) -> list[Cotangent]:
+def _adjoint(equation: Equation, primals: Symbols, needed: Flags, rows: Symbol, ct: Symbol) -> list[Cotangent]:
     """Return the cotangents of the operands, from the last time to the first."""
     dynamics, (*consts, y, times) = equation.regions[1], primals
     wanted = needed[:-2]
     _check_real(compress(consts, wanted))
-    flat = Flat.of([y.aval, y.aval, *[value.aval for value in compress(consts, wanted)]])
+    flat = Raveling.of([y.aval, y.aval, *[value.aval for value in compress(consts, wanted)]])
     swept = simplify(joint(dynamics, [*wanted, False, True]))
 
     def augmented(t: Symbol, state: Symbol) -> Symbol:
         y, a, *_ = flat.unravel(state)
-        slope, *back = inline(swept, [*consts, t, y, neg(a)])
+        slope, *back = inline(swept, [*consts, convert_to(t, times.dtype), y, neg(a)])
         return flat.ravel([slope, back[-1], *back[:-1]])
 
     def to_before(*values: Symbol) -> list[Symbol]:
         a, *sums = values[: len(flat.avals) - 1]
         later, earlier, y, ct = values[len(flat.avals) - 1 :]
-        span = concatenate(reshape_to(later, (1,)), reshape_to(earlier, (1,)), axis=0)
+        # the vector is as wide as the widest constant, which may be wider than y: a Python number beside float32
+        span = convert_to(concatenate(raised(later), raised(earlier), axis=0), flat.aval.dtype)
         ends = solution(augmented, flat.ravel([y, add(a, ct), *sums]), span, _tolerances(equation))
-        _, *carry = flat.unravel(reshape_to(slice_axis(ends, 0, 1, 2), flat.aval.shape))
+        _, *carry = flat.unravel(row(ends, 1))
         return carry
 
     none = [zeros_like(aval) for aval in flat.avals[1:]]
-    steps = [*_shifted(times), _behind(rows), _behind(ct)]
+    steps = [but_first(times), but_last(times), but_first(rows), but_first(ct)]
     a, *sums = over(to_before, none, steps, reverse=True)
-    first = reshape_to(slice_axis(ct, 0, 0, 1), y.shape)
-    rest = iter(sums)
+    first = row(ct, 0)
     to_times = _to_times(dynamics, consts, times, rows, ct, a) if needed[-1] else None
-    return [*[next(rest) if w else None for w in wanted], add(a, first) if needed[-2] else None, to_times]
+    return [*spread(sums, wanted), add(a, first) if needed[-2] else None, to_times]
 
 
 def _check_real(consts: Iterable[Symbol]) -> None:
@@ -175,24 +166,11 @@ def _check_real(consts: Iterable[Symbol]) -> None:
             )
 
 
-def _to_times(dynamics: Program, consts: Values, times: Symbol, rows: Symbol, ct: Symbol, a: Symbol) -> Symbol:
+def _to_times(dynamics: Program, consts: Symbols, times: Symbol, rows: Symbol, ct: Symbol, a: Symbol) -> Symbol:
     """Return t̄: at the first time -a f, at the others ȳ f."""
     slopes = _slopes(dynamics, consts, times, rows)
-    weights = concatenate(reshape_to(neg(a), (1, *a.shape)), _behind(ct), axis=0)
+    weights = concatenate(raised(neg(a)), but_first(ct), axis=0)
     return reduce_sum(mul(weights, slopes), axes=(1,))
-
-
-def _shifted(times: Symbol) -> list[Symbol]:
-    """Return the times but the first, and those but the last."""
-    return [_behind(times), slice_axis(times, 0, 0, times.shape[0] - 1)]
-
-
-def _behind(x: Symbol) -> Symbol:
-    return slice_axis(x, 0, 1, x.shape[0])
-
-
-def _element(x: Symbol, index: int) -> Symbol:
-    return reshape_to(slice_axis(x, 0, index, index + 1), ())
 
 
 # ---- samples ---------------------------------------------------------------------------------------------------------
@@ -200,31 +178,28 @@ def _element(x: Symbol, index: int) -> Symbol:
 
 def _samples() -> Iterable[Sample]:
     """Growth that is fed, forwards and backwards; the solver knows the solution."""
-    number, row, three = Aval(F64), Aval(F64, (1,)), Aval(F64, (3,))
+    number, one, three = Aval(F64), Aval(F64, (1,)), Aval(F64, (3,))
 
     def solver(c: Symbol, y: Symbol, times: Symbol) -> list[Symbol]:
-        since = sub(times, broadcast_in_dim(_element(times, 0), shape=(3,), dims=()))
+        since = sub(times, broadcast_in_dim(row(times, 0), shape=(3,), dims=()))
         grown = exp(scaled(c, since))
         fed = div(grown - 1, broadcast_in_dim(c, shape=(3,), dims=()))
         return [reshape_to(add(scaled(reshape_to(y, ()), grown), fed), (3, 1))]
 
     regions = (
-        closed(solver, [number, row, three], "solver").program,
-        closed(lambda c, t, y: [scaled(c, y) + 1], [number, number, row], "growth").program,
+        closed(solver, [number, one, three], "solver").program,
+        closed(lambda c, t, y: [scaled(c, y) + 1], [number, number, one], "growth").program,
     )
     for times in ((0.0, 0.25, 0.75), (1.0, 0.5, 0.25)):
         operands = np.array(0.75), np.array([0.5]), np.array(times)
         yield Sample(operands, {"consts": 1, "rtol": 1e-12, "atol": 1e-12, "max_steps": 1000}, regions)
 
 
-ode = register(
-    Primitive(
-        "ode",
-        _infer,
-        _evaluate,
-        Structured(_push, _pull),
-        Inlined(),
-        _samples,
-        "What the first region returns, with the derivative of a solution of the differential equation of the second.",
-    )
+ode = boxed_primitive(
+    "ode",
+    _infer,
+    _push,
+    _pull,
+    _samples,
+    "What the first region returns, with the derivative of a solution of the differential equation of the second.",
 )

@@ -15,6 +15,8 @@ from typing import NamedTuple
 from fnad.ir.primitive import Concatenation, IndexMap, Iota, Scalar
 from fnad.ir.program import Equation, Program, Var
 from fnad.transforms.dce import dce, has_effect
+from fnad.transforms.differentiation import joint
+from fnad.transforms.pipeline import simplify
 from fnad.transforms.split import halves
 
 CHEAP = 8
@@ -30,15 +32,20 @@ class Parts(NamedTuple):
     residuals: int
 
 
-def partition(joint: Program, inputs: int, outputs: int) -> Parts:
+def partitioned(region: Program, marked: Sequence[bool]) -> Parts:
+    """The parts of a region whose `marked` inputs carry a derivative."""
+    return partition(simplify(joint(region, marked)), len(region.inputs), len(region.outputs))
+
+
+def partition(program: Program, inputs: int, outputs: int) -> Parts:
     """Cut a joint program after its first `inputs` inputs and `outputs` outputs."""
-    first, second = halves(joint, inputs)
-    again, residuals = _resolved(first, _needed(second, joint.outputs[outputs:]), set(joint.inputs[:inputs]))
-    used = [i for i, var in enumerate(joint.inputs[:inputs]) if var in again.inputs]
-    forward = Program(joint.name, joint.inputs[:inputs], tuple(first), (*joint.outputs[:outputs], *residuals))
-    crossing = (*[joint.inputs[i] for i in used], *residuals, *joint.inputs[inputs:])
+    first, second = halves(program, inputs)
+    again, residuals = _resolved(first, _needed(second, program.outputs[outputs:]), set(program.inputs[:inputs]))
+    used = [i for i, var in enumerate(program.inputs[:inputs]) if var in again.inputs]
+    forward = Program(program.name, program.inputs[:inputs], tuple(first), (*program.outputs[:outputs], *residuals))
+    crossing = (*[program.inputs[i] for i in used], *residuals, *program.inputs[inputs:])
     equations = (*[e for e in first if e in again.equations], *second)
-    backward = Program(f"{joint.name}_back", crossing, equations, joint.outputs[outputs:])
+    backward = Program(f"{program.name}_back", crossing, equations, program.outputs[outputs:])
     return Parts(dce(forward), dce(backward), tuple(used), len(residuals))
 
 

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 from fnad.control.rules import Flags, Pulled, Pushed, Regions, Symbols, Tangents
 from fnad.errors import ShapeError
 from fnad.ir.primitive import Inlined, Primitive, Sample, Structured, register
-from fnad.ir.program import Atom, Equation, Program
+from fnad.ir.program import Atom, Equation, Program, Var
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import Aval, is_inexact
 from fnad.ir.walk import use_counts
@@ -79,6 +79,14 @@ def instantiated_inexact(values: Sequence[Symbol | None], like: Sequence[Symbol]
 def returning(program: Program, outputs: Iterable[Atom]) -> Program:
     """The program with these outputs, and what they need."""
     return dce(replace(program, outputs=tuple(outputs)))
+
+
+def taking(program: Program, avals: Sequence[Aval], places: Iterable[int]) -> Program:
+    """The program on inputs of these avals, of which it reads those at the places."""
+    inputs = list(map(Var, avals))
+    for place, var in zip(places, program.inputs, strict=True):
+        inputs[place] = var
+    return replace(program, inputs=tuple(inputs))
 
 
 def read_inputs(region: Program) -> list[bool]:

@@ -11,100 +11,84 @@ snapshots, however many steps there are, and how many there are need not be know
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TypeAlias
 
 import numpy as np
 
-from fnad.control.while_loop import repeat_while
+from fnad.control.closures import repeat
+from fnad.control.regions import pieces
+from fnad.control.rows import put_row, row
+from fnad.control.rules import Symbols
 from fnad.ir.builder import current_builder
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import F64, I64, Aval
 from fnad.ops.comparison import eq, gt, lt, select
 from fnad.ops.conversion import convert_to
-from fnad.ops.indexing import dynamic_slice, dynamic_update_slice
 from fnad.ops.piecewise import maximum, minimum
-from fnad.ops.shape import broadcast_in_dim, reshape_to, zeros_like
+from fnad.ops.shape import constant, zeros_like
 
-Symbols: TypeAlias = Sequence[Symbol]
-Step: TypeAlias = Callable[[Symbol, Symbols, Symbols], Symbols]
-"""From the number of a step, the constants and the carry before it to the carry after it."""
+Step: TypeAlias = Callable[[Symbol, Symbols], Symbols]
+"""From the number of a step and the carry before it to the carry after it."""
 
-Back: TypeAlias = Callable[[Symbol, Symbols, Symbols, Symbols], Symbols]
+Back: TypeAlias = Callable[[Symbol, Symbols, Symbols], Symbols]
 """From the same and what came from the steps behind it to that with this step pulled back."""
 
 
-def revolve(
-    steps: Symbol, snapshots: int, consts: Symbols, carry: Symbols, cts: Symbols, step: Step, back: Back
-) -> Symbols:
-    """Return `cts` pulled back through `steps` steps, from the last to the first, over at most so many snapshots.
+def revolve(steps: Symbol, snapshots: int, carry: Symbols, cts: Symbols, step: Step, back: Back) -> Symbols:
+    """`cts` pulled back through `steps` steps, from the last to the first, over at most so many snapshots.
 
-    There is one row more, which takes what finds no room.
+    There is one row more, which takes what finds no room: so a snapshot is written without a branch.
     """
-    rows = snapshots + 1
+    rows, size = snapshots + 1, len(carry)
     stacks = [put_row(zeros_like(Aval(c.dtype, (rows, *c.shape))), c, _number(0)) for c in carry]
     places = zeros_like(Aval(I64, (rows,)))
 
-    def turn(consts: Symbols, state: Symbols) -> Symbols:
-        end, top, places, *rest = state
-        stacks, cts = rest[: len(carry)], rest[len(carry) :]
-        at = row(places, top)
+    def iterate(end: Symbol, top: Symbol, places: Symbol, *rest: Symbol) -> Symbols:
+        stacks, cts = rest[:size], rest[size:]
         now = [row(stack, top) for stack in stacks]
-        _, at, top, places, *moved = repeat_while(
-            lambda s: gt(s[0] - s[1], _number(1)),
-            lambda consts, s: _forward(consts, s, snapshots, len(carry), step),
-            consts,
-            [end, at, top, places, *stacks, *now],
+        _, at, top, places, *moved = repeat(
+            lambda end, at, *_: gt(end - at, _number(1)),
+            lambda *state: _forward(state, snapshots, size, step),
+            [end, row(places, top), top, places, *stacks, *now],
         )
-        stacks, now = moved[: len(carry)], moved[len(carry) :]
-        cts = back(at, consts, now, cts)
+        stacks, now = moved[:size], moved[size:]
+        cts = back(at, now, cts)
         top = select(eq(row(places, top), at), top - 1, top)
         return [at, top, places, *stacks, *cts]
 
-    found = repeat_while(lambda s: gt(s[0], _number(0)), turn, consts, [steps, _number(0), places, *stacks, *cts])
+    found = repeat(lambda end, *_: gt(end, _number(0)), iterate, [steps, _number(0), places, *stacks, *cts])
     return found[len(found) - len(cts) :]
 
 
-def _forward(consts: Symbols, state: Symbols, snapshots: int, size: int, step: Step) -> Symbols:
+def _forward(state: Symbols, snapshots: int, size: int, step: Step) -> Symbols:
     """Go forward from the last snapshot, to where the next one belongs or, without room, before the end."""
-    end, at, top, places, *rest = state
-    stacks, now = rest[:size], rest[size:]
+    (end, at, top, places), stacks, now = pieces(state, (4, size, size))
     free = snapshots - 1 - top
     has_room = gt(free, _number(0))
     stride = select(has_room, _stride(end - at, free), end - at - 1)
-    at, now = _advance(consts, at, now, stride, step)
+    _, at, *now = repeat(
+        lambda goal, at, *_: lt(at, goal),
+        lambda goal, at, *now: [goal, at + 1, *step(at, now)],
+        [at + stride, at, *now],
+    )
     top = select(has_room, top + 1, top)
     place = select(has_room, top, _number(snapshots))
-    return [
-        end,
-        at,
-        top,
-        put_row(places, at, place),
-        *[put_row(s, n, place) for s, n in zip(stacks, now, strict=True)],
-        *now,
-    ]
-
-
-def _advance(consts: Symbols, at: Symbol, now: Symbols, stride: Symbol, step: Step) -> tuple[Symbol, Symbols]:
-    goal = at + stride
-    _, at, *now = repeat_while(
-        lambda s: lt(s[1], s[0]), lambda c, s: [s[0], s[1] + 1, *step(s[1], c, s[2:])], consts, [goal, at, *now]
-    )
-    return at, now
+    stacks = [put_row(s, n, place) for s, n in zip(stacks, now, strict=True)]
+    return [end, at, top, put_row(places, at, place), *stacks, *now]
 
 
 def _stride(steps: Symbol, free: Symbol) -> Symbol:
-    """Return how far the next snapshot is, so that the steps are taken forward as few times as can be.
+    """How far the next snapshot is, so that the steps are taken forward as few times as can be.
 
-    With s snapshots, this one and the free ones, β(s, r) = C(s + r, s) steps need r turns at most. The longest of the
-    best strides leaves β(s, r - 1) steps before the next snapshot at most, and behind it β(s - 1, r - 1) at least.
+    With s snapshots, this one and the free ones, β(s, r) = C(s + r, s) steps are taken r times at most. The longest of
+    the best strides leaves β(s, r - 1) steps before the next snapshot at most, and behind it β(s - 1, r - 1) at least.
     """
     s, whole = convert_to(maximum(free, _number(1)) + 1, F64), convert_to(steps, F64)
     one = current_builder().literal(np.float64(1.0))
-    _, _, r, most = repeat_while(
-        lambda v: lt(v[3], v[1]),
-        lambda _, v: [v[0], v[1], v[2] + 1.0, v[3] * (v[0] + v[2] + 1.0) / (v[2] + 1.0)],
-        [],
+    _, _, r, most = repeat(
+        lambda s, whole, r, most: lt(most, whole),
+        lambda s, whole, r, most: [s, whole, r + 1.0, most * (s + r + 1.0) / (r + 1.0)],
         [s, whole, one, s + 1.0],
     )
     before = most * r / (s + r)
@@ -114,20 +98,4 @@ def _stride(steps: Symbol, free: Symbol) -> Symbol:
 
 
 def _number(value: int) -> Symbol:
-    return current_builder().literal(np.int64(value))
-
-
-# ---- rows ------------------------------------------------------------------------------------------------------------
-
-
-def row(x: Symbol, index: Symbol) -> Symbol:
-    """Return x[index]."""
-    starts = [index, *[_number(0)] * (x.ndim - 1)]
-    return reshape_to(dynamic_slice(x, *starts, sizes=(1, *x.shape[1:])), x.shape[1:])
-
-
-def put_row(x: Symbol, value: Symbol, index: Symbol) -> Symbol:
-    """Return x with x[index] = value."""
-    starts = [index, *[_number(0)] * (x.ndim - 1)]
-    raised = broadcast_in_dim(value, shape=(1, *value.shape), dims=tuple(range(1, x.ndim)))
-    return dynamic_update_slice(x, raised, *starts)
+    return constant(value, I64)

@@ -13,7 +13,8 @@ import numpy as np
 
 from fnad.control.loop import Sweep, two_way
 from fnad.control.regions import boxed_primitive, check_avals, pieces, returning
-from fnad.control.revolve import put_row, revolve, row
+from fnad.control.revolve import revolve
+from fnad.control.rows import put_row, row
 from fnad.control.rules import Cotangents, Flags, Pulled, Pushed, Regions, Symbols, Tangents
 from fnad.control.scan import scan, scan_as_loop
 from fnad.control.while_loop import while_as_loop, while_loop
@@ -96,28 +97,24 @@ def _swept(sweep: Sweep, operands: Symbols, steps: Symbol, count: int, *, revers
     body, groups = sweep.way.body, sweep.way.groups
     consts, carry, xs = groups.split(operands)
     forward = returning(body, body.outputs[: groups.carry])
-    sizes = groups.consts, groups.xs, len(sweep.ys), 1
     totals = [len(sweep.carry), len(sweep.sums), len(xs)]
 
-    def rows(k: Symbol, given: Symbols) -> tuple[Symbol, Symbols, list[Symbol], list[Symbol]]:
-        consts, xs, ys, (steps,) = pieces(given, sizes)
-        at = steps - 1 - k if reverse else k
-        return at, consts, [row(x, at) for x in xs], [row(ct, at) for ct in ys]
+    def place(k: Symbol) -> Symbol:
+        return steps - 1 - k if reverse else k
 
-    def step(k: Symbol, given: Symbols, state: Symbols) -> list[Symbol]:
-        _, consts, x, _ = rows(k, given)
-        return inline(forward, [*consts, *state, *x])
+    def step(k: Symbol, state: Symbols) -> list[Symbol]:
+        return inline(forward, [*consts, *state, *[row(x, place(k)) for x in xs]])
 
-    def back(k: Symbol, given: Symbols, state: Symbols, cts: Symbols) -> list[Symbol]:
-        at, consts, x, ct_y = rows(k, given)
+    def back(k: Symbol, state: Symbols, cts: Symbols) -> list[Symbol]:
+        at = place(k)
         ct_s, sums, stacks = pieces(cts, totals)
-        to_consts, to_carry, to_xs = sweep.step([*consts, *state, *x], ct_s, ct_y)
+        given, ct_y = [*consts, *state, *[row(x, at) for x in xs]], [row(ct, at) for ct in sweep.ys]
+        to_consts, to_carry, to_xs = sweep.step(given, ct_s, ct_y)
         added = list(map(add, sums, to_consts))
         return [*to_carry, *added, *[put_row(stack, ct, at) for stack, ct in zip(stacks, to_xs, strict=True)]]
 
     stacks = [zeros_like(x.aval) for x in compress(xs, sweep.on[2])]
-    start = [*sweep.carry, *sweep.sums, *stacks]
-    return revolve(steps, count, [*consts, *xs, *sweep.ys, steps], carry, start, step, back)
+    return revolve(steps, count, carry, [*sweep.carry, *sweep.sums, *stacks], step, back)
 
 
 # ---- samples ---------------------------------------------------------------------------------------------------------

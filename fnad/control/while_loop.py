@@ -8,7 +8,7 @@ decides. They are what reverse mode goes back over: a scan of as many steps as w
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import replace
 from itertools import compress
 from typing import Any, TypeAlias
@@ -113,20 +113,6 @@ def _prune(equation: Equation, live: Flags) -> Equation:
         params={**equation.params, "test_consts": sum(tested[:count]), "body_consts": sum(consts)},
         regions=(replace(test, inputs=inputs), pruned.regions[1]),
     )
-
-
-def repeat_while(
-    test: Callable[[Symbols], Symbol], body: Callable[[Symbols, Symbols], Symbols], consts: Symbols, carry: Symbols
-) -> list[Symbol]:
-    """Return the carry after `carry = body(consts, carry)` as long as `test(carry)`; neither uses other symbols."""
-    of_carry, of_consts = [c.aval for c in carry], [c.aval for c in consts]
-    count = len(consts)
-    regions = (
-        trace(lambda *state: [test(state)], *of_carry, name="test"),
-        trace(lambda *args: body(args[:count], args[count:]), *of_consts, *of_carry, name="body"),
-    )
-    params = {"test_consts": 0, "body_consts": count, "max_steps": None}
-    return list(while_loop(*consts, *carry, **params, regions=regions)[: len(carry)])
 
 
 # ---- less to do ------------------------------------------------------------------------------------------------------

@@ -194,7 +194,7 @@ def test_kept_copies_of_the_carry():
 
 
 def test_every_copy_that_is_alive_at_once():
-    """Of n steps, √n stretches and √n steps of one of them are alive at once: kept rows of all sizes add up to that."""
+    """Of n steps, √n segments and √n steps of one of them are alive at once: saved rows of all sizes add up to that."""
     for n in (100, 400, 1600):
         rows = {
             e.results[0].aval.shape[0]

@@ -343,7 +343,7 @@ def test_a_policy_that_is_none():
     with pytest.raises(ArgumentTypeError, match="the first argument of checkpoint has to be a function"):
         fnad.checkpoint(3.0)  # type: ignore[arg-type]
     f = fnad.checkpoint(lambda x: fnad.while_loop(lambda s: s < 3, lambda s: s + x, x, max_steps=3), policy="sqrt")
-    with pytest.raises(SettingError, match="max_steps is not counted over the stretches"):
+    with pytest.raises(SettingError, match="max_steps is not counted over the segments"):
         f(1.0)
 
 

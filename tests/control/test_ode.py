@@ -210,6 +210,22 @@ def test_single_precision(adjoint: str) -> None:
     np.testing.assert_allclose([found, slope], [value, np.sin(1.0) * value], rtol=1e-4)
 
 
+@adjoints
+def test_single_precision_with_numbers_of_python(adjoint: str) -> None:
+    """A number gives way to float32 beside it, and its gradient is its own."""
+    y0, t = np.float32([1, 2]), np.linspace(0.0, 0.5, 3)
+
+    def f(k: float, t: Any) -> Any:
+        return np.sum(fnad.odeint(lambda y, _, k: -k * y, y0, t, k, adjoint=adjoint)[-1])
+
+    rate, last = 1.5, 3.0 * np.exp(-0.75)
+    found, to_rate = fnad.value_and_grad(f)(rate, t)
+    assert found.dtype == np.float32
+    np.testing.assert_allclose([found, to_rate], [last, -0.5 * last], rtol=2e-5)
+    np.testing.assert_allclose(fnad.grad(f, 1)(rate, t), [rate * last, 0, -rate * last], rtol=2e-5, atol=1e-5)
+    np.testing.assert_allclose(fnad.jvp(lambda k: f(k, t), (rate,), (1.0,))[1], -0.5 * last, rtol=2e-5)
+
+
 def test_dtypes_are_promoted() -> None:
     rate = np.array([-1.0])
     assert fnad.odeint(lambda y, t: rate * y, np.float32([1]), [0.0, 1.0]).dtype == np.float64
