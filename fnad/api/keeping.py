@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 from fnad.control.blocks import in_blocks, unrolled
 from fnad.control.loop import Groups
 from fnad.control.scan import bind_scan, scan
-from fnad.control.segments import boxed, count_in_segments, scan_in_segments, while_in_segments
+from fnad.control.segments import checkpointed, count_in_segments, scan_in_segments, while_in_segments
 from fnad.control.snapshots import with_snapshots
 from fnad.control.while_loop import while_loop
 from fnad.errors import SettingError
@@ -68,7 +68,7 @@ def run_scan(
     if policy is None and unroll > 1:
         block = unrolled(body, groups, unroll, reverse=reverse)
         return in_blocks(block, body, groups, operands, length, unroll, reverse=reverse)
-    return bind_scan(body if policy is None else boxed(body), groups, (), operands, length, reverse)
+    return bind_scan(body if policy is None else checkpointed(body), groups, (), operands, length, reverse)
 
 
 def run_count(body: Program, groups: Groups, operands: Symbols, steps: Symbol) -> Symbols:
@@ -80,7 +80,7 @@ def run_count(body: Program, groups: Groups, operands: Symbols, steps: Symbol) -
         return count_in_segments(body, consts, carry, steps)
     if policy == "binomial":
         return with_snapshots(scan, snapshots, [steps, *operands], **params, regions=(body,))
-    return bind_scan(body if policy is None else boxed(body), groups, [steps], operands, None, reverse=False)
+    return bind_scan(body if policy is None else checkpointed(body), groups, [steps], operands, None, reverse=False)
 
 
 def run_while(
@@ -100,4 +100,4 @@ def run_while(
         return while_in_segments(test, body, *consts, carry)
     if policy == "binomial":
         return with_snapshots(while_loop, snapshots, operands, **params, regions=(test, body))
-    return while_loop(*operands, **params, regions=(test, body if policy is None else boxed(body)))
+    return while_loop(*operands, **params, regions=(test, body if policy is None else checkpointed(body)))

@@ -1,7 +1,7 @@
 """`checkpoint`: a region that reverse mode runs again rather than save what it computed.
 
-It is the region's program in a box that no pass looks into, so that the second run is not merged with the first; when
-all passes are done, the box is opened (`fnad.transforms.expand`).
+No pass looks into the region, so that the second run is not merged with the first; when all passes are done, it takes
+the place of the equation (`fnad.transforms.expand`).
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from collections.abc import Iterable
 import numpy as np
 
 from fnad.control.regions import (
-    boxed_primitive,
     check_avals,
+    inlined_primitive,
     instantiated_inexact,
     pruning,
     pulled_region,
@@ -39,7 +39,7 @@ def _pull(equation: Equation, primals: Symbols, needed: Flags) -> Pulled:
     back = pulled_region(equation.regions[0], needed)
 
     def pullback(cts: Cotangents) -> list[Cotangent]:
-        # the pullback is boxed too: its first half is the region again, which must not be merged with the first run
+        # the pullback begins with the region again, which must not be merged with the first run: a checkpoint too
         return spread(checkpoint(*primals, *instantiated_inexact(cts, results), regions=(back,)), needed)
 
     return results, pullback
@@ -51,6 +51,6 @@ def _samples() -> Iterable[Sample]:
     yield Sample((np.array([0.5, -1.0, 2.0]),), {}, (trace(lambda x: [sin(x * x)], row, name="sine_of_square"),))
 
 
-checkpoint = boxed_primitive(
+checkpoint = inlined_primitive(
     "checkpoint", _infer, pushing(0), _pull, _samples, "The region, which reverse mode runs again.", prune=pruning(0)
 )

@@ -18,9 +18,9 @@ from dataclasses import replace
 import numpy as np
 
 from fnad.control.regions import (
-    boxed_primitive,
     check_avals,
     inexact,
+    inlined_primitive,
     instantiated_inexact,
     of_inexact,
     pulled_region,
@@ -162,7 +162,7 @@ def _jvp_samples() -> Iterable[Sample]:
     yield Sample((_X,), {"leaves": 1}, (_SINE, rule))
 
 
-custom_vjp = boxed_primitive(
+custom_vjp = inlined_primitive(
     "custom_vjp",
     _infer_vjp,
     _push_vjp,
@@ -170,7 +170,7 @@ custom_vjp = boxed_primitive(
     _vjp_samples,
     "The first region, differentiated by the two behind it: residuals, and cotangents from them.",
 )
-custom_jvp = boxed_primitive(
+custom_jvp = inlined_primitive(
     "custom_jvp",
     _infer_jvp,
     _push_jvp,

@@ -21,7 +21,7 @@ from fnad.control.closures import Function, closed, over
 from fnad.control.elimination import eliminate
 from fnad.control.krylov import gmres
 from fnad.control.partition import partition
-from fnad.control.regions import boxed_primitive, built, check_avals, instantiated, spread, taking
+from fnad.control.regions import built, check_avals, inlined_primitive, instantiated, spread, taking
 from fnad.control.rules import Cotangents, Flags, Pulled, Pushed, Regions, Symbols, Tangents
 from fnad.control.vector import Raveling
 from fnad.ir.builder import inline
@@ -189,7 +189,7 @@ def _samples() -> Iterable[Sample]:
         yield Sample((a, start), {"consts": 1}, regions)
 
 
-implicit = boxed_primitive(
+implicit = inlined_primitive(
     "implicit",
     _infer,
     _push,

@@ -21,7 +21,7 @@ import numpy as np
 
 from fnad.control.closures import Closed, closed, over
 from fnad.control.dormand_prince import Dynamics, Tolerances, integrate
-from fnad.control.regions import boxed_primitive, check_avals, spread
+from fnad.control.regions import check_avals, inlined_primitive, spread
 from fnad.control.rows import but_first, but_last, raised, row
 from fnad.control.rules import Cotangents, Flags, Pulled, Pushed, Regions, Symbols, Tangents
 from fnad.control.vector import Raveling, scaled
@@ -195,7 +195,7 @@ def _samples() -> Iterable[Sample]:
         yield Sample(operands, {"consts": 1, "rtol": 1e-12, "atol": 1e-12, "max_steps": 1000}, regions)
 
 
-ode = boxed_primitive(
+ode = inlined_primitive(
     "ode",
     _infer,
     _push,

@@ -164,7 +164,7 @@ def listed(avals: Sequence[Aval]) -> str:
     return ", ".join(map(str, avals)) or "nothing"
 
 
-def boxed_primitive(
+def inlined_primitive(
     name: str,
     infer: Callable[..., tuple[Aval, ...]],
     push: Callable[..., Pushed],

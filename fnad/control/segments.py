@@ -24,20 +24,20 @@ from fnad.ops.piecewise import minimum
 from fnad.ops.shape import constant, zeros_like
 
 
-def boxed(program: Program) -> Program:
+def checkpointed(program: Program) -> Program:
     """The program such that reverse mode saves nothing of it but its inputs."""
     return trace(lambda *args: checkpoint(*args, regions=(program,)), *program.in_avals, name=program.name)
 
 
 def scan_in_segments(body: Program, groups: Groups, operands: Symbols, length: int, *, reverse: bool) -> list[Symbol]:
-    """The results of a scan of the body, whose steps are boxed."""
-    step = boxed(body)
+    """The results of a scan of the body, whose steps are checkpointed."""
+    step = checkpointed(body)
     width = max(isqrt(length), 1)
 
     def run(*args: Symbol) -> list[Symbol]:
         return bind_scan(step, groups, (), args, width, reverse)
 
-    segment = boxed(trace(run, *block_avals(body, groups, width), name=f"{body.name}_segment"))
+    segment = checkpointed(trace(run, *block_avals(body, groups, width), name=f"{body.name}_segment"))
     return in_blocks(segment, step, groups, operands, length, width, reverse=reverse)
 
 
@@ -45,8 +45,8 @@ def scan_in_segments(body: Program, groups: Groups, operands: Symbols, length: i
 
 
 def count_in_segments(body: Program, consts: Symbols, carry: Symbols, steps: Symbol) -> list[Symbol]:
-    """The carry after so many steps of the body, which has no rows; they are boxed."""
-    step, groups = boxed(body), Groups(len(consts), len(carry), 0)
+    """The carry after so many steps of the body, which has no rows; they are checkpointed."""
+    step, groups = checkpointed(body), Groups(len(consts), len(carry), 0)
 
     def segment(number: Symbol, left: Symbol, *state: Symbol) -> list[Symbol]:
         taken = minimum(number, left)
@@ -59,8 +59,8 @@ def count_in_segments(body: Program, consts: Symbols, carry: Symbols, steps: Sym
 def while_in_segments(
     test: Program, body: Program, test_consts: Symbols, consts: Symbols, carry: Symbols
 ) -> list[Symbol]:
-    """The carry of a while loop, whose steps are boxed."""
-    step = boxed(body)
+    """The carry of a while loop, whose steps are checkpointed."""
+    step = checkpointed(body)
 
     def goes_on(_: Symbol, *state: Symbol) -> Symbol:
         return inline(test, [*test_consts, *state])[0]

@@ -1,6 +1,6 @@
 """`snapshots`: a loop that reverse mode goes back over with a given number of copies of its carry.
 
-It is a box around one loop equation, which it takes its operands and results from. What goes back is `revolve`.
+Its region is one loop equation, on the same operands and with the same results. What goes back is `revolve`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from fnad.control.loop import Sweep, two_way
-from fnad.control.regions import boxed_primitive, check_avals, pieces, returning
+from fnad.control.regions import check_avals, inlined_primitive, pieces, returning
 from fnad.control.revolve import revolve
 from fnad.control.rows import put_row, row
 from fnad.control.rules import Cotangents, Flags, Pulled, Pushed, Regions, Symbols, Tangents
@@ -47,7 +47,7 @@ def with_snapshots(loop: Primitive, count: int, operands: Symbols, **given: Any)
 
 
 def _reduce(operands: Symbols, params: Params, regions: Regions) -> Symbols | None:
-    """The results with the box around the loop alone, where there is something beside it."""
+    """The results with the loop alone in the region, where there is something beside it."""
     (region,) = regions
     loops = [e for e in region.equations if isinstance(e.primitive.lower, ScanLoop | WhileLoop)]
     if len(region.equations) == 1 and [(e.operands, e.results) for e in loops] == [(region.inputs, region.outputs)]:
@@ -56,7 +56,7 @@ def _reduce(operands: Symbols, params: Params, regions: Regions) -> Symbols | No
     for equation in region.equations:
         builder.source = equation.source or builder.source
         given = env.read(equation.operands)
-        if equation in loops[-1:]:  # what was put before the loop may itself be one: the loop that was boxed is last
+        if equation in loops[-1:]:  # what was put before the loop may itself be one: the loop that is meant is the last
             of_loop = {**equation.params, "regions": equation.regions}
             env.write(equation.results, with_snapshots(equation.primitive, params["count"], given, **of_loop))
         else:
@@ -131,7 +131,7 @@ def _samples() -> Iterable[Sample]:
             yield Sample(sample.operands, {"count": 2}, (region,))
 
 
-snapshots = boxed_primitive(
+snapshots = inlined_primitive(
     "snapshots",
     _infer,
     _push,
