@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from fnad.api.checkpointing import checkpoint
     from fnad.api.custom import custom_jvp, custom_vjp
     from fnad.api.implicit import Minimum, fixed_point, minimize, root
-    from fnad.api.loops import fori_loop, scan, while_loop
+    from fnad.api.iteration import fori_loop, scan, while_loop
     from fnad.api.mapping import map  # noqa: A004
     from fnad.api.ode import odeint
 
@@ -80,7 +80,7 @@ _MODULES = {
     "checkpointing": ("checkpoint",),
     "custom": ("custom_jvp", "custom_vjp"),
     "implicit": ("Minimum", "fixed_point", "minimize", "root"),
-    "loops": ("fori_loop", "scan", "while_loop"),
+    "iteration": ("fori_loop", "scan", "while_loop"),
     "mapping": ("map",),
     "ode": ("odeint",),
 }

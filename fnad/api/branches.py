@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial, reduce
+from collections.abc import Mapping, Sequence
+from functools import reduce
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from fnad.api.leaves import Function, leaves_of, path, type_name
+from fnad.api.operands import LeafType, as_tracer, joined, leaf_types, symbol
 from fnad.api.regions import (
-    Kind,
     Region,
-    as_tracer,
     at,
+    calling,
     check_functions,
     check_structure,
     described,
     in_trace,
-    joined,
-    kind_of,
     region_of,
-    symbol,
     with_shared_captures,
 )
 from fnad.control.cond import cond as cond_primitive
@@ -32,7 +29,6 @@ from fnad.ir.symbol import Symbol
 from fnad.ir.types import BOOL, I64
 from fnad.ops.conversion import convert_to
 from fnad.trace.source import current_source
-from fnad.trace.tracer import Tracer
 from fnad.trace.tracing import symbol_of
 
 Branches: TypeAlias = Mapping[str, Function]
@@ -106,19 +102,14 @@ def _described(value: Any) -> str:
 
 def _choose(index: Any, branches: Branches, operands: tuple[Any, ...]) -> Any:
     leaves, structure = leaves_of(operands, lambda i: f"operands[{i}]")
-    kinds = [kind_of(leaf) for leaf in leaves]
-    regions = [region_of(f, partial(_call, f, structure.unflatten), kinds) for f in branches.values()]
+    regions = [region_of(f, calling(f, structure.unflatten), leaf_types(leaves)) for f in branches.values()]
     results = _common(branches, regions)
     symbols = [symbol(leaf) for leaf in leaves]
-    converted = [region.converted([kind.aval.dtype for kind in results]) for region in regions]
+    converted = [region.converted([result.aval.dtype for result in results]) for region in regions]
     captured, programs = with_shared_captures(converted, [len(symbols)] * len(regions))
     with at(current_source()):
         found = _chosen(symbol_of(index), [*symbols, *captured], programs)
     return regions[0].structure.unflatten(map(as_tracer, found, results))
-
-
-def _call(f: Function, unflatten: Callable[[list[Tracer]], Any], tracers: list[Tracer]) -> Any:
-    return f(*unflatten(tracers))
 
 
 def _chosen(index: Symbol, operands: Sequence[Symbol], programs: Sequence[Program]) -> Sequence[Symbol]:
@@ -128,23 +119,23 @@ def _chosen(index: Symbol, operands: Sequence[Symbol], programs: Sequence[Progra
     return cond_primitive(chosen, *operands, regions=tuple(programs))
 
 
-def _common(branches: Branches, regions: Sequence[Region]) -> list[Kind]:
-    """Return the kinds of the results; raise where those of two branches differ."""
+def _common(branches: Branches, regions: Sequence[Region]) -> list[LeafType]:
+    """Return the types of the results; raise where those of two branches differ."""
     like, *others = [f"the result of {name}, {described(f)}" for name, f in branches.items()]
     for what, region in zip(others, regions[1:], strict=True):
         check_structure(regions[0].structure, region.structure, what, like)
     return [_common_leaf(branches, regions, i) for i in range(len(regions[0].results))]
 
 
-def _common_leaf(branches: Branches, regions: Sequence[Region], index: int) -> Kind:
-    kinds = [region.results[index] for region in regions]
-    shapes = {kind.aval.shape for kind in kinds}
-    dtypes = {kind.aval.dtype for kind in kinds if not kind.weak}
-    common = reduce(joined, kinds)
+def _common_leaf(branches: Branches, regions: Sequence[Region], index: int) -> LeafType:
+    types = [region.results[index] for region in regions]
+    shapes = {t.aval.shape for t in types}
+    dtypes = {t.aval.dtype for t in types if not t.weak}
+    common = reduce(joined, types)
     if len(shapes) > 1 or (dtypes and dtypes != {common.aval.dtype}):
         tree = regions[0].structure.unflatten([0] * len(regions[0].results))
         where = path((tree,), index, lambda _: "result")
-        each = [f"{k.aval} from {name}, {described(f)}" for (name, f), k in zip(branches.items(), kinds, strict=True)]
+        each = [f"{t.aval} from {name}, {described(f)}" for (name, f), t in zip(branches.items(), types, strict=True)]
         raise StructureError(
             f"the branches differ in {where}: {'; '.join(each)}",
             source=current_source(),

@@ -1,38 +1,38 @@
-"""What reverse mode keeps and what it computes again: `checkpoint`."""
+"""What reverse mode saves and what it computes again: `checkpoint`."""
 
 from __future__ import annotations
 
-from functools import wraps
-from typing import Any, Literal, cast, get_args
+from functools import partial, wraps
+from typing import Any, Literal, get_args
 
-from fnad.api.keeping import Keeping, Policy, kept
 from fnad.api.leaves import Function, check_function, leaves_of
-from fnad.api.regions import as_tracer, in_trace, kind_of, region_of, symbol
+from fnad.api.operands import as_tracer, leaf_types, symbol
+from fnad.api.regions import calling, in_trace, region_of
+from fnad.api.saving import Policy, SavePolicy, saving
 from fnad.control.checkpoint import checkpoint as checkpoint_primitive
 from fnad.errors import SettingError
-from fnad.numpy.operands import as_symbol
 from fnad.trace.source import current_source
 
 
 def checkpoint(
     f: Function, *, policy: Literal["all"] | Policy = "all", snapshots: int = 32, budget: int | None = None
 ) -> Function:
-    """Return `f` such that reverse mode keeps less of what it computed, and computes it again.
+    """Return `f` such that reverse mode saves less of what it computed, and computes it again.
 
     The policy says what is computed again:
 
-    - "all": all of `f`; only its arguments are kept.
-    - "carry": in the loops of `f`, the steps: of each only the carry is kept.
-    - "sqrt": in the loops of `f`, the steps: of n steps about 2 √n carries are kept, and each is taken three times. A
+    - "all": all of `f`; only its arguments are saved.
+    - "carry": in the loops of `f`, the steps: of each only the carry is saved.
+    - "sqrt": in the loops of `f`, the steps: of n steps about 2 √n carries are saved, and each is taken three times. A
       while loop, whose n nobody knows before, goes in segments that become longer.
-    - "binomial": in the loops of `f`, the steps: `snapshots` carries are kept, however many steps there are, by the
+    - "binomial": in the loops of `f`, the steps: `snapshots` carries are saved, however many steps there are, by the
       schedule that repeats least (Griewank and Walther, "Algorithm 799: Revolve", ACM TOMS 26, 2000): with s snapshots
       and n <= C(s + r, s) steps, each step is taken at most r + 1 times more. With `budget`, there are as many
       snapshots in each loop as go into so many bytes, one at least.
 
     Values and derivatives are the same under each. Loops are those of `scan`, `map`, `fori_loop`, `while_loop`.
 
-    Raises `SettingError` for a policy that does not exist fewer than one snapshot, or a budget below 0.
+    Raises `SettingError` for a policy that does not exist, fewer than one snapshot, or a budget below 0.
 
     >>> import numpy as np, fnad
     >>> def last(x):
@@ -46,8 +46,8 @@ def checkpoint(
     @wraps(f)
     def run(*args: Any, **kwargs: Any) -> Any:
         if policy == "all":
-            return in_trace(f, lambda args, kwargs: _boxed(f, args, kwargs), args, kwargs)
-        with kept(Keeping(policy, snapshots, budget)):
+            return in_trace(f, lambda args, kwargs: _checkpointed(f, args, kwargs), args, kwargs)
+        with saving(SavePolicy(policy, snapshots, budget)):
             return f(*args, **kwargs)
 
     return run
@@ -64,15 +64,13 @@ def _check(policy: str, snapshots: int, budget: int | None) -> None:
         raise SettingError(f"budget is {budget}", source=current_source(), remedy="give a number of bytes")
 
 
-def _boxed(f: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def _checkpointed(f: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     leaves, structure = leaves_of((args, kwargs), lambda i: ("args", "kwargs")[i])
-
-    def call(tracers: list[Any]) -> Any:
-        given, named = cast("tuple[tuple[Any, ...], dict[str, Any]]", structure.unflatten(tracers))
-        return f(*given, **named)
-
-    given = [symbol(leaf) for leaf in leaves]
-    region = region_of(f, call, [kind_of(leaf) for leaf in leaves], given)
-    operands = [*given, *map(as_symbol, region.captured)]
-    found = checkpoint_primitive(*operands, regions=(region.program,))
+    given = list(map(symbol, leaves))
+    region = region_of(f, calling(partial(_apply, f), structure.unflatten), leaf_types(leaves), given)
+    found = checkpoint_primitive(*given, *region.consts, regions=(region.program,))
     return region.structure.unflatten(map(as_tracer, found, region.results))
+
+
+def _apply(f: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    return f(*args, **kwargs)

@@ -6,20 +6,21 @@ import threading
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from functools import partial, update_wrapper
+from itertools import islice
 from typing import Any, NamedTuple, cast
 
 import numpy as np
 
 from fnad.api.arguments import as_positions, resolved
 from fnad.api.leaves import Function, Structure, check_function, flatten, leaves_of, structure_text, type_name
-from fnad.api.regions import Kind, Region, as_tracer, described, kind_of, region_of, with_shared_captures
+from fnad.api.operands import LeafType, as_tracer, leaf_types
+from fnad.api.regions import Region, described, region_of, with_shared_captures
 from fnad.control.custom import custom_jvp as jvp_primitive
 from fnad.control.custom import custom_vjp as vjp_primitive
 from fnad.errors import CustomRuleError
 from fnad.ir.builder import is_tracing
 from fnad.ir.primitive import Primitive
 from fnad.ir.symbol import Symbol
-from fnad.ir.types import is_inexact
 from fnad.numpy.operands import as_symbol
 from fnad.trace.source import current_source
 
@@ -42,7 +43,46 @@ class _Nesting(threading.local):
             self.depth -= 1
 
 
-class custom_vjp:  # noqa: N801 a decorator
+class _Custom:
+    """A function with a rule: its equation has this `primitive`; `how` is the call that states the rule."""
+
+    primitive: Primitive
+    how: str
+
+    def __init__(self, f: Function, nondiff_argnums: int | Sequence[int] = ()) -> None:
+        check_function(f, type(self).__name__)
+        self._f = f
+        self._fixed = _positions(nondiff_argnums)
+        self._nesting = _Nesting()
+        self._rule: tuple[Function, ...] | None = None
+        update_wrapper(self, f)
+
+    def __call__(self, *args: Any) -> Any:
+        """Return what the function does."""
+        if self._rule is None:
+            raise _refused(f"{described(self._f)} has no rule", f"state it with {self.how}")
+        if not is_tracing():
+            return self._f(*args)
+        call = _call_of(self._f, self._fixed, args)
+        function = region_of(self._f, partial(call.of, self._f), call.types)
+        with self._nesting.deeper() as may_go_on:
+            regions = [function, *self._regions(call, function, *self._rule)] if may_go_on else [function]
+        return _bound(self.primitive, call, regions)
+
+    def _regions(self, call: _Call, function: Region, *rule: Function) -> Sequence[Region]:
+        raise NotImplementedError
+
+    def _state(self, *rule: Function) -> None:
+        """State the rule, once: what was compiled with it is not told of another."""
+        for function in rule:
+            check_function(function, self.how.partition("(")[0])
+        if self._rule is not None:
+            what = f"{described(self._f)} has a rule already"
+            raise _refused(what, "state another for another function: custom_vjp(f)")
+        self._rule = rule
+
+
+class custom_vjp(_Custom):  # noqa: N801 a decorator
     """A function whose reverse mode the user states.
 
     `defvjp(fwd, bwd)` takes the rule. `fwd(*args)` returns a pair of what the function returns and residuals, any
@@ -63,35 +103,20 @@ class custom_vjp:  # noqa: N801 a decorator
     array([1., 1.])
     """
 
-    def __init__(self, f: Function, nondiff_argnums: int | Sequence[int] = ()) -> None:
-        check_function(f, "custom_vjp")
-        self._f = f
-        self._fixed = _positions(nondiff_argnums)
-        self._nesting = _Nesting()
-        self._rule: tuple[Function, Function] | None = None
-        update_wrapper(self, f)
+    primitive = vjp_primitive
+    how = "defvjp(fwd, bwd)"
 
     def defvjp(self, fwd: Function, bwd: Function) -> None:
-        """State the rule, once: what was compiled with it is not told of another."""
-        for function in (fwd, bwd):
-            check_function(function, "defvjp")
-        _check_first(self._rule, self._f)
-        self._rule = fwd, bwd
+        """State the rule, once."""
+        self._state(fwd, bwd)
 
-    def __call__(self, *args: Any) -> Any:
-        """Return what the function does."""
-        if self._rule is None:
-            raise _refused(f"{described(self._f)} has no rule", "state it with defvjp(fwd, bwd)")
-        if not is_tracing():
-            return self._f(*args)
-        call = _call_of(self._f, self._fixed, args)
-        function = region_of(self._f, partial(call.of, self._f), call.kinds)
-        with self._nesting.deeper() as may_go_on:
-            regions = [function, *_reverse(*self._rule, call, function)] if may_go_on else [function]
-        return _bound(vjp_primitive, call, regions)
+    def _regions(self, call: _Call, function: Region, *rule: Function) -> Sequence[Region]:
+        fwd, bwd = rule
+        forward, structure = _forward(fwd, call, function)
+        return forward, _backward(bwd, call, function, forward.results[len(function.results) :], structure)
 
 
-class custom_jvp:  # noqa: N801 a decorator
+class custom_jvp(_Custom):  # noqa: N801 a decorator
     """A function whose forward mode the user states.
 
     `defjvp(rule)` takes `rule(primals, tangents)`, from two tuples, of the arguments and of their tangents, to the pair
@@ -114,32 +139,16 @@ class custom_jvp:  # noqa: N801 a decorator
     np.float64(0.0)
     """
 
-    def __init__(self, f: Function, nondiff_argnums: int | Sequence[int] = ()) -> None:
-        check_function(f, "custom_jvp")
-        self._f = f
-        self._fixed = _positions(nondiff_argnums)
-        self._nesting = _Nesting()
-        self._rule: Function | None = None
-        update_wrapper(self, f)
+    primitive = jvp_primitive
+    how = "defjvp(rule)"
 
     def defjvp(self, rule: Function) -> Function:
-        """State the rule, once, and return it: what was compiled with it is not told of another."""
-        check_function(rule, "defjvp")
-        _check_first(self._rule, self._f)
-        self._rule = rule
+        """State the rule, once, and return it."""
+        self._state(rule)
         return rule
 
-    def __call__(self, *args: Any) -> Any:
-        """Return what the function does."""
-        if self._rule is None:
-            raise _refused(f"{described(self._f)} has no rule", "state it with defjvp(rule)")
-        if not is_tracing():
-            return self._f(*args)
-        call = _call_of(self._f, self._fixed, args)
-        function = region_of(self._f, partial(call.of, self._f), call.kinds)
-        with self._nesting.deeper() as may_go_on:
-            regions = [function, _pushing(self._rule, call, function)] if may_go_on else [function]
-        return _bound(jvp_primitive, call, regions)
+    def _regions(self, call: _Call, function: Region, *rule: Function) -> Sequence[Region]:
+        return (_pushing(rule[0], call, function),)
 
 
 # ---- calls -----------------------------------------------------------------------------------------------------------
@@ -152,7 +161,7 @@ class _Call(NamedTuple):
     moved: tuple[int, ...]
     structure: Structure
     symbols: list[Symbol]
-    kinds: list[Kind]
+    types: list[LeafType]
 
     @property
     def fixed(self) -> list[Any]:
@@ -160,9 +169,9 @@ class _Call(NamedTuple):
         return [arg for i, arg in enumerate(self.args) if i not in self.moved]
 
     @property
-    def inexact(self) -> list[Kind]:
-        """The kinds of the leaves that have a derivative."""
-        return [kind for kind in self.kinds if is_inexact(kind.aval.dtype)]
+    def inexact(self) -> list[LeafType]:
+        """The types of the leaves that have a derivative."""
+        return _inexact(self.types)
 
     def trees(self, leaves: Sequence[Any]) -> tuple[Any, ...]:
         """Return the arguments with derivatives, of these leaves."""
@@ -183,7 +192,7 @@ def _call_of(f: Function, nondiff_argnums: tuple[int, ...], args: tuple[Any, ...
     fixed = resolved(f, nondiff_argnums, len(args), "nondiff_argnums")
     moved = tuple(i for i in range(len(args)) if i not in fixed)
     leaves, structure = leaves_of([args[i] for i in moved], lambda i: f"args[{moved[i]}]")
-    return _Call(args, moved, structure, [as_symbol(leaf.value) for leaf in leaves], [kind_of(leaf) for leaf in leaves])
+    return _Call(args, moved, structure, [as_symbol(leaf.value) for leaf in leaves], leaf_types(leaves))
 
 
 # ---- rules as regions ------------------------------------------------------------------------------------------------
@@ -193,64 +202,65 @@ def _bound(primitive: Primitive, call: _Call, regions: Sequence[Region]) -> Any:
     """Return the result of a call whose function and rules are these regions."""
     counts = [len(region.program.inputs) - len(region.captured) for region in regions]
     captured, programs = with_shared_captures(regions, counts)
-    found = primitive(*call.symbols, *captured, leaves=len(call.kinds), regions=tuple(programs))
+    found = primitive(*call.symbols, *captured, leaves=len(call.types), regions=tuple(programs))
     return regions[0].structure.unflatten(map(as_tracer, found, regions[0].results))
 
 
-def _reverse(fwd: Function, bwd: Function, call: _Call, function: Region) -> tuple[Region, Region]:
-    """Return the rule of reverse mode as two regions."""
-    forward, kept = _forward(fwd, call, function)
-    return forward, _backward(bwd, call, function, forward.results[len(function.results) :], kept)
-
-
 def _forward(fwd: Function, call: _Call, function: Region) -> tuple[Region, Structure]:
-    """Return the region (leaves…) -> (output…, residuals…), and the structure of the residuals."""
+    """The region (leaves…) -> (output…, residuals…), and the structure of the residuals."""
 
     def run(tracers: Sequence[Any]) -> Any:
         return _pair(call.of(fwd, tracers), fwd, "(output, residuals)")
 
-    region = region_of(fwd, run, call.kinds)
-    output, kept = region.structure.children()
+    region = region_of(fwd, run, call.types)
+    output, residuals = region.structure.children()
     _check_like(function.structure, output, fwd)
-    return _like(region, function, fwd), kept
+    return _fitted(region, function.results, fwd), residuals
 
 
-def _backward(bwd: Function, call: _Call, function: Region, kept: Sequence[Kind], structure: Structure) -> Region:
-    """Return the region (residuals…, cotangents…) -> (cotangents of the leaves that have one…)."""
-    cotangents = [kind for kind in function.results if is_inexact(kind.aval.dtype)]
+def _backward(
+    bwd: Function, call: _Call, function: Region, residuals: Sequence[LeafType], structure: Structure
+) -> Region:
+    """The region (residuals…, cotangents…) -> (cotangents of the leaves that have one…)."""
+    count = len(residuals)
 
     def run(tracers: Sequence[Any]) -> list[Any]:
-        residuals = structure.unflatten(tracers[: len(kept)])
-        ct = function.structure.unflatten(_at_inexact(tracers[len(kept) :], function.results))
-        return _cotangents(bwd(*call.fixed, residuals, ct), bwd, call)
+        ct = function.structure.unflatten(_at_inexact(tracers[count:], function.results))
+        return _cotangents(bwd(*call.fixed, structure.unflatten(tracers[:count]), ct), bwd, call)
 
-    region = region_of(bwd, run, [*kept, *cotangents])
-    _check_avals(region, call.inexact, bwd)
-    return region.converted([kind.aval.dtype for kind in call.inexact])
+    return _fitted(region_of(bwd, run, [*residuals, *_inexact(function.results)]), call.inexact, bwd)
 
 
 def _pushing(rule: Function, call: _Call, function: Region) -> Region:
-    """Return the region (leaves…, tangents…) -> (output…, tangents of the output…)."""
+    """The region (leaves…, tangents…) -> (output…, tangents of the output…)."""
+    count = len(call.types)
 
     def run(tracers: Sequence[Any]) -> Any:
-        leaves, moved = tracers[: len(call.kinds)], _at_inexact(tracers[len(call.kinds) :], call.kinds)
-        output, tangent = _pair(rule(*call.fixed, call.trees(leaves), call.trees(moved)), rule, "(output, tangent)")
-        _check_like(function.structure, flatten(output)[1], rule)
-        _check_like(function.structure, flatten(tangent)[1], rule)
-        kept = [t for t, kind in zip(flatten(tangent)[0], function.results, strict=True) if is_inexact(kind.aval.dtype)]
-        return flatten(output)[0], kept
+        moved = _at_inexact(tracers[count:], call.types)
+        output, tangent = _pair(
+            rule(*call.fixed, call.trees(tracers[:count]), call.trees(moved)), rule, "(output, tangent)"
+        )
+        leaves, tangents = flatten(output), flatten(tangent)
+        for _, structure in (leaves, tangents):
+            _check_like(function.structure, structure, rule)
+        return leaves[0], [t for t, y in zip(tangents[0], function.results, strict=True) if y.has_derivative]
 
-    region = _like(region_of(rule, run, [*call.kinds, *call.inexact]), function, rule)
-    inexact = [kind for kind in function.results if is_inexact(kind.aval.dtype)]
-    count = len(function.results)
-    _check_avals(region._replace(results=region.results[count:]), inexact, rule)
-    return region.converted([kind.aval.dtype for kind in [*function.results, *inexact]])
+    region = region_of(rule, run, [*call.types, *call.inexact])
+    return _fitted(region, [*function.results, *_inexact(function.results)], rule)
 
 
-def _at_inexact(values: Sequence[Any], kinds: Sequence[Kind]) -> list[Any]:
-    """Return the values at the leaves that have a derivative, zeros at the others."""
+def _inexact(types: Sequence[LeafType]) -> list[LeafType]:
+    return [t for t in types if t.has_derivative]
+
+
+def _at_inexact(values: Sequence[Any], types: Sequence[LeafType]) -> list[Any]:
+    """The values at the leaves that have a derivative, zeros at the others."""
     rest = iter(values)
-    return [next(rest) if is_inexact(k.aval.dtype) else np.zeros(k.aval.shape, k.aval.dtype)[()] for k in kinds]
+    return [next(rest) if t.has_derivative else _zero(t) for t in types]
+
+
+def _zero(t: LeafType) -> Any:
+    return np.zeros(t.aval.shape, t.aval.dtype)[()]
 
 
 def _cotangents(found: Any, bwd: Function, call: _Call) -> list[Any]:
@@ -261,15 +271,12 @@ def _cotangents(found: Any, bwd: Function, call: _Call) -> list[Any]:
             "return one cotangent for each argument, None for a zero",
         )
     leaves: list[Any] = []
-    kinds = iter(call.kinds)
+    types = iter(call.types)
     for ct, structure in zip(cast("Sequence[Any]", found), call.structure.children(), strict=True):
-        of_argument = [next(kinds) for _ in range(structure.num_leaves)]
-        if ct is None:
-            values: list[Any] = [np.zeros(kind.aval.shape, kind.aval.dtype)[()] for kind in of_argument]
-        else:
-            values, like = flatten(ct)
-            _check_like(structure, like, bwd)
-        leaves += [v for v, kind in zip(values, of_argument, strict=True) if is_inexact(kind.aval.dtype)]
+        of_argument = list(islice(types, structure.num_leaves))
+        values, like = flatten(ct) if ct is not None else (list(map(_zero, of_argument)), structure)
+        _check_like(structure, like, bwd)
+        leaves += [value for value, t in zip(values, of_argument, strict=True) if t.has_derivative]
     return leaves
 
 
@@ -277,13 +284,6 @@ def _pair(found: Any, rule: Function, what: str) -> tuple[Any, Any]:
     if isinstance(found, (tuple, list)) and len(cast("Sequence[Any]", found)) == 2:
         return found[0], found[1]
     raise _refused(f"{described(rule)} returned {type_name(found)}, not a pair", f"return {what}")
-
-
-def _like(region: Region, function: Region, rule: Function) -> Region:
-    """Return the region with its first results in the dtypes of the function's."""
-    count = len(function.results)
-    _check_avals(region._replace(results=region.results[:count]), function.results, rule)
-    return region.converted([kind.aval.dtype for kind in function.results])
 
 
 def _check_like(expected: Structure, found: Structure, rule: Function) -> None:
@@ -294,16 +294,12 @@ def _check_like(expected: Structure, found: Structure, rule: Function) -> None:
         )
 
 
-def _check_avals(region: Region, expected: Sequence[Kind], rule: Function) -> None:
-    for found, kind in zip(region.results, expected, strict=True):
-        is_same = found.aval == kind.aval or (found.weak and found.aval.shape == kind.aval.shape)
-        if not is_same:
-            raise _refused(f"{described(rule)} returned {found.aval} where {kind.aval} belongs", "keep shape and dtype")
-
-
-def _check_first(rule: object, f: Function) -> None:
-    if rule is not None:
-        raise _refused(f"{described(f)} has a rule already", "state another for another function: custom_vjp(f)")
+def _fitted(region: Region, expected: Sequence[LeafType], rule: Function) -> Region:
+    """The region with its first results in the dtypes expected; raise where more than a Python number's differs."""
+    for found, t in zip(region.results, expected):  # noqa: B905 residuals may stand behind
+        if found.aval != t.aval and not (found.weak and found.aval.shape == t.aval.shape):
+            raise _refused(f"{described(rule)} returned {found.aval} where {t.aval} belongs", "keep shape and dtype")
+    return region.converted([t.aval.dtype for t in expected])
 
 
 def _refused(what: str, remedy: str) -> CustomRuleError:

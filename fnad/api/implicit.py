@@ -5,30 +5,21 @@ Their derivatives are those of the equation at the solution found (`fnad.control
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, cast
+from collections.abc import Callable
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from fnad.api.leaves import Function, Leaf, Structure, check_function, leaves_of, path
-from fnad.api.regions import (
-    Kind,
-    Region,
-    as_tracer,
-    check_structure,
-    described,
-    in_trace,
-    joined,
-    kind_of,
-    operand,
-    region_of,
-)
+from fnad.api.leaves import Function, check_function
+from fnad.api.operands import LeafType, Tree, as_tracer
+from fnad.api.regions import Call, Likeness, Region, calling, described, in_trace, region_of, settled
 from fnad.control.implicit import implicitly, pushing, solve_linear
 from fnad.control.krylov import tolerance
 from fnad.control.newton import Limits, fixed_point_iteration, newton, newton_cg
 from fnad.control.vector import Raveling
 from fnad.control.while_loop import Failure
-from fnad.errors import ArgumentTypeError, DtypeError, NonScalarOutputError, StructureError
+from fnad.errors import ArgumentTypeError, DtypeError, NonScalarOutputError
 from fnad.ir.builder import current_builder, inline
 from fnad.ir.program import Program
 from fnad.ir.symbol import Symbol
@@ -38,7 +29,6 @@ from fnad.ops.arithmetic import neg, sub
 from fnad.ops.conversion import convert_to
 from fnad.ops.shape import reshape_to
 from fnad.trace.source import current_source
-from fnad.trace.tracer import Tracer
 from fnad.transforms.differentiation import gradient, value_and_gradient
 from fnad.transforms.pipeline import simplify
 
@@ -155,18 +145,17 @@ def _unsuitable(what: str, remedy: str) -> ArgumentTypeError:
 
 
 class _System(NamedTuple):
-    """A traced function of x: the program (captured…, x…), what it captured, how x starts and how the user has it."""
+    """A traced function of x: the program (captured…, x…), what it captured, and x as the user has it."""
 
     program: Program
     captured: list[Symbol]
-    start: list[Symbol]
-    kinds: list[Kind]
-    structure: Structure
+    x: Tree
+    types: list[LeafType]
 
     @property
     def flat(self) -> Raveling:
         """How x lies in one vector."""
-        return Raveling.of([kind.aval for kind in self.kinds])
+        return Raveling.of([t.aval for t in self.types])
 
     @property
     def unknowns(self) -> list[bool]:
@@ -174,63 +163,43 @@ class _System(NamedTuple):
         return [i >= len(self.captured) for i in range(len(self.program.inputs))]
 
     def point(self, vector: Symbol) -> list[Symbol]:
-        """Return what the program takes where x is this vector."""
+        """What the program takes where x is this vector."""
         return [*self.captured, *self.flat.unravel(vector)]
 
     def at(self, vector: Symbol) -> Symbol:
-        """Return the program's results, as a vector, where x is this vector."""
+        """The program's results, as a vector, where x is this vector."""
         return self.flat.ravel(inline(self.program, self.point(vector)))
 
-    def rebuilt(self, values: Sequence[Symbol]) -> Any:
-        """Return values of x as the user gets them."""
-        return _single(self.structure)(list(map(as_tracer, values, self.kinds)))
 
-
-def _single(structure: Structure) -> Callable[[Sequence[Any]], Any]:
-    return lambda leaves: cast("tuple[Any]", structure.unflatten(leaves))[0]
-
-
-def _system(f: Function, region: Region, leaves: Sequence[Leaf], kinds: list[Kind], structure: Structure) -> _System:
-    for i, kind in enumerate(kinds):
-        if kind.aval.dtype.kind != "f":
-            where = path(structure.unflatten(range(len(kinds))), i, lambda _: "x_init")
+def _system(f: Function, region: Region, x: Tree, types: list[LeafType]) -> _System:
+    for i, t in enumerate(types):
+        if t.aval.dtype.kind != "f":
             raise DtypeError(
-                f"{where} is {kind.aval} in {described(f)}, which has no steps of real size",
+                f"{x.path(i)} is {t.aval} in {described(f)}, which has no steps of real size",
                 source=current_source(),
                 remedy="start with floats, and with real and imaginary part for complex numbers",
             )
-    start = list(map(operand, leaves, kinds))
-    return _System(region.consts_first(), list(map(as_symbol, region.captured)), start, kinds, structure)
+    return _System(region.consts_first(), region.consts, x, types)
+
+
+UNKNOWNS = Likeness(
+    "x_init",
+    "the result of {f}",
+    "x_init",
+    "{where} is {taken}, and what {f} returns for it is {found}",
+    "there has to be one equation for each unknown: return the shapes of x",
+)
 
 
 def _square_system(f: Function, x_init: Any, args: tuple[Any, ...]) -> _System:
     """Trace a function whose results are of the avals of x, with x in the dtypes that its results promote it to."""
-    leaves, structure = leaves_of((x_init,), lambda _: "x_init")
-    kinds = [kind_of(leaf) for leaf in leaves]
-    while True:
-        region = region_of(f, _caller(f, structure, args), kinds)
-        _check_results(f, region, kinds, structure)
-        grown = [joined(kind, new) for kind, new in zip(kinds, region.results, strict=True)]
-        if grown == kinds:
-            return _system(f, region.converted([kind.aval.dtype for kind in kinds]), leaves, kinds, structure)
-        kinds = grown
+    x = Tree.of("x_init", x_init)
+    region, types = settled(f, x, UNKNOWNS, partial(region_of, f, _caller(f, x, args)))
+    return _system(f, region, x, types)
 
 
-def _caller(f: Function, structure: Structure, args: tuple[Any, ...]) -> Callable[[list[Tracer]], Any]:
-    return lambda tracers: f(_single(structure)(tracers), *args)
-
-
-def _check_results(f: Function, region: Region, kinds: Sequence[Kind], structure: Structure) -> None:
-    expected = structure.children()[0]
-    check_structure(expected, region.structure, f"the result of {described(f)}", "x_init")
-    for i, (kind, result) in enumerate(zip(kinds, region.results, strict=True)):
-        if kind.aval.shape != result.aval.shape:
-            where = path(structure.unflatten(range(len(kinds))), i, lambda _: "x_init")
-            raise StructureError(
-                f"{where} is {kind.aval}, and what {described(f)} returns for it is {result.aval}",
-                source=current_source(),
-                remedy="there has to be one equation for each unknown: return the shapes of x",
-            )
+def _caller(f: Function, x: Tree, args: tuple[Any, ...]) -> Call:
+    return calling(f, lambda tracers: (x.unflatten(tracers), *args))
 
 
 # ---- the solvers -----------------------------------------------------------------------------------------------------
@@ -245,7 +214,7 @@ def _fixed_point(f: Function, x_init: Any, args: tuple[Any, ...], settings: _Set
     def residual(*x: Symbol) -> list[Symbol]:
         return list(map(sub, x, inline(system.program, [*system.captured, *x])))
 
-    return system.rebuilt(_solution(system, solver, residual, settings)[0])
+    return system.x.rebuilt(_solution(system, solver, residual, settings)[0], system.types)
 
 
 def _root(f: Function, x_init: Any, args: tuple[Any, ...], settings: _Settings) -> Any:
@@ -264,15 +233,14 @@ def _root(f: Function, x_init: Any, args: tuple[Any, ...], settings: _Settings) 
     def residual(*x: Symbol) -> list[Symbol]:
         return inline(system.program, [*system.captured, *x])
 
-    return system.rebuilt(_solution(system, solver, residual, settings)[0])
+    return system.x.rebuilt(_solution(system, solver, residual, settings)[0], system.types)
 
 
 def _minimize(f: Function, x_init: Any, args: tuple[Any, ...], settings: _Settings) -> Minimum:
-    leaves, structure = leaves_of((x_init,), lambda _: "x_init")
-    kinds = [kind_of(leaf) for leaf in leaves]
-    region = region_of(f, _caller(f, structure, args), kinds)
+    start = Tree.of("x_init", x_init)
+    region = region_of(f, _caller(f, start, args), start.types)
     _check_scalar(f, region)
-    system = _system(f, region, leaves, kinds, structure)
+    system = _system(f, region, start, start.types)
     flat = system.flat
     both = simplify(value_and_gradient(system.program, system.unknowns))
     slopes = simplify(gradient(system.program, system.unknowns))
@@ -294,9 +262,8 @@ def _minimize(f: Function, x_init: Any, args: tuple[Any, ...], settings: _Settin
     x, more = _solution(system, solver, residual, settings)
     (value,) = inline(system.program, [*system.captured, *x])
     count = more[0] if more else as_symbol(np.int64(0))
-    return Minimum(
-        system.rebuilt(x), as_tracer(value, region.results[0]), as_tracer(count, Kind(Aval(I64), weak=False))
-    )
+    fun, nit = as_tracer(value, region.results[0]), as_tracer(count, LeafType(Aval(I64)))
+    return Minimum(system.x.rebuilt(x, system.types), fun, nit)
 
 
 def _check_scalar(f: Function, region: Region) -> None:
@@ -313,9 +280,9 @@ def _solution(
     system: _System, solver: Callable[[Symbol, Limits], list[Symbol]], residual: Function, settings: _Settings
 ) -> tuple[list[Symbol], list[Symbol]]:
     """Return x and what the solver returns beside it; there is nothing to be solved where x is empty."""
-    flat = system.flat
-    if not any(kind.aval.size for kind in system.kinds):
-        return system.start, []
+    flat, start = system.flat, system.x.operands(system.types)
+    if not any(t.aval.size for t in system.types):
+        return start, []
     limits = settings.limits(flat.aval.dtype)
 
     def solve(*start: Symbol) -> list[Symbol]:
@@ -323,5 +290,5 @@ def _solution(
         return [*flat.unravel(x), *more]
 
     current_builder().source = current_source()
-    found = implicitly(solve, residual, system.start, flat.avals)
+    found = implicitly(solve, residual, start, flat.avals)
     return found[: len(flat.avals)], found[len(flat.avals) :]

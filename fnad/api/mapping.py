@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
+from fnad.api.iteration import scan_in_trace
 from fnad.api.leaves import Function, check_function
-from fnad.api.loops import scan_in_trace
 from fnad.api.regions import in_trace
 
 
@@ -19,7 +20,7 @@ def map(f: Function, xs: Any) -> Any:  # noqa: A001 the name that functional lan
     array([1., 5., 9.])
     """
     check_function(f, "map")
-    return in_trace(f, lambda xs: scan_in_trace(f, None, xs, None, False, 1, _step)[1], xs, names=("xs",))
+    return in_trace(f, lambda xs: scan_in_trace(partial(_step, f), None, xs, None, False, 1, f)[1], xs, names=("xs",))
 
 
 def _step(f: Function, _: None, x: Any) -> tuple[None, Any]:

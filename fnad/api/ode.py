@@ -3,36 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from fnad.api.leaves import Function, Leaf, Structure, check_function, leaves_of, path
-from fnad.api.regions import (
-    Kind,
-    Region,
-    as_tracer,
-    check_structure,
-    described,
-    in_trace,
-    joined,
-    kind_of,
-    operand,
-    region_of,
-)
+from fnad.api.leaves import Function, check_function
+from fnad.api.operands import LeafType, Tree, as_tracer
+from fnad.api.regions import Likeness, Region, calling, described, in_trace, region_of, settled
 from fnad.control.dormand_prince import Tolerances, integrate
 from fnad.control.ode import solution
 from fnad.control.vector import Raveling
-from fnad.errors import ArgumentTypeError, DtypeError, ShapeError, StructureError
+from fnad.errors import ArgumentTypeError, DtypeError, ShapeError
 from fnad.ir.builder import current_builder, inline
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import F64, Aval, Dtype
 from fnad.numpy import array
-from fnad.numpy.operands import as_symbol
 from fnad.ops.conversion import convert_to
 from fnad.ops.shape import zeros_like
 from fnad.trace.source import current_source
-from fnad.trace.tracer import Tracer
 from fnad.trace.tracing import symbol_of
 
 SOLVERS = {"discrete": integrate, "continuous": solution}
@@ -111,11 +99,11 @@ def _unsuitable(what: str, remedy: str) -> ArgumentTypeError:
 def _odeint(f: Function, y0: Any, t: Any, args: tuple[Any, ...], tolerances: Tolerances, adjoint: str) -> Any:
     times = _times(t)
     system = _traced(f, y0, args)
-    if not any(kind.aval.size for kind in system.kinds):
+    if not any(t.aval.size for t in system.types):
         return system.rebuilt(zeros_like(Aval(F64, (times.shape[0], 0))))
     dtype = system.flat.aval.dtype
     current_builder().source = current_source()
-    start = system.flat.ravel(list(map(operand, system.leaves, system.kinds)))
+    start = system.flat.ravel(system.y.operands(system.types))
     rows = SOLVERS[adjoint](system.dynamics, start, convert_to(times, dtype), _resolved(tolerances, dtype))
     return system.rebuilt(rows)
 
@@ -145,78 +133,49 @@ class _Equation(NamedTuple):
     """The traced right-hand side, (t, y…, captured…) -> y'…, and y as it starts and as the user has it."""
 
     region: Region
-    captured: list[Symbol]
-    leaves: list[Leaf]
-    kinds: list[Kind]
-    structure: Structure
+    y: Tree
+    types: list[LeafType]
 
     @property
     def flat(self) -> Raveling:
         """How y lies in one vector."""
-        return Raveling.of([kind.aval for kind in self.kinds])
+        return Raveling.of([t.aval for t in self.types])
 
     def dynamics(self, t: Symbol, y: Symbol) -> Symbol:
-        """Return the derivative of y as a vector."""
-        inputs = [convert_to(t, self.region.program.inputs[0].aval.dtype), *self.flat.unravel(y), *self.captured]
-        return self.flat.ravel(inline(self.region.program, inputs))
+        """The derivative of y as a vector."""
+        t = convert_to(t, self.region.program.inputs[0].aval.dtype)
+        return self.flat.ravel(inline(self.region.program, [t, *self.flat.unravel(y), *self.region.consts]))
 
     def rebuilt(self, rows: Symbol) -> Any:
-        """Return rows of y as the user gets them."""
-        values = self.flat.unravel_rows(rows)
-        return _single(self.structure, [as_tracer(value, Kind(value.aval, weak=False)) for value in values])
+        """Rows of y as the user gets them."""
+        return self.y.unflatten([as_tracer(value, LeafType(value.aval)) for value in self.flat.unravel_rows(rows)])
 
 
-def _single(structure: Structure, leaves: Sequence[Any]) -> Any:
-    return cast("tuple[Any]", structure.unflatten(leaves))[0]
+SLOPES = Likeness(
+    "y0",
+    "the result of {f}",
+    "y0",
+    "{where} is {taken}, and its derivative in {f} {found}",
+    "return a derivative for each element of y",
+)
 
 
 def _traced(f: Function, y0: Any, args: tuple[Any, ...]) -> _Equation:
     """Trace the right-hand side, with y in the dtypes that its derivative promotes it to."""
-    leaves, structure = leaves_of((y0,), lambda _: "y0")
-    kinds = [kind_of(leaf) for leaf in leaves]
-
-    def call(tracers: list[Tracer]) -> Any:
-        return f(_single(structure, tracers[1:]), tracers[0], *args)
-
-    while True:
-        region = region_of(f, call, [_time(kinds), *kinds])
-        _check_results(f, region, kinds, structure)
-        grown = [joined(kind, new) for kind, new in zip(kinds, region.results, strict=True)]
-        if grown == kinds:
-            break
-        kinds = grown
-    _check_real(f, kinds, structure)
-    converted = region.converted([kind.aval.dtype for kind in kinds])
-    return _Equation(converted, list(map(as_symbol, region.captured)), leaves, kinds, structure)
-
-
-def _time(kinds: Sequence[Kind]) -> Kind:
-    """Return what the time is in the equation: of the dtype of y, a number where y consists of numbers."""
-    dtypes = [kind.aval.dtype for kind in kinds if kind.aval.dtype.kind == "f" and not kind.weak]
-    return Kind(Aval(np.result_type(*dtypes) if dtypes else F64), weak=not dtypes)
-
-
-def _check_results(f: Function, region: Region, kinds: Sequence[Kind], structure: Structure) -> None:
-    expected = structure.children()[0]
-    check_structure(expected, region.structure, f"the result of {described(f)}", "y0")
-    for i, (kind, result) in enumerate(zip(kinds, region.results, strict=True)):
-        if kind.aval.shape != result.aval.shape:
-            raise StructureError(
-                f"{_name(kinds, i, structure)} is {kind.aval}, and its derivative in {described(f)} {result.aval}",
-                source=current_source(),
-                remedy="return a derivative for each element of y",
-            )
-
-
-def _check_real(f: Function, kinds: Sequence[Kind], structure: Structure) -> None:
-    for i, kind in enumerate(kinds):
-        if kind.aval.dtype.kind != "f":
+    y = Tree.of("y0", y0)
+    call = calling(f, lambda tracers: (y.unflatten(tracers[1:]), tracers[0], *args))
+    region, types = settled(f, y, SLOPES, lambda types: region_of(f, call, [_time(types), *types]))
+    for i, t in enumerate(types):
+        if t.aval.dtype.kind != "f":
             raise DtypeError(
-                f"{_name(kinds, i, structure)} is {kind.aval} in {described(f)}, which is not real",
+                f"{y.path(i)} is {t.aval} in {described(f)}, which is not real",
                 source=current_source(),
                 remedy="start with floats, and with real and imaginary part for complex numbers",
             )
+    return _Equation(region, y, types)
 
 
-def _name(kinds: Sequence[Kind], index: int, structure: Structure) -> str:
-    return path(structure.unflatten(range(len(kinds))), index, lambda _: "y0")
+def _time(types: Sequence[LeafType]) -> LeafType:
+    """What the time is in the equation: of the dtype of y, a number where y consists of numbers."""
+    dtypes = [t.aval.dtype for t in types if t.aval.dtype.kind == "f" and not t.weak]
+    return LeafType(Aval(np.result_type(*dtypes) if dtypes else F64), weak=not dtypes)

@@ -1,8 +1,7 @@
 """From a function that control flow runs to a region: a closed program, and what it takes from outside.
 
 What the function uses from around it, traced values and arrays, becomes operands of the equation that the region
-belongs to. A leaf that stands for a Python number keeps giving way to the dtype of an array beside it: a carry that
-starts as 0.0 is f32 in a loop over f32.
+belongs to.
 """
 
 from __future__ import annotations
@@ -10,14 +9,13 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
 from typing import Any, NamedTuple, cast
-
-import numpy as np
 
 from fnad.api.arguments import with_traced_arrays
 from fnad.api.leaves import (
     Function,
-    Leaf,
     Structure,
     flatten,
     function_name,
@@ -25,33 +23,25 @@ from fnad.api.leaves import (
     leaves_of,
     source_of,
     structure_text,
-    to_user,
     type_name,
 )
-from fnad.api.running import run, traced
+from fnad.api.operands import LeafType, Tree, joined
+from fnad.api.running import run
 from fnad.api.staging import output_leaves, stage
+from fnad.control.regions import taking
 from fnad.errors import ArgumentTypeError, StructureError
 from fnad.ir.builder import Captured, current_builder, inline, is_tracing, trace
 from fnad.ir.program import Program, Source
 from fnad.ir.symbol import Symbol
-from fnad.ir.types import Aval, Dtype
-from fnad.numpy.operands import PYTHON_TYPES, as_symbol
+from fnad.ir.types import Dtype
+from fnad.numpy.operands import as_symbol
 from fnad.ops.conversion import convert_to
 from fnad.trace.source import current_source
 from fnad.trace.tracer import Tracer
 from fnad.trace.tracing import trace_function
 
-
-class Kind(NamedTuple):
-    """What is known of a leaf: its aval, and whether it stands for a Python number."""
-
-    aval: Aval
-    weak: bool
-
-    @property
-    def example(self) -> Any:
-        """What promotes as the leaf does."""
-        return PYTHON_TYPES[self.aval.dtype.kind](0) if self.weak else self.aval.dtype
+Call = Callable[[list[Tracer]], Any]
+"""What runs the user's function on leaves."""
 
 
 class Region(NamedTuple):
@@ -60,13 +50,17 @@ class Region(NamedTuple):
     program: Program
     captured: tuple[Captured, ...]
     structure: Structure
-    results: list[Kind]
+    results: list[LeafType]
+
+    @property
+    def consts(self) -> list[Symbol]:
+        """What it captured, as operands."""
+        return list(map(as_symbol, self.captured))
 
     def consts_first(self) -> Program:
         """Return the program with what was captured before the leaves."""
         count = len(self.program.inputs) - len(self.captured)
-        inputs = (*self.program.inputs[count:], *self.program.inputs[:count])
-        return Program(self.program.name, inputs, self.program.equations, self.program.outputs)
+        return replace(self.program, inputs=(*self.program.inputs[count:], *self.program.inputs[:count]))
 
     def converted(self, dtypes: Sequence[Dtype]) -> Region:
         """Return the region with its first results converted."""
@@ -81,13 +75,22 @@ class Region(NamedTuple):
         return self._replace(program=trace(run, *self.program.in_avals, name=self.program.name))
 
 
-def region_of(
-    f: Function, call: Callable[[list[Tracer]], Any], kinds: Sequence[Kind], values: Sequence[Captured] = ()
-) -> Region:
-    """Trace `call`, which runs the user's function `f` on leaves of these kinds.
+def calling(f: Function, arrange: Callable[[list[Tracer]], Any]) -> Call:
+    """What runs `f` on the arguments that `arrange` makes of leaves.
 
-    `values` are what the leaves stand for, of a region that runs once on these: then Python may decide by them. Where
-    `call` is a partial function, arrays that `f` reads from outside can be read at traced indices.
+    It is a partial function, which is looked into for arrays that `f` reads from outside (`fnad.trace.opening`).
+    """
+    return partial(_call, f, arrange)
+
+
+def _call(f: Function, arrange: Callable[[list[Tracer]], Any], leaves: list[Tracer]) -> Any:
+    return f(*arrange(leaves))
+
+
+def region_of(f: Function, call: Call, types: Sequence[LeafType], values: Sequence[Captured] = ()) -> Region:
+    """Trace `call`, which runs the user's function `f` on leaves of these types.
+
+    `values` are what the leaves stand for, of a region that runs once on these: then Python may decide by them.
     """
     found: list[tuple[Structure, list[bool]]] = []
 
@@ -98,47 +101,74 @@ def region_of(
         found.append((structure, weak))
         return values
 
-    avals, marks = [kind.aval for kind in kinds], [kind.weak for kind in kinds]
-    traced_function = trace_function(run, avals, name=function_name(f), weak=marks, values=values)
+    avals, marks = [t.aval for t in types], [t.weak for t in types]
+    traced = trace_function(run, avals, name=function_name(f), weak=marks, values=values)
     structure, weak = found[0]
-    results = [
-        Kind(aval, w and not aval.shape) for aval, w in zip(traced_function.program.out_avals, weak, strict=True)
-    ]
-    return Region(traced_function.program, traced_function.captured, structure, results)
+    results = [LeafType(aval, w and not aval.shape) for aval, w in zip(traced.program.out_avals, weak, strict=True)]
+    return Region(traced.program, traced.captured, structure, results)
 
 
 def with_shared_captures(regions: Sequence[Region], leaves: Sequence[int]) -> tuple[list[Symbol], list[Program]]:
-    """Return what any of the regions uses from outside, and their programs on their own leaves and all of that."""
+    """What any of the regions uses from outside, and their programs on their own leaves and all of that."""
     captured = {_key(value): as_symbol(value) for region in regions for value in region.captured}
     avals = [symbol.aval for symbol in captured.values()]
     places = {key: place for place, key in enumerate(captured)}
 
     def program(region: Region, count: int) -> Program:
         own = [count + places[_key(value)] for value in region.captured]
-        given = region.program.in_avals[:count]
-        return trace(
-            lambda *args: inline(region.program, [*args[:count], *[args[i] for i in own]]),
-            *(*given, *avals),
-            name=region.program.name,
-        )
+        return taking(region.program, [*region.program.in_avals[:count], *avals], [*range(count), *own])
 
     return list(captured.values()), [program(region, count) for region, count in zip(regions, leaves, strict=True)]
 
 
 def _key(value: Captured) -> int:
-    """Return what tells values that regions use from one another."""
+    """What tells values that regions use from one another."""
     return id(value.atom if isinstance(value, Symbol) else value)
 
 
-def kind_of(leaf: Leaf) -> Kind:
-    """Return the kind of a leaf."""
-    return Kind(leaf.aval, leaf.weak)
+# ---- regions whose results are like their arguments ------------------------------------------------------------------
 
 
-def joined(first: Kind, second: Kind) -> Kind:
-    """Return the kind that both promote to; their shapes are the same."""
-    dtype = np.result_type(first.example, second.example)
-    return Kind(Aval(dtype, first.aval.shape), first.weak and second.weak)
+class Likeness(NamedTuple):
+    """How errors say that `f` returned something else than a pytree like the one, called `name`, it was given.
+
+    `returned` and `given` are what they call the two; `shapes` and `remedy` are for a leaf of another shape.
+    """
+
+    name: str
+    returned: str
+    given: str
+    shapes: str
+    remedy: str
+
+    def check(self, f: Function, tree: Tree, types: Sequence[LeafType], structure: Structure, region: Region) -> None:
+        """Raise `StructureError` where the region, whose first results have this structure, returns something else."""
+        words = {"f": described(f)}
+        check_structure(tree.structure.children()[0], structure, self.returned.format(**words), self.given)
+        for i, (taken, found) in enumerate(zip(types, region.results)):  # noqa: B905 rows may stand behind
+            if taken.aval.shape != found.aval.shape:
+                words |= {"where": tree.path(i, self.name), "taken": str(taken.aval), "found": str(found.aval)}
+                raise StructureError(self.shapes.format(**words), source=current_source(), remedy=self.remedy)
+
+
+def settled(
+    f: Function, tree: Tree, likeness: Likeness, trace: Callable[[list[LeafType]], Region], *, is_pair: bool = False
+) -> tuple[Region, list[LeafType]]:
+    """Trace `f` until it returns the dtypes it takes; return its region, and the types of the leaves.
+
+    `trace(types)` is its region on leaves like the tree's; `is_pair` says that it returns them in a pair with more.
+    """
+    types = tree.types
+    while True:
+        region = trace(types)
+        likeness.check(f, tree, types, region.structure.children()[0] if is_pair else region.structure, region)
+        grown = [joined(taken, found) for taken, found in zip(types, region.results)]  # noqa: B905 likewise
+        if grown == types:
+            return region.converted([t.aval.dtype for t in types]), types
+        types = grown
+
+
+# ---- names, for errors -----------------------------------------------------------------------------------------------
 
 
 def check_functions(name: str, **functions: Any) -> None:
@@ -169,21 +199,6 @@ def check_structure(expected: Structure, found: Structure, what: str, like: str)
 
 
 # ---- running ---------------------------------------------------------------------------------------------------------
-
-
-def symbol(leaf: Leaf) -> Symbol:
-    """Return a leaf as an operand of the trace under way; a number is a constant of its program."""
-    return as_symbol(leaf.value if isinstance(leaf.value, Symbol) or leaf.is_array else to_user(leaf.value))
-
-
-def operand(leaf: Leaf, kind: Kind) -> Symbol:
-    """Return a leaf as an operand of the trace under way, in the dtype of the kind."""
-    return convert_to(symbol(leaf), kind.aval.dtype)
-
-
-def as_tracer(symbol: Symbol, kind: Kind) -> Tracer:
-    """Return a result of the trace under way as the user gets it."""
-    return traced(symbol, weak=kind.weak)
 
 
 @contextmanager

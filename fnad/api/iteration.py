@@ -3,50 +3,51 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Any, cast
 
 import numpy as np
 
-from fnad.api.keeping import run_count, run_scan, run_while
-from fnad.api.leaves import (
-    Function,
-    Leaf,
-    Structure,
-    leaves_of,
-    path,
-    type_name,
-)
+from fnad.api.leaves import Function, type_name
+from fnad.api.operands import LeafType, Tree, as_tracer
 from fnad.api.regions import (
-    Kind,
+    Call,
+    Likeness,
     Region,
-    as_tracer,
     at,
+    calling,
     check_functions,
-    check_structure,
     described,
     in_trace,
-    joined,
-    kind_of,
-    operand,
     region_of,
+    settled,
 )
+from fnad.api.saving import run_scan, run_while
 from fnad.control.loop import Groups
 from fnad.errors import ArgumentTypeError, RandomDrawError, ShapeError, StructureError
-from fnad.ir.builder import current_builder, inline, trace
+from fnad.ir.builder import inline, trace
 from fnad.ir.program import Program
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import BOOL, I64, Aval
 from fnad.numpy.operands import as_symbol
 from fnad.ops.conversion import convert_to
 from fnad.ops.piecewise import maximum
+from fnad.ops.shape import zeros_like
 from fnad.trace.contents import shared_states
 from fnad.trace.source import current_source
 from fnad.trace.tracer import Tracer
 from fnad.trace.tracing import symbol_of
 
-COUNTER = Kind(Aval(I64), weak=True)
+COUNTER = LeafType(Aval(I64), weak=True)
+
+CARRY = Likeness(
+    "carry",
+    "the carry that {f} returned",
+    "the one it was given",
+    "{where} is {taken} and becomes {found} in {f}",
+    "a carry keeps its shape: start it in the shape that the body returns",
+)
 
 
 def while_loop(cond_fun: Function, body_fun: Function, init_val: Any, *, max_steps: int | None = None) -> Any:
@@ -71,10 +72,13 @@ def while_loop(cond_fun: Function, body_fun: Function, init_val: Any, *, max_ste
 
 
 def _while(cond_fun: Function, body_fun: Function, init: Any, limit: int | None) -> Any:
-    leaves, structure = _carry(init, "init_val")
-    unflatten = _single(structure)
-    body, kinds = _settled(body_fun, partial(_call, body_fun, unflatten), leaves, structure, [])
-    test = _repeated(cond_fun, partial(_call, cond_fun, unflatten), kinds)
+    carry = Tree.of("init_val", init)
+
+    def arrange(tracers: list[Tracer]) -> tuple[Any]:
+        return (carry.unflatten(tracers),)
+
+    body, types = _settled(body_fun, calling(body_fun, arrange), carry)
+    test = _repeated(cond_fun, calling(cond_fun, arrange), types)
     if test.program.out_avals != (Aval(BOOL),):
         found = ", ".join(map(str, test.program.out_avals)) or "nothing"
         raise ArgumentTypeError(
@@ -82,15 +86,10 @@ def _while(cond_fun: Function, body_fun: Function, init: Any, limit: int | None)
             source=current_source(),
             remedy="compare with np.all, np.any or one element to get one bool",
         )
-    consts = [as_symbol(value) for value in test.captured], [as_symbol(value) for value in body.captured]
-    start = [operand(leaf, kind) for leaf, kind in zip(leaves, kinds, strict=True)]
+    consts, start = (test.consts, body.consts), carry.operands(types)
     with at(current_source()):
         found = run_while(test.consts_first(), body.consts_first(), consts, start, limit)
-    return unflatten([as_tracer(symbol, kind) for symbol, kind in zip(found, kinds)])  # noqa: B905 the steps stand behind
-
-
-def _call(f: Function, unflatten: Callable[[Sequence[Tracer]], Any], tracers: list[Tracer]) -> Any:
-    return f(unflatten(tracers))
+    return carry.rebuilt(found[: len(types)], types)
 
 
 def fori_loop(lower: Any, upper: Any, body_fun: Function, init_val: Any) -> Any:
@@ -108,17 +107,9 @@ def fori_loop(lower: Any, upper: Any, body_fun: Function, init_val: Any) -> Any:
     for bound in (lower, upper):
         _check_bound(bound)
     if _is_known(lower) and _is_known(upper):
-        lo, hi = int(lower), int(upper)
-        return in_trace(body_fun, lambda init: _fori(lo, hi, body_fun, init), init_val, names=("init_val",))
+        return in_trace(body_fun, partial(_fori, body_fun, int(lower), int(upper)), init_val, names=("init_val",))
     names = "lower", "upper", "init_val"
-    return in_trace(
-        body_fun,
-        lambda lo, hi, init: _fori(lo, hi, body_fun, init),
-        lower,
-        upper,
-        init_val,
-        names=names,
-    )
+    return in_trace(body_fun, partial(_fori, body_fun), lower, upper, init_val, names=names)
 
 
 def _is_known(bound: Any) -> bool:
@@ -136,32 +127,25 @@ def _check_bound(bound: Any) -> None:
         )
 
 
-def _fori(lower: Any, upper: Any, body_fun: Function, init: Any) -> Any:
-    leaves, structure = _carry(init, "init_val")
-    unflatten = _single(structure)
-    body, kinds = _settled(body_fun, partial(_call_counted, body_fun, unflatten), leaves, structure, [COUNTER])
+def _fori(body_fun: Function, lower: Any, upper: Any, init: Any) -> Any:
+    carry = Tree.of("init_val", init)
+
+    def arrange(tracers: list[Tracer]) -> tuple[Tracer, Any]:
+        return tracers[0], carry.unflatten(tracers[1:])
+
+    body, types = _settled(body_fun, calling(body_fun, arrange), carry, before=[COUNTER])
     low, high = (convert_to(symbol_of(bound), I64) for bound in (lower, upper))
-    groups = Groups(len(body.captured), 1 + len(leaves), 0)
-    consts = [as_symbol(value) for value in body.captured]
-    operands = [*consts, low, *[operand(leaf, kind) for leaf, kind in zip(leaves, kinds, strict=True)]]
+    groups = Groups(len(body.captured), 1 + len(types), 0)
+    operands = [*body.consts, low, *carry.operands(types)]
     with at(current_source()):
-        if _is_known(lower) and _is_known(upper):
-            found = run_scan(_counted(body), groups, operands, max(upper - lower, 0), reverse=False)
-        else:
-            found = run_count(_counted(body), groups, operands, _steps(low, high))
-    return unflatten([as_tracer(symbol, kind) for symbol, kind in zip(found[1:], kinds, strict=True)])
-
-
-def _call_counted(f: Function, unflatten: Callable[[Sequence[Tracer]], Any], tracers: list[Tracer]) -> Any:
-    return f(tracers[0], unflatten(tracers[1:]))
-
-
-def _steps(low: Symbol, high: Symbol) -> Symbol:
-    return maximum(high - low, current_builder().literal(np.int64(0)))
+        are_known = _is_known(lower) and _is_known(upper)
+        steps = max(upper - lower, 0) if are_known else maximum(high - low, zeros_like(low))
+        found = run_scan(_counted(body), groups, operands, steps)
+    return carry.rebuilt(found[1:], types)
 
 
 def _counted(body: Region) -> Program:
-    """Return the body as one whose first carried value counts."""
+    """The body as one whose first carried value counts."""
     program = body.consts_first()
     position = len(body.captured)
 
@@ -183,7 +167,7 @@ def scan(
 
     `xs` is a pytree of arrays whose leading axes are of one length; without any, `length` says how many steps there
     are. `reverse` goes from the last to the first; each y is where its x is. The carry is as in `while_loop`. `unroll`
-    steps are taken in one turn of the loop.
+    steps are taken in one iteration of the loop.
 
     Raises `ArgumentTypeError`, `StructureError`, `ShapeError` for axes of different lengths.
 
@@ -197,60 +181,43 @@ def scan(
     return in_trace(f, lambda init, xs: scan_in_trace(f, init, xs, length, reverse, width), init, xs, names=names)
 
 
-def _step(f: Function, carry: Any, x: Any) -> Any:
-    return f(carry, x)
-
-
 def scan_in_trace(
-    f: Function, init: Any, xs: Any, length: int | None, reverse: bool, width: int, step: Function = _step
+    f: Function, init: Any, xs: Any, length: int | None, reverse: bool, width: int, named: Function | None = None
 ) -> tuple[Any, Any]:
-    """Return the carry and the ys of `step(f, carry, x)`, `f` the user's function, as part of the trace under way."""
-    leaves, structure = _carry(init, "init")
-    rows, row_structure = leaves_of((xs,), lambda _: "xs")
-    steps = _length(rows, xs, length)
-    unflatten, unflatten_row = _single(structure), _single(row_structure)
-    call = partial(_call_stepping, f, step, unflatten, unflatten_row, len(leaves))
-    row_kinds = [Kind(leaf.aval.with_shape(leaf.aval.shape[1:]), weak=False) for leaf in rows]
-    body, kinds = _settled(f, call, leaves, structure, [], row_kinds)
-    operands = [
-        *[as_symbol(value) for value in body.captured],
-        *[operand(leaf, kind) for leaf, kind in zip(leaves, kinds, strict=True)],
-        *[as_symbol(leaf.value) for leaf in rows],
-    ]
-    groups = Groups(len(body.captured), len(leaves), len(rows))
+    """The carry and the ys of `f(carry, x)`, as part of the trace under way; errors speak of the function `named`."""
+    carry, rows = Tree.of("init", init), Tree.of("xs", xs)
+    steps, count = _length(rows, length), len(carry.leaves)
+
+    def arrange(tracers: list[Tracer]) -> tuple[Any, Any]:
+        return carry.unflatten(tracers[:count]), rows.unflatten(tracers[count:])
+
+    slices = [LeafType(leaf.aval.with_shape(leaf.aval.shape[1:])) for leaf in rows.leaves]
+    named = named or f
+    body, types = _settled(named, calling(partial(_pair, f, named), arrange), carry, after=slices)
+    operands = [*body.consts, *carry.operands(types), *[as_symbol(leaf.value) for leaf in rows.leaves]]
+    groups = Groups(len(body.captured), count, len(slices))
     with at(current_source()):
         found = run_scan(body.consts_first(), groups, operands, steps, reverse=bool(reverse), unroll=width)
-    results = [*kinds, *[Kind(symbol.aval, weak=False) for symbol in found[len(kinds) :]]]
-    tracers = [as_tracer(symbol, kind) for symbol, kind in zip(found, results, strict=True)]
-    return cast("tuple[Any, Any]", body.structure.unflatten(tracers))
+    results = [*types, *[LeafType(symbol.aval) for symbol in found[count:]]]
+    return cast("tuple[Any, Any]", body.structure.unflatten(map(as_tracer, found, results)))
 
 
-def _call_stepping(
-    f: Function,
-    step: Function,
-    unflatten: Callable[[Sequence[Tracer]], Any],
-    unflatten_row: Callable[[Sequence[Tracer]], Any],
-    count: int,
-    tracers: list[Tracer],
-) -> Any:
-    return _pair(step(f, unflatten(tracers[:count]), unflatten_row(tracers[count:])), f)
-
-
-def _pair(result: Any, f: Function) -> tuple[Any, Any]:
+def _pair(f: Function, named: Function, carry: Any, x: Any) -> tuple[Any, Any]:
+    result = f(carry, x)
     if isinstance(result, tuple) and len(cast("tuple[Any, ...]", result)) == 2:
         return cast("tuple[Any, Any]", result)
     raise StructureError(
-        f"{described(f)} returned {type_name(result)}, where scan wants a pair",
+        f"{described(named)} returned {type_name(result)}, where scan wants a pair",
         source=current_source(),
         remedy="return (carry, y); y may be None",
     )
 
 
-def _length(rows: Sequence[Leaf], xs: Any, length: int | None) -> int:
-    """Return how many steps a scan takes; raise where the leading axes do not say one number."""
+def _length(xs: Tree, length: int | None) -> int:
+    """How many steps a scan takes; raise where the leading axes do not say one number."""
     found = {} if length is None else {"length": _count(length, "length")}
-    for i, leaf in enumerate(rows):
-        where = path((xs,), i, lambda _: "xs")
+    for i, leaf in enumerate(xs.leaves):
+        where = xs.path(i)
         if not leaf.aval.shape:
             raise ShapeError(
                 f"scan goes over leading axes, and {where} is {leaf.aval}",
@@ -288,44 +255,33 @@ def _count(value: Any, what: str, least: int = 0) -> int:
     return count
 
 
-# ---- the carry -------------------------------------------------------------------------------------------------------
-
-
-def _carry(init: Any, name: str) -> tuple[list[Leaf], Structure]:
-    return leaves_of((init,), lambda _: name)
-
-
-def _single(structure: Structure) -> Callable[[Sequence[Tracer]], Any]:
-    """Return what rebuilds the one pytree of a structure of one."""
-    return lambda leaves: cast("tuple[Any]", structure.unflatten(leaves))[0]
+# ---- the body --------------------------------------------------------------------------------------------------------
 
 
 def _settled(
     f: Function,
-    call: Callable[[list[Tracer]], Any],
-    leaves: Sequence[Leaf],
-    structure: Structure,
-    before: Sequence[Kind],
-    after: Sequence[Kind] | None = None,
-) -> tuple[Region, list[Kind]]:
-    """Trace the body until its carry has the dtypes it takes; return it, and what the carried leaves are.
+    call: Call,
+    carry: Tree,
+    before: Sequence[LeafType] = (),
+    after: Sequence[LeafType] | None = None,
+) -> tuple[Region, list[LeafType]]:
+    """Trace the body until its carry has the dtypes it takes; return it, and the types of the carry.
 
-    Where there are rows to go over, of the kinds `after`, `call` returns a pair that starts with the carry.
+    Where there are rows to go over, of the types `after`, `call` returns a pair that starts with the carry.
     """
-    kinds = [kind_of(leaf) for leaf in leaves]
-    while True:
-        body = _repeated(f, call, [*before, *kinds, *(after or [])])
-        found = _carried(f, body, structure, kinds, is_pair=after is not None)
-        grown = [joined(kind, new) for kind, new in zip(kinds, found, strict=True)]
-        if grown == kinds:
-            return body.converted([kind.aval.dtype for kind in kinds]), kinds
-        kinds = grown
+    return settled(
+        f,
+        carry,
+        CARRY,
+        lambda types: _repeated(f, call, [*before, *types, *(after or ())]),
+        is_pair=after is not None,
+    )
 
 
-def _repeated(f: Function, call: Callable[[list[Tracer]], Any], kinds: Sequence[Kind]) -> Region:
+def _repeated(f: Function, call: Call, types: Sequence[LeafType]) -> Region:
     """Trace a function that every step runs; raise where it draws random numbers, which would be those of one step."""
     before = shared_states()
-    region = region_of(f, call, kinds)
+    region = region_of(f, call, types)
     if shared_states() != before:
         raise RandomDrawError(
             f"{described(f)}, which a loop runs at each step, draws from the generators of numpy.random or random: it "
@@ -334,20 +290,3 @@ def _repeated(f: Function, call: Callable[[list[Tracer]], Any], kinds: Sequence[
             remedy="draw with fnad.random, from a key in the carry or among xs; or draw before the loop",
         )
     return region
-
-
-def _carried(f: Function, body: Region, structure: Structure, kinds: Sequence[Kind], *, is_pair: bool) -> list[Kind]:
-    """Return the kinds of the carry that the body returns; raise where it is another pytree, or has other shapes."""
-    expected = structure.children()[0]
-    found = body.structure.children()[0] if is_pair else body.structure
-    check_structure(expected, found, f"the carry that {described(f)} returned", "the one it was given")
-    results = body.results[: len(kinds)]
-    for i, (kind, result) in enumerate(zip(kinds, results, strict=True)):
-        if kind.aval.shape != result.aval.shape:
-            where = path(structure.unflatten(range(len(kinds))), i, lambda _: "carry")
-            raise StructureError(
-                f"{where} is {kind.aval} and becomes {result.aval} in {described(f)}",
-                source=current_source(),
-                remedy="a carry keeps its shape: start it in the shape that the body returns",
-            )
-    return results
