@@ -22,7 +22,7 @@ from collections.abc import Callable, Hashable
 from itertools import count
 from operator import methodcaller
 from threading import RLock
-from typing import Any, NamedTuple, Protocol, TypeVar, cast
+from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar, cast
 from weakref import WeakValueDictionary
 
 from fnad import config
@@ -71,23 +71,34 @@ S = TypeVar("S", bound=Stages)
 
 
 class CacheInfo(NamedTuple):
-    """The contents of the store: the number of programs, of compiled ones, and their approximate bytes."""
+    """The contents of the store.
+
+    `programs` are ready to run, each content once: those of compiled functions in use, and those that transforms have
+    derived (`vjp` two, forward and backward). `compiled` of them are native code; in all they take about `nbytes`, with
+    the memory that native code has at hand for its next call. This is what `config.cache_bytes` bounds. `kept` counts
+    what is there though no function has it, to be found by a later call; `config.cache_entries` bounds it.
+    """
 
     programs: int
     compiled: int
+    kept: int
     nbytes: int
+
+
+Key: TypeAlias = "tuple[tuple[Any, ...], Hashable]"
+"""What was made of a program, and the program's content."""
 
 
 class ProgramStore:
     """Values by key. Its methods may be called from several threads at once."""
 
     def __init__(self) -> None:
-        self._kept: OrderedDict[Hashable, Any] = OrderedDict()
-        self._stages: WeakValueDictionary[Hashable, Stages] = WeakValueDictionary()
+        self._kept: OrderedDict[Key, Any] = OrderedDict()
+        self._stages: WeakValueDictionary[Key, Stages] = WeakValueDictionary()
         self._known: dict[int, None] = {}
         self._lock = RLock()
 
-    def get(self, key: Hashable, make: Callable[[], T]) -> T:
+    def get(self, key: Key, make: Callable[[], T]) -> T:
         """The value of a key, made if missing, and kept while it is used."""
         with self._lock:
             found = self._kept.get(key)
@@ -100,7 +111,7 @@ class ProgramStore:
         self.trim()
         return kept
 
-    def stages(self, key: Hashable, make: Callable[[], S]) -> S:
+    def stages(self, key: Key, make: Callable[[], S]) -> S:
         """The stages of a key, made if missing, which live as long as something refers to them."""
         found = self._stages.get(key)
         if found is None:
@@ -142,12 +153,19 @@ class ProgramStore:
             for stages in sorted(self._stages.values(), key=lambda stages: stages.used)[:-1]:
                 excess -= free(stages) if excess > 0 else 0
 
+    def made_of(self, content: Hashable) -> list[tuple[tuple[Any, ...], tuple[Stages, ...]]]:
+        """What was made of the program of a content: each time what it is, and the programs."""
+        with self._lock:
+            stages = [(key, (found,)) for key, found in self._stages.items()]
+            derived = [(key, found) for key, found in self._kept.items() if isinstance(found, tuple)]
+        return [(key[0], found) for key, found in (*stages, *derived) if key[1] == content]
+
     def info(self) -> CacheInfo:
         """The contents of the store."""
         with self._lock:
-            stages = list(self._stages.values())
+            stages, kept = list(self._stages.values()), len(self._kept)
         nbytes = sum(s.nbytes + s.workspace_bytes for s in stages)
-        return CacheInfo(len(stages), sum(s.is_native for s in stages), nbytes)
+        return CacheInfo(len(stages), sum(s.is_native for s in stages), kept, nbytes)
 
     def clear(self) -> None:
         """Free everything; functions in use are compiled again at their next call."""
@@ -164,6 +182,8 @@ STORE = ProgramStore()
 
 def cache_info() -> CacheInfo:
     """The number of programs in the store, how many of them are compiled, and their approximate size in bytes.
+
+    Compiled functions take theirs along when they go; see `CacheInfo` for what is counted.
 
     >>> import fnad
     >>> f = fnad.jit(lambda x: x + 1.0)

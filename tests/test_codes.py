@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import subprocess
 import sys
+import tracemalloc
 import weakref
 from collections.abc import Callable
 from typing import Any
@@ -128,3 +129,27 @@ def test_programs_made_anew_leave_nothing() -> None:
     ran = subprocess.run([sys.executable, "-c", GROWTH], capture_output=True, text=True, check=False)
     assert ran.returncode == 0, ran.stderr
     assert float(ran.stdout) < 4.0, "kilobytes that each program leaves"
+
+
+def test_a_compiled_function_keeps_what_is_its_own() -> None:
+    """It ran some three hundred functions of fnad's and NumPy's while it was traced."""
+
+    def scaled(c: float) -> Any:
+        return lambda x: np.sum(np.sin(x) * c + x)
+
+    def made(start: float) -> list[Any]:
+        functions = [fnad.jit(scaled(start + n)) for n in range(40)]
+        for f in functions:
+            f(np.ones(3))
+        return functions
+
+    with config.override(executor="interpreter"):
+        warm = made(0.5)
+        gc.collect()
+        tracemalloc.start()
+        kept = made(100.5)
+        gc.collect()
+        taken, _ = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+    assert taken / len(kept) < 25_000
+    del warm

@@ -45,11 +45,33 @@ def test_text():
     text = str(fnad.explain(lambda x: np.sin(x) * 2, x))
     assert text == (
         "<lambda>: 3 operations\ntraced:\n  x: f64[3]\ncaptured: none\ncopies: none\ndecisions: none\n"
-        "outside: none\noperations:\n  1 sin\n  1 broadcast_in_dim\n  1 mul"
+        "outside: none\noperations:\n  1 sin\n  1 broadcast_in_dim\n  1 mul\nin the store: none"
     )
     text = str(fnad.explain(model, {"a": 2.0}, np.ones(3), 2))
     assert f"captured:\n  f64[3] at test_explain.py:{line('TABLE')} in model:" in text
     assert f"copies:\n  f64[3] at test_explain.py:{line('y[0] =')} in model:" in text
+
+
+def test_what_the_store_has():
+    def f(x):
+        return np.sum(np.sin(x) * 1.125) if x[0] > 0.0 else x[0]
+
+    x = np.ones(3)
+    assert fnad.explain(f, x).made == ()
+    fnad.grad(f)(x)
+    fnad.vjp(f, x)
+    compiled = fnad.jit(f)
+    with fnad.config.override(executor="compiled"):
+        compiled(x)
+        fnad.jvp(f, (x,), (x,))
+    made = fnad.explain(f, x).made
+    assert sorted(map(str, made)) == ["grad: interpreted", "itself: compiled", "jvp: compiled", "vjp: interpreted"]
+    assert str(fnad.explain(f, x)).endswith("vjp: interpreted\n  jvp: compiled")
+    assert fnad.explain(f, -x).made == ()
+    del compiled
+    assert [str(each) for each in fnad.explain(f, x).made] == ["grad: interpreted", "vjp: interpreted", "jvp: compiled"]
+    fnad.clear_cache()
+    assert fnad.explain(f, x).made == ()
 
 
 def test_decisions():

@@ -124,6 +124,38 @@ def test_clearing_frees_what_programs_have_in_common():
     assert len(_COMPILED) == 0
 
 
+def test_what_is_counted():
+    fnad.clear_cache()
+    gc.collect()
+    before = fnad.cache_info()  # of functions of other tests that still live
+    assert (before.compiled, before.kept) == (0, 0)
+
+    def counted() -> tuple[int, ...]:
+        now = fnad.cache_info()
+        return now.programs - before.programs, now.compiled, now.kept
+
+    def f(x: Any) -> Any:
+        return np.sum(np.sin(x) * 1.75)
+
+    fnad.grad(f)(X)
+    fnad.grad(f)(X)
+    assert counted() == (1, 0, 1)
+    y, pullback = fnad.vjp(f, X)
+    pullback(y)
+    assert counted() == (3, 0, 2)
+    g, h = fnad.jit(f), fnad.jit(f)
+    assert g(X) == h(X)
+    assert counted() == (4, 1, 2)
+    del g, h
+    assert counted() == (3, 0, 2)
+    taken = fnad.cache_info().nbytes
+    fnad.clear_cache()
+    assert counted() == (1, 0, 0)  # the backward one, which the pullback has
+    assert 0 < fnad.cache_info().nbytes < taken
+    del pullback
+    assert counted() == (0, 0, 0)
+
+
 def test_derived_programs_are_as_many_as_is_set():
     fnad.clear_cache()
     before = fnad.cache_info().programs  # of functions of other tests that still live
@@ -242,6 +274,6 @@ def test_stages_live_as_long_as_someone_has_them():
     del stages
     assert store.info().programs == 0
     store.stages("key", lambda: Fake(30))
-    assert store.info() == (1, 1, 30)
+    assert store.info() == (1, 1, 1, 30)
     store.clear()
     assert store.info().programs == 0

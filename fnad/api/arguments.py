@@ -2,22 +2,29 @@
 
 Those that are not differentiated reach the user's function as they are, so that any Python may be done with them. What
 the function writes into them is for itself alone: it receives containers of its own, traced values with memory of their
-own, and read-only views of arrays. If it ends in a `ValueError`, as a write into one of those does, it is called again
-with copies.
+own, and copies of arrays.
 
-If it puts a traced value into an array it made, or reads one at a traced index, which ordinary arrays do not let it, it
-is called again with traced values for all arrays: those of the arguments, those it reads from outside
-(`fnad.trace.opening`) and those that NumPy makes for it. So it runs three times at most.
+Note [A second run]
+    The user's function runs once, or twice, for one of two reasons.
 
-Where that attempt fails too, the error is that of the attempt that got further: of the second once it computes at the
-line where the first one ended, unless it ends there likewise.
+    If it puts a traced value into an array it made, or reads one at a traced index, which ordinary arrays do not let
+    it, it runs again with traced values for all arrays: those of the arguments, those it reads from outside
+    (`fnad.trace.opening`) and those that NumPy makes for it. What is met in a function within it, the body of a loop
+    say, has the outermost one run again (`Again`), so that no function runs twice for each of those around it.
+
+    To copy a large array takes longer than to trace, so of one the function receives a read-only view. If it ends in a
+    `ValueError` then, as a write into a view does, it runs again with copies.
+
+    Where the run with traced arrays fails too, the error is that of the run that got further: of the second once it
+    computes at the line where the first one ended, unless it ends there likewise. The other error is its cause.
 """
 
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
+import threading
+from collections.abc import Callable, Generator, Iterable, Sequence
+from contextlib import contextmanager, suppress
 from typing import Any, NamedTuple, TypeAlias, TypeVar, cast
 
 import numpy as np
@@ -26,6 +33,7 @@ from fnad import config
 from fnad.api.aliasing import Received, strictly_refused
 from fnad.api.decisions import check_decisions
 from fnad.api.leaves import (
+    Array,
     Function,
     Leaf,
     Structure,
@@ -47,7 +55,7 @@ from fnad.errors import (
 )
 from fnad.ir.builder import current_builder
 from fnad.ir.types import NAMES, Aval, is_inexact
-from fnad.numpy.namespace import making_traced
+from fnad.numpy.namespace import MAKING, making_traced
 from fnad.numpy.operands import WeakSymbol, as_symbol
 from fnad.trace.opening import OutsideChanged, opened
 from fnad.trace.source import current_source, source_of_error
@@ -56,6 +64,9 @@ from fnad.trace.tracer import Tracer
 Argnums: TypeAlias = int | Sequence[int]
 T = TypeVar("T")
 Attempt: TypeAlias = Callable[[Function, Callable[[Any], Any]], T]
+
+LARGE = 2**18
+"""Bytes of an array from which a function receives a view rather than a copy."""
 
 
 def as_positions(argnums: Argnums) -> tuple[int, ...]:
@@ -201,37 +212,97 @@ def protected(f: Function, attempt: Attempt[T]) -> T:
     return with_traced_arrays(f, lambda f: _with_arrays(f, attempt), lambda f: attempt(f, _traced))
 
 
+class Again(BaseException):
+    """Ends the first run of the outermost function: no `except` of the user's is meant to catch it."""
+
+    def __init__(self, error: FnadError) -> None:
+        super().__init__()
+        self.error = error
+
+
+class _Run(threading.local):
+    """Whether a function runs for the first time, and may run again; and whether it has used up its second run."""
+
+    is_first = False
+    is_last = False
+
+
+_RUN = _Run()
+
+
+@contextmanager
+def _first_run() -> Generator[None]:
+    _RUN.is_first, _RUN.is_last = True, False
+    try:
+        yield
+    finally:
+        _RUN.is_first = False
+
+
 def with_traced_arrays(
     f: Function, attempt: Callable[[Function], T], second: Callable[[Function], T] | None = None
 ) -> T:
     """Return `attempt(f)`, if need be of `f` with traced values for arrays that it makes or reads from outside.
 
-    The attempt on that is `second`, where it is given.
+    The attempt on that is `second`, where it is given. See Note [A second run].
     """
+    second = second or attempt
+    if MAKING.is_traced:
+        return _within_second(f, second)
+    if _RUN.is_first:
+        return _within_first(f, attempt)
+    try:
+        with _first_run():
+            return attempt(f)
+    except Again as again:
+        first = again.error
+    except (MutationError, TracerEscapeError) as error:
+        first = error
+    if _RUN.is_last:
+        raise first
+    return _second_run(f, second, first)
+
+
+def _within_first(f: Function, attempt: Callable[[Function], T]) -> T:
+    """Return `attempt(f)`, within the first run of another function."""
     try:
         return attempt(f)
     except (MutationError, TracerEscapeError) as error:
-        first = error
+        raise Again(error) from None
+
+
+def _within_second(f: Function, attempt: Callable[[Function], T]) -> T:
+    """Return `attempt(f)` with traced arrays, within the second run of another function, which may handle the error."""
+    try:
+        return attempt(opened(f))
+    except (MutationError, TracerEscapeError) as error:
+        MAKING.note(error.source)
+        raise
+
+
+def _second_run(f: Function, attempt: Callable[[Function], T], first: FnadError) -> T:
     with making_traced(past=first.source) as making:
         try:
-            return (second or attempt)(opened(f))
+            return attempt(opened(f))
         except OutsideChanged:
             raise first from None
         except Exception as error:
             is_the_same = isinstance(error, (MutationError, TracerEscapeError)) and error.source == first.source
             if is_the_same or not making.is_past:
-                raise first from None
+                raise first from error
             raise
 
 
 def _with_arrays(f: Function, attempt: Attempt[T]) -> T:
-    views: list[Any] = []
+    """Return `attempt(f, receive)` with copies of arrays, of large ones with views that cannot be written to."""
+    is_strict = config.current().strict_mutation
+    views: list[Array] = []
 
     def lend(value: Any) -> Any:
-        received = _view(value)
-        if received is not value and not isinstance(received, Tracer):
-            views.append(received)
-        return received
+        if not isinstance(value, np.ndarray) or not (is_strict or value.nbytes >= LARGE):
+            return _copy(value)
+        views.append(_view(value))
+        return views[-1]
 
     try:
         return attempt(f, lend)
@@ -239,19 +310,16 @@ def _with_arrays(f: Function, attempt: Attempt[T]) -> T:
         if isinstance(error, FnadError) or not views:
             raise
         place = source_of_error(error)
-    if not config.current().strict_mutation:
+    _RUN.is_last = True
+    if not is_strict:
         return attempt(f, _copy)
     with suppress(MutationError):
         attempt(f, _copy)
     raise strictly_refused(f, place)  # for with a copy it did not end there
 
 
-def _view(value: Any) -> Any:
-    if isinstance(value, Tracer):
-        return _handle(value)
-    if not isinstance(value, np.ndarray):
-        return value
-    view = value.view()
+def _view(array: Array) -> Array:
+    view = array.view()
     view.flags.writeable = False
     return view
 

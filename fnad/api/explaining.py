@@ -20,11 +20,13 @@ from fnad.api.leaves import (
     path,
 )
 from fnad.api.listing import Decision, decision_lines, decisions_of
+from fnad.api.running import Made, made_of
 from fnad.api.staging import output_leaves
 from fnad.ir.program import Program, Source, Var
 from fnad.ir.types import Aval, is_inexact
 from fnad.trace.capture import Write
 from fnad.trace.environment import Environment, Met
+from fnad.trace.guards import guarded
 from fnad.trace.tracer import Tracer
 from fnad.trace.tracing import Traced, trace_function
 
@@ -45,7 +47,8 @@ class Explanation(NamedTuple):
     `copies` is a write into a traced array, of which the program makes a new version. `decisions` are what Python was
     told of traced values, as `if` or `range` asked. `outside` are the clocks, files and other things met that cannot be
     compared: under `jit` they are as they were when it was traced, or it is traced `anew` at each call for them.
-    `operations` counts the equations of the program by primitive.
+    `operations` counts the equations of the program by primitive. `made` is what the store has of this program: itself,
+    if a compiled function runs it, and what transforms have derived from it.
     """
 
     function: str
@@ -55,6 +58,7 @@ class Explanation(NamedTuple):
     decisions: tuple[Decision, ...]
     outside: tuple[Met, ...]
     operations: dict[str, int]
+    made: tuple[Made, ...]
 
     def __str__(self) -> str:
         return "\n".join(_lines(self))
@@ -95,8 +99,9 @@ def explain(f: Function, *args: Any, **kwargs: Any) -> Explanation:
     counts = Counter(equation.primitive.name for equation in traced.program.equations)
     captured = tuple(_captured(traced.program, len(leaves)))
     decisions, operations = decisions_of(traced.guards), dict(counts.most_common())
+    made = made_of(guarded(traced.program, traced.guards), traced.program)
     return Explanation(
-        function_name(f), tuple(first), captured, traced.writes, decisions, tuple(environment.met), operations
+        function_name(f), tuple(first), captured, traced.writes, decisions, tuple(environment.met), operations, made
     )
 
 
@@ -127,6 +132,7 @@ def _lines(explanation: Explanation) -> Iterator[str]:
     yield from _section("decisions", list(decision_lines(explanation.decisions)))
     yield from _section("outside", _counted(map(str, explanation.outside)))
     yield from _section("operations", [f"{count} {name}" for name, count in explanation.operations.items()])
+    yield from _section("in the store", _counted(map(str, explanation.made)))
 
 
 def _section(title: str, lines: Sequence[str]) -> Iterator[str]:

@@ -7,16 +7,15 @@ from typing import Any
 
 import numpy as np
 
+from fnad.api import derivations
 from fnad.api.arguments import differentiated, stage_in
 from fnad.api.leaves import Function, argument_name, check_function, to_user, type_name
 from fnad.api.matching import Pattern
 from fnad.api.running import run
 from fnad.api.staging import Staged
 from fnad.errors import ArgumentTypeError, TangentError
-from fnad.ir.program import Program
 from fnad.ir.types import is_inexact
 from fnad.trace.source import current_source
-from fnad.transforms.differentiation import jvp as jvp_program
 
 
 def jvp(f: Function, primals: Sequence[Any], tangents: Sequence[Any], has_aux: bool = False) -> tuple[Any, ...]:
@@ -40,16 +39,8 @@ def jvp(f: Function, primals: Sequence[Any], tangents: Sequence[Any], has_aux: b
     wrt = differentiated(primals, lambda i: argument_name(f, i))
     directions = Pattern("tangents", "the primals", wrt.structure, wrt.avals, TangentError).match(tuple(tangents))
     staged = stage_in(f, range(len(primals)), wrt, primals, has_aux=has_aux)
-    kind = "jvp", staged.leaves, staged.outputs
-    results = run(staged.program, [*staged.operands, *directions], kind, lambda p: (_pushed(p, staged),))
+    results = run(staged.program, [*staged.operands, *directions], derivations.jvp(staged.wrt, staged.outputs))
     return _unpacked(results, staged, has_aux=has_aux)
-
-
-def _pushed(program: Program, staged: Staged) -> Program:
-    """Return the program (x…, captured…, dx…) -> (y…, auxiliary…, dy…)."""
-    pushed = jvp_program(program, staged.wrt)
-    count = len(program.outputs) + sum(is_inexact(aval.dtype) for aval in program.out_avals[: staged.outputs])
-    return Program(pushed.name, pushed.inputs, pushed.equations, pushed.outputs[:count])
 
 
 def _unpacked(results: list[Any], staged: Staged, *, has_aux: bool) -> tuple[Any, ...]:

@@ -6,11 +6,11 @@ from functools import wraps
 from typing import Any
 
 from fnad.api.arguments import Argnums, Differentiated, as_positions, stage_call
+from fnad.api.derivations import gradient, value_and_gradient
 from fnad.api.leaves import Function, check_function, function_name, source_of, structure_text
 from fnad.api.running import run
 from fnad.api.staging import Staged
 from fnad.errors import NonScalarOutputError
-from fnad.transforms.differentiation import gradient, value_and_gradient
 
 
 def grad(f: Function, argnums: Argnums = 0, has_aux: bool = False) -> Function:
@@ -40,7 +40,7 @@ def grad(f: Function, argnums: Argnums = 0, has_aux: bool = False) -> Function:
     def gradient_of_f(*args: Any, **kwargs: Any) -> Any:
         staged, wrt = stage_call(f, positions, has_aux, args, kwargs)
         check_scalar(staged, f)
-        results = run(staged.program, staged.operands, ("grad", staged.leaves), lambda p: (gradient(p, staged.wrt),))
+        results = run(staged.program, staged.operands, gradient(staged.wrt))
         auxiliary, gradients = _unpacked(results, staged, wrt, argnums)
         return (gradients, auxiliary) if has_aux else gradients
 
@@ -63,8 +63,7 @@ def value_and_grad(f: Function, argnums: Argnums = 0, has_aux: bool = False) -> 
     def value_and_gradient_of_f(*args: Any, **kwargs: Any) -> Any:
         staged, wrt = stage_call(f, positions, has_aux, args, kwargs)
         check_scalar(staged, f)
-        kind = "value_and_grad", staged.leaves
-        value, *rest = run(staged.program, staged.operands, kind, lambda p: (value_and_gradient(p, staged.wrt),))
+        value, *rest = run(staged.program, staged.operands, value_and_gradient(staged.wrt))
         auxiliary, gradients = _unpacked(rest, staged, wrt, argnums)
         output = staged.output.rebuild([value])
         return ((output, auxiliary) if has_aux else output), gradients

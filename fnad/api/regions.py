@@ -14,6 +14,7 @@ from functools import partial
 from typing import Any, NamedTuple, cast
 
 from fnad.api.arguments import with_traced_arrays
+from fnad.api.derivations import AS_IT_IS
 from fnad.api.leaves import (
     Function,
     Structure,
@@ -221,5 +222,5 @@ def in_trace(f: Function, function: Callable[..., Any], *trees: Any, names: Sequ
         return function(*trees)
     leaves, structure = leaves_of(trees, lambda i: names[i] if i < len(names) else f"args[{i - len(names)}]")
     staged = stage(f, leaves, lambda tracers: function(*cast("tuple[Any, ...]", structure.unflatten(tracers))))
-    results = run(staged.program, staged.operands, "as it is", lambda program: (program,))
+    results = run(staged.program, staged.operands, AS_IT_IS)
     return staged.output.rebuild(results)

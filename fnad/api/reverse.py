@@ -5,18 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
+from fnad.api import derivations
 from fnad.api.arguments import differentiated, stage_in
 from fnad.api.leaves import Array, Function, Operand, argument_name, check_function, function_name, to_user
 from fnad.api.matching import Pattern
-from fnad.api.running import execute, inlined, rewritten
+from fnad.api.running import derived, execute, inlined
 from fnad.api.staging import Staged
 from fnad.backends.tiers import TieredProgram
 from fnad.errors import CotangentError
 from fnad.ir.builder import is_tracing
 from fnad.ir.program import Program
 from fnad.trace.source import current_source
-from fnad.transforms.differentiation import joint
-from fnad.transforms.split import split
 
 MISSING = object()
 Pull: TypeAlias = Callable[[Sequence[Operand]], list[Any]]
@@ -63,21 +62,16 @@ def vjp(f: Function, *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
 def _forward(staged: Staged) -> tuple[list[Any], Pull]:
     """Run the forward part; return its outputs, and the function from cotangents to cotangents of the leaves."""
     program, count = staged.program, len(staged.program.outputs)
-
-    def cut(program: Program) -> tuple[Program, Program]:
-        swept = joint(program, staged.wrt, staged.outputs)
-        return split(swept, len(program.inputs), count)
-
+    derivation = derivations.vjp(staged.wrt, staged.outputs)
     if is_tracing():
-        forward, backward = cut(program)
+        forward, backward = derivation.derive(program)
         found = inlined(forward, staged.operands)
         residuals = [tracer.symbol for tracer in found[count:]]
         return found[:count], lambda cts: inlined(backward, [*residuals, *cts])
-    forward, backward = rewritten(program, ("vjp", staged.leaves, staged.outputs), cut)
-    arrays = execute(forward, staged.operands, lambda: cut(program)[0])
-    return [to_user(array) for array in arrays[:count]], _pull(
-        backward, _sealed(arrays[count:]), lambda: cut(program)[1]
-    )
+    forward, backward = derived(program, derivation)
+    arrays = execute(forward, staged.operands, lambda: derivation.derive(program)[0])
+    pull = _pull(backward, _sealed(arrays[count:]), lambda: derivation.derive(program)[1])
+    return [to_user(array) for array in arrays[:count]], pull
 
 
 def _pull(backward: TieredProgram, residuals: Sequence[Array], own: Callable[[], Program]) -> Pull:

@@ -1,16 +1,17 @@
 """Running a rewritten program: executed, or inlined in the trace under way.
 
-A program is rewritten, simplified and compiled once for all programs of the same content. So a function that is traced
+A program is derived, simplified and compiled once for all programs of the same content. So a function that is traced
 anew at each call costs its tracing and a look-up. What is run may therefore have been made of another function; where
 it fails, what is made of this one is interpreted, for the sake of the user's line in the error.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
+from fnad.api.derivations import Derivation
 from fnad.api.leaves import Array, Operand, to_user
 from fnad.backends.reference import interpreter
 from fnad.backends.tiers import TieredProgram
@@ -25,12 +26,11 @@ from fnad.store import STORE
 from fnad.trace.tracer import Tracer
 from fnad.transforms.interpret import TimeUpError, time_limit
 
-Rewrite = Callable[[Program], tuple[Program, ...]]
 
-
-def rewritten(program: Program, kind: Hashable, rewrite: Rewrite) -> tuple[TieredProgram, ...]:
-    """Return what `rewrite`, which `kind` tells apart from others, makes of the program, ready to run."""
-    return STORE.get((kind, content_key(program)), lambda: tuple(map(prepared, rewrite(program))))
+def derived(program: Program, derivation: Derivation) -> tuple[TieredProgram, ...]:
+    """Return the programs that are derived from one, ready to run."""
+    key = derivation.key, content_key(program)
+    return STORE.get(key, lambda: tuple(map(prepared, derivation.derive(program))))
 
 
 def prepared(program: Program, donated: tuple[int, ...] = ()) -> TieredProgram:
@@ -39,6 +39,25 @@ def prepared(program: Program, donated: tuple[int, ...] = ()) -> TieredProgram:
     Results may lie in the memory of the inputs at the positions `donated`.
     """
     return STORE.stages((donated, content_key(program)), lambda: TieredProgram(program, donated))
+
+
+class Made(NamedTuple):
+    """A program in the store: the transform that derived it, if one did, and whether it is native code."""
+
+    transform: str | None
+    compiled: bool
+
+    def __str__(self) -> str:
+        return f"{self.transform or 'itself'}: {'compiled' if self.compiled else 'interpreted'}"
+
+
+def made_of(*programs: Program) -> tuple[Made, ...]:
+    """Return what the store has of programs of these contents."""
+    found = [made for content in dict.fromkeys(map(content_key, programs)) for made in STORE.made_of(content)]
+    return tuple(
+        Made(key[0] if key and isinstance(key[0], str) else None, all(stages.is_native for stages in made))
+        for key, made in found
+    )
 
 
 def execute(
@@ -66,11 +85,11 @@ def raise_with_line(program: Program, arrays: Sequence[Array]) -> None:
             interpreter(program)(arrays)
 
 
-def run(program: Program, operands: Sequence[Operand], kind: Hashable, rewrite: Rewrite) -> list[Any]:
-    """Return the outputs of the program that `rewrite` makes, on these operands, as the user gets them."""
+def run(program: Program, operands: Sequence[Operand], derivation: Derivation) -> list[Any]:
+    """Return the outputs of the one program that is derived, on these operands, as the user gets them."""
     if is_tracing():
-        return inlined(rewrite(program)[0], operands)
-    results = execute(rewritten(program, kind, rewrite)[0], operands, lambda: rewrite(program)[0])
+        return inlined(derivation.derive(program)[0], operands)
+    results = execute(derived(program, derivation)[0], operands, lambda: derivation.derive(program)[0])
     return [to_user(result) for result in results]
 
 

@@ -61,6 +61,10 @@ class TieredProgram:
             native = self._compiled_if_due(at_once=eager or setting == "compiled" or (self._loops and self._effects))
         return native or (self._interpret_for_a_time if self._loops else self._interpret)
 
+    def native(self) -> Native | None:
+        """Return native code, compiled now if it was not; None where the compiler cannot lower the program."""
+        return self._native or self._compiled_if_due(at_once=True)
+
     @property
     def is_native(self) -> bool:
         """Whether it has been compiled."""
@@ -112,7 +116,7 @@ class TieredProgram:
         equations = (e for e in self.program.equations if not isinstance(e.primitive.lower, GuardCheck))
         return any(map(has_effect, equations))
 
-    def _compiled_if_due(self, *, at_once: bool) -> Executor | None:
+    def _compiled_if_due(self, *, at_once: bool) -> Native | None:
         """Native code; unless `at_once`, only if the program is hot and no other thread is compiling it."""
         if self._is_refused or (not at_once and self._spent < self.expected_cost()):
             return None

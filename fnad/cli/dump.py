@@ -10,9 +10,10 @@ from pathlib import Path
 import numpy as np
 
 from fnad.api.arguments import with_traced_arrays
+from fnad.api.derivations import Derivation, gradient, joint, jvp, value_and_gradient
 from fnad.api.gradient import check_scalar
 from fnad.api.leaves import Function, Leaf, argument_name, flatten
-from fnad.api.running import prepared
+from fnad.api.running import derived, prepared
 from fnad.api.staging import Staged, stage
 from fnad.backends.base import Native, current_backend
 from fnad.backends.tiers import TieredProgram
@@ -21,11 +22,9 @@ from fnad.cli.load import load_function, split_target, user_code
 from fnad.cli.usage import UsageError
 from fnad.errors import ParseError
 from fnad.ir.printer import print_annotated
-from fnad.ir.program import Program
 from fnad.ir.types import Aval, is_inexact
 from fnad.lower.printer import loops_text
 from fnad.numpy.operands import PYTHON_DTYPES
-from fnad.transforms.differentiation import gradient, joint, jvp, value_and_gradient
 
 Argnums = Sequence[int] | None
 """Positions of the arguments to differentiate with respect to; None for the mode's default."""
@@ -60,7 +59,7 @@ def dump(request: Request) -> str:
         if request.mode is None or request.stage == "traced":
             return STAGES[request.stage](prepared(staged.program))
         marks = arguments.marks(function, _chosen(request, len(arguments.trees)))
-        return STAGES[request.stage](prepared(_transformed(staged, function, request.mode, marks)))
+        return STAGES[request.stage](_derived(staged, function, request.mode, marks))
 
 
 # ---- arguments ---------------------------------------------------------------------------------------------------
@@ -126,20 +125,21 @@ def _chosen(request: Request, count: int) -> Sequence[int]:
 
 # ---- derivatives and stages --------------------------------------------------------------------------------------
 
-MODES: dict[str, Callable[[Program, Sequence[bool]], Program]] = {
-    "grad": gradient,
-    "value_and_grad": value_and_gradient,
+MODES: dict[str, Callable[[Sequence[bool], int], Derivation]] = {
+    "grad": lambda wrt, _: gradient(wrt),
+    "value_and_grad": lambda wrt, _: value_and_gradient(wrt),
     "vjp": joint,
     "jvp": jvp,
 }
 OF_A_SCALAR = {"grad", "value_and_grad"}
 
 
-def _transformed(staged: Staged, function: Function, mode: str, marks: Sequence[bool]) -> Program:
+def _derived(staged: Staged, function: Function, mode: str, marks: Sequence[bool]) -> TieredProgram:
+    """Return what runs of the transform find in the store; of `vjp`, the program that is cut in two for these."""
     if mode in OF_A_SCALAR:
         check_scalar(staged, function)
     captured = len(staged.program.inputs) - len(marks)
-    return MODES[mode](staged.program, [*marks, *[False] * captured])
+    return derived(staged.program, MODES[mode]([*marks, *[False] * captured], staged.outputs))[0]
 
 
 def _source(ready: TieredProgram) -> str:
@@ -151,7 +151,7 @@ def _loops(ready: TieredProgram) -> str:
 
 
 def _native(ready: TieredProgram) -> Native:
-    native = current_backend().compiler.compile_program(ready.simplified)
+    native = ready.native() or current_backend().compiler.compile_program(ready.simplified)  # which says why not
     if not native.functions:
         raise UsageError("no native code is made of it: there is nothing to compute, or NUMBA_DISABLE_JIT is set")
     return native

@@ -142,7 +142,7 @@ def may_change(array: Any) -> bool:
 
 
 def same_bits(x: Array, y: Array) -> bool:
-    """Say whether two arrays are equal to the bit: 0.0 and -0.0 differ, a NaN equals itself."""
+    """Say whether two arrays are equal to the bit: 0.0 and -0.0 differ, a NaN equals itself, objects are the same."""
     if x is y:
         return True
     if x.shape != y.shape:
@@ -151,5 +151,7 @@ def same_bits(x: Array, y: Array) -> bool:
         x = x.astype(y.dtype)
     if x.dtype.kind == "c":
         return same_bits(x.real, y.real) and same_bits(x.imag, y.imag)
+    if x.dtype.kind not in "biuf" or x.dtype.itemsize > 8:
+        return x.tobytes() == y.tobytes()
     bits = f"u{x.dtype.itemsize}"
     return bool((x.view(bits) == y.view(bits)).all())

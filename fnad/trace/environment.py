@@ -284,6 +284,8 @@ class Environment:
             self._note_module(name)
         if shared_states() != states:
             self._meet(DRAW)
+        self._visited.clear()  # of some hundred functions, which would take more than all that is compared
+        self._explained.clear()
 
     # ---- code ------------------------------------------------------------------------------------------------------
 

@@ -45,7 +45,7 @@ def opened(f: Callable[..., Any]) -> Callable[..., Any]:
     return run
 
 
-class OutsideChanged(Exception):  # noqa: N818  (no error: nobody sees it)
+class OutsideChanged(BaseException):  # no error: nobody sees it, nor handles it
     """What was read from outside is no longer what was handed out for it, so that the run is void."""
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,9 @@ import pytest
 
 import fnad
 from fnad.api.running import traced
+from fnad.backends import tiers
 from fnad.cli.dump import MODES, Request, dump
+from fnad.cli.load import load_function
 from fnad.ir.parser import parse_program
 from fnad.ir.types import aval_of, is_inexact
 from fnad.numpy.operands import as_symbol
@@ -46,9 +49,38 @@ def test_dumped_derivative_is_the_one_that_runs(case: Case) -> None:
         pulled = fnad.vjp(f, *inexact)[1](tuple(cts))
         pushed = fnad.jvp(f, tuple(inexact), tuple(dxs))[1]
         for found, mode, given in ((pulled, "vjp", cts), (pushed, "jvp", dxs)):
-            dumped = interpret(MODES[mode](program, marks(program)), [*operands, *given])[count:]
+            (derived,) = MODES[mode](marks(program), count).derive(program)
+            dumped = interpret(derived, [*operands, *given])[count:]
             for mine, other in zip(found, dumped, strict=True):
                 np.testing.assert_array_equal(mine, other)
+
+
+ROSENBROCK = """
+import numpy as np
+
+def rosenbrock(x):
+    return np.sum(100.0 * (x[1:] - x[:-1] ** 2) ** 2 + (1.0 - x[:-1]) ** 2)
+"""
+
+
+@pytest.mark.parametrize("mode", ["grad", "value_and_grad", "jvp"])
+def test_what_is_dumped_is_what_a_call_finds_in_the_store(
+    mode: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "rosenbrock.py"
+    file.write_text(ROSENBROCK)
+    request = Request(f"{file}:rosenbrock", "f64[4]", mode, None, "asm")
+    fnad.clear_cache()
+    gc.collect()
+    before = fnad.cache_info().programs  # of functions of other tests that still live
+    assert "ret" in dump(request)
+    assert (fnad.cache_info().programs - before, fnad.cache_info().compiled) == (1, 1)
+    f, x = load_function(file, "rosenbrock"), np.linspace(0.5, 2.0, 4)
+    monkeypatch.setattr(tiers, "simplify", None)  # all is there
+    run = getattr(fnad, mode)
+    found = run(f, (x,), (x,)) if mode == "jvp" else run(f)(x)
+    assert (fnad.cache_info().programs - before, fnad.cache_info().compiled) == (1, 1)
+    assert np.all(np.isfinite(np.hstack(found)))
 
 
 SPECTRAL = """

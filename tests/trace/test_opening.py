@@ -221,15 +221,35 @@ def test_an_attribute_is_not_reached_and_the_line_is_named():
 # ---- how often a function runs ---------------------------------------------------------------------------------------
 
 
+LARGE = np.ones(2**15)
+
+
+def test_a_function_runs_once_whatever_it_writes_into_its_arguments():
+    def f(x, buffer, others):
+        runs.append(buffer.flags.writeable)
+        buffer[0] = 2.0
+        others["words"][0] = "a word"
+        others["objects"][0] = x[0]
+        np.sort(buffer)
+        return np.sum(x * buffer) + others["objects"][0]
+
+    runs = []
+    others = {"words": np.array(["one", "two"]), "objects": np.array([None, 1]), "long": np.ones(2, np.longdouble)}
+    np.testing.assert_array_equal(fnad.grad(f)(X, START[:3], others), [3.0, *START[1:3]])
+    assert runs == [True]
+    assert others["words"][0] == "one"
+    assert others["objects"][0] is None
+
+
 def test_any_refusal_of_a_view_brings_copies():
     def f(x, buffer):
         runs.append(buffer.flags.writeable)
         if not runs[-1]:
             raise ValueError("this buffer must be writable")
-        return np.sum(x * buffer)
+        return np.sum(x * buffer[:3])
 
     runs = []
-    np.testing.assert_array_equal(fnad.grad(f)(X, START[:3]), START[:3])
+    np.testing.assert_array_equal(fnad.grad(f)(X, LARGE), LARGE[:3])
     assert runs == [False, True]
 
 
@@ -238,7 +258,7 @@ def test_a_value_error_of_the_users_is_raised_as_it_is():
         runs.append(x)
         raise ValueError("read-only, I say")
 
-    for others, count in (((), 1), ((START,), 2)):
+    for others, count in (((), 1), ((START,), 1), ((LARGE,), 2)):
         runs = []
         with pytest.raises(ValueError, match=r"^read-only, I say$") as raised:
             fnad.grad(f)(X, *others)
@@ -246,17 +266,99 @@ def test_a_value_error_of_the_users_is_raised_as_it_is():
         assert raised.value.__context__ is None
 
 
-def test_a_function_runs_three_times_at_most():
-    def f(x, buffer):
-        runs.append(type(buffer))
+def fills(x, buffer=None):
+    if buffer is not None:
         buffer[0] = 2.0
-        u = np.zeros(3)
-        u[0] = x[0]
-        return np.sum(u * buffer)
+    u = np.zeros(3)
+    u[0] = x[0]
+    return np.sum(u * x) if buffer is None else np.sum(u * buffer[:3])
 
-    runs = []
+
+def test_a_function_that_fills_and_writes_into_an_argument_runs_twice():
+    f, runs = counted(fills)
     np.testing.assert_array_equal(fnad.grad(f)(X, np.ones(3)), [2.0, 0.0, 0.0])
-    assert len(runs) == 3
+    assert runs == [0, 0]
+
+
+def test_a_function_never_runs_a_third_time():
+    f, runs = counted(fills)
+    with pytest.raises(MutationError, match=r"in fills:  u\[0\] = x\[0\]\n  make the array with fnad\.numpy"):
+        fnad.grad(f)(X, LARGE)
+    assert len(runs) == 2
+    with fnad.config.override(strict_mutation=True), pytest.raises(MutationError, match="strict_mutation forbids"):
+        fnad.jit(lambda x: fnad.grad(f)(x, np.ones(3)))(X)
+    assert len(runs) <= 4
+
+
+def counted(f):
+    """Return a function like `f`, and the list that grows where it runs."""
+    runs = []
+
+    @functools.wraps(f)
+    def run(*args):
+        runs.append(0)
+        return f(*args)
+
+    return run, runs
+
+
+def in_a_list(x):
+    tables = [np.arange(3.0), np.arange(3.0) + x[0]]
+    return fnad.scan(lambda c, i: (c + tables[0][i] * tables[1][i], None), x[1], np.arange(3))[0]
+
+
+INNER = {
+    "grad": lambda f: lambda x: np.sum(fnad.grad(f)(x)),
+    "jit": lambda f: lambda x: fnad.jit(f)(x),
+    "scan": lambda f: lambda x: fnad.scan(lambda c, _: (c + f(x), None), 0.0 * x[0], length=2)[0],
+    "cond": lambda f: lambda x: fnad.cond(x[0] > 0.0, f, lambda x: x[0], x),
+    "checkpoint": lambda f: lambda x: fnad.checkpoint(f)(x),
+    "jit of grad of checkpoint": lambda f: lambda x: np.sum(fnad.jit(fnad.grad(fnad.checkpoint(f)))(x)),
+}
+OUTER = {"grad": fnad.grad, "jit": fnad.jit, "jit of grad": lambda f: fnad.jit(fnad.grad(f))}
+
+
+@pytest.mark.parametrize("outer", OUTER)
+@pytest.mark.parametrize("inner", INNER)
+def test_functions_within_functions_run_twice(inner, outer):
+    def refused(x):
+        return float(fills(x))
+
+    f, runs = counted(fills)
+    g, runs_of_g = counted(INNER[inner](f))
+    with fnad.config.override(executor="interpreter"):
+        alone = OUTER[outer](INNER[inner](lambda x: x[0] * x[0]))(X)
+        np.testing.assert_array_equal(OUTER[outer](g)(X), alone)
+    assert (len(runs), len(runs_of_g)) == (2, 2)
+    f, runs = counted(refused)
+    g, runs_of_g = counted(INNER[inner](f))
+    with pytest.raises(TracerEscapeError, match="its float"):
+        OUTER[outer](g)(X)
+    assert (len(runs), len(runs_of_g)) == (2, 2)
+
+
+def test_arrays_that_only_the_outermost_function_makes():
+    assert fnad.grad(in_a_list)(X).tolist() == [3.0, 1.0, 0.0]
+
+
+def test_no_handler_of_the_users_sees_the_first_run():
+    def f(x):
+        try:
+            return np.sum(fnad.grad(fills)(x))
+        except Exception:  # noqa: BLE001
+            return 100.0 * x[0]
+
+    assert fnad.grad(f)(X)[0] == 2.0
+
+
+def test_what_ended_the_second_run_is_the_cause_of_the_error():
+    def f(x):
+        assert np.ones(3).flags.writeable, "mine"  # which a traced array has not
+        return put(np.zeros(3), x[0]).sum()
+
+    with pytest.raises(MutationError) as raised:
+        fnad.grad(f)(X)
+    assert "flags" in str(raised.value.__cause__)
 
 
 # ---- nothing is left -------------------------------------------------------------------------------------------------

@@ -1,0 +1,60 @@
+"""What transforms make of programs: under which key the store has it, and how it is made.
+
+`wrt` marks the inputs of a program that a derivative is taken in, `outputs` counts its leading outputs that have one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from fnad.ir.program import Program
+from fnad.ir.types import is_inexact
+from fnad.transforms import differentiation
+from fnad.transforms.split import split
+
+
+class Derivation(NamedTuple):
+    """The programs that a transform makes of one: `key` tells them apart from what others make of it."""
+
+    key: tuple[str, *tuple[object, ...]]
+    derive: Callable[[Program], tuple[Program, ...]]
+
+
+AS_IT_IS = Derivation(("as it is",), lambda program: (program,))
+
+
+def gradient(wrt: Sequence[bool]) -> Derivation:
+    """(x…) -> (auxiliary…, x̄…)."""
+    return Derivation(("grad", *wrt), lambda program: (differentiation.gradient(program, wrt),))
+
+
+def value_and_gradient(wrt: Sequence[bool]) -> Derivation:
+    """(x…) -> (y, auxiliary…, x̄…)."""
+    return Derivation(("value_and_grad", *wrt), lambda program: (differentiation.value_and_gradient(program, wrt),))
+
+
+def joint(wrt: Sequence[bool], outputs: int) -> Derivation:
+    """(x…, ct…) -> (y…, x̄…)."""
+    return Derivation(("joint", *wrt, outputs), lambda program: (differentiation.joint(program, wrt, outputs),))
+
+
+def vjp(wrt: Sequence[bool], outputs: int) -> Derivation:
+    """The joint program in two: (x…) -> (y…, auxiliary…, residuals…) and (residuals…, ct…) -> (x̄…)."""
+
+    def cut(program: Program) -> tuple[Program, Program]:
+        swept = differentiation.joint(program, wrt, outputs)
+        return split(swept, len(program.inputs), len(program.outputs))
+
+    return Derivation(("vjp", *wrt, outputs), cut)
+
+
+def jvp(wrt: Sequence[bool], outputs: int) -> Derivation:
+    """(x…, dx…) -> (y…, auxiliary…, dy…)."""
+
+    def push(program: Program) -> tuple[Program]:
+        pushed = differentiation.jvp(program, wrt)
+        count = len(program.outputs) + sum(is_inexact(aval.dtype) for aval in program.out_avals[:outputs])
+        return (Program(pushed.name, pushed.inputs, pushed.equations, pushed.outputs[:count]),)
+
+    return Derivation(("jvp", *wrt, outputs), push)
