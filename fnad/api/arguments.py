@@ -299,7 +299,8 @@ def _with_arrays(f: Function, attempt: Attempt[T]) -> T:
     views: list[Array] = []
 
     def lend(value: Any) -> Any:
-        if not isinstance(value, np.ndarray) or not (is_strict or value.nbytes >= LARGE):
+        is_array = isinstance(value, np.ndarray) and not isinstance(value, Tracer)
+        if not is_array or not (is_strict or value.nbytes >= LARGE):
             return _copy(value)
         views.append(_view(value))
         return views[-1]

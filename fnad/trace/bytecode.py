@@ -1,9 +1,13 @@
-"""What the instruction does at which a frame stands: all that is known here of CPython's bytecode.
+"""What the user's code reads, and which instruction a frame is at: all that is known here of CPython's bytecode.
 
 Python hands an operation on without saying who asks: `__index__` is called for `table[i]` and for `range(i)`, and a
 look-up of `np.zeros` comes from the user's line or from compiled code below it, which has no frame of its own. The
-instruction says which. Instructions differ from version to version (`VERSIONS`); of a later one the names of the last
-are taken. Each question is answered with no where the instructions do not prove a yes.
+instruction says which. Each such question is answered with no where the instructions do not prove a yes. Which names
+code reads has to be known completely, though. So an import of this file ends with an error where the instructions are
+those of a version that is not in `VERSIONS`.
+
+A name may be used without its value having any say in what the code computes: `calls.append(x)`, `count += 1`. Programs
+are often watched in this way, and such names are told apart.
 """
 
 from __future__ import annotations
@@ -13,7 +17,8 @@ import dis
 import inspect
 import sys
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import islice
 from types import CodeType, FrameType, ModuleType
 from typing import Any, NamedTuple
 
@@ -26,7 +31,8 @@ class Version(NamedTuple):
     `reads` and `stores` are the instructions for elements, each with the number of values that make the index; `pairs`
     those that stand for two. An attribute that is called as a method is loaded by a `LOAD_METHOD` of its own, or by a
     `LOAD_ATTR` with the lowest bit set (`is_method_bit`); for any other callee, the NULL that calls have is pushed
-    before its expression or behind it (`is_null_behind`).
+    before its expression or behind it (`is_null_behind`). A cell that goes to a function is loaded by an instruction of
+    its own, or as a local variable (`is_cell_local`).
     """
 
     reads: Mapping[str, int]
@@ -35,6 +41,7 @@ class Version(NamedTuple):
     pairs: Mapping[str, tuple[str, str]]
     is_method_bit: bool
     is_null_behind: bool
+    is_cell_local: bool
 
 
 _3_11 = Version(
@@ -44,6 +51,7 @@ _3_11 = Version(
     pairs={},
     is_method_bit=False,
     is_null_behind=False,
+    is_cell_local=False,
 )
 _3_12 = _3_11._replace(
     reads={"BINARY_SUBSCR": 1, "BINARY_SLICE": 2},
@@ -58,18 +66,41 @@ _3_13 = _3_12._replace(
         "STORE_FAST_STORE_FAST": ("STORE_FAST", "STORE_FAST"),
     },
     is_null_behind=True,
+    is_cell_local=True,
 )
 VERSIONS = {(3, 11): _3_11, (3, 12): _3_12, (3, 13): _3_13}
-VERSION = VERSIONS.get(sys.version_info[:2], _3_13)
+
+
+def version_of(name: str, number: tuple[int, int]) -> Version:
+    """Return what is known of a version of an implementation of Python; raise `ImportError` where that is nothing."""
+    if name != "cpython" or number not in VERSIONS:
+        known = ", ".join("{}.{}".format(*version) for version in VERSIONS)
+        found = "{} {}.{}".format(name, *number)
+        raise ImportError(f"fnad reads the bytecode of CPython {known}, not that of {found}: install one of these")
+    return VERSIONS[number]
+
+
+VERSION = version_of(sys.implementation.name, sys.version_info[:2])
 
 ATTRIBUTE = frozenset({"LOAD_ATTR", "LOAD_METHOD"})
+ATTRIBUTES = ATTRIBUTE | {"STORE_ATTR", "DELETE_ATTR", "LOAD_SUPER_ATTR", "IMPORT_FROM"}
 CALL = frozenset({"CALL", "PRECALL"})
+GLOBAL = frozenset({"LOAD_GLOBAL", "LOAD_NAME", "STORE_GLOBAL", "DELETE_GLOBAL", "LOAD_FROM_DICT_OR_GLOBALS"})
+OUTER = frozenset(
+    {"LOAD_GLOBAL", "LOAD_NAME", "LOAD_DEREF", "LOAD_CLOSURE", "LOAD_CLASSDEREF", "LOAD_FROM_DICT_OR_DEREF"}
+)
 REBINDING = frozenset({"STORE_GLOBAL", "DELETE_GLOBAL"})
 REBINDING_FREE = frozenset({"STORE_DEREF", "DELETE_DEREF"})
 
+ASKING = {"getattr", "hasattr", "vars", "dir", "attrgetter", "methodcaller", "__dict__", "__getattribute__"}
+EVALUATION = {"globals", "eval", "exec"}
+"""Through these a name of a module may be read that stands nowhere in the code."""
+REFLECTION = ASKING | EVALUATION
+IMPORTING = {"__import__", "import_module", "modules"}
+
 
 class Step(NamedTuple):
-    """An instruction, with its operand; `effect` is by how much it makes the stack higher."""
+    """An instruction, with its operand and its line; `effect` is by how much it makes the stack higher."""
 
     offset: int
     name: str
@@ -77,6 +108,7 @@ class Step(NamedTuple):
     value: Any
     is_target: bool
     effect: int
+    line: int
 
 
 class Path(NamedTuple):
@@ -121,7 +153,7 @@ class Load(NamedTuple):
         return is_named and self.owner.value(frame) is owner
 
 
-# ---- questions -------------------------------------------------------------------------------------------------------
+# ---- which instruction a frame is at ---------------------------------------------------------------------------------
 
 
 def loads(frame: FrameType, owner: object, name: str) -> bool:
@@ -225,25 +257,109 @@ def _side(steps: Sequence[Step], end: int) -> tuple[Side | None, int | None]:
     return Side(is_type, path), start
 
 
+# ---- which names code reads ------------------------------------------------------------------------------------------
+
+
+class Reads(NamedTuple):
+    """The names a code object reads or writes.
+
+    `extended` are globals and free variables it only appends to, `counted` those it only counts up. `modules` are
+    those it imports, each with the number of leading dots. `strings` are those of its constants that look like names;
+    `reflects` says that it may ask for names by strings. `handles` says that it goes on after some exception, so
+    that it may be seen there whether an attribute is missing. `evaluated` has the lines that may read any name.
+    """
+
+    names: frozenset[str]
+    extended: frozenset[str]
+    counted: frozenset[str]
+    attributes: frozenset[str]
+    strings: frozenset[str]
+    modules: tuple[tuple[int, str], ...]
+    reflects: bool
+    handles: bool
+    evaluated: tuple[int, ...]
+
+
+@remembered
+def reads_of(code: CodeType) -> Reads:
+    """Return what a code object reads; functions defined in it have code objects of their own."""
+    steps = steps_of(code)
+    global_names = frozenset(step.value for step in steps if step.name in GLOBAL and step.value.isidentifier())
+    attributes = frozenset(step.value for step in steps if step.name in ATTRIBUTES)
+    used = global_names | attributes
+    matched = [steps[i - 1].value for i, step in enumerate(steps) if step.name == "MATCH_CLASS"]
+    reflects = bool(matched) or not REFLECTION.isdisjoint(used)
+    strings = frozenset(c for c in code.co_consts if isinstance(c, str) and c.isidentifier()).union(*matched)
+    evaluated = tuple(step.line for step in steps if step.name in GLOBAL and step.value in EVALUATION)
+    extended, counted = _only(steps, _extends), _only(steps, _counts)
+    imports = [i for i, step in enumerate(steps) if step.name == "IMPORT_NAME"]
+    modules = [(steps[i - 2].value or 0, steps[i].value) for i in imports]
+    modules += [(0, name) for name in _dotted(code) if not IMPORTING.isdisjoint(used)]
+    handles = bool(code.co_exceptiontable)
+    return Reads(global_names, extended, counted, attributes, strings, tuple(modules), reflects, handles, evaluated)
+
+
+def _dotted(code: CodeType) -> Iterator[str]:
+    """Yield the strings that may be names of modules."""
+    return (c for c in code.co_consts if isinstance(c, str) and c and all(map(str.isidentifier, c.split("."))))
+
+
+def _only(steps: Sequence[Step], used: Callable[[Sequence[Step], int], bool]) -> frozenset[str]:
+    """Return the names whose loads are all `used` in this way."""
+    loads = [i for i, step in enumerate(steps) if step.name in OUTER]
+    return frozenset(steps[i].value for i in loads) - {steps[i].value for i in loads if not used(steps, i)}
+
+
+def _extends(steps: Sequence[Step], load: int) -> bool:
+    return steps[load + 1].name in ATTRIBUTE and steps[load + 1].value in ("append", "add")
+
+
+def _counts(steps: Sequence[Step], load: int) -> bool:
+    constant, operation, store = [*steps[load + 1 : load + 4], *[steps[load]] * 3][:3]
+    return (
+        constant.name == "LOAD_CONST"
+        and operation.name == "BINARY_OP"
+        and store.name in ("STORE_GLOBAL", "STORE_DEREF")
+        and store.value == steps[load].value
+    )
+
+
 # ---- instructions ----------------------------------------------------------------------------------------------------
 
 
 @remembered
 def steps_of(code: CodeType) -> tuple[Step, ...]:
     """Return the instructions of a code object."""
-    return tuple(step for instruction in dis.get_instructions(code) for step in _steps(instruction))
+    cells = {*code.co_cellvars, *code.co_freevars} if VERSION.is_cell_local else set[str]()
+    line, steps = code.co_firstlineno, list[Step]()
+    for instruction in dis.get_instructions(code):
+        positions = instruction.positions
+        line = line if positions is None or positions.lineno is None else positions.lineno
+        steps += [_with_cells(step, cells) for step in _steps(instruction, line)]
+    return tuple(steps)
 
 
-def _steps(instruction: dis.Instruction) -> Iterator[Step]:
+def _with_cells(step: Step, cells: set[str]) -> Step:
+    return step._replace(name="LOAD_CLOSURE") if step.name == "LOAD_FAST" and step.value in cells else step
+
+
+def _steps(instruction: dis.Instruction, line: int) -> Iterator[Step]:
     name, offset, is_target = instruction.opname, instruction.offset, instruction.is_jump_target
     if name in VERSION.pairs:
         for part, variable in zip(VERSION.pairs[name], instruction.argval, strict=True):
-            yield Step(offset, part, 0, variable, is_target, dis.stack_effect(dis.opmap[part], 0))
+            yield Step(offset, part, 0, variable, is_target, dis.stack_effect(dis.opmap[part], 0), line)
             is_target = False
     elif name != "EXTENDED_ARG":
         value = instruction.argrepr if name == "BINARY_OP" else instruction.argval
         effect = dis.stack_effect(instruction.opcode, instruction.arg, jump=False)
-        yield Step(offset, name, instruction.arg or 0, value, is_target, effect)
+        yield Step(offset, name, instruction.arg or 0, value, is_target, effect, line)
+
+
+def place_at(code: CodeType, offset: int) -> tuple[int, int] | None:
+    """Return the line and column where an instruction comes from; None where that is not known."""
+    width = len(code.co_code) // sum(1 for _ in code.co_positions())
+    line, _, column, _ = next(islice(code.co_positions(), offset // width, None))
+    return None if line is None or column is None else (line, column)
 
 
 def steps_to(code: CodeType, offset: int) -> tuple[Sequence[Step], int]:

@@ -48,6 +48,7 @@ from typing import Any, NamedTuple, TypeAlias, cast
 import numpy as np
 
 from fnad.ir.program import Source
+from fnad.trace.bytecode import Reads, reads_of
 from fnad.trace.contents import (
     CACHED,
     CONSTANTS,
@@ -75,7 +76,6 @@ from fnad.trace.contents import (
     shared_states,
 )
 from fnad.trace.libraries import is_library
-from fnad.trace.reads import Reads, reads_of
 from fnad.trace.source import user_caller
 from fnad.watch import off_in_fnad
 

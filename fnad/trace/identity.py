@@ -13,11 +13,10 @@ from types import CodeType, FrameType, FunctionType
 from fnad.codes import remembered
 from fnad.errors import TracerEscapeError
 from fnad.numpy.namespace import MAKING
-from fnad.trace.bytecode import arguments_of_issubclass, comparisons_of_classes
+from fnad.trace.bytecode import arguments_of_issubclass, comparisons_of_classes, reads_of
 from fnad.trace.kinds import KINDS, Kind
 from fnad.trace.libraries import is_library
 from fnad.trace.opening import Namespace
-from fnad.trace.reads import reads_of
 from fnad.trace.source import current_source, user_frame
 
 

@@ -22,14 +22,13 @@ import reprlib
 import sys
 from collections.abc import Callable, Iterator
 from functools import lru_cache
-from itertools import islice
 from types import CodeType, FrameType
 from typing import Any
 
 from fnad.codes import remembered
 from fnad.ir.known import known_value
 from fnad.trace import escape, guards
-from fnad.trace.bytecode import is_modulo
+from fnad.trace.bytecode import is_modulo, place_at
 from fnad.trace.handle import Handle
 from fnad.trace.libraries import is_machinery
 
@@ -128,11 +127,10 @@ def asking_frame() -> FrameType | None:
 @remembered
 def nodes_at(code: CodeType, offset: int) -> tuple[ast.AST, ...]:
     """The syntax around an instruction: the innermost statement and what it contains, inwards; () if not to be had."""
-    line, _, column, _ = next(islice(code.co_positions(), offset // 2, None))
-    tree = _tree("".join(linecache.getlines(code.co_filename)))
-    if tree is None or line is None or column is None:
+    place, tree = place_at(code, offset), _tree("".join(linecache.getlines(code.co_filename)))
+    if tree is None or place is None:
         return ()
-    path = list(_around(tree, (line, column)))
+    path = list(_around(tree, place))
     start = max((i for i, node in enumerate(path) if isinstance(node, ast.stmt)), default=len(path))
     return tuple(path[start:])
 

@@ -218,9 +218,101 @@ def augmented_own(x):
     return x
 
 
+def which_names_are_read():
+    notes, count, limit, table = [], 0, 1, [1]
+
+    def many(x):
+        nonlocal count
+        notes.append(x)
+        count += 1
+        m.level = limit + m.part.pi
+        return [y * table[0] for y in x]
+
+    def handed_on(x):
+        notes.append(x)
+
+        def inside():
+            return notes[0]
+
+        return inside
+
+    def imports():
+        import os.path as p  # noqa: PLC0415
+
+        from . import sibling  # noqa: PLC0415 # pyright: ignore[reportAttributeAccessIssue]
+
+        return p, sibling
+
+    def matched(x):
+        match x:
+            case Holder(height=1):
+                return eval("x")
+            case _:
+                return getattr(x, "width")  # noqa: B009
+
+    read = code.reads_of(many.__code__)
+    assert (read.extended, read.counted) == ({"notes"}, {"count"})
+    assert {"level", "part", "pi", "append"} <= read.attributes
+    assert {"m"} == read.names
+    assert (read.reflects, read.modules, read.evaluated) == (False, (), ())
+    assert code.reads_of(handed_on.__code__).extended == frozenset()
+    assert code.reads_of(imports.__code__).modules == ((0, "os.path"), (1, ""))
+    read = code.reads_of(matched.__code__)
+    assert read.reflects
+    assert {"height", "width"} <= read.strings
+    assert read.evaluated == (matched.__code__.co_firstlineno + 3,)
+    assert code.reads_of(with_many_imports().__code__).modules == ((0, "math"), (2, "far"))
+    assert code.reads_of(with_a_handler.__code__).handles
+    assert not code.reads_of(handed_on.__code__).handles
+
+
+def with_a_handler(x):
+    try:
+        return x.width
+    except AttributeError:
+        return x.height
+
+
+def with_many_imports():
+    """Return a function that imports modules whose names take more than a byte to number."""
+    names = "\n".join(f"    g{i}" for i in range(300))
+    space = {}
+    exec(
+        f"def f(skip=True):\n  if not skip:\n{names}\n  import math\n  from ..far import g0, away\n  g1.append(2)\n",
+        space,
+    )
+    return space["f"]
+
+
+def where_an_instruction_comes_from():
+    def f(x):
+        return x + (
+            m.sine(x)
+        )  # fmt: skip
+
+    first = f.__code__.co_firstlineno
+    steps = code.steps_of(f.__code__)
+    loads = next(step for step in steps if step.value == "sine")
+    assert loads.line == first + 2
+    assert code.place_at(f.__code__, loads.offset) == (first + 2, 12)
+
+
+def an_unknown_version():
+    for name, number in (("cpython", (3, 10)), ("cpython", (3, 14)), ("pypy", (3, 11))):
+        try:
+            code.version_of(name, number)
+        except ImportError as error:
+            assert f"not that of {name} 3.{number[1]}" in str(error)  # noqa: PT017
+        else:
+            raise AssertionError((name, number))
+
+
 if __name__ == "__main__":
     assert sys.version_info[:2] in code.VERSIONS
     whose_lookup()
     which_container()
     which_assignment()
     what_is_bound()
+    which_names_are_read()
+    where_an_instruction_comes_from()
+    an_unknown_version()

@@ -318,6 +318,16 @@ INNER = {
 OUTER = {"grad": fnad.grad, "jit": fnad.jit, "jit of grad": lambda f: fnad.jit(fnad.grad(f))}
 
 
+def test_large_traced_arguments_of_an_inner_function():
+    def f(x, y):
+        y[0] = 2.0
+        return np.sum(x * y[:3])
+
+    with fnad.config.override(executor="interpreter"):
+        for run in (fnad.jit(fnad.grad(f)), fnad.grad(lambda x, y: np.sum(fnad.grad(f)(x, y) * x))):
+            np.testing.assert_array_equal(run(X, LARGE), [2.0, 1.0, 1.0])
+
+
 @pytest.mark.parametrize("outer", OUTER)
 @pytest.mark.parametrize("inner", INNER)
 def test_functions_within_functions_run_twice(inner, outer):
