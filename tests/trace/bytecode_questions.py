@@ -239,7 +239,7 @@ def which_names_are_read():
     def imports():
         import os.path as p  # noqa: PLC0415
 
-        from . import sibling  # noqa: PLC0415 # pyright: ignore[reportAttributeAccessIssue]
+        from . import sibling  # noqa: PLC0415 # pyright: ignore[reportMissingImports]
 
         return p, sibling
 
