@@ -12,6 +12,9 @@ working.
 
 from __future__ import annotations
 
+from enum import StrEnum
+from typing import TypeAlias
+
 from numpy.linalg import LinAlgError
 
 
@@ -167,17 +170,37 @@ class ConvergenceError(FnadError, RuntimeError):
     """A solver that did not come to a solution within its steps, or met a nan."""
 
 
-FAILURES: dict[str, type[FnadError]] = {
-    kind.__name__: kind for kind in (FactorizationError, DomainError, ConvergenceError)
-}
-"""What the limit of a loop may stand for, by the name that programs, which are text, have for it."""
+class FailureKind(StrEnum):
+    """What a loop beyond its limit may fail with, other than `LoopLimitError`, as programs have it, which are text."""
+
+    FACTORIZATION = "FactorizationError"
+    DOMAIN = "DomainError"
+    CONVERGENCE = "ConvergenceError"
+
+    def of(self, what: str, remedy: str) -> Failure:
+        """The failure that `what` happened."""
+        return self.value, what, remedy
+
+    @property
+    def error(self) -> type[FnadError]:
+        match self:
+            case FailureKind.FACTORIZATION:
+                return FactorizationError
+            case FailureKind.DOMAIN:
+                return DomainError
+            case FailureKind.CONVERGENCE:
+                return ConvergenceError
 
 
-def endless(limit: int, failure: tuple[str, str, str] | None) -> FnadError:
-    """The error of a loop beyond its limit: its `failure` (kind, what, remedy), or that it has too few steps."""
+Failure: TypeAlias = tuple[str, str, str]
+"""The error of a loop beyond its limit: the value of a `FailureKind`, what happened, and the remedy."""
+
+
+def endless(limit: int, failure: Failure | None) -> FnadError:
+    """The error of a loop beyond its limit: its `failure`, or that it has too few steps."""
     if failure is not None:
         kind, what, remedy = failure
-        return FAILURES[kind](what, remedy=remedy)
+        return FailureKind(kind).error(what, remedy=remedy)
     what = f"a loop went on after max_steps={limit} steps"
     return LoopLimitError(
         what, remedy="give more steps, or see why its condition still holds: a nan is different from everything"

@@ -18,8 +18,7 @@ from fnad.control.implicit import implicitly, pushing, solve_linear
 from fnad.control.krylov import tolerance
 from fnad.control.newton import Limits, fixed_point_iteration, newton, newton_cg
 from fnad.control.vector import Raveling
-from fnad.control.while_loop import Failure
-from fnad.errors import ArgumentTypeError, DtypeError, NonScalarOutputError
+from fnad.errors import ArgumentTypeError, DtypeError, Failure, FailureKind, NonScalarOutputError
 from fnad.ir.builder import current_builder, inline
 from fnad.ir.program import Program
 from fnad.ir.symbol import Symbol
@@ -137,7 +136,7 @@ def _settings(name: str, f: Function, tol: Any, max_steps: Any, remedy: str) -> 
     if isinstance(max_steps, bool) or not isinstance(max_steps, (int, np.integer)) or max_steps < 1:
         raise _unsuitable(f"max_steps of {name} is {max_steps!r}, not a positive int", "give how many steps to allow")
     message = f"{name} of {described(f)} did not converge in max_steps={max_steps} steps, or met a nan"
-    return _Settings(None if tol is None else float(tol), int(max_steps), ("ConvergenceError", message, remedy))
+    return _Settings(None if tol is None else float(tol), int(max_steps), FailureKind.CONVERGENCE.of(message, remedy))
 
 
 def _unsuitable(what: str, remedy: str) -> ArgumentTypeError:

@@ -13,7 +13,8 @@ import numpy as np
 from fnad.control.loop import Groups
 from fnad.control.rules import Symbols
 from fnad.control.scan import bind_scan
-from fnad.control.while_loop import Failure, while_loop
+from fnad.control.while_loop import while_loop
+from fnad.errors import Failure
 from fnad.ir.builder import Builder, current_builder, is_tracing
 from fnad.ir.program import Program
 from fnad.ir.symbol import Symbol

@@ -19,7 +19,7 @@ import numpy as np
 from fnad.control.closures import demand, over, repeat
 from fnad.control.rows import but_first, but_last, raised, row
 from fnad.control.vector import scaled
-from fnad.control.while_loop import Failure
+from fnad.errors import Failure, FailureKind
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import I64
 from fnad.ops.arithmetic import add, div, mul, sub
@@ -129,8 +129,7 @@ def integrate(dynamics: Dynamics, y: Symbol, times: Symbol, tolerances: Toleranc
     return concatenate(raised(y), rows, axis=0)
 
 
-TURNING = (
-    "DomainError",
+TURNING = FailureKind.DOMAIN.of(
     "the times of odeint go up and down",
     "sort them: y0 belongs to the first, and the others follow upwards or downwards",
 )
@@ -139,7 +138,7 @@ TURNING = (
 def _stuck(tolerances: Tolerances) -> Failure:
     what = f"odeint did not come to the next time in max_steps={tolerances.max_steps} steps, or its steps vanished"
     remedy = "look for a pole or a nan in the derivative; a stiff equation takes looser tolerances, or more max_steps="
-    return "ConvergenceError", what, remedy
+    return FailureKind.CONVERGENCE.of(what, remedy)
 
 
 def _is_monotonic(times: Symbol, forth: Symbol) -> Symbol:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from fnad.control.closures import demand, over
 from fnad.control.rows import put_row, row
 from fnad.control.vector import dot
+from fnad.errors import FailureKind
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import I64
 from fnad.ops.arithmetic import div, sub
@@ -28,8 +29,7 @@ from fnad.ops.shape import (
     zeros_like,
 )
 
-SINGULAR = (
-    "FactorizationError",
+SINGULAR = FailureKind.FACTORIZATION.of(
     "Singular matrix",
     "the equations do not determine the unknowns, or their derivative there: start elsewhere, or add an equation",
 )

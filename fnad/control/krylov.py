@@ -15,6 +15,7 @@ import numpy as np
 from fnad.control.closures import demand, over, repeat
 from fnad.control.rows import put_row, row
 from fnad.control.vector import norm, scaled
+from fnad.errors import FailureKind
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import I64, Aval
 from fnad.ops.arithmetic import add, sub
@@ -29,8 +30,7 @@ CYCLE = 32
 
 CYCLES = 100
 
-FAILURE = (
-    "ConvergenceError",
+FAILURE = FailureKind.CONVERGENCE.of(
     "the linear equations of an implicit derivative were not solved: GMRES did not converge",
     "they are near singular, or badly scaled: scale the unknowns, or check that the solution is isolated",
 )

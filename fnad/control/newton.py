@@ -16,7 +16,7 @@ import numpy as np
 
 from fnad.control.closures import demand, repeat
 from fnad.control.vector import dot, norm, scaled
-from fnad.control.while_loop import Failure
+from fnad.errors import Failure
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import BOOL, I64, Dtype
 from fnad.ops.arithmetic import add, mul, neg, sub

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 from itertools import compress
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
@@ -21,7 +21,7 @@ from fnad.control.loop import Groups, Loop, lessened, restored
 from fnad.control.regions import check_avals
 from fnad.control.rules import Flags, Regions, Symbols
 from fnad.control.scan import bind_scan
-from fnad.errors import FAILURES, VerificationError, endless
+from fnad.errors import Failure, FailureKind, VerificationError, endless
 from fnad.ir.builder import trace
 from fnad.ir.primitive import Primitive, Sample, WhileLoop, register
 from fnad.ir.program import Equation, Params, Program, Var
@@ -30,9 +30,6 @@ from fnad.ir.types import BOOL, I64, UNKNOWN, Aval
 from fnad.ir.walk import use_counts
 from fnad.ops.comparison import lt
 from fnad.transforms.interpret import check_time, region_runner
-
-Failure: TypeAlias = tuple[str, str, str]
-"""An error: its name in `fnad.errors.FAILURES`, what happened, and the remedy."""
 
 
 def _infer(
@@ -45,8 +42,9 @@ def _infer(
 ) -> tuple[Aval, ...]:
     test, body = regions
     carry = avals[test_consts + body_consts :]
-    if failure is not None and failure[0] not in FAILURES:
-        raise VerificationError(f"a loop may not fail with {failure[0]}", remedy=f"take one of {', '.join(FAILURES)}")
+    if failure is not None and failure[0] not in list(FailureKind):
+        remedy = f"take one of {', '.join(FailureKind)}"
+        raise VerificationError(f"a loop may not fail with {failure[0]}", remedy=remedy)
     check_avals("the test of a loop takes", test.in_avals, (*avals[:test_consts], *carry))
     check_avals("the test of a loop returns", test.out_avals, (Aval(BOOL),))
     check_avals("the body of a loop takes", body.in_avals, avals[test_consts:])
