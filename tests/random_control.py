@@ -25,8 +25,8 @@ from fnad.ops.contraction import dot_general
 from fnad.ops.conversion import convert
 from fnad.ops.elementary import cos, sin, tanh
 from fnad.ops.indexing import dynamic_slice, dynamic_update_slice, gather, scatter, scatter_add
-from fnad.ops.order import argsort
 from fnad.ops.shape import broadcast_in_dim, concatenate, reduce_sum, reshape, reverse, transpose
+from fnad.ops.sorting import argsort
 from fnad.transforms.interpret import interpret
 
 SCALAR, ONE, ROW, MATRIX, EMPTY = (Aval(F64, shape) for shape in ((), (1,), (3,), (3, 3), (0,)))

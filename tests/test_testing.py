@@ -8,8 +8,8 @@ import pytest
 from fnad.ir.builder import trace
 from fnad.ir.primitive import Linear, Partials, Primitive, Scalar
 from fnad.ir.types import DTYPES, Aval
+from fnad.ops.constructors import elementwise_samples
 from fnad.ops.elementary import cos, sin
-from fnad.ops.kinds import elementwise_samples
 from fnad.testing import (
     Run,
     assert_close,

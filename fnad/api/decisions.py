@@ -19,7 +19,7 @@ from fnad.api.staging import Staged
 from fnad.errors import ControlFlowWarning
 from fnad.ir.program import Atom, Equation, Program, Source, Var
 from fnad.ops.comparison import eq, ne
-from fnad.ops.digits import bits
+from fnad.ops.floating_point import bits
 from fnad.trace.capture import Guard
 from fnad.transforms.activity import active_vars
 

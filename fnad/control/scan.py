@@ -24,7 +24,7 @@ from fnad.ir.primitive import Primitive, Sample, ScanLoop, register
 from fnad.ir.program import Equation, Params, Program
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import I64, UNKNOWN, Aval
-from fnad.ops.kinds import random_array
+from fnad.ops.constructors import random_array
 from fnad.ops.shape import reshape_to, zeros_like
 from fnad.transforms.interpret import check_time, region_runner
 

@@ -10,7 +10,7 @@ from fnad.ir.symbol import Symbol
 from fnad.numpy.namespace import follows
 from fnad.numpy.operands import as_symbol
 from fnad.ops import contraction, shape
-from fnad.ops import windows as windows_ops
+from fnad.ops import sliding_windows as windows_ops
 
 
 def applied(primitive: Primitive) -> Callable[..., Any]:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 from fnad.errors import ShapeError
-from fnad.ops.windows import window_count
+from fnad.ops.sliding_windows import window_count
 from fnad.trace.source import current_source
 
 Ints: TypeAlias = tuple[int, ...]

@@ -23,7 +23,7 @@ from fnad.numpy.registry import UNSET, implements
 from fnad.numpy.sorting import argsort
 from fnad.numpy.statistics import root
 from fnad.numpy.ufuncs import absolute, power
-from fnad.ops import least_squares, linalg, spectrum
+from fnad.ops import eigenvalues, least_squares, linalg
 from fnad.ops.arithmetic import add, div, mul
 from fnad.ops.comparison import bitwise_and, bitwise_not, eq, gt, isnan, ne, select
 from fnad.ops.conversion import convert, imag, real
@@ -119,15 +119,15 @@ def svd(a: Any, full_matrices: Any, compute_uv: Any, hermitian: Any) -> Any:
     if hermitian:
         return _hermitian_svd(x, bool(compute_uv))
     if not compute_uv:
-        return spectrum.svdvals(x)
-    return named(np.linalg.svd, *spectrum.svd(x, full=bool(full_matrices)))
+        return eigenvalues.svdvals(x)
+    return named(np.linalg.svd, *eigenvalues.svd(x, full=bool(full_matrices)))
 
 
 def _hermitian_svd(x: Symbol, with_vectors: bool) -> Any:
     """Order the eigenvalues by their sizes; their signs go into V."""
     check_square("svd", x.aval)
-    values, vectors = spectrum.eigh(x, uplo="L")
-    sizes = abs_(values if with_vectors else spectrum.eigvalsh(x, uplo="L"))
+    values, vectors = eigenvalues.eigh(x, uplo="L")
+    sizes = abs_(values if with_vectors else eigenvalues.eigvalsh(x, uplo="L"))
     order = reverse(argsort(sizes), axes=(sizes.ndim - 1,))
     descending = take_along_axis(sizes, order)
     if not with_vectors:
@@ -147,12 +147,12 @@ def svdvals(x: Any) -> Symbol:
 
 @implements(np.linalg.eigh)
 def eigh(a: Any, UPLO: Any) -> Any:  # noqa: N803
-    return named(np.linalg.eigh, *spectrum.eigh(square("eigh", a), uplo=triangle(UPLO)))
+    return named(np.linalg.eigh, *eigenvalues.eigh(square("eigh", a), uplo=triangle(UPLO)))
 
 
 @implements(np.linalg.eigvalsh)
 def eigvalsh(a: Any, UPLO: Any) -> Symbol:  # noqa: N803
-    return spectrum.eigvalsh(square("eigvalsh", a), uplo=triangle(UPLO))
+    return eigenvalues.eigvalsh(square("eigvalsh", a), uplo=triangle(UPLO))
 
 
 def triangle(uplo: str) -> str:
@@ -164,12 +164,12 @@ def triangle(uplo: str) -> str:
 
 @implements(np.linalg.eig)
 def eig(a: Any) -> Any:
-    return named(np.linalg.eig, *spectrum.eig(square("eig", a)))
+    return named(np.linalg.eig, *eigenvalues.eig(square("eig", a)))
 
 
 @implements(np.linalg.eigvals)
 def eigvals(a: Any) -> Symbol:
-    return spectrum.eig(square("eigvals", a))[0]
+    return eigenvalues.eig(square("eigvals", a))[0]
 
 
 # ---- norms -----------------------------------------------------------------------------------------------------------
@@ -225,7 +225,7 @@ def norm_of_matrices(x: Symbol, order: Any, axes: tuple[int, ...], keepdims: Any
         return root(sum_of_squares(x, axes, keepdims))
     if order in (2, -2, "nuc"):
         others = tuple(i for i in range(x.ndim) if i not in axes)
-        values = spectrum.svdvals(transpose_to(x, (*others, *axes)))
+        values = eigenvalues.svdvals(transpose_to(x, (*others, *axes)))
         found = SUM(values, -1) if order == "nuc" else extremum(values, order, -1, False)
         return reshape_to(found, reduced_shape(x.shape, axes, keepdims))
     if order not in (1, -1, np.inf, -np.inf):
@@ -252,7 +252,7 @@ def matrix_rank(A: Any, tol: Any, hermitian: Any, rtol: Any) -> Symbol:  # noqa:
     (x,) = floating(A)
     if x.ndim < 2:
         return convert(ANY(ne(x, zeros_like(x)), None), dtype=I64)
-    values = abs_(spectrum.eigvalsh(x, uplo="L")) if hermitian else spectrum.svdvals(x)
+    values = abs_(eigenvalues.eigvalsh(x, uplo="L")) if hermitian else eigenvalues.svdvals(x)
     if tol is not None:
         return count_above(values, as_symbol(tol, values.dtype))
     return rank_of(values, max(x.shape[-2:]) * np.finfo(values.dtype).eps if rtol is None else rtol)
@@ -287,7 +287,7 @@ def cond(x: Any, p: Any) -> Symbol:
 
 def _ratio(x: Symbol, order: Any) -> Symbol:
     if order is None or order in (2, -2):
-        values = spectrum.svdvals(x)
+        values = eigenvalues.svdvals(x)
         n = values.shape[-1]
         first, last = (slice_axis(values, values.ndim - 1, i, i + 1) for i in (0, n - 1))
         ratio = div(last, first) if order == -2 else div(first, last)

@@ -37,7 +37,7 @@ from fnad.numpy.views import (
     ViewStep,
     read,
 )
-from fnad.ops.windows import windows
+from fnad.ops.sliding_windows import windows
 
 # ---- shapes ----------------------------------------------------------------------------------------------------------
 

@@ -44,9 +44,9 @@ from fnad.ops.arithmetic import div, mul, sub
 from fnad.ops.comparison import bitwise_and, bitwise_not, bitwise_xor, eq, gt, isfinite, isnan, lt, ne, select
 from fnad.ops.conversion import complex_, imag, real
 from fnad.ops.indexing import gather
-from fnad.ops.order import searchsorted
 from fnad.ops.piecewise import maximum, minimum
 from fnad.ops.shape import broadcast_to, constant, full_like, pad, reshape_to, reverse, slice_axis, zeros_like
+from fnad.ops.sorting import searchsorted
 
 # ---- differences -----------------------------------------------------------------------------------------------------
 

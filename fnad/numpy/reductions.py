@@ -14,7 +14,7 @@ from fnad.numpy import lexicographic
 from fnad.numpy.joining import join
 from fnad.numpy.operands import Ints, as_symbol, axis_of, broadcast_all, reduced_axes, reduced_shape, to_dtype
 from fnad.numpy.registry import UNSET, implements
-from fnad.ops import reduction, scan
+from fnad.ops import cumulative, reduction
 from fnad.ops.arithmetic import add, mul, sub
 from fnad.ops.comparison import bitwise_and, bitwise_or, select
 from fnad.ops.shape import broadcast_to, constant, reduce_sum, reshape_to
@@ -228,7 +228,7 @@ def cumprod(a: Any, axis: Any, dtype: Any) -> Symbol:
     x = widened(a, dtype)
     if axis is None or not x.shape:
         x, axis = reshape_to(x, (x.aval.size,)), axis or 0
-    return running(scan.cumprod, x, axis_of(axis, x.ndim))
+    return running(cumulative.cumprod, x, axis_of(axis, x.ndim))
 
 
 def _cumulative(running: Callable[..., Symbol], neutral: int) -> Callable[..., Symbol]:

@@ -18,10 +18,10 @@ from fnad.numpy.products import dot, matmul
 from fnad.numpy.reductions import SUM
 from fnad.numpy.registry import UNSET, implements
 from fnad.numpy.views import ArrayView
-from fnad.ops import determinant, least_squares, linalg, spectrum
+from fnad.ops import determinant, eigenvalues, least_squares, linalg
 from fnad.ops.arithmetic import mul, sub
 from fnad.ops.comparison import eq
-from fnad.ops.kinds import ANY
+from fnad.ops.constructors import ANY
 from fnad.ops.matrix import check_matrices, check_square, conjugate, identity_like, real_part
 from fnad.ops.requirement import require
 from fnad.ops.shape import full_like, reshape_to, transpose_to, zeros_like
@@ -84,7 +84,7 @@ def least_squares_solution(a: Symbol, b: Symbol, rcond: float) -> tuple[Symbol, 
     if a.shape[0] != b.shape[0]:
         raise MatrixError("Incompatible dimensions")
     solution = for_columns(lambda a, b: least_squares.lstsq(a, b, rcond=rcond), a, b)
-    values = spectrum.svdvals(a)
+    values = eigenvalues.svdvals(a)
     rank = rank_of(values, rcond)
     return solution, _residuals(a, sub(b, dot(a, solution)), rank), rank, values
 

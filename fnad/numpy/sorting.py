@@ -21,7 +21,7 @@ from fnad.numpy.manipulation import fresh
 from fnad.numpy.operands import Ints, as_symbol, axis_of, common_dtype, reduced_axes, static_int, static_ints, to_dtype
 from fnad.numpy.registry import implements
 from fnad.numpy.views import ArrayView
-from fnad.ops import order as ops
+from fnad.ops import sorting as ops
 from fnad.ops.comparison import bitwise_not, eq
 from fnad.ops.indexing import gather
 from fnad.ops.piecewise import minimum

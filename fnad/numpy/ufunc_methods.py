@@ -1,7 +1,7 @@
 """The methods `reduce`, `accumulate` and `reduceat` of ufuncs of two operands.
 
-A ufunc that is associative is reduced and accumulated in pairs (see `fnad.ops.scan`), any other one element after the
-other, as NumPy does it.
+A ufunc that is associative is reduced and accumulated in pairs (see `fnad.ops.cumulative`), any other one element
+after the other, as NumPy does it.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from fnad.numpy.statistics import root
 from fnad.ops.arithmetic import div, mul
 from fnad.ops.autodiff import stop_gradient
 from fnad.ops.comparison import bitwise_and, ge, gt, isfinite, select
-from fnad.ops.scan import scan_along
+from fnad.ops.cumulative import scan_along
 from fnad.ops.shape import (
     broadcast_in_dim,
     broadcast_to,

@@ -22,7 +22,7 @@ from fnad.numpy import lexicographic
 from fnad.numpy.elementwise import Compute, converted, elementwise, enters, loop_dtypes
 from fnad.numpy.operands import as_symbol, is_python_number, to_dtype
 from fnad.numpy.registry import RULES, Rule, implements
-from fnad.ops import arithmetic, comparison, digits, elementary, logistic, piecewise
+from fnad.ops import arithmetic, comparison, elementary, floating_point, logistic, piecewise
 from fnad.ops.arithmetic import neg, strong_div
 from fnad.ops.comparison import bitwise_and, bitwise_not, bitwise_or, bitwise_xor, eq, isinf, isnan, lt, ne, select
 from fnad.ops.conversion import complex_, imag, real
@@ -217,19 +217,19 @@ def is_integral(exponent: Any) -> bool:
 
 # ---- bits, divisors, exponents, neighbours ---------------------------------------------------------------------------
 
-elementwise(np.gcd)(digits.gcd)
-elementwise(np.lcm)(digits.lcm)
-elementwise(np.bitwise_count)(digits.bitwise_count)
-elementwise(np.spacing)(digits.spacing)
-elementwise(np.nextafter)(digits.nextafter)
-elementwise(np.ldexp)(digits.ldexp)
+elementwise(np.gcd)(floating_point.gcd)
+elementwise(np.lcm)(floating_point.lcm)
+elementwise(np.bitwise_count)(floating_point.bitwise_count)
+elementwise(np.spacing)(floating_point.spacing)
+elementwise(np.nextafter)(floating_point.nextafter)
+elementwise(np.ldexp)(floating_point.ldexp)
 
 
 @elementwise(np.frexp)
 def frexp(x: Symbol) -> tuple[Symbol, Symbol]:
     """Return m, which moves with x, and the integer e of x = m * 2**e."""
-    e = digits.exponent(x)
-    return digits.ldexp(x, neg(e)), e
+    e = floating_point.exponent(x)
+    return floating_point.ldexp(x, neg(e)), e
 
 
 U8, U64 = DTYPES["u8"], DTYPES["u64"]

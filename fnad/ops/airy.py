@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from functools import partial
 
+from fnad.ops.constructors import INEXACT, LINE, UNIT
 from fnad.ops.formula import formula
-from fnad.ops.kinds import INEXACT, LINE, UNIT
 from fnad.ops.special import special
 
 # fmt: off

@@ -21,7 +21,7 @@ import numpy as np
 from fnad.ir.builder import current_builder
 from fnad.ir.primitive import Bilinear, Linear, everywhere
 from fnad.ir.symbol import OPERATORS, Symbol
-from fnad.ops.kinds import INEXACT, LINE, NUMBERS, elementwise
+from fnad.ops.constructors import INEXACT, LINE, NUMBERS, elementwise
 from fnad.ops.shape import broadcast_to
 
 add = elementwise(

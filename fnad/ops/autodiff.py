@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from fnad.ir.primitive import NoFormula, NonDifferentiable, Partials, Primitive, Sample, Scalar, everywhere, register
-from fnad.ops.kinds import ANY, LINE, elementwise
+from fnad.ops.constructors import ANY, LINE, elementwise
 from fnad.ops.shape import sample
 
 stop_gradient = elementwise(

@@ -18,7 +18,7 @@ from fnad.ir.primitive import Library, Primitive, Pull, Sample, register
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import F64, Aval
 from fnad.ops.arithmetic import mul, neg
-from fnad.ops.kinds import INEXACT, by_name, check_one_dtype
+from fnad.ops.constructors import INEXACT, by_name, check_one_dtype
 from fnad.ops.linalg import IF_SINGULAR, by_lapack, each_matrix
 from fnad.ops.matrix import check_matrices, rows
 from fnad.ops.shape import concatenate, pad, reduce_sum, reshape_to, sample
@@ -37,7 +37,7 @@ def _infer_solve_banded(ab: Aval, b: Aval, *, below: int, above: int) -> Aval:
 
 @by_lapack(IF_SINGULAR)
 def _solve_banded(ab: Any, b: Any, *, below: int, above: int) -> Any:
-    from scipy.linalg import solve_banded  # noqa: PLC0415 - kept out of `import fnad`
+    from scipy.linalg import solve_banded  # noqa: PLC0415 - moved out of `import fnad`
 
     def one(ab: Any, b: Any) -> Any:
         return solve_banded((below, above), ab, b, check_finite=False)
@@ -67,10 +67,10 @@ def shifted(x: Symbol, by: int) -> Symbol:
     """The operand with row i + by as row i, 0 where there is none."""
     n = x.shape[-2]
     count = min(abs(by), n)
-    kept = rows(x, count, n) if by > 0 else rows(x, 0, n - count)
+    moved = rows(x, count, n) if by > 0 else rows(x, 0, n - count)
     none, outer = (0,) * x.ndim, (0,) * (x.ndim - 2)
     width = (*outer, count, 0)
-    return pad(kept, low=none if by > 0 else width, high=width if by > 0 else none, interior=none)
+    return pad(moved, low=none if by > 0 else width, high=width if by > 0 else none, interior=none)
 
 
 def _sum_of_products(x: Symbol, y: Symbol) -> Symbol:

@@ -10,8 +10,8 @@ from __future__ import annotations
 from functools import partial
 
 from fnad.ir.primitive import Primitive
+from fnad.ops.constructors import COMPLEXES, INEXACT
 from fnad.ops.formula import formula
-from fnad.ops.kinds import COMPLEXES, INEXACT
 from fnad.ops.special import scipy_call, special
 
 MIDDLE = ((0.8, 4.0),)

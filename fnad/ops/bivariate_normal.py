@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from fnad.ops.constructors import LINE
 from fnad.ops.formula import formula
-from fnad.ops.kinds import LINE
 from fnad.ops.special import INF, special
 from fnad.scalar.scipy_ufunc import scipy_function
 

@@ -21,8 +21,8 @@ from fnad.ir.axes import Elementwise
 from fnad.ir.primitive import Library, Partials, Primitive, Rule, Sample, register
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import Aval
+from fnad.ops.constructors import REALS, by_name, infer_elementwise, random_array
 from fnad.ops.formula import formula, word
-from fnad.ops.kinds import REALS, by_name, infer_elementwise, random_array
 from fnad.ops.quadrature import blockwise
 from fnad.ops.special import special
 from fnad.scalar.scipy_ufunc import scipy_function

@@ -11,7 +11,7 @@ from fnad.errors import DtypeError
 from fnad.ir.primitive import NonDifferentiable, Primitive, Sample, Scalar, everywhere
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import BOOL, DTYPES, Aval
-from fnad.ops.kinds import (
+from fnad.ops.constructors import (
     ANY,
     BITS,
     INEXACT,

@@ -16,7 +16,7 @@ from fnad.errors import AxisError, ShapeError
 from fnad.ir.primitive import Bilinear, Contraction, Primitive, Sample, register
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import Aval
-from fnad.ops.kinds import NUMBERS, by_name, check_dtype, check_one_dtype
+from fnad.ops.constructors import NUMBERS, by_name, check_dtype, check_one_dtype
 from fnad.ops.shape import Ints, invert, sample, transpose_to
 
 Axes: TypeAlias = tuple[Ints, Ints]

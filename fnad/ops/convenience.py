@@ -10,8 +10,8 @@ from __future__ import annotations
 import math
 from functools import partial
 
+from fnad.ops.constructors import LINE, UNIT
 from fnad.ops.formula import word
-from fnad.ops.kinds import LINE, UNIT
 from fnad.ops.power import log_partial
 from fnad.ops.special import INF, POSITIVE, special
 

@@ -14,7 +14,7 @@ import numpy as np
 from fnad.ir.primitive import Linear, Sample, Scalar, everywhere
 from fnad.ir.types import DTYPES, Dtype, is_inexact, real_dtype
 from fnad.ops.arithmetic import neg
-from fnad.ops.kinds import COMPLEXES, LINE, REALS, elementwise, linear
+from fnad.ops.constructors import COMPLEXES, LINE, REALS, elementwise, linear
 from fnad.ops.shape import sample, zeros_like
 
 

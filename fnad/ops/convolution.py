@@ -17,7 +17,7 @@ from fnad.ir.axes import Opaque
 from fnad.ir.primitive import Bilinear, Library, Primitive, Sample, register
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import Aval
-from fnad.ops.kinds import NUMBERS, by_name, check_dtype, check_one_dtype
+from fnad.ops.constructors import NUMBERS, by_name, check_dtype, check_one_dtype
 from fnad.ops.shape import reverse, sample
 
 

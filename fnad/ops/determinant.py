@@ -29,8 +29,8 @@ from fnad.ir.primitive import Library, Primitive, Pull, Push, Routine, Sample, r
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import DTYPES, Aval, is_complex, real_dtype
 from fnad.ops.arithmetic import mul, neg
+from fnad.ops.constructors import INEXACT, by_name, same_avals
 from fnad.ops.conversion import complex_, imag, real
-from fnad.ops.kinds import INEXACT, by_name, same_avals
 from fnad.ops.linalg import IF_NOT_CONVERGED, by_lapack, regular, solve
 from fnad.ops.matrix import check_square, total, trace
 from fnad.ops.shape import sample
@@ -195,8 +195,8 @@ def _push_slogdet(results: Any, primals: Any, tangents: Any) -> list[Symbol | No
     growth = trace(solve(a, tangents[0]))
     if not is_complex(a.dtype):
         return [None, growth]
-    turn = imag(growth)
-    return [complex_(neg(mul(imag(sign), turn)), mul(real(sign), turn)), real(growth)]
+    rotation = imag(growth)
+    return [complex_(neg(mul(imag(sign), rotation)), mul(real(sign), rotation)), real(growth)]
 
 
 slogdet = register(

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from fnad.ops.constructors import LINE, UNIT
 from fnad.ops.formula import formula
-from fnad.ops.kinds import LINE, UNIT
 from fnad.ops.special import POSITIVE, special
 from fnad.scalar.scipy_ufunc import scipy_function
 

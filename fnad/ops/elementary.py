@@ -22,7 +22,7 @@ from fnad.ir.primitive import Bounded, Primitive, nowhere, on_reals
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import is_complex
 from fnad.ops.arithmetic import absorbing_mul, neg
-from fnad.ops.kinds import INEXACT, LINE, REALS, UNIT, Domain, Interval, Point, elementwise
+from fnad.ops.constructors import INEXACT, LINE, REALS, UNIT, Domain, Interval, Point, elementwise
 from fnad.ops.shape import full_like
 
 INF = float("inf")

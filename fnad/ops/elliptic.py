@@ -21,9 +21,9 @@ from fnad.ir.primitive import Library, Partials, Primitive, Sample, register
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import Aval
 from fnad.ops.carlson import integral
+from fnad.ops.constructors import LINE, REALS, by_name, infer_elementwise, random_array
 from fnad.ops.elementary import cos, sin, sqrt
 from fnad.ops.formula import formula, word
-from fnad.ops.kinds import LINE, REALS, by_name, infer_elementwise, random_array
 from fnad.ops.power import constant_pow
 from fnad.ops.special import special
 
@@ -45,12 +45,12 @@ def _moment(phi: Array, m: Array, *, sines: int, deltas: int) -> Array:
     """G(φ, m) = G(ψ, m) + 2n G(π/2, m), with φ = ψ + nπ and n the nearest integer."""
     with np.errstate(invalid="ignore"):
         angle, rest = np.asarray(phi, np.float64), 1 - np.asarray(m, np.float64)
-        turns = np.rint(angle / np.pi)
-        angle = angle - turns * np.pi
+        half_turns = np.rint(angle / np.pi)
+        angle = angle - half_turns * np.pi
         s, c, one, zero = np.sin(angle), np.cos(angle), np.ones_like(rest), np.zeros_like(rest)
         powers = (0, deltas, sines - deltas)
         inner = s ** (2 * sines + 1) / 2 * integral(c * c, c * c + rest * s * s, one, powers=powers)
-        complete = np.where(turns == 0, 0.0, turns * integral(zero, rest, one, powers=powers))
+        complete = np.where(half_turns == 0, 0.0, half_turns * integral(zero, rest, one, powers=powers))
         return np.where(rest >= 0, inner + complete, np.nan).astype(m.dtype)
 
 

@@ -6,8 +6,8 @@ penalty is infinite, derivatives are nan.
 
 from __future__ import annotations
 
+from fnad.ops.constructors import INEXACT, LINE
 from fnad.ops.formula import formula
-from fnad.ops.kinds import INEXACT, LINE
 from fnad.ops.special import INF, NAN, native
 
 SIGNS = ((0.0, 0.0), (0.0, 1.0), (1.0, 0.0), (0.0, -1.0), (-1.0, 1.0), (1.0, -1.0))

@@ -9,8 +9,8 @@ from __future__ import annotations
 import math
 
 from fnad.ir.primitive import everywhere
+from fnad.ops.constructors import COMPLEXES, INEXACT, LINE, REALS
 from fnad.ops.formula import formula
-from fnad.ops.kinds import COMPLEXES, INEXACT, LINE, REALS
 from fnad.ops.special import INF, POSITIVE, native, scipy_call, special
 
 # fmt: off

@@ -25,8 +25,8 @@ from fnad.ir.primitive import Library, Sample
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import Aval, Dtype, is_complex, real_dtype
 from fnad.ops.arithmetic import mul
+from fnad.ops.constructors import INEXACT, REALS, by_name, check_dtype, linear
 from fnad.ops.conversion import complex_dtype, conj, real
-from fnad.ops.kinds import INEXACT, REALS, by_name, check_dtype, linear
 from fnad.ops.shape import check_axes, concatenate, constant, sample
 
 Norm: TypeAlias = Literal["backward", "ortho", "forward"]

@@ -8,8 +8,8 @@ import numpy as np
 
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import I64, is_complex
+from fnad.ops.constructors import INEXACT, UNIT
 from fnad.ops.formula import formula, word
-from fnad.ops.kinds import INEXACT, UNIT
 from fnad.ops.polygamma import complex_polygamma
 from fnad.ops.shape import constant, full_like
 from fnad.ops.special import POSITIVE, special

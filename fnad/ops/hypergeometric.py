@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from fnad.ops.constructors import COMPLEXES, INEXACT, LINE
 from fnad.ops.conversion import convert_to
 from fnad.ops.formula import formula, word
-from fnad.ops.kinds import COMPLEXES, INEXACT, LINE
 from fnad.ops.special import POSITIVE, special
 from fnad.scalar.scipy_ufunc import scipy_function
 

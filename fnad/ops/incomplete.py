@@ -12,10 +12,10 @@ from fnad.ir.primitive import Library, Partials, Primitive, Sample, register
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import Aval
 from fnad.ops.arithmetic import neg
+from fnad.ops.constructors import REALS, UNIT, by_name, infer_elementwise, random_array
 from fnad.ops.entropy import xlog1py, xlogy
 from fnad.ops.formula import formula
 from fnad.ops.gamma import beta_density, gamma_density, hurwitz, psi
-from fnad.ops.kinds import REALS, UNIT, by_name, infer_elementwise, random_array
 from fnad.ops.quadrature import Orders, beta_slope, differentiated, gamma_slope
 from fnad.ops.special import POSITIVE, special
 

@@ -18,8 +18,8 @@ from fnad.ir.primitive import DynamicSlice, DynamicUpdate, Gather, Sample, Scatt
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import F64, I64, Aval, Shape
 from fnad.ops.comparison import eq, lt, select
+from fnad.ops.constructors import ANY, INTEGERS, NUMBERS, by_name, check_dtype, linear
 from fnad.ops.conversion import convert_to
-from fnad.ops.kinds import ANY, INTEGERS, NUMBERS, by_name, check_dtype, linear
 from fnad.ops.shape import (
     WIDER,
     Ints,

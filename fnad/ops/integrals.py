@@ -6,7 +6,7 @@ function, which has none.
 
 from __future__ import annotations
 
-from fnad.ops.kinds import INEXACT, LINE
+from fnad.ops.constructors import INEXACT, LINE
 from fnad.ops.special import POSITIVE, special
 
 HALF = (POSITIVE,)

@@ -36,7 +36,7 @@ class OneThread:
         self.reset()
 
     def reset(self) -> None:
-        """Start with nobody inside, as a child process does."""
+        """Start without users, as a child process does."""
         self._lock, self._users, self._saved = Lock(), 0, 1
 
     def __enter__(self) -> None:

@@ -26,8 +26,8 @@ from fnad.ir.primitive import Library, Primitive, Push, Sample, register
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import Aval, is_complex
 from fnad.ops.arithmetic import add, sub
+from fnad.ops.constructors import INEXACT, by_name, check_one_dtype
 from fnad.ops.conversion import complex_
-from fnad.ops.kinds import INEXACT, by_name, check_one_dtype
 from fnad.ops.linalg import IF_NOT_CONVERGED, by_lapack, each_matrix, hermitian_samples, solve, solve_triangular
 from fnad.ops.matrix import (
     adjoint,
@@ -77,9 +77,9 @@ def _push_square(q: Symbol, r: Symbol, da: Symbol) -> tuple[Symbol, Symbol, Symb
     c = transposed(solve_triangular(transposed(r), transposed(da), lower=True, unit=False))
     s = matmul(adjoint(q), c)
     below = strictly_lower(s)
-    turn = add(sub(below, adjoint(below)), _imaginary_diagonal(s))
-    growth = sub(s, turn)
-    return turn, sub(c, matmul(q, growth)), matmul(growth, r)
+    rotation = add(sub(below, adjoint(below)), _imaginary_diagonal(s))
+    growth = sub(s, rotation)
+    return rotation, sub(c, matmul(q, growth)), matmul(growth, r)
 
 
 def _imaginary_diagonal(s: Symbol) -> Symbol:

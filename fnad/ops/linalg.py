@@ -25,9 +25,9 @@ from fnad.ir.symbol import Symbol
 from fnad.ir.types import DTYPES, Aval, Dtype, Shape
 from fnad.ops.arithmetic import add, mul, neg
 from fnad.ops.comparison import ge, gt
+from fnad.ops.constructors import INEXACT, INTEGERS, by_name, check_dtype, check_one_dtype
 from fnad.ops.conversion import convert
 from fnad.ops.indexing import gather
-from fnad.ops.kinds import INEXACT, INTEGERS, by_name, check_dtype, check_one_dtype
 from fnad.ops.lapack_threads import threads_for
 from fnad.ops.matrix import (
     adjoint,

@@ -9,7 +9,7 @@ import numpy as np
 from fnad.ir.primitive import everywhere
 from fnad.ir.symbol import Symbol
 from fnad.ops.comparison import gt, isinf, select
-from fnad.ops.kinds import LINE, REALS, elementwise
+from fnad.ops.constructors import LINE, REALS, elementwise
 from fnad.ops.piecewise import share
 from fnad.ops.shape import zeros_like
 from fnad.ops.special import INF, native

@@ -10,9 +10,9 @@ from fnad.ir.symbol import Symbol
 from fnad.ir.types import I64, Aval, is_complex
 from fnad.ops.arithmetic import add, mul, sub
 from fnad.ops.comparison import eq, ge, gt, select
+from fnad.ops.constructors import INEXACT, Domain, check_dtype
 from fnad.ops.contraction import dot_general
 from fnad.ops.conversion import conj, convert, convert_to, imag, real
-from fnad.ops.kinds import INEXACT, Domain, check_dtype
 from fnad.ops.shape import (
     broadcast_in_dim,
     concatenate,

@@ -25,7 +25,7 @@ from fnad.ir.primitive import Library, Primitive, Pull, Push, Sample, register
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import F64, Aval
 from fnad.ops.arithmetic import neg
-from fnad.ops.kinds import INEXACT, by_name, check_one_dtype, same_avals
+from fnad.ops.constructors import INEXACT, by_name, check_one_dtype, same_avals
 from fnad.ops.linalg import IF_NOT_CONVERGED, by_lapack, each_matrix, regular
 from fnad.ops.matrix import (
     beside,

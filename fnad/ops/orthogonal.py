@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from fnad.ir.primitive import Primitive
 from fnad.ir.types import F64
-from fnad.ops.kinds import UNIT
+from fnad.ops.constructors import UNIT
 from fnad.ops.special import POSITIVE, special
 
 

@@ -16,7 +16,7 @@ from fnad.ir.symbol import Symbol
 from fnad.ir.types import DTYPES
 from fnad.ops.arithmetic import mul, neg
 from fnad.ops.comparison import eq, select
-from fnad.ops.kinds import LINE, ORDERED, REALS, Domain, elementwise
+from fnad.ops.constructors import LINE, ORDERED, REALS, Domain, elementwise
 from fnad.ops.shape import full_like, ones_like, zeros_like
 
 NAN, INF = float("nan"), float("inf")

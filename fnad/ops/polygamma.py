@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from fnad.ops.kinds import COMPLEXES
+from fnad.ops.constructors import COMPLEXES
 from fnad.ops.special import POSITIVE, special
 from fnad.scalar.scipy_ufunc import scipy_function
 

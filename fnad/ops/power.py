@@ -19,9 +19,19 @@ from fnad.ir.symbol import Symbol
 from fnad.ir.types import Aval, is_inexact
 from fnad.ops.arithmetic import add, mul, neg, strong_div, strong_mul
 from fnad.ops.comparison import bitwise_and, bitwise_or, eq, gt, lt, select
+from fnad.ops.constructors import (
+    INEXACT,
+    INTEGERS,
+    LINE,
+    NUMBERS,
+    REALS,
+    by_name,
+    check_dtype,
+    elementwise,
+    infer_elementwise,
+)
 from fnad.ops.conversion import real
 from fnad.ops.elementary import log
-from fnad.ops.kinds import INEXACT, INTEGERS, LINE, NUMBERS, REALS, by_name, check_dtype, elementwise, infer_elementwise
 from fnad.ops.shape import full_like, ones_like, sample, zeros_like
 
 INF, NAN = float("inf"), float("nan")

@@ -23,9 +23,9 @@ from fnad.ir.primitive import NonDifferentiable, Partials, Primitive, Sample, Sc
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import DTYPES, F64, Aval, Dtype
 from fnad.ops.arithmetic import neg
+from fnad.ops.constructors import same_avals
 from fnad.ops.gamma import gamma_density
 from fnad.ops.incomplete import gammainc_a
-from fnad.ops.kinds import same_avals
 
 U64 = DTYPES["u64"]
 

@@ -18,8 +18,8 @@ from fnad.ir.symbol import Symbol
 from fnad.ir.types import I64, Aval
 from fnad.ops.arithmetic import add, div, mul
 from fnad.ops.comparison import bitwise_or, eq, isnan, select
+from fnad.ops.constructors import BOOLS, NUMBERS, ORDERED, Domain, by_name, check_dtype, linear
 from fnad.ops.conversion import convert
-from fnad.ops.kinds import BOOLS, NUMBERS, ORDERED, Domain, by_name, check_dtype, linear
 from fnad.ops.shape import (
     Ints,
     broadcast_in_dim,

@@ -12,7 +12,7 @@ from fnad.ir.axes import AxisPairs, Custom
 from fnad.ir.primitive import Library, Sample
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import BOOL, Aval
-from fnad.ops.kinds import ANY, by_name, linear
+from fnad.ops.constructors import ANY, by_name, linear
 from fnad.ops.shape import copies, sample
 
 

@@ -31,7 +31,7 @@ from fnad.ir.primitive import (
 )
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import BOOL, DTYPES, F64, I64, Aval, Dtype, Shape
-from fnad.ops.kinds import NUMBERS, Domain, check_dtype, linear, random_array
+from fnad.ops.constructors import NUMBERS, Domain, check_dtype, linear, random_array
 
 Ints = tuple[int, ...]
 
@@ -61,7 +61,7 @@ def behind(axes: Ints) -> Ints:
     return tuple(a + 1 for a in axes)
 
 
-def kept_shape(shape: Shape, axes: Ints) -> Shape:
+def reduced_shape(shape: Shape, axes: Ints) -> Shape:
     """The shape without these axes."""
     return tuple(n for a, n in enumerate(shape) if a not in axes)
 
@@ -118,7 +118,7 @@ def infer_reduction(name: str, domain: Domain) -> Callable[..., Aval]:
     def infer(x: Aval, *, axes: Ints) -> Aval:
         check_dtype(name, x.dtype, domain)
         check_axes(name, axes, x.ndim)
-        return x.with_shape(kept_shape(x.shape, axes))
+        return x.with_shape(reduced_shape(x.shape, axes))
 
     return infer
 
@@ -335,9 +335,9 @@ def transpose_to(x: Symbol, permutation: Ints) -> Symbol:
 
 def in_front(x: Symbol, axes: Ints) -> Symbol:
     """The operand with these axes, as one, in front."""
-    kept = tuple(a for a in range(x.ndim) if a not in axes)
-    moved = transpose_to(x, (*axes, *kept))
-    return reshape_to(moved, (math.prod(x.shape[a] for a in axes), *kept_shape(x.shape, axes)))
+    others = tuple(a for a in range(x.ndim) if a not in axes)
+    moved = transpose_to(x, (*axes, *others))
+    return reshape_to(moved, (math.prod(x.shape[a] for a in axes), *reduced_shape(x.shape, axes)))
 
 
 # ---- slice / pad -------------------------------------------------------------------------------------------------
@@ -450,7 +450,7 @@ def _infer_concatenate(*xs: Aval, axis: int) -> Aval:
     first = xs[0]
     check_axes("concatenate", (axis,), first.ndim)
     for x in xs:
-        alike = x.ndim == first.ndim and kept_shape(x.shape, (axis,)) == kept_shape(first.shape, (axis,))
+        alike = x.ndim == first.ndim and reduced_shape(x.shape, (axis,)) == reduced_shape(first.shape, (axis,))
         if x.dtype != first.dtype or not alike:
             raise ShapeError(
                 f"concatenate along axis {axis} takes arrays alike but for that axis, got {', '.join(map(str, xs))}"

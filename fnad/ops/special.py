@@ -36,9 +36,7 @@ from fnad.ir.primitive import (
     register,
 )
 from fnad.ir.types import F64, I64, Aval, Dtype, real_dtype
-from fnad.ops.conversion import convert_to
-from fnad.ops.formula import Formula, formula, parse_signature, word
-from fnad.ops.kinds import (
+from fnad.ops.constructors import (
     REALS,
     UNIT,
     Domain,
@@ -50,6 +48,8 @@ from fnad.ops.kinds import (
     random_array,
     same_avals,
 )
+from fnad.ops.conversion import convert_to
+from fnad.ops.formula import Formula, formula, parse_signature, word
 from fnad.scalar.scipy_ufunc import operation_name, scipy_call
 
 

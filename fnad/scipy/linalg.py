@@ -46,8 +46,8 @@ from fnad.ops.matrix import (
 )
 from fnad.ops.matrix import lower as lower_triangle
 from fnad.ops.matrix import upper as upper_triangle
-from fnad.ops.order import argsort
 from fnad.ops.shape import broadcast_to
+from fnad.ops.sorting import argsort
 from fnad.scipy.rule import rule_of
 from fnad.scipy.special_matrices import block_diag, circulant, hankel, toeplitz
 

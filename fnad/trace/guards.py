@@ -21,7 +21,7 @@ from fnad.ir.types import BOOL, F64, I64
 from fnad.ops.arithmetic import mul
 from fnad.ops.comparison import bitwise_and, bitwise_or, eq, isnan, ne, signbit
 from fnad.ops.conversion import convert, imag, real
-from fnad.ops.digits import bits
+from fnad.ops.floating_point import bits
 from fnad.ops.guard import guard
 from fnad.ops.reduction import reduce_and
 from fnad.ops.shape import reduce_sum, reshape

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from fnad.ir.builder import rebuilt
 from fnad.ir.program import Atom, Equation, Program
 from fnad.ir.walk import use_counts
-from fnad.ops.kinds import INEXACT
+from fnad.ops.constructors import INEXACT
 from fnad.ops.shape import concatenate
 from fnad.transforms.dce import dce
 from fnad.transforms.pattern import Rule, by_rules

@@ -33,7 +33,7 @@ from fnad.ir.primitive import PRIMITIVES, Primitive
 from fnad.ir.program import Params
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import Dtype
-from fnad.ops.kinds import ANY
+from fnad.ops.constructors import ANY
 from fnad.transforms.finite import is_finite
 from fnad.transforms.rewrite import Rewrite, application, constant_of
 

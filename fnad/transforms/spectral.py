@@ -33,9 +33,9 @@ from fnad.ir.symbol import Symbol
 from fnad.ops.arithmetic import add, div, mul, sub
 from fnad.ops.comparison import bitwise_or, eq, le, select
 from fnad.ops.conversion import convert_to
+from fnad.ops.eigenvalues import differences, distinct_vectors, eigh, magnitude, repeated
 from fnad.ops.matrix import adjoint, along_columns, along_rows, diagonal_matrix, hermitian_of, matmul, transposed
 from fnad.ops.shape import constant, ones_like, reshape_to, slice_axis, zeros_like
-from fnad.ops.spectrum import differences, distinct_vectors, eigh, magnitude, repeated
 from fnad.transforms.dce import dce
 from fnad.transforms.interpret import interpret
 from fnad.transforms.jvp import jvp

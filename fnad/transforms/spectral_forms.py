@@ -22,8 +22,8 @@ from fnad.ir.types import Shape, is_complex
 from fnad.ops.arithmetic import div, mul, neg, strong_mul
 from fnad.ops.contraction import dot_general
 from fnad.ops.conversion import complex_, convert, imag, real
+from fnad.ops.eigenvalues import eigh, eigvalsh
 from fnad.ops.shape import broadcast_in_dim, pad, reshape, transpose
-from fnad.ops.spectrum import eigh, eigvalsh
 
 
 class Decomposition(NamedTuple):

@@ -28,8 +28,8 @@ from fnad.ops.comparison import lt, ne
 from fnad.ops.contraction import dot_general
 from fnad.ops.elementary import sin, tanh
 from fnad.ops.indexing import dynamic_slice, dynamic_update_slice, gather
-from fnad.ops.order import argsort
 from fnad.ops.shape import reduce_sum
+from fnad.ops.sorting import argsort
 from fnad.testing import tolerance
 from fnad.transforms.interpret import interpret
 from tests.random_control import random_control_program

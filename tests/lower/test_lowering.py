@@ -23,7 +23,7 @@ from fnad.ops.contraction import dot_general
 from fnad.ops.elementary import exp, sin, tanh
 from fnad.ops.indexing import gather, scatter_add
 from fnad.ops.shape import broadcast_in_dim, pad, reduce_sum, reshape, reverse, slice_axis, transpose
-from fnad.ops.windows import overlap_add, windows
+from fnad.ops.sliding_windows import overlap_add, windows
 from fnad.transforms.interpret import interpret
 
 

@@ -18,13 +18,13 @@ from fnad.ir.primitive import PRIMITIVES
 from fnad.ir.types import DTYPES, Aval
 from fnad.ops.arithmetic import mul
 from fnad.ops.determinant import cofactor, det, slogdet
+from fnad.ops.eigenvalues import eig, eigh, eigvalsh, svd, svdvals
 from fnad.ops.elementary import exp
 from fnad.ops.least_squares import lstsq, pinv, qr
 from fnad.ops.linalg import cholesky, inv, lu, positive, regular, solve, solve_triangular
 from fnad.ops.matrix import adjoint, along_columns, hermitian, matmul
 from fnad.ops.matrix_function import expm, sqrtm
 from fnad.ops.shape import reduce_sum, sample
-from fnad.ops.spectrum import eig, eigh, eigvalsh, svd, svdvals
 from fnad.testing import Run, pullback, pushforward
 from fnad.transforms.joint import joint
 from tests.edge_cases.derivatives import gradient, hessian, program_of, reverse, value

@@ -23,9 +23,9 @@ from fnad.ir.types import F64, I64, Aval, Dtype, Shape, is_inexact, real_dtype
 from fnad.ir.verifier import verify
 from fnad.ir.walk import equal_up_to_names
 from fnad.ops.arithmetic import mul, neg
+from fnad.ops.constructors import ANY, COMPLEXES, REALS
 from fnad.ops.conversion import convert
 from fnad.ops.elementary import sin
-from fnad.ops.kinds import ANY, COMPLEXES, REALS
 from fnad.ops.shape import constant, iota, ones_like, zeros_like
 from fnad.transforms.dce import dce
 from fnad.transforms.flatten import PIECEWISE

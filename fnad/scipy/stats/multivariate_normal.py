@@ -20,6 +20,7 @@ from fnad.ops.autodiff import stop_gradient
 from fnad.ops.bivariate_normal import bivariate_normal
 from fnad.ops.comparison import ge, gt, lt, select
 from fnad.ops.conversion import convert
+from fnad.ops.eigenvalues import eigh
 from fnad.ops.elementary import exp, log, sqrt
 from fnad.ops.error_functions import ndtr
 from fnad.ops.least_squares import pinv
@@ -39,7 +40,6 @@ from fnad.ops.shape import (
     transpose_to,
     zeros_like,
 )
-from fnad.ops.spectrum import eigh
 from fnad.scipy.stats.distribution import Distribution, real_symbol
 
 NEGLIGIBLE = {4: 1e3, 8: 1e6}

@@ -12,7 +12,7 @@ import numpy as np
 from fnad.ir.symbol import Symbol
 from fnad.ops.arithmetic import add, div, mul, neg, strong_mul, sub
 from fnad.ops.autodiff import stop_gradient
-from fnad.ops.kinds import INEXACT, INTEGERS, NUMBERS, ORDERED, REALS
+from fnad.ops.constructors import INEXACT, INTEGERS, NUMBERS, ORDERED, REALS
 from fnad.ops.piecewise import abs_
 from fnad.ops.power import integer_pow
 from fnad.ops.shape import ones_like, zeros_like

@@ -7,8 +7,8 @@ import numpy as np
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import Dtype
 from fnad.ops.comparison import bitwise_not, eq, ne, select
+from fnad.ops.constructors import BITS, BOOLS
 from fnad.ops.conversion import convert_to, imag, real
-from fnad.ops.kinds import BITS, BOOLS
 from fnad.ops.shape import constant, zeros_like
 from fnad.transforms.pattern import Rule
 

@@ -8,7 +8,7 @@ from itertools import accumulate
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import Shape
 from fnad.ops.arithmetic import add
-from fnad.ops.kinds import NUMBERS
+from fnad.ops.constructors import NUMBERS
 from fnad.ops.shape import (
     Ints,
     broadcast_in_dim,

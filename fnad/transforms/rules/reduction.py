@@ -6,14 +6,14 @@ from collections.abc import Callable, Iterator
 
 from fnad.ir.primitive import Primitive
 from fnad.ir.symbol import Symbol
-from fnad.ops.kinds import ORDERED
+from fnad.ops.constructors import ORDERED
 from fnad.ops.reduction import reduce_and, reduce_max, reduce_min, reduce_or
-from fnad.ops.shape import Ints, kept_shape, reduce_sum, reshape_to, zeros_like
+from fnad.ops.shape import Ints, reduce_sum, reduced_shape, reshape_to, zeros_like
 from fnad.transforms.pattern import Rule
 
 
 def _only_element(x: Symbol, axes: Ints) -> Symbol | None:
-    return None if any(x.shape[axis] != 1 for axis in axes) else reshape_to(x, kept_shape(x.shape, axes))
+    return None if any(x.shape[axis] != 1 for axis in axes) else reshape_to(x, reduced_shape(x.shape, axes))
 
 
 def _sum_of_one(x: Symbol, axes: Ints) -> Symbol | None:
@@ -23,7 +23,7 @@ def _sum_of_one(x: Symbol, axes: Ints) -> Symbol | None:
 
 
 def _sum_of_none(x: Symbol, axes: Ints) -> Symbol | None:
-    return zeros_like(x.aval.with_shape(kept_shape(x.shape, axes))) if x.aval.size == 0 else None
+    return zeros_like(x.aval.with_shape(reduced_shape(x.shape, axes))) if x.aval.size == 0 else None
 
 
 def _merge(reduction: Primitive) -> Callable[[Symbol, Ints, Ints], Symbol]:

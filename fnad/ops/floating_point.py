@@ -15,7 +15,7 @@ from fnad.ir.axes import Elementwise
 from fnad.ir.primitive import Derivative, Library, Linear, NonDifferentiable, Partials, Primitive, Sample, register
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import DTYPES, F64, I64, Aval, Dtype
-from fnad.ops.kinds import INTEGERS, LINE, REALS, Domain, Point, by_name, elementwise_samples, infer_elementwise
+from fnad.ops.constructors import INTEGERS, LINE, REALS, Domain, Point, by_name, elementwise_samples, infer_elementwise
 from fnad.ops.shape import ones_like, sample
 
 I32, U8 = DTYPES["i32"], DTYPES["u8"]

@@ -21,7 +21,7 @@ from fnad.ir.primitive import Cumulative, Primitive, Push, Sample, register
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import Aval
 from fnad.ops.arithmetic import add, mul
-from fnad.ops.kinds import NUMBERS, by_name, check_dtype
+from fnad.ops.constructors import NUMBERS, by_name, check_dtype
 from fnad.ops.shape import check_axes, concatenate, reshape_to, sample, slice_axis, transpose_to
 from fnad.ops.shape import reverse as reverse_axes
 
@@ -88,8 +88,8 @@ def _push_cumprod(results: Any, primals: Any, tangents: Any, *, axis: int, rever
     (x,), (dx,) = primals, tangents
     if dx is None:
         return [None]
-    turn = partial(reverse_axes, axes=(axis,)) if reverse else lambda x: x
-    return [turn(scan_along(_of_duals, [turn(x), turn(dx)], axis)[1])]
+    flip = partial(reverse_axes, axes=(axis,)) if reverse else lambda x: x
+    return [flip(scan_along(_of_duals, [flip(x), flip(dx)], axis)[1])]
 
 
 def _cumprod_samples() -> Iterable[Sample]:

@@ -15,7 +15,7 @@ from fnad.ir.axes import Along, AxisPairs, Custom
 from fnad.ir.primitive import Library, NonDifferentiable, Primitive, Sample, register
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import F64, I64, Aval
-from fnad.ops.kinds import ANY, by_name, check_one_dtype
+from fnad.ops.constructors import ANY, by_name, check_one_dtype
 from fnad.ops.shape import Ints, check_axes, sample
 
 NAN = float("nan")

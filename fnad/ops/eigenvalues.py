@@ -32,8 +32,8 @@ from fnad.ir.symbol import Symbol
 from fnad.ir.types import BOOL, I64, Aval, is_complex, real_dtype
 from fnad.ops.arithmetic import add, mul, neg, strong_div, sub
 from fnad.ops.comparison import eq, gt, le, select
+from fnad.ops.constructors import INEXACT, by_name, check_dtype, linear
 from fnad.ops.conversion import complex_, complex_dtype, convert, convert_to, imag, real
-from fnad.ops.kinds import INEXACT, by_name, check_dtype, linear
 from fnad.ops.linalg import IF_NOT_CONVERGED, NO_EIGENVALUES, NO_SINGULAR_VALUES, by_lapack, hermitian_samples, solve
 from fnad.ops.matrix import (
     adjoint,
@@ -240,14 +240,14 @@ def _push_eig(results: Any, primals: Any, tangents: Any) -> list[Symbol | None]:
 def _back_to_form(v: Symbol, moved: Symbol) -> Symbol:
     """c, one a column, so that v + moved + c v is of length 1 and its largest element real."""
     axis = v.ndim - 2
-    stretch = real(reduce_sum(mul(conjugate(v), moved), axes=(axis,)))
+    along = real(reduce_sum(mul(conjugate(v), moved), axes=(axis,)))
     size = mul(real(v), real(v))
     is_real = eq(imag(v), zeros_like(size))
     position = argmax(select(is_real, size, full_like(size, -1)), axis=axis)
     row, _ = row_and_column(v)
     chosen = eq(row, along_columns(position, row))
-    turn = _pick(imag(moved), chosen) / _pick(real(v), chosen)
-    return neg(complex_(stretch, turn))
+    rotation = _pick(imag(moved), chosen) / _pick(real(v), chosen)
+    return neg(complex_(along, rotation))
 
 
 def _pick(x: Symbol, chosen: Symbol) -> Symbol:
@@ -333,7 +333,7 @@ def _outside(u: Symbol, moved: Symbol, inside: Symbol, s: Symbol) -> Symbol:
 
 
 def _completed(du: Symbol, u: Symbol, k: int) -> Symbol:
-    """Append the tangents of the columns that complete u: they turn against the first k, and not among themselves."""
+    """Append the tangents of the columns that complete u: they rotate against the first k, and not among themselves."""
     size = u.shape[-1]
     if size == k:
         return du

@@ -9,8 +9,8 @@ from fnad.errors import DtypeError, ShapeError
 from fnad.ir.types import DTYPES, Aval
 from fnad.ops.arithmetic import add, div
 from fnad.ops.comparison import lt, select
+from fnad.ops.constructors import ANY, INEXACT, NUMBERS, by_name, elementwise_samples, random_array
 from fnad.ops.elementary import cbrt, sin
-from fnad.ops.kinds import ANY, INEXACT, NUMBERS, by_name, elementwise_samples, random_array
 
 F64, F32, C128, BOOL = (DTYPES[name] for name in ("f64", "f32", "c128", "bool"))
 

@@ -19,7 +19,7 @@ from fnad.ir.axes import Reindex
 from fnad.ir.primitive import Accumulation, IndexMap, Sample
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import Aval, Shape
-from fnad.ops.kinds import NUMBERS, by_name, check_dtype, linear
+from fnad.ops.constructors import NUMBERS, by_name, check_dtype, linear
 from fnad.ops.shape import Ints, behind, check_axes, over_dtypes, sample
 
 
