@@ -423,7 +423,7 @@ def test_native_code_may_find_another_answer() -> None:
             assert min(abs(compiled(x) - np.sum(x) - 10.0), abs(compiled(x) - np.sum(x) - 20.0)) < 1e-12
 
 
-def test_a_twin_takes_over_where_native_code_is_of_another_opinion(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_fallback_takes_over_where_native_code_answers_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:
     run, calls = counted(lambda x: x * 2.0 if x > 1 else x * 3.0)
     f = jit(run)
     assert (f(2.0), f(2.0)) == (4, 4)
@@ -437,7 +437,7 @@ def test_a_twin_takes_over_where_native_code_is_of_another_opinion(monkeypatch: 
 
     monkeypatch.setattr(path.programs[0], "executor", contrary)
     assert (f(2.0), f(2.0), f(3.0)) == (4, 4, 6)
-    assert len(calls) == 2, "the twin is traced once"
+    assert len(calls) == 2, "the fallback is traced once"
     assert (f(0.5), f(0.5), f(2.0), f(0.5)) == (1.5, 1.5, 4, 1.5)
     assert len(calls) <= 4
 

@@ -33,7 +33,7 @@ from fnad.api.leaves import (
     to_user,
 )
 from fnad.api.listing import KnownPaths, listed
-from fnad.api.paths import Failure, Path, Paths
+from fnad.api.paths import FailedPath, Paths, TracedPath
 from fnad.api.receivers import Receiver, Receivers
 from fnad.api.staging import stage
 from fnad.api.statics import Places, Statics, donated_of, static_key, statics_of
@@ -116,7 +116,7 @@ def jit(
     return cast("CompiledFunction", run)
 
 
-class Layout(NamedTuple):
+class CallForm(NamedTuple):
     """How dynamic arguments were given, the positional ones first, the keys of the static ones, and all keywords.
 
     These are in the order of the call, which is the order in which a function finds them in its `**kwargs`.
@@ -143,25 +143,25 @@ class Compiled:
     def call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Run the function on these arguments."""
         if kwargs or self._statics or self._has_receivers:
-            layout = self._layout(args, kwargs)
-            trees = (*[args[i] for i in layout.positions], *[kwargs[name] for name in layout.names])
+            form = self._form(args, kwargs)
+            trees = (*[args[i] for i in form.positions], *[kwargs[name] for name in form.names])
         else:
-            layout, trees = None, args
+            form, trees = None, args
         values, structure = flatten(trees)
         try:
-            arrays, marks = self._arrays(values, trees, layout)
+            arrays, marks = self._arrays(values, trees, form)
         except ArgumentTypeError:
             if not (args and self.receivers.admit(args[0])):
                 raise
             self._has_receivers = True
             return self.call(args, kwargs)
-        signature = structure, layout, tuple(marks)
+        signature = structure, form, tuple(marks)
         paths = self._paths.get(signature) or self._begin(signature)
         taken, results, failures = paths.run(arrays)
         if taken is None:
             leaves = [Leaf(array, aval_of(array), *kind) for array, (_, _, *kind) in zip(arrays, marks, strict=True)]
             self._check_traces(paths, failures)
-            taken = self._trace(leaves, structure, layout or Layout(tuple(range(len(args))), ()), args, kwargs)
+            taken = self._trace(leaves, structure, form or CallForm(tuple(range(len(args))), ()), args, kwargs)
             results = paths.run_new(taken, arrays, failures)
         if taken.written:
             check_written(self._f, values, taken.written, taken.outside, current_source())
@@ -171,14 +171,14 @@ class Compiled:
         """Return the paths known so far, with their guards and how often each ran."""
         return listed(path for paths in list(self._paths.values()) for path in reversed(paths.known))
 
-    def _layout(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Layout:
+    def _form(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> CallForm:
         positions, names = self._statics.positions, self._statics.names
         fixed = [(i, static_key(args[i], argument_name(self._f, i))) for i in range(len(args)) if i in positions]
         if self._has_receivers and args and (receiver := self.receivers.key(args[0])) is not None:
             positions |= {0}
             fixed.append((0, receiver))
         named = [(name, static_key(kwargs[name], name)) for name in kwargs if name in names]
-        return Layout(
+        return CallForm(
             tuple(i for i in range(len(args)) if i not in positions),
             tuple(name for name in kwargs if name not in names),
             (*fixed, *named),
@@ -186,7 +186,7 @@ class Compiled:
         )
 
     def _arrays(
-        self, values: list[Any], trees: tuple[Any, ...], layout: Layout | None
+        self, values: list[Any], trees: tuple[Any, ...], form: CallForm | None
     ) -> tuple[list[Array], list[Mark]]:
         """Return the leaves as arrays, and what of them belongs to the signature."""
         arrays: list[Array] = []
@@ -198,24 +198,24 @@ class Compiled:
                 weak = array is not value and is_weak(value)
                 marks.append((array.dtype, array.shape, weak, not array.shape and is_zero_dimensional(value)))
         except LeafError as error:
-            places = layout.positions if layout else range(len(trees))
-            names = [*[argument_name(self._f, i) for i in places], *(layout.names if layout else ())]
+            places = form.positions if form else range(len(trees))
+            names = [*[argument_name(self._f, i) for i in places], *(form.names if form else ())]
             raise error.at(path(trees, len(arrays), names.__getitem__), current_source()) from None
         return arrays, marks
 
     def _trace(
-        self, leaves: list[Leaf], structure: Structure, layout: Layout, args: tuple[Any, ...], kwargs: dict[str, Any]
-    ) -> Path:
+        self, leaves: list[Leaf], structure: Structure, form: CallForm, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> TracedPath:
         fixed = dict(enumerate(args)) | kwargs
         environment = Environment()
-        for value in (self._f, *[fixed[place] for place, _ in layout.static]):
+        for value in (self._f, *[fixed[place] for place, _ in form.static]):
             environment.follow(value)
 
         written: list[int] = []
         read: list[Array] = []
 
         def call(f: Function, tracers: Sequence[Tracer]) -> Any:
-            places = (*layout.positions, *layout.names)
+            places = (*form.positions, *form.names)
             given = fixed | dict(zip(places, structure.unflatten(tracers), strict=True))
             result = f(*[given[i] for i in range(len(args))], **{name: given[name] for name in kwargs})
             written[:] = [i for i, tracer in enumerate(tracers) if tracer.is_written]
@@ -224,17 +224,17 @@ class Compiled:
 
         with environment.watching():
             staged = with_traced_arrays(self._f, lambda f: stage(f, leaves, partial(call, f)))
-        if any(isinstance(key, Receiver) for _, key in layout.static):
+        if any(isinstance(key, Receiver) for _, key in form.static):
             environment = environment.released()
         captured = cast("Sequence[Array]", staged.operands[len(leaves) :])  # no trace is around this one
-        given = self._given_away(structure, layout) if self._donated else ()
-        return Path(staged.program, staged.guards, captured, staged.output, environment, written, read, given)
+        given = self._given_away(structure, form) if self._donated else ()
+        return TracedPath(staged.program, staged.guards, captured, staged.output, environment, written, read, given)
 
-    def _given_away(self, structure: Structure, layout: Layout) -> tuple[int, ...]:
+    def _given_away(self, structure: Structure, form: CallForm) -> tuple[int, ...]:
         """Return the positions of the leaves of donated arguments."""
         found: list[int] = []
         start = 0
-        for position, tree in zip(layout.positions, structure.children()):  # noqa: B905 those given by name follow
+        for position, tree in zip(form.positions, structure.children()):  # noqa: B905 those given by name follow
             found += range(start, start + tree.num_leaves) if position in self._donated else ()
             start += tree.num_leaves
         return tuple(found)
@@ -249,11 +249,11 @@ class Compiled:
     def _forget(self, receiver: Receiver) -> None:
         """Give up the paths of a method for an object that is no more."""
         for signature in list(self._paths):
-            layout = cast("tuple[Any, Layout | None, Any]", signature)[1]
-            if layout is not None and (0, receiver) in layout.static:
+            form = cast("tuple[Any, CallForm | None, Any]", signature)[1]
+            if form is not None and (0, receiver) in form.static:
                 self._paths.pop(signature, None)
 
-    def _check_traces(self, paths: Paths, failures: Sequence[Failure]) -> None:
+    def _check_traces(self, paths: Paths, failures: Sequence[FailedPath]) -> None:
         """Count the traces that are made since something outside has changed; warn where there are many."""
         self._retraced += bool(paths.known) and not failures
         if self._retraced == MANY:

@@ -10,7 +10,7 @@ import numpy as np
 from fnad.api import derivations
 from fnad.api.arguments import differentiated, stage_in
 from fnad.api.leaves import Function, argument_name, check_function, to_user, type_name
-from fnad.api.matching import Pattern
+from fnad.api.matching import ExpectedTree
 from fnad.api.running import run
 from fnad.api.staging import Staged
 from fnad.errors import ArgumentTypeError, TangentError
@@ -37,7 +37,7 @@ def jvp(f: Function, primals: Sequence[Any], tangents: Sequence[Any], has_aux: b
     for name, given in (("primals", primals), ("tangents", tangents)):
         _check_tuple(name, given)
     wrt = differentiated(primals, lambda i: argument_name(f, i))
-    directions = Pattern("tangents", "the primals", wrt.structure, wrt.avals, TangentError).match(tuple(tangents))
+    directions = ExpectedTree("tangents", "the primals", wrt.structure, wrt.avals, TangentError).match(tuple(tangents))
     staged = stage_in(f, range(len(primals)), wrt, primals, has_aux=has_aux)
     results = run(staged.program, [*staged.operands, *directions], derivations.jvp(staged.wrt, staged.outputs))
     return _unpacked(results, staged, has_aux=has_aux)

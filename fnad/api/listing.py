@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import NamedTuple
 
-from fnad.api.paths import Path
+from fnad.api.paths import TracedPath
 from fnad.ir.program import Source
 from fnad.trace.capture import Guard
 
@@ -45,7 +45,7 @@ class KnownPaths(tuple[KnownPath, ...]):
     __repr__ = __str__
 
 
-def listed(paths: Iterable[Path]) -> KnownPaths:
+def listed(paths: Iterable[TracedPath]) -> KnownPaths:
     """Return paths as the user sees them."""
     return KnownPaths(map(_listed, paths))
 
@@ -62,7 +62,7 @@ def decision_lines(decisions: Sequence[Decision]) -> Iterator[str]:
         yield f"{source}  {_answers_text(answers)}"
 
 
-def _listed(path: Path) -> KnownPath:
+def _listed(path: TracedPath) -> KnownPath:
     avals = path.traced.in_avals[: len(path.traced.inputs) - len(path.captured)]
     return KnownPath(tuple(map(str, avals)), decisions_of(path.guards), path.runs, path.is_compiled)
 

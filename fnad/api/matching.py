@@ -14,7 +14,7 @@ from fnad.ir.types import Aval, Dtype, is_inexact
 from fnad.trace.source import current_source
 
 
-class Pattern(NamedTuple):
+class ExpectedTree(NamedTuple):
     """What a pytree called `name` has to be like: the structure and the avals of what errors call `like`."""
 
     name: str

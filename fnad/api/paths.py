@@ -2,17 +2,17 @@
 
 Where Python decides by traced values, a trace is one path: its guards say what Python was told. A call begins with the
 path that is expected: what followed the last time on the path of the call before. If a guard there finds another
-answer, the path that shares the guards before and has that answer goes on; which it was is kept with the guard, so that
-the next time it is found at once. If there is none, the function is traced with the arguments at hand. What is new is
-interpreted, and compiled once it has come again.
+answer, the path that shares the guards before and has that answer goes on; which it was is remembered with the guard,
+so that the next time it is found at once. If there is none, the function is traced with the arguments at hand. What is
+new is interpreted, and compiled once it has come again.
 
 Whatever is returned was computed by a run in which all guards held, or by the trace's own program for the arguments it
 was traced with. So which paths are known, and in which order they are tried, is a matter of time only.
 
-Note [Second opinions]
+Note [Fallback]
     Native code rounds otherwise than NumPy does. Near the point where an answer changes it may find another one than
-    the trace, which asks NumPy. Then the trace gives a path that was just tried in vain. A twin of it, which is always
-    interpreted, takes over at that guard.
+    the trace, which asks NumPy. Then the trace gives a path that was just tried in vain. The new one is its fallback:
+    it is always interpreted, so that it answers as the trace did, and goes on at that guard.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ from fnad.trace.guards import guarded
 from fnad.transforms.dce import dce
 
 MOST = 64
-"""Paths kept for one signature."""
+"""How many paths are held for one signature."""
 
 TRACES = 8
-"""Traces kept of one path: values of globals and attributes a function may go back and forth between."""
+"""How many traces are held of one path: a function may go back and forth between values of globals and attributes."""
 
 WHILE = "repeat with fnad.while_loop"
 FOR = "repeat with fnad.fori_loop or fnad.scan; to read an array at a traced index, write fnad.numpy.asarray(table)[i]"
@@ -51,7 +51,7 @@ IF = "choose with fnad.cond or np.where"
 TEXT = "show the text by fnad.callback, or leave it until the function has returned"
 
 
-class Path:
+class TracedPath:
     """One trace: its program and guards, what it takes beside the arguments, its output, what was read from outside.
 
     `written` are the arguments that it writes into, which have to be apart from each other and from arrays `outside`.
@@ -77,7 +77,7 @@ class Path:
         self.captured = captured
         self.output = output
         self.environment = environment
-        self.is_twin = False
+        self.is_fallback = False
         self.runs = 0
         self._count = count(1)
 
@@ -86,7 +86,7 @@ class Path:
         """The program with its guards, ready to run: in two where it has effects, which must not happen in vain."""
         if not self.guards:
             return (prepared(self.traced, self.donated),)
-        program = guarded(self.traced, self.guards)  # nothing is given away: another path may need the arguments
+        program = guarded(self.traced, self.guards)  # nothing is donated: another path may need the arguments
         return tuple(map(prepared, (deciding(program), self.traced) if self._has_effects else (program,)))
 
     @cached_property
@@ -96,7 +96,7 @@ class Path:
     @property
     def is_compiled(self) -> bool:
         """Whether native code runs it."""
-        return not self.is_twin and "programs" in vars(self) and self.programs[-1].is_native
+        return not self.is_fallback and "programs" in vars(self) and self.programs[-1].is_native
 
     @cached_property
     def _interpreters(self) -> list[Executor]:
@@ -122,15 +122,16 @@ class Path:
         if config.current().executor == "compiled":
             try:
                 return self.run(arrays)
-            except GuardFailed:  # See Note [Second opinions]
+            except GuardFailed:  # See Note [Fallback]
                 pass
         self.runs = next(self._count)
         return TieredProgram(self.traced).executor()([*arrays, *self.captured])
 
     def _executors(self) -> list[Executor]:
         """Return what runs it: it is compiled at once where it has no guards, else when it has come a second time."""
-        if self.is_twin:
+        if self.is_fallback:
             return self._interpreters
+        # a path with guards may be one of many that come once; compiling each would cost more than it saves
         eager = self.runs > 1 or not self.guards
         return [program.executor(eager=eager) for program in self.programs]
 
@@ -140,15 +141,15 @@ class Path:
 
 
 def deciding(program: Program) -> Program:
-    """Return a program with guards without what has other effects, on which no guard depends, and without outputs."""
-    kept = (e for e in program.equations if isinstance(e.primitive.lower, GuardCheck) or not has_effect(e))
-    return dce(Program(program.name, program.inputs, tuple(kept), ()))
+    """A program with guards without what has other effects, on which no guard depends, and without outputs."""
+    left = (e for e in program.equations if isinstance(e.primitive.lower, GuardCheck) or not has_effect(e))
+    return dce(Program(program.name, program.inputs, tuple(left), ()))
 
 
-Failure: TypeAlias = tuple[Path, tuple[int, int]]
+FailedPath: TypeAlias = tuple[TracedPath, tuple[int, int]]
 """A path that was tried, and the guard where it found another answer: its number, and the answer."""
 
-Outcome: TypeAlias = tuple[Path | None, list[Array], tuple[Failure, ...]]
+Outcome: TypeAlias = tuple[TracedPath | None, list[Array], tuple[FailedPath, ...]]
 """The path that ran, if one is known that fits, its outputs, and those tried before it."""
 
 
@@ -156,10 +157,10 @@ class Paths:
     """The known paths of one signature. Its methods may be called from several threads at once."""
 
     def __init__(self) -> None:
-        self.known: tuple[Path, ...] = ()
-        self._latest: Path | None = None
-        self._following: dict[Path | None, Path] = {}
-        self._successors: dict[tuple[Path, tuple[int, int]], Path] = {}
+        self.known: tuple[TracedPath, ...] = ()
+        self._latest: TracedPath | None = None
+        self._following: dict[TracedPath | None, TracedPath] = {}
+        self._successors: dict[tuple[TracedPath, tuple[int, int]], TracedPath] = {}
         self._is_full = False
 
     def run(self, arrays: Sequence[Array]) -> Outcome:
@@ -176,52 +177,55 @@ class Paths:
                 return path, results, failures
         return None, [], failures
 
-    def run_new(self, path: Path, arrays: Sequence[Array], failures: tuple[Failure, ...]) -> list[Array]:
-        """Run a path that was just traced for these arguments, after others had failed, and keep it."""
+    def run_new(self, path: TracedPath, arrays: Sequence[Array], failures: tuple[FailedPath, ...]) -> list[Array]:
+        """Run a path that was just traced for these arguments, after others had failed, and hold it."""
         results = path.run_first(arrays)
-        path.is_twin = any(failed.answers == path.answers for failed, _ in failures)
-        kept = path if path.is_twin else self._keep(path)
-        if kept is not None:
-            self._take(kept, failures)
+        # a path of these answers failed a moment ago, so native code and the trace do not agree: see Note [Fallback]
+        path.is_fallback = any(failed.answers == path.answers for failed, _ in failures)
+        held = path if path.is_fallback else self._hold(path)
+        if held is not None:
+            self._take(held, failures)
         return results
 
     # ---- which one -----------------------------------------------------------------------------------------------
 
-    def _holding(self) -> Path | None:
-        """Return the path to try first: what it was traced from is as it was."""
+    def _holding(self) -> TracedPath | None:
+        """The path to try first: what it was traced from is as it was."""
         expected = self._following.get(self._latest, self._latest)
         if expected is not None and expected.environment.holds():
             return expected
         return next((path for path in self.known if path is not expected and path.environment.holds()), None)
 
-    def _after(self, failures: tuple[Failure, ...]) -> Path | None:
-        """Return the path to try after these: the one that went on there the last time, or else one that fits."""
+    def _after(self, failures: tuple[FailedPath, ...]) -> TracedPath | None:
+        """The path to try after these: the one that went on there the last time, or else one that fits."""
         failed, answer = failures[-1]
+        # What went on there the last time is tried first, at no search, though it may part from these arguments further
+        # on: its own guards decide. But it is tried once in a call, since two paths may name each other.
         successor = self._successors.get(failures[-1])
-        if (
-            successor is not None
-            and (len(failures) == 1 or not was_tried(successor, failures))
-            and holds_after(successor, failed)
-        ):
+        if successor is not None and not was_tried(successor, failures) and holds_after(successor, failed):
             return successor
         number, value = answer
         answers = (*failed.answers[:number], value)
+        # Only the answers up to the guard are known to hold. A path that has them and was not tried can go on further;
+        # each path is tried once, so the search ends, and where there is none the function is traced.
         fitting = (path for path in self.known if path.leads(answers) and not was_tried(path, failures))
         return next((path for path in fitting if holds_after(path, failed)), None)
 
-    def _take(self, path: Path, failures: tuple[Failure, ...]) -> None:
+    def _take(self, path: TracedPath, failures: tuple[FailedPath, ...]) -> None:
         """Expect a path that ran to come again after the one before it, and where those failed that were tried."""
-        if not path.is_twin:
+        # A fallback is slow, and right for arguments near a threshold only: the call after this one does not begin with
+        # it, and it goes on after the path that it stands in for, not after others that failed before that.
+        if not path.is_fallback:
             self._following[self._latest] = path
             self._latest = path
         for failed, answer in failures:
-            if not path.is_twin or failed.answers == path.answers:
+            if not path.is_fallback or failed.answers == path.answers:
                 self._successors[failed, answer] = path
 
     # ---- how many ------------------------------------------------------------------------------------------------
 
-    def _keep(self, path: Path) -> Path | None:
-        """Return the path to keep for this one: itself, or one that another thread was as fast to find; None if full.
+    def _hold(self, path: TracedPath) -> TracedPath | None:
+        """The path to hold for this one: itself, or one that another thread was as fast to find; None if full.
 
         Of traces of one path the oldest are given up, since what they were traced from has changed.
         """
@@ -229,25 +233,27 @@ class Paths:
         same = next((known for known in alike if path.guards and known.environment.holds()), None)
         if same is not None:
             return same
-        kept = [known for known in self.known if known not in alike[TRACES - 1 :]]
-        if len(kept) >= MOST:
-            kept = [known for known in kept if known.environment.holds()]
-        if len(kept) >= MOST:
+        held = [known for known in self.known if known not in alike[TRACES - 1 :]]
+        # Checking what paths were traced from takes time, so those that no longer hold go only when there is no room.
+        if len(held) >= MOST:
+            held = [known for known in held if known.environment.holds()]
+        if len(held) >= MOST:
             self._warn()
             return None
+        # Paths that were traced from the same things share the record of it, which is then compared once a call.
         path.environment = next(
-            (k.environment for k in kept if k.environment.covers(path.environment)), path.environment
+            (k.environment for k in held if k.environment.covers(path.environment)), path.environment
         )
-        if len(kept) < len(self.known):
-            self._forget_others(kept)
-        self.known = (path, *kept)
+        if len(held) < len(self.known):
+            self._forget_others(held)
+        self.known = (path, *held)
         return path
 
-    def _forget_others(self, kept: Sequence[Path]) -> None:
+    def _forget_others(self, held: Sequence[TracedPath]) -> None:
         """Forget what came after paths that are given up, and where they did, so that nothing has them any more."""
-        self._following = {p: q for p, q in [*self._following.items()] if p in kept and q in kept}
-        self._successors = {(p, a): q for (p, a), q in [*self._successors.items()] if p in kept and q in kept}
-        self._latest = self._latest if self._latest in kept else None
+        self._following = {p: q for p, q in [*self._following.items()] if p in held and q in held}
+        self._successors = {(p, a): q for (p, a), q in [*self._successors.items()] if p in held and q in held}
+        self._latest = self._latest if self._latest in held else None
 
     def _warn(self) -> None:
         if self._is_full:
@@ -259,12 +265,12 @@ class Paths:
         warnings.warn(f"{what}  {more}{remedy}", PathsWarning, stacklevel=6)
 
 
-def was_tried(path: Path, failures: tuple[Failure, ...]) -> bool:
+def was_tried(path: TracedPath, failures: tuple[FailedPath, ...]) -> bool:
     """Say whether a path is among those that were tried."""
     return any(path is failed for failed, _ in failures)
 
 
-def holds_after(path: Path, failed: Path) -> bool:
+def holds_after(path: TracedPath, failed: TracedPath) -> bool:
     """Say whether what a path was traced from is as it was, which is so of a path that was just tried."""
     return path.environment is failed.environment or path.environment.holds()
 
@@ -272,7 +278,7 @@ def holds_after(path: Path, failed: Path) -> bool:
 # ---- where paths part ------------------------------------------------------------------------------------------------
 
 
-def crossing(paths: Sequence[Path]) -> tuple[Source | None, str]:
+def crossing(paths: Sequence[TracedPath]) -> tuple[Source | None, str]:
     """Return the line where most of the paths part, and what to write there in place of Python's own control flow."""
     parted: dict[Source | None, int] = {}
     tree: dict[int, Any] = {}
@@ -286,7 +292,7 @@ def crossing(paths: Sequence[Path]) -> tuple[Source | None, str]:
     return source, remedy_at(source, paths)
 
 
-def remedy_at(source: Source | None, paths: Sequence[Path]) -> str:
+def remedy_at(source: Source | None, paths: Sequence[TracedPath]) -> str:
     """Return what to write in place of the control flow at a line."""
     if any(g.source == source and g.shown is not None for path in paths for g in path.guards):
         return TEXT

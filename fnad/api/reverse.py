@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 from fnad.api import derivations
 from fnad.api.arguments import differentiated, stage_in
 from fnad.api.leaves import Array, Function, Operand, argument_name, check_function, function_name, to_user
-from fnad.api.matching import Pattern
+from fnad.api.matching import ExpectedTree
 from fnad.api.running import derived, execute, inlined
 from fnad.api.staging import Staged
 from fnad.backends.tiers import TieredProgram
@@ -43,7 +43,7 @@ def vjp(f: Function, *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
     results, pull = _forward(staged)
     avals = staged.program.out_avals[: staged.outputs]
     like = f"the output of {function_name(f)}"
-    cotangents = Pattern("cotangent", like, staged.structure, avals, CotangentError)
+    cotangents = ExpectedTree("cotangent", like, staged.structure, avals, CotangentError)
 
     def pullback(cotangent: Any = MISSING, *others: Any) -> tuple[Any, ...]:
         if cotangent is MISSING or others:
