@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from fnad.api.leaves import Function, leaves_of, path, type_name
-from fnad.api.operands import LeafType, as_tracer, joined, leaf_types, symbol
+from fnad.api.marshalling import LeafType, as_tracer, joined, leaf_types, symbol
 from fnad.api.regions import (
     Region,
     at,

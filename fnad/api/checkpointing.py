@@ -6,7 +6,7 @@ from functools import partial, wraps
 from typing import Any, Literal, get_args
 
 from fnad.api.leaves import Function, check_function, leaves_of
-from fnad.api.operands import as_tracer, leaf_types, symbol
+from fnad.api.marshalling import as_tracer, leaf_types, symbol
 from fnad.api.regions import calling, in_trace, region_of
 from fnad.api.saving import Policy, SavePolicy, saving
 from fnad.control.checkpoint import checkpoint as checkpoint_primitive

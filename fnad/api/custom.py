@@ -13,7 +13,7 @@ import numpy as np
 
 from fnad.api.arguments import as_positions, resolved
 from fnad.api.leaves import Function, Structure, check_function, flatten, leaves_of, structure_text, type_name
-from fnad.api.operands import LeafType, as_tracer, leaf_types
+from fnad.api.marshalling import LeafType, as_tracer, leaf_types
 from fnad.api.regions import Region, described, region_of, with_shared_captures
 from fnad.control.custom import custom_jvp as jvp_primitive
 from fnad.control.custom import custom_vjp as vjp_primitive

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fnad.api.leaves import Function, check_function
-from fnad.api.operands import LeafType, Tree, as_tracer
+from fnad.api.marshalling import LeafType, Tree, as_tracer
 from fnad.api.regions import Call, Likeness, Region, calling, described, in_trace, region_of, settled
 from fnad.control.implicit import implicitly, pushing, solve_linear
 from fnad.control.krylov import tolerance

@@ -10,7 +10,7 @@ from typing import Any, cast
 import numpy as np
 
 from fnad.api.leaves import Function, type_name
-from fnad.api.operands import LeafType, Tree, as_tracer
+from fnad.api.marshalling import LeafType, Tree, as_tracer
 from fnad.api.regions import (
     Call,
     Likeness,

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fnad.api.leaves import Function, check_function
-from fnad.api.operands import LeafType, Tree, as_tracer
+from fnad.api.marshalling import LeafType, Tree, as_tracer
 from fnad.api.regions import Likeness, Region, calling, described, in_trace, region_of, settled
 from fnad.control.dormand_prince import Tolerances, integrate
 from fnad.control.ode import solution

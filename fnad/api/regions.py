@@ -26,10 +26,10 @@ from fnad.api.leaves import (
     structure_text,
     type_name,
 )
-from fnad.api.operands import LeafType, Tree, joined
+from fnad.api.marshalling import LeafType, Tree, joined
 from fnad.api.running import run
 from fnad.api.staging import output_leaves, stage
-from fnad.control.regions import taking
+from fnad.control.region_rules import taking
 from fnad.errors import ArgumentTypeError, StructureError
 from fnad.ir.builder import Captured, current_builder, inline, is_tracing, trace
 from fnad.ir.program import Program, Source

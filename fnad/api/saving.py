@@ -9,9 +9,9 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 
 from fnad.control.blocks import in_blocks, unrolled
 from fnad.control.loop import Groups
-from fnad.control.rules import Symbols
 from fnad.control.scan import bind_scan, scan
 from fnad.control.segments import checkpointed, count_in_segments, scan_in_segments, while_in_segments
+from fnad.control.signatures import Symbols
 from fnad.control.snapshots import with_snapshots
 from fnad.control.while_loop import while_loop
 from fnad.errors import SettingError

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from fnad.control.loop import Groups
 from fnad.control.rows import raised, row
-from fnad.control.rules import Symbols
 from fnad.control.scan import bind_scan
+from fnad.control.signatures import Symbols
 from fnad.ir.builder import inline, trace
 from fnad.ir.program import Program
 from fnad.ir.symbol import Symbol

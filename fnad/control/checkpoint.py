@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from fnad.control.regions import (
+from fnad.control.region_rules import (
     check_avals,
     inlined_primitive,
     instantiated_inexact,
@@ -19,7 +19,7 @@ from fnad.control.regions import (
     pushing,
     spread,
 )
-from fnad.control.rules import Cotangents, Flags, Pulled, Regions, Symbols
+from fnad.control.signatures import Cotangents, Flags, Pulled, Regions, Symbols
 from fnad.ir.builder import trace
 from fnad.ir.primitive import Sample
 from fnad.ir.program import Equation

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from fnad.control.loop import Groups
-from fnad.control.rules import Symbols
 from fnad.control.scan import bind_scan
+from fnad.control.signatures import Symbols
 from fnad.control.while_loop import while_loop
 from fnad.errors import Failure
 from fnad.ir.builder import Builder, current_builder, is_tracing

@@ -14,8 +14,8 @@ import numpy as np
 
 from fnad.control.invariant import with_numbers
 from fnad.control.partition import partitioned
-from fnad.control.regions import check_avals, instantiated_inexact, pruning, pushing, spread, taking
-from fnad.control.rules import Cotangents, Flags, Pulled, Regions, Symbols
+from fnad.control.region_rules import check_avals, instantiated_inexact, pruning, pushing, spread, taking
+from fnad.control.signatures import Cotangents, Flags, Pulled, Regions, Symbols
 from fnad.errors import DtypeError, ShapeError
 from fnad.ir.builder import inline, trace
 from fnad.ir.primitive import Cond, Primitive, Sample, Structured, register

@@ -17,7 +17,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from fnad.control.regions import (
+from fnad.control.region_rules import (
     check_avals,
     inexact,
     inlined_primitive,
@@ -26,7 +26,7 @@ from fnad.control.regions import (
     pulled_region,
     spread,
 )
-from fnad.control.rules import Cotangents, Flags, Pulled, Pushed, Regions, Symbols, Tangents
+from fnad.control.signatures import Cotangents, Flags, Pulled, Pushed, Regions, Symbols, Tangents
 from fnad.errors import CustomRuleError
 from fnad.ir.builder import current_builder, inline, trace
 from fnad.ir.primitive import Sample

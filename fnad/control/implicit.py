@@ -21,8 +21,8 @@ from fnad.control.closures import Function, closed, over
 from fnad.control.elimination import eliminate
 from fnad.control.krylov import gmres
 from fnad.control.partition import partition
-from fnad.control.regions import built, check_avals, inlined_primitive, instantiated, spread, taking
-from fnad.control.rules import Cotangents, Flags, Pulled, Pushed, Regions, Symbols, Tangents
+from fnad.control.region_rules import built, check_avals, inlined_primitive, instantiated, spread, taking
+from fnad.control.signatures import Cotangents, Flags, Pulled, Pushed, Regions, Symbols, Tangents
 from fnad.control.vector import Raveling
 from fnad.ir.builder import inline
 from fnad.ir.primitive import Sample

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import compress
 from typing import NamedTuple
 
-from fnad.control.rules import Flags, Symbols
+from fnad.control.signatures import Flags, Symbols
 from fnad.ir.builder import inline, rebuilt
 from fnad.ir.primitive import ArgFold, Contraction, Cumulative, Fold, Library, Scalar
 from fnad.ir.program import Atom, Equation, Literal, Program, Var

@@ -17,7 +17,7 @@ from typing import NamedTuple, TypeAlias, TypeVar
 
 from fnad.control.invariant import Part, Specialized, specialized, unchanged
 from fnad.control.partition import Parts, partitioned
-from fnad.control.regions import (
+from fnad.control.region_rules import (
     built,
     inexact,
     instantiated,
@@ -28,7 +28,7 @@ from fnad.control.regions import (
     returning,
     spread,
 )
-from fnad.control.rules import Cotangents, Flags, Pulled, Pushed, Regions, Symbols, Tangents
+from fnad.control.signatures import Cotangents, Flags, Pulled, Pushed, Regions, Symbols, Tangents
 from fnad.ir.builder import inline, trace
 from fnad.ir.primitive import Structured
 from fnad.ir.program import Equation, Params, Program

@@ -21,9 +21,9 @@ import numpy as np
 
 from fnad.control.closures import Closed, closed, over
 from fnad.control.dormand_prince import Dynamics, Tolerances, integrate
-from fnad.control.regions import check_avals, inlined_primitive, spread
+from fnad.control.region_rules import check_avals, inlined_primitive, spread
 from fnad.control.rows import but_first, but_last, raised, row
-from fnad.control.rules import Cotangents, Flags, Pulled, Pushed, Regions, Symbols, Tangents
+from fnad.control.signatures import Cotangents, Flags, Pulled, Pushed, Regions, Symbols, Tangents
 from fnad.control.vector import Raveling, scaled
 from fnad.errors import UnsupportedFunctionError
 from fnad.ir.builder import current_builder, inline

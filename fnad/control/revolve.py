@@ -17,9 +17,9 @@ from typing import TypeAlias
 import numpy as np
 
 from fnad.control.closures import repeat
-from fnad.control.regions import pieces
+from fnad.control.region_rules import pieces
 from fnad.control.rows import put_row, row
-from fnad.control.rules import Symbols
+from fnad.control.signatures import Symbols
 from fnad.ir.builder import current_builder
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import F64, I64, Aval

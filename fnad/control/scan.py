@@ -16,8 +16,8 @@ import numpy as np
 
 from fnad.control import loop
 from fnad.control.loop import Groups, Loop, lessened, restored
-from fnad.control.regions import check_avals
-from fnad.control.rules import Flags, Regions, Symbols
+from fnad.control.region_rules import check_avals
+from fnad.control.signatures import Flags, Regions, Symbols
 from fnad.errors import DtypeError, ShapeError
 from fnad.ir.builder import inline, trace
 from fnad.ir.primitive import Primitive, Sample, ScanLoop, register

@@ -13,8 +13,8 @@ from fnad.control.blocks import block_avals, in_blocks
 from fnad.control.checkpoint import checkpoint
 from fnad.control.closures import Function, closed, repeat
 from fnad.control.loop import Groups
-from fnad.control.rules import Symbols
 from fnad.control.scan import bind_scan
+from fnad.control.signatures import Symbols
 from fnad.ir.builder import inline, trace
 from fnad.ir.program import Program
 from fnad.ir.symbol import Symbol

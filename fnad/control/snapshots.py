@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 
 from fnad.control.loop import Sweep, two_way
-from fnad.control.regions import check_avals, inlined_primitive, pieces, returning
+from fnad.control.region_rules import check_avals, inlined_primitive, pieces, returning
 from fnad.control.revolve import revolve
 from fnad.control.rows import put_row, row
-from fnad.control.rules import Cotangents, Flags, Pulled, Pushed, Regions, Symbols, Tangents
 from fnad.control.scan import scan, scan_as_loop
+from fnad.control.signatures import Cotangents, Flags, Pulled, Pushed, Regions, Symbols, Tangents
 from fnad.control.while_loop import while_as_loop, while_loop
 from fnad.errors import ShapeError
 from fnad.ir.builder import SymbolEnvironment, bind_equation, current_builder, inline, trace

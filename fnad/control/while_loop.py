@@ -18,9 +18,9 @@ import numpy as np
 from fnad.control import loop
 from fnad.control.invariant import Part
 from fnad.control.loop import Groups, Loop, lessened, restored
-from fnad.control.regions import check_avals
-from fnad.control.rules import Flags, Regions, Symbols
+from fnad.control.region_rules import check_avals
 from fnad.control.scan import bind_scan
+from fnad.control.signatures import Flags, Regions, Symbols
 from fnad.errors import Failure, FailureKind, VerificationError, endless
 from fnad.ir.builder import trace
 from fnad.ir.primitive import Primitive, Sample, WhileLoop, register

@@ -11,7 +11,7 @@ from dataclasses import replace
 from itertools import compress
 from typing import Any, TypeVar
 
-from fnad.control.rules import Flags, Pulled, Pushed, Regions, Symbols, Tangents
+from fnad.control.signatures import Flags, Pulled, Pushed, Regions, Symbols, Tangents
 from fnad.errors import ShapeError
 from fnad.ir.primitive import Inlined, Primitive, Sample, Structured, register
 from fnad.ir.program import Atom, Equation, Program, Var
