@@ -1,13 +1,14 @@
-"""Linear algebra that kernels call: NumPy's generalized ufuncs for stacks of matrices, by symbolic names.
+"""Linear algebra that kernels call, on stacks of matrices, by symbolic names.
 
     linalg_solve(a, b, x, count, m, n, status, fault):    a[m,m] x[m,n] = b[m,n], for each of `count`
 
 The arrays come first, those of the operands before those of the results; then the number of matrices and the sizes, in
-the order in which the signature names them. Where a matrix has no result, its elements are nan and, unless `fault` is
-0, it is stored in status[0].
+the order in which the signature names them. Where a matrix has no result, its elements mean nothing and, unless
+`fault` is 0, it is stored in status[0].
 
-The ufuncs (`numpy.linalg._umath_linalg`) are those behind the functions of `np.linalg`, whose values they are to the
-bit. One that a version of NumPy has not, or has with another signature, is left out.
+Most are NumPy's generalized ufuncs (`numpy.linalg._umath_linalg`), those behind the functions of `np.linalg`, whose
+values they are to the bit. One that a version of NumPy has not, or has with another signature, is left out. Triangular
+systems are solved by substitution, as trsm of the BLAS does.
 """
 
 from __future__ import annotations
@@ -23,7 +24,13 @@ from fnad.scalar.operation import Kind, OperandError, Operation, Pointer
 
 PREFIX = "linalg_"
 
+TRIANGULAR = {
+    f"solve_{unit}{side}": (side == "lower", bool(unit)) for unit in ("", "unit_") for side in ("lower", "upper")
+}
+"""Triangular systems: whether the lower triangle is read, and whether its diagonal is taken for ones."""
+
 SIGNATURES = {
+    **dict.fromkeys(TRIANGULAR, "(m,m),(m,n)->(m,n)"),
     "solve": "(m,m),(m,n)->(m,n)",
     "inv": "(m,m)->(m,m)",
     "det": "(m,m)->()",
@@ -80,20 +87,34 @@ def _operation(name: str) -> Operation:
         size_of = dict(zip(sizes, extents, strict=True))
         shapes = [(count, *[size_of[size] for size in core]) for core in cores]
         stacks = [flat[: np.prod(shape)].reshape(shape) for flat, shape in zip(arrays, shapes, strict=True)]
-        inputs = gufunc(name).nin
-        failed: list[bool] = []
-        with np.errstate(all="ignore", invalid="call", call=lambda *_: failed.append(True)):
-            gufunc(name)(*stacks[:inputs], out=tuple(stacks[inputs:]), signature=_typing(arrays, inputs))
+        failed = substitute(*stacks, *TRIANGULAR[name]) if name in TRIANGULAR else by_ufunc(gufunc(name), stacks)
         if failed and fault:
             status[0] = fault
 
     return Operation(PREFIX + name, result, plain)
 
 
-def _typing(arrays: Any, inputs: int) -> str:
-    letters = [array.dtype.char for array in arrays]
-    return "".join(letters[:inputs]) + "->" + "".join(letters[inputs:])
+def by_ufunc(ufunc: Any, stacks: Sequence[Any]) -> bool:
+    """Compute the last of these arrays from the first; whether one of the matrices has no result."""
+    operands, results = stacks[: ufunc.nin], stacks[ufunc.nin :]
+    letters = ["".join(array.dtype.char for array in arrays) for arrays in (operands, results)]
+    failed: list[bool] = []
+    with np.errstate(all="ignore", invalid="call", call=lambda *_: failed.append(True)):
+        ufunc(*operands, out=tuple(results), signature="->".join(letters))
+    return bool(failed)
 
 
-LINALG = {PREFIX + name: _operation(name) for name in SIGNATURES if gufunc(name) is not None}
+def substitute(a: Any, b: Any, x: Any, is_lower: bool, unit: bool) -> bool:
+    """Solve a x = b row by row; whether a divisor is 0."""
+    n = a.shape[-1]
+    pivots = np.ones(a.shape[:-1]) if unit else np.diagonal(a, axis1=-2, axis2=-1)
+    with np.errstate(all="ignore"):
+        for i in range(n) if is_lower else reversed(range(n)):
+            known = slice(i) if is_lower else slice(i + 1, n)
+            rest = b[:, i, :] - (a[:, i : i + 1, known] @ x[:, known, :])[:, 0, :]
+            x[:, i, :] = rest / pivots[:, i, None]
+    return not pivots.all()
+
+
+LINALG = {PREFIX + name: _operation(name) for name in SIGNATURES if name in TRIANGULAR or gufunc(name)}
 """The routines by name."""

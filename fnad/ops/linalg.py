@@ -72,6 +72,7 @@ IF_NOT_CONVERGED = "look for nan and inf in the matrix"
 
 SINGULAR = FactorizationError("Singular matrix", remedy=IF_SINGULAR)
 NOT_POSITIVE = FactorizationError("Matrix is not positive definite", remedy=IF_NOT_POSITIVE)
+ZERO_PIVOT = FactorizationError("singular matrix: a diagonal element of a triangular matrix is 0", remedy=IF_SINGULAR)
 NO_EIGENVALUES = FactorizationError("Eigenvalues did not converge", remedy=IF_NOT_CONVERGED)
 NO_SINGULAR_VALUES = FactorizationError("SVD did not converge", remedy=IF_NOT_CONVERGED)
 """The errors of NumPy's ufuncs for matrices, in the words of the functions that call them."""
@@ -212,6 +213,8 @@ def _infer_solve_triangular(a: Aval, b: Aval, *, lower: bool, unit: bool) -> Ava
 
 @by_lapack(IF_SINGULAR)
 def _solve_triangular(a: Any, b: Any, *, lower: bool, unit: bool) -> Any:
+    if not unit and not np.diagonal(a, axis1=-2, axis2=-1).all():
+        raise LinAlgError(ZERO_PIVOT.what)
     if math.prod(a.shape[:-2]) > a.shape[-1]:
         return _substitute(a, b, lower=lower, unit=unit)
 
@@ -227,14 +230,17 @@ def _substitute(a: Any, b: Any, *, lower: bool, unit: bool) -> Any:
     """Solve all systems of a stack at once, row by row: for many small ones."""
     n = a.shape[-1]
     pivots = np.diagonal(a, axis1=-2, axis2=-1)
-    if not unit and not pivots.all():
-        raise LinAlgError("singular matrix: a diagonal element of a triangular matrix is 0")
     x = np.empty_like(b)
     for i in range(n) if lower else reversed(range(n)):
         known = slice(i) if lower else slice(i + 1, n)
         rest = b[..., i, :] - (a[..., i : i + 1, known] @ x[..., known, :])[..., 0, :]
         x[..., i, :] = rest if unit else rest / pivots[..., i, None]
     return x
+
+
+def _triangular_routine(*, lower: bool, unit: bool) -> Routine:
+    name = f"linalg_solve_{'unit_' if unit else ''}{'lower' if lower else 'upper'}"
+    return Routine(name, None if unit else ZERO_PIVOT)
 
 
 def _pull_solve_triangular(results: Any, primals: Any, cts: Any, *, lower: bool, unit: bool) -> list[Symbol]:
@@ -268,7 +274,7 @@ solve_triangular = register(
         _infer_solve_triangular,
         _solve_triangular,
         Pull(_pull_solve_triangular),
-        Library("trtrs"),
+        Library("trtrs", native=_triangular_routine),
         _triangular_samples,
         "The solution of linear equations whose matrix is the lower or upper triangle of a, with ones as diagonal if "
         "`unit`.",

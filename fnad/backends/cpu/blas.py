@@ -30,10 +30,10 @@ BYTE, WORD = ir.IntType(8), ir.IntType(32)
 
 @cache
 def register() -> None:
-    """Register SciPy's gemm and gemv with LLVM as fnad_dgemm, fnad_sgemv and so on."""
+    """Register SciPy's gemm, gemv and trsm with LLVM as fnad_dgemm, fnad_sgemv and so on."""
     module = cython_blas()
     capsules = module.__pyx_capi__
-    for routine in (letter + kind for letter in LETTERS.values() for kind in ("gemm", "gemv")):
+    for routine in (letter + kind for letter in LETTERS.values() for kind in ("gemm", "gemv", "trsm")):
         llvm.add_symbol(f"{PREFIX}{routine}", capsule.address(capsules[routine]))
     blas_threads.register(module.__file__)
 
