@@ -87,7 +87,7 @@ def _operation(name: str) -> Operation:
         size_of = dict(zip(sizes, extents, strict=True))
         shapes = [(count, *[size_of[size] for size in core]) for core in cores]
         stacks = [flat[: np.prod(shape)].reshape(shape) for flat, shape in zip(arrays, shapes, strict=True)]
-        failed = substitute(*stacks, *TRIANGULAR[name]) if name in TRIANGULAR else by_ufunc(gufunc(name), stacks)
+        failed = substitute(stacks, *TRIANGULAR[name]) if name in TRIANGULAR else by_ufunc(gufunc(name), stacks)
         if failed and fault:
             status[0] = fault
 
@@ -104,8 +104,9 @@ def by_ufunc(ufunc: Any, stacks: Sequence[Any]) -> bool:
     return bool(failed)
 
 
-def substitute(a: Any, b: Any, x: Any, is_lower: bool, unit: bool) -> bool:
+def substitute(stacks: Sequence[Any], is_lower: bool, unit: bool) -> bool:
     """Solve a x = b row by row; whether a divisor is 0."""
+    a, b, x = stacks
     n = a.shape[-1]
     pivots = np.ones(a.shape[:-1]) if unit else np.diagonal(a, axis1=-2, axis2=-1)
     with np.errstate(all="ignore"):
