@@ -95,6 +95,7 @@ def special(
     that `raises`: it has no place in native loops.
     """
     name, declared = parse_signature(signature)
+    source, output = _source(ufunc or name)
     operands = [operand.partition(":")[0] for operand in declared]
     integers = sum(operand.endswith(": int") for operand in declared)
     if not {*derivatives} <= {*operands[integers:]}:
@@ -102,7 +103,6 @@ def special(
     reals = [_partial(name, operand, operands, derivatives) for operand in operands[integers:]]
     partials = (*[None] * integers, *reals)
     points = [*_singular_points([isinstance(partial, NoFormula) for partial in partials]), *edges]
-    source, output = _source(ufunc or name)
     primitive = register(
         Primitive(
             name,
@@ -116,7 +116,10 @@ def special(
         )
     )
     if ufunc or not evaluate:
-        UFUNCS.setdefault(source, Ufunc([], integers)).primitives.append(primitive)
+        results = UFUNCS.setdefault(source, Ufunc([], integers)).primitives
+        if len(results) != (output or 0):
+            raise ValueError(f"the results of {source} have rows in their order, {name} is not number {len(results)}")
+        results.append(primitive)
     return primitive
 
 

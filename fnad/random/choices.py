@@ -13,7 +13,7 @@ from fnad.errors import DomainError, ShapeError
 from fnad.ir.types import Shape
 from fnad.random.continuous import exponential, gumbel, uniform
 from fnad.random.integers import bits, randint
-from fnad.random.operands import Array, as_array, as_shape, axis_of, check, is_traced, shape_of
+from fnad.random.parameters import Array, as_array, as_shape, axis_of, check, is_traced, shape_of
 from fnad.trace.source import current_source
 
 

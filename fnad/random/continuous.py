@@ -16,7 +16,7 @@ from fnad.ir.types import F32, Dtype
 from fnad.ops import random_bits
 from fnad.random.elements import draw, words
 from fnad.random.keys import checked
-from fnad.random.operands import Array, as_array, as_shape, check, float_dtype, is_traced, shape_of
+from fnad.random.parameters import Array, as_array, as_shape, check, float_dtype, is_traced, shape_of
 
 
 def uniform(key: Array, shape: Any = (), dtype: Any = np.float64, minval: Any = 0.0, maxval: Any = 1.0) -> Array:

@@ -20,7 +20,7 @@ from fnad.numpy.operands import as_symbol
 from fnad.ops.conversion import convert_to
 from fnad.ops.random_bits import U64, philox
 from fnad.ops.shape import broadcast_to, iota, reshape_to
-from fnad.random.operands import Array
+from fnad.random.parameters import Array
 
 
 def _draw(primitive: Primitive, key: Any, shape: Shape, *parameters: Any, **params: Any) -> Symbol:

@@ -10,7 +10,7 @@ from fnad.errors import DtypeError, IntegerRangeError
 from fnad.ir.types import Dtype, dtype_name, native_dtype
 from fnad.random.elements import modulo, words
 from fnad.random.keys import checked
-from fnad.random.operands import Array, as_array, as_shape, check, is_traced, shape_of
+from fnad.random.parameters import Array, as_array, as_shape, check, is_traced, shape_of
 from fnad.trace.source import current_source
 
 

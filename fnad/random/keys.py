@@ -17,7 +17,7 @@ from fnad import draws
 from fnad.errors import DtypeError, IntegerRangeError, ShapeError
 from fnad.ops.random_bits import U64
 from fnad.random.elements import modulo, word_at, words
-from fnad.random.operands import Array, as_array, as_shape, is_traced
+from fnad.random.parameters import Array, as_array, as_shape, is_traced
 from fnad.trace.source import current_source
 
 

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from unittest.mock import patch
+
 import numpy as np
 import pytest
+import scipy.special
 
 from fnad.ir.builder import trace
 from fnad.ir.primitive import PRIMITIVES, Partials
 from fnad.ir.types import DTYPES, Aval
 from fnad.ops.formula import WORDS, Formula, formula, parse_signature
-from fnad.ops.special import special
+from fnad.ops.special import UFUNCS, special
+from fnad.scalar.scipy_ufunc import scipy_function
 from fnad.transforms.interpret import interpret
 
 F64, C128 = DTYPES["f64"], DTYPES["c128"]
@@ -64,3 +68,14 @@ def test_declarations_that_contradict_themselves() -> None:
         special("nothing(v, x)", "Nothing.", z="x")
     with pytest.raises(ValueError, match="sinc is declared twice"):
         formula("sinc(x)", "x")
+    with patch.dict(PRIMITIVES), patch.dict(UFUNCS), pytest.raises(ValueError, match="nothing is not number 0"):
+        special("nothing(x)", "Nothing.", ufunc="something[1]")
+
+
+def test_every_ufunc_has_a_row_for_each_result() -> None:
+    installed = [name for name in UFUNCS if name.startswith("_") or hasattr(scipy.special, name)]
+    assert len(installed) > 130
+    for name in installed:
+        ufunc, primitives = scipy_function(name), UFUNCS[name].primitives
+        operands = next(iter(primitives[0].samples())).operands
+        assert (ufunc.nin, ufunc.nout) == (len(operands), len(primitives)), name

@@ -1,4 +1,4 @@
-"""The arguments of draws: shapes, dtypes and parameters, which are checked if their values are known."""
+"""The parameters of draws: shapes, dtypes and parameters, which are checked if their values are known."""
 
 from __future__ import annotations
 
