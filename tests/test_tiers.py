@@ -26,6 +26,8 @@ from fnad.ir.types import F64, Aval
 from fnad.ops.arithmetic import mul
 from fnad.ops.elementary import sin
 from fnad.ops.shape import reshape_to
+from fnad.trace.tracing import trace_function
+from fnad.transforms.interpret import TimeUpError, interpret
 
 X = np.array([1.0, 2.0, 3.0])
 
@@ -289,3 +291,38 @@ def test_what_loading_a_backend_costs_counts_once(monkeypatch: pytest.MonkeyPatc
 def test_a_backend_that_there_is_not() -> None:
     with pytest.raises(fnad.errors.SettingError, match="backend is 'tpu'"):
         fnad.config.set_default(backend="tpu")
+
+
+# ---- deadlines -------------------------------------------------------------------------------------------------------
+
+
+def looping(x: Any) -> Any:
+    return fnad.while_loop(lambda c: c < 1e3, lambda c: c + 1.0, x)
+
+
+def solved(x: Any) -> Any:
+    return fnad.root(lambda y: y**3 - x, x)
+
+
+WITHIN: dict[str, Callable[[Any], Any]] = {
+    "alone": looping,
+    "a scan": lambda x: fnad.scan(lambda c, _: (c * 0.5, None), x, length=3)[0],
+    "the test of a loop": lambda x: fnad.while_loop(lambda c: looping(c) < 1e3, lambda c: c, x),
+    "the body of a loop": lambda x: fnad.fori_loop(0, 2, lambda i, c: looping(c), x),
+    "the body of a scan": lambda x: fnad.scan(lambda c, _: (looping(c), None), x, length=2)[0],
+    "a branch": lambda x: fnad.cond(x > 0.0, looping, lambda c: c, x),
+    "a checkpoint": lambda x: fnad.checkpoint(looping)(x),
+    "a solver": solved,
+    "an equation": lambda x: fnad.odeint(lambda y, t: -y, x, np.array([0.0, 1.0])),
+    "the derivative of a solver": fnad.grad(solved),
+    "the derivative of a checkpoint": fnad.grad(lambda x: fnad.checkpoint(looping)(x)),
+}
+
+
+@pytest.mark.parametrize("f", WITHIN.values(), ids=WITHIN)
+def test_loops_end_at_the_deadline_wherever_they_are(f: Callable[[Any], Any]) -> None:
+    found = trace_function(lambda tracers: [f(tracers[0])], [Aval(F64)], name="f")
+    operands = [np.array(1.0), *found.captured]
+    assert np.all(np.isfinite(interpret(found.program, operands)[0]))
+    with pytest.raises(TimeUpError):
+        interpret(found.program, operands, time.perf_counter())

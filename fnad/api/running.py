@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from time import perf_counter
 from typing import Any, NamedTuple, cast
 
 from fnad.api.derivations import Derivation
@@ -24,7 +25,7 @@ from fnad.ir.walk import has_effect
 from fnad.numpy.operands import WeakSymbol, as_symbol
 from fnad.store import STORE
 from fnad.trace.tracer import Tracer
-from fnad.transforms.interpret import TimeUpError, time_limit
+from fnad.transforms.interpret import TimeUpError
 
 
 def derived(program: Program, derivation: Derivation) -> tuple[TieredProgram, ...]:
@@ -81,8 +82,8 @@ def raise_with_line(program: Program, arrays: Sequence[Array]) -> None:
     Effects would happen twice, so a program that has some is left alone; loops run for a second at most.
     """
     if not any(map(has_effect, program.equations)):
-        with suppress(TimeUpError), time_limit(1.0):
-            interpreter(program)(arrays)
+        with suppress(TimeUpError):
+            interpreter(program)(arrays, perf_counter() + 1.0)
 
 
 def run(program: Program, operands: Sequence[Operand], derivation: Derivation) -> list[Any]:

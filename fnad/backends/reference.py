@@ -7,15 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from fnad.backends.base import Array, Executor
+from fnad.backends.base import Array
 from fnad.ir.program import Program
-from fnad.transforms.interpret import prepare
+from fnad.transforms.interpret import NEVER, Run, prepare
 
 
-def interpreter(program: Program) -> Executor:
-    """The executor that runs a program equation by equation with NumPy."""
+def interpreter(program: Program) -> Run:
+    """The executor that runs a program equation by equation with NumPy, until a deadline if one is given."""
     run = prepare(program)
-    return lambda arguments: _fresh(run(arguments), arguments)
+    return lambda arguments, deadline=NEVER: _fresh(run(arguments, deadline), arguments)
 
 
 def _fresh(results: list[Any], arguments: Sequence[Array]) -> list[Array]:

@@ -27,7 +27,7 @@ from fnad.ir.program import Program
 from fnad.ir.walk import all_equations
 from fnad.store import STORE, now
 from fnad.transforms.dce import dce, has_effect
-from fnad.transforms.interpret import TimeUpError, time_limit
+from fnad.transforms.interpret import NEVER, Run, TimeUpError
 from fnad.transforms.pipeline import simplify
 
 EQUATION_BYTES = 400
@@ -140,23 +140,22 @@ class TieredProgram:
         if self._is_refused:
             return self._interpret(arguments)
         try:
-            with time_limit(self.expected_cost()):
-                return self._interpret(arguments)
+            return self._interpret(arguments, perf_counter() + self.expected_cost())
         except TimeUpError:
             return (self._compiled_if_due(at_once=True) or self._interpret)(arguments)
 
-    def _interpret(self, arguments: Sequence[Array]) -> list[Array]:
+    def _interpret(self, arguments: Sequence[Array], deadline: float = NEVER) -> list[Array]:
         self._calls += 1
         run = self._first_interpreter if self._calls == 1 else self._interpreter
         start = perf_counter()
-        results = run(arguments)
+        results = run(arguments, deadline)
         self._spent += perf_counter() - start
         return results
 
     @property
-    def _first_interpreter(self) -> Executor:
+    def _first_interpreter(self) -> Run:
         return interpreter(dce(self.program))
 
     @cached_property
-    def _interpreter(self) -> Executor:
+    def _interpreter(self) -> Run:
         return interpreter(self.simplified)

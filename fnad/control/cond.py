@@ -24,7 +24,7 @@ from fnad.ir.symbol import Symbol
 from fnad.ir.types import BOOL, I64, Aval
 from fnad.ops.elementary import sin
 from fnad.ops.shape import zeros_like
-from fnad.transforms.interpret import region_runner
+from fnad.transforms.interpret import NEVER, region_runner
 from fnad.transforms.joint import Cotangent
 from fnad.transforms.pipeline import simplify
 
@@ -40,8 +40,8 @@ def _infer(index: Aval, *operands: Aval, regions: Regions) -> tuple[Aval, ...]:
     return regions[0].out_avals
 
 
-def _evaluate(index: Any, *operands: Any, regions: Regions) -> tuple[Any, ...]:
-    return tuple(region_runner(regions[_held(index, len(regions))])(operands))
+def _evaluate(index: Any, *operands: Any, regions: Regions, deadline: float = NEVER) -> tuple[Any, ...]:
+    return tuple(region_runner(regions[_held(index, len(regions))])(operands, deadline))
 
 
 def _held(index: Any, count: int) -> int:

@@ -22,7 +22,7 @@ from fnad.ops.shape import zeros_like
 from fnad.transforms.activity import active_vars
 from fnad.transforms.dce import dce
 from fnad.transforms.differentiation import joint, jvp
-from fnad.transforms.interpret import region_runner
+from fnad.transforms.interpret import NEVER, region_runner
 
 T = TypeVar("T")
 Typed = TypeVar("Typed", Symbol, Aval)
@@ -177,5 +177,5 @@ def inlined_primitive(
     return register(Primitive(name, infer, _run_first, Structured(push, pull), Inlined(), samples, doc, **more))
 
 
-def _run_first(*operands: Any, regions: Regions, **_: Any) -> tuple[Any, ...]:
-    return tuple(region_runner(regions[0])(operands))
+def _run_first(*operands: Any, regions: Regions, deadline: float = NEVER, **_: Any) -> tuple[Any, ...]:
+    return tuple(region_runner(regions[0])(operands, deadline))

@@ -26,7 +26,7 @@ from fnad.ir.symbol import Symbol
 from fnad.ir.types import I64, UNKNOWN, Aval
 from fnad.ops.constructors import random_array
 from fnad.ops.shape import reshape_to, zeros_like
-from fnad.transforms.interpret import check_time, region_runner
+from fnad.transforms.interpret import NEVER, check_time, region_runner
 
 
 def _rows(aval: Aval, length: int | None) -> Aval:
@@ -52,7 +52,13 @@ def _infer(
 
 
 def _evaluate(
-    *operands: Any, consts: int, carry: int, length: int | None, reverse: bool, regions: Regions
+    *operands: Any,
+    consts: int,
+    carry: int,
+    length: int | None,
+    reverse: bool,
+    regions: Regions,
+    deadline: float = NEVER,
 ) -> tuple[Any, ...]:
     (body,) = regions
     steps, operands = (int(operands[0]), operands[1:]) if length is None else (length, operands)
@@ -60,8 +66,8 @@ def _evaluate(
     run = region_runner(body)
     ys = [np.empty((steps, *aval.shape), aval.dtype) for aval in body.out_avals[carry:]]
     for i in reversed(range(steps)) if reverse else range(steps):
-        check_time()
-        found = run([*constants, *state, *[x[i] for x in xs]])
+        check_time(deadline)
+        found = run([*constants, *state, *[x[i] for x in xs]], deadline)
         state = found[:carry]
         for y, row in zip(ys, found[carry:], strict=True):
             y[i] = row

@@ -29,7 +29,7 @@ from fnad.ir.symbol import Symbol
 from fnad.ir.types import BOOL, I64, UNKNOWN, Aval
 from fnad.ir.walk import use_counts
 from fnad.ops.comparison import lt
-from fnad.transforms.interpret import check_time, region_runner
+from fnad.transforms.interpret import NEVER, check_time, region_runner
 
 
 def _infer(
@@ -59,17 +59,18 @@ def _evaluate(
     max_steps: int | None,
     regions: Regions,
     failure: Failure | None = None,
+    deadline: float = NEVER,
 ) -> tuple[Any, ...]:
     test, body = map(region_runner, regions)
     of_test, of_body = operands[:test_consts], operands[test_consts : test_consts + body_consts]
     carry = operands[test_consts + body_consts :]
     count, steps = len(carry), 0
     stacks: list[list[Any]] = [[] for _ in regions[1].outputs[count:]]
-    while test([*of_test, *carry])[0]:
-        check_time()
+    while test([*of_test, *carry], deadline)[0]:
+        check_time(deadline)
         if steps == max_steps:
             raise endless(steps, failure)
-        found = body([*of_body, *carry])
+        found = body([*of_body, *carry], deadline)
         carry = found[:count]
         for stack, row in zip(stacks, found[count:], strict=True):
             stack.append(row)

@@ -6,11 +6,9 @@ its last use, so that no more memory is held than needed. Errors get the user's 
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Generator, Iterable, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Sequence
 from time import perf_counter
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, Protocol
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -18,15 +16,26 @@ import numpy as np
 from fnad.errors import FnadError, OutOfRangeError
 from fnad.ir.program import Atom, Equation, Literal, Params, Program, Source
 
-Run: TypeAlias = Callable[[Sequence[Any]], list[Any]]
+NEVER = float("inf")
+
+
+class Run(Protocol):
+    """A program ready to run. Loops that go on after the deadline, a time of `perf_counter`, raise `TimeUpError`."""
+
+    def __call__(self, arguments: Sequence[Any], deadline: float = NEVER) -> list[Any]: ...
+
 
 IN_RANGE = "the index comes from the arguments: check them, or keep it in range with np.clip(i, 0, n - 1)"
 
 
 class EquationStep(NamedTuple):
-    """One equation: the slots of its operands, of its results, and those that are not read afterwards."""
+    """One equation: the slots of its operands, of its results, and those that are not read afterwards.
+
+    What has regions `is_limited`: its loops, or those within, have a deadline.
+    """
 
     evaluate: Callable[..., Any]
+    is_limited: bool
     operands: tuple[int, ...]
     params: Params
     results: tuple[int, ...]
@@ -34,9 +43,9 @@ class EquationStep(NamedTuple):
     source: Source | None
 
 
-def interpret(program: Program, arguments: Sequence[Any]) -> list[Any]:
+def interpret(program: Program, arguments: Sequence[Any], deadline: float = NEVER) -> list[Any]:
     """The outputs of the program on these arrays."""
-    return prepare(program)(arguments)
+    return prepare(program)(arguments, deadline)
 
 
 def prepare(program: Program) -> Run:
@@ -46,11 +55,11 @@ def prepare(program: Program) -> Run:
     outputs = [slots[atom] for atom in program.outputs]
     room = [*constants, *[None] * (len(slots) - len(program.inputs) - len(constants))]
 
-    def run(arguments: Sequence[Any]) -> list[Any]:
+    def run(arguments: Sequence[Any], deadline: float = NEVER) -> list[Any]:
         values = [*arguments, *room]
         with np.errstate(all="ignore"):
             for step in steps:
-                _execute(step, values)
+                _execute(step, values, deadline)
         return [values[slot] for slot in outputs]
 
     return run
@@ -67,43 +76,26 @@ def region_runner(region: Program) -> Run:
 _RUNNERS: WeakKeyDictionary[Program, Run] = WeakKeyDictionary()
 
 
-# ---- a time limit ----------------------------------------------------------------------------------------------------
-
-
 class TimeUpError(Exception):
     """A loop exceeded its time limit; it is to be compiled instead."""
 
 
-class _Limit(threading.local):
-    end = float("inf")
-
-
-_LIMIT = _Limit()
-
-
-@contextmanager
-def time_limit(seconds: float) -> Generator[None]:
-    """Make loops in this thread raise `TimeUpError` after this many seconds."""
-    before, _LIMIT.end = _LIMIT.end, perf_counter() + seconds
-    try:
-        yield
-    finally:
-        _LIMIT.end = before
-
-
-def check_time() -> None:
+def check_time(deadline: float) -> None:
     """Raise `TimeUpError` if the time is up; a loop calls this at each step."""
-    if perf_counter() > _LIMIT.end:
+    if perf_counter() > deadline:
         raise TimeUpError
 
 
 # ---- steps -----------------------------------------------------------------------------------------------------------
 
 
-def _execute(step: EquationStep, values: list[Any]) -> None:
-    evaluate, operands, params, results, dead, source = step
+def _execute(step: EquationStep, values: list[Any], deadline: float) -> None:
+    evaluate, is_limited, operands, params, results, dead, source = step
     try:
-        result = evaluate(*[values[slot] for slot in operands], **params)
+        if is_limited:
+            result = evaluate(*[values[slot] for slot in operands], **params, deadline=deadline)
+        else:
+            result = evaluate(*[values[slot] for slot in operands], **params)
     except OutOfRangeError as error:
         raise error.at(source, IN_RANGE) from None
     except FnadError as error:
@@ -140,4 +132,6 @@ def _steps(program: Program, slots: dict[Atom, int]) -> list[EquationStep]:
 def _step(equation: Equation, slots: dict[Atom, int], dead: tuple[int, ...]) -> EquationStep:
     operands = tuple(slots[atom] for atom in equation.operands)
     results = tuple(slots[var] for var in equation.results)
-    return EquationStep(equation.primitive.evaluate, operands, equation.keywords, results, dead, equation.source)
+    return EquationStep(
+        equation.primitive.evaluate, bool(equation.regions), operands, equation.keywords, results, dead, equation.source
+    )
