@@ -33,7 +33,7 @@ class Received:
         self._pairs: list[tuple[Any, Any]] = []
 
     def noting(self, receive: Callable[[Any], Any]) -> Callable[[Any], Any]:
-        """Return `receive`, which makes of a leaf what the function receives, with its answers noted."""
+        """`receive`, which makes of a leaf what the function receives, with its answers noted."""
 
         def note(value: Any) -> Any:
             self._pairs.append((value, received := receive(value)))
@@ -83,7 +83,7 @@ def traces() -> Iterator[Trace]:
 
 
 def outside() -> tuple[Array, ...]:
-    """Return the arrays that the trace under way has read from outside."""
+    """The arrays that the trace under way has read from outside."""
     return next((trace.outside for trace in traces()), ())
 
 
@@ -108,7 +108,7 @@ def check_written(
 
 
 def strictly_refused(f: Function, source: Source | None) -> MutationError:
-    """Return the error for a write into an argument where none is allowed."""
+    """The error for a write into an argument where none is allowed."""
     return MutationError(
         f"{function_name(f)} writes into an argument, which config.strict_mutation forbids",
         source=source,
@@ -117,7 +117,7 @@ def strictly_refused(f: Function, source: Source | None) -> MutationError:
 
 
 def shares_memory(x: Any, y: Any) -> bool:
-    """Say whether two leaves have an element in common; of traced ones, whether they may."""
+    """Whether two leaves have an element in common; of traced ones, whether they may."""
     if isinstance(x, Tracer) or isinstance(y, Tracer):
         return isinstance(x, Tracer) and isinstance(y, Tracer) and x.shares_memory(y)
     if not (isinstance(x, np.ndarray) and isinstance(y, np.ndarray)):

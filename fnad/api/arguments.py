@@ -70,7 +70,7 @@ LARGE = 2**18
 
 
 def as_positions(argnums: Argnums) -> tuple[int, ...]:
-    """Return `argnums` as a tuple; raise `ArgnumsError` where it is no int or sequence of ints."""
+    """`argnums` as a tuple; raise `ArgnumsError` where it is no int or sequence of ints."""
     several = cast("Sequence[Any]", argnums if isinstance(argnums, (tuple, list)) else (argnums,))
     if not several or any(isinstance(n, bool) or not hasattr(n, "__index__") for n in several):
         raise ArgnumsError(f"argnums is {argnums!r}", source=current_source(), remedy="give an int or a tuple of ints")
@@ -171,7 +171,7 @@ def differentiated(trees: Sequence[Any], names: Callable[[int], str]) -> Differe
 
 
 def resolved(f: Function, argnums: tuple[int, ...], count: int, option: str = "argnums") -> tuple[int, ...]:
-    """Return positions counted from the front; raise `ArgnumsError` for one that is not there, or is named twice."""
+    """Positions counted from the front; raise `ArgnumsError` for one that is not there, or is named twice."""
     for n in argnums:
         if not -count <= n < count:
             raise ArgnumsError(
@@ -208,7 +208,7 @@ def call_inside(f: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> A
 
 
 def protected(f: Function, attempt: Attempt[T]) -> T:
-    """Return `attempt(f, receive)`, where `receive` makes of a leaf what the function receives for it."""
+    """`attempt(f, receive)`, where `receive` makes of a leaf what the function receives for it."""
     return with_traced_arrays(f, lambda f: _with_arrays(f, attempt), lambda f: attempt(f, _traced))
 
 
@@ -242,7 +242,7 @@ def _first_run() -> Generator[None]:
 def with_traced_arrays(
     f: Function, attempt: Callable[[Function], T], second: Callable[[Function], T] | None = None
 ) -> T:
-    """Return `attempt(f)`, if need be of `f` with traced values for arrays that it makes or reads from outside.
+    """`attempt(f)`, if need be of `f` with traced values for arrays that it makes or reads from outside.
 
     The attempt on that is `second`, where it is given. See Note [A second run].
     """
@@ -264,7 +264,7 @@ def with_traced_arrays(
 
 
 def _within_first(f: Function, attempt: Callable[[Function], T]) -> T:
-    """Return `attempt(f)`, within the first run of another function."""
+    """`attempt(f)`, within the first run of another function."""
     try:
         return attempt(f)
     except (MutationError, TracerEscapeError) as error:
@@ -272,7 +272,7 @@ def _within_first(f: Function, attempt: Callable[[Function], T]) -> T:
 
 
 def _within_second(f: Function, attempt: Callable[[Function], T]) -> T:
-    """Return `attempt(f)` with traced arrays, within the second run of another function, which may handle the error."""
+    """`attempt(f)` with traced arrays, within the second run of another function, which may handle the error."""
     try:
         return attempt(opened(f))
     except (MutationError, TracerEscapeError) as error:
@@ -294,7 +294,7 @@ def _second_run(f: Function, attempt: Callable[[Function], T], first: FnadError)
 
 
 def _with_arrays(f: Function, attempt: Attempt[T]) -> T:
-    """Return `attempt(f, receive)` with copies of arrays, of large ones with views that cannot be written to."""
+    """`attempt(f, receive)` with copies of arrays, of large ones with views that cannot be written to."""
     is_strict = config.current().strict_mutation
     views: list[Array] = []
 
@@ -338,7 +338,7 @@ def _traced(value: Any) -> Any:
 
 
 def _handle(tracer: Tracer) -> Tracer:
-    """Return the same value in the trace under way, with memory of its own."""
+    """The same value in the trace under way, with memory of its own."""
     symbol = current_builder().lift(tracer.symbol)
     if tracer.is_weak:
         symbol = WeakSymbol(symbol.builder, symbol.atom, symbol.aval)

@@ -120,7 +120,7 @@ def _chosen(index: Symbol, operands: Sequence[Symbol], programs: Sequence[Progra
 
 
 def _common(branches: Branches, regions: Sequence[Region]) -> list[LeafType]:
-    """Return the types of the results; raise where those of two branches differ."""
+    """The types of the results; raise where those of two branches differ."""
     like, *others = [f"the result of {name}, {described(f)}" for name, f in branches.items()]
     for what, region in zip(others, regions[1:], strict=True):
         check_structure(regions[0].structure, region.structure, what, like)

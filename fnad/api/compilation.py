@@ -188,7 +188,7 @@ class Compiled:
     def _arrays(
         self, values: list[Any], trees: tuple[Any, ...], form: CallForm | None
     ) -> tuple[list[Array], list[Mark]]:
-        """Return the leaves as arrays, and what of them belongs to the signature."""
+        """The leaves as arrays, and what of them belongs to the signature."""
         arrays: list[Array] = []
         marks: list[Mark] = []
         try:
@@ -231,7 +231,7 @@ class Compiled:
         return TracedPath(staged.program, staged.guards, captured, staged.output, environment, written, read, given)
 
     def _given_away(self, structure: Structure, form: CallForm) -> tuple[int, ...]:
-        """Return the positions of the leaves of donated arguments."""
+        """The positions of the leaves of donated arguments."""
         found: list[int] = []
         start = 0
         for position, tree in zip(form.positions, structure.children()):  # noqa: B905 those given by name follow
@@ -240,7 +240,7 @@ class Compiled:
         return tuple(found)
 
     def _begin(self, signature: Hashable) -> Paths:
-        """Return the paths of a new signature, of which there is none; the oldest signatures are given up."""
+        """The paths of a new signature, of which there is none; the oldest signatures are given up."""
         paths = self._paths.setdefault(signature, Paths())
         while len(self._paths) > SIGNATURES:
             self._paths.pop(next(iter(self._paths)), None)

@@ -174,11 +174,11 @@ class _Call(NamedTuple):
         return _inexact(self.types)
 
     def trees(self, leaves: Sequence[Any]) -> tuple[Any, ...]:
-        """Return the arguments with derivatives, of these leaves."""
+        """The arguments with derivatives, of these leaves."""
         return cast("tuple[Any, ...]", self.structure.unflatten(leaves))
 
     def of(self, f: Function, leaves: Sequence[Any]) -> Any:
-        """Return what a function returns for the arguments with these leaves."""
+        """What a function returns for the arguments with these leaves."""
         moved = dict(zip(self.moved, self.trees(leaves), strict=True))
         return f(*[moved.get(i, arg) for i, arg in enumerate(self.args)])
 
@@ -199,7 +199,7 @@ def _call_of(f: Function, nondiff_argnums: tuple[int, ...], args: tuple[Any, ...
 
 
 def _bound(primitive: Primitive, call: _Call, regions: Sequence[Region]) -> Any:
-    """Return the result of a call whose function and rules are these regions."""
+    """The result of a call whose function and rules are these regions."""
     counts = [len(region.program.inputs) - len(region.captured) for region in regions]
     captured, programs = with_shared_captures(regions, counts)
     found = primitive(*call.symbols, *captured, leaves=len(call.types), regions=tuple(programs))
@@ -264,7 +264,7 @@ def _zero(t: LeafType) -> Any:
 
 
 def _cotangents(found: Any, bwd: Function, call: _Call) -> list[Any]:
-    """Return the cotangents of the leaves that have one, out of what a backward rule returned."""
+    """The cotangents of the leaves that have one, out of what a backward rule returned."""
     if not isinstance(found, (tuple, list)) or len(cast("Sequence[Any]", found)) != len(call.moved):
         raise _refused(
             f"{described(bwd)} returned {type_name(found)}, not a tuple of {len(call.moved)}",

@@ -1,7 +1,7 @@
 """Warnings where the derivative of the path that Python took is hardly what was meant.
 
 A branch that is taken at one point only, `if x == 0:`, has a derivative of its own, which need not be that of the
-function there. And a loop that makes no turn, as Newton's method does where its first guess is right, leaves a result
+function there. And a loop without an iteration, as Newton's method does where its first guess is right, leaves a result
 in which its argument does not occur: the program's derivative is 0, that of the solution is not.
 """
 
@@ -55,7 +55,7 @@ def _says_equal(equation: Equation, guard: Guard) -> bool:
 
 
 def _check_dependence(f: Function, staged: Staged, guards: Sequence[Guard], name: Callable[[int], str]) -> None:
-    """Warn of leaves that decide on turns of a loop, and have no part in the output otherwise."""
+    """Warn of leaves that decide on the iterations of a loop, and have no part in the output otherwise."""
     program = staged.program
     used = ancestors(program, program.outputs[: staged.outputs])
     unused = [i for i in range(staged.leaves) if program.inputs[i] not in used]
@@ -72,7 +72,7 @@ def _check_dependence(f: Function, staged: Staged, guards: Sequence[Guard], name
 
 
 def ancestors(program: Program, atoms: Sequence[Atom]) -> set[Atom]:
-    """Return the atoms that some of a program depend on, with themselves."""
+    """The atoms that some of a program depend on, with themselves."""
     found = set(atoms)
     for equation in reversed(program.equations):
         if not found.isdisjoint(equation.results):
@@ -81,7 +81,7 @@ def ancestors(program: Program, atoms: Sequence[Atom]) -> set[Atom]:
 
 
 def descendants(program: Program, atoms: Sequence[Atom]) -> set[Atom]:
-    """Return the atoms of a program that depend on some, with themselves."""
+    """The atoms of a program that depend on some, with themselves."""
     found = set(atoms)
     if found:
         for equation in program.equations:
@@ -103,13 +103,13 @@ Extents: TypeAlias = "tuple[tuple[int, int], ...]"
 
 
 def is_in_loop(source: Source | None) -> bool:
-    """Say whether a line is part of a loop; where its text is not to be had, it may be."""
+    """Whether a line is part of a loop; where its text is not to be had, it may be."""
     found = _loops(source)
     return source is None or found is None or _has(found.loops, source.line)
 
 
 def ends_loop(source: Source | None) -> bool:
-    """Say whether a line has the condition of a `while`."""
+    """Whether a line has the condition of a `while`."""
     found = _loops(source)
     return source is not None and found is not None and _has(found.conditions, source.line)
 
@@ -126,7 +126,7 @@ def _has(extents: Extents, line: int) -> bool:
 
 
 def _loops(source: Source | None) -> Loops | None:
-    """Return the loops of the file of a line; None where there is no text to read."""
+    """The loops of the file of a line; None where there is no text to read."""
     return _loops_of("".join(linecache.getlines(source.file))) if source is not None else None
 
 

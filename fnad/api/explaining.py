@@ -141,7 +141,7 @@ def _section(title: str, lines: Sequence[str]) -> Iterator[str]:
 
 
 def _counted(lines: Iterable[str]) -> list[str]:
-    """Return each line once, with how often it stands there."""
+    """Each line once, with how often it stands there."""
     return [line if count == 1 else f"{count} times {line}" for line, count in Counter(lines).items()]
 
 

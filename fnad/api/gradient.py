@@ -72,7 +72,7 @@ def value_and_grad(f: Function, argnums: Argnums = 0, has_aux: bool = False) -> 
 
 
 def _unpacked(results: list[Any], staged: Staged, wrt: Differentiated, argnums: Argnums) -> tuple[Any, Any]:
-    """Return the auxiliary data and the gradient, whose leaves come last."""
+    """The auxiliary data and the gradient, whose leaves come last."""
     cut = len(results) - staged.leaves
     gradients = wrt.gradients(results[cut:])
     return staged.auxiliary.rebuild(results[:cut]), gradients if isinstance(argnums, (tuple, list)) else gradients[0]

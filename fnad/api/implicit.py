@@ -125,7 +125,7 @@ class _Settings(NamedTuple):
     failure: Failure
 
     def limits(self, dtype: np.dtype[Any]) -> Limits:
-        """Return the limits for unknowns of a dtype."""
+        """The limits for unknowns of a dtype."""
         return Limits(tolerance(dtype) if self.tol is None else self.tol, self.max_steps, self.failure)
 
 
@@ -278,7 +278,7 @@ def _check_scalar(f: Function, region: Region) -> None:
 def _solution(
     system: _System, solver: Callable[[Symbol, Limits], list[Symbol]], residual: Function, settings: _Settings
 ) -> tuple[list[Symbol], list[Symbol]]:
-    """Return x and what the solver returns beside it; there is nothing to be solved where x is empty."""
+    """The unknowns, and what the solver returns beside them; there is nothing to be solved where x is empty."""
     flat, start = system.flat, system.x.operands(system.types)
     if not any(t.aval.size for t in system.types):
         return start, []

@@ -59,7 +59,7 @@ class LeafError(Exception):
         self.kind, self.what, self.remedy = kind, what, remedy
 
     def at(self, path: str, source: Source | None) -> FnadError:
-        """Return the error for the user."""
+        """The error for the user."""
         is_self = self.kind is ArgumentTypeError and path == "self"
         return self.kind(f"{path} {self.what}", source=source, remedy=METHOD if is_self else self.remedy)
 
@@ -69,7 +69,7 @@ class LeafError(Exception):
 
 @cache
 def pytrees() -> ModuleType:
-    """Return optree, set up; loaded at the first call, which takes a quarter off the time of `import fnad`."""
+    """optree, set up; loaded at the first call, which takes a quarter off the time of `import fnad`."""
     import optree  # noqa: PLC0415
 
     ordered = optree.dict_insertion_ordered(True, namespace=NAMESPACE)
@@ -79,17 +79,17 @@ def pytrees() -> ModuleType:
 
 
 def flatten(tree: Any) -> tuple[list[Any], Structure]:
-    """Return the leaves of a pytree, unchecked, and its structure."""
+    """The leaves of a pytree, unchecked, and its structure."""
     return pytrees().tree_flatten(tree, namespace=NAMESPACE)
 
 
 def map_leaves(function: Callable[[Any], Any], tree: Any) -> Any:
-    """Return the pytree with `function` applied to each leaf."""
+    """The pytree with `function` applied to each leaf."""
     return pytrees().tree_map(function, tree, namespace=NAMESPACE)
 
 
 def leaves_of(trees: Sequence[Any], names: Callable[[int], str]) -> tuple[list[Leaf], Structure]:
-    """Return the leaves of several pytrees, as programs receive them, and the structure of the sequence as a tuple.
+    """The leaves of several pytrees, as programs receive them, and the structure of the sequence as a tuple.
 
     Errors call tree i `names(i)`.
     """
@@ -105,13 +105,13 @@ def leaves_of(trees: Sequence[Any], names: Callable[[int], str]) -> tuple[list[L
 
 
 def path(trees: Any, index: int, names: Callable[[int], str]) -> str:
-    """Return where a leaf of several pytrees stands: `w['W'][0]`."""
+    """Where a leaf of several pytrees stands: `w['W'][0]`."""
     accessor = pytrees().tree_accessors(trees, namespace=NAMESPACE)[index]
     return accessor[1:].codify(names(accessor[0].entry))
 
 
 def structure_text(structure: Structure) -> str:
-    """Return a structure as text, with a star for each leaf: `{'W': *, 'b': *}`."""
+    """A structure as text, with a star for each leaf: `{'W': *, 'b': *}`."""
     return str(structure).removeprefix("PyTreeSpec(").removesuffix(")").removesuffix(f", namespace={NAMESPACE!r}")
 
 
@@ -119,7 +119,7 @@ def structure_text(structure: Structure) -> str:
 
 
 def leaf_of(value: Any) -> Leaf:
-    """Return a value as a leaf; raise `LeafError` where it is none."""
+    """A value as a leaf; raise `LeafError` where it is none."""
     if isinstance(value, Tracer) and tracing_builder():
         return Leaf(value.symbol, value.aval, value.is_weak, is_zero_dimensional(value))
     array = array_of(value)
@@ -127,17 +127,17 @@ def leaf_of(value: Any) -> Leaf:
 
 
 def is_weak(value: Any) -> bool:
-    """Say whether a value is a Python number, whose dtype gives way to that of an array beside it."""
+    """Whether a value is a Python number, whose dtype gives way to that of an array beside it."""
     return not isinstance(value, (np.ndarray, np.generic))
 
 
 def is_zero_dimensional(value: Any) -> bool:
-    """Say whether a value is an array without dimensions, which NumPy tells apart from a number."""
+    """Whether a value is an array without dimensions, which NumPy tells apart from a number."""
     return isinstance(value, np.ndarray) and not value.shape
 
 
 def array_of(value: Any) -> Array:
-    """Return a value as an array of a supported dtype in native byte order; raise `LeafError` where it is none."""
+    """A value as an array of a supported dtype in native byte order; raise `LeafError` where it is none."""
     if type(value) is np.ndarray and value.dtype in NAMES:
         return value
     if isinstance(value, Tracer):
@@ -176,7 +176,7 @@ def _number(value: Any, dtype: np.dtype[Any]) -> Array:
 
 
 def to_user(array: Array) -> Any:
-    """Return a result as NumPy's own functions do: a scalar where there are no dimensions."""
+    """A result as NumPy's own functions do: a scalar where there are no dimensions."""
     return array if array.ndim else array[()]
 
 
@@ -184,7 +184,7 @@ def to_user(array: Array) -> Any:
 
 
 def type_name(value: Any) -> str:
-    """Return the name of a value's type, as a user would write it; the aval of a traced value."""
+    """The name of a value's type, as a user would write it; the aval of a traced value."""
     if isinstance(value, Tracer):
         return str(value.aval)
     kind = type(value)
@@ -192,7 +192,7 @@ def type_name(value: Any) -> str:
 
 
 def function_name(function: Function) -> str:
-    """Return what errors and programs call a function."""
+    """What errors and programs call a function."""
     return getattr(function, "__name__", type(function).__name__)
 
 
@@ -207,13 +207,13 @@ def check_function(function: object, transform: str) -> None:
 
 
 def source_of(function: Function) -> Source | None:
-    """Return where a function is defined, if it is written in Python."""
+    """Where a function is defined, if it is written in Python."""
     code = getattr(inspect.unwrap(function), "__code__", None)
     return Source(code.co_filename, code.co_firstlineno, code.co_name) if isinstance(code, CodeType) else None
 
 
 def argument_name(function: Function, position: int) -> str:
-    """Return the name of a positional argument, or `args[i]` where there is none to be had."""
+    """The name of a positional argument, or `args[i]` where there is none to be had."""
     try:
         parameters = list(inspect.signature(function).parameters.values())
     except (TypeError, ValueError):

@@ -46,12 +46,12 @@ class KnownPaths(tuple[KnownPath, ...]):
 
 
 def listed(paths: Iterable[TracedPath]) -> KnownPaths:
-    """Return paths as the user sees them."""
+    """Paths as the user sees them."""
     return KnownPaths(map(_listed, paths))
 
 
 def decisions_of(guards: Iterable[Guard]) -> tuple[Decision, ...]:
-    """Return guards as the user sees them."""
+    """Guards as the user sees them."""
     return tuple(Decision(guard.source, guard.expected if guard.shown is None else guard.shown) for guard in guards)
 
 
@@ -74,6 +74,6 @@ def _path_lines(path: KnownPath) -> Iterator[str]:
 
 
 def _answers_text(answers: Sequence[int | str]) -> str:
-    """Return answers one after the other, those that repeat counted: `True x 4, False`."""
+    """Answers one after the other, those that repeat counted: `True x 4, False`."""
     runs = [(answer, len(list(same))) for answer, same in groupby(answers)]
     return "-> " + ", ".join(f"{answer} x {count}" if count > 1 else str(answer) for answer, count in runs)

@@ -24,7 +24,7 @@ class ExpectedTree(NamedTuple):
     error: type[FnadError]
 
     def match(self, tree: Any) -> list[Operand]:
-        """Return the leaves of inexact dtype, as programs receive them; raise the error for what does not match.
+        """The leaves of inexact dtype, as programs receive them; raise the error for what does not match.
 
         A Python number takes the dtype asked for. Where that is an integer or bool, the leaf has to be 0.
         """
@@ -44,7 +44,7 @@ class ExpectedTree(NamedTuple):
         return operands
 
     def _in_order(self, tree: Any, structure: Structure) -> list[Any]:
-        """Return the leaves of a pytree whose keys stand in another order; raise the error where more is different."""
+        """The leaves of a pytree whose keys stand in another order; raise the error where more is different."""
         if structure <= self.structure <= structure:
             return self.structure.flatten_up_to(tree)
         found, wanted = structure_text(structure), structure_text(self.structure)

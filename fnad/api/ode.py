@@ -109,7 +109,7 @@ def _odeint(f: Function, y0: Any, t: Any, args: tuple[Any, ...], tolerances: Tol
 
 
 def _resolved(tolerances: Tolerances, dtype: Dtype) -> Tolerances:
-    """Return the tolerances with a relative one that the dtype can resolve."""
+    """The tolerances with a relative one that the dtype can resolve."""
     return tolerances._replace(rtol=max(tolerances.rtol, 100 * float(np.finfo(dtype).eps)))
 
 

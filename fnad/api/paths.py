@@ -103,7 +103,7 @@ class TracedPath:
         return [interpreter(dce(program.program)) for program in self.programs]
 
     def run(self, arrays: Sequence[Array]) -> list[Array]:
-        """Return the outputs for these arguments; raise `GuardFailed` where another path has to be taken."""
+        """The outputs for these arguments; raise `GuardFailed` where another path has to be taken."""
         operands = [*arrays, *self.captured]
         results: list[Array] = []
         try:
@@ -116,7 +116,7 @@ class TracedPath:
         return results
 
     def run_first(self, arrays: Sequence[Array]) -> list[Array]:
-        """Return the outputs for the arguments it was traced with; where it has guards, no compiler is waited for."""
+        """The outputs for the arguments it was traced with; where it has guards, no compiler is waited for."""
         if not self.guards:
             return self.run(arrays)
         if config.current().executor == "compiled":
@@ -128,7 +128,7 @@ class TracedPath:
         return TieredProgram(self.traced).executor()([*arrays, *self.captured])
 
     def _executors(self) -> list[Executor]:
-        """Return what runs it: it is compiled at once where it has no guards, else when it has come a second time."""
+        """What runs it: it is compiled at once where it has no guards, else when it has come a second time."""
         if self.is_fallback:
             return self._interpreters
         # a path with guards may be one of many that come once; compiling each would cost more than it saves
@@ -136,7 +136,7 @@ class TracedPath:
         return [program.executor(eager=eager) for program in self.programs]
 
     def leads(self, answers: tuple[int, ...]) -> bool:
-        """Say whether the first guards have these answers."""
+        """Whether the first guards have these answers."""
         return self.answers[: len(answers)] == answers
 
 
@@ -266,12 +266,12 @@ class Paths:
 
 
 def was_tried(path: TracedPath, failures: tuple[FailedPath, ...]) -> bool:
-    """Say whether a path is among those that were tried."""
+    """Whether a path is among those that were tried."""
     return any(path is failed for failed, _ in failures)
 
 
 def holds_after(path: TracedPath, failed: TracedPath) -> bool:
-    """Say whether what a path was traced from is as it was, which is so of a path that was just tried."""
+    """Whether what a path was traced from is as it was, which is so of a path that was just tried."""
     return path.environment is failed.environment or path.environment.holds()
 
 
@@ -279,7 +279,7 @@ def holds_after(path: TracedPath, failed: TracedPath) -> bool:
 
 
 def crossing(paths: Sequence[TracedPath]) -> tuple[Source | None, str]:
-    """Return the line where most of the paths part, and what to write there in place of Python's own control flow."""
+    """The line where most of the paths part, and what to write there in place of Python's own control flow."""
     parted: dict[Source | None, int] = {}
     tree: dict[int, Any] = {}
     for path in paths:
@@ -293,7 +293,7 @@ def crossing(paths: Sequence[TracedPath]) -> tuple[Source | None, str]:
 
 
 def remedy_at(source: Source | None, paths: Sequence[TracedPath]) -> str:
-    """Return what to write in place of the control flow at a line."""
+    """What to write in place of the control flow at a line."""
     if any(g.source == source and g.shown is not None for path in paths for g in path.guards):
         return TEXT
     if any(g.source == source and not isinstance(g.expected, bool) for path in paths for g in path.guards):

@@ -39,7 +39,7 @@ class Receivers:
         self._known: dict[int, Receiver] = {}
 
     def admit(self, value: Any) -> bool:
-        """Say whether it is the first object of its class that is met, and the function is a method of that."""
+        """Whether it is the first object of its class that is met, and the function is a method of that."""
         kind = _class_of(value)
         if kind in self._classes or not any(map(self._is_defined_in, kind.__mro__)):
             return False
@@ -47,7 +47,7 @@ class Receivers:
         return True
 
     def key(self, value: Any) -> Receiver | None:
-        """Return the key of an object of an admitted class, else None."""
+        """The key of an object of an admitted class, else None."""
         if _class_of(value) not in self._classes:
             return None
         known = self._known.get(id(value))
@@ -73,7 +73,7 @@ class Receivers:
             forget(receiver)
 
     def _is_defined_in(self, kind: type) -> bool:
-        """Say whether a class has the function in its body, with other decorators too, or has got it since."""
+        """Whether a class has the function in its body, with other decorators too, or has got it since."""
         name = f"{kind.__qualname__}.{function_name(self._f)}"
         if (getattr(self._f, "__module__", None), getattr(self._f, "__qualname__", None)) == (kind.__module__, name):
             return True

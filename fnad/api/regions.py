@@ -59,12 +59,12 @@ class Region(NamedTuple):
         return list(map(as_symbol, self.captured))
 
     def consts_first(self) -> Program:
-        """Return the program with what was captured before the leaves."""
+        """The program with what was captured before the leaves."""
         count = len(self.program.inputs) - len(self.captured)
         return replace(self.program, inputs=(*self.program.inputs[count:], *self.program.inputs[:count]))
 
     def converted(self, dtypes: Sequence[Dtype]) -> Region:
-        """Return the region with its first results converted."""
+        """The region with its first results converted."""
         avals = self.program.out_avals
         if all(aval.dtype == dtype for aval, dtype in zip(avals, dtypes)):  # noqa: B905 the others stay as they are
             return self
@@ -184,7 +184,7 @@ def check_functions(name: str, **functions: Any) -> None:
 
 
 def described(f: Function) -> str:
-    """Return what errors call a function: its name and where it is defined, since a lambda has no other."""
+    """What errors call a function: its name and where it is defined, since a lambda has no other."""
     source = source_of(f)
     return f"{function_name(f)} ({source.file.rpartition(os.sep)[2]}:{source.line})" if source else function_name(f)
 
@@ -214,7 +214,7 @@ def at(source: Source | None) -> Generator[None]:
 
 
 def in_trace(f: Function, function: Callable[..., Any], *trees: Any, names: Sequence[str] = ()) -> Any:
-    """Return `function(*trees)`: as part of the trace under way, or else of one that is run at once.
+    """`function(*trees)`: as part of the trace under way, or else of one that is run at once.
 
     Errors call the first trees by the `names`.
     """

@@ -75,7 +75,7 @@ def _forward(staged: Staged) -> tuple[list[Any], Pull]:
 
 
 def _pull(backward: TieredProgram, residuals: Sequence[Array], own: Callable[[], Program]) -> Pull:
-    """Return the pullback of residuals that were computed; called in a trace, it becomes part of that."""
+    """The pullback of residuals that were computed; called in a trace, it becomes part of that."""
 
     def pull(cts: Sequence[Operand]) -> list[Any]:
         operands = [*residuals, *cts]

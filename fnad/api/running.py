@@ -29,13 +29,13 @@ from fnad.transforms.interpret import TimeUpError
 
 
 def derived(program: Program, derivation: Derivation) -> tuple[TieredProgram, ...]:
-    """Return the programs that are derived from one, ready to run."""
+    """The programs that are derived from one, ready to run."""
     key = derivation.key, content_key(program)
     return STORE.get(key, lambda: tuple(map(prepared, derivation.derive(program))))
 
 
 def prepared(program: Program, donated: tuple[int, ...] = ()) -> TieredProgram:
-    """Return what runs a program, and programs of the same content, for as long as someone has it.
+    """What runs a program, and programs of the same content, for as long as someone has it.
 
     Results may lie in the memory of the inputs at the positions `donated`.
     """
@@ -53,7 +53,7 @@ class Made(NamedTuple):
 
 
 def made_of(*programs: Program) -> tuple[Made, ...]:
-    """Return what the store has of programs of these contents."""
+    """What the store has of programs of these contents."""
     found = [made for content in dict.fromkeys(map(content_key, programs)) for made in STORE.made_of(content)]
     return tuple(
         Made(key[0] if key and isinstance(key[0], str) else None, all(stages.is_native for stages in made))
@@ -87,7 +87,7 @@ def raise_with_line(program: Program, arrays: Sequence[Array]) -> None:
 
 
 def run(program: Program, operands: Sequence[Operand], derivation: Derivation) -> list[Any]:
-    """Return the outputs of the one program that is derived, on these operands, as the user gets them."""
+    """The outputs of the one program that is derived, on these operands, as the user gets them."""
     if is_tracing():
         return inlined(derivation.derive(program)[0], operands)
     results = execute(derived(program, derivation)[0], operands, lambda: derivation.derive(program)[0])
@@ -95,12 +95,12 @@ def run(program: Program, operands: Sequence[Operand], derivation: Derivation) -
 
 
 def inlined(program: Program, operands: Sequence[Operand]) -> list[Tracer]:
-    """Return the outputs of a program that becomes part of the trace under way."""
+    """The outputs of a program that becomes part of the trace under way."""
     symbols = [as_symbol(value if isinstance(value, Symbol) else to_user(value)) for value in operands]
     return [traced(symbol) for symbol in inline(program, symbols)]
 
 
 def traced(symbol: Symbol, *, weak: bool = False) -> Tracer:
-    """Return a symbol of the trace under way as the user gets it; `weak` marks one that stands for a Python number."""
+    """A symbol of the trace under way as the user gets it; `weak` marks one that stands for a Python number."""
     symbol = WeakSymbol(symbol.builder, symbol.atom, symbol.aval) if weak else symbol
     return Tracer(symbol, is_scalar=not symbol.shape)

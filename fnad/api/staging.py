@@ -41,7 +41,7 @@ class Auxiliary:
         return [value for value in self._values if isinstance(value, Tracer)]
 
     def rebuild(self, computed: Sequence[Any]) -> Any:
-        """Return the pytree with what the program computed; arrays come as copies."""
+        """The pytree with what the program computed; arrays come as copies."""
         rest = iter(computed)
         return self._structure.unflatten(
             [next(rest) if isinstance(value, Tracer) else _own(value) for value in self._values]
@@ -59,7 +59,7 @@ class Output(NamedTuple):
     arrays: frozenset[int]
 
     def rebuild(self, values: Iterable[Any]) -> Any:
-        """Return it with these leaves, each a number or an array as the function had it."""
+        """The output with these leaves, each a number or an array as the function had it."""
         if not self.arrays:
             return self.structure.unflatten(values)
         return self.structure.unflatten([_array(v) if i in self.arrays else v for i, v in enumerate(values)])
@@ -121,7 +121,7 @@ def stage(
 
 
 def output_leaves(output: Any, f: Function) -> tuple[list[Any], Structure]:
-    """Return the leaves of a function's output, each a traced value or an array, and its structure."""
+    """The leaves of a function's output, each a traced value or an array, and its structure."""
     values, structure = flatten(output)
     checked: list[Any] = []
     for value in values:

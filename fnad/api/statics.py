@@ -32,7 +32,7 @@ class Statics(NamedTuple):
 
 
 def statics_of(f: Function, argnums: Any, argnames: Any) -> Statics:
-    """Return the static arguments of a function; one that can be given either way is static both ways.
+    """The static arguments of a function; one that can be given either way is static both ways.
 
     Raises `StaticArgumentError` where there is no such argument.
     """
@@ -62,7 +62,7 @@ def statics_of(f: Function, argnums: Any, argnames: Any) -> Statics:
 
 
 def donated_of(f: Function, argnums: Any) -> frozenset[int]:
-    """Return the positions of the donated arguments; raise `StaticArgumentError` where there is no such argument."""
+    """The positions of the donated arguments; raise `StaticArgumentError` where there is no such argument."""
     numbers = _several(argnums, "donate_argnums", "__index__")
     parameters = _parameters(f)
     if parameters is None or not numbers:
@@ -102,7 +102,7 @@ def _position(f: Function, number: Any, count: int, option: str, *, open_ended: 
 
 
 def static_key(value: Any, name: str) -> Hashable:
-    """Return the key of a static argument: equal for equal values of the same type, and for floats of the same bits.
+    """The key of a static argument: equal for equal values of the same type, and for floats of the same bits.
 
     Raises `StaticArgumentError` for what is not hashable.
     """

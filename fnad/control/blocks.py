@@ -20,7 +20,7 @@ from fnad.ops.shape import concatenate, reshape_to, slice_axis
 def in_blocks(
     block: Program, step: Program, groups: Groups, operands: Symbols, length: int, width: int, *, reverse: bool
 ) -> list[Symbol]:
-    """Return the results of a scan over `length` rows, `width` of them in a block."""
+    """The results of a scan over `length` rows, `width` of them in a block."""
     consts, carry, xs = groups.split(operands)
     count, whole = groups.carry, length // width * width
     head = [reshape_to(slice_axis(x, 0, 0, whole), (whole // width, width, *x.shape[1:])) for x in xs]
@@ -40,13 +40,13 @@ def in_blocks(
 
 
 def block_avals(body: Program, groups: Groups, width: int) -> list[Aval]:
-    """Return what a block of so many steps of a body takes."""
+    """What a block of so many steps of a body takes."""
     consts, carry, rows = groups.split(body.in_avals)
     return [*consts, *carry, *[aval.with_shape((width, *aval.shape)) for aval in rows]]
 
 
 def unrolled(body: Program, groups: Groups, width: int, *, reverse: bool) -> Program:
-    """Return the block that takes its steps one after the other."""
+    """The block that takes its steps one after the other."""
     order = range(width)[::-1] if reverse else range(width)
 
     def run(*args: Symbol) -> list[Symbol]:

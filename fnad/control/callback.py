@@ -29,7 +29,7 @@ class Host(int):
 
     @classmethod
     def of(cls, function: Callable[..., Any]) -> Host:
-        """Return a new number for a function that takes and returns sequences of arrays."""
+        """A new number for a function that takes and returns sequences of arrays."""
         host = cls(next(_NUMBERS))
         host.function = function
         return host

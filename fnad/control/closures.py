@@ -34,7 +34,7 @@ class Closed(NamedTuple):
 
 
 def closed(function: Function, avals: Sequence[Aval], name: str) -> Closed:
-    """Return the program of a function on symbols that may use those around it."""
+    """The program of a function on symbols that may use those around it."""
     builder = Builder()
     builder.source = current_builder().source if is_tracing() else None
     with builder.active():
@@ -45,7 +45,7 @@ def closed(function: Function, avals: Sequence[Aval], name: str) -> Closed:
 
 
 def repeat(test: Callable[..., Symbol], body: Function, init: Symbols, **limit: Any) -> list[Symbol]:
-    """Return the values after `values = body(*values)` as long as `test(*values)`.
+    """The values after `values = body(*values)` as long as `test(*values)`.
 
     `limit` are the params `max_steps` and `failure` of `while_loop`.
     """
@@ -58,12 +58,12 @@ def repeat(test: Callable[..., Symbol], body: Function, init: Symbols, **limit: 
 
 
 def demand(x: Symbol, holds: Symbol, failure: Failure) -> Symbol:
-    """Return x, floats, where `holds`; else end in the failure. It is a loop that may not take its first step."""
+    """Floats x where `holds`; else the run ends in the failure. It is a loop that may not take its first step."""
     return repeat(lambda x: bitwise_not(holds), lambda x: [full_like(x, np.nan)], [x], max_steps=0, failure=failure)[0]
 
 
 def over(body: Function, init: Symbols, rows: Symbols, *, reverse: bool = False) -> list[Symbol]:
-    """Return (carry…, ys…) of `body(*carry, *row) -> (carry…, y…)` over the rows of one array or more."""
+    """(carry…, ys…) of `body(*carry, *row) -> (carry…, y…)` over the rows of one array or more."""
     avals = [*[value.aval for value in init], *[row.aval.with_shape(row.shape[1:]) for row in rows]]
     step = closed(body, avals, "step")
     groups = Groups(len(step.captured), len(init), len(rows))

@@ -89,7 +89,7 @@ def _shared(residuals: Sequence[Sequence[Aval]]) -> tuple[list[Aval], list[list[
 
 
 def _filled(forward: Program, count: int, slots: Sequence[Aval], place: Sequence[int]) -> Program:
-    """Return the branch with a result for every slot."""
+    """The branch with a result for every slot."""
 
     def run(*args: Symbol) -> list[Symbol]:
         found = inline(forward, args)
@@ -100,7 +100,7 @@ def _filled(forward: Program, count: int, slots: Sequence[Aval], place: Sequence
 
 
 def _reduce(operands: Symbols, params: Params, regions: Regions) -> Symbols | None:
-    """Return the results of the branch that is known to be taken, or of branches with numbers put in."""
+    """The results of the branch that is known to be taken, or of branches with numbers put in."""
     index, *given = operands
     if isinstance(index.atom, Literal):
         return tuple(inline(regions[_held(index.atom.value, len(regions))], given))

@@ -102,7 +102,7 @@ class State(NamedTuple):
     q4: Symbol
 
     def at(self, t: Symbol) -> Symbol:
-        """Return y at a time in the last step."""
+        """The value at a time in the last step."""
         part = (t - self.last_t) / self.last_step
         inner = add(self.q3, scaled(part, self.q4))
         inner = add(self.q1, scaled(part, add(self.q2, scaled(part, inner))))
@@ -110,7 +110,7 @@ class State(NamedTuple):
 
 
 def integrate(dynamics: Dynamics, y: Symbol, times: Symbol, tolerances: Tolerances) -> Symbol:
-    """Return the solution that begins with y, a row for each of the times.
+    """The solution that begins with y, a row for each of the times.
 
     ConvergenceError when it runs, where the steps vanish or are too many; DomainError where the times turn back.
     """
@@ -152,7 +152,7 @@ def _is_monotonic(times: Symbol, forth: Symbol) -> Symbol:
 def _advance(
     dynamics: Dynamics, state: State, target: Symbol, end: Symbol, forth: Symbol, tolerances: Tolerances
 ) -> State:
-    """Return the state after the step in which the target lies; what is demanded of a step size has no derivative."""
+    """The state after the step in which the target lies; what is demanded of a step size has no derivative."""
     limit = constant(tolerances.max_steps, I64)
 
     def is_ahead(t: Symbol) -> Symbol:
@@ -173,7 +173,7 @@ def _advance(
 
 
 def _step(dynamics: Dynamics, state: State, end: Symbol, forth: Symbol, tolerances: Tolerances) -> State:
-    """Return the state after a step, or with a smaller one to be tried where the error is too large."""
+    """The state after a step, or with a smaller one to be tried where the error is too large."""
     t, y, step = state.t, state.y, state.step
     left = mul(forth, stop_gradient(sub(end, t)))
     h = mul(forth, minimum(abs_(step), left))
@@ -190,7 +190,7 @@ def _step(dynamics: Dynamics, state: State, end: Symbol, forth: Symbol, toleranc
 
 
 def _factor(error: Symbol) -> Symbol:
-    """Return by what the step size is multiplied; after a nan it is made smaller."""
+    """The factor for the step size; after a nan it is made smaller."""
     wanted = 0.9 * pow_(error, full_like(error, -1 / ORDER))
     bounded = maximum(full_like(error, 0.2), minimum(full_like(error, 10), wanted))
     return select(isfinite(error), bounded, full_like(error, 0.2))
@@ -209,14 +209,14 @@ def _combination(weights: Sequence[float], slopes: Sequence[Symbol]) -> Symbol:
 
 
 def _size(x: Symbol, y: Symbol, other: Symbol, tolerances: Tolerances) -> Symbol:
-    """Return the mean of x relative to what is allowed beside y and the other."""
+    """The mean of x relative to what is allowed beside y and the other."""
     x, y, other = map(stop_gradient, (x, y, other))
     ratio = div(x, maximum(abs_(y), abs_(other)) * tolerances.rtol + tolerances.atol)
     return sqrt(reduce_sum(mul(ratio, ratio), axes=(0,)) / x.aval.size)
 
 
 def _start(dynamics: Dynamics, t: Symbol, y: Symbol, span: Symbol, tolerances: Tolerances) -> State:
-    """Return the first state: its polynomial is the tangent."""
+    """The first state: its polynomial is the tangent."""
     slope = dynamics(t, y)
     step = stop_gradient(_first_step(dynamics, t, y, slope, span, tolerances))
     nothing = zeros_like(y)
@@ -226,7 +226,7 @@ def _start(dynamics: Dynamics, t: Symbol, y: Symbol, span: Symbol, tolerances: T
 def _first_step(
     dynamics: Dynamics, t: Symbol, y: Symbol, slope: Symbol, span: Symbol, tolerances: Tolerances
 ) -> Symbol:
-    """Return the first step size, no larger than the span (Hairer, Nørsett & Wanner, II.4, "Starting step size")."""
+    """The first step size, no larger than the span (Hairer, Nørsett & Wanner, II.4, "Starting step size")."""
     forth = select(lt(span, zeros_like(span)), full_like(span, -1), ones_like(span))
     size, speed = _size(y, y, y, tolerances), _size(slope, y, y, tolerances)
     tiny = bitwise_or(lt(size, full_like(size, 1e-5)), lt(speed, full_like(speed, 1e-5)))

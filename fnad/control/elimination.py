@@ -36,7 +36,7 @@ SINGULAR = FailureKind.FACTORIZATION.of(
 
 
 def eliminate(matrix: Symbol, right: Symbol) -> Symbol:
-    """Return the solution of a system with one right side; FactorizationError when it runs, if it is singular."""
+    """The solution of a system with one right side; FactorizationError when it runs, if it is singular."""
     n = right.shape[0]
     places = iota(dtype=I64, shape=(n,), axis=0)
     rows = concatenate(matrix, reshape_to(right, (n, 1)), axis=1)

@@ -98,12 +98,12 @@ def _pull(equation: Equation, primals: Symbols, needed: Flags) -> Pulled:
 
 
 def pushing(residual: Program, point: Symbols, consts: int) -> LinearMap:
-    """Return the map dx -> ∂g/∂x dx at a point (c…, x…); what does not depend on dx is computed here, once."""
+    """The map dx -> ∂g/∂x dx at a point (c…, x…); what does not depend on dx is computed here, once."""
     return _linearized(jvp(residual, _unknowns(residual, consts)), residual, point)
 
 
 def pulling(residual: Program, point: Symbols, consts: int) -> LinearMap:
-    """Return the transpose of that map."""
+    """The transpose of that map."""
     return _linearized(joint(residual, _unknowns(residual, consts)), residual, point)
 
 
@@ -119,7 +119,7 @@ def _linearized(program: Program, residual: Program, point: Symbols) -> LinearMa
 
 
 def solve_linear(matrix: LinearMap, right: Symbols) -> list[Symbol]:
-    """Return u with matrix(u) = right, values of the same avals.
+    """The solution u of matrix(u) = right, values of the same avals.
 
     One unknown is a quotient; some are found with the matrix, whose columns are the map at the unit vectors; for many
     the map is run in a Krylov method.
@@ -137,7 +137,7 @@ def solve_linear(matrix: LinearMap, right: Symbols) -> list[Symbol]:
 
 
 def _by_matrix(matrix: Symbol, right: Symbol) -> Symbol:
-    """Return the solution with a matrix: by loops that compile with what is around them, for large ones by LAPACK."""
+    """The solution with a matrix: by loops that compile with what is around them, for large ones by LAPACK."""
     if right.shape[0] > SMALL:
         return reshape_to(solve(matrix, reshape_to(right, (*right.shape, 1))), right.shape)
 
@@ -148,7 +148,7 @@ def _by_matrix(matrix: Symbol, right: Symbol) -> Symbol:
 
 
 def _by_krylov(matrix: Callable[[Symbol], Symbol], right: Symbol) -> Symbol:
-    """Return the solution of a linear equation, itself implicit: its derivative is a system of the same map."""
+    """The solution of a linear equation, itself implicit: its derivative is a system of the same map."""
     found = implicitly(
         lambda start: [gmres(matrix, right, start)], lambda u: [matrix(u) - right], [zeros_like(right)], [right.aval]
     )
@@ -159,7 +159,7 @@ def _by_krylov(matrix: Callable[[Symbol], Symbol], right: Symbol) -> Symbol:
 
 
 def implicitly(solver: Function, residual: Function, start: Symbols, unknowns: Sequence[Aval]) -> list[Symbol]:
-    """Return what `solver(*start)` does, (x…, more…), with residual(*x) = 0; both may use what is around them."""
+    """What `solver(*start)` does, (x…, more…), with residual(*x) = 0; both may use what is around them."""
     solving = closed(solver, [value.aval for value in start], "solver")
     equation = closed(residual, unknowns, "residual")
     captured, own = (*solving.captured, *equation.captured), len(solving.captured)

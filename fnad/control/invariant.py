@@ -88,7 +88,7 @@ def _specialized(part: Part, fixed: Mapping[Var, Symbol]) -> Specialized:
 
 
 def with_numbers(region: Program, fixed: Mapping[Var, Symbol]) -> Program:
-    """Return the region with numbers in the place of the inputs that are one."""
+    """The region with numbers in the place of the inputs that are one."""
     numbers = {var: symbol.atom for var, symbol in fixed.items() if isinstance(symbol.atom, Literal)}
 
     def put(atoms: Iterable[Atom]) -> tuple[Atom, ...]:
@@ -99,7 +99,7 @@ def with_numbers(region: Program, fixed: Mapping[Var, Symbol]) -> Program:
 
 
 def _invariant(region: Program, fixed: Iterable[Var]) -> list[Equation]:
-    """Return the equations that follow from what is fixed."""
+    """The equations that follow from what is fixed."""
     known = set(fixed)
     found: list[Equation] = []
     for equation in region.equations:
@@ -110,7 +110,7 @@ def _invariant(region: Program, fixed: Iterable[Var]) -> list[Equation]:
 
 
 def is_expensive(equation: Equation, *, runs: bool) -> bool:
-    """Say whether an equation is computed before a loop rather than in each step of it."""
+    """Whether an equation is computed before a loop rather than in each step of it."""
     if not equation.operands or any(var.aval.is_residual_stack for var in equation.results):
         return False
     match equation.primitive.lower:

@@ -37,12 +37,12 @@ FAILURE = FailureKind.CONVERGENCE.of(
 
 
 def tolerance(dtype: np.dtype[np.floating]) -> float:
-    """Return to what part of their size values of this dtype are found: eps to the power 3/4."""
+    """The relative precision to which values of this dtype are found: eps to the power 3/4."""
     return float(np.finfo(dtype).eps ** 0.75)
 
 
 def gmres(matrix: Callable[[Symbol], Symbol], right: Symbol, start: Symbol) -> Symbol:
-    """Return u with matrix(u) = right, to `tolerance` of |right|; ConvergenceError when it runs."""
+    """The solution u of matrix(u) = right, to `tolerance` of |right|; ConvergenceError when it runs."""
     target = norm(right) * tolerance(right.dtype)
     steps = constant(0, I64)
 
@@ -58,7 +58,7 @@ def gmres(matrix: Callable[[Symbol], Symbol], right: Symbol, start: Symbol) -> S
 
 
 def _correction(matrix: Callable[[Symbol], Symbol], residual: Symbol) -> Symbol:
-    """Return the vector of the Krylov space that, added to u, leaves the smallest residual."""
+    """The vector of the Krylov space that, added to u, leaves the smallest residual."""
     size, n = min(CYCLE, residual.shape[0]), residual.shape[0]
     length = norm(residual)
     basis = put_row(zeros_like(Aval(residual.dtype, (size + 1, n))), _unit(residual, length), constant(0, I64))
@@ -80,13 +80,13 @@ def _correction(matrix: Callable[[Symbol], Symbol], residual: Symbol) -> Symbol:
 
 
 def _unit(x: Symbol, length: Symbol) -> Symbol:
-    """Return x in the length 1; zeros where there is no length."""
+    """The vector in the length 1; zeros where there is no length."""
     none = zeros_like(length)
     return scaled(select(gt(length, none), 1 / length, none), x)
 
 
 def _orthogonal(basis: Symbol, x: Symbol) -> tuple[Symbol, Symbol]:
-    """Return the products of x with the basis, and what of x is orthogonal to it."""
+    """The products of x with the basis, and what of x is orthogonal to it."""
     products = dot_general(basis, x, contract=((1,), (0,)), batch=((), ()))
     return products, sub(x, _combination(basis, products))
 

@@ -41,7 +41,7 @@ class Limits(NamedTuple):
 
 
 def fixed_point_iteration(function: Callable[[Symbol], Symbol], start: Symbol, limits: Limits) -> Symbol:
-    """Return x = function(x), by x ← function(x)."""
+    """The solution of x = function(x), by x ← function(x)."""
 
     def step(x: Symbol) -> tuple[Symbol, Symbol]:
         new = function(x)
@@ -56,7 +56,7 @@ def newton(
     start: Symbol,
     limits: Limits,
 ) -> Symbol:
-    """Return a root of the residual; `direction(x)` is the residual there with Newton's step."""
+    """A root of the residual; `direction(x)` is the residual there with Newton's step."""
 
     def step(x: Symbol) -> tuple[Symbol, Symbol]:
         value, full = direction(x)
@@ -78,7 +78,7 @@ def newton_cg(
     start: Symbol,
     limits: Limits,
 ) -> tuple[Symbol, Symbol]:
-    """Return where the gradient is zero and the value was lowered to, and the number of steps.
+    """Where the gradient is zero and the value was lowered to, and the number of steps.
 
     Steps are those of a truncated Newton method (Nocedal & Wright, algorithm 7.1); `curvature(x)` is the map
     d -> H(x) d. The line search takes for equal what differs by rounding.
@@ -102,7 +102,7 @@ def newton_cg(
 
 
 def _truncated_step(curvature: Callable[[Symbol], Symbol], gradient: Symbol) -> Symbol:
-    """Return -H⁻¹ g by conjugate gradients, as far as is worth while, or until the curvature is negative."""
+    """-H⁻¹ g by conjugate gradients, as far as is worth while, or until the curvature is negative."""
     size = norm(gradient)
     target = mul(minimum(full_like(size, 0.5), sqrt(size)), size)
     bent = constant(False, BOOL)
@@ -122,7 +122,7 @@ def _truncated_step(curvature: Callable[[Symbol], Symbol], gradient: Symbol) -> 
         return [add(step, scaled(part, direction)), new, onward, bent, count + 1]
 
     def _first(count: Symbol) -> Symbol:
-        """Return 1 at the first direction, which is that of steepest descent, else 0."""
+        """1 at the first direction, which is that of steepest descent, else 0."""
         return select(le(count, zeros_like(count)), ones_like(size), zeros_like(size))
 
     none = zeros_like(gradient)
@@ -135,7 +135,7 @@ def _truncated_step(curvature: Callable[[Symbol], Symbol], gradient: Symbol) -> 
 def _until_settled(
     step: Callable[[Symbol], tuple[Symbol, Symbol]], start: Symbol, limits: Limits
 ) -> tuple[Symbol, Symbol]:
-    """Return x after as many steps as settle it, and their number; `step` returns x and how far a full step is."""
+    """The unknowns after as many steps as settle it, and their number; `step` returns x and how far a full step is."""
     moved = constant(np.inf, start.dtype)
 
     def goes_on(x: Symbol, moved: Symbol, count: Symbol) -> Symbol:
@@ -151,7 +151,7 @@ def _movement(step: Symbol, x: Symbol) -> Symbol:
 
 
 def _line_search(falls: Callable[[Symbol], Symbol], dtype: Dtype, *, settled: Symbol) -> Symbol:
-    """Return the largest part of a step, of 1, 1/2, 1/4, …, that falls; 1 if it is settled already."""
+    """The largest part of a step, of 1, 1/2, 1/4, …, that falls; 1 if it is settled already."""
 
     def goes_on(part: Symbol) -> Symbol:
         is_done = bitwise_or(bitwise_or(settled, falls(part)), lt(part, full_like(part, SMALLEST)))
@@ -161,7 +161,7 @@ def _line_search(falls: Callable[[Symbol], Symbol], dtype: Dtype, *, settled: Sy
 
 
 def _unless_failed(moved: Symbol, part: Symbol, size: Symbol) -> Symbol:
-    """Return a nan where the line search found nothing, or what is to vanish has grown beyond all numbers."""
+    """A nan where the line search found nothing, or what is to vanish has grown beyond all numbers."""
     succeeded = bitwise_and(ge(part, full_like(part, SMALLEST)), isfinite(size))
     return select(succeeded, moved, full_like(moved, np.nan))
 

@@ -53,7 +53,7 @@ def _infer(*avals: Aval, consts: int, rtol: float, atol: float, max_steps: int, 
 
 
 def solution(dynamics: Dynamics, y: Symbol, times: Symbol, tolerances: Tolerances) -> Symbol:
-    """Return the rows of the solution; `dynamics(t, y)` may use what is around it."""
+    """The rows of the solution; `dynamics(t, y)` may use what is around it."""
     found = closed(lambda t, y: [dynamics(t, y)], [times.aval.with_shape(()), y.aval], "dynamics")
     consts = found.captured
     regions = _solver(found, consts, y, times, tolerances), found.program
@@ -62,7 +62,7 @@ def solution(dynamics: Dynamics, y: Symbol, times: Symbol, tolerances: Tolerance
 
 
 def _solver(dynamics: Closed, consts: Symbols, y: Symbol, times: Symbol, tolerances: Tolerances) -> Program:
-    """Return the program (c…, y, times) -> rows."""
+    """The program (c…, y, times) -> rows."""
     count = len(consts)
 
     def solve(*args: Symbol) -> list[Symbol]:
@@ -81,7 +81,7 @@ def _tolerances(equation: Equation) -> Tolerances:
 
 
 def _slopes(dynamics: Program, consts: Symbols, times: Symbol, rows: Symbol) -> Symbol:
-    """Return the derivative at each time and row."""
+    """The derivative at each time and row."""
     return over(lambda t, y: inline(dynamics, [*consts, t, y]), [], [times, rows])[0]
 
 
@@ -127,7 +127,7 @@ def _pull(equation: Equation, primals: Symbols, needed: Flags) -> Pulled:
 
 
 def _adjoint(equation: Equation, primals: Symbols, needed: Flags, rows: Symbol, ct: Symbol) -> list[Cotangent]:
-    """Return the cotangents of the operands, from the last time to the first."""
+    """The cotangents of the operands, from the last time to the first."""
     dynamics, (*consts, y, times) = equation.regions[1], primals
     wanted = needed[:-2]
     _check_real(compress(consts, wanted))
@@ -167,7 +167,7 @@ def _check_real(consts: Iterable[Symbol]) -> None:
 
 
 def _to_times(dynamics: Program, consts: Symbols, times: Symbol, rows: Symbol, ct: Symbol, a: Symbol) -> Symbol:
-    """Return t̄: at the first time -a f, at the others ȳ f."""
+    """t̄: at the first time -a f, at the others ȳ f."""
     slopes = _slopes(dynamics, consts, times, rows)
     weights = concatenate(raised(neg(a)), but_first(ct), axis=0)
     return reduce_sum(mul(weights, slopes), axes=(1,))

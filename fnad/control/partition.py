@@ -50,7 +50,7 @@ def partition(program: Program, inputs: int, outputs: int) -> Parts:
 
 
 def _needed(second: Sequence[Equation], outputs: Sequence[object]) -> list[Var]:
-    """Return what the second part takes from outside, without what none of its outputs needs."""
+    """What the second part takes from outside, without what none of its outputs needs."""
     live = {atom for atom in outputs if isinstance(atom, Var)}
     for equation in reversed(second):
         if live.intersection(equation.results) or has_effect(equation):
@@ -65,7 +65,7 @@ class _Again(NamedTuple):
 
 
 def _resolved(first: Sequence[Equation], needed: Sequence[Var], inputs: set[Var]) -> tuple[_Again, tuple[Var, ...]]:
-    """Return the equations to run again with the inputs they lead to, and the results to save, in order."""
+    """The equations to run again with the inputs they lead to, and the results to save, in order."""
     makers = {var: equation for equation in first for var in equation.results}
     again = _Again(set(), set())
     saved: set[Var] = set()

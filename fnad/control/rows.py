@@ -16,12 +16,12 @@ def row(x: Symbol, index: Symbol | int) -> Symbol:
 
 
 def put_row(x: Symbol, value: Symbol, index: Symbol) -> Symbol:
-    """X with x[index] = value."""
+    """The array with x[index] = value."""
     return dynamic_update_slice(x, raised(value), *_start(x, index))
 
 
 def raised(x: Symbol) -> Symbol:
-    """X as the one row of an array."""
+    """The array of which x is the one row."""
     return reshape_to(x, (1, *x.shape))
 
 

@@ -51,7 +51,7 @@ class Raveling(NamedTuple):
 
 
 def scaled(factor: Symbol, x: Symbol) -> Symbol:
-    """X times a scalar."""
+    """The vector times a scalar."""
     return mul(broadcast_to(factor, x.shape), x)
 
 
