@@ -49,7 +49,7 @@ COMPOSED: dict[str, Compute] = {
     "log_expit": lambda x: neg(logaddexp(zeros_like(x), neg(x))),
     "round": rint,
 }
-"""The ufuncs that are a primitive of another name, or a composition."""
+"""The ufuncs that NumPy has too, those under another name here, and compositions."""
 
 
 def computed(ufunc: Ufunc, *operands: Symbol) -> Any:
@@ -76,6 +76,6 @@ def special_rule(ufunc: np.ufunc) -> Rule | None:
 
 
 def is_scipy(ufunc: np.ufunc) -> bool:
-    """Whether a ufunc is the one of its name in scipy.special, or one of those that it keeps to itself."""
+    """Whether a ufunc is the one of its name in scipy.special, or a private one."""
     modules = (sys.modules.get("scipy.special"), sys.modules.get("scipy.special._ufuncs"))
     return any(getattr(module, ufunc.__name__, None) is ufunc for module in modules)

@@ -22,7 +22,7 @@ stop_gradient = elementwise(
 
 
 class _NamedByParams(NoFormula):
-    """The error of a partial that is not there, of the function and the operand that the params name."""
+    """The error for a missing partial, of the function and the operand that the params name."""
 
     def __call__(self, *_: Any, **params: Any) -> Any:
         return NoFormula(**params)()

@@ -1,4 +1,4 @@
-"""Bessel functions and their kin: modified, scaled, spherical, Hankel, Kelvin and Struve functions, and integrals.
+"""Bessel functions and related ones: modified, scaled, spherical, Hankel, Kelvin and Struve functions, and integrals.
 
 Slopes follow from the recurrences in the order (DLMF 10.6, 10.29, 10.51, 11.4) and, for functions that come together
 with their derivatives, from the differential equation. In the order itself there is no formula. At order 2 slopes at 0

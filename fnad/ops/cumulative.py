@@ -2,8 +2,8 @@
 
     y[i] = x[0] ∘ x[1] ∘ … ∘ x[i]
 
-The elements are combined in pairs, the half as many results are scanned likewise, and the places between are filled in:
-about 2n operations in 2 log2 n steps (Ladner and Fischer, "Parallel prefix computation", 1980).
+The elements are combined in pairs, the results, half as many, are scanned in the same way, and the positions between
+are filled in: about 2n operations in 2 log2 n steps (Ladner and Fischer, "Parallel prefix computation", 1980).
 
 The derivative of a running product is the scan of dual numbers, (x, dx) ∘ (y, dy) = (xy, dx y + x dy): it divides by
 nothing, and is exact to all orders where elements are 0.

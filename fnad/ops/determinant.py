@@ -11,7 +11,7 @@ larger matrices they come from the singular value decomposition A = U S Vᴴ: fo
     Dᵏ det(S)[E₁, …, Eₖ] = Σ_{i₁,…,iₖ distinct} Π_{m∉{i}} sₘ Σ_σ sgn(σ) Π_r (E_r)_{i_r, i_σ(r)}
 
 by expanding the determinant of a diagonal matrix plus another in the minors of the other. Giles (2008), section 2.2.4,
-has the rule for regular matrices. The sign of det turns with its phase, d sign = i sign Im tr(A⁻¹ dA), and
+has the rule for regular matrices. The sign of det is its phase, d sign = i sign Im tr(A⁻¹ dA), and
 d log|det| = Re tr(A⁻¹ dA).
 """
 

@@ -5,17 +5,17 @@
 Wan & Zhang, "Automatic differentiation for complex valued SVD" (2019).
 
 Note [Vectors of equal values]
-    The derivative of an eigenvector has the reciprocals of the differences to the other eigenvalues. Where two agree,
-    to rounding, there is none: the vectors are any basis of their space, and how a function of them changes is not to
-    be had from theirs. There the difference counts as 0. A function that does not use these vectors has its derivative
-    nevertheless, for what is 0 stays 0 (Note [Strong zero]). In one that does, inf says so, or nan; of `eigh` always,
-    as `distinct_vectors` stands between the vectors and their use: a cotangent that is 0 by its value, as in
-    V log(w) Vᵀ at w = 1, does not say that they are not used.
+    The derivative of an eigenvector contains the reciprocals of the differences to the other eigenvalues. Where two
+    agree to rounding it does not exist: the vectors are an arbitrary basis of their space, and the derivative of a
+    function of them does not follow from theirs. There the difference counts as 0. A function that does not use these
+    vectors still has its derivative, since what is 0 stays 0 (Note [Strong zero]). For one that uses them the result is
+    inf or nan; for `eigh` always, since `distinct_vectors` is applied to the vectors before their use: a cotangent with
+    the value 0, as in V log(w) Vᵀ at w = 1, does not mean that they are not used.
 
 Note [Phases]
-    Complex vectors have a phase. Those of `eigh` and `svd` are moved without turning, vᴴ dv = 0, of `svd` for each pair
-    of vectors together: what depends on the phase itself has no other derivative. `eig` makes the largest element of a
-    vector real, and its derivative keeps it so.
+    Complex vectors have a phase. The derivatives of `eigh` and `svd` leave it as it is, vᴴ dv = 0, for `svd` that of
+    each pair of vectors together: no other derivative is defined for what depends on the phase. `eig` makes the largest
+    element of a vector real, and its derivative preserves that.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Functions of the digits of numbers: bits and divisors of integers, exponents and neighbours of floating-point ones.
+"""Exponents, neighbours and bits of floating-point numbers; common divisors and multiples and bit counts of integers.
 
 A neighbour, y = nextafter(x, z), moves with x; how far it is, and the exponent of x, are constant between powers of 2.
 """

@@ -1,4 +1,4 @@
-"""The gamma function and its kin: polygamma, zeta, beta, binomial coefficients, gamma and beta densities."""
+"""The gamma function and related functions: polygamma, zeta, beta, binomial coefficients, gamma and beta densities."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What has to hold of a value for the rest of a program to be the right one: the path that Python took is guarded."""
+"""Guards: conditions under which the path that Python took while tracing is the right one."""
 
 from __future__ import annotations
 

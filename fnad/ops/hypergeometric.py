@@ -20,7 +20,7 @@ THREE = (POSITIVE, POSITIVE, POSITIVE)
 
 
 def _hyp1f1(a: Any, b: Any, z: Any) -> Any:
-    """Call SciPy at 1e5 in the place of larger z, where its series has no end and the value is as infinite."""
+    """SciPy's function, at 1e5 instead of larger z, where its series does not end and the value is infinite as well."""
     if z.dtype.kind == "f":
         grows = (np.abs(a) < 1e4) & (np.abs(b) < 1e4) & ((a > 0) | (a != np.floor(a))) & (a != b)  # if a = b: no series
         z = np.where(grows & (z > 1e5), z.dtype.type(1e5), z)

@@ -177,7 +177,7 @@ def _scatter(x: Any, updates: Any, *indices: Any) -> Any:
 
 
 def _transpose_scatter(ct: Symbol, x: Symbol, updates: Symbol, *indices: Symbol) -> list[Symbol | None]:
-    """Give nothing to what was overwritten: neither to x there nor to an update that a later one replaced."""
+    """What was overwritten gets no cotangent: neither x there nor an update that a later one replaced."""
     count = len(indices)
     order = _order(indices[0].shape)
     written = scatter(constant(0, I64, x.shape[:count]), order, *indices)

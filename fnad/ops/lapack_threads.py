@@ -1,11 +1,11 @@
 """One thread for LAPACK on matrices of middle size.
 
-OpenBLAS hands the products within a factorization to all its threads as soon as they are worth it on an idle machine.
-On one that is busy otherwise the threads wait for each other, and what takes 0.3 ms takes 60 now and then. So matrices
-of such a size are factorized on one thread. Small ones OpenBLAS does not divide anyway, and large ones gain by it.
+OpenBLAS divides the products within a factorization among all its threads as soon as that pays off on an idle machine.
+On a busy one the threads wait for each other, and what takes 0.3 ms occasionally takes 60. Matrices of such a size are
+therefore factorized on one thread. OpenBLAS does not divide small ones anyway, and large ones gain from it.
 
-NumPy and SciPy bring an OpenBLAS each; where the library is another one, nothing is set. The number of threads belongs
-to the process: it is set by the first that comes in and given back by the last that leaves.
+NumPy and SciPy each bring an OpenBLAS; with another library nothing is set. The number of threads is a setting of the
+process: the first user of the context sets it, and the last one restores it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ PREFIXES, SUFFIXES = ("scipy_openblas_", "openblas_"), ("64_", "")
 
 
 class OneThread:
-    """An OpenBLAS that has one thread while anybody is inside."""
+    """A context in which an OpenBLAS has one thread."""
 
     def __init__(self, get: Any, set_: Any) -> None:
         self._get, self._set = get, set_
@@ -55,7 +55,7 @@ class OneThread:
 
 
 class Together:
-    """Several of them at once."""
+    """Several contexts as one."""
 
     def __init__(self, parts: Sequence[OneThread]) -> None:
         self._parts = parts

@@ -1,6 +1,6 @@
 """Powers, and the polar coordinates that are made of them.
 
-Where the field's formulas are 0 * inf, the value is defined: x**0 has derivative 0 everywhere in x, 0**y has derivative
+Where the usual formulas are 0 * inf, the value is defined: x**0 has derivative 0 everywhere in x, 0**y has derivative
 0 in y for y >= 0, and `hypot` and `arctan2` have derivative 0 at the origin. Products with `strong_mul` and quotients
 with `strong_div` say so without hiding the second derivatives, which are infinite there.
 """

@@ -1,6 +1,6 @@
 """Reductions and running sums.
 
-`reduce_sum` stands beside its transpose in `fnad/ops/shape.py`. Where several elements are the extremum they share its
+`reduce_sum` is next to its transpose in `fnad/ops/shape.py`. Where several elements are the extremum they share its
 derivative evenly. The derivative of a product goes down the tree of pairwise products, so that it is exact to all
 orders where elements are 0.
 """

@@ -1,4 +1,4 @@
-"""What has to hold of values that are known only when the program runs."""
+"""Conditions on values that are known only when the program runs."""
 
 from __future__ import annotations
 

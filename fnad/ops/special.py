@@ -67,7 +67,7 @@ NATIVE: dict[str, Primitive] = {}
 """The ufuncs that have a scalar expression."""
 
 COST = 100
-"""Of most special functions in additions; what is said of it is that it is worth keeping."""
+"""The cost of a special function, in additions: high enough to store its value rather than compute it again."""
 
 INF, NAN = float("inf"), float("nan")
 POSITIVE: Interval = (0.4, 3.0)
@@ -205,7 +205,7 @@ def _samples(domain: Domain, integers: int, over: Sequence[Interval], edges: Seq
 
 
 def _singular_points(fixed: Sequence[bool]) -> Iterable[Point]:
-    """Each singular value for all operands, a finite one for those that have no derivative."""
+    """The singular values, each as the value of all operands; a finite one for operands without a derivative."""
     return [tuple(2.0 if f and not math.isfinite(x) else x for f in fixed) for x in SINGULAR]
 
 

@@ -56,7 +56,7 @@ def _result(name: str, *kinds: Kind) -> Kind:
 
 @cache
 def scipy_function(name: str) -> Callable[..., Any]:
-    """The function of scipy.special of this name; those it keeps to itself start with an underscore."""
+    """The function of scipy.special of this name; private ones start with an underscore."""
     return getattr(import_module("scipy.special._ufuncs" if name.startswith("_") else "scipy.special"), name)
 
 

@@ -1,4 +1,4 @@
-"""The continuous distributions. Where a formula would overflow or cancel, another stands there."""
+"""The continuous distributions. A formula that would overflow or cancel is replaced by another one there."""
 
 from __future__ import annotations
 

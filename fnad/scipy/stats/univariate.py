@@ -2,8 +2,8 @@
 
 A continuous distribution is shifted and scaled: with z = (x - loc) / scale, the density is f(z) / scale and the
 distribution function F(z). A discrete one has probabilities of the integers 0, 1, … and is shifted; in a count there is
-no derivative, and asking for it is an error. Outside the support SciPy's constants stand (0, 1 and their logarithms),
-with derivative 0; for parameters that are not allowed nan, with derivative nan.
+no derivative, and asking for it is an error. Outside the support the values are SciPy's constants (0, 1 and their
+logarithms), with derivative 0; for invalid parameters they are nan, with derivative nan.
 """
 
 from __future__ import annotations
