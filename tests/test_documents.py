@@ -35,7 +35,7 @@ import pytest
 import fnad.random  # noqa: F401 - its rules must not be forgotten with what a page declares
 from fnad.ir.primitive import PRIMITIVES
 from fnad.numpy.registry import RULES
-from fnad.ops.special import UFUNCS
+from fnad.ops.special_function import UFUNCS
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]

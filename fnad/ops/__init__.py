@@ -47,5 +47,5 @@ from fnad.ops import (  # noqa: F401
     shape,
     sliding_windows,
     sorting,
-    special,
+    special_function,
 )

@@ -6,7 +6,7 @@ from functools import partial
 
 from fnad.ops.constructors import INEXACT, LINE, UNIT
 from fnad.ops.formula import formula
-from fnad.ops.special import special
+from fnad.ops.special_function import special
 
 # fmt: off
 # ---- Airy --------------------------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from functools import partial
 from fnad.ir.primitive import Primitive
 from fnad.ops.constructors import COMPLEXES, INEXACT
 from fnad.ops.formula import formula
-from fnad.ops.special import scipy_call, special
+from fnad.ops.special_function import scipy_call, special
 
 MIDDLE = ((0.8, 4.0),)
 BOTH_SIDES = ((-3.0, 3.0),)

@@ -15,7 +15,7 @@ import numpy as np
 
 from fnad.ops.constructors import LINE
 from fnad.ops.formula import formula
-from fnad.ops.special import INF, special
+from fnad.ops.special_function import INF, special
 from fnad.scalar.scipy_ufunc import scipy_function
 
 

@@ -13,7 +13,7 @@ from functools import partial
 from fnad.ops.constructors import LINE, UNIT
 from fnad.ops.formula import word
 from fnad.ops.power import log_partial
-from fnad.ops.special import INF, POSITIVE, special
+from fnad.ops.special_function import INF, POSITIVE, special
 
 RIGHT_ANGLE = ((89.0, 91.0),)
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from fnad.ops.constructors import LINE, UNIT
 from fnad.ops.formula import formula
-from fnad.ops.special import POSITIVE, special
+from fnad.ops.special_function import POSITIVE, special
 from fnad.scalar.scipy_ufunc import scipy_function
 
 COUNT = (2.0, 2.0)

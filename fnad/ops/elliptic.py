@@ -25,7 +25,7 @@ from fnad.ops.constructors import LINE, REALS, by_name, infer_elementwise, rando
 from fnad.ops.elementary import cos, sin, sqrt
 from fnad.ops.formula import formula, word
 from fnad.ops.power import constant_pow
-from fnad.ops.special import special
+from fnad.ops.special_function import special
 
 Array: TypeAlias = Any
 

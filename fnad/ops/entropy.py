@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from fnad.ops.constructors import INEXACT, LINE
 from fnad.ops.formula import formula
-from fnad.ops.special import INF, NAN, native
+from fnad.ops.special_function import INF, NAN, native
 
 SIGNS = ((0.0, 0.0), (0.0, 1.0), (1.0, 0.0), (0.0, -1.0), (-1.0, 1.0), (1.0, -1.0))
 CORNERS = (*SIGNS, (0.0, NAN), (NAN, 1.0), (INF, 1.0))

@@ -11,7 +11,7 @@ import math
 from fnad.ir.primitive import everywhere
 from fnad.ops.constructors import COMPLEXES, INEXACT, LINE, REALS
 from fnad.ops.formula import formula
-from fnad.ops.special import INF, POSITIVE, native, scipy_call, special
+from fnad.ops.special_function import INF, POSITIVE, native, scipy_call, special
 
 # fmt: off
 # ---- error functions ---------------------------------------------------------------------------------------------

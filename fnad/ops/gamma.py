@@ -12,7 +12,7 @@ from fnad.ops.constructors import INEXACT, UNIT
 from fnad.ops.formula import formula, word
 from fnad.ops.polygamma import complex_polygamma
 from fnad.ops.shape import constant, full_like
-from fnad.ops.special import POSITIVE, special
+from fnad.ops.special_function import POSITIVE, special
 from fnad.scalar.scipy_ufunc import scipy_function
 
 ONE, TWO, THREE = (POSITIVE,), (POSITIVE,) * 2, (POSITIVE,) * 3

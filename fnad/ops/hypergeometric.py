@@ -13,7 +13,7 @@ import numpy as np
 from fnad.ops.constructors import COMPLEXES, INEXACT, LINE
 from fnad.ops.conversion import convert_to
 from fnad.ops.formula import formula, word
-from fnad.ops.special import POSITIVE, special
+from fnad.ops.special_function import POSITIVE, special
 from fnad.scalar.scipy_ufunc import scipy_function
 
 THREE = (POSITIVE, POSITIVE, POSITIVE)

@@ -17,7 +17,7 @@ from fnad.ops.entropy import xlog1py, xlogy
 from fnad.ops.formula import formula
 from fnad.ops.gamma import beta_density, gamma_density, hurwitz, psi
 from fnad.ops.quadrature import Orders, beta_slope, differentiated, gamma_slope
-from fnad.ops.special import POSITIVE, special
+from fnad.ops.special_function import POSITIVE, special
 
 
 def polygamma(n: int, x: Symbol) -> Symbol:

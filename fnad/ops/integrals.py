@@ -7,7 +7,7 @@ function, which has none.
 from __future__ import annotations
 
 from fnad.ops.constructors import INEXACT, LINE
-from fnad.ops.special import POSITIVE, special
+from fnad.ops.special_function import POSITIVE, special
 
 HALF = (POSITIVE,)
 

@@ -12,7 +12,7 @@ from fnad.ops.comparison import gt, isinf, select
 from fnad.ops.constructors import LINE, REALS, elementwise
 from fnad.ops.piecewise import share
 from fnad.ops.shape import zeros_like
-from fnad.ops.special import INF, native
+from fnad.ops.special_function import INF, native
 
 logistic = elementwise(
     "logistic",

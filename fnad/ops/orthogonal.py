@@ -9,7 +9,7 @@ from __future__ import annotations
 from fnad.ir.primitive import Primitive
 from fnad.ir.types import F64
 from fnad.ops.constructors import UNIT
-from fnad.ops.special import POSITIVE, special
+from fnad.ops.special_function import POSITIVE, special
 
 
 def _polynomial(signature: str, doc: str, slope: str) -> Primitive:

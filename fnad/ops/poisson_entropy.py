@@ -21,7 +21,7 @@ import numpy as np
 from fnad.ir.types import I64
 from fnad.ops.formula import word
 from fnad.ops.shape import constant
-from fnad.ops.special import POSITIVE, special
+from fnad.ops.special_function import POSITIVE, special
 from fnad.scalar.scipy_ufunc import scipy_function
 
 LARGE = 1e10

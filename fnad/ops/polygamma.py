@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from fnad.ops.constructors import COMPLEXES
-from fnad.ops.special import POSITIVE, special
+from fnad.ops.special_function import POSITIVE, special
 from fnad.scalar.scipy_ufunc import scipy_function
 
 FAR = 18.0

@@ -23,7 +23,7 @@ from fnad.ir.types import F64, I64, is_inexact
 from fnad.numpy.operands import Operand, as_array, as_symbol, broadcast_all, common_dtype, static_int, to_dtype
 from fnad.numpy.reductions import MAX, SUM
 from fnad.numpy.registry import RULES, UNSET
-from fnad.numpy.special_functions import special_rule
+from fnad.numpy.scipy_ufuncs import special_rule
 from fnad.numpy.ufuncs import add, less, multiply, subtract
 from fnad.ops import arithmetic, bessel
 from fnad.ops.arithmetic import div, strong_mul, sub

@@ -35,7 +35,7 @@ from fnad.numpy.assignment import stored
 from fnad.numpy.namespace import CALLS, MAKING
 from fnad.numpy.operands import WeakSymbol, is_python_number, strong
 from fnad.numpy.registry import RULES, WRITERS, Bound, Rule
-from fnad.numpy.special_functions import special_rule
+from fnad.numpy.scipy_ufuncs import special_rule
 from fnad.numpy.views import ArrayView
 from fnad.ops.conversion import convert_to
 from fnad.ops.shape import constant

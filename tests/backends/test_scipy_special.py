@@ -28,7 +28,7 @@ from fnad.ops.bessel import jv
 from fnad.ops.elementary import exp
 from fnad.ops.gamma import gammaln
 from fnad.ops.integrals import si
-from fnad.ops.special import UFUNCS
+from fnad.ops.special_function import UFUNCS
 from fnad.scalar.operation import INDEX, OperandError, real_dtype
 from fnad.scalar.scipy_ufunc import UfuncOperation, ufunc_operation
 from fnad.testing import marks

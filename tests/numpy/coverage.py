@@ -35,7 +35,7 @@ import fnad.scipy.signal
 import fnad.scipy.special
 import fnad.scipy.stats
 from fnad.numpy.registry import RULES, WRITERS
-from fnad.numpy.special_functions import special_rule
+from fnad.numpy.scipy_ufuncs import special_rule
 from fnad.trace import dispatch, tracer
 from fnad.trace.handle import Handle
 from tests.numpy.against_numpy import traced

@@ -12,7 +12,7 @@ from fnad.ir.builder import trace
 from fnad.ir.primitive import PRIMITIVES, Partials
 from fnad.ir.types import DTYPES, Aval
 from fnad.ops.formula import WORDS, Formula, formula, parse_signature
-from fnad.ops.special import UFUNCS, special
+from fnad.ops.special_function import UFUNCS, special
 from fnad.scalar.scipy_ufunc import scipy_function
 from fnad.transforms.interpret import interpret
 

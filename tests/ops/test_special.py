@@ -14,7 +14,7 @@ from fnad.ir.builder import trace
 from fnad.ir.primitive import PRIMITIVES, NoFormula, Partials
 from fnad.ir.types import DTYPES, Aval
 from fnad.ops.carlson import carlson_integral
-from fnad.ops.special import UFUNCS
+from fnad.ops.special_function import UFUNCS
 from fnad.testing import Run, assert_close, tolerance
 from fnad.transforms.interpret import interpret
 from fnad.transforms.joint import joint

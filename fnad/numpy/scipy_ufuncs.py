@@ -22,7 +22,7 @@ from fnad.ops.hypergeometric import lambertw
 from fnad.ops.logistic import logaddexp, logistic
 from fnad.ops.piecewise import rint
 from fnad.ops.shape import zeros_like
-from fnad.ops.special import NATIVE, UFUNCS, Ufunc
+from fnad.ops.special_function import NATIVE, UFUNCS, Ufunc
 
 
 def plane(on_line: Callable[[Symbol], Symbol], in_plane: Callable[[Symbol], Symbol]) -> Compute:
