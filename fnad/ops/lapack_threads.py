@@ -2,7 +2,8 @@
 
 OpenBLAS divides the products within a factorization among all its threads as soon as that pays off on an idle machine.
 On a busy one the threads wait for each other, and what takes 0.3 ms occasionally takes 60. Matrices of such a size are
-therefore factorized on one thread. OpenBLAS does not divide small ones anyway, and large ones gain from it.
+therefore factorized on one thread. OpenBLAS does not divide small ones anyway, and large ones gain from it. Only
+triangular systems (trtrs, getrs) it divides at any size: one of 3 by 3 takes 50 to 1,000 µs on two threads, 8 on one.
 
 NumPy and SciPy each bring an OpenBLAS; with another library nothing is set. The number of threads is a setting of the
 process: the first user of the context sets it, and the last one restores it.
@@ -21,6 +22,9 @@ from typing import Any
 
 MIDDLE = range(2**16, 2**22 + 1)
 """Multiplications, n³ a matrix, from which OpenBLAS may take several threads and up to which one does as well."""
+
+UP_TO_MIDDLE = range(MIDDLE.stop)
+"""The same for what solves triangular systems."""
 
 MODULES = ("numpy.linalg._umath_linalg", "scipy.linalg._flapack")
 """The extension modules that are linked to LAPACK."""
@@ -69,14 +73,14 @@ class Together:
             part.__exit__()
 
 
-def of_middle_size(operands: Sequence[Any]) -> bool:
-    """Whether one of the operands is a stack of matrices of the size that OpenBLAS had better not divide."""
-    return any(x.ndim > 1 and x.size * max(x.shape[-2:]) in MIDDLE for x in operands)
+def are_of(sizes: range, operands: Sequence[Any]) -> bool:
+    """Whether one of the operands is a stack of matrices of such sizes."""
+    return any(x.ndim > 1 and x.size * max(x.shape[-2:]) in sizes for x in operands)
 
 
-def threads_for(operands: Sequence[Any]) -> AbstractContextManager[None]:
-    """A context for a call of LAPACK on these arrays."""
-    return Together(_libraries(_loaded())) if of_middle_size(operands) else NOTHING
+def threads_for(operands: Sequence[Any], sizes: range = MIDDLE) -> AbstractContextManager[None]:
+    """A context for a call of LAPACK on these arrays, which is on one thread where they are of these sizes."""
+    return Together(_libraries(_loaded())) if are_of(sizes, operands) else NOTHING
 
 
 NOTHING = nullcontext()

@@ -28,7 +28,7 @@ from fnad.ops.comparison import ge, gt
 from fnad.ops.constructors import INEXACT, INTEGERS, by_name, check_dtype, check_one_dtype
 from fnad.ops.conversion import convert
 from fnad.ops.indexing import gather
-from fnad.ops.lapack_threads import threads_for
+from fnad.ops.lapack_threads import MIDDLE, UP_TO_MIDDLE, threads_for
 from fnad.ops.matrix import (
     adjoint,
     check_matrices,
@@ -78,17 +78,17 @@ NO_SINGULAR_VALUES = FactorizationError("SVD did not converge", remedy=IF_NOT_CO
 """The errors of NumPy's ufuncs for matrices, in the words of the functions that call them."""
 
 
-def by_lapack(remedy: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+def by_lapack(remedy: str, one_thread: range = MIDDLE) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """A decorator: a LinAlgError of the running program becomes one that is told its place and the remedy.
 
-    The function runs on as many threads as are good for matrices of this size.
+    Matrices of the sizes `one_thread` are on one thread.
     """
 
     def declare(function: Callable[..., Any]) -> Callable[..., Any]:
         @wraps(function)
         def evaluate(*operands: Any, **params: Any) -> Any:
             try:
-                with threads_for(operands):
+                with threads_for(operands, one_thread):
                     return function(*operands, **params)
             except LinAlgError as error:
                 raise FactorizationError(str(error), remedy=remedy) from None
@@ -211,7 +211,7 @@ def _infer_solve_triangular(a: Aval, b: Aval, *, lower: bool, unit: bool) -> Ava
     return b
 
 
-@by_lapack(IF_SINGULAR)
+@by_lapack(IF_SINGULAR, UP_TO_MIDDLE)
 def _solve_triangular(a: Any, b: Any, *, lower: bool, unit: bool) -> Any:
     if not unit and not np.diagonal(a, axis1=-2, axis2=-1).all():
         raise LinAlgError(ZERO_PIVOT.what)

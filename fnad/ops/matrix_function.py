@@ -26,6 +26,7 @@ from fnad.ir.symbol import Symbol
 from fnad.ir.types import F64, Aval
 from fnad.ops.arithmetic import neg
 from fnad.ops.constructors import INEXACT, by_name, check_one_dtype, same_avals
+from fnad.ops.lapack_threads import UP_TO_MIDDLE
 from fnad.ops.linalg import IF_NOT_CONVERGED, by_lapack, each_matrix, regular
 from fnad.ops.matrix import (
     beside,
@@ -48,7 +49,7 @@ def _infer_expm(a: Aval) -> Aval:
     return a
 
 
-@by_lapack(IF_NOT_CONVERGED)
+@by_lapack(IF_NOT_CONVERGED, UP_TO_MIDDLE)
 def _expm(a: Any) -> Any:
     from scipy.linalg import expm  # noqa: PLC0415 - kept out of `import fnad`
 
@@ -83,7 +84,7 @@ def _infer_expm_frechet(a: Aval, e: Aval) -> Aval:
     return same_avals("expm_frechet", [a, e])
 
 
-@by_lapack(IF_NOT_CONVERGED)
+@by_lapack(IF_NOT_CONVERGED, UP_TO_MIDDLE)
 def _expm_frechet(a: Any, e: Any) -> Any:
     from scipy.linalg import expm_frechet  # noqa: PLC0415 - kept out of `import fnad`
 

@@ -11,7 +11,9 @@ import pytest
 
 from fnad import jit
 from fnad.ops import lapack_threads
-from fnad.ops.lapack_threads import OneThread, of_middle_size, threads_for
+from fnad.ops.lapack_threads import MIDDLE, UP_TO_MIDDLE, OneThread, are_of, threads_for
+from fnad.ops.linalg import solve_triangular
+from fnad.ops.matrix_function import expm, expm_frechet
 
 
 class Library:
@@ -47,8 +49,33 @@ def test_an_error_gives_back_too() -> None:
 @pytest.mark.parametrize(("shape", "is_middle"), [((3, 3), False), ((64, 64), True), ((512, 512), False)])
 def test_which_sizes_run_on_one_thread(shape: Any, is_middle: bool) -> None:
     operands = [np.ones(shape), np.ones(shape[0])]
-    assert of_middle_size(operands) == is_middle
+    assert are_of(MIDDLE, operands) == is_middle
     assert (threads_for(operands) is lapack_threads.NOTHING) != is_middle
+    assert are_of(UP_TO_MIDDLE, operands) == (shape[0] < 512)
+
+
+TRIANGLE = np.array([[1.0, 0.0, 0.0], [2.0, 3.0, 0.0], [1.0, 1.0, 2.0]])
+
+
+@pytest.mark.parametrize(
+    ("primitive", "operands", "params"),
+    [
+        (solve_triangular, (TRIANGLE, np.ones((3, 2))), {"lower": True, "unit": False}),
+        (expm, (TRIANGLE,), {}),
+        (expm_frechet, (TRIANGLE, TRIANGLE), {}),
+    ],
+    ids=str,
+)
+def test_triangular_systems_of_any_size_are_solved_on_one_thread(
+    primitive: Any, operands: Any, params: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    entered: list[int] = []
+    enter = lapack_threads.OneThread.__enter__
+    monkeypatch.setattr(lapack_threads.OneThread, "__enter__", lambda self: (entered.append(1), enter(self))[1])
+    primitive.evaluate(*operands, **params)
+    if not any(map(lapack_threads._library, filter(sys.modules.__contains__, lapack_threads.MODULES))):
+        pytest.skip("LAPACK is not OpenBLAS")
+    assert entered
 
 
 def test_the_libraries_of_numpy_are_left_as_they_were() -> None:
