@@ -25,6 +25,7 @@ def rules() -> list[tuple[ModuleType, str, Any]]:
     return [(m, name, value.__wrapped__) for m, name, value in functions if value.__wrapped__ in RULES]
 
 
+@pytest.mark.peers
 @pytest.mark.parametrize(
     ("module", "name", "function"), rules(), ids=lambda value: value if isinstance(value, str) else ""
 )
