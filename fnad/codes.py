@@ -6,9 +6,10 @@ most of what is asked. They are not kept alive: a program that makes functions a
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable
 from functools import wraps
-from types import CodeType
+from types import CodeType, FunctionType
 from typing import Any, TypeVar, TypeVarTuple
 from weakref import ref
 
@@ -49,6 +50,11 @@ def remembered(function: Callable[[CodeType, *Ts], T]) -> Callable[[CodeType, *T
             return notes_of(code).setdefault(key, function(code, *args))
 
     return ask
+
+
+def functions_of(code: CodeType) -> list[FunctionType]:
+    """The functions there are that run a code object, which only the garbage collector knows."""
+    return [found for found in gc.get_referrers(code) if isinstance(found, FunctionType)]
 
 
 def forget_codes() -> None:

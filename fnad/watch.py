@@ -1,26 +1,53 @@
-"""The profiler that notes what a traced function reads is off where no code of the user's runs.
+"""The profiler that notes what a traced function reads: all that is known here of CPython's profilers.
 
 It sees each call and return of a thread. Those within fnad are thousands for each line of the user's, and to see them
-takes longer than what they do.
+takes longer than what they do; so it is off where no code of the user's runs.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from functools import wraps
-from typing import Any, ParamSpec, TypeVar, cast
+from types import FrameType
+from typing import Any, ParamSpec, TypeAlias, TypeVar, cast
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
+Profiler: TypeAlias = Callable[[FrameType, str, Any], object]
+
 _MARK = "is_off_in_fnad"
 
 
-def off_in_fnad(profiler: Callable[..., Any]) -> Callable[..., Any]:
-    """Mark a profiler that need not see what is `unwatched`."""
-    setattr(profiler, _MARK, True)
-    return profiler
+@contextmanager
+def profiled(see: Profiler) -> Generator[None]:
+    """Have a function called for each call and return of this thread, also of C; a profiler that is set goes on.
+
+    One of C, as cProfile's up to 3.11, cannot be called, and so is off in between; later ones do not use this hook.
+    """
+    previous: object = sys.getprofile()
+    chained = cast("Profiler | None", previous if callable(previous) else None)
+    if chained is None:
+        setattr(see, _MARK, True)
+        sys.setprofile(see)
+    else:
+        sys.setprofile(_both(see, chained))
+    try:
+        yield
+    finally:
+        sys.setprofile(chained)
+        if previous is not None and chained is None:
+            cast("Any", previous).enable()
+
+
+def _both(first: Profiler, second: Profiler) -> Profiler:
+    def see(frame: FrameType, event: str, arg: Any) -> None:
+        first(frame, event, arg)
+        second(frame, event, arg)
+
+    return see
 
 
 def unwatched(function: Callable[P, T]) -> Callable[P, T]:

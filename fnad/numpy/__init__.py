@@ -8,7 +8,6 @@ For the user it is NumPy under another name, with what NumPy cannot hand on (see
 np.float64(7.0)
 """
 
-import sys
 from typing import Any
 
 from fnad.numpy import (  # noqa: F401 - imported for the rules that they enter, one family each
@@ -49,6 +48,6 @@ __all__ = ["c_", "implements", "r_", "writes"]
 def __getattr__(name: str) -> Any:
     value = numpy_name(name)
     if isinstance(value, type):
-        return CALLS["standing_for"](value, sys._getframe(1))  # pyright: ignore[reportPrivateUsage]
+        return CALLS["standing_for"](value)
     globals()[name] = value
     return value

@@ -26,8 +26,8 @@ CALLS: dict[str, Callable[..., Any]] = {}
 """How the user's arguments get to a rule: filled by `fnad.trace.dispatch`, where traced values are known.
 
 `traced(function, args, kwargs)` calls the rule of a function, `has_traced(value)` says whether there is a traced value
-in nested lists, tuples and dicts, `standing_for(kind, frame)` returns a class, or what takes traced values in its place
-where the code of the frame calls it.
+in nested lists, tuples and dicts, `standing_for(kind)` returns a class, or what takes traced values in its place
+where the code calls it that asks a module for it.
 """
 
 NEW = {

@@ -140,7 +140,7 @@ class Side(NamedTuple):
     path: Path
 
 
-class Load(NamedTuple):
+class Lookup(NamedTuple):
     """A look-up `owner.name`, or `callee(owner, …)`, which is one of any name where the callee is `getattr`."""
 
     owner: Path
@@ -161,7 +161,7 @@ def loads(frame: FrameType, owner: object, name: str) -> bool:
 
     That is `owner.name`, `from owner import name` or a call of `getattr` with the owner.
     """
-    load = load_at(frame.f_code, frame.f_lasti)
+    load = lookup_at(frame.f_code, frame.f_lasti)
     return load is not None and load.is_of(frame, owner, name)
 
 
@@ -376,7 +376,7 @@ def name_at(code: CodeType, offset: int) -> str:
 
 
 @remembered
-def load_at(code: CodeType, offset: int) -> Load | None:
+def lookup_at(code: CodeType, offset: int) -> Lookup | None:
     """Return which attribute an instruction may load and of what; None where it does not, or that cannot be told."""
     steps, at = steps_to(code, offset)
     step = steps[at]
@@ -384,7 +384,7 @@ def load_at(code: CodeType, offset: int) -> Load | None:
         return _called(steps, at)
     owner = _path(steps, at) if step.name in ATTRIBUTE else None
     owner = _imported(steps, at) if step.name == "IMPORT_FROM" else owner
-    return None if owner is None else Load(owner, str(step.value))
+    return None if owner is None else Lookup(owner, str(step.value))
 
 
 @remembered
@@ -446,7 +446,7 @@ def _path(steps: Sequence[Step], end: int) -> Path | None:
     return None
 
 
-def _called(steps: Sequence[Step], at: int) -> Load | None:
+def _called(steps: Sequence[Step], at: int) -> Lookup | None:
     """Return the look-up that a call of two or three arguments is if it is one of `getattr`."""
     count, start = steps[at].arg, at - (steps[at - 1].name == "PRECALL")
     if count not in (2, 3):
@@ -459,7 +459,7 @@ def _called(steps: Sequence[Step], at: int) -> Load | None:
             return None
         start = found
     owner, callee = _path(steps, ends[-1]), _path(steps, start - (steps[start - 1].name == "PUSH_NULL"))
-    return None if owner is None or callee is None else Load(owner, None, callee)
+    return None if owner is None or callee is None else Lookup(owner, None, callee)
 
 
 def _imported(steps: Sequence[Step], at: int) -> Path | None:

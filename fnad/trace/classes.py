@@ -7,7 +7,6 @@ an attribute is loaded to be called at once, which the instruction says, a funct
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from types import FrameType
 from typing import Any
 
 import numpy as np
@@ -19,6 +18,7 @@ from fnad.numpy.namespace import CALLS
 from fnad.numpy.operands import as_symbol
 from fnad.trace.bytecode import is_called
 from fnad.trace.dispatch import call, call_function, has_traced
+from fnad.trace.source import caller
 
 
 def on_traced_class(kind: type, function: Callable[..., Any]) -> Callable[..., Any]:
@@ -85,9 +85,10 @@ CLASSES: dict[type, Callable[..., Any]] = {
 """What stands for a class of NumPy's where it is called."""
 
 
-def standing_for(kind: type, frame: FrameType) -> Any:
-    """Return a class, or what stands for it where the code of a frame calls it."""
-    return CLASSES[kind] if kind in CLASSES and is_called(frame) else kind
+def standing_for(kind: type) -> Any:
+    """Return a class, or what stands for it where the code calls it that asks a module for it."""
+    frame = caller().f_back
+    return CLASSES[kind] if kind in CLASSES and frame is not None and is_called(frame) else kind
 
 
 CALLS.update(standing_for=standing_for)

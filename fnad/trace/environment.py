@@ -47,6 +47,7 @@ from typing import Any, NamedTuple, TypeAlias, cast
 
 import numpy as np
 
+from fnad.codes import functions_of
 from fnad.ir.program import Source
 from fnad.trace.bytecode import Reads, reads_of
 from fnad.trace.contents import (
@@ -77,13 +78,12 @@ from fnad.trace.contents import (
 )
 from fnad.trace.libraries import is_library
 from fnad.trace.source import user_caller
-from fnad.watch import off_in_fnad
+from fnad.watch import profiled
 
 Get: TypeAlias = Callable[[str, object], Any]
 """Like dict.get: from a name and a default to what the name stands for now."""
 
 Namespace: TypeAlias = Mapping[str, Any]
-Profiler: TypeAlias = Callable[[FrameType, str, Any], object]
 
 MISSING = object()
 UNCHANGING = (*CONSTANTS, slice, CodeType, np.ufunc, io.IOBase)
@@ -252,8 +252,6 @@ class Environment:
     @contextmanager
     def watching(self) -> Generator[None]:
         """Note what the functions read that this thread calls; a profiler that is set goes on."""
-        previous: object = sys.getprofile()
-        chained = cast("Profiler | None", previous if callable(previous) else None)
         visited = self._visited
         collecting = {callback.__code__ for callback in gc.callbacks if isinstance(callback, FunctionType)}
 
@@ -265,18 +263,13 @@ class Environment:
                 self._call_outside(arg, frame)
             elif code is IMPORT_MODULE and isinstance(arg, ModuleType) and user_caller(frame):  # it returns
                 self._import(arg.__name__)
-            if chained is not None:
-                chained(frame, event, arg)
 
         states = shared_states()
-        sys.setprofile(off_in_fnad(on_event) if chained is None else on_event)
         try:
-            yield
+            with profiled(on_event):
+                yield
         finally:
-            sys.setprofile(chained)
             self._end(states)
-            if previous is not None and chained is None:
-                cast("Any", previous).enable()  # cProfile's, which cannot be called
 
     def _end(self, states: bytes) -> None:
         """Note what is known after the trace only: modules that were not there before, and random numbers."""
@@ -351,9 +344,8 @@ class Environment:
         """
         self._explained.update((id(inner), inner) for inner in code.co_consts if isinstance(inner, CodeType))
         if set(code.co_freevars) - {"__class__"} and id(code) not in self._explained:
-            for found in gc.get_referrers(code):
-                if isinstance(found, FunctionType):
-                    self.follow(found)
+            for found in functions_of(code):
+                self.follow(found)
 
     def _seek(self, names: set[str], optional: AbstractSet[str] = frozenset()) -> None:
         """Look for more names in all that has attributes; the program may do without those that are `optional`."""

@@ -38,6 +38,7 @@ from fnad.trace.bytecode import is_called, loads
 from fnad.trace.classes import CLASSES
 from fnad.trace.dispatch import call_function, has_traced
 from fnad.trace.libraries import is_library
+from fnad.trace.source import caller
 from fnad.trace.vectorized import CALL, call_vectorized
 
 CALLING = (np.apply_along_axis, np.apply_over_axes, np.fromiter, np.piecewise)
@@ -72,7 +73,7 @@ class Intercepted:
 
     def __get__(self, module: ModuleType, owner: type[ModuleType] | None = None) -> Any:
         found = self._found(module)
-        frame = sys._getframe(1)  # pyright: ignore[reportPrivateUsage]
+        frame = caller()
         is_asked = found is self.original and is_tracing() and is_users(frame.f_code)
         return self._standing_in(frame) if is_asked and loads(frame, module, self.name) else found
 

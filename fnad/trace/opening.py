@@ -13,7 +13,6 @@ of an enclosing function anew stays as it is.
 from __future__ import annotations
 
 import functools
-import sys
 from collections.abc import Callable
 from types import CellType, FunctionType, MethodType
 from typing import Any
@@ -27,6 +26,7 @@ from fnad.trace.bytecode import calls_global, rebinds
 from fnad.trace.capture import Array, same_bits
 from fnad.trace.handle import Handle
 from fnad.trace.libraries import is_library
+from fnad.trace.source import caller
 
 
 def opened(f: Callable[..., Any]) -> Callable[..., Any]:
@@ -130,7 +130,7 @@ class Namespace(dict[str, Any]):
         self._module, self._opening = module, opening
 
     def __getitem__(self, name: str) -> Any:
-        frame = sys._getframe(1)  # pyright: ignore[reportPrivateUsage]
+        frame = caller()
         if name == "type" and name not in self._module and calls_global(frame):
             return class_of
         return self._opening.value(self._module[name])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import sys
 from types import FrameType
 
 from fnad.codes import notes_of
@@ -11,6 +12,11 @@ from fnad.trace.libraries import is_library
 
 _IMPORT = ("_bootstrap", "_bootstrap_external")
 _LOADING = {"linecache", *[f"importlib.{name}" for name in _IMPORT], "_frozen_importlib", "_frozen_importlib_external"}
+
+
+def caller() -> FrameType:
+    """The frame that called the function which asks."""
+    return sys._getframe(2)  # pyright: ignore[reportPrivateUsage]
 
 
 def user_frame() -> FrameType | None:

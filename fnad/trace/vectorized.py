@@ -5,7 +5,6 @@ An instance is made once and called anywhere, so it is the call itself that is m
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -17,6 +16,7 @@ from fnad.numpy.operands import PYTHON_DTYPES
 from fnad.trace.dispatch import call_function, has_traced, weakened
 from fnad.trace.handle import Handle
 from fnad.trace.libraries import is_library
+from fnad.trace.source import caller
 
 CALL: Callable[..., Any] = np.vectorize.__call__
 """How NumPy calls an instance."""
@@ -24,7 +24,7 @@ CALL: Callable[..., Any] = np.vectorize.__call__
 
 def call_vectorized(self: Any, *args: Any, **kwargs: Any) -> Any:
     """Call an instance of np.vectorize: in the code of a trace on what may be traced, as NumPy elsewhere."""
-    is_users = is_tracing() and not is_library(sys._getframe(1).f_code.co_filename)  # pyright: ignore[reportPrivateUsage]
+    is_users = is_tracing() and not is_library(caller().f_code.co_filename)
     if not is_users or not callable(self.pyfunc):  # which is no function in `@np.vectorize(otypes=...)`
         return CALL(self, *args, **kwargs)
     return vectorized(self, args, kwargs)

@@ -17,7 +17,7 @@ from typing import Any
 import llvmlite.binding as llvm
 import llvmlite.ir as ir
 
-from fnad.backends.cpu import blas_threads, capsule
+from fnad.backends.cpu import blas_threads, objects
 from fnad.backends.llvm.emitter import Builder, Dtype, Instructions, Kinds, Value, Values
 from fnad.backends.llvm.scalar import call
 
@@ -34,7 +34,7 @@ def register() -> None:
     module = cython_blas()
     capsules = module.__pyx_capi__
     for routine in (letter + kind for letter in LETTERS.values() for kind in ("gemm", "gemv", "trsm")):
-        llvm.add_symbol(f"{PREFIX}{routine}", capsule.address(capsules[routine]))
+        llvm.add_symbol(f"{PREFIX}{routine}", objects.address(capsules[routine]))
     blas_threads.register(module.__file__)
 
 

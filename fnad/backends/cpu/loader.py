@@ -8,7 +8,7 @@ from typing import Any
 import llvmlite.binding as llvm
 
 from fnad.backends.cpu import blas, vector_math
-from fnad.backends.cpu.entry import builtin
+from fnad.backends.cpu.objects import builtin
 
 
 def load(name: str, code: bytes, entry: str) -> Callable[..., None]:

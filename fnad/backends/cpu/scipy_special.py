@@ -18,7 +18,7 @@ from typing import Any, TypeAlias
 import llvmlite.ir as ir
 import numpy as np
 
-from fnad.backends.cpu import capsule
+from fnad.backends.cpu import objects
 from fnad.backends.cpu.ufunc_loops import UfuncLoop, place, registered, registered_loop
 from fnad.backends.llvm import cast
 from fnad.backends.llvm.emitter import Builder, Dtype, Emit, Kinds, Value, Values
@@ -52,7 +52,7 @@ def emitter(function: UfuncOperation) -> Emit:
 def entry_point(name: str, dtypes: tuple[Dtype, ...]) -> str | None:
     """The symbol of the entry point of a ufunc that takes these dtypes and gives f64, if there is one."""
     found = capsules().get(name, {})
-    address = next((capsule.address(found[s]) for s in signatures(dtypes) if s in found), None)
+    address = next((objects.address(found[s]) for s in signatures(dtypes) if s in found), None)
     return None if address is None else registered(f"{PREFIX}{name}_{letters(dtypes)}", address)
 
 
@@ -62,7 +62,7 @@ def capsules() -> dict[str, dict[str, Any]]:
     found: dict[str, dict[str, Any]] = {}
     for symbol, function in import_module("scipy.special.cython_special").__pyx_capi__.items():
         name = re.sub(r"^__pyx_fuse(_\d+)+", "", symbol)
-        found.setdefault(name, {})[capsule.signature(function)] = function
+        found.setdefault(name, {})[objects.signature(function)] = function
     return found
 
 

@@ -7,7 +7,6 @@ and the strides between matrices before those within one.
 
 from __future__ import annotations
 
-import ctypes
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -16,21 +15,11 @@ import llvmlite.binding as llvm
 import llvmlite.ir as ir
 import numpy as np
 
+from fnad.backends.cpu.objects import loop_of
 from fnad.backends.llvm.emitter import Builder, Dtype, Value
 
 BYTE, WORD, LONG = ir.IntType(8), ir.IntType(32), ir.IntType(64)
 ADDRESS = BYTE.as_pointer()
-
-
-class UfuncLayout(ctypes.Structure):
-    """The beginning of PyUFuncObject, part of NumPy's C API: a loop and its data for each typing."""
-
-    _fields_ = (
-        ("header", ctypes.c_byte * object.__basicsize__),
-        ("counts", ctypes.c_int * 4),
-        ("functions", ctypes.POINTER(ctypes.c_void_p)),
-        ("data", ctypes.POINTER(ctypes.c_void_p)),
-    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,10 +41,8 @@ class UfuncLoop:
 
 def registered_loop(ufunc: Any, dtypes: tuple[Dtype, ...], symbol: str) -> UfuncLoop:
     """The loop of a ufunc for operands and results of these dtypes; its symbols begin with this one."""
-    number = typings(ufunc).index(dtypes)
-    layout = UfuncLayout.from_address(id(ufunc))
+    function, data = loop_of(ufunc, typings(ufunc).index(dtypes))
     symbol = f"{symbol}_{''.join(dtype.char for dtype in dtypes)}"
-    function, data = layout.functions[number], layout.data[number]
     # A loop without data reads none.
     return UfuncLoop(registered(f"{symbol}_loop", function), registered(f"{symbol}_data", data or function))
 

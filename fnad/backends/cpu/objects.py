@@ -1,0 +1,93 @@
+"""The memory of CPython's and NumPy's objects: all that native code has to know of it.
+
+Where arrays and ufuncs have their addresses no documented function says to native code. So it is checked where it is
+used, and another layout is an ImportError. Everything else is CPython's documented C interface.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+# ---- arrays ----------------------------------------------------------------------------------------------------------
+
+DATA = object.__basicsize__
+"""The offset of the data pointer in a NumPy array: right after the header of every Python object."""
+
+
+def check_arrays() -> None:
+    """Raise `ImportError` if an array's data pointer is not where native code reads it."""
+    probe = np.empty(1)
+    if ctypes.c_void_p.from_address(id(probe) + DATA).value != probe.ctypes.data:
+        raise _unknown("arrays")
+
+
+def _unknown(what: str) -> ImportError:
+    return ImportError(f"NumPy {np.__version__} lays out its {what} in an unknown way: install another version")
+
+
+# ---- builtin functions -----------------------------------------------------------------------------------------------
+
+METH_FASTCALL = 0x80
+
+
+class MethodDefinition(ctypes.Structure):
+    """CPython's PyMethodDef."""
+
+    _fields_ = (
+        ("name", ctypes.c_char_p),
+        ("function", ctypes.c_void_p),
+        ("flags", ctypes.c_int),
+        ("doc", ctypes.c_char_p),
+    )
+
+
+def builtin(name: str, address: int, owner: object) -> Callable[..., Any]:
+    """The C function at `address`, which has the convention METH_FASTCALL; it keeps `owner`, its code, alive."""
+    definition = MethodDefinition(name.encode(), address, METH_FASTCALL, None)
+    create = ctypes.pythonapi.PyCFunction_NewEx
+    create.restype, create.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p]
+    return create(ctypes.addressof(definition), (definition, owner), None)
+
+
+# ---- ufuncs ----------------------------------------------------------------------------------------------------------
+
+
+class UfuncLayout(ctypes.Structure):
+    """The beginning of PyUFuncObject, part of NumPy's C API: a loop and its data for each typing."""
+
+    _fields_ = (
+        ("header", ctypes.c_byte * object.__basicsize__),
+        ("counts", ctypes.c_int * 4),
+        ("functions", ctypes.POINTER(ctypes.c_void_p)),
+        ("data", ctypes.POINTER(ctypes.c_void_p)),
+    )
+
+
+def loop_of(ufunc: Any, typing: int) -> tuple[int, int | None]:
+    """The addresses of a ufunc's loop for its typing of this number, and of the loop's data, if it has some."""
+    layout = UfuncLayout.from_address(id(ufunc))
+    if (*layout.counts[:3],) != (ufunc.nin, ufunc.nout, ufunc.nargs):
+        raise _unknown("ufuncs")
+    return layout.functions[typing], layout.data[typing]
+
+
+# ---- capsules, in which Cython modules export C functions (`__pyx_capi__`) -------------------------------------------
+
+_name = ctypes.pythonapi.PyCapsule_GetName
+_name.restype, _name.argtypes = ctypes.c_char_p, [ctypes.py_object]
+_pointer = ctypes.pythonapi.PyCapsule_GetPointer
+_pointer.restype, _pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+
+
+def signature(capsule: object) -> str:
+    """The name of a capsule, which in Cython is the C signature: `double (double, int __pyx_skip_dispatch)`."""
+    return _name(capsule).decode()
+
+
+def address(capsule: object) -> int:
+    """The address of the function in a capsule."""
+    return _pointer(capsule, _name(capsule))
