@@ -1,7 +1,7 @@
 """Compiled functions: `jit`.
 
 A call is looked up by its signature: structure, dtypes and shapes of the arguments, and the static arguments. Several
-traces may be kept for one signature: of the paths that Python takes by traced values (`fnad.api.paths`), each with what
+traces may be held for one signature: of the paths that Python takes by traced values (`fnad.api.paths`), each with what
 the function read from outside (`fnad.trace.environment`). One whose environment still holds is run. Where there is
 none, the function is traced again; and a trace that gives the same program as one before compiles nothing.
 """

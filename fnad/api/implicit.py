@@ -132,14 +132,21 @@ class _Settings(NamedTuple):
 def _settings(name: str, f: Function, tol: Any, max_steps: Any, remedy: str) -> _Settings:
     check_function(f, name)
     if not (tol is None or (isinstance(tol, (float, int, np.floating)) and tol > 0)):
-        raise _unsuitable(f"tol of {name} is {tol!r}, not a positive number", "it is known while tracing: give a float")
-    if isinstance(max_steps, bool) or not isinstance(max_steps, (int, np.integer)) or max_steps < 1:
-        raise _unsuitable(f"max_steps of {name} is {max_steps!r}, not a positive int", "give how many steps to allow")
+        raise unsuitable(f"tol of {name} is {tol!r}, not a positive number", "it is known while tracing: give a float")
+    steps = step_count(name, max_steps)
     message = f"{name} of {described(f)} did not converge in max_steps={max_steps} steps, or met a nan"
-    return _Settings(None if tol is None else float(tol), int(max_steps), FailureKind.CONVERGENCE.of(message, remedy))
+    return _Settings(None if tol is None else float(tol), steps, FailureKind.CONVERGENCE.of(message, remedy))
 
 
-def _unsuitable(what: str, remedy: str) -> ArgumentTypeError:
+def step_count(name: str, max_steps: Any) -> int:
+    """The option `max_steps` of a solver; `ArgumentTypeError` where it is no positive integer."""
+    if isinstance(max_steps, bool) or not isinstance(max_steps, (int, np.integer)) or max_steps < 1:
+        raise unsuitable(f"max_steps of {name} is {max_steps!r}, not a positive int", "give how many steps to allow")
+    return int(max_steps)
+
+
+def unsuitable(what: str, remedy: str) -> ArgumentTypeError:
+    """The error for an option of a solver."""
     return ArgumentTypeError(what, source=current_source(), remedy=remedy)
 
 

@@ -7,13 +7,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from fnad.api.implicit import step_count, unsuitable
 from fnad.api.leaves import Function, check_function
 from fnad.api.marshalling import LeafType, Tree, as_tracer
 from fnad.api.regions import Likeness, Region, calling, described, in_trace, region_of, settled
 from fnad.control.dormand_prince import Tolerances, integrate
 from fnad.control.ode import solution
 from fnad.control.vector import Raveling
-from fnad.errors import ArgumentTypeError, DtypeError, ShapeError
+from fnad.errors import DtypeError, ShapeError
 from fnad.ir.builder import current_builder, inline
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import F64, Aval, Dtype
@@ -48,7 +49,7 @@ def odeint(
     Derivatives are with respect to y0, t, `args` and what `f` uses from around it, in both modes, at any order:
 
     - `adjoint="discrete"` differentiates the steps that were taken, their sizes held (Bock, "Numerical treatment of
-      inverse problems in chemical reaction kinetics", 1981). Reverse mode keeps the state at each of the times, and the
+      inverse problems in chemical reaction kinetics", 1981). Reverse mode saves the state at each of the times, and the
       steps between two of them while it goes back over these.
     - `adjoint="continuous"` solves the adjoint equations backwards (Chen et al., "Neural Ordinary Differential
       Equations", 2018, appendix B), in forward mode the sensitivity equations, in memory that does not grow with the
@@ -68,8 +69,8 @@ def odeint(
     """
     check_function(f, "odeint")
     if adjoint not in SOLVERS:
-        raise _unsuitable(f"adjoint is {adjoint!r}", f"give one of {', '.join(map(repr, SOLVERS))}")
-    tolerances = Tolerances(_tolerance("rtol", rtol), _tolerance("atol", atol), _steps(max_steps))
+        raise unsuitable(f"adjoint is {adjoint!r}", f"give one of {', '.join(map(repr, SOLVERS))}")
+    tolerances = Tolerances(_tolerance("rtol", rtol), _tolerance("atol", atol), step_count("odeint", max_steps))
     times = array(t) if isinstance(t, (list, tuple)) else t
 
     def run(y0: Any, t: Any, *rest: Any) -> Any:
@@ -80,20 +81,10 @@ def odeint(
 
 def _tolerance(name: str, value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, (float, int, np.floating)) or not value >= 0:
-        raise _unsuitable(
+        raise unsuitable(
             f"{name} of odeint is {value!r}", "it is known while tracing: give a float that is not negative"
         )
     return float(value)
-
-
-def _steps(value: Any) -> int:
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
-        raise _unsuitable(f"max_steps of odeint is {value!r}, not a positive int", "give how many steps to allow")
-    return int(value)
-
-
-def _unsuitable(what: str, remedy: str) -> ArgumentTypeError:
-    return ArgumentTypeError(what, source=current_source(), remedy=remedy)
 
 
 def _odeint(f: Function, y0: Any, t: Any, args: tuple[Any, ...], tolerances: Tolerances, adjoint: str) -> Any:

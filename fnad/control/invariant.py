@@ -120,5 +120,5 @@ def is_expensive(equation: Equation, *, runs: bool) -> bool:
             return equation.operands[0].aval.size > 1
         case Library(_, raises):
             return runs or not raises
-        case _:
+        case _:  # a loop in the loop may fail, or not end, so it must not run where no step is taken
             return runs and bool(equation.regions)

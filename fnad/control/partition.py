@@ -10,14 +10,15 @@ that writes one is run again. What the second part needs of the inputs is left t
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from fnad.ir.primitive import Concatenation, IndexMap, Iota, Scalar
 from fnad.ir.program import Equation, Program, Var
-from fnad.transforms.dce import dce, has_effect
+from fnad.transforms.dce import dce
 from fnad.transforms.differentiation import joint
 from fnad.transforms.pipeline import simplify
-from fnad.transforms.split import halves
+from fnad.transforms.split import cut
 
 CHEAP = 8
 """The cost of a scalar operation, in additions, up to which it is computed again."""
@@ -39,24 +40,13 @@ def partitioned(region: Program, marked: Sequence[bool]) -> Parts:
 
 def partition(program: Program, inputs: int, outputs: int) -> Parts:
     """Cut a joint program after its first `inputs` inputs and `outputs` outputs."""
-    first, second = halves(program, inputs)
-    again, residuals = _resolved(first, _needed(second, program.outputs[outputs:]), set(program.inputs[:inputs]))
-    used = [i for i, var in enumerate(program.inputs[:inputs]) if var in again.inputs]
-    forward = Program(program.name, program.inputs[:inputs], tuple(first), (*program.outputs[:outputs], *residuals))
-    crossing = (*[program.inputs[i] for i in used], *residuals, *program.inputs[inputs:])
-    equations = (*[e for e in first if e in again.equations], *second)
-    backward = Program(f"{program.name}_back", crossing, equations, program.outputs[outputs:])
-    return Parts(dce(forward), dce(backward), tuple(used), len(residuals))
-
-
-def _needed(second: Sequence[Equation], outputs: Sequence[object]) -> list[Var]:
-    """What the second part takes from outside, without what none of its outputs needs."""
-    live = {atom for atom in outputs if isinstance(atom, Var)}
-    for equation in reversed(second):
-        if live.intersection(equation.results) or has_effect(equation):
-            live.update(atom for atom in equation.operands if isinstance(atom, Var))
-    defined = {var for equation in second for var in equation.results}
-    return [var for var in live if var not in defined]
+    first, needed, second = cut(program, inputs, outputs)
+    again, residuals = _resolved(first.equations, needed, set(first.inputs))
+    used = [i for i, var in enumerate(first.inputs) if var in again.inputs]
+    crossing = (*[first.inputs[i] for i in used], *residuals, *program.inputs[inputs:])
+    equations = (*[e for e in first.equations if e in again.equations], *second.equations)
+    backward = Program(f"{program.name}_back", crossing, equations, second.outputs)
+    return Parts(dce(replace(first, outputs=(*first.outputs, *residuals))), dce(backward), tuple(used), len(residuals))
 
 
 class _Again(NamedTuple):
@@ -76,6 +66,7 @@ def _resolved(first: Sequence[Equation], needed: Sequence[Var], inputs: set[Var]
             again.inputs.add(var)
         elif var in makers and var not in saved:
             equation = makers[var]
+            # no array has residual stacks for rows, however expensive they are: the loop that writes them runs again
             if not var.aval.is_residual_stack and not _is_cheap(equation, inputs):
                 saved.add(var)
             elif equation not in again.equations:
@@ -89,6 +80,7 @@ def _is_cheap(equation: Equation, inputs: set[Var]) -> bool:
         case Scalar(_, cost):
             return cost <= CHEAP
         case IndexMap():
+            # a part of a large result is saved itself, lest all of it be
             operand, result = equation.operands[0], equation.results[0]
             return operand in inputs or operand.aval.size <= result.aval.size
         case Iota() | Concatenation():

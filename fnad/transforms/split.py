@@ -5,6 +5,8 @@ The values that cross are the residuals: inputs and results of the first part th
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from fnad.ir.program import Equation, Program, Var
 from fnad.transforms.dce import dce
 
@@ -14,21 +16,12 @@ def split(program: Program, inputs: int, outputs: int) -> tuple[Program, Program
 
     Returns (x…) -> (y…, residuals…) and (residuals…, ct…) -> (x̄…).
     """
-    first, second = halves(program, inputs)
-    late = {*program.inputs[inputs:], *(var for equation in second for var in equation.results)}
-    whole = Program(program.name, program.inputs, tuple(second), program.outputs[outputs:])
-    backward = dce(whole)
-    crossing = _residuals(backward, late)
-    return (
-        dce(Program(program.name, program.inputs[:inputs], tuple(first), (*program.outputs[:outputs], *crossing))),
-        Program(
-            f"{program.name}_pullback", (*crossing, *program.inputs[inputs:]), backward.equations, backward.outputs
-        ),
-    )
+    first, residuals, backward = cut(program, inputs, outputs)
+    return dce(replace(first, outputs=(*first.outputs, *residuals))), backward
 
 
-def halves(program: Program, inputs: int) -> tuple[list[Equation], list[Equation]]:
-    """The equations that depend on the first `inputs` inputs alone, and the others."""
+def cut(program: Program, inputs: int, outputs: int) -> tuple[Program, tuple[Var, ...], Program]:
+    """The first part, (x…) -> (y…), with all that depends on the x alone; the residuals; and the second part."""
     late = set(program.inputs[inputs:])
     first: list[Equation] = []
     second: list[Equation] = []
@@ -38,9 +31,9 @@ def halves(program: Program, inputs: int) -> tuple[list[Equation], list[Equation
         else:
             second.append(equation)
             late.update(equation.results)
-    return first, second
-
-
-def _residuals(backward: Program, late: set[Var]) -> tuple[Var, ...]:
+    backward = dce(replace(program, equations=tuple(second), outputs=program.outputs[outputs:]))
     used = [atom for equation in backward.equations for atom in equation.operands] + list(backward.outputs)
-    return tuple(dict.fromkeys(atom for atom in used if isinstance(atom, Var) and atom not in late))
+    residuals = tuple(dict.fromkeys(atom for atom in used if isinstance(atom, Var) and atom not in late))
+    forward = Program(program.name, program.inputs[:inputs], tuple(first), program.outputs[:outputs])
+    crossing = (*residuals, *program.inputs[inputs:])
+    return forward, residuals, replace(backward, name=f"{program.name}_pullback", inputs=crossing)
