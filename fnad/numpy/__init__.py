@@ -11,6 +11,7 @@ np.float64(7.0)
 from typing import Any
 
 from fnad.numpy import (  # noqa: F401 - imported for the rules that they enter, one family each
+    bodies,
     creation,
     decompositions,
     einsumfunc,

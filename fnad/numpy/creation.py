@@ -29,7 +29,6 @@ from fnad.numpy.registry import RULES, implements
 from fnad.numpy.ufuncs import divide, multiply
 from fnad.numpy.views import ArrayView, Broadcast, Reshape
 from fnad.ops.arithmetic import add, div, mul, sub
-from fnad.ops.comparison import bitwise_not, gt, select
 from fnad.ops.piecewise import floor
 from fnad.ops.shape import broadcast_to, concatenate, full_like, iota, pad, reshape_to, slice_axis, transpose_to
 
@@ -305,28 +304,3 @@ def _with_ends(samples: Symbol, first: Symbol, last: Symbol, endpoint: bool) -> 
 
 
 # ---- triangles -------------------------------------------------------------------------------------------------------
-
-
-def below(x: Symbol, k: int) -> Symbol:
-    """Return where the last two axes of x have column - row <= k."""
-    row, column = (iota(dtype=I64, shape=x.shape, axis=x.ndim - i) for i in (2, 1))
-    return bitwise_not(gt(column, row + k))
-
-
-@implements(np.tril)
-def tril(m: Any, k: Any) -> ArrayView:
-    x = _matrix(m)
-    return fresh(select(below(x, static_int(k, "a diagonal")), x, full_like(x, 0)))
-
-
-@implements(np.triu)
-def triu(m: Any, k: Any) -> ArrayView:
-    x = _matrix(m)
-    return fresh(select(below(x, static_int(k, "a diagonal") - 1), full_like(x, 0), x))
-
-
-def _matrix(m: Any) -> Symbol:
-    x = as_symbol(m)
-    if x.ndim == 0:
-        raise ShapeError("a triangle takes an array of at least one dimension")
-    return broadcast_to(x, (x.shape[0], x.shape[0])) if x.ndim == 1 else x

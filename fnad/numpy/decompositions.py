@@ -6,7 +6,6 @@ have derivative 0.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from functools import cache
 from typing import Any
@@ -135,11 +134,6 @@ def _hermitian_svd(x: Symbol, with_vectors: bool) -> Any:
     signs = take_along_axis(copysign(ones_like(values), values), order)
     u = take_along_axis(vectors, reshape_to(order, (*order.shape[:-1], 1, order.shape[-1])))
     return named(np.linalg.svd, u, descending, adjoint(mul(u, along_columns(signs, u))))
-
-
-@implements(np.linalg.svdvals)
-def svdvals(x: Any) -> Symbol:
-    return svd(x, compute_uv=False)
 
 
 # ---- eigenvalues -----------------------------------------------------------------------------------------------------
@@ -297,23 +291,3 @@ def _ratio(x: Symbol, order: Any) -> Symbol:
 
 
 # ---- norms of numpy.linalg -------------------------------------------------------------------------------------------
-
-
-@implements(np.linalg.matrix_norm)
-def matrix_norm(x: Any, keepdims: Any, ord: Any) -> Symbol:  # noqa: A002
-    return norm(as_symbol(x), ord, (-2, -1), keepdims)
-
-
-@implements(np.linalg.vector_norm)
-def vector_norm(x: Any, axis: Any, keepdims: Any, ord: Any) -> Symbol:  # noqa: A002
-    symbol = as_symbol(x)
-    axes = axes_of(axis, symbol.ndim)
-    rest = tuple(i for i in range(symbol.ndim) if i not in axes)
-    shape = tuple(symbol.shape[i] for i in rest)
-    flat = reshape_to(transpose_to(symbol, (*axes, *rest)), (_size(symbol, axes), *shape))
-    result = norm(flat, ord, 0)
-    return reshape_to(result, tuple(1 if i in axes else n for i, n in enumerate(symbol.shape))) if keepdims else result
-
-
-def _size(x: Symbol, axes: tuple[int, ...]) -> int:
-    return math.prod(x.shape[i] for i in axes)

@@ -260,19 +260,3 @@ def _columns(sample: Any) -> list[Symbol]:
     if x.ndim != 2:
         raise ShapeError(f"a sample is an array of points, (n, d), got {x.aval}")
     return [reshape_to(slice_axis(x, 1, i, i + 1), (x.shape[0],)) for i in np.arange(x.shape[1]).tolist()]
-
-
-@implements(np.histogram2d)
-def histogram2d(x: Any, y: Any, bins: Any, range: Any, density: Any, weights: Any) -> tuple[Symbol, Symbol, Symbol]:  # noqa: A002
-    if as_symbol(x).shape != as_symbol(y).shape:
-        raise ShapeError("x and y must have the same length.")
-    is_shared = isinstance(bins, (Symbol, np.ndarray, list, tuple)) and len_of(bins) not in (1, 2)
-    counts, (along_x, along_y) = histogramdd([x, y], [bins, bins] if is_shared else bins, range, density, weights)
-    return counts, along_x, along_y
-
-
-def len_of(bins: Any) -> int:
-    """Return how many bins or edges were given; 1 for a number."""
-    if isinstance(bins, (Symbol, np.ndarray)):
-        return bins.shape[0] if bins.ndim else 1
-    return len(bins)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,7 +10,7 @@ import numpy as np
 from fnad.errors import DomainError, DtypeError, ShapeError
 from fnad.ir.builder import is_tracing
 from fnad.ir.symbol import Symbol
-from fnad.ir.types import BOOL, I64, Aval, Shape
+from fnad.ir.types import BOOL, I64, Aval
 from fnad.numpy.assignment import fitted, stored
 from fnad.numpy.creation import linspace
 from fnad.numpy.joining import alike, join, rows
@@ -30,7 +29,6 @@ from fnad.numpy.operands import (
 )
 from fnad.numpy.reductions import any_
 from fnad.numpy.registry import RULES, implements, writes
-from fnad.numpy.views import ArrayView
 from fnad.ops.arithmetic import add, mul
 from fnad.ops.comparison import bitwise_and, bitwise_not, ge, lt, select
 from fnad.ops.indexing import gather, scatter
@@ -48,26 +46,6 @@ def where(condition: Any, x: Any = None, y: Any = None) -> Any:
         return np.nonzero(static_array(as_symbol(condition)))
     dtype = common_dtype(x, y)
     return fresh(select(*broadcast_all([as_symbol(condition, BOOL), as_symbol(x, dtype), as_symbol(y, dtype)])))
-
-
-@implements(np.select)
-def select_(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any) -> ArrayView:
-    condlist, choicelist = (rows(given) if isinstance(given, Symbol) else given for given in (condlist, choicelist))
-    if len(condlist) != len(choicelist):
-        raise ShapeError("list of cases must be same length as list of conditions")
-    if not condlist:
-        raise ShapeError("select with an empty condition list is not possible")
-    conditions = [as_symbol(condition) for condition in condlist]
-    for i, condition in enumerate(conditions):
-        if condition.dtype != BOOL:
-            raise DtypeError(f"invalid entry {i} in condlist: should be boolean ndarray")
-    dtype = common_dtype(*choicelist, default)
-    choices = [as_symbol(choice, dtype) for choice in choicelist]
-    *operands, result = broadcast_all([*conditions, *choices, as_symbol(default, dtype)])
-    count = len(conditions)
-    for condition, choice in zip(operands[count - 1 :: -1], operands[: count - 1 : -1], strict=True):
-        result = select(condition, choice, result)
-    return fresh(result)
 
 
 # ---- by position -----------------------------------------------------------------------------------------------------
@@ -303,35 +281,6 @@ def unravel_index(indices: Any, shape: Any, order: str = "C") -> tuple[Symbol, .
 
 
 # ---- triangles and diagonals -----------------------------------------------------------------------------------------
-
-
-def _triangle(indices: Callable[..., Any]) -> Callable[..., Any]:
-    def rule(arr: Any, k: int) -> Any:
-        shape = _matrix_shape(arr)
-        return indices(shape[-2], k=k, m=shape[-1])
-
-    return rule
-
-
-def _matrix_shape(arr: Any) -> Shape:
-    shape = as_symbol(arr).shape
-    if len(shape) != 2:
-        raise ShapeError("input array must be 2-d")
-    return shape
-
-
-tril_indices_from = implements(np.tril_indices_from)(_triangle(np.tril_indices))
-triu_indices_from = implements(np.triu_indices_from)(_triangle(np.triu_indices))
-
-
-@implements(np.diag_indices_from)
-def diag_indices_from(arr: Any) -> Any:
-    shape = as_symbol(arr).shape
-    if len(shape) < 2:
-        raise ShapeError("input array must be at least 2-d")
-    if len(set(shape)) > 1:
-        raise ShapeError("All dimensions of input must be of equal length")
-    return np.diag_indices(shape[0], len(shape))
 
 
 # ---- r_[…] and c_[…]: arrays, numbers and ranges side by side, any of them traced ------------------------------------

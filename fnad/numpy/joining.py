@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -11,7 +10,7 @@ import numpy as np
 from fnad.errors import ArgumentTypeError, DtypeError, OutOfRangeError, ShapeError
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import Dtype, Shape, native_dtype
-from fnad.numpy.manipulation import atleast_1d, atleast_2d, atleast_3d, fresh
+from fnad.numpy.manipulation import fresh
 from fnad.numpy.operands import as_symbol, axis_of, common_dtype, static_array, static_int, static_ints
 from fnad.numpy.registry import implements
 from fnad.numpy.views import ArrayView, Box, Reshape
@@ -85,22 +84,6 @@ def stack(arrays: Any, axis: Any, dtype: Any, casting: Any) -> Symbol:
     return join([reshape_to(symbol, (*shape[:at], 1, *shape[at:])) for symbol in symbols], at)
 
 
-@implements(np.vstack)
-def vstack(tup: Any, dtype: Any, casting: Any) -> Symbol:
-    return join([atleast_2d(symbol).read() for symbol in alike(tup, dtype, casting)], 0)
-
-
-@implements(np.hstack)
-def hstack(tup: Any, dtype: Any, casting: Any) -> Symbol:
-    symbols = [atleast_1d(symbol).read() for symbol in alike(tup, dtype, casting)]
-    return join(symbols, 0 if symbols[0].ndim == 1 else 1)
-
-
-@implements(np.dstack)
-def dstack(tup: Any) -> Symbol:
-    return join([atleast_3d(symbol).read() for symbol in alike(tup)], 2)
-
-
 @implements(np.column_stack)
 def column_stack(tup: Any) -> Symbol:
     return join([_as_columns(symbol) for symbol in alike(tup)], 1)
@@ -108,11 +91,6 @@ def column_stack(tup: Any) -> Symbol:
 
 def _as_columns(x: Symbol) -> Symbol:
     return reshape_to(x, (x.aval.size, 1)) if x.ndim < 2 else x
-
-
-@implements(np.append)
-def append(arr: Any, values: Any, axis: Any) -> Symbol:
-    return concatenate([arr, values], axis)
 
 
 @implements(np.block)
@@ -222,23 +200,6 @@ def _roll_along(x: Symbol, places: int, axis: int) -> Symbol:
 # ---- parts -----------------------------------------------------------------------------------------------------------
 
 
-@implements(np.array_split)
-def array_split(ary: Any, indices_or_sections: Any, axis: Any) -> list[ArrayView]:
-    x = as_symbol(ary)
-    i = axis_of(axis, x.ndim)
-    return [ArrayView(x, (box_along(x.shape, i, a, b),)) for a, b in bounds(x.shape[i], indices_or_sections)]
-
-
-@implements(np.split)
-def split(ary: Any, indices_or_sections: Any, axis: Any) -> list[ArrayView]:
-    x = as_symbol(ary)
-    if np.ndim(indices_or_sections) == 0:
-        sections = static_int(indices_or_sections, "a number of sections")
-        if sections <= 0 or x.shape[axis_of(axis, x.ndim)] % sections:
-            raise ShapeError("array split does not result in an equal division")
-    return array_split(x, indices_or_sections, axis)
-
-
 @implements(np.unstack)
 def unstack(x: Any, axis: Any) -> tuple[ArrayView | Symbol, ...]:
     symbol = as_symbol(x)
@@ -250,42 +211,11 @@ def unstack(x: Any, axis: Any) -> tuple[ArrayView | Symbol, ...]:
     return tuple(part if rest else part.read() for part in parts)
 
 
-def bounds(size: int, indices_or_sections: Any) -> list[tuple[int, int]]:
-    """Return where the parts of an axis begin and end, as np.array_split cuts it."""
-    if np.ndim(indices_or_sections) == 0:
-        sections = static_int(indices_or_sections, "a number of sections")
-        if sections <= 0:
-            raise ShapeError("number sections must be larger than 0.")
-        each, extra = divmod(size, sections)
-        ends = list(accumulate([each + 1] * extra + [each] * (sections - extra)))
-        return list(zip([0, *ends[:-1]], ends, strict=True))
-    cuts = static_ints(static_array(indices_or_sections), "a place to split")
-    spans = (slice(a, b).indices(size) for a, b in zip((0, *cuts), (*cuts, size), strict=True))
-    return [(start, max(start, stop)) for start, stop, _ in spans]
-
-
 def box_along(shape: Shape, axis: int, start: int, limit: int) -> Box:
     """Return the step to a part of one axis."""
     starts = tuple(start if i == axis else 0 for i in range(len(shape)))
     limits = tuple(limit if i == axis else n for i, n in enumerate(shape))
     return Box(starts, limits, (1,) * len(shape))
-
-
-def _split_along(axis_of_rank: Any, least: int, message: str) -> Any:
-    def rule(ary: Any, indices_or_sections: Any) -> list[ArrayView]:
-        x = as_symbol(ary)
-        if x.ndim < least:
-            raise ShapeError(message)
-        return split(x, indices_or_sections, axis_of_rank(x.ndim))
-
-    return rule
-
-
-vsplit = implements(np.vsplit)(_split_along(lambda _: 0, 2, "vsplit only works on arrays of 2 or more dimensions"))
-hsplit = implements(np.hsplit)(
-    _split_along(lambda ndim: min(ndim - 1, 1), 1, "hsplit only works on arrays of 1 or more dimensions")
-)
-dsplit = implements(np.dsplit)(_split_along(lambda _: 2, 3, "dsplit only works on arrays of 3 or more dimensions"))
 
 
 # ---- elements inserted and deleted -----------------------------------------------------------------------------------

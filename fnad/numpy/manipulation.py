@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -32,7 +32,6 @@ from fnad.numpy.views import (
     Permute,
     RealPart,
     Reshape,
-    Reverse,
     Steps,
     ViewStep,
     read,
@@ -118,26 +117,6 @@ def squeeze(a: Any, axis: Any) -> ArrayView:
     return ArrayView(x, (Reshape(tuple(n for i, n in enumerate(x.shape) if i not in axes)),))
 
 
-@implements(np.atleast_1d)
-def atleast_1d(*arrays: Any) -> Any:
-    return _each(arrays, lambda shape: shape or (1,))
-
-
-@implements(np.atleast_2d)
-def atleast_2d(*arrays: Any) -> Any:
-    return _each(arrays, lambda shape: (1,) * (2 - len(shape)) + shape)
-
-
-@implements(np.atleast_3d)
-def atleast_3d(*arrays: Any) -> Any:
-    return _each(arrays, lambda s: s if len(s) > 2 else (*s, 1) if len(s) == 2 else (1, *(s or (1,)), 1))
-
-
-def _each(arrays: Sequence[Any], shape_of: Any) -> Any:
-    views = tuple(ArrayView(x, (Reshape(shape_of(x.shape)),)) for x in map(as_symbol, arrays))
-    return views[0] if len(views) == 1 else views
-
-
 @implements(np.broadcast_to)
 def broadcast_to(array: Any, shape: Any) -> ArrayView:
     x = as_symbol(array)
@@ -166,14 +145,6 @@ def transpose(a: Any, axes: Any) -> ArrayView:
     return ArrayView(x, (Permute(permutation),))
 
 
-@implements(np.matrix_transpose, np.linalg.matrix_transpose)
-def matrix_transpose(x: Any) -> ArrayView:
-    symbol = as_symbol(x)
-    if symbol.ndim < 2:
-        raise ShapeError(f"Input array must be at least 2-dimensional, but it is {symbol.ndim}")
-    return swapaxes(symbol, -1, -2)
-
-
 @implements(np.swapaxes)
 def swapaxes(a: Any, axis1: Any, axis2: Any) -> ArrayView:
     x = as_symbol(a)
@@ -195,57 +166,7 @@ def moveaxis(a: Any, source: Any, destination: Any) -> ArrayView:
     return ArrayView(x, (Permute(tuple(order)),))
 
 
-@implements(np.rollaxis)
-def rollaxis(a: Any, axis: Any, start: Any) -> ArrayView:
-    x = as_symbol(a)
-    from_, to = axis_of(axis, x.ndim), static_int(start, "an axis")
-    to = to + x.ndim if to < 0 else to
-    if not 0 <= to <= x.ndim:
-        raise ShapeError(f"'start' arg requires {-x.ndim} <= start < {x.ndim + 1}, but {start} was passed in")
-    return moveaxis(x, from_, to - (from_ < to))
-
-
 # ---- the order of elements -------------------------------------------------------------------------------------------
-
-
-@implements(np.flip)
-def flip(m: Any, axis: Any) -> Any:
-    x = as_symbol(m)
-    if not x.shape and not axes_of(axis, 0):
-        return x
-    return ArrayView(x, (Reverse(tuple(sorted(axes_of(axis, x.ndim)))),))
-
-
-@implements(np.fliplr)
-def fliplr(m: Any) -> ArrayView:
-    x = as_symbol(m)
-    if x.ndim < 2:
-        raise ShapeError("Input must be >= 2-d.")
-    return flip(x, 1)
-
-
-@implements(np.flipud)
-def flipud(m: Any) -> ArrayView:
-    x = as_symbol(m)
-    if x.ndim < 1:
-        raise ShapeError("Input must be >= 1-d.")
-    return flip(x, 0)
-
-
-@implements(np.rot90)
-def rot90(m: Any, k: Any, axes: Any) -> ArrayView:
-    x = as_symbol(m)
-    i, j = axes_of(axes, x.ndim)
-    order = list(range(x.ndim))
-    order[i], order[j] = j, i
-    turn = Permute(tuple(order))
-    quarter: tuple[Steps, ...] = (
-        (),
-        (Reverse((j,)), turn),
-        (Reverse(tuple(sorted((i, j)))),),
-        (turn, Reverse((j,))),
-    )
-    return ArrayView(x, quarter[static_int(k, "a number of turns") % 4])
 
 
 # ---- parts -----------------------------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy._core import umath
 
-from fnad.errors import ArgumentTypeError, DomainError, DtypeError, ShapeError, UnsupportedFunctionError
+from fnad.errors import ArgumentTypeError, DomainError, DtypeError, ShapeError
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import BOOL, F64
 from fnad.numpy.elementwise import elementwise
@@ -16,16 +16,15 @@ from fnad.numpy.manipulation import fresh
 from fnad.numpy.operands import as_array, as_symbol, broadcast_all, common_dtype, common_shape, static_int, to_dtype
 from fnad.numpy.reductions import all_
 from fnad.numpy.registry import RULES, UNSET, Rule, implements
-from fnad.numpy.ufuncs import TABLE, absolute, add, divide, multiply, out_of_range, rad2deg, scaled, side
+from fnad.numpy.ufuncs import TABLE, absolute, add, divide, multiply, out_of_range, scaled, side
 from fnad.numpy.views import ArrayView
 from fnad.ops import bessel
 from fnad.ops.arithmetic import div, mul, neg, sub
-from fnad.ops.comparison import bitwise_and, bitwise_not, bitwise_or, eq, isfinite, isnan, lt, ne, select, signbit
+from fnad.ops.comparison import bitwise_and, bitwise_not, bitwise_or, eq, isfinite, isnan, lt, select, signbit
 from fnad.ops.conversion import complex_, imag, real
 from fnad.ops.elementary import sin
 from fnad.ops.piecewise import rint
-from fnad.ops.power import arctan2
-from fnad.ops.shape import broadcast_to, constant, full_like, ones_like, zeros_like
+from fnad.ops.shape import full_like, ones_like, zeros_like
 
 # ---- rounding --------------------------------------------------------------------------------------------------------
 
@@ -104,47 +103,7 @@ CLIP: np.ufunc = vars(umath)["clip"]
 elementwise(CLIP)(lambda x, low, high: TABLE[np.minimum](TABLE[np.maximum](x, low), high))
 
 
-@implements(np.nan_to_num)
-def nan_to_num(x: Any, copy: bool, nan: Any, posinf: Any, neginf: Any) -> Symbol:
-    symbol = as_symbol(x)
-    if not copy and symbol.shape:
-        raise UnsupportedFunctionError(
-            "numpy.nan_to_num with copy=False writes into its argument", remedy="write x[...] = np.nan_to_num(x)"
-        )
-    if symbol.dtype.kind == "c":
-        return complex_(*[_finite(part(symbol), nan, posinf, neginf) for part in (real, imag)])
-    return symbol if symbol.dtype.kind in "biu" else _finite(symbol, nan, posinf, neginf)
-
-
-def _finite(x: Symbol, nan: Any, posinf: Any, neginf: Any) -> Symbol:
-    limits = np.finfo(x.dtype)
-    infinity = full_like(x, np.inf)
-    for place, value in (
-        (eq(x, infinity), limits.max if posinf is None else posinf),
-        (eq(x, full_like(x, -np.inf)), limits.min if neginf is None else neginf),
-        (isnan(x), nan),
-    ):
-        x = select(place, broadcast_to(as_symbol(value, x.dtype), x.shape), x)
-    return x
-
-
 # ---- complex numbers -------------------------------------------------------------------------------------------------
-
-
-@implements(np.angle)
-def angle(z: Any, deg: bool) -> Symbol:
-    x = as_symbol(z)
-    result = arctan2(imag(x), real(x)) if x.dtype.kind == "c" else RULES[np.arctan2](0, x)
-    return rad2deg(result) if deg else result
-
-
-@implements(np.iscomplex)
-def iscomplex(x: Any) -> Symbol:
-    symbol = as_symbol(x)
-    if symbol.dtype.kind != "c":
-        return constant(False, BOOL, symbol.shape)
-    part = imag(symbol)
-    return ne(part, zeros_like(part))
 
 
 @implements(np.real_if_close)
@@ -156,11 +115,6 @@ def real_if_close(a: Any, tol: Any) -> ArrayView:
             remedy="take the real part with np.real",
         )
     return ArrayView(x, is_array=True)
-
-
-@implements(np.isreal)
-def isreal(x: Any) -> Symbol:
-    return bitwise_not(iscomplex(x))
 
 
 # ---- numpy.emath -----------------------------------------------------------------------------------------------------

@@ -9,12 +9,12 @@ import numpy as np
 
 from fnad.errors import DtypeError, OutOfRangeError, ShapeError, UnsupportedFunctionError
 from fnad.ir.symbol import Symbol
-from fnad.ir.types import I64, Dtype, Shape, is_complex, native_dtype
+from fnad.ir.types import I64, Dtype, native_dtype
 from fnad.numpy import indexing_routines, manipulation, sorting, ufuncs
 from fnad.numpy.indexing import as_tuple, getitem, has_ellipsis, is_traced_mask, setitem
 from fnad.numpy.indexing_routines import repeated
 from fnad.numpy.manipulation import fresh
-from fnad.numpy.operands import as_symbol, axes_of, common_dtype, promotion_example, static_array
+from fnad.numpy.operands import as_symbol, common_dtype, promotion_example, static_array
 from fnad.numpy.registry import implements
 from fnad.numpy.views import ArrayView, Cast
 from fnad.ops.shape import constant, reshape_to
@@ -150,22 +150,6 @@ def _values(line: Symbol, index: Any, value: Any) -> Symbol | None:
 # ---- what is known while tracing: plain Python values ----------------------------------------------------------------
 
 
-@implements(np.shape)
-def shape(a: Any) -> Shape:
-    return as_symbol(a).shape
-
-
-@implements(np.ndim)
-def ndim(a: Any) -> int:
-    return as_symbol(a).ndim
-
-
-@implements(np.size)
-def size(a: Any, axis: Any) -> int:
-    x = as_symbol(a)
-    return int(np.prod([x.shape[i] for i in axes_of(axis, x.ndim)], dtype=int))
-
-
 @implements(np.result_type)
 def result_type(*arrays_and_dtypes: Any) -> Dtype:
     return np.result_type(*[promotion_example(value) for value in arrays_and_dtypes])
@@ -179,16 +163,6 @@ def common_type(*arrays: Any) -> type:
 @implements(np.can_cast)
 def can_cast(from_: Any, to: Any, casting: Any = "safe") -> bool:
     return np.can_cast(common_dtype(from_), to, casting)
-
-
-@implements(np.iscomplexobj)
-def iscomplexobj(x: Any) -> bool:
-    return is_complex(as_symbol(x).dtype)
-
-
-@implements(np.isrealobj)
-def isrealobj(x: Any) -> bool:
-    return not is_complex(as_symbol(x).dtype)
 
 
 @implements(np.min_scalar_type)

@@ -23,14 +23,10 @@ from fnad.numpy.reductions import (
     argmax,
     argmin,
     count_nonzero,
-    cumprod,
-    cumsum,
     is_given,
     masked,
     min_,
-    prod,
     reduce,
-    sum_,
 )
 from fnad.numpy.registry import RULES, UNSET, implements
 from fnad.numpy.statistics import delta_degrees, deviation, mean, var
@@ -63,26 +59,6 @@ def replaced(a: Any, value: Any) -> Symbol:
 
 
 # ---- sums, products, means -------------------------------------------------------------------------------------------
-
-
-@implements(np.nansum)
-def nansum(a: Any, axis: Any, dtype: Any, keepdims: Any, initial: Any, where: Any) -> Symbol:
-    return sum_(replaced(a, 0), axis, dtype, keepdims=keepdims, initial=initial, where=where)
-
-
-@implements(np.nanprod)
-def nanprod(a: Any, axis: Any, dtype: Any, keepdims: Any, initial: Any, where: Any) -> Symbol:
-    return prod(replaced(a, 1), axis, dtype, keepdims=keepdims, initial=initial, where=where)
-
-
-@implements(np.nancumsum)
-def nancumsum(a: Any, axis: Any, dtype: Any) -> Symbol:
-    return cumsum(replaced(a, 0), axis, dtype)
-
-
-@implements(np.nancumprod)
-def nancumprod(a: Any, axis: Any, dtype: Any) -> Symbol:
-    return cumprod(replaced(a, 1), axis, dtype)
 
 
 @implements(np.nanmean)

@@ -16,26 +16,18 @@ from fnad.numpy.operands import (
     as_vector,
     axes_of,
     axis_of,
-    broadcast_all,
     common_dtype,
     static_array,
     static_int,
     to_dtype,
 )
-from fnad.numpy.reductions import cumsum, sum_
 from fnad.numpy.registry import RULES, UNSET, implements
 from fnad.numpy.ufuncs import (
-    absolute,
     add,
     conjugate,
     divide,
-    equal,
-    greater,
-    less,
-    logical_and,
     multiply,
     negative,
-    remainder,
     subtract,
 )
 from fnad.numpy.views import ArrayView
@@ -204,46 +196,7 @@ def _uneven_weights(h1: Symbol, h2: Symbol, first: bool) -> tuple[Any, ...]:
 # ---- integrals -------------------------------------------------------------------------------------------------------
 
 
-@implements(np.trapezoid)
-def trapezoid(y: Any, x: Any, dx: Any, axis: Any) -> Symbol:
-    f = as_array(y)
-    at = axis_of(axis, f.ndim)
-    n = f.shape[at]
-    sums = add(slice_axis(f, at, min(1, n), n), slice_axis(f, at, 0, max(n - 1, 0)))
-    return sum_(divide(multiply(dx if x is None else _widths(as_array(x), f, at, axis), sums), 2.0), axis)
-
-
-def _widths(x: Symbol, f: Symbol, axis: int, given: Any) -> Symbol:
-    return _laid_along(difference(x, 0), f, axis) if x.ndim == 1 else difference(x, axis_of(given, x.ndim))
-
-
 # ---- phases ----------------------------------------------------------------------------------------------------------
-
-
-@implements(np.unwrap)
-def unwrap(p: Any, discont: Any, axis: Any, period: Any) -> Symbol:
-    x = as_array(p)
-    at = axis_of(axis, x.ndim)
-    steps = difference(x, at)
-    dtype = common_dtype(steps, period)
-    high, is_ambiguous = (period // 2, period % 2 == 0) if dtype.kind in "iu" else (divide(period, 2), True)
-    low = -high if isinstance(high, int) else negative(high)
-    wrapped = add(remainder(subtract(steps, low), period), low)
-    if is_ambiguous:
-        at_low = logical_and(equal(wrapped, low), greater(steps, 0))
-        wrapped = _put(at_low, high, wrapped)
-    small = less(absolute(steps), divide(period, 2) if discont is None else discont)
-    correction = _put(small, 0, subtract(wrapped, steps))
-    n = x.shape[at]
-    first, rest = slice_axis(x, at, 0, min(1, n)), slice_axis(x, at, min(1, n), n)
-    return join([to_dtype(first, dtype), to_dtype(add(rest, cumsum(correction, at)), dtype)], at)
-
-
-def _put(where: Symbol, value: Any, x: Symbol) -> Symbol:
-    """Return x with a value where the condition holds."""
-    where, x = broadcast_all([where, x])
-    new = zeros_like(x) if isinstance(value, int) and value == 0 else broadcast_to(as_symbol(value, x.dtype), x.shape)
-    return select(where, new, x)
 
 
 # ---- interpolation ---------------------------------------------------------------------------------------------------

@@ -52,64 +52,10 @@ def grown(x: Symbol, size: int) -> Symbol:
     return pad(x, low=(size - x.shape[0],), high=(0,), interior=(0,))
 
 
-@implements(np.polyval)
-def polyval(p: Any, x: Any) -> Symbol:
-    c, at = coefficients(p), as_array(x)
-    y = zeros_like(at)
-    for i in range(c.shape[0]):
-        y = add(multiply(y, at), element(c, i))
-    return y
-
-
 # ---- calculus --------------------------------------------------------------------------------------------------------
 
 
-def falling(count: int) -> Any:
-    """Return the exponents count, …, 1."""
-    return np.arange(count, 0, -1)
-
-
-@implements(np.polyder)
-def polyder(p: Any, m: Any) -> Symbol:
-    times, c = static_int(m, "an order"), coefficients(p)
-    if times < 0:
-        raise ShapeError("Order of derivative must be positive (see polyint)")
-    for _ in range(times):
-        degree = c.shape[0] - 1
-        c = multiply(slice_axis(c, 0, 0, max(degree, 0)), falling(degree))
-    return c
-
-
-@implements(np.polyint)
-def polyint(p: Any, m: Any, k: Any) -> Symbol:
-    times, c = static_int(m, "an order"), coefficients(p)
-    if times < 0:
-        raise ShapeError("Order of integral must be positive (see polyder)")
-    constants = as_vector(np.zeros(times) if k is None else k)
-    if constants.shape[0] == 1 and times > 1:
-        constants = to_dtype(multiply(constants, np.ones(times)), F64)
-    if constants.shape[0] < times:
-        raise ShapeError("k must be a scalar or a rank-1 array of length 1 or >m.")
-    for i in range(times):
-        raised = divide(c, falling(c.shape[0]))
-        dtype = common_dtype(raised, constants)
-        c = join([to_dtype(raised, dtype), to_dtype(slice_axis(constants, 0, i, i + 1), dtype)], 0)
-    return c
-
-
 # ---- arithmetic ------------------------------------------------------------------------------------------------------
-
-
-@implements(np.polyadd)
-def polyadd(a1: Any, a2: Any) -> Symbol:
-    x, y = coefficients(a1), coefficients(a2)
-    return add(grown(x, y.shape[0]), grown(y, x.shape[0]))
-
-
-@implements(np.polysub)
-def polysub(a1: Any, a2: Any) -> Symbol:
-    x, y = coefficients(a1), coefficients(a2)
-    return subtract(grown(x, y.shape[0]), grown(y, x.shape[0]))
 
 
 @implements(np.polymul)

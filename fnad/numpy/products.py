@@ -15,10 +15,8 @@ from fnad.errors import ShapeError
 from fnad.ir.builder import current_builder
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import BOOL, I64
-from fnad.numpy.creation import trace as trace_
 from fnad.numpy.elementwise import loop_dtypes
 from fnad.numpy.joining import join
-from fnad.numpy.manipulation import diagonal as diagonal_
 from fnad.numpy.manipulation import fresh, moveaxis
 from fnad.numpy.operands import (
     Ints,
@@ -281,47 +279,7 @@ def _check_core(name: str, signature: str, x: Symbol, rank_x: int, y: Symbol, ra
 # ---- in numpy.linalg, on the last axes -------------------------------------------------------------------------------
 
 
-@implements(np.linalg.matmul)
-def linalg_matmul(x1: Any, x2: Any) -> Symbol:
-    return matmul(x1, x2)
-
-
-@implements(np.linalg.tensordot)
-def linalg_tensordot(x1: Any, x2: Any, axes: Any) -> ArrayView:
-    return tensordot(x1, x2, axes)
-
-
-@implements(np.linalg.diagonal)
-def linalg_diagonal(x: Any, offset: Any) -> ArrayView:
-    return diagonal_(x, offset, -2, -1)
-
-
-@implements(np.linalg.trace)
-def linalg_trace(x: Any, offset: Any, dtype: Any) -> Symbol:
-    return trace_(x, offset, -2, -1, dtype)
-
-
-@implements(np.linalg.outer)
-def linalg_outer(x1: Any, x2: Any) -> Symbol:
-    x, y = as_symbol(x1), as_symbol(x2)
-    if x.ndim != 1 or y.ndim != 1:
-        raise ShapeError(f"Input arrays must be one-dimensional, but they are x1.ndim={x.ndim} and x2.ndim={y.ndim}.")
-    return outer(x, y)
-
-
 @implements(np.linalg.vecdot)
 def linalg_vecdot(x1: Any, x2: Any, axis: Any) -> Symbol:
     x, y = (moveaxis(x, axis_of(axis, x.ndim), -1).read() for x in map(as_symbol, (x1, x2)))
     return RULES[np.vecdot](x, y)
-
-
-@implements(np.linalg.cross)
-def linalg_cross(x1: Any, x2: Any, axis: Any) -> Any:
-    x, y = as_symbol(x1), as_symbol(x2)
-    sizes = [symbol.shape[axis_of(axis, symbol.ndim)] for symbol in (x, y)]
-    if sizes != [3, 3]:
-        raise ShapeError(
-            "Both input arrays must be (arrays of) 3-dimensional vectors, "
-            f"but they are {sizes[0]} and {sizes[1]} dimensional instead."
-        )
-    return RULES[np.cross](x, y, axis=axis)

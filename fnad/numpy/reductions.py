@@ -11,11 +11,10 @@ from fnad.errors import ShapeError
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import BOOL, DTYPES, I64, Dtype, is_inexact, native_dtype
 from fnad.numpy import lexicographic
-from fnad.numpy.joining import join
 from fnad.numpy.operands import Ints, as_symbol, axis_of, broadcast_all, reduced_axes, reduced_shape, to_dtype
 from fnad.numpy.registry import UNSET, implements
 from fnad.ops import cumulative, reduction
-from fnad.ops.arithmetic import add, mul, sub
+from fnad.ops.arithmetic import add, mul
 from fnad.ops.comparison import bitwise_and, bitwise_or, select
 from fnad.ops.shape import broadcast_to, constant, reduce_sum, reshape_to
 
@@ -149,12 +148,6 @@ all_ = implements(np.all)(_logic(ALL))
 any_ = implements(np.any)(_logic(ANY))
 
 
-@implements(np.ptp)
-def ptp(a: Any, axis: Any, keepdims: Any) -> Symbol:
-    x = as_symbol(a)
-    return sub(max_(x, axis, keepdims=keepdims), min_(x, axis, keepdims=keepdims))
-
-
 @implements(np.count_nonzero)
 def count_nonzero(a: Any, axis: Any, keepdims: Any) -> Symbol:
     return SUM(to_dtype(as_symbol(a, BOOL), I64), axis, keepdims)
@@ -229,27 +222,6 @@ def cumprod(a: Any, axis: Any, dtype: Any) -> Symbol:
     if axis is None or not x.shape:
         x, axis = reshape_to(x, (x.aval.size,)), axis or 0
     return running(cumulative.cumprod, x, axis_of(axis, x.ndim))
-
-
-def _cumulative(running: Callable[..., Symbol], neutral: int) -> Callable[..., Symbol]:
-    def rule(x: Any, axis: Any, dtype: Any, include_initial: bool) -> Symbol:
-        symbol = as_symbol(x)
-        if symbol.ndim == 0:
-            symbol = reshape_to(symbol, (1,))
-        if axis is None and symbol.ndim > 1:
-            raise ShapeError("For arrays which have more than one dimension ``axis`` argument is required.")
-        at = axis_of(0 if axis is None else axis, symbol.ndim)
-        result = running(symbol, at, dtype)
-        if not include_initial:
-            return result
-        first = tuple(1 if i == at else n for i, n in enumerate(result.shape))
-        return join([constant(neutral, result.dtype, first), result], at)
-
-    return rule
-
-
-cumulative_sum = implements(np.cumulative_sum)(_cumulative(cumsum, 0))
-cumulative_prod = implements(np.cumulative_prod)(_cumulative(cumprod, 1))
 
 
 @implements((np.multiply, "accumulate"))

@@ -11,18 +11,16 @@ from fnad.errors import MatrixError, ShapeError
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import DTYPES, Aval, real_dtype
 from fnad.numpy.decompositions import check_two_dimensional, floating, for_columns, named, rank_of, square
-from fnad.numpy.joining import rows
 from fnad.numpy.manipulation import fresh
-from fnad.numpy.operands import as_symbol, axis_of, static_int, static_ints, static_number, to_dtype
-from fnad.numpy.products import dot, matmul
+from fnad.numpy.operands import axis_of, static_ints, static_number, to_dtype
+from fnad.numpy.products import dot
 from fnad.numpy.reductions import SUM
 from fnad.numpy.registry import UNSET, implements
 from fnad.numpy.views import ArrayView
 from fnad.ops import determinant, eigenvalues, least_squares, linalg
 from fnad.ops.arithmetic import mul, sub
 from fnad.ops.comparison import eq
-from fnad.ops.constructors import ANY
-from fnad.ops.matrix import check_matrices, check_square, conjugate, identity_like, real_part
+from fnad.ops.matrix import check_matrices, check_square, conjugate, real_part
 from fnad.ops.requirement import require
 from fnad.ops.shape import full_like, reshape_to, transpose_to, zeros_like
 
@@ -54,18 +52,6 @@ def tensorsolve(a: Any, b: Any, axes: Any) -> ArrayView:
     if x.aval.size != n**2:
         raise MatrixError("Input arrays must satisfy the requirement prod(a.shape[b.ndim:]) == prod(a.shape[:b.ndim])")
     return fresh(reshape_to(solve(reshape_to(x, (n, n)), reshape_to(y, (y.aval.size,))), shape))
-
-
-@implements(np.linalg.tensorinv)
-def tensorinv(a: Any, ind: Any) -> Symbol:
-    (x,) = floating(a)
-    count = static_int(ind, "a number of axes")
-    if count <= 0:
-        raise ShapeError("Invalid ind argument.")
-    n = math.prod(x.shape[count:])
-    if n == 0 or x.aval.size != n**2:
-        raise MatrixError(f"Last 2 dimensions of the array must be square: tensorinv of {x.aval} with ind={count}")
-    return reshape_to(inv(reshape_to(x, (n, n))), (*x.shape[count:], *x.shape[:count]))
 
 
 @implements(np.linalg.lstsq)
@@ -124,72 +110,4 @@ def slogdet(a: Any) -> Any:
     return named(np.linalg.slogdet, *determinant.slogdet(square("slogdet", a)))
 
 
-@implements(np.linalg.matrix_power)
-def matrix_power(a: Any, n: Any) -> Symbol:
-    x, count = as_symbol(a), static_int(n, "an exponent")
-    check_square("matrix_power", x.aval, ANY)
-    if count == 0:
-        return identity_like(x)
-    if count < 0:
-        x, count = inv(x), -count
-    if count == 3:
-        return matmul(matmul(x, x), x)
-    return _power(x, count)
-
-
-def _power(x: Symbol, n: int) -> Symbol:
-    """Multiply the squares x, x², x⁴, … that the bits of n name, in NumPy's order."""
-    result, square_ = None, x
-    while True:
-        n, bit = divmod(n, 2)
-        if bit:
-            result = square_ if result is None else matmul(result, square_)
-        if n == 0:
-            assert result is not None
-            return result
-        square_ = matmul(square_, square_)
-
-
 # ---- products of several ---------------------------------------------------------------------------------------------
-
-
-@implements(np.linalg.multi_dot)
-def multi_dot(arrays: Any) -> Symbol:
-    arrays = rows(arrays) if isinstance(arrays, Symbol) else arrays
-    if len(arrays) < 2:
-        raise ShapeError("Expecting at least two arrays.")
-    if len(arrays) == 2:
-        return dot(*arrays)
-    first, *inner, last = map(as_symbol, arrays)
-    shape = (*first.shape[:-1], *last.shape[1:])
-    first = reshape_to(first, (1, first.shape[0])) if first.ndim == 1 else first
-    last = reshape_to(last, (last.shape[0], 1)) if last.ndim == 1 else last
-    matrices = [first, *inner, last]
-    for matrix in matrices:
-        check_two_dimensional(matrix)
-    return reshape_to(_multiplied(matrices, _best_splits([m.shape[0] for m in matrices] + [last.shape[1]])), shape)
-
-
-def _multiplied(matrices: list[Symbol], splits: dict[tuple[int, int], int], start: int = 0) -> Symbol:
-    """Multiply the matrices from number `start` on, split where the products are cheapest."""
-    if len(matrices) == 1:
-        return matrices[0]
-    split = splits[start, start + len(matrices)] - start
-    return dot(_multiplied(matrices[:split], splits, start), _multiplied(matrices[split:], splits, start + split))
-
-
-def _best_splits(sizes: list[int]) -> dict[tuple[int, int], int]:
-    """Return where to split each run of a chain of matrices (Cormen et al., "Introduction to Algorithms", 14.2).
-
-    Matrix i is sizes[i] × sizes[i + 1]. Of splits that cost the same NumPy takes the first, of three matrices the last.
-    """
-    count = len(sizes) - 1
-    cost = {(i, i + 1): 0 for i in range(count)}
-    splits: dict[tuple[int, int], int] = {}
-    for length in range(2, count + 1):
-        for i in range(count - length + 1):
-            j = i + length
-            costs = {k: cost[i, k] + cost[k, j] + sizes[i] * sizes[k] * sizes[j] for k in range(i + 1, j)}
-            splits[i, j] = min(sorted(costs, reverse=count == 3), key=costs.__getitem__)
-            cost[i, j] = costs[splits[i, j]]
-    return splits

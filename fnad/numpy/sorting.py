@@ -14,11 +14,11 @@ import numpy as np
 
 from fnad.errors import ArgumentTypeError, DomainError, ShapeError, TracerEscapeError
 from fnad.ir.symbol import Symbol
-from fnad.ir.types import BOOL, DTYPES, I64, Dtype
+from fnad.ir.types import BOOL, I64
 from fnad.numpy.indexing_routines import integers, take, take_along_axis
 from fnad.numpy.joining import rows
 from fnad.numpy.manipulation import fresh
-from fnad.numpy.operands import Ints, as_symbol, axis_of, common_dtype, reduced_axes, static_int, static_ints, to_dtype
+from fnad.numpy.operands import Ints, as_symbol, axis_of, common_dtype, reduced_axes, static_int, static_ints
 from fnad.numpy.registry import implements
 from fnad.numpy.views import ArrayView
 from fnad.ops import sorting as ops
@@ -94,16 +94,6 @@ def lexsort(keys: Any, axis: Any = -1) -> Symbol:
         again = ops.argsort(take_along_axis(row, result, at), axis=at, stable=True)
         result = take_along_axis(result, again, at)
     return result
-
-
-COMPLEX_OF: dict[Dtype, Dtype] = {DTYPES[name]: DTYPES["c64"] for name in ("i8", "u8", "i16", "u16")}
-"""What NumPy sorts narrow integers to; all other real dtypes become c128."""
-
-
-@implements(np.sort_complex)
-def sort_complex(a: Any) -> Symbol:
-    x = sort(a)
-    return x if x.dtype.kind == "c" else to_dtype(x, COMPLEX_OF.get(x.dtype, DTYPES["c128"]))
 
 
 # ---- partitioning ----------------------------------------------------------------------------------------------------

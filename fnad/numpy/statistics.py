@@ -15,10 +15,8 @@ import numpy as np
 from fnad.errors import ArgumentTypeError, DomainError, DtypeError, ShapeError
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import BOOL, F64, dtype_name, is_complex, is_inexact, native_dtype, real_dtype
-from fnad.numpy.creation import diag
 from fnad.numpy.joining import join
 from fnad.numpy.manipulation import fresh, squeeze
-from fnad.numpy.mathematical import clip
 from fnad.numpy.operands import (
     as_array,
     as_symbol,
@@ -38,7 +36,7 @@ from fnad.numpy.views import ArrayView
 from fnad.ops.arithmetic import div, mul, sub
 from fnad.ops.autodiff import stop_gradient
 from fnad.ops.comparison import eq, gt, ne, select
-from fnad.ops.conversion import complex_, conj, imag, real
+from fnad.ops.conversion import conj, real
 from fnad.ops.elementary import sqrt
 from fnad.ops.piecewise import maximum
 from fnad.ops.requirement import require
@@ -239,17 +237,3 @@ def _freedom(x: Symbol, weight: Any, importance: Any, lost: int) -> Any:
         correction = divide(multiply(lost, sum_(multiply(weight, importance))), total)
     count = subtract(total, correction)
     return select(gt(count, zeros_like(count)), count, zeros_like(count))
-
-
-@implements(np.corrcoef)
-def corrcoef(x: Any, y: Any, rowvar: Any, dtype: Any) -> Any:
-    c = cov(x, y, rowvar, dtype=dtype).read()
-    if c.ndim == 0:
-        return divide(c, c)
-    variances = diag(c).read()
-    deviation = RULES[np.sqrt](real(variances) if variances.dtype.kind == "c" else variances)
-    n = deviation.shape[0]
-    c = divide(divide(c, reshape_to(deviation, (n, 1))), reshape_to(deviation, (1, n)))
-    if c.dtype.kind == "c":
-        return complex_(*[clip(part(c), -1, 1) for part in (real, imag)])
-    return clip(c, -1, 1)

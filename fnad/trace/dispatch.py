@@ -22,6 +22,7 @@ from fnad.errors import (
     AxisError,
     DtypeError,
     FnadError,
+    MatrixError,
     MutationError,
     OutOfRangeError,
     ShapeError,
@@ -29,9 +30,11 @@ from fnad.errors import (
 )
 from fnad.ir.builder import Builder, current_builder, is_tracing
 from fnad.ir.known import known_value
+from fnad.ir.program import Source
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import BOOL, I64, NAMES, Aval
 from fnad.numpy.assignment import stored
+from fnad.numpy.bodies import Body
 from fnad.numpy.namespace import CALLS, MAKING
 from fnad.numpy.operands import WeakSymbol, is_python_number, strong
 from fnad.numpy.registry import RULES, WRITERS, Bound, Rule
@@ -39,7 +42,7 @@ from fnad.numpy.scipy_ufuncs import special_rule
 from fnad.numpy.views import ArrayView
 from fnad.ops.conversion import convert_to
 from fnad.ops.shape import constant
-from fnad.trace.escape import used_after_trace
+from fnad.trace.escape import hidden_escape, used_after_trace
 from fnad.trace.handle import Elements, Handle
 from fnad.trace.identity import check_classes
 from fnad.trace.rebinding import check_rebinding
@@ -78,6 +81,15 @@ ADVICE: dict[type[FnadError], str] = {
 }
 """The way out of errors that have none of their own; the first that fits counts."""
 
+RAISED: dict[type[Exception], type[FnadError]] = {
+    np.exceptions.AxisError: AxisError,
+    np.linalg.LinAlgError: MatrixError,
+    IndexError: OutOfRangeError,
+    TypeError: ArgumentTypeError,
+    ValueError: ShapeError,
+}
+"""What the errors of NumPy's bodies are here; the first that fits counts."""
+
 
 # ---- calling a rule ------------------------------------------------------------------------------------------------
 
@@ -96,6 +108,23 @@ def call(rule: Rule, args: Sequence[Any], kwargs: Arguments) -> Any:
         return wrap(rule(*operands, **options), owners)
     except FnadError as error:
         raise error.at(current_source(), remedy_of(error, (*operands, *options.values()))) from None
+
+
+def call_body(body: Body, args: Sequence[Any], kwargs: Arguments) -> Any:
+    """Call a body of NumPy's on what the user gave; what it raises is an error of this package's."""
+    try:
+        return body(*args, **kwargs)
+    except tuple(RAISED) as error:
+        if isinstance(error, FnadError):
+            raise
+        source = current_source()
+        raise hidden_escape(error, source) or _raised(error, source, unwrap([*args, *kwargs.values()], {})) from None
+
+
+def _raised(error: Exception, source: Source | None, operands: Sequence[Any]) -> FnadError:
+    kind = next(kind for raised, kind in RAISED.items() if isinstance(error, raised))
+    found = kind(str(error))
+    return found.at(source, remedy_of(found, operands))
 
 
 def remedy_of(error: FnadError, operands: Sequence[Any]) -> str | None:
@@ -291,6 +320,8 @@ def call_function(function: Any, args: Sequence[Any], kwargs: Arguments) -> Any:
         return call_on_known(function_name(function), function, args, kwargs)
     if rule is None:
         return write_into(function_name(function), WRITERS[function], args, kwargs)
+    if isinstance(rule, Body):
+        return call_body(rule, args, kwargs)
     if kwargs or len(args) > 1:
         return call_with_options(function_name(function), rule, args, kwargs)
     if function in PARTS and isinstance(args[0], Handle) and args[0].is_weak:

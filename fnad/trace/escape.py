@@ -25,6 +25,7 @@ from fnad.errors import (
     UsedAfterTraceError,
 )
 from fnad.ir.builder import is_tracing
+from fnad.ir.program import Source
 from fnad.ir.types import NAMES, Aval
 from fnad.numpy.operands import NUMBERS
 from fnad.trace.scipy_call import scipy_remedy
@@ -227,13 +228,13 @@ def forget_escape() -> None:
     _LAST.error = _LAST.line = None
 
 
-def hidden_escape(error: Exception) -> FnadError | None:
+def hidden_escape(error: Exception, source: Source | None = None) -> FnadError | None:
     """Return the escape that an exception came in the place of, if its line is that of the last escape."""
     escape, line = _LAST.error, _LAST.line
     _LAST.error = _LAST.line = None
-    if isinstance(error, FnadError) or escape is None or line != user_line(error):
+    if isinstance(error, FnadError) or escape is None:
         return None
-    return escape
+    return escape if line == ((source.file, source.line) if source else user_line(error)) else None
 
 
 # ---- what Python itself refuses --------------------------------------------------------------------------------------

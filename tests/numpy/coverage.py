@@ -34,6 +34,7 @@ import fnad.scipy.linalg
 import fnad.scipy.signal
 import fnad.scipy.special
 import fnad.scipy.stats
+from fnad.numpy.bodies import Body
 from fnad.numpy.registry import RULES, WRITERS
 from fnad.numpy.scipy_ufuncs import special_rule
 from fnad.trace import dispatch, tracer
@@ -99,14 +100,28 @@ def rule_of(module: str, name: str) -> Any:
 @contextmanager
 def noting(note: Callable[[Any, Any], None]) -> Iterator[None]:
     """Tell of every rule that the user's code calls, with its result."""
-    original = dispatch.call
+    bodies: list[Any] = []  # what NumPy's bodies call in their turn is not the user's
 
-    def call(rule: Any, args: Any, kwargs: Any) -> Any:
-        result = original(rule, args, kwargs)
-        note(rule, result)
-        return result
+    def noted(original: Callable[..., Any]) -> Callable[..., Any]:
+        def call(rule: Any, args: Any, kwargs: Any) -> Any:
+            is_body = isinstance(rule, Body)
+            bodies.extend([rule] * is_body)
+            try:
+                result = original(rule, args, kwargs)
+            finally:
+                del bodies[len(bodies) - is_body :]
+            if not bodies:
+                note(rule, result)
+            return result
 
-    with patch.object(dispatch, "call", call), patch.object(tracer, "call", call):
+        return call
+
+    call = noted(dispatch.call)
+    with (
+        patch.object(dispatch, "call", call),
+        patch.object(tracer, "call", call),
+        patch.object(dispatch, "call_body", noted(dispatch.call_body)),
+    ):
         yield
 
 

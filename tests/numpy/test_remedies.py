@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from fnad import grad, jit
-from fnad.errors import DomainError, FactorizationError
+from fnad.errors import DomainError, FactorizationError, FnadError
 
 MASK = np.array([1.0, -1, 0])
 ONES = np.ones((3, 3))
@@ -38,3 +38,33 @@ def test_an_error_that_a_program_raises_says_where_and_what_to_do(name: str) -> 
         assert what in lines[0]
         assert "test_remedies.py" in lines[1]
         assert remedy in lines[2]
+
+
+@pytest.mark.parametrize(
+    ("call", "what"),
+    [
+        (lambda x: np.vstack([x, x[:, :2]]), "must match exactly"),
+        (lambda x: np.rollaxis(x, 5), "axis 5 is out of bounds"),
+        (lambda x: np.rot90(x, axes=(0, 0)), "Axes must be different"),
+        (lambda x: np.linalg.multi_dot([x]), "at least two arrays"),
+        (lambda x: np.linalg.cross(x, x[:, :2]), "3-dimensional vectors"),
+        (lambda x: np.unwrap(x, axis="first"), "'str' object cannot be interpreted as an integer"),
+    ],
+)
+def test_an_error_of_numpys_own_body_says_where_and_what_to_do(call: Any, what: str) -> None:
+    with pytest.raises(Exception, match=what) as numpys:
+        call(ONES)
+    builtin = next(c for c in numpys.type.__mro__ if c.__module__ == "builtins")
+    with pytest.raises(FnadError, match=what) as raised:
+        grad(lambda x: np.sum(call(x)))(ONES)
+    assert isinstance(raised.value, builtin)
+    lines = str(raised.value).splitlines()
+    assert "test_remedies.py" in lines[1]
+    assert "check the" in lines[-1]
+
+
+def test_a_body_of_numpys_is_made_anew_and_numpys_own_is_left_alone() -> None:
+    before = {name: id(value) for name, value in np.vstack.__wrapped__.__globals__.items()}  # pyright: ignore[reportFunctionMemberAccess]
+    np.testing.assert_array_equal(grad(lambda t: np.sum(np.vstack([[t, 2 * t], [1.0, t]]) ** 2))(3.0), 36)
+    np.testing.assert_array_equal(np.vstack([[1, 2], [3, 4]]), [[1, 2], [3, 4]])
+    assert before == {name: id(value) for name, value in np.vstack.__wrapped__.__globals__.items()}  # pyright: ignore[reportFunctionMemberAccess]

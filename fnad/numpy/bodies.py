@@ -1,0 +1,119 @@
+"""Functions of NumPy's that are what their own bodies make of traced values.
+
+What such a body computes with, ufuncs, other functions, methods and indexing, is dispatched to traced values by itself.
+What is not, `asarray(m)`, `empty(n)` that is filled afterwards and lists of traced values, takes them here: the body is
+made once more of the same code, over globals with `fnad.numpy` in the place of NumPy, and so are the functions that it
+finds there. NumPy's functions and modules are left alone.
+
+A function stands here if its program is not larger than what a rule makes, if its derivatives are as good, and if it
+asks no traced value for its truth, which would be a guard.
+"""
+
+from __future__ import annotations
+
+from types import FunctionType, ModuleType
+from typing import Any
+
+import numpy as np
+
+from fnad.numpy.namespace import followed, on_trace
+from fnad.numpy.registry import RULES
+
+SHAPES = (
+    *(np.array_split, np.atleast_1d, np.atleast_2d, np.atleast_3d, np.dsplit, np.flip, np.fliplr, np.flipud),
+    *(np.hsplit, np.matrix_transpose, np.rollaxis, np.rot90, np.split, np.vsplit, np.linalg.matrix_transpose),
+)
+"""Views: what is seen of traced values through a body is theirs."""
+
+WHAT_IS_KNOWN = (np.iscomplexobj, np.isrealobj, np.ndim, np.shape, np.size)
+
+JOINING = (np.append, np.dstack, np.hstack, np.vstack)
+
+ELEMENTS = (np.angle, np.iscomplex, np.isreal, np.nan_to_num, np.select, np.sort_complex, np.tril, np.triu)
+
+SUMS = (
+    *(np.cumulative_prod, np.cumulative_sum, np.nancumprod, np.nancumsum, np.nanprod, np.nansum, np.ptp),
+    *(np.trapezoid, np.unwrap),
+)
+
+OTHERS = (
+    *(np.corrcoef, np.diag_indices_from, np.histogram2d, np.tril_indices_from),
+    *(np.triu_indices_from, np.polyadd, np.polyder, np.polyint, np.polysub, np.polyval),
+)
+
+LINALG = (
+    *(np.linalg.cross, np.linalg.diagonal, np.linalg.matmul, np.linalg.matrix_norm, np.linalg.matrix_power),
+    *(np.linalg.multi_dot, np.linalg.outer, np.linalg.svdvals, np.linalg.tensordot, np.linalg.tensorinv),
+    *(np.linalg.trace, np.linalg.vector_norm),
+)
+
+FILLED = (np.empty, np.full, np.ones, np.zeros)
+"""What makes arrays for traced values to be written into."""
+
+
+class Body:
+    """NumPy's own body in the place of a rule: it is called on what the user gave, not on symbols."""
+
+    def __init__(self, function: Any) -> None:
+        self.function = function
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return _anew(self.function.__wrapped__)(*args, **kwargs)
+
+
+_made: dict[FunctionType, FunctionType] = {}
+_namespaces: dict[str, dict[str, Any]] = {}
+
+
+def _anew(function: FunctionType) -> FunctionType:
+    """A function of NumPy's made of the same code, over globals that take traced values."""
+    if function not in _made:
+        namespace = _namespace(function.__globals__)
+        made = FunctionType(
+            function.__code__, namespace, function.__name__, function.__defaults__, function.__closure__
+        )
+        made.__kwdefaults__ = function.__kwdefaults__
+        _made[function] = made
+    return _made[function]
+
+
+def _namespace(original: dict[str, Any]) -> dict[str, Any]:
+    name = original["__name__"]
+    if name not in _namespaces:
+        _namespaces[name] = {key: _taking_traced(value) for key, value in original.items()}
+    return _namespaces[name]
+
+
+def _taking_traced(value: Any) -> Any:
+    """What stands for a global of NumPy's in a body that is made anew."""
+    if isinstance(value, ModuleType):
+        return _Names(value) if value.__name__.partition(".")[0] == "numpy" else value
+    if any(value is function for function in FILLED):
+        return on_trace(value)
+    is_helper = isinstance(value, FunctionType) and value.__module__.startswith("numpy.") and value not in RULES
+    return _Helper(value) if is_helper else followed(value)
+
+
+class _Helper:
+    """A function that a body finds among its globals, to be made anew when it is called."""
+
+    def __init__(self, function: FunctionType) -> None:
+        self.function = function
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return _anew(self.function)(*args, **kwargs)
+
+
+class _Names:
+    """A module of NumPy's among the globals of a body."""
+
+    def __init__(self, module: ModuleType) -> None:
+        self._module = module
+
+    def __getattr__(self, name: str) -> Any:
+        value = vars(self)[name] = _taking_traced(getattr(self._module, name))
+        return value
+
+
+for _function in (*SHAPES, *WHAT_IS_KNOWN, *JOINING, *ELEMENTS, *SUMS, *OTHERS, *LINALG):
+    RULES[_function] = Body(_function)
