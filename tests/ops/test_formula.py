@@ -53,6 +53,7 @@ def test_every_declared_formula_names_only_what_there_is() -> None:
     partials = [p.derivative.functions for p in PRIMITIVES.values() if isinstance(p.derivative, Partials)]
     declared = [f for f in (*WORDS.values(), *sum(partials, ())) if isinstance(f, Formula)]
     assert len(declared) > 250
+    assert not WORDS.keys() & PRIMITIVES.keys()
     for each in declared:
         each.check()
 
