@@ -28,6 +28,7 @@ from fnad.store import cache_info, clear_cache
 if TYPE_CHECKING:
     from fnad import nn, optim, random
     from fnad.api.associative import associative_scan
+    from fnad.api.batching import vmap
     from fnad.api.branches import cond, switch
     from fnad.api.callbacks import callback
     from fnad.api.checkpointing import checkpoint
@@ -70,10 +71,12 @@ __all__ = [
     "switch",
     "value_and_grad",
     "vjp",
+    "vmap",
     "while_loop",
 ]
 
 _MODULES = {
+    "batching": ("vmap",),
     "associative": ("associative_scan",),
     "branches": ("cond", "switch"),
     "callbacks": ("callback",),

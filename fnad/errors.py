@@ -76,6 +76,10 @@ class IntegerRangeError(FnadError, OverflowError):
     """A Python integer that does not fit the dtype it takes beside an array."""
 
 
+class BatchAxisError(FnadError, ValueError):
+    """Axes of `vmap` that do not fit the arguments or the results, or rows in different numbers."""
+
+
 class AuxiliaryError(FnadError, TypeError):
     """A function differentiated with `has_aux=True` did not return a pair (output, auxiliary data)."""
 

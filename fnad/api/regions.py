@@ -88,10 +88,11 @@ def _call(f: Function, arrange: Callable[[list[Tracer]], Any], leaves: list[Trac
     return f(*arrange(leaves))
 
 
-def region_of(f: Function, call: Call, types: Sequence[LeafType], values: Sequence[Captured] = ()) -> Region:
+def region_of(f: Function, call: Call, types: Sequence[LeafType], values: Sequence[Captured | None] = ()) -> Region:
     """Trace `call`, which runs the user's function `f` on leaves of these types.
 
-    `values` are what the leaves stand for, of a region that runs once on these: then Python may decide by them.
+    `values` are what the leaves stand for, of a region that runs once on these, None where they differ: then Python may
+    decide by them.
     """
     found: list[tuple[Structure, list[bool]]] = []
 

@@ -44,19 +44,20 @@ def trace_function(
     name: str,
     weak: Sequence[bool] = (),
     arrays: Sequence[bool] = (),
-    values: Sequence[Captured] = (),
+    values: Sequence[Captured | None] = (),
 ) -> Traced:
     """Run `call` on one tracer for each aval and return the program of what it returned.
 
     `weak` marks leaves that stand for Python numbers (of shape ()), `arrays` those that stand for arrays without
-    dimensions, which can be written to. `values` are what the leaves stand for this time, where that is known: then
-    Python may decide by them. `call` returns the leaves of its result: traced values, arrays, numbers. Raises
+    dimensions, which can be written to. `values` are what the leaves stand for this time, where that is known, else
+    None: Python may decide by them. `call` returns the leaves of its result: traced values, arrays, numbers. Raises
     `ArgumentTypeError` for a leaf that is none of these, and whatever `call` raises.
     """
     trace = Trace()
     with trace.active(), intercepted():
         if values:
-            symbols = [trace.argument(aval, value) for aval, value in zip(avals, values, strict=True)]
+            pairs = zip(avals, values, strict=True)
+            symbols = [trace.input(aval) if v is None else trace.argument(aval, v) for aval, v in pairs]
         else:
             symbols = [trace.input(aval) for aval in avals]
         none = [False] * len(avals)

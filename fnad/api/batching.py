@@ -1,0 +1,208 @@
+"""Functions of one example, applied to many at once: `vmap`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial, wraps
+from typing import Any
+
+from fnad.api.leaves import NAMESPACE, Function, Leaf, check_function, function_name, pytrees
+from fnad.api.marshalling import LeafType, Tree, as_tracer, symbol
+from fnad.api.regions import at, in_trace, region_of
+from fnad.control.batching import batched_program
+from fnad.errors import BatchAxisError
+from fnad.ir.symbol import Symbol
+from fnad.ops.shape import broadcast_to, transpose_to
+from fnad.trace.source import current_source
+from fnad.trace.tracer import Tracer
+from fnad.transforms.batching import to_front
+
+AxisTree = Any
+"""An axis, None, or a pytree of these that stands for what is below each of its leaves."""
+
+
+class _Unmapped:
+    """In place of None, which is no leaf of a pytree."""
+
+
+UNMAPPED = _Unmapped()
+
+
+def vmap(f: Function, in_axes: AxisTree = 0, out_axes: AxisTree = 0, axis_size: int | None = None) -> Function:
+    """Return the function that applies `f` to each row of its arguments, and stacks the results.
+
+    `in_axes` says along which axis the rows of each argument lie: an integer for all, or a tuple with one for each
+    positional argument, each an integer, None for an argument that is the same for every row, or a pytree of these that
+    is a prefix of the argument. Arguments given by name have their rows along axis 0. `out_axes` says where the rows of
+    the results go, likewise; None for a result that is the same for all rows. `axis_size` is the number of rows, needed
+    where no argument has any.
+
+    What `f` does to one row becomes operations on all rows. Branches of `cond` that rows choose differently, and loops
+    that end after different numbers of steps, run row by row. Python's own `if` cannot ask for what differs among rows.
+
+    Raises `BatchAxisError` for axes that do not fit the arguments or results, `TracerEscapeError` for a Python decision
+    that depends on a row, and whatever the transforms around it raise.
+
+    >>> import numpy as np, fnad
+    >>> fnad.vmap(np.dot)(np.arange(6.0).reshape(2, 3), np.ones((2, 3)))
+    array([ 3., 12.])
+    >>> fnad.vmap(fnad.grad(lambda w, x: np.sum(w * x) ** 2), in_axes=(None, 0))(np.ones(2), np.eye(2))
+    array([[2., 0.],
+           [0., 2.]])
+    """
+    check_function(f, "vmap")
+
+    @wraps(f)
+    def batched_f(*args: Any, **kwargs: Any) -> Any:
+        names = [f"args[{i}]" for i in range(len(args))]
+
+        def call(*trees: Any) -> Any:
+            return _mapped(f, in_axes, out_axes, axis_size, trees[:-1], trees[-1])
+
+        return in_trace(f, call, *args, kwargs, names=[*names, "kwargs"])
+
+    return batched_f
+
+
+def _mapped(
+    f: Function, in_axes: AxisTree, out_axes: AxisTree, axis_size: int | None, args: Any, kwargs: dict[str, Any]
+) -> Any:
+    tree = Tree.of("args", (args, kwargs))
+    axes = _argument_axes(f, in_axes, args, kwargs, tree)
+    count = _count(f, tree, axes, axis_size)
+    types = [_row_type(leaf, axis) for leaf, axis in zip(tree.leaves, axes, strict=True)]
+    operands = [_with_rows_first(symbol(leaf), axis) for leaf, axis in zip(tree.leaves, axes, strict=True)]
+    known = [symbol(leaf) if axis is None else None for leaf, axis in zip(tree.leaves, axes, strict=True)]
+    region = region_of(f, partial(_call, f, tree), types, known)
+    stacked = [*[axis is not None for axis in axes], *[False] * len(region.captured)]
+    with at(current_source()):
+        found, marks = batched_program(region.program, count, [*operands, *region.consts], stacked)
+        places = _result_axes(f, out_axes, region.structure, [r.aval.ndim for r in region.results])
+        pairs = enumerate(zip(found, marks, places, strict=True))
+        placed = [_placed(f, n, x, mark, place, count) for n, (x, mark, place) in pairs]
+    types = [LeafType(x.aval, r.weak and not x.shape) for x, r in zip(placed, region.results, strict=True)]
+    return region.structure.unflatten(map(as_tracer, placed, types))
+
+
+def _call(f: Function, tree: Tree, leaves: list[Tracer]) -> Any:
+    args, kwargs = tree.unflatten(leaves)
+    return f(*args, **kwargs)
+
+
+# ---- axes of arguments -----------------------------------------------------------------------------------------------
+
+
+def _argument_axes(f: Function, in_axes: AxisTree, args: Any, kwargs: Any, tree: Tree) -> list[int | None]:
+    """The axis of each leaf, counted from the front; None for one that is the same for all rows."""
+    if isinstance(in_axes, (list, tuple)) and len(in_axes) != len(args):
+        raise BatchAxisError(
+            f"in_axes of vmap has {len(in_axes)} entries for {len(args)} positional arguments of {function_name(f)}",
+            source=current_source(),
+            remedy="give one entry for each, or one integer for all",
+        )
+    prefix = tuple(in_axes) if isinstance(in_axes, list) else in_axes
+    spread = _spread("in_axes", (prefix, 0), (args, kwargs), "the arguments")
+    return [
+        _checked(axis, leaf.aval.ndim, tree, n) for n, (axis, leaf) in enumerate(zip(spread, tree.leaves, strict=True))
+    ]
+
+
+def _spread(what: str, prefix: AxisTree, tree: Any, like: str) -> list[Any]:
+    """The entry of the prefix for each leaf of a pytree."""
+    optree = pytrees()
+    marked = optree.tree_map(lambda x: UNMAPPED if x is None else x, prefix, none_is_leaf=True, namespace=NAMESPACE)
+    try:
+        found = optree.broadcast_prefix(marked, tree, namespace=NAMESPACE)
+    except ValueError as error:
+        raise BatchAxisError(
+            f"{what} of vmap is no prefix of {like}: {str(error).splitlines()[0]}",
+            source=current_source(),
+            remedy="give an integer or None in the place of each container whose leaves have the same axis",
+        ) from None
+    for axis in found:
+        if axis is not UNMAPPED and (not isinstance(axis, int) or isinstance(axis, bool)):
+            raise BatchAxisError(
+                f"{what} of vmap has {axis!r}, not an integer or None", source=current_source(), remedy="give an axis"
+            )
+    return [None if axis is UNMAPPED else axis for axis in found]
+
+
+def _checked(axis: int | None, ndim: int, tree: Tree, index: int) -> int | None:
+    if axis is None or -ndim <= axis < ndim:
+        return None if axis is None else axis % ndim
+    has = "no axes" if ndim == 0 else f"axes from {-ndim} to {ndim - 1}"
+    raise BatchAxisError(
+        f"in_axes of vmap says {axis} for {_argument(tree, index)}, which has {has}",
+        source=current_source(),
+        remedy="give None for what is the same for all rows, or the axis along which the rows lie",
+    )
+
+
+def _argument(tree: Tree, index: int) -> str:
+    """What errors call a leaf."""
+    found = tree.path(index)
+    return found.replace("args[0]", "args", 1) if found.startswith("args[0]") else found.replace("args[1]", "kwargs", 1)
+
+
+def _count(f: Function, tree: Tree, axes: Sequence[int | None], axis_size: int | None) -> int:
+    """The number of rows."""
+    sizes = {n: tree.leaves[n].aval.shape[axis] for n, axis in enumerate(axes) if axis is not None}
+    found = {*sizes.values(), *([] if axis_size is None else [axis_size])}
+    if len(found) == 1:
+        return found.pop()
+    if not found:
+        raise BatchAxisError(
+            f"vmap of {function_name(f)} has no argument with rows",
+            source=current_source(),
+            remedy="say with axis_size how many rows there are, or with in_axes where they lie",
+        )
+    listed = [f"{_argument(tree, n)} has {size}" for n, size in sizes.items()]
+    listed += [] if axis_size is None else [f"axis_size is {axis_size}"]
+    raise BatchAxisError(
+        f"vmap of {function_name(f)} is given different numbers of rows: {', '.join(listed)}",
+        source=current_source(),
+        remedy="check in_axes, with None for what is the same for all rows",
+    )
+
+
+def _row_type(leaf: Leaf, axis: int | None) -> LeafType:
+    if axis is None:
+        return LeafType(leaf.aval, leaf.weak)
+    shape = leaf.aval.shape
+    return LeafType(leaf.aval.with_shape((*shape[:axis], *shape[axis + 1 :])))
+
+
+def _with_rows_first(x: Symbol, axis: int | None) -> Symbol:
+    return x if axis in (None, 0) else to_front(x, axis)
+
+
+# ---- axes of results -------------------------------------------------------------------------------------------------
+
+
+def _result_axes(f: Function, out_axes: AxisTree, structure: Any, ndims: Sequence[int]) -> list[int | None]:
+    axes = _spread("out_axes", out_axes, structure.unflatten(range(len(ndims))), "the results")
+    for n, (axis, ndim) in enumerate(zip(axes, ndims, strict=True)):
+        if axis is not None and not -ndim - 1 <= axis <= ndim:
+            raise BatchAxisError(
+                f"out_axes of vmap says {axis} for result {n} of {function_name(f)}, which has with its rows axes from "
+                f"{-ndim - 1} to {ndim}",
+                source=current_source(),
+                remedy="give one of these",
+            )
+    return axes
+
+
+def _placed(f: Function, n: int, x: Symbol, is_stack: bool, axis: int | None, count: int) -> Symbol:
+    """A result with its rows along an axis."""
+    if axis is None:
+        if is_stack:
+            raise BatchAxisError(
+                f"out_axes of vmap is None for result {n} of {function_name(f)}, which differs among the rows",
+                source=current_source(),
+                remedy="say along which axis its rows go, or reduce it over the rows outside of vmap",
+            )
+        return x
+    stack = x if is_stack else broadcast_to(x, (count, *x.shape))
+    place = axis % stack.ndim
+    order = [*range(1, place + 1), 0, *range(place + 1, stack.ndim)]
+    return stack if place == 0 else transpose_to(stack, tuple(order))

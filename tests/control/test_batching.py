@@ -1,0 +1,322 @@
+"""`vmap`: a function applied to rows is the function applied to each row."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pytest
+
+import fnad
+import fnad.control.batching
+import fnad.control.ode
+from fnad.control.batching import batched_program
+from fnad.errors import BatchAxisError, TracerEscapeError
+from fnad.ir.axes import Opaque
+from fnad.ir.builder import trace
+from fnad.ir.primitive import PRIMITIVES, Primitive, Sample
+from fnad.ir.program import Program
+from fnad.ir.types import aval_of
+from fnad.transforms.interpret import interpret
+
+RNG = np.random.default_rng(0)
+X, Y, W = RNG.normal(size=(5, 3)), RNG.normal(size=(5, 3)), RNG.normal(size=3)
+
+
+def in_loop(f: Callable[..., Any], *arguments: Any) -> Any:
+    """`f` of each row, stacked leaf by leaf."""
+    rows = [f(*row) for row in zip(*arguments, strict=True)]
+    if isinstance(rows[0], tuple):
+        return tuple(np.stack(leaves) for leaves in zip(*rows, strict=True))
+    return np.stack(rows)
+
+
+def assert_close(found: Any, expected: Any, rtol: float = 1e-12) -> None:
+    assert type(found) is type(expected)
+    pairs = zip(found, expected, strict=True) if isinstance(found, tuple) else [(found, expected)]
+    for got, want in pairs:
+        assert got.dtype == want.dtype
+        np.testing.assert_allclose(got, want, rtol=rtol, atol=1e-300)
+
+
+# ---- every primitive that works row by row or has regions ------------------------------------------------------------
+
+SAMPLES = [
+    pytest.param(primitive, sample, id=f"{primitive.name}-{n}")
+    for primitive in PRIMITIVES.values()
+    if isinstance(primitive.axes, Opaque) and primitive.name != "guard"
+    for n, sample in enumerate(primitive.samples())
+]
+
+
+@pytest.mark.parametrize(("primitive", "sample"), SAMPLES)
+def test_primitives_on_stacks(primitive: Primitive, sample: Sample) -> None:
+    operands = [np.asarray(operand) for operand in sample.operands]
+    one = one_equation(primitive, sample, operands)
+    if any(aval.is_residual_stack for aval in one.out_avals):
+        pytest.skip("residual stacks of several rows are no array: programs that make them are applied row by row")
+    count = 3
+    for marks in product((False, True), repeat=len(operands)):
+        if not any(marks):
+            continue
+        stacks = [
+            np.stack([x, x[::-1].copy() if x.ndim else x, x]) if mark else x
+            for x, mark in zip(operands, marks, strict=True)
+        ]
+        rows = [[x[i] if mark else x for x, mark in zip(stacks, marks, strict=True)] for i in range(count)]
+        program = on_stacks(one, count, stacks, marks)
+        found = interpret(program, stacks)
+        expected = [np.stack(leaf) for leaf in zip(*[interpret(one, row) for row in rows], strict=True)]
+        for got, want in zip(found, expected, strict=True):
+            np.testing.assert_allclose(got, want, rtol=1e-12, atol=1e-300)
+
+
+def stack(x: Any) -> Any:
+    return np.stack([x, x[::-1] if x.ndim else x, x])
+
+
+def one_equation(primitive: Primitive, sample: Sample, operands: Any) -> Program:
+    def run(*args: Any) -> list[Any]:
+        found = primitive(*args, **sample.params, **({"regions": sample.regions} if sample.regions else {}))
+        return list(found) if isinstance(found, tuple) else [found]
+
+    return trace(run, *map(aval_of, operands), name="one")
+
+
+def on_stacks(one: Program, count: int, stacks: Any, marks: Any) -> Program:
+    def run(*args: Any) -> list[Any]:
+        found, found_marks = batched_program(one, count, args, marks)
+        assert all(found_marks)
+        return found
+
+    return trace(run, *map(aval_of, stacks), name="stacks")
+
+
+# ---- functions -------------------------------------------------------------------------------------------------------
+
+
+def assigned(x: Any) -> Any:
+    u = np.zeros(3)
+    u[1:] = x[:2] ** 2
+    u[0] += x[2]
+    u *= W
+    return u
+
+
+def looped(x: Any) -> Any:
+    total = 0.0
+    for i in range(3):
+        total += np.sin(x[i]) * total + x[i]
+    return total
+
+
+def chosen(x: Any) -> Any:
+    return fnad.cond(x[0] > 0, lambda x: np.sum(x**2), lambda x: np.prod(x) * W[0], x)
+
+
+def scanned(x: Any) -> Any:
+    return fnad.scan(lambda c, y: (c + np.sin(y) * c, c * y), 1.0, x)
+
+
+def newton(x: Any) -> Any:
+    return fnad.while_loop(
+        lambda s: abs(s * s - 2 - x[0] ** 2) > 1e-12, lambda s: (s + (2 + x[0] ** 2) / s) / 2, x[0] ** 2 + 1
+    )
+
+
+def counted(x: Any) -> Any:
+    return fnad.fori_loop(0, 4, lambda i, s: s * x + i, x)
+
+
+@fnad.custom_vjp
+def tripled(x: Any) -> Any:
+    return 3 * x
+
+
+tripled.defvjp(lambda x: (3 * x, x), lambda x, ct: (3 * ct,))
+
+FUNCTIONS = {
+    "elementwise": lambda x: np.tanh(x) * W,
+    "reduced": lambda x: np.sum(np.exp(x) * W),
+    "contracted": lambda x: np.outer(x, W) @ x,
+    "several": lambda x: (np.sum(x), x[::-1], np.cumsum(x)),
+    "indexed": lambda x: W[np.argmax(x)] * x[1],
+    "assigned": assigned,
+    "Python loop": looped,
+    "linear algebra": lambda x: np.linalg.solve(np.outer(x, x) + np.eye(3), x),
+    "cond": chosen,
+    "scan": scanned,
+    "while_loop": newton,
+    "fori_loop": counted,
+    "checkpoint": fnad.checkpoint(lambda x: np.sin(x) * x),
+    "custom_vjp": lambda x: tripled(x * x),
+    "fixed_point": lambda x: fnad.fixed_point(lambda s, x: np.cos(s) * 0.5 + 0.1 * x, np.zeros(3), x),
+    "odeint": lambda x: fnad.odeint(lambda y, t, x: -y * x**2, x, np.array([0.0, 0.5]), x),
+    "map": lambda x: fnad.map(np.sin, x),
+    "constant": lambda x: (np.ones(2), x),
+}
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_functions_on_rows(name: str) -> None:
+    f = FUNCTIONS[name]
+    expected = in_loop(f, X)
+    assert_close(fnad.vmap(f)(X), expected)
+    assert_close(fnad.jit(fnad.vmap(f))(X), expected, 1e-9)
+
+
+def scalar(f: Callable[..., Any]) -> Callable[..., Any]:
+    """The sum of the results of a function."""
+
+    def total(x: Any) -> Any:
+        found = f(x)
+        return sum(np.sum(leaf) for leaf in found) if isinstance(found, tuple) else np.sum(found)
+
+    return total
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_gradients_of_rows_and_of_all(name: str) -> None:
+    f = scalar(FUNCTIONS[name])
+    expected = in_loop(fnad.grad(f), X)
+    assert_close(fnad.vmap(fnad.grad(f))(X), expected, 1e-9)
+    assert_close(fnad.grad(lambda x: np.sum(fnad.vmap(f)(x)))(X), expected, 1e-9)
+    pushed = in_loop(lambda x, t: fnad.jvp(f, (x,), (t,))[1], X, Y)
+    assert_close(fnad.vmap(lambda x, t: fnad.jvp(f, (x,), (t,))[1])(X, Y), pushed, 1e-9)
+    assert_close(fnad.jvp(fnad.vmap(f), (X,), (Y,))[1], pushed, 1e-9)
+
+
+TRANSFORMS: dict[str, Callable[[Callable[..., Any]], Callable[..., Any]]] = {
+    "grad": lambda f: fnad.grad(lambda x: np.sum(f(x))),
+    "jvp": lambda f: lambda x: fnad.jvp(f, (x,), (np.cos(x),))[1],
+    "vjp": lambda f: lambda x: fnad.vjp(f, x)[1](np.sin(f(x)))[0],
+    "jit": fnad.jit,
+    "checkpoint": fnad.checkpoint,
+    "vmap": lambda f: fnad.vmap(f),
+}
+
+
+@pytest.mark.parametrize("names", [n for n in product(TRANSFORMS, repeat=3) if "vmap" in n], ids="-".join)
+def test_transforms_in_any_order(names: tuple[str, ...]) -> None:
+    """Each `vmap` in the chain is compared with one by a Python loop."""
+    rank = names.count("vmap")
+    x = np.random.default_rng(1).normal(size=(2, 3, 2, 3)[: rank + 1])
+
+    def function(x: Any) -> Any:
+        return np.tanh(x) * np.sum(x**2) / 3
+
+    def by_loop(f: Callable[..., Any]) -> Callable[..., Any]:
+        return lambda x: np.stack([f(x[i]) for i in range(len(x))])
+
+    f, g = function, function
+    for name in names:
+        f = TRANSFORMS[name](f)
+        g = by_loop(g) if name == "vmap" else TRANSFORMS[name](g)
+    assert_close(f(x), g(x), 1e-10)
+
+
+# ---- arguments and results -------------------------------------------------------------------------------------------
+
+
+def test_axes_of_arguments_and_results() -> None:
+    f = lambda x, y: np.stack([x, y, x * y])  # noqa: E731
+    expected = in_loop(f, X, Y)
+    assert_close(fnad.vmap(f, in_axes=(1, -2))(X.T, Y), expected)
+    assert_close(fnad.vmap(f, in_axes=[0, None])(X, W), in_loop(partial(f, y=W), X))
+    for out_axis in (0, 1, 2, -1, -2, -3):
+        assert_close(fnad.vmap(f, out_axes=out_axis)(X, Y), np.moveaxis(expected, 0, out_axis))
+
+
+def test_pytrees_and_arguments_by_name() -> None:
+    def f(p: Any, x: Any, *, scale: Any) -> Any:
+        return {"sum": np.sum(p["w"] * x) + p["b"], "rest": (x * scale, p["b"])}
+
+    p, scales = {"w": X, "b": 2.0}, np.arange(5.0)
+    found = fnad.vmap(f, in_axes=({"w": 0, "b": None}, 0), out_axes={"sum": 0, "rest": (1, None)})(p, Y, scale=scales)
+    np.testing.assert_allclose(found["sum"], np.sum(X * Y, axis=1) + 2.0)
+    np.testing.assert_allclose(found["rest"][0], (Y * scales[:, None]).T)
+    assert found["rest"][1] == 2.0
+
+
+def test_nested_and_with_what_it_closes_over() -> None:
+    outer = fnad.vmap(fnad.vmap(lambda x, y: x * y, in_axes=(None, 0)), in_axes=(0, None))
+    np.testing.assert_array_equal(outer(W, X[0]), np.outer(W, X[0]))
+    for_each = fnad.grad(lambda w: np.sum(fnad.vmap(lambda x: np.sin(np.dot(x, w)))(X)))
+    np.testing.assert_allclose(for_each(W), X.T @ np.cos(X @ W), rtol=1e-12)
+
+
+def test_no_rows_and_rows_of_nothing() -> None:
+    assert fnad.vmap(np.sum)(np.zeros((0, 3))).shape == (0,)
+    assert fnad.vmap(newton)(np.zeros((0, 3))).shape == (0,)
+    np.testing.assert_array_equal(fnad.vmap(lambda: np.arange(2.0), axis_size=3)(), np.tile([0.0, 1.0], (3, 1)))
+    np.testing.assert_array_equal(fnad.vmap(lambda x: x, in_axes=None, axis_size=2)(1.5), [1.5, 1.5])
+
+
+def test_keys_draw_for_each_row() -> None:
+    keys = fnad.random.split(fnad.random.key(0), 4)
+    found = fnad.vmap(lambda key: fnad.random.normal(key, (3,)))(keys)
+    np.testing.assert_array_equal(found, np.stack([fnad.random.normal(key, (3,)) for key in keys]))
+
+
+def test_callbacks_are_called_row_by_row() -> None:
+    seen: list[float] = []
+
+    def note(x: Any) -> None:
+        seen.append(float(x))
+
+    fnad.vmap(lambda x: fnad.callback(note, x[0]))(X)
+    assert seen == list(X[:, 0])
+
+
+def test_python_decides_by_what_all_rows_share() -> None:
+    f = lambda x, flag: x if flag > 1 else -x  # noqa: E731
+    np.testing.assert_array_equal(fnad.vmap(f, in_axes=(0, None))(X, 2.0), X)
+    np.testing.assert_array_equal(fnad.jit(fnad.vmap(f, in_axes=(0, None)))(X, 0.5), -X)
+    with pytest.raises(TracerEscapeError, match=r"fnad\.cond"):
+        fnad.vmap(lambda x: x if x[0] > 0 else -x)(X)
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: fnad.vmap(np.sum, in_axes=2)(X), r"in_axes of vmap says 2 for args\[0\], which has axes from -2 to 1"),
+        (lambda: fnad.vmap(np.sum)(1.0), r"in_axes of vmap says 0 for args\[0\], which has no axes"),
+        (lambda: fnad.vmap(np.dot)(X, X[:2]), r"different numbers of rows: args\[0\] has 5, args\[1\] has 2"),
+        (
+            lambda: fnad.vmap(lambda x, y: x, axis_size=5)(X, y=X[:3]),
+            r"args\[0\] has 5, kwargs\['y'\] has 3, axis_size is 5",
+        ),
+        (
+            lambda: fnad.vmap(np.sum, in_axes=(0, 0))(X),
+            "in_axes of vmap has 2 entries for 1 positional",
+        ),
+        (lambda: fnad.vmap(np.sum, in_axes=((0, 0),))(X), "in_axes of vmap is no prefix of the arguments"),
+        (lambda: fnad.vmap(np.sum, in_axes="a")(X), "in_axes of vmap has 'a', not an integer or None"),
+        (lambda: fnad.vmap(np.sum, in_axes=True)(X), "in_axes of vmap has True, not an integer or None"),
+        (
+            lambda: fnad.vmap(lambda x: x, out_axes=None)(X),
+            "out_axes of vmap is None for result 0 of",
+        ),
+        (lambda: fnad.vmap(lambda x: x, out_axes=2)(X), "out_axes of vmap says 2 for result 0 of <lambda>"),
+        (lambda: fnad.vmap(lambda x: x, out_axes=(0, 0))(X), "out_axes of vmap is no prefix of the results"),
+        (lambda: fnad.vmap(lambda: 1.0)(), "vmap of <lambda> has no argument with rows"),
+    ],
+)
+def test_axes_that_do_not_fit(call: Callable[[], Any], words: str) -> None:
+    with pytest.raises(BatchAxisError, match=words) as raised:
+        call()
+    assert "at test_batching.py" in str(raised.value)
+
+
+def test_only_the_branch_of_a_row_is_run() -> None:
+    seen: list[float] = []
+
+    def noted(x: Any) -> Any:
+        fnad.callback(lambda x: seen.append(float(x)), x)
+        return x
+
+    fnad.vmap(lambda x: fnad.cond(x > 0, noted, lambda x: x, x))(np.array([1.0, -1.0, 2.0]))
+    assert seen == [1.0, 2.0]
