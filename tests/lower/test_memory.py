@@ -8,7 +8,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fnad import config, fori_loop, jit
+from fnad import config, fori_loop, jit, scan, while_loop
+from fnad.backends.cpu.executor import compile_program
+from fnad.ir.builder import trace
+from fnad.ir.symbol import Symbol
+from fnad.ir.types import F64, Aval
+from fnad.ops.arithmetic import add, mul
+from fnad.ops.elementary import exp
+from fnad.ops.shape import pad, slice_
+from fnad.transforms.interpret import interpret
 
 N = 40
 X, Y = np.random.default_rng(0).standard_normal((2, N))
@@ -106,6 +114,55 @@ def added_from_its_neighbours(x: Any, i: Any) -> Any:
     u = x * 2
     u[i + np.arange(20)] += u[i - 1 + np.arange(20)]
     return u
+
+
+# ---- what takes the memory of an array that its own regions or indices read ------------------------------------------
+
+
+def cumulated(x: Any) -> Any:
+    """A buffer of the program's own, which may be overwritten."""
+    return np.cumsum(np.abs(x))
+
+
+@program(X)
+def carried_and_a_constant_of_the_body(x: Any) -> Any:
+    y = cumulated(x)
+    return fori_loop(0, 3, lambda _, c: c + y[::-1], y)
+
+
+@program(X)
+def carried_and_a_constant_of_a_while_loop(x: Any) -> Any:
+    y = cumulated(x)
+    return while_loop(lambda c: c[0] < 3, lambda c: (c[0] + 1, c[1] + y[::-1]), (0, y))[1]
+
+
+@program(X)
+def carried_and_scanned(x: Any) -> Any:
+    y = cumulated(x)
+    return scan(lambda c, row: (c + row, np.sum(c)), y, y)
+
+
+@program(X)
+def assigned_at_its_own_integers(x: Any) -> Any:
+    y = (cumulated(x) * 10).astype(int) % N
+    u = y.copy()
+    u[y] = np.arange(N)[::-1]
+    return u
+
+
+@pytest.mark.parametrize("other", [lambda x: add(x, x), lambda x: padded(add(x, x)), exp])
+def test_what_is_read_after_a_result_keeps_its_memory(other: Callable[..., Any]) -> None:
+    """In one loop: the square is stored in part of the memory of x before the other result reads x again."""
+    program = trace(lambda x: [padded(mul(x, x)), other(x)], Aval(F64, (N,)))
+    expected = interpret(program, [X])
+    for found in (compile_program(program, (0,))([X.copy()]), compile_program(program)([X])):
+        for one, right in zip(found, expected, strict=True):
+            np.testing.assert_allclose(one, right, rtol=1e-14)
+
+
+def padded(x: Symbol) -> Symbol:
+    first = slice_(x, starts=(0,), limits=(N // 2,), strides=(1,))
+    return pad(first, low=(0,), high=(N - N // 2,), interior=(0,))
 
 
 # ---- loops that are one loop over memory, or not ---------------------------------------------------------------------
