@@ -206,7 +206,7 @@ def pullback(run: Run, program: Program, xs: Arrays, cts: Arrays) -> list[Array]
 
 
 def check_transposed(run: Run, program: Program, xs: Arrays, order: int = 1) -> None:
-    """Assert <ct, J dx> = <Jᵀ ct, dx> in random directions; raises AssertionError.
+    """Assert <ct, J dx> = <Jᵀ ct, dx> in random directions, and the avals of both; raises AssertionError.
 
     >>> from fnad.ir.parser import parse_program
     >>> square = parse_program("square(a: f64[]) -> f64[] { b: f64[] = mul(a, a) return b }")
@@ -215,6 +215,8 @@ def check_transposed(run: Run, program: Program, xs: Arrays, order: int = 1) -> 
     dxs = [direction(aval, seed) for seed, aval in enumerate(program.in_avals) if is_inexact(aval.dtype)]
     cts = [direction(aval, -seed - 1 & 0xFFFF) for seed, aval in enumerate(cotangent_avals(program))]
     dys, x_cts = pushforward(run, program, xs, dxs), pullback(run, program, xs, cts)
+    for derivative, primal in zip([*dys, *x_cts], [*cts, *dxs], strict=True):
+        assert (derivative.dtype, derivative.shape) == (primal.dtype, primal.shape), "a derivative has another aval"
     narrowest = max((real_dtype(x.dtype) for x in [*dxs, *cts]), key=precision, default=np.dtype(np.float64))
     allowed = tolerance(narrowest, order) * max(magnitude(cts, dys), magnitude(x_cts, dxs))
     assert abs(pairing(cts, dys) - pairing(x_cts, dxs)) <= allowed, "reverse mode is not the transpose of forward mode"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -45,6 +46,10 @@ class Case:
         return not (isinstance(derivative, Partials) and isinstance(derivative.functions[operand], NoFormula))
 
     def program(self) -> Program:
+        return self._program
+
+    @cached_property
+    def _program(self) -> Program:
         """Return the program that applies the primitive to its inputs, to those without a formula as constants."""
 
         return trace(lambda *inputs: self.applied(inputs), *self.avals, name=self.primitive.name)
@@ -98,6 +103,11 @@ CASES = [
     for primitive in PRIMITIVES.values()
     for number, sample in enumerate(primitive.samples())
 ]
+
+
+def cases_of(primitive: Primitive) -> list[Case]:
+    """Return a primitive with each of its samples."""
+    return [case for case in CASES if case.primitive is primitive]
 
 
 def is_differentiable(case: Case) -> bool:

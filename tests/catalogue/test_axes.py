@@ -17,7 +17,7 @@ from fnad.ir.types import aval_of, is_inexact
 from fnad.transforms.batching import batched
 from fnad.transforms.interpret import interpret
 from fnad.transforms.sparsity import patterns
-from tests.catalogue.cases import CASES, Case
+from tests.catalogue.cases import CASES, Case, cases_of
 
 COUNT = 2
 SOME = 8
@@ -37,10 +37,6 @@ ROUNDS_APART = {
 
 def over_primitives(primitives: list[Primitive]) -> Any:
     return pytest.mark.parametrize("primitive", primitives, ids=str)
-
-
-def cases_of(primitive: Primitive) -> list[Case]:
-    return [case for case in CASES if case.primitive is primitive]
 
 
 def results_of(case: Case, *operands: Any) -> tuple[Any, ...]:

@@ -36,6 +36,7 @@ from fnad.transforms.joint import cotangent_avals, joint
 from fnad.transforms.jvp import jvp
 from tests.catalogue.cases import CASES, SMOOTH, Case, has_derivative, over
 from tests.catalogue.truth import directions, second_order
+from tests.together import together
 
 EDGES = [case for case in CASES if not case.sample.smooth and has_derivative(case)]
 
@@ -57,44 +58,30 @@ def check_pairing(case: Case, found: list[Any], directions: list[Any], cts: list
 
 
 @over(SMOOTH)
-def test_forward_over_forward(case: Case, run: Run):
+def test_second_derivatives(case: Case, run: Run):
     us, vs = directions(case, 0), directions(case, 10)
     program = case.program()
-    pushed = jvp(program, marks(program))
-    dy, ddy = pushforward(run, pushed, [*case.operands, *us], [*vs, *zeros(us)])
+    pushed, pulled = jvp(program, marks(program)), joint(program, marks(program))
+    cts = [direction(program.out_avals[0], 20)]
     truth, error = second_order(case, us, vs)
-    assert_close(ddy, truth, allowed(case, ddy, error), SCALE)
-    assert_close(dy, pushforward(run, program, case.operands, vs)[0], tolerance(dy.dtype, 1), SCALE)
-
-
-@over(SMOOTH)
-def test_forward_over_reverse(case: Case, run: Run):
-    us, vs = directions(case, 0), directions(case, 10)
-    program = case.program()
-    cts = [direction(program.out_avals[0], 20)]
-    _, *found = pushforward(run, joint(program, marks(program)), [*case.operands, *cts], [*vs, *zeros(cts)])
-    check_pairing(case, found, us, cts, *second_order(case, us, vs))
-
-
-@over(SMOOTH)
-def test_reverse_over_forward(case: Case, run: Run):
-    us, vs = directions(case, 0), directions(case, 10)
-    program = case.program()
-    cts = [direction(program.out_avals[0], 20)]
-    found = pullback(run, jvp(program, marks(program)), [*case.operands, *us], [*zeros(cts), *cts])
-    check_pairing(case, found[: len(us)], vs, cts, *second_order(case, us, vs))
-    for mine, first in zip(found[len(us) :], pullback(run, program, case.operands, cts), strict=True):
-        assert_close(mine, first, tolerance(first.dtype, 1), SCALE)
-
-
-@over(SMOOTH)
-def test_reverse_over_reverse(case: Case, run: Run):
-    us, vs = directions(case, 0), directions(case, 10)
-    program = case.program()
-    cts = [direction(program.out_avals[0], 20)]
-    *found, ct_ct = pullback(run, joint(program, marks(program)), [*case.operands, *cts], [*zeros(cts), *vs])
-    check_pairing(case, found, us, cts, *second_order(case, us, vs))
-    assert_close(ct_ct, pushforward(run, program, case.operands, vs)[0], tolerance(ct_ct.dtype, 1), SCALE)
+    tangent = pushforward(run, program, case.operands, vs)[0]
+    with together() as check:
+        with check("forward over forward"):
+            dy, ddy = pushforward(run, pushed, [*case.operands, *us], [*vs, *zeros(us)])
+            assert_close(ddy, truth, allowed(case, ddy, error), SCALE)
+            assert_close(dy, tangent, tolerance(dy.dtype, 1), SCALE)
+        with check("forward over reverse"):
+            _, *found = pushforward(run, pulled, [*case.operands, *cts], [*vs, *zeros(cts)])
+            check_pairing(case, found, us, cts, truth, error)
+        with check("reverse over forward"):
+            found = pullback(run, pushed, [*case.operands, *us], [*zeros(cts), *cts])
+            check_pairing(case, found[: len(us)], vs, cts, truth, error)
+            for mine, first in zip(found[len(us) :], pullback(run, program, case.operands, cts), strict=True):
+                assert_close(mine, first, tolerance(first.dtype, 1), SCALE)
+        with check("reverse over reverse"):
+            *found, ct_ct = pullback(run, pulled, [*case.operands, *cts], [*zeros(cts), *vs])
+            check_pairing(case, found, us, cts, truth, error)
+            assert_close(ct_ct, tangent, tolerance(ct_ct.dtype, 1), SCALE)
 
 
 # ---- edge samples ----------------------------------------------------------------------------------------------------
