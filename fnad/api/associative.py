@@ -34,7 +34,7 @@ def associative_scan(fn: Function, elems: Any, reverse: bool = False, axis: int 
     array([ 1.,  2.,  6., 24.])
     """
     check_function(fn, "associative_scan")
-    return in_trace(fn, lambda trees: _scanned(fn, trees, reverse, axis), elems)
+    return in_trace(fn, lambda trees: _scanned(fn, trees, reverse, axis), elems, names=("elems",))
 
 
 def _scanned(fn: Function, elems: Any, reverse: bool, axis: int) -> Any:

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from fnad.api.leaves import Function, leaves_of, path, type_name
-from fnad.api.marshalling import LeafType, as_tracer, joined, leaf_types, symbol
+from fnad.api.marshalling import LeafType, joined, leaf_types, symbol
 from fnad.api.regions import (
     Region,
     at,
@@ -105,11 +105,10 @@ def _choose(index: Any, branches: Branches, operands: tuple[Any, ...]) -> Any:
     regions = [region_of(f, calling(f, structure.unflatten), leaf_types(leaves)) for f in branches.values()]
     results = _common(branches, regions)
     symbols = [symbol(leaf) for leaf in leaves]
-    converted = [region.converted([result.aval.dtype for result in results]) for region in regions]
-    captured, programs = with_shared_captures(converted, [len(symbols)] * len(regions))
+    captured, programs = with_shared_captures([region.converted(results) for region in regions])
     with at(current_source()):
         found = _chosen(symbol_of(index), [*symbols, *captured], programs)
-    return regions[0].structure.unflatten(map(as_tracer, found, results))
+    return regions[0].rebuilt(found, results)
 
 
 def _chosen(index: Symbol, operands: Sequence[Symbol], programs: Sequence[Program]) -> Sequence[Symbol]:

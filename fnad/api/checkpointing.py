@@ -6,7 +6,7 @@ from functools import partial, wraps
 from typing import Any, Literal, get_args
 
 from fnad.api.leaves import Function, check_function, leaves_of
-from fnad.api.marshalling import as_tracer, leaf_types, symbol
+from fnad.api.marshalling import leaf_types, symbol
 from fnad.api.regions import calling, in_trace, region_of
 from fnad.api.saving import Policy, SavePolicy, saving
 from fnad.control.checkpoint import checkpoint as checkpoint_primitive
@@ -68,8 +68,7 @@ def _checkpointed(f: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) ->
     leaves, structure = leaves_of((args, kwargs), lambda i: ("args", "kwargs")[i])
     given = list(map(symbol, leaves))
     region = region_of(f, calling(partial(_apply, f), structure.unflatten), leaf_types(leaves), given)
-    found = checkpoint_primitive(*given, *region.consts, regions=(region.program,))
-    return region.structure.unflatten(map(as_tracer, found, region.results))
+    return region.rebuilt(checkpoint_primitive(*given, *region.consts, regions=(region.program,)))
 
 
 def _apply(f: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

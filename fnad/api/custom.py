@@ -13,7 +13,7 @@ import numpy as np
 
 from fnad.api.arguments import as_positions, resolved
 from fnad.api.leaves import Function, Structure, check_function, flatten, leaves_of, structure_text, type_name
-from fnad.api.marshalling import LeafType, as_tracer, leaf_types
+from fnad.api.marshalling import LeafType, leaf_types
 from fnad.api.regions import Region, described, region_of, with_shared_captures
 from fnad.control.custom import custom_jvp as jvp_primitive
 from fnad.control.custom import custom_vjp as vjp_primitive
@@ -200,10 +200,9 @@ def _call_of(f: Function, nondiff_argnums: tuple[int, ...], args: tuple[Any, ...
 
 def _bound(primitive: Primitive, call: _Call, regions: Sequence[Region]) -> Any:
     """The result of a call whose function and rules are these regions."""
-    counts = [len(region.program.inputs) - len(region.captured) for region in regions]
-    captured, programs = with_shared_captures(regions, counts)
+    captured, programs = with_shared_captures(regions)
     found = primitive(*call.symbols, *captured, leaves=len(call.types), regions=tuple(programs))
-    return regions[0].structure.unflatten(map(as_tracer, found, regions[0].results))
+    return regions[0].rebuilt(found)
 
 
 def _forward(fwd: Function, call: _Call, function: Region) -> tuple[Region, Structure]:
@@ -299,7 +298,7 @@ def _fitted(region: Region, expected: Sequence[LeafType], rule: Function) -> Reg
     for found, t in zip(region.results, expected):  # noqa: B905 residuals may stand behind
         if found.aval != t.aval and not (found.weak and found.aval.shape == t.aval.shape):
             raise _refused(f"{described(rule)} returned {found.aval} where {t.aval} belongs", "keep shape and dtype")
-    return region.converted([t.aval.dtype for t in expected])
+    return region.converted(expected)
 
 
 def _refused(what: str, remedy: str) -> CustomRuleError:

@@ -10,7 +10,7 @@ from typing import Any, cast
 import numpy as np
 
 from fnad.api.leaves import Function, type_name
-from fnad.api.marshalling import LeafType, Tree, as_tracer
+from fnad.api.marshalling import LeafType, Tree
 from fnad.api.regions import (
     Call,
     Likeness,
@@ -199,7 +199,7 @@ def scan_in_trace(
     with at(current_source()):
         found = run_scan(body.consts_first(), groups, operands, steps, reverse=bool(reverse), unroll=width)
     results = [*types, *[LeafType(symbol.aval) for symbol in found[count:]]]
-    return cast("tuple[Any, Any]", body.structure.unflatten(map(as_tracer, found, results)))
+    return body.rebuilt(found, results)
 
 
 def _pair(f: Function, named: Function, carry: Any, x: Any) -> tuple[Any, Any]:

@@ -7,7 +7,7 @@ belongs to.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -26,7 +26,7 @@ from fnad.api.leaves import (
     structure_text,
     type_name,
 )
-from fnad.api.marshalling import LeafType, Tree, joined
+from fnad.api.marshalling import LeafType, Tree, as_tracer, joined
 from fnad.api.running import run
 from fnad.api.staging import output_leaves, stage
 from fnad.control.region_rules import taking
@@ -34,7 +34,6 @@ from fnad.errors import ArgumentTypeError, StructureError
 from fnad.ir.builder import Captured, current_builder, inline, is_tracing, trace
 from fnad.ir.program import Program, Source
 from fnad.ir.symbol import Symbol
-from fnad.ir.types import Dtype
 from fnad.numpy.operands import as_symbol
 from fnad.ops.conversion import convert_to
 from fnad.trace.source import current_source
@@ -58,13 +57,19 @@ class Region(NamedTuple):
         """What it captured, as operands."""
         return list(map(as_symbol, self.captured))
 
+    @property
+    def leaves(self) -> int:
+        """How many leaves it takes."""
+        return len(self.program.inputs) - len(self.captured)
+
     def consts_first(self) -> Program:
         """The program with what was captured before the leaves."""
-        count = len(self.program.inputs) - len(self.captured)
-        return replace(self.program, inputs=(*self.program.inputs[count:], *self.program.inputs[:count]))
+        inputs = self.program.inputs
+        return replace(self.program, inputs=(*inputs[self.leaves :], *inputs[: self.leaves]))
 
-    def converted(self, dtypes: Sequence[Dtype]) -> Region:
-        """The region with its first results converted."""
+    def converted(self, types: Sequence[LeafType]) -> Region:
+        """The region with its first results in the dtypes of these types."""
+        dtypes = [t.aval.dtype for t in types]
         avals = self.program.out_avals
         if all(aval.dtype == dtype for aval, dtype in zip(avals, dtypes)):  # noqa: B905 the others stay as they are
             return self
@@ -74,6 +79,10 @@ class Region(NamedTuple):
             return [*map(convert_to, found, dtypes), *found[len(dtypes) :]]
 
         return self._replace(program=trace(run, *self.program.in_avals, name=self.program.name))
+
+    def rebuilt(self, symbols: Iterable[Symbol], types: Iterable[LeafType] | None = None) -> Any:
+        """The pytree of its results, as the user gets it; `types` are those it was converted to."""
+        return self.structure.unflatten(map(as_tracer, symbols, types or self.results))
 
 
 def calling(f: Function, arrange: Callable[[list[Tracer]], Any]) -> Call:
@@ -110,17 +119,17 @@ def region_of(f: Function, call: Call, types: Sequence[LeafType], values: Sequen
     return Region(traced.program, traced.captured, structure, results)
 
 
-def with_shared_captures(regions: Sequence[Region], leaves: Sequence[int]) -> tuple[list[Symbol], list[Program]]:
+def with_shared_captures(regions: Sequence[Region]) -> tuple[list[Symbol], list[Program]]:
     """What any of the regions uses from outside, and their programs on their own leaves and all of that."""
     captured = {_key(value): as_symbol(value) for region in regions for value in region.captured}
     avals = [symbol.aval for symbol in captured.values()]
     places = {key: place for place, key in enumerate(captured)}
-
-    def program(region: Region, count: int) -> Program:
-        own = [count + places[_key(value)] for value in region.captured]
-        return taking(region.program, [*region.program.in_avals[:count], *avals], [*range(count), *own])
-
-    return list(captured.values()), [program(region, count) for region, count in zip(regions, leaves, strict=True)]
+    programs: list[Program] = []
+    for region in regions:
+        own = region.program.in_avals[: region.leaves]
+        used = [region.leaves + places[_key(value)] for value in region.captured]
+        programs.append(taking(region.program, [*own, *avals], [*range(region.leaves), *used]))
+    return list(captured.values()), programs
 
 
 def _key(value: Captured) -> int:
@@ -166,7 +175,7 @@ def settled(
         likeness.check(f, tree, types, region.structure.children()[0] if is_pair else region.structure, region)
         grown = [joined(taken, found) for taken, found in zip(types, region.results)]  # noqa: B905 likewise
         if grown == types:
-            return region.converted([t.aval.dtype for t in types]), types
+            return region.converted(types), types
         types = grown
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import fnad
-from fnad.errors import ShapeError, StructureError
+from fnad.errors import ArgumentTypeError, ShapeError, StructureError
 
 LENGTHS = (0, 1, 2, 3, 4, 7, 8)
 
@@ -74,3 +74,5 @@ def test_refusals() -> None:
         fnad.associative_scan(np.add, 1.0)
     with pytest.raises(StructureError):
         fnad.associative_scan(lambda a, b: (a, b), np.ones(3))
+    with pytest.raises(ArgumentTypeError, match=r"^elems\[0\] is of type str"):
+        fnad.associative_scan(np.add, ["a"])
