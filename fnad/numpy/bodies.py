@@ -27,12 +27,12 @@ SHAPES = (
 
 WHAT_IS_KNOWN = (np.iscomplexobj, np.isrealobj, np.ndim, np.shape, np.size)
 
-JOINING = (np.append, np.dstack, np.hstack, np.vstack)
+JOINING = (np.append, np.column_stack, np.dstack, np.hstack, np.vstack)
 
 ELEMENTS = (np.angle, np.iscomplex, np.isreal, np.nan_to_num, np.select, np.sort_complex, np.tril, np.triu)
 
 SUMS = (
-    *(np.cumulative_prod, np.cumulative_sum, np.nancumprod, np.nancumsum, np.nanprod, np.nansum, np.ptp),
+    *(np.cumulative_prod, np.cumulative_sum, np.diff, np.nancumprod, np.nancumsum, np.nanprod, np.nansum, np.ptp),
     *(np.trapezoid, np.unwrap),
 )
 
@@ -40,6 +40,8 @@ OTHERS = (
     *(np.corrcoef, np.diag_indices_from, np.histogram2d, np.tril_indices_from),
     *(np.triu_indices_from, np.polyadd, np.polyder, np.polyint, np.polysub, np.polyval),
 )
+
+FFT = (np.fft.fftshift, np.fft.ifftshift)
 
 LINALG = (
     *(np.linalg.cross, np.linalg.diagonal, np.linalg.matmul, np.linalg.matrix_norm, np.linalg.matrix_power),
@@ -115,5 +117,5 @@ class _Names:
         return value
 
 
-for _function in (*SHAPES, *WHAT_IS_KNOWN, *JOINING, *ELEMENTS, *SUMS, *OTHERS, *LINALG):
+for _function in (*SHAPES, *WHAT_IS_KNOWN, *JOINING, *ELEMENTS, *SUMS, *OTHERS, *FFT, *LINALG):
     RULES[_function] = Body(_function)

@@ -9,7 +9,6 @@ import numpy as np
 from fnad.errors import DomainError, ShapeError
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import BOOL, F64, I64, Aval, native_dtype
-from fnad.numpy.assignment import fitted
 from fnad.numpy.joining import join
 from fnad.numpy.manipulation import diagonal, expand_dims, fresh, moveaxis, reshape_steps
 from fnad.numpy.operands import (
@@ -27,7 +26,7 @@ from fnad.numpy.operands import (
 from fnad.numpy.reductions import sum_
 from fnad.numpy.registry import RULES, implements
 from fnad.numpy.ufuncs import divide, multiply
-from fnad.numpy.views import ArrayView, Broadcast, Reshape
+from fnad.numpy.views import ArrayView, Broadcast, Reshape, fitted
 from fnad.ops.arithmetic import add, div, mul, sub
 from fnad.ops.piecewise import floor
 from fnad.ops.shape import broadcast_to, concatenate, full_like, iota, pad, reshape_to, slice_axis, transpose_to
@@ -301,6 +300,3 @@ def _with_ends(samples: Symbol, first: Symbol, last: Symbol, endpoint: bool) -> 
     hits_last = endpoint and n > 1
     parts.append(slice_axis(samples, 0, len(parts), n - hits_last))
     return join([*parts, *([broadcast_to(last, row)] if hits_last else [])], 0)
-
-
-# ---- triangles -------------------------------------------------------------------------------------------------------

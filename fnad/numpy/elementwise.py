@@ -18,7 +18,6 @@ from fnad.errors import DtypeError, OutOfRangeError, UnsupportedFunctionError
 from fnad.ir.known import known_value
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import BOOL, I64, Aval, Dtype, Shape, native_dtype
-from fnad.numpy.assignment import fitted
 from fnad.numpy.indexing import Advanced, entries_of, getitem
 from fnad.numpy.operands import (
     PYTHON_DTYPES,
@@ -31,7 +30,7 @@ from fnad.numpy.operands import (
     static_array,
 )
 from fnad.numpy.registry import RULES, WRITERS, Rule, writes
-from fnad.numpy.views import read, write
+from fnad.numpy.views import fitted, read, write
 from fnad.ops.arithmetic import neg
 from fnad.ops.indexing import gather, scatter, scatter_add
 from fnad.ops.shape import invert, iota, reshape_to, slice_axis, transpose_to

@@ -9,11 +9,9 @@ import numpy as np
 from fnad.errors import AxisError, DtypeError, ShapeError
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import F64, is_complex
-from fnad.numpy.joining import roll
 from fnad.numpy.manipulation import fresh
 from fnad.numpy.operands import as_symbol, axis_of, static_int, static_ints, to_dtype
 from fnad.numpy.registry import implements
-from fnad.numpy.views import ArrayView
 from fnad.ops import fft as ops
 from fnad.ops.matrix import conjugate
 from fnad.ops.shape import pad, slice_axis
@@ -155,24 +153,3 @@ def irfftn(a: Any, s: Any, axes: Any, norm: Any) -> Symbol:
     for axis, n in others:
         x = ifft(x, n, axis, norm)
     return irfft(x, length, last, norm)
-
-
-# ---- the order of frequencies ----------------------------------------------------------------------------------------
-
-
-def _shifted(x: Any, axes: Any, sign: int) -> ArrayView:
-    symbol = as_symbol(x)
-    if symbol.ndim == 0:
-        raise ShapeError("a shift takes an array of at least one dimension")
-    at = tuple(axis_of(axis, symbol.ndim) for axis in (range(symbol.ndim) if axes is None else np.atleast_1d(axes)))
-    return roll(symbol, tuple(sign * (symbol.shape[i] // 2) for i in at), at)
-
-
-@implements(np.fft.fftshift)
-def fftshift(x: Any, axes: Any) -> ArrayView:
-    return _shifted(x, axes, 1)
-
-
-@implements(np.fft.ifftshift)
-def ifftshift(x: Any, axes: Any) -> ArrayView:
-    return _shifted(x, axes, -1)

@@ -20,9 +20,8 @@ from fnad.errors import OutOfRangeError, ShapeError, TracerEscapeError, Unsuppor
 from fnad.ir.known import known_value
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import BOOL, I64, Aval, Shape
-from fnad.numpy.assignment import fitted
 from fnad.numpy.operands import as_symbol, broadcast_all, contains_symbol, static_array, to_dtype
-from fnad.numpy.views import ArrayView, Box, MovingBox, Reshape, Reverse, Steps, read, write
+from fnad.numpy.views import ArrayView, Box, MovingBox, Reshape, Reverse, Steps, fitted, read, write
 from fnad.ops.comparison import select
 from fnad.ops.indexing import gather, scatter
 from fnad.ops.shape import Ints, broadcast_to, constant, invert, reshape_to, reverse, transpose_to

@@ -11,7 +11,6 @@ from fnad.errors import DomainError, DtypeError, ShapeError
 from fnad.ir.builder import is_tracing
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import BOOL, I64, Aval
-from fnad.numpy.assignment import fitted, stored
 from fnad.numpy.creation import linspace
 from fnad.numpy.joining import alike, join, rows
 from fnad.numpy.manipulation import fresh
@@ -29,6 +28,7 @@ from fnad.numpy.operands import (
 )
 from fnad.numpy.reductions import any_
 from fnad.numpy.registry import RULES, implements, writes
+from fnad.numpy.views import fitted, stored
 from fnad.ops.arithmetic import add, mul
 from fnad.ops.comparison import bitwise_and, bitwise_not, ge, lt, select
 from fnad.ops.indexing import gather, scatter
@@ -278,9 +278,6 @@ def unravel_index(indices: Any, shape: Any, order: str = "C") -> tuple[Symbol, .
         found.append((axis, remainder(position, n)))
         position = floor_divide(position, n)
     return tuple(index for _, index in sorted(found, key=lambda pair: pair[0]))
-
-
-# ---- triangles and diagonals -----------------------------------------------------------------------------------------
 
 
 # ---- r_[…] and c_[…]: arrays, numbers and ranges side by side, any of them traced ------------------------------------

@@ -84,15 +84,6 @@ def stack(arrays: Any, axis: Any, dtype: Any, casting: Any) -> Symbol:
     return join([reshape_to(symbol, (*shape[:at], 1, *shape[at:])) for symbol in symbols], at)
 
 
-@implements(np.column_stack)
-def column_stack(tup: Any) -> Symbol:
-    return join([_as_columns(symbol) for symbol in alike(tup)], 1)
-
-
-def _as_columns(x: Symbol) -> Symbol:
-    return reshape_to(x, (x.aval.size, 1)) if x.ndim < 2 else x
-
-
 @implements(np.block)
 def block(arrays: Any) -> ArrayView:
     dtype = common_dtype(*_leaves(arrays))
@@ -181,6 +172,8 @@ def roll(a: Any, shift: Any, axis: Any) -> ArrayView:
         flat = reshape_to(x, (x.aval.size,))
         total = sum(_shifts(shift).ravel().tolist())
         return fresh(reshape_to(_roll_along(flat, total, 0), x.shape))
+    if x.ndim == 0:
+        raise ShapeError("a roll along axes takes an array of at least one dimension")
     shifts, axes = np.broadcast_arrays(_shifts(shift), static_ints(axis, "an axis"))
     for places, at in zip(shifts.tolist(), axes.tolist(), strict=True):
         x = _roll_along(x, places, axis_of(at, x.ndim))

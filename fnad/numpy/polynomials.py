@@ -13,14 +13,13 @@ import numpy as np
 from fnad.errors import ArgumentTypeError, DtypeError, OutOfRangeError, ShapeError
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import F64, I64, Aval
-from fnad.numpy.decompositions import eigvals
 from fnad.numpy.joining import join
+from fnad.numpy.linear_algebra import eigvals, inv, lstsq
 from fnad.numpy.numerical import convolve
 from fnad.numpy.operands import as_array, as_symbol, as_vector, common_dtype, contains_symbol, static_int, to_dtype
 from fnad.numpy.products import dot, outer
 from fnad.numpy.reductions import sum_
 from fnad.numpy.registry import RULES, implements
-from fnad.numpy.solving import inv, lstsq
 from fnad.numpy.ufuncs import add, divide, multiply, negative, subtract
 from fnad.ops.shape import (
     broadcast_to,
@@ -50,9 +49,6 @@ def grown(x: Symbol, size: int) -> Symbol:
     if x.shape[0] >= size:
         return x
     return pad(x, low=(size - x.shape[0],), high=(0,), interior=(0,))
-
-
-# ---- calculus --------------------------------------------------------------------------------------------------------
 
 
 # ---- arithmetic ------------------------------------------------------------------------------------------------------

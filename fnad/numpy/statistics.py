@@ -8,13 +8,14 @@ Note [Variance about the first element]
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from fnad.errors import ArgumentTypeError, DomainError, DtypeError, ShapeError
 from fnad.ir.symbol import Symbol
-from fnad.ir.types import BOOL, F64, dtype_name, is_complex, is_inexact, native_dtype, real_dtype
+from fnad.ir.types import BOOL, F64, Aval, dtype_name, is_complex, is_inexact, native_dtype, real_dtype
 from fnad.numpy.joining import join
 from fnad.numpy.manipulation import fresh, squeeze
 from fnad.numpy.operands import (
@@ -29,13 +30,27 @@ from fnad.numpy.operands import (
     to_dtype,
 )
 from fnad.numpy.products import dot
-from fnad.numpy.reductions import SUM, count_nonzero, reduce, sum_
+from fnad.numpy.reductions import (
+    MAX,
+    MIN,
+    SUM,
+    Reduction,
+    any_,
+    argmax,
+    argmin,
+    count_nonzero,
+    is_given,
+    masked,
+    min_,
+    reduce,
+    sum_,
+)
 from fnad.numpy.registry import RULES, UNSET, implements
 from fnad.numpy.ufuncs import conjugate, divide, multiply, subtract
 from fnad.numpy.views import ArrayView
 from fnad.ops.arithmetic import div, mul, sub
 from fnad.ops.autodiff import stop_gradient
-from fnad.ops.comparison import eq, gt, ne, select
+from fnad.ops.comparison import bitwise_and, bitwise_not, eq, gt, isnan, le, ne, select
 from fnad.ops.conversion import conj, real
 from fnad.ops.elementary import sqrt
 from fnad.ops.piecewise import maximum
@@ -237,3 +252,112 @@ def _freedom(x: Symbol, weight: Any, importance: Any, lost: int) -> Any:
         correction = divide(multiply(lost, sum_(multiply(weight, importance))), total)
     count = subtract(total, correction)
     return select(gt(count, zeros_like(count)), count, zeros_like(count))
+
+
+# ---- without nan -----------------------------------------------------------------------------------------------------
+# An element that is nan is replaced by one that changes nothing before anything is computed of it, so that it has no
+# part in the derivative either.
+
+ALL_NAN: dict[str, Any] = {
+    "message": "All-NaN slice encountered",
+    "remedy": "put a number in the place of nan: np.argmax(np.where(np.isnan(x), -np.inf, x))",
+}
+
+
+def present(x: Symbol, where: Any = True) -> Any:
+    """Return where elements are no nan and `where` is true, as the `where` of a reduction."""
+    if x.dtype.kind not in "fc":
+        return where
+    numbers = bitwise_not(isnan(x))
+    if where is True:
+        return numbers
+    return bitwise_and(*broadcast_all([numbers, as_symbol(where, BOOL)]))
+
+
+def replaced(a: Any, value: Any) -> Symbol:
+    """Return the operand with a number in the place of nan."""
+    x = as_symbol(a)
+    return masked(x, present(x), value) if x.dtype.kind in "fc" else x
+
+
+@implements(np.nanmean)
+def nanmean(a: Any, axis: Any, dtype: Any, keepdims: Any, where: Any) -> Symbol:
+    x = as_symbol(a)
+    check_inexact(x, dtype)
+    return mean(x, axis, dtype, keepdims=keepdims, where=present(x, where))
+
+
+def check_inexact(x: Symbol, dtype: Any) -> None:
+    """Raise where what may have nan is taken in a dtype that has none."""
+    if is_inexact(x.dtype) and dtype is not None and not is_inexact(native_dtype(dtype)):
+        raise DtypeError("If a is inexact, then dtype must be inexact")
+
+
+# ---- variances -------------------------------------------------------------------------------------------------------
+
+
+@implements(np.nanvar)
+def nanvar(a: Any, axis: Any, dtype: Any, ddof: Any, keepdims: Any, where: Any, mean: Any, correction: Any) -> Symbol:
+    freedom = delta_degrees(ddof, correction)
+    if not is_inexact(as_symbol(a).dtype):
+        return var(a, axis, dtype, ddof=freedom, keepdims=keepdims, where=where, mean=mean)
+    x = as_symbol(a)
+    check_inexact(x, dtype)
+    chosen = present(x, where)
+    if mean is not UNSET:
+        distance, mean = to_dtype(RULES[np.subtract](x, mean), x.dtype), zeros_like(Aval(x.dtype))
+    else:
+        distance = x if x.dtype.kind == "c" else _from_least(x, axis, chosen)
+    result = var(distance, axis, dtype, ddof=freedom, keepdims=keepdims, where=chosen, mean=mean)
+    count = count_nonzero(broadcast_to(as_symbol(chosen, BOOL), x.shape), axis, keepdims=keepdims)
+    too_few = le(count, full_like(count, int(np.floor(freedom))))
+    return select(too_few, full_like(result, np.nan), result)
+
+
+def _from_least(x: Symbol, axis: Any, where: Any) -> Symbol:
+    """Return the distances to the least element (as Note [Variance about the first element], of those that count)."""
+    if x.aval.size == 0:
+        return x
+    least = min_(x, axis, keepdims=True, initial=np.inf, where=where)
+    return sub(x, broadcast_to(stop_gradient(least), x.shape))
+
+
+@implements(np.nanstd)
+def nanstd(a: Any, axis: Any, dtype: Any, ddof: Any, keepdims: Any, where: Any, mean: Any, correction: Any) -> Symbol:
+    variance = nanvar if is_inexact(as_symbol(a).dtype) else var
+    freedom = delta_degrees(ddof, correction)
+    return deviation(variance(a, axis, dtype, ddof=freedom, keepdims=keepdims, where=where, mean=mean))
+
+
+# ---- extrema ---------------------------------------------------------------------------------------------------------
+
+
+def _extremum(kind: Reduction) -> Callable[..., Symbol]:
+    def rule(a: Any, axis: Any, keepdims: Any, initial: Any, where: Any) -> Symbol:
+        x = as_symbol(a)
+        if not is_inexact(x.dtype):
+            return reduce(kind, x, axis, keepdims, initial, where)
+        found = reduce(kind, replaced(x, kind.neutral(x.dtype)), axis, keepdims, initial, where)
+        if is_given(initial):
+            return found
+        is_number = any_(broadcast_to(present(x, where), x.shape), axis, keepdims=keepdims)
+        return select(is_number, found, constant(np.nan, found.dtype, found.shape))
+
+    return rule
+
+
+nanmax = implements(np.nanmax)(_extremum(MAX))
+nanmin = implements(np.nanmin)(_extremum(MIN))
+
+
+def _position(of_numbers: Callable[..., Symbol], least: float) -> Callable[..., Symbol]:
+    def rule(a: Any, axis: Any, keepdims: Any) -> Symbol:
+        x = as_symbol(a)
+        found = of_numbers(replaced(x, least), axis, keepdims=keepdims)
+        return require(found, any_(present(x), axis), **ALL_NAN) if is_inexact(x.dtype) else found
+
+    return rule
+
+
+nanargmax = implements(np.nanargmax)(_position(argmax, -np.inf))
+nanargmin = implements(np.nanargmin)(_position(argmin, np.inf))

@@ -21,8 +21,8 @@ import numpy as np
 from fnad.errors import MatrixError, UnsupportedFunctionError
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import DTYPES, is_complex, real_dtype
-from fnad.numpy import decompositions, solving
-from fnad.numpy.decompositions import floating, for_columns, square
+from fnad.numpy import linear_algebra
+from fnad.numpy.linear_algebra import floating, for_columns, square
 from fnad.numpy.operands import as_symbol, to_dtype
 from fnad.ops import banded, least_squares, linalg, matrix_function
 from fnad.ops.arithmetic import add
@@ -210,7 +210,7 @@ def lstsq(a: Any, b: Any, cond: float | None = None) -> Any:
     array([2.])
     """
     x, y = floating(a, b)
-    return solving.least_squares_solution(x, y, np.finfo(x.dtype).eps if cond is None else float(cond))
+    return linear_algebra.least_squares_solution(x, y, np.finfo(x.dtype).eps if cond is None else float(cond))
 
 
 # ---- factorizations --------------------------------------------------------------------------------------------------
@@ -350,7 +350,7 @@ def inv(a: Any) -> Any:
     >>> inv([[2.0]])
     array([[0.5]])
     """
-    return solving.inv(a)
+    return linear_algebra.inv(a)
 
 
 @of_scipy
@@ -361,7 +361,7 @@ def det(a: Any) -> Any:
     np.float64(3.0)
     """
     x = square("det", a)
-    return solving.det(to_dtype(x, np.result_type(x.dtype, np.float64)))
+    return linear_algebra.det(to_dtype(x, np.result_type(x.dtype, np.float64)))
 
 
 @of_scipy
@@ -373,8 +373,8 @@ def pinv(a: Any, *, rtol: float | None = None, return_rank: bool = False) -> Any
     >>> pinv([[2.0], [0.0]])
     array([[0.5, 0. ]])
     """
-    inverse = solving.pinv(a, rtol=rtol)
-    return (inverse, decompositions.matrix_rank(a, rtol=rtol)) if return_rank else inverse
+    inverse = linear_algebra.pinv(a, rtol=rtol)
+    return (inverse, linear_algebra.matrix_rank(a, rtol=rtol)) if return_rank else inverse
 
 
 @of_scipy
@@ -384,7 +384,7 @@ def svd(a: Any, full_matrices: bool = True, compute_uv: bool = True) -> Any:
     >>> svd([[0.0, 2.0], [1.0, 0.0]], compute_uv=False)
     array([2., 1.])
     """
-    result = decompositions.svd(a, full_matrices, compute_uv)
+    result = linear_algebra.svd(a, full_matrices, compute_uv)
     return tuple(result) if compute_uv else result
 
 
@@ -395,7 +395,7 @@ def svdvals(a: Any) -> Any:
     >>> svdvals([[0.0, 2.0], [1.0, 0.0]])
     array([2., 1.])
     """
-    return decompositions.svd(a, compute_uv=False)
+    return linear_algebra.svd(a, compute_uv=False)
 
 
 @of_scipy
@@ -405,7 +405,7 @@ def eigvalsh(a: Any, *, lower: bool = True) -> Any:
     >>> eigvalsh([[0.0, 1.0], [1.0, 0.0]])
     array([-1.,  1.])
     """
-    return decompositions.eigvalsh(a, "L" if lower else "U")
+    return linear_algebra.eigvalsh(a, "L" if lower else "U")
 
 
 @of_scipy
@@ -415,7 +415,7 @@ def eigvals(a: Any) -> Any:
     >>> eigvals([[2.0]])
     array([2.+0.j])
     """
-    return decompositions.eigvals(a)
+    return linear_algebra.eigvals(a)
 
 
 @of_scipy
@@ -425,7 +425,7 @@ def norm(a: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> A
     >>> norm([3.0, 4.0])
     5.0
     """
-    return decompositions.norm(a, ord, axis, keepdims)
+    return linear_algebra.norm(a, ord, axis, keepdims)
 
 
 # ---- functions of matrices -------------------------------------------------------------------------------------------

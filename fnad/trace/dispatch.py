@@ -33,13 +33,12 @@ from fnad.ir.known import known_value
 from fnad.ir.program import Source
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import BOOL, I64, NAMES, Aval
-from fnad.numpy.assignment import stored
 from fnad.numpy.bodies import Body
 from fnad.numpy.namespace import CALLS, MAKING
 from fnad.numpy.operands import WeakSymbol, is_python_number, strong
 from fnad.numpy.registry import RULES, WRITERS, Bound, Rule
 from fnad.numpy.scipy_ufuncs import special_rule
-from fnad.numpy.views import ArrayView
+from fnad.numpy.views import ArrayView, stored
 from fnad.ops.conversion import convert_to
 from fnad.ops.shape import constant
 from fnad.trace.escape import hidden_escape, used_after_trace

@@ -16,7 +16,9 @@ import optree
 import pytest
 
 from fnad.errors import FnadError, TracerEscapeError
+from fnad.numpy.bodies import Body
 from fnad.numpy.namespace import on_traced
+from fnad.numpy.registry import RULES
 from fnad.numpy.sorting import SETS
 from fnad.testing import precision
 from tests.numpy.against_numpy import traced
@@ -196,6 +198,18 @@ def test_generated_calls(module, name):
                 differences[number] = found
     calls = {number: f"{found} in {name}{call_of(full, function, number)}" for number, found in differences.items()}
     assert not calls
+
+
+def test_bodies():
+    """A few calls of each function that is NumPy's own body, which another version may have written anew."""
+    bodies = [f for f, rule in RULES.items() if isinstance(rule, Body)]
+    assert len(bodies) > 40
+    with warnings.catch_warnings(action="ignore"), np.errstate(all="ignore"):
+        for function in bodies:
+            module, name = function.__module__, function.__name__
+            for number in range(10):
+                found = difference(f"{module}.{name}", function, number)
+                assert not found or is_known(name, found), (name, number, found)
 
 
 @pytest.mark.peers
