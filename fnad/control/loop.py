@@ -123,7 +123,7 @@ def push(loop: Loop, primals: Symbols, tangents: Tangents) -> Pushed:
     real = [zeros_like(x) if m and t is None else t for x, t, m in zip(operands, given, marked, strict=True)]
     both = _beside(groups, marked, operands, real)
     pushed = _pushed_body(body, groups, marked, [*carry, *moved])
-    grown = Groups(*[len(group) + sum(flags) for flags in groups.split(marked) for group in [flags]])
+    grown = Groups(*[len(flags) + sum(flags) for flags in groups.split(marked)])
     found = loop.bind(pushed, grown, primals[: loop.head], both)
     ends, dends, steps, ys, dys = pieces(found, (groups.carry, sum(carry), loop.counts, len(moved), sum(moved)))
     return [*ends, *steps, *ys], [*spread(dends, carry), *[None] * loop.counts, *spread(dys, moved)]
