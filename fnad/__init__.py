@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from fnad.api.custom import custom_jvp, custom_vjp
     from fnad.api.implicit import Minimum, fixed_point, minimize, root
     from fnad.api.iteration import fori_loop, scan, while_loop
+    from fnad.api.jacobian import hessian, jacfwd, jacobian, jacrev
     from fnad.api.mapping import map  # noqa: A004
     from fnad.api.ode import odeint
 
@@ -56,6 +57,10 @@ __all__ = [
     "fixed_point",
     "fori_loop",
     "grad",
+    "hessian",
+    "jacfwd",
+    "jacobian",
+    "jacrev",
     "jit",
     "jvp",
     "map",
@@ -77,6 +82,7 @@ __all__ = [
 
 _MODULES = {
     "batching": ("vmap",),
+    "jacobian": ("hessian", "jacfwd", "jacobian", "jacrev"),
     "associative": ("associative_scan",),
     "branches": ("cond", "switch"),
     "callbacks": ("callback",),

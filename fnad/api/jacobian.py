@@ -1,0 +1,240 @@
+"""All partial derivatives of a function at once: `jacfwd`, `jacrev`, `jacobian`, `hessian`.
+
+A Jacobian takes one direction for each element of the arguments in forward mode, one cotangent for each element of the
+output in reverse mode. They are the rows of an identity, and `vmap` applies the derivative to all of them: the function
+is computed once, and each operation of its derivative works on the whole stack.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import wraps
+from itertools import accumulate
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from fnad.api.arguments import Argnums, Differentiated, as_positions, differentiated, resolved
+from fnad.api.batching import vmap
+from fnad.api.forward import jvp
+from fnad.api.gradient import grad
+from fnad.api.leaves import Function, argument_name, check_function, flatten, function_name
+from fnad.api.regions import in_trace
+from fnad.api.reverse import vjp
+from fnad.api.running import traced
+from fnad.errors import NonDifferentiableArgumentError
+from fnad.ir.types import I64, Aval, is_complex, is_inexact
+from fnad.ops.arithmetic import add
+from fnad.ops.comparison import eq
+from fnad.ops.conversion import convert_to
+from fnad.ops.shape import constant, iota, reshape_to
+from fnad.trace.source import current_source
+from fnad.trace.tracer import Tracer
+
+
+def jacfwd(f: Function, argnums: Argnums = 0, has_aux: bool = False) -> Function:
+    """Return the function that computes the Jacobian of `f` in forward mode: for outputs larger than the arguments.
+
+    For an output of shape m and an argument of shape n it is an array of shape (*m, *n): what element of the output
+    changes with what element of the argument. For pytrees it is the output's, with the argument's in the place of each
+    leaf; where `argnums` is a tuple, with a tuple of those of the arguments. With `has_aux`, `f` returns a pair of the
+    output and a pytree of arrays and numbers, and the result is (Jacobian, that pytree).
+
+    Integers and bools among the leaves are constant: their part of the Jacobian is 0.
+
+    Raises `NonDifferentiableArgumentError` for complex arguments and for those of integers and bools alone, and what
+    `jvp` raises.
+
+    >>> import numpy as np, fnad
+    >>> fnad.jacfwd(lambda x: np.stack([x[0] * x[1], x[1] ** 2, x[0]]))(np.array([2.0, 3.0]))
+    array([[3., 2.],
+           [0., 6.],
+           [1., 0.]])
+    """
+    return _transformed("jacfwd", f, argnums, _forward, has_aux)
+
+
+def jacrev(f: Function, argnums: Argnums = 0, has_aux: bool = False) -> Function:
+    """Return the function that computes the Jacobian of `f` in reverse mode: for arguments larger than the output.
+
+    All else is as for `jacfwd`.
+
+    >>> import numpy as np, fnad
+    >>> fnad.jacrev(lambda x: np.array([np.sum(x), x[0] * x[2]]))(np.array([2.0, 3.0, 4.0]))
+    array([[1., 1., 1.],
+           [4., 0., 2.]])
+    """
+    return _transformed("jacrev", f, argnums, _reverse, has_aux)
+
+
+def jacobian(f: Function, argnums: Argnums = 0, has_aux: bool = False) -> Function:
+    """Return the function that computes the Jacobian of `f`, in the mode that takes fewer directions.
+
+    All else is as for `jacfwd`.
+
+    >>> import numpy as np, fnad
+    >>> fnad.jacobian(np.cumsum)(np.ones(3))
+    array([[1., 0., 0.],
+           [1., 1., 0.],
+           [1., 1., 1.]])
+    """
+    return _transformed("jacobian", f, argnums, _cheaper, has_aux)
+
+
+def hessian(f: Function, argnums: Argnums = 0, has_aux: bool = False) -> Function:
+    """Return the function that computes all second derivatives of `f`, whose output is one real element.
+
+    For an argument of shape n it is an array of shape (*n, *n); for pytrees and tuples as for `jacfwd` of `grad(f)`.
+
+    Raises `NonScalarOutputError`, and what `jacfwd` raises.
+
+    >>> import numpy as np, fnad
+    >>> fnad.hessian(lambda x: x[0] ** 2 * x[1])(np.array([2.0, 3.0]))
+    array([[6., 4.],
+           [4., 0.]])
+    """
+    check_function(f, "hessian")
+    return wraps(f)(_transformed("hessian", grad(f, argnums, has_aux), argnums, _forward, has_aux))
+
+
+class _Leaves:
+    """A pytree of arrays, taken apart: the leaves that have a derivative, and where their elements stand among all."""
+
+    def __init__(self, tree: Any) -> None:
+        values, self.structure = flatten(tree)
+        arrays = [value if isinstance(value, Tracer) else np.asarray(value) for value in values]
+        avals = [value.symbol.aval if isinstance(value, Tracer) else Aval(value.dtype, value.shape) for value in arrays]
+        self.all, self.places = avals, [i for i, aval in enumerate(avals) if is_inexact(aval.dtype)]
+        self.varying, self._values = [arrays[i] for i in self.places], values
+        self.avals = [avals[i] for i in self.places]
+        self.ends = list(accumulate(aval.size for aval in self.avals))
+
+    @property
+    def size(self) -> int:
+        return self.ends[-1] if self.ends else 0
+
+    def filled(self, varying: Sequence[Any], constant: Callable[[int], Any]) -> Any:
+        """The pytree with these leaves in the place of its own, and `constant(i)` where a leaf has no derivative."""
+        found = dict(zip(self.places, varying, strict=True))
+        return self.structure.unflatten([found[i] if i in found else constant(i) for i in range(len(self.all))])
+
+    def value(self, i: int) -> Any:
+        return self._values[i]
+
+    def zero(self, i: int) -> Any:
+        return np.zeros(self.all[i].shape, self.all[i].dtype)
+
+    def directions(self) -> list[Any]:
+        """The rows of an identity on all elements, cut into the leaves that vary."""
+        return [_directions(aval, end, self.size) for aval, end in zip(self.avals, self.ends, strict=True)]
+
+
+def _directions(aval: Aval, end: int, count: int) -> Any:
+    shape = (count, aval.size)
+    row, column = (iota(dtype=I64, shape=shape, axis=axis) for axis in (0, 1))
+    unit = convert_to(eq(row, add(column, constant(end - aval.size, I64, shape))), aval.dtype)
+    return traced(reshape_to(unit, (count, *aval.shape)))
+
+
+Blocks: TypeAlias = list[list[Any]]
+"""For each leaf of the output that has a derivative, what it is in each leaf of the arguments that has one."""
+
+Method: TypeAlias = Callable[[Function, Sequence[Any], bool], tuple[_Leaves, Blocks, Any]]
+"""From a function, its arguments and `has_aux` to its output, its Jacobian, and what is beside it."""
+
+
+def _transformed(name: str, f: Function, argnums: Argnums, method: Method, has_aux: bool) -> Function:
+    check_function(f, name)
+    positions = as_positions(argnums)
+
+    @wraps(f)
+    def jacobian_of_f(*args: Any, **kwargs: Any) -> Any:
+        chosen = resolved(f, positions, len(args))
+        names = [argument_name(f, position) for position in chosen]
+        given = [args[position] for position in chosen]
+        _check_real(name, f, differentiated(given, names.__getitem__), names)
+
+        def run(*trees: Any) -> Any:
+            arguments = _Leaves(trees)
+
+            def of_leaves(*leaves: Any) -> Any:
+                whole = list(args)
+                for position, value in zip(chosen, arguments.filled(leaves, arguments.value), strict=True):
+                    whole[position] = value
+                return f(*whole, **kwargs)
+
+            output, blocks, beside = method(of_leaves, arguments.varying, has_aux)
+            found = _arranged(output, blocks, arguments, several=isinstance(argnums, (tuple, list)))
+            return (found, beside) if has_aux else found
+
+        return in_trace(f, run, *given, names=names)
+
+    return jacobian_of_f
+
+
+def _check_real(name: str, f: Function, given: Differentiated, names: Sequence[str]) -> None:
+    if any(is_complex(aval.dtype) for aval in given.avals):
+        raise NonDifferentiableArgumentError(
+            f"{name} of {function_name(f)} is asked for in complex numbers ({', '.join(names)})",
+            source=current_source(),
+            remedy="let the function take the real and the imaginary part as arguments of their own",
+        )
+
+
+def _arranged(output: _Leaves, blocks: Blocks, arguments: _Leaves, *, several: bool) -> Any:
+    """The output with, in the place of each leaf, the arguments with its derivatives in the place of theirs."""
+
+    def row(out: Aval, varying: Sequence[Any]) -> Any:
+        tree = arguments.filled(varying, lambda i: _zeros(out, arguments.all[i]))
+        return tree if several else tree[0]
+
+    def without(i: int) -> Any:
+        return row(output.all[i], [_zeros(output.all[i], aval) for aval in arguments.avals])
+
+    return output.filled([row(aval, block) for aval, block in zip(output.avals, blocks, strict=True)], without)
+
+
+def _zeros(out: Aval, aval: Aval) -> Any:
+    """What an element that does not change is in an argument; scalars as NumPy has them."""
+    return np.zeros((*out.shape, *aval.shape), aval.dtype)[()]
+
+
+# ---- the two modes ---------------------------------------------------------------------------------------------------
+
+
+def _forward(f: Function, leaves: Sequence[Any], has_aux: bool) -> tuple[_Leaves, Blocks, Any]:
+    arguments = _Leaves(list(leaves))
+
+    def along(*directions: Any) -> Any:
+        value, tangent, *beside = jvp(f, leaves, directions, has_aux)
+        return tangent, (value, *beside)
+
+    columns, (value, *beside) = vmap(along, out_axes=(0, None))(*arguments.directions())
+    output, stacks = _Leaves(value), _Leaves(columns)
+    blocks = [
+        [_columns(stack, out, aval, end) for aval, end in zip(arguments.avals, arguments.ends, strict=True)]
+        for stack, out in zip(stacks.varying, output.avals, strict=True)
+    ]
+    return output, blocks, *(beside or [None])
+
+
+def _columns(stack: Any, out: Aval, aval: Aval, end: int) -> Any:
+    """The part of a stack of columns that belongs to an argument, with the argument's axes last."""
+    return np.moveaxis(stack[end - aval.size : end], 0, -1).reshape(*out.shape, *aval.shape)[()]
+
+
+def _reverse(f: Function, leaves: Sequence[Any], has_aux: bool) -> tuple[_Leaves, Blocks, Any]:
+    value, pullback, *beside = vjp(f, *leaves, has_aux=has_aux)
+    output = _Leaves(value)
+    stacks = vmap(lambda *cts: pullback(output.filled(cts, output.zero)))(*output.directions())
+    blocks = [
+        [stack[end - out.size : end].reshape(*out.shape, *stack.shape[1:])[()] for stack in stacks]
+        for out, end in zip(output.avals, output.ends, strict=True)
+    ]
+    return output, blocks, *(beside or [None])
+
+
+def _cheaper(f: Function, leaves: Sequence[Any], has_aux: bool) -> tuple[_Leaves, Blocks, Any]:
+    output = _Leaves(vjp(f, *leaves, has_aux=has_aux)[0])
+    forward = _Leaves(list(leaves)).size <= output.size
+    return (_forward if forward else _reverse)(f, leaves, has_aux)

@@ -1,0 +1,155 @@
+"""`jacfwd`, `jacrev`, `jacobian`, `hessian`: against closed forms and the complex step."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import fnad
+from fnad.errors import ArgumentTypeError, NonDifferentiableArgumentError, NonScalarOutputError
+
+RNG = np.random.default_rng(0)
+X, A = RNG.normal(size=4), RNG.normal(size=(3, 4))
+JACOBIANS = [fnad.jacfwd, fnad.jacrev, fnad.jacobian]
+each = pytest.mark.parametrize("jacobian", JACOBIANS, ids=lambda f: f.__name__)
+
+
+def complex_step(f: Callable[..., Any], x: Any, h: float = 1e-150) -> Any:
+    """The Jacobian of an analytic function."""
+    columns = [np.imag(f(x + 1j * h * unit.reshape(x.shape))) / h for unit in np.eye(x.size)]
+    return np.stack(columns, axis=-1).reshape(*np.shape(columns[0]), *x.shape)
+
+
+FUNCTIONS: dict[str, Callable[[Any], Any]] = {
+    "elementwise": lambda x: np.exp(np.sin(x)),
+    "linear": lambda x: A @ x,
+    "a layer": lambda x: np.tanh(A @ x) * np.sum(x),
+    "matrix": lambda x: np.outer(x, np.cos(x)),
+    "scalar": lambda x: np.sum(x**3) * x[0],
+    "indexing": lambda x: x[::-1][:2] * x[1:3],
+    "cumulative": lambda x: np.cumsum(x * x),
+    "solve": lambda x: np.linalg.solve(np.outer(x, x) + np.eye(4), x),
+}
+
+
+@each
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_functions(jacobian: Any, name: str) -> None:
+    f = FUNCTIONS[name]
+    expected = complex_step(f, X)
+    for found in (jacobian(f)(X), fnad.jit(jacobian(f))(X)):
+        assert found.shape == expected.shape
+        np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-14)
+
+
+@pytest.mark.parametrize("name", [name for name in FUNCTIONS if name != "scalar"])
+def test_hessians(name: str) -> None:
+    f = lambda x: np.sum(FUNCTIONS[name](x) ** 2)  # noqa: E731
+    gradient = fnad.grad(f)
+    expected = np.stack([(gradient(X + 1e-5 * unit) - gradient(X - 1e-5 * unit)) / 2e-5 for unit in np.eye(4)])
+    for found in (fnad.hessian(f)(X), fnad.jit(fnad.hessian(f))(X)):
+        np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-6 * np.abs(expected).max())
+        np.testing.assert_allclose(found, found.T, rtol=1e-10, atol=1e-12)
+
+
+def test_a_hessian_that_is_known() -> None:
+    def rosenbrock(x: Any) -> Any:
+        return np.sum(100 * (x[1:] - x[:-1] ** 2) ** 2 + (1 - x[:-1]) ** 2)
+
+    expected = np.diag(np.r_[1200 * X[:-1] ** 2 - 400 * X[1:] + 2, 0.0]) + np.diag(np.r_[0.0, [200.0] * 3])
+    expected += np.diag(-400 * X[:-1], 1) + np.diag(-400 * X[:-1], -1)
+    np.testing.assert_allclose(fnad.hessian(rosenbrock)(X), expected, rtol=1e-12, atol=1e-12)
+
+
+@each
+def test_pytrees_and_leaves_that_are_constant(jacobian: Any) -> None:
+    p = {"w": X, "n": 3, "b": 2.0}
+    first, second = jacobian(lambda p: (p["w"] * p["b"] * p["n"], {"square": p["b"] ** 2, "count": p["n"]}))(p)
+    np.testing.assert_allclose(first["w"], 6.0 * np.eye(4))
+    np.testing.assert_allclose(first["b"], 3 * X)
+    np.testing.assert_array_equal(first["n"], np.zeros(4, np.int64))
+    assert second["square"]["b"] == 4.0
+    assert type(second["square"]["b"]) is np.float64
+    np.testing.assert_array_equal(second["square"]["w"], np.zeros(4))
+    np.testing.assert_array_equal(second["count"]["w"], np.zeros(4))
+
+
+@each
+def test_several_arguments(jacobian: Any) -> None:
+    f = lambda x, label, y, *, scale=1.0: scale * x * y if label == "product" else x  # noqa: E731
+    in_y = jacobian(f, argnums=2)(X, "product", 2 * X, scale=3.0)
+    np.testing.assert_allclose(in_y, np.diag(3 * X))
+    in_x, again = jacobian(f, argnums=(0, -1))(X, "product", 2 * X)
+    np.testing.assert_allclose(in_x, np.diag(2 * X))
+    np.testing.assert_allclose(again, np.diag(X))
+
+
+@each
+def test_what_is_returned_beside(jacobian: Any) -> None:
+    found, beside = jacobian(lambda x: (x**2, {"sum": np.sum(x), "n": 4}), has_aux=True)(X)
+    np.testing.assert_allclose(found, np.diag(2 * X))
+    assert beside["sum"] == np.sum(X)
+    assert beside["n"] == 4
+
+
+def test_what_a_hessian_returns_beside() -> None:
+    found, beside = fnad.hessian(lambda x: (np.sum(x**3), x[0]), has_aux=True)(X)
+    np.testing.assert_allclose(found, np.diag(6 * X))
+    assert beside == X[0]
+
+
+def test_hessians_of_several_arguments() -> None:
+    (xx, xy), (yx, yy) = fnad.hessian(lambda x, y: np.sum(x**2 * y), argnums=(0, 1))(X, 2 * X)
+    np.testing.assert_allclose(xx, np.diag(4 * X))
+    np.testing.assert_allclose(xy, np.diag(2 * X))
+    np.testing.assert_allclose(yx, np.diag(2 * X))
+    np.testing.assert_allclose(yy, np.zeros((4, 4)))
+
+
+@each
+def test_numbers_and_arrays_without_elements(jacobian: Any) -> None:
+    slope = jacobian(lambda x: x**2)(3.0)
+    assert slope == 6.0
+    assert type(slope) is np.float64
+    assert jacobian(lambda x: x[:0])(X).shape == (0, 4)
+    assert jacobian(lambda x: np.sum(x) + np.ones(3))(np.zeros((0, 2))).shape == (3, 0, 2)
+    assert jacobian(lambda x: x)(X.astype(np.float32)).dtype == np.float32
+
+
+@each
+def test_within_other_transforms(jacobian: Any) -> None:
+    f = FUNCTIONS["a layer"]
+    stack = np.stack([X, 2 * X])
+    np.testing.assert_allclose(fnad.vmap(jacobian(f))(stack), np.stack([jacobian(f)(x) for x in stack]), rtol=1e-12)
+    inner = lambda x: np.sum(np.sin(jacobian(f)(x)))  # noqa: E731
+    expected = [(inner(X + 1e-5 * unit) - inner(X - 1e-5 * unit)) / 2e-5 for unit in np.eye(4)]
+    np.testing.assert_allclose(fnad.grad(inner)(X), expected, rtol=1e-7)
+    np.testing.assert_allclose(jacobian(jacobian(f))(X), fnad.jacfwd(fnad.jacrev(f))(X), rtol=1e-10, atol=1e-13)
+
+
+@pytest.mark.parametrize(("matrix", "count"), [(A, 3), (A.T, 3), (A[:, :3], 3)])
+def test_the_mode_with_fewer_directions(matrix: Any, count: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    counts: list[int] = []
+
+    def counting(f: Any, **axes: Any) -> Any:
+        return lambda *stacks: (counts.append(len(stacks[0])), fnad.vmap(f, **axes)(*stacks))[1]
+
+    monkeypatch.setattr("fnad.api.jacobian.vmap", counting)
+    np.testing.assert_allclose(fnad.jacobian(lambda x: matrix @ x)(np.ones(matrix.shape[1])), matrix)
+    assert set(counts) == {count}
+
+
+def test_bad_arguments() -> None:
+    with pytest.raises(
+        NonDifferentiableArgumentError, match=r"jacfwd of <lambda> is asked for in complex numbers \(x\)"
+    ):
+        fnad.jacfwd(lambda x: x)(X + 1j)
+    with pytest.raises(NonDifferentiableArgumentError, match="which has no derivative"):
+        fnad.jacrev(lambda x: x * 1.0)(np.arange(3))
+    with pytest.raises(NonScalarOutputError):
+        fnad.hessian(lambda x: x)(X)
+    with pytest.raises(ArgumentTypeError, match="first argument of jacobian has to be a function"):
+        fnad.jacobian(3)
