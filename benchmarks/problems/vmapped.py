@@ -65,7 +65,7 @@ def roots(numbers: Any) -> list[Call]:
         return lambda: run(numbers)
 
     def with_jax(jax: Any) -> Thunk:
-        run = jax.jit(jax.vmap(lambda a: root(lambda test, body, a: jax.lax.while_loop(test, body, a), a)))
+        run = jax.jit(jax.vmap(partial(root, jax.lax.while_loop)))
         given = jax.numpy.asarray(numbers)
         return lambda: jax.block_until_ready(run(given))
 
