@@ -2,12 +2,15 @@
 the second derivatives in the same way, and all of it in native code."""
 
 import warnings
+from collections import Counter
 
 import numpy as np
 import optree
 import pytest
 
 from fnad.backends.cpu.executor import compile_program
+from fnad.ir.content import content_key
+from fnad.ir.primitive import Scalar
 from fnad.ir.types import aval_of
 from fnad.testing import assert_close, check_transposed, direction, marks, precision, pushforward, tolerance
 from fnad.trace.tracing import trace_function
@@ -16,6 +19,7 @@ from fnad.transforms.joint import cotangent_avals, joint
 from fnad.transforms.jvp import jvp
 from fnad.transforms.pipeline import simplify
 from tests.numpy.calls import CASES, EINSUM
+from tests.together import together
 
 EINSUM_CASES = {text: (lambda *xs, text=text: np.einsum(text, *xs), *xs) for text, *xs in EINSUM}
 
@@ -98,15 +102,67 @@ def test_second_derivative(name):
     check_transposed(interpret, tangents, [*operands, *dxs], order=2)
 
 
-@pytest.mark.parametrize("name", ALL)
-def test_compiled(name):
-    """Value, and gradient where there is one, in native code against the interpreter."""
-    program, operands = program_of(ALL[name])
-    whole = simplify(joint(program, marks(program)) if name in DIFFERENTIABLE else program)
-    cts = cotangent_avals(program) if name in DIFFERENTIABLE else ()
-    args = [*operands, *[direction(aval, seed) for seed, aval in enumerate(cts)]]
+# ---- native code -----------------------------------------------------------------------------------------------------
+
+SIZES = {"shape", "sizes", "starts", "limits", "low", "high", "length"}
+"""Params that say how many elements there are, not what becomes of them."""
+
+
+def is_elementwise(primitive):
+    return isinstance(primitive.lower, Scalar)
+
+
+def form(equation):
+    """Return what lowering sees of an equation: elementwise primitives, each compiled alone elsewhere, are alike."""
+    first = equation.results[0].aval
+    if is_elementwise(equation.primitive):
+        return "elementwise", first.dtype, first.ndim
+    avals = [(atom.aval.dtype, atom.aval.ndim) for atom in (*equation.operands, *equation.results)]
+    params = repr({name: value for name, value in equation.params.items() if name not in SIZES})
+    return equation.primitive.name, tuple(avals), params, tuple(map(content_key, equation.regions))
+
+
+def neighbours(program):
+    """Return the forms of the equations, each with what makes an operand, and whether others take that too."""
+    taken = Counter(id(atom) for equation in program.equations for atom in equation.operands)
+    makers = {
+        id(result): "elementwise" if is_elementwise(equation.primitive) else equation.primitive.name
+        for equation in program.equations
+        for result in equation.results
+    }
+    return {
+        (makers.get(id(atom)), 0 if is_elementwise(equation.primitive) else place, form(equation), taken[id(atom)] > 1)
+        for equation in program.equations
+        for place, atom in enumerate(equation.operands)
+    }
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "names",
+    [list(ALL)[first : first + 150] for first in range(0, len(ALL), 150)],
+    ids=lambda names: f"{names[0]} to {names[-1]}",
+)
+def test_compiled(names):
+    """Value, and gradient where there is one, in native code against the interpreter.
+
+    What is spelled in another way and made of the same neighbours would be compiled into the same loops.
+    """
+    seen = set()
+    with together() as check:
+        for name in names:
+            with check(name):
+                program, operands = program_of(ALL[name])
+                whole = simplify(joint(program, marks(program)) if name in DIFFERENTIABLE else program)
+                if not neighbours(whole) <= seen:
+                    seen |= neighbours(whole)
+                    cts = cotangent_avals(program) if name in DIFFERENTIABLE else ()
+                    check_compiled(whole, [*operands, *[direction(aval, seed) for seed, aval in enumerate(cts)]])
+
+
+def check_compiled(program, args):
     with np.errstate(all="ignore"):
-        pairs = zip(compile_program(whole)(args), interpret(whole, args), strict=True)
+        pairs = zip(compile_program(program)(args), interpret(program, args), strict=True)
     for found, expected in pairs:
         assert found.dtype == expected.dtype
         assert_close(found, expected, tolerance(expected.dtype, 1), scale=1)
