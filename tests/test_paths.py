@@ -192,9 +192,11 @@ def test_numbers_that_are_no_integers() -> None:
         f(np.nan)
     with pytest.raises(OverflowError):
         f(np.inf)
-    with pytest.raises(errors.IntegerRangeError, match="too large for i64"):
-        f(1e300)
+    for large in (1e300, 2.0**63, -(2.0**63)):
+        with pytest.raises(errors.IntegerRangeError, match="too large for i64"):
+            f(large)
     assert f(2.5) == 5
+    assert jit(lambda x: float(int(x)) * x)(2.0**63 - 1024) == (2.0**63 - 1024) ** 2
     large = jit(lambda n, x: x * (int(n) - 2**63))
     for n in (np.uint64(2**63 + 5), np.uint64(2**63), np.uint64(2**63 + 5)):
         assert large(n, 1.5) == 1.5 * (int(n) - 2**63)

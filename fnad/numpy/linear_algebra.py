@@ -338,9 +338,11 @@ def tensorsolve(a: Any, b: Any, axes: Any) -> ArrayView:
 @implements(np.linalg.lstsq)
 def lstsq(a: Any, b: Any, rcond: Any) -> tuple[Symbol, Symbol, Symbol, Symbol]:
     x, y = floating(a, b)
-    cut = max(x.shape) * np.finfo(x.dtype).eps if rcond is None else float(static_number(rcond, "rcond"))
-    solution, rest, rank, values = least_squares_solution(x, y, cut)
-    return solution, reshape_to(rest, (rest.aval.size,)), to_dtype(rank, DTYPES["i32"]), values
+    cut = max(x.shape) * np.finfo(F64).eps if rcond is None else float(static_number(rcond, "rcond"))
+    wide = [to_dtype(v, np.promote_types(v.dtype, F64)) for v in (x, y)]  # NumPy computes single precision in double
+    solution, rest, rank, values = least_squares_solution(wide[0], wide[1], cut)
+    rest, values = (to_dtype(v, real_dtype(x.dtype)) for v in (reshape_to(rest, (rest.aval.size,)), values))
+    return to_dtype(solution, x.dtype), rest, to_dtype(rank, DTYPES["i32"]), values
 
 
 def least_squares_solution(a: Symbol, b: Symbol, rcond: float) -> tuple[Symbol, Symbol, Symbol, Symbol]:
@@ -350,6 +352,7 @@ def least_squares_solution(a: Symbol, b: Symbol, rcond: float) -> tuple[Symbol, 
         raise MatrixError(f"{b.ndim}-dimensional array given. Array must be two-dimensional")
     if a.shape[0] != b.shape[0]:
         raise MatrixError("Incompatible dimensions")
+    rcond = rcond if 0 < rcond < 1 else float(np.finfo(a.dtype).epsneg)  # as LAPACK does
     solution = for_columns(lambda a, b: least_squares.lstsq(a, b, rcond=rcond), a, b)
     values = eigenvalues.svdvals(a)
     rank = rank_of(values, rcond)

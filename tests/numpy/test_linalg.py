@@ -59,6 +59,54 @@ def test_value_to_the_bit(name: str, shape: Any, dtype: str) -> None:
     exactly(SQUARE[name], regular(shape, dtype))
 
 
+BY_RANK = {
+    "matrix_rank": la.matrix_rank,
+    "matrix_rank of a stack": lambda a: la.matrix_rank(np.stack([a, a])),
+    "pinv": la.pinv,
+    "pinv by rtol": lambda a: la.pinv(a, rtol=None),
+    "lstsq": lambda a: la.lstsq(a, np.ones(len(a), a.dtype))[::2],
+    **{
+        f"lstsq with rcond={rcond}": lambda a, rcond=rcond: la.lstsq(a, np.ones(len(a), a.dtype), rcond)[::2]
+        for rcond in (-1, 0, 1.0, 1e-6)
+    },
+}
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("shape", [(2, 200), (200, 2), (2, 2)], ids=str)
+@pytest.mark.parametrize("name", BY_RANK)
+def test_which_singular_values_are_zero(name: str, shape: Any, dtype: str) -> None:
+    """By default it depends on the larger extent of a matrix, in units of rounding."""
+    for unit in (np.finfo(dtype).eps, np.finfo(float).eps):
+        for small in (0.4, 0.7, 1.5, 3.0, 30.0, 150.0, 300.0, 3000.0):
+            a = np.zeros(shape, dtype)
+            a[0, 0], a[1, 1] = 1, small * unit
+            with config.override(executor="interpreter"):
+                found = jit(BY_RANK[name])(a)
+            for mine, numpys in zip(optree.tree_leaves(found), optree.tree_leaves(BY_RANK[name](a)), strict=True):
+                assert (mine.dtype, mine.shape) == (np.asarray(numpys).dtype, np.shape(numpys))
+                np.testing.assert_allclose(mine, numpys, rtol=1e-6)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("rcond", [None, -1, 1e-6])
+def test_least_squares_of_matrices_of_less_than_full_rank(rcond: Any, dtype: str) -> None:
+    """The slope in b is that of the pseudo-inverse, of single precision too, in which rounding hides the rank."""
+    a, b = (regular((6, 2), dtype) @ regular((2, 4), dtype, 1)).astype(dtype), regular((6, 1), dtype)[:, 0]
+    whole = np.concatenate([a[:, :2], np.round(a[:, :2] * 4) / 4, a[:, :1]], axis=1)
+    for matrix in (np.round(whole * 4) / 4, np.ones((5, 3), dtype)):
+        given = np.resize(b, len(matrix))
+        solution, _, rank, values = la.lstsq(matrix, given, rcond)
+        with config.override(executor="interpreter"):
+            found = jit(lambda a, b: [la.lstsq(a, b, rcond)[i] for i in (0, 2, 3)])(matrix, given)
+            tangent = jvp(lambda b: la.lstsq(matrix, b, rcond)[0], (given,), (given,))[1]  # noqa: B023
+        assert rank < matrix.shape[1]
+        assert found[1] == rank
+        np.testing.assert_allclose(found[0], solution, rtol=1e-5)
+        np.testing.assert_allclose(found[2], values, rtol=1e-5, atol=1e-6)
+        np.testing.assert_allclose(tangent, solution, rtol=1e-4, atol=1e-6)
+
+
 def test_row_61_integers_are_f64() -> None:
     a = np.array([[2, 1], [1, 3]])
     for function in (la.inv, la.det, la.slogdet, la.svd, la.qr, la.pinv, la.eigvalsh, la.cholesky, la.cond):
