@@ -135,11 +135,12 @@ class Builder:
         """Add an equation; return its result, or a tuple of results where the primitive has several."""
         symbols = [self.lift(operand) for operand in operands]
         inferred = self._infer(primitive, [symbol.aval for symbol in symbols], keywords(params, regions))
-        avals = inferred if isinstance(inferred, tuple) else (inferred,)
-        atoms = tuple(symbol.atom for symbol in symbols)
-        variables = self._number(primitive, atoms, params, regions, avals)
-        results = tuple(Symbol(self, var, var.aval) for var in variables)
-        return results if isinstance(inferred, tuple) else results[0]
+        atoms = tuple([symbol.atom for symbol in symbols])
+        if isinstance(inferred, tuple):
+            variables = self._number(primitive, atoms, params, regions, inferred)
+            return tuple([Symbol(self, var, var.aval) for var in variables])
+        (variable,) = self._number(primitive, atoms, params, regions, (inferred,))
+        return Symbol(self, variable, variable.aval)
 
     def _infer(self, primitive: Primitive, avals: list[Aval], params: Params) -> Aval | tuple[Aval, ...]:
         try:
@@ -158,7 +159,7 @@ class Builder:
         key = equation_key(primitive, atoms, params, regions)
         found = None if primitive.effect else self._numbered.get(key)
         if found is None:
-            found = tuple(Var(aval) for aval in avals)
+            found = tuple([Var(aval) for aval in avals])
             self._numbered[key] = found
             self.equations.append(Equation(found, primitive, atoms, dict(params), regions, self.source))
         return found
@@ -186,7 +187,7 @@ def equation_key(
 
 def atom_keys(atoms: Sequence[Atom]) -> tuple[Any, ...]:
     """Keys by which operands are equal: the identity of a Var, the bits of a Literal."""
-    return tuple(atom.key if isinstance(atom, Literal) else atom for atom in atoms)
+    return tuple([atom.key if isinstance(atom, Literal) else atom for atom in atoms])  # quicker than a generator
 
 
 @unwatched

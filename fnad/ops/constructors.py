@@ -70,8 +70,8 @@ def check_one_dtype(name: str, *avals: Aval) -> None:
 
 def same_avals(name: str, avals: Sequence[Aval]) -> Aval:
     """The one aval of all operands; raise where they differ."""
-    check_one_dtype(name, *avals)
-    if any(aval.shape != avals[0].shape for aval in avals):
+    if avals.count(avals[0]) < len(avals):
+        check_one_dtype(name, *avals)
         raise ShapeError(f"{name} takes operands of one shape, got {' and '.join(map(str, avals))}")
     return avals[0]
 
