@@ -139,6 +139,21 @@ def test_row_26_what_is_not_seen_to_be_a_function_of_the_matrix_is_nan(name: str
     assert np.isnan(jvp(f, (np.eye(3),), (np.ones((3, 3)),))[1])
 
 
+def test_row_26_in_a_stack_a_factor_may_depend_on_the_matrix_and_not_on_the_place() -> None:
+    """Of tr(c exp(A) W) at A = 1, for a number c of each matrix, the gradient is c e times the symmetric part of W."""
+    stack = np.stack([np.eye(3), np.eye(3)])
+
+    def weighted(factor: Any) -> Any:
+        scaled = lambda w, v: (v * (np.exp(w) * factor)[:, None]) @ v.swapaxes(1, 2)  # noqa: E731
+        return decomposed(lambda w, v: np.sum(WEIGHTS * scaled(w, v)))
+
+    symmetric = np.e * (WEIGHTS + WEIGHTS.T) / 2
+    by_matrix = grad(weighted(np.array([[1.0], [2.0]])))(stack)
+    np.testing.assert_allclose(by_matrix, [symmetric, 2 * symmetric], rtol=1e-14)
+    for by_place in (np.array([1.0, 2.0, 3.0]), np.array([[1.0, 2.0, 3.0], [1.0, 1.0, 1.0]])):
+        assert np.isnan(grad(weighted(by_place))(stack)[0]).any()
+
+
 def test_row_26_vectors_of_other_eigenvalues() -> None:
     """The last vector has a derivative, though the others have none."""
     a = np.diag([1.0, 1, 3])

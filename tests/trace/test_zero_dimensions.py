@@ -165,3 +165,22 @@ CALLS = {
 @pytest.mark.parametrize("name", CALLS)
 def test_calls(name, x):
     check(CALLS[name], x)
+
+
+@pytest.mark.parametrize("c", [2.0, np.float64(2)], ids=["Python", "NumPy"])
+def test_a_number_is_handed_on_to_a_function_as_one(c):
+    kinds = []
+
+    def f(x, c):
+        kinds.append((isinstance(c, np.ndarray), type(c) is float))
+        return x * c
+
+    for call in (
+        lambda x, c: np.apply_along_axis(f, 0, x, c),
+        lambda x, c: np.apply_along_axis(f, 0, x, c=c),
+        lambda x, c: np.piecewise(x, [x > 2], [f, f], c),
+    ):
+        expected = call(np.arange(3.0), c)
+        of_numpy = kinds[-1]
+        np.testing.assert_array_equal(fnad.jit(call)(np.arange(3.0), c), expected)
+        assert kinds[-1] == of_numpy
