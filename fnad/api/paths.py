@@ -24,6 +24,7 @@ from itertools import count
 from typing import Any, TypeAlias
 
 from fnad import config
+from fnad.api.decisions import ends_loop
 from fnad.api.leaves import Array
 from fnad.api.running import prepared, raise_with_line
 from fnad.api.staging import Output
@@ -298,4 +299,4 @@ def remedy_at(source: Source | None, paths: Sequence[TracedPath]) -> str:
         return TEXT
     if any(g.source == source and not isinstance(g.expected, bool) for path in paths for g in path.guards):
         return FOR
-    return WHILE if ":  while " in str(source) else IF
+    return WHILE if ends_loop(source) else IF

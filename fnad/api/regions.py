@@ -38,7 +38,7 @@ from fnad.numpy.operands import as_symbol
 from fnad.ops.conversion import convert_to
 from fnad.trace.source import current_source
 from fnad.trace.tracer import Tracer
-from fnad.trace.tracing import trace_function
+from fnad.trace.tracing import Traced, trace_function
 
 Call = Callable[[list[Tracer]], Any]
 """What runs the user's function on leaves."""
@@ -104,17 +104,20 @@ def region_of(f: Function, call: Call, types: Sequence[LeafType], values: Sequen
     decide by them.
     """
     found: list[tuple[Structure, list[bool]]] = []
-
-    def run(tracers: list[Tracer]) -> list[Any]:
-        output = with_traced_arrays(call, lambda call: call(tracers))
-        weak = [value.is_weak if isinstance(value, Tracer) else is_weak(value) for value in flatten(output)[0]]
-        values, structure = output_leaves(output, f)
-        found.append((structure, weak))
-        return values
-
     avals, marks = [t.aval for t in types], [t.weak for t in types]
-    traced = trace_function(run, avals, name=function_name(f), weak=marks, values=values)
-    structure, weak = found[0]
+
+    def attempt(call: Call) -> Traced:
+        def run(tracers: list[Tracer]) -> list[Any]:
+            output = call(tracers)
+            weak = [value.is_weak if isinstance(value, Tracer) else is_weak(value) for value in flatten(output)[0]]
+            values, structure = output_leaves(output, f)
+            found.append((structure, weak))
+            return values
+
+        return trace_function(run, avals, name=function_name(f), weak=marks, values=values)
+
+    traced = with_traced_arrays(call, attempt)
+    structure, weak = found[-1]
     results = [LeafType(aval, w and not aval.shape) for aval, w in zip(traced.program.out_avals, weak, strict=True)]
     return Region(traced.program, traced.captured, structure, results)
 

@@ -347,6 +347,30 @@ def test_functions_within_functions_run_twice(inner, outer):
     assert (len(runs), len(runs_of_g)) == (2, 2)
 
 
+ALONE = {
+    "scan": lambda f: fnad.scan(lambda c, _: (c + f(X * c), None), 1.0, length=1)[0],
+    "while_loop": lambda f: fnad.while_loop(lambda c: c < 1.25, lambda c: c + f(X * c), 1.0),
+    "cond": lambda f: fnad.cond(np.True_, f, np.sum, X) + 1.0,
+    "vmap": lambda f: fnad.vmap(f)(X[None])[0] + 1.0,
+    "map": lambda f: fnad.map(f, X[None])[0] + 1.0,
+    "checkpoint": lambda f: fnad.checkpoint(f)(X) + 1.0,
+}
+
+
+@pytest.mark.parametrize("name", ALONE)
+def test_a_function_that_fills_in_control_flow_alone(name):
+    """What it does to others, it does once: of the run that came to nothing nothing is left."""
+    seen = []
+
+    def f(x):
+        fnad.callback(seen.append, x[0])
+        return fills(x)
+
+    with fnad.config.override(executor="interpreter"):
+        assert ALONE[name](f) == 1.25
+    assert len(seen) == 1
+
+
 def test_arrays_that_only_the_outermost_function_makes():
     assert fnad.grad(in_a_list)(X).tolist() == [3.0, 1.0, 0.0]
 
