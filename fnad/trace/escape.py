@@ -40,11 +40,11 @@ INDEX = (
     "fnad.numpy.asarray(table)[i]"
 )
 UNDECIDED = (
-    "it depends on arguments that have no numbers yet, as those of the body of a loop: choose with fnad.cond or "
+    "it depends on arguments that have no numbers yet, as those of the body of a loop or the rows of vmap: choose with fnad.cond or "
     "np.where, repeat with fnad.while_loop or fnad.fori_loop"
 )
 TEXT = (
-    "it depends on arguments that have no numbers yet, as those of the body of a loop: show it with "
+    "it depends on arguments that have no numbers yet, as those of the body of a loop or the rows of vmap: show it with "
     "fnad.callback(print, x)"
 )
 HASH = (

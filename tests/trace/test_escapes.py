@@ -28,7 +28,7 @@ TABLE = np.arange(3.0)
 
 NUMBER = "leave it as it is: NumPy's functions take traced values, and their results are traced"
 UNDECIDED = (
-    "it depends on arguments that have no numbers yet, as those of the body of a loop: choose with fnad.cond or "
+    "it depends on arguments that have no numbers yet, as those of the body of a loop or the rows of vmap: choose with fnad.cond or "
     "np.where, repeat with fnad.while_loop or fnad.fori_loop"
 )
 ARRAY = "NumPy's functions take traced values as they are; stack several with np.stack or fnad.numpy.array"
