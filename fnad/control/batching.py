@@ -18,7 +18,7 @@ from typing import TypeAlias
 
 from fnad.control.checkpoint import checkpoint
 from fnad.control.cond import cond
-from fnad.control.loop import Groups
+from fnad.control.loop import Groups, closure
 from fnad.control.scan import bind_scan, scan, scan_as_loop
 from fnad.control.signatures import Flags, Symbols
 from fnad.ir.axes import Opaque
@@ -132,12 +132,12 @@ def _scan(equation: Equation, count: int, operands: Symbols, stacked: Flags) -> 
         return _equation_row_by_row(equation, count, operands, stacked)
     consts, carry, xs = groups.split(stacked[head:])
     rows = [False] * (len(body.outputs) - groups.carry)
-    while True:
-        region, found = batched_region(body, count, [*consts, *carry, *xs], [*carry, *rows])
-        grown = [old or new for old, new in zip(carry, found, strict=False)]
-        if grown == list(carry):
-            break
-        carry = grown
+
+    def step(carry: list[bool]) -> tuple[Program, list[bool]]:
+        return batched_region(body, count, [*consts, *carry, *xs], [*carry, *rows])
+
+    carry = closure(carry, lambda carry: step(carry)[1][: groups.carry])
+    region, found = step(carry)
     given_consts, init, given_xs = groups.split(operands[head:])
     _, were_stacks, _ = groups.split(stacked[head:])
     start = [copies(x, count) if mark and not was else x for x, mark, was in zip(init, carry, were_stacks, strict=True)]

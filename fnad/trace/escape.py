@@ -40,12 +40,12 @@ INDEX = (
     "fnad.numpy.asarray(table)[i]"
 )
 UNDECIDED = (
-    "it depends on arguments that have no numbers yet, as those of the body of a loop or the rows of vmap: choose with fnad.cond or "
-    "np.where, repeat with fnad.while_loop or fnad.fori_loop"
+    "it depends on arguments that have no numbers yet, as those of the body of a loop or the rows of vmap: choose "
+    "with fnad.cond or np.where, repeat with fnad.while_loop or fnad.fori_loop"
 )
 TEXT = (
-    "it depends on arguments that have no numbers yet, as those of the body of a loop or the rows of vmap: show it with "
-    "fnad.callback(print, x)"
+    "it depends on arguments that have no numbers yet, as those of the body of a loop or the rows of vmap: show it "
+    "with fnad.callback(print, x)"
 )
 HASH = (
     "sets, the keys of dicts and the arguments of functools.lru_cache are found by value: choose with np.where, keep "

@@ -28,8 +28,8 @@ TABLE = np.arange(3.0)
 
 NUMBER = "leave it as it is: NumPy's functions take traced values, and their results are traced"
 UNDECIDED = (
-    "it depends on arguments that have no numbers yet, as those of the body of a loop or the rows of vmap: choose with fnad.cond or "
-    "np.where, repeat with fnad.while_loop or fnad.fori_loop"
+    "it depends on arguments that have no numbers yet, as those of the body of a loop or the rows of vmap: choose "
+    "with fnad.cond or np.where, repeat with fnad.while_loop or fnad.fori_loop"
 )
 ARRAY = "NumPy's functions take traced values as they are; stack several with np.stack or fnad.numpy.array"
 SCIPY = "SciPy computes on ordinary arrays"
