@@ -265,12 +265,10 @@ class Windows(NamedTuple):
 
 
 @implements(np.lib.stride_tricks.sliding_window_view)
-def sliding_window_view(x: Any, window_shape: Any, axis: Any, writeable: bool) -> ArrayView:
+def sliding_window_view(x: Any, window_shape: Any, axis: Any) -> ArrayView:
     symbol, sizes = as_symbol(x), static_ints(window_shape, "a window")
     given: Iterable[Any] = range(symbol.ndim) if axis is None else axis if isinstance(axis, Iterable) else (axis,)
     axes = [axis_of(a, symbol.ndim) for a in given]
-    if writeable:
-        raise UnsupportedFunctionError("sliding_window_view has no rule for writeable=True")
     if any(size < 0 for size in sizes):
         raise ShapeError("`window_shape` cannot contain negative values")
     if len(axes) != len(sizes):

@@ -15,11 +15,13 @@ from fnad.numpy.operands import (
     as_symbol,
     as_vector,
     axes_of,
+    axis_of,
     common_dtype,
     static_array,
+    static_int,
     to_dtype,
 )
-from fnad.numpy.registry import RULES, implements
+from fnad.numpy.registry import RULES, UNSET, implements
 from fnad.numpy.ufuncs import (
     add,
     conjugate,
@@ -28,6 +30,7 @@ from fnad.numpy.ufuncs import (
     negative,
     subtract,
 )
+from fnad.numpy.views import ArrayView
 from fnad.ops import arithmetic, convolution
 from fnad.ops.arithmetic import div, mul, sub
 from fnad.ops.comparison import bitwise_and, bitwise_not, bitwise_xor, eq, gt, isfinite, isnan, lt, ne, select
@@ -38,6 +41,26 @@ from fnad.ops.shape import broadcast_to, constant, full_like, pad, reshape_to, r
 from fnad.ops.sorting import searchsorted
 
 # ---- differences -----------------------------------------------------------------------------------------------------
+
+
+@implements(np.diff)
+def diff(a: Any, n: Any, axis: Any, prepend: Any, append: Any) -> ArrayView | Symbol:
+    x, times = as_symbol(a), static_int(n, "a number of differences")
+    if times == 0:
+        return ArrayView(x)
+    if times < 0:
+        raise ShapeError(f"order must be non-negative but got {times}")
+    if x.ndim == 0:
+        raise ShapeError("diff requires input that is at least one dimensional")
+    at = axis_of(axis, x.ndim)
+    prepend, append = (end if end is UNSET else as_array(end) for end in (prepend, append))
+    dtype = common_dtype(x, *[end for end in (prepend, append) if end is not UNSET])
+    row = tuple(1 if i == at else size for i, size in enumerate(x.shape))
+    parts = [as_symbol(part, dtype) for part in (prepend, x, append) if part is not UNSET]
+    x = join([broadcast_to(part, row) if part.ndim == 0 else part for part in parts], at)
+    for _ in range(times):
+        x = difference(x, at)
+    return x
 
 
 def difference(x: Symbol, axis: int) -> Symbol:

@@ -16,7 +16,7 @@ primitives, or of other rules.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import update_wrapper
 from typing import Any, TypeAlias
 
@@ -124,12 +124,24 @@ class Bound:
             raise ValueError(f"the rule of {self.function} takes {name!r}, which it has not")
         given = {p.name: p.default for p in parameters if p.name in own and p.default is not p.empty}
         self.defaults = {name: NOT_GIVEN.get(name, UNSET) if d is UNSET else d for name, d in given.items()}
-        self.names = own.keys()
+        self.names = frozenset(own)
+        takes_all_by_position = all(p.kind is p.POSITIONAL_OR_KEYWORD for p in own.values())
+        self._defaults_behind = dict(self._defaults_by_count(tuple(own))) if takes_all_by_position else {}
+
+    def _defaults_by_count(self, own: tuple[str, ...]) -> Iterator[tuple[int, tuple[Any, ...]]]:
+        """The defaults behind so many arguments, where these are the rule's first ones: what most calls are."""
+        for count in range(len(own) + 1):
+            rest = own[count:]
+            if own[:count] == self.positional[:count] and self.defaults.keys() >= set(rest):
+                yield count, tuple(self.defaults[name] for name in rest)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        defaults = None if kwargs else self._defaults_behind.get(len(args))
+        if defaults is not None:
+            return self.rule(*args, *defaults)
         given = dict(zip(self.positional, args, strict=False)) | kwargs
         values = self.defaults | {name: value for name, value in given.items() if value is not UNSET}
-        if len(given) != len(args) + len(kwargs) or values.keys() != self.names:
+        if len(given) < len(args) + len(kwargs) or values.keys() != self.names:
             values = self._checked(values, args, kwargs)
         return self.rule(**values)
 

@@ -1,6 +1,7 @@
 """fnad.numpy: NumPy's names for what NumPy cannot hand on; outside a trace it is NumPy."""
 
 import operator
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -159,3 +160,11 @@ def test_a_rule_is_called_by_the_signature_of_its_function():
             rule(*args, **kwargs)
     with pytest.raises(ValueError, match="'b', which it has not"):
         fnp.implements(spread)(lambda a, b: a)
+
+
+def test_no_file_hides_a_name_of_numpys():
+    files = {path.stem for path in Path(fnp.__file__).parent.glob("[!_]*.py")}
+    assert {name for name in files if hasattr(np, name)} == {"fft", "linalg"}
+    assert fnp.linalg.norm([3.0, 4.0]) == np.linalg.norm([3.0, 4.0])
+    with pytest.raises(AttributeError, match="nothing"):
+        fnp.linalg.nothing  # noqa: B018
