@@ -108,6 +108,15 @@ def test_row_26_of_complex_matrices_in_a_batch() -> None:
     np.testing.assert_allclose(grad(f)(two), np.stack([np.exp(2) * (w + w.conj().T).T / 2] * 2), rtol=1e-12)
 
 
+def test_row_26_of_complex_matrices_the_vectors_are_conjugated_once() -> None:
+    """V exp(W) Vᵀ, without the conjugate, is a function of the matrix for real ones alone."""
+    two = 2 * np.eye(2).astype(complex)
+    for f in (lambda w, v: (v * np.exp(w)) @ v.T, lambda w, v: (v.conj() * np.exp(w)) @ v.conj().T):
+        assert np.isnan(grad(decomposed(lambda w, v, f=f: np.sum(f(w, v).real)))(two)).any()
+        real = grad(decomposed(lambda w, v, f=f: np.sum(f(w, v).real)))(two.real)
+        np.testing.assert_allclose(real, np.full((2, 2), np.exp(2)), rtol=1e-14)
+
+
 def test_row_26_with_what_else_the_function_reads() -> None:
     """Of e^A / tr(e^A) at A = 1 along E: E / 3 - tr(E) / 9; of exp(t A) along t: e."""
     f = decomposed(lambda w, v: np.sum(WEIGHTS * ((v * (np.exp(w) / np.sum(np.exp(w)))) @ v.T)))

@@ -42,6 +42,14 @@ def stencil(x, steps=4):
     return [x]
 
 
+def ends(x):
+    """One element at an end, and elements in every second place."""
+    first, last = slice_axis(x, 0, 0, 1), slice_axis(x, 0, 11, 12)
+    spread = [pad(mul(x, x), low=(low,), high=(high,), interior=(1,)) for low, high in ((0, 1), (1, 0))]
+    at_ends = [pad(mul(v, v), low=(low,), high=(23 - low,), interior=(0,)) for v, low in ((first, 0), (last, 23))]
+    return [*at_ends, add(add(*spread), add(*at_ends))]
+
+
 def products(x, y, z):
     xy = tanh(dot_general(x, y, contract=((2,), (1,)), batch=((0,), (0,))))
     each = broadcast_in_dim(z, shape=(5, 11, 12), dims=(1, 2))
@@ -69,6 +77,7 @@ PROGRAMS = {
     "middle": (lambda x: [reduce_sum(x, axes=(1,)), reduce_sum(x, axes=(0, 2))], [Aval(F64, (4, 5, 6))]),
     "reshape": (lambda x: [exp(reshape(transpose(x, permutation=(1, 0)), shape=(6, 10)))], [Aval(F64, (5, 12))]),
     "stencil": (stencil, [Aval(F64, (50,))]),
+    "ends": (ends, [Aval(F64, (12,))]),
     "long sum": (lambda x: [reduce_sum(mul(x, x), axes=(0, 1))], [Aval(F64, (3, 5000))]),
     "products": (products, [Aval(F64, (5, 9, 10)), Aval(F64, (5, 10, 11)), Aval(F64, (11, 12))]),
     "crossed": (crossed, [Aval(F64, (12, 12, 12)), Aval(F64, (12, 12, 12))]),
