@@ -44,13 +44,6 @@ def element(x: Symbol, i: int) -> Symbol:
     return reshape_to(slice_axis(x, 0, i, i + 1), ())
 
 
-def grown(x: Symbol, size: int) -> Symbol:
-    """Return a vector with zeros in front, of this length."""
-    if x.shape[0] >= size:
-        return x
-    return pad(x, low=(size - x.shape[0],), high=(0,), interior=(0,))
-
-
 # ---- arithmetic ------------------------------------------------------------------------------------------------------
 
 
