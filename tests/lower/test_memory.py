@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fnad import config, fori_loop, jit, scan, while_loop
+from fnad import callback, config, fori_loop, jit, scan, while_loop
 from fnad.backends.cpu.executor import compile_program
 from fnad.ir.builder import trace
 from fnad.ir.symbol import Symbol
@@ -148,6 +148,28 @@ def assigned_at_its_own_integers(x: Any) -> Any:
     u = y.copy()
     u[y] = np.arange(N)[::-1]
     return u
+
+
+def test_what_a_callback_sees_is_not_overwritten_before() -> None:
+    seen: list[Any] = []
+
+    def changed(y: Any, i: Any) -> Any:
+        u = y.copy()
+        u[i] = -1.0
+        callback(lambda a: seen.append(a.copy()), y)
+        return u
+
+    def f(x: Any, i: Any) -> Any:
+        return fori_loop(0, 3, lambda k, y: changed(y, k + 5), changed(cumulated(x), i))
+
+    results: list[Any] = []
+    for executor in ("interpreter", "compiled"):
+        with config.override(executor=executor):
+            results.append(jit(f)(X, np.array(2)))
+    np.testing.assert_allclose(results[1], results[0], rtol=1e-14)
+    assert len(seen) == 8
+    for one, other in zip(seen[:4], seen[4:], strict=True):
+        np.testing.assert_allclose(other, one, rtol=1e-14)
 
 
 @pytest.mark.parametrize("other", [lambda x: add(x, x), lambda x: padded(add(x, x)), exp])
