@@ -97,20 +97,15 @@ def derivative(as_loop: Callable[[Params, Regions], Loop], scan: Scan) -> Struct
 # ---- forward mode ----------------------------------------------------------------------------------------------------
 
 
-def closure(flags: Flags, step: Callable[[list[bool]], Flags]) -> list[bool]:
-    """The flags of a carry, with what a `step` of the loop sets as well, until it sets no more."""
-    while True:
-        grown = [old or new for old, new in zip(flags, step(list(flags)), strict=True)]
-        if grown == list(flags):
-            return grown
-        flags = grown
-
-
 def settled(body: Program, groups: Groups, marked: Flags) -> list[bool]:
     """Which inputs of the body carry a derivative in some step where those `marked` do in the first."""
-    consts, carry, xs = groups.split(marked)
-    carry = closure(carry, lambda carry: reached([body], [*consts, *carry, *xs])[: groups.carry])
-    return [*consts, *carry, *xs]
+    consts, carry, xs = groups.split(list(marked))
+    while True:
+        found = reached([body], [*consts, *carry, *xs])[: groups.carry]
+        grown = [old or new for old, new in zip(carry, found, strict=True)]
+        if grown == carry:
+            return [*consts, *carry, *xs]
+        carry = grown
 
 
 def push(loop: Loop, primals: Symbols, tangents: Tangents) -> Pushed:
@@ -256,20 +251,21 @@ def prune(
     """
     groups, body = loop.groups, loop.body
     ends, steps, ys = pieces(live, (groups.carry, loop.counts, len(live)))
-
-    def left(carry: Flags) -> Program:
-        return returning(body, compress(body.outputs, [*carry, *ys]))
-
-    needed = [a or b for a, b in zip(ends, always, strict=True)] if always else ends
-    carry = closure(needed, lambda carry: groups.split(read_inputs(left(carry)))[1])  # what the next step reads
-    inner = left(carry)
-    consts, _, xs = groups.split(read_inputs(inner))
+    carry = [a or b for a, b in zip(ends, always, strict=True)] if always else list(ends)
+    while True:
+        inner = returning(body, compress(body.outputs, [*carry, *ys]))
+        consts, read, xs = groups.split(read_inputs(inner))
+        grown = [a or b for a, b in zip(carry, read, strict=True)]  # what this step reads the one before has to make
+        if grown == carry:
+            break
+        carry = grown
     inputs = [*consts, *carry, *xs]
+    left = Program(body.name, tuple(compress(body.inputs, inputs)), inner.equations, inner.outputs)
     pruned = replace(
         equation,
         results=tuple(compress(equation.results, [*carry, *[True] * len(steps), *ys])),
         operands=(*equation.operands[: loop.head], *compress(equation.operands[loop.head :], inputs)),
-        regions=(*equation.regions[:-1], replace(inner, inputs=tuple(compress(body.inputs, inputs)))),
+        regions=(*equation.regions[:-1], left),
     )
     return pruned, (consts, carry, xs)
 

@@ -78,7 +78,7 @@ def instantiated_inexact(values: Sequence[Symbol | None], like: Sequence[Symbol]
 
 def returning(program: Program, outputs: Iterable[Atom]) -> Program:
     """The program with these outputs, and what they need."""
-    return dce(replace(program, outputs=tuple(outputs)))
+    return dce(Program(program.name, program.inputs, program.equations, tuple(outputs)))
 
 
 def taking(program: Program, avals: Sequence[Aval], places: Iterable[int]) -> Program:
@@ -86,7 +86,7 @@ def taking(program: Program, avals: Sequence[Aval], places: Iterable[int]) -> Pr
     inputs = list(map(Var, avals))
     for place, var in zip(places, program.inputs, strict=True):
         inputs[place] = var
-    return replace(program, inputs=tuple(inputs))
+    return Program(program.name, tuple(inputs), program.equations, program.outputs)
 
 
 def read_inputs(region: Program) -> list[bool]:
