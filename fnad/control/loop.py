@@ -97,15 +97,20 @@ def derivative(as_loop: Callable[[Params, Regions], Loop], scan: Scan) -> Struct
 # ---- forward mode ----------------------------------------------------------------------------------------------------
 
 
+def closure(flags: Flags, step: Callable[[list[bool]], Flags]) -> list[bool]:
+    """The flags of a carry, with what a `step` of the loop sets as well, until it sets no more."""
+    while True:
+        grown = [old or new for old, new in zip(flags, step(list(flags)), strict=True)]
+        if grown == list(flags):
+            return grown
+        flags = grown
+
+
 def settled(body: Program, groups: Groups, marked: Flags) -> list[bool]:
     """Which inputs of the body carry a derivative in some step where those `marked` do in the first."""
-    consts, carry, xs = groups.split(list(marked))
-    while True:
-        found = reached([body], [*consts, *carry, *xs])[: groups.carry]
-        grown = [old or new for old, new in zip(carry, found, strict=True)]
-        if grown == carry:
-            return [*consts, *carry, *xs]
-        carry = grown
+    consts, carry, xs = groups.split(marked)
+    carry = closure(carry, lambda carry: reached([body], [*consts, *carry, *xs])[: groups.carry])
+    return [*consts, *carry, *xs]
 
 
 def push(loop: Loop, primals: Symbols, tangents: Tangents) -> Pushed:
