@@ -75,7 +75,7 @@ def note_written(leaf: Any, source: Source | None) -> None:
 
 
 def traces() -> Iterator[Trace]:
-    """Yield the traces under way, the innermost first."""
+    """The traces under way, the innermost first."""
     builder = current_builder()
     while isinstance(builder, Trace):
         yield builder

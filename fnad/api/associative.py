@@ -21,7 +21,7 @@ Combine: TypeAlias = Callable[[Sequence[Any], Sequence[Any]], Arrays]
 
 
 def associative_scan(fn: Function, elems: Any, reverse: bool = False, axis: int = 0) -> Any:
-    """Return e₀, fn(e₀, e₁), fn(fn(e₀, e₁), e₂), … along an axis, where `fn` is associative.
+    """e₀, fn(e₀, e₁), fn(fn(e₀, e₁), e₂), … along an axis, where `fn` is associative.
 
     `elems` is a pytree of arrays of one length along `axis`; `fn(a, b)` takes and returns pytrees like it, of any
     number of elements along that axis, and combines them element by element. `reverse` starts from the end. It takes

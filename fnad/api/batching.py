@@ -29,7 +29,7 @@ UNMAPPED = _Unmapped()
 
 
 def vmap(f: Function, in_axes: AxisTree = 0, out_axes: AxisTree = 0, axis_size: int | None = None) -> Function:
-    """Return the function that applies `f` to each row of its arguments, and stacks the results.
+    """The function that applies `f` to each row of its arguments, and stacks the results.
 
     `in_axes` says along which axis the rows of each argument lie: an integer for all, or a tuple with one for each
     positional argument, each an integer, None for an argument that is the same for every row, or a pytree of these that

@@ -36,7 +36,7 @@ Branches: TypeAlias = Mapping[str, Function]
 
 
 def cond(pred: Any, true_fun: Function, false_fun: Function, *operands: Any) -> Any:
-    """Return `true_fun(*operands)` where `pred` holds, else `false_fun(*operands)`; only that one is run.
+    """`true_fun(*operands)` where `pred` holds, else `false_fun(*operands)`; only that one is run.
 
     `pred` is a bool scalar, traced or not. The operands are pytrees of arrays and numbers. Both functions return
     pytrees of the same structure, shapes and dtypes (a Python number takes the dtype beside it). Derivatives are those
@@ -57,7 +57,7 @@ def cond(pred: Any, true_fun: Function, false_fun: Function, *operands: Any) -> 
 
 
 def switch(index: Any, branches: Sequence[Function], *operands: Any) -> Any:
-    """Return `branches[index](*operands)`; only that one is run.
+    """`branches[index](*operands)`; only that one is run.
 
     `index` is an integer scalar, traced or not; one that is out of range means the nearest branch. The operands and
     results are as in `cond`.

@@ -17,7 +17,7 @@ from fnad.trace.source import current_source
 def checkpoint(
     f: Function, *, policy: Literal["all"] | Policy = "all", snapshots: int = 32, budget: int | None = None
 ) -> Function:
-    """Return `f` such that reverse mode saves less of what it computed, and computes it again.
+    """The function `f`, of which reverse mode saves less of what it computed, and computes it again.
 
     The policy says what is computed again:
 

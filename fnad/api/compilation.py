@@ -61,7 +61,7 @@ class CompiledFunction(Protocol):
     def __call__(self, *args: Any, **kwargs: Any) -> Any: ...
 
     def paths(self) -> KnownPaths:
-        """Return the paths known so far, with their guards and how often each ran."""
+        """The paths known so far, with their guards and how often each ran."""
         ...
 
 
@@ -71,7 +71,7 @@ def jit(
     static_argnames: Places = (),
     donate_argnums: int | Sequence[int] = (),
 ) -> CompiledFunction:
-    """Return `f` compiled: traced at the first call with arguments of given structure, dtypes and shapes, then native.
+    """`f` compiled: traced at the first call with arguments of given structure, dtypes and shapes, then native.
 
     Arguments and results are pytrees of arrays and numbers, but for static arguments: these are given by position or by
     name and may be anything hashable; `f` is compiled for each value (two are the same if equal and of one type, floats
@@ -168,7 +168,7 @@ class Compiled:
         return taken.output.rebuild([to_user(result) for result in results])
 
     def paths(self) -> KnownPaths:
-        """Return the paths known so far, with their guards and how often each ran."""
+        """The paths known so far, with their guards and how often each ran."""
         return listed(path for paths in list(self._paths.values()) for path in reversed(paths.known))
 
     def _form(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> CallForm:

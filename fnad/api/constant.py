@@ -11,7 +11,7 @@ from fnad.trace.tracer import Tracer
 
 
 def stop_gradient(tree: Any) -> Any:
-    """Return a pytree with the same values, which every derivative of any order takes as constants.
+    """A pytree with the same values, which every derivative of any order takes as constants.
 
     >>> from fnad.api.gradient import grad
     >>> grad(lambda x: x * stop_gradient(x))(3.0)

@@ -58,7 +58,7 @@ class _Custom:
         update_wrapper(self, f)
 
     def __call__(self, *args: Any) -> Any:
-        """Return what the function does."""
+        """The action of the function."""
         if self._rule is None:
             raise _refused(f"{described(self._f)} has no rule", f"state it with {self.how}")
         if not is_tracing():

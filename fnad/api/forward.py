@@ -19,7 +19,7 @@ from fnad.trace.source import current_source
 
 
 def jvp(f: Function, primals: Sequence[Any], tangents: Sequence[Any], has_aux: bool = False) -> tuple[Any, ...]:
-    """Return the output of `f` at `primals` and its derivative in the direction of `tangents`.
+    """The output of `f` at `primals` and its derivative in the direction of `tangents`.
 
     `primals` is the tuple of the arguments of `f`; `tangents` is like it in structure, shapes and dtypes (a Python
     number takes the dtype it stands for), and 0 for integers and bools among its leaves. The tangent of the output is

@@ -14,7 +14,7 @@ from fnad.errors import NonScalarOutputError
 
 
 def grad(f: Function, argnums: Argnums = 0, has_aux: bool = False) -> Function:
-    """Return the function that computes the gradient of `f`.
+    """The function that computes the gradient of `f`.
 
     The gradient has the structure, shapes and dtypes of the positional argument that `argnums` names, or is a tuple of
     such where `argnums` is one; negative numbers count from the end. `f` returns one real element, of any shape. With
@@ -48,7 +48,7 @@ def grad(f: Function, argnums: Argnums = 0, has_aux: bool = False) -> Function:
 
 
 def value_and_grad(f: Function, argnums: Argnums = 0, has_aux: bool = False) -> Function:
-    """Return the function that computes the value and the gradient of `f` together, in one pass forward and one back.
+    """The function that computes the value and the gradient of `f` together, in one pass forward and one back.
 
     The result is (value, gradient), or with `has_aux` ((value, anything else), gradient). All else is as for `grad`.
 

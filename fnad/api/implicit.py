@@ -33,7 +33,7 @@ from fnad.transforms.pipeline import simplify
 
 
 def fixed_point(f: Function, x_init: Any, *args: Any, tol: float | None = None, max_steps: int = 1000) -> Any:
-    """Return x with `x = f(x, *args)`, found by applying `f` again and again, from `x_init` on.
+    """X with `x = f(x, *args)`, found by applying `f` again and again, from `x_init` on.
 
     x is a pytree of real arrays and numbers, of which `f` returns one of the same structure and shapes. The iteration
     ends once a step moves x by at most `tol` (1 + |x|), in the largest element; `tol` is eps to the power 3/4 of the
@@ -57,7 +57,7 @@ def fixed_point(f: Function, x_init: Any, *args: Any, tol: float | None = None, 
 
 
 def root(f: Function, x_init: Any, *args: Any, tol: float | None = None, max_steps: int = 100) -> Any:
-    """Return x with `f(x, *args) = 0`, found by Newton's method from `x_init` on.
+    """X with `f(x, *args) = 0`, found by Newton's method from `x_init` on.
 
     x is a pytree of real arrays and numbers, of which `f` returns one of the same structure and shapes. The Jacobian is
     that of `f` itself. A step that does not lower |f| is halved until it does. `tol` and the derivatives are as in

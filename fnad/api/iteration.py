@@ -51,7 +51,7 @@ CARRY = Likeness(
 
 
 def while_loop(cond_fun: Function, body_fun: Function, init_val: Any, *, max_steps: int | None = None) -> Any:
-    """Return `init_val` after `body_fun` was applied to it as long as `cond_fun` of it holds.
+    """`init_val` after `body_fun` was applied to it as long as `cond_fun` of it holds.
 
     The carry is a pytree of arrays and numbers; `body_fun` returns one of the same structure and shapes. Its dtypes are
     those that the carry settles on: one that starts as an integer and is added to a float is a float from the start.
@@ -93,7 +93,7 @@ def _while(cond_fun: Function, body_fun: Function, init: Any, limit: int | None)
 
 
 def fori_loop(lower: Any, upper: Any, body_fun: Function, init_val: Any) -> Any:
-    """Return `init_val` after `body_fun(i, value)` was applied for i from `lower` to `upper`, exclusive.
+    """`init_val` after `body_fun(i, value)` was applied for i from `lower` to `upper`, exclusive.
 
     The bounds are integer scalars and may be traced. The carry is as in `while_loop`.
 
@@ -163,7 +163,7 @@ def scan(
     reverse: bool = False,
     unroll: int = 1,
 ) -> tuple[Any, Any]:
-    """Return the carry after `carry, y = f(carry, x)` for each x along the leading axis of `xs`, and the ys, stacked.
+    """The carry after `carry, y = f(carry, x)` for each x along the leading axis of `xs`, and the ys, stacked.
 
     `xs` is a pytree of arrays whose leading axes are of one length; without any, `length` says how many steps there
     are. `reverse` goes from the last to the first; each y is where its x is. The carry is as in `while_loop`. `unroll`

@@ -33,7 +33,7 @@ from fnad.trace.tracer import Tracer
 
 
 def jacfwd(f: Function, argnums: Argnums = 0, has_aux: bool = False) -> Function:
-    """Return the function that computes the Jacobian of `f` in forward mode: for outputs larger than the arguments.
+    """The function that computes the Jacobian of `f` in forward mode: for outputs larger than the arguments.
 
     For an output of shape m and an argument of shape n it is an array of shape (*m, *n): what element of the output
     changes with what element of the argument. For pytrees it is the output's, with the argument's in the place of each
@@ -55,7 +55,7 @@ def jacfwd(f: Function, argnums: Argnums = 0, has_aux: bool = False) -> Function
 
 
 def jacrev(f: Function, argnums: Argnums = 0, has_aux: bool = False) -> Function:
-    """Return the function that computes the Jacobian of `f` in reverse mode: for arguments larger than the output.
+    """The function that computes the Jacobian of `f` in reverse mode: for arguments larger than the output.
 
     All else is as for `jacfwd`.
 
@@ -68,7 +68,7 @@ def jacrev(f: Function, argnums: Argnums = 0, has_aux: bool = False) -> Function
 
 
 def jacobian(f: Function, argnums: Argnums = 0, has_aux: bool = False) -> Function:
-    """Return the function that computes the Jacobian of `f`, in the mode that takes fewer directions.
+    """The function that computes the Jacobian of `f`, in the mode that takes fewer directions.
 
     All else is as for `jacfwd`.
 
@@ -82,7 +82,7 @@ def jacobian(f: Function, argnums: Argnums = 0, has_aux: bool = False) -> Functi
 
 
 def hessian(f: Function, argnums: Argnums = 0, has_aux: bool = False) -> Function:
-    """Return the function that computes all second derivatives of `f`, whose output is one real element.
+    """The function that computes all second derivatives of `f`, whose output is one real element.
 
     For an argument of shape n it is an array of shape (*n, *n); for pytrees and tuples as for `jacfwd` of `grad(f)`.
 

@@ -56,7 +56,7 @@ def decisions_of(guards: Iterable[Guard]) -> tuple[Decision, ...]:
 
 
 def decision_lines(decisions: Sequence[Decision]) -> Iterator[str]:
-    """Yield a line for each line of the user's, with the answers there in order."""
+    """A line for each line of the user's, with the answers there in order."""
     for source in dict.fromkeys(decision.source for decision in decisions):
         answers = [decision.answer for decision in decisions if decision.source == source]
         yield f"{source}  {_answers_text(answers)}"

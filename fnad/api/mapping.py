@@ -11,7 +11,7 @@ from fnad.api.regions import in_trace
 
 
 def map(f: Function, xs: Any) -> Any:  # noqa: A001 the name that functional languages give it
-    """Return `f(x)` for each x along the leading axis of the arrays in `xs`, stacked, one after the other.
+    """`f(x)` for each x along the leading axis of the arrays in `xs`, stacked, one after the other.
 
     Raises as `scan` does.
 

@@ -38,7 +38,7 @@ def odeint(
     max_steps: int = 100_000,
     adjoint: str = "discrete",
 ) -> Any:
-    """Return the solution of dy/dt = `f(y, t, *args)` at the times `t`, of which `y0` belongs to the first.
+    """The solution of dy/dt = `f(y, t, *args)` at the times `t`, of which `y0` belongs to the first.
 
     y is a pytree of real arrays and numbers; `f` returns one of the same structure and shapes; the result has one with
     a leading axis for the times. These go up or down, in an array of one axis. The method is that of Dormand & Prince

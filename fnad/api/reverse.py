@@ -22,7 +22,7 @@ Pull: TypeAlias = Callable[[Sequence[Operand]], list[Any]]
 
 
 def vjp(f: Function, *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
-    """Return the output of `f` at `primals` and the pullback there.
+    """The output of `f` at `primals` and the pullback there.
 
     `pullback(cotangent)` takes a pytree like the output, in structure, shapes and dtypes (a Python number takes the
     dtype it stands for; where the output is an integer or bool, 0) and returns the tuple of the cotangents of the

@@ -217,7 +217,7 @@ def linspace(start: Any, stop: Any, num: Any, endpoint: bool, retstep: bool, dty
 
 
 def _samples(first: Symbol, last: Symbol, step: Symbol, count: int, endpoint: bool) -> Symbol:
-    """Return first + i * step along a new axis in front; the end is hit exactly."""
+    """First + i * step along a new axis in front; the end is hit exactly."""
     shape = (count, *first.shape)
     index = to_dtype(iota(dtype=I64, shape=shape, axis=0), first.dtype)
     samples = add(mul(index, broadcast_to(step, shape)), broadcast_to(first, shape))
@@ -293,7 +293,7 @@ def geomspace(start: Any, stop: Any, num: Any, endpoint: bool, dtype: Any, axis:
 
 
 def _with_ends(samples: Symbol, first: Symbol, last: Symbol, endpoint: bool) -> Symbol:
-    """Return samples along axis 0 that hit the ends exactly."""
+    """Samples along axis 0 that hit the ends exactly."""
     n = samples.shape[0]
     row = (1, *samples.shape[1:])
     parts = [broadcast_to(first, row)] if n else []

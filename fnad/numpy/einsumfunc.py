@@ -57,7 +57,7 @@ def einsum(*operands: Any, out: None = None, optimize: Any = False, dtype: Any =
 
 
 def split_arguments(operands: Sequence[Any]) -> tuple[str, list[Any]]:
-    """Return the subscripts and the arrays, also of the form `einsum(a, [0, 1], b, [1, 2], [0, 2])`."""
+    """The subscripts and the arrays, also of the form `einsum(a, [0, 1], b, [1, 2], [0, 2])`."""
     if isinstance(operands[0], str):
         return operands[0].replace(" ", ""), list(operands[1:])
     arrays, lists = list(operands[: len(operands) // 2 * 2 : 2]), list(operands[1::2])
@@ -70,7 +70,7 @@ def _letters(labels: Iterable[Any]) -> str:
 
 
 def parse(subscripts: str, ranks: Sequence[int]) -> tuple[list[Labels], Labels]:
-    """Return the labels of each operand and of the result; axes of an ellipsis are labelled ..0, ..1 from the end."""
+    """The labels of each operand and of the result; axes of an ellipsis are labelled ..0, ..1 from the end."""
     left, arrow, right = subscripts.partition("->")
     texts = left.split(",")
     if len(texts) != len(ranks):
@@ -115,13 +115,13 @@ def check_sizes(terms: Sequence[Term]) -> None:
 
 
 def view_steps(x: Symbol, labels: Labels, output: Labels) -> Steps:
-    """Return the steps to a view of one operand: diagonals where a label is repeated, then a permutation."""
+    """The steps to a view of one operand: diagonals where a label is repeated, then a permutation."""
     steps, labels = diagonals(x, labels, is_writeable=True)
     return (*steps, Permute(tuple(labels.index(label) for label in output)))
 
 
 def diagonals(x: Symbol, labels: Labels, *, is_writeable: bool) -> tuple[Steps, Labels]:
-    """Return the steps to the diagonals over repeated labels, and the labels after."""
+    """The steps to the diagonals over repeated labels, and the labels after."""
     steps: Steps = ()
     shape = x.shape
     while repeated := [label for label in labels if labels.count(label) > 1]:
@@ -151,7 +151,7 @@ def summed(term: Term, kept: Iterable[str]) -> Term:
 
 
 def arranged(term: Term, output: Labels) -> Symbol:
-    """Return the operand with its axes in the order of the output, sizes 1 for labels it has not."""
+    """The operand with its axes in the order of the output, sizes 1 for labels it has not."""
     order = tuple(term.labels.index(label) for label in output if label in term.labels)
     x = transpose_to(term.x, order)
     sizes = iter(x.shape)
@@ -174,7 +174,7 @@ def contract_all(terms: list[Term], output: Labels) -> Symbol:
 
 
 def contraction_order(terms: Sequence[Term], output: Labels) -> list[tuple[int, ...]]:
-    """Return which operands are contracted at each step, by position among those that are left."""
+    """The operands contracted at each step, by position among those that are left."""
     if len(terms) <= 2:
         return [tuple(range(len(terms)))]
     labels = dict.fromkeys(label for term in terms for label in term.labels)

@@ -42,7 +42,7 @@ _loops: dict[Any, tuple[Dtype, ...]] = {}
 
 
 def loop_dtypes(ufunc: np.ufunc, operands: Sequence[Any], dtype: Any = None) -> tuple[Dtype, ...]:
-    """Return the dtypes of the loop that NumPy runs on these operands: what it converts them to, then the results'.
+    """The dtypes of the loop that NumPy runs on these operands: what it converts them to, then the results'.
 
     Raises `DtypeError`, with NumPy's message where there is no loop, and where its dtypes are none of fnad's.
     """
@@ -74,7 +74,7 @@ def _resolve(ufunc: np.ufunc, dtypes: Sequence[Any], dtype: Any) -> tuple[Dtype,
 
 
 def converted(ufunc: np.ufunc, operands: Sequence[Any], dtype: Any = None) -> tuple[list[Symbol], tuple[Dtype, ...]]:
-    """Return the operands as symbols in the dtypes of the loop, of one shape, and the dtypes of the results."""
+    """The operands as symbols in the dtypes of the loop, of one shape, and the dtypes of the results."""
     dtypes = loop_dtypes(ufunc, operands, dtype)
     symbols = [as_symbol(operand, d) for operand, d in zip(operands, dtypes, strict=False)]
     return broadcast_all(symbols), dtypes[len(operands) :]
@@ -106,7 +106,7 @@ def elementwise(*ufuncs: np.ufunc) -> Callable[[Compute], Compute]:
 
 
 def outer(rule: Rule) -> Rule:
-    """Return the rule of the method `outer`: the ufunc on all pairs of elements."""
+    """The rule of the method `outer`: the ufunc on all pairs of elements."""
 
     def method(a: Any, b: Any, /, *, dtype: Any = None) -> Any:
         x, y = as_symbol(a), as_symbol(b)
@@ -116,7 +116,7 @@ def outer(rule: Rule) -> Rule:
 
 
 def ufunc_rule(ufunc: np.ufunc, compute: Compute) -> Callable[..., Any]:
-    """Return the rule of a ufunc. Its options are those of NumPy, but for `where` and `out`, which are writes."""
+    """The rule of a ufunc. Its options are those of NumPy, but for `where` and `out`, which are writes."""
 
     def rule(
         *operands: Any, dtype: Any = None, casting: str = "same_kind", order: str = "K", subok: bool = True
@@ -132,7 +132,7 @@ def ufunc_rule(ufunc: np.ufunc, compute: Compute) -> Callable[..., Any]:
 
 
 def places_of(a: Symbol, indices: Any) -> Any:
-    """Return the positions, in row-major order, of the elements that an index names."""
+    """The positions, in row-major order, of the elements that an index names."""
     known = tuple(map(static_array, indices)) if isinstance(indices, tuple) else static_array(indices)
     try:
         return np.arange(a.aval.size).reshape(a.shape)[known]
@@ -141,7 +141,7 @@ def places_of(a: Symbol, indices: Any) -> Any:
 
 
 def rounds(places: Any) -> Iterator[Any]:
-    """Yield which entries name an element for the first time, for the second time, and so on."""
+    """The entries that name an element for the first time, for the second time, and so on."""
     order = np.argsort(places, kind="stable")
     ordered = places[order]
     starts = np.flatnonzero(np.diff(ordered, prepend=-1))
@@ -152,12 +152,12 @@ def rounds(places: Any) -> Iterator[Any]:
 
 
 def at(ufunc: np.ufunc, a: Symbol, indices: Any, *b: Any) -> Symbol:
-    """Return what `ufunc.at(a, indices, b)` leaves in a; results are cast to its dtype, whatever theirs."""
+    """The value of a after `ufunc.at(a, indices, b)`; results are cast to its dtype, whatever theirs."""
     return (by_rounds if are_known(indices) else one_by_one)(ufunc, a, indices, *b)
 
 
 def are_known(indices: Any) -> bool:
-    """Say whether the places that an index names can be told while tracing."""
+    """Whether the places that an index names can be told while tracing."""
     parts = indices if isinstance(indices, tuple) else (indices,)
     return all(not contains_symbol(part) or known_value(as_symbol(part)) is not None for part in parts)
 
@@ -187,7 +187,7 @@ def one_by_one(ufunc: np.ufunc, a: Symbol, indices: Any, *b: Any) -> Symbol:
 
 
 def _flat_values(operands: tuple[Any, ...], shape: Shape) -> list[Symbol]:
-    """Return the second operand, if there is one, an element a place."""
+    """The second operand, if there is one, an element a place."""
     parts = [fitted(x, Aval(x.dtype, shape)) for x in map(as_symbol, operands)]
     return [reshape_to(part, (part.aval.size,)) for part in parts]
 

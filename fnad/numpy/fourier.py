@@ -20,13 +20,13 @@ from fnad.ops.shape import pad, slice_axis
 
 
 def floating(a: Any) -> Symbol:
-    """Return the operand, integers and bools as f64."""
+    """The operand, integers and bools as f64."""
     x = as_symbol(a)
     return to_dtype(x, F64) if x.dtype.kind in "biu" else x
 
 
 def normalization(norm: Any) -> ops.Norm:
-    """Return the name of a normalization; raise as NumPy where it is none."""
+    """The name of a normalization; raise as NumPy where it is none."""
     if norm is None:
         return "backward"
     if norm not in ops.NORMS:
@@ -35,7 +35,7 @@ def normalization(norm: Any) -> ops.Norm:
 
 
 def resized(x: Symbol, n: int, axis: int) -> Symbol:
-    """Return x cut, or filled with zeros at the end, to n elements along an axis."""
+    """X cut, or filled with zeros at the end, to n elements along an axis."""
     size = x.shape[axis]
     if n <= size:
         return x if n == size else slice_axis(x, axis, 0, n)
@@ -102,7 +102,7 @@ def ihfft(a: Any, n: Any, axis: Any, norm: Any) -> Symbol:
 
 
 def _lengths(x: Symbol, s: Any, axes: Any, *, is_half: bool = False) -> list[tuple[int, int]]:
-    """Return axes, each with the length along it; of half a spectrum the default is twice as long along the last."""
+    """Axes, each with the length along it; of half a spectrum the default is twice as long along the last."""
     lengths = None if s is None else static_ints(s, "a shape")
     count = x.ndim if lengths is None else len(lengths)
     at = tuple(axis_of(i, x.ndim) for i in (range(-count, 0) if axes is None else static_ints(axes, "an axis")))

@@ -68,7 +68,7 @@ def bincount(x: Any, weights: Any = None, minlength: Any = 0) -> Symbol:
 
 
 def counted(index: Symbol, weights: Any, shape: Shape, dtype: Dtype | None, chosen: Symbol | None = None) -> Symbol:
-    """Return the sums of weights at each index, of those that are chosen; numbers of elements if there are no weights.
+    """The sums of weights at each index, of those that are chosen; numbers of elements if there are no weights.
 
     `dtype` is that of the sums, by default that of the weights.
     """
@@ -107,7 +107,7 @@ def digitize(x: Any, bins: Any, right: bool) -> Symbol:
 
 
 def increases(edges: Symbol) -> Symbol:
-    """Say whether no edge is below the one before."""
+    """Whether no edge is below the one before."""
     n = edges.shape[0]
     return all_(le(slice_axis(edges, 0, 0, max(n - 1, 0)), slice_axis(edges, 0, min(1, n), n)))
 
@@ -116,7 +116,7 @@ def increases(edges: Symbol) -> Symbol:
 
 
 def edges_of(a: Symbol, bins: Any, span: Any, dtype: Dtype | None = None) -> Symbol:
-    """Return the edges of bins along one axis: those given, or so many of equal width over the span of the elements.
+    """The edges of bins along one axis: those given, or so many of equal width over the span of the elements.
 
     `dtype` is that of edges of equal width, by default that of the elements.
     """
@@ -149,7 +149,7 @@ def _even_edges(a: Symbol, count: int, span: Any, dtype: Dtype | None) -> Symbol
 
 
 def _outer_edges(a: Symbol, span: Any) -> tuple[Any, Any]:
-    """Return the first and last edge, half apart from where they are equal."""
+    """The first and last edge, half apart from where they are equal."""
     if span is None:
         return _of_elements(a)
     low, high = span
@@ -184,7 +184,7 @@ def check_weights(a: Any, weights: Any) -> None:
 
 
 def elements(a: Any) -> Symbol:
-    """Return the elements of an array along one axis."""
+    """The elements of an array along one axis."""
     x = as_symbol(a)
     return reshape_to(x, (x.aval.size,))
 
@@ -193,7 +193,7 @@ def elements(a: Any) -> Symbol:
 
 
 def bin_of(a: Symbol, edges: Symbol) -> tuple[Symbol, Symbol]:
-    """Return the bin of each element, the last of which has its last edge too, and whether it is in any."""
+    """The bin of each element, the last of which has its last edge too, and whether it is in any."""
     dtype = common_dtype(a, edges)
     a, edges = to_dtype(a, dtype), to_dtype(edges, dtype)
     n = edges.shape[0] - 1
@@ -213,7 +213,7 @@ def histogram(a: Any, bins: Any, range: Any, density: Any, weights: Any) -> tupl
 
 
 def _density(counts: Symbol, edges: Sequence[Symbol]) -> Symbol:
-    """Return counts divided by their sum and by the volume of each bin."""
+    """Counts divided by their sum and by the volume of each bin."""
     result = to_dtype(counts, F64) if counts.dtype.kind in "biu" else counts
     dtype = common_dtype(result, *edges)
     result = total = to_dtype(result, dtype)
@@ -251,7 +251,7 @@ def histogramdd(sample: Any, bins: Any, range: Any, density: Any, weights: Any) 
 
 
 def _columns(sample: Any) -> list[Symbol]:
-    """Return the coordinates of points: columns of an (n, d) array, or d arrays."""
+    """The coordinates of points: columns of an (n, d) array, or d arrays."""
     if isinstance(sample, (list, tuple)):
         return alike(sample)
     x = as_symbol(sample)

@@ -31,7 +31,7 @@ Entry: TypeAlias = "int | slice | Symbol | np.ndarray[Any, Any] | EllipsisType |
 
 
 def getitem(x: Symbol, index: Any) -> ArrayView | Symbol:
-    """Return x[index]: a view for a basic index, new memory where there are integer or bool arrays.
+    """X[index]: a view for a basic index, new memory where there are integer or bool arrays.
 
     Raises `OutOfRangeError` (an IndexError) for an index outside its axis, `TracerEscapeError` where the shape would
     depend on a traced value.
@@ -46,7 +46,7 @@ def getitem(x: Symbol, index: Any) -> ArrayView | Symbol:
 
 
 def setitem(x: Symbol, index: Any, value: Any) -> Symbol:
-    """Return what x is after `x[index] = value`."""
+    """The value of x after `x[index] = value`."""
     if is_traced_mask(index):
         return _set_where(x, index, value)
     shape = x.shape
@@ -60,7 +60,7 @@ def setitem(x: Symbol, index: Any, value: Any) -> Symbol:
 
 
 def is_traced_mask(index: Any) -> bool:
-    """Say whether the index is a bool array that is traced."""
+    """Whether the index is a bool array that is traced."""
     return isinstance(index, Symbol) and index.dtype == BOOL and known_value(index) is None
 
 
@@ -83,7 +83,7 @@ def _set_where(x: Symbol, mask: Symbol, value: Any) -> Symbol:
 
 
 def with_axes_for_bools(x: Symbol, index: Any) -> tuple[Symbol, Any]:
-    """Return x and the index with, for each single bool, a new axis and an array that takes all of it, or nothing.
+    """X and the index with, for each single bool, a new axis and an array that takes all of it, or nothing.
 
     That is what a mask without dimensions means.
     """
@@ -104,7 +104,7 @@ def _is_single_bool(part: Any) -> bool:
 
 
 def _axis_before(parts: Sequence[Any], place: int, ndim: int) -> int:
-    """Return how many axes the parts of an index before one stand for."""
+    """The number of axes that the parts of an index before one stand for."""
     widths = [0 if _is_single_bool(part) else _width(_plain(with_known(part))) for part in parts]
     if any(part is Ellipsis for part in parts[:place]):
         return ndim - sum(widths[place:])
@@ -119,7 +119,7 @@ def _width(entries: Sequence[Any]) -> int:
 
 
 def entries_of(index: Any, shape: Shape) -> list[Entry]:
-    """Return the index with one entry for each axis, and None for each new one.
+    """The index with one entry for each axis, and None for each new one.
 
     An ellipsis between arrays that stands for no axis is left there, since it still parts them.
     """
@@ -158,7 +158,7 @@ def _check_masks(parts: Sequence[Any], widths: Sequence[int], shape: Shape) -> N
 
 
 def with_known(part: Any) -> Any:
-    """Return a part of an index with the number in place of a traced value that is known."""
+    """A part of an index with the number in place of a traced value that is known."""
     if isinstance(part, Symbol):
         known = known_value(part)
         return part if known is None else known[()]
@@ -168,17 +168,17 @@ def with_known(part: Any) -> Any:
 
 
 def as_tuple(index: Any) -> tuple[Any, ...]:
-    """Return the entries of an index as written."""
+    """The entries of an index as written."""
     return index if isinstance(index, tuple) else (index,)
 
 
 def has_ellipsis(index: Any) -> bool:
-    """Say whether there is an ellipsis in an index."""
+    """Whether there is an ellipsis in an index."""
     return any(part is Ellipsis for part in as_tuple(index))
 
 
 def _plain(part: Any) -> Sequence[Any]:
-    """Return a part of an index as entries; a mask becomes the positions where it is true, one array an axis."""
+    """A part of an index as entries; a mask becomes the positions where it is true, one array an axis."""
     if part is None or part is Ellipsis or isinstance(part, slice):
         return (part,)
     if isinstance(part, Symbol):
@@ -212,7 +212,7 @@ def _positions(mask: Any, array: Any) -> Sequence[Any]:
 
 
 def is_array(entry: Entry) -> bool:
-    """Say whether an entry is an array of integers."""
+    """Whether an entry is an array of integers."""
     return isinstance(entry, np.ndarray) or (isinstance(entry, Symbol) and entry.ndim > 0)
 
 
@@ -257,7 +257,7 @@ def _fixed_box(spans: Sequence[Span], shape: Shape) -> Steps:
 
 
 def _moving_box(entries: Sequence[Entry], spans: Sequence[Span]) -> Steps:
-    """Return the step to integers that are traced."""
+    """The step to integers that are traced."""
     if not any(isinstance(entry, Symbol) for entry in entries):
         return ()
     starts = tuple(entry if isinstance(entry, Symbol) else constant(0, I64) for entry in entries)
@@ -276,7 +276,7 @@ class Span:
 
 
 def span(entry: Entry, n: int, axis: int) -> Span:
-    """Return what an integer or a slice selects of an axis of size n; all of it for an integer that is traced."""
+    """The part of an axis of size n that an integer or a slice selects; all of it for an integer that is traced."""
     if isinstance(entry, slice):
         return _slice_span(entry, n)
     if isinstance(entry, int):
@@ -319,7 +319,7 @@ def _selected_shape(entries: Sequence[Entry], spans: Sequence[Span]) -> Shape:
 
 
 def _arrays(entries: Sequence[Entry]) -> list[int]:
-    """Return the places of arrays, and of integers, which count as such beside them."""
+    """The places of arrays, and of integers, which count as such beside them."""
     return [i for i, entry in enumerate(entries) if isinstance(entry, (int, Symbol, np.ndarray))]
 
 
@@ -367,7 +367,7 @@ class Advanced(NamedTuple):
         return Advanced(Basic.of(basic, shape).steps, (*arrays, *rest), indices, back)
 
     def selected(self, part: Aval) -> Aval:
-        """Return the aval of what is read of an array, after `steps`."""
+        """The aval of what is read of an array, after `steps`."""
         rest = tuple(part.shape[axis] for axis in self.order[len(self.indices) :])
         shape = (*self.indices[0].shape, *rest)
         return part.with_shape(tuple(shape[axis] for axis in self.back))
@@ -385,7 +385,7 @@ class Advanced(NamedTuple):
 
 
 def _in_bounds(entry: Any, n: int, axis: int) -> Symbol:
-    """Return an index as a symbol; raise where it is known to lie outside its axis."""
+    """An index as a symbol; raise where it is known to lie outside its axis."""
     if not isinstance(entry, Symbol):
         values = np.asarray(entry)
         wrong = values[(values < -n) | (values >= n)]

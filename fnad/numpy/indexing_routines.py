@@ -65,7 +65,7 @@ def take(a: Any, indices: Any, axis: Any, mode: str) -> Symbol:
 
 
 def integers(indices: Any) -> Symbol:
-    """Return indices as integers of the machine's word."""
+    """Indices as integers of the machine's word."""
     index = as_symbol(indices)
     if index.aval.size == 0 and isinstance(indices, (list, tuple)):
         return to_dtype(index, I64)
@@ -75,7 +75,7 @@ def integers(indices: Any) -> Symbol:
 
 
 def within(index: Symbol, n: int, mode: str) -> Symbol:
-    """Return indices as a mode of np.take asks for; `raise` leaves them, since an index is checked where it is used."""
+    """Indices as a mode of np.take asks for; `raise` leaves them, since an index is checked where it is used."""
     if mode == "wrap":
         return remainder(index, full_like(index, n))
     if mode == "clip":
@@ -169,7 +169,7 @@ def put(a: Symbol, ind: Any, v: Any, mode: str) -> Symbol:
 
 
 def repeated(values: Any, like: Symbol, count: int) -> Symbol:
-    """Return values as `count` elements of the dtype of an array: repeated from the start where they are fewer."""
+    """Values as `count` elements of the dtype of an array: repeated from the start where they are fewer."""
     given = as_symbol(values, like.dtype)
     flat = reshape_to(given, (given.aval.size,))
     if flat.shape[0] == 1:
@@ -255,13 +255,13 @@ def ravel_multi_index(multi_index: Any, dims: Any, mode: Any = "raise", order: s
 
 
 def _checked(index: Symbol, n: int, message: str) -> Symbol:
-    """Return indices; raise when the program runs where one is not in [0, n)."""
+    """Indices; raise when the program runs where one is not in [0, n)."""
     why: dict[str, Any] = {"message": message, "remedy": "clip it, or take it modulo the size"}
     return require(index, bitwise_and(ge(index, zeros_like(index)), lt(index, full_like(index, n))), **why)
 
 
 def _by_significance(axes: list[Any], order: str) -> list[Any]:
-    """Return the axes from that of the largest stride on."""
+    """The axes from that of the largest stride on."""
     if order not in ("C", "F"):
         raise DomainError("only 'C' or 'F' order is permitted")
     return axes if order == "C" else axes[::-1]
@@ -303,7 +303,7 @@ def _has_traced(entry: Any) -> bool:
 
 
 def side_by_side(entries: tuple[Any, ...], axis: int, ndmin: int, trans1d: int) -> Symbol:
-    """Return the entries as arrays of at least `ndmin` axes, joined along an axis.
+    """The entries as arrays of at least `ndmin` axes, joined along an axis.
 
     The first may be a directive "axis", "axis,ndmin" or "axis,ndmin,trans1d", as NumPy describes it.
     """
@@ -335,7 +335,7 @@ def _range(entry: slice) -> Any:
 
 
 def _raised(x: Symbol, value: Any, ndmin: int, trans1d: int) -> Symbol:
-    """Return x with axes of size 1 in front, those it has moved to where `trans1d` says."""
+    """X with axes of size 1 in front, those it has moved to where `trans1d` says."""
     added = ndmin - x.ndim
     if added <= 0:
         return x

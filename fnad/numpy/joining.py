@@ -22,7 +22,7 @@ from fnad.ops.shape import broadcast_to, constant, reshape_to, slice_axis
 
 
 def alike(arrays: Any, dtype: Any = None, casting: Any = "same_kind") -> list[Symbol]:
-    """Return the operands in their common dtype, or the one given, if they can be cast to it."""
+    """The operands in their common dtype, or the one given, if they can be cast to it."""
     values = rows(arrays) if isinstance(arrays, Symbol) else list(arrays)
     if not values:
         raise ShapeError("need at least one array to concatenate")
@@ -36,14 +36,14 @@ def alike(arrays: Any, dtype: Any = None, casting: Any = "same_kind") -> list[Sy
 
 
 def rows(x: Symbol) -> list[Symbol]:
-    """Return what an array is a sequence of."""
+    """The elements of an array as a sequence."""
     if not x.shape:
         raise ArgumentTypeError("iteration over a 0-d array", remedy="give a list of arrays")
     return [reshape_to(slice_axis(x, 0, i, i + 1), x.shape[1:]) for i in range(x.shape[0])]
 
 
 def join(symbols: Sequence[Symbol], axis: int) -> Symbol:
-    """Return arrays of one dtype side by side; raise `ShapeError` where they differ elsewhere than along the axis."""
+    """Arrays of one dtype side by side; raises `ShapeError` where they differ elsewhere than along the axis."""
     first = symbols[0]
     for i, symbol in enumerate(symbols):
         if symbol.ndim != first.ndim:
@@ -156,7 +156,7 @@ def _repeat_evenly(x: Symbol, times: int, axis: int) -> Symbol:
 
 
 def select_along(x: Symbol, indices: Any, axis: int) -> Symbol:
-    """Return the elements at these positions of an axis."""
+    """The elements at these positions of an axis."""
     from_front = ops.transpose_to(x, (axis, *(i for i in range(x.ndim) if i != axis)))
     taken = gather(from_front, as_symbol(indices))
     return ops.transpose_to(taken, (*range(1, axis + 1), 0, *range(axis + 1, x.ndim)))
@@ -205,7 +205,7 @@ def unstack(x: Any, axis: Any) -> tuple[ArrayView | Symbol, ...]:
 
 
 def box_along(shape: Shape, axis: int, start: int, limit: int) -> Box:
-    """Return the step to a part of one axis."""
+    """The step to a part of one axis."""
     starts = tuple(start if i == axis else 0 for i in range(len(shape)))
     limits = tuple(limit if i == axis else n for i, n in enumerate(shape))
     return Box(starts, limits, (1,) * len(shape))
@@ -218,7 +218,7 @@ def box_along(shape: Shape, axis: int, start: int, limit: int) -> Box:
 
 
 def moved(function: Callable[..., Any], *arrays: Symbol) -> Symbol:
-    """Return what a function that moves the elements of arrays makes of these, which are of one dtype."""
+    """The result of a function that moves the elements of arrays, on these, which are of one dtype."""
     positions, start = [], 0
     for array in arrays:
         positions.append(np.arange(start, start + array.aval.size).reshape(array.shape))
@@ -251,7 +251,7 @@ def delete(arr: Any, obj: Any, axis: Any) -> Symbol:
 
 
 def static_object(obj: Any) -> Any:
-    """Return places that have to be known while tracing: an int, a slice, integers or a mask."""
+    """Places that have to be known while tracing: an int, a slice, integers or a mask."""
     if isinstance(obj, slice):
         parts = (obj.start, obj.stop, obj.step)
         return slice(*[None if part is None else static_int(part, "a bound of a slice") for part in parts])

@@ -23,7 +23,7 @@ Compute = Callable[..., Any]
 
 
 def ordered(strict: Compute, compare: Compute) -> Compute:
-    """Return the comparison by the real parts, strictly, and in a tie by the imaginary parts; nan is in no order."""
+    """The comparison by the real parts, strictly, and in a tie by the imaginary parts; nan is in no order."""
 
     def by_parts(x: Symbol, y: Symbol) -> Symbol:
         known = bitwise_not(bitwise_or(isnan(imag(x)), isnan(imag(y))))
@@ -34,7 +34,7 @@ def ordered(strict: Compute, compare: Compute) -> Compute:
 
 
 def of_complex(otherwise: Compute, primitive: Compute) -> Compute:
-    """Return a primitive of real numbers, but something else for complex ones."""
+    """A primitive of real numbers, but something else for complex ones."""
     return lambda x, *operands, **params: (otherwise if x.dtype.kind == "c" else primitive)(x, *operands, **params)
 
 
@@ -67,7 +67,7 @@ class End(NamedTuple):
     other: float
 
     def extremum(self, z: Symbol, *, axes: Ints) -> Symbol:
-        """Return the extremum over axes."""
+        """The extremum over axes."""
         kept = tuple(a for a in range(z.ndim) if a not in axes)
         rows = in_front(z, axes)
         chosen = self._among(rows)
@@ -75,12 +75,12 @@ class End(NamedTuple):
         return reshape_to(complex_(*parts), tuple(z.shape[a] for a in kept))
 
     def position(self, z: Symbol, *, axis: int) -> Symbol:
-        """Return the position of the first extremum along an axis."""
+        """The position of the first extremum along an axis."""
         nan = isnan(z)
         return reduction.argmax(select(_spread(nan, axis), nan, self._tied(z, axis)), axis=axis)
 
     def _among(self, z: Symbol) -> Symbol:
-        """Return which numbers along axis 0 are the extremum: all that are equal, or the first nan."""
+        """Whether each number along axis 0 is the extremum: all that are equal, or the first nan."""
         first = broadcast_to(self.position(z, axis=0), z.shape)
         is_first = eq(iota(dtype=I64, shape=z.shape, axis=0), first)
         return select(_spread(isnan(z), 0), is_first, self._tied(z, 0))
@@ -101,7 +101,7 @@ def _along(x: Symbol, shape: tuple[int, ...], axis: int) -> Symbol:
 
 
 def _spread(mask: Symbol, axis: int) -> Symbol:
-    """Return whether any is true along an axis, in the shape of the mask."""
+    """Whether any is true along an axis, in the shape of the mask."""
     return _along(reduction.reduce_or(mask, axes=(axis,)), mask.shape, axis)
 
 

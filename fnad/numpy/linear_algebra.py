@@ -58,14 +58,14 @@ from fnad.ops.shape import (
 
 
 def floating(*operands: Any) -> list[Symbol]:
-    """Return operands in the dtype NumPy computes linear algebra for: the common one, where integers count as f64."""
+    """Operands in the dtype NumPy computes linear algebra for: the common one, where integers count as f64."""
     symbols = [as_symbol(operand) for operand in operands]
     dtypes = [F64 if symbol.dtype.kind in "biu" else symbol.dtype for symbol in symbols]
     return [to_dtype(symbol, np.result_type(*dtypes)) for symbol in symbols]
 
 
 def square(name: str, a: Any) -> Symbol:
-    """Return a stack of square matrices; raise `MatrixError` where it is none."""
+    """A stack of square matrices; raises `MatrixError` where it is none."""
     (x,) = floating(a)
     check_square(name, x.aval)
     return x
@@ -84,7 +84,7 @@ def stacked(x: Symbol, y: Symbol) -> tuple[Symbol, Symbol]:
 
 
 def for_columns(solver: Callable[[Symbol, Symbol], Symbol], a: Symbol, b: Symbol) -> Symbol:
-    """Return what a solver makes of stacks of matrices, where b may be one vector in the place of a matrix."""
+    """The result of a solver for stacks of matrices, where b may be one vector in the place of a matrix."""
     is_vector = b.ndim == 1
     x, y = stacked(a, reshape_to(b, (*b.shape, 1)) if is_vector else b)
     solution = solver(x, y)
@@ -92,7 +92,7 @@ def for_columns(solver: Callable[[Symbol, Symbol], Symbol], a: Symbol, b: Symbol
 
 
 def named(function: Callable[..., Any], *results: Symbol) -> Any:
-    """Return results as the named tuple that a function of NumPy's returns."""
+    """Results as the named tuple that a function of NumPy's returns."""
     return _result_type(function)(*results)
 
 
@@ -165,7 +165,7 @@ def eigvalsh(a: Any, UPLO: Any) -> Symbol:  # noqa: N803
 
 
 def triangle(uplo: str) -> str:
-    """Return L or U; raise where it is neither."""
+    """L or U; raise where it is neither."""
     if uplo.upper() not in ("L", "U"):
         raise ShapeError("UPLO argument must be 'L' or 'U'")
     return uplo.upper()
@@ -200,13 +200,13 @@ def norm(x: Any, ord: Any, axis: Any, keepdims: bool) -> Symbol:  # noqa: A002
 
 
 def sum_of_squares(x: Symbol, axis: Any, keepdims: Any) -> Symbol:
-    """Return the sum of |x|²."""
+    """The sum of |x|²."""
     square = add(mul(real(x), real(x)), mul(imag(x), imag(x))) if is_complex(x.dtype) else mul(x, x)
     return SUM(square, axis, keepdims)
 
 
 def norm_of_vectors(x: Symbol, order: Any, axis: Any, keepdims: Any) -> Symbol:
-    """Return (Σ |x|^p)^(1/p), with its limits at p = ±inf, and the number of nonzero elements at p = 0."""
+    """(Σ |x|^p)^(1/p), with its limits at p = ±inf, and the number of nonzero elements at p = 0."""
     size = absolute(x)
     if order in (np.inf, -np.inf):
         return extremum(size, order, axis, keepdims)
@@ -225,7 +225,7 @@ def norm_of_vectors(x: Symbol, order: Any, axis: Any, keepdims: Any) -> Symbol:
 
 
 def norm_of_matrices(x: Symbol, order: Any, axes: tuple[int, ...], keepdims: Any) -> Symbol:
-    """Return a norm of matrices.
+    """A norm of matrices.
 
     The Frobenius norm, the largest or smallest sum of sizes of a column (±1) or a row (±inf), the largest or smallest
     singular value (±2), or their sum ("nuc").
@@ -245,7 +245,7 @@ def norm_of_matrices(x: Symbol, order: Any, axes: tuple[int, ...], keepdims: Any
 
 
 def extremum(x: Symbol, order: float, axis: Any, keepdims: Any) -> Symbol:
-    """Return the largest element, of none 0, or for a negative order the smallest."""
+    """The largest element, of none 0, or for a negative order the smallest."""
     if order < 0:
         return MIN(x, axis, keepdims)
     return MAX(x, axis, keepdims, 0.0 if x.aval.size == 0 else UNSET)
@@ -268,7 +268,7 @@ def matrix_rank(A: Any, tol: Any, hermitian: Any, rtol: Any) -> Symbol:  # noqa:
 
 
 def rank_of(values: Symbol, rtol: Any) -> Symbol:
-    """Return how many of the singular values are larger than `rtol` times the largest."""
+    """The number of singular values larger than `rtol` times the largest."""
     if values.shape[-1] == 0:
         return count_above(values, as_symbol(0.0, values.dtype))
     largest = reduce_max(values, axes=(values.ndim - 1,))
@@ -276,7 +276,7 @@ def rank_of(values: Symbol, rtol: Any) -> Symbol:
 
 
 def count_above(values: Symbol, limit: Symbol) -> Symbol:
-    """Return how many values along the last axis are larger than a limit."""
+    """The number of values along the last axis that are larger than a limit."""
     values, limit = broadcast_all([values, reshape_to(limit, (*limit.shape, 1))])
     return reduce_sum(convert(gt(values, limit), dtype=I64), axes=(values.ndim - 1,))
 
@@ -346,7 +346,7 @@ def lstsq(a: Any, b: Any, rcond: Any) -> tuple[Symbol, Symbol, Symbol, Symbol]:
 
 
 def least_squares_solution(a: Symbol, b: Symbol, rcond: float) -> tuple[Symbol, Symbol, Symbol, Symbol]:
-    """Return the solution, the sums of squared residuals, the rank and the singular values of a."""
+    """The solution, the sums of squared residuals, the rank and the singular values of a."""
     check_two_dimensional(a)
     if b.ndim not in (1, 2):
         raise MatrixError(f"{b.ndim}-dimensional array given. Array must be two-dimensional")
@@ -360,7 +360,7 @@ def least_squares_solution(a: Symbol, b: Symbol, rcond: float) -> tuple[Symbol, 
 
 
 def _residuals(a: Symbol, rest: Symbol, rank: Symbol) -> Symbol:
-    """Return the sum of squares of each column; there is none where the rank is not full, which has to be known."""
+    """The sum of squares of each column; there is none where the rank is not full, which has to be known."""
     m, n = a.shape
     if m <= n:
         return zeros_like(Aval(real_dtype(a.dtype), (0,)))

@@ -58,7 +58,7 @@ def ravel(a: Any, order: str) -> ArrayView:
 
 
 def full_shape(shape: Any, size: int) -> Shape:
-    """Return the shape with a -1 in it replaced; raise `ShapeError` where it does not hold this many elements."""
+    """The shape with a -1 in it replaced; raises `ShapeError` where it does not hold this many elements."""
     wanted = static_ints(shape, "a shape")
     known = math.prod(n for n in wanted if n != -1)
     if wanted.count(-1) > 1:
@@ -71,7 +71,7 @@ def full_shape(shape: Any, size: int) -> Shape:
 
 
 def reshape_steps(shape: Shape, wanted: Shape, order: str, *, certain: bool | None = None) -> Steps:
-    """Return the steps of a reshape, which is surely a view of one axis, or where only axes of size 1 come and go."""
+    """The steps of a reshape, which is surely a view of one axis, or where only axes of size 1 come and go."""
     if certain is None:
         certain = len(shape) <= 1 or without_ones(shape) == without_ones(wanted)
     if order == "F":
@@ -84,17 +84,17 @@ def reshape_steps(shape: Shape, wanted: Shape, order: str, *, certain: bool | No
 
 
 def without_ones(shape: Shape) -> Shape:
-    """Return the sizes other than 1."""
+    """The sizes other than 1."""
     return tuple(n for n in shape if n != 1)
 
 
 def backwards(ndim: int) -> Ints:
-    """Return the axes in reverse order."""
+    """The axes in reverse order."""
     return tuple(range(ndim))[::-1]
 
 
 def fresh(symbol: Symbol, *, in_order: bool = False) -> ArrayView:
-    """Return a value as new memory, in C order or one that is not known."""
+    """A value as new memory, in C order or one that is not known."""
     return ArrayView(Symbol(symbol.builder, symbol.atom, symbol.aval), in_order=in_order)
 
 
@@ -170,7 +170,7 @@ def moveaxis(a: Any, source: Any, destination: Any) -> ArrayView:
 
 
 def diagonal_steps(shape: Shape, offset: int, axis1: int, axis2: int, *, is_writeable: bool) -> Steps:
-    """Return the steps to a diagonal, as the last axis: every (m + 1)-th of the n·m elements of a matrix."""
+    """The steps to a diagonal, as the last axis: every (m + 1)-th of the n·m elements of a matrix."""
     order = tuple(i for i in range(len(shape)) if i not in (axis1, axis2))
     outer, n, m = tuple(shape[i] for i in order), shape[axis1], shape[axis2]
     start = offset if offset >= 0 else -offset * m
@@ -215,13 +215,13 @@ OTHERS = {"F", "FORTRAN", "F_CONTIGUOUS", "A", "ALIGNED", "W", "WRITEABLE", "O",
 
 
 def laid_out(a: Any, dtype: Any, least: int, certain: bool) -> ArrayView:
-    """Return an array of at least this many axes, surely the array itself or not."""
+    """An array of at least this many axes, surely the array itself or not."""
     x = as_symbol(a, None if dtype is None else native_dtype(dtype))
     return ArrayView(x, (Reshape(x.shape or (1,) * least, certain),), is_array=True)
 
 
 def other_order(a: Any, dtype: Any) -> ArrayView:
-    """Return an array in an order other than C: the array itself or a copy."""
+    """An array in an order other than C: the array itself or a copy."""
     x = as_symbol(a, None if dtype is None else native_dtype(dtype))
     backwards = Permute(tuple(range(x.ndim))[::-1])
     return ArrayView(x, (backwards, Reshape(x.shape[::-1], is_certain=False), backwards), is_array=True)

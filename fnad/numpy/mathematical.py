@@ -88,7 +88,7 @@ def within_bounds(
     out: None = None,
     dtype: Any = None,
 ) -> Symbol:
-    """Return an array within bounds; a Python integer beyond all numbers of its dtype is none."""
+    """An array within bounds; a Python integer beyond all numbers of its dtype is none."""
     x = as_symbol(a)
     low = None if out_of_range(min, x) and side(min) < 0 else min
     high = None if out_of_range(max, x) and side(max) > 0 else max
@@ -133,7 +133,7 @@ OF_ONE = {
 
 
 def as_complex(value: Any) -> Symbol:
-    """Return an operand as an array of complex numbers, of its precision."""
+    """An operand as an array of complex numbers, of its precision."""
     x = as_array(value)
     return to_dtype(x, np.result_type(x.dtype, np.complex64))
 
@@ -244,7 +244,7 @@ def sinc(x: Any) -> Symbol:
 
 
 def _series(square: Symbol) -> Symbol:
-    """Return Σ_k (-square)^k / (2k + 1)!, by Horner's rule."""
+    """Σ_k (-square)^k / (2k + 1)!, by Horner's rule."""
     result = full_like(square, 1 / math.factorial(2 * TERMS + 1))
     for k in reversed(range(TERMS)):
         result = mul(result, neg(square)) + full_like(square, 1 / math.factorial(2 * k + 1))

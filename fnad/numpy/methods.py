@@ -28,7 +28,7 @@ def astype(
     subok: bool = True,
     copy: bool = True,
 ) -> ArrayView | Symbol:
-    """Return the array in another dtype."""
+    """The array in another dtype."""
     wanted = native_dtype(dtype)
     if not np.can_cast(a.dtype, wanted, casting):
         raise DtypeError(f"Cannot cast array data from {a.dtype!r} to {wanted!r} according to the rule {casting!r}")
@@ -48,7 +48,7 @@ def copy_function(a: Any) -> ArrayView:
 
 
 def view(a: Symbol, dtype: Any = None, type: Any = None) -> ArrayView:  # noqa: A002  # NumPy's name
-    """Return the same memory once more.
+    """The same memory once more.
 
     Raises `UnsupportedFunctionError` for its bytes as another dtype.
     """
@@ -58,43 +58,43 @@ def view(a: Symbol, dtype: Any = None, type: Any = None) -> ArrayView:  # noqa: 
 
 
 def copy(a: Symbol, order: str = "C") -> ArrayView:
-    """Return a copy."""
+    """A copy."""
     return ArrayView(a, is_copy=True, in_order=order == "C")
 
 
 def flatten(a: Symbol, order: str = "C") -> ArrayView:
-    """Return a copy of the elements, along one axis."""
+    """A copy of the elements, along one axis."""
     return fresh(manipulation.ravel(a, order).read(), in_order=True)
 
 
 def reshape(a: Symbol, *shape: Any, order: str = "C", copy: Any = None) -> ArrayView:
-    """Return the elements in another shape, given as one tuple or as several numbers."""
+    """The elements in another shape, given as one tuple or as several numbers."""
     return manipulation.reshape(a, shape[0] if len(shape) == 1 else shape, order, copy=copy)
 
 
 def transpose(a: Symbol, *axes: Any) -> ArrayView:
-    """Return the axes in another order, given as one tuple or as several numbers; reversed if none is given."""
+    """The axes in another order, given as one tuple or as several numbers; reversed if none is given."""
     order = axes[0] if len(axes) == 1 and not isinstance(axes[0], int) else axes
     return manipulation.transpose(a, None if order == () else order)
 
 
 def conjugate(a: Symbol) -> Any:
-    """Return the complex conjugate; of a real array, the array itself."""
+    """The complex conjugate; of a real array, the array itself."""
     return ufuncs.conjugate(a) if a.dtype.kind == "c" else ArrayView(a)
 
 
 def compress(a: Symbol, condition: Any, axis: Any = None, out: None = None) -> Symbol:
-    """Return the parts along an axis where a condition that is known while tracing is true."""
+    """The parts along an axis where a condition that is known while tracing is true."""
     return indexing_routines.compress(condition, a, axis)
 
 
 def sort(a: Symbol, axis: Any = -1, kind: Any = None, order: Any = None, *, stable: Any = None) -> Symbol:
-    """Return what the array holds after it is sorted in place."""
+    """The array after it is sorted in place."""
     return sorting.sort(a, axis, kind, order, stable=stable)
 
 
 def partition(a: Symbol, kth: Any, axis: Any = -1, kind: str = "introselect", order: Any = None) -> Symbol:
-    """Return what the array holds after it is partitioned in place."""
+    """The array after it is partitioned in place."""
     return sorting.partition(a, kth, axis, kind, order)
 
 
@@ -102,13 +102,13 @@ def partition(a: Symbol, kth: Any, axis: Any = -1, kind: str = "introselect", or
 
 
 def flat_getitem(x: Symbol, index: Any) -> ArrayView | Symbol:
-    """Return x.flat[index]: an element, or a copy of several."""
+    """X.flat[index]: an element, or a copy of several."""
     found = getitem(_line(x), _checked(index))
     return fresh(found.read()) if isinstance(found, ArrayView) else found
 
 
 def flat_setitem(x: Symbol, index: Any, value: Any) -> Symbol:
-    """Return what x is after `x.flat[index] = value`: as many values as there are places, repeated or cut off."""
+    """The value of x after `x.flat[index] = value`: as many values as there are places, repeated or cut off."""
     if isinstance(index, tuple) and not index:
         raise OutOfRangeError("Assigning to a flat iterator with a 0-D index is not supported")
     line, index = _line(x), _checked(index)
@@ -134,7 +134,7 @@ def _checked(index: Any) -> Any:
 
 
 def _values(line: Symbol, index: Any, value: Any) -> Symbol | None:
-    """Return the values for the places of an index; None where there are no values, and NumPy writes none."""
+    """The values for the places of an index; None where there are no values, and NumPy writes none."""
     given = as_symbol(value, line.dtype)
     places = getitem(constant(0, I64, line.shape), index)
     if isinstance(places, Symbol) and not places.shape and not has_ellipsis(index):

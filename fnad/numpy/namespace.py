@@ -76,7 +76,7 @@ def making_traced(past: object = None) -> Generator[Attempt]:
 
 
 def on_traced(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function that follows its rule where an argument is traced, and is itself elsewhere."""
+    """A function that follows its rule where an argument is traced, and is itself elsewhere."""
 
     @wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -98,7 +98,7 @@ def follows(rule: Rule) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
 
 
 def on_trace(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function whose result is traced while a trace runs, and which is itself elsewhere."""
+    """A function whose result is traced while a trace runs, and which is itself elsewhere."""
 
     @wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -112,12 +112,12 @@ def on_trace(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def numpy_name(name: str) -> Any:
-    """Return what fnad.numpy has under a name of NumPy's."""
+    """The object that fnad.numpy has under a name of NumPy's."""
     return on_trace(getattr(np, name)) if name in NEW else followed(getattr(np, name))
 
 
 def followed(value: Any) -> Any:
-    """Return a function that has a rule so that it takes traced values; anything else as it is."""
+    """A function that has a rule so that it takes traced values; anything else as it is."""
     has_rule = callable(value) and not isinstance(value, (type, np.ufunc)) and value in RULES
     return on_traced(value) if has_rule else value
 

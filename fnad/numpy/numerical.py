@@ -64,7 +64,7 @@ def diff(a: Any, n: Any, axis: Any, prepend: Any, append: Any) -> ArrayView | Sy
 
 
 def difference(x: Symbol, axis: int) -> Symbol:
-    """Return each element less the one before along an axis; of bools, whether they differ."""
+    """Each element less the one before along an axis; of bools, whether they differ."""
     size = x.shape[axis]
     later, earlier = slice_axis(x, axis, min(1, size), size), slice_axis(x, axis, 0, max(size - 1, 0))
     return bitwise_xor(later, earlier) if x.dtype == BOOL else sub(later, earlier)
@@ -97,7 +97,7 @@ def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: Any = 1) -> An
 
 
 def _spacings(x: Symbol, axes: tuple[int, ...], given: tuple[Any, ...]) -> list[Any]:
-    """Return the distance of neighbours along each axis: one number, or a vector of them."""
+    """The distance of neighbours along each axis: one number, or a vector of them."""
     if not given:
         return [1.0] * len(axes)
     if len(given) == 1 and as_symbol(given[0]).ndim == 0:
@@ -123,7 +123,7 @@ def _spacing(given: Any, n: int) -> Any:
 
 
 def _along(f: Symbol, axis: int, h: Any, edge_order: int) -> Symbol:
-    """Return the gradient along one axis: second order inside, first or second order at the edges."""
+    """The gradient along one axis: second order inside, first or second order at the edges."""
     n = f.shape[axis]
     if n < edge_order + 1:
         raise ShapeError(
@@ -158,7 +158,7 @@ def _laid_along(v: Symbol, f: Symbol, axis: int) -> Symbol:
 
 
 def _weighted(weights: tuple[Any, ...], values: list[Symbol]) -> Symbol:
-    """Return a f0 + b f1 + c f2."""
+    """A f0 + b f1 + c f2."""
     terms = [multiply(w, f) for w, f in zip(weights, values, strict=True)]
     return add(add(terms[0], terms[1]), terms[2])
 
@@ -184,7 +184,7 @@ def _even_weights(h: Any, first: bool) -> tuple[Any, ...]:
 
 
 def _uneven_weights(h1: Symbol, h2: Symbol, first: bool) -> tuple[Any, ...]:
-    """Return the weights of the parabola's derivative at the first, or the last, of three points."""
+    """The weights of the parabola's derivative at the first, or the last, of three points."""
     both = add(h1, h2)
     if first:
         near = divide(negative(add(multiply(2.0, h1), h2)), multiply(h1, both))
@@ -231,7 +231,7 @@ def _parts(part: Any, *ends: Any) -> list[Any]:
 
 
 def _periodic(x: Symbol, xp: Symbol, fp: Symbol, period: Any) -> tuple[Symbol, Symbol, Symbol]:
-    """Return x and the points brought into one period, the points in order and continued by one on each side."""
+    """X and the points brought into one period, the points in order and continued by one on each side."""
     if period == 0:
         raise ShapeError("period must be a non-zero value")
     x, xp = RULES[np.remainder](x, period), RULES[np.remainder](xp, period)
@@ -260,7 +260,7 @@ def _element(v: Symbol, i: int) -> Symbol:
 
 
 def _on_line(x: Symbol, xp: Symbol, fp: Symbol, j: Symbol) -> Symbol:
-    """Return the value on the line that begins at point j, or ends at the last point."""
+    """The value on the line that begins at point j, or ends at the last point."""
     n = xp.shape[0]
     run = sub(slice_axis(xp, 0, 1, n), slice_axis(xp, 0, 0, n - 1))
     rise = sub(slice_axis(fp, 0, 1, n), slice_axis(fp, 0, 0, n - 1))
@@ -275,7 +275,7 @@ def _on_line(x: Symbol, xp: Symbol, fp: Symbol, j: Symbol) -> Symbol:
 
 
 def _slope_at(is_point: Symbol, slopes: Symbol, j: Symbol) -> Symbol:
-    """Return the slope after point j; at the point the mean with the one before, 0 where that is not finite."""
+    """The slope after point j; at the point the mean with the one before, 0 where that is not finite."""
     here = gather(slopes, arithmetic.add(j, full_like(j, 1)))
     mean = mul(arithmetic.add(gather(slopes, j), here), full_like(here, 0.5))
     at_point = select(bitwise_not(isfinite(mean)), zeros_like(mean), mean)
@@ -316,7 +316,7 @@ def _check_vectors(x: Symbol, y: Symbol) -> None:
 
 
 def _slide(x: Symbol, y: Symbol, mode: Any) -> Symbol:
-    """Return the convolution of x with y, which is not longer: all of it, or the part in the middle."""
+    """The convolution of x with y, which is not longer: all of it, or the part in the middle."""
     if x.dtype == BOOL:
         count = _slide(to_dtype(x, I64), to_dtype(y, I64), mode)
         return ne(count, zeros_like(count))
@@ -329,7 +329,7 @@ def _slide(x: Symbol, y: Symbol, mode: Any) -> Symbol:
 
 
 def mode_name(mode: Any) -> str:
-    """Return the name of a mode, given by name, by its first letter or by number."""
+    """The name of a mode, given by name, by its first letter or by number."""
     if isinstance(mode, int) and 0 <= mode < len(MODES):
         return MODES[mode]
     for name in MODES:

@@ -58,17 +58,17 @@ class Unsized:
     __slots__ = ()
 
     def refusal(self, what: str) -> FnadError:
-        """Return the error for something that depends on the size."""
+        """The error for something that depends on the size."""
         raise NotImplementedError
 
 
 def is_python_number(value: Any) -> TypeGuard[bool | int | float | complex]:
-    """Say whether the value is a Python number, and no NumPy scalar (np.float64 is a float too)."""
+    """Whether the value is a Python number, and no NumPy scalar (np.float64 is a float too)."""
     return not isinstance(value, np.generic) and isinstance(value, NUMBERS)
 
 
 def as_symbol(value: Operand, dtype: Dtype | None = None) -> Symbol:
-    """Return the operand as a symbol, of this dtype if one is given.
+    """The operand as a symbol, of this dtype if one is given.
 
     Raises `IntegerRangeError` where a Python integer does not fit the dtype; `DtypeError` for a dtype fnad does not
     have; `ArgumentTypeError` for what is no array at all.
@@ -91,7 +91,7 @@ def as_symbol(value: Operand, dtype: Dtype | None = None) -> Symbol:
 
 
 def python_literal(value: Any, dtype: Dtype | None) -> Symbol:
-    """Return a Python number as a constant of the dtype it takes beside other operands."""
+    """A Python number as a constant of the dtype it takes beside other operands."""
     dtype = dtype or PYTHON_DTYPES[next(t for t in (bool, int, float, complex) if isinstance(value, t))]
     try:
         return current_builder().literal(dtype.type(value))
@@ -130,7 +130,7 @@ def warn_of_lost_parts() -> None:
 
 
 def static_array(value: Any) -> Any:
-    """Return a value that shapes depend on: it has to be known while tracing."""
+    """A value that shapes depend on: it has to be known while tracing."""
     known = known_value(as_symbol(value)) if contains_symbol(value) else value
     if known is None:
         raise TracerEscapeError(
@@ -141,7 +141,7 @@ def static_array(value: Any) -> Any:
 
 
 def stack_nested(values: Sequence[Operand]) -> Symbol:
-    """Return the array that a nested list stands for, as np.array makes it."""
+    """The array that a nested list stands for, as np.array makes it."""
     if not contains_symbol(values):
         return current_builder().capture(np.array(values))
     rows = [as_symbol(value) for value in values]
@@ -153,7 +153,7 @@ def stack_nested(values: Sequence[Operand]) -> Symbol:
 
 
 def contains_symbol(value: Any) -> bool:
-    """Say whether there is a symbol in a nested list."""
+    """Whether there is a symbol in a nested list."""
     return isinstance(value, Symbol) or (isinstance(value, (list, tuple)) and any(map(contains_symbol, value)))
 
 
@@ -161,7 +161,7 @@ def contains_symbol(value: Any) -> bool:
 
 
 def promotes_as(value: Operand) -> Any:
-    """Return what NumPy's promotion sees of an operand: a dtype, or the type of a Python number."""
+    """The operand for NumPy's promotion: a dtype, or the type of a Python number."""
     if isinstance(value, WeakSymbol):
         python_type = value.python_type
     elif isinstance(value, (Symbol, np.ndarray, np.generic)):
@@ -174,7 +174,7 @@ def promotes_as(value: Operand) -> Any:
 
 
 def promotion_example(value: Any) -> Any:
-    """Return what np.result_type takes in the place of an operand, a dtype standing for itself."""
+    """The argument for np.result_type that stands for an operand, a dtype for itself."""
     if isinstance(value, (np.dtype, type, str)):
         return value
     promoted = promotes_as(value)
@@ -182,7 +182,7 @@ def promotion_example(value: Any) -> Any:
 
 
 def common_dtype(*values: Operand) -> Dtype:
-    """Return the dtype that NumPy promotes the operands to."""
+    """The dtype that NumPy promotes the operands to."""
     examples = [promotion_example(value) for value in values]
     try:
         return np.result_type(*examples)
@@ -199,7 +199,7 @@ def check_dtypes(dtypes: Sequence[Any]) -> None:
 
 
 def common_shape(shapes: Sequence[Shape]) -> Shape:
-    """Return the shape that NumPy broadcasts these to; raise ShapeError with NumPy's message where there is none."""
+    """The shape that NumPy broadcasts these to; raise ShapeError with NumPy's message where there is none."""
     first = shapes[0]
     for shape in shapes:
         if shape != first:
@@ -225,12 +225,12 @@ def broadcast_all(symbols: Sequence[Symbol]) -> list[Symbol]:
 
 
 def as_array(value: Operand, dtype: Dtype | None = None) -> Symbol:
-    """Return an operand as np.asarray does: a Python number keeps its dtype beside others."""
+    """An operand as np.asarray does: a Python number keeps its dtype beside others."""
     return strong(as_symbol(value, dtype))
 
 
 def as_vector(value: Operand, dtype: Dtype | None = None) -> Symbol:
-    """Return an operand as np.atleast_1d does."""
+    """An operand as np.atleast_1d does."""
     x = as_array(value, dtype)
     return x if x.ndim else reshape_to(x, (1,))
 
@@ -243,12 +243,12 @@ FIXED = "shapes are fixed in a trace: write int(n), which makes a path of each n
 
 
 def static_int(value: Any, what: str) -> int:
-    """Return a size, a count or an axis as an int; raise where it is a traced value, and TypeError as NumPy."""
+    """A size, a count or an axis as an int; raise where it is a traced value, and TypeError as NumPy."""
     return operator.index(static_number(value, what))
 
 
 def static_number(value: Any, what: str, remedy: str = FIXED) -> Any:
-    """Return a number that has to be known; raise where it is a traced value."""
+    """A number that has to be known; raise where it is a traced value."""
     if not isinstance(value, Symbol):
         return value
     known = known_value(value)
@@ -260,14 +260,14 @@ def static_number(value: Any, what: str, remedy: str = FIXED) -> Any:
 
 
 def static_ints(value: Any, what: str) -> Ints:
-    """Return one int or a sequence of them as a tuple."""
+    """One int or a sequence of them as a tuple."""
     known = known_value(value) if isinstance(value, Symbol) and value.ndim else None
     values: Iterable[Any] = known if known is not None else value if isinstance(value, Iterable) else (value,)
     return tuple(static_int(v, what) for v in values)
 
 
 def axis_of(axis: Any, ndim: int) -> int:
-    """Return an axis as a number from 0 on."""
+    """An axis as a number from 0 on."""
     index = static_int(axis, "an axis")
     if not -ndim <= index < ndim:
         raise AxisError(f"axis {index} is out of bounds for array of dimension {ndim}")
@@ -275,7 +275,7 @@ def axis_of(axis: Any, ndim: int) -> int:
 
 
 def axes_of(axis: Any, ndim: int) -> Ints:
-    """Return the axes, None for all, in the order given."""
+    """The axes, None for all, in the order given."""
     if axis is None:
         return tuple(range(ndim))
     axes = tuple(axis_of(a, ndim) for a in (axis if isinstance(axis, Iterable) else (axis,)))
@@ -285,13 +285,13 @@ def axes_of(axis: Any, ndim: int) -> Ints:
 
 
 def reduced_axes(axis: Any, ndim: int) -> Ints:
-    """Return the axes that a ufunc reduces: of no dimensions it takes 0 and -1 for none."""
+    """The axes that a ufunc reduces: of no dimensions it takes 0 and -1 for none."""
     is_none = ndim == 0 and isinstance(axis, int) and axis in (0, -1)
     return () if is_none else axes_of(axis, ndim)
 
 
 def reduced_shape(shape: Shape, axes: Ints, keepdims: bool) -> Shape:
-    """Return the shape after a reduction."""
+    """The shape after a reduction."""
     if keepdims:
         return tuple(1 if a in axes else n for a, n in enumerate(shape))
     return tuple(n for a, n in enumerate(shape) if a not in axes)

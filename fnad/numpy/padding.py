@@ -65,7 +65,7 @@ def _options(mode: Any, options: dict[str, Any]) -> dict[str, Any]:
 
 
 def _widths(pad_width: Any, ndim: int) -> list[Width]:
-    """Return the width before and after each axis: given for each, for all, by axis in a dict, or as one number."""
+    """The width before and after each axis: given for each, for all, by axis in a dict, or as one number."""
     if isinstance(pad_width, dict):
         by_axis = {axis_of(axis, ndim): width for axis, width in pad_width.items()}
         pad_width = [by_axis.get(axis, (0, 0)) for axis in range(ndim)]
@@ -77,7 +77,7 @@ def _widths(pad_width: Any, ndim: int) -> list[Width]:
 
 
 def _counts(given: Any, ndim: int) -> list[Width]:
-    """Return a pair of counts for each axis."""
+    """A pair of counts for each axis."""
     pairs = np.broadcast_to(np.asarray(static_array(given)), (ndim, 2))
     if pairs.size and pairs.min() < 0:
         raise ShapeError("index can't contain negative values")
@@ -85,7 +85,7 @@ def _counts(given: Any, ndim: int) -> list[Width]:
 
 
 def _numbers(given: Any, x: Symbol, axis: int) -> list[Symbol]:
-    """Return the numbers given for the sides of an axis, each as wide as the padding is."""
+    """The numbers given for the sides of an axis, each as wide as the padding is."""
     pairs = broadcast_to(as_symbol(given, x.dtype), (x.ndim, 2))
     row = slice_axis(pairs, 0, axis, axis + 1)
     return [reshape_to(slice_axis(row, 1, side, side + 1), ()) for side in (0, 1)]
@@ -110,7 +110,7 @@ def _constant(x: Symbol, axis: int, width: Width, mode: str, constant_values: An
 
 
 def _empty(x: Symbol, axis: int, width: Width, mode: str) -> Symbol:
-    """Return an array whose padding NumPy leaves undefined."""
+    """An array whose padding NumPy leaves undefined."""
     return _constant(x, axis, width, mode, 0)
 
 
@@ -175,7 +175,7 @@ def _reflected(x: Symbol, axis: int, width: Width, mode: str, reflect_type: Any)
 
 
 def _mirrored(part: Symbol, edge: Symbol, axis: int) -> Symbol:
-    """Return a part in reverse, as far on the other side of the edge's value."""
+    """A part in reverse, as far on the other side of the edge's value."""
     turned = ops.reverse(part, axes=(axis,))
     return to_dtype(subtract(multiply(2, edge), turned), part.dtype)
 

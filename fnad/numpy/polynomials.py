@@ -35,12 +35,12 @@ from fnad.ops.shape import (
 
 
 def coefficients(p: Any) -> Symbol:
-    """Return the coefficients of a polynomial: of a vector, a list or a np.poly1d."""
+    """The coefficients of a polynomial: of a vector, a list or a np.poly1d."""
     return as_vector(p.coeffs if isinstance(p, np.poly1d) else p)
 
 
 def element(x: Symbol, i: int) -> Symbol:
-    """Return an element of a vector."""
+    """An element of a vector."""
     return reshape_to(slice_axis(x, 0, i, i + 1), ())
 
 
@@ -159,7 +159,7 @@ def _column(v: Symbol) -> Symbol:
 
 
 def _covariance(matrix: Symbol, scale: Symbol, residuals: Symbol, y: Symbol, kind: Any) -> Symbol:
-    """Return the covariance of the coefficients, for each column of y where there are several."""
+    """The covariance of the coefficients, for each column of y where there are several."""
     base = divide(inv(dot(transpose_to(matrix, (1, 0)), matrix)), outer(scale, scale))
     factor: Any = 1
     if kind != "unscaled":
@@ -172,7 +172,7 @@ def _covariance(matrix: Symbol, scale: Symbol, residuals: Symbol, y: Symbol, kin
 
 @implements(np.roots)
 def roots(p: Any) -> Symbol:
-    """Return the eigenvalues of the companion matrix, as complex numbers."""
+    """The eigenvalues of the companion matrix, as complex numbers."""
     c = coefficients(p)
     if c.ndim != 1:
         raise ShapeError("Input must be a rank-1 array.")

@@ -42,13 +42,13 @@ NO_AXES = ((), ())
 
 
 def pair(x: Any, y: Any) -> tuple[Symbol, Symbol]:
-    """Return two operands in their common dtype."""
+    """Two operands in their common dtype."""
     dtype = common_dtype(x, y)
     return as_symbol(x, dtype), as_symbol(y, dtype)
 
 
 def contract(x: Symbol, y: Symbol, axes: tuple[Ints, Ints], batch: tuple[Ints, Ints] = NO_AXES) -> Symbol:
-    """Return the sum of products over pairs of axes; of bools, whether any product is true."""
+    """The sum of products over pairs of axes; of bools, whether any product is true."""
     if x.dtype == BOOL:
         count = dot_general(to_dtype(x, I64), to_dtype(y, I64), contract=axes, batch=batch)
         return ne(count, zeros_like(count))
@@ -56,7 +56,7 @@ def contract(x: Symbol, y: Symbol, axes: tuple[Ints, Ints], batch: tuple[Ints, I
 
 
 def times(x: Symbol, y: Symbol) -> Symbol:
-    """Return the product of two operands of one dtype, broadcast."""
+    """The product of two operands of one dtype, broadcast."""
     return TABLE[np.multiply](*broadcast_all([x, y]))
 
 
@@ -79,7 +79,7 @@ def _check_sizes(x: Symbol, i: int, y: Symbol, j: int) -> None:
 
 
 def numpy_shape(shape: Sequence[int]) -> str:
-    """Return a shape as NumPy's messages write it."""
+    """A shape as NumPy's messages write it."""
     return f"({','.join(map(str, shape))}{',' if len(shape) == 1 else ''})"
 
 
@@ -217,14 +217,14 @@ def cross(a: Any, b: Any, axisa: Any, axisb: Any, axisc: Any, axis: Any) -> Arra
 
 
 def _components(x: Symbol, axis: Any) -> list[Symbol]:
-    """Return the parts along an axis, without it."""
+    """The parts along an axis, without it."""
     at = axis_of(axis, x.ndim)
     rest = (*x.shape[:at], *x.shape[at + 1 :])
     return [reshape_to(slice_axis(x, at, i, i + 1), rest) for i in range(x.shape[at])]
 
 
 def _component(u: list[Symbol], v: list[Symbol], i: int) -> Symbol:
-    """Return u[j] v[k] - u[k] v[j] for the cyclic order i, j, k; the third component of a vector in the plane is 0."""
+    """U[j] v[k] - u[k] v[j] for the cyclic order i, j, k; the third component of a vector in the plane is 0."""
     j, k = (i + 1) % 3, (i + 2) % 3
     ahead = multiply(u[j], v[k]) if j < len(u) and k < len(v) else None
     back = multiply(u[k], v[j]) if k < len(u) and j < len(v) else None

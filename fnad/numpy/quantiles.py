@@ -80,7 +80,7 @@ class Slices:
         return self.x.shape[1:]
 
     def at(self, index: Symbol) -> Symbol:
-        """Return the elements at an index, of its shape and the rest; one for each slice if it has the rest's axes."""
+        """The elements at an index, of its shape and the rest; one for each slice if it has the rest's axes."""
         if self.count.ndim == 0:
             return gather(self.x, index)
         others = [
@@ -89,11 +89,11 @@ class Slices:
         return gather(self.x, index, *others)
 
     def element(self, i: int) -> Symbol:
-        """Return the i-th element of each."""
+        """The i-th element of each."""
         return reshape_to(slice_axis(self.x, 0, i, i + 1), self.rest)
 
     def unless_nan(self, result: Symbol) -> Symbol:
-        """Return the result, whose last axes are those of the slices, but nan where a slice has one."""
+        """The result, whose last axes are those of the slices, but nan where a slice has one."""
         if not is_inexact(self.x.dtype):
             return result
         last = self.element(self.x.shape[0] - 1)
@@ -131,7 +131,7 @@ def nanmedian(a: Any, axis: Any, keepdims: Any) -> Symbol:
 
 
 def mean_of(x: Symbol, y: Symbol) -> Symbol:
-    """Return (x + y) / 2."""
+    """(x + y) / 2."""
     return div(add(x, y), full_like(x, 2))
 
 
@@ -143,7 +143,7 @@ def _hyndman_fan(alpha: float, beta: float) -> Callable[[Symbol, Symbol], Symbol
 
 
 def _next_but_at(is_exact: Callable[[Symbol], Symbol], shift: float) -> Callable[[Symbol, Symbol], Symbol]:
-    """Return the index after n q - shift, or that before where it `is_exact`; at least 0."""
+    """The index after n q - shift, or that before where it `is_exact`; at least 0."""
 
     def index(n: Symbol, q: Symbol) -> Symbol:
         virtual = n * q - 1 - shift if shift else n * q - 1
@@ -233,7 +233,7 @@ def _in_range(q: Any, x: Symbol, scale: int) -> Symbol:
 
 
 def _quantile(slices: Slices, fraction: Fraction, method: str) -> Symbol:
-    """Return the quantiles of each slice, those of the fraction in front."""
+    """The quantiles of each slice, those of the fraction in front."""
     q = fraction.q
     count = to_dtype(slices.count, q.dtype)
     if count.ndim:
@@ -254,7 +254,7 @@ def _quantile(slices: Slices, fraction: Fraction, method: str) -> Symbol:
 
 
 def mixed(a: Symbol, b: Symbol, gamma: Symbol, is_weak: bool) -> Symbol:
-    """Return a (1 - γ) + b γ as NumPy rounds it: from the nearer of the two."""
+    """A (1 - γ) + b γ as NumPy rounds it: from the nearer of the two."""
     dtype = a.dtype if is_weak and is_inexact(a.dtype) else np.result_type(a.dtype, gamma.dtype)
     distance = to_dtype(sub(b, a), dtype)
     extra = a.ndim - gamma.ndim
@@ -271,7 +271,7 @@ def mixed(a: Symbol, b: Symbol, gamma: Symbol, is_weak: bool) -> Symbol:
 
 
 def _weighted(x: Symbol, weights: Any, axis: Any, fraction: Fraction, *, without_nan: bool) -> Symbol:
-    """Return the quantiles where elements have weights: the first at which their running sum reaches q of the whole."""
+    """The quantiles where elements have weights: the first at which their running sum reaches q of the whole."""
     axes = axes_of(axis, x.ndim)
     w, values = in_front(_weights_of(x, weights, axis), axes), in_front(x, axes)
     if without_nan and is_inexact(x.dtype):
@@ -284,7 +284,7 @@ def _weighted(x: Symbol, weights: Any, axis: Any, fraction: Fraction, *, without
 
 
 def _weights_of(x: Symbol, weights: Any, axis: Any) -> Symbol:
-    """Return weights in the shape of x: given so, or along the axes."""
+    """Weights in the shape of x: given so, or along the axes."""
     w = to_dtype(as_symbol(weights), F64)
     w = require(w, ge(w, zeros_like(w)), message="Weights must be non-negative.", remedy="take them from 0 on")
     if w.shape == x.shape:
@@ -299,7 +299,7 @@ def _weights_of(x: Symbol, weights: Any, axis: Any) -> Symbol:
 
 
 def _reached(w: Symbol, q: Symbol, *, may_vanish: bool) -> Symbol:
-    """Return where the running sums of weights along axis 0 reach q of the whole, its axes in front."""
+    """The positions where the cumulative sums of weights along axis 0 reach q of the whole, the axes of q in front."""
     sums = cumsum(w, axis=0, reverse=False)
     whole = slice_axis(sums, 0, sums.shape[0] - 1, sums.shape[0])
     if not may_vanish:
@@ -353,7 +353,7 @@ def _nanquantile_rule(scale: int) -> Callable[..., Any]:
 
 
 def real_array(a: Any) -> Symbol:
-    """Return an array; raise where it is complex, and so in no order."""
+    """An array; raise where it is complex, and so in no order."""
     x = as_symbol(a)
     if x.dtype.kind == "c":
         raise DtypeError("a must be an array of real numbers")

@@ -62,25 +62,25 @@ class Reduction(NamedTuple):
 
 
 def is_given(option: Any) -> bool:
-    """Say whether a number was given."""
+    """Whether a number was given."""
     return option is not UNSET and option is not None
 
 
 def masked(x: Symbol, where: Any, value: Any) -> Symbol:
-    """Return x with a number where the mask is false."""
+    """X with a number where the mask is false."""
     keep, x = broadcast_all([as_symbol(where, BOOL), x])
     return select(keep, x, constant(value, x.dtype, x.shape))
 
 
 def lowest(dtype: Dtype) -> Any:
-    """Return the smallest value of a dtype."""
+    """The smallest value of a dtype."""
     if dtype.kind == "c":
         return complex(-np.inf, -np.inf)
     return -np.inf if is_inexact(dtype) else np.iinfo(dtype).min
 
 
 def highest(dtype: Dtype) -> Any:
-    """Return the largest value of a dtype."""
+    """The largest value of a dtype."""
     if dtype.kind == "c":
         return complex(np.inf, np.inf)
     return np.inf if is_inexact(dtype) else np.iinfo(dtype).max
@@ -107,14 +107,14 @@ def reduce(
 
 
 def accumulator_dtype(dtype: Dtype) -> Dtype:
-    """Return the dtype that NumPy sums and multiplies in: narrow integers are widened to a machine word."""
+    """The dtype that NumPy sums and multiplies in: narrow integers are widened to a machine word."""
     if dtype.kind in "bi":
         return I64
     return U64 if dtype.kind == "u" else dtype
 
 
 def widened(a: Any, dtype: Any) -> Symbol:
-    """Return the operand in the dtype it is summed in."""
+    """The operand in the dtype it is summed in."""
     x = as_symbol(a)
     return to_dtype(x, accumulator_dtype(x.dtype) if dtype is None else native_dtype(dtype))
 
@@ -177,7 +177,7 @@ def cumsum(a: Any, axis: Any, dtype: Any) -> Symbol:
 
 
 def running(scan: Callable[..., Symbol], x: Symbol, axis: int) -> Symbol:
-    """Return running sums or products; of bools, whether they are 0."""
+    """Running sums or products; of bools, whether they are 0."""
     if x.dtype == BOOL:
         return to_dtype(scan(to_dtype(x, I64), axis=axis, reverse=False), BOOL)
     return scan(x, axis=axis, reverse=False)

@@ -37,7 +37,7 @@ class Basis(NamedTuple):
     weight: Callable[[Symbol], Symbol] | None = None
 
     def function(self, name: str) -> Any:
-        """Return NumPy's function for this basis."""
+        """NumPy's function for this basis."""
         return getattr(self.module, self.prefix + name)
 
 
@@ -61,24 +61,24 @@ BASES = (
 
 
 def inexact(value: Any) -> Symbol:
-    """Return an operand as an array of floats, if it is one of integers."""
+    """An operand as an array of floats, if it is one of integers."""
     x = as_array(value)
     return to_dtype(x, F64) if x.dtype.kind in "biu" else x
 
 
 def coefficients(c: Any) -> Symbol:
-    """Return coefficients, of several series along the axes behind the first."""
+    """Coefficients, of several series along the axes behind the first."""
     x = inexact(c)
     return x if x.ndim else reshape_to(x, (1,))
 
 
 def part(c: Symbol, k: int) -> Symbol:
-    """Return the coefficients of one of the polynomials."""
+    """The coefficients of one of the polynomials."""
     return reshape_to(slice_axis(c, 0, k, k + 1), c.shape[1:])
 
 
 def times_x(step: Recurrence, x: Symbol, y: Symbol) -> Symbol:
-    """Return (a x + b) y."""
+    """(a x + b) y."""
     a, b, _ = step
     scaled = multiply(multiply(a, x) if a != 1 else x, y)
     return add(scaled, multiply(b, y)) if b else scaled
@@ -88,7 +88,7 @@ def times_x(step: Recurrence, x: Symbol, y: Symbol) -> Symbol:
 
 
 def value(basis: Basis, x: Any, c: Any, tensor: bool = True) -> Symbol:
-    """Return the sum of a series at x: of each one at each x, or where not `tensor`, of one at one."""
+    """The sum of a series at x: of each one at each x, or where not `tensor`, of one at one."""
     at, series = as_array(x), coefficients(c)
     if tensor:
         series = reshape_to(series, (*series.shape, *(1,) * at.ndim))
@@ -132,7 +132,7 @@ def _values_on_grid(basis: Basis) -> Rule:
 
 
 def vandermonde(basis: Basis, x: Any, degree: Any) -> Symbol:
-    """Return the polynomials up to a degree at each x, along a new last axis."""
+    """The polynomials up to a degree at each x, along a new last axis."""
     count = static_int(degree, "a degree")
     if count < 0:
         raise ShapeError("deg must be non-negative")
@@ -147,7 +147,7 @@ def vandermonde(basis: Basis, x: Any, degree: Any) -> Symbol:
 
 
 def _products(basis: Basis) -> Rule:
-    """Return the rule for products of polynomials of several variables, one a column."""
+    """The rule for products of polynomials of several variables, one a column."""
 
     def rule(*args: Any) -> Symbol:
         *points, degrees = args
@@ -164,7 +164,7 @@ def _products(basis: Basis) -> Rule:
 
 
 def _pairs(x: Symbol, y: Symbol) -> Symbol:
-    """Return the products of each element along the last axis of x with each one along that of y."""
+    """The products of each element along the last axis of x with each one along that of y."""
     all_ = multiply(reshape_to(x, (*x.shape, 1)), reshape_to(y, (*y.shape[:-1], 1, y.shape[-1])))
     return reshape_to(all_, (*all_.shape[:-2], x.shape[-1] * y.shape[-1]))
 
@@ -204,7 +204,7 @@ def polyvalfromroots(x: Any, r: Any, tensor: bool = True) -> Symbol:
 
 
 def of_one_basis(c: Any, name: str) -> Symbol:
-    """Return the coefficients of one series."""
+    """The coefficients of one series."""
     series = coefficients(c)
     if series.ndim != 1:
         raise ShapeError(f"{name}: Coefficient array is not 1-d")

@@ -27,30 +27,30 @@ from fnad.ops.shape import constant, pad, reshape_to, slice_axis, transpose_to, 
 
 
 def unit(n: int, k: int) -> Any:
-    """Return the coefficients of the k-th polynomial, in a series of length n."""
+    """The coefficients of the k-th polynomial, in a series of length n."""
     return np.eye(1, n, k)[0]
 
 
 def filled(c: Any, size: int) -> Any:
-    """Return coefficients with zeros at their end."""
+    """Coefficients with zeros at their end."""
     return np.pad(c, (0, size - len(c)))
 
 
 @lru_cache(maxsize=256)
 def matrix_of(function: Callable[[Any], Any], n: int, size: int) -> Any:
-    """Return the matrix of a function that is linear in n coefficients."""
+    """The matrix of a function that is linear in n coefficients."""
     return np.stack([filled(function(unit(n, k)), size) for k in range(n)], axis=1)
 
 
 @lru_cache(maxsize=256)
 def products_of(multiply: Callable[[Any, Any], Any], m: int, n: int) -> Any:
-    """Return the coefficients of all products of one of m polynomials with one of n, along the first axis."""
+    """The coefficients of all products of one of m polynomials with one of n, along the first axis."""
     rows = [[filled(multiply(unit(m, i), unit(n, j)), m + n - 1) for j in range(n)] for i in range(m)]
     return np.moveaxis(np.array(rows), 2, 0)
 
 
 def applied(matrix: Any, c: Symbol) -> Symbol:
-    """Return the matrix times coefficients."""
+    """The matrix times coefficients."""
     return dot(as_symbol(np.asarray(matrix), c.dtype), c)
 
 
@@ -58,7 +58,7 @@ def applied(matrix: Any, c: Symbol) -> Symbol:
 
 
 def _along(c: Symbol, axis: Any, function: Callable[[Symbol], Symbol]) -> Symbol:
-    """Return a function of coefficients along an axis."""
+    """A function of coefficients along an axis."""
     at = axis_of(static_int(axis, "an axis"), c.ndim)
     to_front = (at, *[i for i in range(c.ndim) if i != at])
     result = function(transpose_to(c, to_front))
@@ -98,7 +98,7 @@ def _integral(basis: Basis) -> Rule:
 
 
 def grown(c: Symbol, size: int) -> Symbol:
-    """Return a vector with zeros at its end, of this length."""
+    """A vector with zeros at its end, of this length."""
     return pad(c, low=(0,), high=(max(size - c.shape[0], 0),), interior=(0,))
 
 
@@ -108,7 +108,7 @@ def _termwise(combine: Rule, c1: Any, c2: Any) -> Symbol:
 
 
 def product(basis: Basis, c1: Any, c2: Any) -> Symbol:
-    """Return the coefficients of a product of two series."""
+    """The coefficients of a product of two series."""
     x, y = of_one_basis(c1, "c1"), of_one_basis(c2, "c2")
     dtype = common_dtype(x, y)
     table = products_of(basis.function("mul"), x.shape[0], y.shape[0])
@@ -117,7 +117,7 @@ def product(basis: Basis, c1: Any, c2: Any) -> Symbol:
 
 
 def times_x(basis: Basis, c: Any) -> Symbol:
-    """Return the coefficients of a series times x."""
+    """The coefficients of a series times x."""
     x = of_one_basis(c, "c")
     return applied(matrix_of(basis.function("mulx"), x.shape[0], x.shape[0] + 1), x)
 
@@ -172,7 +172,7 @@ def _line(basis: Basis, off: Any, scl: Any) -> Symbol:
 
 
 def companion(basis: Basis, c: Any) -> Symbol:
-    """Return the companion matrix: affine in the coefficients, divided by the last."""
+    """The companion matrix: affine in the coefficients, divided by the last."""
     x, original = of_one_basis(c, "c"), basis.function("companion")
     n = x.shape[0]
     if n < 2:
@@ -185,7 +185,7 @@ def companion(basis: Basis, c: Any) -> Symbol:
 
 
 def _roots(basis: Basis, c: Any) -> Symbol:
-    """Return the eigenvalues of the companion matrix, in NumPy's order, as complex numbers."""
+    """The eigenvalues of the companion matrix, in NumPy's order, as complex numbers."""
     matrix = companion(basis, c)
     return RULES[np.sort](RULES[np.linalg.eigvals](matrix))
 
@@ -222,7 +222,7 @@ def _column(v: Symbol) -> Symbol:
 
 
 def _spread(c: Symbol, places: Sequence[int], order: int) -> Symbol:
-    """Return the coefficients at their places among zeros."""
+    """The coefficients at their places among zeros."""
     return applied(np.eye(order + 1)[:, list(places)], c)
 
 

@@ -32,7 +32,7 @@ KINDS = {None: False, "quicksort": False, "heapsort": False, "mergesort": True, 
 
 
 def one_axis(a: Any, axis: Any) -> tuple[Symbol, int]:
-    """Return an array and one of its axes; for None the elements along one axis."""
+    """An array and one of its axes; for None the elements along one axis."""
     x = as_symbol(a)
     if axis is None:
         return reshape_to(x, (x.aval.size,)), 0
@@ -40,7 +40,7 @@ def one_axis(a: Any, axis: Any) -> tuple[Symbol, int]:
 
 
 def flat_or_one_axis(a: Any, axis: Any) -> tuple[Symbol, int]:
-    """Return what `one_axis` does, and of an array without dimensions its element along one axis."""
+    """The function `one_axis`, extended to arrays without dimensions, whose element is along one axis."""
     x = as_symbol(a)
     is_flat = axis is None or not reduced_axes(axis, x.ndim)
     return one_axis(x, None if is_flat else axis)
@@ -61,7 +61,7 @@ def is_stable(kind: Any, order: Any, stable: Any) -> bool:
 
 
 def sorted_along(x: Symbol, axis: int) -> Symbol:
-    """Return the elements in ascending order along an axis."""
+    """The elements in ascending order along an axis."""
     return take_along_axis(x, ops.argsort(x, axis=axis, stable=True), axis)
 
 
@@ -113,7 +113,7 @@ def partition(a: Any, kth: Any, axis: Any, kind: str, order: Any) -> Symbol:
 
 
 def places(kth: Any, n: int | None, kind: str, order: Any) -> Ints:
-    """Return which of n elements come to their place, counted from the start; of None any do."""
+    """The positions of n elements that come to their place, counted from the start; any position for None."""
     if order is not None or kind != "introselect":
         raise DomainError("partition takes kind='introselect' and no order")
     given = static_ints(kth, "kth")

@@ -64,7 +64,7 @@ VANISHING: dict[str, Any] = {
 
 
 def inexact(a: Any, dtype: Any = None) -> Symbol:
-    """Return the operand in the dtype its mean is taken in: the one given, or its own, f64 for integers."""
+    """The operand in the dtype its mean is taken in: the one given, or its own, f64 for integers."""
     x = as_symbol(a)
     if dtype is not None:
         return to_dtype(x, native_dtype(dtype))
@@ -72,7 +72,7 @@ def inexact(a: Any, dtype: Any = None) -> Symbol:
 
 
 def mean_over(x: Symbol, axis: Any, keepdims: Any, where: Any = True, ddof: Any = 0) -> Symbol:
-    """Return the sum over axes, in the dtype of x, divided by the number of elements less `ddof`, in the same dtype."""
+    """The sum over axes, in the dtype of x, divided by the number of elements less `ddof`, in the same dtype."""
     total, ddof = reduce(SUM, x, axis, keepdims, where=where), static_number(ddof, "ddof")
     wide = to_dtype(total, x.dtype if is_inexact(x.dtype) else F64)
     if where is True:
@@ -100,7 +100,7 @@ def var(a: Any, axis: Any, dtype: Any, ddof: Any, keepdims: Any, where: Any, mea
 
 
 def _from_mean(x: Symbol, dtype: Any, axis: Any, where: Any) -> Symbol:
-    """Return the distances to the mean taken in a dtype; of a complex x in a real one, to that of the real part."""
+    """The distances to the mean taken in a dtype; of a complex x in a real one, to that of the real part."""
     taken = x.dtype if dtype is None else native_dtype(dtype)
     wide = to_dtype(x, np.result_type(x.dtype, taken))
     holds_all = is_inexact(taken) and is_complex(taken) >= is_complex(x.dtype)
@@ -109,7 +109,7 @@ def _from_mean(x: Symbol, dtype: Any, axis: Any, where: Any) -> Symbol:
 
 
 def delta_degrees(ddof: Any, correction: Any) -> Any:
-    """Return what is taken off the number of elements, under either of NumPy's names."""
+    """The number that is subtracted from the number of elements, under either of NumPy's names."""
     if correction is UNSET:
         return static_number(ddof, "ddof")
     if ddof != 0:
@@ -118,7 +118,7 @@ def delta_degrees(ddof: Any, correction: Any) -> Any:
 
 
 def _from_first(x: Symbol, axis: Any) -> Symbol:
-    """Return the distances to the first element along the axes (Note [Variance about the first element])."""
+    """The distances to the first element along the axes (Note [Variance about the first element])."""
     if x.aval.size == 0:
         return x
     limits = reduced_shape(x.shape, axes_of(axis, x.ndim), keepdims=True)
@@ -133,7 +133,7 @@ def std(a: Any, axis: Any, dtype: Any, ddof: Any, keepdims: Any, where: Any, mea
 
 
 def deviation(square: Symbol) -> Symbol:
-    """Return the square root of a variance, in its dtype."""
+    """The square root of a variance, in its dtype."""
     if square.shape and not is_inexact(square.dtype):
         name = dtype_name(square.dtype)
         raise DtypeError(f"Cannot cast ufunc 'sqrt' output to {name}", remedy="give a float dtype")
@@ -141,7 +141,7 @@ def deviation(square: Symbol) -> Symbol:
 
 
 def root(square: Symbol) -> Symbol:
-    """Return the square root, constant at 0: that of a norm, whose argument vanishes with its derivative."""
+    """The square root, constant at 0: that of a norm, whose argument vanishes with its derivative."""
     if not is_inexact(square.dtype):
         return to_dtype(root(to_dtype(square, F64)), square.dtype)
     nothing = zeros_like(square)
@@ -198,7 +198,7 @@ def cov(m: Any, y: Any, rowvar: Any, bias: Any, ddof: Any, fweights: Any, aweigh
 
 
 def _variables(m: Any, y: Any, rowvar: Any, dtype: Any) -> Symbol:
-    """Return a matrix with one row for each variable."""
+    """A matrix with one row for each variable."""
     given = [as_array(a) for a in (m, y) if a is not None]
     for name, a in zip(("m", "y"), given, strict=False):
         if a.ndim > 2:
@@ -243,7 +243,7 @@ def _mean(x: Symbol, weight: Any) -> Any:
 
 
 def _freedom(x: Symbol, weight: Any, importance: Any, lost: int) -> Any:
-    """Return the number of degrees of freedom, not less than 0."""
+    """The number of degrees of freedom, not less than 0."""
     if weight is None:
         return np.float64(max(x.shape[1] - lost, 0))
     total = sum_(weight)
@@ -265,7 +265,7 @@ ALL_NAN: dict[str, Any] = {
 
 
 def present(x: Symbol, where: Any = True) -> Any:
-    """Return where elements are no nan and `where` is true, as the `where` of a reduction."""
+    """The `where` of a reduction over the elements that are not nan and where `where` is true."""
     if x.dtype.kind not in "fc":
         return where
     numbers = bitwise_not(isnan(x))
@@ -275,7 +275,7 @@ def present(x: Symbol, where: Any = True) -> Any:
 
 
 def replaced(a: Any, value: Any) -> Symbol:
-    """Return the operand with a number in the place of nan."""
+    """The operand with a number in the place of nan."""
     x = as_symbol(a)
     return masked(x, present(x), value) if x.dtype.kind in "fc" else x
 
@@ -315,7 +315,7 @@ def nanvar(a: Any, axis: Any, dtype: Any, ddof: Any, keepdims: Any, where: Any, 
 
 
 def _from_least(x: Symbol, axis: Any, where: Any) -> Symbol:
-    """Return the distances to the least element (as Note [Variance about the first element], of those that count)."""
+    """The distances to the least element (as Note [Variance about the first element], of those that count)."""
     if x.aval.size == 0:
         return x
     least = min_(x, axis, keepdims=True, initial=np.inf, where=where)

@@ -52,7 +52,7 @@ Combine = Callable[[Symbol, Symbol], Symbol]
 
 
 def operand(ufunc: np.ufunc, array: Any, dtype: Any) -> Symbol:
-    """Return the operand of a reduction in the dtype of its result."""
+    """The operand of a reduction in the dtype of its result."""
     x = as_symbol(array)
     return as_symbol(x, loop_dtypes(ufunc, (x, x), dtype)[-1])
 
@@ -143,7 +143,7 @@ def _accumulate(ufunc: np.ufunc, along: Callable[[Combine, Symbol, int], Symbol]
 
 
 def by_scan(combine: Combine, x: Symbol, axis: int) -> Symbol:
-    """Return all prefixes, combined in pairs."""
+    """All prefixes, combined in pairs."""
     (result,) = scan_along(lambda a, b: [combine(a[0], b[0])], [x], axis)
     return result
 
@@ -153,7 +153,7 @@ def _lengths_by_scan(combine: Combine, x: Symbol, axis: int) -> Symbol:
 
 
 def one_by_one(combine: Combine, x: Symbol, axis: int) -> Symbol:
-    """Return all prefixes, each from the one before."""
+    """All prefixes, each from the one before."""
     parts = [slice_axis(x, axis, i, i + 1) for i in range(x.shape[axis])]
     return join(list(accumulate(parts, combine)), axis) if parts else x
 
@@ -190,7 +190,7 @@ def _segment(ufunc: np.ufunc, x: Symbol, axis: int, dtype: Any) -> Symbol:
 
 
 def lengths(value: Symbol, x: Symbol, axes: Ints) -> Symbol:
-    """Return the roots of the sums of squares along `axes` of x, which are `value`, with their derivatives."""
+    """The roots of the sums of squares along `axes` of x, which are `value`, with their derivatives."""
     kept = tuple(i for i in range(x.ndim) if i not in axes)
     known = stop_gradient(value)
     scale = select(bitwise_and(isfinite(known), gt(known, zeros_like(known))), known, ones_like(known))
@@ -200,7 +200,7 @@ def lengths(value: Symbol, x: Symbol, axes: Ints) -> Symbol:
 
 
 def lengths_of_prefixes(value: Symbol, x: Symbol, axis: int) -> Symbol:
-    """Return the lengths of all prefixes: those of the rows of a matrix with 0 behind the diagonal.
+    """The lengths of all prefixes: those of the rows of a matrix with 0 behind the diagonal.
 
     The first is the first element, with its sign, as of every ufunc.
     """

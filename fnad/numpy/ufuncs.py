@@ -36,7 +36,7 @@ def identity(x: Symbol) -> Symbol:
 
 
 def unless(kinds: str, primitive: Callable[..., Symbol], otherwise: Callable[..., Symbol]) -> Callable[..., Symbol]:
-    """Return a primitive, but something else for dtypes of these kinds."""
+    """A primitive, but something else for dtypes of these kinds."""
     return lambda *operands: (otherwise if operands[0].dtype.kind in kinds else primitive)(*operands)
 
 
@@ -93,7 +93,7 @@ for _ufunc, _compute in TABLE.items():
 
 
 def scaled(x: Symbol, factor: float) -> Symbol:
-    """Return x times a constant."""
+    """X times a constant."""
     return arithmetic.mul(x, full_like(x, factor))
 
 
@@ -121,7 +121,7 @@ def absolute(x: Symbol) -> Symbol:
 
 @elementwise(np.sign)
 def sign(x: Symbol) -> Symbol:
-    """Return the sign of a real number, x / |x| of a complex one: 0 at 0, and along an axis where |x| is infinite."""
+    """The sign of a real number, x / |x| of a complex one: 0 at 0, and along an axis where |x| is infinite."""
     if x.dtype.kind != "c":
         return piecewise.sign(x)
     size, parts, zero, one = absolute(x), (real(x), imag(x)), zeros_like(real(x)), ones_like(real(x))
@@ -143,7 +143,7 @@ def conjugate(x: Symbol) -> Symbol:
 
 @elementwise(np.reciprocal)
 def reciprocal(x: Symbol) -> Symbol:
-    """Return 1 / x; of an integer without its fraction, and of the integer 0 what the machine makes of it."""
+    """1 / x; of an integer without its fraction, and of the integer 0 what the machine makes of it."""
     if x.dtype.kind not in "iu":
         return arithmetic.div(ones_like(x), x)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -163,7 +163,7 @@ def heaviside(x: Symbol, at_zero: Symbol) -> Symbol:
 
 @elementwise(np.modf)
 def modf(x: Symbol) -> tuple[Symbol, Symbol]:
-    """Return the fractional part, which has the sign of x and is 0 at infinity, and the integral part."""
+    """The fractional part, which has the sign of x and is 0 at infinity, and the integral part."""
     one, zero = ones_like(x), zeros_like(x)
     fraction = select(isinf(x), piecewise.copysign(zero, x), piecewise.fmod(x, one))
     return fraction, piecewise.trunc(x)
@@ -174,7 +174,7 @@ def modf(x: Symbol) -> tuple[Symbol, Symbol]:
 
 @implements(operator.pow)
 def power_operator(a: Any, b: Any) -> Symbol:
-    """Return a**b."""
+    """A**b."""
     if isinstance(a, Symbol) and a.ndim > 0 and is_python_number(b):
         if b == 2 and isinstance(b, int):
             return RULES[np.square](a)
@@ -204,12 +204,12 @@ def _power(ufunc: np.ufunc, x: Any, y: Any, dtype: Any) -> Symbol:
 
 
 def constant_exponent(y: Any) -> Any:
-    """Return the exponent where it is a number, not an array or a traced value."""
+    """The exponent where it is a number, not an array or a traced value."""
     return y if isinstance(y, (int, float, complex, np.number)) else None
 
 
 def is_integral(exponent: Any) -> bool:
-    """Say whether a number is an integer that multiplications are written out for, or any Python or NumPy integer."""
+    """Whether a number is an integer that multiplications are written out for, or any Python or NumPy integer."""
     if isinstance(exponent, (int, np.integer)):
         return True
     return exponent.imag == 0 and abs(exponent.real) <= UNROLLED and float(exponent.real).is_integer()
@@ -227,7 +227,7 @@ elementwise(np.ldexp)(floating_point.ldexp)
 
 @elementwise(np.frexp)
 def frexp(x: Symbol) -> tuple[Symbol, Symbol]:
-    """Return m, which moves with x, and the integer e of x = m * 2**e."""
+    """m, which moves with x, and the integer e of x = m * 2**e."""
     e = floating_point.exponent(x)
     return floating_point.ldexp(x, neg(e)), e
 
@@ -254,7 +254,7 @@ def _comparison(ufunc: np.ufunc, compare: Compute, of_complex: Compute) -> None:
 
 
 def out_of_range(x: Any, y: Any) -> bool:
-    """Say whether x is a Python integer that the integer dtype of y does not hold."""
+    """Whether x is a Python integer that the integer dtype of y does not hold."""
     dtype: Dtype | None = getattr(y, "dtype", None)
     if not isinstance(x, int) or dtype is None or dtype.kind not in "iu":
         return False
@@ -262,7 +262,7 @@ def out_of_range(x: Any, y: Any) -> bool:
 
 
 def side(x: Any) -> int:
-    """Return a number that compares with 0 as an out-of-range integer does with anything, and 0 for anything."""
+    """A number that compares with 0 as an out-of-range integer does with anything, and 0 for anything."""
     return (1 if x > 0 else -1) if isinstance(x, int) else 0
 
 
@@ -290,7 +290,7 @@ for _ufunc, _strict, _compare in (
 
 
 def on_truth(logic: Compute) -> Compute:
-    """Return a function of bools on whether its operands are other than 0."""
+    """A function of bools on whether its operands are other than 0."""
     return lambda *operands: logic(*[to_dtype(operand, BOOL) for operand in operands])
 
 
@@ -312,7 +312,7 @@ elementwise(np.right_shift)(comparison.right_shift)
 
 
 def of_floats(primitive: Compute, otherwise: bool) -> Compute:
-    """Return a property that integers and bools have, or not, all alike."""
+    """A property that integers and bools have, or not, all alike."""
     return lambda x: primitive(x) if x.dtype.kind in "fc" else constant(otherwise, BOOL, x.shape)
 
 

@@ -75,14 +75,14 @@ class ArrayView:
 
 
 def read(steps: Steps, x: Symbol) -> Symbol:
-    """Return what a chain of steps sees of a value."""
+    """The view of a value through a chain of steps."""
     for step in steps:
         x = step.read(x)
     return x
 
 
 def write(steps: Steps, x: Symbol, part: Symbol) -> Symbol:
-    """Return the value with what the chain sees replaced."""
+    """The value with what the chain sees replaced."""
     if not steps:
         return part
     first, rest = steps[0], steps[1:]
@@ -90,7 +90,7 @@ def write(steps: Steps, x: Symbol, part: Symbol) -> Symbol:
 
 
 def settled(steps: Steps, shape: Shape) -> Steps:
-    """Return the steps to a part of memory in C order: there NumPy makes a view of what still is in that order."""
+    """The steps to a part of memory in C order: there NumPy makes a view of what still is in that order."""
     found: list[ViewStep] = []
     in_order = True
     for step in steps:
@@ -102,7 +102,7 @@ def settled(steps: Steps, shape: Shape) -> Steps:
 
 
 def keeps_order(step: ViewStep, shape: Shape) -> bool:
-    """Say whether what a step sees of memory in C order lies there without gaps and in that order too."""
+    """Whether what a step sees of memory in C order lies there without gaps and in that order too."""
     match step:
         case Reshape():
             return True
@@ -183,7 +183,7 @@ class Box(NamedTuple):
         return select(self._spread(constant(True, BOOL, part.shape), x.shape), self._spread(part, x.shape), x)
 
     def _spread(self, part: Symbol, whole: Shape) -> Symbol:
-        """Return a part in its place in the whole, with zeros around."""
+        """A part in its place in the whole, with zeros around."""
         last = [a + (n - 1) * s for a, n, s in zip(self.starts, part.shape, self.strides, strict=True)]
         high = tuple(n - 1 - i for n, i in zip(whole, last, strict=True))
         return pad(part, low=self.starts, high=high, interior=tuple(s - 1 for s in self.strides))
@@ -275,7 +275,7 @@ class ImaginaryPart(NamedTuple):
 
 
 def stored(name: str, value: Any, out: Any, where: Any = True, casting: Any = "same_kind") -> Symbol:
-    """Return what `out` holds after the result `value` of the function `name` is stored into it, where `where` says."""
+    """The value of `out` after the result `value` of the function `name` is stored into it, where `where` says."""
     symbol = as_symbol(value)
     check_cast(name, symbol.dtype, out.dtype, casting)
     check_fits(symbol.shape, out.shape)
@@ -304,7 +304,7 @@ def check_fits(source: Shape, target: Shape) -> None:
 
 
 def fitted(value: Any, part: Aval) -> Symbol:
-    """Return a value in the dtype and shape of the part it is written to."""
+    """A value in the dtype and shape of the part it is written to."""
     symbol = as_symbol(value, part.dtype)
     extra = symbol.ndim - part.ndim
     if extra > 0 and all(n == 1 for n in symbol.shape[:extra]):

@@ -200,7 +200,7 @@ def linear(
 
 
 def elementwise_samples(domain: Domain, over: tuple[Interval, ...], edges: tuple[Point, ...]) -> Iterable[Sample]:
-    """Yield operands within the intervals for every dtype of the domain, then the edges in the widest one."""
+    """Operands within the intervals for every dtype of the domain, then the edges in the widest one."""
     rng = np.random.default_rng(0)
     for dtype in by_name(domain):
         yield Sample(tuple(random_array(rng, (2, 3), dtype, interval) for interval in over))

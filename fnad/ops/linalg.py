@@ -314,7 +314,7 @@ def positive(shape: Shape, dtype: Dtype) -> Any:
 
 
 def hermitian_samples(**params: Any) -> Iterable[Sample]:
-    """Yield positive definite matrices."""
+    """Positive definite matrices."""
     for dtype in by_name(INEXACT):
         yield Sample((positive((3, 3), dtype),), params)
     for shape in ((2, 2, 2), (1, 1), (0, 0)):

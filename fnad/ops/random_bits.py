@@ -113,7 +113,7 @@ random_cauchy = _distribution("cauchy", draws.cauchy, "Standard Cauchy draw.")
 
 
 def _gamma_samples() -> Iterable[Sample]:
-    """Yield samples that differences say nothing of: they would differentiate the way x was drawn."""
+    """Samples that differences say nothing of: they would differentiate the way x was drawn."""
     index, key = _counters()
     yield Sample((index, key, np.array([[0.4, 0.9, 1.0], [1.5, 3.0, 30.0]])), smooth=False)
     yield Sample((index, key, np.array([[0.0, -1.0, np.nan], [np.inf, 1e-3, 1e8]])), smooth=False)

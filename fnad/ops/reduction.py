@@ -36,7 +36,7 @@ from fnad.ops.shape import (
 
 
 def reduction_samples(domain: Domain) -> Iterable[Sample]:
-    """Yield operands for reductions: every dtype, each kind of axes."""
+    """Operands for reductions: every dtype, each kind of axes."""
     for dtype in by_name(domain):
         yield Sample((sample((2, 3), dtype),), {"axes": (1,)})
     widest = by_name(domain)[-1]

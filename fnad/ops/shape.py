@@ -45,7 +45,7 @@ def sample(shape: Shape, dtype: Dtype = F64, seed: int = 0) -> Any:
 
 
 def over_dtypes(shape: Shape, /, **params: Any) -> Iterable[Sample]:
-    """Yield a sample of this shape for every dtype."""
+    """A sample of this shape for every dtype."""
     for dtype in DTYPES.values():
         yield Sample((sample(shape, dtype),), params)
 
@@ -132,7 +132,7 @@ def _transpose_sum(ct: Symbol, x: Symbol, *, axes: Ints) -> tuple[Symbol]:
 
 
 def reduction_samples() -> Iterable[Sample]:
-    """Yield operands for reductions: every dtype, each kind of axes, an empty one."""
+    """Operands for reductions: every dtype, each kind of axes, an empty one."""
     yield from over_dtypes((2, 3), axes=(1,))
     for axes in ((), (0,), (1,), (0, 2), (0, 1, 2)):
         yield Sample((sample((2, 3, 4)),), {"axes": axes})

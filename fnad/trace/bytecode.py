@@ -72,7 +72,7 @@ VERSIONS = {(3, 11): _3_11, (3, 12): _3_12, (3, 13): _3_13}
 
 
 def version_of(name: str, number: tuple[int, int]) -> Version:
-    """Return what is known of a version of an implementation of Python; raise `ImportError` where that is nothing."""
+    """The facts about a version of an implementation of Python; raises `ImportError` for an unknown one."""
     if name != "cpython" or number not in VERSIONS:
         known = ", ".join("{}.{}".format(*version) for version in VERSIONS)
         found = "{} {}.{}".format(name, *number)
@@ -119,14 +119,14 @@ class Path(NamedTuple):
     attributes: tuple[str, ...]
 
     def value(self, frame: FrameType) -> Any:
-        """Return what the expression is in a frame, found without running any code; None where that needs some."""
+        """The value of the expression in a frame, found without running any code; None if that needs some."""
         value = variable(frame, self.how, self.root)
         for name in self.attributes:
             value = attribute(value, name)
         return value
 
     def within(self, namespace: Mapping[str, Any]) -> Any:
-        """Return what the expression is in the globals of a module; None where it is not there."""
+        """The value of the expression in the globals of a module; None if it is not there."""
         value = namespace.get(self.root, getattr(builtins, self.root, None))
         for name in self.attributes:
             value = attribute(value, name)
@@ -148,7 +148,7 @@ class Lookup(NamedTuple):
     callee: Path | None = None
 
     def is_of(self, frame: FrameType, owner: object, name: str) -> bool:
-        """Say whether it is of this attribute of this object in a frame."""
+        """Whether it is of this attribute of this object in a frame."""
         is_named = self.name == name if self.callee is None else self.callee.value(frame) is getattr
         return is_named and self.owner.value(frame) is owner
 
@@ -157,7 +157,7 @@ class Lookup(NamedTuple):
 
 
 def loads(frame: FrameType, owner: object, name: str) -> bool:
-    """Say whether a frame is at the instruction that loads this attribute of this object, and of nothing else.
+    """Whether a frame is at the instruction that loads this attribute of this object, and of nothing else.
 
     That is `owner.name`, `from owner import name` or a call of `getattr` with the owner.
     """
@@ -166,41 +166,41 @@ def loads(frame: FrameType, owner: object, name: str) -> bool:
 
 
 def is_called(frame: FrameType) -> bool:
-    """Say whether a frame is at an instruction that loads an attribute which is called at once."""
+    """Whether a frame is at an instruction that loads an attribute which is called at once."""
     return is_callee_at(frame.f_code, frame.f_lasti)
 
 
 def reads_element(frame: FrameType) -> bool:
-    """Say whether a frame is at `x[i]`."""
+    """Whether a frame is at `x[i]`."""
     return name_at(frame.f_code, frame.f_lasti) in VERSION.reads
 
 
 def stores_element(frame: FrameType) -> bool:
-    """Say whether a frame is at `x[i] = …`."""
+    """Whether a frame is at `x[i] = …`."""
     return name_at(frame.f_code, frame.f_lasti) in VERSION.stores
 
 
 def indexed(frame: FrameType) -> Any:
-    """Return what a frame indexes that is at `x[i]` or `x[i] = …`, if x is a variable; else None."""
+    """The object that a frame at `x[i]` or `x[i] = …` indexes, if x is a variable; else None."""
     container = container_at(frame.f_code, frame.f_lasti)
     return None if container is None else container.value(frame)
 
 
 def is_augmented_assignment(frame: FrameType) -> bool:
-    """Say whether a frame is at `x += …` or another of its kind."""
+    """Whether a frame is at `x += …` or another of its kind."""
     steps, at = steps_to(frame.f_code, frame.f_lasti)
     return steps[at].name == "BINARY_OP" and str(steps[at].value).endswith("=")
 
 
 def is_modulo(frame: FrameType) -> bool:
-    """Say whether a frame is at `x % y` or `x %= y`."""
+    """Whether a frame is at `x % y` or `x %= y`."""
     steps, at = steps_to(frame.f_code, frame.f_lasti)
     return steps[at].name == "BINARY_OP" and steps[at].value in ("%", "%=")
 
 
 @remembered
 def rebinds(code: CodeType) -> bool:
-    """Say whether code, or what is defined in it, binds globals or one of its free variables to something else."""
+    """Whether code, or what is defined in it, binds globals or one of its free variables to something else."""
     return _rebinds(code, frozenset(code.co_freevars))
 
 
@@ -212,7 +212,7 @@ def _rebinds(code: CodeType, free: frozenset[str]) -> bool:
 
 
 def calls_global(frame: FrameType) -> bool:
-    """Say whether a frame is at an instruction that loads a global which is called."""
+    """Whether a frame is at an instruction that loads a global which is called."""
     steps, at = steps_to(frame.f_code, frame.f_lasti)
     is_called = bool(steps[at].arg & 1) or (VERSION.is_null_behind and steps[at + 1].name == "PUSH_NULL")
     return steps[at].name == "LOAD_GLOBAL" and is_called
@@ -220,7 +220,7 @@ def calls_global(frame: FrameType) -> bool:
 
 @remembered
 def comparisons_of_classes(code: CodeType) -> tuple[tuple[Side, Side], ...]:
-    """Return the sides of each `type(x) is kind`, either way round, where both are expressions that can be told."""
+    """The sides of each `type(x) is kind`, either way round, where both are expressions that can be told."""
     steps = steps_of(code)
     found: list[tuple[Side, Side]] = []
     for at, step in enumerate(steps):
@@ -233,7 +233,7 @@ def comparisons_of_classes(code: CodeType) -> tuple[tuple[Side, Side], ...]:
 
 @remembered
 def arguments_of_issubclass(code: CodeType) -> tuple[Path, ...]:
-    """Return x of each `issubclass(type(x), …)` where x is an expression that can be told."""
+    """X of each `issubclass(type(x), …)` where x is an expression that can be told."""
     steps = steps_of(code)
     found: list[Path] = []
     for at in range(1, len(steps)):
@@ -245,7 +245,7 @@ def arguments_of_issubclass(code: CodeType) -> tuple[Path, ...]:
 
 
 def _side(steps: Sequence[Step], end: int) -> tuple[Side | None, int | None]:
-    """Return the side of a comparison that is on top of the stack before an instruction, and where it starts."""
+    """The side of a comparison that is on top of the stack before an instruction, and where it starts."""
     is_type = steps[end - 1].name == "CALL" and steps[end - 1].arg == 1
     if is_type:
         end -= 2 if steps[end - 2].name == "PRECALL" else 1
@@ -282,7 +282,7 @@ class Reads(NamedTuple):
 
 @remembered
 def reads_of(code: CodeType) -> Reads:
-    """Return what a code object reads; functions defined in it have code objects of their own."""
+    """The names that a code object reads; functions defined in it have code objects of their own."""
     steps = steps_of(code)
     global_names = frozenset(step.value for step in steps if step.name in GLOBAL and step.value.isidentifier())
     attributes = frozenset(step.value for step in steps if step.name in ATTRIBUTES)
@@ -300,12 +300,12 @@ def reads_of(code: CodeType) -> Reads:
 
 
 def _dotted(code: CodeType) -> Iterator[str]:
-    """Yield the strings that may be names of modules."""
+    """The strings that may be names of modules."""
     return (c for c in code.co_consts if isinstance(c, str) and c and all(map(str.isidentifier, c.split("."))))
 
 
 def _only(steps: Sequence[Step], used: Callable[[Sequence[Step], int], bool]) -> frozenset[str]:
-    """Return the names whose loads are all `used` in this way."""
+    """The names whose loads are all `used` in this way."""
     loads = [i for i, step in enumerate(steps) if step.name in OUTER]
     return frozenset(steps[i].value for i in loads) - {steps[i].value for i in loads if not used(steps, i)}
 
@@ -329,7 +329,7 @@ def _counts(steps: Sequence[Step], load: int) -> bool:
 
 @remembered
 def steps_of(code: CodeType) -> tuple[Step, ...]:
-    """Return the instructions of a code object."""
+    """The instructions of a code object."""
     cells = {*code.co_cellvars, *code.co_freevars} if VERSION.is_cell_local else set[str]()
     line, steps = code.co_firstlineno, list[Step]()
     for instruction in dis.get_instructions(code):
@@ -356,28 +356,28 @@ def _steps(instruction: dis.Instruction, line: int) -> Iterator[Step]:
 
 
 def place_at(code: CodeType, offset: int) -> tuple[int, int] | None:
-    """Return the line and column where an instruction comes from; None where that is not known."""
+    """The line and column where an instruction comes from; None where that is not known."""
     width = len(code.co_code) // sum(1 for _ in code.co_positions())
     line, _, column, _ = next(islice(code.co_positions(), offset // width, None))
     return None if line is None or column is None else (line, column)
 
 
 def steps_to(code: CodeType, offset: int) -> tuple[Sequence[Step], int]:
-    """Return the instructions, and the number of the one at an offset, or whose inline cache is there."""
+    """The instructions, and the number of the one at an offset, or whose inline cache is there."""
     steps = steps_of(code)
     return steps, bisect_right(steps, offset, key=lambda step: step.offset) - 1
 
 
 @remembered
 def name_at(code: CodeType, offset: int) -> str:
-    """Return the name of the instruction at an offset."""
+    """The name of the instruction at an offset."""
     steps, at = steps_to(code, offset)
     return steps[at].name
 
 
 @remembered
 def lookup_at(code: CodeType, offset: int) -> Lookup | None:
-    """Return which attribute an instruction may load and of what; None where it does not, or that cannot be told."""
+    """The attribute that an instruction may load, and of what; None if it loads none, or that cannot be told."""
     steps, at = steps_to(code, offset)
     step = steps[at]
     if step.name in CALL:
@@ -389,7 +389,7 @@ def lookup_at(code: CodeType, offset: int) -> Lookup | None:
 
 @remembered
 def is_callee_at(code: CodeType, offset: int) -> bool:
-    """Say whether an instruction loads an attribute that is called: a method, or what stands beside a NULL."""
+    """Whether an instruction loads an attribute that is called: a method, or what stands beside a NULL."""
     steps, at = steps_to(code, offset)
     step, behind = steps[at], steps[at + 1].name
     if step.name not in ATTRIBUTE:
@@ -404,13 +404,13 @@ def is_callee_at(code: CodeType, offset: int) -> bool:
 
 
 def is_method(step: Step) -> bool:
-    """Say whether an instruction loads an attribute as a method that is called."""
+    """Whether an instruction loads an attribute as a method that is called."""
     return step.name == "LOAD_METHOD" or (VERSION.is_method_bit and step.name == "LOAD_ATTR" and bool(step.arg & 1))
 
 
 @remembered
 def container_at(code: CodeType, offset: int) -> Path | None:
-    """Return the variable that an instruction indexes; None where that is no variable."""
+    """The variable that an instruction indexes; None where that is no variable."""
     steps, at = steps_to(code, offset)
     start: int | None = at
     for _ in range({**VERSION.reads, **VERSION.stores}.get(steps[at].name, 0)):
@@ -420,7 +420,7 @@ def container_at(code: CodeType, offset: int) -> Path | None:
 
 
 def _start_of_value(steps: Sequence[Step], end: int) -> int | None:
-    """Return where the instructions start that push the value on top of the stack; None where they branch."""
+    """The start of the instructions that push the value on top of the stack; None if they branch."""
     height = 0
     for i in range(end - 1, -1, -1):
         if steps[i].is_target:
@@ -432,7 +432,7 @@ def _start_of_value(steps: Sequence[Step], end: int) -> int | None:
 
 
 def _path(steps: Sequence[Step], end: int) -> Path | None:
-    """Return the expression whose value is on top of the stack before an instruction, if it is of this form."""
+    """The expression whose value is on top of the stack before an instruction, if it is of this form."""
     names: list[str] = []
     for i in range(end - 1, -1, -1):
         if steps[i + 1].is_target:
@@ -447,7 +447,7 @@ def _path(steps: Sequence[Step], end: int) -> Path | None:
 
 
 def _called(steps: Sequence[Step], at: int) -> Lookup | None:
-    """Return the look-up that a call of two or three arguments is if it is one of `getattr`."""
+    """The look-up that a call of two or three arguments is if it is one of `getattr`."""
     count, start = steps[at].arg, at - (steps[at - 1].name == "PRECALL")
     if count not in (2, 3):
         return None
@@ -463,7 +463,7 @@ def _called(steps: Sequence[Step], at: int) -> Lookup | None:
 
 
 def _imported(steps: Sequence[Step], at: int) -> Path | None:
-    """Return the module that `from module import name` takes names of; None for one that is named by dots."""
+    """The module that `from module import name` takes names of; None for one that is named by dots."""
     while steps[at].name == "IMPORT_FROM" or steps[at].name.startswith("STORE_"):
         at -= 1
     is_absolute = steps[at].name == "IMPORT_NAME" and steps[at - 2].value in (0, None)
@@ -474,7 +474,7 @@ def _imported(steps: Sequence[Step], at: int) -> Path | None:
 
 
 def variable(frame: FrameType, how: str, name: str) -> Any:
-    """Return what an instruction loads under a name in a frame; None where there is nothing."""
+    """The value that an instruction loads under a name in a frame; None if there is nothing."""
     if how == "IMPORT_NAME":
         return sys.modules.get(name)
     spaces = () if how == "LOAD_GLOBAL" else (frame.f_locals,)
@@ -483,7 +483,7 @@ def variable(frame: FrameType, how: str, name: str) -> Any:
 
 
 def attribute(value: Any, name: str) -> Any:
-    """Return an attribute that is just there, in an object or a class of its; None where code of its own decides."""
+    """An attribute that is just there, in an object or a class of its; None where code of its own decides."""
     if issubclass(type(value), ModuleType):
         return vars(value).get(name)
     is_plain = type(value).__getattribute__ in (object.__getattribute__, type.__getattribute__)

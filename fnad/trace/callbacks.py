@@ -20,7 +20,7 @@ from fnad.trace.selection import check_mask
 
 
 def handle(value: Any) -> Any:
-    """Return what the user's function gets for an argument."""
+    """The value that the user's function receives for an argument."""
     return Handle.concrete(value, is_scalar=not value.shape) if isinstance(value, Symbol) else value
 
 
@@ -87,7 +87,7 @@ def piecewise(x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: 
 
 
 def _listed(condlist: Any, ndim: int) -> list[Any]:
-    """Return the conditions, of which one of one dimension may stand outside a list."""
+    """The conditions, of which one of one dimension may stand outside a list."""
     if not isinstance(condlist, (Symbol, np.ndarray, list, tuple)):
         return [condlist]
     rows = list(handle(condlist)) if isinstance(condlist, (Symbol, np.ndarray)) else list(condlist)
@@ -96,7 +96,7 @@ def _listed(condlist: Any, ndim: int) -> list[Any]:
 
 
 def _condition(condition: Any, shape: Shape) -> Any:
-    """Return where a condition over the first axes is true of the elements, along one axis."""
+    """The elements for which a condition over the first axes is true, along one axis."""
     mask: Any
     if isinstance(condition, Handle) or contains_symbol(condition):
         mask = handle(as_symbol(getattr(condition, "symbol", condition), BOOL))

@@ -68,7 +68,7 @@ class Trace(Builder):
         return symbol
 
     def capture(self, value: Captured) -> Symbol:
-        """Return the input that stands for a value from outside; of an array, for its present content."""
+        """The input that stands for a value from outside; of an array, for its present content."""
         if isinstance(value, Symbol):
             self._check_encloses(value)
             return super().capture(value)
@@ -125,7 +125,7 @@ def check_array(array: Array) -> None:
 
 
 def snapshot_of(array: Array) -> Array:
-    """Return an array of native dtype that keeps the present content: the array itself where nobody can write to it."""
+    """An array of native dtype that keeps the present content: the array itself where nobody can write to it."""
     dtype = native_dtype(array.dtype)
     if array.dtype == dtype and not may_change(array):
         return array
@@ -133,7 +133,7 @@ def snapshot_of(array: Array) -> Array:
 
 
 def may_change(array: Any) -> bool:
-    """Say whether the memory of an array can be written to, through it or through what it is a view of."""
+    """Whether the memory of an array can be written to, through it or through what it is a view of."""
     while isinstance(array, np.ndarray):
         if array.flags.writeable:
             return True
@@ -142,7 +142,7 @@ def may_change(array: Any) -> bool:
 
 
 def same_bits(x: Array, y: Array) -> bool:
-    """Say whether two arrays are equal to the bit: 0.0 and -0.0 differ, a NaN equals itself, objects are the same."""
+    """Whether two arrays are equal to the bit: 0.0 and -0.0 differ, a NaN equals itself, objects are the same."""
     if x is y:
         return True
     if x.shape != y.shape:

@@ -22,7 +22,7 @@ from fnad.trace.source import caller
 
 
 def on_traced_class(kind: type, function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return what stands for a class that is called: a function where an argument is traced."""
+    """The replacement for a class that is called: a function if an argument is traced."""
 
     def made(*args: Any, **kwargs: Any) -> Any:
         return function(*args, **kwargs) if has_traced((args, kwargs)) else kind(*args, **kwargs)
@@ -34,7 +34,7 @@ def on_traced_class(kind: type, function: Callable[..., Any]) -> Callable[..., A
 
 
 def cast(dtype: Dtype) -> Callable[..., Any]:
-    """Return the function that makes numbers of a dtype: a scalar, or an array of what has dimensions."""
+    """The function that makes numbers of a dtype: a scalar, or an array of what has dimensions."""
 
     def converted(value: Any) -> Symbol:
         return as_symbol(as_symbol(value), dtype)
@@ -50,13 +50,13 @@ def cast(dtype: Dtype) -> Callable[..., Any]:
 
 
 def enumerated(arr: Any) -> Iterator[tuple[tuple[int, ...], Any]]:
-    """Yield the places and the elements of an array, as np.ndenumerate."""
+    """The places and the elements of an array, as np.ndenumerate."""
     array = call_function(np.asarray, (arr,), {})
     return zip(np.ndindex(array.shape), array.flat, strict=True)
 
 
 def iterated(op: Any, flags: Any = None, op_flags: Any = None, **options: Any) -> Iterator[Any]:
-    """Return the elements of an array, or of several broadcast, as np.nditer goes over them if asked for no more.
+    """The elements of an array, or of several broadcast, as np.nditer goes over them if asked for no more.
 
     Raises `UnsupportedFunctionError` for its options, and of more than one dimension for the order in memory.
     """
@@ -86,7 +86,7 @@ CLASSES: dict[type, Callable[..., Any]] = {
 
 
 def standing_for(kind: type) -> Any:
-    """Return a class, or what stands for it where the code calls it that asks a module for it."""
+    """A class, or what stands for it where the code calls it that asks a module for it."""
     frame = caller().f_back
     return CLASSES[kind] if kind in CLASSES and frame is not None and is_called(frame) else kind
 

@@ -34,7 +34,7 @@ SMALL = 4096
 
 
 def same(now: Any, before: Any) -> bool:
-    """Say whether two values are one object, or numbers or strings of one type that are equal to the bit.
+    """Whether two values are one object, or numbers or strings of one type that are equal to the bit.
 
     Tuples are compared element by element. Traced values, which pass for numbers, are what they are only themselves.
     """
@@ -69,7 +69,7 @@ class Memory:
         self.seen: set[int] = set()
 
     def of(self, value: Any) -> Any:
-        """Return what is remembered of a value; itself, if nothing leads from it to an object of the user's."""
+        """The record of a value; the value itself, if nothing leads from it to an object of the user's."""
         if isinstance(value, KEPT):
             return value
         if isinstance(value, MethodType):
@@ -108,7 +108,7 @@ def _same_all(now: tuple[Any, ...], before: tuple[Any, ...]) -> bool:
 
 
 def reference_to(value: Any) -> weakref.ref[Any] | None:
-    """Return a weak reference, if a value can have some."""
+    """A weak reference, if a value can have some."""
     try:
         return weakref.ref(value)
     except TypeError:
@@ -116,7 +116,7 @@ def reference_to(value: Any) -> weakref.ref[Any] | None:
 
 
 def parts(value: Any) -> tuple[Any, ...]:
-    """Return what a wrapper of functions wraps."""
+    """The function inside a wrapper."""
     match value:
         case MethodType():
             return value.__self__, value.__func__
@@ -137,7 +137,7 @@ def parts(value: Any) -> tuple[Any, ...]:
 
 
 def names_of(getter: operator.attrgetter[Any] | operator.methodcaller) -> set[str]:
-    """Return the names of the attributes that a getter asks for."""
+    """The names of the attributes that a getter asks for."""
     make, given = cast("tuple[Any, tuple[Any, ...]]", getter.__reduce__())
     if isinstance(getter, operator.methodcaller):
         return {make.args[0] if isinstance(make, functools.partial) else given[0]}
@@ -145,7 +145,7 @@ def names_of(getter: operator.attrgetter[Any] | operator.methodcaller) -> set[st
 
 
 def elements_of(value: Any) -> Elements | None:
-    """Return the function that lists what a container holds now; None for what is no container."""
+    """The function that lists what a container holds now; None for what is no container."""
     if isinstance(value, dict):
         return lambda: (*value.keys(), *value.values())
     if isinstance(value, (tuple, list, set, frozenset, deque)):
@@ -165,7 +165,7 @@ def elements_of(value: Any) -> Elements | None:
 
 
 def is_buffer(value: Any) -> bool:
-    """Say whether a value lets others read its memory, as `bytearray`, `array` and the structures of ctypes do."""
+    """Whether a value lets others read its memory, as `bytearray`, `array` and the structures of ctypes do."""
     try:
         memoryview(value).release()
     except (TypeError, BufferError):
@@ -174,7 +174,7 @@ def is_buffer(value: Any) -> bool:
 
 
 def check_of_elements(elements: Elements, before: tuple[Any, ...] | None = None) -> Check:
-    """Return the check that a container holds what it held `before`, which is now if nothing is given."""
+    """The check that a container holds what it held `before`, which is now if nothing is given."""
     found = tuple(elements()) if before is None else before
 
     def check() -> bool:
@@ -185,7 +185,7 @@ def check_of_elements(elements: Elements, before: tuple[Any, ...] | None = None)
 
 
 def check_of_remembered_function(function: FunctionType, memory: Memory) -> Check:
-    """Return the check that a function, which is not kept alive, keeps its code and its defaults."""
+    """The check that a function, which is not kept alive, keeps its code and its defaults."""
     reference, code = weakref.ref(function), function.__code__
     defaults, by_name = memory.of(function.__defaults__), memory.of(function.__kwdefaults__)
 
@@ -199,20 +199,20 @@ def check_of_remembered_function(function: FunctionType, memory: Memory) -> Chec
 
 
 def check_of_names(namespace: Mapping[str, Any]) -> Check:
-    """Return the check that a namespace has the names it has, in their order."""
+    """The check that a namespace has the names it has, in their order."""
     names = tuple(namespace)
     return lambda: tuple(namespace) == names
 
 
 def check_of_class(kind: type) -> Check:
-    """Return the check that a class has the bases and names it has: Python looks for some of them unasked."""
+    """The check that a class has the bases and names it has: Python looks for some of them unasked."""
     namespace, bases = vars(kind), kind.__bases__
     names = dict.fromkeys(namespace).keys()
     return lambda: kind.__bases__ is bases and namespace.keys() == names
 
 
 def check_of_array(value: Array) -> Check | None:
-    """Return the check that an array keeps its content, shape and dtype; None where nobody can write to it."""
+    """The check that an array keeps its content, shape and dtype; None where nobody can write to it."""
     if not may_change(value):
         return None
     shape, dtype = value.shape, value.dtype
@@ -224,7 +224,7 @@ def check_of_array(value: Array) -> Check | None:
 
 
 def check_of_array_like(value: Any) -> Check:
-    """Return the check that something NumPy can convert, of another library, keeps its content."""
+    """The check that something NumPy can convert, of another library, keeps its content."""
 
     def content() -> tuple[Any, ...]:
         seen = np.asarray(value)
@@ -235,18 +235,18 @@ def check_of_array_like(value: Any) -> Check:
 
 
 def check_of_generator(value: Any) -> Check:
-    """Return the check that a generator of random numbers has drawn none."""
+    """The check that a generator of random numbers has drawn none."""
     state = pickle.dumps(value)
     return lambda: pickle.dumps(value) == state
 
 
 def draws_numbers(value: Any) -> bool:
-    """Say whether a value is a generator of random numbers, of NumPy or Python."""
+    """Whether a value is a generator of random numbers, of NumPy or Python."""
     return any(kind.__module__.startswith(("numpy.random", "random")) for kind in type(value).__mro__)
 
 
 def shared_states() -> bytes:
-    """Return the states of the generators that `numpy.random` and `random` share among all their users."""
+    """The states of the generators that `numpy.random` and `random` share among all their users."""
     numpy_random, python_random = sys.modules.get("numpy.random"), sys.modules.get("random")
     return pickle.dumps(
         (
@@ -257,7 +257,7 @@ def shared_states() -> bytes:
 
 
 def check_of_function(function: FunctionType) -> Check:
-    """Return the check that a function keeps its code and its defaults."""
+    """The check that a function keeps its code and its defaults."""
     code, defaults, by_name = function.__code__, function.__defaults__, function.__kwdefaults__
 
     def check() -> bool:
@@ -269,7 +269,7 @@ def check_of_function(function: FunctionType) -> Check:
 
 
 def in_library(name: str) -> bool:
-    """Say whether a module is one whose content is taken not to change."""
+    """Whether a module is one whose content is taken not to change."""
     if name in sys.builtin_module_names or name.startswith("namedtuple_"):
         return True
     module = sys.modules.get(name)
@@ -277,16 +277,16 @@ def in_library(name: str) -> bool:
 
 
 def is_users(kind: type) -> bool:
-    """Say whether a class is no library's, so that it may change."""
+    """Whether a class is no library's, so that it may change."""
     return not in_library(kind.__module__)
 
 
 def is_own(value: Any) -> bool:
-    """Say whether a value is traced, or of a class of this package."""
+    """Whether a value is traced, or of a class of this package."""
     return isinstance(value, Handle) or str(type(value).__module__).partition(".")[0] == "fnad"
 
 
 def is_library_module(module: ModuleType) -> bool:
-    """Say whether a module is built in, or its file belongs to a library."""
+    """Whether a module is built in, or its file belongs to a library."""
     file = vars(module).get("__file__")
     return module.__name__ in sys.builtin_module_names or (file is not None and is_library(file))

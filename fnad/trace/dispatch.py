@@ -127,7 +127,7 @@ def _raised(error: Exception, source: Source | None, operands: Sequence[Any]) ->
 
 
 def remedy_of(error: FnadError, operands: Sequence[Any]) -> str | None:
-    """Return the way out of an error that has none of its own: what to look at, and what was given."""
+    """The way out of an error that has none of its own: what to look at, and what was given."""
     advice = next((advice for kind, advice in ADVICE.items() if isinstance(error, kind)), None)
     given = " and ".join(dict.fromkeys(map(str, _avals(operands))))
     return f"{advice}; given {given}" if advice and given else advice
@@ -144,7 +144,7 @@ def _avals(operands: Sequence[Any]) -> Iterator[Aval]:
 
 
 def tracing_builder() -> Builder:
-    """Return the builder of the trace under way; raise `UsedAfterTraceError` where there is none."""
+    """The builder of the trace under way; raises `UsedAfterTraceError` where there is none."""
     if is_tracing():
         return current_builder()
     raise used_after_trace()
@@ -154,7 +154,7 @@ def tracing_builder() -> Builder:
 
 
 def unwrap(value: Any, owners: Owners) -> Any:
-    """Return what a rule sees: symbols in place of handles, in nested lists and slices too."""
+    """The operands of a rule: symbols in place of handles, in nested lists and slices too."""
     if isinstance(value, Handle):
         return _own(value, owners)
     if isinstance(value, (list, tuple)) and contains_handle(value):
@@ -173,7 +173,7 @@ def _own(handle: Handle, owners: Owners) -> Symbol:
 
 
 def contains_handle(value: Any) -> bool:
-    """Say whether there is a handle in a nested list, or a slice, which may have one."""
+    """Whether there is a handle in a nested list, or a slice, which may have one."""
     if isinstance(value, (list, tuple)):
         return any(map(contains_handle, value))
     return isinstance(value, (Handle, slice, Elements))
@@ -184,7 +184,7 @@ def _rebuilt(like: Any, values: list[Any]) -> Any:
 
 
 def wrap(result: Any, owners: Owners) -> Any:
-    """Return what the user gets."""
+    """The result for the user."""
     if isinstance(result, Symbol):
         return Handle.concrete(strong(result), is_scalar=not result.aval.shape)
     if isinstance(result, ArrayView):
@@ -211,7 +211,7 @@ def _wrap_view(view: ArrayView, owners: Owners) -> Handle:
 
 
 def operate(ufunc: Callable[..., Any], *operands: Any) -> Any:
-    """Return what a Python operator makes of its operands; on Python numbers alone, a Python number."""
+    """The result of a Python operator; on Python numbers alone, a Python number."""
     for operand in operands:
         if not isinstance(operand, OPERANDS):
             return unlike(ufunc, *operands)
@@ -233,7 +233,7 @@ def as_number(operand: Any) -> Any:
 
 
 def unlike(ufunc: Callable[..., Any], x: Any, y: Any) -> Any:
-    """Return what the comparison with None or a string is of each element of an array: they differ."""
+    """The comparison of an array with None or a string, element by element: they differ."""
     array, other = (x, y) if isinstance(x, Handle) else (y, x)
     if ufunc not in (np.equal, np.not_equal) or array.is_scalar or not isinstance(other, (str, bytes, NoneType)):
         return NotImplemented
@@ -241,7 +241,7 @@ def unlike(ufunc: Callable[..., Any], x: Any, y: Any) -> Any:
 
 
 def is_repetition(x: Any, y: Any) -> bool:
-    """Say whether a sequence is multiplied with an integer: Python repeats it, and asks for the integer's index."""
+    """Whether a sequence is multiplied with an integer: Python repeats it, and asks for the integer's index."""
     sequence, count = (x, y) if isinstance(x, (list, tuple)) else (y, x)
     if not isinstance(sequence, (list, tuple)) or not isinstance(count, Handle):
         return False
@@ -249,7 +249,7 @@ def is_repetition(x: Any, y: Any) -> bool:
 
 
 def is_python_like(value: Any) -> bool:
-    """Say whether a value is a Python number, or stands for one."""
+    """Whether a value is a Python number, or stands for one."""
     return value.is_weak if isinstance(value, Handle) else is_python_number(value)
 
 
@@ -259,7 +259,7 @@ def call_alike(function: Callable[..., Any], x: Handle, *args: Any, **kwargs: An
 
 
 def weakened(result: Any) -> Any:
-    """Return the result as standing for a Python number."""
+    """The result as standing for a Python number."""
     if isinstance(result, tuple):
         return tuple(map(weakened, result))
     symbol = result.symbol
@@ -267,7 +267,7 @@ def weakened(result: Any) -> Any:
 
 
 def operate_in_place(ufunc: Callable[..., Any], target: Handle, operand: Any) -> Any:
-    """Return what `x += y` leaves in x: a scalar is replaced, an array written to."""
+    """The value of x after `x += y`: a scalar is replaced, an array written to."""
     if target.is_scalar or not isinstance(operand, OPERANDS):
         return NotImplemented
     return store(f"numpy.{ufunc.__name__}", call(RULES[ufunc], (target, operand), {}), target)
@@ -277,7 +277,7 @@ def operate_in_place(ufunc: Callable[..., Any], target: Handle, operand: Any) ->
 
 
 def call_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Return what a ufunc, or a method of one, makes of its arguments."""
+    """The result of a ufunc, or of a method of one."""
     is_call = method == "__call__"
     if ufunc not in RULES:
         special_rule(ufunc)
@@ -303,7 +303,7 @@ def call_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: di
 
 
 def ufunc_name(ufunc: np.ufunc, method: str) -> str:
-    """Return how a user writes a ufunc or a method of it."""
+    """The way a user writes a ufunc or a method of it."""
     name = ufunc.__name__
     for module in (np, *(sys.modules.get(m) for m in ("scipy.special", "scipy.special._ufuncs"))):
         if getattr(module, name, None) is ufunc:
@@ -313,7 +313,7 @@ def ufunc_name(ufunc: np.ufunc, method: str) -> str:
 
 
 def call_function(function: Any, args: Sequence[Any], kwargs: Arguments) -> Any:
-    """Return what an array function makes of its arguments."""
+    """The result of an array function."""
     rule = RULES.get(function)
     if rule is None and function not in WRITERS:
         return call_on_known(function_name(function), function, args, kwargs)
@@ -329,7 +329,7 @@ def call_function(function: Any, args: Sequence[Any], kwargs: Arguments) -> Any:
 
 
 def has_traced(value: Any) -> bool:
-    """Say whether there is a traced value in nested lists, tuples and dicts."""
+    """Whether there is a traced value in nested lists, tuples and dicts."""
     if isinstance(value, (list, tuple)):
         return any(map(has_traced, value))
     return any(map(has_traced, value.values())) if isinstance(value, dict) else isinstance(value, (Handle, Elements))
@@ -339,26 +339,26 @@ CALLS.update(traced=call_function, has_traced=has_traced)
 
 
 def function_name(function: Any) -> str:
-    """Return how a user writes a function."""
+    """The way a user writes a function."""
     return f"{function.__module__}.{function.__qualname__}"
 
 
 def call_on_known(name: str, function: Any, args: Sequence[Any], kwargs: Arguments) -> Any:
-    """Return what NumPy makes of arguments that depend on no input; raise where there is one that does."""
+    """NumPy's result for arguments that depend on no input; raises if one does."""
     if not is_known((args, kwargs)):
         raise no_rule(name, function)
     return function(*as_arrays(args), **as_arrays(kwargs))
 
 
 def is_known(value: Any) -> bool:
-    """Say whether the traced values in nested lists, tuples and dicts depend on no input."""
+    """Whether the traced values in nested lists, tuples and dicts depend on no input."""
     if isinstance(value, (list, tuple, dict)):
         return all(map(is_known, value.values() if isinstance(value, dict) else value))
     return not isinstance(value, Handle) or known_value(value.symbol) is not None
 
 
 def as_arrays(value: Any) -> Any:
-    """Return nested lists, tuples and dicts with ordinary arrays in the place of traced values that are known."""
+    """Nested lists, tuples and dicts with ordinary arrays in the place of traced values that are known."""
     if isinstance(value, dict):
         return {name: as_arrays(v) for name, v in value.items()}
     if isinstance(value, (list, tuple)):
@@ -370,7 +370,7 @@ def as_arrays(value: Any) -> Any:
 
 
 def no_rule(name: str, function: Any) -> UnsupportedFunctionError:
-    """Return the error for a function without a rule."""
+    """The error for a function without a rule."""
     if name.endswith(" (vectorized)"):
         return UnsupportedFunctionError(
             f"numpy.frompyfunc({name.removesuffix(' (vectorized)')}, ...) returns an array of objects, which "
@@ -388,7 +388,7 @@ def no_rule(name: str, function: Any) -> UnsupportedFunctionError:
 
 
 def _key(name: str, function: Any) -> str | None:
-    """Return what a user writes to enter a rule; None for a function that is in no module."""
+    """The line that a user writes to enter a rule; None for a function that is in no module."""
     owner = getattr(function, "__self__", None)
     if isinstance(owner, np.ufunc) and function.__name__ != "__call__":
         name, _, method = name.rpartition(".")
@@ -397,7 +397,7 @@ def _key(name: str, function: Any) -> str | None:
 
 
 def undefined_elements(name: str) -> UnsupportedFunctionError:
-    """Return the error for a ufunc with `where` and no `out`."""
+    """The error for a ufunc with `where` and no `out`."""
     return UnsupportedFunctionError(
         f"{name} with where= and without out= leaves elements undefined",
         source=current_source(),

@@ -159,7 +159,7 @@ class Environment:
         self._explained: dict[int, CodeType] = {}
 
     def holds(self) -> bool:
-        """Say whether everything is as it was."""
+        """Whether everything is as it was."""
         for get, name, value in self._names.values():
             now = get(name, MISSING)
             if now is not value and not same(now, value):
@@ -173,13 +173,13 @@ class Environment:
         return not self._changing and (not self._kinds[0] or self._are_of_kind())
 
     def _are_of_kind(self) -> bool:
-        """Say whether objects have the classes and namespaces they had; in C, since there may be many."""
+        """Whether objects have the classes and namespaces they had; in C, since there may be many."""
         objects, kinds = self._kinds
         holders, namespaces = self._namespaces
         return all(map(is_, map(type, objects), kinds)) and all(map(is_, map(NAMESPACE, holders), namespaces))
 
     def covers(self, other: Environment) -> bool:
-        """Say whether this holds, and has all in it that another one has, which holds too."""
+        """Whether this holds, and has all in it that another one has, which holds too."""
         contents = {id(value) for _, value in self._contents}
         has_all = (
             other._names.keys() <= self._names.keys()
@@ -190,7 +190,7 @@ class Environment:
         return has_all and not other._changing and self.holds()
 
     def difference(self) -> str:
-        """Return what is no longer as it was, in words."""
+        """A description of what has changed."""
         for get, name, value in self._names.values():
             if not same(get(name, MISSING), value):
                 return f"{name!r} has changed"
@@ -205,7 +205,7 @@ class Environment:
         return self._changing or "nothing has changed"
 
     def released(self) -> Environment:
-        """Return the same without references to objects, functions and what these hold, which may go when they like.
+        """The same without references to objects, functions and what these hold, which may go when they like.
 
         What is found in them is looked for in them again, not in the namespaces they had.
         """
@@ -235,7 +235,7 @@ class Environment:
         return new
 
     def _owners(self) -> dict[int, tuple[Callable[[], Any], Callable[[Any], Get]]]:
-        """Return by namespace or cell what it belongs to, without keeping that alive, and how it is found there."""
+        """By namespace or cell what it belongs to, without keeping that alive, and how it is found there."""
         owners: dict[int, tuple[Callable[[], Any], Callable[[Any], Get]]] = {}
         for value, namespace, _ in self._holders:
             reference = reference_to(value)
@@ -534,14 +534,14 @@ class Environment:
 
 
 def makes_attributes(holder: Holder) -> bool:
-    """Say whether an object, or a module of the user's, has a function that is asked for what it has not."""
+    """Whether an object, or a module of the user's, has a function that is asked for what it has not."""
     if isinstance(holder.value, ModuleType):
         return "__getattr__" in vars(holder.value) and not is_library_module(holder.value)
     return any("__getattr__" in vars(kind) for kind in holder.classes)
 
 
 def found_in(reference: Callable[[], Any], reach: Callable[[Any], Get]) -> Get:
-    """Return the function that finds names in what is not kept alive."""
+    """The function that finds names in what is not kept alive."""
 
     def get(name: str, default: object) -> Any:
         owner = reference()
@@ -551,17 +551,17 @@ def found_in(reference: Callable[[], Any], reach: Callable[[Any], Get]) -> Get:
 
 
 def are_absent(get: Get, names: AbstractSet[str]) -> bool:
-    """Say whether nothing of these names is found."""
+    """Whether nothing of these names is found."""
     return all(get(name, MISSING) is MISSING for name in names)
 
 
 def is_of_kind(reference: Callable[[], Any], kind: type) -> bool:
-    """Say whether an object is there, and of this class."""
+    """Whether an object is there, and of this class."""
     return type(reference()) is kind
 
 
 def has_names(reference: Callable[[], Any], names: tuple[str, ...]) -> bool:
-    """Say whether an object is there, and has attributes of these names, in this order."""
+    """Whether an object is there, and has attributes of these names, in this order."""
     owner = reference()
     return owner is not None and tuple(NAMESPACE(owner)) == names
 

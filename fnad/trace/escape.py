@@ -86,17 +86,17 @@ _LAST = _Last()
 
 
 def number_asked(aval: Aval, what: str) -> FnadError:
-    """Return the error for float(x), int(x), complex(x), x.item(), x.tolist()."""
+    """The error for float(x), int(x), complex(x), x.item(), x.tolist()."""
     return _stored(aval) or _escape(aval, what, _number_remedy())
 
 
 def truth_asked(aval: Aval) -> FnadError:
-    """Return the error for a branch on a traced value that has no value yet."""
+    """The error for a branch on a traced value that has no value yet."""
     return _escape(aval, "its truth value", UNDECIDED)
 
 
 def truths_asked(aval: Aval) -> FnadError:
-    """Return the error for a branch on a traced array of several elements, or none: NumPy's words."""
+    """The error for a branch on a traced array of several elements, or none: NumPy's words."""
     several = "an array with more than one element is ambiguous. Use a.any() or a.all()"
     none = "an empty array is ambiguous. Use `array.size > 0` to check that an array is not empty."
     what = f"The truth value of {several if aval.size else none}"
@@ -105,12 +105,12 @@ def truths_asked(aval: Aval) -> FnadError:
 
 
 def integer_asked(aval: Aval, what: str) -> FnadError:
-    """Return the error for the integer of a traced value that has no value yet: an index, a loop count."""
+    """The error for the integer of a traced value that has no value yet: an index, a loop count."""
     return _stored(aval) or _escape(aval, what, UNDECIDED)
 
 
 def index_asked(aval: Aval) -> FnadError:
-    """Return the error for what is no integer as an index, a size or a loop count, and for arrays as an index."""
+    """The error for what is no integer as an index, a size or a loop count, and for arrays as an index."""
     if aval.dtype.kind not in "iu" and is_tracing():
         what = f"a traced value of aval {aval} is no integer, and so no index, size or loop count"
         return _kept(ArgumentTypeError(what, source=current_source(), remedy="write int(x) for a number x"))
@@ -118,7 +118,7 @@ def index_asked(aval: Aval) -> FnadError:
 
 
 def array_asked(aval: Aval) -> FnadError:
-    """Return the error for np.asarray(x), for a traced value written into an ordinary array, or as its index."""
+    """The error for np.asarray(x), for a traced value written into an ordinary array, or as its index."""
     if is_reading():
         return index_asked(aval)
     return _stored(aval) or _escape(aval, "an ordinary array", _array_remedy())
@@ -129,13 +129,13 @@ def _array_remedy() -> str:
 
 
 def _cast_remedy() -> str | None:
-    """Return the way out of a class of NumPy's numbers, under a name that was bound before."""
+    """The way out of a class of NumPy's numbers, under a name that was bound before."""
     match = re.search(rf"(?<!\.)\b({'|'.join(NUMBER_TYPES)})\(", user_text())
     return f"write x.astype(np.{match[1]}), or np.{match[1]}(x) under the name of the module" if match else None
 
 
 def hash_asked(aval: Aval) -> FnadError:
-    """Return the error for a traced value in a set, as a key of a dict or an argument of a cached function."""
+    """The error for a traced value in a set, as a key of a dict or an argument of a cached function."""
     return _escape(aval, "its hash", HASH)
 
 
@@ -145,12 +145,12 @@ def text_asked(aval: Aval) -> FnadError:
 
 
 def pickle_asked(aval: Aval) -> FnadError:
-    """Return the error for pickle.dumps(x)."""
+    """The error for pickle.dumps(x)."""
     return _escape(aval, "its pickle", PICKLE)
 
 
 def axis_asked(what: str) -> FnadError:
-    """Return the error for the length or the elements of what has no axis."""
+    """The error for the length or the elements of what has no axis."""
     return ArgumentTypeError(what, source=current_source(), remedy=AXIS)
 
 
@@ -189,7 +189,7 @@ def _escape(aval: Aval, what: str, remedy: str) -> FnadError:
 
 
 def used_after_trace() -> UsedAfterTraceError:
-    """Return the error for a traced value that was kept."""
+    """The error for a traced value that was kept."""
     return UsedAfterTraceError(
         "a traced value was used outside its trace",
         source=current_source(),
@@ -209,7 +209,7 @@ def _number_remedy() -> str:
 
 
 def user_text() -> str:
-    """Return the line of the user's."""
+    """The line of the user's."""
     source = current_source()
     return linecache.getline(source.file, source.line) if source else ""
 
@@ -229,7 +229,7 @@ def forget_escape() -> None:
 
 
 def hidden_escape(error: Exception, source: Source | None = None) -> FnadError | None:
-    """Return the escape that an exception came in the place of, if its line is that of the last escape."""
+    """The escape that an exception came in the place of, if its line is that of the last escape."""
     escape, line = _LAST.error, _LAST.line
     _LAST.error = _LAST.line = None
     if isinstance(error, FnadError) or escape is None:
@@ -241,7 +241,7 @@ def hidden_escape(error: Exception, source: Source | None = None) -> FnadError |
 
 
 def refused(error: Exception) -> FnadError | None:
-    """Return the error for what Python says it cannot do with a traced value: an operand, `memoryview(x)`."""
+    """The error for what Python says it cannot do with a traced value: an operand, `memoryview(x)`."""
     if isinstance(error, FnadError) or not isinstance(error, TypeError):
         return None
     what, source = re.sub("'?Tracer'?( object)?", "a traced value", str(error)), source_of_error(error)

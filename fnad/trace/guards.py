@@ -37,7 +37,7 @@ LARGEST = 2**63
 
 
 def truth(symbol: Symbol) -> bool | None:
-    """Return whether a value of one element is true, and guard the path with it; None where it has no value."""
+    """Whether a value of one element is true, and guard the path with it; None where it has no value."""
     builder = symbol.builder
     if symbol.shape:
         symbol = builder.bind(reshape, (symbol,), {"shape": ()})
@@ -48,7 +48,7 @@ def truth(symbol: Symbol) -> bool | None:
 
 
 def integer(symbol: Symbol) -> int | None:
-    """Return the integer that a scalar is towards zero, and guard the path with it; None where it has no value.
+    """The integer that a scalar is towards zero, and guard the path with it; None where it has no value.
 
     Raises what Python does for nan and infinities, and `IntegerRangeError` for a float that is too large for guards.
     """
@@ -108,7 +108,7 @@ def _parts(x: Symbol) -> tuple[Symbol, ...]:
 
 
 def _key(x: Symbol) -> Symbol:
-    """Return an i64 that no other real number has, and of arrays hardly another."""
+    """An i64 that no other real number has, and of arrays hardly another."""
     bind = x.builder.bind
     if x.dtype.kind == "f":
         x = bind(bits, (x if x.dtype == F64 else bind(convert, (x,), {"dtype": F64}),), {})
@@ -134,7 +134,7 @@ def _same(x: Symbol, y: Symbol, value: Array) -> Symbol:
 
 
 def _answer(symbol: Symbol, shown: str | None = None) -> int | None:
-    """Return what a scalar of bool or i64 is, and note it in its own trace and in the outermost one.
+    """The value of a scalar of bool or i64, noted in its own trace and in the outermost one.
 
     `shown` is what to show in its place.
     """
@@ -152,7 +152,7 @@ def _answer(symbol: Symbol, shown: str | None = None) -> int | None:
 
 
 def outermost(symbol: Symbol) -> Symbol | None:
-    """Return a value as one of the outermost trace; None where it depends on what has no value yet."""
+    """A value as one of the outermost trace; None where it depends on what has no value yet."""
     builder = symbol.builder
     while isinstance(builder, Trace):
         builder.values.extend(builder)
@@ -178,7 +178,7 @@ def _value(symbol: Symbol) -> Array:
 
 
 def guarded(program: Program, guards: Sequence[Guard]) -> Program:
-    """Return an outermost program with its guards, each where its question was asked, numbered in order."""
+    """An outermost program with its guards, each where its question was asked, numbered in order."""
 
     def run(*args: Symbol) -> list[Symbol]:
         env, done = SymbolEnvironment(program.inputs, args), 0

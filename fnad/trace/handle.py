@@ -92,7 +92,7 @@ class Handle:
         return symbol
 
     def through(self, steps: Steps) -> Handle:
-        """Return a handle on the same memory, seen through these steps."""
+        """A handle on the same memory, seen through these steps."""
         symbol = read(steps, self.symbol)
         handle = Handle.concrete(symbol)
         handle._cell = self._cell
@@ -117,11 +117,11 @@ class Handle:
         self._cell.is_written, self._cell.written_at = True, source
 
     def shares_memory(self, other: Handle) -> bool:
-        """Say whether both are handles on one memory."""
+        """Whether both are handles on one memory."""
         return self._cell is other._cell and not self.is_scalar
 
     def in_order(self) -> Handle:
-        """Return this handle, of new memory that NumPy lays out in C order."""
+        """The handle itself, of new memory that NumPy lays out in C order."""
         self._cell.in_order = True
         return self
 
@@ -138,7 +138,7 @@ class Handle:
         self._symbol, self._version = symbol, cell.version
 
     def lend(self, array: Array) -> Array:
-        """Return an ordinary array in the place of this one; neither is written to as long as both are there."""
+        """An ordinary array in the place of this one; neither is written to as long as both are there."""
         array.flags.writeable = False
         self._cell.lent.append(ref(array))
         return array
@@ -185,7 +185,7 @@ class Elements:
 
 
 def view_or_copy(aval: Aval) -> MutationError:
-    """Return the error for a value that may or may not have been written to."""
+    """The error for a value that may or may not have been written to."""
     return MutationError(
         f"NumPy made a view or a copy of aval {aval}, by its layout in memory, and one of the two was written to",
         source=current_source(),

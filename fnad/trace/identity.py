@@ -37,18 +37,18 @@ def check_classes() -> None:
 
 
 def is_asking(frame: FrameType) -> bool:
-    """Say whether the code of a frame, or that of a function it names, compares classes by identity."""
+    """Whether the code of a frame, or that of a function it names, compares classes by identity."""
     return asks(frame.f_code) or any(asks(function.__code__) for function in functions_of(frame))
 
 
 @remembered
 def asks(code: CodeType) -> bool:
-    """Say whether code compares classes by identity."""
+    """Whether code compares classes by identity."""
     return bool(comparisons_of_classes(code) or arguments_of_issubclass(code))
 
 
 def functions_of(frame: FrameType) -> list[FunctionType]:
-    """Return the functions of the user's that the code of a frame names as globals.
+    """The functions of the user's that the code of a frame names as globals.
 
     Its local names are not looked at, since CPython would keep what they stand for.
     """
@@ -57,7 +57,7 @@ def functions_of(frame: FrameType) -> list[FunctionType]:
 
 
 def is_misled(frame: FrameType) -> bool:
-    """Say whether a comparison has another answer for a traced value than for what it stands for."""
+    """Whether a comparison has another answer for a traced value than for what it stands for."""
     for x, y in comparisons_of_classes(frame.f_code):
         found = [type(side.path.value(frame)) if side.is_type else side.path.value(frame) for side in (x, y)]
         meant = [kind.meant if isinstance(kind, Kind) else kind for kind in found]
@@ -67,7 +67,7 @@ def is_misled(frame: FrameType) -> bool:
 
 
 def asks_for_a_kind(function: FunctionType) -> bool:
-    """Say whether a function compares a class with one that traced values stand for."""
+    """Whether a function compares a class with one that traced values stand for."""
     sides = [side for pair in comparisons_of_classes(function.__code__) for side in pair if not side.is_type]
     is_asking = any(side.path.within(function.__globals__) in KINDS for side in sides)
     return is_asking or bool(arguments_of_issubclass(function.__code__))

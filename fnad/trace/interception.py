@@ -114,7 +114,7 @@ class InterceptedClass(Intercepted):
 
 
 def is_users(code: CodeType) -> bool:
-    """Say whether the code may meet traced values: no library's, and no module's, which keeps the names it imports."""
+    """Whether the code may meet traced values: no library's, and no module's, which keeps the names it imports."""
     return code.co_name != "<module>" and not is_library(code.co_filename)
 
 
@@ -127,7 +127,7 @@ class Watched(ModuleType):
 
 @cache
 def watched_class(module: ModuleType) -> type[Watched]:
-    """Return the class of a module of NumPy's while a trace runs."""
+    """The class of a module of NumPy's while a trace runs."""
     functions = {name: value for name, value in vars(module).items() if has_replacement(value)}
     members: dict[str, Any] = {name: Intercepted(name, f, replacement(f)) for name, f in functions.items()}
     members |= {name: InterceptedClass(name, kind, CLASSES[kind]) for name, kind in classes_of(module).items()}
@@ -139,17 +139,17 @@ def watched_class(module: ModuleType) -> type[Watched]:
 
 
 def classes_of(module: ModuleType) -> dict[str, type]:
-    """Return the classes of a module that can be called on traced values, by name."""
+    """The classes of a module that can be called on traced values, by name."""
     return {name: value for name, value in vars(module).items() if isinstance(value, type) and value in CLASSES}
 
 
 def ufuncs_of(module: ModuleType) -> dict[str, np.ufunc]:
-    """Return the ufuncs of a module that have a rule, by name."""
+    """The ufuncs of a module that have a rule, by name."""
     return {name: value for name, value in vars(module).items() if isinstance(value, np.ufunc) and value in RULES}
 
 
 def of_lists(ufunc: np.ufunc) -> Callable[..., Any]:
-    """Return a ufunc that takes traced values in lists too: to the protocols of NumPy's these are no operands."""
+    """A ufunc that takes traced values in lists too: to the protocols of NumPy's these are no operands."""
 
     @wraps(ufunc)
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -159,17 +159,17 @@ def of_lists(ufunc: np.ufunc) -> Callable[..., Any]:
 
 
 def array_of(values: Any) -> Any:
-    """Return a list as a traced array, if there are traced values in it."""
+    """A list as a traced array, if there are traced values in it."""
     return call_function(np.asarray, (values,), {}) if has_traced(values) else values
 
 
 def replacement(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return what is found in the place of a function: one that calls the user's may meet traced values there."""
+    """The replacement for a NumPy function; one that calls the user's may meet traced values there."""
     return StandIn((on_trace if function in CALLING else on_traced)(function))
 
 
 def has_replacement(value: Any) -> bool:
-    """Say whether there is a rule that takes traced values in lists; a ufunc is met where it is called."""
+    """Whether there is a rule that takes traced values in lists; a ufunc is met where it is called."""
     return callable(value) and not isinstance(value, (type, np.ufunc)) and value in RULES
 
 
@@ -196,7 +196,7 @@ class _Watch:
 
 
 def watchable() -> list[ModuleType]:
-    """Return the modules of NumPy's that are of no class of somebody else's.
+    """The modules of NumPy's that are of no class of somebody else's.
 
     NumPy imports `numpy.polynomial` when somebody asks for it, and so its rules are entered then.
     """

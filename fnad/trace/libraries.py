@@ -20,13 +20,13 @@ _INTERNAL = ("<frozen ", "<__array_function__ ")
 
 @lru_cache(maxsize=4096)
 def is_machinery(file: str) -> bool:
-    """Say whether a file is one of fnad's, NumPy's or SciPy's: what runs between the user's line and a primitive."""
+    """Whether a file is one of fnad's, NumPy's or SciPy's: what runs between the user's line and a primitive."""
     return file.startswith(_MACHINERY)
 
 
 @lru_cache(maxsize=4096)
 def is_library(file: str) -> bool:
-    """Say whether a file belongs to the standard library, to this package or what it stands on, or to pytest."""
+    """Whether a file belongs to the standard library, to this package or what it stands on, or to pytest."""
     if file.startswith((*_FOUNDATION, *_TESTING, *_INTERNAL)):
         return True
     return file.startswith(_STANDARD) and not file.startswith(_THIRD_PARTY)

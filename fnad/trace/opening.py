@@ -30,7 +30,7 @@ from fnad.trace.source import caller
 
 
 def opened(f: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function like `f` to which arrays from outside are traced values.
+    """A function like `f` to which arrays from outside are traced values.
 
     It raises `OutsideChanged` where one of them was written to, or bound anew, while it ran.
     """
@@ -59,7 +59,7 @@ class Opening:
         self._arrays: list[tuple[Array, Array]] = []
 
     def value(self, value: Any) -> Any:
-        """Return what is handed out for a value."""
+        """The replacement for a value."""
         if not is_opened(value):
             return value
         if isinstance(value, np.ndarray):
@@ -100,7 +100,7 @@ class Opening:
         return new
 
     def _cell(self, cell: CellType) -> CellType:
-        """Return the cell for a variable: the same for what is handed out as it is, since it may be bound anew."""
+        """The cell for a variable: the same for what is handed out as it is, since it may be bound anew."""
         if is_empty(cell) or not is_opened(cell.cell_contents):
             return cell
         return self._cells.setdefault(id(cell), (cell, CellType(), cell.cell_contents))[1]
@@ -140,7 +140,7 @@ class Namespace(dict[str, Any]):
 
 
 def is_opened(value: Any) -> bool:
-    """Say whether something else is handed out for a value."""
+    """Whether something else is handed out for a value."""
     if isinstance(value, FunctionType):
         is_new = not isinstance(value.__globals__, Namespace)
         return is_new and not (is_library(value.__code__.co_filename) or rebinds(value.__code__))
@@ -150,7 +150,7 @@ def is_opened(value: Any) -> bool:
 
 
 def is_empty(cell: CellType) -> bool:
-    """Say whether the variable of a cell has no value."""
+    """Whether the variable of a cell has no value."""
     try:
         cell.cell_contents  # noqa: B018  # it is asked for to see whether there is one
     except ValueError:

@@ -38,12 +38,12 @@ def check_rebinding(inputs: tuple[Any, ...], outs: tuple[Any, ...]) -> None:
 
 
 def references(outs: tuple[Any, ...]) -> int:
-    """Return the number of references to the array."""
+    """The number of references to the array."""
     return sys.getrefcount(outs[0])
 
 
 def is_shared_view(outs: tuple[Any, ...]) -> bool:
-    """Say whether the array is a view of memory that others refer to."""
+    """Whether the array is a view of memory that others refer to."""
     if outs[0].base is None:
         return False
     return not isinstance(outs[0].base, np.ndarray) or sys.getrefcount(outs[0].base) > 2
@@ -56,7 +56,7 @@ class _Probe:
 
 @cache
 def unshared_references() -> int:
-    """Return the number of references to an array with one name, seen from within `c += t`."""
+    """The number of references to an array with one name, seen from within `c += t`."""
     c: Any = np.zeros(1)
     c += _Probe()
     return c

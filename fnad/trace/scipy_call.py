@@ -21,7 +21,7 @@ SOLVERS = {
 
 
 def scipy_remedy(frames: Sequence[FrameType]) -> str | None:
-    """Return the way out of a call of SciPy, None if there is none among these frames, innermost first."""
+    """The way out of a call of SciPy, None if there is none among these frames, innermost first."""
     called = next((f for f in reversed(frames) if f.f_globals.get("__name__", "").startswith("scipy.")), None)
     if called is None:
         return None
@@ -35,7 +35,7 @@ def scipy_remedy(frames: Sequence[FrameType]) -> str | None:
 
 
 def _names(frame: FrameType) -> list[str]:
-    """Return the names of the function under scipy: the module, the distribution if it is a method of one, its own."""
+    """The names of the function under scipy: the module, the distribution if it is a method of one, its own."""
     module, name = frame.f_globals["__name__"], frame.f_code.co_name
     function = frame.f_locals.get(WRAPPERS.get(name, ""))
     if function is not None:
@@ -49,13 +49,13 @@ def _names(frame: FrameType) -> list[str]:
 
 
 def _owner_name(owner: Any) -> str:
-    """Return the name of a distribution, which some of SciPy's classes have as an attribute, some in their own name."""
+    """The name of a distribution, which some of SciPy's classes have as an attribute, some in their own name."""
     distribution = getattr(owner, "dist", owner)
     return getattr(distribution, "name", None) or re.sub("_(gen|frozen)$", "", type(owner).__name__)
 
 
 def _is_offered(names: Sequence[str]) -> bool:
-    """Say whether fnad.scipy has a function of its own under these names."""
+    """Whether fnad.scipy has a function of its own under these names."""
     module, *path = names
     if find_spec(f"fnad.scipy.{module}") is None:
         return False

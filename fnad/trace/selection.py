@@ -52,7 +52,7 @@ EMPTY = {
 
 
 def number_asked(what: str) -> TracerEscapeError:
-    """Return the error for what depends on how many elements there are."""
+    """The error for what depends on how many elements there are."""
     return TracerEscapeError(
         f"{what}: the shape of the result depends on a traced value, the mask",
         source=current_source(),
@@ -75,7 +75,7 @@ class Selection(NDArrayOperatorsMixin, Unsized):
     # ---- element by element ------------------------------------------------------------------------------------------
 
     def map(self, function: Callable[..., Any], args: Any, kwargs: Any) -> Selection:
-        """Return the selection from what a function makes of the whole arrays."""
+        """The selection from what a function makes of the whole arrays."""
         whole = function(*[self._whole(arg) for arg in args], **{k: self._whole(arg) for k, arg in kwargs.items()})
         return Selection(whole, self.mask)
 
@@ -128,7 +128,7 @@ class Selection(NDArrayOperatorsMixin, Unsized):
     # ---- reductions --------------------------------------------------------------------------------------------------
 
     def reduce(self, function: Any, axis: Any = None, *args: Any, **kwargs: Any) -> Any:
-        """Return a reduction over what is selected, and over the other axes too if no axis is given."""
+        """A reduction over what is selected, and over the other axes too if no axis is given."""
         if axis not in (None, 0):
             raise number_asked(f"axis={axis}")
         count = self.mask.ndim
@@ -214,7 +214,7 @@ for _name in ("clip", "round", "conjugate"):
 
 
 def selection(x: Any, mask: Any) -> Selection:
-    """Return x[mask]: as in NumPy a copy."""
+    """X[mask]: as in NumPy a copy."""
     check_mask(x.aval.shape, mask.aval.shape)
     return Selection(*[call(methods.copy, (array,), {}) for array in (x, mask)])
 
@@ -230,13 +230,13 @@ def check_mask(shape: Any, mask: Any) -> None:
 
 
 def put(x: Symbol, mask: Symbol, values: Any) -> Symbol:
-    """Return x with the values where a mask over its first axes is true."""
+    """X with the values where a mask over its first axes is true."""
     where = broadcast_to(reshape_to(mask, (*mask.shape, *(1,) * (x.ndim - mask.ndim))), x.shape)
     return select(where, broadcast_to(as_symbol(values, x.dtype), x.shape), x)
 
 
 def values_under(mask: Any, chosen: Selection) -> Any:
-    """Return the whole array of a selection that is written under the same mask."""
+    """The whole array of a selection that is written under the same mask."""
     if getattr(mask, "symbol", None) is None or mask.symbol.atom is not chosen.mask.symbol.atom:
         raise number_asked("x[mask] written under another index")
     return chosen.values

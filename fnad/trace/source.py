@@ -20,7 +20,7 @@ def caller() -> FrameType:
 
 
 def user_frame() -> FrameType | None:
-    """Return the innermost frame outside the libraries."""
+    """The innermost frame outside the libraries."""
     frame: FrameType | None = inspect.currentframe()
     while frame is not None and is_library(frame.f_code.co_filename):
         frame = frame.f_back
@@ -28,7 +28,7 @@ def user_frame() -> FrameType | None:
 
 
 def library_frames() -> list[FrameType]:
-    """Return the frames that the user's code called, innermost first."""
+    """The frames that the user's code called, innermost first."""
     frames: list[FrameType] = []
     frame: FrameType | None = inspect.currentframe()
     while frame is not None and is_library(frame.f_code.co_filename):
@@ -38,7 +38,7 @@ def library_frames() -> list[FrameType]:
 
 
 def user_caller(frame: FrameType | None) -> FrameType | None:
-    """Return the frame of the user's code for which a frame runs; none if a module is loaded or a line looked up."""
+    """The frame of the user's code for which a frame runs; none if a module is loaded or a line looked up."""
     while frame is not None and frame.f_code.co_name != "<module>":
         name = frame.f_globals.get("__name__", "")
         if not is_library(frame.f_code.co_filename):
@@ -50,7 +50,7 @@ def user_caller(frame: FrameType | None) -> FrameType | None:
 
 
 def current_source() -> Source | None:
-    """Return where the user's code is.
+    """The line of the user's code.
 
     Lines are known by code object and instruction, which is cheaper than asking a frame for its line.
     """
@@ -66,13 +66,13 @@ def current_source() -> Source | None:
 
 
 def user_line(error: BaseException) -> tuple[str, int] | None:
-    """Return file and line of the innermost frame of the user that an exception passed."""
+    """File and line of the innermost frame of the user that an exception passed."""
     source = source_of_error(error)
     return (source.file, source.line) if source else None
 
 
 def source_of_error(error: BaseException) -> Source | None:
-    """Return the innermost place in the user's code that an exception passed."""
+    """The innermost place in the user's code that an exception passed."""
     found: Source | None = None
     traceback = error.__traceback__
     while traceback is not None:

@@ -39,7 +39,7 @@ IN_PLACE: dict[str, str] = {
 
 
 def in_place_of(text: str) -> str | None:
-    """Return the way out of the first function of these modules that a line calls; None if it calls none."""
+    """The way out of the first function of these modules that a line calls; None if it calls none."""
     for match in re.finditer(r"\b(math|cmath|statistics)\.(\w+)", text):
         module, name = match[1], match[2]
         numpys = RENAMED.get(name, name)

@@ -14,18 +14,18 @@ from fnad.trace.source import user_frame
 
 
 def is_reading() -> bool:
-    """Say whether the user's code is at `x[i]`."""
+    """Whether the user's code is at `x[i]`."""
     frame = user_frame()
     return frame is not None and reads_element(frame)
 
 
 def is_storing() -> bool:
-    """Say whether the user's code is at `x[i] = …`."""
+    """Whether the user's code is at `x[i] = …`."""
     frame = user_frame()
     return frame is not None and stores_element(frame)
 
 
 def indexes_an_array() -> bool:
-    """Say whether the user's code indexes an ordinary array that could be traced, and is not in this run."""
+    """Whether the user's code indexes an ordinary array that could be traced, and is not in this run."""
     frame = None if MAKING.is_traced else user_frame()
     return frame is not None and isinstance(indexed(frame), np.ndarray)

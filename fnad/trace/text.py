@@ -57,7 +57,7 @@ def text(x: Handle, write: Callable[[Any], str]) -> str:
 
 
 def formats_a_number() -> bool:
-    """Say whether `"%.2f" % x` asks for a float: only the instruction tells it from `float(x)`."""
+    """Whether `"%.2f" % x` asks for a float: only the instruction tells it from `float(x)`."""
     frame = asking_frame()
     return frame is not None and is_modulo(frame)
 
@@ -161,7 +161,7 @@ def _is_message_of_assert(nodes: tuple[ast.AST, ...]) -> bool:
 
 
 def _is_shown(nodes: tuple[ast.AST, ...], frame: FrameType) -> bool:
-    """Say whether there is a call that shows its arguments, and nothing else in these receives the text."""
+    """Whether there is a call that shows its arguments, and nothing else in these receives the text."""
     start = next((i for i, node in enumerate(nodes) if isinstance(node, ast.Call) and _shows(node, frame)), None)
     return start is not None and all(map(_keeps_nothing, nodes[start + 1 :]))
 

@@ -253,7 +253,7 @@ class Members(Tracer):
 
 
 def is_mask(index: Any) -> bool:
-    """Say whether an index is a bool array that is not known while tracing."""
+    """Whether an index is a bool array that is not known while tracing."""
     if not isinstance(index, Tracer) or index.aval.dtype != BOOL:
         return False
     return index.aval.ndim > 0 and known_value(index.symbol) is None

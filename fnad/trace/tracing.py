@@ -86,7 +86,7 @@ def _argument(symbol: Symbol, weak: bool, is_array: bool) -> Tracer:
 
 
 def symbol_of(value: Any) -> Symbol:
-    """Return the symbol of a traced value, an array or a number, in the trace under way."""
+    """The symbol of a traced value, an array or a number, in the trace under way."""
     if isinstance(value, Tracer):
         return value.symbol
     if isinstance(value, Selection):

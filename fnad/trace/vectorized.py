@@ -31,7 +31,7 @@ def call_vectorized(self: Any, *args: Any, **kwargs: Any) -> Any:
 
 
 def vectorized(self: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Return what a function makes of one element, or of the cores of a signature, after the other."""
+    """The results of a function for one element, or the cores of a signature, after the other."""
     given: dict[Any, Any] = dict(enumerate(args)) | kwargs
     places = [place for place in given if place not in self.excluded]
     if not places:
@@ -57,7 +57,7 @@ def vectorized(self: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 
 
 def nothing(shape: tuple[int, ...], kinds: str | None) -> Any:
-    """Return the results of no calls."""
+    """The results of no calls."""
     if not kinds:
         raise DomainError("cannot call `vectorize` on size 0 inputs unless `otypes` is set")
     first, *others = [np.zeros(shape, kind) for kind in kinds]
@@ -65,18 +65,18 @@ def nothing(shape: tuple[int, ...], kinds: str | None) -> Any:
 
 
 def gathered(results: Sequence[Any], shape: tuple[int, ...], dtype: Any) -> Any:
-    """Return the results as an array of a dtype."""
+    """The results as an array of a dtype."""
     whole = call_function(np.stack, (list(results),), {}) if has_traced(results) else np.array(results)
     return whole.astype(dtype).reshape(*shape, *whole.shape[1:])
 
 
 def as_it_is(given: Any, element: Any) -> Any:
-    """Return what NumPy first calls a function on, to see the dtype of its results."""
+    """The arguments that NumPy first calls a function with, to see the dtype of its results."""
     return element
 
 
 def as_python_number(given: Any, element: Any) -> Any:
-    """Return what NumPy calls a function on: of an array of numbers a Python number, whatever the dtype."""
+    """The arguments that NumPy calls a function with: for an array of numbers a Python number, whatever the dtype."""
     if isinstance(given, np.generic) or (isinstance(given, Handle) and given.is_scalar):
         return element
     if not isinstance(element, Handle):
