@@ -12,6 +12,7 @@ from fnad.kernel.layout import Layout
 from fnad.kernel.liveness import live, read_arrays
 from fnad.kernel.parser import parse_kernel
 from fnad.kernel.python_source import kernel_text, plain_text
+from fnad.kernel.routines import compensated_add
 from fnad.kernel.statements import Kernel, Statement
 from fnad.scalar.operation import OperandError
 
@@ -205,3 +206,12 @@ def test_what_is_no_kernel_is_refused() -> None:
         kernel("del x")
     with pytest.raises(OperandError, match="no expression like"):
         kernel("y[0] = [x[0]]")
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_a_sum_that_overflows_keeps_its_errors_finite():
+    """The plain meaning, as native code has it: infinity less infinity is in neither part."""
+    for total, value in ((1e308, 1e308), (1.0, np.inf), (-np.inf, 2.0)):
+        assert compensated_add(np.float64(total), np.float64(0.5), np.float64(value)) == (total + value, 0.5)
+    found = compensated_add(np.complex128(1e308 + 1j), np.complex128(0.5j), np.complex128(1e308 + 2j))
+    assert found == (complex(np.inf, 3.0), 0.5j)
