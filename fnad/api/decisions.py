@@ -109,9 +109,11 @@ def is_in_loop(source: Source | None) -> bool:
 
 
 def ends_loop(source: Source | None) -> bool:
-    """Whether a line has the condition of a `while`."""
+    """Whether a line has the condition of a `while`; where its file is no Python, as a page is, by the line."""
     found = _loops(source)
-    return source is not None and found is not None and _has(found.conditions, source.line)
+    if source is None or found is None:
+        return source is not None and linecache.getline(source.file, source.line).lstrip().startswith("while ")
+    return _has(found.conditions, source.line)
 
 
 class Loops(NamedTuple):
