@@ -172,7 +172,7 @@ def _pull_from_push(
     ys, xs = tuple(result.aval for result in results), tuple(primal.aval for primal in primals)
     # The transpose depends only on the key, and tracing it costs more than inlining it.
     transposed = STORE.get(
-        (_transposed_push, equation.primitive, params_key(equation.params), ys, xs, tuple(needed)),
+        ((_transposed_push, equation.primitive, params_key(equation.params), tuple(needed)), (ys, xs)),
         lambda: _transposed_push(equation.primitive, equation.params, ys, xs, needed),
     )
     found = iter(inline(transposed, [*results, *primals, *map(zeros_like, marked), *real]))
