@@ -17,6 +17,7 @@ from fnad.kernel.statements import (
     Name,
     Statement,
     Store,
+    bodies,
     operands,
     subexpressions,
     walk,
@@ -117,3 +118,23 @@ def _is_empty(statement: Statement) -> bool:
 def has_no_code(statements: Sequence[Statement]) -> bool:
     """Whether there is nothing but comments."""
     return all(isinstance(statement, Comment) for statement in statements)
+
+
+def used_outside(statements: Sequence[Statement]) -> set[str]:
+    """The variables used after a block, of a loop or a branch, that they are assigned in."""
+    found: set[str] = set()
+    _close(statements, frozenset(), found)
+    return found
+
+
+def _close(statements: Sequence[Statement], closed: AbstractSet[str], found: set[str]) -> set[str]:
+    """The variables assigned in a block; uses of what is assigned in blocks `closed` before it are `found`."""
+    assigned: set[str] = set()
+    inside: set[str] = set()
+    for statement in statements:
+        found.update(name for name in _used(statement) if name in closed or name in inside)
+        blocks = [_close(body, closed | inside, found) for body in bodies(statement)]
+        inside.update(*blocks)
+        if isinstance(statement, Assign):
+            assigned.update(target.name for target in statement.targets)
+    return assigned | inside

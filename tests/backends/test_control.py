@@ -16,6 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fnad.backends.cpu.compiler import compile_source
 from fnad.backends.cpu.executor import compile_program
 from fnad.control.cond import cond
 from fnad.control.scan import scan
@@ -271,3 +272,20 @@ def test_emitted_loops_run_as_plain_python():
 def test_a_loop_states_a_failure_that_there_is():
     with pytest.raises(VerificationError, match="a loop may not fail with KeyError"):
         looped(lambda x: [lt(x, x)], lambda x: [x], [1.0], max_steps=1, failure=("KeyError", "what", "remedy"))
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "    for i in range(2, -1, -1):\n        v = x[i] + x[i]\n    out[0] = v\n",
+        "    for i in range(1):\n        for j in range(1):\n            v = x[0] + x[0]\n        out[0] = v\n",
+        "    for i in range(1):\n        v = x[0] + x[0]\n    for j in range(2):\n        out[j] = v\n",
+        "    if x[0] == 1.0:\n        v = x[0] + x[0]\n    if x[0] == 1.0:\n        out[0] = v\n",
+        "    while True:\n        v = x[0] + x[0]\n        if v == 2.0:\n            break\n    out[0] = v\n",
+    ],
+)
+def test_a_variable_that_is_used_after_the_block_it_is_assigned_in(body):
+    run = compile_source(f"def f(x, out):\n{body}", "f", [F64, F64])
+    out = np.zeros(2)
+    run.call(np.array([1.0, 5.0, 7.0]), out)
+    assert out[0] == 2.0

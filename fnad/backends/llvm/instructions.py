@@ -15,6 +15,7 @@ import numpy as np
 from fnad.backends.llvm.emitter import Emit, Value
 from fnad.backends.llvm.scalar import llvm_type, memory_type
 from fnad.errors import LoweringError
+from fnad.kernel.liveness import used_outside
 from fnad.kernel.statements import (
     Apply,
     Assign,
@@ -83,13 +84,19 @@ class _Writer:
             p.name: argument for p, argument in zip(kernel.parameters, function.args, strict=True)
         }
         self.ends: list[ir.Block] = []
-        self.slots = {name.name: self.builder.alloca(value_type(name.kind), name=name.name) for name in self._several()}
+        self.slots = {
+            name.name: self.builder.alloca(value_type(name.kind), name=name.name) for name in self._on_stack()
+        }
 
-    def _several(self) -> list[Name]:
-        """The variables that are assigned in several places."""
+    def _slot(self, name: Name) -> Value:
+        return self.builder.alloca(value_type(name.kind), name=name.name)
+
+    def _on_stack(self) -> list[Name]:
+        """The variables that are assigned in several places, or used after the block that they are assigned in."""
         assigned = [s for s in walk(self.kernel.body) if isinstance(s, Assign)]
         tally = Counter(target for statement in assigned for target in statement.targets)
-        return [name for name, count in tally.items() if count > 1]
+        outliving = used_outside(self.kernel.body)
+        return [name for name, count in tally.items() if count > 1 or name.name in outliving]
 
     def write(self) -> None:
         self.block(self.kernel.body)
