@@ -153,3 +153,14 @@ def test_bad_arguments() -> None:
         fnad.hessian(lambda x: x)(X)
     with pytest.raises(ArgumentTypeError, match="first argument of jacobian has to be a function"):
         fnad.jacobian(3)
+
+
+def test_the_function_runs_once_in_reverse_mode() -> None:
+    runs: list[None] = []
+
+    def f(x: Any) -> Any:
+        runs.append(None)
+        return A @ x
+
+    np.testing.assert_array_equal(fnad.jacobian(f)(X), A)
+    assert len(runs) == 1

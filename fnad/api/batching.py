@@ -12,10 +12,9 @@ from fnad.api.regions import at, in_trace, region_of
 from fnad.control.batching import batched_program
 from fnad.errors import BatchAxisError
 from fnad.ir.symbol import Symbol
-from fnad.ops.shape import broadcast_to, transpose_to
+from fnad.ops.shape import copies, in_front, transpose_to
 from fnad.trace.source import current_source
 from fnad.trace.tracer import Tracer
-from fnad.transforms.batching import to_front
 
 AxisTree = Any
 """An axis, None, or a pytree of these that stands for what is below each of its leaves."""
@@ -173,7 +172,7 @@ def _row_type(leaf: Leaf, axis: int | None) -> LeafType:
 
 
 def _with_rows_first(x: Symbol, axis: int | None) -> Symbol:
-    return x if axis in (None, 0) else to_front(x, axis)
+    return x if axis is None else in_front(x, (axis,))
 
 
 # ---- axes of results -------------------------------------------------------------------------------------------------
@@ -202,7 +201,7 @@ def _placed(f: Function, n: int, x: Symbol, is_stack: bool, axis: int | None, co
                 remedy="say along which axis its rows go, or reduce it over the rows outside of vmap",
             )
         return x
-    stack = x if is_stack else broadcast_to(x, (count, *x.shape))
+    stack = x if is_stack else copies(x, count)
     place = axis % stack.ndim
     order = [*range(1, place + 1), 0, *range(place + 1, stack.ndim)]
-    return stack if place == 0 else transpose_to(stack, tuple(order))
+    return transpose_to(stack, tuple(order))

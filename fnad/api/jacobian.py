@@ -224,7 +224,11 @@ def _columns(stack: Any, out: Aval, aval: Aval, end: int) -> Any:
 
 
 def _reverse(f: Function, leaves: Sequence[Any], has_aux: bool) -> tuple[_Leaves, Blocks, Any]:
-    value, pullback, *beside = vjp(f, *leaves, has_aux=has_aux)
+    return _pulled(*vjp(f, *leaves, has_aux=has_aux))
+
+
+def _pulled(value: Any, pullback: Function, *beside: Any) -> tuple[_Leaves, Blocks, Any]:
+    """The Jacobian from the output and its pullback, along each element of the output."""
     output = _Leaves(value)
     stacks = vmap(lambda *cts: pullback(output.filled(cts, output.zero)))(*output.directions())
     blocks = [
@@ -235,6 +239,7 @@ def _reverse(f: Function, leaves: Sequence[Any], has_aux: bool) -> tuple[_Leaves
 
 
 def _cheaper(f: Function, leaves: Sequence[Any], has_aux: bool) -> tuple[_Leaves, Blocks, Any]:
-    output = _Leaves(vjp(f, *leaves, has_aux=has_aux)[0])
-    forward = _Leaves(list(leaves)).size <= output.size
-    return (_forward if forward else _reverse)(f, leaves, has_aux)
+    found = vjp(f, *leaves, has_aux=has_aux)
+    if _Leaves(list(leaves)).size <= _Leaves(found[0]).size:
+        return _forward(f, leaves, has_aux)
+    return _pulled(*found)

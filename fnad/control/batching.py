@@ -27,8 +27,8 @@ from fnad.ir.primitive import Primitive
 from fnad.ir.program import Equation, Program, Var
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import Aval
-from fnad.ops.shape import copies
-from fnad.transforms.batching import batched, to_front
+from fnad.ops.shape import copies, in_front
+from fnad.transforms.batching import batched
 
 Batched: TypeAlias = tuple[list[Symbol], list[bool]]
 """Results, and which of them are stacks; the others are the same for all rows."""
@@ -86,12 +86,12 @@ def row_by_row(program: Program, count: int, operands: Symbols, stacked: Flags) 
 
 
 def _equation_row_by_row(equation: Equation, count: int, operands: Symbols, stacked: Flags) -> Batched:
-    inputs = tuple(Var(_row(x.aval) if mark else x.aval) for x, mark in zip(operands, stacked, strict=True))
+    avals = [_row(x.aval) if mark else x.aval for x, mark in zip(operands, stacked, strict=True)]
 
     def run(*values: Symbol) -> list[Symbol]:
         return bind_equation(equation, values)
 
-    program = trace(run, *[var.aval for var in inputs], name=equation.primitive.name)
+    program = trace(run, *avals, name=equation.primitive.name)
     return row_by_row(program, count, operands, stacked)
 
 
@@ -132,31 +132,38 @@ def _scan(equation: Equation, count: int, operands: Symbols, stacked: Flags) -> 
         return _equation_row_by_row(equation, count, operands, stacked)
     consts, carry, xs = groups.split(stacked[head:])
     rows = [False] * (len(body.outputs) - groups.carry)
+    bodies: list[tuple[Program, list[bool]]] = []
 
-    def step(carry: list[bool]) -> tuple[Program, list[bool]]:
-        return batched_region(body, count, [*consts, *carry, *xs], [*carry, *rows])
+    def step(carry: list[bool]) -> list[bool]:
+        bodies.append(batched_region(body, count, [*consts, *carry, *xs], [*carry, *rows]))
+        return bodies[-1][1][: groups.carry]
 
-    carry = closure(carry, lambda carry: step(carry)[1][: groups.carry])
-    region, found = step(carry)
+    carry = closure(carry, step)
+    region, found = bodies[-1]  # the last step is the one that set no more
     given_consts, init, given_xs = groups.split(operands[head:])
     _, were_stacks, _ = groups.split(stacked[head:])
     start = [copies(x, count) if mark and not was else x for x, mark, was in zip(init, carry, were_stacks, strict=True)]
-    over = [to_front(x, 1) if mark else x for x, mark in zip(given_xs, xs, strict=True)]
+    over = [in_front(x, (1,)) if mark else x for x, mark in zip(given_xs, xs, strict=True)]
     results = bind_scan(region, groups, operands[:head], [*given_consts, *start, *over], length, reverse)
     marks = [*carry, *found[groups.carry :]]
     ends, ys = results[: groups.carry], results[groups.carry :]
-    return [*ends, *[to_front(y, 1) if mark else y for y, mark in zip(ys, marks[groups.carry :], strict=True)]], marks
+    return [
+        *ends,
+        *[in_front(y, (1,)) if mark else y for y, mark in zip(ys, marks[groups.carry :], strict=True)],
+    ], marks
 
 
 def _cond(equation: Equation, count: int, operands: Symbols, stacked: Flags) -> Batched:
     """Branches on stacks, if all rows take the same one."""
     if stacked[0]:
         return _equation_row_by_row(equation, count, operands, stacked)
-    wanted = [False] * len(equation.results)
-    for region in equation.regions:
-        _, found = batched_region(region, count, stacked[1:], wanted)
-        wanted = found
-    regions = tuple(batched_region(region, count, stacked[1:], wanted)[0] for region in equation.regions)
+    none = [False] * len(equation.results)
+    made = [batched_region(region, count, stacked[1:], none) for region in equation.regions]
+    wanted = list(map(any, zip(*[marks for _, marks in made], strict=True)))
+    regions = tuple(
+        made_alone if marks == wanted else batched_region(region, count, stacked[1:], wanted)[0]
+        for region, (made_alone, marks) in zip(equation.regions, made, strict=True)
+    )
     return list(cond(*operands, regions=regions)), wanted
 
 

@@ -224,7 +224,7 @@ class Library(NamedTuple):
 
     `routine` names the routine that does the work, as in LAPACK (without the letter of the dtype), NumPy or SciPy;
     `raises` says that it raises for some operands. `native(**params)` is the routine that kernels call instead where
-    the operands are small; it gives the same values and the same error.
+    the operands are small; it gives the same values, up to rounding, and the same error.
     """
 
     routine: str | None = None

@@ -17,7 +17,7 @@ from fnad.ir.program import Params
 from fnad.ir.symbol import Symbol
 from fnad.ops.contraction import Axes as Pairs
 from fnad.ops.contraction import dot_general
-from fnad.ops.shape import behind, stack_operands, transpose_to
+from fnad.ops.shape import behind, in_front, stack_operands
 
 
 def batched(
@@ -58,14 +58,9 @@ def _contract_stacks(operands: Sequence[Symbol], stacked: Sequence[bool], *, con
     if all(stacked):
         return dot_general(*operands, contract=contract, batch=((0, *batch[0]), (0, *batch[1])))
     product = dot_general(*operands, contract=contract, batch=batch)
-    return to_front(product, len(batch[0]) if stacked[0] else operands[0].ndim - len(contract[0]))
+    return in_front(product, (len(batch[0]) if stacked[0] else operands[0].ndim - len(contract[0]),))
 
 
 def _behind(pairs: Pairs, stacked: Sequence[bool]) -> Pairs:
     x, y = (behind(axes) if is_stacked else axes for axes, is_stacked in zip(pairs, stacked, strict=True))
     return x, y
-
-
-def to_front(x: Symbol, axis: int) -> Symbol:
-    """The value with this axis moved to the front."""
-    return transpose_to(x, (axis, *(a for a in range(x.ndim) if a != axis)))

@@ -34,9 +34,10 @@ def emitter(routine: str) -> Emit:
         arrays, (count, *sizes), (status, fault) = values[: len(cores)], values[len(cores) : -2], values[-2:]
         dtypes = tuple(kind.dtype for kind in kinds[: len(cores)])
         function = define(builder.module, name, dtypes, count.constant, tuple(size.constant for size in sizes))
-        failed = builder.icmp_unsigned("!=", builder.call(function, arrays), WORD(0))
-        with builder.if_then(builder.and_(failed, builder.icmp_signed("!=", fault, LONG(0))), likely=False):
-            builder.store(fault, status)
+        failed = builder.call(function, arrays)
+        if fault.constant:
+            with builder.if_then(builder.icmp_unsigned("!=", failed, WORD(0)), likely=False):
+                builder.store(fault, status)
 
     return emit
 
