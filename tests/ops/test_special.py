@@ -9,6 +9,7 @@ import mpmath as mp
 import numpy as np
 import pytest
 
+import fnad
 from fnad.errors import UnsupportedFunctionError
 from fnad.ir.builder import trace
 from fnad.ir.primitive import PRIMITIVES, NoFormula, Partials
@@ -461,3 +462,10 @@ def test_an_operand_without_a_formula_is_named(name: str, operand: str):
             transform(program, [i == way for i in range(len(xs))])
         first = str(raised.value).splitlines()[0]
         assert first == f"there is no formula for the derivative of {name} with respect to {operand}"
+
+
+@pytest.mark.parametrize("name", ["sqrt", "cbrt", "log", "log2", "log10", "log1p"])
+def test_a_slope_at_infinity_is_nan_so_that_an_overflow_shows(name: str) -> None:
+    function = getattr(np, name)
+    assert np.isnan(fnad.grad(function)(np.inf))
+    assert np.isnan(fnad.jvp(function, (np.inf,), (1.0,))[1])
