@@ -56,10 +56,9 @@ def perceptron(np: Any) -> Function:
     x, y = FEATURES, LABELS
 
     def loss(params: Any) -> Any:
-        for w, b in params[:-1]:
-            hidden = np.tanh(np.dot(x, w) + b)
-        w, b = params[-1]
-        return np.mean((np.dot(hidden, w) + b - y[:, None]) ** 2)
+        (w1, b1), (w2, b2) = params
+        hidden = np.tanh(np.dot(x, w1) + b1)
+        return np.mean((np.dot(hidden, w2) + b2 - y[:, None]) ** 2)
 
     return loss
 

@@ -11,7 +11,7 @@ one becomes a captured input of the inner program, which keeps every program clo
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Hashable, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -29,6 +29,13 @@ if TYPE_CHECKING:
     from fnad.ir.primitive import Primitive
 
 Captured: TypeAlias = "Symbol | np.ndarray[Any, Any]"
+
+
+Inferred: TypeAlias = "Aval | tuple[Aval, ...]"
+
+MOST_INFERRED = 4096
+_INFERRED: dict[tuple[Primitive, tuple[Aval, ...], Hashable], Inferred] = {}
+"""The avals of results by primitive, avals and params: programs have many equations alike."""
 
 
 class _Stack(threading.local):
@@ -65,7 +72,7 @@ class Builder:
         self.source: Source | None = None
         self.alive = False
         self._captured_vars: dict[int, Var] = {}
-        self._numbered: dict[Any, tuple[Var, ...]] = {}
+        self._numbered: dict[Any, Var | tuple[Var, ...]] = {}
 
     @contextmanager
     def active(self) -> Generator[Builder]:
@@ -88,7 +95,8 @@ class Builder:
 
     def literal(self, value: np.generic) -> Symbol:
         """The symbol of a scalar constant."""
-        return Symbol(self, Literal(value), aval_of(value))
+        literal = Literal(value)
+        return Symbol(self, literal, literal.aval)
 
     def capture(self, value: Captured) -> Symbol:
         """The input bound to a value from outside, which is added on first use."""
@@ -107,10 +115,11 @@ class Builder:
 
     def lift(self, value: Symbol | np.generic) -> Symbol:
         """The value as a symbol of this builder."""
-        if isinstance(value, np.generic):
+        if isinstance(value, Symbol):
+            if value.builder is self:
+                return value
+        else:
             return self.literal(value)
-        if value.builder is self:
-            return value
         if not value.builder.alive:
             raise UsedAfterTraceError(
                 f"a traced value of aval {value.aval} was used after its trace ended",
@@ -128,46 +137,51 @@ class Builder:
 
     # ---- equations -----------------------------------------------------------------------------------------------
 
-    @unwatched
     def bind(
         self, primitive: Primitive, operands: Sequence[Any], params: Params, regions: tuple[Program, ...] = ()
     ) -> Any:
         """Add an equation; return its result, or a tuple of results where the primitive has several."""
         symbols = [self.lift(operand) for operand in operands]
-        inferred = self._infer(primitive, [symbol.aval for symbol in symbols], keywords(params, regions))
         atoms = tuple([symbol.atom for symbol in symbols])
-        if isinstance(inferred, tuple):
-            variables = self._number(primitive, atoms, params, regions, inferred)
-            return tuple([Symbol(self, var, var.aval) for var in variables])
-        (variable,) = self._number(primitive, atoms, params, regions, (inferred,))
-        return Symbol(self, variable, variable.aval)
-
-    def _infer(self, primitive: Primitive, avals: list[Aval], params: Params) -> Aval | tuple[Aval, ...]:
-        try:
-            return primitive.infer(*avals, **params)
-        except FnadError as error:
-            raise error.at(self.source) from None
-
-    def _number(
-        self,
-        primitive: Primitive,
-        atoms: tuple[Atom, ...],
-        params: Params,
-        regions: tuple[Program, ...],
-        avals: tuple[Aval, ...],
-    ) -> tuple[Var, ...]:
-        key = equation_key(primitive, atoms, params, regions)
+        static = params_key(params) if params else ()
+        key = primitive, atom_keys(atoms), static, regions
         found = None if primitive.effect else self._numbered.get(key)
         if found is None:
-            found = tuple([Var(aval) for aval in avals])
-            self._numbered[key] = found
-            self.equations.append(Equation(found, primitive, atoms, dict(params), regions, self.source))
-        return found
+            inferred = self._infer(primitive, tuple([symbol.aval for symbol in symbols]), params, static, regions)
+            found = self._numbered[key] = tuple(map(Var, inferred)) if isinstance(inferred, tuple) else Var(inferred)
+            results = found if isinstance(found, tuple) else (found,)
+            self.equations.append(Equation(results, primitive, atoms, params, regions, self.source))
+        if isinstance(found, tuple):
+            return tuple([Symbol(self, var, var.aval) for var in found])
+        return Symbol(self, found, found.aval)
+
+    def _infer(
+        self,
+        primitive: Primitive,
+        avals: tuple[Aval, ...],
+        params: Params,
+        static: Hashable,
+        regions: tuple[Program, ...],
+    ) -> Inferred:
+        """The avals of the results: what was inferred before, unless there are regions, which are not kept for it."""
+        key = primitive, avals, static
+        found = None if regions else _INFERRED.get(key)
+        if found is not None:
+            return found
+        try:
+            inferred = primitive.infer(*avals, **keywords(params, regions))
+        except FnadError as error:
+            raise error.at(self.source) from None
+        if not regions:
+            if len(_INFERRED) >= MOST_INFERRED:
+                _INFERRED.clear()
+            _INFERRED[key] = inferred
+        return inferred
 
     def found(self, primitive: Primitive, operands: Sequence[Symbol]) -> Symbol | None:
         """The result of an equation without params, if there is one already."""
-        variables = self._numbered.get(equation_key(primitive, [operand.atom for operand in operands], {}, ()))
-        return None if variables is None else Symbol(self, variables[0], variables[0].aval)
+        found = self._numbered.get((primitive, atom_keys([operand.atom for operand in operands]), (), ()))
+        return Symbol(self, found, found.aval) if isinstance(found, Var) else None
 
     # ---- the end -------------------------------------------------------------------------------------------------
 
@@ -176,13 +190,6 @@ class Builder:
         atoms = tuple(self.lift(output).atom for output in outputs)
         captured = tuple(self._captured_vars.values())
         return Program(name, (*self.inputs, *captured), tuple(self.equations), atoms)
-
-
-def equation_key(
-    primitive: Primitive, atoms: Sequence[Atom], params: Params, regions: tuple[Program, ...]
-) -> tuple[Any, ...]:
-    """The key by which equations are one: params count to the bit, as constants do."""
-    return primitive, atom_keys(atoms), params_key(params) if params else (), regions
 
 
 def atom_keys(atoms: Sequence[Atom]) -> tuple[Any, ...]:

@@ -37,17 +37,23 @@ def content_key(program: Program) -> Hashable:
 
 def params_key(params: Params) -> Hashable:
     """Params as a key."""
+    if len(params) == 1:
+        return tuple([(name, static_key(value)) for name, value in params.items()])
     return tuple([(name, static_key(params[name])) for name in sorted(params)])
+
+
+_INT = frozenset({int})
 
 
 def static_key(value: object) -> Hashable:
     """A param's value as a key: 1, 1.0 and True differ, 0.0 and -0.0 too, and nan equals itself."""
     if type(value) is int or type(value) is str:
         return value
+    if isinstance(value, tuple):
+        items = cast("tuple[object, ...]", value)
+        return items if _INT.issuperset(map(type, items)) else tuple([static_key(item) for item in items])
     if isinstance(value, int) and not isinstance(value, bool):
         return int(value)
-    if isinstance(value, tuple):
-        return tuple([static_key(item) for item in cast("tuple[object, ...]", value)])
     if isinstance(value, float | complex):
         return type(value), struct.pack("dd", value.real, value.imag)
     return type(value), value

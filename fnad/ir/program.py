@@ -54,7 +54,7 @@ if TYPE_CHECKING:
 Params: TypeAlias = Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)  # not frozen, as nothing is here that is made for each line traced: that takes longer
 class Var:
     """A value: the result of one equation, or an input. Two are equal only when they are the same object."""
 
@@ -65,20 +65,15 @@ class Var:
         return "?"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class Literal:
-    """A scalar constant."""
+    """A scalar constant; its `key` is the constant to the bit: 0.0 and -0.0 differ, a NaN equals itself."""
 
-    value: np.generic
+    __slots__ = ("aval", "key", "value")
 
-    @property
-    def aval(self) -> Aval:
-        return aval_of(self.value)
-
-    @property
-    def key(self) -> tuple[str, bytes]:
-        """The constant to the bit: 0.0 and -0.0 differ, a NaN equals itself."""
-        return self.value.dtype.char, self.value.tobytes()
+    def __init__(self, value: np.generic) -> None:
+        self.value = value
+        self.aval = aval_of(value)
+        self.key: tuple[str, bytes] = value.dtype.char, value.tobytes()
 
     def __str__(self) -> str:
         return scalar_text(self.value)
@@ -106,7 +101,7 @@ def keywords(params: Params, regions: tuple[Program, ...]) -> Params:
     return {**params, "regions": regions} if regions else params
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class Equation:
     """One application of a primitive."""
 

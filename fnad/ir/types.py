@@ -6,8 +6,10 @@ An aval is written `f64[3,4]`, `i32[]`, `bool[7]`. The dtypes are NumPy's own, i
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from functools import partial
+from threading import RLock
 from typing import Any, TypeAlias
+from weakref import ref
 
 import numpy as np
 
@@ -67,12 +69,22 @@ def real_dtype(dtype: Dtype) -> Dtype:
     return np.dtype(f"f{dtype.itemsize // 2}") if dtype.kind == "c" else dtype
 
 
-@dataclass(frozen=True, slots=True)
 class Aval:
-    """An array's dtype and shape."""
+    """An array's dtype and shape; equal ones are one object, so that tables find them by identity."""
 
+    __slots__ = ("__weakref__", "dtype", "shape")
     dtype: Dtype
-    shape: Shape = ()
+    shape: Shape
+
+    def __new__(cls, dtype: Dtype, shape: Shape = ()) -> Aval:
+        known = _AVALS.get((dtype, shape))
+        return (known and known()) or _new_aval(dtype, shape)
+
+    def __reduce__(self) -> tuple[type[Aval], tuple[Dtype, Shape]]:
+        return Aval, (self.dtype, self.shape)
+
+    def __repr__(self) -> str:
+        return f"Aval({self.dtype!r}, {self.shape!r})"
 
     @property
     def ndim(self) -> int:
@@ -101,6 +113,28 @@ class Aval:
         return f"{dtype_name(self.dtype)}[{','.join('?' if n == UNKNOWN else str(n) for n in self.shape)}]"
 
 
+_AVALS: dict[tuple[Dtype, Shape], ref[Aval]] = {}
+_LOCK = RLock()
+
+
+def _new_aval(dtype: Dtype, shape: Shape) -> Aval:
+    with _LOCK:  # another thread may have made it in the meantime
+        known = _AVALS.get((dtype, shape))
+        found = known and known()
+        if found is None:
+            found = object.__new__(Aval)
+            found.dtype, found.shape = dtype, shape
+            _AVALS[dtype, shape] = ref(found, partial(_forget, (dtype, shape)))
+        return found
+
+
+def _forget(key: tuple[Dtype, Shape], gone: ref[Aval]) -> None:
+    with _LOCK:
+        if _AVALS.get(key) is gone:
+            del _AVALS[key]
+
+
 def aval_of(value: np.ndarray[Any, Any] | np.generic) -> Aval:
     """The aval of an array of a supported dtype."""
-    return Aval(native_dtype(value.dtype), value.shape)
+    dtype = value.dtype
+    return Aval(dtype if dtype in NAMES else native_dtype(dtype), value.shape)
