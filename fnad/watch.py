@@ -21,6 +21,12 @@ Profiler: TypeAlias = Callable[[FrameType, str, Any], object]
 _MARK = "is_off_in_fnad"
 
 
+def is_watching() -> bool:
+    """Whether a profiler sees this thread that `unwatched` turns off."""
+    profiler = sys.getprofile()
+    return profiler is not None and hasattr(profiler, _MARK)
+
+
 @contextmanager
 def profiled(see: Profiler) -> Generator[None]:
     """Have a function called for each call and return of this thread, also of C; a profiler that is set goes on.
@@ -55,9 +61,9 @@ def unwatched(function: Callable[P, T]) -> Callable[P, T]:
 
     @wraps(function)
     def run(*args: P.args, **kwargs: P.kwargs) -> T:
-        profiler = sys.getprofile()
-        if profiler is None or not hasattr(profiler, _MARK):
+        if not is_watching():
             return function(*args, **kwargs)
+        profiler = sys.getprofile()
         sys.setprofile(None)
         try:
             return function(*args, **kwargs)

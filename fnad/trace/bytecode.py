@@ -475,10 +475,12 @@ def _imported(steps: Sequence[Step], at: int) -> Path | None:
 
 def variable(frame: FrameType, how: str, name: str) -> Any:
     """The value that an instruction loads under a name in a frame; None if there is nothing."""
+    if how == "LOAD_GLOBAL":
+        space = frame.f_globals
+        return space[name] if name in space else frame.f_builtins.get(name)
     if how == "IMPORT_NAME":
         return sys.modules.get(name)
-    spaces = () if how == "LOAD_GLOBAL" else (frame.f_locals,)
-    spaces += () if how in VERSION.local else (frame.f_globals, frame.f_builtins)
+    spaces = (frame.f_locals,) if how in VERSION.local else (frame.f_locals, frame.f_globals, frame.f_builtins)
     return next((space[name] for space in spaces if name in space), None)
 
 

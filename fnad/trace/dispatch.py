@@ -11,8 +11,8 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cache
-from types import ModuleType, NoneType
+from functools import cache, partial
+from types import FunctionType, ModuleType, NoneType
 from typing import Any, TypeAlias, cast
 
 import numpy as np
@@ -45,7 +45,8 @@ from fnad.trace.escape import hidden_escape, used_after_trace
 from fnad.trace.handle import Elements, Handle
 from fnad.trace.identity import check_classes
 from fnad.trace.rebinding import check_rebinding
-from fnad.trace.source import current_source
+from fnad.trace.source import current_source, line_of, user_frame
+from fnad.watch import is_watching, unwatched
 
 Owners: TypeAlias = dict[int, Handle]
 """The handles of a call by the identity of the symbol that stands for each."""
@@ -95,11 +96,19 @@ RAISED: dict[type[Exception], type[FnadError]] = {
 
 def call(rule: Rule, args: Sequence[Any], kwargs: Arguments) -> Any:
     """Call a rule on what the user gave, with the user's line noted."""
+    if is_watching() and is_own(rule) and is_plain(args) and is_plain(tuple(kwargs.values())):
+        return call_unwatched(rule, args, kwargs)
+    return follow(rule, args, kwargs)
+
+
+def follow(rule: Rule, args: Sequence[Any], kwargs: Arguments) -> Any:
+    """Call a rule on what the user gave, whatever code of the user's it calls."""
     owners: Owners = {}
-    builder, source = tracing_builder(), current_source()
-    builder.source = source
+    builder, frame = tracing_builder(), user_frame()
+    builder.source = source = None if frame is None else line_of(frame)
     MAKING.note(source)
-    check_classes()
+    if frame is not None:
+        check_classes(frame, builder.number)
     operands, options = args, kwargs
     try:
         operands = [unwrap(arg, owners) for arg in args]
@@ -107,6 +116,34 @@ def call(rule: Rule, args: Sequence[Any], kwargs: Arguments) -> Any:
         return wrap(rule(*operands, **options), owners)
     except FnadError as error:
         raise error.at(current_source(), remedy_of(error, (*operands, *options.values()))) from None
+
+
+call_unwatched = unwatched(follow)
+
+PLAIN = (np.ndarray, np.generic, np.dtype, bool, int, float, complex, str, bytes, NoneType)
+"""What runs no code of the user's when it is computed with, if it is of just this class."""
+
+
+def is_plain(value: Any) -> bool:
+    """Whether no code of the user's is called when this is computed with, as `__index__` of a class might be."""
+    if type(value) in (list, tuple):
+        return all(map(is_plain, value))
+    if type(value) is slice:
+        return is_plain((value.start, value.stop, value.step))
+    return isinstance(value, Handle) or (type(value).__module__ in ("builtins", "numpy") and isinstance(value, PLAIN))
+
+
+@cache
+def is_own(rule: Any) -> bool:
+    """Whether a rule is one of fnad's, with all that it is made of."""
+    if isinstance(rule, Bound):
+        return is_own(rule.rule)
+    if isinstance(rule, partial):
+        return is_own(rule.func)
+    cells = [cell.cell_contents for cell in getattr(rule, "__closure__", None) or ()]
+    return str(rule.__module__).startswith("fnad.") and all(
+        is_own(part) for part in cells if isinstance(part, FunctionType)
+    )
 
 
 def call_body(body: Body, args: Sequence[Any], kwargs: Arguments) -> Any:

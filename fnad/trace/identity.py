@@ -10,23 +10,30 @@ from __future__ import annotations
 
 from types import CodeType, FrameType, FunctionType
 
-from fnad.codes import remembered
+from fnad.codes import notes_of, remembered
 from fnad.errors import TracerEscapeError
 from fnad.numpy.namespace import MAKING
 from fnad.trace.bytecode import arguments_of_issubclass, comparisons_of_classes, reads_of
 from fnad.trace.kinds import KINDS, Kind
 from fnad.trace.libraries import is_library
 from fnad.trace.opening import Namespace
-from fnad.trace.source import current_source, user_frame
+from fnad.trace.source import current_source
+
+ASKED = "asked"
+"""What is noted of code: the number of the last trace in which it was found not to ask."""
 
 
-def check_classes() -> None:
-    """Raise where the user's code at hand asks for the class of a traced value by identity.
+def check_classes(frame: FrameType, trace: int) -> None:
+    """Raise where the user's code in a frame asks for the class of a traced value by identity.
 
-    In the first attempt raise also where a function that it names may do so, which the second one answers.
+    In the first attempt raise also where a function that it names may do so, which the second one answers. Code that
+    does not ask is looked at once in a trace, which has this number.
     """
-    frame = user_frame()
-    if frame is None or isinstance(frame.f_globals, Namespace) or not is_asking(frame):
+    notes = notes_of(frame.f_code)
+    if notes.get(ASKED) == trace or isinstance(frame.f_globals, Namespace):
+        return
+    if not is_asking(frame):
+        notes[ASKED] = trace
         return
     if is_misled(frame) or (not MAKING.is_traced and any(map(asks_for_a_kind, functions_of(frame)))):
         raise TracerEscapeError(

@@ -73,9 +73,10 @@ class Intercepted:
 
     def __get__(self, module: ModuleType, owner: type[ModuleType] | None = None) -> Any:
         found = self._found(module)
+        if found is not self.original or not is_tracing():
+            return found
         frame = caller()
-        is_asked = found is self.original and is_tracing() and is_users(frame.f_code)
-        return self._standing_in(frame) if is_asked and loads(frame, module, self.name) else found
+        return self._standing_in(frame) if is_users(frame.f_code) and loads(frame, module, self.name) else found
 
     def _standing_in(self, frame: FrameType) -> Any:
         return self.replacement

@@ -21,7 +21,7 @@ def caller() -> FrameType:
 
 def user_frame() -> FrameType | None:
     """The innermost frame outside the libraries."""
-    frame: FrameType | None = inspect.currentframe()
+    frame: FrameType | None = sys._getframe(1)  # pyright: ignore[reportPrivateUsage]
     while frame is not None and is_library(frame.f_code.co_filename):
         frame = frame.f_back
     return frame
@@ -50,13 +50,16 @@ def user_caller(frame: FrameType | None) -> FrameType | None:
 
 
 def current_source() -> Source | None:
-    """The line of the user's code.
+    """The line of the user's code."""
+    frame = user_frame()
+    return None if frame is None else line_of(frame)
+
+
+def line_of(frame: FrameType) -> Source:
+    """The line that a frame is at.
 
     Lines are known by code object and instruction, which is cheaper than asking a frame for its line.
     """
-    frame = user_frame()
-    if frame is None:
-        return None
     code = frame.f_code
     lines = notes_of(code)
     known = lines.get(frame.f_lasti)
