@@ -30,6 +30,7 @@ from fnad.api import compilation
 from fnad.ir.builder import inline, trace
 from fnad.ir.parser import parse_program
 from fnad.ir.types import F64, Aval
+from fnad.numpy.operands import as_symbol
 from fnad.ops.arithmetic import mul
 from fnad.trace.environment import Environment
 
@@ -785,6 +786,38 @@ def test_the_memory_of_results_is_theirs() -> None:
     second[1][:] = 9.0
     assert_array_equal(run(X)[1], [1.0, 1.0])
     assert_array_equal(constant, [1.0, 1.0])
+
+
+# ---- code of the user's that fnad calls -----------------------------------------------------------------------------
+
+
+class Axis:
+    """An axis whose number the code of its class looks up."""
+
+    def __init__(self) -> None:
+        self.number = 0
+
+    def __index__(self) -> int:
+        return self.number
+
+
+def test_what_is_read_while_numpy_is_called_is_watched_too() -> None:
+    axis, scale = Axis(), [2.0]
+    ufunc = np.frompyfunc(lambda x: x, 1, 1)
+
+    @fnad.numpy.implements((ufunc, "reduce"))
+    def rule(array: Any) -> Any:
+        return mul(as_symbol(array), as_symbol(np.float64(scale[0])))
+
+    def f(x: Any) -> Any:
+        rows = np.apply_along_axis(lambda row: row * scale[0], 1, x)
+        return np.sum(x, axis=axis), rows[0], ufunc.reduce(x[0, 0])
+
+    run = jit(f)
+    x = np.array([[1.0, 2.0], [3.0, 4.0]])
+    assert [part.tolist() for part in run(x)] == [[4.0, 6.0], [2.0, 4.0], 2.0]
+    axis.number, scale[0] = 1, 3.0
+    assert [part.tolist() for part in run(x)] == [[3.0, 7.0], [3.0, 6.0], 3.0]
 
 
 # ---- profilers -------------------------------------------------------------------------------------------------------

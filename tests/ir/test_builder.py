@@ -1,12 +1,17 @@
 """Equations are one where nothing tells them apart, and what a pass rebuilds is inferred anew."""
 
+import copy
+import dataclasses
+import pickle
+
+import numpy as np
 import pytest
 
 from fnad.errors import VerificationError
 from fnad.ir.builder import Builder, rebuilt, trace
 from fnad.ir.program import Var
-from fnad.ir.types import F32, Aval
-from fnad.ops.arithmetic import add
+from fnad.ir.types import F32, F64, Aval
+from fnad.ops.arithmetic import add, mul
 from fnad.ops.elementary import sin
 from tests.ir.programs import VECTOR, branch
 
@@ -37,3 +42,24 @@ def test_what_is_rebuilt_keeps_its_avals() -> None:
         rebuilt(equation, operands=(Var(Aval(F32, (3,))),))
     with pytest.raises(VerificationError, match=r"add was rebuilt with results f64\[3\], f64\[3\], and gives f64\[3\]"):
         rebuilt(equation, primitive=add, operands=(other, other), results=(other, Var(VECTOR)))
+
+
+def test_what_was_inferred_is_not_inferred_again() -> None:
+    asked: list[tuple[Aval, int]] = []
+
+    def infer(x: Aval, *, n: int) -> Aval:
+        asked.append((x, n))
+        return x
+
+    counted = dataclasses.replace(mul, name="counted", infer=infer)
+    avals = Aval(F64, (2,)), Aval(F32, (2,))
+    for _ in range(2):
+        trace(lambda x, y: [counted(x, n=1), counted(x, n=2), counted(y, n=1)], *avals)
+    assert asked == [(avals[0], 1), (avals[0], 2), (avals[1], 1)]
+
+
+def test_equal_avals_are_one_object() -> None:
+    aval = Aval(np.dtype("f8"), (2, 3))
+    assert Aval(F64, (np.int64(2), 3)) is aval
+    assert pickle.loads(pickle.dumps(aval)) is copy.deepcopy(aval) is aval
+    assert len({aval, Aval(F64, (2, 4)), Aval(F32, (2, 3))}) == 3
