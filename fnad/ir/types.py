@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from functools import partial
 from threading import RLock
-from typing import Any, Self, TypeAlias
+from typing import Any, TypeAlias
 from weakref import ref
 
 import numpy as np
@@ -76,7 +76,7 @@ class Aval:
     dtype: Dtype
     shape: Shape
 
-    def __new__(cls, dtype: Dtype, shape: Shape = ()) -> Self:
+    def __new__(cls, dtype: Dtype, shape: Shape = ()) -> Aval:  # noqa: PYI034  (there is one class)
         known = _AVALS.get((dtype, shape))
         return (known and known()) or _new_aval(dtype, shape)
 
