@@ -17,25 +17,27 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from fnad import config, errors, numpy
-from fnad.api.compilation import jit
-from fnad.api.constant import stop_gradient
+from fnad.api.compilation import jit, make_program
+from fnad.api.constant import block_until_ready, stop_gradient
 from fnad.api.explaining import explain
 from fnad.api.forward import jvp
 from fnad.api.gradient import grad, value_and_grad
 from fnad.api.reverse import vjp
+from fnad.api.unknown import missing
 from fnad.store import cache_info, clear_cache
 
 if TYPE_CHECKING:
-    from fnad import nn, optim, random
+    from fnad import debug, flatten_util, nn, optim, random, test_util, tree
     from fnad.api.associative import associative_scan
     from fnad.api.batching import vmap
     from fnad.api.branches import cond, switch
     from fnad.api.callbacks import callback
-    from fnad.api.checkpointing import checkpoint
+    from fnad.api.checkpointing import checkpoint, remat
     from fnad.api.custom import custom_jvp, custom_vjp
     from fnad.api.implicit import Minimum, fixed_point, minimize, root
     from fnad.api.iteration import fori_loop, scan, while_loop
     from fnad.api.jacobian import hessian, jacfwd, jacobian, jacrev
+    from fnad.api.lowered import ShapeDtypeStruct, eval_shape
     from fnad.api.mapping import map  # noqa: A004
     from fnad.api.ode import odeint
 
@@ -43,7 +45,9 @@ __version__ = "0.1.0.dev0"
 
 __all__ = [
     "Minimum",
+    "ShapeDtypeStruct",
     "associative_scan",
+    "block_until_ready",
     "cache_info",
     "callback",
     "checkpoint",
@@ -52,9 +56,12 @@ __all__ = [
     "config",
     "custom_jvp",
     "custom_vjp",
+    "debug",
     "errors",
+    "eval_shape",
     "explain",
     "fixed_point",
+    "flatten_util",
     "fori_loop",
     "grad",
     "hessian",
@@ -63,6 +70,7 @@ __all__ = [
     "jacrev",
     "jit",
     "jvp",
+    "make_program",
     "map",
     "minimize",
     "nn",
@@ -70,10 +78,13 @@ __all__ = [
     "odeint",
     "optim",
     "random",
+    "remat",
     "root",
     "scan",
     "stop_gradient",
     "switch",
+    "test_util",
+    "tree",
     "value_and_grad",
     "vjp",
     "vmap",
@@ -86,15 +97,16 @@ _MODULES = {
     "associative": ("associative_scan",),
     "branches": ("cond", "switch"),
     "callbacks": ("callback",),
-    "checkpointing": ("checkpoint",),
+    "checkpointing": ("checkpoint", "remat"),
     "custom": ("custom_jvp", "custom_vjp"),
     "implicit": ("Minimum", "fixed_point", "minimize", "root"),
     "iteration": ("fori_loop", "scan", "while_loop"),
+    "lowered": ("ShapeDtypeStruct", "eval_shape"),
     "mapping": ("map",),
     "ode": ("odeint",),
 }
 _MODULE_OF = {name: f"fnad.api.{module}" for module, names in _MODULES.items() for name in names}
-_PACKAGES = ("nn", "optim", "random")
+_PACKAGES = ("debug", "flatten_util", "nn", "optim", "random", "test_util", "tree")
 
 
 def __getattr__(name: str) -> Any:
@@ -104,4 +116,4 @@ def __getattr__(name: str) -> Any:
     if name in _MODULE_OF:
         found = globals()[name] = getattr(import_module(_MODULE_OF[name]), name)
         return found
-    raise AttributeError(f"module 'fnad' has no attribute {name!r}")
+    raise missing("fnad", name)

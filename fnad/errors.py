@@ -64,6 +64,10 @@ class ArgumentTypeError(FnadError, TypeError):
     """An argument or a result is not a pytree of arrays and numbers."""
 
 
+class UnknownKeywordError(FnadError, TypeError):
+    """A keyword that a function does not take."""
+
+
 class StaticArgumentError(FnadError, TypeError):
     """A static argument of `jit` is not hashable; or a static or donated one is not there."""
 
@@ -82,6 +86,10 @@ class BatchAxisError(FnadError, ValueError):
 
 class AuxiliaryError(FnadError, TypeError):
     """A function differentiated with `has_aux=True` did not return a pair (output, auxiliary data)."""
+
+
+class OtherPathError(FnadError, ValueError):
+    """The program of one path of a function was called with arguments for which Python decides otherwise."""
 
 
 class RetraceWarning(UserWarning):
@@ -140,7 +148,7 @@ class UnsupportedFunctionError(FnadError, NotImplementedError):
 
 
 class MissingAttributeError(UnsupportedFunctionError, AttributeError):
-    """An attribute or a method that traced values do not have."""
+    """An attribute that traced values do not have, or a name that another library has and fnad does not."""
 
 
 class TracerEscapeError(FnadError, TypeError):

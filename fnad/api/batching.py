@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial, wraps
+from functools import partial
 from typing import Any
 
 from fnad.api.leaves import NAMESPACE, Function, Leaf, check_function, function_name, pytrees
 from fnad.api.marshalling import LeafType, Tree, as_tracer, symbol
 from fnad.api.regions import at, in_trace, region_of
+from fnad.api.transformed import with_options
 from fnad.control.batching import batched_program
 from fnad.errors import BatchAxisError
 from fnad.ir.symbol import Symbol
@@ -27,6 +28,7 @@ class _Unmapped:
 UNMAPPED = _Unmapped()
 
 
+@with_options
 def vmap(f: Function, in_axes: AxisTree = 0, out_axes: AxisTree = 0, axis_size: int | None = None) -> Function:
     """The function that applies `f` to each row of its arguments, and stacks the results.
 
@@ -51,7 +53,6 @@ def vmap(f: Function, in_axes: AxisTree = 0, out_axes: AxisTree = 0, axis_size: 
     """
     check_function(f, "vmap")
 
-    @wraps(f)
     def batched_f(*args: Any, **kwargs: Any) -> Any:
         names = [f"args[{i}]" for i in range(len(args))]
 

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from functools import partial, wraps
+from functools import partial
 from typing import Any, Literal, get_args
 
 from fnad.api.leaves import Function, check_function, leaves_of
 from fnad.api.marshalling import leaf_types, symbol
 from fnad.api.regions import calling, in_trace, region_of
 from fnad.api.saving import Policy, SavePolicy, saving
+from fnad.api.transformed import with_options
 from fnad.control.checkpoint import checkpoint as checkpoint_primitive
 from fnad.errors import SettingError
 from fnad.trace.source import current_source
 
 
+@with_options
 def checkpoint(
     f: Function, *, policy: Literal["all"] | Policy = "all", snapshots: int = 32, budget: int | None = None
 ) -> Function:
@@ -43,7 +45,6 @@ def checkpoint(
     check_function(f, "checkpoint")
     _check(policy, snapshots, budget)
 
-    @wraps(f)
     def run(*args: Any, **kwargs: Any) -> Any:
         if policy == "all":
             return in_trace(f, lambda args, kwargs: _checkpointed(f, args, kwargs), args, kwargs)
@@ -51,6 +52,9 @@ def checkpoint(
             return f(*args, **kwargs)
 
     return run
+
+
+remat = checkpoint
 
 
 def _check(policy: str, snapshots: int, budget: int | None) -> None:

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import warnings
 import weakref
-from collections.abc import Hashable, Sequence
-from functools import partial, wraps
-from typing import Any, NamedTuple, Protocol, TypeAlias, cast
+from collections.abc import Callable, Hashable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
 
 from fnad.api.aliasing import check_written, outside
 from fnad.api.arguments import call_inside, with_traced_arrays
@@ -37,12 +37,16 @@ from fnad.api.paths import FailedPath, Paths, TracedPath
 from fnad.api.receivers import Receiver, Receivers
 from fnad.api.staging import stage
 from fnad.api.statics import Places, Statics, donated_of, static_key, statics_of
+from fnad.api.transformed import Transformed, with_options
 from fnad.errors import ArgumentTypeError, RetraceWarning
 from fnad.ir.builder import is_tracing
 from fnad.ir.types import Dtype, Shape, aval_of
 from fnad.trace.environment import Environment
 from fnad.trace.source import current_source
 from fnad.trace.tracer import Tracer
+
+if TYPE_CHECKING:
+    from fnad.api.lowered import TracedCall
 
 Mark: TypeAlias = tuple[Dtype, Shape, bool, bool]
 """What a signature has of a leaf: dtype, shape, whether it is a Python number, or an array without dimensions."""
@@ -52,25 +56,13 @@ MANY = 100
 """Traces after which a function is said to be traced too often."""
 
 
-class CompiledFunction(Protocol):
-    """What `jit` returns: the function, and the list of the paths it knows."""
-
-    __name__: str
-    __wrapped__: Function
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any: ...
-
-    def paths(self) -> KnownPaths:
-        """The paths known so far, with their guards and how often each ran."""
-        ...
-
-
+@with_options
 def jit(
     f: Function,
     static_argnums: Places = (),
     static_argnames: Places = (),
     donate_argnums: int | Sequence[int] = (),
-) -> CompiledFunction:
+) -> Compiled:
     """`f` compiled: traced at the first call with arguments of given structure, dtypes and shapes, then native.
 
     Arguments and results are pytrees of arrays and numbers, but for static arguments: these are given by position or by
@@ -105,15 +97,23 @@ def jit(
         method = cast("classmethod[Any, Any, Any]", f)
         return cast("Any", type(method)(jit(method.__func__, static_argnums, static_argnames, donate_argnums)))
     check_function(f, "jit")
-    compiled = Compiled(f, statics_of(f, static_argnums, static_argnames), donated_of(f, donate_argnums))
+    given = {"static_argnums": static_argnums, "static_argnames": static_argnames, "donate_argnums": donate_argnums}
+    options = {name: value for name, value in given.items() if value != ()}
+    return Compiled(f, options, statics_of(f, static_argnums, static_argnames), donated_of(f, donate_argnums))
 
-    @wraps(f)
-    def run(*args: Any, **kwargs: Any) -> Any:
-        return call_inside(f, args, kwargs) if is_tracing() else compiled.call(args, kwargs)
 
-    cast("Any", run).paths = compiled.paths
-    compiled.receivers.member = weakref.ref(run)
-    return cast("CompiledFunction", run)
+def make_program(f: Function, static_argnums: Places = (), static_argnames: Places = ()) -> Callable[..., TracedCall]:
+    """The function from arguments of `f` to its program: what JAX calls a jaxpr, and makes by `make_jaxpr`.
+
+    Arguments are as for `jit`, or `ShapeDtypeStruct`s. The program is an object that prints, is equal to one of the
+    same content, and can be called; it is the same as that of `jit(f).lower(*args)`.
+
+    >>> import numpy as np
+    >>> make_program(lambda x: np.sin(x) * 2.0)(1.0).program.equations[0].primitive.name
+    'sin'
+    """
+    check_function(f, "make_program")
+    return jit(f, static_argnums, static_argnames).lower
 
 
 class CallForm(NamedTuple):
@@ -128,20 +128,54 @@ class CallForm(NamedTuple):
     keywords: tuple[str, ...] = ()
 
 
-class Compiled:
-    """A function and its traces."""
+class Compiled(Transformed):
+    """What `jit` returns: the function with its traces."""
 
-    def __init__(self, f: Function, statics: Statics, donated: frozenset[int]) -> None:
+    __slots__ = ("_donated", "_f", "_has_receivers", "_paths", "_receivers", "_retraced", "_statics")
+
+    def __init__(self, f: Function, options: dict[str, Any], statics: Statics, donated: frozenset[int]) -> None:
+        super().__init__(jit, f, options, f)
         self._f = f
         self._statics = statics
         self._donated = donated
         self._paths: dict[Hashable, Paths] = {}
         self._retraced = 0
         self._has_receivers = False
-        self.receivers = Receivers(f, self._forget)
+        self._receivers = Receivers(f, self._forget, weakref.ref(self))
 
-    def call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Run the function on these arguments."""
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
+        return call_inside(self._f, args, kwargs) if is_tracing() else self._call(args, kwargs)
+
+    def paths(self) -> KnownPaths:
+        """The paths known so far, with their guards and how often each ran."""
+        return listed(path for paths in list(self._paths.values()) for path in reversed(paths.known))
+
+    def lower(self, /, *args: Any, **kwargs: Any) -> TracedCall:
+        """The program for these arguments, or for `ShapeDtypeStruct`s in their place.
+
+        `as_text(stage)` of it prints it at a stage of its way to machine code; `compile()` makes it native now.
+
+        >>> import numpy as np
+        >>> norm = jit(lambda x: np.sqrt(np.sum(x**2)))
+        >>> norm.lower(np.ones(2)).compile()(np.array([3.0, 4.0]))
+        np.float64(5.0)
+        """
+        from fnad.api.lowered import TracedCall, leaves_or_types  # noqa: PLC0415  # it loads the compiler
+
+        form = self._form(args, kwargs)
+        trees = (*[args[i] for i in form.positions], *[kwargs[name] for name in form.names])
+        names = [*[argument_name(self._f, i) for i in form.positions], *form.names]
+        try:
+            leaves, structure = leaves_or_types(trees, names)
+        except ArgumentTypeError:
+            if not (args and self._receivers.admit(args[0])):
+                raise
+            self._has_receivers = True
+            return self.lower(*args, **kwargs)
+        traced = self._trace(leaves, structure, form, args, kwargs)
+        return TracedCall(self._f, traced, structure, leaves, names, len(form.positions))
+
+    def _call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if kwargs or self._statics or self._has_receivers:
             form = self._form(args, kwargs)
             trees = (*[args[i] for i in form.positions], *[kwargs[name] for name in form.names])
@@ -151,10 +185,10 @@ class Compiled:
         try:
             arrays, marks = self._arrays(values, trees, form)
         except ArgumentTypeError:
-            if not (args and self.receivers.admit(args[0])):
+            if not (args and self._receivers.admit(args[0])):
                 raise
             self._has_receivers = True
-            return self.call(args, kwargs)
+            return self._call(args, kwargs)
         signature = structure, form, tuple(marks)
         paths = self._paths.get(signature) or self._begin(signature)
         taken, results, failures = paths.run(arrays)
@@ -167,14 +201,10 @@ class Compiled:
             check_written(self._f, values, taken.written, taken.outside, current_source())
         return taken.output.rebuild([to_user(result) for result in results])
 
-    def paths(self) -> KnownPaths:
-        """The paths known so far, with their guards and how often each ran."""
-        return listed(path for paths in list(self._paths.values()) for path in reversed(paths.known))
-
     def _form(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> CallForm:
         positions, names = self._statics.positions, self._statics.names
         fixed = [(i, static_key(args[i], argument_name(self._f, i))) for i in range(len(args)) if i in positions]
-        if self._has_receivers and args and (receiver := self.receivers.key(args[0])) is not None:
+        if self._has_receivers and args and (receiver := self._receivers.key(args[0])) is not None:
             positions |= {0}
             fixed.append((0, receiver))
         named = [(name, static_key(kwargs[name], name)) for name in kwargs if name in names]

@@ -5,8 +5,9 @@ from __future__ import annotations
 import threading
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
-from functools import partial, update_wrapper
+from functools import partial
 from itertools import islice
+from pickle import PicklingError
 from typing import Any, NamedTuple, cast
 
 import numpy as np
@@ -15,6 +16,7 @@ from fnad.api.arguments import as_positions, resolved
 from fnad.api.leaves import Function, Structure, check_function, flatten, leaves_of, structure_text, type_name
 from fnad.api.marshalling import LeafType, leaf_types
 from fnad.api.regions import Region, described, region_of, with_shared_captures
+from fnad.api.transformed import Transformed
 from fnad.control.custom import custom_jvp as jvp_primitive
 from fnad.control.custom import custom_vjp as vjp_primitive
 from fnad.errors import CustomRuleError
@@ -43,21 +45,22 @@ class _Nesting(threading.local):
             self.depth -= 1
 
 
-class _Custom:
+class _Custom(Transformed):
     """A function with a rule: its equation has this `primitive`; `how` is the call that states the rule."""
 
+    __slots__ = ("_f", "_fixed", "_nesting", "_rule")
     primitive: Primitive
     how: str
 
     def __init__(self, f: Function, nondiff_argnums: int | Sequence[int] = ()) -> None:
         check_function(f, type(self).__name__)
+        super().__init__(type(self), f, {"nondiff_argnums": nondiff_argnums} if nondiff_argnums != () else {}, f)
         self._f = f
         self._fixed = _positions(nondiff_argnums)
         self._nesting = _Nesting()
         self._rule: tuple[Function, ...] | None = None
-        update_wrapper(self, f)
 
-    def __call__(self, *args: Any) -> Any:
+    def __call__(self, /, *args: Any) -> Any:
         """The action of the function."""
         if self._rule is None:
             raise _refused(f"{described(self._f)} has no rule", f"state it with {self.how}")
@@ -68,6 +71,12 @@ class _Custom:
         with self._nesting.deeper() as may_go_on:
             regions = [function, *self._regions(call, function, *self._rule)] if may_go_on else [function]
         return _bound(self.primitive, call, regions)
+
+    def __reduce__(self) -> Any:
+        found = super().__reduce__()
+        if isinstance(found, str):
+            return found
+        raise PicklingError(f"{self} is no name of its module, and without one its rule would be lost")
 
     def _regions(self, call: _Call, function: Region, *rule: Function) -> Sequence[Region]:
         raise NotImplementedError
@@ -103,6 +112,7 @@ class custom_vjp(_Custom):  # noqa: N801 a decorator
     array([1., 1.])
     """
 
+    __slots__ = ()
     primitive = vjp_primitive
     how = "defvjp(fwd, bwd)"
 
@@ -139,6 +149,7 @@ class custom_jvp(_Custom):  # noqa: N801 a decorator
     np.float64(0.0)
     """
 
+    __slots__ = ()
     primitive = jvp_primitive
     how = "defjvp(rule)"
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import wraps
 from typing import Any
 
 from fnad.api.arguments import Argnums, Differentiated, as_positions, stage_call
@@ -10,9 +9,11 @@ from fnad.api.derivations import gradient, value_and_gradient
 from fnad.api.leaves import Function, check_function, function_name, source_of, structure_text
 from fnad.api.running import run
 from fnad.api.staging import Staged
+from fnad.api.transformed import with_options
 from fnad.errors import NonScalarOutputError
 
 
+@with_options
 def grad(f: Function, argnums: Argnums = 0, has_aux: bool = False) -> Function:
     """The function that computes the gradient of `f`.
 
@@ -36,7 +37,6 @@ def grad(f: Function, argnums: Argnums = 0, has_aux: bool = False) -> Function:
     check_function(f, "grad")
     positions = as_positions(argnums)
 
-    @wraps(f)
     def gradient_of_f(*args: Any, **kwargs: Any) -> Any:
         staged, wrt = stage_call(f, positions, has_aux, args, kwargs)
         check_scalar(staged, f)
@@ -47,6 +47,7 @@ def grad(f: Function, argnums: Argnums = 0, has_aux: bool = False) -> Function:
     return gradient_of_f
 
 
+@with_options
 def value_and_grad(f: Function, argnums: Argnums = 0, has_aux: bool = False) -> Function:
     """The function that computes the value and the gradient of `f` together, in one pass forward and one back.
 
@@ -59,7 +60,6 @@ def value_and_grad(f: Function, argnums: Argnums = 0, has_aux: bool = False) -> 
     check_function(f, "value_and_grad")
     positions = as_positions(argnums)
 
-    @wraps(f)
     def value_and_gradient_of_f(*args: Any, **kwargs: Any) -> Any:
         staged, wrt = stage_call(f, positions, has_aux, args, kwargs)
         check_scalar(staged, f)

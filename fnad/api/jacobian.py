@@ -8,7 +8,6 @@ is computed once, and each operation of its derivative works on the whole stack.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import wraps
 from itertools import accumulate
 from typing import Any, TypeAlias
 
@@ -22,6 +21,7 @@ from fnad.api.leaves import Function, argument_name, check_function, flatten, fu
 from fnad.api.regions import in_trace
 from fnad.api.reverse import vjp
 from fnad.api.running import traced
+from fnad.api.transformed import with_options
 from fnad.errors import NonDifferentiableArgumentError
 from fnad.ir.types import I64, Aval, is_complex, is_inexact
 from fnad.ops.arithmetic import add
@@ -32,6 +32,7 @@ from fnad.trace.source import current_source
 from fnad.trace.tracer import Tracer
 
 
+@with_options
 def jacfwd(f: Function, argnums: Argnums = 0, has_aux: bool = False) -> Function:
     """The function that computes the Jacobian of `f` in forward mode: for outputs larger than the arguments.
 
@@ -54,6 +55,7 @@ def jacfwd(f: Function, argnums: Argnums = 0, has_aux: bool = False) -> Function
     return _transformed("jacfwd", f, argnums, _forward, has_aux)
 
 
+@with_options
 def jacrev(f: Function, argnums: Argnums = 0, has_aux: bool = False) -> Function:
     """The function that computes the Jacobian of `f` in reverse mode: for arguments larger than the output.
 
@@ -67,6 +69,7 @@ def jacrev(f: Function, argnums: Argnums = 0, has_aux: bool = False) -> Function
     return _transformed("jacrev", f, argnums, _reverse, has_aux)
 
 
+@with_options
 def jacobian(f: Function, argnums: Argnums = 0, has_aux: bool = False) -> Function:
     """The function that computes the Jacobian of `f`, in the mode that takes fewer directions.
 
@@ -81,6 +84,7 @@ def jacobian(f: Function, argnums: Argnums = 0, has_aux: bool = False) -> Functi
     return _transformed("jacobian", f, argnums, _cheaper, has_aux)
 
 
+@with_options
 def hessian(f: Function, argnums: Argnums = 0, has_aux: bool = False) -> Function:
     """The function that computes all second derivatives of `f`, whose output is one real element.
 
@@ -94,7 +98,7 @@ def hessian(f: Function, argnums: Argnums = 0, has_aux: bool = False) -> Functio
            [4., 0.]])
     """
     check_function(f, "hessian")
-    return wraps(f)(_transformed("hessian", grad(f, argnums, has_aux), argnums, _forward, has_aux))
+    return _transformed("hessian", grad(f, argnums, has_aux), argnums, _forward, has_aux)
 
 
 class _Leaves:
@@ -147,7 +151,6 @@ def _transformed(name: str, f: Function, argnums: Argnums, method: Method, has_a
     check_function(f, name)
     positions = as_positions(argnums)
 
-    @wraps(f)
     def jacobian_of_f(*args: Any, **kwargs: Any) -> Any:
         chosen = resolved(f, positions, len(args))
         names = [argument_name(f, position) for position in chosen]

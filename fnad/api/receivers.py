@@ -31,8 +31,8 @@ class Receivers:
     not keep them alive, so that what was compiled is freed as soon as nobody has it.
     """
 
-    def __init__(self, f: Function, forget: Callable[[Receiver], None]) -> None:
-        self.member: Callable[[], Any] = lambda: f
+    def __init__(self, f: Function, forget: Callable[[Receiver], None], member: Callable[[], Any]) -> None:
+        self._member = member
         self._f = f
         self._forget = weakref.WeakMethod(forget)
         self._classes = weakref.WeakSet[type]()
@@ -77,7 +77,7 @@ class Receivers:
         name = f"{kind.__qualname__}.{function_name(self._f)}"
         if (getattr(self._f, "__module__", None), getattr(self._f, "__qualname__", None)) == (kind.__module__, name):
             return True
-        member = self.member()
+        member = self._member()
         return any(getattr(value, "__func__", value) is member for value in vars(kind).values())
 
 

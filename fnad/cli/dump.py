@@ -14,16 +14,14 @@ from fnad.api.derivations import Derivation, gradient, joint, jvp, value_and_gra
 from fnad.api.gradient import check_scalar
 from fnad.api.leaves import Function, Leaf, argument_name, flatten
 from fnad.api.running import derived, prepared
+from fnad.api.stages import STAGES
 from fnad.api.staging import Staged, stage
-from fnad.backends.base import Native, current_backend
 from fnad.backends.tiers import TieredProgram
 from fnad.cli.arguments import parse_arguments
 from fnad.cli.load import load_function, split_target, user_code
 from fnad.cli.usage import UsageError
 from fnad.errors import ParseError
-from fnad.ir.printer import print_annotated
 from fnad.ir.types import Aval, is_inexact
-from fnad.lower.printer import loops_text
 from fnad.numpy.operands import PYTHON_DTYPES
 
 Argnums = Sequence[int] | None
@@ -123,7 +121,7 @@ def _chosen(request: Request, count: int) -> Sequence[int]:
     return chosen
 
 
-# ---- derivatives and stages --------------------------------------------------------------------------------------
+# ---- derivatives --------------------------------------------------------------------------------------
 
 MODES: dict[str, Callable[[Sequence[bool], int], Derivation]] = {
     "grad": lambda wrt, _: gradient(wrt),
@@ -140,29 +138,3 @@ def _derived(staged: Staged, function: Function, mode: str, marks: Sequence[bool
         check_scalar(staged, function)
     captured = len(staged.program.inputs) - len(marks)
     return derived(staged.program, MODES[mode]([*marks, *[False] * captured], staged.outputs))[0]
-
-
-def _source(ready: TieredProgram) -> str:
-    return current_backend().compiler.plan(ready.simplified).source
-
-
-def _loops(ready: TieredProgram) -> str:
-    return loops_text(current_backend().compiler.plan(ready.simplified).loops)
-
-
-def _native(ready: TieredProgram) -> Native:
-    native = ready.native() or current_backend().compiler.compile_program(ready.simplified)  # which says why not
-    if not native.functions:
-        raise UsageError("no native code is made of it: there is nothing to compute, or NUMBA_DISABLE_JIT is set")
-    return native
-
-
-STAGES: dict[str, Callable[[TieredProgram], str]] = {
-    "traced": lambda ready: print_annotated(ready.program),
-    "transformed": lambda ready: print_annotated(ready.program),
-    "simplified": lambda ready: print_annotated(ready.simplified),
-    "loops": _loops,
-    "source": _source,
-    "llvm": lambda ready: _native(ready).llvm(),
-    "asm": lambda ready: _native(ready).asm(),
-}

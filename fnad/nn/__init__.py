@@ -1,10 +1,62 @@
-"""The layers that take more than a line of NumPy: convolution and pooling.
+"""The layers and functions of networks that NumPy has no name for: convolution, pooling, activation functions.
 
-Arrays are batch × channels × space, with any number of spatial axes. The rest of a network is plain NumPy, and its
-parameters are a pytree.
+Arrays of images are batch × channels × space, with any number of spatial axes. The rest of a network is plain NumPy,
+and its parameters are a pytree.
 """
 
+from fnad.nn.activations import (
+    celu,
+    elu,
+    gelu,
+    glu,
+    hard_sigmoid,
+    hard_silu,
+    hard_swish,
+    hard_tanh,
+    leaky_relu,
+    log_sigmoid,
+    log_softmax,
+    logsumexp,
+    mish,
+    one_hot,
+    relu,
+    relu6,
+    selu,
+    sigmoid,
+    silu,
+    soft_sign,
+    softmax,
+    softplus,
+    swish,
+)
 from fnad.nn.convolution import conv
 from fnad.nn.pooling import avg_pool, max_pool
 
-__all__ = ["avg_pool", "conv", "max_pool"]
+__all__ = [
+    "avg_pool",
+    "celu",
+    "conv",
+    "elu",
+    "gelu",
+    "glu",
+    "hard_sigmoid",
+    "hard_silu",
+    "hard_swish",
+    "hard_tanh",
+    "leaky_relu",
+    "log_sigmoid",
+    "log_softmax",
+    "logsumexp",
+    "max_pool",
+    "mish",
+    "one_hot",
+    "relu",
+    "relu6",
+    "selu",
+    "sigmoid",
+    "silu",
+    "soft_sign",
+    "softmax",
+    "softplus",
+    "swish",
+]

@@ -76,6 +76,7 @@ from fnad.trace.contents import (
     same,
     shared_states,
 )
+from fnad.trace.handle import Handle
 from fnad.trace.libraries import is_library
 from fnad.trace.source import user_caller
 from fnad.watch import profiled
@@ -451,6 +452,8 @@ class Environment:
             self._follow_class(cast("type[Any]", value))
         elif not is_own(value):
             self._follow_object(value)
+        elif not isinstance(value, Handle):  # a transformed function, which nobody else leads from to its own
+            self.follow(getattr(value, "__wrapped__", None))
 
     def _follow_class(self, value: type[Any]) -> None:
         if isinstance(value, ABCMeta):

@@ -1,0 +1,114 @@
+"""Functions that transforms make of functions.
+
+Such a function says what it is, binds as a method does, and is pickled: by its name where its module has it under that,
+as a decorator leaves it, else as the transform of a function that is pickled. A transform that is called without a
+function returns the decorator that has its options: `@fnad.grad(argnums=1)`.
+"""
+
+from __future__ import annotations
+
+import inspect
+import os
+import sys
+from collections.abc import Callable
+from functools import partial, reduce, update_wrapper, wraps
+from types import FunctionType, MethodType
+from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, overload
+
+from fnad.api.leaves import Function, function_name, source_of
+from fnad.api.unknown import check_keywords
+
+P = ParamSpec("P")
+R_co = TypeVar("R_co", covariant=True)
+
+
+class Transformed:
+    """What `transform(f, **options)` returned; `run` is what it does."""
+
+    __slots__ = ("__dict__", "__weakref__", "_options", "_run", "_transform")
+    __wrapped__: Function
+
+    def __init__(self, transform: Function, f: Function, options: dict[str, Any], run: Function) -> None:
+        self.__name__ = transform.__name__
+        update_wrapper(self, f)
+        self._transform, self._options, self._run = transform, options, run
+
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
+        return self._run(*args, **kwargs)
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        return self if instance is None else MethodType(self, instance)
+
+    def __repr__(self) -> str:
+        return f"<{self._words()}>"
+
+    def _words(self) -> str:
+        options = ", ".join(f"{name}={value!r}" for name, value in self._options.items())
+        inside = self.__wrapped__
+        of = inside._words() if isinstance(inside, Transformed) else described(inside)
+        return f"fnad.{self._transform.__name__}{options and f'({options})'} of {of}"
+
+    def __reduce__(self) -> Any:
+        name = getattr(self, "__qualname__", "")
+        if _named(self.__module__, name) is self:
+            return name
+        return _again, (self._transform, self.__wrapped__, self._options)
+
+    def __copy__(self) -> Any:
+        return self
+
+    def __deepcopy__(self, memo: Any) -> Any:
+        return self
+
+
+def described(f: Function) -> str:
+    """The name of a function, and where it is defined."""
+    source = source_of(f)
+    place = f" at {source.file.rpartition(os.sep)[2]}:{source.line}" if source else ""
+    return f"{getattr(f, '__qualname__', function_name(f))}{place}"
+
+
+def _named(module: str, name: str) -> Any:
+    """What a module has under a dotted name."""
+    return reduce(lambda found, part: getattr(found, part, None), name.split("."), sys.modules.get(module))
+
+
+def _again(transform: Function, f: Function, options: dict[str, Any]) -> Any:
+    return transform(f, **options)
+
+
+# ---- transforms as decorators ----------------------------------------------------------------------------------------
+
+
+class Transform(Protocol[P, R_co]):
+    """A transform: of a function, or without one the decorator with these options."""
+
+    __name__: str
+
+    @overload
+    def __call__(self, f: Function, /, *args: P.args, **kwargs: P.kwargs) -> R_co: ...
+    @overload
+    def __call__(self, **options: Any) -> Callable[[Function], R_co]: ...
+
+
+def with_options(transform: Callable[Concatenate[Function, P], R_co]) -> Transform[P, R_co]:
+    """A transform that may be called without a function, for the decorator with these options.
+
+    A plain function that it returns is that which a `Transformed` runs; anything else is what it returns.
+    """
+    names = tuple(inspect.signature(transform).parameters)
+    known = frozenset(names)
+
+    @wraps(transform)
+    def made(*args: Any, **options: Any) -> Any:
+        if not known.issuperset(options):
+            check_keywords(transform.__name__, names, options)
+        if not args and "f" not in options:
+            return partial(made, **options)
+        result = transform(*args, **options)
+        if not isinstance(result, FunctionType):
+            return result
+        given = dict(zip(names, args, strict=False)) | options
+        return Transformed(made, given.pop("f"), given, result)
+
+    return made

@@ -1,0 +1,44 @@
+"""Names and keywords that are not there: errors with fnad's word, where it has one (`fnad.words`)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from functools import wraps
+from inspect import signature
+from typing import ParamSpec, TypeVar
+
+from fnad.errors import MissingAttributeError, UnknownKeywordError
+from fnad.trace.source import current_source
+from fnad.words import WORDS
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def missing(module: str, name: str) -> AttributeError:
+    """The error for a name that a module does not have."""
+    what, word = f"module {module!r} has no attribute {name!r}", WORDS.get(f"{module}.{name}")
+    return MissingAttributeError(what, source=current_source(), remedy=word) if word else AttributeError(what)
+
+
+def explained(function: Callable[P, R]) -> Callable[P, R]:
+    """A function that raises `UnknownKeywordError` for a keyword that it does not take."""
+    known = signature(function).parameters
+
+    @wraps(function)
+    def call(*args: P.args, **kwargs: P.kwargs) -> R:
+        check_keywords(function.__name__, known, kwargs)
+        return function(*args, **kwargs)
+
+    return call
+
+
+def check_keywords(function: str, known: Collection[str], given: Collection[str]) -> None:
+    """Raise `UnknownKeywordError` for a keyword that is not among the known ones."""
+    for name in given:
+        if name not in known:
+            raise UnknownKeywordError(
+                f"{function} takes no {name}=",
+                source=current_source(),
+                remedy=WORDS.get(f"{name}=") or f"it takes {', '.join(known)}",
+            )
