@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -216,6 +216,26 @@ def rows_that_are_one_row(x: Any, b: Any) -> Any:
 def rows_that_overlap(x: Any, b: Any) -> Any:
     windows = np.lib.stride_tricks.sliding_window_view(x, 20)
     return windows @ b[:20], b[:, :20] @ windows.T, windows @ x[:20]
+
+
+def views(x: Any) -> Iterator[Any]:
+    """Three axes whose strides are those of one matrix, or of none."""
+    yield from (x, x[1:], x[:, 1:], x[:, :, 1:], x[:, 2:3], x[::2], x[:, ::2], x[:, :, ::2], x[:, ::-1], x[:, :, ::-1])
+    yield from (np.transpose(x, order) for order in ((0, 2, 1), (1, 0, 2), (1, 2, 0), (2, 0, 1), (2, 1, 0)))
+    yield from (np.broadcast_to(x[:1], x.shape), np.broadcast_to(x[:, :1], x.shape), x.reshape(16, 5, 9))
+
+
+@program(np.random.default_rng(2).standard_normal((8, 9, 10)), np.random.default_rng(3).standard_normal((16, 80)))
+def axes_that_are_one_axis_or_not(x: Any, y: Any) -> Any:
+    """Each axis is summed over, or both others, from the left and from the right; or the first one is a batch."""
+    found: list[Any] = []
+    for v in views(x):
+        for axis, (m, n) in enumerate([(1, 2), (0, 2), (0, 1)]):
+            column, pair = y[: v.shape[axis]], y.ravel()[: v.shape[m] * v.shape[n] * 6].reshape(v.shape[m], -1, 6)
+            found += [np.tensordot(v, column, ((axis,), (0,))), np.tensordot(column, v, ((0,), (axis,)))]
+            found += [np.tensordot(v, pair, ((m, n), (0, 1))), np.tensordot(pair, v, ((0, 1), (m, n)))]
+        found += [v @ y[: v.shape[2]], np.swapaxes(v, 1, 2) @ y[: v.shape[1]]]
+    return tuple(found)
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
