@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from fnad.api.stages import STAGES
 from fnad.backends.cpu.executor import plan
-from fnad.cli.dump import STAGES, Request, dump
+from fnad.cli.dump import Request, dump
 from fnad.ir.builder import trace
 from fnad.ir.types import F64, Aval
 from fnad.lower.loop_ir import NestLoop

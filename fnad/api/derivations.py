@@ -34,11 +34,6 @@ def value_and_gradient(wrt: Sequence[bool]) -> Derivation:
     return Derivation(("value_and_grad", *wrt), lambda program: (differentiation.value_and_gradient(program, wrt),))
 
 
-def joint(wrt: Sequence[bool], outputs: int) -> Derivation:
-    """(x…, ct…) -> (y…, x̄…)."""
-    return Derivation(("joint", *wrt, outputs), lambda program: (differentiation.joint(program, wrt, outputs),))
-
-
 def vjp(wrt: Sequence[bool], outputs: int) -> Derivation:
     """The joint program in two: (x…) -> (y…, auxiliary…, residuals…) and (residuals…, ct…) -> (x̄…)."""
 

@@ -23,9 +23,13 @@ from fnad.api.leaves import (
     structure_text,
     to_user,
 )
+from fnad.api.leaves import (
+    path as path_of,
+)
+from fnad.api.naming import input_names
 from fnad.api.paths import TracedPath
 from fnad.api.running import inlined
-from fnad.api.stages import STAGES
+from fnad.api.stages import STAGES, stage_text
 from fnad.api.staging import stage
 from fnad.errors import ArgumentTypeError, GuardFailed, OtherPathError, SettingError
 from fnad.ir.builder import is_tracing
@@ -106,6 +110,8 @@ class TracedCall:
         self._f, self._path, self._structure = f, path, structure
         self._avals = [leaf.aval for leaf in leaves]
         self._names, self._positional = names, positional
+        trees = structure.unflatten(range(len(leaves)))
+        self._inputs = [path_of(trees, i, names.__getitem__) for i in range(len(leaves))]
 
     @property
     def program(self) -> Program:
@@ -131,7 +137,8 @@ class TracedCall:
         if stage not in STAGES:
             names = ", ".join(map(repr, STAGES))
             raise SettingError(f"there is no stage {stage!r}", source=current_source(), remedy=f"give one of {names}")
-        return STAGES[stage](self._path.programs[-1])
+        names = input_names(self._inputs, self.program)
+        return stage_text([(program, names) for program in self._path.programs], stage, self._path.guards)
 
     def compile(self) -> TracedCall:
         """The same, compiled now; what the compiler cannot lower stays interpreted."""

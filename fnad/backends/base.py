@@ -69,6 +69,11 @@ class Planned(Protocol):
     @property
     def source(self) -> str: ...
 
+    @property
+    def nbytes(self) -> int:
+        """The memory of inputs, outputs and temporaries, in bytes; residual stacks not counted."""
+        ...
+
 
 class Compiler(Protocol):
     """The interface of a backend's module."""

@@ -5,7 +5,7 @@
     aval      ::= dtype "[" [integer {"," integer}] "]"          f64[3,4], i32[]
     scalar    ::= "float" | "int" | "bool" | "complex"           a Python number
     dict      ::= "{" [key ":" argument {"," key ":" argument}] "}"
-    key       ::= string | word
+    key       ::= string | word                              a string as Python has it: 'W' or "W"
     list      ::= "[" [argument {"," argument}] "]"
     tuple     ::= "(" [argument {"," argument}] ")"              (f64[3],) has one element, (f64[3]) is f64[3]
 
@@ -14,6 +14,7 @@ A list of arguments or of elements may end in a comma.
 
 from __future__ import annotations
 
+from ast import literal_eval
 from typing import TypeAlias
 
 from fnad.ir.reader import Reader
@@ -64,7 +65,7 @@ class _Arguments(Reader):
         found: dict[str, Argument] = {}
         while not self.accept("}"):
             token = self.token
-            key = self.string() if token.kind == "string" else self.word("a key").text
+            key = self.key() if token.kind == "string" else self.word("a key").text
             if key in found:
                 self.fail(token, f"key {key} is given twice")
             self.expect(":")
@@ -73,6 +74,12 @@ class _Arguments(Reader):
                 self.expect("}")
                 break
         return found
+
+    def key(self) -> str:
+        try:
+            return literal_eval(self.take().text)
+        except SyntaxError as error:
+            self.fail(self.tokens[self.position - 1], str(error.msg))
 
     def parenthesised(self) -> Argument:
         if self.accept(")"):

@@ -11,8 +11,10 @@ from argparse import ArgumentParser, ArgumentTypeError, Namespace, RawDescriptio
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
+import fnad
+from fnad.api.stages import STAGES
 from fnad.cli import doctor, ops
-from fnad.cli.dump import STAGES, Request, dump
+from fnad.cli.dump import Request, dump
 from fnad.cli.usage import UsageError
 
 DUMP = """\
@@ -29,13 +31,17 @@ DUMP_EXAMPLE = """\
 examples:
   fnad dump model.py:loss --args 'f64[3], {"W": f32[4,5], "b": f32[5]}'
   fnad dump model.py:loss --args 'f64[1000], float' --grad --argnums 0 --stage source
+  fnad dump package.model:loss --values 'np.linspace(0, 1, 5), scale=2.0' --value-and-grad
+  fnad dump model.py:loss --values '*EXAMPLE'     (with EXAMPLE = np.ones(3), 2.0 in model.py)
 """
 ARGS = """the types of the arguments: arrays such as f64[3,4], i32[], bool[7]; Python numbers float, int, bool, complex;
 None; dicts, lists and tuples of these"""
+VALUES = """the arguments themselves, for a function that decides by their values: what stands between the parentheses
+of a call in Python, where np and the names of the file are known"""
 MODES = {
     "grad": "the gradient",
     "value_and_grad": "the value and the gradient",
-    "vjp": "the results and the pullback, whose cotangents follow the inputs",
+    "vjp": "the two programs that run: forward, whose last results are the residuals, and the pullback of cotangents",
     "jvp": "the results and their tangents, where the tangents of the arguments follow the inputs",
 }
 
@@ -68,6 +74,7 @@ class _CommandParser(ArgumentParser):
 
 def _parser() -> ArgumentParser:
     parser = _CommandParser(prog="fnad", description="Differentiate NumPy functions and compile them: a look inside.")
+    parser.add_argument("--version", action="version", version=f"fnad {fnad.__version__}")
     commands = parser.add_subparsers(required=True, metavar="{dump,ops,doctor}")
     _add_dump(commands)
     _add_ops(commands)
@@ -83,8 +90,14 @@ def _add_dump(commands: Any) -> None:
         epilog=DUMP_EXAMPLE,
         formatter_class=RawDescriptionHelpFormatter,
     )
-    parser.add_argument("target", metavar="FILE:FUNCTION", help="a function of a Python file, as in model.py:loss")
-    parser.add_argument("--args", metavar="TYPES", default="", help=ARGS)
+    parser.add_argument(
+        "target",
+        metavar="FILE:FUNCTION",
+        help="a function of a Python file, as in model.py:loss, or of a module, as in package.model:loss",
+    )
+    arguments = parser.add_mutually_exclusive_group()
+    arguments.add_argument("--args", metavar="TYPES", default="", help=ARGS)
+    arguments.add_argument("--values", metavar="VALUES", help=VALUES)
     modes = parser.add_mutually_exclusive_group()
     for mode, meaning in MODES.items():
         modes.add_argument(f"--{mode.replace('_', '-')}", dest="mode", action="store_const", const=mode, help=meaning)
@@ -133,7 +146,7 @@ def _argnums(text: str) -> list[int]:
 
 
 def _dump(request: Namespace) -> str:
-    return dump(Request(request.target, request.args, request.mode, request.argnums, request.stage))
+    return dump(Request(request.target, request.args, request.mode, request.argnums, request.stage, request.values))
 
 
 def _ops(request: Namespace) -> str:

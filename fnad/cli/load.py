@@ -1,4 +1,4 @@
-"""FILE:FUNCTION: running a user's file and finding a function in it; what the user's code raises, as one line."""
+"""FILE:FUNCTION and MODULE:FUNCTION: finding a user's function; what the user's code raises, as one line."""
 
 from __future__ import annotations
 
@@ -8,40 +8,64 @@ import sys
 import traceback
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
+from importlib import import_module
 from importlib.machinery import SourceFileLoader
-from importlib.util import module_from_spec, spec_from_file_location
+from importlib.util import find_spec, module_from_spec, spec_from_file_location
 from operator import attrgetter
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 from fnad.cli.usage import UsageError, one_line
 from fnad.errors import FnadError
 
 
-def load_function(file: str, name: str) -> Callable[..., Any]:
-    """The function of this name, dotted for an attribute, in a Python file; raises `UsageError`."""
-    module = _run(Path(file))
+class Target(NamedTuple):
+    """A user's function, its name, its file, and the names that the file defines."""
+
+    function: Callable[..., Any]
+    name: str
+    path: Path
+    namespace: dict[str, Any]
+
+
+def load_target(target: str) -> Target:
+    """The function that FILE:FUNCTION or MODULE:FUNCTION names, dotted for an attribute; raises `UsageError`."""
+    place, _, name = target.rpartition(":")
+    if not place or not name:
+        raise UsageError(f"{target} is not FILE:FUNCTION, as in model.py:loss, nor MODULE:FUNCTION")
+    path, module = _imported(place) if _is_module_name(place) else _run(Path(place))
     try:
         function = attrgetter(name)(module)
     except AttributeError:
-        raise UsageError(f"there is no {name} in {file}") from None
+        raise UsageError(f"there is no {name} in {place}") from None
     if not callable(function):
-        raise UsageError(f"{name} in {file} is {type(function).__name__}, not a function")
+        raise UsageError(f"{name} in {place} is {type(function).__name__}, not a function")
     if inspect.iscoroutinefunction(function):
-        raise UsageError(f"{name} in {file} is a coroutine function, which returns no arrays: name an ordinary one")
-    return function
+        raise UsageError(f"{name} in {place} is a coroutine function, which returns no arrays: name an ordinary one")
+    return Target(function, name, path, vars(module))
 
 
-def split_target(target: str) -> tuple[str, str]:
-    """The two parts of FILE:FUNCTION."""
-    file, _, name = target.rpartition(":")
-    if not file or not name:
-        raise UsageError(f"{target} is not FILE:FUNCTION, as in model.py:loss")
-    return file, name
+def _is_module_name(place: str) -> bool:
+    is_dotted_name = all(part.isidentifier() for part in place.split("."))
+    return is_dotted_name and not place.endswith(".py") and not Path(place).is_file()
 
 
-def _run(path: Path) -> ModuleType:
+def _imported(name: str) -> tuple[Path, ModuleType]:
+    """Import a module of the working directory, or one that is installed."""
+    sys.path.insert(0, str(Path.cwd()))
+    try:
+        spec = find_spec(name)
+    except ModuleNotFoundError as error:
+        raise UsageError(f"{name} cannot be imported: {one_line(error)}") from None
+    if spec is None:
+        raise UsageError(f"there is no module {name}, nor a file of this name")
+    path = Path(spec.origin or name)
+    with user_code(path):
+        return path, import_module(name)
+
+
+def _run(path: Path) -> tuple[Path, ModuleType]:
     """Run a file as a module, which can import its neighbours."""
     if not path.is_file():
         raise UsageError(f"no such file: {path}")
@@ -55,7 +79,7 @@ def _run(path: Path) -> ModuleType:
     sys.path.insert(0, str(path.resolve().parent))
     with user_code(path):
         spec.loader.exec_module(module)
-    return module
+    return path, module
 
 
 @contextmanager

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import re
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from difflib import get_close_matches
-from typing import cast
+from importlib import import_module
+from typing import Any, cast
 
 import numpy as np
 
 import fnad.ops as _  # noqa: F401  registers the primitives
+from fnad.api.explaining import explain
 from fnad.cli.table import columns
 from fnad.cli.usage import UsageError
 from fnad.ir.builder import trace
@@ -22,6 +26,9 @@ from fnad.transforms.pipeline import simplify
 
 SHOWN = 16
 """The most samples listed."""
+
+LISTED = 8
+"""The most primitives suggested."""
 
 KINDS = {"b": "bool", "i": "int", "u": "uint", "f": "float", "c": "complex"}
 
@@ -39,8 +46,7 @@ def describe_primitive(name: str) -> str:
     """The declaration of a primitive, and the derivatives that follow from it; raises `UsageError`."""
     primitive = PRIMITIVES.get(name)
     if primitive is None:
-        alike = get_close_matches(name, PRIMITIVES, n=1)
-        raise UsageError(f"there is no primitive {name}" + (f"; is it {alike[0]}?" if alike else ""))
+        raise UsageError(f"there is no primitive {name}; {_suggestion(name)}")
     return "\n".join(_description(primitive))
 
 
@@ -71,6 +77,48 @@ def _record(record: object) -> str:
 def _is_plain(value: object) -> bool:
     parts = cast("tuple[object, ...]", value) if isinstance(value, tuple) else (value,)
     return all(isinstance(part, str | int) for part in parts)
+
+
+# ---- names that are no primitives --------------------------------------------------------------------------------
+
+NAMESPACES = {"np": "numpy", "np.linalg": "numpy.linalg", "np.fft": "numpy.fft", "scipy.special": "scipy.special"}
+
+PROBES = [[2 * np.eye(3)], [2 * np.eye(3)] * 2, [np.ones(3)], [np.ones(3)] * 2]
+"""Arguments that most functions take some of."""
+
+
+def _suggestion(name: str) -> str:
+    """What a function of this name is made of, or else the primitive that is meant."""
+    for prefix, module in NAMESPACES.items():
+        function = getattr(import_module(module), name, None)
+        if callable(function):
+            made_of = ", ".join(_primitives_of(function))
+            return f"{prefix}.{name} is {f'made of {made_of}' if made_of else 'traced: fnad dump shows what a call is'}"
+    alike = get_close_matches(name, PRIMITIVES, n=1, cutoff=0.75)
+    if alike:
+        return f"is it {alike[0]}?"
+    meant = _mentioning(name)
+    return f"is it one of {', '.join(meant)}?" if meant else "fnad ops lists all there are"
+
+
+def _primitives_of(function: Callable[..., Any]) -> tuple[str, ...]:
+    """The primitives that a traced call of a function consists of; none where it takes no argument tried here."""
+    for probe in PROBES:
+        with suppress(Exception):
+            return tuple(explain(lambda *args: function(*args), *probe).operations)  # noqa: PLW0108  it has a signature
+    return ()
+
+
+def _mentioning(name: str) -> list[str]:
+    """The primitives whose name or meaning has words that begin like those of a name, as many as any has."""
+    stems = [word[:5] for word in re.findall(r"[a-z]{3,}", name.lower())]
+
+    def score(primitive: Primitive) -> int:
+        words = re.findall("[a-z]+", f"{primitive.name} {primitive.doc}".lower())
+        return sum(any(word.startswith(stem) for word in words) for stem in stems)
+
+    found = sorted(filter(score, PRIMITIVES.values()), key=score, reverse=True)
+    return [primitive.name for primitive in found if score(primitive) == score(found[0])][:LISTED]
 
 
 # ---- samples -----------------------------------------------------------------------------------------------------

@@ -1,13 +1,13 @@
 """The text of a program, in the grammar of `fnad.ir.program`.
 
-Values are named a, b, …, z, aa, … in the order of their definition, in each region anew. `print_annotated` adds, as
-comments, the user's lines that the equations come from; both texts parse back.
+Values are named a, b, …, z, aa, … in the order of their definition, in each region anew; inputs may have names of their
+own. `print_annotated` adds, as comments, the user's lines that the equations come from; both texts parse back.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from itertools import count, product
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import chain, count, product
 from typing import TYPE_CHECKING, TypeAlias
 
 from fnad.ir.constant import static_text
@@ -40,9 +40,9 @@ def print_program(program: Program) -> str:
     return "\n".join(_program_lines(program, _no_remarks))
 
 
-def print_annotated(program: Program) -> str:
-    """The text of a program with the user's source lines as comments."""
-    return "\n".join(_program_lines(program, _sources))
+def print_annotated(program: Program, inputs: Sequence[str] = ()) -> str:
+    """The text of a program with the user's source lines as comments; the first inputs have these names."""
+    return "\n".join(_program_lines(program, _sources, inputs))
 
 
 def print_equation(equation: Equation, names: Names) -> str:
@@ -53,10 +53,11 @@ def print_equation(equation: Equation, names: Names) -> str:
 # ---- names -------------------------------------------------------------------------------------------------------
 
 
-def name_values(program: Program) -> dict[Var, str]:
-    """The name of every value of a program, without those of its regions."""
+def name_values(program: Program, inputs: Sequence[str] = ()) -> dict[Var, str]:
+    """The name of every value of a program, without those of its regions; the first inputs have the names given."""
     defined = [*program.inputs, *(var for equation in program.equations for var in equation.results)]
-    return dict(zip(dict.fromkeys(defined), names_in_order()))  # noqa: B905 the names do not end
+    free = (name for name in names_in_order() if name not in inputs)
+    return dict(zip(dict.fromkeys(defined), chain(inputs, free)))  # noqa: B905 the names do not end
 
 
 def names_in_order() -> Iterator[str]:
@@ -70,8 +71,8 @@ def names_in_order() -> Iterator[str]:
 # ---- lines -------------------------------------------------------------------------------------------------------
 
 
-def _program_lines(program: Program, remarks: Remarks) -> Iterator[str]:
-    names = name_values(program)
+def _program_lines(program: Program, remarks: Remarks, inputs: Sequence[str] = ()) -> Iterator[str]:
+    names = name_values(program, inputs)
     yield from _signature(program, names)
     for equation, remark in zip(program.equations, remarks(program.equations), strict=True):
         if remark is not None:

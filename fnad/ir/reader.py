@@ -26,8 +26,8 @@ _TOKEN = re.compile(
       (?P<blank>   (?:\s|\#[^\n]*)+ )
     | (?P<literal> (?:{_NUMBER}|True|False):\w+ )
     | (?P<number>  {_NUMBER} )
-    | (?P<string>  "(?:[^"\\\n]|\\.)*" )
-    | (?P<word>    [A-Za-z_]\w* )
+    | (?P<string>  "(?:[^"\\\n]|\\.)*" | '(?:[^'\\\n]|\\.)*' )
+    | (?P<word>    [^\W\d]\w* )
     | (?P<mark>    ->|[(){{}}\[\],:=?] )
     | (?P<other>   . )
     """,

@@ -43,3 +43,9 @@ class Plan:
     def source(self) -> str:
         """All kernels, as Python source."""
         return module_text(list(self.kernels.values()))
+
+    @property
+    def nbytes(self) -> int:
+        """The memory of inputs, outputs and temporaries, in bytes; residual stacks not counted."""
+        arrays = [b.aval for b in (*self.loops.inputs, *self.loops.outputs) if not b.aval.is_residual_stack]
+        return sum(x.size * x.dtype.itemsize for x in (*arrays, *self.slots))

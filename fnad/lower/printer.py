@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from fnad.ir.printer import WIDTH
 from fnad.ir.types import BOOL, Dtype
 from fnad.lower.index import Atom, Counter, Index, Loaded, Quotient, Remainder
 from fnad.lower.loop_ir import (
@@ -37,8 +38,18 @@ from fnad.scalar.template import cast_to, instantiate
 def loops_text(program: LoopProgram) -> str:
     """The text of a loop program."""
     groups = (("in", program.inputs), ("out", program.outputs), ("temporary", program.temporaries))
-    named = ", ".join(f"{kind} {b.name}: {b.aval}" for kind, buffers in groups for b in buffers)
-    return "\n".join([f"{program.name}({named})", *_item_lines(program.items, "  ")])
+    named = [f"{kind} {b.name}: {b.aval}" for kind, buffers in groups for b in buffers]
+    return "\n".join([*_signature(program.name, named), *_item_lines(program.items, "  ")])
+
+
+def _signature(name: str, buffers: Sequence[str]) -> Iterator[str]:
+    line = f"{name}({', '.join(buffers)})"
+    if len(line) <= WIDTH:
+        yield line
+        return
+    yield f"{name}("
+    yield from (f"    {buffer}," for buffer in buffers)
+    yield ")"
 
 
 def _item_lines(items: Sequence[Item], indent: str) -> Iterator[str]:

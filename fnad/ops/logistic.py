@@ -24,7 +24,7 @@ logistic = elementwise(
     edges=((0.0,), (-1000.0,), (1000.0,), (INF,), (-INF,)),
     cost=25,
     bounded=everywhere,
-    doc="1 / (1 + exp(-x)).",
+    doc="The sigmoid 1 / (1 + exp(-x)).",
 )
 logit = native(
     "logit(p)",

@@ -2,6 +2,8 @@
 
 import numpy as np
 
+import fnad
+
 NUMBER = 3
 
 
@@ -42,3 +44,25 @@ def filled(x):
     for i in range(1, 3):
         products[i] = products[i - 1] * x["factors"][i]
     return np.sum(products)
+
+
+EXAMPLE = np.linspace(0.0, 1.0, 3), 2.0
+
+
+def scaled(x, scale=1.0, *, power=2):
+    return np.sum(scale * x**power)
+
+
+@fnad.jit
+def halved(x):
+    """Return x halved until it is at most 1."""
+    while x > 1:
+        x = x / 2
+    return x
+
+
+TABLE = np.arange(4.0)
+
+
+def looked_up(x, θ):  # noqa: PLC2401
+    return np.sum(TABLE[:3] * x) * θ

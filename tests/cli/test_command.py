@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -51,7 +52,16 @@ def refusal(capsys: pytest.CaptureFixture[str]):
 @pytest.mark.parametrize("stage", ["traced", "transformed", "simplified"])
 def test_programs_parse_back(fnad, mode: list[str], stage: str) -> None:
     text = fnad("dump", f"{MODEL}:loss", "--args", "f64[3]", *mode, "--stage", stage)
-    assert parse_program(text).name == "loss"
+    names = [parse_program(part).name for part in text.split("\n\n")]
+    assert names == (["loss", "loss_pullback"] if mode == ["--vjp"] and stage != "traced" else ["loss"])
+
+
+def test_both_programs_of_vjp_are_shown_with_the_residuals_under_one_name(fnad) -> None:
+    lines = fnad("dump", f"{MODEL}:loss", "--args", "f64[3]", "--vjp").splitlines()
+    assert lines[0] == "# loss: 4 equations, 1 nest, 12 flops, 104 bytes"
+    assert "loss(x: f64[3]) -> f64[], f64[3], f64[3], f64[3] {" in lines
+    assert "  return c, x, a, d" in lines
+    assert "loss_pullback(x: f64[3], a: f64[3], d: f64[3], ct: f64[]) -> f64[3] {" in lines
 
 
 @pytest.mark.parametrize("mode", [[], ["--grad"], ["--jvp"]])
@@ -62,11 +72,86 @@ def test_a_function_that_fills_an_array_of_numpys(fnad, mode: list[str], stage: 
     assert "mul" in text or "*" in text
 
 
-def test_branches_need_values(refusal) -> None:
+def test_branches_need_values(refusal, fnad) -> None:
     said = refusal("dump", f"{MODEL}:branches", "--args", "f64[]")
-    assert said.startswith(
-        "branches decides by the values of its arguments, of which --args gives the types, at model.py"
+    assert said == (
+        "branches decides by the values of its arguments, of which --args gives the types, at model.py:37 in branches: "
+        " return x if x > 0 else -x; give values, with --values"
     )
+    for x, answer in ((1.5, 1), (-2.0, -1)):
+        text = fnad("dump", f"{MODEL}:branches", "--values", f"x={x}", "--stage", "simplified")
+        first, *_ = text.splitlines()
+        assert first == f"# decided: model.py:37 in branches:  return x if x > 0 else -x  -> {x > 0}"
+        assert f"guard(a) expected={x > 0} number=0" in text
+        gradient = fnad("dump", f"{MODEL}:branches", "--values", str(x), "--grad")
+        assert gradient.startswith(first)
+        assert f"return {answer}.0:f64" in gradient
+
+
+def test_the_path_of_a_compiled_function(fnad) -> None:
+    target = "tests.cli.model:halved"
+    text = fnad("dump", target, "--values", "5.0")
+    assert [line.strip() for line in text.splitlines() if "guard" in line] == [
+        "b: bool[] = guard(a) expected=True number=0",
+        "e: bool[] = guard(d) expected=True number=1",
+        "h: bool[] = guard(g) expected=True number=2",
+        "k: bool[] = guard(j) expected=False number=3",
+    ]
+    assert text.splitlines()[0].endswith("while x > 1:  -> True x 3, False")
+    native = fnad("dump", target, "--values", "5.0", "--stage", "llvm")
+    assert native.startswith("; decided: ")
+
+
+def test_what_is_static_in_a_compiled_function_is_static_in_its_dump(fnad, tmp_path: Path) -> None:
+    file = tmp_path / "powers.py"
+    file.write_text(
+        "import fnad\n@fnad.jit\ndef cube(x, n):\n    return x**n\nsquare = fnad.jit(cube, static_argnums=1)"
+    )
+    assert "mul(x, x)" in fnad("dump", f"{file}:square", "--values", "2.0, 2")
+    assert "n: i64[]" in fnad("dump", f"{file}:cube", "--values", "2.0, 2")
+
+
+@pytest.mark.parametrize("values", ["*EXAMPLE", "np.linspace(0, 1, 3), scale=2.0", "x=EXAMPLE[0], scale=2.0"])
+def test_values_are_python_among_the_names_of_the_file(fnad, values: str) -> None:
+    text = fnad("dump", f"{MODEL}:scaled", "--values", values)
+    assert "scaled(x: f64[3], scale: f64[]) -> f64[] {" in text.splitlines()
+
+
+def test_values_reach_a_transform_as_its_arguments_do(fnad) -> None:
+    text = fnad("dump", f"{MODEL}:scaled", "--values", "*EXAMPLE, power=3", "--value-and-grad")
+    assert "scaled(x: f64[3]) -> f64[], f64[3] {" in text.splitlines()  # a number is a constant, as it is under grad
+    text = fnad("dump", f"{MODEL}:scaled", "--values", "*EXAMPLE", "--grad", "--argnums", "0,1")
+    assert "scaled(x: f64[3], scale: f64[]) -> f64[3], f64[] {" in text.splitlines()
+
+
+def test_names_of_arguments_and_of_what_is_captured(fnad) -> None:
+    text = fnad("dump", f"{MODEL}:looked_up", "--args", "f64[3], float")
+    assert "looked_up(x: f64[3], θ: f64[], captured: f64[3]) -> f64[] {" in text.splitlines()
+    assert parse_program(text).name == "looked_up"
+
+
+def test_names_are_words_and_differ(fnad, tmp_path: Path) -> None:
+    file = tmp_path / "names.py"
+    file.write_text("def f(inf, w, w_a, captured, **others):\n    return inf * w['a'] * w_a * captured\n")
+    text = fnad("dump", f"{file}:f", "--args", "f64[], {'a': f64[]}, f64[], f64[]", "--jvp", "--argnums", "0,1")
+    names = ["inf_2", "w_a", "w_a_2", "captured", "dinf_2", "dw_a"]
+    assert [line.strip() for line in text.splitlines()[2:8]] == [f"{name}: f64[]," for name in names]
+    assert parse_program(text).name == "f"
+
+
+def test_modules_by_name(fnad, refusal) -> None:
+    by_name = fnad("dump", "tests.cli.model:loss", "--args", "f64[3]")
+    assert by_name == fnad("dump", f"{MODEL}:loss", "--args", "f64[3]")
+    assert refusal("dump", "tests.cli.nothing:f") == "there is no module tests.cli.nothing, nor a file of this name"
+    assert refusal("dump", "nowhere_at_all.model:f") == (
+        "nowhere_at_all.model cannot be imported: No module named 'nowhere_at_all'"
+    )
+
+
+def test_the_version(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as exit_:
+        main(["--version"])
+    assert (exit_.value.code, capsys.readouterr().out) == (0, f"fnad {version('fnad')}\n")
 
 
 @pytest.mark.parametrize("stage", ["loops", "source", "llvm", "asm"])
@@ -76,18 +161,21 @@ def test_stages_of_the_backend(fnad, stage: str) -> None:
 
 
 def test_the_source_lines_are_told(fnad) -> None:
-    assert "# model.py:9 in loss:  return np.sum(np.sin(x) * x)" in fnad("dump", f"{MODEL}:loss", "--args", "f64[3]")
+    assert "# model.py:11 in loss:  return np.sum(np.sin(x) * x)" in fnad("dump", f"{MODEL}:loss", "--args", "f64[3]")
 
 
 def test_pytrees_and_argnums(fnad) -> None:
     types = 'f32[2,4], {"W": f32[4,5], "b": f32[5]}'
-    signature = fnad("dump", f"{MODEL}:layer", "--args", types, "--vjp", "--argnums", "1").splitlines()[0]
-    assert signature == "layer(a: f32[2,4], b: f32[4,5], c: f32[5], d: f32[2,5]) -> f32[2,5], f32[4,5], f32[5] {"
+    text = fnad("dump", f"{MODEL}:layer", "--args", types, "--vjp", "--argnums", "1")
+    assert "layer(x: f32[2,4], w_W: f32[4,5], w_b: f32[5]) -> f32[2,5], f32[2,5], f32[2,4] {" in text.splitlines()
+    assert "layer_pullback(g: f32[2,5], x: f32[2,4], ct: f32[2,5]) -> f32[4,5], f32[5] {" in text.splitlines()
+    quoted = fnad("dump", f"{MODEL}:layer", "--args", types.replace('"', "'"), "--vjp", "--argnums", "1")
+    assert quoted == text
 
 
 def test_python_numbers_do_not_promote(fnad) -> None:
     text = fnad("dump", f"{MODEL}:Model.square", "--args", "float", "--jvp")
-    assert text.splitlines()[0] == "square(a: f64[], b: f64[]) -> f64[], f64[] {"
+    assert text.splitlines()[1] == "square(x: f64[], dx: f64[]) -> f64[], f64[] {"
 
 
 @pytest.mark.parametrize(
@@ -99,8 +187,17 @@ def test_python_numbers_do_not_promote(fnad) -> None:
         ([f"{MODEL}:NUMBER"], f"NUMBER in {MODEL} is int, not a function"),
         ([f"{MODEL}:loss", "--args", "f64"], "--args 1:1: f64 lacks a shape: f64[] for a scalar, f64[3] for a vector"),
         ([f"{MODEL}:loss"], "--args does not fit loss: missing a required argument: 'x'"),
+        ([f"{MODEL}:loss", "--values", "2.0, y=1"], "--values does not fit loss: got an unexpected keyword argument"),
+        ([f"{MODEL}:loss", "--values", "1 / 0"], "--values raised ZeroDivisionError: division by zero"),
+        ([f"{MODEL}:loss", "--values", "2.0)"], "--values raised SyntaxError: unmatched ')'"),
+        ([f"{MODEL}:loss", "--values", "'text'"], "x is of type str, not an array or a number"),
+        (
+            [f"{MODEL}:loss", "--values", "2.0", "--args", "f64[]"],
+            "argument --args: not allowed with argument --values",
+        ),
+        ([f"{MODEL}:loss", "--values", "np.arange(3)", "--grad"], "x is i64[3], which has no derivative"),
         ([f"{MODEL}:loss", "--args", "i64[3]", "--grad"], "x has i64[3], which has no derivative"),
-        ([f"{MODEL}:loss", "--args", "f64[3]", "--grad", "--argnums", "1"], "--argnums names argument 1, --args has 1"),
+        ([f"{MODEL}:loss", "--args", "f64[3]", "--grad", "--argnums", "1"], "--argnums names argument 1 of 1; the"),
         (
             [f"{MODEL}:loss", "--args", "f64[3]", "--argnums", "x"],
             "argument --argnums: x is no argument number such as",
@@ -119,7 +216,7 @@ def test_python_numbers_do_not_promote(fnad) -> None:
         ([f"{MODEL}:loss", "--args", "(" * 9999 + "f64[3]" + ")" * 9999], "--args 1:101: containers are nested more"),
         ([f"{MODEL}:loss", "--args", '{"a": ' * 9999], "--args 1:601: containers are nested more than 100 deep"),
         ([f"{MODEL}:later", "--args", "f64[3]"], f"later in {MODEL} is a coroutine function, which returns no arrays"),
-        ([f"{MODEL}:raises", "--args", "f64[3]"], f"{MODEL}:21 raised ZeroDivisionError: "),
+        ([f"{MODEL}:raises", "--args", "f64[3]"], f"{MODEL}:23 raised ZeroDivisionError: "),
     ],
 )
 @pytest.mark.filterwarnings("error")
@@ -128,7 +225,7 @@ def test_refusals_are_one_line(refusal, arguments: list[str], message: str) -> N
 
 
 def test_an_escape_names_the_line(refusal) -> None:
-    assert "model.py:17 in escapes:  return float(x)" in refusal("dump", f"{MODEL}:escapes", "--args", "f64[]")
+    assert "model.py:19 in escapes:  return float(x)" in refusal("dump", f"{MODEL}:escapes", "--args", "f64[]")
 
 
 @pytest.mark.parametrize(
@@ -173,8 +270,21 @@ def test_a_description_has_the_derivatives(fnad, golden) -> None:
     golden("ops_sin", fnad("ops", "sin"))
 
 
-def test_a_primitive_that_is_not_there(refusal) -> None:
-    assert refusal("ops", "tanhh") == "there is no primitive tanhh; is it tanh?"
+@pytest.mark.parametrize(
+    ("name", "suggestion"),
+    [
+        ("tanhh", "is it tanh?"),
+        ("sigmoid", "is it one of logistic?"),
+        ("bessel", "is it one of j0, j1, y0, y1, i0, i1, k0, k1?"),
+        ("determinant", "is it one of det, slogdet?"),
+        ("matmul", "np.matmul is made of dot_general"),
+        ("mean", "np.mean is made of reduce_sum, div"),
+        ("einsum", "np.einsum is traced: fnad dump shows what a call is"),
+        ("nosuch", "fnad ops lists all there are"),
+    ],
+)
+def test_a_primitive_that_is_not_there(refusal, name: str, suggestion: str) -> None:
+    assert refusal("ops", name) == f"there is no primitive {name}; {suggestion}"
 
 
 def test_the_doctor_reports(fnad) -> None:

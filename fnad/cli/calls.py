@@ -1,0 +1,138 @@
+"""The call that is dumped: its arguments by their types (`--args`) or by their values (`--values`), and its trace."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from fnad.api.arguments import stage_call, with_traced_arrays
+from fnad.api.compilation import Compiled, jit
+from fnad.api.leaves import Function, Leaf, argument_name, flatten, path
+from fnad.api.naming import input_names
+from fnad.api.running import prepared
+from fnad.api.stages import stage_text
+from fnad.api.staging import Staged, stage
+from fnad.cli.arguments import parse_arguments
+from fnad.cli.load import Target
+from fnad.cli.usage import UsageError, one_line
+from fnad.errors import ParseError
+from fnad.ir.types import Aval, is_inexact
+from fnad.numpy.operands import PYTHON_DTYPES
+
+
+class Differentiable(NamedTuple):
+    """A traced call to differentiate: in which of its first inputs, and what these stand for."""
+
+    staged: Staged
+    wrt: list[bool]
+    names: list[str]
+
+
+class Types:
+    """Placeholders for the arguments of a call, of which only the types are known."""
+
+    def __init__(self, types: str, target: Target) -> None:
+        self.target = target
+        try:
+            self.trees = parse_arguments(types)
+        except ParseError as error:
+            raise UsageError(f"--args {str(error).splitlines()[0]}") from None
+        leaves, self.structure = flatten(self.trees)
+        try:
+            self.leaves = [_leaf(leaf) for leaf in leaves]
+        except ValueError as error:
+            raise UsageError(f"--args has an array that NumPy cannot have: {error}") from None
+        _check_fits(target, "--args", self.trees, {})
+
+    def text(self, stage: str) -> str:
+        """The program of the call at a stage."""
+        program = self._staged().program
+        return stage_text([(prepared(program), input_names(self._names, program))], stage)
+
+    def differentiable(self, argnums: Sequence[int]) -> Differentiable:
+        """Trace the call; raise `UsageError` for an argument that has no derivative."""
+        wrt: list[bool] = []
+        for position, tree in enumerate(self.trees):
+            avals = [_leaf(leaf).aval for leaf in flatten(tree)[0]]
+            found = [position in argnums and is_inexact(aval.dtype) for aval in avals]
+            if avals and position in argnums and not any(found):
+                name = argument_name(self.target.function, position)
+                raise UsageError(f"{name} has {avals[0]}, which has no derivative; name others with --argnums")
+            wrt += found
+        return Differentiable(self._staged(), wrt, self._names)
+
+    def _staged(self) -> Staged:
+        def call(f: Function) -> Staged:
+            return stage(f, self.leaves, lambda tracers: f(*self.structure.unflatten(tracers)))
+
+        staged = with_traced_arrays(self.target.function, call)
+        if staged.guards:
+            raise UsageError(
+                f"{self.target.name} decides by the values of its arguments, of which --args gives the types, at "
+                f"{staged.guards[0].source}; give values, with --values"
+            )
+        return staged
+
+    @property
+    def count(self) -> int:
+        """How many arguments there are."""
+        return len(self.trees)
+
+    @property
+    def _names(self) -> list[str]:
+        return _paths(self.target.function, range(len(self.trees)), self.trees)
+
+
+class Values:
+    """The arguments of a call, evaluated as Python among the names of the function's file."""
+
+    def __init__(self, text: str, target: Target) -> None:
+        self.target = target
+        names = {"np": np, **target.namespace}
+        try:
+            self.args, self.kwargs = eval(f"(lambda *args, **kwargs: (args, kwargs))({text}\n)", names)
+        except Exception as error:  # noqa: BLE001  whatever the user's expression raises
+            raise UsageError(f"--values raised {type(error).__name__}: {one_line(error)}") from None
+        _check_fits(target, "--values", self.args, self.kwargs)
+
+    @property
+    def count(self) -> int:
+        """How many positional arguments there are."""
+        return len(self.args)
+
+    def text(self, stage: str) -> str:
+        """The program of the call at a stage, as `jit` runs it."""
+        f = self.target.function
+        return (f if isinstance(f, Compiled) else jit(f)).lower(*self.args, **self.kwargs).as_text(stage)
+
+    def differentiable(self, argnums: Sequence[int]) -> Differentiable:
+        """Trace the call, as the transforms do."""
+        f = self.target.function
+        staged, wrt = stage_call(f, tuple(argnums), False, self.args, self.kwargs)
+        trees = [self.args[position] for position in argnums]
+        names = _paths(f, argnums, trees)
+        return Differentiable(staged, [True] * staged.leaves, [names[place] for place in wrt.places])
+
+
+def _leaf(type_: Aval | type) -> Leaf:
+    aval = type_ if isinstance(type_, Aval) else Aval(PYTHON_DTYPES[type_])
+    return Leaf(np.broadcast_to(np.zeros((), aval.dtype), aval.shape), aval, weak=type_ is not aval)
+
+
+def _check_fits(target: Target, option: str, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
+    """Raise `UsageError` if the function cannot be called so."""
+    try:
+        inspect.signature(target.function).bind(*args, **kwargs)
+    except TypeError as error:
+        raise UsageError(f"{option} does not fit {target.name}: {error}") from None
+    except ValueError:  # it has no signature; the call itself will tell
+        return
+
+
+def _paths(f: Function, positions: Sequence[int], trees: Sequence[Any]) -> list[str]:
+    """What the leaves of some arguments are called in the function: `x`, `w['W']`."""
+    count = len(flatten(tuple(trees))[0])
+    return [path(tuple(trees), i, lambda k: argument_name(f, positions[k])) for i in range(count)]
