@@ -127,7 +127,9 @@ def test_eval_shape_computes_nothing() -> None:
 def test_a_program_prints_compares_and_runs() -> None:
     params, x = {"w": np.ones((3, 2))}, np.ones((4, 3))
     program = fnad.make_program(network, static_argnames="power")(params, x, power=2)
-    assert repr(program).startswith("network(a: f64[3,2], b: f64[4,3]) -> f64[4,2], f64[] {\n")
+    assert repr(program).startswith(
+        "# network: 4 equations\nnetwork(params_w: f64[3,2], x: f64[4,3]) -> f64[4,2], f64[] {\n"
+    )
     assert_allclose(program(params, 2 * x)["y"], network(params, 2 * x, power=2)["y"])
     same = fnad.jit(network, static_argnames="power").lower(params, 5 * x, power=2)
     assert program == same
