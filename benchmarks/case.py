@@ -11,6 +11,7 @@ PEERS = {
     "torch": "torch",
     "autograd": "autograd",
     "numba": "benchmarks.native",
+    "casadi": "casadi",
 }
 """Each system's name on the command line, and the module that its contenders are given."""
 

@@ -6,7 +6,7 @@ import platform
 from importlib import metadata
 from pathlib import Path
 
-PACKAGES = ("fnad", "numpy", "numba", "scipy", "jax", "torch", "autograd")
+PACKAGES = ("fnad", "numpy", "numba", "scipy", "jax", "torch", "autograd", "casadi")
 
 ONE_THREAD = {
     **dict.fromkeys(

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from fnad.api.lowered import ShapeDtypeStruct, eval_shape
     from fnad.api.mapping import map  # noqa: A004
     from fnad.api.ode import odeint
+    from fnad.api.sparse import sparse_hessian, sparse_jacobian
 
 __version__ = "0.1.0.dev0"
 
@@ -81,6 +82,8 @@ __all__ = [
     "remat",
     "root",
     "scan",
+    "sparse_hessian",
+    "sparse_jacobian",
     "stop_gradient",
     "switch",
     "test_util",
@@ -104,6 +107,7 @@ _MODULES = {
     "lowered": ("ShapeDtypeStruct", "eval_shape"),
     "mapping": ("map",),
     "ode": ("odeint",),
+    "sparse": ("sparse_hessian", "sparse_jacobian"),
 }
 _MODULE_OF = {name: f"fnad.api.{module}" for module, names in _MODULES.items() for name in names}
 _PACKAGES = ("debug", "flatten_util", "nn", "optim", "random", "test_util", "tree")

@@ -84,6 +84,14 @@ class BatchAxisError(FnadError, ValueError):
     """Axes of `vmap` that do not fit the arguments or the results, or rows in different numbers."""
 
 
+class SparsityError(FnadError, ValueError):
+    """A Jacobian asked for as a sparse matrix has too many nonzeros for one."""
+
+
+class SparsityWarning(UserWarning):
+    """A Jacobian asked for as a sparse matrix is nearly dense, or takes as many directions as a dense one."""
+
+
 class AuxiliaryError(FnadError, TypeError):
     """A function differentiated with `has_aux=True` did not return a pair (output, auxiliary data)."""
 

@@ -160,6 +160,12 @@ class ProgramStore:
             derived = [(key, found) for key, found in self._kept.items() if isinstance(found, tuple)]
         return [(key[0], found) for key, found in (*stages, *derived) if key[1] == content]
 
+    def notes_of(self, content: Hashable) -> list[str]:
+        """What was found out about the program of a content, as text."""
+        with self._lock:
+            notes = [(key, found) for key, found in self._kept.items() if isinstance(found, list)]
+        return [str(note) for key, found in notes if key[1] == content for note in cast("list[object]", found)]
+
     def info(self) -> CacheInfo:
         """The contents of the store."""
         with self._lock:

@@ -22,8 +22,10 @@ from fnad.api.leaves import (
 from fnad.api.listing import Decision, decision_lines, decisions_of
 from fnad.api.running import Made, made_of
 from fnad.api.staging import output_leaves
+from fnad.ir.content import content_key
 from fnad.ir.program import Program, Source, Var
 from fnad.ir.types import Aval, is_inexact
+from fnad.store import STORE
 from fnad.trace.capture import Write
 from fnad.trace.environment import Environment, Met
 from fnad.trace.guards import guarded
@@ -48,7 +50,8 @@ class Explanation(NamedTuple):
     told of traced values, as `if` or `range` asked. `outside` are the clocks, files and other things met that cannot be
     compared: under `jit` they are as they were when it was traced, or it is traced `anew` at each call for them.
     `operations` counts the equations of the program by primitive. `made` is what the store has of this program: itself,
-    if a compiled function runs it, and what transforms have derived from it.
+    if a compiled function runs it, and what transforms have derived from it. `sparsity` has a line for each pattern of
+    a sparse derivative of it.
     """
 
     function: str
@@ -59,6 +62,7 @@ class Explanation(NamedTuple):
     outside: tuple[Met, ...]
     operations: dict[str, int]
     made: tuple[Made, ...]
+    sparsity: tuple[str, ...]
 
     def __str__(self) -> str:
         return "\n".join(_lines(self))
@@ -101,7 +105,15 @@ def explain(f: Function, *args: Any, **kwargs: Any) -> Explanation:
     decisions, operations = decisions_of(traced.guards), dict(counts.most_common())
     made = made_of(guarded(traced.program, traced.guards), traced.program)
     return Explanation(
-        function_name(f), tuple(first), captured, traced.writes, decisions, tuple(environment.met), operations, made
+        function_name(f),
+        tuple(first),
+        captured,
+        traced.writes,
+        decisions,
+        tuple(environment.met),
+        operations,
+        made,
+        tuple(STORE.notes_of(content_key(traced.program))),
     )
 
 
@@ -133,6 +145,8 @@ def _lines(explanation: Explanation) -> Iterator[str]:
     yield from _section("outside", _counted(map(str, explanation.outside)))
     yield from _section("operations", [f"{count} {name}" for name, count in explanation.operations.items()])
     yield from _section("in the store", _counted(map(str, explanation.made)))
+    if explanation.sparsity:
+        yield from _section("sparse", explanation.sparsity)
 
 
 def _section(title: str, lines: Sequence[str]) -> Iterator[str]:

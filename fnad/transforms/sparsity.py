@@ -31,14 +31,14 @@ def patterns(primitive: Primitive, operands: Sequence[Aval], params: Params) -> 
     results = inferred if isinstance(inferred, tuple) else (inferred,)
     if isinstance(primitive.axes, Reindex):
         return [[_moved(primitive, operand, results[0], params) for operand in operands]]
-    aligned = _aligned(primitive, operands, params)
+    aligned = aligned_axes(primitive, operands, params)
     return [
         [_of_shared_axes(result.shape, operand.shape, pairs) for operand, pairs in zip(operands, aligned, strict=True)]
         for result in results
     ]
 
 
-def _aligned(primitive: Primitive, operands: Sequence[Aval], params: Params) -> Sequence[AxisPairs]:
+def aligned_axes(primitive: Primitive, operands: Sequence[Aval], params: Params) -> Sequence[AxisPairs]:
     """The axes that each operand shares with the results."""
     match primitive.axes:
         case Elementwise():
@@ -74,18 +74,25 @@ def _of_contraction(x: Aval, y: Aval, *, contract: Any, batch: Any) -> list[Axis
 
 def _of_shared_axes(result: Shape, operand: Shape, pairs: AxisPairs) -> SparsityPattern:
     """All pairs of positions that agree in the shared axes."""
-    rows = _by_shared_axes(result, [r for _, r in pairs])
-    columns = _by_shared_axes(operand, [o for o, _ in pairs])
+    of_result, of_operand = shared_groups(result, operand, pairs)
+    count = np.prod([operand[o] for o, _ in pairs], dtype=int)
+    sorted_by = [np.argsort(groups, kind="stable") for groups in (of_result, of_operand)]
+    rows, columns = (positions.reshape(count, len(positions) // max(count, 1)) for positions in sorted_by)
     both = np.broadcast_arrays(rows[:, :, None], columns[:, None, :])
     return SparsityPattern(*[positions.ravel() for positions in both])
 
 
-def _by_shared_axes(shape: Shape, shared: Sequence[int]) -> np.ndarray[Any, Any]:
-    """The flat positions, a row for each index of the shared axes."""
-    positions = np.arange(np.prod(shape, dtype=int)).reshape(shape)
-    rows = np.prod([shape[a] for a in shared], dtype=int)
-    in_front = np.moveaxis(positions, shared, range(len(shared)))
-    return in_front.reshape(rows, np.prod([n for a, n in enumerate(shape) if a not in shared], dtype=int))
+def shared_groups(result: Shape, operand: Shape, pairs: AxisPairs) -> tuple[np.ndarray[Any, Any], ...]:
+    """For each position in the result, and in the operand, the number of its index in the axes that they share."""
+    return _groups(result, [r for _, r in pairs]), _groups(operand, [o for o, _ in pairs])
+
+
+def _groups(shape: Shape, shared: Sequence[int]) -> np.ndarray[Any, Any]:
+    count = np.prod([shape[a] for a in shared], dtype=int)
+    numbers = np.arange(count).reshape([shape[a] for a in shared])
+    rest = [1] * (len(shape) - len(shared))
+    in_place = np.moveaxis(numbers.reshape((*numbers.shape, *rest)), range(len(shared)), shared)
+    return np.broadcast_to(in_place, shape).ravel()
 
 
 def _moved(primitive: Primitive, operand: Aval, result: Aval, params: Params) -> SparsityPattern:
