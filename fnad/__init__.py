@@ -10,7 +10,7 @@
 `grad`, `value_and_grad`, `vjp`, `jvp` differentiate, `stop_gradient` blocks derivatives, `jit` compiles; they nest in
 any order; `explain` shows what a trace of a function finds. `config` has the settings, `errors` the exceptions; `numpy`
 has NumPy's names for code that cannot be traced through NumPy itself; `nn` has convolution and pooling, `optim`
-optimizers, `random` random numbers.
+optimizers, `random` random numbers, `scipy` rules for SciPy's functions, `testing` checks of derivatives.
 """
 
 from importlib import import_module
@@ -27,7 +27,7 @@ from fnad.api.unknown import missing
 from fnad.store import cache_info, clear_cache
 
 if TYPE_CHECKING:
-    from fnad import debug, flatten_util, nn, optim, random, test_util, tree
+    from fnad import debug, flatten_util, nn, optim, random, scipy, test_util, testing, tree
     from fnad.api.associative import associative_scan
     from fnad.api.batching import vmap
     from fnad.api.branches import cond, switch
@@ -82,11 +82,13 @@ __all__ = [
     "remat",
     "root",
     "scan",
+    "scipy",
     "sparse_hessian",
     "sparse_jacobian",
     "stop_gradient",
     "switch",
     "test_util",
+    "testing",
     "tree",
     "value_and_grad",
     "vjp",
@@ -110,7 +112,7 @@ _MODULES = {
     "sparse": ("sparse_hessian", "sparse_jacobian"),
 }
 _MODULE_OF = {name: f"fnad.api.{module}" for module, names in _MODULES.items() for name in names}
-_PACKAGES = ("debug", "flatten_util", "nn", "optim", "random", "test_util", "tree")
+_PACKAGES = ("debug", "flatten_util", "nn", "optim", "random", "scipy", "test_util", "testing", "tree")
 
 
 def __getattr__(name: str) -> Any:

@@ -32,7 +32,10 @@ from unittest.mock import patch
 import numpy as np
 import pytest
 
-import fnad.random  # noqa: F401 - its rules must not be forgotten with what a page declares
+import fnad.random  # the rules of these must not be forgotten with what a page declares
+import fnad.scipy.linalg
+import fnad.scipy.special
+import fnad.scipy.stats.generic  # noqa: F401
 from fnad.ir.primitive import PRIMITIVES
 from fnad.numpy.registry import RULES
 from fnad.ops.special_function import UFUNCS

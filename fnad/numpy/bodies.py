@@ -1,4 +1,4 @@
-"""Functions of NumPy's that are what their own bodies make of traced values.
+"""Functions of NumPy's, and of SciPy's, that are what their own bodies make of traced values.
 
 What such a body computes with, ufuncs, other functions, methods and indexing, is dispatched to traced values by itself.
 What is not, `asarray(m)`, `empty(n)` that is filled afterwards and lists of traced values, takes them here: the body is
@@ -12,12 +12,14 @@ asks no traced value for its truth, which would be a guard. To trace a body take
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Callable
 from types import FunctionType, ModuleType
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
-from fnad.numpy.namespace import followed, on_trace
+from fnad.numpy.namespace import CALLS, followed, on_trace
 from fnad.numpy.registry import RULES
 
 SHAPES = (
@@ -54,22 +56,29 @@ FILLED = (np.empty, np.full, np.ones, np.zeros)
 """What makes arrays for traced values to be written into."""
 
 
+OWN: dict[Any, FunctionType] = {}
+"""SciPy's functions with their own code, for those that have other code while a trace runs (`fnad.trace.exchange`)."""
+
+SUBSTITUTES: dict[str, Callable[..., Any]] = {}
+"""What stands for SciPy's own ways to compute with any kind of array, by name."""
+
+
 class Body:
-    """NumPy's own body in the place of a rule: it is called on what the user gave, not on symbols."""
+    """A body in the place of a rule: it is called on what the user gave, not on symbols."""
 
     def __init__(self, function: Any) -> None:
         self.function = function
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return _anew(self.function.__wrapped__)(*args, **kwargs)
+        return self.function(*args, **kwargs)
 
 
 _made: dict[FunctionType, FunctionType] = {}
 _namespaces: dict[str, dict[str, Any]] = {}
 
 
-def _anew(function: FunctionType) -> FunctionType:
-    """A function of NumPy's made of the same code, over globals that take traced values."""
+def anew(function: FunctionType) -> FunctionType:
+    """A function of NumPy's or SciPy's made of the same code, over globals that take traced values."""
     if function not in _made:
         namespace = _namespace(function.__globals__)
         made = FunctionType(
@@ -88,13 +97,17 @@ def _namespace(original: dict[str, Any]) -> dict[str, Any]:
 
 
 def _taking_traced(value: Any) -> Any:
-    """What stands for a global of NumPy's in a body that is made anew."""
+    """What stands for a global in a body that is made anew."""
     if isinstance(value, ModuleType):
-        return _Names(value) if value.__name__.partition(".")[0] == "numpy" else value
+        return _Names(value) if value.__name__.startswith(("numpy", "scipy._lib.array_api")) else value
     if any(value is function for function in FILLED):
         return on_trace(value)
+    if isinstance(value, FunctionType) and value.__module__.startswith("scipy."):
+        return SUBSTITUTES.get(value.__name__, _Helper(cast("FunctionType", value)))
+    if isinstance(value, type) and value.__module__.startswith("scipy."):
+        return SUBSTITUTES.get(value.__name__, value)
     is_helper = isinstance(value, FunctionType) and value.__module__.startswith("numpy.") and value not in RULES
-    return _Helper(value) if is_helper else followed(value)
+    return _Helper(cast("FunctionType", value)) if is_helper else followed(value)
 
 
 class _Helper:
@@ -104,19 +117,63 @@ class _Helper:
         self.function = function
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return _anew(self.function)(*args, **kwargs)
+        return (self.function if self.function in OWN else anew(self.function))(*args, **kwargs)
 
 
 class _Names:
-    """A module of NumPy's among the globals of a body."""
+    """A module among the globals of a body."""
 
     def __init__(self, module: ModuleType) -> None:
         self._module = module
 
     def __getattr__(self, name: str) -> Any:
-        value = vars(self)[name] = _taking_traced(getattr(self._module, name))
+        found = getattr(self._module, name)
+        if isinstance(found, type) and issubclass(found, np.generic):
+            return CALLS["standing_for"](found)
+        value = vars(self)[name] = _taking_traced(found)
         return value
 
 
+XP: Any = _Names(np)
+"""NumPy's names for bodies."""
+
+
+def _where(cond: Any, args: Any, f1: Any, f2: Any = None, /, *, fill_value: Any = None, xp: Any = None) -> Any:
+    """One function where a condition holds, and another one or a number elsewhere."""
+    given = args if isinstance(args, (list, tuple)) else (args,)
+    return XP.where(cond, f1(*given), f2(*given) if f2 is not None else fill_value)
+
+
+class _At:
+    """Elements of an array that are to be replaced in a copy: `at(x)[i].set(y)`."""
+
+    def __init__(self, x: Any, index: Any = None) -> None:
+        self.x, self.index = x, index
+
+    def __getitem__(self, index: Any) -> _At:
+        return _At(self.x, index)
+
+    def set(self, value: Any, **_: Any) -> Any:
+        """The array with other elements."""
+        x = XP.array(self.x)
+        x[self.index] = value
+        return x
+
+
+SUBSTITUTES.update(
+    apply_where=_where,
+    array_namespace=lambda *_, **__: XP,
+    at=_At,
+    create_diagonal=lambda x, offset=0, **_: XP.diag(x, offset),
+)
+
+
+class BodyOf(Body):
+    """The body of a function, made anew at the first call."""
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return anew(self.function)(*args, **kwargs)
+
+
 for _function in (*SHAPES, *WHAT_IS_KNOWN, *JOINING, *ELEMENTS, *SUMS, *OTHERS, *FFT, *LINALG):
-    RULES[_function] = Body(_function)
+    RULES[_function] = BodyOf(inspect.unwrap(_function))

@@ -1,4 +1,4 @@
-"""scipy.integrate's `odeint`, with derivatives.
+"""scipy.integrate: rules for samples, and `odeint`, with derivatives.
 
 >>> import fnad
 >>> import numpy as np
@@ -10,12 +10,20 @@ True
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any
 
 import numpy as np
 
 from fnad.api.ode import odeint as solve
 from fnad.numpy import array
+from fnad.scipy.rule import body_of
+
+trapezoid = body_of("scipy.integrate.trapezoid")
+cumulative_trapezoid = body_of("scipy.integrate.cumulative_trapezoid")
+simpson = body_of("scipy.integrate.simpson")
+cumulative_simpson = body_of("scipy.integrate.cumulative_simpson")
+romb = body_of("scipy.integrate.romb")
 
 PRECISION = 1.49012e-8
 """The tolerances of SciPy."""
@@ -55,3 +63,7 @@ def _vector(values: Any) -> Any:
     """Values as an array of one axis, of floats."""
     vector = np.atleast_1d(array(values))
     return vector if vector.dtype.kind in "fc" else vector.astype(np.float64)
+
+
+def __getattr__(name: str) -> Any:
+    return getattr(import_module("scipy.integrate"), name)

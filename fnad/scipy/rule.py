@@ -8,13 +8,53 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache, wraps
-from importlib import import_module
-from typing import Any, TypeAlias
+from pkgutil import resolve_name
+from types import FunctionType
+from typing import Any, TypeAlias, cast
 
+from fnad.numpy.bodies import OWN, Body, anew
 from fnad.numpy.namespace import follows
 from fnad.numpy.registry import bound
 
 Function: TypeAlias = Callable[..., Any]
+
+
+def own(path: str) -> Function:
+    """SciPy's function under this name, as it is where nothing is traced."""
+    found: Function = resolve_name(path)
+    return cast("Function", OWN.get(found, found))
+
+
+def body_of(path: str) -> Function:
+    """SciPy's function under this name, which on traced values is what its own body makes of them."""
+
+    def function(*args: Any, **kwargs: Any) -> Any:
+        return own(path)(*args, **kwargs)
+
+    function.__module__, _, function.__name__ = path.rpartition(".")
+    function.__qualname__ = function.__name__
+    function.__doc__ = f"SciPy's `{path}`, also on traced values."
+
+    def body(*args: Any, **kwargs: Any) -> Any:
+        return anew(cast("FunctionType", own(path)))(*args, **kwargs)
+
+    return follows(Body(body))(function)
+
+
+def method_of(path: str) -> Callable[[Function], Function]:
+    """Enter a function, of the object and the arguments, as what a method of a class of SciPy's does on traced values.
+
+    It receives these as the user has them.
+    """
+
+    def enter(rule: Function) -> Function:
+        def function(self: Any, /, *args: Any, **kwargs: Any) -> Any:
+            return own(path)(self, *args, **kwargs)
+
+        function.__module__, _, function.__qualname__ = path.rpartition(".")
+        return follows(Body(rule))(function)
+
+    return enter
 
 
 def rule_of(module: str) -> Callable[[Function], Function]:
@@ -23,7 +63,7 @@ def rule_of(module: str) -> Callable[[Function], Function]:
     def enter(rule: Function) -> Function:
         @cache
         def original() -> Function:
-            return getattr(import_module(module), rule.__name__)
+            return own(f"{module}.{rule.__name__}")
 
         @cache
         def as_original() -> Function:

@@ -150,9 +150,9 @@ def call_body(body: Body, args: Sequence[Any], kwargs: Arguments) -> Any:
     """Call a body of NumPy's on what the user gave; what it raises is an error of this package's."""
     try:
         return body(*args, **kwargs)
+    except FnadError as error:
+        raise error.at(current_source()) from None
     except tuple(RAISED) as error:
-        if isinstance(error, FnadError):
-            raise
         source = current_source()
         raise hidden_escape(error, source) or _raised(error, source, unwrap([*args, *kwargs.values()], {})) from None
 

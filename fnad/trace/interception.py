@@ -37,6 +37,7 @@ from fnad.numpy.registry import RULES
 from fnad.trace.bytecode import is_called, loads
 from fnad.trace.classes import CLASSES
 from fnad.trace.dispatch import call_function, has_traced
+from fnad.trace.exchange import EXCHANGES
 from fnad.trace.libraries import is_library
 from fnad.trace.source import caller
 from fnad.trace.vectorized import CALL, call_vectorized
@@ -186,6 +187,7 @@ class _Watch:
                 for module in watchable():
                     module.__class__ = watched_class(module)
                 np.vectorize.__call__ = call_vectorized
+                EXCHANGES.begin()
 
     def end(self) -> None:
         with self.lock:
@@ -194,6 +196,7 @@ class _Watch:
                 for module in watchable():
                     module.__class__ = ModuleType
                 np.vectorize.__call__ = CALL
+                EXCHANGES.end()
 
 
 def watchable() -> list[ModuleType]:

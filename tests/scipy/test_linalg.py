@@ -14,7 +14,7 @@ import scipy.linalg
 import scipy.signal
 
 from fnad import grad, jit
-from fnad.errors import DomainError, TracerEscapeError, UnsupportedFunctionError
+from fnad.errors import DomainError, UnsupportedFunctionError
 from fnad.scipy import linalg, signal
 from tests.edge_cases.ways import check as check_everywhere
 from tests.numpy.against_numpy import check, check_error, sample, traced
@@ -39,13 +39,6 @@ def test_what_is_not_traced_is_computed_by_scipy() -> None:
     assert signal.get_window is scipy.signal.get_window
     with pytest.raises(AttributeError):
         _ = linalg.nothing
-
-
-def test_scipy_itself_says_where_to_look() -> None:
-    with pytest.raises(TracerEscapeError, match=r"use fnad\.scipy\.linalg\.expm"):
-        grad(lambda a: np.sum(scipy.linalg.expm(a)))(A)
-    with pytest.raises(TracerEscapeError, match=r"use fnad\.scipy\.signal\.fftconvolve"):
-        grad(lambda a: np.sum(scipy.signal.fftconvolve(a, a)))(A)
 
 
 @pytest.mark.peers

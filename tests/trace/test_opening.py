@@ -407,7 +407,7 @@ def put(u, value):
     ("f", "error"),
     [
         (lambda x: float(put(np.zeros(3), x[0])), "in <lambda>:  .* float(put"),
-        (lambda x: scipy.special.logsumexp(put(np.zeros(3), x[0])), "use fnad.scipy.special.logsumexp"),
+        (lambda x: scipy.special.factorial2(put(np.zeros(3), x[0])), "scipy.special.factorial2 has no rule"),
         (lambda x: put(put(np.zeros(3), x[0]), x), "f64[3] does not broadcast|could not broadcast"),
         (lambda x: np.sum(put(put(np.zeros(3), x[0]) * X, x[1]) + float(x[2])), "its float"),
     ],

@@ -32,8 +32,11 @@ norm = Continuous("norm(z)",
     pdf="exp(-0.5 * (z * z)) * (1.0 / sqrt_2pi)", logpdf="normal_log_density(z)",
     cdf="ndtr(z)", logcdf="log_ndtr(z)", sf="ndtr(-z)", logsf="log_ndtr(-z)", entropy="half_log_2pi + 0.5")
 
-formula("laplace_below(z)", "select(lt(0.0, z), 1.0 - 0.5 * exp(-abs(z)), 0.5 * exp(-abs(z)))")
-formula("laplace_log_below(z)", "select(lt(0.0, z), log1p(-0.5 * exp(-abs(z))), -abs(z) - log_2)")
+# Each side has its own exponent: the distribution function has no kink at 0, which |z| has.
+formula("positive_part(z)", "select(lt(0.0, z), z, 0.0)")
+formula("negative_part(z)", "select(lt(0.0, z), 0.0, z)")
+formula("laplace_below(z)", "select(lt(0.0, z), 1.0 - 0.5 * exp(-positive_part(z)), 0.5 * exp(negative_part(z)))")
+formula("laplace_log_below(z)", "select(lt(0.0, z), log1p(-0.5 * exp(-positive_part(z))), negative_part(z) - log_2)")
 laplace = Continuous("laplace(z)",
     logpdf="-abs(z) - log_2", cdf="laplace_below(z)", sf="laplace_below(-z)",
     logcdf="laplace_log_below(z)", logsf="laplace_log_below(-z)", entropy="log_2 + 1")

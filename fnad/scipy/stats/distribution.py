@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 from fnad.errors import DtypeError
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import F64
+from fnad.numpy.bodies import OWN
 from fnad.numpy.namespace import follows
 from fnad.numpy.operands import as_symbol, to_dtype
 from fnad.numpy.registry import Rule
@@ -31,7 +32,9 @@ class Distribution:
         """
 
         def original(*args: Any, **options: Any) -> Any:
-            return getattr(scipy_distribution(self.name), name)(*args, **options)
+            method = getattr(scipy_distribution(self.name), name)
+            function = getattr(method, "__func__", None)
+            return OWN[function](method.__self__, *args, **options) if function in OWN else method(*args, **options)
 
         given = (parameters or signature(rule)).parameters.values()
         called = Signature([parameter.replace(annotation=Parameter.empty) for parameter in given])

@@ -1,0 +1,42 @@
+"""The functions of SciPy, and the methods of its classes, that `fnad.scipy` has a rule for, by module.
+
+They are listed here so that a trace can tell which of SciPy's functions to take without importing the rules, which is
+done when one of them is called. What is under a name here is under the same name in the module of fnad.scipy.
+"""
+
+from __future__ import annotations
+
+TABLE: dict[str, dict[str, tuple[str, ...]]] = {}
+"""By module of SciPy's: the modules of fnad.scipy, and the names that these have."""
+
+# fmt: off
+TABLE["scipy.linalg"] = {"fnad.scipy.linalg": (
+    "block_diag", "cho_factor", "cho_solve", "cholesky", "circulant", "det", "eigvals", "eigvalsh", "expm",
+    "expm_frechet", "hankel", "inv", "lstsq", "lu", "lu_factor", "lu_solve", "norm", "pinv", "qr", "solve",
+    "solve_banded", "solve_continuous_lyapunov", "solve_sylvester", "solve_triangular", "sqrtm", "svd", "svdvals",
+    "toeplitz",
+)}
+TABLE["scipy.signal"] = {"fnad.scipy.signal": ("convolve", "correlate", "fftconvolve", "oaconvolve")}
+TABLE["scipy.special"] = {"fnad.scipy.special": (
+    "comb", "factorial", "log_softmax", "logsumexp", "multigammaln", "perm", "polygamma", "softmax", "spherical_in",
+    "spherical_jn", "spherical_kn", "spherical_yn",
+)}
+TABLE["scipy.integrate"] = {"fnad.scipy.integrate": (
+    "cumulative_simpson", "cumulative_trapezoid", "romb", "simpson", "trapezoid",
+)}
+TABLE["scipy.optimize"] = {"fnad.scipy.optimize": ("rosen", "rosen_der", "rosen_hess", "rosen_hess_prod")}
+
+CONTINUOUS = ("pdf", "logpdf", "cdf", "logcdf", "sf", "logsf", "ppf", "isf")
+DISCRETE = ("pmf", "logpmf", "cdf", "logcdf", "sf", "logsf")
+TABLE["scipy.stats._distn_infrastructure"] = {"fnad.scipy.stats.generic": (
+    *(f"rv_continuous.{name}" for name in CONTINUOUS),
+    *(f"rv_discrete.{name}" for name in DISCRETE),
+    *(f"rv_generic.{name}" for name in ("entropy", "mean", "median", "stats", "std", "var")),
+    "rv_frozen.__init__",
+)}
+TABLE["scipy.stats._multivariate"] = {"fnad.scipy.stats.generic": (
+    *(f"dirichlet_gen.{name}" for name in ("__call__", "pdf", "logpdf", "entropy")),
+    *(f"multivariate_normal_gen.{name}" for name in ("__call__", "pdf", "logpdf", "cdf", "logcdf", "entropy")),
+    *(f"multivariate_normal_frozen.{name}" for name in ("pdf", "logpdf", "cdf", "logcdf")),
+)}
+# fmt: on

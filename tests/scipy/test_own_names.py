@@ -1,0 +1,282 @@
+"""SciPy by its own names on traced values: values are SciPy's, derivatives those of its function."""
+
+from __future__ import annotations
+
+import inspect
+import pickle
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from importlib import import_module
+from pkgutil import resolve_name
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.integrate
+import scipy.linalg
+import scipy.optimize
+import scipy.signal
+import scipy.special
+import scipy.stats
+from scipy.special import logsumexp
+
+import fnad
+from fnad.errors import TracerEscapeError, UnsupportedFunctionError
+from fnad.numpy.bodies import OWN
+from fnad.trace.scipy_table import TABLE
+from tests.scipy.own_names import CASES, GRIDS, SEARCHED, Case
+from tests.together import together
+
+STENCIL = {1: 4 / 5, 2: -1 / 5, 3: 4 / 105, 4: -1 / 280}
+"""The weights of a central difference of order 8."""
+
+
+def slope(case: Case, direction: list[Any], h: float = 1e-3) -> Any:
+    """The directional derivative of SciPy's function by differences."""
+
+    def at(t: float) -> Any:
+        return np.asarray(case.function(*[x + t * u for x, u in zip(case.args, direction, strict=True)]))
+
+    return sum(weight * (at(k * h) - at(-k * h)) for k, weight in STENCIL.items()) / h
+
+
+def directions(case: Case) -> list[Any]:
+    rng = np.random.default_rng(7)
+    return [rng.standard_normal(np.shape(x))[()] for x in case.args]
+
+
+def check(case: Case) -> None:
+    """Values in all tiers, forward mode against differences, reverse mode against forward mode."""
+    expected = np.asarray(case.function(*case.args))
+    us = directions(case)
+    value, pushed = fnad.jvp(case.function, tuple(case.args), tuple(us))
+    np.testing.assert_allclose(value, expected, rtol=case.rtol, atol=1e-14)
+    assert np.shape(value) == expected.shape
+    by_difference = slope(case, us)
+    scale = np.max(np.abs(by_difference), initial=1.0)
+    np.testing.assert_allclose(pushed, by_difference, rtol=case.precision, atol=case.precision * scale)
+    weights = np.random.default_rng(8).standard_normal(expected.shape)
+    pulled = fnad.grad(lambda *xs: np.sum(weights * case.function(*xs)), argnums=tuple(range(len(us))))(*case.args)
+    both = sum(np.sum(g * u) for g, u in zip(pulled, us, strict=True))
+    np.testing.assert_allclose(both, np.sum(weights * pushed), rtol=1e-9, atol=1e-12 * scale)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_values_and_derivatives(name: str) -> None:
+    with together() as named:
+        for i, case in enumerate(CASES[name]):
+            with named(i):
+                check(case)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_compiled(name: str) -> None:
+    """All calls of a name in one compiled function."""
+    cases = CASES[name]
+    compiled = fnad.jit(lambda *args: [case.function(*xs) for case, xs in zip(cases, args, strict=True)])
+    for case, found in zip(cases, compiled(*[tuple(case.args) for case in cases]), strict=True):
+        np.testing.assert_allclose(found, case.function(*case.args), rtol=case.rtol, atol=1e-14)
+
+
+# ---- whose function it is --------------------------------------------------------------------------------------------
+
+
+def test_each_name_of_the_table_is_there() -> None:
+    for module, offers in TABLE.items():
+        import_module(module)
+        for offering, names in offers.items():
+            for name in names:
+                assert callable(resolve_name(f"{offering}:{name}")), name
+                assert callable(resolve_name(f"{module}:{name}"))
+
+
+def test_a_function_has_its_own_code_outside_of_traces() -> None:
+    before = logsumexp.__code__
+
+    def f(x: Any) -> Any:
+        assert logsumexp.__code__ is not before
+        assert scipy.special.logsumexp is logsumexp
+        assert list(inspect.signature(logsumexp).parameters) == ["a", "axis", "b", "keepdims", "return_sign"]
+        assert pickle.loads(pickle.dumps(logsumexp)) is logsumexp
+        assert logsumexp([0.0, 0.0]) == np.log(2.0)
+        return logsumexp(x)
+
+    fnad.grad(f)(np.ones(2))
+    assert logsumexp.__code__ is before
+    with pytest.raises(ZeroDivisionError):
+        fnad.grad(lambda x: logsumexp(x) / (1 // 0))(np.ones(2))
+    assert logsumexp.__code__ is before
+
+
+def test_another_thread_finds_scipys_own_during_a_trace() -> None:
+    found: list[Any] = []
+
+    def ask() -> None:
+        found.append(logsumexp(np.zeros(2)))
+        found.append(scipy.stats.norm.logpdf(0.0))
+        with pytest.raises(TypeError):
+            logsumexp(object())
+
+    def f(x: Any) -> Any:
+        thread = threading.Thread(target=ask)
+        thread.start()
+        thread.join()
+        return logsumexp(x)
+
+    fnad.grad(f)(np.ones(2))
+    assert found[0] == np.log(2.0)
+    assert type(found[0]) is type(found[1]) is np.float64
+
+
+BEFORE = """
+import sys, types
+from scipy.special import logsumexp, softmax as soft
+from scipy.linalg import cholesky
+from scipy.stats import norm, weibull_min
+from scipy.integrate import simpson
+from scipy.optimize import rosen
+
+library = types.ModuleType("library")
+exec("from scipy.special import logsumexp\\ndef f(x): return logsumexp(x)", vars(library))
+
+import numpy as np, fnad
+x = np.array([1.0, 2.0, 3.5])
+for f in (logsumexp, lambda x: soft(x)[0], lambda x: cholesky(np.diag(x))[1, 1], lambda x: norm.logpdf(x)[0], simpson,
+          lambda x: weibull_min(x[0], scale=x[1]).logpdf(x[2]), rosen, library.f):
+    expected = [(f(x + 1e-6 * e) - f(x - 1e-6 * e)) / 2e-6 for e in np.eye(3)]
+    np.testing.assert_allclose(fnad.grad(f)(x), expected, rtol=1e-6, atol=1e-8)
+
+def imported_meanwhile(x):
+    from scipy.signal import convolve
+    return convolve(x, x)[2]
+
+np.testing.assert_allclose(fnad.grad(imported_meanwhile)(x), [7.0, 4.0, 2.0])
+"""
+
+
+def test_names_bound_before_fnad_is_imported_and_modules_imported_in_a_trace() -> None:
+    subprocess.run([sys.executable, "-c", BEFORE], check=True)
+
+
+def test_importing_in_a_trace_leaves_no_mark() -> None:
+    code = """
+import sys, numpy as np, fnad
+
+def f(x):
+    import scipy.optimize
+    return scipy.optimize.rosen(x)
+
+assert "scipy.optimize" not in sys.modules
+print(fnad.grad(f)(np.ones(2)))
+import scipy.optimize
+loader = scipy.optimize.__loader__
+assert type(loader).__name__ == "SourceFileLoader" and vars(loader).keys() == {"name", "path"}
+assert not [finder for finder in sys.meta_path if "fnad" in type(finder).__module__]
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_what_fnad_has_is_there_without_an_import() -> None:
+    code = (
+        "import fnad; fnad.scipy.stats.norm; fnad.scipy.linalg.expm; fnad.testing.difference; fnad.scipy.optimize.rosen"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        _ = fnad.scipy.nothing
+
+
+def test_what_fnad_has_calls_scipys_own_in_a_trace() -> None:
+    def f(x: Any) -> Any:
+        mvn = fnad.scipy.stats.multivariate_normal.logpdf([0.0, 1.0], cov=np.eye(2))
+        return x * (fnad.scipy.special.logsumexp([0.0, 0.0]) + fnad.scipy.stats.norm.cdf(0.0) + mvn)
+
+    expected = np.log(2) + 0.5 + scipy.stats.multivariate_normal.logpdf([0.0, 1.0], cov=np.eye(2))
+    np.testing.assert_allclose(fnad.grad(f)(1.0), expected, rtol=1e-14)
+
+
+@pytest.mark.parametrize(
+    ("name", "call"),
+    [
+        ("scipy.stats.gennorm", lambda x: scipy.stats.gennorm.cdf(x, 1.3)),
+        ("scipy.stats.argus", lambda x: scipy.stats.argus.ppf(x, 1.3)),
+        ("scipy.stats.nbinom.logpmf", lambda x: scipy.stats.nbinom.logpmf(x, 3, 0.3)),
+        ("scipy.stats.weibull_min.stats", lambda x: scipy.stats.weibull_min.stats(x, moments="mvs")),
+        ("_nct_pdf", lambda x: scipy.stats.nct.logpdf(x, 2.0, 1.0)),
+        (
+            "scipy.linalg.eigvals has no rule for the option b=",
+            lambda x: scipy.linalg.eigvals(x * np.eye(2), np.eye(2)),
+        ),
+    ],
+)
+def test_what_has_no_rule_is_named_with_its_line(name: str, call: Callable[[Any], Any]) -> None:
+    with pytest.raises(UnsupportedFunctionError) as caught:
+        fnad.grad(lambda x: np.sum(np.real(call(x))))(0.4)
+    assert name in str(caught.value)
+    assert "test_own_names.py" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "call"),
+    [
+        ("scipy.stats.genhyperbolic.logpdf", lambda x: scipy.stats.genhyperbolic.logpdf(x, 1.0, 1.0, 0.3)),
+        ("scipy.stats.genhyperbolic.logpdf", lambda x: scipy.stats.genhyperbolic(1.0, 1.0, 0.3).logpdf(x)),
+        ("scipy.stats.ttest_1samp", lambda x: scipy.stats.ttest_1samp([x, 2.0], 0.0)[0]),
+        ("scipy.linalg.logm", lambda x: scipy.linalg.logm(x * np.eye(2))[0, 0]),
+    ],
+)
+def test_what_has_no_rule_and_asks_for_numbers_is_named(name: str, call: Callable[[Any], Any]) -> None:
+    with pytest.raises(TracerEscapeError) as caught:
+        fnad.grad(call)(0.4)
+    assert f"{name} has no rule for traced values" in str(caught.value)
+    assert "test_own_names.py" in str(caught.value)
+
+
+def test_a_distribution_of_the_users() -> None:
+    class Triangle(scipy.stats.rv_continuous):  # pyright: ignore[reportUntypedBaseClass]
+        def _pdf(self, x: Any, c: Any) -> Any:
+            return c * 2 * x
+
+    triangle = Triangle(a=0.0, b=1.0, name="norm")
+    np.testing.assert_allclose(fnad.grad(lambda c: triangle.logpdf(0.5, c, 0.1, 2.0))(3.0), 1 / 3)
+    with pytest.raises(UnsupportedFunctionError, match="no formula for its distribution function"):
+        fnad.grad(lambda c: triangle.cdf(0.5, c))(3.0)
+
+
+# ---- distributions ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")  # of elements that a formula is not meant for
+@pytest.mark.parametrize("name", GRIDS)
+def test_the_slope_of_a_distribution_function_is_the_density(name: str) -> None:
+    """At round points too, where formulas have kinks; and the slope of quantiles its inverse."""
+    distribution, shapes = getattr(scipy.stats, name), GRIDS[name]
+    low, high = distribution.support(*shapes)
+    x = np.array([-2.0, -1.0, -0.5, 0.0, 0.25, 0.5, 1.0, 2.0])
+    x = x[(x > low) & (x < high)]
+    density = distribution.pdf(x, *shapes)
+    for method, sign in (("cdf", 1), ("sf", -1)):
+        found = fnad.grad(lambda x, m=method: np.sum(getattr(distribution, m)(x, *shapes)))(x)
+        np.testing.assert_allclose(found, sign * density, rtol=1e-7, atol=1e-11, err_msg=method)
+    q = np.array([0.1, 0.5, 0.75])
+    if name not in SEARCHED:
+        found = fnad.grad(lambda q: np.sum(distribution.ppf(q, *shapes)))(q)
+        np.testing.assert_allclose(found, 1 / distribution.pdf(distribution.ppf(q, *shapes), *shapes), rtol=1e-7)
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("name", ["genextreme", "genpareto", "skewnorm"])
+def test_where_the_formula_is_another_one_there_is_no_finite_derivative_in_the_shape(name: str) -> None:
+    density = getattr(scipy.stats, name).logpdf
+    x = np.array([0.3, 0.8])
+    value, found = fnad.jvp(lambda c: density(x, c), (0.0,), (1.0,))
+    np.testing.assert_allclose(value, density(x, 0.0), rtol=1e-14)
+    assert not np.any(np.isfinite(found))
+    np.testing.assert_allclose(
+        fnad.grad(lambda x: np.sum(density(x, 0.0)))(x), fnad.grad(lambda x: np.sum(density(x, 1e-9)))(x), rtol=1e-6
+    )
+
+
+def test_the_own_functions_are_kept() -> None:
+    assert all(function.__code__ is own.__code__ for function, own in OWN.items())
