@@ -103,7 +103,7 @@ def _taking_traced(value: Any) -> Any:
     if any(value is function for function in FILLED):
         return on_trace(value)
     if isinstance(value, FunctionType) and value.__module__.startswith("scipy."):
-        return SUBSTITUTES.get(value.__name__, _Helper(cast("FunctionType", value)))
+        return SUBSTITUTES.get(value.__name__, _Helper(value))
     if isinstance(value, type) and value.__module__.startswith("scipy."):
         return SUBSTITUTES.get(value.__name__, value)
     is_helper = isinstance(value, FunctionType) and value.__module__.startswith("numpy.") and value not in RULES
