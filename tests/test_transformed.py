@@ -97,6 +97,8 @@ TRANSFORMED: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "checkpoint": (last, (0.5,)),
     "hessian": (curvature, (2.0,)),
     "jacobian": (fnad.jacobian(loss), (np.ones(2), 1.0)),
+    "sparse": (fnad.sparse_jacobian(loss), (np.ones(2), 1.0)),
+    "sparse hessian": (fnad.sparse_hessian(loss, argnums=1), (1.0, 2.0)),
     "method": (Model.apply, (Model(2.0), 3.0, 2)),
     "bound": (Model(2.0).apply, (3.0, 2)),
 }

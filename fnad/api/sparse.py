@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
-from functools import partial, wraps
+from functools import partial
 from importlib import import_module
 from itertools import accumulate
-from typing import Any, NamedTuple, Protocol, TypeAlias, cast
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from scipy.sparse import csr_array, vstack
@@ -24,6 +24,7 @@ from fnad.api.gradient import check_scalar
 from fnad.api.leaves import Function, check_function, function_name
 from fnad.api.running import run
 from fnad.api.staging import Staged
+from fnad.api.transformed import Transformed, with_options
 from fnad.control.batching import batched_program
 from fnad.control.coloring import alone, column_colors, count_of, longest, star_colors
 from fnad.control.sparsity import program_patterns
@@ -81,19 +82,7 @@ class Sparsity(NamedTuple):
         return ax
 
 
-class SparseDerivative(Protocol):
-    """What `sparse_jacobian` and `sparse_hessian` return."""
-
-    __name__: str
-    __wrapped__: Function
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any: ...
-
-    def sparsity(self, *args: Any, **kwargs: Any) -> Sparsity:
-        """The pattern of the derivative for such arguments, and its colouring."""
-        ...
-
-
+@with_options
 def sparse_jacobian(f: Function, argnums: Argnums = 0, has_aux: bool = False) -> SparseDerivative:
     """The function that computes the Jacobian of `f` as a `scipy.sparse.csr_array`.
 
@@ -122,9 +111,10 @@ def sparse_jacobian(f: Function, argnums: Argnums = 0, has_aux: bool = False) ->
     999 x 1000, 1998 nonzeros (0.2 %), 2 colours of columns
     """
     check_function(f, "sparse_jacobian")
-    return _transformed("sparse_jacobian", f, argnums, has_aux, _jacobian_problem, _jacobian_sparsity)
+    return SparseDerivative(sparse_jacobian, f, argnums, has_aux, _jacobian_problem, _jacobian_sparsity)
 
 
+@with_options
 def sparse_hessian(f: Function, argnums: Argnums = 0, has_aux: bool = False) -> SparseDerivative:
     """The function that computes all second derivatives of `f`, whose output is one real element, as a sparse array.
 
@@ -143,7 +133,7 @@ def sparse_hessian(f: Function, argnums: Argnums = 0, has_aux: bool = False) -> 
            [0., 4., 0.]])
     """
     check_function(f, "sparse_hessian")
-    return _transformed("sparse_hessian", f, argnums, has_aux, partial(_hessian_problem, f), _hessian_sparsity)
+    return SparseDerivative(sparse_hessian, f, argnums, has_aux, partial(_hessian_problem, f), _hessian_sparsity)
 
 
 class Problem(NamedTuple):
@@ -185,43 +175,49 @@ class Plan(NamedTuple):
         return all(operands[i] is value or np.array_equal(operands[i], value) for i, value in self.read.items())
 
 
-def _transformed(
-    name: str,
-    f: Function,
-    argnums: Argnums,
-    has_aux: bool,
-    problem_of: Callable[[Staged], Problem],
-    sparsity_of: Callable[[Problem, Sequence[Any]], tuple[Sparsity, frozenset[int]]],
-) -> SparseDerivative:
-    positions = as_positions(argnums)
+class SparseDerivative(Transformed):
+    """What `sparse_jacobian` and `sparse_hessian` return."""
 
-    def planned(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Staged, Problem, Plan]:
-        if is_tracing():
-            raise UnsupportedFunctionError(
-                f"{name} of {function_name(f)} is a SciPy array, which other transforms do not take apart",
-                source=current_source(),
-                remedy=f"call it outside of them, or use fnad.{name.removeprefix('sparse_')} there",
-            )
-        staged, wrt = stage_call(f, positions, has_aux, args, kwargs)
-        _check_real(name, f, wrt)
-        problem = problem_of(staged)
-        plan = _plan(name, staged, problem, sparsity_of)
-        _warn_if_dense(name, plan.sparsity)
-        return staged, problem, plan
+    __slots__ = ("_f", "_has_aux", "_positions", "_problem_of", "_sparsity_of")
 
-    @wraps(f)
-    def derivative_of_f(*args: Any, **kwargs: Any) -> Any:
-        staged, problem, plan = planned(args, kwargs)
+    def __init__(
+        self,
+        transform: Function,
+        f: Function,
+        argnums: Argnums,
+        has_aux: bool,
+        problem_of: Callable[[Staged], Problem],
+        sparsity_of: Callable[[Problem, Sequence[Any]], tuple[Sparsity, frozenset[int]]],
+    ) -> None:
+        super().__init__(transform, f, {"argnums": argnums, "has_aux": has_aux}, f)
+        self._f, self._has_aux, self._positions = f, has_aux, as_positions(argnums)
+        self._problem_of, self._sparsity_of = problem_of, sparsity_of
+
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
+        staged, problem, plan = self._planned(args, kwargs)
         operands = [*staged.operands, plan.sparsity.colors, plan.entries]
         data, *beside = run(problem.program, operands, _compressed(problem, plan.sparsity))
         found = _csr(plan.sparsity.pattern, data)
-        return (found, staged.auxiliary.rebuild(beside)) if has_aux else found
+        return (found, staged.auxiliary.rebuild(beside)) if self._has_aux else found
 
-    def sparsity(*args: Any, **kwargs: Any) -> Sparsity:
-        return planned(args, kwargs)[2].sparsity
+    def sparsity(self, *args: Any, **kwargs: Any) -> Sparsity:
+        """The pattern of the derivative for such arguments, and its colouring."""
+        return self._planned(args, kwargs)[2].sparsity
 
-    cast("Any", derivative_of_f).sparsity = sparsity
-    return cast("SparseDerivative", derivative_of_f)
+    def _planned(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Staged, Problem, Plan]:
+        name = self._transform.__name__
+        if is_tracing():
+            raise UnsupportedFunctionError(
+                f"{name} of {function_name(self._f)} is a SciPy array, which other transforms do not take apart",
+                source=current_source(),
+                remedy=f"call it outside of them, or use fnad.{name.removeprefix('sparse_')} there",
+            )
+        staged, wrt = stage_call(self._f, self._positions, self._has_aux, args, kwargs)
+        _check_real(name, self._f, wrt)
+        problem = self._problem_of(staged)
+        plan = _plan(name, staged, problem, self._sparsity_of)
+        _warn_if_dense(name, plan.sparsity)
+        return staged, problem, plan
 
 
 def _check_real(name: str, f: Function, wrt: Differentiated) -> None:
