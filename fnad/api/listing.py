@@ -52,7 +52,11 @@ def listed(paths: Iterable[TracedPath]) -> KnownPaths:
 
 def decisions_of(guards: Iterable[Guard]) -> tuple[Decision, ...]:
     """Guards as the user sees them."""
-    return tuple(Decision(guard.source, guard.expected if guard.shown is None else guard.shown) for guard in guards)
+    return tuple(
+        Decision(guard.source, guard.expected if guard.shown is None else guard.shown)
+        for guard in guards
+        if guard.shown != ""
+    )
 
 
 def decision_lines(decisions: Sequence[Decision]) -> Iterator[str]:

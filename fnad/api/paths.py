@@ -49,7 +49,6 @@ TRACES = 8
 WHILE = "repeat with fnad.while_loop"
 FOR = "repeat with fnad.fori_loop or fnad.scan; to read an array at a traced index, write fnad.numpy.asarray(table)[i]"
 IF = "choose with fnad.cond or np.where"
-TEXT = "show the text by fnad.callback, or leave it until the function has returned"
 
 
 class TracedPath:
@@ -295,8 +294,9 @@ def crossing(paths: Sequence[TracedPath]) -> tuple[Source | None, str]:
 
 def remedy_at(source: Source | None, paths: Sequence[TracedPath]) -> str:
     """What to write in place of the control flow at a line."""
-    if any(g.source == source and g.shown is not None for path in paths for g in path.guards):
-        return TEXT
-    if any(g.source == source and not isinstance(g.expected, bool) for path in paths for g in path.guards):
+    guards = [guard for path in paths for guard in path.guards if guard.source == source]
+    if (remedy := next((guard.remedy for guard in guards if guard.remedy), None)) is not None:
+        return remedy
+    if any(not isinstance(guard.expected, bool) for guard in guards):
         return FOR
     return WHILE if ends_loop(source) else IF

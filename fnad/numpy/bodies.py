@@ -44,6 +44,11 @@ OTHERS = (
     *(np.triu_indices_from, np.polyadd, np.polyder, np.polyint, np.polysub, np.polyval),
 )
 
+SETS = (
+    *(np.setxor1d, np.trim_zeros, np.union1d, np.unique_all, np.unique_counts, np.unique_inverse, np.unique_values),
+)
+"""Their results have as many elements as masks have true ones."""
+
 FFT = (np.fft.fftshift, np.fft.ifftshift)
 
 LINALG = (
@@ -175,5 +180,5 @@ class BodyOf(Body):
         return anew(self.function)(*args, **kwargs)
 
 
-for _function in (*SHAPES, *WHAT_IS_KNOWN, *JOINING, *ELEMENTS, *SUMS, *OTHERS, *FFT, *LINALG):
+for _function in (*SHAPES, *WHAT_IS_KNOWN, *JOINING, *ELEMENTS, *SUMS, *OTHERS, *SETS, *FFT, *LINALG):
     RULES[_function] = BodyOf(inspect.unwrap(_function))

@@ -249,7 +249,7 @@ def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = 
 
 @implements(np.ix_)
 def ix_(*args: Any) -> tuple[ArrayView, ...]:
-    axes = [as_array(static_array(a) if as_array(a).dtype == BOOL else a) for a in args]
+    axes = [as_array(np.nonzero(static_array(a))[0] if as_array(a).dtype == BOOL else a) for a in args]
     if any(x.ndim != 1 for x in axes):
         raise ShapeError("Cross index must be 1 dimensional")
     count = len(axes)

@@ -53,10 +53,7 @@ def bincount(x: Any, weights: Any = None, minlength: Any = 0) -> Symbol:
     if not contains_symbol(x):
         return counted(index, weights, (len(np.bincount(static_array(x), minlength=least)),), F64)
     if not least:
-        raise TracerEscapeError(
-            "the length of numpy.bincount depends on the largest of its integers, which are traced",
-            remedy="give minlength=: a number of bins that they do not exceed",
-        )
+        least = 1 + int(static_array(max_(index, initial=-1)))
     fits = bitwise_and(ge(index, zeros_like(index)), le(index, full_like(index, least - 1)))
     message = f"numpy.bincount of traced integers takes those from 0 to minlength - 1, which is {least - 1}"
     return counted(

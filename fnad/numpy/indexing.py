@@ -47,7 +47,7 @@ def getitem(x: Symbol, index: Any) -> ArrayView | Symbol:
 
 def setitem(x: Symbol, index: Any, value: Any) -> Symbol:
     """The value of x after `x[index] = value`."""
-    if is_traced_mask(index):
+    if is_traced_mask(index) and as_symbol(value).ndim <= x.ndim - index.ndim:
         return _set_where(x, index, value)
     shape = x.shape
     x, index = with_axes_for_bools(x, index)
@@ -70,11 +70,6 @@ def _set_where(x: Symbol, mask: Symbol, value: Any) -> Symbol:
             f"boolean index did not match indexed array: shape of the array is {x.shape}, of the index {mask.shape}"
         )
     new = as_symbol(value, x.dtype)
-    if new.ndim > x.ndim - mask.ndim:
-        raise TracerEscapeError(
-            "the values for a traced mask are as many as it has true elements, which is not known while tracing",
-            remedy="write x[...] = np.where(mask, values, x) with values of the shape of x",
-        )
     trailing = (*mask.shape, *(1,) * (x.ndim - mask.ndim))
     return select(broadcast_to(reshape_to(mask, trailing), x.shape), broadcast_to(new, x.shape), x)
 
@@ -87,7 +82,7 @@ def with_axes_for_bools(x: Symbol, index: Any) -> tuple[Symbol, Any]:
 
     That is what a mask without dimensions means.
     """
-    parts = list(as_tuple(index))
+    parts = [_decided(part) for part in as_tuple(index)]
     found = [i for i, part in enumerate(parts) if _is_single_bool(part)]
     if not found:
         return x, index
@@ -96,6 +91,11 @@ def with_axes_for_bools(x: Symbol, index: Any) -> tuple[Symbol, Any]:
         x = reshape_to(x, (*x.shape[:axis], 1, *x.shape[axis:]))
         parts[i] = np.zeros(int(bool(parts[i])), np.int64)
     return x, tuple(parts)
+
+
+def _decided(part: Any) -> Any:
+    is_traced = isinstance(part, Symbol) and part.dtype == BOOL and not part.shape
+    return bool(static_array(part)) if is_traced else part
 
 
 def _is_single_bool(part: Any) -> bool:
@@ -158,9 +158,9 @@ def _check_masks(parts: Sequence[Any], widths: Sequence[int], shape: Shape) -> N
 
 
 def with_known(part: Any) -> Any:
-    """A part of an index with the number in place of a traced value that is known."""
+    """A part of an index with the number in place of a traced value that is known, and of a mask."""
     if isinstance(part, Symbol):
-        known = known_value(part)
+        known = static_array(part) if part.dtype == BOOL else known_value(part)
         return part if known is None else known[()]
     if isinstance(part, slice) and contains_symbol((part.start, part.stop, part.step)):
         return slice(*map(with_known, (part.start, part.stop, part.step)))
@@ -184,7 +184,7 @@ def _plain(part: Any) -> Sequence[Any]:
     if isinstance(part, Symbol):
         return (_traced(part),)
     if contains_symbol(part):
-        return (_traced(as_symbol(part)),)
+        return _plain(with_known(as_symbol(part)))
     array = np.asarray(part)
     if array.dtype == BOOL:
         return _positions(part, array)
@@ -199,8 +199,6 @@ def _plain(part: Any) -> Sequence[Any]:
 
 
 def _traced(index: Symbol) -> Symbol:
-    if index.dtype == BOOL:
-        static_array(index)
     if index.dtype.kind not in "iu":
         raise OutOfRangeError(f"arrays used as indices must be of integer (or boolean) type, got {index.aval}")
     return index

@@ -43,7 +43,7 @@ from fnad.ops.shape import broadcast_to, concatenate, full_like, iota, reshape_t
 @implements(np.where)
 def where(condition: Any, x: Any = None, y: Any = None) -> Any:
     if x is None and y is None:
-        return np.nonzero(static_array(as_symbol(condition)))
+        return np.nonzero(static_array(as_symbol(condition, BOOL)))
     dtype = common_dtype(x, y)
     return fresh(select(*broadcast_all([as_symbol(condition, BOOL), as_symbol(x, dtype), as_symbol(y, dtype)])))
 

@@ -27,7 +27,8 @@ CALLS: dict[str, Callable[..., Any]] = {}
 
 `traced(function, args, kwargs)` calls the rule of a function, `has_traced(value)` says whether there is a traced value
 in nested lists, tuples and dicts, `standing_for(kind)` returns a class, or what takes traced values in its place
-where the code calls it that asks a module for it.
+where the code calls it that asks a module for it. `decided(symbol)` returns what bools or integers are for the
+arguments at hand, and guards the path with it; None where that is not known.
 """
 
 NEW = {

@@ -16,7 +16,6 @@ from fnad.errors import (
     ArgumentTypeError,
     AxisError,
     DtypeError,
-    FnadError,
     IntegerRangeError,
     ShapeError,
     TracerEscapeError,
@@ -26,6 +25,7 @@ from fnad.ir.known import known_value
 from fnad.ir.program import Literal
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import BOOL, DTYPES, F64, I64, Dtype, Shape, dtype_name, native_dtype
+from fnad.numpy.namespace import CALLS
 from fnad.ops.conversion import convert_to
 from fnad.ops.shape import broadcast_to, concatenate, reshape_to
 
@@ -35,6 +35,13 @@ Operand: TypeAlias = Any
 PYTHON_DTYPES: dict[type, Dtype] = {bool: BOOL, int: I64, float: F64, complex: DTYPES["c128"]}
 NUMBERS: tuple[type, ...] = tuple(PYTHON_DTYPES)
 PYTHON_TYPES: dict[str, type] = {"b": bool, "i": int, "f": float, "c": complex}
+
+
+CHOOSE = (
+    "a mask and integers are known where the arguments are, not in the body of a loop or the rows of vmap, and floats "
+    "never: choose with np.where(mask, a, b), reduce with where=mask, or pass the value in from outside"
+)
+"""The way out of what depends on a value that is not known."""
 
 
 class WeakSymbol(Symbol):
@@ -50,16 +57,6 @@ class WeakSymbol(Symbol):
 def strong(symbol: Symbol) -> Symbol:
     """The symbol as one of a value of NumPy's, whose dtype does not give way."""
     return Symbol(symbol.builder, symbol.atom, symbol.aval) if isinstance(symbol, WeakSymbol) else symbol
-
-
-class Unsized:
-    """What is no array because its size is not known while tracing; a selection by a mask is."""
-
-    __slots__ = ()
-
-    def refusal(self, what: str) -> FnadError:
-        """The error for something that depends on the size."""
-        raise NotImplementedError
 
 
 def is_python_number(value: Any) -> TypeGuard[bool | int | float | complex]:
@@ -83,8 +80,6 @@ def as_symbol(value: Operand, dtype: Dtype | None = None) -> Symbol:
         return python_literal(value, dtype)
     elif isinstance(value, (list, tuple)):
         symbol = stack_nested(value)
-    elif isinstance(value, Unsized):
-        raise value.refusal("x[mask]")
     else:
         raise ArgumentTypeError(f"{type(value).__name__} is not an array or a number")
     return symbol if dtype is None else to_dtype(symbol, dtype)
@@ -130,14 +125,21 @@ def warn_of_lost_parts() -> None:
 
 
 def static_array(value: Any) -> Any:
-    """A value that shapes depend on: it has to be known while tracing."""
-    known = known_value(as_symbol(value)) if contains_symbol(value) else value
-    if known is None:
-        raise TracerEscapeError(
-            "the shape of the result depends on a traced value, which has no number while tracing",
-            remedy="choose elements with np.where, or reduce with where=; or pass the value in from outside",
-        )
-    return current_builder().bake(known) if isinstance(known, np.ndarray) else known
+    """A value that shapes depend on: known while tracing, or bools or integers, which are a path each."""
+    if not contains_symbol(value):
+        return current_builder().bake(value) if isinstance(value, np.ndarray) else value
+    symbol = as_symbol(value)
+    known = known_value(symbol)
+    if known is not None:
+        return current_builder().bake(known)
+    if (found := CALLS["decided"](symbol)) is None:
+        raise undecided("the shape of the result depends on a traced value, which has no number while tracing")
+    return found
+
+
+def undecided(what: str) -> TracerEscapeError:
+    """The error for a shape that depends on what is not known."""
+    return TracerEscapeError(what, remedy=CHOOSE)
 
 
 def stack_nested(values: Sequence[Operand]) -> Symbol:

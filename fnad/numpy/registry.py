@@ -72,9 +72,10 @@ NOT_GIVEN = {"keepdims": False, "where": True}
 
 OF_SPEED = {"assume_unique", "check_finite", "lapack_driver", "lwork"}
 OVERWRITING = {"overwrite_a", "overwrite_ab", "overwrite_b", "overwrite_input"}
-WITHOUT_EFFECT = {"device", "like", "order", "out", "subok"} | OF_SPEED | OVERWRITING
+WITHOUT_EFFECT = {"device", "like", "order", "out", "sorted", "subok"} | OF_SPEED | OVERWRITING
 """Options that a rule need not name, whatever they are: a traced array has no layout in memory, no subclass and no
-device, some are a matter of speed, and `out` is written to where the rule is called."""
+device, some are a matter of speed, what NumPy leaves unsorted may be sorted, and `out` is written to where the rule is
+called."""
 
 OF_UFUNCS: dict[str, Rule] = {
     "reduce": lambda array, axis=0, dtype=None, out=None, keepdims=False, initial=UNSET, where=True: None,

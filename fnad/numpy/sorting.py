@@ -1,31 +1,39 @@
 """Sorting, partitioning, places in sorted arrays, membership.
 
 The order is an array of integers, without derivative; values are read through it. Equal elements keep their order, so
-that the derivative goes to each by NumPy's stable permutation. The functions of sets are refused: how many elements
-differ depends on their values.
+that the derivative goes to each by NumPy's stable permutation. How many elements differ depends on their values: which
+of those in order are new is decided while tracing, as a mask is.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 
-from fnad.errors import ArgumentTypeError, DomainError, ShapeError, TracerEscapeError
+from fnad.errors import ArgumentTypeError, DomainError, ShapeError
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import BOOL, I64
 from fnad.numpy.indexing_routines import integers, take, take_along_axis
 from fnad.numpy.joining import rows
-from fnad.numpy.manipulation import fresh
-from fnad.numpy.operands import Ints, as_symbol, axis_of, common_dtype, reduced_axes, static_int, static_ints
+from fnad.numpy.manipulation import fresh, moveaxis
+from fnad.numpy.operands import (
+    Ints,
+    as_symbol,
+    axis_of,
+    common_dtype,
+    reduced_axes,
+    static_array,
+    static_int,
+    static_ints,
+)
 from fnad.numpy.registry import implements
 from fnad.numpy.views import ArrayView
 from fnad.ops import sorting as ops
-from fnad.ops.comparison import bitwise_not, eq
+from fnad.ops.comparison import bitwise_and, bitwise_not, bitwise_or, eq, isnan
 from fnad.ops.indexing import gather
 from fnad.ops.piecewise import minimum
-from fnad.ops.shape import constant, reshape_to
+from fnad.ops.shape import concatenate, constant, iota, reshape_to, slice_axis, transpose_to
 
 KINDS = {None: False, "quicksort": False, "heapsort": False, "mergesort": True, "stable": True}
 """Whether equal elements keep their order."""
@@ -160,36 +168,84 @@ def isin(element: Any, test_elements: Any, invert: bool, kind: Any) -> ArrayView
     return fresh(bitwise_not(found) if invert else found)
 
 
-def _depends_on_values(function: Callable[..., Any], remedy: str) -> None:
-    """Enter a function that is refused because of the shape of its result."""
+@implements(np.unique)
+def unique(ar: Any, return_index: Any, return_inverse: Any, return_counts: Any, axis: Any, equal_nan: Any) -> Any:
+    x = as_symbol(ar)
+    at = axis if axis is None else axis_of(axis, x.ndim)
+    table = reshape_to(x, (x.aval.size,)) if at is None else moveaxis(x, at, 0).read()
+    order, starts = in_order_of_rows(table, merges_nan=equal_nan and table.ndim == 1)
+    first = gather(order, as_symbol(starts))
+    counts = np.diff([*starts, table.shape[0]])
+    values = gather(table, first)
+    results: list[Any] = [values if at is None else moveaxis(values, 0, at)]
+    if return_index:
+        results.append(first)
+    if return_inverse:
+        groups = as_symbol(np.repeat(np.arange(len(starts)), counts))
+        inverse = gather(groups, ops.argsort(order, axis=0, stable=True))
+        results.append(fresh(reshape_to(inverse, x.shape)) if at is None else inverse)
+    if return_counts:
+        results.append(counts)
+    return tuple(results) if len(results) > 1 else results[0]
 
-    def rule(*args: Any, **kwargs: Any) -> NoReturn:
-        raise TracerEscapeError(
-            f"the shape of the result of numpy.{function.__name__} depends on traced values", remedy=remedy
-        )
 
-    implements(function)(rule)
+def in_order_of_rows(table: Symbol, *, merges_nan: bool) -> tuple[Symbol, Any]:
+    """The stable order of the rows of an array, and the places in it where one begins that differs from that before."""
+    n = table.shape[0]
+    if not table.aval.size:
+        return iota(dtype=I64, shape=(n,), axis=0), np.arange(min(n, 1))
+    columns = rows(transpose_to(reshape_to(table, (n, table.aval.size // n)), (1, 0)))
+    order = lexsort(columns[::-1])
+    differs = constant(np.False_, BOOL, (n - 1,))
+    for column in columns:
+        ordered = gather(column, order)
+        before, after = slice_axis(ordered, 0, 0, n - 1), slice_axis(ordered, 0, 1, n)
+        same = eq(before, after)
+        if merges_nan and column.dtype.kind in "fc":
+            same = bitwise_or(same, bitwise_and(isnan(before), isnan(after)))
+        differs = bitwise_or(differs, bitwise_not(same))
+    return order, np.flatnonzero([True, *static_array(differs)])
 
 
-SETS = (
-    np.unique,
-    np.unique_all,
-    np.unique_counts,
-    np.unique_inverse,
-    np.unique_values,
-    np.union1d,
-    np.intersect1d,
-    np.setdiff1d,
-    np.setxor1d,
-)
-"""Functions whose result has as many elements as there are different ones."""
+@implements(np.setdiff1d)
+def setdiff1d(ar1: Any, ar2: Any, assume_unique: Any) -> Symbol:
+    x = as_symbol(ar1)
+    x = reshape_to(x, (x.aval.size,)) if assume_unique else unique(x)
+    return gather(x, as_symbol(flatnonzero(isin(x, ar2, invert=True).read())))
 
-for _function in SETS:
-    _depends_on_values(
-        _function, "sort with np.sort, compare neighbours, and reduce with where=; or compute the set outside"
-    )
-_depends_on_values(np.trim_zeros, "count the zeros outside, and take a slice of that size")
-for _function in (np.nonzero, np.flatnonzero, np.argwhere):
-    _depends_on_values(
-        _function, "use the condition itself: np.where(condition, a, b), np.sum(x, where=condition), x[condition] = v"
-    )
+
+@implements(np.intersect1d)
+def intersect1d(ar1: Any, ar2: Any, assume_unique: Any, return_indices: Any) -> Any:
+    given = [as_symbol(ar, common_dtype(ar1, ar2)) for ar in (ar1, ar2)]
+    if assume_unique:
+        parts, firsts = [reshape_to(x, (x.aval.size,)) for x in given], None
+    else:
+        parts, firsts = zip(*[unique(x, return_index=True) for x in given], strict=True)
+    (n, m), joined = (part.shape[0] for part in parts), concatenate(*parts, axis=0)
+    order = ops.argsort(joined, axis=0, stable=True)
+    ordered = gather(joined, order)
+    same = eq(slice_axis(ordered, 0, 1, n + m), slice_axis(ordered, 0, 0, n + m - 1)) if n + m else []
+    at = flatnonzero(same)
+    common = gather(ordered, as_symbol(at))
+    if not return_indices:
+        return common
+    left, right = gather(order, as_symbol(at)), gather(order, as_symbol(at + 1)) - n
+    return (common, gather(firsts[0], left), gather(firsts[1], right)) if firsts else (common, left, right)
+
+
+# ---- places of what is true: integers that are known, since they are a path ------------------------------------------
+
+
+@implements(np.nonzero)
+def nonzero(a: Any) -> Any:
+    return np.nonzero(static_array(as_symbol(a, BOOL)))
+
+
+@implements(np.flatnonzero)
+def flatnonzero(a: Any) -> Any:
+    return np.flatnonzero(static_array(as_symbol(a, BOOL)))
+
+
+@implements(np.argwhere)
+def argwhere(a: Any) -> Any:
+    return np.argwhere(static_array(as_symbol(a, BOOL)))

@@ -32,7 +32,8 @@ class Guard(NamedTuple):
     """What Python was told of a scalar, and where: the program is right where the scalar is that.
 
     It is a bool or an i64, known when the program had as many equations as `position` says. `is_own` where Python asked
-    a value of this trace, not of one inside it. An i64 that stands for a value has the text of it, `shown`.
+    a value of this trace, not of one inside it. An i64 that stands for a value has the text of it, `shown`, and what to
+    write where there are many, `remedy`; what the text of another guard says already has none, "".
     """
 
     atom: Atom
@@ -41,14 +42,15 @@ class Guard(NamedTuple):
     position: int
     is_own: bool
     shown: str | None = None
+    remedy: str | None = None
 
 
 class Trace(Builder):
     """The program under construction while the user's function runs.
 
     `values` are those for the arguments at hand, in the outermost trace, else in the trace around this one; `guards`
-    are what Python was told of them. `writes` are those into traced arrays, in order; `changed` are the
-    arrays of which inner functions wrote into copies.
+    are what Python was told of them, `contents` the values that it was told whole. `writes` are those into traced
+    arrays, in order; `changed` are the arrays of which inner functions wrote into copies.
     """
 
     def __init__(self) -> None:
@@ -56,6 +58,7 @@ class Trace(Builder):
         self.outer: Builder | None = current_builder() if is_tracing() else None
         self.values = Shadow() if self.outer is None else Raised(self.outer)
         self.guards: dict[Atom, Guard] = {}
+        self.contents: set[Atom] = set()
         self.writes: list[Write] = []
         self.changed: list[Array] = []
         self._arrays: dict[int, tuple[Array, Array, Symbol]] = {}

@@ -42,7 +42,7 @@ from fnad.numpy.views import ArrayView, stored
 from fnad.ops.conversion import convert_to
 from fnad.ops.shape import constant
 from fnad.trace.escape import hidden_escape, used_after_trace
-from fnad.trace.handle import Elements, Handle
+from fnad.trace.handle import Deferred, Elements, Handle
 from fnad.trace.identity import check_classes
 from fnad.trace.rebinding import check_rebinding
 from fnad.trace.source import current_source, line_of, user_frame
@@ -252,6 +252,8 @@ def operate(ufunc: Callable[..., Any], *operands: Any) -> Any:
     for operand in operands:
         if not isinstance(operand, OPERANDS):
             return unlike(ufunc, *operands)
+        if isinstance(operand, Deferred):
+            return NotImplemented
     if all(map(is_python_like, operands)):
         numbers = operands if ufunc in LOGICAL else [as_number(operand) for operand in operands]
         if ufunc in ORDERING and any(isinstance(number, complex) for number in numbers):
@@ -372,7 +374,7 @@ def has_traced(value: Any) -> bool:
     return any(map(has_traced, value.values())) if isinstance(value, dict) else isinstance(value, (Handle, Elements))
 
 
-CALLS.update(traced=call_function, has_traced=has_traced)
+CALLS["has_traced"] = has_traced
 
 
 def function_name(function: Any) -> str:

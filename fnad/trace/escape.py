@@ -26,8 +26,8 @@ from fnad.errors import (
 )
 from fnad.ir.builder import is_tracing
 from fnad.ir.program import Source
-from fnad.ir.types import NAMES, Aval
-from fnad.numpy.operands import NUMBERS
+from fnad.ir.types import BOOL, NAMES, Aval
+from fnad.numpy.operands import CHOOSE, NUMBERS
 from fnad.trace.scipy_call import scipy_remedy
 from fnad.trace.source import current_source, library_frames, source_of_error, user_line
 from fnad.trace.standard import in_place_of
@@ -111,10 +111,10 @@ def integer_asked(aval: Aval, what: str) -> FnadError:
 
 def index_asked(aval: Aval) -> FnadError:
     """The error for what is no integer as an index, a size or a loop count, and for arrays as an index."""
-    if aval.dtype.kind not in "iu" and is_tracing():
+    if aval.dtype.kind not in "biu" and is_tracing():
         what = f"a traced value of aval {aval} is no integer, and so no index, size or loop count"
         return _kept(ArgumentTypeError(what, source=current_source(), remedy="write int(x) for a number x"))
-    return _escape(aval, "an index", INDEX)
+    return _escape(aval, "an index", CHOOSE if aval.dtype == BOOL and aval.shape else INDEX)
 
 
 def array_asked(aval: Aval) -> FnadError:

@@ -1,5 +1,6 @@
 """Python asks a traced scalar for its truth or its integer: it is told what that is for the arguments at hand.
 
+What a shape depends on, a mask say, is known in the same way.
 The program that comes of it is that of the path taken. It is right for all arguments for which every such question has
 the same answer, so each answer becomes a guard. A question about a value of an inner trace is put to the outermost one,
 where there are arrays; so the guards of nested transforms all stand in one program, in the order in which Python asked.
@@ -8,6 +9,8 @@ where there are arrays; so the guards of nested transforms all stand in one prog
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
+from math import prod
 
 import numpy as np
 
@@ -17,7 +20,8 @@ from fnad.ir.known import Array, known_value
 from fnad.ir.primitive import Primitive
 from fnad.ir.program import Program
 from fnad.ir.symbol import Symbol
-from fnad.ir.types import BOOL, F64, I64
+from fnad.ir.types import BOOL, F64, I64, Shape
+from fnad.numpy.namespace import CALLS
 from fnad.ops.arithmetic import mul
 from fnad.ops.comparison import bitwise_and, bitwise_or, eq, isnan, ne, signbit
 from fnad.ops.conversion import convert, imag, real
@@ -31,6 +35,8 @@ from fnad.trace.source import current_source
 
 LARGEST = 2**63
 """What the integers that guards compare are smaller than."""
+
+MASK = "choose with np.where(mask, a, b), reduce with where=mask: what has a fixed shape is one path"
 
 
 # ---- questions -------------------------------------------------------------------------------------------------------
@@ -76,23 +82,39 @@ def value_at_hand(symbol: Symbol) -> Array | None:
     return None if at_root is None else _value(at_root)
 
 
-def content(symbol: Symbol, value: Array) -> None:
+def decided(symbol: Symbol) -> Array | None:
+    """The value of what a shape depends on, bools or integers, and guard the path with it; None where it has none."""
+    value = value_at_hand(symbol) if symbol.dtype.kind in "biu" else None
+    if value is not None:
+        content(symbol, value, f"{np.count_nonzero(value)} of {value.size}" if symbol.dtype == BOOL else None, MASK)
+    return value
+
+
+CALLS["decided"] = decided
+
+
+def content(symbol: Symbol, value: Array, shown: str | None, remedy: str) -> None:
     """Guard the path with all elements of a value: equal, with the signs of zeros, and nan where it is nan.
 
     The answer is an integer that belongs to this value, so that those of other paths are told from it; that an array
-    is this one is a guard of its own.
+    is this one is a guard of its own. It is `shown` as this text; `remedy` is what to write if there are many paths.
     """
+    builder = symbol.builder
+    assert isinstance(builder, Trace)
+    if symbol.atom in builder.contents:
+        return
+    builder.contents.add(symbol.atom)
     if not value.ndim and value.dtype.kind in "biu" and value.dtype != np.uint64:
         integer(symbol)
         return
-    shown = str(symbol.aval if value.ndim else value)
+    shown = shown or str(symbol.aval if value.ndim else value)
     for part in _parts(symbol) if value.size else ():
-        _answer(_key(part), shown)
+        _answer(_key(part), shown, remedy)
     if value.ndim and value.size:
         whole = symbol.builder.capture(_frozen(value))
         for x, y in zip(_parts(symbol), _parts(whole), strict=True):
             same = _same(x, y, value)
-            truth(symbol.builder.bind(reduce_and, (same,), {"axes": tuple(range(value.ndim))}))
+            _answer(symbol.builder.bind(reduce_and, (same,), {"axes": tuple(range(value.ndim))}), "")
 
 
 def _frozen(value: Array) -> Array:
@@ -116,9 +138,17 @@ def _key(x: Symbol) -> Symbol:
         x = bind(convert, (x,), {"dtype": I64})
     if not x.shape:
         return x
-    weights = np.random.default_rng(0).integers(2**63, size=x.shape) | 1
-    products = bind(mul, (x, x.builder.capture(_frozen(weights))), {})
+    products = bind(mul, (x, x.builder.capture(_weights(x.shape))), {})
     return bind(reduce_sum, (products,), {"axes": tuple(range(x.ndim))})
+
+
+@lru_cache(maxsize=64)
+def _weights(shape: Shape) -> Array:
+    """Odd integers that look like random ones: the scrambled counters of the generator SplitMix64."""
+    z = np.arange(1, prod(shape) + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return _frozen(((z ^ (z >> np.uint64(31))) | np.uint64(1)).view(np.int64).reshape(shape))
 
 
 def _same(x: Symbol, y: Symbol, value: Array) -> Symbol:
@@ -133,10 +163,10 @@ def _same(x: Symbol, y: Symbol, value: Array) -> Symbol:
     return same
 
 
-def _answer(symbol: Symbol, shown: str | None = None) -> int | None:
+def _answer(symbol: Symbol, shown: str | None = None, remedy: str | None = None) -> int | None:
     """The value of a scalar of bool or i64, noted in its own trace and in the outermost one.
 
-    `shown` is what to show in its place.
+    `shown` is what to show in its place, `remedy` what to write if there are many.
     """
     at_root = outermost(symbol)
     if at_root is None:
@@ -146,7 +176,7 @@ def _answer(symbol: Symbol, shown: str | None = None) -> int | None:
     for asked in (symbol, at_root):
         builder = asked.builder
         if isinstance(builder, Trace) and known_value(asked) is None:
-            noted = Guard(asked.atom, answer, source, len(builder.equations), asked is symbol, shown)
+            noted = Guard(asked.atom, answer, source, len(builder.equations), asked is symbol, shown, remedy)
             builder.guards.setdefault(asked.atom, noted)
     return answer
 

@@ -175,6 +175,31 @@ class Handle:
             )
 
 
+class Deferred(Handle):
+    """A handle that gets its memory when that is asked for; what it is computed with, it sees to itself."""
+
+    __slots__ = ()
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in STATE or self.has_memory:
+            return super().__getattr__(name)  # type: ignore[misc]  # that of traced values, of which it is one
+        Handle.__init__(self, self.made())
+        return getattr(self, name)
+
+    @property
+    def has_memory(self) -> bool:
+        """Whether its memory was asked for."""
+        raise NotImplementedError
+
+    def made(self) -> Symbol:
+        """What the memory holds."""
+        raise NotImplementedError
+
+
+STATE = frozenset(Handle.__slots__) - {"__weakref__"}
+"""What a handle has from its beginning."""
+
+
 class Elements:
     """What is no array but is taken for one: the elements that `copy` returns."""
 

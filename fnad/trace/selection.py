@@ -1,40 +1,47 @@
 """x[mask] where the mask is traced: the elements where it is true, whose number is not known while tracing.
 
-Such a selection is no array. It is kept as the whole array and the mask. What is computed element by element is
-computed of the whole; a reduction counts what is selected; and it can be written back under the same mask:
+Such a selection is kept as the whole array and the mask, as long as no more is needed. What is computed element by
+element is computed of the whole; a reduction counts what is selected; and it can be written back under the same mask:
 
     (x[x > 0] ** 2).mean()        y[mask] = np.exp(x[mask])        x[x < 0] *= 0.1
 
-What is not selected has no part in results or derivatives. Whatever needs the number of elements is an error.
+What is not selected has no part in results or derivatives. Anything else, its length, its order, an element, needs the
+mask: it is that for the arguments at hand, which becomes a guard (`fnad.trace.guards`), and from then on the selection
+is an array like others. Where nobody has the arguments yet, in the body of a loop, that is an error.
 """
 
 from __future__ import annotations
 
 import operator
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from fnad.errors import OutOfRangeError, TracerEscapeError
 from fnad.ir.symbol import Symbol
-from fnad.numpy import methods
-from fnad.numpy.operands import Unsized, as_symbol
+from fnad.numpy import indexing, methods
+from fnad.numpy.namespace import CALLS
+from fnad.numpy.operands import as_symbol
 from fnad.numpy.reductions import highest, lowest
+from fnad.numpy.registry import RULES
 from fnad.ops.comparison import select
 from fnad.ops.requirement import require
 from fnad.ops.shape import broadcast_to, reshape_to
-from fnad.trace.dispatch import call
+from fnad.trace.dispatch import call, call_function, call_ufunc
+from fnad.trace.guards import decided
+from fnad.trace.handle import Deferred, Handle
 from fnad.trace.source import current_source
 
 REMEDY = (
+    "the mask depends on arguments that have no numbers yet, as those of the body of a loop or the rows of vmap: "
     "choose with np.where(mask, a, b), reduce with where=mask; of x[mask] itself there are reductions, what is "
     "computed element by element, and assignment under the same mask"
 )
 
-ELEMENTWISE = (np.clip, np.nan_to_num, np.round, np.around, np.real, np.imag, np.where, np.angle, np.isclose)
-"""Array functions that act element by element."""
+ELEMENTWISE = (np.clip, np.nan_to_num, np.round, np.around, np.where, np.angle, np.isclose)
+"""Array functions that act element by element, and make a new array."""
 
 WITH_WHERE = (np.sum, np.prod, np.mean, np.var, np.std, np.any, np.all, np.nansum, np.nanprod, np.nanmean, np.nanstd)
 """Reductions with an option `where` and a value for no elements."""
@@ -42,8 +49,17 @@ WITH_WHERE = (np.sum, np.prod, np.mean, np.var, np.std, np.any, np.all, np.nansu
 EXTREMA: dict[Any, Callable[..., Any]] = {np.max: lowest, np.min: highest, np.amax: lowest, np.amin: highest}
 """Reductions without, and what changes nothing in them."""
 
-REDUCTIONS: dict[Any, Any] = {np.add: np.sum, np.multiply: np.prod, np.maximum: np.max, np.minimum: np.min}
+OF_UFUNCS: dict[Any, Any] = {np.add: np.sum, np.multiply: np.prod, np.maximum: np.max, np.minimum: np.min}
 """The function that the method `reduce` of a ufunc is."""
+
+PRODUCTS = (np.dot, np.vdot, np.inner, np.matmul)
+"""Functions that multiply element by element, and add."""
+
+OPTIONS = {"dtype", "ddof", "correction", "initial"}
+"""Options of reductions that do not concern the shape."""
+
+OPERANDS = (Handle, np.ndarray, np.generic, int, float, complex, type(None))
+"""What a selection may be computed with as it is; None is an option left out."""
 
 EMPTY = {
     "message": "zero-size array to reduction operation which has no identity: no element is selected",
@@ -51,172 +67,218 @@ EMPTY = {
 }
 
 
-def number_asked(what: str) -> TracerEscapeError:
-    """The error for what depends on how many elements there are."""
-    return TracerEscapeError(
-        f"{what}: the shape of the result depends on a traced value, the mask",
-        source=current_source(),
-        remedy=REMEDY,
-    )
-
-
-class Selection(NDArrayOperatorsMixin, Unsized):
-    """The elements of an array where a traced mask over its first axes is true."""
+class Masked(NDArrayOperatorsMixin, Deferred):
+    """The elements of an array where a traced mask over its first axes is true; with memory it has no mask any more."""
 
     __slots__ = ("mask", "values")
 
-    def __init__(self, values: Any, mask: Any) -> None:
-        self.values = values
-        self.mask = mask
+    values: Any
+    mask: Any
 
-    def refusal(self, what: str) -> TracerEscapeError:
-        return number_asked(what)
+    @property
+    def has_memory(self) -> bool:
+        return self.mask is None
+
+    def made(self) -> Symbol:
+        """The elements that are selected for the arguments at hand."""
+        mask, values = self.mask, self.values
+        places = decided(mask.symbol)
+        if places is None:
+            raise TracerEscapeError(
+                "x[mask]: the shape of the result depends on a traced value, the mask, which has no numbers here",
+                source=current_source(),
+                remedy=REMEDY,
+            )
+        self.mask = self.values = None
+        return call(indexing.getitem, (values, places), {}).symbol
+
+    @property
+    def is_weak(self) -> bool:
+        return False
+
+    @property
+    def is_alive(self) -> bool:
+        return super().is_alive if self.mask is None else self.values.is_alive
+
+    def like(self, values: Any) -> Any:
+        """The selection of other values under the same mask."""
+        return selected(type(self), values, self.mask)
 
     # ---- element by element ------------------------------------------------------------------------------------------
 
-    def map(self, function: Callable[..., Any], args: Any, kwargs: Any) -> Selection:
-        """The selection from what a function makes of the whole arrays."""
-        whole = function(*[self._whole(arg) for arg in args], **{k: self._whole(arg) for k, arg in kwargs.items()})
-        return Selection(whole, self.mask)
-
-    def _whole(self, operand: Any) -> Any:
-        if isinstance(operand, Selection):
-            self._check_same_mask(operand)
+    def whole(self, operand: Any) -> Any:
+        """An operand as it goes with the whole array; raise `NeedsMask` where it does not."""
+        if isinstance(operand, Masked) and operand.mask is not None:
+            if not self.has_mask(operand.mask):
+                raise NeedsMask
             return operand.values
-        if np.ndim(operand) > self.values.ndim - self.mask.ndim:
-            raise number_asked(f"x[mask] beside an array of shape {np.shape(operand)}")
+        if not isinstance(operand, OPERANDS) or np.ndim(cast("Any", operand)) > self.values.ndim - self.mask.ndim:
+            raise NeedsMask
         return operand
 
-    def _check_same_mask(self, other: Selection) -> None:
-        if self.mask.symbol.atom is not other.mask.symbol.atom:
-            raise number_asked("selections by two masks")
+    def has_mask(self, mask: Any) -> bool:
+        """Whether this is the mask of the selection."""
+        return self.mask is not None and isinstance(mask, Handle) and mask.symbol.atom is self.mask.symbol.atom
+
+    def map(self, function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+        """The selection from what a function makes of the whole arrays."""
+        is_array = (Handle, np.ndarray, list, tuple)
+        options = {k: self.whole(arg) if isinstance(arg, is_array) else arg for k, arg in kwargs.items()}
+        return self.like(function(*[self.whole(arg) for arg in args], **options))
 
     # ---- NumPy's protocols -------------------------------------------------------------------------------------------
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
-        out = kwargs.pop("out", None)
-        if method == "reduce" and ufunc in REDUCTIONS:
-            return self.reduce(REDUCTIONS[ufunc], kwargs.pop("axis", 0), **kwargs)
-        if method != "__call__" or ufunc.nout != 1 or ufunc.signature is not None:
-            raise number_asked(f"numpy.{ufunc.__name__}")
-        result = self.map(ufunc, inputs, kwargs)
-        return result if out is None else self._store(result, out)
+        first = undecided_of((*inputs, *kwargs.get("out", ())))
+        try:
+            if first is not None:
+                return first.ufunc(ufunc, method, inputs, dict(kwargs))
+        except NeedsMask:
+            pass
+        return call_ufunc(ufunc, method, inputs, kwargs)
 
-    def _store(self, result: Selection, out: Any) -> Any:
-        (target,) = out
-        if not isinstance(target, Selection):
-            raise number_asked("out=")
-        self._check_same_mask(target)
+    def ufunc(self, ufunc: np.ufunc, method: str, inputs: Any, kwargs: Any) -> Any:
+        """What a ufunc makes of selections under this mask; raise `NeedsMask` where that has another shape."""
+        out = kwargs.pop("out", None)
+        if method == "reduce" and ufunc in OF_UFUNCS and out is None:
+            return self.reduce(OF_UFUNCS[ufunc], kwargs.pop("axis", 0), **kwargs)
+        if ufunc is np.matmul and out is None and not kwargs:
+            return self.product(inputs)
+        if method != "__call__" or ufunc.nout != 1 or ufunc.signature is not None:
+            raise NeedsMask
+        result = self.map(ufunc, inputs, kwargs)
+        return result if out is None else self._store(result, *out)
+
+    def _store(self, result: Any, target: Any) -> Any:
+        if not (isinstance(target, Masked) and self.has_mask(target.mask)):
+            raise NeedsMask
         target.values = result.values.astype(target.values.dtype, casting="same_kind")
         return target
 
     def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
-        if function in ELEMENTWISE:
+        first = undecided_of((*args, *kwargs.values()))
+        try:
+            if first is not None:
+                return first.function(function, args, kwargs)
+        except NeedsMask:
+            pass
+        return call_function(function, args, kwargs)
+
+    def function(self, function: Any, args: Any, kwargs: Any) -> Any:
+        """What a function makes of selections under this mask; raise `NeedsMask` where that has another shape."""
+        if function in ELEMENTWISE and (function is not np.where or len(args) == 3):
             return self.map(function, args, kwargs)
         if (function in WITH_WHERE or function in EXTREMA) and args and args[0] is self:
             return self.reduce(function, *args[1:], **kwargs)
         if function is np.count_nonzero and len(args) == 1:
             return (self != 0).reduce(np.sum)
-        if function in (np.dot, np.vdot, np.inner):
-            left = np.conjugate(args[0]) if function is np.vdot else args[0]
-            return np.multiply(left, args[1]).reduce(np.sum)
-        raise number_asked(f"{function.__module__}.{function.__name__}")
-
-    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
-        raise number_asked("np.asarray(x[mask])")
+        if function in PRODUCTS and len(args) == 2 and not kwargs:
+            return self.product((np.conjugate(args[0]) if function is np.vdot else args[0], args[1]))
+        if function is np.real and self.values.dtype.kind != "c":
+            return self
+        raise NeedsMask
 
     # ---- reductions --------------------------------------------------------------------------------------------------
 
     def reduce(self, function: Any, axis: Any = None, *args: Any, **kwargs: Any) -> Any:
         """A reduction over what is selected, and over the other axes too if no axis is given."""
-        if axis not in (None, 0):
-            raise number_asked(f"axis={axis}")
-        count = self.mask.ndim
-        axes = tuple(range(count)) if axis == 0 else None
-        where = np.reshape(self.mask, (*self.mask.shape, *(1,) * (self.values.ndim - count)))
-        if function in EXTREMA:
-            kwargs.setdefault("initial", EXTREMA[function](self.values.dtype))
-            found = function(self.values, axes, *args, where=where, **kwargs)
+        count, others = self.mask.ndim, self.values.ndim - self.mask.ndim
+        is_first = axis == 0 if isinstance(axis, int) else axis is None and not others
+        if args or not kwargs.keys() <= OPTIONS or not (is_first or axis is None):
+            raise NeedsMask
+        axes = tuple(range(count)) if is_first else None
+        where = np.reshape(self.mask, (*self.mask.shape, *(1,) * others))
+        if function in EXTREMA and "initial" not in kwargs:
+            least = EXTREMA[function](self.values.dtype)
+            found = function(self.values, axes, where=where, initial=least, **kwargs)
             return call(require, (found, np.any(self.mask)), EMPTY)
-        return function(self.values, axes, *args, where=where, **kwargs)
+        return function(self.values, axes, where=where, **kwargs)
 
-    # ---- an array among others ---------------------------------------------------------------------------------------
+    def product(self, operands: Any) -> Any:
+        """The sum of the products of two selections of numbers."""
+        if not all(isinstance(x, Masked) and x.mask is not None and x.values.ndim == x.mask.ndim for x in operands):
+            raise NeedsMask
+        return self.map(np.multiply, operands, {}).reduce(np.sum)
+
+    # ---- what needs no elements --------------------------------------------------------------------------------------
 
     @property
     def dtype(self) -> Any:
-        return self.values.dtype
+        return self.aval.dtype if self.mask is None else self.values.dtype
 
     @property
     def ndim(self) -> int:
-        return 1 + self.values.ndim - self.mask.ndim
+        return self.aval.ndim if self.mask is None else 1 + self.values.ndim - self.mask.ndim
+
+    def astype(self, dtype: Any, *args: Any, **kwargs: Any) -> Any:
+        if self.mask is None or args or kwargs:
+            return call(methods.astype, (self, dtype, *args), kwargs)
+        return self.like(self.values.astype(dtype))
 
     @property
-    def shape(self) -> Any:
-        raise number_asked("its shape")
+    def real(self) -> Any:
+        return np.real(self)
 
-    @property
-    def size(self) -> Any:
-        raise number_asked("its size")
+    @real.setter
+    def real(self, value: Any) -> None:
+        np.real(self)[...] = value
 
-    @property
-    def real(self) -> Selection:
-        return Selection(self.values.real, self.mask)
+    def __pow__(self, other: Any, modulus: Any = None) -> Any:
+        if self.mask is not None and modulus is None:
+            try:
+                return self.map(operator.pow, (self, other), {})
+            except NeedsMask:
+                pass
+        return call(RULES[operator.pow], (self, other), {}) if modulus is None else pow(self + 0, other, modulus)
 
-    @property
-    def imag(self) -> Selection:
-        return Selection(self.values.imag, self.mask)
-
-    def __len__(self) -> int:
-        raise number_asked("its length")
-
-    def __iter__(self) -> Any:
-        raise number_asked("iteration over x[mask]")
-
-    def __getitem__(self, index: Any) -> Any:
-        raise number_asked("an element of x[mask]")
-
-    def __setitem__(self, index: Any, value: Any) -> None:
-        raise number_asked("an element of x[mask]")
-
-    def __bool__(self) -> bool:
-        raise number_asked("the truth of x[mask]")
-
-    def astype(self, dtype: Any) -> Selection:
-        return Selection(self.values.astype(dtype), self.mask)
-
-    def copy(self) -> Selection:
-        return Selection(self.values, self.mask)
-
-    def dot(self, other: Any) -> Any:
-        return np.dot(self, other)
-
-    def __pow__(self, other: Any) -> Selection:
-        return self.map(operator.pow, (self, other), {})
-
-    __matmul__ = dot
+    def copy(self, order: str = "C") -> Any:
+        return call(methods.copy, (self, order), {}) if self.mask is None else self.like(self.values.copy())
 
 
-def _reduction(function: Any) -> Callable[..., Any]:
-    return lambda selection, *args, **kwargs: selection.reduce(function, *args, **kwargs)
+class NeedsMask(Exception):  # noqa: N818 - no error: it says which way is taken
+    """The whole array and the mask do not do."""
 
 
-def _each(function: Any) -> Callable[..., Any]:
-    return lambda selection, *args, **kwargs: selection.map(function, (selection, *args), kwargs)
+def undecided_of(operands: Any) -> Masked | None:
+    """The first selection that is no ordinary array yet."""
+    return next((x for x in operands if isinstance(x, Masked) and x.mask is not None), None)
 
 
-for _name in ("sum", "prod", "mean", "var", "std", "any", "all", "max", "min"):
-    setattr(Selection, _name, _reduction(getattr(np, _name)))
-for _name in ("clip", "round", "conjugate"):
-    setattr(Selection, _name, _each(getattr(np, _name)))
+def call_traced(function: Any, args: Any, kwargs: Any) -> Any:
+    """The result of an array function on traced values, selections among them."""
+    first = undecided_of((*args, *kwargs.values()))
+    return (
+        call_function(function, args, kwargs) if first is None else first.__array_function__(function, (), args, kwargs)
+    )
+
+
+CALLS["traced"] = call_traced
+
+
+def _method(function: Any) -> Callable[..., Any]:
+    return lambda x, *args, **kwargs: x.__array_function__(function, (), (x, *args), kwargs)
+
+
+for _name in ("sum", "prod", "mean", "var", "std", "any", "all", "max", "min", "round", "dot", "clip"):
+    setattr(Masked, _name, _method(getattr(np, _name)))
+for _name in ("conj", "conjugate"):
+    setattr(Masked, _name, lambda x: np.conjugate(x))  # noqa: PLW0108  # a ufunc is no method
 
 
 # ---- on traced arrays ------------------------------------------------------------------------------------------------
 
 
-def selection(x: Any, mask: Any) -> Selection:
-    """X[mask]: as in NumPy a copy."""
+def selected(kind: type[Any], values: Any, mask: Any) -> Any:
+    """A selection of a class, of arrays that nobody else has."""
+    selection = object.__new__(kind)
+    selection.values, selection.mask, selection.is_scalar = values, mask, False
+    return selection
+
+
+def selection(kind: type[Any], x: Any, mask: Any) -> Any:
+    """X[mask] as a selection of a class: as in NumPy a copy."""
     check_mask(x.aval.shape, mask.aval.shape)
-    return Selection(*[call(methods.copy, (array,), {}) for array in (x, mask)])
+    return selected(kind, *[call(methods.copy, (array,), {}) for array in (x, mask)])
 
 
 def check_mask(shape: Any, mask: Any) -> None:
@@ -235,8 +297,6 @@ def put(x: Symbol, mask: Symbol, values: Any) -> Symbol:
     return select(where, broadcast_to(as_symbol(values, x.dtype), x.shape), x)
 
 
-def values_under(mask: Any, chosen: Selection) -> Any:
-    """The whole array of a selection that is written under the same mask."""
-    if getattr(mask, "symbol", None) is None or mask.symbol.atom is not chosen.mask.symbol.atom:
-        raise number_asked("x[mask] written under another index")
-    return chosen.values
+def is_under(mask: Any, value: Any) -> bool:
+    """Whether a value is a selection by this mask."""
+    return isinstance(value, Masked) and value.has_mask(mask)

@@ -32,6 +32,9 @@ from fnad.trace.bytecode import is_modulo, place_at
 from fnad.trace.handle import Handle
 from fnad.trace.libraries import is_machinery
 
+FIXED = "show the text by fnad.callback, or leave it until the function has returned"
+"""What to write where a text makes many paths."""
+
 SHOWING = {"logging", "warnings", "traceback", "pdb", "bdb", "cmd", "code", "_pytest", "IPython", "pydevd", "debugpy"}
 """Packages that ask for a text to show it."""
 
@@ -84,7 +87,7 @@ def value_to_write(x: Handle) -> Any:
     if value is None and use == "computed with":
         raise escape.text_asked(x.aval)
     if value is not None and use != "shown":
-        guards.content(x.symbol, value)
+        guards.content(x.symbol, value, None, FIXED)
     return None if value is None else as_outside(x, value)
 
 

@@ -17,6 +17,7 @@ from fnad.ir.known import known_value
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import BOOL, Dtype, Shape
 from fnad.numpy import indexing, mathematical, methods
+from fnad.numpy.namespace import MAKING
 from fnad.trace import escape, guards
 from fnad.trace.dispatch import (
     as_number,
@@ -31,8 +32,8 @@ from fnad.trace.dispatch import (
 from fnad.trace.flat import Flat
 from fnad.trace.handle import Handle
 from fnad.trace.kinds import Kind, classes_of, kind_of
-from fnad.trace.selection import Selection, put, selection, values_under
-from fnad.trace.subscript import indexes_an_array
+from fnad.trace.selection import Masked, is_under, put, selection
+from fnad.trace.subscript import indexes_an_array, is_reading
 from fnad.trace.text import formats_a_number, number_to_format, text
 
 
@@ -54,11 +55,14 @@ class Tracer(Handle, metaclass=Kind):
         return call_ufunc(ufunc, method, inputs, kwargs)
 
     def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
-        if Selection in types:
+        if any(kind is Selection for kind in types):  # which is equal to the class of other arrays
             return NotImplemented
         return call_function(function, args, kwargs)
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+        mask = guards.decided(self.symbol) if MAKING.is_traced and self.aval.dtype == BOOL and is_reading() else None
+        if mask is not None:  # an array of names, say, which no second run makes a traced one
+            return mask.copy()
         value = self._known(escape.array_asked).astype(dtype or self.aval.dtype)
         return value if copy else self.lend(value)
 
@@ -198,15 +202,15 @@ class Members(Tracer):
 
     def __getitem__(self, index: Any) -> Any:
         if is_mask(index):
-            return selection(self, index)
+            return selection(Selection, self, index)
         return call(indexing.getitem, (self, index), {})
 
     def __contains__(self, value: Any) -> bool:
         return bool(np.any(self == value))
 
     def __setitem__(self, index: Any, value: Any) -> None:
-        if type(value) is Selection:
-            assign(put, self, index, values_under(index, value))
+        if is_under(index, value):
+            assign(put, self, index, value.values)
         else:
             assign(indexing.setitem, self, index, value)
 
@@ -360,4 +364,13 @@ for _name, _member in _members():
     setattr(Members, _name, _member)
 
 CLASSES = classes_of(Tracer, vars(Members))
+
+
+class Selection(Masked, CLASSES[np.ndarray]):
+    """The elements of a traced array under a traced mask."""
+
+    __slots__ = ()
+    __hash__ = Tracer.__hash__  # pyright: ignore[reportAssignmentType]  # not that of operators without one
+
+
 Handle.concrete = Tracer

@@ -17,7 +17,6 @@ from fnad.trace import callbacks  # noqa: F401 - for the rules that it enters
 from fnad.trace.capture import Array, Guard, Trace, Write
 from fnad.trace.escape import forget_escape, hidden_escape, refused
 from fnad.trace.interception import intercepted
-from fnad.trace.selection import Selection, number_asked
 from fnad.trace.tracer import Tracer
 
 
@@ -89,8 +88,6 @@ def symbol_of(value: Any) -> Symbol:
     """The symbol of a traced value, an array or a number, in the trace under way."""
     if isinstance(value, Tracer):
         return value.symbol
-    if isinstance(value, Selection):
-        raise number_asked("a traced function returned x[mask]")
     if isinstance(value, (np.ndarray, np.generic, bool, int, float, complex)):
         return as_symbol(value)
     raise ArgumentTypeError(

@@ -382,7 +382,7 @@ ESCAPES: dict[str, Function] = {
 
 REFUSED = {
     *("float", "item", "complex", "math", "math.fsum", "math.hypot", "statistics", "tolist", "tobytes", "hash"),
-    *("range", "arange", "mgrid", "random", "np.where one", "nonzero", "unique"),
+    *("range", "arange", "mgrid", "random"),
     *("object array", "struct", "buffer", "frombuffer", "nditer"),
 }
 TEXT = {"str", "format"}

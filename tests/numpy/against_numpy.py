@@ -38,6 +38,15 @@ def is_weak(value: Any) -> bool:
 
 def traced(function: Callable[..., Any], *args: Any) -> tuple[Any, list[bool]]:
     """Trace a function on all its arguments; return what it computes, and which of the results are scalars."""
+    return _traced(function, args, [None] * len(args))
+
+
+def traced_at_hand(function: Callable[..., Any], *args: Any) -> tuple[Any, list[bool]]:
+    """The same where what the arguments are may be asked for, as in every trace but those of loops."""
+    return _traced(function, args, [np.asarray(a) for a in args])
+
+
+def _traced(function: Callable[..., Any], args: Any, values: Any) -> tuple[Any, list[bool]]:
     avals = [Aval(PYTHON_DTYPES[type(a)]) if is_weak(a) else aval_of(np.asarray(a)) for a in args]
     found: dict[str, Any] = {}
 
@@ -47,7 +56,7 @@ def traced(function: Callable[..., Any], *args: Any) -> tuple[Any, list[bool]]:
         return results
 
     weak, arrays = [is_weak(a) for a in args], [isinstance(a, np.ndarray) and not a.shape for a in args]
-    trace = trace_function(call, avals, name="f", weak=weak, arrays=arrays)
+    trace = trace_function(call, avals, name="f", weak=weak, arrays=arrays, values=values)
     inputs = [np.asarray(a, aval.dtype) for a, aval in zip(args, avals, strict=True)]
     outputs = interpret(trace.program, [*inputs, *trace.captured])
     for output, aval in zip(outputs, trace.program.out_avals, strict=True):

@@ -225,13 +225,14 @@ VALUES: dict[str, tuple[Any, ...]] = {
     "a_max": (*NUMBER, None),
     "bias": BOOL,
     "stable": (None, True, False),
+    "sorted": (True,),  # without it NumPy leaves the order open
 }
 """The values that a parameter takes; functions of a draw make some of them."""
 
 for _name in (
     *("equal_nan", "returned", "rowvar", "density", "assume_unique", "invert", "retstep", "endpoint", "sparse"),
     *("include_initial", "increasing", "upper", "full_matrices", "compute_uv", "hermitian", "overwrite_input", "cov"),
-    *("return_index", "return_inverse", "return_counts", "sorted", "return_indices"),
+    *("return_index", "return_inverse", "return_counts", "return_indices"),
 ):
     VALUES[_name] = BOOL
 

@@ -49,5 +49,5 @@ NOTES = {
     "asfortranarray": "a copy or not is not known",
     "ascontiguousarray": "a copy or not is not known",
     "require": "a copy or not is not known",
-    **dict.fromkeys(DEPENDS_ON_VALUES, "refused: the shape of the result depends on values"),
+    **dict.fromkeys(DEPENDS_ON_VALUES, "the shape depends on values: a path, and refused in loops"),
 }
