@@ -6,6 +6,8 @@ for attributes of a traced value, `lr=` for keywords.
 
 from __future__ import annotations
 
+import re
+
 _NO_DEVICES = "leave it out: arrays are NumPy's, and there is one device, the CPU"
 _NO_RECORD = "nothing is recorded: call the function itself for its value, fnad.grad(f) for its gradient"
 _STATIC = "fnad.stop_gradient(x) has the same values, and no derivative"
@@ -27,7 +29,6 @@ WORDS: dict[str, str] = {
     "fnad.lax": "its control flow is in fnad itself (fnad.cond, fnad.scan, fnad.while_loop), and the rest is NumPy",
     "fnad.jnp": _NUMPY,
     "fnad.np": _NUMPY,
-    "fnad.scipy_special": "write scipy.special, or fnad.scipy.special for names bound before the trace",
     "fnad.make_jaxpr": _PROGRAM,
     "fnad.xla_computation": "write fnad.jit(f).lower(*args).as_text('llvm')",
     "fnad.pmap": _COLLECTIVE,
@@ -52,7 +53,6 @@ WORDS: dict[str, str] = {
     "fnad.named_scope": "leave it out: programs show the lines of the source",
     "fnad.ensure_compile_time_eval": "compute it outside of the function; what depends on no argument is constant",
     "fnad.Array": "arrays are np.ndarray; for traced ones too, isinstance(x, np.ndarray) is true",
-    "fnad.ops": "write x[i] for a gather, np.add.at(x, i, v) for a sum over segments",
     "fnad.experimental": "what there is stands in fnad itself: fnad.odeint, fnad.checkpoint, fnad.callback",
     "fnad.profiler": "write fnad.explain(f, *args) for what a trace finds, and `fnad dump` for the code",
     "fnad.enable_x64": "leave it out: dtypes are NumPy's, f64 unless arrays are f32",
@@ -195,7 +195,7 @@ WORDS: dict[str, str] = {
     "concrete=": "leave it out: Python may decide by traced scalars",
     "fullgraph=": "leave it out: what cannot be traced is an error",
     "dynamic=": "leave it out: there is a program for each combination of shapes",
-    "mode=": "fnad.config.override(executor=...) says what runs a program",
+    "mode=": "leave it out: fnad.config says what runs a program",
     "jit_compile=": "leave it out: fnad.jit compiles",
     "input_signature=": "leave it out: there is a program for each combination of shapes and dtypes",
     "nopython=": "leave it out: what cannot be traced is an error",
@@ -204,3 +204,9 @@ WORDS: dict[str, str] = {
     "func=": "write f=, or give the function first",
     "fn=": "write f=, or give the function first",
 }
+
+
+def word_for_keyword(message: str) -> str | None:
+    """The way out of a keyword that a function does not take, from what Python says of it."""
+    match = re.search(r"unexpected keyword argument '(\w+)'", message)
+    return WORDS.get(f"{match[1]}=") if match else None

@@ -178,7 +178,7 @@ def test_argnums_that_name_an_argument_twice(argnums: Any) -> None:
         grad(total, argnums=argnums)(X, X)
 
 
-@pytest.mark.parametrize("argnums", ["x", 1.0, True, None, (0, "x"), ()])
+@pytest.mark.parametrize("argnums", ["x", True, None, (0, "x"), ()])
 def test_argnums_that_are_no_ints(argnums: Any) -> None:
     with raises(errors.ArgnumsError, f"argnums is {argnums!r}", HERE, "  give an int or a tuple of ints"):
         grad(total, argnums=argnums)

@@ -44,10 +44,12 @@ from fnad.api.leaves import (
     map_leaves,
     path,
     to_user,
+    type_name,
 )
 from fnad.api.staging import Staged, stage
 from fnad.errors import (
     ArgnumsError,
+    ArgumentTypeError,
     FnadError,
     MutationError,
     NonDifferentiableArgumentError,
@@ -69,12 +71,27 @@ LARGE = 2**18
 """Bytes of an array from which a function receives a view rather than a copy."""
 
 
-def as_positions(argnums: Argnums) -> tuple[int, ...]:
-    """`argnums` as a tuple; raise `ArgnumsError` where it is no int or sequence of ints."""
+def as_positions(argnums: Argnums, transform: str = "") -> tuple[int, ...]:
+    """`argnums` of a transform as a tuple; raise `ArgnumsError` where it is no int or sequence of ints."""
     several = cast("Sequence[Any]", argnums if isinstance(argnums, (tuple, list)) else (argnums,))
-    if not several or any(isinstance(n, bool) or not hasattr(n, "__index__") for n in several):
-        raise ArgnumsError(f"argnums is {argnums!r}", source=current_source(), remedy="give an int or a tuple of ints")
-    return tuple(map(operator.index, several))
+    if several and not any(isinstance(n, bool) for n in several):
+        with suppress(TypeError):
+            return tuple(map(operator.index, several))
+    what, remedy = repr(argnums), "give an int or a tuple of ints"
+    if transform and any(isinstance(n, (np.ndarray, dict, float)) for n in several):
+        what = f"of type {type_name(argnums)}"
+        remedy = f"{transform} returns a function, which takes the arguments of f: fnad.{transform}(f)(x)"
+    raise ArgnumsError(f"argnums is {what}", source=current_source(), remedy=remedy)
+
+
+def check_flag(transform: str, has_aux: object) -> None:
+    """Raise `ArgumentTypeError` where `has_aux` is no bool."""
+    if not isinstance(has_aux, (bool, int, np.bool_)):
+        raise ArgumentTypeError(
+            f"has_aux of {transform} is of type {type_name(has_aux)}, not a bool",
+            source=current_source(),
+            remedy=f"{transform} returns a function, which takes the arguments of f: fnad.{transform}(f)(x)",
+        )
 
 
 class Differentiated(NamedTuple):

@@ -122,7 +122,9 @@ def _spread(what: str, prefix: AxisTree, tree: Any, like: str) -> list[Any]:
     for axis in found:
         if axis is not UNMAPPED and (not isinstance(axis, int) or isinstance(axis, bool)):
             raise BatchAxisError(
-                f"{what} of vmap has {axis!r}, not an integer or None", source=current_source(), remedy="give an axis"
+                f"{what} of vmap has {axis!r}, not an integer or None",
+                source=current_source(),
+                remedy="give an axis; vmap returns a function, which takes the arguments of f: fnad.vmap(f)(x)",
             )
     return [None if axis is UNMAPPED else axis for axis in found]
 

@@ -97,9 +97,9 @@ def jit(
         method = cast("classmethod[Any, Any, Any]", f)
         return cast("Any", type(method)(jit(method.__func__, static_argnums, static_argnames, donate_argnums)))
     check_function(f, "jit")
+    statics, donated = statics_of(f, static_argnums, static_argnames), donated_of(f, donate_argnums)
     given = {"static_argnums": static_argnums, "static_argnames": static_argnames, "donate_argnums": donate_argnums}
-    options = {name: value for name, value in given.items() if value != ()}
-    return Compiled(f, options, statics_of(f, static_argnums, static_argnames), donated_of(f, donate_argnums))
+    return Compiled(f, {name: value for name, value in given.items() if value != ()}, statics, donated)
 
 
 def make_program(f: Function, static_argnums: Places = (), static_argnames: Places = ()) -> Callable[..., TracedCall]:

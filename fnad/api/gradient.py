@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from fnad.api.arguments import Argnums, Differentiated, as_positions, stage_call
+from fnad.api.arguments import Argnums, Differentiated, as_positions, check_flag, stage_call
 from fnad.api.derivations import gradient, value_and_gradient
 from fnad.api.leaves import Function, check_function, function_name, source_of, structure_text
 from fnad.api.running import run
@@ -35,7 +35,8 @@ def grad(f: Function, argnums: Argnums = 0, has_aux: bool = False) -> Function:
     array([3., 4.])
     """
     check_function(f, "grad")
-    positions = as_positions(argnums)
+    check_flag("grad", has_aux)
+    positions = as_positions(argnums, "grad")
 
     def gradient_of_f(*args: Any, **kwargs: Any) -> Any:
         staged, wrt = stage_call(f, positions, has_aux, args, kwargs)
@@ -58,7 +59,8 @@ def value_and_grad(f: Function, argnums: Argnums = 0, has_aux: bool = False) -> 
     (np.float64(5.0), array([2., 4.]))
     """
     check_function(f, "value_and_grad")
-    positions = as_positions(argnums)
+    check_flag("value_and_grad", has_aux)
+    positions = as_positions(argnums, "value_and_grad")
 
     def value_and_gradient_of_f(*args: Any, **kwargs: Any) -> Any:
         staged, wrt = stage_call(f, positions, has_aux, args, kwargs)

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from fnad.api.arguments import Argnums, Differentiated, as_positions, differentiated, resolved
+from fnad.api.arguments import Argnums, Differentiated, as_positions, check_flag, differentiated, resolved
 from fnad.api.batching import vmap
 from fnad.api.forward import jvp
 from fnad.api.gradient import grad
@@ -98,6 +98,8 @@ def hessian(f: Function, argnums: Argnums = 0, has_aux: bool = False) -> Functio
            [4., 0.]])
     """
     check_function(f, "hessian")
+    as_positions(argnums, "hessian")
+    check_flag("hessian", has_aux)
     return _transformed("hessian", grad(f, argnums, has_aux), argnums, _forward, has_aux)
 
 
@@ -149,7 +151,8 @@ Method: TypeAlias = Callable[[Function, Sequence[Any], bool], tuple[_Leaves, Blo
 
 def _transformed(name: str, f: Function, argnums: Argnums, method: Method, has_aux: bool) -> Function:
     check_function(f, name)
-    positions = as_positions(argnums)
+    check_flag(name, has_aux)
+    positions = as_positions(argnums, name)
 
     def jacobian_of_f(*args: Any, **kwargs: Any) -> Any:
         chosen = resolved(f, positions, len(args))

@@ -4,6 +4,9 @@ Arrays of images are batch × channels × space, with any number of spatial axes
 and its parameters are a pytree.
 """
 
+from typing import NoReturn
+
+from fnad.api.unknown import missing
 from fnad.nn.activations import (
     celu,
     elu,
@@ -60,3 +63,7 @@ __all__ = [
     "softplus",
     "swish",
 ]
+
+
+def __getattr__(name: str) -> NoReturn:
+    raise missing("fnad.nn", name)

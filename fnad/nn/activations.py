@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from fnad.api.unknown import explained
 from fnad.scipy import special
 
 __all__ = [
@@ -202,6 +203,7 @@ def gelu(x: Any, approximate: bool = True) -> Any:
 # ---- along an axis ---------------------------------------------------------------------------------------------------
 
 
+@explained
 def glu(x: Any, axis: int = -1) -> Any:
     """The first half along an axis times the sigmoid of the second.
 
@@ -212,6 +214,7 @@ def glu(x: Any, axis: int = -1) -> Any:
     return first * sigmoid(second)
 
 
+@explained
 def softmax(x: Any, axis: int | tuple[int, ...] | None = -1) -> Any:
     """Exp x / Σ exp x along an axis, without overflow.
 
@@ -221,6 +224,7 @@ def softmax(x: Any, axis: int | tuple[int, ...] | None = -1) -> Any:
     return special.softmax(x, axis)
 
 
+@explained
 def log_softmax(x: Any, axis: int | tuple[int, ...] | None = -1) -> Any:
     """log(softmax(x)) along an axis, without overflow.
 
@@ -230,6 +234,7 @@ def log_softmax(x: Any, axis: int | tuple[int, ...] | None = -1) -> Any:
     return special.log_softmax(x, axis)
 
 
+@explained
 def logsumexp(
     a: Any,
     axis: int | tuple[int, ...] | None = None,
@@ -245,6 +250,7 @@ def logsumexp(
     return special.logsumexp(a, axis, b, keepdims, return_sign)
 
 
+@explained
 def one_hot(x: Any, num_classes: int, *, dtype: Any = float, axis: int = -1) -> Any:
     """An axis of `num_classes` elements in the place of each integer k of x: 1 at k, else 0; zeros for other k.
 

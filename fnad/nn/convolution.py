@@ -17,10 +17,12 @@ from typing import Any
 import numpy as np
 
 import fnad.numpy as fnp
+from fnad.api.unknown import explained
 from fnad.nn.applied import dot_general, pad, windows
 from fnad.nn.geometry import Ints, Padding, Pairs, check_windows, fault, padding_of, per_axis
 
 
+@explained
 def conv(
     lhs: Any,
     rhs: Any,

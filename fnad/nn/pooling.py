@@ -8,10 +8,12 @@ from typing import Any
 import numpy as np
 
 import fnad.numpy as fnp
+from fnad.api.unknown import explained
 from fnad.nn.applied import windows
 from fnad.nn.geometry import Padding, Pairs, check_windows, fault, padding_of, per_axis
 
 
+@explained
 def max_pool(
     inputs: Any, window_shape: Sequence[int], strides: Sequence[int] | None = None, padding: Padding = "VALID"
 ) -> Any:
@@ -30,6 +32,7 @@ def max_pool(
     return np.max(slid, axis=tuple(range(x.ndim, slid.ndim)))
 
 
+@explained
 def avg_pool(
     inputs: Any,
     window_shape: Sequence[int],

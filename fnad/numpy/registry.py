@@ -23,6 +23,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from fnad.errors import ArgumentTypeError, UnsupportedFunctionError
+from fnad.words import word_for_keyword
 
 Rule: TypeAlias = Callable[..., Any]
 
@@ -150,7 +151,7 @@ class Bound:
         try:
             self.signature.bind(*args, **kwargs)
         except TypeError as error:
-            raise ArgumentTypeError(f"{self.function}: {error}") from None
+            raise ArgumentTypeError(f"{self.function}: {error}", remedy=word_for_keyword(str(error))) from None
         for name in values.keys() - self.names - WITHOUT_EFFECT:
             if not _is_default(values[name], self.signature.parameters[name].default):
                 raise UnsupportedFunctionError(

@@ -10,8 +10,13 @@ They are plain NumPy, and run on arrays, under `fnad.jit` and in traced loops. S
 do not change; parameters in f32 have states and updates in f32, whatever the type of the learning rate.
 """
 
+from typing import NoReturn
+
+from fnad.api.unknown import missing
 from fnad.optim.clipping import clip, clip_by_global_norm, global_norm
 from fnad.optim.decay import add_decayed_weights
+from fnad.optim.lbfgs import lbfgs, scale_by_lbfgs
+from fnad.optim.linesearch import scale_by_zoom_linesearch, value_and_grad_from_state
 from fnad.optim.moments import (
     scale_by_adam,
     scale_by_lion,
@@ -35,11 +40,19 @@ from fnad.optim.schedules import (
     warmup_cosine_decay_schedule,
     warmup_exponential_decay_schedule,
 )
-from fnad.optim.transformation import EmptyState, GradientTransformation, apply_updates, chain, identity
+from fnad.optim.transformation import (
+    EmptyState,
+    GradientTransformation,
+    GradientTransformationExtraArgs,
+    apply_updates,
+    chain,
+    identity,
+)
 
 __all__ = [
     "EmptyState",
     "GradientTransformation",
+    "GradientTransformationExtraArgs",
     "adagrad",
     "adam",
     "adamw",
@@ -54,6 +67,7 @@ __all__ = [
     "global_norm",
     "identity",
     "join_schedules",
+    "lbfgs",
     "linear_schedule",
     "lion",
     "piecewise_constant_schedule",
@@ -62,15 +76,22 @@ __all__ = [
     "rmsprop",
     "scale",
     "scale_by_adam",
+    "scale_by_lbfgs",
     "scale_by_learning_rate",
     "scale_by_lion",
     "scale_by_rms",
     "scale_by_rss",
     "scale_by_schedule",
     "scale_by_stddev",
+    "scale_by_zoom_linesearch",
     "sgd",
     "trace",
+    "value_and_grad_from_state",
     "warmup_constant_schedule",
     "warmup_cosine_decay_schedule",
     "warmup_exponential_decay_schedule",
 ]
+
+
+def __getattr__(name: str) -> NoReturn:
+    raise missing("fnad.optim", name)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeAlias
 
+from fnad.api.unknown import explained
 from fnad.optim.decay import add_decayed_weights
 from fnad.optim.hyperparameters import Number, Schedule
 from fnad.optim.moments import (
@@ -22,6 +23,7 @@ from fnad.optim.trees import Tree
 Mask: TypeAlias = Tree | Callable[[Tree], Tree] | None
 
 
+@explained
 def sgd(
     learning_rate: Number | Schedule, momentum: Number | None = None, nesterov: bool = False
 ) -> GradientTransformation:
@@ -38,6 +40,7 @@ def sgd(
     return chain(direction, scale_by_learning_rate(learning_rate))
 
 
+@explained
 def adam(
     learning_rate: Number | Schedule,
     b1: Number = 0.9,
@@ -59,6 +62,7 @@ def adam(
     return chain(scale_by_adam(b1, b2, eps, eps_root, nesterov=nesterov), scale_by_learning_rate(learning_rate))
 
 
+@explained
 def adamw(
     learning_rate: Number | Schedule,
     b1: Number = 0.9,
@@ -86,6 +90,7 @@ def adamw(
     )
 
 
+@explained
 def rmsprop(
     learning_rate: Number | Schedule,
     decay: Number = 0.9,
@@ -109,6 +114,7 @@ def rmsprop(
     return chain(direction, scale_by_learning_rate(learning_rate), velocity)
 
 
+@explained
 def adagrad(
     learning_rate: Number | Schedule, initial_accumulator_value: Number = 0.1, eps: Number = 1e-7
 ) -> GradientTransformation:
@@ -124,6 +130,7 @@ def adagrad(
     return chain(scale_by_rss(initial_accumulator_value, eps), scale_by_learning_rate(learning_rate))
 
 
+@explained
 def lion(
     learning_rate: Number | Schedule,
     b1: Number = 0.9,

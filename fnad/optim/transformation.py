@@ -10,7 +10,8 @@ compiled step and the carry of a loop. Updates have the shapes and dtypes of the
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Callable
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 
@@ -28,10 +29,8 @@ class TransformInitFn(Protocol):
     def __call__(self, params: Tree) -> State: ...
 
 
-class TransformUpdateFn(Protocol):
-    """From gradients, state and parameters to updates and the next state."""
-
-    def __call__(self, updates: Tree, state: State, params: Tree | None = None) -> tuple[Tree, State]: ...
+TransformUpdateFn: TypeAlias = Callable[..., tuple[Tree, State]]
+"""From gradients, state and parameters, and what more it takes by keyword, to updates and the next state."""
 
 
 class GradientTransformation(NamedTuple):
@@ -39,6 +38,10 @@ class GradientTransformation(NamedTuple):
 
     init: TransformInitFn
     update: TransformUpdateFn
+
+
+class GradientTransformationExtraArgs(GradientTransformation):
+    """A pair whose update takes more, by keyword: `value`, `grad` and `value_fn` of a line search."""
 
 
 class EmptyState(NamedTuple):
@@ -58,7 +61,7 @@ def identity() -> GradientTransformation:
 def chain(*transformations: GradientTransformation) -> GradientTransformation:
     """The transformation that applies others in order; its state is the tuple of theirs.
 
-    Raises `UpdateError` for a state of another length.
+    Keywords of its update go to those that take any. Raises `UpdateError` for a state of another length.
 
     >>> from fnad import optim
     >>> opt = optim.chain(optim.clip_by_global_norm(1.0), optim.scale(-0.5))
@@ -69,7 +72,7 @@ def chain(*transformations: GradientTransformation) -> GradientTransformation:
     def init(params: Tree) -> State:
         return tuple(each.init(params) for each in transformations)
 
-    def update(updates: Tree, state: State, params: Tree | None = None) -> tuple[Tree, State]:
+    def update(updates: Tree, state: State, params: Tree | None = None, **extra: Any) -> tuple[Tree, State]:
         if len(state) != len(transformations):
             raise UpdateError(
                 f"the state is of {len(state)} transformations, of which there are {len(transformations)} here",
@@ -78,11 +81,13 @@ def chain(*transformations: GradientTransformation) -> GradientTransformation:
             )
         states: list[State] = []
         for each, before in zip(transformations, state, strict=True):
-            updates, after = each.update(updates, before, params)
+            given = extra if isinstance(each, GradientTransformationExtraArgs) else {}
+            updates, after = each.update(updates, before, params, **given)
             states.append(after)
         return updates, tuple(states)
 
-    return GradientTransformation(init, update)
+    takes_more = any(isinstance(each, GradientTransformationExtraArgs) for each in transformations)
+    return (GradientTransformationExtraArgs if takes_more else GradientTransformation)(init, update)
 
 
 def apply_updates(params: Tree, updates: Tree) -> Tree:

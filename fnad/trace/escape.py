@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import linecache
 import re
+import sys
 import threading
 from typing import Any
 
@@ -21,6 +22,7 @@ from fnad.errors import (
     MutationError,
     ShapeError,
     TracerEscapeError,
+    UnknownKeywordError,
     UnsupportedFunctionError,
     UsedAfterTraceError,
 )
@@ -32,6 +34,7 @@ from fnad.trace.scipy_call import scipy_remedy
 from fnad.trace.source import current_source, library_frames, source_of_error, user_line
 from fnad.trace.standard import in_place_of
 from fnad.trace.subscript import is_reading, is_storing
+from fnad.words import WORDS, word_for_keyword
 
 ARRAY = "NumPy's functions take traced values as they are; stack several with np.stack or fnad.numpy.array"
 NUMBER = "leave it as it is: NumPy's functions take traced values, and their results are traced"
@@ -168,7 +171,8 @@ def attribute_asked(aval: Aval, kind: type[Any], name: str) -> FnadError:
     named = kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__name__}"
     if not hasattr(kind, name):
         like = f"it has the attributes and methods of {named}"
-        remedy = f"write np.{name}(x)" if callable(getattr(np, name, None)) else like
+        word = f"write np.{name}(x)" if callable(getattr(np, name, None)) else like
+        remedy = WORDS.get(f"x.{name}", word)
         return MissingAttributeError(f"a traced value has no {name!r}", source=current_source(), remedy=remedy)
     if any(hasattr(number, name) for number in NUMBERS):
         return number_asked(aval, f"its {name}")
@@ -245,6 +249,8 @@ def refused(error: Exception) -> FnadError | None:
     if isinstance(error, FnadError) or not isinstance(error, TypeError):
         return None
     what, source = re.sub("'?Tracer'?( object)?", "a traced value", str(error)), source_of_error(error)
+    if (word := word_for_keyword(what)) and is_public(what.partition("(")[0]):
+        return UnknownKeywordError(what, source=source, remedy=word)
     if "JSON serializable" in what:
         return TracerEscapeError(f"{what}, if it is a traced value", source=source, remedy=PICKLE)
     if what == str(error):
@@ -254,3 +260,9 @@ def refused(error: Exception) -> FnadError | None:
     text = linecache.getline(source.file, source.line) if source else ""
     remedy = next((remedy for words, remedy in REFUSALS.items() if words in what), OPERAND)
     return ArgumentTypeError(what, source=source, remedy=in_place_of(text) or remedy)
+
+
+def is_public(name: str) -> bool:
+    """Whether NumPy or fnad has a function of this name."""
+    own = (sys.modules.get(module) for module in ("fnad", "fnad.nn"))
+    return any(hasattr(module, name) for module in (np, *own))

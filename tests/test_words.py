@@ -1,0 +1,146 @@
+"""Names of other libraries get an error with fnad's word, wherever they are looked for."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import fnad
+from fnad import errors
+from fnad.words import WORDS
+from tests.together import together
+
+X = np.ones((2, 3))
+NAMES = [key for key in WORDS if key.startswith("fnad.")]
+ATTRIBUTES = [key.removeprefix("x.") for key in WORDS if key.startswith("x.")]
+KEYWORDS = [key for key in WORDS if key.endswith("=")]
+
+
+def resolved(name: str) -> Any:
+    """What a dotted name stands for."""
+    found: Any = {"fnad": fnad, "np": np}[name.partition(".")[0]]
+    for part in name.split(".")[1:]:
+        found = getattr(found, part)
+    return found
+
+
+def test_the_table_has_names_attributes_and_keywords() -> None:
+    assert len(NAMES) + len(ATTRIBUTES) + len(KEYWORDS) == len(WORDS)
+
+
+def test_each_word_is_there() -> None:
+    with together() as check:
+        for key, word in WORDS.items():
+            for name in re.findall(r"\b(?:fnad|np)(?:\.[A-Za-z]\w*)+", word):
+                with check(f"{key}: {name}"):
+                    resolved(name)
+            for page in re.findall(r"(?:docs/)?\w+\.md", word):
+                with check(f"{key}: {page}"):
+                    assert (fnad_root() / page).exists()
+
+
+def fnad_root() -> Any:
+    from pathlib import Path  # noqa: PLC0415
+
+    return Path(__file__).parents[1]
+
+
+def test_each_keyword_of_fnads_that_a_word_names_is_there() -> None:
+    with together() as check:
+        for key, word in WORDS.items():
+            for call, keyword in re.findall(r"(fnad(?:\.\w+)+)\([^)]*?\b(\w+)=[^=]", word):
+                with check(f"{key}: {call}({keyword}=)"):
+                    assert keyword in inspect.signature(resolved(call)).parameters
+
+
+def test_names_of_modules() -> None:
+    with together() as check:
+        for key in NAMES:
+            module, _, name = key.rpartition(".")
+            with check(key):
+                with pytest.raises(
+                    errors.MissingAttributeError, match=f"^module {module!r} has no attribute {name!r}\n"
+                ):
+                    getattr(resolved(module), name)
+                assert not hasattr(resolved(module), name)
+
+
+@pytest.mark.parametrize("module", [fnad, fnad.nn, fnad.optim])
+def test_a_name_that_nobody_has(module: Any) -> None:
+    with pytest.raises(AttributeError, match=f"^module '{module.__name__}' has no attribute 'nonsense'$"):
+        module.nonsense  # noqa: B018
+
+
+def test_attributes_of_traced_values() -> None:
+    asked: list[str] = []
+
+    def ask(x: Any) -> Any:
+        for name in ATTRIBUTES:
+            word = re.escape(WORDS[f"x.{name}"])
+            with pytest.raises(errors.MissingAttributeError, match=f"a traced value has no '{name}'\n.*\n  {word}$"):
+                getattr(x, name)
+            assert not hasattr(x, name)
+            assert not hasattr(X, name)
+            asked.append(name)
+        return np.sum(x)
+
+    fnad.grad(ask)(X)
+    assert asked == ATTRIBUTES
+
+
+@pytest.mark.parametrize(
+    ("call", "word"),
+    [
+        (lambda x: np.sum(x, dim=0), "write axis="),
+        (lambda x: x.sum(dim=0), "write axis="),
+        (lambda x: x.max(0, keepdim=True), "write keepdims="),
+        (lambda x: np.std(x, unbiased=True), "write ddof=1 for unbiased=True"),
+        (lambda x: np.concatenate([x, x], dim=0), "write axis="),
+        (lambda x: np.zeros(3, requires_grad=True) + x, "leave it out: fnad.grad"),
+        (lambda x: np.add(x, x, dim=0), "write axis="),
+        (lambda x: fnad.nn.softmax(x, dim=0), "write axis="),
+    ],
+)
+def test_keywords_of_functions_of_traced_values(call: Callable[[Any], Any], word: str) -> None:
+    with pytest.raises(TypeError, match=rf"\n  at test_words.py.*\n  {word}"):
+        fnad.jit(call)(X)
+
+
+def test_a_keyword_of_a_function_of_the_users_stays_pythons_affair() -> None:
+    def mine(x: Any, *, axis: int) -> Any:
+        return x * axis
+
+    with pytest.raises(TypeError, match="unexpected keyword argument 'dim'") as caught:
+        fnad.grad(lambda x: mine(x, dim=0))(1.0)
+    assert not isinstance(caught.value, errors.FnadError)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: fnad.optim.sgd(lr=0.1), "sgd takes no lr=\n.*\n  write learning_rate="),
+        (lambda: fnad.optim.adam(1e-3, betas=(0.9, 0.99)), "adam takes no betas=\n.*\n  write b1= and b2="),
+        (lambda: fnad.optim.adam(0.1, weight_decay=0.1), r"\n  write fnad.optim.adamw\("),
+        (lambda: fnad.nn.softmax(X, dim=0), "softmax takes no dim=\n.*\n  write axis="),
+    ],
+)
+def test_keywords_of_fnads_own_functions(call: Callable[[], Any], message: str) -> None:
+    with pytest.raises(errors.UnknownKeywordError, match=message):
+        call()
+
+
+@pytest.mark.parametrize("name", ["grad", "value_and_grad", "jacobian", "jacfwd", "jacrev", "hessian"])
+@pytest.mark.parametrize("values", [(X,), ((X, X),), ({"w": X},), (1.0,), (0, X)], ids=str)
+def test_the_arguments_of_a_function_given_to_a_transform(name: str, values: tuple[Any, ...]) -> None:
+    with pytest.raises(errors.FnadError, match=rf"{name} returns a function, .*: fnad.{name}\(f\)\(x\)$"):
+        getattr(fnad, name)(np.sum, *values)
+
+
+def test_rows_given_to_vmap() -> None:
+    with pytest.raises(errors.BatchAxisError, match=r"vmap returns a function, .*: fnad.vmap\(f\)\(x\)$"):
+        fnad.vmap(np.sum, X)(X)
