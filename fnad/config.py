@@ -9,6 +9,9 @@
     strict_mutation
                False          a function's writes to its arguments are visible only to itself
                True           they are errors
+    disable_jit
+               False          functions under `fnad.jit` are compiled, loops and branches traced
+               True           outside of a trace they run as plain Python, to step through or to print from
     cache_entries
                512            derived programs that are kept although no compiled function uses them
     cache_bytes
@@ -26,7 +29,7 @@ process apply. A program that the compiler cannot lower runs in the interpreter 
 from __future__ import annotations
 
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias, get_args
@@ -44,12 +47,14 @@ class Settings:
     Raises `SettingError` for a value that does not exist.
 
     >>> Settings(executor="compiled")
-    Settings(executor='compiled', backend='cpu', strict_mutation=False, cache_entries=512, cache_bytes=1073741824)
+    Settings(executor='compiled', backend='cpu', strict_mutation=False, disable_jit=False,
+             cache_entries=512, cache_bytes=1073741824)
     """
 
     executor: ExecutorName = "auto"
     backend: BackendName = "cpu"
     strict_mutation: bool = False
+    disable_jit: bool = False
     cache_entries: int = 512
     cache_bytes: int = 2**30
 
@@ -58,8 +63,9 @@ class Settings:
             value = getattr(self, name)
             if value not in choices:
                 raise SettingError(f"{name} is {value!r}", remedy=f"set it to {' or '.join(map(repr, choices))}")
-        if type(self.strict_mutation) is not bool:
-            raise SettingError(f"strict_mutation is {self.strict_mutation!r}", remedy="set it to True or False")
+        for name in ("strict_mutation", "disable_jit"):
+            if type(getattr(self, name)) is not bool:
+                raise SettingError(f"{name} is {getattr(self, name)!r}", remedy="set it to True or False")
         for name in ("cache_entries", "cache_bytes"):
             value = getattr(self, name)
             if type(value) is not int or value < 0:
@@ -105,6 +111,22 @@ def override(**changes: Any) -> Generator[Settings]:
         yield current()
     finally:
         _overridden.reset(token)
+
+
+def disable_jit(disable: bool = True) -> AbstractContextManager[Settings]:
+    """Run what is under `fnad.jit` as plain Python, for a block of code; loops and branches outside of a trace too.
+
+    >>> import fnad
+    >>> @fnad.jit
+    ... def double(x):
+    ...     print("x is", x)
+    ...     return 2 * x
+    >>> with fnad.disable_jit():
+    ...     double(3.0)
+    x is 3.0
+    6.0
+    """
+    return override(disable_jit=disable)
 
 
 def _changed(settings: Settings, changes: dict[str, Any]) -> Settings:

@@ -229,3 +229,59 @@ def test_check_grads_refuses_what_it_cannot_check() -> None:
 def test_block_until_ready_and_remat() -> None:
     assert fnad.block_until_ready(TREE) is TREE
     assert fnad.grad(fnad.remat(np.sin))(0.0) == 1.0
+
+
+# ---- plain Python ----------------------------------------------------------------------------------------------------
+
+
+def test_disable_jit_runs_functions_as_they_are() -> None:
+    seen: list[Any] = []
+
+    @fnad.jit
+    def f(x: Any) -> Any:
+        seen.append(x)
+        return 2 * x
+
+    with fnad.disable_jit():
+        assert f(3.0) == 6.0
+        with fnad.disable_jit(False):
+            f(4.0)
+        assert fnad.grad(f)(3.0) == 2.0
+    assert seen[0] == 3.0
+    assert [type(x) is float for x in seen] == [True, False, False]
+    with fnad.config.override(disable_jit=True):
+        f(5.0)
+    assert seen[-1] == 5.0
+
+
+LOOPS: dict[str, Callable[[], Any]] = {
+    "cond": lambda: fnad.cond(True, np.sin, np.cos, 0.5),
+    "switch": lambda: [fnad.switch(i, [np.sin, np.cos], 0.5) for i in (-1, 1, 7)],
+    "while_loop": lambda: fnad.while_loop(lambda s: s[0] < 3, lambda s: (s[0] + 1, s[1] * 2), (0, 1.5)),
+    "fori_loop": lambda: fnad.fori_loop(1, np.int64(4), lambda i, s: s + i, 0.5),
+    "scan": lambda: fnad.scan(lambda s, x: (s + x["a"], (s, None)), 0.5, {"a": np.arange(3.0)}),
+    "scan backwards": lambda: fnad.scan(lambda s, x: (s + x, s), 0.5, np.arange(3.0), reverse=True),
+    "scan without xs": lambda: fnad.scan(lambda s, _: (2 * s, s), 0.5, length=3),
+    "scan without steps": lambda: fnad.scan(lambda s, x: (s, x), 0.5, np.zeros((0, 2))),
+    "map": lambda: fnad.map(np.sum, np.arange(6.0).reshape(3, 2)),
+}
+
+
+@pytest.mark.parametrize("name", LOOPS)
+def test_loops_and_branches_are_the_same_as_plain_python(name: str) -> None:
+    expected = LOOPS[name]()
+    with fnad.disable_jit():
+        found = LOOPS[name]()
+    assert fnad.tree.structure(found) == fnad.tree.structure(expected)
+    for a, b in zip(fnad.tree.leaves(found), fnad.tree.leaves(expected), strict=True):
+        assert_array_equal(a, b)
+
+
+def test_a_loop_in_plain_python_shows_numbers_and_has_its_limit() -> None:
+    seen: list[Any] = []
+    with fnad.disable_jit():
+        fnad.fori_loop(0, 2, lambda i, s: seen.append((i, s)) or s + 1.0, 0.0)
+        with pytest.raises(errors.LoopLimitError):
+            fnad.while_loop(lambda s: True, lambda s: s, 0.0, max_steps=3)
+        assert fnad.while_loop(lambda s: s < 3, lambda s: s + 1, 0, max_steps=3) == 3
+    assert seen == [(0, 0.0), (1, 1.0)]

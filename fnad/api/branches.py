@@ -10,6 +10,7 @@ import numpy as np
 
 from fnad.api.leaves import Function, leaves_of, path, type_name
 from fnad.api.marshalling import LeafType, joined, leaf_types, symbol
+from fnad.api.plain import is_plain
 from fnad.api.regions import (
     Region,
     at,
@@ -52,6 +53,8 @@ def cond(pred: Any, true_fun: Function, false_fun: Function, *operands: Any) -> 
     branches = {"false_fun": false_fun, "true_fun": true_fun}
     check_functions("cond", **branches)
     _check_scalar("cond", "pred", pred, "b", "compare with np.all, np.any or one element to get one bool")
+    if is_plain():
+        return (true_fun if pred else false_fun)(*operands)
     names = _names("pred", operands)
     return in_trace(true_fun, lambda p, *rest: _choose(p, branches, rest), pred, *operands, names=names)
 
@@ -74,6 +77,8 @@ def switch(index: Any, branches: Sequence[Function], *operands: Any) -> Any:
         raise ArgumentTypeError("switch was given no branches", source=current_source(), remedy="give at least one")
     check_functions("switch", **functions)
     _check_scalar("switch", "index", index, "iu", "convert it, index.astype(int), or use cond for a bool")
+    if is_plain():
+        return branches[min(max(int(index), 0), len(branches) - 1)](*operands)
     first, names = functions["branches[0]"], _names("index", operands)
     return in_trace(first, lambda i, *rest: _choose(i, functions, rest), index, *operands, names=names)
 

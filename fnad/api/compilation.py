@@ -14,6 +14,7 @@ from collections.abc import Callable, Hashable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
 
+from fnad import config
 from fnad.api.aliasing import check_written, outside
 from fnad.api.arguments import call_inside, with_traced_arrays
 from fnad.api.leaves import (
@@ -144,7 +145,9 @@ class Compiled(Transformed):
         self._receivers = Receivers(f, self._forget, weakref.ref(self))
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
-        return call_inside(self._f, args, kwargs) if is_tracing() else self._call(args, kwargs)
+        if is_tracing():
+            return call_inside(self._f, args, kwargs)
+        return self._f(*args, **kwargs) if config.current().disable_jit else self._call(args, kwargs)
 
     def paths(self) -> KnownPaths:
         """The paths known so far, with their guards and how often each ran."""

@@ -11,6 +11,7 @@ import numpy as np
 
 from fnad.api.leaves import Function, type_name
 from fnad.api.marshalling import LeafType, Tree
+from fnad.api.plain import is_plain, repeated, repeated_while, scanned
 from fnad.api.regions import (
     Call,
     Likeness,
@@ -68,6 +69,8 @@ def while_loop(cond_fun: Function, body_fun: Function, init_val: Any, *, max_ste
     """
     check_functions("while_loop", cond_fun=cond_fun, body_fun=body_fun)
     limit = None if max_steps is None else _count(max_steps, "max_steps")
+    if is_plain():
+        return repeated_while(cond_fun, body_fun, init_val, limit)
     return in_trace(body_fun, lambda init: _while(cond_fun, body_fun, init, limit), init_val, names=("init_val",))
 
 
@@ -106,6 +109,8 @@ def fori_loop(lower: Any, upper: Any, body_fun: Function, init_val: Any) -> Any:
     check_functions("fori_loop", body_fun=body_fun)
     for bound in (lower, upper):
         _check_bound(bound)
+    if is_plain():
+        return repeated(lower, upper, body_fun, init_val)
     if _is_known(lower) and _is_known(upper):
         return in_trace(body_fun, partial(_fori, body_fun, int(lower), int(upper)), init_val, names=("init_val",))
     names = "lower", "upper", "init_val"
@@ -177,6 +182,8 @@ def scan(
     """
     check_functions("scan", f=f)
     width = _count(unroll, "unroll", least=1)
+    if is_plain() and (steps := _length(Tree.of("xs", xs), length)):
+        return scanned(partial(_pair, f, f), init, xs, steps, reverse)
     names = "init", "xs"
     return in_trace(f, lambda init, xs: scan_in_trace(f, init, xs, length, reverse, width), init, xs, names=names)
 

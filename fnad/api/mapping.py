@@ -5,8 +5,9 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from fnad.api.iteration import scan_in_trace
+from fnad.api.iteration import scan, scan_in_trace
 from fnad.api.leaves import Function, check_function
+from fnad.api.plain import is_plain
 from fnad.api.regions import in_trace
 
 
@@ -20,6 +21,8 @@ def map(f: Function, xs: Any) -> Any:  # noqa: A001 the name that functional lan
     array([1., 5., 9.])
     """
     check_function(f, "map")
+    if is_plain():
+        return scan(partial(_step, f), None, xs)[1]
     return in_trace(f, lambda xs: scan_in_trace(partial(_step, f), None, xs, None, False, 1, f)[1], xs, names=("xs",))
 
 
