@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import decimal
+import linecache
 import operator
 import traceback
 from collections.abc import Callable, Generator
@@ -117,22 +118,103 @@ def test_pytree_output() -> None:
         grad(both)(1.0)
 
 
+def nothing(x: Any) -> None:
+    np.sum(x)
+
+
+@pytest.mark.parametrize("transform", [grad, value_and_grad, fnad.hessian])
+def test_a_function_that_returns_nothing(transform: Any) -> None:
+    with raises(
+        errors.NonScalarOutputError,
+        "nothing returned None, where grad takes one real element",
+        defined(nothing),
+        "  return the value: a function without a return statement returns None",
+    ):
+        transform(nothing)(X)
+
+
+USES: list[tuple[Callable[[Any], Any], str]] = [
+    (lambda x: np.sum(x**2), "unsupported operand type(s) for ** or pow(): '{}' and 'int'"),
+    (lambda x: -x, "bad operand type for unary -: '{}'"),
+    (lambda x: x + 1.0, 'can only concatenate {0} (not "float") to {0}'),
+    (lambda x: 2.0 * x, "can't multiply sequence by non-int of type 'float'"),
+    (lambda x: x[0, 1], "{} indices must be integers or slices, not tuple"),
+    (lambda x: x[np.array([0, 1])], "only integer scalar arrays can be converted to a scalar index"),
+]
+
+
+@pytest.mark.parametrize("kind", [list, tuple])
+@pytest.mark.parametrize(("f", "what"), USES)
 @pytest.mark.parametrize(
-    ("argument", "path"),
+    "transform", [grad, jit, fnad.jacobian, lambda f: lambda x: fnad.fori_loop(0, 2, lambda i, x: f(x), x)]
+)
+def test_a_list_where_an_array_was_meant(transform: Any, f: Any, what: str, kind: Any) -> None:
+    with pytest.raises(errors.ArgumentTypeError) as caught:
+        transform(f)(kind([1.0, 2.0]))
+    name = kind.__name__
+    assert caught.value.what == f"{what.format(name)}: x is a {name}, which is a tree of numbers and not an array"
+    assert caught.value.remedy == "make it an array: np.array(x), in the function or where it is called"
+
+
+def test_attributes_of_a_list_and_of_none() -> None:
+    for given, what in (
+        ([1.0], "'list' object has no attribute 'shape': x is a list, which is a tree"),
+        (None, "'NoneType' object has no attribute 'shape': x is None"),
+    ):
+        with pytest.raises(AttributeError, match=what) as caught:
+            grad(lambda x: np.sum(x) * x.shape[0])(given)
+        assert isinstance(caught.value, errors.FnadError)
+    with pytest.raises(errors.ArgumentTypeError, match="and 'int': x is None"):
+        grad(lambda x: x**2)(None)
+
+
+def test_errors_of_python_about_other_lists_stay_as_they_are() -> None:
+    names: Any = ["a", "b"]
+    with pytest.raises(TypeError) as caught:
+        grad(lambda x: x * len(names**2))(1.0)
+    assert not isinstance(caught.value, errors.FnadError)
+
+
+def test_objects_in_an_array() -> None:
+    remedy = "  write np.array(x, dtype=float), with np.nan in the place of None"
+    for given, more in (
+        ([1, None], ", and has NoneType in it"),
+        ([1, 2.0], ""),
+        (["a", None], ", and has NoneType, str in it"),
+    ):
+        with pytest.raises(errors.DtypeError) as caught:
+            grad(total)(np.array(given, object))
+        assert (caught.value.what, f"  {caught.value.remedy}") == (f"x has dtype object{more}", remedy)
+
+
+def test_a_long_line_is_cut() -> None:
+    text = "def f(x):\n    return " + " + ".join(["np.sin(x)"] * 30) + " + x.detach()\n"
+    linecache.cache["long_line.py"] = len(text), None, text.splitlines(keepends=True), "long_line.py"
+    names: dict[str, Any] = {"np": np}
+    exec(compile(text, "long_line.py", "exec"), names)
+    with pytest.raises(errors.FnadError) as caught:
+        grad(names["f"])(1.0)
+    line = str(caught.value.source).partition("in f:  ")[2]
+    assert len(line) == 160
+    assert line == f"{text.splitlines()[1].strip()[:158]} …"
+
+
+@pytest.mark.parametrize(
+    ("argument", "path", "offer"),
     [
-        (3, "x is i64[]"),
-        (True, "x is bool[]"),
-        (np.arange(3), "x is i64[3]"),
-        (np.array([True]), "x is bool[1]"),
-        (np.uint8(3), "x is u8[]"),
-        ({"a": 1, "n": [np.arange(2), 2]}, "x['a'] is i64[]"),
+        (3, "x is i64[]", "3.0"),
+        (True, "x is bool[]", "1.0"),
+        (np.arange(3), "x is i64[3]", "x.astype(float)"),
+        (np.array([True]), "x is bool[1]", "x.astype(float)"),
+        (np.uint8(3), "x is u8[]", "x.astype(float)"),
+        ({"a": 1, "n": [np.arange(2), 2]}, "x['a'] is i64[]", "1.0"),
     ],
 )
-def test_integer_argument(argument: Any, path: str) -> None:
+def test_integer_argument(argument: Any, path: str, offer: str) -> None:
     lines = (
         f"{path}, which has no derivative",
         HERE,
-        "  pass it as a float, or differentiate with respect to other arguments",
+        f"  pass a float: {offer}; or differentiate in other arguments",
     )
     with raises(errors.NonDifferentiableArgumentError, *lines):
         grad(total)(argument)
@@ -242,7 +324,6 @@ def test_subclasses_of_arrays() -> None:
         (np.float16(1), "x has dtype float16"),
         ([X.astype(np.longdouble)], f"x[0] has dtype {np.dtype(np.longdouble)}"),
         (np.array(["a"]), "x has dtype <U1"),
-        (np.array([None]), "x has dtype object"),
         (np.array(["2020-01-01"], "M8[D]"), "x has dtype datetime64[D]"),
         (np.zeros(2, [("a", float)]), "x has dtype [('a', '<f8')]"),
     ],
@@ -276,8 +357,10 @@ def test_cotangent_of_another_shape_or_dtype() -> None:
     remedy = "  give it the shape and dtype of the output of square"
     with raises(errors.CotangentError, "cotangent is f64[2], but has to be f64[3]", HERE, remedy):
         pullback(np.ones(2))
-    with raises(errors.CotangentError, "cotangent is f32[3], but has to be f64[3]", HERE, remedy):
-        pullback(np.ones(3, np.float32))
+    in_dtype = "  give it the dtype of the output of square, by .astype(np.float64)"
+    for given, name in ((np.ones(3, np.float32), "f32"), (np.ones(3, int), "i64"), (np.ones(3, bool), "bool")):
+        with raises(errors.CotangentError, f"cotangent is {name}[3], but has to be f64[3]", HERE, in_dtype):
+            pullback(given)
     with raises(errors.CotangentError, "cotangent is f64[], but has to be f64[3]", HERE, remedy):
         pullback(1.0)
     _, pull_total = vjp(total, X)
@@ -301,6 +384,20 @@ def test_cotangent_of_another_structure() -> None:
         pullback({"value": 1.0})
 
 
+@pytest.mark.parametrize(
+    ("given", "found", "remedy"),
+    [
+        ([1.0, 0.0, 0.0], "[*, *, *]", "a list is a tree of numbers: give an array, np.array(cotangent)"),
+        ((1.0, 0.0), "(*, *)", "a tuple is a tree of numbers: give an array, np.array(cotangent)"),
+        (None, "None", "give both the same containers: a list is a tree of numbers, None one without any"),
+    ],
+)
+def test_a_list_or_nothing_in_the_place_of_a_cotangent(given: Any, found: str, remedy: str) -> None:
+    what = f"the structure of cotangent is {found}, that of the output of square is *"
+    with raises(errors.CotangentError, what, HERE, f"  {remedy}"):
+        vjp(square, X)[1](given)
+
+
 def test_cotangent_of_an_integer() -> None:
     _, pullback = vjp(mixed, X)
     what = "cotangent[1] belongs to i64[], which has no derivative, and so has to be 0"
@@ -318,6 +415,7 @@ def test_tangents() -> None:
     remedy = "  give it the shape and dtype of the primals"
     with raises(errors.TangentError, "tangents[0] is f64[2], but has to be f64[3]", HERE, remedy):
         jvp(total, (X,), (np.ones(2),))
+    remedy = "  give it the dtype of the primals, by .astype(np.float64)"
     with raises(errors.TangentError, "tangents[0]['a'][1] is f32[], but has to be f64[]", HERE, remedy):
         jvp(lambda t: t["a"][0], ({"a": [1.0, 2.0]},), ({"a": [1.0, np.float32(2.0)]},))
     with raises(

@@ -38,6 +38,7 @@ from fnad.api.leaves import (
     Leaf,
     Structure,
     argument_name,
+    as_float,
     flatten,
     function_name,
     leaves_of,
@@ -178,10 +179,11 @@ def differentiated(trees: Sequence[Any], names: Callable[[int], str]) -> Differe
     for argument in structure.children():
         end = start + argument.num_leaves
         if start < end and not any(is_inexact(leaf.aval.dtype) for leaf in leaves[start:end]):
+            name = path(tuple(trees), start, names)
             raise NonDifferentiableArgumentError(
-                f"{path(tuple(trees), start, names)} is {leaves[start].aval}, which has no derivative",
+                f"{name} is {leaves[start].aval}, which has no derivative",
                 source=current_source(),
-                remedy="pass it as a float, or differentiate with respect to other arguments",
+                remedy=f"pass a float: {as_float(leaves[start], name)}; or differentiate in other arguments",
             )
         start = end
     return Differentiated(flatten(tuple(trees))[0], leaves, structure)

@@ -133,10 +133,13 @@ def _checked(axis: int | None, ndim: int, tree: Tree, index: int) -> int | None:
     if axis is None or -ndim <= axis < ndim:
         return None if axis is None else axis % ndim
     has = "no axes" if ndim == 0 else f"axes from {-ndim} to {ndim - 1}"
+    rows = (
+        "an array with rows: a list of numbers is a tree of them" if ndim == 0 else "the axis along which the rows lie"
+    )
     raise BatchAxisError(
         f"in_axes of vmap says {axis} for {_argument(tree, index)}, which has {has}",
         source=current_source(),
-        remedy="give None for what is the same for all rows, or the axis along which the rows lie",
+        remedy=f"give None for what is the same for all rows, else {rows}",
     )
 
 

@@ -82,7 +82,9 @@ def _unpacked(results: list[Any], staged: Staged, wrt: Differentiated, argnums: 
 
 def check_scalar(staged: Staged, f: Function) -> None:
     """Raise unless the function's output is one real element."""
-    if not staged.structure.is_leaf():
+    if structure_text(staged.structure) == "None":
+        found, remedy = "None", "return the value: a function without a return statement returns None"
+    elif not staged.structure.is_leaf():
         found = f"a pytree, {structure_text(staged.structure)}"
         remedy = "return the one value to differentiate; has_aux=True takes others beside it"
     else:

@@ -273,12 +273,14 @@ def _minimize(f: Function, x_init: Any, args: tuple[Any, ...], settings: _Settin
 
 
 def _check_scalar(f: Function, region: Region) -> None:
-    if not region.structure.is_leaf() or region.results[0].aval.size != 1 or region.results[0].aval.dtype.kind != "f":
-        found = ", ".join(str(result.aval) for result in region.results) or "nothing"
+    results = region.results
+    if not region.structure.is_leaf() or results[0].aval.size != 1 or results[0].aval.dtype.kind != "f":
+        found = ", ".join(str(result.aval) for result in results) or "nothing"
+        is_integer = len(results) == 1 and results[0].aval.dtype.kind in "biu"
         raise NonScalarOutputError(
             f"{described(f)} returned {found}, where minimize takes one real element",
             source=current_source(),
-            remedy="reduce it, with np.sum for example",
+            remedy="start with floats" if is_integer else "reduce it, with np.sum for example",
         )
 
 

@@ -229,7 +229,7 @@ def _length(xs: Tree, length: int | None) -> int:
             raise ShapeError(
                 f"scan goes over leading axes, and {where} is {leaf.aval}",
                 source=current_source(),
-                remedy="let the function take it from its closure, or put it in the carry",
+                remedy="give an array, not a list of numbers, which is a tree; or take a number from the closure",
             )
         found[where] = leaf.aval.shape[0]
     if len(set(found.values())) > 1:

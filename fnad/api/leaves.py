@@ -162,6 +162,10 @@ def _native_array(value: Any) -> Array:
             "convert it first: np.asarray(x), or x.filled(value) for a masked array",
         )
     native = value.dtype.newbyteorder("=")
+    if native.kind == "O":
+        others = sorted({type_name(x) for x in value.flat if not isinstance(x, tuple(PYTHON_DTYPES))})
+        what = f"has dtype object{', and has ' + ', '.join(others) + ' in it' if others else ''}"
+        raise LeafError(DtypeError, what, "write np.array(x, dtype=float), with np.nan in the place of None")
     if native not in NAMES:
         names = ", ".join(NAMES.values())
         raise LeafError(DtypeError, f"has dtype {value.dtype}, which is not supported", f"convert it to one of {names}")
@@ -181,6 +185,13 @@ def to_user(array: Array) -> Any:
 
 
 # ---- names, for errors and programs --------------------------------------------------------------------------------
+
+
+def as_float(leaf: Leaf, name: str) -> str:
+    """The float in the place of an integer or bool that is called `name`, as a user would write it."""
+    if leaf.weak and isinstance(leaf.value, np.ndarray):
+        return repr(float(leaf.value))
+    return f"{name}.astype(float)"
 
 
 def type_name(value: Any) -> str:

@@ -51,8 +51,14 @@ class ExpectedTree(NamedTuple):
         raise self.error(
             f"the structure of {self.name} is {found}, that of {self.like} is {wanted}",
             source=current_source(),
-            remedy="give both the same containers",
+            remedy=self._containers(tree, found),
         )
+
+    def _containers(self, tree: Any, found: str) -> str:
+        if self.structure.is_leaf() and isinstance(tree, (list, tuple)):
+            return f"a {type(tree).__name__} is a tree of numbers: give an array, np.array({self.name})"
+        more = ": a list is a tree of numbers, None one without any" if "[" in found or "None" in found else ""
+        return f"give both the same containers{more}"
 
     def _fitted(self, value: Any, aval: Aval) -> Operand:
         given, found, weak, _ = leaf_of(value)
@@ -60,7 +66,12 @@ class ExpectedTree(NamedTuple):
             return given
         if weak and isinstance(given, np.ndarray) and not aval.shape and _converts(found.dtype, aval.dtype):
             return given.astype(aval.dtype)
-        raise LeafError(self.error, f"is {found}, but has to be {aval}", f"give it the shape and dtype of {self.like}")
+        raise LeafError(self.error, f"is {found}, but has to be {aval}", self._fitting(found, aval))
+
+    def _fitting(self, found: Aval, aval: Aval) -> str:
+        if found.shape == aval.shape and _converts(found.dtype, aval.dtype):
+            return f"give it the dtype of {self.like}, by .astype(np.{aval.dtype})"
+        return f"give it the shape and dtype of {self.like}"
 
     def _check_zero(self, value: Any, aval: Aval) -> None:
         leaf = leaf_of(value)

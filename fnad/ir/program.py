@@ -82,6 +82,15 @@ class Literal:
 Atom: TypeAlias = Var | Literal
 
 
+LONGEST = 160
+"""The most characters shown of a line of the user's."""
+
+
+def shortened(text: str) -> str:
+    """A line of the user's, cut where it is long."""
+    return text if len(text) <= LONGEST else f"{text[: LONGEST - 2]} …"
+
+
 @dataclass(frozen=True, slots=True)
 class Source:
     """Where in the user's code an equation comes from."""
@@ -91,7 +100,7 @@ class Source:
     function: str
 
     def __str__(self) -> str:
-        text = linecache.getline(self.file, self.line).strip()
+        text = shortened(linecache.getline(self.file, self.line).strip())
         place = f"{self.file.rpartition(os.sep)[2]}:{self.line} in {self.function}"
         return f"{place}:  {text}" if text else place
 

@@ -15,6 +15,7 @@ from fnad.ir.types import Aval
 from fnad.numpy.operands import WeakSymbol, as_symbol
 from fnad.trace import callbacks  # noqa: F401 - for the rules that it enters
 from fnad.trace.capture import Array, Guard, Trace, Write
+from fnad.trace.containers import misused
 from fnad.trace.escape import forget_escape, hidden_escape, refused
 from fnad.trace.interception import intercepted
 from fnad.trace.tracer import Tracer
@@ -72,7 +73,7 @@ def _run(call: Callable[[list[Tracer]], Sequence[Any]], leaves: list[Tracer]) ->
     try:
         return call(leaves)
     except Exception as error:
-        escape = hidden_escape(error) or refused(error)
+        escape = hidden_escape(error) or refused(error) or misused(error)
         if escape is None:
             raise
         raise escape from error
