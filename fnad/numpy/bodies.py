@@ -64,6 +64,9 @@ FILLED = (np.empty, np.full, np.ones, np.zeros)
 OWN: dict[Any, FunctionType] = {}
 """SciPy's functions with their own code, for those that have other code while a trace runs (`fnad.trace.exchange`)."""
 
+NAMESPACES = ("numpy", "scipy._lib.array_api", "scipy.ndimage._ni_support")
+"""Modules whose functions are made anew where a body finds them."""
+
 SUBSTITUTES: dict[str, Callable[..., Any]] = {}
 """What stands for SciPy's own ways to compute with any kind of array, by name."""
 
@@ -104,7 +107,7 @@ def _namespace(original: dict[str, Any]) -> dict[str, Any]:
 def _taking_traced(value: Any) -> Any:
     """What stands for a global in a body that is made anew."""
     if isinstance(value, ModuleType):
-        return _Names(value) if value.__name__.startswith(("numpy", "scipy._lib.array_api")) else value
+        return _Names(value) if value.__name__.startswith(NAMESPACES) else value
     if any(value is function for function in FILLED):
         return on_trace(value)
     if isinstance(value, FunctionType) and value.__module__.startswith("scipy."):
@@ -165,7 +168,15 @@ class _At:
         return x
 
 
+def _output(output: Any, input: Any, shape: Any = None, complex_output: bool = False) -> Any:  # noqa: A002
+    """The array that a filter of scipy.ndimage writes into."""
+    if output is None or isinstance(output, (str, type, np.dtype)):
+        return on_trace(np.zeros)(shape or input.shape, dtype=input.dtype if output is None else output)
+    return output
+
+
 SUBSTITUTES.update(
+    _get_output=_output,
     apply_where=_where,
     array_namespace=lambda *_, **__: XP,
     at=_At,

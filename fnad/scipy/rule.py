@@ -41,6 +41,28 @@ def body_of(path: str) -> Function:
     return follows(Body(body))(function)
 
 
+def on_values(module: str) -> Callable[[Function], Function]:
+    """Enter a function as the rule of the one of its name in a module of SciPy; it receives values as the user has."""
+
+    def enter(rule: Function) -> Function:
+        path = f"{module}.{rule.__name__}"
+
+        @cache
+        def as_original() -> Function:
+            return bound(rule, own(path), path)
+
+        def body(*args: Any, **kwargs: Any) -> Any:
+            return as_original()(*args, **kwargs)
+
+        @wraps(rule)
+        def function(*args: Any, **kwargs: Any) -> Any:
+            return own(path)(*args, **kwargs)
+
+        return follows(Body(body))(function)
+
+    return enter
+
+
 def method_of(path: str) -> Callable[[Function], Function]:
     """Enter a function, of the object and the arguments, as what a method of a class of SciPy's does on traced values.
 

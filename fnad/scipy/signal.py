@@ -1,4 +1,4 @@
-"""scipy.signal's convolutions, for traced values: NumPy's protocols do not reach them.
+"""scipy.signal's convolutions and recursive filters, for traced values: NumPy's protocols do not reach them.
 
 >>> import fnad
 >>> import numpy as np
@@ -11,6 +11,7 @@ the n - m + 1 (or m - n + 1) that no missing element takes part in.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from importlib import import_module
 from typing import Any
@@ -21,6 +22,7 @@ from fnad.errors import ShapeError
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import F64, Shape, is_complex
 from fnad.numpy import fourier
+from fnad.numpy.bodies import XP
 from fnad.numpy.operands import Ints, as_symbol, axes_of, broadcast_all, common_dtype, to_dtype
 from fnad.ops.arithmetic import mul
 from fnad.ops.convolution import backwards
@@ -28,7 +30,7 @@ from fnad.ops.convolution import convolve as convolve_op
 from fnad.ops.matrix import conjugate
 from fnad.ops.piecewise import rint
 from fnad.ops.shape import constant, slice_
-from fnad.scipy.rule import rule_of
+from fnad.scipy.rule import body_of, on_values, rule_of
 
 of_scipy = rule_of("scipy.signal")
 
@@ -168,6 +170,90 @@ def _product(x: Symbol, y: Symbol, axes: Ints, sizes: Sequence[int]) -> Symbol:
 def same_dtype(x: Symbol, y: Symbol) -> list[Symbol]:
     """Two operands in their common dtype."""
     return [to_dtype(s, common_dtype(x, y)) for s in (x, y)]
+
+
+# ---- recursive filters -----------------------------------------------------------------------------------------------
+
+on_values_of_scipy = on_values("scipy.signal")
+
+
+@on_values_of_scipy
+def lfilter(b: Any, a: Any, x: Any, axis: int = -1, zi: Any = None) -> Any:
+    """The y with a₀ yₙ + a₁ yₙ₋₁ + … = b₀ xₙ + b₁ xₙ₋₁ + … along an axis, which solves a banded triangular system.
+
+    With `zi`, the state before the first element, also the state behind the last one.
+
+    >>> lfilter([1.0], [1.0, -0.5], [1.0, 0.0, 0.0])
+    array([1.  , 0.5 , 0.25])
+    """
+    b, a = XP.atleast_1d(XP.asarray(b)), XP.atleast_1d(XP.asarray(a))
+    x = XP.moveaxis(XP.asarray(x), axis, 0)
+    b, a = b / a[0], a / a[0]
+    state = None if zi is None else XP.moveaxis(XP.asarray(zi), axis, 0)
+    forced = _delayed_sum(b, x, 0)
+    n = x.shape[0]
+    if state is not None:
+        head = min(state.shape[0], n)
+        shape = (n - head, *x.shape[1:])
+        start = XP.broadcast_to(state[:head], (head, *x.shape[1:]))
+        forced = forced + XP.concatenate([start, XP.zeros(shape)])
+    y = _without_feedback(a, forced)
+    found = XP.moveaxis(y, 0, axis)
+    if state is None:
+        return found
+    order = max(b.shape[0], a.shape[0]) - 1
+    later = [_state_behind(a, b, x, y, state, k) for k in range(order)]
+    final = XP.stack(later) if later else XP.zeros((0, *x.shape[1:]))
+    return found, XP.moveaxis(final, 0, axis)
+
+
+def _delayed_sum(weights: Any, x: Any, first: int) -> Any:
+    """The sum of weights[k] x[n - k], k >= first, along the first axis; before its first element x is 0."""
+    n, total = x.shape[0], XP.zeros(x.shape)
+    for k in range(first, min(weights.shape[0], n)):
+        total = total + XP.concatenate([XP.zeros((k, *x.shape[1:])), weights[k] * x[: n - k]])
+    return total
+
+
+def _without_feedback(a: Any, forced: Any) -> Any:
+    """The y with yₙ + a₁ yₙ₋₁ + … = the given values."""
+    n, below = forced.shape[0], min(a.shape[0], forced.shape[0]) - 1
+    if below <= 0:
+        return forced
+    bands = XP.broadcast_to(a[: below + 1, None], (below + 1, n))
+    columns = XP.reshape(forced, (n, math.prod(forced.shape[1:])))
+    solved = import_module("fnad.scipy.linalg").solve_banded((below, 0), bands, columns)
+    return XP.reshape(solved, forced.shape)
+
+
+def _state_behind(a: Any, b: Any, x: Any, y: Any, state: Any, k: int) -> Any:
+    """Element k of the state behind the last element."""
+    n = x.shape[0]
+    total = XP.zeros(x.shape[1:])
+    for j in range(k + 1, min(n + k, max(a.shape[0], b.shape[0]) - 1) + 1):
+        at = n + k - j
+        if j < b.shape[0]:
+            total = total + b[j] * x[at]
+        if j < a.shape[0]:
+            total = total - a[j] * y[at]
+    return total + state[n + k] if n + k < state.shape[0] else total
+
+
+@on_values_of_scipy
+def sosfilt(sos: Any, x: Any, axis: int = -1) -> Any:
+    """The filter of sections of second order, one after the other, along an axis.
+
+    >>> sosfilt([[1.0, 0.0, 0.0, 1.0, -0.5, 0.0]], [1.0, 0.0, 0.0])
+    array([1.  , 0.5 , 0.25])
+    """
+    sections = XP.asarray(sos)
+    for i in range(sections.shape[0]):
+        x = XP.asarray(lfilter(sections[i, :3], sections[i, 3:], x, axis))
+    return x
+
+
+lfilter_zi = body_of("scipy.signal.lfilter_zi")
+filtfilt = body_of("scipy.signal.filtfilt")
 
 
 def __getattr__(name: str) -> Any:

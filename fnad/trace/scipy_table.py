@@ -16,7 +16,19 @@ TABLE["scipy.linalg"] = {"fnad.scipy.linalg": (
     "solve_banded", "solve_continuous_lyapunov", "solve_sylvester", "solve_triangular", "sqrtm", "svd", "svdvals",
     "toeplitz",
 )}
-TABLE["scipy.signal"] = {"fnad.scipy.signal": ("convolve", "correlate", "fftconvolve", "oaconvolve")}
+TABLE["scipy.signal"] = {"fnad.scipy.signal": (
+    "convolve", "correlate", "fftconvolve", "filtfilt", "lfilter", "lfilter_zi", "oaconvolve", "sosfilt",
+)}
+TABLE["scipy.spatial.distance"] = {"fnad.scipy.spatial.distance": (
+    "braycurtis", "canberra", "cdist", "chebyshev", "cityblock", "correlation", "cosine", "euclidean", "mahalanobis",
+    "minkowski", "pdist", "seuclidean", "sqeuclidean", "squareform",
+)}
+TABLE["scipy.ndimage"] = {"fnad.scipy.ndimage": (
+    "convolve", "convolve1d", "correlate", "correlate1d", "gaussian_filter", "gaussian_filter1d",
+    "gaussian_laplace", "laplace", "prewitt", "sobel", "uniform_filter", "uniform_filter1d",
+)}
+TABLE["scipy.sparse._base"] = {"fnad.scipy.sparse": ("_spbase._matmul_dispatch", "_spbase._rmatmul_dispatch")}
+TABLE["scipy.sparse._coo"] = {"fnad.scipy.sparse": ("_coo_base._matmul_dispatch", "_coo_base._rmatmul_dispatch")}
 TABLE["scipy.special"] = {"fnad.scipy.special": (
     "comb", "factorial", "log_softmax", "logsumexp", "multigammaln", "perm", "polygamma", "softmax", "spherical_in",
     "spherical_jn", "spherical_kn", "spherical_yn",

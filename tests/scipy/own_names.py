@@ -6,7 +6,8 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy import integrate, linalg, optimize, signal, special, stats
+from scipy import integrate, linalg, ndimage, optimize, signal, sparse, special, stats
+from scipy.spatial import distance
 
 
 class Case(NamedTuple):
@@ -24,6 +25,10 @@ def of(function: Callable[..., Any], *args: Any, **options: Any) -> Case:
 
 X, Y = [0.3, 1.2, 2.1], [1.5, 0.4, 0.9]
 SPD = [[2.0, 0.5, 0.1], [0.5, 3.0, 0.3], [0.1, 0.3, 1.5]]
+POINTS = [[0.3, 1.2, 0.4], [0.7, -0.3, 1.6], [1.1, 0.9, -0.8], [0.2, 0.5, 0.6]]
+OTHERS = [[1.3, 0.1, 0.2], [-0.5, 0.8, 2.1]]
+SPARSE = np.array([[0.0, 2.0, 0.0], [1.0, 0.0, 3.0], [0.0, 0.0, 0.0]])
+KINDS = (sparse.csr_matrix, sparse.csc_array, sparse.coo_array, sparse.dia_array, sparse.lil_array)
 LONG = [0.1, 0.4, -0.3, 0.8, 1.1]
 
 CASES: dict[str, list[Case]] = {
@@ -56,6 +61,71 @@ CASES: dict[str, list[Case]] = {
         of(lambda x, y: signal.convolve(x, y), X, Y),
         of(lambda x, y: signal.correlate(x, y, mode="same"), X, Y),
         of(lambda x, y: signal.fftconvolve(x, y), X, Y),
+    ],
+    "signal, recursive": [
+        of(lambda b, a, x: signal.lfilter(b, a, x), [0.3, 0.1, 0.2], [1.2, -0.5, 0.1], LONG),
+        of(lambda b, x: signal.lfilter(b, 1.5, x, axis=0), [0.3, 0.1], SPD),
+        of(lambda a, x, z: np.concatenate(signal.lfilter([0.3, 0.1, 0.4], a, x, zi=z)), X, LONG, [0.1, 0.2]),
+        of(lambda x, z: np.concatenate(signal.lfilter([0.3], [1.0, 0.5, 0.1, 0.2], x[:2], zi=z)), LONG, X),
+        of(lambda x: signal.lfilter([1.0], [1.0, -1.0], x, axis=-1), SPD),
+        of(lambda x: signal.sosfilt(signal.butter(4, 0.2, output="sos"), x), LONG),
+        of(lambda b: signal.lfilter_zi(b, [1.0, -0.4, 0.1]), X),
+        of(lambda x: signal.filtfilt(*signal.butter(2, 0.3), x, padlen=3), LONG),
+        of(lambda x: signal.filtfilt(*signal.butter(2, 0.3), x, method="gust"), LONG),
+    ],
+    "spatial.distance": [
+        *(
+            of(lambda a, b, m=metric: distance.cdist(a, b, m), POINTS, OTHERS)
+            for metric in ("euclidean", "sqeuclidean", "cityblock", "chebyshev", "cosine", "correlation")
+        ),
+        *(of(lambda a, m=metric: distance.pdist(a, m), POINTS) for metric in ("euclidean", "canberra", "braycurtis")),
+        of(lambda a, b: distance.cdist(a, b, "minkowski", p=3, w=[1.0, 2.0, 0.5]), POINTS, OTHERS),
+        of(lambda a, b, v: distance.cdist(a, b, "mahalanobis", VI=v @ v.T), POINTS, OTHERS, SPD),
+        of(lambda a, b, v: distance.cdist(a, b, "seuclidean", V=v), POINTS, OTHERS, Y),
+        of(lambda a: distance.squareform(distance.pdist(a)), POINTS),
+        of(lambda a: distance.squareform(distance.squareform(distance.pdist(a))), POINTS),
+        *(
+            of(lambda a, m=metric: getattr(distance, m)(a[0], a[1]), POINTS)
+            for metric in ("euclidean", "sqeuclidean", "cityblock", "chebyshev", "cosine", "correlation", "canberra")
+        ),
+        of(lambda a: distance.minkowski(a[0], a[1], 3), POINTS),
+        of(lambda a: distance.braycurtis(a[0], a[1]), POINTS),
+        of(lambda a: distance.mahalanobis(a[0], a[1], SPD), POINTS),
+        of(lambda a: distance.seuclidean(a[0], a[1], Y), POINTS),
+    ],
+    "ndimage": [
+        *(
+            of(lambda x, w, m=mode: ndimage.correlate1d(x, w, mode=m, cval=0.5), LONG, [1.0, 2.0, 0.5, 0.3])
+            for mode in (
+                "reflect",
+                "nearest",
+                "mirror",
+                "wrap",
+                "constant",
+                "grid-wrap",
+                "grid-mirror",
+                "grid-constant",
+            )
+        ),
+        of(lambda x, w: ndimage.convolve1d(x, w, axis=0, origin=1), SPD, [1.0, 2.0, 0.5, 0.3]),
+        of(lambda x, w: ndimage.convolve1d(x, w, mode="mirror"), LONG[:2], X),
+        of(lambda x, w: ndimage.convolve(x, w, mode="constant", cval=1.0), SPD, [[1.0, 2.0], [0.5, 0.3]]),
+        of(lambda x, w: ndimage.correlate(x, w, origin=[0, -1]), SPD, [[1.0, 2.0], [0.5, 0.3]]),
+        of(lambda x: ndimage.gaussian_filter(x, 0.8), SPD),
+        of(lambda x: ndimage.gaussian_filter(x, [0.8, 0.3], order=[0, 1], mode="nearest"), SPD),
+        of(lambda x: ndimage.gaussian_filter1d(x, 0.8, order=1), LONG),
+        of(lambda x: ndimage.uniform_filter(x, 3), SPD),
+        of(lambda x: ndimage.uniform_filter1d(x, 4, origin=-1), LONG),
+        of(lambda x: ndimage.sobel(x) + ndimage.prewitt(x, axis=0), SPD),
+        of(lambda x: ndimage.laplace(x) + ndimage.gaussian_laplace(x, 0.6), SPD),
+    ],
+    "sparse": [
+        *(
+            of(lambda x, a=a: np.concatenate([a @ x, (a @ np.outer(x, x)).ravel(), x @ a, a.T.dot(x)]), X)
+            for a in [kind(SPARSE) for kind in KINDS]
+        ),
+        of(lambda x: sparse.csr_matrix(SPARSE) * x, X),
+        of(lambda x: np.outer(X, x) @ sparse.csr_array(SPARSE), X),
     ],
     "integrate": [
         of(lambda y, x: integrate.trapezoid(y, x), LONG, np.cumsum([1.0, 0.5, 0.7, 0.2, 0.4])),

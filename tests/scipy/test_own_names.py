@@ -16,14 +16,17 @@ import numpy as np
 import pytest
 import scipy.integrate
 import scipy.linalg
+import scipy.ndimage
 import scipy.optimize
 import scipy.signal
+import scipy.sparse
 import scipy.special
 import scipy.stats
+from scipy.spatial import distance
 from scipy.special import logsumexp
 
 import fnad
-from fnad.errors import TracerEscapeError, UnsupportedFunctionError
+from fnad.errors import ShapeError, TracerEscapeError, UnsupportedFunctionError
 from fnad.numpy.bodies import OWN
 from fnad.trace.scipy_table import TABLE
 from tests.scipy.own_names import CASES, GRIDS, SEARCHED, Case
@@ -199,6 +202,12 @@ def test_what_fnad_has_calls_scipys_own_in_a_trace() -> None:
 @pytest.mark.parametrize(
     ("name", "call"),
     [
+        (
+            "scipy.spatial.distance.cdist has no rule for metric='jaccard'",
+            lambda x: distance.cdist([[x]], [[1]], "jaccard"),
+        ),
+        ("scipy.spatial.distance.pdist", lambda x: distance.pdist([[x], [1.0]], "seuclidean")),
+        ("no mode='nothing'", lambda x: scipy.ndimage.gaussian_filter(x * np.ones(4), 1.0, mode="nothing")),
         ("scipy.stats.gennorm", lambda x: scipy.stats.gennorm.cdf(x, 1.3)),
         ("scipy.stats.argus", lambda x: scipy.stats.argus.ppf(x, 1.3)),
         ("scipy.stats.nbinom.logpmf", lambda x: scipy.stats.nbinom.logpmf(x, 3, 0.3)),
@@ -223,6 +232,7 @@ def test_what_has_no_rule_is_named_with_its_line(name: str, call: Callable[[Any]
         ("scipy.stats.genhyperbolic.logpdf", lambda x: scipy.stats.genhyperbolic.logpdf(x, 1.0, 1.0, 0.3)),
         ("scipy.stats.genhyperbolic.logpdf", lambda x: scipy.stats.genhyperbolic(1.0, 1.0, 0.3).logpdf(x)),
         ("scipy.stats.ttest_1samp", lambda x: scipy.stats.ttest_1samp([x, 2.0], 0.0)[0]),
+        ("scipy.ndimage.median_filter", lambda x: scipy.ndimage.median_filter(x * np.ones(4), 3)[0]),
         ("scipy.linalg.logm", lambda x: scipy.linalg.logm(x * np.eye(2))[0, 0]),
     ],
 )
@@ -280,3 +290,29 @@ def test_where_the_formula_is_another_one_there_is_no_finite_derivative_in_the_s
 
 def test_the_own_functions_are_kept() -> None:
     assert all(function.__code__ is own.__code__ for function, own in OWN.items())
+
+
+def test_filters_keep_the_dtype_and_write_into_an_output() -> None:
+    x = np.arange(4, dtype=np.float32)
+    assert fnad.jit(lambda x: scipy.ndimage.gaussian_filter(x, 1.0))(x).dtype == np.float32
+    assert fnad.jit(lambda x: scipy.ndimage.gaussian_filter(x, 1.0, output=np.float64))(x).dtype == np.float64
+
+    def into(x: Any) -> Any:
+        out = np.zeros_like(x)
+        scipy.ndimage.correlate1d(x, [1.0, 2.0, 1.0], output=out)
+        return out
+
+    np.testing.assert_array_equal(fnad.jit(into)(x), into(x))
+
+
+def test_a_traced_number_times_a_sparse_matrix_is_an_error() -> None:
+    with pytest.raises(ShapeError, match="there is not"):
+        fnad.grad(lambda t: np.sum((scipy.sparse.csr_matrix(np.eye(2)) * t) @ np.ones(2)))(2.0)
+    with pytest.raises(ShapeError, match="dimension mismatch"):
+        fnad.grad(lambda x: np.sum(scipy.sparse.csr_array(np.eye(2)) @ x))(np.ones(3))
+
+
+def test_where_points_coincide_the_derivative_is_zero() -> None:
+    x = np.array([[1.0, 2.0]])
+    for metric in ("euclidean", "cityblock", "minkowski"):
+        np.testing.assert_array_equal(fnad.grad(lambda a, m=metric: distance.cdist(a, x, m)[0, 0])(x), [[0.0, 0.0]])

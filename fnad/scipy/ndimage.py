@@ -1,0 +1,205 @@
+"""scipy.ndimage: linear filters of traced arrays; those that are made of them are what SciPy's bodies are.
+
+>>> import fnad
+>>> import numpy as np
+>>> fnad.grad(lambda x: correlate1d(x, [1.0, 2.0, 3.0])[0])(np.zeros(3))
+array([3., 3., 0.])
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from importlib import import_module
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+from fnad.errors import ShapeError, UnsupportedFunctionError
+from fnad.numpy.bodies import XP
+from fnad.scipy.rule import body_of, on_values
+
+of_scipy = on_values("scipy.ndimage")
+
+MODES = {
+    **dict.fromkeys(("reflect", "grid-mirror"), "symmetric"),
+    "nearest": "edge",
+    "mirror": "reflect",
+    **dict.fromkeys(("wrap", "grid-wrap"), "wrap"),
+    **dict.fromkeys(("constant", "grid-constant"), "constant"),
+}
+"""NumPy's names for the ways to go on beyond an edge, by SciPy's."""
+
+
+def _extended(x: Any, axis: int, before: int, after: int, mode: str, cval: Any) -> Any:
+    """An array that goes on along an axis."""
+    if mode not in MODES:
+        raise UnsupportedFunctionError(f"scipy.ndimage has no mode={mode!r}", remedy=f"give one of {', '.join(MODES)}")
+    if MODES[mode] == "constant":
+        width = [(0, 0)] * x.ndim
+        width[axis] = before, after
+        return XP.pad(x, width, constant_values=cval)
+    places = np.pad(np.arange(x.shape[axis]), (before, after), mode=MODES[mode])  # type: ignore[call-overload]
+    return XP.take(x, places, axis=axis)
+
+
+def _array(input: Any) -> Any:  # noqa: A002  # SciPy's name
+    x = XP.asarray(input)
+    if x.dtype.kind != "f":
+        raise UnsupportedFunctionError(
+            f"filters of scipy.ndimage have no rule for traced values of {x.dtype}",
+            remedy="convert it with astype(float)",
+        )
+    return x
+
+
+def _given(found: Any, output: Any, like: Any) -> Any:
+    """The result as it is asked for: in an array, or of a dtype."""
+    if output is None:
+        return found.astype(like.dtype)
+    if isinstance(output, (str, type, np.dtype)):
+        return found.astype(np.dtype(output))
+    output[...] = found
+    return output
+
+
+def _along(x: Any, weights: Any, axis: int, mode: str, cval: Any, origin: int) -> Any:
+    """The correlation along an axis, in double precision."""
+    size = weights.shape[0]
+    before = size // 2 + origin
+    if not 0 <= before < size:
+        raise ShapeError("Invalid origin; origin must satisfy -(len(weights) // 2) <= origin <= (len(weights)-1) // 2")
+    n = x.shape[axis]
+    whole = _extended(x.astype(np.float64), axis, before, size - 1 - before, mode, cval)
+    slices = [XP.take(whole, np.arange(k, k + n), axis=axis) for k in range(size)]
+    return sum((weights[k] * part for k, part in enumerate(slices[1:], 1)), weights[0] * slices[0])
+
+
+@of_scipy
+def correlate1d(
+    input: Any,  # noqa: A002  # SciPy's name
+    weights: Any,
+    axis: int = -1,
+    output: Any = None,
+    mode: str = "reflect",
+    cval: Any = 0.0,
+    origin: int = 0,
+) -> Any:
+    """The correlation with weights along an axis.
+
+    >>> correlate1d([1.0, 2.0], [1.0, 1.0, 1.0])
+    array([4., 5.])
+    """
+    x, w = _array(input), XP.asarray(weights)
+    return _given(_along(x, w, axis % x.ndim, mode, cval, origin), output, x)
+
+
+@of_scipy
+def convolve1d(
+    input: Any,  # noqa: A002  # SciPy's name
+    weights: Any,
+    axis: int = -1,
+    output: Any = None,
+    mode: str = "reflect",
+    cval: Any = 0.0,
+    origin: int = 0,
+) -> Any:
+    """The convolution with weights along an axis.
+
+    >>> convolve1d([1.0, 2.0], [1.0, 0.0, 0.0])
+    array([2., 2.])
+    """
+    x, w = _array(input), XP.asarray(weights)
+    return _given(_along(x, w[::-1], axis % x.ndim, mode, cval, _turned(origin, w.shape[0])), output, x)
+
+
+def _turned(origin: int, size: int) -> int:
+    return -origin - (1 - size % 2)
+
+
+@of_scipy
+def uniform_filter1d(
+    input: Any,  # noqa: A002  # SciPy's name
+    size: int,
+    axis: int = -1,
+    output: Any = None,
+    mode: str = "reflect",
+    cval: Any = 0.0,
+    origin: int = 0,
+) -> Any:
+    """The mean of so many elements along an axis.
+
+    >>> uniform_filter1d([1.0, 2.0, 6.0], 3)
+    array([1.33333333, 3.        , 4.66666667])
+    """
+    x = _array(input)
+    return _given(_along(x, np.full(size, 1 / size), axis % x.ndim, mode, cval, origin), output, x)
+
+
+@of_scipy
+def correlate(
+    input: Any,  # noqa: A002  # SciPy's name
+    weights: Any,
+    output: Any = None,
+    mode: str = "reflect",
+    cval: Any = 0.0,
+    origin: Any = 0,
+) -> Any:
+    """The correlation with an array of weights, which has as many axes.
+
+    >>> correlate([[1.0, 2.0]], [[1.0, 1.0, 1.0]])
+    array([[4., 5.]])
+    """
+    x, w = _array(input), XP.asarray(weights)
+    return _given(_over_all(x, w, mode, cval, _origins(origin, x.ndim)), output, x)
+
+
+@of_scipy
+def convolve(
+    input: Any,  # noqa: A002  # SciPy's name
+    weights: Any,
+    output: Any = None,
+    mode: str = "reflect",
+    cval: Any = 0.0,
+    origin: Any = 0,
+) -> Any:
+    """The convolution with an array of weights, which has as many axes.
+
+    >>> convolve([[1.0, 2.0]], [[1.0, 0.0, 0.0]])
+    array([[2., 2.]])
+    """
+    x, w = _array(input), XP.asarray(weights)
+    origins = [_turned(o, n) for o, n in zip(_origins(origin, x.ndim), w.shape, strict=True)]
+    return _given(_over_all(x, XP.flip(w), mode, cval, origins), output, x)
+
+
+def _origins(origin: Any, ndim: int) -> list[int]:
+    return list(origin) if isinstance(origin, Iterable) else [origin] * ndim
+
+
+def _over_all(x: Any, weights: Any, mode: str, cval: Any, origins: list[int]) -> Any:
+    if weights.ndim != x.ndim:
+        raise ShapeError(f"weights.ndim ({weights.ndim}) must match len(axes) ({x.ndim})")
+    whole = x.astype(np.float64)
+    for axis, (size, origin) in enumerate(zip(weights.shape, origins, strict=True)):
+        before = size // 2 + origin
+        if not 0 <= before < size:
+            raise ShapeError("Invalid origin; it must lie within the weights")
+        whole = _extended(whole, axis, before, size - 1 - before, mode, cval)
+    total = 0.0
+    for at in product(*map(range, weights.shape)):
+        total = total + weights[at] * whole[tuple(slice(k, k + n) for k, n in zip(at, x.shape, strict=True))]
+    return total
+
+
+gaussian_filter1d = body_of("scipy.ndimage.gaussian_filter1d")
+gaussian_filter = body_of("scipy.ndimage.gaussian_filter")
+uniform_filter = body_of("scipy.ndimage.uniform_filter")
+sobel = body_of("scipy.ndimage.sobel")
+prewitt = body_of("scipy.ndimage.prewitt")
+laplace = body_of("scipy.ndimage.laplace")
+gaussian_laplace = body_of("scipy.ndimage.gaussian_laplace")
+
+
+def __getattr__(name: str) -> Any:
+    return getattr(import_module("scipy.ndimage"), name)
