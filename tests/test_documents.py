@@ -32,6 +32,7 @@ from unittest.mock import patch
 import numpy as np
 import pytest
 
+import fnad.nn
 import fnad.random  # the rules of these must not be forgotten with what a page declares
 import fnad.scipy.linalg
 import fnad.scipy.special

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from fnad import errors
 from fnad.words import WORDS
 from tests.together import together
 
+ROOT = Path(__file__).parents[1]
 X = np.ones((2, 3))
 NAMES = [key for key in WORDS if key.startswith("fnad.")]
 ATTRIBUTES = [key.removeprefix("x.") for key in WORDS if key.startswith("x.")]
@@ -41,13 +43,7 @@ def test_each_word_is_there() -> None:
                     resolved(name)
             for page in re.findall(r"(?:docs/)?\w+\.md", word):
                 with check(f"{key}: {page}"):
-                    assert (fnad_root() / page).exists()
-
-
-def fnad_root() -> Any:
-    from pathlib import Path  # noqa: PLC0415
-
-    return Path(__file__).parents[1]
+                    assert (ROOT / page).exists()
 
 
 def test_each_keyword_of_fnads_that_a_word_names_is_there() -> None:
@@ -144,3 +140,13 @@ def test_the_arguments_of_a_function_given_to_a_transform(name: str, values: tup
 def test_rows_given_to_vmap() -> None:
     with pytest.raises(errors.BatchAxisError, match=r"vmap returns a function, .*: fnad.vmap\(f\)\(x\)$"):
         fnad.vmap(np.sum, X)(X)
+
+
+def test_the_names_of_the_page_for_users_of_jax_are_there() -> None:
+    text = (ROOT / "docs" / "from_jax.md").read_text()
+    rows = [line for line in text.splitlines() if line.startswith("| `")]
+    assert len(rows) > 25
+    with together() as check:
+        for name in re.findall(r"`(fnad(?:\.\w+)+)", "\n".join(rows)):
+            with check(name):
+                resolved(name)
