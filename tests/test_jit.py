@@ -803,22 +803,29 @@ class Axis:
 
 
 def test_what_is_read_while_numpy_is_called_is_watched_too() -> None:
-    axis, scale = Axis(), [2.0]
+    axis, scale, own = Axis(), [2.0], [2.0]
     ufunc = np.frompyfunc(max, 2, 1)
 
     @fnad.numpy.implements((ufunc, "reduce"))
     def rule(array: Any) -> Any:
-        return mul(as_symbol(array), constant(scale[0], F64, array.shape))
+        return mul(as_symbol(array), constant(own[0], F64, array.shape))
+
+    def scaled(row: Any) -> Any:
+        return row * scale[0]
 
     def f(x: Any) -> Any:
-        rows = np.apply_along_axis(lambda row: row * scale[0], 1, x)
-        return np.sum(x, axis=axis), rows[0], ufunc.reduce(x[0])
+        rows = np.apply_along_axis(scaled, 1, x)
+        return np.sum(x, axis), rows[0], ufunc.reduce(x[0])
 
     run = jit(f)
     x = np.array([[1.0, 2.0], [3.0, 4.0]])
     assert [part.tolist() for part in run(x)] == [[4.0, 6.0], [2.0, 4.0], [2.0, 4.0]]
-    axis.number, scale[0] = 1, 3.0
-    assert [part.tolist() for part in run(x)] == [[3.0, 7.0], [3.0, 6.0], [3.0, 6.0]]
+    axis.number = 1
+    assert run(x)[0].tolist() == [3.0, 7.0]
+    scale[0] = 3.0
+    assert run(x)[1].tolist() == [3.0, 6.0]
+    own[0] = 3.0
+    assert run(x)[2].tolist() == [3.0, 6.0]
 
 
 # ---- profilers -------------------------------------------------------------------------------------------------------
