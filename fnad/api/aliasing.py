@@ -31,6 +31,7 @@ class Received:
 
     def __init__(self) -> None:
         self._pairs: list[tuple[Any, Any]] = []
+        self.is_written = False
 
     def noting(self, receive: Callable[[Any], Any]) -> Callable[[Any], Any]:
         """`receive`, which makes of a leaf what the function receives, with its answers noted."""
@@ -46,7 +47,8 @@ class Received:
         inside = [array for trace in traces() for array in trace.changed]
         written = [i for i, pair in enumerate(self._pairs) if _is_written(*pair, inside)]
         changed = [i + len(self._pairs) for i, tracer in enumerate(tracers) if tracer.is_written]
-        if written or changed:
+        self.is_written = bool(written or changed)
+        if self.is_written:
             leaves = [*[value for value, _ in self._pairs], *given()]
             found = [*[received for _, received in self._pairs], *tracers]
             place = current_source()

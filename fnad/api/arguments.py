@@ -113,12 +113,17 @@ class Differentiated(NamedTuple):
 
     def given(self, tracers: Sequence[Any], receive: Callable[[Any], Any]) -> Sequence[Any]:
         """The arguments, with tracers for the leaves with a derivative, and for others what the function receives."""
-        return self._filled(tracers, [receive(self.values[i]) for i in self._constants])
+        return self._filled(tracers, list(map(receive, self.constants)))
 
     def gradients(self, values: Iterable[Any]) -> tuple[Any, ...]:
         """The arguments' gradients from those of the leaves that have one; that of a constant is 0 of its dtype."""
         avals = [self.leaves[i].aval for i in self._constants]
         return tuple(self._filled(values, [to_user(np.zeros(aval.shape, aval.dtype)) for aval in avals]))
+
+    @property
+    def constants(self) -> list[Any]:
+        """The leaves without a derivative."""
+        return [self.values[i] for i in self._constants]
 
     @property
     def _constants(self) -> list[int]:
@@ -127,15 +132,6 @@ class Differentiated(NamedTuple):
     def _filled(self, differentiable: Iterable[Any], constant: Iterable[Any]) -> Sequence[Any]:
         leaves = dict(zip(self.places, differentiable, strict=True)) | dict(zip(self._constants, constant, strict=True))
         return cast("Sequence[Any]", self.structure.unflatten([leaves[i] for i in range(len(leaves))]))
-
-
-def stage_call(
-    f: Function, argnums: tuple[int, ...], has_aux: bool, args: tuple[Any, ...], kwargs: dict[str, Any]
-) -> tuple[Staged, Differentiated]:
-    """Trace a call on the leaves of the arguments at `argnums`; return it with these arguments."""
-    chosen = resolved(f, argnums, len(args))
-    wrt = differentiated([args[i] for i in chosen], lambda i: argument_name(f, chosen[i]))
-    return stage_in(f, chosen, wrt, args, kwargs, has_aux=has_aux), wrt
 
 
 def stage_in(
@@ -148,11 +144,13 @@ def stage_in(
     has_aux: bool,
 ) -> Staged:
     """Trace a call on the leaves with a derivative of the arguments that are `chosen`."""
-    leaves, places = [wrt.leaves[i] for i in wrt.places], wrt.places
+    places = wrt.places
+    leaves = [wrt.leaves[i] for i in places]
 
     def attempt(f: Function, receive: Callable[[Any], Any]) -> Staged:
+        received = Received()
+
         def call(tracers: Sequence[Tracer]) -> Any:
-            received = Received()
             receiving = received.noting(receive)
             given = dict(zip(chosen, wrt.given(tracers, receiving), strict=True))
             others = {i: map_leaves(receiving, arg) for i, arg in enumerate(args) if i not in given}
@@ -161,7 +159,8 @@ def stage_in(
             received.check(f, lambda: [wrt.values[i] for i in places], tracers)
             return result
 
-        return stage(f, leaves, call, has_aux=has_aux)
+        staged = stage(f, leaves, call, has_aux=has_aux)
+        return staged._replace(writes=True) if received.is_written else staged
 
     def name(leaf: int) -> str:
         arguments = cast("Sequence[Any]", wrt.structure.unflatten(wrt.values))

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from fnad.api.arguments import Argnums, Differentiated, as_positions, check_flag, stage_call
+from fnad.api.arguments import Argnums, Differentiated, as_positions, check_flag
 from fnad.api.derivations import gradient, value_and_gradient
 from fnad.api.leaves import Function, check_function, function_name, source_of, structure_text
+from fnad.api.repeating import Repeats
 from fnad.api.running import run
 from fnad.api.staging import Staged
 from fnad.api.transformed import with_options
@@ -36,10 +37,10 @@ def grad(f: Function, argnums: Argnums = 0, has_aux: bool = False) -> Function:
     """
     check_function(f, "grad")
     check_flag("grad", has_aux)
-    positions = as_positions(argnums, "grad")
+    repeats = Repeats(f, as_positions(argnums, "grad"), has_aux)
 
     def gradient_of_f(*args: Any, **kwargs: Any) -> Any:
-        staged, wrt = stage_call(f, positions, has_aux, args, kwargs)
+        staged, wrt = repeats.stage_call(args, kwargs)
         check_scalar(staged, f)
         results = run(staged.program, staged.operands, gradient(staged.wrt))
         auxiliary, gradients = _unpacked(results, staged, wrt, argnums)
@@ -60,10 +61,10 @@ def value_and_grad(f: Function, argnums: Argnums = 0, has_aux: bool = False) -> 
     """
     check_function(f, "value_and_grad")
     check_flag("value_and_grad", has_aux)
-    positions = as_positions(argnums, "value_and_grad")
+    repeats = Repeats(f, as_positions(argnums, "value_and_grad"), has_aux)
 
     def value_and_gradient_of_f(*args: Any, **kwargs: Any) -> Any:
-        staged, wrt = stage_call(f, positions, has_aux, args, kwargs)
+        staged, wrt = repeats.stage_call(args, kwargs)
         check_scalar(staged, f)
         value, *rest = run(staged.program, staged.operands, value_and_gradient(staged.wrt))
         auxiliary, gradients = _unpacked(rest, staged, wrt, argnums)

@@ -25,6 +25,7 @@ from fnad.api.leaves import (
 from fnad.errors import AuxiliaryError
 from fnad.ir.program import Program
 from fnad.trace.capture import Guard
+from fnad.trace.contents import CONSTANTS
 from fnad.trace.tracer import Tracer
 from fnad.trace.tracing import trace_function
 
@@ -34,6 +35,11 @@ class Auxiliary:
 
     def __init__(self, tree: Any) -> None:
         self._values, self._structure = flatten(tree)
+
+    @property
+    def is_fresh(self) -> bool:
+        """Whether what is rebuilt has no object in it that the function returned."""
+        return all(isinstance(value, (Tracer, np.ndarray, *CONSTANTS)) for value in self._values)
 
     @property
     def traced(self) -> list[Tracer]:
@@ -73,7 +79,8 @@ class Staged(NamedTuple):
     """A traced call: (leaves…, captured…) -> (output leaves…, traced auxiliary leaves…).
 
     `leaves` counts the leading inputs that stand for the call's leaves; `outputs` the leading outputs that are leaves
-    of the function's `output`. `guards` are what Python was told of values of the program.
+    of the function's `output`. `guards` are what Python was told of values of the program. `writes` says whether the
+    function wrote into what it received.
     """
 
     program: Program
@@ -83,6 +90,7 @@ class Staged(NamedTuple):
     outputs: int
     output: Output
     auxiliary: Auxiliary
+    writes: bool = False
 
     @property
     def structure(self) -> Structure:

@@ -13,8 +13,32 @@ from typing import cast
 from fnad.ir.program import Params, Program, Var
 
 
-def content_key(program: Program) -> Hashable:
+class Content:
+    """A key that knows its hash, which takes longer than most of what is done with it."""
+
+    __slots__ = ("_hash", "_parts")
+
+    def __init__(self, *parts: Hashable) -> None:
+        self._parts = parts
+        self._hash = hash(parts)
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (
+            isinstance(other, Content) and self._hash == other._hash and self._parts == other._parts
+        )
+
+
+def content_key(program: Program) -> Content:
     """The key of a program, under which what was made of an equal one is found."""
+    if program.content is None:
+        object.__setattr__(program, "content", _content_of(program))  # which does not change what it is
+    return program.content
+
+
+def _content_of(program: Program) -> Content:
     numbers = {var: number for number, var in enumerate(program.inputs)}
     number = len(numbers)
     equations: list[Hashable] = []
@@ -32,7 +56,7 @@ def content_key(program: Program) -> Hashable:
             number += 1
     avals = tuple([(var.aval.dtype, var.aval.shape) for var in program.inputs])
     outputs = tuple([numbers[atom] if isinstance(atom, Var) else atom.key for atom in program.outputs])
-    return avals, tuple(equations), outputs
+    return Content(avals, tuple(equations), outputs)
 
 
 def params_key(params: Params) -> Hashable:

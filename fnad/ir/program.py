@@ -135,6 +135,8 @@ class Program:
     inputs: tuple[Var, ...]
     equations: tuple[Equation, ...]
     outputs: tuple[Atom, ...]
+    content: Any = field(default=None, init=False, repr=False)
+    """Its `content_key`, once somebody has asked for that."""
 
     @property
     def in_avals(self) -> tuple[Aval, ...]:

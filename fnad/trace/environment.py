@@ -76,6 +76,7 @@ from fnad.trace.contents import (
     same,
     shared_states,
 )
+from fnad.trace.effects import effect_of_code, effect_of_function, effect_of_object
 from fnad.trace.handle import Handle
 from fnad.trace.libraries import is_library
 from fnad.trace.source import user_caller
@@ -134,10 +135,11 @@ class Met(NamedTuple):
 
 
 class Environment:
-    """What was read from outside, and what it was."""
+    """What was read from outside, and what it was; `effect`, if asked for, what was perhaps done there."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, seeks_effects: bool = False) -> None:
         self.met: list[Met] = []
+        self.effect = None if seeks_effects else "not looked for"
         self._names: dict[tuple[int, str], tuple[Get, str, Any]] = {}
         self._absent: dict[int, tuple[KeysView[str], set[str]]] = {}
         self._kinds: tuple[list[Any], list[type]] = [], []
@@ -260,8 +262,12 @@ class Environment:
             code = frame.f_code
             if event == "call" and (id(code), id(frame.f_globals)) not in visited and code not in collecting:
                 self._visit(code, frame.f_globals)
-            elif event == "c_call" and arg in OUTSIDE:
-                self._call_outside(arg, frame)
+                if self._note_effect(frame):
+                    del visited[id(code), id(frame.f_globals)]
+            elif event == "c_call":
+                if arg in OUTSIDE:
+                    self._call_outside(arg, frame)
+                self.effect = self.effect or effect_of_function(arg, code)
             elif code is IMPORT_MODULE and isinstance(arg, ModuleType) and user_caller(frame):  # it returns
                 self._import(arg.__name__)
 
@@ -308,6 +314,18 @@ class Environment:
         if reads.reflects:
             self._reflect()
 
+    def _note_effect(self, frame: FrameType) -> bool:
+        """Note what code may do beside computing; whether this was for a library, and may yet be for the user's."""
+        if self.effect is not None:
+            return False
+        code, caller = frame.f_code, frame.f_back
+        effect = effect_of_code(code, str(frame.f_globals.get("__name__")))
+        if effect is None:
+            return False
+        is_inner = is_library(code.co_filename) and caller is not None and is_library(caller.f_code.co_filename)
+        self.effect = None if is_inner else effect
+        return is_inner
+
     def _visit_library(self, code: CodeType) -> None:
         if code in REFLECTING:
             self._reflect()
@@ -334,6 +352,7 @@ class Environment:
         self._meet(what, place, anew=what != CLOCK)
 
     def _meet(self, what: str, source: Source | None = None, *, anew: bool = True) -> None:
+        self.effect = self.effect or what
         self.met.append(Met(what, source, anew))
         if anew:
             self._changing = what
@@ -374,6 +393,8 @@ class Environment:
     def _note_use(self, get: Get, where: object, name: str, reads: Reads) -> None:
         """Note what a name stands for, unless its value has no say here; then it is kept for whoever asks later."""
         value = get(name, MISSING)
+        if name in reads.counted | reads.extended:
+            self.effect = self.effect or f"{name} is written to"
         if name in reads.counted and isinstance(value, int):
             self._unread.setdefault((id(where), name), (get, name, value))
         elif name in reads.extended and type(value) in (list, set, deque):
@@ -479,6 +500,7 @@ class Environment:
         self._hold(function, vars(function), ())
 
     def _follow_object(self, value: Any) -> None:
+        self.effect = self.effect or effect_of_object(value)
         for part in parts(value):
             self.follow(part)
         if isinstance(value, (operator.attrgetter, operator.methodcaller)):

@@ -25,6 +25,12 @@ def is_machinery(file: str) -> bool:
 
 
 @lru_cache(maxsize=4096)
+def is_testing(file: str) -> bool:
+    """Whether a file is one of pytest's, whose code an `assert` runs, or that CPython or NumPy runs unasked."""
+    return file.startswith((*_TESTING, *_INTERNAL))
+
+
+@lru_cache(maxsize=4096)
 def is_library(file: str) -> bool:
     """Whether a file belongs to the standard library, to this package or what it stands on, or to pytest."""
     if file.startswith((*_FOUNDATION, *_TESTING, *_INTERNAL)):

@@ -1,0 +1,130 @@
+"""Traces without `jit` that are used again.
+
+Without `jit` a function is traced at each call, and any Python may run. But to run it again is in vain where it would
+do the same: where it reads what it read (`fnad.trace.environment`), has no effect (`fnad.trace.effects`) and leaves
+what it reads as it was, where Python decided nothing by traced values, and where the arguments that are not
+differentiated are those of the trace. Such a trace is used again at the next call.
+
+To watch what a function reads takes time too. So its first call with arguments of given shapes is not watched, since
+it may be the only one, and no call is any more where an effect was met, or watching has saved less than it has cost.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Hashable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from fnad.api.arguments import LARGE, Differentiated, differentiated, resolved, stage_in
+from fnad.api.leaves import Array, Function, Operand, argument_name, flatten
+from fnad.api.staging import Staged
+from fnad.ir.builder import is_tracing
+from fnad.ir.types import NAMES
+from fnad.trace.contents import CONSTANTS, same
+from fnad.trace.environment import Environment
+
+SIGNATURES = 64
+TRACES = 4
+"""How many traces of one signature are held: arguments that are not differentiated may go back and forth."""
+
+CREDIT = 4
+"""How many calls are watched in vain."""
+
+
+class Fixed(NamedTuple):
+    """What an argument was that is not differentiated: the content of an array, or the object itself."""
+
+    value: Any
+    content: bytes | None
+
+    @classmethod
+    def of(cls, value: Any) -> Fixed:
+        is_array = type(value) is np.ndarray and value.dtype in NAMES
+        return cls((value.shape, value.dtype), value.tobytes()) if is_array else cls(value, None)
+
+    def is_now(self, value: Any) -> bool:
+        """Whether another one is the same."""
+        if self.content is None:
+            return same(value, self.value)
+        is_array = type(value) is np.ndarray and (value.shape, value.dtype) == self.value
+        return is_array and value.tobytes() == self.content
+
+    @property
+    def is_constant(self) -> bool:
+        return self.content is not None or isinstance(self.value, CONSTANTS)
+
+
+class Repeated(NamedTuple):
+    """A trace that may be used again."""
+
+    staged: Staged
+    fixed: list[Fixed]
+    environment: Environment
+
+    def fits(self, fixed: Sequence[Any]) -> bool:
+        """Whether the function would do the same again."""
+        is_same = all(before.is_now(value) for before, value in zip(self.fixed, fixed, strict=True))
+        return is_same and self.environment.holds()
+
+    def on(self, operands: Sequence[Operand]) -> Staged:
+        """The trace on other values."""
+        return self.staged._replace(operands=[*operands, *self.staged.operands[len(operands) :]])
+
+
+class Repeats:
+    """A function that is differentiated at each call, and its traces that may be used again."""
+
+    def __init__(self, f: Function, argnums: tuple[int, ...], has_aux: bool) -> None:
+        self._f = f
+        self._argnums = argnums
+        self._has_aux = has_aux
+        self._known: dict[Hashable, list[Repeated]] = {}
+        self._credit = CREDIT
+
+    def stage_call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Staged, Differentiated]:
+        """Trace a call on the leaves of the arguments that are differentiated; return it with these arguments."""
+        chosen = resolved(self._f, self._argnums, len(args))
+        wrt = differentiated([args[i] for i in chosen], lambda i: argument_name(self._f, chosen[i]))
+        if self._credit <= 0 or is_tracing() or sys.gettrace() is not None:  # a debugger sees each run
+            return stage_in(self._f, chosen, wrt, args, kwargs, has_aux=self._has_aux), wrt
+        return self._stage(chosen, wrt, args, kwargs), wrt
+
+    def _stage(
+        self, chosen: tuple[int, ...], wrt: Differentiated, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Staged:
+        others, structure = flatten(([arg for i, arg in enumerate(args) if i not in chosen], kwargs))
+        fixed = [*wrt.constants, *others]
+        marks = tuple([(leaf.aval, leaf.weak, leaf.is_array) for leaf in wrt.leaves])
+        signature = wrt.structure, marks, chosen, structure
+        known = self._known.get(signature)
+        if known is None:
+            if len(self._known) < SIGNATURES:
+                self._known[signature] = []
+            return stage_in(self._f, chosen, wrt, args, kwargs, has_aux=self._has_aux)
+        for repeated in known:
+            if repeated.fits(fixed):
+                self._credit = CREDIT
+                return repeated.on([wrt.leaves[i].value for i in wrt.places])
+        self._credit -= 1
+        before, environment = list(map(Fixed.of, fixed)), Environment(seeks_effects=True)
+        for value in (self._f, *[value.value for value in before if not value.is_constant]):
+            environment.follow(value)
+        with environment.watching():
+            staged = stage_in(self._f, chosen, wrt, args, kwargs, has_aux=self._has_aux)
+        if not is_repeatable(staged, environment) or _nbytes(before, staged) > LARGE:
+            self._credit = 0
+        elif environment.holds():
+            known[:] = [Repeated(staged, before, environment), *known[: TRACES - 1]]
+        return staged
+
+
+def is_repeatable(staged: Staged, environment: Environment) -> bool:
+    """Whether a run does nothing that is seen outside, and would be the same for other values of the same avals."""
+    return not (staged.guards or staged.writes or environment.effect) and staged.auxiliary.is_fresh
+
+
+def _nbytes(fixed: Sequence[Fixed], staged: Staged) -> int:
+    captured: list[Array] = [value for value in staged.operands if isinstance(value, np.ndarray)]
+    return sum(len(value.content or b"") for value in fixed) + sum(array.nbytes for array in captured)

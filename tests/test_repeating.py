@@ -1,0 +1,381 @@
+"""Without `jit` a trace is used again where another run would do the same; where it would not, the function runs."""
+
+from __future__ import annotations
+
+import collections
+import functools
+import io
+import logging
+import math
+import random
+import sys
+import time
+import types
+import warnings
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+from unittest.mock import Mock
+
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+
+import fnad
+from fnad.api import repeating
+from fnad.trace.environment import Environment
+
+X = np.array([1.0, 2.0])
+
+
+@pytest.fixture(autouse=True)
+def _interpreted() -> Iterator[None]:
+    with fnad.config.override(executor="interpreter"):
+        yield
+
+
+@pytest.fixture
+def traces(monkeypatch: pytest.MonkeyPatch) -> Mock:
+    """Counts the runs of functions; of a library's class, since what the user's code does is an effect."""
+    counter = Mock(wraps=repeating.stage_in)
+    monkeypatch.setattr(repeating, "stage_in", counter)
+    monkeypatch.setattr(sys, "gettrace", lambda: None)  # coverage is no debugger
+    return counter
+
+
+# ---- what runs no more -----------------------------------------------------------------------------------------------
+
+
+def test_an_unchanged_function_is_traced_twice(traces: Mock) -> None:
+    weights = np.array([3.0, 4.0])
+
+    def helper(x: Any) -> Any:
+        parts = []
+        for i in range(len(x)):
+            parts.append(np.exp(x[i]) * weights[i])  # noqa: PERF401  (as it is often written)
+        return np.stack(parts)
+
+    def f(x: Any, scale: Any, label: str = "a") -> Any:
+        total = np.zeros(2)
+        total[:] = helper(x)
+        return math.sqrt(scale[0]) * np.sum(total) + len(label)
+
+    gradient, both = fnad.grad(f), fnad.value_and_grad(f)
+    for i in range(5):
+        assert_array_equal(gradient(i * X, np.array([4.0])), 2.0 * np.exp(i * X) * weights)
+    assert traces.call_count == 2
+    for i in range(5):
+        value, _ = both(i * X, np.array([4.0]), label="abc")
+        assert value == pytest.approx(2.0 * np.sum(np.exp(i * X) * weights) + 3, rel=1e-15)
+    assert traces.call_count == 4
+
+
+def test_each_signature_has_traces_of_its_own(traces: Mock) -> None:
+    gradient = fnad.grad(lambda x, n: np.sum(x * x.dtype.itemsize * n))
+    for _ in range(4):
+        assert_array_equal(gradient(X, 1), [8.0, 8.0])
+        assert_array_equal(gradient(X.astype(np.float32), 1), [4.0, 4.0])
+        assert_array_equal(gradient(np.ones(3), 1), [8.0, 8.0, 8.0])
+    assert traces.call_count == 6
+    for n in (True, 1, 1.0, 1, np.float64(1.0)) * 2:
+        gradient(X, n)
+    assert traces.call_count == 9
+
+
+def test_integers_among_what_is_differentiated_are_what_they_were() -> None:
+    gradient = fnad.grad(lambda w: np.sum(w["x"] ** w["n"]))
+    for n in (1, 1, 1, 2, 3, 2, 1):
+        assert_array_equal(gradient({"x": X, "n": n})["x"], n * X ** (n - 1))
+
+
+# ---- what changes ----------------------------------------------------------------------------------------------------
+
+NUMBER, LIST, DICT, ARRAY = 1.0, [1.0], {"a": 1.0}, np.ones(2)
+
+
+def rate() -> float:
+    return 1.0
+
+
+def pace() -> float:
+    return 1.0
+
+
+def faster(before: float) -> float:
+    return before + 1.0
+
+
+class Settings:
+    a = 1.0
+
+    def __getattr__(self, name: str) -> float:
+        return 1.0
+
+
+class Thing:
+    def __init__(self) -> None:
+        self.a = 1.0
+
+
+THING = Thing()
+
+
+def changed_global() -> None:
+    global NUMBER  # noqa: PLW0603
+    NUMBER += 1.0
+
+
+def redefined() -> None:
+    now = rate()
+    globals()["rate"] = lambda: now + 1.0
+
+
+def other_code() -> None:
+    pace.__code__, pace.__defaults__ = faster.__code__, (pace(),)
+
+
+CHANGES: dict[str, tuple[Callable[[], Any], Callable[[], Any]]] = {
+    "a global": (lambda: NUMBER, changed_global),
+    "an element": (lambda: LIST[0], lambda: LIST.__setitem__(0, LIST[0] + 1.0)),
+    "a value of a dict": (lambda: DICT["a"], lambda: DICT.update(a=DICT["a"] + 1.0)),
+    "the content of an array": (lambda: ARRAY[0], lambda: ARRAY.__iadd__(1.0)),
+    "an attribute": (lambda: THING.a, lambda: setattr(THING, "a", THING.a + 1.0)),
+    "an attribute that was not there": (lambda: Settings().b, lambda: setattr(Settings, "b", Settings().b + 1.0)),
+    "an attribute of a class": (lambda: Settings().a, lambda: setattr(Settings, "a", Settings.a + 1.0)),
+    "another function": (lambda: rate(), redefined),
+    "other code": (lambda: pace(), other_code),
+}
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_a_change_is_seen(name: str, traces: Mock) -> None:
+    read, change = CHANGES[name]
+    gradient = fnad.grad(lambda x: np.sum(x * read()))
+    for _ in range(3):
+        count = traces.call_count
+        for _ in range(4):
+            assert_array_equal(gradient(X), [read()] * 2)
+        assert traces.call_count <= count + 2
+        change()
+    assert traces.call_count > 2
+
+
+def test_other_arguments_that_change_are_seen(traces: Mock) -> None:
+    gradient = fnad.grad(lambda x, data, thing, *, power=1: np.sum(data * x**power * thing.a))
+    data, thing = np.ones(2), Thing()
+    expected: list[Any] = []
+    for factor, a, power in ((1.0, 1.0, 1), (1.0, 1.0, 1), (1.0, 1.0, 1), (2.0, 1.0, 1), (2.0, 3.0, 1), (2.0, 3.0, 2)):
+        data[:], thing.a = factor, a
+        expected.append(factor * a * power * X ** (power - 1))
+        assert_array_equal(gradient(X, data, thing, power=power), expected[-1])
+        assert_array_equal(gradient(X, data.copy(), thing, power=power), expected[-1])
+    assert traces.call_count == 2 + 3
+
+
+def test_python_decides_by_the_values_at_hand() -> None:
+    gradient = fnad.grad(lambda x: np.sum(x) if x[0] > 0 else np.sum(x**2))
+    for sign in (1, 1, 1, -1, 1, -1, -1, 1):
+        assert_array_equal(gradient(sign * X), [1.0, 1.0] if sign > 0 else -2 * X)
+
+
+# ---- effects ---------------------------------------------------------------------------------------------------------
+
+
+class Recorder:
+    """Something with a method that keeps what it is given, and an attribute that is written to."""
+
+    def __init__(self) -> None:
+        self.seen: list[int] = []
+        self.count = 0
+
+    def note(self) -> None:
+        self.seen.append(1)
+
+    def __call__(self) -> None:
+        self.count = self.count + 1
+
+
+COUNT = 0
+SEEN: list[int] = []
+NUMBER_OF = functools.lru_cache(lambda: NUMBER)
+ITERATOR = iter(range(1000))
+LOGGER = logging.getLogger("test_repeating")
+
+
+def counts() -> None:
+    global COUNT  # noqa: PLW0603
+    COUNT += 1
+
+
+def effects(path: Path) -> dict[str, tuple[Callable[[], Any], Callable[[], int]]]:
+    """What a function may do at each call, with how often it was done."""
+    recorder, queue, table, stream = Recorder(), collections.deque[int](), dict[int, int](), io.StringIO()
+    generator = np.random.default_rng(0)
+
+    def draws() -> int:
+        done, copy = 0, np.random.default_rng(0)
+        while copy.bit_generator.state != generator.bit_generator.state:
+            copy.random()
+            done += 1
+        return done
+
+    def extends() -> None:
+        table[len(table)] = 1
+
+    return {
+        "a counter": (counts, lambda: COUNT),
+        "a list": (lambda: SEEN.append(1), lambda: len(SEEN)),
+        "a list that is extended": (lambda: SEEN.__iadd__([1]), lambda: len(SEEN)),
+        "a list under another name": (lambda: list.append(SEEN, 1), lambda: len(SEEN)),
+        "a method": (recorder.note, lambda: len(recorder.seen)),
+        "an object": (recorder, lambda: recorder.count),
+        "a queue": (lambda: queue.append(1), lambda: len(queue)),
+        "a dict": (extends, lambda: len(table)),
+        "a stream": (lambda: stream.write("x"), lambda: len(stream.getvalue())),
+        "a draw": (generator.random, draws),
+        "a file": (lambda: path.write_text(path.read_text() + "x"), lambda: len(path.read_text())),
+    }
+
+
+@pytest.mark.parametrize("name", effects(Path()))
+def test_an_effect_happens_at_each_call(name: str, tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.touch()
+    act, count = effects(path)[name]
+    before = count()
+
+    def f(x: Any) -> Any:
+        act()
+        return np.sum(x)
+
+    gradient = fnad.grad(f)
+    for _ in range(6):
+        gradient(X)
+    assert count() - before == 6
+
+
+def test_what_is_shown_is_shown_at_each_call(
+    capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    def prints(x: Any) -> Any:
+        print("printed")
+        return np.sum(x)
+
+    def logs(x: Any) -> Any:
+        LOGGER.warning("logged")
+        return np.sum(x)
+
+    def warns(x: Any) -> Any:
+        warnings.warn("warned", stacklevel=1)
+        return np.sum(x)
+
+    def writes(x: Any) -> Any:
+        sys.stdout.write("printed")
+        return np.sum(x)
+
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        for f in (prints, logs, warns, writes):
+            gradient = fnad.grad(f)
+            for _ in range(6):
+                gradient(X)
+    assert capsys.readouterr().out.count("printed") == 12
+    assert (len(caplog.records), len(caught)) == (6, 6)
+
+
+@pytest.mark.parametrize(
+    "read",
+    [
+        lambda thing: getattr(sys.modules[__name__], f"NUM{'BER'}"),
+        lambda thing: globals()["NUMBER"],
+        lambda thing: float(thing == types.SimpleNamespace(a=NUMBER)),
+        lambda thing: (NUMBER_OF.cache_clear(), NUMBER_OF())[1],
+    ],
+)
+def test_what_is_not_watched_is_read_anew(read: Callable[[Any], Any]) -> None:
+    thing = types.SimpleNamespace(a=NUMBER)
+    gradient = fnad.grad(lambda x: np.sum(x * read(thing)))
+    for _ in range(3):
+        for _ in range(4):
+            assert_array_equal(gradient(X), [read(thing)] * 2)
+        changed_global()
+
+
+@pytest.mark.parametrize("draw", [time.perf_counter, random.random, np.random.normal, lambda: next(ITERATOR)])
+def test_what_is_read_anew_is_another_number(draw: Callable[[], float]) -> None:
+    gradient = fnad.grad(lambda x: np.sum(x * draw()))
+    found = [gradient(X)[0] for _ in range(6)]
+    assert len(set(found)) == 6
+
+
+def test_a_function_that_writes_into_an_argument_runs_each_time(traces: Mock) -> None:
+    def f(x: Any, y: Any) -> Any:
+        y[0] = 5.0
+        return np.sum(x * y)
+
+    gradient, y = fnad.grad(f), np.ones(2)
+    for _ in range(4):
+        assert_array_equal(gradient(X, y), [5.0, 1.0])
+    with pytest.raises(fnad.errors.MutationError):
+        fnad.grad(lambda x, y: f(x, y), argnums=1)(y, y)
+    assert traces.call_count == 5
+
+
+def test_what_is_returned_beside_the_result_is_new_each_time(traces: Mock) -> None:
+    table = np.arange(3)
+    gradient = fnad.grad(lambda x: (np.sum(x * x), (table, x, "text")), has_aux=True)
+    found = [gradient(i * X)[1] for i in range(4)]
+    assert len({id(aux[0]) for aux in found}) == 4
+    assert [aux[1].tolist() for aux in found] == [(i * X).tolist() for i in range(4)]
+    assert traces.call_count == 2
+    kept = object()
+    other = fnad.grad(lambda x: (np.sum(x * x), kept), has_aux=True)
+    assert all(other(X)[1] is kept for _ in range(4))
+
+
+# ---- what it costs ---------------------------------------------------------------------------------------------------
+
+
+def test_a_function_is_not_watched_for_ever(monkeypatch: pytest.MonkeyPatch, traces: Mock) -> None:
+    watched: list[Environment] = []
+    watching = Environment.watching
+    monkeypatch.setattr(Environment, "watching", lambda self: (watched.append(self), watching(self))[1])
+    LIST[0] = 0.0
+    gradient = fnad.grad(lambda x: np.sum(x * LIST[0]))
+    for i in range(20):
+        LIST[0] = float(i)
+        assert gradient(X)[0] == i
+    assert len(watched) == repeating.CREDIT
+    watched.clear()
+    gradient = fnad.grad(lambda x: (np.sum(x), SEEN.append(1))[0])
+    for _ in range(10):
+        gradient(X)
+    assert len(watched) == 1
+
+
+def test_what_is_large_is_not_kept(traces: Mock) -> None:
+    data = np.ones(repeating.LARGE // 8 + 1)
+    gradient, other = fnad.grad(lambda x: np.sum(x[0] * data)), fnad.grad(lambda x, y: np.sum(x[0] * y))
+    for _ in range(4):
+        gradient(X)
+        other(X, data)
+    assert traces.call_count == 8
+
+
+def test_a_debugger_sees_each_run(monkeypatch: pytest.MonkeyPatch, traces: Mock) -> None:
+    monkeypatch.setattr(sys, "gettrace", lambda: print)
+    gradient = fnad.grad(lambda x: np.sum(x))
+    for _ in range(4):
+        gradient(X)
+    assert traces.call_count == 4
+
+
+def test_within_another_trace_it_is_traced() -> None:
+    def f(x: Any, a: Any) -> Any:
+        return np.sum(x**3 * a)
+
+    gradient = fnad.grad(f)
+    hessian = fnad.grad(lambda x: np.sum(gradient(x, 2.0) ** 2))
+    for i in range(1, 5):
+        assert_array_equal(gradient(i * X, 2.0), 6.0 * (i * X) ** 2)
+        assert_array_equal(hessian(i * X), 2 * 6.0 * (i * X) ** 2 * 12.0 * (i * X))
