@@ -225,13 +225,48 @@ def check_of_array(value: Array) -> Check | None:
 
 def check_of_array_like(value: Any) -> Check:
     """The check that something NumPy can convert, of another library, keeps its content."""
+    seen = np.asarray(value)
+    if seen.dtype.hasobject:
+        return _check_of_pickle(value) or _check_of_objects(value)
+    dtype, snapshot = seen.dtype, seen.copy("K")
 
+    def check() -> bool:
+        now = np.asarray(value)
+        return now.dtype == dtype and same_bits(now, snapshot)
+
+    return check
+
+
+def _check_of_objects(value: Any) -> Check:
     def content() -> tuple[Any, ...]:
         seen = np.asarray(value)
-        return seen.shape, seen.dtype, tuple(seen.flat) if seen.dtype.hasobject else seen.tobytes()
+        return seen.shape, seen.dtype, tuple(seen.flat)
 
     found = content()
     return lambda: same(content(), found)
+
+
+def _check_of_pickle(value: Any) -> Check | None:
+    """The check by the value's pickle; None where it has none, or another one each time.
+
+    To convert a table of numbers and texts makes an object of each number. Its pickle has the arrays it consists of.
+    """
+
+    def content() -> tuple[bytes, list[Array]]:
+        buffers: list[pickle.PickleBuffer] = []
+        text = pickle.dumps(value, protocol=5, buffer_callback=buffers.append)
+        return text, [np.frombuffer(buffer.raw(), np.uint8) for buffer in buffers]
+
+    def check() -> bool:
+        now, parts = content()
+        return now == text and len(parts) == len(found) and all(map(same_bits, parts, found))
+
+    try:
+        text, parts = content()
+        found = [part.copy() for part in parts]
+        return check if check() else None
+    except Exception:  # noqa: BLE001  (whatever the classes of others raise)
+        return None
 
 
 def check_of_generator(value: Any) -> Check:
