@@ -17,6 +17,8 @@ from numpy.testing import assert_array_equal
 import fnad
 from fnad import errors, grad, jit
 
+pytestmark = pytest.mark.filterwarnings("ignore::fnad.errors.RetraceWarning")  # what is read changes on purpose
+
 traces: list[str] = []
 
 

@@ -34,7 +34,7 @@ from fnad.api.leaves import (
     to_user,
 )
 from fnad.api.listing import KnownPaths, listed
-from fnad.api.paths import FailedPath, Paths, TracedPath
+from fnad.api.paths import Paths, TracedPath
 from fnad.api.receivers import Receiver, Receivers
 from fnad.api.staging import stage
 from fnad.api.statics import Places, Statics, donated_of, static_key, statics_of
@@ -53,8 +53,12 @@ Mark: TypeAlias = tuple[Dtype, Shape, bool, bool]
 """What a signature has of a leaf: dtype, shape, whether it is a Python number, or an array without dimensions."""
 
 SIGNATURES = 1024
-MANY = 100
-"""Traces after which a function is said to be traced too often."""
+MANY = 3
+"""The number of traces after changes, if more than the runs without, of which a function is traced too often."""
+
+OTHERS = "pass what changes as an argument"
+OWN = "the function itself writes to this: return the new value instead, and keep it outside"
+"""What to do about what changes between calls, and about what the function itself changes."""
 
 
 @with_options
@@ -140,7 +144,8 @@ class Compiled(Transformed):
         self._statics = statics
         self._donated = donated
         self._paths: dict[Hashable, Paths] = {}
-        self._retraced = 0
+        self._retraced = self._reused = 0
+        self._has_warned = False
         self._has_receivers = False
         self._receivers = Receivers(f, self._forget, weakref.ref(self))
 
@@ -197,9 +202,13 @@ class Compiled(Transformed):
         taken, results, failures = paths.run(arrays)
         if taken is None:
             leaves = [Leaf(array, aval_of(array), *kind) for array, (_, _, *kind) in zip(arrays, marks, strict=True)]
-            self._check_traces(paths, failures)
+            before = paths.known[0] if paths.known and not failures else None
             taken = self._trace(leaves, structure, form or CallForm(tuple(range(len(args))), ()), args, kwargs)
+            if before is not None:
+                self._check_traces(before.environment, taken.environment)
             results = paths.run_new(taken, arrays, failures)
+        else:
+            self._reused += 1
         if taken.written:
             check_written(self._f, values, taken.written, taken.outside, current_source())
         return taken.output.rebuild([to_user(result) for result in results])
@@ -286,10 +295,16 @@ class Compiled(Transformed):
             if form is not None and (0, receiver) in form.static:
                 self._paths.pop(signature, None)
 
-    def _check_traces(self, paths: Paths, failures: Sequence[FailedPath]) -> None:
-        """Count the traces that are made since something outside has changed; warn where there are many."""
-        self._retraced += bool(paths.known) and not failures
-        if self._retraced == MANY:
-            reason = paths.known[0].environment.difference()
-            what = f"{function_name(self._f)} was traced again {MANY} times, the last time because {reason}"
-            warnings.warn(f"{what}; pass what changes as an argument", RetraceWarning, stacklevel=4)
+    def _check_traces(self, before: Environment, now: Environment) -> None:
+        """Count traces that are made since something outside has changed; warn where they cost more than is saved."""
+        self._retraced += 1
+        if self._has_warned or self._retraced < MANY or self._retraced <= self._reused:
+            return
+        self._has_warned = True
+        is_own = not (now.reads_anew or now.holds())
+        change, source = (now if is_own else before).difference()
+        again = (
+            f"{function_name(self._f)} was traced again {self._retraced} times, and ran {self._reused} times without"
+        )
+        place = f"\n  at {source}" if source is not None else ""
+        warnings.warn(f"{again}: {change}{place}\n  {OWN if is_own else OTHERS}", RetraceWarning, stacklevel=4)

@@ -89,6 +89,7 @@ GLOBAL = frozenset({"LOAD_GLOBAL", "LOAD_NAME", "STORE_GLOBAL", "DELETE_GLOBAL",
 OUTER = frozenset(
     {"LOAD_GLOBAL", "LOAD_NAME", "LOAD_DEREF", "LOAD_CLOSURE", "LOAD_CLASSDEREF", "LOAD_FROM_DICT_OR_DEREF"}
 )
+NAMING = GLOBAL | OUTER | ATTRIBUTES
 REBINDING = frozenset({"STORE_GLOBAL", "DELETE_GLOBAL"})
 REBINDING_FREE = frozenset({"STORE_DEREF", "DELETE_DEREF"})
 
@@ -297,6 +298,11 @@ def reads_of(code: CodeType) -> Reads:
     modules += [(0, name) for name in _dotted(code) if not IMPORTING.isdisjoint(used)]
     handles = bool(code.co_exceptiontable)
     return Reads(global_names, extended, counted, attributes, strings, tuple(modules), reflects, handles, evaluated)
+
+
+def line_naming(code: CodeType, name: str) -> int | None:
+    """The first line of code that names a variable or an attribute so."""
+    return next((step.line for step in steps_of(code) if step.name in NAMING and step.value == name), None)
 
 
 def _dotted(code: CodeType) -> Iterator[str]:

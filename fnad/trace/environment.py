@@ -31,6 +31,7 @@ import inspect
 import io
 import operator
 import os
+import reprlib
 import sys
 import threading
 import time
@@ -49,13 +50,14 @@ import numpy as np
 
 from fnad.codes import functions_of
 from fnad.ir.program import Source
-from fnad.trace.bytecode import Reads, reads_of
+from fnad.trace.bytecode import Reads, line_naming, reads_of
 from fnad.trace.contents import (
     CACHED,
     CONSTANTS,
     Check,
     Elements,
     Memory,
+    Remembered,
     check_of_array,
     check_of_array_like,
     check_of_class,
@@ -134,6 +136,13 @@ class Met(NamedTuple):
         return f"{self.what}{place}  -> {'traced again at each call' if self.anew else 'as it was when traced'}"
 
 
+class Change(NamedTuple):
+    """What is no longer as it was when it was read, and where."""
+
+    what: str
+    source: Source | None
+
+
 class Environment:
     """What was read from outside, and what it was; `effect`, if asked for, what was perhaps done there."""
 
@@ -181,6 +190,11 @@ class Environment:
         holders, namespaces = self._namespaces
         return all(map(is_, map(type, objects), kinds)) and all(map(is_, map(NAMESPACE, holders), namespaces))
 
+    @property
+    def reads_anew(self) -> bool:
+        """Whether something was met that cannot be compared, for which the function is traced at each call."""
+        return bool(self._changing)
+
     def covers(self, other: Environment) -> bool:
         """Whether this holds, and has all in it that another one has, which holds too."""
         contents = {id(value) for _, value in self._contents}
@@ -192,20 +206,38 @@ class Environment:
         )
         return has_all and not other._changing and self.holds()
 
-    def difference(self) -> str:
-        """A description of what has changed."""
+    def difference(self) -> Change:
+        """What has changed."""
         for get, name, value in self._names.values():
-            if not same(get(name, MISSING), value):
-                return f"{name!r} has changed"
+            if not same(now := get(name, MISSING), value):
+                return Change(f"{name} {_was(value, now)}", self._place_of(name))
         for unchanged, value in self._contents:
             if not unchanged():
-                return f"the content of a {type(value).__name__} has changed"
+                if value is None:  # it is not kept alive
+                    return Change("an object it reads has changed", None)
+                name = next((name for _, name, held in self._names.values() if held is value), None)
+                what = f"the {type(value).__name__} {name or 'it reads'} has another content"
+                return Change(what + self._element(value), self._place_of(name))
         for keys, names in self._absent.values():
             for name in names & keys:
-                return f"{name!r} has been added"
+                return Change(f"{name} was not there, and is now", self._place_of(name))
         if not self._are_of_kind():
-            return "the class of an object has changed"
-        return self._changing or "nothing has changed"
+            return Change("an object it reads is of another class", None)
+        return Change(self._changing or "nothing has changed", next((met.source for met in self.met if met.anew), None))
+
+    def _element(self, value: Any) -> str:
+        """The first element of a container that is another one, if one is."""
+        elements, before = elements_of(value), self._before.get(id(value), ())
+        pairs = zip(before, elements() if elements else (), strict=False)
+        found = next(((old, new) for old, new in pairs if not same(new, old)), None)
+        return "" if found is None else f", where an element {_was(*found)}"
+
+    def _place_of(self, name: str | None) -> Source | None:
+        """A line that reads a name, or writes it, in the functions that were followed."""
+        functions = [value for _, value in self._contents if isinstance(value, FunctionType)]
+        lines = ((f.__code__, line_naming(f.__code__, name)) for f in functions if name is not None)
+        found = next(((code, line) for code, line in lines if line is not None), None)
+        return None if found is None else Source(found[0].co_filename, found[1], found[0].co_name)
 
     def released(self) -> Environment:
         """The same without references to objects, functions and what these hold, which may go when they like.
@@ -556,6 +588,18 @@ class Environment:
             self._seek(set())
         if self._reflects:
             self._list(holder)
+
+
+def _was(old: Any, new: Any) -> str:
+    return f"was {_shown(old)}, and is {_shown(new)}"
+
+
+def _shown(value: Any) -> str:
+    if value is MISSING:
+        return "not there"
+    if isinstance(value, CONSTANTS):
+        return reprlib.repr(value)
+    return "another object" if isinstance(value, Remembered) else f"another {type(value).__name__}"
 
 
 def makes_attributes(holder: Holder) -> bool:

@@ -30,6 +30,8 @@ import pytest
 import fnad
 from fnad import jit
 
+pytestmark = pytest.mark.filterwarnings("ignore::fnad.errors.RetraceWarning")  # what is read changes on purpose
+
 Change = Callable[[], object]
 Case = Callable[..., tuple[Callable[[Any], Any], Change]]
 CASES: list[Case] = []
