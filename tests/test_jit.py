@@ -93,6 +93,21 @@ def test_programs_may_be_watched() -> None:
     assert (count, seen, len(calls)) == (1, {"f"}, 1)
 
 
+def test_a_list_that_an_inner_function_extends_is_not_what_a_program_depends_on() -> None:
+    seen: list[float] = []
+    traces: list[str] = []
+
+    @jit
+    def f(x: Any) -> Any:
+        traces.append("f")
+        fnad.callback(lambda v: seen.append(float(v)), x)
+        return x if x > 0 else -x
+
+    for x in (1.0, -1.0, 2.0, -2.0, 3.0):
+        assert f(x) == abs(x)
+    assert (len(traces), seen) == (2, [1.0, -1.0, 2.0, -2.0, 3.0])
+
+
 def test_a_counter_that_is_used_is_not_just_watched() -> None:
     count = 0
     calls: list[int] = []

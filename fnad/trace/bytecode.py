@@ -18,6 +18,7 @@ import inspect
 import sys
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from itertools import islice
 from types import CodeType, FrameType, ModuleType
 from typing import Any, NamedTuple
@@ -292,7 +293,9 @@ def reads_of(code: CodeType) -> Reads:
     reflects = bool(matched) or not REFLECTION.isdisjoint(used)
     strings = frozenset(c for c in code.co_consts if isinstance(c, str) and c.isidentifier()).union(*matched)
     evaluated = tuple(step.line for step in steps if step.name in GLOBAL and step.value in EVALUATION)
-    extended, counted = _only(steps, _extends), _only(steps, _counts)
+    inner = [constant for constant in code.co_consts if isinstance(constant, CodeType)]
+    extended = _only(steps, _extends, {n for c in inner for n in {*c.co_freevars} - reads_of(c).extended})
+    counted = _only(steps, _counts, {n for c in inner for n in {*c.co_freevars} - reads_of(c).counted})
     imports = [i for i, step in enumerate(steps) if step.name == "IMPORT_NAME"]
     modules = [(steps[i - 2].value or 0, steps[i].value) for i in imports]
     modules += [(0, name) for name in _dotted(code) if not IMPORTING.isdisjoint(used)]
@@ -310,10 +313,13 @@ def _dotted(code: CodeType) -> Iterator[str]:
     return (c for c in code.co_consts if isinstance(c, str) and c and all(map(str.isidentifier, c.split("."))))
 
 
-def _only(steps: Sequence[Step], used: Callable[[Sequence[Step], int], bool]) -> frozenset[str]:
-    """The names whose loads are all `used` in this way."""
+def _only(
+    steps: Sequence[Step], used: Callable[[Sequence[Step], int], bool], otherwise: AbstractSet[str]
+) -> frozenset[str]:
+    """The names whose loads are all `used` in this way, but those that inner functions use `otherwise`."""
     loads = [i for i, step in enumerate(steps) if step.name in OUTER]
-    return frozenset(steps[i].value for i in loads) - {steps[i].value for i in loads if not used(steps, i)}
+    others = {steps[i].value for i in loads if steps[i].name != "LOAD_CLOSURE" and not used(steps, i)}
+    return frozenset(steps[i].value for i in loads) - others - otherwise
 
 
 def _extends(steps: Sequence[Step], load: int) -> bool:

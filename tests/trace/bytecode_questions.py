@@ -236,6 +236,9 @@ def which_names_are_read():
 
         return inside
 
+    def kept(x):
+        return lambda y: notes.append(y), lambda: x
+
     def imports():
         import os.path as p  # noqa: PLC0415
 
@@ -256,6 +259,7 @@ def which_names_are_read():
     assert {"m"} == read.names
     assert (read.reflects, read.modules, read.evaluated) == (False, (), ())
     assert code.reads_of(handed_on.__code__).extended == frozenset()
+    assert code.reads_of(kept.__code__).extended == {"notes"}
     assert code.reads_of(imports.__code__).modules == ((0, "os.path"), (1, ""))
     read = code.reads_of(matched.__code__)
     assert read.reflects
