@@ -33,9 +33,11 @@ class Content:
 
 def content_key(program: Program) -> Content:
     """The key of a program, under which what was made of an equal one is found."""
-    if program.content is None:
-        object.__setattr__(program, "content", _content_of(program))  # which does not change what it is
-    return program.content
+    found: Content | None = program.content
+    if found is None:
+        found = _content_of(program)
+        object.__setattr__(program, "content", found)  # which does not change what it is
+    return found
 
 
 def _content_of(program: Program) -> Content:
