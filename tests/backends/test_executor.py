@@ -12,11 +12,13 @@ import numpy as np
 import pytest
 
 from fnad import jit
-from fnad.backends.cpu.executor import compile_program
+from fnad.backends.cpu.executor import NativeExecutor, compile_program
 from fnad.errors import OutOfRangeError
 from fnad.ir.builder import trace
-from fnad.ir.primitive import PRIMITIVES
+from fnad.ir.primitive import PRIMITIVES, ArgFold, Concatenation, Contraction, Cumulative, Fold
 from fnad.ir.types import F32, F64, I64, Aval, aval_of
+from fnad.kernel.plan import Plan
+from fnad.lower.lowering import lower
 from fnad.ops.arithmetic import mul, strong_div
 from fnad.ops.comparison import bitwise_xor
 from fnad.ops.contraction import dot_general
@@ -26,6 +28,10 @@ from fnad.ops.reduction import reduce_prod
 from fnad.ops.shape import concatenate, reduce_sum
 from fnad.testing import assert_close, tolerance
 from fnad.transforms.interpret import interpret
+from tests.targets import OF_LARGE_ARRAYS
+
+BY_SIZE = ArgFold | Concatenation | Contraction | Cumulative | Fold
+"""The kinds of lowering that depend on the sizes of arrays."""
 
 
 def all_samples(primitive):
@@ -45,7 +51,17 @@ def all_samples(primitive):
 @pytest.mark.parametrize("name", sorted(PRIMITIVES))
 def test_every_primitive_compiled_is_interpreted(name):
     program, given = all_samples(PRIMITIVES[name])
-    for found, expected in zip(compile_program(program)(given), interpret(program, given), strict=True):
+    assert_interpreted(compile_program(program), program, given)
+
+
+@pytest.mark.parametrize("name", sorted(p.name for p in PRIMITIVES.values() if isinstance(p.lower, BY_SIZE)))
+def test_every_primitive_compiled_as_large_arrays_are_is_interpreted(name):
+    program, given = all_samples(PRIMITIVES[name])
+    assert_interpreted(NativeExecutor(Plan(lower(program, OF_LARGE_ARRAYS), OF_LARGE_ARRAYS)), program, given)
+
+
+def assert_interpreted(run, program, given):
+    for found, expected in zip(run(given), interpret(program, given), strict=True):
         assert found.dtype == np.asarray(expected).dtype
         assert_close(found, expected, tolerance(found.dtype))
 
@@ -166,7 +182,7 @@ def test_a_sum_with_infinity_is_infinite():
 def test_emitted_source_runs_as_plain_python():
     script = """
         import numpy as np
-        from fnad.backends.cpu.executor import compile_program
+        from fnad.backends.cpu.executor import NativeExecutor, compile_program
         from fnad.ir.builder import trace
         from fnad.ir.types import F64, Aval
         from fnad.ops.arithmetic import mul

@@ -58,6 +58,14 @@ def test_no_factor_leaves_a_sum(dtype: str, n: int) -> None:
         np.testing.assert_allclose(found, wanted, rtol=1e-5 if dtype in ("f4", "c8") else 1e-14, err_msg=str(position))
 
 
+@pytest.mark.parametrize("dtype", ["f4", "c8"])
+def test_single_precision_is_summed_in_double_precision(dtype: str) -> None:
+    x = np.random.default_rng(0).random((3000, 3)).astype(dtype) * (1 if dtype == "f4" else 1 + 2j)
+    for f in (np.sum, lambda x: np.sum(x, axis=0), lambda x: np.sum(x, axis=1), lambda x: np.einsum("ij,ij->", x, x)):
+        exact = f(x.astype(np.result_type(dtype, "f8")))
+        np.testing.assert_array_equal(jit(f)(x.astype(dtype)), exact.astype(dtype))
+
+
 def assert_same_with_signs(found: Any, wanted: Any) -> None:
     """Assert equal numbers, the signs of zeros included."""
     for part in (np.real, np.imag):

@@ -142,6 +142,15 @@ def carried_and_scanned(x: Any) -> Any:
     return scan(lambda c, row: (c + row, np.sum(c)), y, y)
 
 
+@program(A)
+def sorted_where_it_is_a_row_of_the_results(a: Any) -> Any:
+    def step(c: Any, row: Any) -> Any:
+        y = np.cumsum(row * c)
+        return np.tanh(c + np.sort(y)[0]), y
+
+    return scan(step, np.float64(1.0), a)
+
+
 @program(X)
 def assigned_at_its_own_integers(x: Any) -> Any:
     y = (cumulated(x) * 10).astype(int) % N

@@ -3,14 +3,13 @@ the second derivatives in the same way, and all of it in native code."""
 
 import warnings
 from collections import Counter
-from dataclasses import replace
 
 import numpy as np
 import optree
 import pytest
 
 from fnad.backends.cpu.executor import NativeExecutor
-from fnad.backends.cpu.target import COSTS, CPU
+from fnad.backends.cpu.target import CPU
 from fnad.ir.content import content_key
 from fnad.ir.primitive import Scalar
 from fnad.ir.types import aval_of
@@ -23,6 +22,7 @@ from fnad.transforms.joint import cotangent_avals, joint
 from fnad.transforms.jvp import jvp
 from fnad.transforms.pipeline import simplify
 from tests.numpy.calls import CASES, EINSUM
+from tests.targets import OF_LARGE_ARRAYS
 from tests.together import together
 
 EINSUM_CASES = {text: (lambda *xs, text=text: np.einsum(text, *xs), *xs) for text, *xs in EINSUM}
@@ -110,12 +110,6 @@ def test_second_derivative(name):
 
 SIZES = {"shape", "sizes", "starts", "limits", "low", "high", "length"}
 """Params that say how many elements there are, not what becomes of them."""
-
-OF_LARGE_ARRAYS = replace(
-    CPU, costs=replace(COSTS, recompute=0, load=0, most_pieces=1, long_row=1, smallest_product=1, sum_block=2)
-)
-"""A target for which what the CPU does with large arrays alone is best for small ones too: products by BLAS, sums in
-blocks, positions in two passes, concatenations in memory."""
 
 
 def is_elementwise(primitive):

@@ -1,0 +1,13 @@
+"""Targets that differ from the CPU in their costs alone."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from fnad.backends.cpu.target import COSTS, CPU
+
+OF_LARGE_ARRAYS = replace(
+    CPU, costs=replace(COSTS, recompute=0, load=0, most_pieces=1, long_row=1, smallest_product=1, sum_block=2)
+)
+"""A target for which what the CPU does with large arrays alone is best for small ones too: products by BLAS, sums in
+blocks, positions in two passes, concatenations in memory."""
