@@ -6,7 +6,18 @@ They are what SciPy's own names find on traced values too (`fnad.trace.exchange`
 from importlib import import_module
 from types import ModuleType
 
-_MODULES = ("integrate", "linalg", "ndimage", "optimize", "signal", "sparse", "spatial", "special", "stats")
+_MODULES = (
+    "integrate",
+    "interpolate",
+    "linalg",
+    "ndimage",
+    "optimize",
+    "signal",
+    "sparse",
+    "spatial",
+    "special",
+    "stats",
+)
 
 
 def __getattr__(name: str) -> ModuleType:

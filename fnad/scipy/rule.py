@@ -13,7 +13,7 @@ from types import FunctionType
 from typing import Any, TypeAlias, cast
 
 from fnad.numpy.bodies import OWN, Body, anew
-from fnad.numpy.namespace import follows
+from fnad.numpy.namespace import CALLS, follows
 from fnad.numpy.registry import bound
 
 Function: TypeAlias = Callable[..., Any]
@@ -63,10 +63,10 @@ def on_values(module: str) -> Callable[[Function], Function]:
     return enter
 
 
-def method_of(path: str) -> Callable[[Function], Function]:
+def method_of(path: str, *state: str) -> Callable[[Function], Function]:
     """Enter a function, of the object and the arguments, as what a method of a class of SciPy's does on traced values.
 
-    It receives these as the user has them.
+    It receives these as the user has them; attributes of the object that are named as its state may be traced too.
     """
 
     def enter(rule: Function) -> Function:
@@ -74,7 +74,14 @@ def method_of(path: str) -> Callable[[Function], Function]:
             return own(path)(self, *args, **kwargs)
 
         function.__module__, _, function.__qualname__ = path.rpartition(".")
-        return follows(Body(rule))(function)
+        either = follows(Body(rule))(function)
+
+        @wraps(function)
+        def call(self: Any, /, *args: Any, **kwargs: Any) -> Any:
+            has_traced = any(CALLS["has_traced"](getattr(self, name, None)) for name in state)
+            return CALLS["traced"](function, (self, *args), kwargs) if has_traced else either(self, *args, **kwargs)
+
+        return call if state else either
 
     return enter
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
-from functools import cached_property
+from functools import cache, cached_property
 from inspect import signature
 from pkgutil import resolve_name
 from types import CodeType, FunctionType, ModuleType
@@ -25,11 +25,20 @@ from fnad.numpy.bodies import OWN
 from fnad.trace.scipy_table import TABLE
 
 
-def _exchanged(*args: Any, **kwargs: Any) -> Any:
-    return "an Exchange".call(*args, **kwargs)  # type: ignore[attr-defined]
-
-
-_CODE = _exchanged.__code__
+@cache
+def _code(free: int) -> CodeType:
+    """The other code of functions with so many free variables: a frame copies as many as its function has."""
+    names = ", ".join(["", *[f"v{i}" for i in range(free)]])
+    source = f"""
+def around(_{names}):
+    def exchanged(*args, **kwargs):
+        if False: (None{names})
+        return "an Exchange".call(*args, **kwargs)
+    return exchanged
+"""
+    namespace: dict[str, Any] = {}
+    exec(source, namespace)  # which is written above
+    return namespace["around"](*[None] * (free + 1)).__code__
 
 
 class Exchange:
@@ -49,8 +58,9 @@ class Exchange:
         OWN[function] = self.own
 
     def _other(self, code: CodeType) -> CodeType:
-        constants = tuple(self if constant == "an Exchange" else constant for constant in _CODE.co_consts)
-        return _CODE.replace(
+        like = _code(len(code.co_freevars))
+        constants = tuple(self if constant == "an Exchange" else constant for constant in like.co_consts)
+        return like.replace(
             co_consts=constants,
             co_freevars=code.co_freevars,
             co_filename=code.co_filename,

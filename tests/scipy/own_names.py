@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy import integrate, linalg, ndimage, optimize, signal, sparse, special, stats
+from scipy import integrate, interpolate, linalg, ndimage, optimize, signal, sparse, special, stats
 from scipy.spatial import distance
 
 
@@ -28,6 +28,10 @@ SPD = [[2.0, 0.5, 0.1], [0.5, 3.0, 0.3], [0.1, 0.3, 1.5]]
 POINTS = [[0.3, 1.2, 0.4], [0.7, -0.3, 1.6], [1.1, 0.9, -0.8], [0.2, 0.5, 0.6]]
 OTHERS = [[1.3, 0.1, 0.2], [-0.5, 0.8, 2.1]]
 SPARSE = np.array([[0.0, 2.0, 0.0], [1.0, 0.0, 3.0], [0.0, 0.0, 0.0]])
+KNOTS, VALUES = np.array([0.0, 0.7, 1.1, 2.0, 2.6, 4.0]), [0.1, 1.2, 0.8, 1.9, 0.4, 0.7]
+BETWEEN = [-0.3, 0.2, 0.75, 1.5, 3.4, 4.4]
+SPLINE, LINEAR = interpolate.CubicSpline(KNOTS, VALUES), interpolate.interp1d(KNOTS, VALUES)
+TCK = interpolate.splrep(KNOTS, VALUES)
 KINDS = (sparse.csr_matrix, sparse.csc_array, sparse.coo_array, sparse.dia_array, sparse.lil_array)
 LONG = [0.1, 0.4, -0.3, 0.8, 1.1]
 
@@ -126,6 +130,40 @@ CASES: dict[str, list[Case]] = {
         ),
         of(lambda x: sparse.csr_matrix(SPARSE) * x, X),
         of(lambda x: np.outer(X, x) @ sparse.csr_array(SPARSE), X),
+    ],
+    "interpolate": [
+        *(
+            of(lambda y, t, b=bc: interpolate.CubicSpline(KNOTS, y, bc_type=b)(t), VALUES, BETWEEN)
+            for bc in ("not-a-knot", "natural", "clamped", ((1, 0.5), (2, 0.3)))
+        ),
+        of(lambda y, t: interpolate.CubicSpline(KNOTS, [*y, y[0]], bc_type="periodic")(t), VALUES[:5], BETWEEN),
+        of(lambda y, t: interpolate.CubicSpline(KNOTS[:3], y)(t, 1), VALUES[:3], BETWEEN),
+        of(lambda y, t: interpolate.CubicSpline(KNOTS, np.stack([y, y**2]), axis=1)(t), VALUES, BETWEEN),
+        of(lambda t: SPLINE(t) + SPLINE(t, 2), BETWEEN),
+        of(lambda t: SPLINE(t, extrapolate=False), BETWEEN[1:4]),
+        of(lambda t: interpolate.PPoly([[1.0, 2.0], [0.5, 3.0]], [2.0, 1.0, 0.0])(t), BETWEEN),
+        of(lambda c, t: interpolate.PPoly(c, [0.0, 1.0, 2.0, 3.0])(t), SPD[:2], BETWEEN),
+        of(lambda y, t: interpolate.CubicSpline(KNOTS, y).derivative()(t), VALUES, BETWEEN),
+        of(lambda y, t: interpolate.CubicSpline(KNOTS, y).antiderivative()(t), VALUES, BETWEEN),
+        of(lambda y, a, b: interpolate.CubicSpline(KNOTS, y).integrate(a, b), VALUES, 0.2, 3.1),
+        of(lambda b: SPLINE.integrate(0.2, b), 3.1),
+        of(lambda y, d, t: interpolate.CubicHermiteSpline(KNOTS, y, d)(t), VALUES, VALUES[::-1], BETWEEN),
+        of(lambda y, t: interpolate.PchipInterpolator(KNOTS, y)(t), VALUES, BETWEEN),
+        *(
+            of(lambda y, t, k=k, n=nu: interpolate.make_interp_spline(KNOTS, y, k=k)(t, n), VALUES, BETWEEN)
+            for k, nu in ((1, 0), (2, 1), (3, 0), (3, 3), (5, 2))
+        ),
+        *(of(lambda t, c, e=ext: interpolate.splev(t, (TCK[0], c, 3), ext=e), BETWEEN, TCK[1]) for ext in (0, 1, 3)),
+        of(lambda t, c: interpolate.splev(t, (TCK[0], c, 3), der=2), BETWEEN, TCK[1]),
+        of(lambda t, y: interpolate.splev(t, interpolate.splrep(KNOTS, y)), BETWEEN, VALUES),
+        *(
+            of(lambda y, t, k=kind: interpolate.interp1d(KNOTS, y, kind=k)(t), VALUES, BETWEEN[1:5])
+            for kind in ("linear", "nearest", "nearest-up", "previous", "next", "quadratic", "cubic", "zero", "slinear")
+        ),
+        of(lambda y, t: interpolate.interp1d(KNOTS, y, fill_value="extrapolate")(t), VALUES, BETWEEN),
+        of(lambda y, t: interpolate.interp1d(KNOTS, y, bounds_error=False, fill_value=(1.0, 2.0))(t), VALUES, BETWEEN),
+        of(lambda y, t: interpolate.interp1d(KNOTS[::-1], np.stack([y, y]))(t), VALUES, BETWEEN[1:5]),
+        of(lambda t: LINEAR(t), BETWEEN[1:5]),
     ],
     "integrate": [
         of(lambda y, x: integrate.trapezoid(y, x), LONG, np.cumsum([1.0, 0.5, 0.7, 0.2, 0.4])),

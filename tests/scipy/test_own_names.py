@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.integrate
+import scipy.interpolate
 import scipy.linalg
 import scipy.ndimage
 import scipy.optimize
@@ -26,11 +27,13 @@ from scipy.spatial import distance
 from scipy.special import logsumexp
 
 import fnad
-from fnad.errors import ShapeError, TracerEscapeError, UnsupportedFunctionError
+from fnad.errors import DomainError, ShapeError, TracerEscapeError, UnsupportedFunctionError
 from fnad.numpy.bodies import OWN
 from fnad.trace.scipy_table import TABLE
 from tests.scipy.own_names import CASES, GRIDS, SEARCHED, Case
 from tests.together import together
+
+AXIS = np.arange(6.0)
 
 STENCIL = {1: 4 / 5, 2: -1 / 5, 3: 4 / 105, 4: -1 / 280}
 """The weights of a central difference of order 8."""
@@ -206,6 +209,19 @@ def test_what_fnad_has_calls_scipys_own_in_a_trace() -> None:
             "scipy.spatial.distance.cdist has no rule for metric='jaccard'",
             lambda x: distance.cdist([[x]], [[1]], "jaccard"),
         ),
+        ("interpolate.splrep has no rule for s > 0", lambda x: scipy.interpolate.splrep(AXIS, x * AXIS, s=1.0)[1]),
+        (
+            "scipy.interpolate.interp1d",
+            lambda x: scipy.interpolate.interp1d(AXIS, x * AXIS, "next", fill_value="extrapolate")(1),
+        ),
+        (
+            "scipy.interpolate.make_interp_spline",
+            lambda x: scipy.interpolate.make_interp_spline(AXIS, x * AXIS, bc_type="natural").c,
+        ),
+        (
+            "scipy.interpolate.BarycentricInterpolator",
+            lambda x: scipy.interpolate.BarycentricInterpolator(AXIS, AXIS)(x),
+        ),
         ("scipy.spatial.distance.pdist", lambda x: distance.pdist([[x], [1.0]], "seuclidean")),
         ("no mode='nothing'", lambda x: scipy.ndimage.gaussian_filter(x * np.ones(4), 1.0, mode="nothing")),
         ("scipy.stats.gennorm", lambda x: scipy.stats.gennorm.cdf(x, 1.3)),
@@ -232,6 +248,8 @@ def test_what_has_no_rule_is_named_with_its_line(name: str, call: Callable[[Any]
         ("scipy.stats.genhyperbolic.logpdf", lambda x: scipy.stats.genhyperbolic.logpdf(x, 1.0, 1.0, 0.3)),
         ("scipy.stats.genhyperbolic.logpdf", lambda x: scipy.stats.genhyperbolic(1.0, 1.0, 0.3).logpdf(x)),
         ("scipy.stats.ttest_1samp", lambda x: scipy.stats.ttest_1samp([x, 2.0], 0.0)[0]),
+        ("scipy.interpolate.CubicSpline", lambda x: scipy.interpolate.CubicSpline([0.0, x], [0.0, 1.0])(0.1)),
+        ("scipy.interpolate.Akima1DInterpolator", lambda x: scipy.interpolate.Akima1DInterpolator(AXIS, x * AXIS)(1.5)),
         ("scipy.ndimage.median_filter", lambda x: scipy.ndimage.median_filter(x * np.ones(4), 3)[0]),
         ("scipy.linalg.logm", lambda x: scipy.linalg.logm(x * np.eye(2))[0, 0]),
     ],
@@ -316,3 +334,30 @@ def test_where_points_coincide_the_derivative_is_zero() -> None:
     x = np.array([[1.0, 2.0]])
     for metric in ("euclidean", "cityblock", "minkowski"):
         np.testing.assert_array_equal(fnad.grad(lambda a, m=metric: distance.cdist(a, x, m)[0, 0])(x), [[0.0, 0.0]])
+
+
+def test_points_beyond_the_ends_are_an_error_when_the_program_runs() -> None:
+    line = scipy.interpolate.interp1d(AXIS, AXIS)
+    compiled = fnad.jit(lambda x: line(x))
+    assert compiled(1.5) == 1.5
+    for call in (compiled, fnad.jit(lambda x: scipy.interpolate.splev(x, scipy.interpolate.splrep(AXIS, AXIS), ext=2))):
+        with pytest.raises(DomainError):
+            call(7.0)
+
+
+def test_the_variables_of_frames_can_be_looked_at() -> None:
+    """Of functions with free variables too, whose frames have copies of them."""
+
+    def look(x: Any) -> Any:
+        for function in (scipy.linalg.cholesky, scipy.interpolate.CubicSpline.__init__, scipy.special.spherical_jn):
+            assert len(function.__code__.co_freevars) == len(function.__closure__)
+        try:
+            scipy.linalg.cholesky(np.array([[x, "not a number"]], dtype=object))
+        except Exception as error:  # noqa: BLE001
+            traceback = error.__traceback__
+            while traceback is not None:
+                assert traceback.tb_frame.f_locals is not None
+                traceback = traceback.tb_next
+        return x * 2
+
+    assert fnad.grad(look)(1.0) == 2.0
