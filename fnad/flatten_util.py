@@ -10,6 +10,7 @@ import numpy as np
 
 from fnad.api.leaves import flatten, leaves_of
 from fnad.errors import ShapeError
+from fnad.ir.types import Aval, is_complex
 from fnad.trace.source import current_source
 
 __all__ = ["ravel_pytree"]
@@ -42,11 +43,13 @@ def ravel_pytree(pytree: Any) -> tuple[Any, Callable[[Any], Any]]:
                 remedy="give one like that which ravel_pytree returned",
             )
         parts = [vector[low:high] for low, high in pairwise(ends)]
-        leaves = [
-            (np.reshape(part, aval.shape) if aval.shape or is_array else part[0]).astype(aval.dtype)
-            for part, aval, is_array in zip(parts, avals, arrays, strict=True)
-        ]
-        return structure.unflatten(leaves)[0]
+        return structure.unflatten(map(_leaf, parts, avals, arrays))[0]
 
     values = flatten(pytree)[0]
     return (np.concatenate([np.ravel(value) for value in values]) if values else np.zeros(0)), unravel
+
+
+def _leaf(part: Any, aval: Aval, is_array: bool) -> Any:
+    """A leaf of these elements; of a real one, the imaginary parts are no part."""
+    elements = part if is_complex(aval.dtype) else np.real(part)
+    return (np.reshape(elements, aval.shape) if aval.shape or is_array else elements[0]).astype(aval.dtype)

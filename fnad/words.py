@@ -171,6 +171,8 @@ WORDS: dict[str, str] = {
     "wrt=": "write argnums=",
     "static_argnum=": "write static_argnums=",
     "static_argname=": "write static_argnames=",
+    "static_argnums=": "let the function take it from its closure: lambda x: f(x, n)",
+    "static_argnames=": "let the function take it from its closure: lambda x: f(x, n=n)",
     "donate_argnames=": "write donate_argnums=, the positions of the arguments",
     "backend=": _NO_DEVICES,
     "inline=": "leave it out: inside another transform a compiled function is like the function itself",

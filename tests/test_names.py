@@ -68,6 +68,8 @@ def test_unravel_restores_kinds_and_dtypes() -> None:
     assert [np.asarray(leaf).dtype for leaf in again.values()] == ["i8", "f8", "f8", "f4"]
     assert fnad.flatten_util.ravel_pytree([np.ones(2, np.float32)])[0].dtype == np.float32
     assert fnad.flatten_util.ravel_pytree(())[0].shape == (0,)
+    both, split = fnad.flatten_util.ravel_pytree((np.array([1 + 2j]), 3.0))
+    assert split(both * 1j)[1] == 0.0
     with pytest.raises(errors.ShapeError, match=r"takes a vector of 6 elements, got shape \(5,\)"):
         unravel(vector[1:])
 
@@ -193,8 +195,9 @@ def test_there_is_no_other_stage() -> None:
         (lambda w, x: (np.tanh(w["a"] * x), np.sum(x), w["n"]), ({"a": 0.5, "n": 3}, np.ones(3))),
         (lambda z: np.abs(z) ** 2 * z, (np.array([1 + 2j, 0.3]),)),
         (np.sin, (np.float32(0.3),)),
+        (lambda x: (x**2).astype(int), (1.5 * np.ones(2),)),
     ],
-    ids=["pytrees", "complex", "f32"],
+    ids=["pytrees", "complex", "f32", "constant"],
 )
 def test_check_grads_passes_what_is_right(f: Callable[..., Any], args: Any) -> None:
     fnad.test_util.check_grads(f, args, order=2)

@@ -89,6 +89,12 @@ def test_attributes_of_traced_values() -> None:
     assert asked == ATTRIBUTES
 
 
+@pytest.mark.parametrize(("name", "word"), [("requires_grad", WORDS["x.requires_grad"]), ("mine", "keep it in a var")])
+def test_attributes_that_are_set(name: str, word: str) -> None:
+    with pytest.raises(errors.MissingAttributeError, match=f"takes no attribute '{name}'\n.*\n  {re.escape(word)}"):
+        fnad.grad(lambda x: setattr(x, name, True) or np.sum(x))(X)
+
+
 @pytest.mark.parametrize(
     ("call", "word"),
     [
@@ -135,6 +141,11 @@ def test_keywords_of_fnads_own_functions(call: Callable[[], Any], message: str) 
 def test_the_arguments_of_a_function_given_to_a_transform(name: str, values: tuple[Any, ...]) -> None:
     with pytest.raises(errors.FnadError, match=rf"{name} returns a function, .*: fnad.{name}\(f\)\(x\)$"):
         getattr(fnad, name)(np.sum, *values)
+
+
+def test_arguments_given_to_jit() -> None:
+    with pytest.raises(errors.StaticArgumentError, match=r"jit returns a function, .*: fnad.jit\(f\)\(x\)$"):
+        fnad.jit(np.sum, X)
 
 
 def test_rows_given_to_vmap() -> None:

@@ -76,6 +76,8 @@ def _several(given: Any, option: str, method: str) -> tuple[Any, ...]:
     several = cast("tuple[Any, ...]", tuple(given) if isinstance(given, (tuple, list)) else (given,))
     if not all(hasattr(item, method) for item in several) or any(isinstance(item, np.ndarray) for item in several):
         kind = "an int or a tuple of ints" if option.endswith("argnums") else "a string or a tuple of strings"
+        if any(isinstance(item, (np.ndarray, dict, float)) for item in several):
+            kind += "; jit returns a function, which takes the arguments of f: fnad.jit(f)(x)"
         raise StaticArgumentError(f"{option} is {given!r}", source=current_source(), remedy=f"give {kind}")
     return several
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+import fnad.numpy as fnp
 from fnad.api.unknown import explained
 from fnad.scipy import special
 
@@ -210,7 +211,7 @@ def glu(x: Any, axis: int = -1) -> Any:
     >>> glu(np.array([1.0, 2.0, 0.0, 0.0]))
     array([0.5, 1. ])
     """
-    first, second = np.split(x, 2, axis)
+    first, second = np.split(fnp.asarray(x), 2, axis)
     return first * sigmoid(second)
 
 

@@ -59,6 +59,7 @@ MEMORY = (
     "dtype, size and ndim are known"
 )
 OPERAND = "operators take traced values with arrays, numbers and lists of these"
+OWN = "keep it in a variable of its own"
 AXIS = "np.atleast_1d makes an array of one element of it"
 REFUSALS = {
     "as an integer": "write int(x) for a number x",
@@ -246,6 +247,8 @@ def hidden_escape(error: Exception, source: Source | None = None) -> FnadError |
 
 def refused(error: Exception) -> FnadError | None:
     """The error for what Python says it cannot do with a traced value: an operand, `memoryview(x)`."""
+    if isinstance(error, AttributeError):
+        return _attribute_set(error)
     if isinstance(error, FnadError) or not isinstance(error, TypeError):
         return None
     what, source = re.sub("'?Tracer'?( object)?", "a traced value", str(error)), source_of_error(error)
@@ -260,6 +263,15 @@ def refused(error: Exception) -> FnadError | None:
     text = linecache.getline(source.file, source.line) if source else ""
     remedy = next((remedy for words, remedy in REFUSALS.items() if words in what), OPERAND)
     return ArgumentTypeError(what, source=source, remedy=in_place_of(text) or remedy)
+
+
+def _attribute_set(error: AttributeError) -> FnadError | None:
+    """The error for `x.name = value`."""
+    match = re.fullmatch(r"'Tracer' object has no attribute '(\w+)'", str(error))
+    if match is None:
+        return None
+    what, word = f"a traced value takes no attribute {match[1]!r}", WORDS.get(f"x.{match[1]}", OWN)
+    return MissingAttributeError(what, source=source_of_error(error), remedy=word)
 
 
 def is_public(name: str) -> bool:
