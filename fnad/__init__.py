@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from fnad.api.implicit import Minimum, fixed_point, minimize, root
     from fnad.api.iteration import fori_loop, scan, while_loop
     from fnad.api.jacobian import hessian, jacfwd, jacobian, jacrev
+    from fnad.api.jet import jet, laplacian
     from fnad.api.lowered import ShapeDtypeStruct, eval_shape
     from fnad.api.mapping import map  # noqa: A004
     from fnad.api.ode import odeint
@@ -71,8 +72,10 @@ __all__ = [
     "jacfwd",
     "jacobian",
     "jacrev",
+    "jet",
     "jit",
     "jvp",
+    "laplacian",
     "make_program",
     "map",
     "minimize",
@@ -108,6 +111,7 @@ _MODULES = {
     "custom": ("custom_jvp", "custom_vjp"),
     "implicit": ("Minimum", "fixed_point", "minimize", "root"),
     "iteration": ("fori_loop", "scan", "while_loop"),
+    "jet": ("jet", "laplacian"),
     "lowered": ("ShapeDtypeStruct", "eval_shape"),
     "mapping": ("map",),
     "ode": ("odeint",),

@@ -1,0 +1,144 @@
+"""Derivatives of higher order along curves and in all directions: `jet`, `laplacian`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import factorial
+from typing import Any
+
+import numpy as np
+
+from fnad.api.arguments import Argnums, as_positions, differentiated, resolved, stage_in
+from fnad.api.batching import vmap
+from fnad.api.derivations import Derivation
+from fnad.api.leaves import Function, argument_name, check_function, type_name
+from fnad.api.matching import ExpectedTree
+from fnad.api.regions import in_trace
+from fnad.api.running import run
+from fnad.api.transformed import with_options
+from fnad.control.jet import jet as on_coefficients
+from fnad.control.jet import varying
+from fnad.control.region_rules import pieces
+from fnad.errors import ArgumentTypeError, TangentError
+from fnad.flatten_util import ravel_pytree
+from fnad.ir.builder import inline, trace
+from fnad.ir.program import Program
+from fnad.ir.symbol import Symbol
+from fnad.ops.arithmetic import mul
+from fnad.ops.shape import constant, zeros_like
+from fnad.trace.source import current_source
+
+
+def jet(f: Function, primals: Sequence[Any], series: Sequence[Sequence[Any]]) -> tuple[Any, list[Any]]:
+    """The output of `f` at `primals`, and its derivatives along a curve, of order 1 to K.
+
+    The curve goes through `primals`, the tuple of the arguments of `f`; `series` has for each argument the list of the
+    curve's derivatives there, of order 1 to K, each like the argument as tangents of `jvp` are. The result is a pair
+    of the output and the list of its derivatives, each like the output: for K = 1 what `jvp` gives.
+
+    The number of operations grows with the square of K, or its cube, where nested `jvp` takes 2^K.
+
+    Raises `TangentError` for derivatives that are not like the argument, or of different number, and what `jvp` raises.
+
+    A. Griewank, A. Walther, "Evaluating Derivatives", 2nd ed., 2008, section 13.2; names and scaling as in
+    `jax.experimental.jet`.
+
+    >>> import numpy as np, fnad
+    >>> fnad.jet(np.exp, (0.0,), ([1.0, 0.0, 0.0],))
+    (np.float64(1.0), [np.float64(1.0), np.float64(1.0), np.float64(1.0)])
+    """
+    check_function(f, "jet")
+    order = _order(primals, series)
+    wrt = differentiated(primals, lambda i: argument_name(f, i))
+    expected = ExpectedTree("series", "the primals", wrt.structure, wrt.avals, TangentError)
+    given = [expected.match(tuple(terms[k] for terms in series)) for k in range(order)]
+    staged = stage_in(f, range(len(primals)), wrt, primals, has_aux=False)
+    operands = [*staged.operands, *[x for derivatives in given for x in derivatives]]
+    found = run(staged.program, operands, _derivatives(staged.wrt, order))
+    values, *derivatives = pieces(found, [len(staged.program.outputs)] * (order + 1))
+    return staged.output.rebuild(values), [staged.output.rebuild(each) for each in derivatives]
+
+
+def _order(primals: Any, series: Any) -> int:
+    for name, value in (("primals", primals), ("series", series)):
+        if not isinstance(value, (tuple, list)):
+            raise ArgumentTypeError(
+                f"{name} is of type {type_name(value)}, not a tuple", source=current_source(), remedy=f"write ({name},)"
+            )
+    counts = {len(terms) if isinstance(terms, (tuple, list)) else 0 for terms in series}
+    if len(series) != len(primals) or len(counts) != 1 or 0 in counts:
+        raise TangentError(
+            "series has not the same number of derivatives for each of the primals",
+            source=current_source(),
+            remedy="give a list of them for each, as in fnad.jet(f, (x,), ([dx, ddx],))",
+        )
+    return counts.pop()
+
+
+def _derivatives(wrt: Sequence[bool], order: int) -> Derivation:
+    """(x…, dx…, ddx…, …) -> (y…, dy…, ddy…, …), where derivatives are coefficients times the factorial of the order."""
+
+    def derive(program: Program) -> tuple[Program]:
+        leaves, varies = sum(wrt), varying([program], wrt)
+        inner = on_coefficients(program, order, wrt)
+
+        def run(*args: Symbol) -> list[Symbol]:
+            given = args[: len(wrt)]
+            orders = [given[:leaves], *pieces(args[len(wrt) :], [leaves] * order)]
+            curves = [
+                _scaled(x, 1 / factorial(k)) for n in range(leaves) for k, x in enumerate(row[n] for row in orders)
+            ]
+            parts = pieces(inline(inner, [*curves, *given[leaves:]]), [order + 1 if flag else 1 for flag in varies])
+            return [
+                _scaled(part[k], factorial(k)) if k < len(part) else zeros_like(part[0])
+                for k in range(order + 1)
+                for part in parts
+            ]
+
+        avals = [aval for aval, mark in zip(program.in_avals, wrt, strict=True) if mark]
+        return (trace(run, *program.in_avals, *avals * order, name=program.name),)
+
+    return Derivation(("jet", *wrt, order), derive)
+
+
+def _scaled(x: Symbol, factor: float) -> Symbol:
+    return x if factor == 1 else mul(x, constant(factor, x.dtype, x.shape))
+
+
+@with_options
+def laplacian(f: Function, argnums: Argnums = 0) -> Function:
+    """The function that computes the sum of the second derivatives of `f` in each element of its arguments.
+
+    Its result is like the output of `f`, an array: the trace of the Hessian for each element of it. The arguments at
+    `argnums`, pytrees too, are real. It is one pass forward, in Taylor mode to order 2 along all directions at once.
+
+    Raises what `jet` raises.
+
+    >>> import numpy as np, fnad
+    >>> fnad.laplacian(lambda x: np.sum(x**3))(np.array([1.0, 2.0]))
+    np.float64(18.0)
+    """
+    check_function(f, "laplacian")
+    positions = as_positions(argnums)
+
+    def laplacian_of_f(*args: Any, **kwargs: Any) -> Any:
+        chosen = resolved(f, positions, len(args))
+        names = [argument_name(f, position) for position in chosen]
+
+        def run(*trees: Any) -> Any:
+            flat, unravel = ravel_pytree(trees)
+
+            def of_flat(x: Any) -> Any:
+                whole = list(args)
+                for position, tree in zip(chosen, unravel(x), strict=True):
+                    whole[position] = tree
+                return f(*whole, **kwargs)
+
+            def second(direction: Any) -> Any:
+                return jet(of_flat, (flat,), ([direction, np.zeros_like(direction)],))[1][1]
+
+            return np.sum(vmap(second)(np.eye(flat.size, dtype=flat.dtype)), axis=0)
+
+        return in_trace(f, run, *[args[position] for position in chosen], names=names)
+
+    return laplacian_of_f
