@@ -37,8 +37,8 @@ if TYPE_CHECKING:
     from fnad.api.custom import custom_jvp, custom_vjp
     from fnad.api.implicit import Minimum, fixed_point, minimize, root
     from fnad.api.iteration import fori_loop, scan, while_loop
-    from fnad.api.jacobian import hessian, jacfwd, jacobian, jacrev
-    from fnad.api.jet import jet, laplacian
+    from fnad.api.jacobian import hessian, jacfwd, jacobian, jacrev, laplacian
+    from fnad.api.jet import jet
     from fnad.api.lowered import ShapeDtypeStruct, eval_shape
     from fnad.api.mapping import map  # noqa: A004
     from fnad.api.ode import odeint
@@ -103,7 +103,7 @@ __all__ = [
 
 _MODULES = {
     "batching": ("vmap",),
-    "jacobian": ("hessian", "jacfwd", "jacobian", "jacrev"),
+    "jacobian": ("hessian", "jacfwd", "jacobian", "jacrev", "laplacian"),
     "associative": ("associative_scan",),
     "branches": ("cond", "switch"),
     "callbacks": ("callback",),
@@ -111,7 +111,7 @@ _MODULES = {
     "custom": ("custom_jvp", "custom_vjp"),
     "implicit": ("Minimum", "fixed_point", "minimize", "root"),
     "iteration": ("fori_loop", "scan", "while_loop"),
-    "jet": ("jet", "laplacian"),
+    "jet": ("jet",),
     "lowered": ("ShapeDtypeStruct", "eval_shape"),
     "mapping": ("map",),
     "ode": ("odeint",),

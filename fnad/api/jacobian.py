@@ -17,6 +17,7 @@ from fnad.api.arguments import Argnums, Differentiated, as_positions, check_flag
 from fnad.api.batching import vmap
 from fnad.api.forward import jvp
 from fnad.api.gradient import grad
+from fnad.api.jet import jet
 from fnad.api.leaves import Function, argument_name, check_function, flatten, function_name
 from fnad.api.regions import in_trace
 from fnad.api.reverse import vjp
@@ -103,6 +104,23 @@ def hessian(f: Function, argnums: Argnums = 0, has_aux: bool = False) -> Functio
     return _transformed("hessian", grad(f, argnums, has_aux), argnums, _forward, has_aux)
 
 
+@with_options
+def laplacian(f: Function, argnums: Argnums = 0) -> Function:
+    """The function that computes the sum of the second derivatives of `f` in each element of its arguments.
+
+    Its result is like the output of `f`: the trace of the Hessian for each element of it. The arguments at `argnums`,
+    pytrees too, are real. It is one pass forward, in Taylor mode to order 2 along all directions at once.
+
+    Raises `NonDifferentiableArgumentError`, and what `jet` raises.
+
+    >>> import numpy as np, fnad
+    >>> fnad.laplacian(lambda x: np.sum(x**3))(np.array([1.0, 2.0]))
+    np.float64(18.0)
+    """
+    check_function(f, "laplacian")
+    return _of_leaves("laplacian", f, argnums, _laplacian)
+
+
 class _Leaves:
     """A pytree of arrays, taken apart: the leaves that have a derivative, and where their elements stand among all."""
 
@@ -150,11 +168,22 @@ Method: TypeAlias = Callable[[Function, Sequence[Any], bool], tuple[_Leaves, Blo
 
 
 def _transformed(name: str, f: Function, argnums: Argnums, method: Method, has_aux: bool) -> Function:
-    check_function(f, name)
     check_flag(name, has_aux)
+
+    def jacobian(of_leaves: Function, arguments: _Leaves) -> Any:
+        output, blocks, beside = method(of_leaves, arguments.varying, has_aux)
+        found = _arranged(output, blocks, arguments, several=isinstance(argnums, (tuple, list)))
+        return (found, beside) if has_aux else found
+
+    return _of_leaves(name, f, argnums, jacobian)
+
+
+def _of_leaves(name: str, f: Function, argnums: Argnums, derive: Callable[[Function, _Leaves], Any]) -> Function:
+    """The function that traces what `derive` makes of `f`, as a function of the leaves that have a derivative."""
+    check_function(f, name)
     positions = as_positions(argnums, name)
 
-    def jacobian_of_f(*args: Any, **kwargs: Any) -> Any:
+    def derivative_of_f(*args: Any, **kwargs: Any) -> Any:
         chosen = resolved(f, positions, len(args))
         names = [argument_name(f, position) for position in chosen]
         given = [args[position] for position in chosen]
@@ -169,13 +198,11 @@ def _transformed(name: str, f: Function, argnums: Argnums, method: Method, has_a
                     whole[position] = value
                 return f(*whole, **kwargs)
 
-            output, blocks, beside = method(of_leaves, arguments.varying, has_aux)
-            found = _arranged(output, blocks, arguments, several=isinstance(argnums, (tuple, list)))
-            return (found, beside) if has_aux else found
+            return derive(of_leaves, arguments)
 
         return in_trace(f, run, *given, names=names)
 
-    return jacobian_of_f
+    return derivative_of_f
 
 
 def _check_real(name: str, f: Function, given: Differentiated, names: Sequence[str]) -> None:
@@ -249,3 +276,14 @@ def _cheaper(f: Function, leaves: Sequence[Any], has_aux: bool) -> tuple[_Leaves
     if _Leaves(list(leaves)).size <= _Leaves(found[0]).size:
         return _forward(f, leaves, has_aux)
     return _pulled(*found)
+
+
+# ---- order 2 in Taylor mode ------------------------------------------------------------------------------------------
+
+
+def _laplacian(f: Function, arguments: _Leaves) -> Any:
+    def second(*directions: Any) -> Any:
+        return jet(f, arguments.varying, [[d, np.zeros_like(d)] for d in directions])[1][1]
+
+    stacks, structure = flatten(vmap(second)(*arguments.directions()))
+    return structure.unflatten([np.sum(stack, axis=0) for stack in stacks])

@@ -1,4 +1,4 @@
-"""Derivatives of higher order along curves and in all directions: `jet`, `laplacian`."""
+"""Derivatives of higher order along curves: `jet`."""
 
 from __future__ import annotations
 
@@ -6,21 +6,15 @@ from collections.abc import Sequence
 from math import factorial
 from typing import Any
 
-import numpy as np
-
-from fnad.api.arguments import Argnums, as_positions, differentiated, resolved, stage_in
-from fnad.api.batching import vmap
+from fnad.api.arguments import differentiated, stage_in
 from fnad.api.derivations import Derivation
 from fnad.api.leaves import Function, argument_name, check_function, type_name
 from fnad.api.matching import ExpectedTree
-from fnad.api.regions import in_trace
 from fnad.api.running import run
-from fnad.api.transformed import with_options
 from fnad.control.jet import jet as on_coefficients
 from fnad.control.jet import varying
 from fnad.control.region_rules import pieces
 from fnad.errors import ArgumentTypeError, TangentError
-from fnad.flatten_util import ravel_pytree
 from fnad.ir.builder import inline, trace
 from fnad.ir.program import Program
 from fnad.ir.symbol import Symbol
@@ -103,42 +97,3 @@ def _derivatives(wrt: Sequence[bool], order: int) -> Derivation:
 
 def _scaled(x: Symbol, factor: float) -> Symbol:
     return x if factor == 1 else mul(x, constant(factor, x.dtype, x.shape))
-
-
-@with_options
-def laplacian(f: Function, argnums: Argnums = 0) -> Function:
-    """The function that computes the sum of the second derivatives of `f` in each element of its arguments.
-
-    Its result is like the output of `f`, an array: the trace of the Hessian for each element of it. The arguments at
-    `argnums`, pytrees too, are real. It is one pass forward, in Taylor mode to order 2 along all directions at once.
-
-    Raises what `jet` raises.
-
-    >>> import numpy as np, fnad
-    >>> fnad.laplacian(lambda x: np.sum(x**3))(np.array([1.0, 2.0]))
-    np.float64(18.0)
-    """
-    check_function(f, "laplacian")
-    positions = as_positions(argnums)
-
-    def laplacian_of_f(*args: Any, **kwargs: Any) -> Any:
-        chosen = resolved(f, positions, len(args))
-        names = [argument_name(f, position) for position in chosen]
-
-        def run(*trees: Any) -> Any:
-            flat, unravel = ravel_pytree(trees)
-
-            def of_flat(x: Any) -> Any:
-                whole = list(args)
-                for position, tree in zip(chosen, unravel(x), strict=True):
-                    whole[position] = tree
-                return f(*whole, **kwargs)
-
-            def second(direction: Any) -> Any:
-                return jet(of_flat, (flat,), ([direction, np.zeros_like(direction)],))[1][1]
-
-            return np.sum(vmap(second)(np.eye(flat.size, dtype=flat.dtype)), axis=0)
-
-        return in_trace(f, run, *[args[position] for position in chosen], names=names)
-
-    return laplacian_of_f
