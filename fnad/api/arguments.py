@@ -134,6 +134,15 @@ class Differentiated(NamedTuple):
         return cast("Sequence[Any]", self.structure.unflatten([leaves[i] for i in range(len(leaves))]))
 
 
+def stage_call(
+    f: Function, argnums: tuple[int, ...], has_aux: bool, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[Staged, Differentiated]:
+    """Trace a call on the leaves of the arguments at `argnums`; return it with these arguments."""
+    chosen = resolved(f, argnums, len(args))
+    wrt = differentiated([args[i] for i in chosen], lambda i: argument_name(f, chosen[i]))
+    return stage_in(f, chosen, wrt, args, kwargs, has_aux=has_aux), wrt
+
+
 def stage_in(
     f: Function,
     chosen: Sequence[int],
