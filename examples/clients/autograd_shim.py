@@ -78,13 +78,18 @@ def operator(transform: Function, order: int = 1, compiled: bool = False) -> Fun
 
         @wraps(f, assigned=("__name__", "__doc__"), updated=())
         def derivative(*args: Any, **kwargs: Any) -> Any:
-            given = tuple(args[i] for i in places) if several else args[argnum]
+            given = tuple(as_float(args[i]) for i in places) if several else as_float(args[argnum])
             with order_changed(order):
                 return prepared(args, kwargs)(given)
 
         return derivative
 
     return of
+
+
+def as_float(value: Any) -> Any:
+    """What has a derivative in the place of integers."""
+    return np.asarray(value, float)[()] if getattr(value, "dtype", np.dtype(type(value))).kind in "iub" else value
 
 
 def same(one: Sequence[Any], other: Sequence[Any]) -> bool:

@@ -48,8 +48,12 @@ class Outcome(NamedTuple):
 
 def numbers(value: Any) -> list[np.ndarray]:
     """The arrays of floats in a result, in order; what else it has is left out."""
-    arrays = [np.asarray(leaf) for leaf in optree.tree_leaves(value)]
-    return [array for array in arrays if array.dtype.kind in "fc"]
+    return [np.asarray(leaf) for leaf in optree.tree_leaves(value) if has_derivative(leaf)]
+
+
+def has_derivative(leaf: Any) -> bool:
+    """Whether there are floats in it."""
+    return np.asarray(leaf).dtype.kind in "fc"
 
 
 def weighted(value: Any) -> Any:
@@ -71,9 +75,11 @@ def shifted(args: Sequence[Any], i: int, at: tuple[int, ...], by: float) -> list
 
 def slope(f: Function, args: Sequence[Any], i: int, at: tuple[int, ...]) -> tuple[float, float]:
     """The derivative of the weighted result in one number, and how far it may be off, by Ridders' method."""
-    h = 0.02 * max(abs(float(np.asarray(args[i])[at])), 1e-9)
+    x = np.abs(np.asarray(args[i]))
+    h = 0.02 * (max(float(x[at]), 0.1 * float(np.max(x))) or 1.0)
     table: list[list[float]] = []
     best, error = 0.0, np.inf
+    rounding = 1e-15 * sum(float(np.sum(np.abs(array))) for array in numbers(f(*args)))
     for row in range(9):
         step = h * 0.5**row
         difference = weighted(f(*shifted(args, i, at, step))) - weighted(f(*shifted(args, i, at, -step)))
@@ -81,6 +87,7 @@ def slope(f: Function, args: Sequence[Any], i: int, at: tuple[int, ...]) -> tupl
         for k in range(row):
             table[row].append(table[row][k] + (table[row][k] - table[row - 1][k]) / (4.0 ** (k + 1) - 1))
             doubt = max(abs(table[row][k + 1] - table[row][k]), abs(table[row][k + 1] - table[row - 1][k]))
+            doubt = max(doubt, rounding / step)
             if doubt < error:
                 best, error = table[row][k + 1], doubt
     return best, error
@@ -103,13 +110,15 @@ def differences(f: Function, args: Sequence[Any]) -> list[tuple[np.ndarray, np.n
 # ---- fnad ------------------------------------------------------------------------------------------------------------
 
 
-def with_derivatives(f: Function, places: Sequence[int], rest: Sequence[Any]) -> Function:
+def with_derivatives(f: Function, places: Sequence[int], args: Sequence[Any]) -> Function:
     """The function of its floats that returns its result and the derivatives of the weighted result."""
+    keeps = [has_derivative(leaf) for leaf in optree.tree_leaves(f(*args))]
+    rest = [None if i in places else arg for i, arg in enumerate(args)]
 
     def of_floats(*given: Any) -> Any:
         moved = dict(zip(places, given, strict=True))
         value = f(*[moved.get(i, arg) for i, arg in enumerate(rest)])
-        return [leaf for leaf in optree.tree_leaves(value) if getattr(leaf, "dtype", np.dtype(type(leaf))).kind in "fc"]
+        return [leaf for leaf, kept in zip(optree.tree_leaves(value), keeps, strict=True) if kept]
 
     def both(*given: Any) -> Any:
         value, pullback = fnad.vjp(of_floats, *given)
@@ -143,7 +152,7 @@ def attempt(transform: Function, f: Function, points: Sequence[Sequence[Any]], t
     """How a transform fares at all points: a word, and the reason if it is not 'right'."""
     args = points[0]
     places = floats(args)
-    run = transform(with_derivatives(f, places, [None if i in places else arg for i, arg in enumerate(args)]))
+    run = transform(with_derivatives(f, places, args))
     timer = threading.Timer(SECONDS, interrupt_main)
     timer.start()
     try:

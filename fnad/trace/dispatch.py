@@ -377,6 +377,14 @@ def has_traced(value: Any) -> bool:
 CALLS["has_traced"] = has_traced
 
 
+def may_share_memory(a: Any, b: Any, /, max_work: int | None = 0) -> bool:
+    """Whether two values are seen in one memory; that of a traced value has no part in an ordinary array's."""
+    return isinstance(a, Handle) and isinstance(b, Handle) and a.shares_memory(b)
+
+
+RULES[np.may_share_memory] = Body(may_share_memory)
+
+
 def function_name(function: Any) -> str:
     """The way a user writes a function."""
     return f"{function.__module__}.{function.__qualname__}"

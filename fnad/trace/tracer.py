@@ -155,6 +155,13 @@ class Members(Tracer):
     def itemsize(self) -> int:
         return self.aval.dtype.itemsize
 
+    @property
+    def device(self) -> str:
+        return "cpu"
+
+    def __array_namespace__(self, *, api_version: str | None = None) -> Any:
+        return np.empty(0).__array_namespace__(api_version=api_version)
+
     def __len__(self) -> int:
         if not self.aval.shape:
             raise escape.axis_asked("len() of unsized object")
