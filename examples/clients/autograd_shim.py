@@ -16,7 +16,7 @@ import sys
 from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from functools import wraps
+from functools import partial, wraps
 from types import ModuleType
 from typing import Any
 
@@ -50,7 +50,7 @@ def order_changed(by: int) -> Generator[None]:
 
 
 def operator(transform: Function, order: int = 1, compiled: bool = False) -> Function:
-    """autograd's form of a transform: it differentiates in one argument, or in several as a tuple.
+    """A transform in the form of autograd: it differentiates in one argument, or in several as a tuple.
 
     All other arguments may be anything. They are constants of the derivative, which is compiled anew when others come.
     """
@@ -117,7 +117,9 @@ def make_jvp(f: Function, argnum: int = 0) -> Function:
             with order_changed(1):
                 return fnad.jvp(inner, (args[argnum],), (tangent,))
 
-        inner = lambda x: f(*args[:argnum], x, *args[argnum + 1 :], **kwargs)
+        def inner(x: Any) -> Any:
+            return f(*args[:argnum], x, *args[argnum + 1 :], **kwargs)
+
         return push
 
     return at
@@ -152,7 +154,7 @@ class Primitive:
 
     def with_rule(self, count: int) -> Function:
         """The function of so many arguments as fnad has it."""
-        function = fnad.custom_vjp(lambda *args: self.f(*args))
+        function = fnad.custom_vjp(partial(self.f))
 
         def pull(residuals: Any, ct: Any) -> tuple[Any, ...]:
             value, args = residuals
@@ -199,7 +201,7 @@ def unbroadcast_f(target: Any, pullback: Function) -> Function:
 def flatten(value: Any) -> tuple[Any, Function]:
     """One vector of all numbers in nested dicts, lists and tuples, and the function back."""
     if not isinstance(value, (dict, list, tuple)):
-        return np.ravel(value), lambda flat: np.reshape(flat, np.shape(value))
+        return np.ravel(value), lambda flat: np.reshape(flat, np.shape(value))[()]
     keys = sorted(value) if isinstance(value, dict) else range(len(value))
     parts = [flatten(value[key]) for key in keys]
     ends = np.cumsum([0, *[np.size(flat) for flat, _ in parts]])

@@ -1,7 +1,7 @@
 """Functions of other packages, unchanged, on fnad: values and derivatives beside those of differences.
 
-    pip install lmfit statsmodels filterpy colour-science numpy-financial quantecon scikit-learn astropy scikit-image \\
-        empyrical-reloaded control fluids ht chemicals PyPortfolioOpt properscoring pvlib
+    pip install lmfit statsmodels filterpy colour-science numpy-financial quantecon scikit-learn astropy scikit-image
+    pip install empyrical-reloaded control fluids ht chemicals PyPortfolioOpt properscoring pvlib
     python examples/clients/foreign_code.py [package ...] [--write docs/foreign_code.md]
 
 Each function of foreign_functions.py is differentiated at two points, without and with `jit`. What is compiled at the
@@ -148,7 +148,9 @@ def elsewhere(args: Sequence[Any]) -> list[Any]:
     return [arg * 1.01 if i in floats(args) else arg for i, arg in enumerate(args)]
 
 
-def attempt(transform: Function, f: Function, points: Sequence[Sequence[Any]], truths: Sequence[Any]) -> tuple[str, str]:
+def attempt(
+    transform: Function, f: Function, points: Sequence[Sequence[Any]], truths: Sequence[Any]
+) -> tuple[str, str]:
     """How a transform fares at all points: a word, and the reason if it is not 'right'."""
     args = points[0]
     places = floats(args)
@@ -205,7 +207,8 @@ def in_process(package: str) -> list[Outcome]:
 def counts(lines: Sequence[Outcome]) -> str:
     """How many are right."""
     plain, jit = (sum(getattr(line, how) == "right" for line in lines) for how in ("plain", "jit"))
-    return f"{len(lines)} functions: {plain} right without `jit` ({plain / len(lines):.0%}), {jit} with it ({jit / len(lines):.0%})"
+    of = len(lines)
+    return f"{of} functions: {plain} right without `jit` ({plain / of:.0%}), {jit} with it ({jit / of:.0%})"
 
 
 def page(lines: Sequence[Outcome]) -> str:
@@ -214,7 +217,14 @@ def page(lines: Sequence[Outcome]) -> str:
     parts = ["# Code of others", "", __doc__.split("\n\n")[2].replace("\n", " "), "", counts(lines) + ".", ""]
     for package in dict.fromkeys(line.package for line in lines):
         own = [row for row, line in zip(rows, lines, strict=True) if line.package == package]
-        parts += [f"## {package} {version(package)}", "", "| function | plain | `jit` | reason |", "|---|---|---|---|", *own, ""]
+        parts += [
+            f"## {package} {version(package)}",
+            "",
+            "| function | plain | `jit` | reason |",
+            "|---|---|---|---|",
+            *own,
+            "",
+        ]
     return "\n".join(parts)
 
 

@@ -4,6 +4,9 @@ A generator a package, which yields (name, function, arguments). Floats and arra
 differentiated; whatever else the function needs is bound beforehand. Nothing of the packages is changed.
 """
 
+# ruff: noqa: E501, PLC0415, PLW0108 (a package is imported when its turn comes; a case is a line)
+# pyright: reportMissingImports=false
+
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
@@ -74,8 +77,8 @@ def lmfit() -> Iterator[Case]:
 
 def statsmodels() -> Iterator[Case]:
     import statsmodels.api as sm
-    from statsmodels.tsa.stattools import acf, acovf, levinson_durbin
     from statsmodels.tsa.statespace.tools import constrain_stationary_univariate, unconstrain_stationary_univariate
+    from statsmodels.tsa.stattools import acf, acovf, levinson_durbin
 
     counts, binary = np.array([1, 0, 2, 3, 1, 4]), np.array([0, 1, 1, 0, 1, 0])
     beta = np.array([0.2, -0.4, 0.3])
@@ -446,7 +449,11 @@ def pvlib() -> Iterator[Case]:
     yield "irradiance.isotropic", irradiance.isotropic, (30.0, 100.0)
     yield "pvsystem.calcparams_desoto", pvsystem.calcparams_desoto, (800.0, 45.0, 0.003, 1.7, 6.0, 1e-9, 300.0, 0.4)
     yield "solarposition.declination_spencer71", solarposition.declination_spencer71, (120.0,)
-    yield "singlediode.i_from_v", lambda v, il: pvsystem.i_from_v(v, il, 1e-9, 0.4, 300.0, 1.7, method="lambertw"), (20.0, 6.0)
+    yield (
+        "singlediode.i_from_v",
+        lambda v, il: pvsystem.i_from_v(v, il, 1e-9, 0.4, 300.0, 1.7, method="lambertw"),
+        (20.0, 6.0),
+    )
 
 
 PACKAGES: dict[str, Callable[[], Iterator[Case]]] = {

@@ -1,4 +1,4 @@
-"""lifelines fits its parametric models with derivatives by autograd and by fnad, in turn: the same numbers, and the times.
+"""Parametric fits of lifelines with derivatives by autograd and by fnad, in turn: the same numbers, and the times.
 
     pip install autograd lifelines
     python examples/clients/lifelines_fits.py [--rounds 3] [model ...]
@@ -39,7 +39,7 @@ def swapped(modules: Modules) -> None:
 
 
 def imported(install: Callable[[], None]) -> Modules:
-    """lifelines over what `install` puts in place."""
+    """The modules of lifelines over what `install` puts in place."""
     swapped({})
     install()
     import_module("lifelines")
@@ -126,7 +126,9 @@ def main() -> None:
         wanted = found["autograd"]
         off = max(np.max(np.abs(found[name] - wanted) / (np.abs(wanted) + 1e-3)) for name in ("fnad", "fnad jit"))
         ratios.append([middle[name] / middle["autograd"] for name in ("fnad", "fnad jit")])
-        row = "".join(f" {middle[name]:6.2f} s{ratio:5.1f}" for name, ratio in zip(("fnad", "fnad jit"), ratios[-1], strict=True))
+        row = "".join(
+            f" {middle[name]:6.2f} s{ratio:5.1f}" for name, ratio in zip(("fnad", "fnad jit"), ratios[-1], strict=True)
+        )
         print(f"{model:30} {middle['autograd']:7.2f} s{row} {off:11.1e}", flush=True)
     plain, jit = np.exp(np.mean(np.log(ratios), axis=0))
     print(f"times autograd's, geometric mean: fnad {plain:.2f}, fnad jit {jit:.2f}")

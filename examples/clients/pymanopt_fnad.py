@@ -7,6 +7,8 @@
 compiles the cost, its gradient and its products of Hessian and vector. Run as a script it solves three problems.
 """
 
+# pyright: reportMissingImports=false, reportUntypedBaseClass=false
+
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
@@ -118,7 +120,8 @@ def main() -> None:
         top = np.linalg.eigh(matrix)[1][:, -1]
         print(f"{name:6} dominant eigenvector: error {1 - abs(vector @ top):.1e}")
         axes = np.linalg.svd(samples)[2][:2]
-        print(f"{name:6} principal components: error {np.abs(principal_components(decorator, samples, 2) - axes.T @ axes).max():.1e}")
+        plane = principal_components(decorator, samples, 2)
+        print(f"{name:6} principal components: error {np.abs(plane - axes.T @ axes).max():.1e}")
         print(f"{name:6} Procrustes: error {np.abs(procrustes(decorator, a, turn @ a) - turn).max():.1e}")
 
 

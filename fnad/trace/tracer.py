@@ -159,8 +159,8 @@ class Members(Tracer):
     def device(self) -> str:
         return "cpu"
 
-    def __array_namespace__(self, *, api_version: str | None = None) -> Any:
-        return np.empty(0).__array_namespace__(api_version=api_version)
+    def __array_namespace__(self, **options: Any) -> Any:
+        return np.empty(0).__array_namespace__(**options)
 
     def __len__(self) -> int:
         if not self.aval.shape:

@@ -159,6 +159,12 @@ KNOWN = {
         lambda x: x[0, 0] * (fnp.zeros((2, 2)) + fnp.ones(2) + fnp.identity(2) + filled(fnp.empty(2), x[0, 0])),
         A,
     ),
+    "numpy.may_share_memory": (
+        lambda x: (
+            x * (np.may_share_memory(x, x[1:]) + 2 * np.may_share_memory(x, x * 1) + 4 * np.may_share_memory(x, 1))
+        ),
+        A,
+    ),
     "numpy.fromiter": (lambda v: np.fromiter((a * a for a in v), float), sample(3, "f64")),
     "made of sizes": (
         lambda x: x[0, 0, 0] * (fnp.arange(6.0).reshape(2, 3) + fnp.tri(2, 3) + fnp.indices((2, 3))[0] + fnp.eye(2, 3)),

@@ -27,7 +27,7 @@ LEFT_OUT = {
     "dates and times": {"busday_count", "busday_offset", "datetime_as_string", "datetime_data", "is_busday", "isnat"},
     "bits and memory": {
         *("asarray_chkfinite", "from_dlpack", "frombuffer", "isfortran", "nested_iters", "packbits"),
-        *("may_share_memory", "shares_memory", "unpackbits"),
+        *("shares_memory", "unpackbits"),
     },
     "makes a matrix, a class apart from arrays": {"asmatrix", "bmat"},
     "follows rules of another function": {"row_stack"},
