@@ -51,10 +51,10 @@ class ExpectedTree(NamedTuple):
         raise self.error(
             f"the structure of {self.name} is {found}, that of {self.like} is {wanted}",
             source=current_source(),
-            remedy=self._containers(tree, found),
+            remedy=self._structure_remedy(tree, found),
         )
 
-    def _containers(self, tree: Any, found: str) -> str:
+    def _structure_remedy(self, tree: Any, found: str) -> str:
         if self.structure.is_leaf() and isinstance(tree, (list, tuple)):
             return f"a {type(tree).__name__} is a tree of numbers: give an array, np.array({self.name})"
         more = ": a list is a tree of numbers, None one without any" if "[" in found or "None" in found else ""
@@ -66,9 +66,9 @@ class ExpectedTree(NamedTuple):
             return given
         if weak and isinstance(given, np.ndarray) and not aval.shape and _converts(found.dtype, aval.dtype):
             return given.astype(aval.dtype)
-        raise LeafError(self.error, f"is {found}, but has to be {aval}", self._fitting(found, aval))
+        raise LeafError(self.error, f"is {found}, but has to be {aval}", self._leaf_remedy(found, aval))
 
-    def _fitting(self, found: Aval, aval: Aval) -> str:
+    def _leaf_remedy(self, found: Aval, aval: Aval) -> str:
         if found.shape == aval.shape and _converts(found.dtype, aval.dtype):
             return f"give it the dtype of {self.like}, by .astype(np.{aval.dtype})"
         return f"give it the shape and dtype of {self.like}"

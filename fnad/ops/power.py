@@ -109,7 +109,7 @@ def _infer_integer_pow(x: Aval, *, exponent: int) -> Aval:
     if exponent < 0 and not is_inexact(x.dtype):
         raise DomainError(
             f"Integers to negative integer powers are not allowed: {x} to the power {exponent}",
-            remedy="convert the base to a float",
+            remedy="convert the base, np.float64(x) ** n",
         )
     if abs(exponent) > UNROLLED:
         raise DomainError(f"integer_pow takes exponents up to {UNROLLED}, got {exponent}", remedy="use pow")
@@ -154,7 +154,8 @@ integer_pow = register(
 
 def _int_pow(x: Any, y: Any) -> Any:
     if np.any(y < 0):
-        raise DomainError("Integers to negative integer powers are not allowed.", remedy="convert the base to a float")
+        what = "Integers to negative integer powers are not allowed."
+        raise DomainError(what, remedy="convert the base, np.float64(x) ** n")
     return np.power(x, y)
 
 
