@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.optimize
 from numpy.testing import assert_allclose, assert_array_equal
 
 import fnad
@@ -190,3 +191,21 @@ def test_refusals(call: Callable[..., Any], kind: type[Exception], message: str)
     opt, x = optim.lbfgs(), np.ones(2)
     with pytest.raises(kind, match=message):
         call(opt, opt.init(x), x)
+
+
+def test_it_takes_about_as_many_evaluations_as_scipys() -> None:
+    start, opt = np.full(10, -1.2), optim.lbfgs()
+
+    def step(carry: Any) -> Any:
+        x, state, evaluations = carry
+        value, grad = optim.value_and_grad_from_state(rosenbrock)(x, state=state)
+        updates, state = opt.update(grad, state, x, value=value, grad=grad, value_fn=rosenbrock)
+        return optim.apply_updates(x, updates), state, evaluations + state[-1].steps
+
+    def goes_on(carry: Any) -> Any:
+        return (carry[2] == 0) | (np.max(np.abs(carry[1][-1].grad)) > 1e-6)
+
+    run = fnad.jit(lambda x: fnad.while_loop(goes_on, step, (x, opt.init(x), 0)))
+    options = {"gtol": 1e-6, "ftol": 0}
+    theirs = scipy.optimize.minimize(rosenbrock, start, jac=fnad.grad(rosenbrock), method="L-BFGS-B", options=options)
+    assert run(start)[2] <= 1.2 * theirs.nfev
