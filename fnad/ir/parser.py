@@ -24,7 +24,7 @@ def parse_program(text: str) -> Program:
     Primitives must be registered, for instance by importing `fnad.ops`.
 
     >>> parse_program("f(a: f64[3]) -> f64[3] { return a }").in_avals
-    (Aval(dtype=dtype('float64'), shape=(3,)),)
+    (Aval(dtype('float64'), (3,)),)
     """
     parser = _Parser(text)
     program = parser.program()

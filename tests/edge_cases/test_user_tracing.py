@@ -21,6 +21,8 @@ from numpy.testing import assert_array_equal
 
 from fnad import config, errors, grad, jit, jvp, value_and_grad, vjp
 
+pytestmark = pytest.mark.filterwarnings("ignore::fnad.errors.RetraceWarning")  # what is read changes on purpose
+
 Function = Callable[..., Any]
 X = np.array([1.0, 2.0, 3.0])
 

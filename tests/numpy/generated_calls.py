@@ -365,7 +365,7 @@ VARIADIC = {
     "varargs": (0.5, 2, lambda d: np.cumsum(along(d))),
     "arrays": OPERAND,
 }
-WITHOUT = {"out", "like", "device", "subok", "einsum_call", "ndmax"}
+WITHOUT = {"out", "like", "device", "subok", "einsum_call", "ndmax", "max_work"}
 """Parameters that are not drawn: `out` has a test of its own, the others do not concern traced arrays."""
 
 

@@ -12,6 +12,8 @@ import pytest
 import fnad
 from fnad.errors import ControlFlowWarning, PathsWarning, TracerEscapeError, UsedAfterTraceError
 
+pytestmark = pytest.mark.filterwarnings("ignore::fnad.errors.RetraceWarning")  # what is read changes on purpose
+
 VALUES = [
     *(2.0, 10.25, -0.0, float("nan"), 3, True, 2.5j, complex(0.0, -0.0)),
     *(np.float64(3.125), np.float32(0.1), np.int8(7), np.uint64(2**63), np.bool_(False), np.array(1.5)),
