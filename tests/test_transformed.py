@@ -56,6 +56,23 @@ def last(x: Any) -> Any:
     return fnad.scan(lambda s, _: (np.sin(s), None), x, length=3)[0]
 
 
+@fnad.custom_jvp(nondiff_argnums=0)
+def scaled(k: int, x: Any) -> Any:
+    assert isinstance(k, int)
+    return k * x
+
+
+scaled.defjvp(lambda k, primals, tangents: (scaled(k, primals[0]), 2 * k * tangents[0]))
+
+
+@fnad.custom_vjp(nondiff_argnums=(0,))
+def negated(k: int, x: Any) -> Any:
+    return k * x
+
+
+negated.defvjp(lambda k, x: (k * x, None), lambda k, _, ct: (-k * ct,))
+
+
 @fnad.hessian(argnums=0)
 def curvature(x: Any) -> Any:
     return x**3
@@ -110,6 +127,8 @@ def test_a_transform_without_a_function_is_a_decorator() -> None:
     assert both(3.0) == ((9.0, 3.0), 6.0)
     assert (rows(2.0, np.ones(3)).tolist(), curvature(2.0)) == ([2.0, 2.0, 2.0], 12.0)
     assert fnad.jit()(np.sin)(0.0) == 0.0
+    assert (scaled(3, 2.0), fnad.grad(lambda x: scaled(3, x))(2.0)) == (6.0, 6.0)
+    assert (negated(3, 2.0), fnad.grad(lambda x: negated(3, x))(2.0)) == (6.0, -3.0)
 
 
 def test_methods_are_bound() -> None:
@@ -132,7 +151,7 @@ def test_pickles_and_copies_do_the_same(name: str) -> None:
 
 
 def test_what_a_module_has_under_its_name_is_pickled_as_that() -> None:
-    for f in (power, slope, both, rows, Model.apply):
+    for f in (power, slope, both, rows, scaled, negated, Model.apply):
         assert pickle.loads(pickle.dumps(f)) is f
 
 

@@ -52,6 +52,10 @@ class _Custom(Transformed):
     primitive: Primitive
     how: str
 
+    def __new__(cls, *args: Any, **options: Any) -> Any:
+        """Without a function, the decorator with these options."""
+        return super().__new__(cls) if args or "f" in options else partial(cls, **options)
+
     def __init__(self, f: Function, nondiff_argnums: int | Sequence[int] = ()) -> None:
         check_function(f, type(self).__name__)
         super().__init__(type(self), f, {"nondiff_argnums": nondiff_argnums} if nondiff_argnums != () else {}, f)
