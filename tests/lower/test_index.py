@@ -38,6 +38,7 @@ FORMULAS = [
     lambda i, j, k: (2 - i) * 5 - (k - 4) * 3 + (j - 1) // 2,
     lambda i, j, k: (j - 3) // 2 + (j - 3) % 2,
     lambda i, j, k: ((i * 20 + j * 5 + k) // 3 % 7) // 2,
+    lambda i, j, k: (4 * i + k) // 8 + (5 * i + k) // 10,
     lambda i, j, k: (6 * i + 3 * j - 5) // 9 + (i - j - k) % 4,
 ]
 

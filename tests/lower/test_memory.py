@@ -212,6 +212,17 @@ def folds_of_what_is_the_same_in_a_row(x: Any) -> Any:
     return np.sum(everywhere, axis=0), np.prod(everywhere, axis=1), np.cumsum(everywhere, axis=1)
 
 
+@program(A[:30].reshape(4, 5, 60))
+def folds_over_two_of_three_loops(a: Any) -> Any:
+    return np.sum(a, axis=(0, 1))
+
+
+@program(X)
+def what_is_the_same_everywhere_but_at_the_ends(x: Any) -> Any:
+    same = np.broadcast_to(np.sin(x[0]), (3, 4))
+    return np.pad(same, 1), np.pad(same, ((0, 0), (1, 0))), np.pad(same, ((0, 0), (0, 2)))
+
+
 # ---- matrices for the BLAS -------------------------------------------------------------------------------------------
 
 
