@@ -58,8 +58,7 @@ def prepare(program: Program) -> Run:
     def run(arguments: Sequence[Any], deadline: float = NEVER) -> list[Any]:
         values = [*arguments, *room]
         with np.errstate(all="ignore"):
-            for step in steps:
-                _execute(step, values, deadline)
+            _execute(steps, values, deadline)
         return [values[slot] for slot in outputs]
 
     return run
@@ -89,21 +88,24 @@ def check_time(deadline: float) -> None:
 # ---- steps -----------------------------------------------------------------------------------------------------------
 
 
-def _execute(step: EquationStep, values: list[Any], deadline: float) -> None:
-    evaluate, is_limited, operands, params, results, dead, source = step
-    try:
-        if is_limited:
-            result = evaluate(*[values[slot] for slot in operands], **params, deadline=deadline)
+def _execute(steps: Sequence[EquationStep], values: list[Any], deadline: float) -> None:
+    for evaluate, is_limited, operands, params, results, dead, source in steps:
+        try:
+            if is_limited:
+                result = evaluate(*[values[slot] for slot in operands], **params, deadline=deadline)
+            else:
+                result = evaluate(*[values[slot] for slot in operands], **params)
+        except OutOfRangeError as error:
+            raise error.at(source, IN_RANGE) from None
+        except FnadError as error:
+            raise error.at(source) from None
+        if isinstance(result, tuple):
+            for slot, value in zip(results, result, strict=True):
+                values[slot] = value
         else:
-            result = evaluate(*[values[slot] for slot in operands], **params)
-    except OutOfRangeError as error:
-        raise error.at(source, IN_RANGE) from None
-    except FnadError as error:
-        raise error.at(source) from None
-    for slot, value in zip(results, result if isinstance(result, tuple) else (result,), strict=True):
-        values[slot] = value
-    for slot in dead:
-        values[slot] = None
+            values[results[0]] = result
+        for slot in dead:
+            values[slot] = None
 
 
 def _slots(program: Program) -> tuple[dict[Atom, int], list[np.generic]]:
