@@ -21,12 +21,6 @@ Profiler: TypeAlias = Callable[[FrameType, str, Any], object]
 _MARK = "is_off_in_fnad"
 
 
-def is_watching() -> bool:
-    """Whether a profiler sees this thread that `unwatched` turns off."""
-    profiler = sys.getprofile()
-    return profiler is not None and hasattr(profiler, _MARK)
-
-
 @contextmanager
 def profiled(see: Profiler) -> Generator[None]:
     """Have a function called for each call and return of this thread, also of C; a profiler that is set goes on.
@@ -58,16 +52,26 @@ def _both(first: Profiler, second: Profiler) -> Profiler:
 
 def unwatched(function: Callable[P, T]) -> Callable[P, T]:
     """Make a function that no code of the user's is called by run without a profiler that is so marked."""
+    return unwatched_where(lambda *args, **kwargs: True)(function)
 
-    @wraps(function)
-    def run(*args: P.args, **kwargs: P.kwargs) -> T:
-        if not is_watching():
-            return function(*args, **kwargs)
-        profiler = sys.getprofile()
-        sys.setprofile(None)
-        try:
-            return function(*args, **kwargs)
-        finally:
-            sys.setprofile(cast("Any", profiler))
 
-    return run
+def unwatched_where(condition: Callable[P, bool]) -> Callable[[Callable[P, T]], Callable[P, T]]:
+    """Make a function run without a profiler that is so marked where a condition on its arguments holds."""
+
+    def make(function: Callable[P, T]) -> Callable[P, T]:
+        @wraps(function)
+        def run(*args: P.args, **kwargs: P.kwargs) -> T:
+            profiler = sys.getprofile()
+            if profiler is None or not hasattr(profiler, _MARK):
+                return function(*args, **kwargs)
+            sys.setprofile(None)
+            try:
+                if condition(*args, **kwargs):
+                    return function(*args, **kwargs)
+            finally:
+                sys.setprofile(cast("Any", profiler))
+            return function(*args, **kwargs)
+
+        return run
+
+    return make

@@ -30,13 +30,11 @@ SHAPES = (
 
 WHAT_IS_KNOWN = (np.iscomplexobj, np.isrealobj, np.ndim, np.shape, np.size)
 
-JOINING = (np.append, np.column_stack, np.dstack, np.hstack, np.vstack)
-
-ELEMENTS = (np.angle, np.iscomplex, np.isreal, np.nan_to_num, np.select, np.sort_complex, np.tril, np.triu)
+ELEMENTS = (np.angle, np.append, np.iscomplex, np.isreal, np.nan_to_num, np.select, np.sort_complex, np.tril, np.triu)
 
 SUMS = (
     *(np.cumulative_prod, np.cumulative_sum, np.nancumprod, np.nancumsum, np.nanprod, np.nansum, np.ptp),
-    *(np.trapezoid, np.unwrap),
+    np.unwrap,
 )
 
 OTHERS = (
@@ -191,5 +189,5 @@ class BodyOf(Body):
         return anew(self.function)(*args, **kwargs)
 
 
-for _function in (*SHAPES, *WHAT_IS_KNOWN, *JOINING, *ELEMENTS, *SUMS, *OTHERS, *SETS, *FFT, *LINALG):
+for _function in (*SHAPES, *WHAT_IS_KNOWN, *ELEMENTS, *SUMS, *OTHERS, *SETS, *FFT, *LINALG):
     RULES[_function] = BodyOf(inspect.unwrap(_function))

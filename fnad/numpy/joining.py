@@ -11,7 +11,7 @@ from fnad.errors import ArgumentTypeError, DtypeError, OutOfRangeError, ShapeErr
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import Dtype, Shape, native_dtype
 from fnad.numpy.manipulation import fresh
-from fnad.numpy.operands import as_symbol, axis_of, common_dtype, static_array, static_int, static_ints
+from fnad.numpy.operands import as_array, as_symbol, axis_of, common_dtype, static_array, static_int, static_ints
 from fnad.numpy.registry import implements
 from fnad.numpy.views import ArrayView, Box, Reshape
 from fnad.ops import shape as ops
@@ -82,6 +82,38 @@ def stack(arrays: Any, axis: Any, dtype: Any, casting: Any) -> Symbol:
         raise ShapeError("all input arrays must have the same shape")
     at = axis_of(axis, len(shape) + 1)
     return join([reshape_to(symbol, (*shape[:at], 1, *shape[at:])) for symbol in symbols], at)
+
+
+def arrays_of(values: Any) -> list[Symbol]:
+    """The operands as arrays: a Python number among them has its own dtype, as np.asarray gives it."""
+    return [as_array(value) for value in (rows(values) if isinstance(values, Symbol) else values)]
+
+
+@implements(np.vstack)
+def vstack(tup: Any, dtype: Any, casting: Any) -> Symbol:
+    return concatenate([with_dimensions(x, 2) for x in arrays_of(tup)], 0, dtype=dtype, casting=casting)
+
+
+@implements(np.hstack)
+def hstack(tup: Any, dtype: Any, casting: Any) -> Symbol:
+    symbols = [with_dimensions(x, 1) for x in arrays_of(tup)]
+    return concatenate(symbols, int(bool(symbols) and symbols[0].ndim > 1), dtype=dtype, casting=casting)
+
+
+@implements(np.column_stack)
+def column_stack(tup: Any) -> Symbol:
+    return concatenate([x if x.ndim > 1 else reshape_to(x, (x.aval.size, 1)) for x in arrays_of(tup)], 1)
+
+
+@implements(np.dstack)
+def dstack(tup: Any) -> Symbol:
+    symbols = [with_dimensions(x, 2) for x in arrays_of(tup)]
+    return concatenate([x if x.ndim > 2 else reshape_to(x, (*x.shape, 1)) for x in symbols], 2)
+
+
+def with_dimensions(x: Symbol, count: int) -> Symbol:
+    """An array with at least so many dimensions, by new ones in front."""
+    return x if x.ndim >= count else reshape_to(x, (*(1,) * (count - x.ndim), *x.shape))
 
 
 @implements(np.block)

@@ -70,6 +70,22 @@ def difference(x: Symbol, axis: int) -> Symbol:
     return bitwise_xor(later, earlier) if x.dtype == BOOL else sub(later, earlier)
 
 
+@implements(np.trapezoid)
+def trapezoid(y: Any, x: Any, dx: Any, axis: Any) -> Symbol:
+    y = as_array(y)
+    at = axis_of(axis, y.ndim)
+    if x is not None:
+        grid = as_array(x)
+        if grid.ndim == 1:
+            dx = difference(grid, 0)
+            dx = reshape_to(dx, tuple(dx.aval.size if i == at else 1 for i in range(y.ndim)))
+        else:
+            dx = difference(grid, axis_of(axis, grid.ndim))
+    size = y.shape[at]
+    later, earlier = slice_axis(y, at, min(1, size), size), slice_axis(y, at, 0, max(size - 1, 0))
+    return RULES[np.sum](divide(multiply(dx, add(later, earlier)), 2.0), axis=axis)
+
+
 @implements(np.ediff1d)
 def ediff1d(ary: Any, to_end: Any, to_begin: Any) -> Symbol:
     x = as_symbol(ary)

@@ -46,7 +46,7 @@ from fnad.trace.handle import Deferred, Elements, Handle
 from fnad.trace.identity import check_classes
 from fnad.trace.rebinding import check_rebinding
 from fnad.trace.source import current_source, line_of, user_frame
-from fnad.watch import is_watching, unwatched
+from fnad.watch import unwatched_where
 
 Owners: TypeAlias = dict[int, Handle]
 """The handles of a call by the identity of the symbol that stands for each."""
@@ -94,15 +94,42 @@ RAISED: dict[type[Exception], type[FnadError]] = {
 # ---- calling a rule ------------------------------------------------------------------------------------------------
 
 
+def runs_no_users_code(rule: Any, args: Sequence[Any], kwargs: Arguments) -> bool:
+    """Whether a rule is fnad's own, and nothing it is given has code of the user's, such as an `__index__`."""
+    return is_own(rule) and is_plain(tuple(args)) and is_plain(tuple(kwargs.values()))
+
+
+PLAIN = (bool, int, float, complex, str, bytes, NoneType, np.generic, np.dtype)
+"""What calls no code of the user's."""
+
+
+def is_plain(value: Any) -> bool:
+    """Whether a value is traced, an array or a number, or a list, tuple or slice of these, and of no user's class."""
+    if isinstance(value, Handle):
+        return True
+    if type(value) in (list, tuple):
+        return all(map(is_plain, value))
+    if type(value) is slice:
+        return is_plain((value.start, value.stop, value.step))
+    if type(value) is np.ndarray:
+        return not value.dtype.hasobject
+    return type(value).__module__ in ("builtins", "numpy") and isinstance(value, PLAIN)
+
+
+@cache
+def is_own(rule: Any) -> bool:
+    """Whether a rule is one of fnad's, with all that it is made of."""
+    if isinstance(rule, Bound):
+        return is_own(rule.rule)
+    if isinstance(rule, partial):
+        return is_own(rule.func)
+    parts = [cell.cell_contents for cell in getattr(rule, "__closure__", None) or ()]
+    return str(rule.__module__).startswith("fnad.") and all(is_own(p) for p in parts if isinstance(p, FunctionType))
+
+
+@unwatched_where(runs_no_users_code)
 def call(rule: Rule, args: Sequence[Any], kwargs: Arguments) -> Any:
     """Call a rule on what the user gave, with the user's line noted."""
-    if is_watching() and is_own(rule) and is_plain(args) and is_plain(tuple(kwargs.values())):
-        return call_unwatched(rule, args, kwargs)
-    return follow(rule, args, kwargs)
-
-
-def follow(rule: Rule, args: Sequence[Any], kwargs: Arguments) -> Any:
-    """Call a rule on what the user gave, whatever code of the user's it calls."""
     owners: Owners = {}
     builder, frame = tracing_builder(), user_frame()
     builder.source = source = None if frame is None else line_of(frame)
@@ -118,34 +145,7 @@ def follow(rule: Rule, args: Sequence[Any], kwargs: Arguments) -> Any:
         raise error.at(current_source(), remedy_of(error, (*operands, *options.values()))) from None
 
 
-call_unwatched = unwatched(follow)
-
-PLAIN = (np.ndarray, np.generic, np.dtype, bool, int, float, complex, str, bytes, NoneType)
-"""What runs no code of the user's when it is computed with, if it is of just this class."""
-
-
-def is_plain(value: Any) -> bool:
-    """Whether no code of the user's is called when this is computed with, as `__index__` of a class might be."""
-    if type(value) in (list, tuple):
-        return all(map(is_plain, value))
-    if type(value) is slice:
-        return is_plain((value.start, value.stop, value.step))
-    return isinstance(value, Handle) or (type(value).__module__ in ("builtins", "numpy") and isinstance(value, PLAIN))
-
-
-@cache
-def is_own(rule: Any) -> bool:
-    """Whether a rule is one of fnad's, with all that it is made of."""
-    if isinstance(rule, Bound):
-        return is_own(rule.rule)
-    if isinstance(rule, partial):
-        return is_own(rule.func)
-    cells = [cell.cell_contents for cell in getattr(rule, "__closure__", None) or ()]
-    return str(rule.__module__).startswith("fnad.") and all(
-        is_own(part) for part in cells if isinstance(part, FunctionType)
-    )
-
-
+@unwatched_where(runs_no_users_code)
 def call_body(body: Body, args: Sequence[Any], kwargs: Arguments) -> Any:
     """Call a body of NumPy's on what the user gave; what it raises is an error of this package's."""
     try:
@@ -247,6 +247,7 @@ def _wrap_view(view: ArrayView, owners: Owners) -> Handle:
 # ---- operators -------------------------------------------------------------------------------------------------------
 
 
+@unwatched_where(lambda ufunc, *operands: is_plain(operands))
 def operate(ufunc: Callable[..., Any], *operands: Any) -> Any:
     """The result of a Python operator; on Python numbers alone, a Python number."""
     for operand in operands:

@@ -36,11 +36,12 @@ from fnad.numpy.namespace import MAKING, NEW, on_trace, on_traced
 from fnad.numpy.registry import RULES
 from fnad.trace.bytecode import is_called, loads
 from fnad.trace.classes import CLASSES
-from fnad.trace.dispatch import call_function, has_traced
+from fnad.trace.dispatch import call_function, has_traced, runs_no_users_code
 from fnad.trace.exchange import EXCHANGES
 from fnad.trace.libraries import is_library
 from fnad.trace.source import caller
 from fnad.trace.vectorized import CALL, call_vectorized
+from fnad.watch import unwatched, unwatched_where
 
 CALLING = (np.apply_along_axis, np.apply_over_axes, np.fromiter, np.piecewise)
 """Functions that call a function of the user's."""
@@ -55,12 +56,17 @@ class StandIn:
 
     __qualname__: str
 
-    def __init__(self, call: Callable[..., Any]) -> None:
+    def __init__(self, function: Any, call: Callable[..., Any]) -> None:
         update_wrapper(self, call)
-        self._call = call
+        self._function, self._call = function, call
 
+    @unwatched_where(lambda self, *args, **kwargs: runs_no_users_code(self._rule, args, kwargs))
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self._call(*args, **kwargs)
+
+    @property
+    def _rule(self) -> Any:
+        return RULES[self._function]
 
     def __reduce__(self) -> tuple[Callable[[str], Any], tuple[str]]:
         return resolve_name, (f"{self.__module__}:{self.__qualname__}",)
@@ -74,10 +80,12 @@ class Intercepted:
 
     def __get__(self, module: ModuleType, owner: type[ModuleType] | None = None) -> Any:
         found = self._found(module)
-        if found is not self.original or not is_tracing():
-            return found
-        frame = caller()
-        return self._standing_in(frame) if is_users(frame.f_code) and loads(frame, module, self.name) else found
+        return self._met(module, caller()) if found is self.original and is_tracing() else found
+
+    @unwatched
+    def _met(self, module: ModuleType, frame: FrameType) -> Any:
+        is_asked = is_users(frame.f_code) and loads(frame, module, self.name)
+        return self._standing_in(frame) if is_asked else self.original
 
     def _standing_in(self, frame: FrameType) -> Any:
         return self.replacement
@@ -102,7 +110,7 @@ class InterceptedMaking(Intercepted):
 
     def __init__(self, name: str, original: Any, replacement: Any) -> None:
         super().__init__(name, original, replacement)
-        self.making = StandIn(on_trace(original))
+        self.making = StandIn(original, on_trace(original))
 
     def _standing_in(self, frame: FrameType) -> Any:
         return self.making if MAKING.is_traced else self.replacement
@@ -134,7 +142,7 @@ def watched_class(module: ModuleType) -> type[Watched]:
     members: dict[str, Any] = {name: Intercepted(name, f, replacement(f)) for name, f in functions.items()}
     members |= {name: InterceptedClass(name, kind, CLASSES[kind]) for name, kind in classes_of(module).items()}
     if module is np:
-        members |= {name: InterceptedClass(name, f, StandIn(of_lists(f))) for name, f in ufuncs_of(module).items()}
+        members |= {name: InterceptedClass(name, f, StandIn(f, of_lists(f))) for name, f in ufuncs_of(module).items()}
         members |= {name: InterceptedMaking(name, f := getattr(np, name), replacement(f)) for name in NEW}
         members |= {"r_": Intercepted("r_", np.r_, r_), "c_": Intercepted("c_", np.c_, c_)}
     return type("Watched", (Watched,), members)
@@ -167,7 +175,7 @@ def array_of(values: Any) -> Any:
 
 def replacement(function: Callable[..., Any]) -> Callable[..., Any]:
     """The replacement for a NumPy function; one that calls the user's may meet traced values there."""
-    return StandIn((on_trace if function in CALLING else on_traced)(function))
+    return StandIn(function, (on_trace if function in CALLING else on_traced)(function))
 
 
 def has_replacement(value: Any) -> bool:
