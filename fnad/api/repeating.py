@@ -115,6 +115,7 @@ class Repeats:
             staged = stage_in(self._f, chosen, wrt, args, kwargs, has_aux=self._has_aux)
         if not is_repeatable(staged, environment) or _nbytes(before, staged) > LARGE:
             self._credit = 0
+            self._known.clear()
         elif environment.holds():
             known[:] = [Repeated(staged, before, environment), *known[: TRACES - 1]]
         return staged
