@@ -94,7 +94,7 @@ RAISED: dict[type[Exception], type[FnadError]] = {
 # ---- calling a rule ------------------------------------------------------------------------------------------------
 
 
-def runs_no_users_code(rule: Any, args: Sequence[Any], kwargs: Arguments) -> bool:
+def runs_no_users_code(rule: Any, args: Sequence[Any], kwargs: Arguments, /) -> bool:
     """Whether a rule is fnad's own, and nothing it is given has code of the user's, such as an `__index__`."""
     return is_own(rule) and is_plain(tuple(args)) and is_plain(tuple(kwargs.values()))
 
@@ -128,7 +128,7 @@ def is_own(rule: Any) -> bool:
 
 
 @unwatched_where(runs_no_users_code)
-def call(rule: Rule, args: Sequence[Any], kwargs: Arguments) -> Any:
+def call(rule: Rule, args: Sequence[Any], kwargs: Arguments, /) -> Any:
     """Call a rule on what the user gave, with the user's line noted."""
     owners: Owners = {}
     builder, frame = tracing_builder(), user_frame()
@@ -146,7 +146,7 @@ def call(rule: Rule, args: Sequence[Any], kwargs: Arguments) -> Any:
 
 
 @unwatched_where(runs_no_users_code)
-def call_body(body: Body, args: Sequence[Any], kwargs: Arguments) -> Any:
+def call_body(body: Body, args: Sequence[Any], kwargs: Arguments, /) -> Any:
     """Call a body of NumPy's on what the user gave; what it raises is an error of this package's."""
     try:
         return body(*args, **kwargs)
