@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import collections
-import dataclasses
 import functools
 import gc
 import weakref
@@ -241,9 +240,11 @@ def test_a_pytree_is_an_argument() -> None:
     assert traces == ["norm"]
 
 
-@dataclasses.dataclass
 class Unhashable:
-    scale: float
+    __hash__ = None  # pyright: ignore[reportAssignmentType]
+
+    def __init__(self, scale: float) -> None:
+        self.scale = scale
 
 
 def test_a_function_that_becomes_a_method() -> None:

@@ -60,7 +60,7 @@ from fnad.ir.builder import current_builder
 from fnad.ir.types import NAMES, Aval, is_inexact
 from fnad.numpy.namespace import MAKING, making_traced
 from fnad.numpy.operands import WeakSymbol, as_symbol
-from fnad.trace.opening import OutsideChanged, opened
+from fnad.trace.opening import OutsideChanged, function_in, opened
 from fnad.trace.source import current_source, source_of_error
 from fnad.trace.tracer import Tracer
 
@@ -273,7 +273,7 @@ def with_traced_arrays(
 
     The attempt on that is `second`, where it is given. See Note [A second run].
     """
-    second = second or attempt
+    second, f = second or attempt, function_in(f) or f
     if MAKING.is_traced:
         return _within_second(f, second)
     if _RUN.is_first:

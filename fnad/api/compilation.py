@@ -23,6 +23,7 @@ from fnad.api.leaves import (
     Leaf,
     LeafError,
     Structure,
+    are_records,
     argument_name,
     array_of,
     check_function,
@@ -40,9 +41,10 @@ from fnad.api.staging import stage
 from fnad.api.statics import Places, Statics, donated_of, static_key, statics_of
 from fnad.api.transformed import Transformed, with_options
 from fnad.errors import ArgumentTypeError, RetraceWarning
-from fnad.ir.builder import is_tracing
+from fnad.ir.builder import Builder, current_builder, is_tracing
 from fnad.ir.types import Dtype, Shape, aval_of
 from fnad.trace.environment import Environment
+from fnad.trace.kept import check_kept
 from fnad.trace.source import current_source
 from fnad.trace.tracer import Tracer
 
@@ -193,9 +195,10 @@ class Compiled(Transformed):
         try:
             arrays, marks = self._arrays(values, trees, form)
         except ArgumentTypeError:
-            if not (args and self._receivers.admit(args[0])):
+            if args and self._receivers.admit(args[0]):
+                self._has_receivers = True
+            elif not are_records(values):
                 raise
-            self._has_receivers = True
             return self._call(args, kwargs)
         signature = structure, form, tuple(marks)
         paths = self._paths.get(signature) or self._begin(signature)
@@ -253,6 +256,7 @@ class Compiled(Transformed):
         for value in (self._f, *[fixed[place] for place, _ in form.static]):
             environment.follow(value)
 
+        traces: list[Builder] = []
         written: list[int] = []
         read: list[Array] = []
 
@@ -260,12 +264,14 @@ class Compiled(Transformed):
             places = (*form.positions, *form.names)
             given = fixed | dict(zip(places, structure.unflatten(tracers), strict=True))
             result = f(*[given[i] for i in range(len(args))], **{name: given[name] for name in kwargs})
+            traces.append(current_builder())
             written[:] = [i for i, tracer in enumerate(tracers) if tracer.is_written]
             read[:] = outside()
             return result
 
         with environment.watching():
             staged = with_traced_arrays(self._f, lambda f: stage(f, leaves, partial(call, f)))
+        check_kept([self._f, *[fixed[place] for place, _ in form.static]], traces[-1], environment.is_read)
         if any(isinstance(key, Receiver) for _, key in form.static):
             environment = environment.released()
         captured = cast("Sequence[Array]", staged.operands[len(leaves) :])  # no trace is around this one

@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
+from fnad.api import records
+from fnad.api.records import NAMESPACE
 from fnad.errors import ArgumentTypeError, DtypeError, FnadError
 from fnad.ir.program import Source
 from fnad.ir.symbol import Symbol
@@ -33,8 +35,6 @@ Function: TypeAlias = Callable[..., Any]
 Structure: TypeAlias = "optree.PyTreeSpec"
 Operand: TypeAlias = "Array | Symbol"
 """What a program is run on: arrays, or symbols of the trace under way."""
-
-NAMESPACE = "fnad"
 
 METHOD = (
     "transform the bound method, or a function of the other arguments inside the method; or register the class with "
@@ -83,6 +83,11 @@ def flatten(tree: Any) -> tuple[list[Any], Structure]:
     return pytrees().tree_flatten(tree, namespace=NAMESPACE)
 
 
+def are_records(values: Sequence[Any]) -> bool:
+    """Whether there are dataclasses among leaves; from now on these are containers (`fnad.api.records`)."""
+    return records.are_records(values, pytrees())
+
+
 def map_leaves(function: Callable[[Any], Any], tree: Any) -> Any:
     """The pytree with `function` applied to each leaf."""
     return pytrees().tree_map(function, tree, namespace=NAMESPACE)
@@ -100,6 +105,8 @@ def leaves_of(trees: Sequence[Any], names: Callable[[int], str]) -> tuple[list[L
         try:
             leaves.append(leaf_of(value))
         except LeafError as error:
+            if are_records(values):
+                return leaves_of(trees, names)
             raise error.at(path(trees, len(leaves), names), current_source()) from None
     return leaves, structure
 
@@ -128,7 +135,7 @@ def leaf_of(value: Any) -> Leaf:
 
 def is_weak(value: Any) -> bool:
     """Whether a value is a Python number, whose dtype gives way to that of an array beside it."""
-    return not isinstance(value, (np.ndarray, np.generic))
+    return isinstance(value, (bool, int, float, complex)) and not isinstance(value, np.generic)
 
 
 def is_zero_dimensional(value: Any) -> bool:
@@ -147,11 +154,21 @@ def array_of(value: Any) -> Array:
     for kind, dtype in PYTHON_DTYPES.items():
         if isinstance(value, kind):
             return _number(value, dtype)
+    if hasattr(value, "to_numpy"):  # a Series or DataFrame, of which a program takes the values
+        return _values(value)
     raise LeafError(
         ArgumentTypeError,
         f"is of type {type_name(value)}, not an array or a number",
         "put arrays and numbers in tuples, lists, dicts or classes registered with optree",
     )
+
+
+def _values(table: Any) -> Array:
+    values = table.to_numpy()
+    if values.dtype.kind in "biufc":
+        return _native_array(values)
+    what = f"is of type {type_name(table)} with values of dtype {values.dtype}, not numbers alone"
+    raise LeafError(ArgumentTypeError, what, "give its columns of numbers, df[names].to_numpy()")
 
 
 def _native_array(value: Any) -> Array:

@@ -13,6 +13,7 @@ from fnad.api.leaves import (
     LeafError,
     Operand,
     Structure,
+    are_records,
     array_of,
     flatten,
     function_name,
@@ -24,8 +25,10 @@ from fnad.api.leaves import (
 )
 from fnad.errors import AuxiliaryError
 from fnad.ir.program import Program
+from fnad.numpy.operands import as_array
 from fnad.trace.capture import Guard
 from fnad.trace.contents import CONSTANTS
+from fnad.trace.dispatch import call
 from fnad.trace.tracer import Tracer
 from fnad.trace.tracing import trace_function
 
@@ -136,12 +139,16 @@ def output_leaves(output: Any, f: Function) -> tuple[list[Any], Structure]:
         try:
             checked.append(value if isinstance(value, Tracer) else _leaf(value))
         except LeafError as error:
+            if are_records(values):
+                return output_leaves(output, f)
             where = path((output,), len(checked), lambda _: f"{function_name(f)}(...)")
             raise error.at(where, source_of(f)) from None
     return checked, structure
 
 
 def _leaf(value: Any) -> Any:
+    if isinstance(value, np.ndarray) and value.dtype == object:
+        return call(as_array, (value,), {})
     array = array_of(value)
     return array if isinstance(value, np.ndarray) else to_user(array)
 

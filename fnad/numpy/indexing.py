@@ -26,6 +26,8 @@ from fnad.ops.comparison import select
 from fnad.ops.indexing import gather, scatter
 from fnad.ops.shape import Ints, broadcast_to, constant, invert, reshape_to, reverse, transpose_to
 
+COLUMN = "an array has no names of columns: pass that of a DataFrame by itself, df['a'].to_numpy()"
+
 Entry: TypeAlias = "int | slice | Symbol | np.ndarray[Any, Any] | EllipsisType | None"
 """An entry of an index: a symbol is an integer, known when the program runs, or an array of integers."""
 
@@ -193,7 +195,8 @@ def _plain(part: Any) -> Sequence[Any]:
     if array.dtype.kind not in "iu":
         raise OutOfRangeError(
             "only integers, slices (`:`), ellipsis (`...`), numpy.newaxis (`None`) and integer or boolean arrays "
-            f"are valid indices, not {type(part).__name__} of dtype {array.dtype}"
+            f"are valid indices, not {type(part).__name__} of dtype {array.dtype}",
+            remedy=COLUMN if array.dtype.kind == "U" else None,
         )
     return (array,) if array.ndim or isinstance(part, np.ndarray) else (int(array),)
 

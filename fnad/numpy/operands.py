@@ -80,6 +80,8 @@ def as_symbol(value: Operand, dtype: Dtype | None = None) -> Symbol:
         return python_literal(value, dtype)
     elif isinstance(value, (list, tuple)):
         symbol = stack_nested(value)
+    elif hasattr(value, "to_numpy"):  # of pandas, say
+        symbol = as_symbol(value.to_numpy())
     else:
         raise ArgumentTypeError(f"{type(value).__name__} is not an array or a number")
     return symbol if dtype is None else to_dtype(symbol, dtype)

@@ -198,7 +198,9 @@ def unwrap(value: Any, owners: Owners) -> Any:
         return _rebuilt(value, [unwrap(v, owners) for v in value])
     if isinstance(value, slice):
         return slice(*[unwrap(v, owners) for v in (value.start, value.stop, value.step)])
-    return _own(value.copy(), owners) if isinstance(value, Elements) else value
+    if isinstance(value, Elements):
+        return _own(value.copy(), owners)
+    return unwrap(value.tolist(), owners) if isinstance(value, np.ndarray) and value.dtype == object else value
 
 
 def _own(handle: Handle, owners: Owners) -> Symbol:

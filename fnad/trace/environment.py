@@ -490,6 +490,10 @@ class Environment:
 
     # ---- values ----------------------------------------------------------------------------------------------------
 
+    def is_read(self, value: Any) -> bool:
+        """Whether a value was followed: not where the function only appended to it."""
+        return id(value) in self._kept
+
     def follow(self, value: Any) -> None:
         """Note what a value is made of, so that a change inside it is seen."""
         if isinstance(value, UNCHANGING) or id(value) in self._kept:

@@ -31,7 +31,7 @@ from fnad.ir.program import Source
 from fnad.ir.types import BOOL, NAMES, Aval
 from fnad.numpy.operands import CHOOSE, NUMBERS
 from fnad.trace.scipy_call import scipy_remedy
-from fnad.trace.source import current_source, library_frames, source_of_error, user_line
+from fnad.trace.source import current_source, library_frames, source_of_error, user_frame, user_line
 from fnad.trace.standard import in_place_of
 from fnad.trace.subscript import is_reading, is_storing
 from fnad.words import WORDS, word_for_keyword
@@ -52,8 +52,36 @@ TEXT = (
 )
 HASH = (
     "sets, the keys of dicts and the arguments of functools.lru_cache are found by value: choose with np.where, keep "
-    "what is traced as a value of the dict, and take the cache off a function that is called with it"
+    "what is traced as a value of the dict, and call what is under the cache of a method, C.method.__wrapped__(self, x)"
 )
+TABLE = (
+    "a Series or DataFrame is traced as the array of its values: pass what is needed of it, df['a'].to_numpy(), as "
+    "arguments of their own"
+)
+TABLES = {
+    *("apply", "columns", "dropna", "ewm", "fillna", "groupby", "iat", "iloc", "index", "isna", "items", "iterrows"),
+    *(
+        "itertuples",
+        "loc",
+        "map",
+        "notna",
+        "pct_change",
+        "rolling",
+        "shift",
+        "to_dict",
+        "to_list",
+        "to_numpy",
+        "values",
+    ),
+}
+"""What Series and DataFrames have, and arrays have not."""
+OTHERS = {
+    "numpy.ma": "numpy.ma computes on ordinary arrays: keep data and mask apart, m.data and m.mask, reduce with "
+    "where=~mask, and fill with np.where(mask, value, data)",
+    "pandas.": "pandas computes on arrays of its own: take the values before, s.to_numpy(), and compute with NumPy",
+}
+"""The way out of libraries that traced values cannot be given to, by their modules."""
+COMPILED = "call its Python function, f.py_func(x), which is traced"
 MEMORY = (
     "a traced value has no memory while tracing: return it from the traced function, and ask the result; its shape, "
     "dtype, size and ndim are known"
@@ -129,7 +157,14 @@ def array_asked(aval: Aval) -> FnadError:
 
 
 def _array_remedy() -> str:
-    return scipy_remedy(library_frames()) or _cast_remedy() or ARRAY
+    return scipy_remedy(library_frames()) or _remedy_of_others() or _cast_remedy() or ARRAY
+
+
+def _remedy_of_others() -> str | None:
+    """The way out of a call of `numpy.ma` or pandas, which compute on arrays of their own."""
+    frame = user_frame()
+    modules = [f.f_globals.get("__name__", "") for f in (*library_frames(), *([] if frame is None else [frame]))]
+    return next((remedy for name, remedy in OTHERS.items() if any(m.startswith(name) for m in modules)), None)
 
 
 def _cast_remedy() -> str | None:
@@ -171,10 +206,12 @@ def attribute_asked(aval: Aval, kind: type[Any], name: str) -> FnadError:
     """
     named = kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__name__}"
     if not hasattr(kind, name):
-        like = f"it has the attributes and methods of {named}"
+        like = TABLE if name in TABLES else f"it has the attributes and methods of {named}"
         word = f"write np.{name}(x)" if callable(getattr(np, name, None)) else like
         remedy = WORDS.get(f"x.{name}", word)
         return MissingAttributeError(f"a traced value has no {name!r}", source=current_source(), remedy=remedy)
+    if any(frame.f_globals.get("__name__", "").startswith("numba.") for frame in library_frames()):
+        return _escape(aval, f"its {name} by Numba", COMPILED)
     if any(hasattr(number, name) for number in NUMBERS):
         return number_asked(aval, f"its {name}")
     what = f"{named}.{name} has no rule for traced values"

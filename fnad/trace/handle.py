@@ -19,7 +19,7 @@ from weakref import ReferenceType, ref
 import numpy as np
 
 from fnad.errors import MutationError
-from fnad.ir.builder import current_builder
+from fnad.ir.builder import Builder, current_builder
 from fnad.ir.program import Source
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import Aval
@@ -76,6 +76,10 @@ class Handle:
     def is_alive(self) -> bool:
         """Whether its trace is under way."""
         return self._cell.symbol.builder.alive
+
+    def is_of(self, builder: Builder) -> bool:
+        """Whether it is a value of this trace."""
+        return self._cell.symbol.builder is builder
 
     @property
     def symbol(self) -> Symbol:

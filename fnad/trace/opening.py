@@ -6,6 +6,9 @@ same code, with a namespace that hands out traced values for arrays: those in it
 and those of the functions it finds there. The function itself, its module and its arrays are left alone; what is handed
 out cannot be written to, and has the numbers of the array (see `fnad.ir.known`).
 
+Likewise for a function with a cache, `functools.lru_cache`, or one compiled by Numba: on traced values the Python
+function in it is called, which neither keeps them nor needs their numbers.
+
 What holds an array in another way, an attribute or a list, is not reached. A function that binds globals or variables
 of an enclosing function anew stays as it is.
 """
@@ -20,10 +23,12 @@ from typing import Any
 import numpy as np
 
 from fnad.ir.types import NAMES
+from fnad.numpy.namespace import CALLS
 from fnad.numpy.operands import as_symbol
 from fnad.numpy.views import Broadcast
 from fnad.trace.bytecode import calls_global, rebinds
 from fnad.trace.capture import Array, same_bits
+from fnad.trace.contents import CACHED
 from fnad.trace.handle import Handle
 from fnad.trace.libraries import is_library
 from fnad.trace.source import caller
@@ -66,6 +71,8 @@ class Opening:
             return self._array(value)
         if isinstance(value, FunctionType):
             return self._function(value)
+        if (function := function_in(value)) is not None:
+            return self._inner(value, function)
         if isinstance(value, MethodType):
             return MethodType(self.value(value.__func__), value.__self__)
         named = {name: self.value(arg) for name, arg in value.keywords.items()}
@@ -76,6 +83,15 @@ class Opening:
         is_same = all(same_bits(array, before) for array, before in self._arrays)
         if not (is_same and all(cell.cell_contents is content for cell, _, content in self._cells.values())):
             raise OutsideChanged
+
+    def _inner(self, value: Callable[..., Any], function: Any) -> Callable[..., Any]:
+        """A function that is the Python function in a value on traced values, and the value on others."""
+
+        @functools.wraps(value)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            return (self.value(function) if CALLS["has_traced"]([args, kwargs]) else value)(*args, **kwargs)
+
+        return call
 
     def _array(self, array: Array) -> Any:
         symbol = as_symbol(array)
@@ -144,9 +160,16 @@ def is_opened(value: Any) -> bool:
     if isinstance(value, FunctionType):
         is_new = not isinstance(value.__globals__, Namespace)
         return is_new and not (is_library(value.__code__.co_filename) or rebinds(value.__code__))
-    if isinstance(value, MethodType) or type(value) is functools.partial:
+    if isinstance(value, MethodType) or type(value) is functools.partial or function_in(value) is not None:
         return True
     return type(value) is np.ndarray and value.dtype.newbyteorder("=") in NAMES
+
+
+def function_in(value: Any) -> Any:
+    """The Python function in one with a cache, or one that Numba compiles; None for what is neither."""
+    if isinstance(value, CACHED):
+        return value.__wrapped__
+    return getattr(value, "py_func", None) if type(value).__module__.startswith("numba.") else None
 
 
 def is_empty(cell: CellType) -> bool:

@@ -22,7 +22,6 @@ from numpy.lib.mixins import NDArrayOperatorsMixin
 from fnad.errors import OutOfRangeError, TracerEscapeError
 from fnad.ir.symbol import Symbol
 from fnad.numpy import indexing, methods
-from fnad.numpy.namespace import CALLS
 from fnad.numpy.operands import as_symbol
 from fnad.numpy.reductions import highest, lowest
 from fnad.numpy.registry import RULES
@@ -250,9 +249,6 @@ def call_traced(function: Any, args: Any, kwargs: Any) -> Any:
     return (
         call_function(function, args, kwargs) if first is None else first.__array_function__(function, (), args, kwargs)
     )
-
-
-CALLS["traced"] = call_traced
 
 
 def _method(function: Any) -> Callable[..., Any]:

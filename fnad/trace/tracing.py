@@ -13,7 +13,7 @@ from fnad.ir.program import Program
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import Aval
 from fnad.numpy.operands import WeakSymbol, as_symbol
-from fnad.trace import callbacks  # noqa: F401 - for the rules that it enters
+from fnad.trace import callbacks, objects  # noqa: F401 - for what they enter
 from fnad.trace.capture import Array, Guard, Trace, Write
 from fnad.trace.containers import misused
 from fnad.trace.escape import forget_escape, hidden_escape, refused

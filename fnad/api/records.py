@@ -1,0 +1,77 @@
+"""Dataclasses as pytrees: instances become containers of their attributes when the first one of a class is met.
+
+Arrays, numbers, containers and other dataclasses are their children; any other attribute, a name or a function, belongs
+to the structure, where it is compared by `==`. A new instance has the attributes of the old one, with other children;
+`__init__` is not called. A class that is registered with optree by its author is a pytree as that says.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from fnad.errors import ArgumentTypeError
+from fnad.trace.source import current_source
+from fnad.trace.tracer import Tracer
+
+NAMESPACE = "fnad"
+"""That of optree's in which containers are registered for fnad alone."""
+
+CHILDREN = (np.ndarray, np.generic, Tracer, bool, int, float, complex, tuple, list, dict)
+
+
+class Attributes(NamedTuple):
+    """What an instance has beside the children of these names."""
+
+    names: tuple[str, ...]
+    constants: tuple[tuple[str, Any], ...]
+
+
+def are_records(values: Iterable[Any], optree: Any) -> bool:
+    """Whether there are dataclasses among leaves; from now on these are containers."""
+    kinds = {type(value) for value in values if dataclasses.is_dataclass(type(value))}
+    for kind in kinds:
+        optree.register_pytree_node(
+            kind,
+            partial(_parts, optree),
+            partial(_made, kind),
+            path_entry_type=optree.GetAttrEntry,
+            namespace=NAMESPACE,
+        )
+    return bool(kinds)
+
+
+def _parts(optree: Any, value: Any) -> tuple[list[Any], Attributes, tuple[str, ...]]:
+    fields = [field.name for field in dataclasses.fields(value) if hasattr(value, field.name)]
+    held = {name: getattr(value, name) for name in fields} | getattr(value, "__dict__", {})
+    names = tuple(name for name, part in held.items() if _is_child(part, optree))
+    constants = tuple((name, _constant(value, name, part)) for name, part in held.items() if name not in names)
+    return [held[name] for name in names], Attributes(names, constants), names
+
+
+def _is_child(part: Any, optree: Any) -> bool:
+    is_record = dataclasses.is_dataclass(type(part))
+    return isinstance(part, CHILDREN) or is_record or not optree.tree_is_leaf(part, namespace=NAMESPACE)
+
+
+def _constant(owner: Any, name: str, part: Any) -> Any:
+    try:
+        hash(part)
+    except TypeError:
+        raise ArgumentTypeError(
+            f"{type(owner).__qualname__}.{name} is of type {type(part).__qualname__}, neither an array nor hashable",
+            source=current_source(),
+            remedy="make it a tuple or a frozenset, or register the class with optree",
+        ) from None
+    return part
+
+
+def _made(kind: type[Any], attributes: Attributes, children: Iterable[Any]) -> Any:
+    value = object.__new__(kind)
+    for name, part in (*attributes.constants, *zip(attributes.names, children, strict=True)):
+        object.__setattr__(value, name, part)
+    return value

@@ -1,0 +1,353 @@
+"""Traced values in objects: arrays of objects, dataclasses, caches, compiled functions, tables, what outlives them."""
+
+import copy
+import dataclasses
+import functools
+from typing import Any
+
+import numba
+import numpy as np
+import pytest
+
+import fnad
+from fnad.errors import ArgumentTypeError, MissingAttributeError, OutOfRangeError, TracerEscapeError
+from fnad.numpy import array as array_of_fnad
+
+X = np.array([0.3, 1.0, 2.0, 0.7])
+
+
+def check(f, *points):
+    """Compare with NumPy and with the complex step, plain and under jit, and again at other points."""
+    jitted, plain = fnad.jit(f), fnad.value_and_grad(f)
+    for t in points or (1.5, 0.25, 1.5):
+        value, derivative = plain(t)
+        np.testing.assert_allclose([value, jitted(t)], float(f(t)), rtol=1e-13)
+        np.testing.assert_allclose(derivative, np.imag(f(t + 1e-30j)) / 1e-30, rtol=1e-13)
+
+
+# ---- arrays of objects and copies ------------------------------------------------------------------------------------
+
+
+def filled(t):
+    a = np.empty((2, 2), dtype=object)
+    a[:] = [[t, 1], [0, t]]
+    a[0, 1] = 3 * t
+    return (a @ a)[0, 1] + a.astype(type(t))[1, 1] * 2
+
+
+class Prior:
+    """An operand that asks to be asked first."""
+
+    __array_priority__ = 1000
+
+    def __init__(self, value):
+        self.value = value
+
+    def __rmul__(self, other):
+        return other * self.value
+
+    __radd__ = __rmul__
+
+
+OBJECTS = {
+    "with None": lambda t: np.array([t, None], dtype=object)[0] * t,
+    "a power": lambda t: np.sum(np.array([t, 2 * t], dtype=object) ** 2),
+    "full": lambda t: np.full((2,), t, dtype=object).sum() * np.full(3, fill_value=t, dtype="O")[2],
+    "a product": lambda t: (np.array([[t, 1], [0, t]], object) @ np.array([[t, 2], [0, t]], object))[0, 1],
+    "of arrays": lambda t: np.array([t * X, X], dtype="object").sum() + np.array([t * X, [1]], dtype=object)[0].sum(),
+    "beside floats": lambda t: np.sum(np.array([t, t * t], dtype=object) * X[:2] * (t * X[:2])),
+    "as an operand": lambda t: np.dot(np.array([t, 2 * t], dtype=object), t * X[:2]),
+    "with texts": lambda t: sum(np.array([[t, "a"], [t * t, "b"]], dtype=object)[:, 0]),
+    "joined": lambda t: np.concatenate([np.array([t], dtype=object), np.array([t * t], dtype=object)]).sum(),
+    "by fnad's name": lambda t: array_of_fnad([t, t], dtype=np.dtype(object)).sum(),
+    "filled": filled,
+    "lists": lambda t: np.trace(np.array([[t, 1], [0, t]]) @ np.asarray([[t, 1], [0, t]])),
+    "copies": lambda t: copy.copy(t) * copy.deepcopy([t, {"a": t * X}])[1]["a"].sum(),
+    "a class with priority": lambda t: t * Prior(3.0) + ((t * X) * Prior(2.0)).sum() + (t + Prior(t)),
+}
+
+
+@pytest.mark.parametrize("name", OBJECTS)
+def test_arrays_of_objects(name):
+    check(OBJECTS[name])
+
+
+def test_an_array_of_objects_is_returned_as_numbers():
+    found = fnad.jit(lambda t: np.array([t, t * t], dtype=object))(3.0)
+    assert found.dtype == np.float64
+    np.testing.assert_array_equal(found, [3.0, 9.0])
+
+
+def test_masked_arrays_are_refused():
+    for f in (lambda x: np.ma.array(x, mask=X > 1).sum(), lambda x: (np.ma.array(X, mask=X > 1) * x).sum()):
+        with pytest.raises(TracerEscapeError, match=r"(?s)test_objects.py.*m.data and m.mask, reduce with where="):
+            fnad.grad(f)(X)
+
+
+# ---- functions with a cache, and compiled ones -----------------------------------------------------------------------
+
+
+@functools.lru_cache
+def squared(t):
+    return t * t
+
+
+@functools.cache
+def recursive(n, t):
+    return t * n if n < 2 else recursive(n - 1, t) + t * recursive(n - 2, t)
+
+
+def cached_inside():
+    power = functools.lru_cache(maxsize=None)(lambda t, k=2: t**k)
+    return lambda t: power(t, k=3) + power(t) + power(2.0)
+
+
+@numba.njit
+def weighted(t):
+    total = t * 0
+    for i in range(3):
+        total += t * i
+    return total
+
+
+@numba.njit
+def over_elements(x):
+    out = np.empty_like(x)
+    for i in numba.prange(x.size):
+        out[i] = weighted(x[i]) * np.exp(x[i])
+    return out.sum()
+
+
+CALLED = {
+    "a cache": lambda t: squared(t) + squared(2.0),
+    "recursion": lambda t: recursive(5, t) + recursive(4, 2.0),
+    "a cache in a closure": cached_inside(),
+    "as a default": lambda t, f=squared: f(t) * t,
+    "itself": squared,
+    "compiled": lambda t: weighted(t) * weighted(2.0) + over_elements(t * X),
+    "compiled itself": weighted,
+}
+
+
+@pytest.mark.parametrize("name", CALLED)
+def test_functions_with_a_cache_and_compiled_ones(name):
+    check(CALLED[name])
+
+
+def test_no_cache_holds_a_traced_value():
+    squared.cache_clear()
+    for transform in (fnad.grad, fnad.jit):
+        transform(CALLED["a cache"])(1.5)
+    assert squared.cache_info().currsize == 1  # 2.0
+
+
+def test_a_cache_on_a_method():
+    class Model:
+        @functools.lru_cache  # noqa: B019  # as it is found
+        def squared(self, t):
+            return t * t
+
+    model = Model()
+    with pytest.raises(TracerEscapeError, match=r"C.method.__wrapped__\(self, x\)"):
+        fnad.grad(lambda t: model.squared(t))(1.5)
+    check(lambda t: Model.squared.__wrapped__(model, t))
+
+
+# ---- dataclasses -----------------------------------------------------------------------------------------------------
+
+
+@dataclasses.dataclass(frozen=True)
+class Layer:
+    w: Any
+    activation: Any = np.tanh
+
+
+@dataclasses.dataclass
+class Net:
+    first: Layer
+    scale: float
+    name: str = "net"
+
+    def __post_init__(self):
+        self.width = self.scale * 2
+
+
+def energy(net):
+    return np.sum(net.first.activation(net.first.w) ** 2) * net.scale + net.width + len(net.name)
+
+
+def test_dataclasses_are_pytrees():
+    for activation in (np.sin, np.cos):
+        net = Net(Layer(X, activation), 2.0)
+        gradient = fnad.grad(energy)(net)
+        assert (type(gradient), gradient.name, gradient.first.activation) == (Net, "net", activation)
+        slope = {np.sin: np.cos, np.cos: lambda x: -np.sin(x)}[activation](X)
+        np.testing.assert_allclose(gradient.first.w, 4 * activation(X) * slope, rtol=1e-14)
+        np.testing.assert_allclose(gradient.scale, np.sum(activation(X) ** 2), rtol=1e-14)
+        assert gradient.width == 1.0  # an attribute like others
+    jitted = fnad.jit(lambda net: dataclasses.replace(net, scale=energy(net)))
+    for name in ("net", "another", "net"):
+        net = Net(Layer(X), 2.0, name)
+        found = jitted(net)
+        assert (found.name, found.scale) == (name, pytest.approx(energy(net), rel=1e-14))
+    np.testing.assert_array_equal(fnad.vmap(lambda layer: layer.w * 2)(Layer(X)), X * 2)
+    assert fnad.scan(lambda c, _: (Layer(c.w * 2.0), None), Layer(1.0), None, 3)[0].w == 8.0
+
+
+def test_a_dataclass_with_what_is_no_leaf():
+    with pytest.raises(ArgumentTypeError, match=r"Layer.activation is of type set, neither an array nor hashable"):
+        fnad.grad(lambda layer: np.sum(layer.w))(Layer(X, {1}))
+
+
+def test_a_method_of_a_dataclass_watches_its_object():
+    @dataclasses.dataclass
+    class Model:
+        w: Any
+
+        @fnad.jit
+        def run(self, x):
+            return self.w * x
+
+    model = Model(X)
+    np.testing.assert_array_equal(model.run(2.0), X * 2)
+    model.w = X * 10
+    np.testing.assert_array_equal(model.run(2.0), X * 20)
+
+
+# ---- what outlives a trace -------------------------------------------------------------------------------------------
+
+TABLE: dict[str, Any] = {}
+LOG: list[Any] = []
+last: Any = None
+
+
+class Fit:
+    shared: Any = None
+
+    def __init__(self):
+        self.parts = {}
+
+    def store(self, t):
+        self.w = t * 2
+        return self.w
+
+    def deep(self, t):
+        self.parts["a"] = t + 1
+        return t
+
+    def through(self, t):
+        return self.store(t) + 1
+
+    def of_class(self, t):
+        Fit.shared = t
+        return t
+
+
+def in_global(t):
+    global last  # noqa: PLW0603  # as it is found
+    last = t * 2
+    return last
+
+
+def in_table(t):
+    TABLE["a"] = t
+    return TABLE["a"] * 2
+
+
+def in_list(t):
+    LOG.append(t)
+    return LOG[-1] * 2
+
+
+def in_closure():
+    state, kept = {"n": 0}, None
+
+    def of_dict(t):
+        state["n"] = state["n"] + t
+        return state["n"]
+
+    def of_variable(t):
+        nonlocal kept
+        kept = t
+        return kept
+
+    return of_dict, of_variable
+
+
+KEPT = {
+    "an attribute": (Fit().store, "'w' of an object of class Fit", "self.w = t * 2"),
+    "in a method within": (Fit().through, "'w' of an object of class Fit", "self.w = t * 2"),
+    "an attribute's dict": (Fit().deep, "'a' of a dict", 'self.parts["a"] = t + 1'),
+    "a class": (Fit().of_class, "'shared' of Fit", "Fit.shared = t"),
+    "a global": (in_global, "'last' of the module", "last = t * 2"),
+    "a table": (in_table, "'a' of a dict", 'TABLE["a"] = t'),
+    "a list": (in_list, "a list", "def in_list(t):"),
+    "a dict around": (in_closure()[0], "'n' of a dict", 'state["n"] = state["n"] + t'),
+    "a variable around": (in_closure()[1], "a variable of an enclosing function", "def of_variable(t):"),
+}
+
+
+@pytest.mark.parametrize("name", KEPT)
+def test_what_is_stored_under_jit_is_an_error_at_once(name):
+    f, what, line = KEPT[name]
+    with pytest.raises(TracerEscapeError) as error:
+        fnad.jit(f)(1.5)
+    first, place, _ = str(error.value).split("\n")
+    assert first == f"a traced value of aval f64[] was stored in {what}, which is there after the trace"
+    assert place.endswith(f":  {line}")
+
+
+def test_what_a_function_makes_for_itself_may_hold_traced_values():
+    def f(t):
+        fit, table, kept = Fit(), {}, [t]
+        fit.w = t
+
+        def step():
+            nonlocal kept
+            fit.w = fit.w * t
+            table["a"] = fit.w
+            kept = [t, *kept]
+
+        step()
+        step()
+        return fit.w + table["a"] + sum(kept)
+
+    assert fnad.jit(f)(1.5) == f(1.5)
+    check(f)
+
+
+# ---- Series and DataFrames -------------------------------------------------------------------------------------------
+
+
+def test_pandas():
+    pandas = pytest.importorskip("pandas")
+    series = pandas.Series([1.0, 2.0, 3.0], index=list("abc"))
+    table = pandas.DataFrame({"a": [1.0, 2.0, 3.0], "b": [4.0, 5.0, 6.0]})
+    x = np.array([0.1, 0.2, 0.3])
+    np.testing.assert_array_equal(fnad.grad(lambda s: np.sum(s**2))(series), 2 * series.to_numpy())
+    np.testing.assert_array_equal(fnad.grad(lambda d: np.sum(d**2))(table), 2 * table.to_numpy())
+    np.testing.assert_allclose(fnad.jit(lambda x, d, s: x @ d + s.mean())(x, table, series), x @ table.to_numpy() + 2)
+    np.testing.assert_array_equal(fnad.jit(lambda n: n * 2)(pandas.Series([1, 2, 3])), [2, 4, 6])
+    beside = {
+        "left": (lambda x, d: np.sum(x * d["a"]), table["a"]),
+        "right": (lambda x, d: np.sum(d["a"] * x) + x @ d.b.values, table["a"] + table["b"]),
+        "a matrix": (lambda x, d: np.sum(np.dot(d.T, x)), table["a"] + table["b"]),
+        "a condition": (lambda x, d: np.sum(np.where(d["a"] > 1, x, 0)), [0, 1, 1]),
+        "a mask": (lambda x, d: np.sum(x[d["a"] > 1]), [0, 1, 1]),
+        "values": (lambda x, d: np.sum(d.to_numpy().T * x), table["a"] + table["b"]),
+        "a global": (lambda x, _: np.sum(x * series.to_numpy()), series),
+    }
+    for name, (f, expected) in beside.items():
+        for gradient in (fnad.grad(f)(x, table), fnad.jit(lambda x: fnad.grad(f)(x, table))(x)):  # noqa: B023
+            np.testing.assert_array_equal(gradient, expected, err_msg=name)
+    for error, f in (
+        (OutOfRangeError, lambda d: d["a"].sum()),
+        (MissingAttributeError, lambda d: d.iloc[0].sum()),
+        (MissingAttributeError, lambda d: d.values.sum()),
+    ):
+        with pytest.raises(error, match=r"df\['a'\].to_numpy\(\)"):
+            fnad.jit(f)(table)
+    with pytest.raises(ArgumentTypeError, match=r"(?s)d is of type pandas.DataFrame .*dtype object.*df\[names\].to_nu"):
+        fnad.grad(lambda d: np.sum(d))(pandas.DataFrame({"a": [1.0], "b": ["x"]}))
+    with pytest.raises(TracerEscapeError, match=r"s.to_numpy\(\)"):
+        fnad.grad(lambda x: pandas.DataFrame({"a": x})["a"].mean())(x)
