@@ -119,7 +119,7 @@ FAR = "start nearer, or give more max_steps= or a larger tol="
 NO_MINIMUM = "check that it is smooth and has a minimum; start nearer, or give more max_steps= or a larger tol="
 
 
-class _Settings(NamedTuple):
+class Settings(NamedTuple):
     tol: float | None
     max_steps: int
     failure: Failure
@@ -129,13 +129,13 @@ class _Settings(NamedTuple):
         return Limits(tolerance(dtype) if self.tol is None else self.tol, self.max_steps, self.failure)
 
 
-def _settings(name: str, f: Function, tol: Any, max_steps: Any, remedy: str) -> _Settings:
+def _settings(name: str, f: Function, tol: Any, max_steps: Any, remedy: str) -> Settings:
     check_function(f, name)
     if not (tol is None or (isinstance(tol, (float, int, np.floating)) and tol > 0)):
         raise unsuitable(f"tol of {name} is {tol!r}, not a positive number", "it is known while tracing: give a float")
     steps = step_count(name, max_steps)
     message = f"{name} of {described(f)} did not converge in max_steps={max_steps} steps, or met a nan"
-    return _Settings(None if tol is None else float(tol), steps, FailureKind.CONVERGENCE.of(message, remedy))
+    return Settings(None if tol is None else float(tol), steps, FailureKind.CONVERGENCE.of(message, remedy))
 
 
 def step_count(name: str, max_steps: Any) -> int:
@@ -150,7 +150,7 @@ def unsuitable(what: str, remedy: str) -> ArgumentTypeError:
     return ArgumentTypeError(what, source=current_source(), remedy=remedy)
 
 
-class _System(NamedTuple):
+class System(NamedTuple):
     """A traced function of x: the program (captured…, x…), what it captured, and x as the user has it."""
 
     program: Program
@@ -177,7 +177,7 @@ class _System(NamedTuple):
         return self.flat.ravel(inline(self.program, self.point(vector)))
 
 
-def _system(f: Function, region: Region, x: Tree, types: list[LeafType]) -> _System:
+def system_of(f: Function, region: Region, x: Tree, types: list[LeafType]) -> System:
     for i, t in enumerate(types):
         if t.aval.dtype.kind != "f":
             raise DtypeError(
@@ -185,7 +185,7 @@ def _system(f: Function, region: Region, x: Tree, types: list[LeafType]) -> _Sys
                 source=current_source(),
                 remedy="start with floats, and with real and imaginary part for complex numbers",
             )
-    return _System(region.consts_first(), region.consts, x, types)
+    return System(region.consts_first(), region.consts, x, types)
 
 
 UNKNOWNS = Likeness(
@@ -197,22 +197,22 @@ UNKNOWNS = Likeness(
 )
 
 
-def _square_system(f: Function, x_init: Any, args: tuple[Any, ...]) -> _System:
+def square_system(f: Function, x_init: Any, args: tuple[Any, ...]) -> System:
     """Trace a function whose results are of the avals of x, with x in the dtypes that its results promote it to."""
     x = Tree.of("x_init", x_init)
-    region, types = settled(f, x, UNKNOWNS, partial(region_of, f, _caller(f, x, args)))
-    return _system(f, region, x, types)
+    region, types = settled(f, x, UNKNOWNS, partial(region_of, f, caller_of(f, x, args)))
+    return system_of(f, region, x, types)
 
 
-def _caller(f: Function, x: Tree, args: tuple[Any, ...]) -> Call:
+def caller_of(f: Function, x: Tree, args: tuple[Any, ...]) -> Call:
     return calling(f, lambda tracers: (x.unflatten(tracers), *args))
 
 
 # ---- the solvers -----------------------------------------------------------------------------------------------------
 
 
-def _fixed_point(f: Function, x_init: Any, args: tuple[Any, ...], settings: _Settings) -> Any:
-    system = _square_system(f, x_init, args)
+def _fixed_point(f: Function, x_init: Any, args: tuple[Any, ...], settings: Settings) -> Any:
+    system = square_system(f, x_init, args)
 
     def solver(start: Symbol, limits: Limits) -> list[Symbol]:
         return [fixed_point_iteration(system.at, start, limits)]
@@ -220,11 +220,11 @@ def _fixed_point(f: Function, x_init: Any, args: tuple[Any, ...], settings: _Set
     def residual(*x: Symbol) -> list[Symbol]:
         return list(map(sub, x, inline(system.program, [*system.captured, *x])))
 
-    return system.x.rebuilt(_solution(system, solver, residual, settings)[0], system.types)
+    return system.x.rebuilt(solution_of(system, solver, residual, settings)[0], system.types)
 
 
-def _root(f: Function, x_init: Any, args: tuple[Any, ...], settings: _Settings) -> Any:
-    system = _square_system(f, x_init, args)
+def _root(f: Function, x_init: Any, args: tuple[Any, ...], settings: Settings) -> Any:
+    system = square_system(f, x_init, args)
     flat = system.flat
 
     def direction(x: Symbol) -> tuple[Symbol, Symbol]:
@@ -239,14 +239,14 @@ def _root(f: Function, x_init: Any, args: tuple[Any, ...], settings: _Settings) 
     def residual(*x: Symbol) -> list[Symbol]:
         return inline(system.program, [*system.captured, *x])
 
-    return system.x.rebuilt(_solution(system, solver, residual, settings)[0], system.types)
+    return system.x.rebuilt(solution_of(system, solver, residual, settings)[0], system.types)
 
 
-def _minimize(f: Function, x_init: Any, args: tuple[Any, ...], settings: _Settings) -> Minimum:
+def _minimize(f: Function, x_init: Any, args: tuple[Any, ...], settings: Settings) -> Minimum:
     start = Tree.of("x_init", x_init)
-    region = region_of(f, _caller(f, start, args), start.types)
-    _check_scalar(f, region)
-    system = _system(f, region, start, start.types)
+    region = region_of(f, caller_of(f, start, args), start.types)
+    check_scalar(f, region)
+    system = system_of(f, region, start, start.types)
     flat = system.flat
     both = simplify(value_and_gradient(system.program, system.unknowns))
     slopes = simplify(gradient(system.program, system.unknowns))
@@ -265,14 +265,14 @@ def _minimize(f: Function, x_init: Any, args: tuple[Any, ...], settings: _Settin
     def residual(*x: Symbol) -> list[Symbol]:
         return inline(slopes, [*system.captured, *x])
 
-    x, more = _solution(system, solver, residual, settings)
+    x, more = solution_of(system, solver, residual, settings)
     (value,) = inline(system.program, [*system.captured, *x])
     count = more[0] if more else as_symbol(np.int64(0))
     fun, nit = as_tracer(value, region.results[0]), as_tracer(count, LeafType(Aval(I64)))
     return Minimum(system.x.rebuilt(x, system.types), fun, nit)
 
 
-def _check_scalar(f: Function, region: Region) -> None:
+def check_scalar(f: Function, region: Region) -> None:
     results = region.results
     if not region.structure.is_leaf() or results[0].aval.size != 1 or results[0].aval.dtype.kind != "f":
         found = ", ".join(str(result.aval) for result in results) or "nothing"
@@ -284,8 +284,8 @@ def _check_scalar(f: Function, region: Region) -> None:
         )
 
 
-def _solution(
-    system: _System, solver: Callable[[Symbol, Limits], list[Symbol]], residual: Function, settings: _Settings
+def solution_of(
+    system: System, solver: Callable[[Symbol, Limits], list[Symbol]], residual: Function, settings: Settings
 ) -> tuple[list[Symbol], list[Symbol]]:
     """The unknowns, and what the solver returns beside them; there is nothing to be solved where x is empty."""
     flat, start = system.flat, system.x.operands(system.types)

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
+from pkgutil import resolve_name
 from types import FunctionType, ModuleType
 from typing import Any, cast
 
@@ -62,8 +63,12 @@ FILLED = (np.empty, np.full, np.ones, np.zeros)
 OWN: dict[Any, FunctionType] = {}
 """SciPy's functions with their own code, for those that have other code while a trace runs (`fnad.trace.exchange`)."""
 
-NAMESPACES = ("numpy", "scipy._lib.array_api", "scipy.ndimage._ni_support")
-"""Modules whose functions are made anew where a body finds them."""
+
+def own(path: str) -> Callable[..., Any]:
+    """SciPy's function under this name, as it is where nothing is traced."""
+    found: Callable[..., Any] = resolve_name(path)
+    return cast("Callable[..., Any]", OWN.get(found, found))
+
 
 SUBSTITUTES: dict[str, Callable[..., Any]] = {}
 """What stands for SciPy's own ways to compute with any kind of array, by name."""
@@ -102,17 +107,22 @@ def _namespace(original: dict[str, Any]) -> dict[str, Any]:
     return _namespaces[name]
 
 
+def _is_opened(module: str) -> bool:
+    """Whether what a body finds in a module is made anew: in NumPy's, and SciPy's for any kind of array."""
+    return module.startswith("numpy") or "array_api" in module or module.endswith("._ni_support")
+
+
 def _taking_traced(value: Any) -> Any:
     """What stands for a global in a body that is made anew."""
     if isinstance(value, ModuleType):
-        return _Names(value) if value.__name__.startswith(NAMESPACES) else value
+        return _Names(value) if _is_opened(value.__name__) else value
     if any(value is function for function in FILLED):
         return on_trace(value)
-    if isinstance(value, FunctionType) and value.__module__.startswith("scipy."):
+    if isinstance(value, FunctionType) and (value.__module__ or "").startswith("scipy."):
         return SUBSTITUTES.get(value.__name__, _Helper(value))
-    if isinstance(value, type) and value.__module__.startswith("scipy."):
+    if isinstance(value, type) and (value.__module__ or "").startswith("scipy."):
         return SUBSTITUTES.get(value.__name__, value)
-    is_helper = isinstance(value, FunctionType) and value.__module__.startswith("numpy.") and value not in RULES
+    is_helper = isinstance(value, FunctionType) and (value.__module__ or "").startswith("numpy.") and value not in RULES
     return _Helper(cast("FunctionType", value)) if is_helper else followed(value)
 
 

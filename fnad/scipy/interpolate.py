@@ -18,11 +18,11 @@ from typing import Any
 import numpy as np
 
 from fnad.errors import UnsupportedFunctionError
-from fnad.numpy.bodies import SUBSTITUTES, XP, anew
+from fnad.numpy.bodies import SUBSTITUTES, XP, anew, own
 from fnad.numpy.namespace import follows
 from fnad.numpy.operands import as_symbol
 from fnad.ops.requirement import require
-from fnad.scipy.rule import method_of, on_values, own
+from fnad.scipy.rule import method_of, on_values
 
 MODULE = "scipy.interpolate"
 COEFFICIENTS = ("c", "_c")

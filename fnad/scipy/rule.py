@@ -8,21 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache, wraps
-from pkgutil import resolve_name
 from types import FunctionType
 from typing import Any, TypeAlias, cast
 
-from fnad.numpy.bodies import OWN, Body, anew
+from fnad.numpy.bodies import Body, anew, own
 from fnad.numpy.namespace import CALLS, follows
 from fnad.numpy.registry import bound
 
 Function: TypeAlias = Callable[..., Any]
-
-
-def own(path: str) -> Function:
-    """SciPy's function under this name, as it is where nothing is traced."""
-    found: Function = resolve_name(path)
-    return cast("Function", OWN.get(found, found))
 
 
 def body_of(path: str) -> Function:

@@ -11,12 +11,7 @@ from typing import Any
 WRAPPED = ("fun", "f", "func", "hypotest_fun_in")
 """The variables that hold SciPy's function in functions around it."""
 
-SOLVERS = {
-    **dict.fromkeys(("optimize.root", "optimize.fsolve"), "root"),
-    **dict.fromkeys(("optimize.minimize", "optimize.fmin_bfgs", "optimize.fmin_cg"), "minimize"),
-    "integrate.odeint": "scipy.integrate.odeint",
-    "integrate.solve_ivp": "odeint",
-}
+SOLVERS: dict[str, str] = dict.fromkeys(("optimize.fmin", "optimize.fmin_bfgs", "optimize.fmin_cg"), "minimize")
 """What of fnad solves the equations that a function of SciPy's solves, by the name of that."""
 
 

@@ -42,8 +42,13 @@ TABLE["scipy.special"] = {"fnad.scipy.special": (
 )}
 TABLE["scipy.integrate"] = {"fnad.scipy.integrate": (
     "cumulative_simpson", "cumulative_trapezoid", "romb", "simpson", "trapezoid",
-)}
-TABLE["scipy.optimize"] = {"fnad.scipy.optimize": ("rosen", "rosen_der", "rosen_hess", "rosen_hess_prod")}
+), "fnad.api.scipy_solvers": ("odeint", "solve_ivp")}
+TABLE["scipy.optimize"] = {
+    "fnad.scipy.optimize": ("rosen", "rosen_der", "rosen_hess", "rosen_hess_prod"),
+    "fnad.api.scipy_solvers": (
+        "bisect", "brenth", "brentq", "fsolve", "least_squares", "minimize", "newton", "ridder", "root",
+    ),
+}
 
 CONTINUOUS = ("pdf", "logpdf", "cdf", "logcdf", "sf", "logsf", "ppf", "isf")
 DISCRETE = ("pmf", "logpmf", "cdf", "logcdf", "sf", "logsf")

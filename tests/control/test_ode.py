@@ -292,30 +292,20 @@ def test_a_number_is_one_row_element() -> None:
 
 
 @pytest.mark.parametrize("where", ["y0", "args", "around"])
-def test_scipy_itself_is_an_error_that_names_the_way_out(where: str) -> None:
+def test_scipy_by_its_own_name(where: str) -> None:
     calls = {
         "y0": lambda x: scipy.integrate.odeint(lambda y, t: -y, x, [0, 1]),
         "args": lambda x: scipy.integrate.odeint(lambda y, t, k: -k * y, 1.0, [0, 1], (x,)),
         "around": lambda x: scipy.integrate.odeint(lambda y, t: -x * y, 1.0, [0, 1]),
     }
-    with raises(TracerEscapeError, "use fnad.scipy.integrate.odeint"):
-        fnad.grad(lambda x: calls[where](x)[-1, 0])(1.0)
+    expected = np.exp(-1.0) if where == "y0" else -np.exp(-1.0)
+    np.testing.assert_allclose(fnad.grad(lambda x: calls[where](x)[-1, 0])(1.0), expected, rtol=1e-6)
 
 
-@pytest.mark.parametrize(
-    ("solver", "call"),
-    [
-        ("root", lambda x: scipy.optimize.root(lambda y: y * y - 2, x)),
-        ("root", lambda x: scipy.optimize.fsolve(lambda y: y * y - 2, x)),
-        ("minimize", lambda x: scipy.optimize.minimize(lambda y: np.sum((y - x) ** 2), 1.0)),
-        ("minimize", lambda x: scipy.optimize.fmin_bfgs(lambda y: np.sum((y - x) ** 2), 1.0)),
-        ("minimize", lambda x: scipy.optimize.fmin_cg(lambda y: np.sum((y - x) ** 2), 1.0)),
-        ("odeint", lambda x: scipy.integrate.solve_ivp(lambda t, y: -x * y, (0, 1), [1.0])),
-    ],
-)
-def test_other_solvers_of_scipy_are_errors_that_name_the_way_out(solver: str, call: Callable[[Any], Any]) -> None:
-    with raises(TracerEscapeError, f"SciPy computes on ordinary arrays: use fnad.{solver}"):
-        fnad.grad(call)(1.0)
+@pytest.mark.parametrize("solve", [scipy.optimize.fmin_bfgs, scipy.optimize.fmin_cg])
+def test_other_solvers_of_scipy_are_errors_that_name_the_way_out(solve: Callable[..., Any]) -> None:
+    with raises(TracerEscapeError, "SciPy computes on ordinary arrays: use fnad.minimize"):
+        fnad.grad(lambda x: solve(lambda y: np.sum((y - x) ** 2), 1.0))(1.0)
 
 
 # ---- what does not work ----------------------------------------------------------------------------------------------

@@ -31,6 +31,10 @@ SPARSE = np.array([[0.0, 2.0, 0.0], [1.0, 0.0, 3.0], [0.0, 0.0, 0.0]])
 KNOTS, VALUES = np.array([0.0, 0.7, 1.1, 2.0, 2.6, 4.0]), [0.1, 1.2, 0.8, 1.9, 0.4, 0.7]
 BETWEEN = [-0.3, 0.2, 0.75, 1.5, 3.4, 4.4]
 SPLINE, LINEAR = interpolate.CubicSpline(KNOTS, VALUES), interpolate.interp1d(KNOTS, VALUES)
+TIMES = np.linspace(0.0, 1.0, 6)
+ROUGH: dict[str, float] = {"rtol": 1e-9, "precision": 1e-6}
+FLAT: dict[str, float] = {"rtol": 1e-6, "precision": 1e-4}
+FINE: dict[str, float] = {"ftol": 1e-15, "xtol": 1e-15, "gtol": 1e-15}
 TCK = interpolate.splrep(KNOTS, VALUES)
 KINDS = (sparse.csr_matrix, sparse.csc_array, sparse.coo_array, sparse.dia_array, sparse.lil_array)
 LONG = [0.1, 0.4, -0.3, 0.8, 1.1]
@@ -181,6 +185,75 @@ CASES: dict[str, list[Case]] = {
         of(optimize.rosen_der, LONG),
         of(optimize.rosen_hess, LONG),
         of(optimize.rosen_hess_prod, LONG, LONG),
+    ],
+    "optimize, roots": [
+        *(
+            of(lambda a, f=find: f(lambda x, p: x**3 - p * a, 0, 10, args=(a,)), 2.0, **ROUGH)
+            for find in (optimize.brentq, optimize.brenth, optimize.bisect, optimize.ridder)
+        ),
+        of(lambda a: optimize.brentq(lambda x: np.exp(x) - 3.0, 0.0, a), 2.0, **ROUGH),
+        of(lambda a: optimize.newton(lambda x: x**3 - a, 1.5), 2.0, **ROUGH),
+        of(lambda a: optimize.newton(lambda x: x**3 - a, 1.5, fprime=lambda x: 3 * x**2), 2.0, **ROUGH),
+        of(lambda a: optimize.newton(lambda x, a: x**3 - a, np.ones(3), args=(a,)), X, **ROUGH),
+        of(lambda a: optimize.fsolve(lambda x: [x[0] * x[1] - a, x[0] - x[1] ** 2], [1, 1]), 2.0, **ROUGH),
+        of(lambda a: optimize.fsolve(lambda x, a: x**3 - a, 1.0, (a,), fprime=lambda x, a: 3 * x**2), 2.0, **ROUGH),
+        of(lambda a: optimize.root(lambda x: x**3 - a, np.ones(3), method="lm", tol=1e-13).x, X, **ROUGH),
+        of(lambda a: optimize.root(lambda x, a: (x**3 - a, np.diag(3 * x**2)), X, (a,), jac=True).x, X, **ROUGH),
+    ],
+    "optimize, minima": [
+        of(lambda a: optimize.minimize(lambda x: np.sum((x - a) ** 2) + x[0] ** 4, np.ones(3), tol=1e-9).x, X, **FLAT),
+        of(
+            lambda a: optimize.minimize(lambda x: np.sum((x - a) ** 2) + x[0] ** 4, np.ones(3), tol=1e-9).fun, X, **FLAT
+        ),
+        of(
+            lambda a: (
+                optimize.minimize(
+                    lambda x, a: (np.cosh(x[0] - a), np.sinh(x - a)),
+                    [1.0],
+                    args=(a,),
+                    jac=True,
+                    method="L-BFGS-B",
+                    tol=1e-12,
+                ).x
+            ),
+            0.7,
+            **FLAT,
+        ),
+        of(
+            lambda y: optimize.least_squares(lambda p: p[0] * np.exp(p[1] * TIMES) - y, [1.0, 1.0], **FINE).x,
+            VALUES,
+            **FLAT,
+        ),
+        of(
+            lambda y: optimize.least_squares(lambda p, y: p[0] + p[1] * TIMES - y, [1.0, 1.0], args=(y,), **FINE).cost,
+            VALUES,
+            **FLAT,
+        ),
+    ],
+    "integrate, differential equations": [
+        of(
+            lambda k, y: (
+                integrate.solve_ivp(
+                    lambda t, y, k: [y[1], -k * y[0]], (0, 2), y, t_eval=[0.5, 2.0], args=(k,), rtol=1e-11, atol=1e-11
+                ).y
+            ),
+            2.0,
+            [1.0, 0.3],
+            rtol=1e-6,
+            precision=1e-6,
+        ),
+        of(
+            lambda k: integrate.odeint(lambda y, t: [y[1], -k * y[0]], [1.0, 0.0], [0, 0.5, 2], rtol=1e-12, atol=1e-12),
+            2.0,
+            rtol=1e-6,
+            precision=1e-6,
+        ),
+        of(
+            lambda k: integrate.odeint(lambda t, y, k: -k * y, 1.0, [0, 1], (k,), tfirst=True, rtol=1e-12, atol=1e-12),
+            2.0,
+            rtol=1e-6,
+            precision=1e-6,
+        ),
     ],
     "stats by rules": [
         of(lambda x, m, s: stats.norm.logpdf(x, m, s), X, 0.4, 1.3),

@@ -23,11 +23,13 @@ import scipy.signal
 import scipy.sparse
 import scipy.special
 import scipy.stats
+from scipy.integrate import solve_ivp
+from scipy.optimize import brentq, minimize, root
 from scipy.spatial import distance
 from scipy.special import logsumexp
 
 import fnad
-from fnad.errors import DomainError, ShapeError, TracerEscapeError, UnsupportedFunctionError
+from fnad.errors import ConvergenceError, DomainError, ShapeError, TracerEscapeError, UnsupportedFunctionError
 from fnad.numpy.bodies import OWN
 from fnad.trace.scipy_table import TABLE
 from tests.scipy.own_names import CASES, GRIDS, SEARCHED, Case
@@ -209,6 +211,19 @@ def test_what_fnad_has_calls_scipys_own_in_a_trace() -> None:
             "scipy.spatial.distance.cdist has no rule for metric='jaccard'",
             lambda x: distance.cdist([[x]], [[1]], "jaccard"),
         ),
+        (
+            "optimize.minimize has no rule for the option bounds=",
+            lambda x: minimize(lambda p: p[0] * x, [1], bounds=[(0, 1)]).x,
+        ),
+        (
+            "optimize.brentq has no rule for the option full_output=",
+            lambda x: brentq(lambda p: p - x, 0, 1, full_output=True),
+        ),
+        ("integrate.solve_ivp without t_eval=", lambda x: solve_ivp(lambda t, y: x * y, (0, 1), [1.0]).y),
+        (
+            "integrate.solve_ivp has no rule for method='BDF'",
+            lambda x: solve_ivp(lambda t, y: x * y, (0, 1), [1.0], "BDF").y,
+        ),
         ("interpolate.splrep has no rule for s > 0", lambda x: scipy.interpolate.splrep(AXIS, x * AXIS, s=1.0)[1]),
         (
             "scipy.interpolate.interp1d",
@@ -350,7 +365,7 @@ def test_the_variables_of_frames_can_be_looked_at() -> None:
 
     def look(x: Any) -> Any:
         for function in (scipy.linalg.cholesky, scipy.interpolate.CubicSpline.__init__, scipy.special.spherical_jn):
-            assert len(function.__code__.co_freevars) == len(function.__closure__)
+            assert len(function.__code__.co_freevars) == len(function.__closure__ or ())
         try:
             scipy.linalg.cholesky(np.array([[x, "not a number"]], dtype=object))
         except Exception as error:  # noqa: BLE001
@@ -361,3 +376,34 @@ def test_the_variables_of_frames_can_be_looked_at() -> None:
         return x * 2
 
     assert fnad.grad(look)(1.0) == 2.0
+
+
+# ---- solvers ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_solver_of_nothing_traced_is_scipys_own() -> None:
+    def f(x: Any) -> Any:
+        result = minimize(lambda p: p @ p, [1.0, 2.0])
+        assert type(result.x) is np.ndarray
+        assert type(brentq(lambda z: float(z) - 1 if z > 0 else -1.0, 0.0, 3.0, full_output=True)[0]) is float
+        return x * result.x[0]
+
+    np.testing.assert_allclose(fnad.grad(f)(1.0), minimize(lambda p: p @ p, [1.0, 2.0]).x[0])
+
+
+def test_second_derivatives_of_a_root() -> None:
+    cube_root = lambda a: brentq(lambda x: x**3 - a, 0.0, 10.0)  # noqa: E731
+    np.testing.assert_allclose(fnad.grad(fnad.grad(cube_root))(2.0), -2 / 9 * 2 ** (-5 / 3), rtol=1e-9)
+
+
+def test_a_result_says_that_it_is_one_or_is_an_error() -> None:
+    def f(a: Any) -> Any:
+        result = root(lambda x: x**3 - a, 1.0)
+        assert result.success
+        return result["x"][0]
+
+    np.testing.assert_allclose(fnad.jit(f)(2.0), 2 ** (1 / 3), rtol=1e-9)
+    with pytest.raises(ConvergenceError, match=r"scipy\.optimize\.root did not succeed"):
+        fnad.grad(lambda a: root(lambda x: x * x + a, [1.0]).x[0])(1.0)
+    with pytest.raises(ValueError, match="different signs"):
+        fnad.grad(lambda a: brentq(lambda x: x * x + a, -1.0, 5.0))(1.0)

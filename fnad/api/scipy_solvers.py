@@ -1,0 +1,412 @@
+"""SciPy's solvers by their own names, in a trace: they find the solution, and its derivative is that of the equation.
+
+The function of the user's is traced once. When the program runs, SciPy's own solver is called with it on ordinary
+numbers, so that the solution is SciPy's; by the implicit function theorem (`fnad.control.implicit`) its derivatives are
+those of the equation that it solves, of any order. Where nothing that the function uses is traced, SciPy is called at
+once. The function may not decide by the unknown with Python's `if`: it has no number while tracing.
+
+Differential equations are solved by `fnad.odeint`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cache, wraps
+from importlib import import_module
+from inspect import signature
+from typing import Any
+
+import numpy as np
+
+from fnad.api.implicit import System, caller_of, check_scalar, square_system, system_of
+from fnad.api.marshalling import Tree
+from fnad.api.ode import odeint as odeint_here
+from fnad.api.regions import region_of
+from fnad.api.running import traced
+from fnad.control.callback import Host
+from fnad.control.callback import callback as on_host
+from fnad.control.implicit import implicitly
+from fnad.errors import ConvergenceError, FnadError, UnsupportedFunctionError
+from fnad.ir.builder import current_builder, inline, is_tracing
+from fnad.ir.symbol import Symbol
+from fnad.ir.types import I64
+from fnad.numpy import array
+from fnad.numpy.bodies import own
+from fnad.numpy.registry import bound
+from fnad.trace.dispatch import has_traced
+from fnad.trace.source import current_source
+from fnad.trace.tracing import symbol_of
+from fnad.transforms.differentiation import gradient, jvp
+from fnad.transforms.interpret import interpret
+from fnad.transforms.pipeline import simplify
+
+Rule = Callable[..., Any]
+COUNTS = ((I64, ()), (I64, ()))
+"""Of a result of SciPy's: its status, and how often the function was called."""
+
+
+def solver(path: str, probe: Callable[[dict[str, Any]], tuple[Any, ...]]) -> Callable[[Rule], Rule]:
+    """Enter the rule of a solver; `probe` makes of the arguments of SciPy's those of a call of the user's function."""
+
+    def enter(rule: Rule) -> Rule:
+        @cache
+        def as_scipys() -> Rule:
+            return bound(rule, own(path), path)
+
+        @wraps(rule)
+        def solve(*args: Any, **kwargs: Any) -> Any:
+            given = signature(own(path)).bind(*args, **kwargs).arguments if is_tracing() else {}
+            if not given or not _is_traced(given, probe):
+                return own(path)(*args, **kwargs)
+            try:
+                return as_scipys()(*args, **kwargs)
+            except FnadError as error:
+                raise error.at(current_source()) from None
+
+        return solve
+
+    return enter
+
+
+def _is_traced(given: dict[str, Any], probe: Callable[[dict[str, Any]], tuple[Any, ...]]) -> bool:
+    """Whether a traced value is among the arguments, or in what the user's function returns."""
+    function = next(iter(given.values()))
+    return has_traced(given) or (
+        callable(function) and has_traced(function(*probe(given), *_tuple(given.get("args", ()))))
+    )
+
+
+def _tuple(args: Any) -> tuple[Any, ...]:
+    return args if isinstance(args, tuple) else (args,)
+
+
+# ---- one equation ----------------------------------------------------------------------------------------------------
+
+
+def _solution(
+    system: System, residual: Callable[..., list[Symbol]], find: Rule, given: Sequence[Any] = (), more: Any = ()
+) -> list[Symbol]:
+    """What `find` returns when the program runs: the unknown, where the residual is 0, and more.
+
+    It is called with the values of what was captured, the start, and the values of what else was given.
+    """
+    captured, others = system.captured, [symbol_of(value) for value in given]
+    unknown = system.types[0].aval
+
+    def solve(start: Symbol) -> list[Symbol]:
+        def run(*values: Any) -> list[Any]:
+            found = find(values[: len(captured)], *values[len(captured) :])
+            return [np.asarray(v, d).reshape(s) for v, (d, s) in zip(found, results, strict=True)]
+
+        results = ((unknown.dtype, unknown.shape), *more)
+        return list(on_host(*captured, start, *others, host=Host.of(run), results=results))
+
+    current_builder().source = current_source()
+    return implicitly(solve, residual, system.x.operands(system.types), [unknown])
+
+
+def _equation(f: Rule, x: Any, args: Any) -> tuple[System, Callable[..., list[Symbol]], Rule]:
+    """A function of the unknown, as a system, as an equation, and on the values of what it captured."""
+    system = square_system(f, x, _tuple(args))
+    shape, dtype = system.types[0].aval.shape, system.types[0].aval.dtype
+
+    def at(captured: Sequence[Any]) -> Rule:
+        return lambda x: interpret(system.program, [*captured, np.asarray(x, dtype).reshape(shape)])[0]
+
+    return system, lambda *x: inline(system.program, [*system.captured, *x]), at
+
+
+def _slope_at(system: System, captured: Sequence[Any]) -> Rule:
+    """The derivative of a function of each element by itself."""
+    pushed, aval = simplify(jvp(system.program, system.unknowns)), system.types[0].aval
+
+    def slope(x: Any) -> Any:
+        point = np.asarray(x, aval.dtype).reshape(aval.shape)
+        return interpret(pushed, [*captured, point, np.ones_like(point)])[1][()]
+
+    return slope
+
+
+def _jacobian_at(system: System, captured: Sequence[Any]) -> Rule:
+    pushed, aval = simplify(jvp(system.program, system.unknowns)), system.types[0].aval
+
+    def jacobian(x: Any) -> Any:
+        point = np.asarray(x, aval.dtype).reshape(aval.shape)
+        columns = [
+            interpret(pushed, [*captured, point, unit])[1] for unit in np.eye(aval.size).reshape(-1, *aval.shape)
+        ]
+        return np.stack([column.ravel() for column in columns], axis=1)
+
+    return jacobian
+
+
+# ---- roots of one variable -------------------------------------------------------------------------------------------
+
+
+def _bracketing(name: str) -> Rule:
+    path = f"scipy.optimize.{name}"
+
+    def rule(f: Any, a: Any, b: Any, args: Any = (), xtol: Any = 2e-12, rtol: Any = 0.0, maxiter: Any = 100) -> Any:
+        system, residual, at = _equation(f, _number(a), args)
+
+        def find(captured: Any, start: Any, end: Any) -> list[Any]:
+            function, options = at(captured), {"xtol": xtol, "rtol": rtol, "maxiter": maxiter}
+            return [own(path)(lambda x: float(function(x)), float(start), float(end), **options)]
+
+        return traced(_solution(system, residual, find, [b])[0])
+
+    return solver(path, lambda given: (given["a"],))(rule)
+
+
+def _number(value: Any) -> Any:
+    return float(value) if isinstance(value, (int, np.integer)) else value
+
+
+brentq, brenth, ridder, bisect = map(_bracketing, ("brentq", "brenth", "ridder", "bisect"))
+
+
+@solver("scipy.optimize.newton", lambda given: (given["x0"],))
+def newton(
+    func: Any,
+    x0: Any,
+    fprime: Any = None,
+    args: Any = (),
+    tol: Any = 1.48e-8,
+    maxiter: Any = 50,
+    x1: Any = None,
+    rtol: Any = 0.0,
+) -> Any:
+    """The root that SciPy's Newton or secant method finds; a derivative that is given is replaced by that of func."""
+    system, residual, at = _equation(func, _number(x0), args)
+
+    def find(captured: Any, start: Any, *second: Any) -> list[Any]:
+        slope = None if fprime is None else _slope_at(system, captured)
+        options = {"fprime": slope, "tol": tol, "maxiter": maxiter, "rtol": rtol, "x1": second[0] if second else None}
+        return [own("scipy.optimize.newton")(lambda x: at(captured)(x)[()], start[()], **options)]
+
+    return traced(_solution(system, residual, find, [] if x1 is None else [x1])[0])
+
+
+# ---- systems of equations --------------------------------------------------------------------------------------------
+
+
+def _vector_function(f: Rule, x: Any, args: tuple[Any, ...], *, is_pair: bool = False) -> Rule:
+    """A function whose result is an array, of the first of two results if it returns the Jacobian too."""
+    if isinstance(f(x, *args), (list, tuple)) or np.ndim(x) == 0 or is_pair:
+        return lambda x, *args: np.atleast_1d(array(f(x, *args)[0] if is_pair else f(x, *args)))
+    return f
+
+
+def _vector(x: Any) -> Any:
+    return np.ravel(np.atleast_1d(array(x))).astype(np.float64)
+
+
+@solver("scipy.optimize.fsolve", lambda given: (np.atleast_1d(given["x0"]),))
+def fsolve(func: Any, x0: Any, args: Any = (), fprime: Any = None, xtol: Any = 1.49012e-8, maxfev: Any = 0) -> Any:
+    """The root that SciPy finds; a Jacobian that is given is replaced by that of func."""
+    start = _vector(x0)
+    system, residual, at = _equation(_vector_function(func, start, _tuple(args)), start, args)
+
+    def find(captured: Any, start: Any) -> list[Any]:
+        slopes = None if fprime is None else _jacobian_at(system, captured)
+        return [own("scipy.optimize.fsolve")(at(captured), start, fprime=slopes, xtol=xtol, maxfev=maxfev)]
+
+    return traced(_solution(system, residual, find)[0])
+
+
+@solver("scipy.optimize.root", lambda given: (np.atleast_1d(given["x0"]),))
+def root(
+    fun: Any, x0: Any, args: Any = (), method: str = "hybr", jac: Any = None, tol: Any = None, options: Any = None
+) -> Any:
+    """SciPy's result with a traced x, fun, status and nfev."""
+    start = _vector(x0)
+    function = _vector_function(fun, start, _tuple(args), is_pair=jac is True)
+    system, residual, at = _equation(function, start, args)
+
+    def find(captured: Any, start: Any) -> list[Any]:
+        slopes = _jacobian_at(system, captured) if jac else None
+        result = own("scipy.optimize.root")(at(captured), start, method=method, jac=slopes, tol=tol, options=options)
+        return [result.x, *_counts("root", result)]
+
+    x, *counts = _solution(system, residual, find, more=COUNTS)
+    return _result(x, counts, fun=traced(residual(x)[0]))
+
+
+def _counts(name: str, result: Any) -> list[Any]:
+    """What is kept of a result; what is no solution has no derivative."""
+    if not result.success:
+        raise ConvergenceError(
+            f"scipy.optimize.{name} did not succeed: {result.message}",
+            remedy="start nearer, or give other options, a larger tol= for example",
+        )
+    return [result.get("status", 0), result.get("nfev", 0)]
+
+
+def _result(x: Symbol, counts: Sequence[Symbol], **more: Any) -> Any:
+    status, nfev = map(traced, counts)
+    kind = import_module("scipy.optimize").OptimizeResult
+    return kind(x=traced(x), success=True, status=status, nfev=nfev, message="The solver succeeded.", **more)
+
+
+# ---- minima ----------------------------------------------------------------------------------------------------------
+
+
+def _stationary(f: Rule, start: Any, args: Any) -> tuple[System, Any, Any]:
+    """A function of one element as a system, and the programs of it and of its gradient on values."""
+    x = Tree.of("x0", start)
+    region = region_of(f, caller_of(f, x, _tuple(args)), x.types)
+    check_scalar(f, region)
+    system = system_of(f, region, x, x.types)
+    return system, system.program, simplify(gradient(system.program, system.unknowns))
+
+
+WITHOUT_GRADIENT = ("nelder-mead", "powell", "cobyla", "cobyqa")
+"""Methods that take no gradient."""
+
+
+@solver("scipy.optimize.minimize", lambda given: (np.atleast_1d(given["x0"]),))
+def minimize(
+    fun: Any,
+    x0: Any,
+    args: Any = (),
+    method: Any = None,
+    jac: Any = None,
+    tol: Any = None,
+    options: Any = None,
+) -> Any:
+    """SciPy's result with a traced x, fun, status and nfev, of a problem without bounds and constraints.
+
+    Methods that use a gradient are given the exact one, whatever `jac` is.
+    """
+    start = _vector(x0)
+    f = (lambda x, *args: fun(x, *args)[0]) if jac is True else fun
+    system, value, slopes = _stationary(f, start, args)
+
+    def find(captured: Any, start: Any) -> list[Any]:
+        exact = None if str(method).lower() in WITHOUT_GRADIENT else lambda x: interpret(slopes, [*captured, x])[0]
+        result = own("scipy.optimize.minimize")(
+            lambda x: float(interpret(value, [*captured, x])[0]),
+            start,
+            method=method,
+            jac=exact,
+            tol=tol,
+            options=options,
+        )
+        return [result.x, *_counts("minimize", result)]
+
+    x, *counts = _solution(system, lambda x: inline(slopes, [*system.captured, x]), find, more=COUNTS)
+    (found,) = inline(value, [*system.captured, x])
+    return _result(x, counts, fun=traced(found))
+
+
+@solver("scipy.optimize.least_squares", lambda given: (np.atleast_1d(given["x0"]),))
+def least_squares(
+    fun: Any,
+    x0: Any,
+    jac: Any = "2-point",
+    method: Any = "trf",
+    ftol: Any = 1e-8,
+    xtol: Any = 1e-8,
+    gtol: Any = 1e-8,
+    x_scale: Any = None,
+    max_nfev: Any = None,
+    args: Any = (),
+) -> Any:
+    """SciPy's result with a traced x, fun, cost, status and nfev, of plain squares without bounds."""
+    start = _vector(x0)
+
+    def residuals(x: Any, *args: Any) -> Any:
+        return np.atleast_1d(array(fun(x, *args)))
+
+    system, _, slopes = _stationary(lambda x, *args: 0.5 * np.sum(residuals(x, *args) ** 2), start, args)
+    x = Tree.of("x0", start)
+    region = region_of(residuals, caller_of(residuals, x, _tuple(args)), x.types)
+    many, of_many = region.consts_first(), region.consts
+
+    def find(captured: Any, start: Any, *others: Any) -> list[Any]:
+        pushed = simplify(jvp(many, [i >= len(of_many) for i in range(len(many.inputs))]))
+
+        def jacobian(x: Any) -> Any:
+            return np.stack([interpret(pushed, [*others, x, unit])[1] for unit in np.eye(x.size)], axis=1)
+
+        scale = {} if x_scale is None else {"x_scale": x_scale}
+        result = own("scipy.optimize.least_squares")(
+            lambda x: interpret(many, [*others, x])[0],
+            start,
+            jac=jacobian if callable(jac) else jac,
+            method=method,
+            ftol=ftol,
+            xtol=xtol,
+            gtol=gtol,
+            max_nfev=max_nfev,
+            **scale,
+        )
+        return [result.x, *_counts("least_squares", result)]
+
+    given = [traced(symbol) for symbol in of_many]
+    found, *counts = _solution(system, lambda x: inline(slopes, [*system.captured, x]), find, given, more=COUNTS)
+    (values,) = inline(many, [*of_many, found])
+    fun_at: Any = traced(values)
+    return _result(found, counts, fun=fun_at, cost=0.5 * np.sum(fun_at**2))
+
+
+# ---- differential equations ------------------------------------------------------------------------------------------
+
+EXPLICIT = ("RK45", "RK23", "DOP853")
+TIGHT = 1e-8
+"""The tolerances are at most this: the solution is not that of SciPy's steps, whose errors it need not have."""
+
+
+@solver("scipy.integrate.solve_ivp", lambda given: (given["t_span"][0], np.asarray(given["y0"], float)))
+def solve_ivp(
+    fun: Any,
+    t_span: Any,
+    y0: Any,
+    method: Any = "RK45",
+    t_eval: Any = None,
+    args: Any = None,
+    rtol: Any = 1e-3,
+    atol: Any = 1e-6,
+) -> Any:
+    """The solution at t_eval by `fnad.odeint`, with the attributes t, y, success, status and message of SciPy's."""
+    if method not in EXPLICIT:
+        raise UnsupportedFunctionError(
+            f"scipy.integrate.solve_ivp has no rule for method={method!r} on traced values",
+            remedy=f"give one of {', '.join(EXPLICIT)}: equations that are not stiff have a rule",
+        )
+    if t_eval is None:
+        raise UnsupportedFunctionError(
+            "scipy.integrate.solve_ivp without t_eval= returns its steps, whose number is not known while tracing",
+            remedy="give the times as t_eval=",
+        )
+    times, more = array(t_eval), () if args is None else _tuple(args)
+    whole = np.concatenate([np.reshape(array(t_span[0]), (1,)), times]).astype(np.float64)
+
+    def slope(y: Any, t: Any, *args: Any) -> Any:
+        return np.ravel(np.atleast_1d(array(fun(t, y, *args))))
+
+    rows = odeint_here(slope, _vector(y0), whole, *more, rtol=min(rtol, TIGHT), atol=min(float(np.min(atol)), TIGHT))
+    kind = import_module("scipy.integrate._ivp.ivp").OdeResult
+    message = "The solver successfully reached the end of the integration interval."
+    return kind(t=times, y=rows[1:].T, sol=None, t_events=None, y_events=None, status=0, message=message, success=True)
+
+
+def _odeint_call(given: dict[str, Any]) -> tuple[Any, Any]:
+    y, t = np.atleast_1d(given["y0"]), given["t"][0]
+    return (t, y) if given.get("tfirst") else (y, t)
+
+
+@solver("scipy.integrate.odeint", _odeint_call)
+def odeint(
+    func: Any,
+    y0: Any,
+    t: Any,
+    args: Any = (),
+    rtol: Any = None,
+    atol: Any = None,
+    mxstep: int = 0,
+    tfirst: bool = False,
+) -> Any:
+    """The solution by `fnad.scipy.integrate.odeint`."""
+    options = {"rtol": rtol, "atol": atol, "mxstep": mxstep, "tfirst": tfirst}
+    return import_module("fnad.scipy.integrate").odeint(func, y0, t, _tuple(args), **options)
