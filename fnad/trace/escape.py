@@ -304,7 +304,7 @@ def refused(error: Exception) -> FnadError | None:
 
 def _attribute_set(error: AttributeError) -> FnadError | None:
     """The error for `x.name = value`."""
-    match = re.fullmatch(r"'Tracer' object has no attribute '(\w+)'", str(error))
+    match = re.match(r"'Tracer' object has no attribute '(\w+)'", str(error))
     if match is None:
         return None
     what, word = f"a traced value takes no attribute {match[1]!r}", WORDS.get(f"x.{match[1]}", OWN)
