@@ -37,6 +37,7 @@ from fnad.numpy.operands import as_symbol
 from fnad.ops.arithmetic import mul
 from fnad.ops.shape import constant
 from fnad.trace.environment import Environment
+from fnad.watch import profiled
 
 pytestmark = pytest.mark.filterwarnings("ignore::fnad.errors.RetraceWarning")  # what is read changes on purpose
 
@@ -902,6 +903,23 @@ def test_what_is_read_while_numpy_is_called_is_watched_too() -> None:
 
 
 # ---- profilers -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "call",
+    [lambda x: np.exp(x), lambda x: x * 2.0, lambda x: np.sum(x, axis=0), lambda x: np.stack([x, x]), lambda x: x[1:]],
+)
+def test_of_a_numpy_call_the_profiler_sees_little(call: Callable[[Any], Any]) -> None:
+    seen: list[str] = []
+
+    def f(x: Any) -> Any:
+        call(x)
+        with profiled(lambda frame, event, arg: seen.append(event)):
+            call(x)
+        return x
+
+    fnad.grad(lambda x: np.sum(f(x)))(X)
+    assert len(seen) <= 60
 
 
 def test_a_profiler_goes_on() -> None:

@@ -353,6 +353,17 @@ def test_a_function_is_not_watched_for_ever(monkeypatch: pytest.MonkeyPatch, tra
     assert len(watched) == 1
 
 
+def test_nothing_more_is_looked_at_once_an_effect_is_found() -> None:
+    environment = Environment(seeks_effects=True)
+    environment.follow(THING)
+    environment.follow(types.SimpleNamespace(a=1.0))
+    environment.follow(LIST)
+    assert environment.effect == "a SimpleNamespace is read"
+    environment.follow(changing := [1.0])
+    changing[0] = 2.0
+    assert environment.holds()
+
+
 def test_what_is_large_is_not_kept(traces: Mock) -> None:
     data = np.ones(repeating.LARGE // 8 + 1)
     gradient, other = fnad.grad(lambda x: np.sum(x[0] * data)), fnad.grad(lambda x, y: np.sum(x[0] * y))

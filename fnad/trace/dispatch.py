@@ -321,6 +321,8 @@ def operate_in_place(ufunc: Callable[..., Any], target: Handle, operand: Any) ->
 def call_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """The result of a ufunc, or of a method of one."""
     is_call = method == "__call__"
+    if is_call and not kwargs and ufunc in RULES:
+        return call(RULES[ufunc], inputs, kwargs)
     if ufunc not in RULES:
         special_rule(ufunc)
     if (writer := WRITERS.get((ufunc, method))) is not None:

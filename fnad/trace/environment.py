@@ -149,6 +149,7 @@ class Environment:
     def __init__(self, *, seeks_effects: bool = False) -> None:
         self.met: list[Met] = []
         self.effect = None if seeks_effects else "not looked for"
+        self._seeks_effects = seeks_effects
         self._names: dict[tuple[int, str], tuple[Get, str, Any]] = {}
         self._absent: dict[int, tuple[KeysView[str], set[str]]] = {}
         self._kinds: tuple[list[Any], list[type]] = [], []
@@ -189,6 +190,11 @@ class Environment:
         objects, kinds = self._kinds
         holders, namespaces = self._namespaces
         return all(map(is_, map(type, objects), kinds)) and all(map(is_, map(NAMESPACE, holders), namespaces))
+
+    @property
+    def _is_void(self) -> bool:
+        """Whether an effect was found by who looks for some, to whom the rest is of no use."""
+        return self._seeks_effects and self.effect is not None
 
     @property
     def reads_anew(self) -> bool:
@@ -291,6 +297,8 @@ class Environment:
         collecting = {callback.__code__ for callback in gc.callbacks if isinstance(callback, FunctionType)}
 
         def on_event(frame: FrameType, event: str, arg: Any) -> None:
+            if self._is_void:
+                return
             code = frame.f_code
             if event == "call" and (id(code), id(frame.f_globals)) not in visited and code not in collecting:
                 self._visit(code, frame.f_globals)
@@ -496,7 +504,7 @@ class Environment:
 
     def follow(self, value: Any) -> None:
         """Note what a value is made of, so that a change inside it is seen."""
-        if isinstance(value, UNCHANGING) or id(value) in self._kept:
+        if isinstance(value, UNCHANGING) or id(value) in self._kept or self._is_void:
             return
         self._kept[id(value)] = value
         if id(value) in ASKING:

@@ -50,8 +50,9 @@ class Tracer(Handle, metaclass=Kind):
     # ---- NumPy's protocols -------------------------------------------------------------------------------------------
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
-        if any(type(operand) is Selection for operand in inputs):
-            return NotImplemented
+        for operand in inputs:
+            if type(operand) is Selection:
+                return NotImplemented
         return call_ufunc(ufunc, method, inputs, kwargs)
 
     def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
