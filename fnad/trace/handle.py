@@ -191,6 +191,13 @@ class Deferred(Handle):
         return getattr(self, name)
 
     @property
+    def symbol(self) -> Symbol:
+        """The value, of memory that is had from now on."""
+        if not self.has_memory:
+            Handle.__init__(self, self.made())
+        return super().symbol
+
+    @property
     def has_memory(self) -> bool:
         """Whether its memory was asked for."""
         raise NotImplementedError
