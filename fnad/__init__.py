@@ -39,10 +39,12 @@ if TYPE_CHECKING:
     from fnad.api.iteration import fori_loop, scan, while_loop
     from fnad.api.jacobian import hessian, jacfwd, jacobian, jacrev, laplacian
     from fnad.api.jet import jet
+    from fnad.api.linear import hvp, linear_transpose, linearize
     from fnad.api.lowered import ShapeDtypeStruct, eval_shape
     from fnad.api.mapping import map  # noqa: A004
     from fnad.api.ode import odeint
     from fnad.api.sparse import sparse_hessian, sparse_jacobian
+    from fnad.api.vectorizing import vectorize
 
 __version__ = "0.1.0.dev0"
 
@@ -69,6 +71,7 @@ __all__ = [
     "fori_loop",
     "grad",
     "hessian",
+    "hvp",
     "jacfwd",
     "jacobian",
     "jacrev",
@@ -76,6 +79,8 @@ __all__ = [
     "jit",
     "jvp",
     "laplacian",
+    "linear_transpose",
+    "linearize",
     "make_program",
     "map",
     "minimize",
@@ -96,6 +101,7 @@ __all__ = [
     "testing",
     "tree",
     "value_and_grad",
+    "vectorize",
     "vjp",
     "vmap",
     "while_loop",
@@ -110,11 +116,13 @@ _MODULES = {
     "checkpointing": ("checkpoint", "remat"),
     "custom": ("custom_jvp", "custom_vjp"),
     "implicit": ("Minimum", "fixed_point", "minimize", "root"),
+    "linear": ("hvp", "linear_transpose", "linearize"),
     "iteration": ("fori_loop", "scan", "while_loop"),
     "jet": ("jet",),
     "lowered": ("ShapeDtypeStruct", "eval_shape"),
     "mapping": ("map",),
     "ode": ("odeint",),
+    "vectorizing": ("vectorize",),
     "sparse": ("sparse_hessian", "sparse_jacobian"),
 }
 _MODULE_OF = {name: f"fnad.api.{module}" for module, names in _MODULES.items() for name in names}

@@ -80,6 +80,14 @@ class IntegerRangeError(FnadError, OverflowError):
     """A Python integer that does not fit the dtype it takes beside an array."""
 
 
+class LinearityError(FnadError, TypeError):
+    """`linear_transpose` was given a function that is not linear."""
+
+
+class SignatureError(FnadError, ValueError):
+    """A signature of `vectorize` that is none, or that its function or the number of its arguments does not have."""
+
+
 class BatchAxisError(FnadError, ValueError):
     """Axes of `vmap` that do not fit the arguments or the results, or rows in different numbers."""
 

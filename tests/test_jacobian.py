@@ -164,3 +164,19 @@ def test_the_function_runs_once_in_reverse_mode() -> None:
 
     np.testing.assert_array_equal(fnad.jacobian(f)(X), A)
     assert len(runs) == 1
+
+
+@each
+def test_complex_results_of_real_arguments(jacobian: Any) -> None:
+    """In reverse mode a cotangent gives the real part alone, so each of these takes two."""
+    x = np.array([0.3, 0.7])
+    phase, scale = np.exp(1j * x[0]), x[1]
+    f = lambda x: {"z": np.exp(1j * x[:1]) * x[1], "norm": x[0] ** 2}  # noqa: E731
+    for found in (jacobian(f)(x), fnad.jit(jacobian(f))(x)):
+        np.testing.assert_allclose(found["z"], [[1j * phase * scale, phase]], rtol=1e-14)
+        np.testing.assert_allclose(found["norm"], [2 * x[0], 0.0])
+        assert found["z"].dtype == np.complex128
+        assert found["norm"].dtype == np.float64
+    single = jacobian(lambda x: np.exp(1j * x[:1]) * x[1])(x.astype(np.float32))
+    assert single.dtype == np.complex64
+    np.testing.assert_allclose(single, [[1j * phase * scale, phase]], rtol=1e-6)

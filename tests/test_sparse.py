@@ -354,3 +354,9 @@ def test_long_rows_get_a_colour_of_their_own() -> None:
     dense = np.eye(n, dtype=bool)
     dense[0, :] = dense[:, 0] = True
     assert count_of(star_colors(csr_array(dense))) == 2
+
+
+def test_complex_results_of_real_arguments() -> None:
+    x = np.array([0.3, 0.7])
+    found = fnad.sparse_jacobian(lambda x: np.exp(1j * x[:1]) * x[1:])(x).toarray()
+    np.testing.assert_allclose(found, [[1j * np.exp(0.3j) * 0.7, np.exp(0.3j)]], rtol=1e-14)

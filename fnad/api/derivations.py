@@ -8,7 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+from fnad.ir.builder import inline, trace
 from fnad.ir.program import Program
+from fnad.ir.symbol import Symbol
 from fnad.ir.types import is_inexact
 from fnad.transforms import differentiation
 from fnad.transforms.split import split
@@ -42,6 +44,21 @@ def vjp(wrt: Sequence[bool], outputs: int) -> Derivation:
         return split(swept, len(program.inputs), len(program.outputs))
 
     return Derivation(("vjp", *wrt, outputs), cut)
+
+
+def linearized(wrt: Sequence[bool], outputs: int) -> Derivation:
+    """The program of tangents in two: (x…) -> (y…, auxiliary…, residuals…) and (residuals…, dx…) -> (dy…)."""
+
+    def cut(program: Program) -> tuple[Program, Program]:
+        (pushed,) = jvp(wrt, outputs).derive(program)
+        given, count = len(program.inputs), len(program.outputs)
+
+        def whole(*args: Symbol) -> list[Symbol]:  # a loop computes tangents with values: these are of the loop before
+            return [*inline(program, args[:given]), *inline(pushed, args)[count:]]
+
+        return split(trace(whole, *pushed.in_avals, name=program.name), given, count)
+
+    return Derivation(("linearize", *wrt, outputs), cut)
 
 
 def jvp(wrt: Sequence[bool], outputs: int) -> Derivation:

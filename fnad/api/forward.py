@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -35,7 +35,7 @@ def jvp(f: Function, primals: Sequence[Any], tangents: Sequence[Any], has_aux: b
     """
     check_function(f, "jvp")
     for name, given in (("primals", primals), ("tangents", tangents)):
-        _check_tuple(name, given)
+        check_tuple(name, given)
     wrt = differentiated(primals, lambda i: argument_name(f, i))
     directions = ExpectedTree("tangents", "the primals", wrt.structure, wrt.avals, TangentError).match(tuple(tangents))
     staged = stage_in(f, range(len(primals)), wrt, primals, has_aux=has_aux)
@@ -45,16 +45,22 @@ def jvp(f: Function, primals: Sequence[Any], tangents: Sequence[Any], has_aux: b
 
 def _unpacked(results: list[Any], staged: Staged, *, has_aux: bool) -> tuple[Any, ...]:
     count = len(staged.program.outputs)
-    found = iter(results[count:])
+    pair = staged.output.rebuild(results[: staged.outputs]), tangents_of(staged, results[count:])
+    return (*pair, staged.auxiliary.rebuild(results[staged.outputs : count])) if has_aux else pair
+
+
+def tangents_of(staged: Staged, computed: Iterable[Any]) -> Any:
+    """The tangent of the output, from those of its leaves that have one; others have 0."""
+    found = iter(computed)
     tangents = [
         next(found) if is_inexact(aval.dtype) else to_user(np.zeros(aval.shape, aval.dtype))
         for aval in staged.program.out_avals[: staged.outputs]
     ]
-    pair = staged.output.rebuild(results[: staged.outputs]), staged.output.rebuild(tangents)
-    return (*pair, staged.auxiliary.rebuild(results[staged.outputs : count])) if has_aux else pair
+    return staged.output.rebuild(tangents)
 
 
-def _check_tuple(name: str, given: Any) -> None:
+def check_tuple(name: str, given: Any) -> None:
+    """Raise `ArgumentTypeError` unless primals or tangents are a tuple."""
     if not isinstance(given, (tuple, list)):
         raise ArgumentTypeError(
             f"{name} is of type {type_name(given)}, not a tuple", source=current_source(), remedy=f"write ({name},)"

@@ -261,14 +261,32 @@ def _reverse(f: Function, leaves: Sequence[Any], has_aux: bool) -> tuple[_Leaves
 
 
 def _pulled(value: Any, pullback: Function, *beside: Any) -> tuple[_Leaves, Blocks, Any]:
-    """The Jacobian from the output and its pullback, along each element of the output."""
+    """The Jacobian from the output and its pullback, along each element of the output.
+
+    Of a complex element, in real arguments, the cotangent 1 gives the real part, and -i the imaginary one.
+    """
     output = _Leaves(value)
-    stacks = vmap(lambda *cts: pullback(output.filled(cts, output.zero)))(*output.directions())
+    complexes = [is_complex(aval.dtype) for aval in output.avals]
+
+    def pulled(*cts: Any) -> list[Any]:
+        found = pullback(output.filled(cts, output.zero))
+        if not any(complexes):
+            return found
+        turned = [-1j * ct if of_complex else 0 * ct for ct, of_complex in zip(cts, complexes, strict=True)]
+        imaginary = pullback(output.filled(turned, output.zero))
+        return [x if np.iscomplexobj(x) else x + 1j * y for x, y in zip(found, imaginary, strict=True)]
+
+    stacks = vmap(pulled)(*output.directions())
     blocks = [
-        [stack[end - out.size : end].reshape(*out.shape, *stack.shape[1:])[()] for stack in stacks]
-        for out, end in zip(output.avals, output.ends, strict=True)
+        [_rows(stack if of_complex else np.real(stack), out, end) for stack in stacks]
+        for out, end, of_complex in zip(output.avals, output.ends, complexes, strict=True)
     ]
     return output, blocks, *(beside or [None])
+
+
+def _rows(stack: Any, out: Aval, end: int) -> Any:
+    """The part of a stack of rows that belongs to a leaf of the output."""
+    return stack[end - out.size : end].reshape(*out.shape, *stack.shape[1:])[()]
 
 
 def _cheaper(f: Function, leaves: Sequence[Any], has_aux: bool) -> tuple[_Leaves, Blocks, Any]:

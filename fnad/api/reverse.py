@@ -18,7 +18,7 @@ from fnad.ir.program import Program
 from fnad.trace.source import current_source
 
 MISSING = object()
-Pull: TypeAlias = Callable[[Sequence[Operand]], list[Any]]
+Linear: TypeAlias = Callable[[Sequence[Operand]], list[Any]]
 
 
 def vjp(f: Function, *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
@@ -40,7 +40,7 @@ def vjp(f: Function, *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
     check_function(f, "vjp")
     wrt = differentiated(primals, lambda i: argument_name(f, i))
     staged = stage_in(f, range(len(primals)), wrt, primals, has_aux=has_aux)
-    results, pull = _forward(staged)
+    results, pull = run_cut(staged, derivations.vjp(staged.wrt, staged.outputs))
     avals = staged.program.out_avals[: staged.outputs]
     like = f"the output of {function_name(f)}"
     cotangents = ExpectedTree("cotangent", like, staged.structure, avals, CotangentError)
@@ -59,10 +59,9 @@ def vjp(f: Function, *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
     return (output, pullback, auxiliary) if has_aux else (output, pullback)
 
 
-def _forward(staged: Staged) -> tuple[list[Any], Pull]:
-    """Run the forward part; return its outputs, and the function from cotangents to cotangents of the leaves."""
+def run_cut(staged: Staged, derivation: derivations.Derivation) -> tuple[list[Any], Linear]:
+    """Run the first of two programs; return its outputs, and what the second one makes of co- or tangents."""
     program, count = staged.program, len(staged.program.outputs)
-    derivation = derivations.vjp(staged.wrt, staged.outputs)
     if is_tracing():
         forward, backward = derivation.derive(program)
         found = inlined(forward, staged.operands)
@@ -70,20 +69,20 @@ def _forward(staged: Staged) -> tuple[list[Any], Pull]:
         return found[:count], lambda cts: inlined(backward, [*residuals, *cts])
     forward, backward = derived(program, derivation)
     arrays = execute(forward, staged.operands, lambda: derivation.derive(program)[0])
-    pull = _pull(backward, _sealed(arrays[count:]), lambda: derivation.derive(program)[1])
-    return [to_user(array) for array in arrays[:count]], pull
+    linear = _linear(backward, _sealed(arrays[count:]), lambda: derivation.derive(program)[1])
+    return [to_user(array) for array in arrays[:count]], linear
 
 
-def _pull(backward: TieredProgram, residuals: Sequence[Array], own: Callable[[], Program]) -> Pull:
-    """The pullback of residuals that were computed; called in a trace, it becomes part of that."""
+def _linear(backward: TieredProgram, residuals: Sequence[Array], own: Callable[[], Program]) -> Linear:
+    """The second program, on residuals that were computed; called in a trace, it becomes part of that."""
 
-    def pull(cts: Sequence[Operand]) -> list[Any]:
+    def linear(cts: Sequence[Operand]) -> list[Any]:
         operands = [*residuals, *cts]
         if is_tracing():
             return inlined(backward.program, operands)
         return [to_user(array) for array in execute(backward, operands, own)]
 
-    return pull
+    return linear
 
 
 def _sealed(arrays: list[Array]) -> list[Array]:

@@ -274,6 +274,8 @@ def _jacobian_sparsity(problem: Problem, operands: Sequence[Any]) -> tuple[Spars
     pattern, read = _pattern(problem, operands)
     transposed = _sorted(pattern.T)
     ways = [("columns", pattern, problem.columns), ("rows", transposed, problem.rows)]
+    if any(is_complex(aval.dtype) for aval in problem.rows):  # a cotangent gives the real part of a row
+        return Sparsity(pattern, column_colors(pattern, _shape(problem.columns)), "columns"), read
     if longest(transposed) < longest(pattern):
         ways.reverse()
     (by, matrix, avals), (other_by, other, other_avals) = ways
