@@ -21,15 +21,17 @@ from fnad.trace.contents import is_users
 from fnad.trace.handle import Handle
 
 STORES = {"STORE_ATTR", "STORE_GLOBAL", "STORE_DEREF", "STORE_NAME"}
+PLAIN = {bool, int, float, complex, str, bytes, type(None)}
 PASSED = (CellType, tuple, MappingProxyType)
 """What only holds what something else has."""
 
 
-class Holder(NamedTuple):
-    """A value, and what to call it in an error."""
+class Reached(NamedTuple):
+    """A value that is reached, what it refers to, and whose it is where it only holds what something else has."""
 
     value: Any
-    name: str
+    parts: list[Any]
+    owner: Any
 
 
 def check_kept(roots: Iterable[Any], trace: Builder, is_read: Callable[[Any], bool]) -> None:
@@ -37,32 +39,40 @@ def check_kept(roots: Iterable[Any], trace: Builder, is_read: Callable[[Any], bo
 
     `is_read` says of a value whether the function was found to read it.
     """
-    reached = list(_reached([Holder(root, _name_of(root)) for root in roots], is_read))
+    reached, functions = _reached([(root, root) for root in roots], is_read), list[FunctionType]()
     for holder in reached:
-        for part in gc.get_referents(holder.value):
+        functions += _functions([holder])
+        for part in holder.parts:
             if isinstance(part, Handle) and part.is_of(trace):
                 name = _name_in(holder.value, part)
-                what = holder.name if name is None else f"{name!r} of {holder.name}"
+                what = _name_of(holder) if name is None else f"{name!r} of {_name_of(holder)}"
                 raise TracerEscapeError(
                     f"a traced value of aval {part.aval} was stored in {what}, which is there after the trace",
-                    source=_place(name, [holder.value for holder in reached]),
+                    source=_place(name, [*functions, *_functions(reached)]),
                     remedy="return it and store the result of the call: what is stored under jit has no numbers",
                 )
 
 
-def _reached(pending: list[Holder], is_read: Callable[[Any], bool]) -> Iterator[Holder]:
+def _reached(pending: list[tuple[Any, Any]], is_read: Callable[[Any], bool]) -> Iterator[Reached]:
     seen = set[int]()
     while pending:
-        holder = pending.pop()
-        if id(holder.value) in seen:
+        value, owner = pending.pop()
+        if id(value) in seen:
             continue
-        seen.add(id(holder.value))
-        yield holder
-        for part in gc.get_referents(holder.value):
-            if type(part) in PASSED or _is_namespace(part, holder.value):
-                pending.append(Holder(part, _name_within(holder, part)))
-            elif is_read(part) or (part is type(holder.value) and is_users(part)):
-                pending.append(Holder(part, _name_of(part)))
+        seen.add(id(value))
+        parts = _parts(value)
+        for part in parts:
+            if type(part) in PASSED or _is_namespace(part, value):
+                pending.append((part, owner))
+            elif is_read(part) or (part is type(value) and is_users(part)):
+                pending.append((part, part))
+        yield Reached(value, parts, owner)
+
+
+def _parts(value: Any) -> list[Any]:
+    """What a value refers to; nothing where that is numbers and texts alone, of which there may be many."""
+    parts = gc.get_referents(value)
+    return [] if PLAIN.issuperset(map(type, parts)) else parts
 
 
 def _is_namespace(part: Any, owner: Any) -> bool:
@@ -74,17 +84,16 @@ def _is_namespace(part: Any, owner: Any) -> bool:
     )
 
 
-def _name_within(holder: Holder, part: Any) -> str:
-    if type(part) is CellType:
+def _name_of(holder: Reached) -> str:
+    value, owner = holder.value, holder.owner
+    if type(value) is CellType:
         return "a variable of an enclosing function"
-    return "the module" if type(holder.value) is FunctionType else holder.name
-
-
-def _name_of(value: Any) -> str:
-    if isinstance(value, (FunctionType, type)):
-        return value.__qualname__
-    kind = type(value).__name__
-    return f"a {kind}" if type(value).__module__ == "builtins" else f"an object of class {kind}"
+    if isinstance(owner, FunctionType):
+        return "the module"
+    if isinstance(owner, type):
+        return owner.__qualname__
+    kind = type(owner).__name__
+    return f"a {kind}" if type(owner).__module__ == "builtins" else f"an object of class {kind}"
 
 
 def _name_in(holder: Any, value: Handle) -> Any:
@@ -93,9 +102,12 @@ def _name_in(holder: Any, value: Handle) -> Any:
     return next((name for name, found in names.items() if found is value), None)
 
 
-def _place(name: Any, reached: Iterable[Any]) -> Source | None:
+def _functions(reached: Iterable[Reached]) -> Iterator[FunctionType]:
+    return (holder.value for holder in reached if isinstance(holder.value, FunctionType))
+
+
+def _place(name: Any, functions: Iterable[FunctionType]) -> Source | None:
     """The line of one of the functions where something is stored under a name; that of the first function else."""
-    functions = [value for value in reached if isinstance(value, FunctionType)]
     codes = [code for function in functions for code in _codes(function.__code__)]
     for code in codes:
         steps = steps_of(code)

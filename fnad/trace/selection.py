@@ -108,7 +108,7 @@ class Masked(NDArrayOperatorsMixin, Deferred):
     def whole(self, operand: Any) -> Any:
         """An operand as it goes with the whole array; raise `NeedsMask` where it does not."""
         if isinstance(operand, Masked) and operand.mask is not None:
-            if not self.has_mask(operand.mask):
+            if not self.has_mask(operand.mask) or operand.values.ndim != self.values.ndim:
                 raise NeedsMask
             return operand.values
         if not isinstance(operand, OPERANDS) or np.ndim(cast("Any", operand)) > self.values.ndim - self.mask.ndim:
@@ -293,6 +293,6 @@ def put(x: Symbol, mask: Symbol, values: Any) -> Symbol:
     return select(where, broadcast_to(as_symbol(values, x.dtype), x.shape), x)
 
 
-def is_under(mask: Any, value: Any) -> bool:
-    """Whether a value is a selection by this mask."""
-    return isinstance(value, Masked) and value.has_mask(mask)
+def is_under(mask: Any, value: Any, ndim: int) -> bool:
+    """Whether a value is a selection by this mask from an array of so many dimensions."""
+    return isinstance(value, Masked) and value.has_mask(mask) and value.values.ndim == ndim

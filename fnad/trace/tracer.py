@@ -217,7 +217,7 @@ class Members(Tracer):
         return bool(np.any(self == value))
 
     def __setitem__(self, index: Any, value: Any) -> None:
-        if is_under(index, value):
+        if is_under(index, value, self.aval.ndim):
             assign(put, self, index, value.values)
         else:
             assign(indexing.setitem, self, index, value)

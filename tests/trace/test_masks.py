@@ -143,6 +143,29 @@ def test_many_masks():
     assert [len(result) for result in found] == [mask.sum() for mask in masks]
 
 
+def test_selections_of_arrays_of_different_dimensions():
+    """NumPy aligns the last axes of what is selected, which are not those of the whole arrays."""
+
+    def beside(x, y):
+        return x[y > 0] * y[y > 0]
+
+    def written(x, y):
+        z = x * 1.0
+        z[y > 0] = y[y > 0]
+        return z
+
+    x = np.arange(1.0, 10.0).reshape(3, 3)
+    for y in (np.array([-1.0, 2.0, -1.0]), np.array([1.0, 2.0, 3.0]), np.array([1.0, -2.0, 3.0])):
+        for f in (beside, written):
+            try:
+                expected = f(x, y)
+            except ValueError:
+                with pytest.raises(ValueError, match="broadcast"):
+                    fnad.jit(f)(x, y)
+            else:
+                np.testing.assert_array_equal(fnad.jit(f)(x, y), expected)
+
+
 # ---- every member of arrays ------------------------------------------------------------------------------------------
 
 ARGUMENTS = {
