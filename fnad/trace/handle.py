@@ -70,7 +70,7 @@ class Handle:
     @property
     def is_weak(self) -> bool:
         """Whether it stands for a Python number, whose dtype gives way to that of an array beside it."""
-        return isinstance(_symbol_of(self), WeakSymbol)
+        return isinstance(self._symbol, WeakSymbol)
 
     @property
     def is_alive(self) -> bool:
@@ -84,10 +84,10 @@ class Handle:
     @property
     def symbol(self) -> Symbol:
         """The value at present; what an inner trace reads of it is a value of that trace, and read anew."""
-        cell, symbol = _cell_of(self), _symbol_of(self)  # not self._cell: see `kinds.NOT_ITERABLE`
-        is_current = _version_of(self) == cell.version
-        if is_current and symbol.builder is cell.symbol.builder:
-            return symbol
+        cell = self._cell
+        is_current = self._version == cell.version
+        if is_current and self._symbol.builder is cell.symbol.builder:
+            return self._symbol
         if not (is_current or (cell.is_open and self._is_certain())):
             raise view_or_copy(self.aval)
         symbol = read(self._steps, cell.symbol)
@@ -209,9 +209,6 @@ class Deferred(Handle):
 
 STATE = frozenset(Handle.__slots__) - {"__weakref__"}
 """What a handle has from its beginning."""
-
-
-_cell_of, _symbol_of, _version_of = (vars(Handle)[name].__get__ for name in ("_cell", "_symbol", "_version"))
 
 
 class Elements:
