@@ -60,3 +60,9 @@ def functions_of(code: CodeType) -> list[FunctionType]:
 def forget_codes() -> None:
     """Forget all of it; it is found out again where somebody asks."""
     _NOTES.clear()
+
+
+def original_of(code: CodeType) -> CodeType:
+    """The user's code that a function has outside of a trace, of what it may have instead (`fnad.trace.callees`)."""
+    notes = _NOTES.get(id(code))
+    return code if notes is None else notes.get("original", code)

@@ -60,6 +60,8 @@ from fnad.ir.builder import current_builder
 from fnad.ir.types import NAMES, Aval, is_inexact
 from fnad.numpy.namespace import MAKING, making_traced
 from fnad.numpy.operands import WeakSymbol, as_symbol
+from fnad.trace.callees import is_void, standing_for, with_stand_ins
+from fnad.trace.identity import reach_of
 from fnad.trace.opening import OutsideChanged, function_in, opened
 from fnad.trace.source import current_source, source_of_error
 from fnad.trace.tracer import Tracer
@@ -273,11 +275,15 @@ def with_traced_arrays(
 
     The attempt on that is `second`, where it is given. See Note [A second run].
     """
-    second, f = second or attempt, function_in(f) or f
+    f, second = standing_for(function_in(f) or f), second or attempt
     if MAKING.is_traced:
         return _within_second(f, second)
     if _RUN.is_first:
         return _within_first(f, attempt)
+    return with_stand_ins(f, reach_of, lambda: _outermost(f, attempt, second))
+
+
+def _outermost(f: Function, attempt: Callable[[Function], T], second: Callable[[Function], T]) -> T:
     try:
         with _first_run():
             return attempt(f)
@@ -285,7 +291,7 @@ def with_traced_arrays(
         first = again.error
     except (MutationError, TracerEscapeError) as error:
         first = error
-    if _RUN.is_last:
+    if _RUN.is_last or is_void():
         raise first
     return _second_run(f, second, first)
 

@@ -14,7 +14,6 @@ import threading
 from collections.abc import Callable, Generator, Hashable, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from itertools import count
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -37,9 +36,6 @@ Inferred: TypeAlias = "Aval | tuple[Aval, ...]"
 MOST_INFERRED = 4096
 _INFERRED: dict[tuple[Primitive, tuple[Aval, ...], Hashable], Inferred] = {}
 """The avals of results by primitive, avals and params: programs have many equations alike."""
-
-
-_NUMBERS = count(1)
 
 
 class _Stack(threading.local):
@@ -66,10 +62,9 @@ def is_tracing() -> bool:
 
 
 class Builder:
-    """A program under construction; no other of the process has its `number`."""
+    """A program under construction."""
 
     def __init__(self) -> None:
-        self.number = next(_NUMBERS)
         self.inputs: list[Var] = []
         self.equations: list[Equation] = []
         self.captured: list[Captured] = []

@@ -3,8 +3,9 @@
 Python hands an operation on without saying who asks: `__index__` is called for `table[i]` and for `range(i)`, and a
 look-up of `np.zeros` comes from the user's line or from compiled code below it, which has no frame of its own. The
 instruction says which. Each such question is answered with no where the instructions do not prove a yes. Which names
-code reads has to be known completely, though. So an import of this file ends with an error where the instructions are
-those of a version that is not in `VERSIONS`.
+code reads has to be known completely, though, and code in which constants stand for globals has to do all else as
+before. So an import of this file ends with an error where the instructions are those of a version that is not in
+`VERSIONS`.
 
 A name may be used without its value having any say in what the code computes: `calls.append(x)`, `count += 1`. Programs
 are often watched in this way, and such names are told apart.
@@ -12,7 +13,6 @@ are often watched in this way, and such names are told apart.
 
 from __future__ import annotations
 
-import builtins
 import dis
 import inspect
 import sys
@@ -33,7 +33,7 @@ class Version(NamedTuple):
     those that stand for two. An attribute that is called as a method is loaded by a `LOAD_METHOD` of its own, or by a
     `LOAD_ATTR` with the lowest bit set (`is_method_bit`); for any other callee, the NULL that calls have is pushed
     before its expression or behind it (`is_null_behind`). A cell that goes to a function is loaded by an instruction of
-    its own, or as a local variable (`is_cell_local`).
+    its own, or as a local variable (`is_cell_local`). Behind the load of a global there are `caches` units.
     """
 
     reads: Mapping[str, int]
@@ -43,6 +43,7 @@ class Version(NamedTuple):
     is_method_bit: bool
     is_null_behind: bool
     is_cell_local: bool
+    caches: int
 
 
 _3_11 = Version(
@@ -53,12 +54,14 @@ _3_11 = Version(
     is_method_bit=False,
     is_null_behind=False,
     is_cell_local=False,
+    caches=5,
 )
 _3_12 = _3_11._replace(
     reads={"BINARY_SUBSCR": 1, "BINARY_SLICE": 2},
     stores={"STORE_SUBSCR": 1, "STORE_SLICE": 2},
     local=frozenset({"LOAD_FAST", "LOAD_FAST_CHECK", "LOAD_DEREF", "LOAD_FROM_DICT_OR_DEREF"}),
     is_method_bit=True,
+    caches=4,
 )
 _3_13 = _3_12._replace(
     pairs={
@@ -86,6 +89,11 @@ VERSION = version_of(sys.implementation.name, sys.version_info[:2])
 ATTRIBUTE = frozenset({"LOAD_ATTR", "LOAD_METHOD"})
 ATTRIBUTES = ATTRIBUTE | {"STORE_ATTR", "DELETE_ATTR", "LOAD_SUPER_ATTR", "IMPORT_FROM"}
 CALL = frozenset({"CALL", "PRECALL"})
+CALLS = frozenset({"CALL", "CALL_KW", "CALL_FUNCTION_EX"})
+CONNECTING = frozenset({"PUSH_NULL", "KW_NAMES", "PRECALL", "NOP"})
+TAKING = ATTRIBUTE | {"LOAD_SUPER_ATTR", "LOAD_FROM_DICT_OR_DEREF", "LOAD_FROM_DICT_OR_GLOBALS"}
+PUSHING_NOTHING = ("POP_", "STORE_", "DELETE_", "JUMP", "PRECALL", "KW_NAMES", "NOP")
+"""How the names of instructions begin that leave no value."""
 GLOBAL = frozenset({"LOAD_GLOBAL", "LOAD_NAME", "STORE_GLOBAL", "DELETE_GLOBAL", "LOAD_FROM_DICT_OR_GLOBALS"})
 OUTER = frozenset(
     {"LOAD_GLOBAL", "LOAD_NAME", "LOAD_DEREF", "LOAD_CLOSURE", "LOAD_CLASSDEREF", "LOAD_FROM_DICT_OR_DEREF"}
@@ -126,20 +134,6 @@ class Path(NamedTuple):
         for name in self.attributes:
             value = attribute(value, name)
         return value
-
-    def within(self, namespace: Mapping[str, Any]) -> Any:
-        """The value of the expression in the globals of a module; None if it is not there."""
-        value = namespace.get(self.root, getattr(builtins, self.root, None))
-        for name in self.attributes:
-            value = attribute(value, name)
-        return value
-
-
-class Side(NamedTuple):
-    """One side of `type(x) is kind`: an expression, and whether it is the argument of `type`."""
-
-    is_type: bool
-    path: Path
 
 
 class Lookup(NamedTuple):
@@ -213,50 +207,18 @@ def _rebinds(code: CodeType, free: frozenset[str]) -> bool:
     return any(_rebinds(inner, free) for inner in code.co_consts if isinstance(inner, CodeType))
 
 
-def calls_global(frame: FrameType) -> bool:
-    """Whether a frame is at an instruction that loads a global which is called."""
-    steps, at = steps_to(frame.f_code, frame.f_lasti)
-    is_called = bool(steps[at].arg & 1) or (VERSION.is_null_behind and steps[at + 1].name == "PUSH_NULL")
-    return steps[at].name == "LOAD_GLOBAL" and is_called
-
-
 @remembered
-def comparisons_of_classes(code: CodeType) -> tuple[tuple[Side, Side], ...]:
-    """The sides of each `type(x) is kind`, either way round, where both are expressions that can be told."""
+def asks_for_classes(code: CodeType) -> bool:
+    """Whether code, or what is defined in it, calls `type(x)` and does more with it than load an attribute."""
     steps = steps_of(code)
-    found: list[tuple[Side, Side]] = []
-    for at, step in enumerate(steps):
-        second, start = _side(steps, at) if step.name == "IS_OP" else (None, None)
-        first, _ = (None, None) if start is None else _side(steps, start)
-        if first is not None and second is not None and (first.is_type or second.is_type):
-            found.append((first, second))
-    return tuple(found)
+    if any(steps[i].value == "type" and _keeps_class(steps, i) for i in _calls_of_globals(steps)):
+        return True
+    return any(asks_for_classes(inner) for inner in code.co_consts if isinstance(inner, CodeType))
 
 
-@remembered
-def arguments_of_issubclass(code: CodeType) -> tuple[Path, ...]:
-    """X of each `issubclass(type(x), …)` where x is an expression that can be told."""
-    steps = steps_of(code)
-    found: list[Path] = []
-    for at in range(1, len(steps)):
-        side, start = _side(steps, at) if steps[at - 1].name == "CALL" else (None, None)
-        before = steps[max(start - 2, 0) : start] if start else ()
-        if side is not None and side.is_type and any(step[1:4:2] == ("LOAD_GLOBAL", "issubclass") for step in before):
-            found.append(side.path)
-    return tuple(found)
-
-
-def _side(steps: Sequence[Step], end: int) -> tuple[Side | None, int | None]:
-    """The side of a comparison that is on top of the stack before an instruction, and where it starts."""
-    is_type = steps[end - 1].name == "CALL" and steps[end - 1].arg == 1
-    if is_type:
-        end -= 2 if steps[end - 2].name == "PRECALL" else 1
-    path, start = _path(steps, end), _start_of_value(steps, end)
-    if is_type and start:
-        start = next((i for i in (start - 1, start - 2) if steps[i].name == "LOAD_GLOBAL"), None)
-    if path is None or start is None or (is_type and steps[start].value != "type"):
-        return None, None
-    return Side(is_type, path), start
+def _keeps_class(steps: Sequence[Step], at: int) -> bool:
+    end = _end_of_call(steps, at)
+    return end is not None and steps[end].arg == 1 and steps[end + 1].name not in ATTRIBUTE
 
 
 # ---- which names code reads ------------------------------------------------------------------------------------------
@@ -334,6 +296,157 @@ def _counts(steps: Sequence[Step], load: int) -> bool:
         and store.name in ("STORE_GLOBAL", "STORE_DEREF")
         and store.value == steps[load].value
     )
+
+
+@remembered
+def globals_of(code: CodeType) -> frozenset[str]:
+    """The globals that code, or what is defined in it, loads and does not bind."""
+    names = {step.value for step in steps_of(code) if step.name == "LOAD_GLOBAL"}
+    names |= frozenset[str]().union(*[globals_of(inner) for inner in code.co_consts if isinstance(inner, CodeType)])
+    return frozenset(names - {step.value for step in steps_of(code) if step.name in REBINDING})
+
+
+# ---- constants in the place of globals -------------------------------------------------------------------------------
+
+UNIT = 2
+"""Bytes of an instruction, or of each unit of its cache."""
+
+
+def with_constants(code: CodeType, values: Mapping[str, Any], only_called: AbstractSet[str]) -> CodeType:
+    """The code with constants in the place of globals, for those in `only_called` where it calls them.
+
+    The load of a global has room for it with its cache, so nothing else moves. Where what a call returns is called at
+    once, `type(x)(y)`, the callee stays.
+    """
+    constants: list[Any] = list(_with_inner(code, lambda inner: with_constants(inner, values, only_called)))
+    steps, words = steps_of(code), bytearray(code.co_code)
+    called = set(_calls_of_globals(steps))
+    for at, step in enumerate(steps):
+        if step.name == "LOAD_GLOBAL" and step.value in values:
+            is_called = at in called
+            if is_called or not (step.arg & 1 or step.value in only_called):
+                constants.append(values[step.value])
+                _overwrite(words, step.offset, _load(len(constants) - 1, is_called=is_called))
+    return code.replace(co_code=bytes(words), co_consts=tuple(constants))
+
+
+def with_calls_by(code: CodeType, call: Callable[..., Any]) -> CodeType:
+    """The code with `call(f, *args)` in the place of `f(*args)` where f is no global and no method.
+
+    A method is called with its object where the NULL of any other call is, so the two are one instruction each way. It
+    is done where there is room, which is all but `f(*args)`, and `y + f(x)` of local variables in versions that load
+    these by one instruction.
+    """
+    constants = (*_with_inner(code, lambda inner: with_calls_by(inner, call)), call)
+    steps, words = steps_of(code), bytearray(code.co_code)
+    if len(constants) <= 256:
+        for at in _calls_of_values(steps):
+            _put_first(words, steps, at, _instruction("LOAD_CONST", len(constants) - 1))
+    return code.replace(co_code=bytes(words), co_consts=constants)
+
+
+@remembered
+def calls_values(code: CodeType) -> bool:
+    """Whether code, or what is defined in it, calls what is no global and no method."""
+    is_calling = any(True for _ in _calls_of_values(steps_of(code)))
+    return is_calling or any(calls_values(inner) for inner in code.co_consts if isinstance(inner, CodeType))
+
+
+def _with_inner(code: CodeType, change: Callable[[CodeType], CodeType]) -> Iterator[Any]:
+    return (change(constant) if isinstance(constant, CodeType) else constant for constant in code.co_consts)
+
+
+def _calls_of_values(steps: Sequence[Step]) -> Iterator[int]:
+    """The NULLs beside callees that are no globals, where the call is one of arguments that are not unpacked."""
+    for at, step in enumerate(steps):
+        if step.name == "PUSH_NULL":
+            end = _end_of_call(steps, at) if VERSION.is_null_behind else _end_of_null(steps, at)
+            is_plain = end is not None and steps[end].name != "CALL_FUNCTION_EX"
+            if is_plain and (not VERSION.is_null_behind or _is_alone(steps, at - 1)):
+                yield at
+
+
+def _is_alone(steps: Sequence[Step], at: int) -> bool:
+    """Whether an instruction is the load of a variable alone, for which a byte is enough."""
+    is_load = steps[at].name in VERSION.local and steps[at].arg < 256
+    return is_load and steps[at - 1].offset != steps[at].offset and not steps[at + 1].is_target
+
+
+def _put_first(words: bytearray, steps: Sequence[Step], at: int, load: bytes) -> None:
+    """Load something before a callee in the place of the NULL beside it."""
+    null = steps[at].offset
+    if VERSION.is_null_behind:
+        words[null : null + UNIT] = words[null - UNIT : null]
+        null -= UNIT
+    words[null : null + UNIT] = load
+
+
+def _calls_of_globals(steps: Sequence[Step]) -> Iterator[int]:
+    """The loads of globals that are called, but for those with a result that is called at once."""
+    for at, step in enumerate(steps):
+        if step.name == "LOAD_GLOBAL" and step.arg & 1 and (end := _end_of_call(steps, at)) is not None:
+            beside = steps[end + 1] if VERSION.is_null_behind else steps[max(at - 1, 0)]
+            if beside.name != "PUSH_NULL":
+                yield at
+
+
+def _end_of_call(steps: Sequence[Step], at: int) -> int | None:
+    """The call of what an instruction loads beside a NULL; None where that is part of a callee, or cannot be told.
+
+    It is the callee if nothing takes it from the stack before: where it is on top, only what pushes another value
+    follows, and what makes the stack so low again pushes none.
+    """
+    for i, before, after in _levels(steps, at):
+        name = steps[i].name
+        if name in CALLS and after == -1:
+            return i
+        is_taken = not _only_pushes(steps[i]) if before == 0 else after == 0 and not name.startswith(PUSHING_NOTHING)
+        if is_taken or after < 0:
+            return None
+    return None
+
+
+def _end_of_null(steps: Sequence[Step], at: int) -> int | None:
+    """The call that takes a NULL which was pushed before the callee."""
+    return next((i for i, _, after in _levels(steps, at) if after <= 0 and steps[i].name in CALLS), None)
+
+
+def _levels(steps: Sequence[Step], at: int) -> Iterator[tuple[int, int, int]]:
+    """The instructions behind one, with by how much the stack is higher before and after each."""
+    level, targets = 0, dict[int, int]()
+    for i in range(at + 1, len(steps)):
+        step = steps[i]
+        before = targets.get(step.offset, level)
+        level = before + step.effect
+        yield i, before, level
+        if dis.opmap[step.name] in dis.hasjrel:
+            targets[step.value] = before + dis.stack_effect(dis.opmap[step.name], step.arg, jump=True)
+
+
+def _only_pushes(step: Step) -> bool:
+    """Whether an instruction takes nothing from the stack, or is part of a call."""
+    is_load = step.name.startswith("LOAD_") and step.name not in TAKING
+    return is_load or step.name in CONNECTING or (step.name.startswith("BUILD_") and step.arg == 0)
+
+
+def _load(constant: int, *, is_called: bool) -> bytes:
+    """The instructions that load a constant, beside a NULL if it is called."""
+    load, null = _instruction("LOAD_CONST", constant), _instruction("PUSH_NULL", 0) if is_called else b""
+    return load + null if VERSION.is_null_behind else null + load
+
+
+def _instruction(name: str, arg: int) -> bytes:
+    prefix = _instruction("EXTENDED_ARG", arg >> 8) if arg > 255 else b""
+    return prefix + bytes([dis.opmap[name], arg & 255])
+
+
+def _overwrite(words: bytearray, start: int, load: bytes) -> None:
+    """Put instructions in the place of the load of a global, and nothing in that of the rest of it."""
+    end = start + UNIT * (1 + VERSION.caches)
+    while start and words[start - UNIT] == dis.EXTENDED_ARG:
+        start -= UNIT
+    rest = (end - start - len(load)) // UNIT
+    words[start:end] = load + bytes([dis.opmap["NOP"], 0]) * rest
 
 
 # ---- instructions ----------------------------------------------------------------------------------------------------

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple, TypeAlias, cast
 
 import numpy as np
 
+from fnad.codes import original_of
 from fnad.ir.content import static_key
 from fnad.trace.capture import Array, may_change, same_bits
 from fnad.trace.handle import Handle
@@ -186,12 +187,12 @@ def check_of_elements(elements: Elements, before: tuple[Any, ...] | None = None)
 
 def check_of_remembered_function(function: FunctionType, memory: Memory) -> Check:
     """The check that a function, which is not kept alive, keeps its code and its defaults."""
-    reference, code = weakref.ref(function), function.__code__
+    reference, code = weakref.ref(function), original_of(function.__code__)
     defaults, by_name = memory.of(function.__defaults__), memory.of(function.__kwdefaults__)
 
     def check() -> bool:
         now = reference()
-        if now is None or now.__code__ is not code:
+        if now is None or original_of(now.__code__) is not code:
             return False
         return same(now.__defaults__, defaults) and same(now.__kwdefaults__, by_name)
 
@@ -293,10 +294,12 @@ def shared_states() -> bytes:
 
 def check_of_function(function: FunctionType) -> Check:
     """The check that a function keeps its code and its defaults."""
-    code, defaults, by_name = function.__code__, function.__defaults__, function.__kwdefaults__
+    code, defaults, by_name = original_of(function.__code__), function.__defaults__, function.__kwdefaults__
 
     def check() -> bool:
-        if function.__code__ is not code or function.__kwdefaults__ is not by_name:
+        if function.__kwdefaults__ is not by_name:
+            return False
+        if function.__code__ is not code and original_of(function.__code__) is not code:
             return False
         return function.__defaults__ is defaults or same(function.__defaults__, defaults)
 

@@ -35,7 +35,7 @@ from fnad.ir.symbol import Symbol
 from fnad.ir.types import BOOL, I64, NAMES, Aval
 from fnad.numpy.bodies import Body
 from fnad.numpy.namespace import CALLS, MAKING
-from fnad.numpy.operands import WeakSymbol, is_python_number, strong
+from fnad.numpy.operands import PYTHON_DTYPES, WeakSymbol, is_python_number, strong
 from fnad.numpy.registry import RULES, WRITERS, Bound, Rule
 from fnad.numpy.scipy_ufuncs import special_rule
 from fnad.numpy.views import ArrayView, stored
@@ -135,7 +135,7 @@ def call(rule: Rule, args: Sequence[Any], kwargs: Arguments, /) -> Any:
     builder.source = source = None if frame is None else line_of(frame)
     MAKING.note(source)
     if frame is not None:
-        check_classes(frame, builder.number)
+        check_classes(frame)
     operands, options = args, kwargs
     try:
         operands = [unwrap(arg, owners) for arg in args]
@@ -306,6 +306,13 @@ def weakened(result: Any) -> Any:
         return tuple(map(weakened, result))
     symbol = result.symbol
     return Handle.concrete(WeakSymbol(symbol.builder, symbol.atom, symbol.aval), is_scalar=True)
+
+
+def python_number(x: Handle) -> Any:
+    """A number as standing for Python's number of its kind, as `x.item()`."""
+    kind = x.aval.dtype.kind.replace("u", "i")
+    wanted = next(dtype for dtype in PYTHON_DTYPES.values() if dtype.kind == kind)
+    return weakened(call_function(np.astype, (x, wanted), {}))
 
 
 def operate_in_place(ufunc: Callable[..., Any], target: Handle, operand: Any) -> Any:

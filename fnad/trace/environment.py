@@ -48,7 +48,7 @@ from typing import Any, NamedTuple, TypeAlias, cast
 
 import numpy as np
 
-from fnad.codes import functions_of
+from fnad.codes import functions_of, original_of
 from fnad.ir.program import Source
 from fnad.trace.bytecode import Reads, line_naming, reads_of
 from fnad.trace.contents import (
@@ -332,13 +332,14 @@ class Environment:
     def _visit(self, code: CodeType, namespace: dict[str, Any]) -> None:
         """Note what a code object reads that is about to run with these globals."""
         self._visited[id(code), id(namespace)] = code
+        running, code = code, original_of(code)
         if is_library(code.co_filename) or in_library(str(namespace.get("__name__"))):
             self._visit_library(code)
             return
         if code.co_name == "<module>" and getattr(namespace.get("__spec__"), "_initializing", False):
             return  # a module that is imported, which happens once
         self._kept[id(namespace)] = namespace
-        self._explain(code)
+        self._explain(code, running)
         reads = reads_of(code)
         for name in reads.names | (reads.strings if reads.reflects else frozenset()):
             self._note_use(namespace.get, namespace, name, reads)
@@ -397,14 +398,14 @@ class Environment:
         if anew:
             self._changing = what
 
-    def _explain(self, code: CodeType) -> None:
+    def _explain(self, code: CodeType, running: CodeType) -> None:
         """Follow the functions that a code object with free variables belongs to, for the sake of their cells.
 
         They are followed already, or made by code that runs in this trace; or else looked for among all there are.
         """
         self._explained.update((id(inner), inner) for inner in code.co_consts if isinstance(inner, CodeType))
         if set(code.co_freevars) - {"__class__"} and id(code) not in self._explained:
-            for found in functions_of(code):
+            for found in functions_of(running):
                 self.follow(found)
 
     def _seek(self, names: set[str], optional: AbstractSet[str] = frozenset()) -> None:
@@ -529,17 +530,18 @@ class Environment:
                 self._seek(set(), {*vars(value), *vars(value).get("__annotations__", ())})
 
     def _follow_function(self, function: FunctionType) -> None:
-        self._explained[id(function.__code__)] = function.__code__
-        if is_library(function.__code__.co_filename):  # a transform, for example: nobody else has its cells
+        code = original_of(function.__code__)
+        self._explained[id(code)] = code
+        if is_library(code.co_filename):  # a transform, for example: nobody else has its cells
             for cell in function.__closure__ or ():
                 self.follow(cell.cell_contents)
             return
         self._contents.append((check_of_function(function), function))
         self.follow(function.__defaults__)
         self.follow(function.__kwdefaults__)
-        reads = reads_of(function.__code__)
+        reads = reads_of(code)
         cells = function.__closure__ or ()  # none for the frame that Numba shows a profiler: what it compiled is fixed
-        for name, cell in zip(function.__code__.co_freevars, cells, strict=False):
+        for name, cell in zip(code.co_freevars, cells, strict=False):
             self._note_use(functools.partial(_content, cell), cell, name, reads)
         self._hold(function, vars(function), ())
 

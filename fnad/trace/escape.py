@@ -30,14 +30,17 @@ from fnad.ir.builder import is_tracing
 from fnad.ir.program import Source
 from fnad.ir.types import BOOL, NAMES, Aval
 from fnad.numpy.operands import CHOOSE, NUMBERS
+from fnad.trace.callees import ask_for_stand_ins
 from fnad.trace.scipy_call import scipy_remedy
 from fnad.trace.source import current_source, library_frames, source_of_error, user_frame, user_line
-from fnad.trace.standard import in_place_of
 from fnad.trace.subscript import is_reading, is_storing
 from fnad.words import WORDS, word_for_keyword
 
 ARRAY = "NumPy's functions take traced values as they are; stack several with np.stack or fnad.numpy.array"
-NUMBER = "leave it as it is: NumPy's functions take traced values, and their results are traced"
+NUMBER = (
+    "NumPy's functions take traced values, and so do float and those of math where a name of theirs is called; for "
+    "other code there is fnad.callback"
+)
 INDEX = (
     "sizes and loop counts have to be known while tracing; to read an ordinary array at a traced index, write "
     "fnad.numpy.asarray(table)[i]"
@@ -119,12 +122,12 @@ _LAST = _Last()
 
 def number_asked(aval: Aval, what: str) -> FnadError:
     """The error for float(x), int(x), complex(x), x.item(), x.tolist()."""
-    return _stored(aval) or _escape(aval, what, _number_remedy())
+    return _stored(aval) or _asked(aval, what, NUMBER)
 
 
 def truth_asked(aval: Aval) -> FnadError:
     """The error for a branch on a traced value that has no value yet."""
-    return _escape(aval, "its truth value", UNDECIDED)
+    return _asked(aval, "its truth value", UNDECIDED)
 
 
 def truths_asked(aval: Aval) -> FnadError:
@@ -138,7 +141,7 @@ def truths_asked(aval: Aval) -> FnadError:
 
 def integer_asked(aval: Aval, what: str) -> FnadError:
     """The error for the integer of a traced value that has no value yet: an index, a loop count."""
-    return _stored(aval) or _escape(aval, what, UNDECIDED)
+    return _stored(aval) or _asked(aval, what, UNDECIDED)
 
 
 def index_asked(aval: Aval) -> FnadError:
@@ -153,7 +156,7 @@ def array_asked(aval: Aval) -> FnadError:
     """The error for np.asarray(x), for a traced value written into an ordinary array, or as its index."""
     if is_reading():
         return index_asked(aval)
-    return _stored(aval) or _escape(aval, "an ordinary array", _array_remedy())
+    return _stored(aval) or _asked(aval, "an ordinary array", _array_remedy())
 
 
 def _array_remedy() -> str:
@@ -218,6 +221,13 @@ def attribute_asked(aval: Aval, kind: type[Any], name: str) -> FnadError:
     return UnsupportedFunctionError(what, source=current_source(), remedy=ATTRIBUTES.get(name, MEMORY))
 
 
+def _asked(aval: Aval, what: str, remedy: str) -> FnadError:
+    """The error where a function was asked that something may stand for."""
+    if is_tracing():
+        ask_for_stand_ins()
+    return _escape(aval, what, remedy)
+
+
 def _escape(aval: Aval, what: str, remedy: str) -> FnadError:
     if not is_tracing():
         return used_after_trace()
@@ -244,10 +254,6 @@ def _stored(aval: Aval) -> FnadError | None:
         return None
     what = f"a traced value of aval {aval} was written into an ordinary array"
     return _kept(MutationError(what, source=current_source(), remedy=STORE))
-
-
-def _number_remedy() -> str:
-    return in_place_of(user_text()) or NUMBER
 
 
 def user_text() -> str:
@@ -297,9 +303,8 @@ def refused(error: Exception) -> FnadError | None:
         return None
     if "bytes-like" in what:
         return TracerEscapeError(what, source=source, remedy=MEMORY)
-    text = linecache.getline(source.file, source.line) if source else ""
     remedy = next((remedy for words, remedy in REFUSALS.items() if words in what), OPERAND)
-    return ArgumentTypeError(what, source=source, remedy=in_place_of(text) or remedy)
+    return ArgumentTypeError(what, source=source, remedy=remedy)
 
 
 def _attribute_set(error: AttributeError) -> FnadError | None:

@@ -1,80 +1,212 @@
 """`type(x) is float` of a traced value, which no object can answer as what it stands for.
 
-A class of traced values is equal to the class it stands for, and not the same. So where a function that computes with
-traced values asks so, or a function that it names, the attempt ends with an error; in the second attempt
-(`fnad.trace.opening`), whose code looks names up in a namespace of fnad's, it finds a function under the name `type`
-that returns what a traced value stands for.
+A class of traced values is equal to the class it stands for, and is not the same: `type(x) is float` and
+`type(x) in {float, int}` would be false in silence. So functions that call `type` with one argument, and do more with
+the result than load an attribute of it, are exchanged (`fnad.trace.callees`) before they run. They are looked for
+wherever the names in the code lead: to functions and classes, their methods, modules of the user's, and what
+decorators wrapped. That is done for the function that is traced, and for each that computes and was not reached so;
+what was found is kept as long as the names stand for the same.
 """
 
 from __future__ import annotations
 
-from types import CodeType, FrameType, FunctionType
+import functools
+import weakref
+from collections.abc import Iterable, Iterator
+from types import CellType, CodeType, FrameType, FunctionType, MethodType, ModuleType
+from typing import Any, TypeAlias
 
-from fnad.codes import notes_of, remembered
+from fnad.codes import notes_of, original_of
 from fnad.errors import TracerEscapeError
-from fnad.numpy.namespace import MAKING
-from fnad.trace.bytecode import arguments_of_issubclass, comparisons_of_classes, reads_of
-from fnad.trace.kinds import KINDS, Kind
+from fnad.trace.bytecode import asks_for_classes, globals_of, reads_of
+from fnad.trace.callees import NOW, Namespace, alive, bound, entry_of, functions_of, module_of
+from fnad.trace.contents import is_library_module, is_users
 from fnad.trace.libraries import is_library
-from fnad.trace.opening import Namespace
 from fnad.trace.source import current_source
 
-ASKED = "asked"
-"""What is noted of code: the number of the last trace in which it was found not to ask."""
+CALLABLES = (FunctionType, MethodType, type, functools.partial)
+"""Classes of what a name may stand for that is looked into."""
+
+Reference: TypeAlias = "weakref.ref[Any] | None"
 
 
-def check_classes(frame: FrameType, trace: int) -> None:
-    """Raise where the user's code in a frame asks for the class of a traced value by identity.
+class Reach:
+    """The functions that names lead to, and those of them that ask for a class.
 
-    In the first attempt raise also where a function that it names may do so, which the second one answers. Code that
-    does not ask is looked at once in a trace, which has this number.
+    `names` are those that were followed, each with a reference to what it stands for if that can be called, else None.
     """
-    notes = notes_of(frame.f_code)
-    if notes.get(ASKED) == trace or isinstance(frame.f_globals, Namespace):
+
+    def __init__(self) -> None:
+        self.names: list[tuple[Namespace, str, Reference]] = []
+        self.codes: dict[int, weakref.ref[CodeType]] = {}
+        self.asking: list[weakref.ref[FunctionType]] = []
+
+    def holds(self) -> bool:
+        """Whether the names stand for what they did."""
+        return all(refers(reference, namespace.get(name)) for namespace, name, reference in self.names)
+
+    def has(self, code: CodeType) -> bool:
+        """Whether the names led to this code."""
+        reference = self.codes.get(id(code))
+        return reference is not None and reference() is code
+
+    def functions(self) -> Iterator[FunctionType]:
+        """The functions that ask for a class."""
+        return alive(self.asking)
+
+    def follow(self, values: Iterable[Any]) -> Reach:
+        """Follow names, beginning with those of some values."""
+        seen: dict[int, Any] = {}
+        waiting = list(values)
+        while waiting:
+            value = waiting.pop()
+            if id(value) not in seen:
+                seen[id(value)] = value
+                waiting += self.parts(value)
+        return self
+
+    def parts(self, value: Any) -> Iterator[Any]:
+        """What a value leads to."""
+        if isinstance(value, FunctionType):
+            yield from self._of_function(value)
+        elif isinstance(value, type):
+            yield from of_class(value)
+        elif isinstance(value, MethodType):
+            yield from (value.__func__, type(value.__self__))
+        elif isinstance(value, functools.partial):
+            yield from (value.func, *value.args, *value.keywords.values())
+        elif not isinstance(value, ModuleType):
+            yield type(value)
+            yield getattr(value, "__wrapped__", None) if callable(value) else None
+
+    def _of_function(self, function: FunctionType) -> Iterator[Any]:
+        yield from contents(function)
+        yield getattr(function, "__wrapped__", None)
+        code, namespace = original_of(function.__code__), module_of(function.__globals__)
+        if not is_library(code.co_filename):
+            if asks(code, namespace):
+                self.asking.append(weakref.ref(function))
+            yield from self.of_code(code, namespace)
+
+    def of_code(self, code: CodeType, namespace: Namespace) -> Iterator[Any]:
+        """What the names in code, and in what is defined in it, lead to."""
+        codes = list(with_inner(code))
+        self.codes.update((id(inner), weakref.ref(inner)) for inner in codes)
+        attributes = frozenset[str]().union(*[reads_of(inner).attributes for inner in codes])
+        for name in globals_of(code):
+            value = self._named(namespace, name)
+            yield value
+            if isinstance(value, ModuleType) and not is_library_module(value):
+                yield from (self._named(vars(value), attribute) for attribute in attributes & vars(value).keys())
+
+    def _named(self, namespace: Namespace, name: str) -> Any:
+        value = namespace.get(name)
+        self.names.append((namespace, name, reference_to(value)))
+        return value
+
+
+def reference_to(value: Any) -> Reference:
+    """A reference to what can be called; None for anything else."""
+    return weakref.ref(value) if isinstance(value, CALLABLES) else None
+
+
+def refers(reference: Reference, value: Any) -> bool:
+    """Whether a reference is that of a value."""
+    return not isinstance(value, CALLABLES) if reference is None else reference() is value
+
+
+def asks(code: CodeType, namespace: Namespace) -> bool:
+    """Whether code asks for classes, by Python's `type`."""
+    return asks_for_classes(code) and bound(namespace, "type") is type
+
+
+def with_inner(code: CodeType) -> Iterator[CodeType]:
+    """Code, and what is defined in it."""
+    yield code
+    for inner in code.co_consts:
+        if isinstance(inner, CodeType):
+            yield from with_inner(inner)
+
+
+def of_class(kind: type) -> Iterator[Any]:
+    """What a class leads to: its methods, properties and bases."""
+    if is_users(kind):
+        yield from kind.__bases__
+        for value in tuple(vars(kind).values()):
+            yield getattr(value, "__func__", None) or getattr(value, "fget", None) or value
+
+
+def contents(function: FunctionType) -> list[Any]:
+    """What is in the cells and defaults of a function."""
+    cells = [content(cell) for cell in function.__closure__ or ()]
+    return [*cells, *(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()]
+
+
+def content(cell: CellType) -> Any:
+    """What a variable of an enclosing function stands for; None where it has no value."""
+    try:
+        return cell.cell_contents
+    except ValueError:
+        return None
+
+
+# ---- who asks --------------------------------------------------------------------------------------------------------
+
+
+class Entry(Reach):
+    """What is reached from a function that is traced, which was followed to what is in its cells."""
+
+    def __init__(self, function: FunctionType | None) -> None:
+        super().__init__()
+        self._contents = [reference_to(value) for value in contents(function)] if function is not None else []
+
+    def is_of(self, function: FunctionType) -> bool:
+        """Whether it is that of a function, and holds."""
+        found = contents(function)
+        return len(found) == len(self._contents) and all(map(refers, self._contents, found)) and self.holds()
+
+
+def reach_of(f: Any) -> Reach:
+    """What is reached from a function that is traced."""
+    function = entry_of(f)
+    if function is None:
+        return Entry(None).follow([f])
+    notes = notes_of(original_of(function.__code__))
+    found: Entry | None = notes.get("reach")
+    if found is None or not found.is_of(function):
+        found = notes["reach"] = Entry(function)
+        found.follow([f, function])
+    return found
+
+
+def check_classes(frame: FrameType) -> None:
+    """Have the function run again where code that computes asks for a class, or leads to some that does.
+
+    Raises `TracerEscapeError`, which is forgotten where the function runs again.
+    """
+    runs = NOW.runs
+    if runs is None or id(frame.f_code) in runs.seen:
         return
-    if not is_asking(frame):
-        notes[ASKED] = trace
-        return
-    if is_misled(frame) or (not MAKING.is_traced and any(map(asks_for_a_kind, functions_of(frame)))):
+    runs.seen[id(frame.f_code)] = frame.f_code
+    code, namespace = original_of(frame.f_code), module_of(frame.f_globals)
+    if not runs.reach.has(code) and runs.exchange(_reach_from(code, namespace).functions()):
+        runs.again = True
+    if runs.again or asks(frame.f_code, namespace):
         raise TracerEscapeError(
-            "a traced value was asked for its class by identity, which is that of traced values: type(x) is ...",
+            "a traced value may be asked for its class by identity here, which is that of traced values",
             source=current_source(),
             remedy="write isinstance(x, float) or type(x) == float",
         )
 
 
-def is_asking(frame: FrameType) -> bool:
-    """Whether the code of a frame, or that of a function it names, compares classes by identity."""
-    return asks(frame.f_code) or any(asks(function.__code__) for function in functions_of(frame))
-
-
-@remembered
-def asks(code: CodeType) -> bool:
-    """Whether code compares classes by identity."""
-    return bool(comparisons_of_classes(code) or arguments_of_issubclass(code))
-
-
-def functions_of(frame: FrameType) -> list[FunctionType]:
-    """The functions of the user's that the code of a frame names as globals.
-
-    Its local names are not looked at, since CPython would keep what they stand for.
-    """
-    values = map(frame.f_globals.get, reads_of(frame.f_code).names)
-    return [value for value in values if type(value) is FunctionType and not is_library(value.__code__.co_filename)]
-
-
-def is_misled(frame: FrameType) -> bool:
-    """Whether a comparison has another answer for a traced value than for what it stands for."""
-    for x, y in comparisons_of_classes(frame.f_code):
-        found = [type(side.path.value(frame)) if side.is_type else side.path.value(frame) for side in (x, y)]
-        meant = [kind.meant if isinstance(kind, Kind) else kind for kind in found]
-        if (found[0] is found[1]) != (meant[0] is meant[1]):
-            return True
-    return any(isinstance(type(path.value(frame)), Kind) for path in arguments_of_issubclass(frame.f_code))
-
-
-def asks_for_a_kind(function: FunctionType) -> bool:
-    """Whether a function compares a class with one that traced values stand for."""
-    sides = [side for pair in comparisons_of_classes(function.__code__) for side in pair if not side.is_type]
-    is_asking = any(side.path.within(function.__globals__) in KINDS for side in sides)
-    return is_asking or bool(arguments_of_issubclass(function.__code__))
+def _reach_from(code: CodeType, namespace: Namespace) -> Reach:
+    """What is reached from code that runs, beginning with the function or class in which it was written."""
+    notes = notes_of(code)
+    found: Reach | None = notes.get("reach from")
+    if found is None or not found.holds():
+        found = notes["reach from"] = Reach()
+        found.follow([*found.of_code(code, namespace), bound(namespace, code.co_qualname.partition(".")[0])])
+        if asks(code, namespace):
+            own = (function for function in functions_of([namespace]) if original_of(function.__code__) is code)
+            found.asking += map(weakref.ref, own)
+    return found

@@ -21,7 +21,7 @@ from __future__ import annotations
 import importlib
 import sys
 import threading
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from functools import cache, update_wrapper, wraps
 from pkgutil import resolve_name
@@ -35,11 +35,13 @@ from fnad.numpy.indexing_routines import c_, r_
 from fnad.numpy.namespace import MAKING, NEW, on_trace, on_traced
 from fnad.numpy.registry import RULES
 from fnad.trace.bytecode import is_called, loads
+from fnad.trace.callees import STAND_INS, enter
 from fnad.trace.classes import CLASSES
 from fnad.trace.dispatch import call_function, has_traced, runs_no_users_code
 from fnad.trace.exchange import EXCHANGES
 from fnad.trace.libraries import is_library
 from fnad.trace.source import caller
+from fnad.trace.standard import STANDARD, class_of, mapped, on_numbers
 from fnad.trace.vectorized import CALL, call_vectorized
 from fnad.watch import unwatched, unwatched_where
 
@@ -49,6 +51,7 @@ CALLING = (np.apply_along_axis, np.apply_over_axes, np.fromiter, np.piecewise)
 SERIES = "numpy.polynomial"
 BASES = ("polynomial", "chebyshev", "legendre", "laguerre", "hermite", "hermite_e")
 MODULES = ("numpy", "numpy.linalg", "numpy.fft", *[f"{SERIES}.{basis}" for basis in BASES])
+STANDARD_MODULES = ("math", "cmath", "statistics")
 
 
 class StandIn:
@@ -138,6 +141,8 @@ class Watched(ModuleType):
 @cache
 def watched_class(module: ModuleType) -> type[Watched]:
     """The class of a module of NumPy's while a trace runs."""
+    if module.__name__ in STANDARD_MODULES:
+        return type("Watched", (Watched,), dict(_standing_in(module)))
     functions = {name: value for name, value in vars(module).items() if has_replacement(value)}
     members: dict[str, Any] = {name: Intercepted(name, f, replacement(f)) for name, f in functions.items()}
     members |= {name: InterceptedClass(name, kind, CLASSES[kind]) for name, kind in classes_of(module).items()}
@@ -146,6 +151,12 @@ def watched_class(module: ModuleType) -> type[Watched]:
         members |= {name: InterceptedMaking(name, f := getattr(np, name), replacement(f)) for name in NEW}
         members |= {"r_": Intercepted("r_", np.r_, r_), "c_": Intercepted("c_", np.c_, c_)}
     return type("Watched", (Watched,), members)
+
+
+def _standing_in(module: ModuleType) -> Iterator[tuple[str, Intercepted]]:
+    for name, function in vars(module).items():
+        if id(function) in STAND_INS:
+            yield name, Intercepted(name, *STAND_INS[id(function)])
 
 
 def classes_of(module: ModuleType) -> dict[str, type]:
@@ -183,6 +194,14 @@ def has_replacement(value: Any) -> bool:
     return callable(value) and not isinstance(value, (type, np.ufunc)) and value in RULES
 
 
+for _kind, _made in CLASSES.items():
+    enter(_kind, _made)
+for _function in STANDARD:
+    enter(_function, StandIn(on_numbers(_function)))
+enter(type, class_of)
+enter(map, mapped)
+
+
 class _Watch:
     def __init__(self) -> None:
         self.lock = threading.RLock()
@@ -214,7 +233,7 @@ def watchable() -> list[ModuleType]:
     """
     if SERIES in sys.modules:
         importlib.import_module("fnad.numpy.series_algebra")
-    modules = [sys.modules[name] for name in MODULES if name in sys.modules]
+    modules = [sys.modules[name] for name in (*MODULES, *STANDARD_MODULES) if name in sys.modules]
     return [module for module in modules if type(module) is ModuleType or isinstance(module, Watched)]
 
 

@@ -26,12 +26,11 @@ from fnad.ir.types import NAMES
 from fnad.numpy.namespace import CALLS
 from fnad.numpy.operands import as_symbol
 from fnad.numpy.views import Broadcast
-from fnad.trace.bytecode import calls_global, rebinds
+from fnad.trace.bytecode import rebinds
 from fnad.trace.capture import Array, same_bits
 from fnad.trace.contents import CACHED
 from fnad.trace.handle import Handle
 from fnad.trace.libraries import is_library
-from fnad.trace.source import caller
 
 
 def opened(f: Callable[..., Any]) -> Callable[..., Any]:
@@ -128,12 +127,6 @@ class Opening:
         return found
 
 
-def class_of(*args: Any, **kwargs: Any) -> Any:
-    """What `type` is to this code where it calls it: of a traced value, the class of what that stands for."""
-    is_traced = len(args) == 1 and not kwargs and isinstance(args[0], Handle)
-    return args[0].__class__ if is_traced else type(*args, **kwargs)
-
-
 class Namespace(dict[str, Any]):
     """The globals of a module, to code that looks names up in it.
 
@@ -143,16 +136,13 @@ class Namespace(dict[str, Any]):
 
     def __init__(self, module: dict[str, Any], opening: Opening) -> None:
         super().__init__(module)
-        self._module, self._opening = module, opening
+        self.module, self._opening = module, opening
 
     def __getitem__(self, name: str) -> Any:
-        frame = caller()
-        if name == "type" and name not in self._module and calls_global(frame):
-            return class_of
-        return self._opening.value(self._module[name])
+        return self._opening.value(self.module[name])
 
     def get(self, name: str, default: Any = None) -> Any:
-        return self._module.get(name, default)
+        return self.module.get(name, default)
 
 
 def is_opened(value: Any) -> bool:

@@ -1,50 +1,403 @@
-"""Functions of Python's standard library that want a number, and what takes a traced value in their place."""
+"""Functions of Python that want numbers, on traced values: of math, cmath and statistics, and the builtins.
+
+Python's functions of C ask a value for its number. A function here is called in the place of one of them, and is that
+function where no argument is traced. For traced values the result is what Python has there, a traced Python number:
+`math.exp` of a float32 is a float.
+
+Note [Errors of math]
+    Where NumPy has a nan or an infinity, math raises: `math.sqrt(-1.0)`. Where the arguments have values at hand, a
+    guard says that the result is finite; if it is not, Python's own function is called with the values, and raises what
+    it does. Where they have none, in the body of a loop, the result is NumPy's.
+
+Note [Choices]
+    `min`, `max`, `int`, `round` and `math.floor` decide by values. Where these are at hand that is a guard, as for
+    `if`. Where they are not, `np.where` chooses, and the integer is traced.
+"""
 
 from __future__ import annotations
 
-import re
+import cmath
+import math
+import statistics
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial, reduce, wraps
+from typing import Any, TypeAlias
 
 import numpy as np
 
-RENAMED = {
-    "acos": "arccos",
-    "acosh": "arccosh",
-    "asin": "arcsin",
-    "asinh": "arcsinh",
-    "atan": "arctan",
-    "atan2": "arctan2",
-    "atanh": "arctanh",
-    "phase": "angle",
-    "pow": "power",
+from fnad.errors import ArgumentTypeError
+from fnad.ir.primitive import Primitive
+from fnad.ir.symbol import Symbol
+from fnad.ir.types import DTYPES, F64, I64, Dtype
+from fnad.ops import conversion, error_functions, gamma
+from fnad.ops.comparison import isfinite, isinf, isnan
+from fnad.ops.conversion import convert_to
+from fnad.trace import guards
+from fnad.trace.callees import standing_for
+from fnad.trace.dispatch import as_arrays, call, call_function, has_traced, is_known, is_python_like, weakened
+from fnad.trace.handle import Handle
+from fnad.trace.source import current_source
+
+Function: TypeAlias = Callable[..., Any]
+C128 = DTYPES["c128"]
+
+# ---- conversions -----------------------------------------------------------------------------------------------------
+
+
+def like(x: Any) -> Any:
+    """Zeros like a traced value, which Python refuses where it would refuse the value."""
+    zeros = np.broadcast_to(np.zeros((), x.aval.dtype), x.aval.shape)
+    return zeros.item() if x.is_weak else zeros[()] if x.is_scalar else zeros
+
+
+def refuse(convert: Function, x: Any) -> None:
+    """Raise where Python refuses to convert what is like a traced value."""
+    try:
+        convert(like(x))
+    except TypeError as error:
+        what, remedy = f"{error}, given {x.aval}", "NumPy's functions take arrays and complex numbers"
+        raise ArgumentTypeError(what, source=current_source(), remedy=remedy) from None
+
+
+def number(x: Any, dtype: Dtype, convert: Function) -> Any:
+    """`convert(x)`, which is a Python number of a dtype."""
+    if not isinstance(x, Handle):
+        return convert(x)
+    if x.is_weak and x.aval.dtype == dtype:
+        return x
+    refuse(convert, x)
+    part = call(conversion.real, (x,), {}) if x.aval.dtype.kind == "c" != dtype.kind else x
+    return weakened(call(convert_to, (part, dtype), {}))
+
+
+def real(x: Any) -> Any:
+    """A number as the functions of math take it: no string, which float does."""
+    return number(x, F64, lambda x: math.ldexp(x, 0))
+
+
+def to_float(x: Any) -> Any:
+    return number(x, F64, float)
+
+
+def to_complex(real: Any = 0.0, imag: Any = 0.0) -> Any:
+    """`complex(real, imag)`: real + imag * i, in parts where both are real, which an infinity needs."""
+    if not any(isinstance(x, complex) for x in (real, imag)):
+        parts = [np.add(to_float(part), 0.0) for part in (real, imag)]
+        return weakened(call(conversion.complex_, parts, {})) if has_traced(parts) else complex(real, imag)
+    re, im = number(real, C128, complex), number(imag, C128, complex)
+    return re + im * 1j
+
+
+def rounded(function: Function, rounding: Function) -> Function:
+    """A function that makes an integer of a number: a traced one where the number is not at hand."""
+    return lambda x: function(x) if is_at_hand(x) else integer(rounding, x)
+
+
+def integer(rounding: Function, x: Any) -> Any:
+    """A number rounded to a traced Python integer."""
+    return weakened(call(convert_to, (rounding(number(x, F64, float)), I64), {}))
+
+
+def is_at_hand(*values: Any) -> bool:
+    """Whether there are values for traced scalars; arrays are none."""
+    scalars = (x for x in values if isinstance(x, Handle) and not x.aval.shape)
+    return all(guards.outermost(x.symbol) is not None for x in scalars)
+
+
+# ---- errors: see Note [Errors of math] -------------------------------------------------------------------------------
+
+
+def checked(function: Function, rule: Function) -> Function:
+    """The rule of a function of math that raises what this does where the result is known."""
+
+    def compute(*args: Any) -> Any:
+        result = rule(*args)
+        if is_at_hand(result) and not all_are(isfinite, [result]):
+            given = [x for arg in args for x in (arg if isinstance(arg, list) else [arg]) if isinstance(x, Handle)]
+            is_nan = not none_is(isnan, [result])
+            if none_is(isnan, given) and (is_nan or none_is(isinf, given)):
+                function(*map(value, args))
+        return result
+
+    return compute
+
+
+def all_are(predicate: Primitive, values: Sequence[Any]) -> bool:
+    """Whether all parts of numbers at hand are, and guard the path with it."""
+    return all(is_true(predicate, part) for x in values for part in parts(x))
+
+
+def none_is(predicate: Primitive, values: Sequence[Any]) -> bool:
+    """Whether no part of numbers at hand is, and guard the path with it."""
+    return not any(is_true(predicate, part) for x in values for part in parts(x))
+
+
+def parts(x: Any) -> Sequence[Symbol]:
+    """The real and the imaginary part of a traced number; none of an integer, which always is finite."""
+    if x.aval.dtype.kind == "c":
+        return [call(part, (x,), {}).symbol for part in (conversion.real, conversion.imag)]
+    return [x.symbol] if x.aval.dtype.kind == "f" else []
+
+
+def is_true(predicate: Primitive, x: Symbol) -> bool:
+    return bool(guards.truth(x.builder.bind(predicate, (x,), {})))
+
+
+def value(x: Any) -> Any:
+    """The value at hand as a Python number, in a list too."""
+    if isinstance(x, list):
+        return list(map(value, x))
+    found = guards.value_at_hand(x.symbol) if isinstance(x, Handle) else None
+    return x if found is None else found.item()
+
+
+# ---- math ------------------------------------------------------------------------------------------------------------
+
+
+def of_floats(compute: Function) -> Function:
+    """A rule of math: on floats, with a Python number as the result."""
+    return lambda *args, **options: weakened(compute(*map(real, args), **options))
+
+
+def primitive(compute: Function) -> Function:
+    return lambda *args: call(compute, args, {})
+
+
+def log_to(function: Function, log: Function) -> Function:
+    """The logarithm of math or cmath, to a base too, where both logarithms may raise, and the quotient."""
+    known = checked(function, log)
+
+    def one(x: Any) -> Any:
+        return known(x) if isinstance(x, Handle) else function(x)
+
+    return lambda x, *base: checked(function, lambda x, base: one(x) / one(base))(x, *base) if base else one(x)
+
+
+def remainder(x: Any, y: Any) -> Any:
+    """The rest x - n y, for the integer n next to x / y, the even one of two: by remainders, which are exact."""
+    whole, size = np.abs(x), np.abs(y)
+    rest = np.fmod(whole, size)
+    to_next = size - rest
+    halfway = rest - 2.0 * np.fmod(0.5 * (whole - rest), size)
+    return np.copysign(1.0, x) * np.where(rest < to_next, rest, np.where(rest > to_next, -to_next, halfway))
+
+
+def hypot(*coordinates: Any) -> Any:
+    return reduce(np.hypot, coordinates) if len(coordinates) > 1 else np.abs(*coordinates)
+
+
+def dist(p: Any, q: Any) -> Any:
+    return hypot(*[real(x) - real(y) for x, y in zip(p, q, strict=True)])
+
+
+def fsum(seq: list[Any]) -> Any:
+    return call_function(np.sum, ([real(x) for x in seq],), {})
+
+
+def ldexp(x: Any, i: Any) -> Any:
+    if isinstance(i, Handle):
+        refuse(partial(math.ldexp, 0.0), i)
+    return call_function(np.ldexp, (real(x), i), {})
+
+
+def frexp(x: Any) -> Any:
+    mantissa, exponent = np.frexp(x)
+    return mantissa, call(convert_to, (exponent, I64), {})
+
+
+def ulp(x: Any) -> Any:
+    return np.where(np.isinf(x), np.abs(x), np.spacing(np.abs(x)))
+
+
+def isclose(a: Any, b: Any, *, rel_tol: Any = 1e-09, abs_tol: Any = 0.0) -> Any:
+    distance, tolerance = np.abs(a - b), np.maximum(rel_tol * np.maximum(np.abs(a), np.abs(b)), abs_tol)
+    return np.equal(a, b) | ((distance <= tolerance) & (distance < np.inf))
+
+
+ARC = {name: f"arc{name[1:]}" for name in ("acos", "asin", "atan", "acosh", "asinh", "atanh", "atan2")}
+"""NumPy's names for the inverse functions."""
+
+RAISING: dict[str, Function] = {
+    **{name: getattr(np, name) for name in ("cos", "cosh", "exp", "exp2", "expm1", "fmod", "log10", "log1p", "log2")},
+    **{name: getattr(np, name) for name in ("sin", "sinh", "sqrt", "tan")},
+    **{name: getattr(np, ARC[name]) for name in ("acos", "asin", "acosh", "atanh")},
+    "gamma": primitive(gamma.gamma),
+    "lgamma": primitive(gamma.gammaln),
+    "pow": np.power,
+    "remainder": remainder,
 }
-"""Functions of math and cmath that NumPy has under another name."""
+"""What functions of math that may raise are on floats."""
 
-IN_PLACE: dict[str, str] = {
-    "math.dist": "np.linalg.norm(x - y)",
-    "math.erf": "scipy.special.erf",
-    "math.erfc": "scipy.special.erfc",
-    "math.fsum": "np.sum",
-    "math.gamma": "scipy.special.gamma",
-    "math.lgamma": "scipy.special.gammaln",
-    "statistics.correlation": "np.corrcoef(x, y)[0, 1]",
-    "statistics.covariance": "np.cov(x, y)[0, 1]",
-    "statistics.fmean": "np.mean",
-    "statistics.mean": "np.mean",
-    "statistics.pstdev": "np.std",
-    "statistics.pvariance": "np.var",
-    "statistics.stdev": "np.std(x, ddof=1)",
-    "statistics.variance": "np.var(x, ddof=1)",
+TOTAL: dict[str, Function] = {
+    **{name: getattr(np, name) for name in ("cbrt", "copysign", "degrees", "isfinite", "isinf", "isnan", "modf")},
+    **{name: getattr(np, name) for name in ("nextafter", "radians", "tanh")},
+    **{name: getattr(np, ARC[name]) for name in ("asinh", "atan", "atan2")},
+    "erf": primitive(error_functions.erf),
+    "erfc": primitive(error_functions.erfc),
+    "fabs": np.abs,
+    "frexp": frexp,
+    "hypot": hypot,
+    "isclose": isclose,
+    "ulp": ulp,
 }
-"""Functions that NumPy or SciPy has in other words."""
+"""What the others are on floats."""
+
+# ---- cmath -----------------------------------------------------------------------------------------------------------
+
+COMPLEX: dict[str, Function] = {
+    **{name: getattr(np, name) for name in ("cos", "cosh", "exp", "log10", "sin", "sinh", "sqrt", "tan", "tanh")},
+    **{name: getattr(np, ARC[name]) for name in ("acos", "asin", "atan", "acosh", "asinh", "atanh")},
+}
+"""What functions of cmath that may raise are on complex numbers."""
+
+COMPLEX_TOTAL: dict[str, Function] = {
+    **{name: getattr(np, name) for name in ("isfinite", "isinf", "isnan")},
+    "isclose": isclose,
+    "phase": np.angle,
+    "polar": lambda z: (np.abs(z), np.angle(z)),
+}
+"""What the others are on complex numbers."""
 
 
-def in_place_of(text: str) -> str | None:
-    """The way out of the first function of these modules that a line calls; None if it calls none."""
-    for match in re.finditer(r"\b(math|cmath|statistics)\.(\w+)", text):
-        module, name = match[1], match[2]
-        numpys = RENAMED.get(name, name)
-        same = f"np.{numpys}" if module != "statistics" and hasattr(np, numpys) else None
-        found = IN_PLACE.get(f"{module}.{name}", same)
-        if found is not None:
-            return f"use {found} in place of {module}.{name}"
-    return None
+def of_complex(compute: Function) -> Function:
+    """A rule of cmath: on complex numbers, with a Python number as the result."""
+    return lambda *args, **options: weakened(compute(*[number(x, C128, complex) for x in args], **options))
+
+
+def rect(r: Any, phi: Any) -> Any:
+    r, phi = real(r), real(phi)
+    return to_complex(r * np.cos(phi), r * np.sin(phi))
+
+
+# ---- statistics ------------------------------------------------------------------------------------------------------
+
+
+def variance_of(ddof: int) -> Function:
+    def variance(x: Any, centre: Any = None) -> Any:
+        return np.sum((x - (np.mean(x) if centre is None else centre)) ** 2) / (x.size - ddof)
+
+    return variance
+
+
+def deviation_of(ddof: int) -> Function:
+    return lambda x, centre=None: np.sqrt(variance_of(ddof)(x, centre))
+
+
+STATISTICS: dict[str, Function] = {
+    "correlation": lambda x, y: np.corrcoef(x, y)[0, 1],
+    "covariance": lambda x, y: np.cov(x, y)[0, 1],
+    "fmean": lambda x, weights=None: np.average(x, weights=weights),
+    "geometric_mean": lambda x: np.exp(np.mean(np.log(x))),
+    "harmonic_mean": lambda x, weights=None: 1 / np.average(1 / x, weights=weights),
+    "mean": np.mean,
+    "pstdev": deviation_of(0),
+    "pvariance": variance_of(0),
+    "stdev": deviation_of(1),
+    "variance": variance_of(1),
+}
+"""What functions of statistics are on arrays."""
+
+
+def of_data(function: Function, compute: Function) -> Function:
+    """A rule of statistics: on arrays of lists, with a Python number as the result if all are some."""
+
+    def rule(*args: Any, **options: Any) -> Any:
+        function(*[list(map(float, range(1, len(x) + 1))) if isinstance(x, list) else 1.0 for x in args])
+        arrays = [call_function(np.array, (x,), {}) if isinstance(x, list) else x for x in args]
+        result = compute(*arrays, **options)
+        is_python = all(is_python_like(number) for x in args for number in (x if isinstance(x, list) else [x]))
+        return weakened(result) if is_python else result
+
+    return rule
+
+
+# ---- builtins --------------------------------------------------------------------------------------------------------
+
+
+def class_of(*args: Any, **kwargs: Any) -> Any:
+    """What `type` is where it is called: of a traced value, the class of what that stands for."""
+    is_traced = len(args) == 1 and not kwargs and isinstance(args[0], Handle)
+    return args[0].__class__ if is_traced else type(*args, **kwargs)
+
+
+def extreme(function: Function, is_better: Function) -> Function:
+    """`min` or `max`. See Note [Choices]."""
+
+    def choose(first: Any, *others: Any, **options: Any) -> Any:
+        values: Sequence[Any] = (first, *others) if others else first
+        if options.keys() - {"default"} or is_at_hand(*values) or any(np.ndim(x) for x in values):
+            return function(values, **options)
+        return reduce(better, values)
+
+    def better(x: Any, y: Any) -> Any:
+        found = call_function(np.where, (is_better(y, x), y, x), {})
+        return weakened(found) if is_python_like(x) and is_python_like(y) else found
+
+    return choose
+
+
+def nearest(x: Any, ndigits: Any = None) -> Any:
+    """`round(x)`: an integer unless it says to how many digits."""
+    return round(x, ndigits) if ndigits is not None or is_at_hand(x) else integer(np.rint, x)
+
+
+# ---- all of them -----------------------------------------------------------------------------------------------------
+
+
+def _of_modules() -> Iterator[tuple[Function, Function]]:
+    for module, of_numbers, raising, total in (
+        (math, of_floats, RAISING, TOTAL),
+        (cmath, of_complex, COMPLEX, COMPLEX_TOTAL),
+    ):
+        for name, compute in raising.items():
+            yield getattr(module, name), checked(getattr(module, name), of_numbers(compute))
+        for name, compute in total.items():
+            yield getattr(module, name), of_numbers(compute)
+    for name, compute in STATISTICS.items():
+        yield getattr(statistics, name), of_data(getattr(statistics, name), compute)
+
+
+STANDARD: dict[Any, Function] = {
+    **dict(_of_modules()),
+    cmath.log: log_to(cmath.log, of_complex(np.log)),
+    cmath.rect: rect,
+    complex: to_complex,
+    float: to_float,
+    int: rounded(int, np.trunc),
+    math.ceil: rounded(math.ceil, np.ceil),
+    math.dist: lambda p, q: weakened(dist(p, q)),
+    math.floor: rounded(math.floor, np.floor),
+    math.fsum: checked(math.fsum, lambda seq: weakened(fsum(seq))),
+    math.log: log_to(math.log, of_floats(np.log)),
+    math.ldexp: checked(math.ldexp, lambda x, i: weakened(ldexp(x, i))),
+    math.trunc: rounded(math.trunc, np.trunc),
+    max: extreme(max, np.greater),
+    min: extreme(min, np.less),
+    round: nearest,
+}
+"""What functions are where an argument is traced."""
+
+LISTING = {math.dist, math.fsum, *[getattr(statistics, name) for name in STATISTICS]}
+"""Functions that go over their arguments; `min` and `max` do if there is one."""
+
+
+def on_numbers(function: Function) -> Function:
+    """A function that follows its rule where an argument is traced."""
+    rule = STANDARD[function]
+
+    @wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if function in LISTING or (function in (min, max) and len(args) == 1):
+            args = tuple(list(arg) if isinstance(arg, Iterable) else arg for arg in args)
+        if not has_traced((args, kwargs)):
+            return function(*args, **kwargs)
+        if is_known((args, kwargs)):
+            return function(*as_arrays(args), **as_arrays(kwargs))
+        return rule(*args, **kwargs)
+
+    return call
+
+
+def mapped(function: Any, *iterables: Any) -> Any:
+    """What `map` is where it is called with a function that something stands for."""
+    return map(standing_for(function), *iterables)

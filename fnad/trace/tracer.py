@@ -28,6 +28,7 @@ from fnad.trace.dispatch import (
     call_ufunc,
     operate,
     operate_in_place,
+    python_number,
 )
 from fnad.trace.flat import Flat
 from fnad.trace.handle import Handle
@@ -196,10 +197,17 @@ class Members(Tracer):
         return int(np.round(as_number(self))) if digits is None else call_alike(np.round, self, digits)
 
     def item(self, *args: Any) -> Any:
-        return self._known(escape.number_asked, "its item").item(*args)
+        known = known_value(self.symbol)
+        if known is not None:
+            return known.item(*args)
+        place = np.arange(self.aval.size).reshape(self.aval.shape).item(*args)
+        return python_number(call_function(np.ravel, (self,), {})[place])
 
     def tolist(self) -> Any:
-        return self._known(escape.number_asked, "its list").tolist()
+        known = known_value(self.symbol)
+        if known is not None:
+            return known.tolist()
+        return [row.tolist() for row in self] if self.aval.shape else self.item()
 
     # ---- elements and parts ------------------------------------------------------------------------------------------
 

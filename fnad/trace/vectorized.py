@@ -12,8 +12,7 @@ import numpy as np
 
 from fnad.errors import DomainError
 from fnad.ir.builder import is_tracing
-from fnad.numpy.operands import PYTHON_DTYPES
-from fnad.trace.dispatch import call_function, has_traced, weakened
+from fnad.trace.dispatch import call_function, has_traced, python_number
 from fnad.trace.handle import Handle
 from fnad.trace.libraries import is_library
 from fnad.trace.source import caller
@@ -79,11 +78,7 @@ def as_python_number(given: Any, element: Any) -> Any:
     """The arguments that NumPy calls a function with: for an array of numbers a Python number, whatever the dtype."""
     if isinstance(given, np.generic) or (isinstance(given, Handle) and given.is_scalar):
         return element
-    if not isinstance(element, Handle):
-        return element.item()
-    kind = element.aval.dtype.kind.replace("u", "i")
-    wanted = next(dtype for dtype in PYTHON_DTYPES.values() if dtype.kind == kind)
-    return weakened(call_function(np.astype, (element, wanted), {}))
+    return python_number(element) if isinstance(element, Handle) else element.item()
 
 
 def _array(value: Any) -> Any:

@@ -288,6 +288,72 @@ def with_many_imports():
     return space["f"]
 
 
+def made(*args):
+    return "made", *args
+
+
+def by_hook(callee, *args, **options):
+    return ("made", *args) if callee is float else callee(*args, **options)
+
+
+def what_constants_stand_for():
+    """Each function, and what it returns at 1.5 where `made` stands for float where it is called."""
+    one = made(1.5)
+    functions = {
+        (lambda x: float(x)): one,
+        (lambda x: (float(x if x else 3), float(x or 3), float(x and x and (x or 1)))): (one, one, one),
+        (lambda x: [float(v) for v in (x, x)]): [one, one],
+        (lambda x: float(*[x])): one,
+        (lambda x: float([i for i in (x,) if i][0])): one,
+        (lambda x: float(max(x, 2, key=lambda v: -v))): one,
+        (lambda x: float(x) if x > 0 else float(-x)): one,
+        (lambda x: (lambda: float(x))()): one,
+        (lambda x: (isinstance(x, float), float, float.fromhex("1"))): (True, float, 1.0),
+        (lambda x: type(x)(x)): 1.5,
+        (lambda x: {float: 1}.get(type(x), 2)): 1,
+        (lambda x: {float: lambda: 5}.get(type(x), 3)()): 5,
+        (lambda x: (float, int)[0](x)): 1.5,
+        (lambda x: float.fromhex("1").hex()): "0x1.0000000000000p+0",
+        (lambda x: sorted([x], key=float)): [1.5],
+    }
+    for f, expected in functions.items():
+        other = types.FunctionType(code.with_constants(f.__code__, {"float": made}, {"float"}), globals())
+        assert other(1.5) == expected, f
+        hooked = types.FunctionType(code.with_calls_by(f.__code__, by_hook), globals())
+        assert hooked(1.5) in (f(1.5), one), f
+
+    def local(x, f=float):
+        y = f(x)
+        return y, (lambda: f(x))(), [float], sum([x, y[1]])
+
+    hooked = types.FunctionType(code.with_calls_by(local.__code__, by_hook), globals(), argdefs=(float,))
+    assert code.calls_values(local.__code__)
+    assert not code.calls_values(made.__code__)
+    assert hooked(1.5) == (one, one, [float], 3.0)
+    many = with_many_names()
+    many = types.FunctionType(code.with_constants(many.__code__, {"m": types.SimpleNamespace(sine=made)}, set()), {})
+    assert many(True) == made(0.0)
+
+
+def who_asks_for_classes():
+    asking = [
+        *(lambda x: type(x) is float, lambda x: type(x) in {float}, lambda x: {float: 1}[type(x)]),
+        *(
+            lambda x: issubclass(type(x), float),
+            lambda x: [type(y) for y in x],
+            lambda x: type(x if x else 1) in (int,),
+        ),
+    ]
+    others = [
+        lambda x: type(x).__name__,
+        lambda x: type(x)(2),
+        lambda x: type("A", (), {}),
+        lambda x: isinstance(x, type),
+    ]
+    assert [code.asks_for_classes(f.__code__) for f in asking + others] == [True] * 6 + [False] * 4
+    assert code.globals_of(asking[4].__code__) == {"type"}
+
+
 def where_an_instruction_comes_from():
     def f(x):
         return x + (
@@ -318,5 +384,7 @@ if __name__ == "__main__":
     which_assignment()
     what_is_bound()
     which_names_are_read()
+    what_constants_stand_for()
+    who_asks_for_classes()
     where_an_instruction_comes_from()
     an_unknown_version()

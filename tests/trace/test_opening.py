@@ -332,7 +332,7 @@ def test_large_traced_arguments_of_an_inner_function():
 @pytest.mark.parametrize("inner", INNER)
 def test_functions_within_functions_run_twice(inner, outer):
     def refused(x):
-        return float(fills(x))
+        return fills(x).__float__()
 
     f, runs = counted(fills)
     g, runs_of_g = counted(INNER[inner](f))
@@ -409,7 +409,7 @@ def put(u, value):
         (lambda x: float(put(np.zeros(3), x[0])), "in <lambda>:  .* float(put"),
         (lambda x: scipy.special.factorial2(put(np.zeros(3), x[0])), "scipy.special.factorial2 has no rule"),
         (lambda x: put(put(np.zeros(3), x[0]), x), "f64[3] does not broadcast|could not broadcast"),
-        (lambda x: np.sum(put(put(np.zeros(3), x[0]) * X, x[1]) + float(x[2])), "its float"),
+        (lambda x: np.sum(put(put(np.zeros(3), x[0]) * X, x[1]) + x[2].__float__()), "its float"),
     ],
     ids=["float", "SciPy", "the same line later", "a copy"],
 )

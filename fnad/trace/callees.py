@@ -1,0 +1,279 @@
+"""Functions that ask a value for its number or its class, under names that the user's code bound before.
+
+`from math import exp`, `float(x)`, `dtype(x)` with `dtype = np.float64`, `type(x) is float`: the name is a global, so
+the code calls Python's own function without asking anybody. While a trace runs, a function of the user's that does so
+has other code, the same with constants in the place of such globals: `STAND_INS` has what stands for a function, which
+is that function to everything that is not traced. A class stays what it is where it is not called, as in
+`isinstance(x, float)`. When the trace ends the function has its own code back.
+
+Note [Which functions]
+    Most code needs none of this, so it is done on demand. Where a traced value is asked for its number, the functions
+    are looked for that have the globals of the code that runs and load something with a stand-in; where there are any,
+    the outermost function runs again, with the others exchanged. Whatever became of the first run, its error too, is
+    forgotten. What was exchanged is remembered for the function that is traced, which runs once from then on.
+
+    The class of a value can be asked for without anybody noticing (`fnad.trace.identity`). So functions that do so are
+    exchanged before: those that can be reached by the names in the code of the function, and in that of the functions
+    that compute.
+"""
+
+from __future__ import annotations
+
+import builtins
+import gc
+import inspect
+import threading
+import weakref
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from types import CodeType, FrameType, FunctionType, MethodType
+from typing import Any, Protocol, TypeAlias, TypeVar
+
+from fnad.codes import notes_of, original_of, remembered
+from fnad.trace.bytecode import calls_values, globals_of, with_calls_by, with_constants
+from fnad.trace.libraries import is_library
+from fnad.trace.source import user_frame
+
+T = TypeVar("T")
+Namespace: TypeAlias = dict[str, Any]
+
+MOST_RUNS = 20
+"""As many as modules of the user's call one another, unless a function defines others by `exec` in each run."""
+
+STAND_INS: dict[int, tuple[Any, Any]] = {}
+"""Functions and classes by identity, each with what stands for it."""
+
+
+def enter(original: Any, stand_in: Any) -> None:
+    """Have something stand for a function or a class."""
+    STAND_INS[id(original)] = original, stand_in
+
+
+def standing_for(value: Any) -> Any:
+    """What stands for a value, or the value."""
+    return STAND_INS.get(id(value), (value, value))[1]
+
+
+# ---- other code ------------------------------------------------------------------------------------------------------
+
+
+def other_code(function: FunctionType, *, has_hook: bool) -> CodeType:
+    """The code of a function with what stands for the globals it loads, and for what else it calls if it `has_hook`."""
+    code = original_of(function.__code__)
+    found = stand_ins_in(code, function.__globals__)
+    return _exchanged(code, found, has_hook) if found or has_hook else code
+
+
+def stand_ins_in(code: CodeType, namespace: Namespace) -> tuple[tuple[str, int], ...]:
+    """The globals that code loads and that something stands for, each with the key of that."""
+    return tuple((name, id(value)) for name in globals_of(code) if id(value := bound(namespace, name)) in STAND_INS)
+
+
+@remembered
+def _exchanged(code: CodeType, found: tuple[tuple[str, int], ...], has_hook: bool) -> CodeType:
+    pairs = {name: STAND_INS[key] for name, key in found}
+    classes = {name for name, (original, _) in pairs.items() if isinstance(original, type)}
+    other = with_constants(code, {name: stand_in for name, (_, stand_in) in pairs.items()}, classes)
+    other = with_calls_by(other, call_standing) if has_hook else other
+    _note_originals(other, code, has_hook=has_hook)
+    return other
+
+
+def call_standing(callee: Any, /, *args: Any, **kwargs: Any) -> Any:
+    """Call what stands for a function or class."""
+    return standing_for(callee)(*args, **kwargs)
+
+
+def _note_originals(other: CodeType, code: CodeType, *, has_hook: bool) -> None:
+    notes_of(other).update(original=code, has_hook=has_hook)
+    for inner, own in zip(other.co_consts, code.co_consts, strict=False):  # those that were added stand at the end
+        if isinstance(inner, CodeType):
+            _note_originals(inner, own, has_hook=has_hook)
+
+
+def is_other(code: CodeType) -> bool:
+    """Whether code is that of a function that is exchanged."""
+    return original_of(code) is not code
+
+
+def has_hook_in(code: CodeType) -> bool:
+    """Whether in code a call of what is no global looks for what stands for it."""
+    return bool(notes_of(code).get("has_hook"))
+
+
+def bound(namespace: Namespace, name: str) -> Any:
+    """What a global stands for."""
+    return namespace.get(name, getattr(builtins, name, None))
+
+
+class _Exchanges:
+    """The functions with other code, each with how many traces need it."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._counts: dict[int, int] = {}
+
+    def begin(self, function: FunctionType, code: CodeType) -> None:
+        with self._lock:
+            self._counts[id(function)] = self._counts.get(id(function), 0) + 1
+            function.__code__ = code
+
+    def end(self, function: FunctionType) -> None:
+        with self._lock:
+            self._counts[id(function)] -= 1
+            if not self._counts[id(function)]:
+                del self._counts[id(function)]
+                function.__code__ = original_of(function.__code__)
+
+
+EXCHANGES = _Exchanges()
+
+
+# ---- the runs of a function ------------------------------------------------------------------------------------------
+
+
+class Reached(Protocol):
+    """The code that names lead to."""
+
+    def functions(self) -> Iterable[FunctionType]:
+        """Those that ask for a class."""
+        ...
+
+    def has(self, code: CodeType) -> bool:
+        """Whether names led to this code."""
+        ...
+
+
+class Runs:
+    """The functions that are exchanged for the outermost one; `again` where that has to run once more.
+
+    `reach` is what names lead to from that one, `seen` the code that has computed, by identity.
+    """
+
+    def __init__(self, reach: Reached) -> None:
+        self.again = False
+        self.reach = reach
+        self.changes: dict[tuple[int, bool], FunctionType] = {}
+        self.seen: dict[int, CodeType] = {}
+
+    def exchange(self, functions: Iterable[FunctionType], *, has_hook: bool = False) -> bool:
+        """Exchange functions that call something with a stand-in; whether there are any that were not yet."""
+        count = len(self.changes)
+        for function in functions:
+            if not (has_hook_in if has_hook else is_other)(function.__code__):
+                code = other_code(function, has_hook=has_hook)
+                if is_other(code):
+                    self.changes[id(function), has_hook] = function
+                    EXCHANGES.begin(function, code)
+        return len(self.changes) > count
+
+    def end(self) -> None:
+        for function in self.changes.values():
+            EXCHANGES.end(function)
+
+    def references(self, *, has_hook: bool) -> list[weakref.ref[FunctionType]]:
+        """References to the functions that were exchanged."""
+        return [weakref.ref(function) for (_, hook), function in self.changes.items() if hook == has_hook]
+
+
+class _Now(threading.local):
+    runs: Runs | None = None
+
+
+NOW = _Now()
+
+
+def with_stand_ins(f: Any, reach_of: Callable[[Any], Reached], run: Callable[[], T]) -> T:
+    """`run()`, which traces the user's function `f`, again where stand-ins were missing.
+
+    The functions in what is reached from `f` are exchanged before. See Note [Which functions].
+    """
+    if NOW.runs is not None:
+        return run()
+    runs, function = Runs(reach_of(f)), entry_of(f)
+    notes = {} if function is None else notes_of(original_of(function.__code__))
+    NOW.runs = runs
+    try:
+        for has_hook in (False, True):
+            runs.exchange(alive(notes.get(("exchanged", has_hook), ())), has_hook=has_hook)
+        runs.exchange(runs.reach.functions())
+        return _until_met(runs, run)
+    finally:
+        NOW.runs = None
+        runs.end()
+        if runs.changes:
+            notes.update({("exchanged", has_hook): runs.references(has_hook=has_hook) for has_hook in (False, True)})
+
+
+def _until_met(runs: Runs, run: Callable[[], T]) -> T:
+    for is_last in (*[False] * MOST_RUNS, True):
+        runs.again = False
+        try:
+            result = run()
+        except Exception:
+            if is_last or not runs.again:
+                raise
+        else:
+            if not runs.again:
+                return result
+    raise AssertionError
+
+
+def is_void() -> bool:
+    """Whether what becomes of the run does not matter, since there will be another one."""
+    return NOW.runs is not None and NOW.runs.again
+
+
+def ask_for_stand_ins() -> None:
+    """A traced value was asked for its number: have the function run again if stand-ins may be missing."""
+    runs, frame = NOW.runs, user_frame()
+    if runs is None or frame is None:
+        return
+    code, namespace = frame.f_code, module_of(frame.f_globals)
+    if not is_other(code) and stand_ins_in(code, namespace):
+        runs.again |= runs.exchange(functions_of(namespaces()))
+    elif not has_hook_in(code) and calls_values(original_of(code)):
+        callers = (f for f in functions_of(namespaces()) if calls_values(original_of(f.__code__)))
+        runs.again |= runs.exchange(callers, has_hook=True)
+
+
+def namespaces() -> list[Namespace]:
+    """The globals of the user's code that runs in the trace."""
+    found: dict[int, Namespace] = {}
+    frame: FrameType | None = user_frame()
+    while frame is not None and frame.f_code is not with_stand_ins.__code__:
+        if not is_library(frame.f_code.co_filename):
+            namespace = module_of(frame.f_globals)
+            found[id(namespace)] = namespace
+        frame = frame.f_back
+    return list(found.values())
+
+
+def module_of(namespace: Namespace) -> Namespace:
+    """The globals of a module, of what the second run of a function looks names up in (`fnad.trace.opening`)."""
+    return getattr(namespace, "module", namespace)
+
+
+def functions_of(spaces: list[Namespace]) -> list[FunctionType]:
+    """The functions with these globals, which only the garbage collector knows."""
+    found = gc.get_referrers(*spaces) if spaces else []
+    return [value for value in found if type(value) is FunctionType and any(value.__globals__ is s for s in spaces)]
+
+
+def alive(references: Iterable[weakref.ref[T]]) -> Iterator[T]:
+    """What weak references refer to that is still there."""
+    return (value for reference in references if (value := reference()) is not None)
+
+
+def entry_of(f: Any) -> FunctionType | None:
+    """The user's function in what is traced; None where it cannot be told."""
+    if isinstance(f, FunctionType):
+        wrapped = getattr(f, "__wrapped__", None) if is_library(f.__code__.co_filename) else None
+        return f if wrapped is None else entry_of(wrapped)
+    if isinstance(f, MethodType):
+        return entry_of(f.__func__)
+    if isinstance(f, partial):
+        inside = map(entry_of, (f.func, *f.args))
+        return next((found for found in inside if found and not is_library(found.__code__.co_filename)), None)
+    inside = getattr(f, "__wrapped__", None) or inspect.getattr_static(type(f), "__call__", None)
+    return entry_of(inside) if isinstance(inside, (FunctionType, MethodType, partial)) else None

@@ -1,0 +1,339 @@
+"""Functions of math, cmath and statistics, and Python's own, on traced numbers: under any name, as on numbers."""
+
+import cmath
+import math
+import statistics
+import struct
+import subprocess
+import sys
+import textwrap
+import types
+from math import copysign, exp, pi
+from math import log as ln
+
+import numpy as np
+import pytest
+
+import fnad
+from fnad.errors import ArgumentTypeError, TracerEscapeError
+from fnad.trace.standard import STANDARD
+
+DTYPE, OF_FLOATS = np.float64, float
+
+SMOOTH = {
+    **dict.fromkeys(("acos", "asin", "atanh"), (0.3,)),
+    **dict.fromkeys(("sqrt", "log", "log2", "log10", "log1p", "gamma", "lgamma", "cbrt", "fabs", "acosh"), (1.7,)),
+    **dict.fromkeys(("exp", "exp2", "expm1", "sin", "cos", "tan", "sinh", "cosh", "tanh", "asinh", "atan"), (-0.4,)),
+    **dict.fromkeys(("erf", "erfc", "degrees", "radians"), (-0.4,)),
+    **dict.fromkeys(("atan2", "pow", "hypot", "copysign", "fmod", "remainder"), (2.6, 1.1)),
+    "ldexp": (0.3, 2),
+    "nextafter": (0.3, 1.0),
+}
+"""A point for each function of math of one result that has a derivative."""
+
+CASES = {
+    **{name: (getattr(math, name), point) for name, point in SMOOTH.items()},
+    "log to a base": (math.log, (2.6, 1.9)),
+    "dist": (lambda x, y: math.dist([x, 2.0], (0.5, y)), (2.6, 1.1)),
+    "frexp": (lambda x: math.frexp(x)[0] * math.frexp(x)[1], (2.6,)),
+    "fsum": (lambda x, y: math.fsum(v * v for v in (x, y, 1.0)), (2.6, 1.1)),
+    "hypot of three": (lambda x, y: math.hypot(x, y, -1.0), (2.6, 1.1)),
+    "modf": (lambda x: math.modf(x)[0] ** 2 + math.modf(x)[1], (2.6,)),
+    "prod": (lambda x, y: math.prod([x, y, x]), (2.6, 1.1)),
+    "bound before": (lambda x, y: exp(-pi * x) * ln(y) + copysign(max(1e-300, abs(x)), y), (0.3, -1.1 + 2.5)),
+    "float": (lambda x: float(x) ** 2 + OF_FLOATS(x), (1.7,)),
+    "numpy.float64": (lambda x: DTYPE(x) * DTYPE(2) * x, (1.7,)),
+    "complex": (lambda x, y: abs(complex(x, y) ** 2 + complex(y)), (0.3, 1.1)),
+    "cmath": (lambda x, y: (cmath.exp(x * 1j) * cmath.sqrt(complex(-x, y)) / cmath.phase(x + y * 1j)).imag, (0.3, 1.1)),
+    "polar": (lambda x, y: cmath.rect(*reversed(cmath.polar(complex(x, y)))).real, (0.3, 1.1)),
+    "map": (lambda x, y: sum(map(exp, map(float, [x, y]))), (0.3, 1.1)),
+    "choices": (lambda x, y: max(x, y) * min([x, y, 3]) + max((v * v for v in (x, y)), default=0), (0.3, 1.1)),
+    "rounded": (
+        lambda x: x * (round(x) + int(x) + math.floor(x) + math.ceil(x) + math.trunc(x) + divmod(x, 2)[0]),
+        (2.6,),
+    ),
+    "power": (lambda x, y: pow(x, y) + round(x, 1) * y, (2.6, 1.1)),
+    "statistics": (
+        lambda x, y: statistics.stdev([x, y, 2.0]) + statistics.mean((x, y)) * statistics.fmean([y, x]),
+        (0.3, 1.1),
+    ),
+    "of two": (
+        lambda x, y: statistics.covariance([x, y, 2], [1, x, y]) / statistics.correlation([x, y, 2], [1, x, y]),
+        (0.3, 1.1),
+    ),
+    "means": (lambda x, y: statistics.geometric_mean([x, y]) * statistics.harmonic_mean([x, y]), (0.3, 1.1)),
+    "variances": (
+        lambda x, y: statistics.variance([x, y], 0.5) + statistics.pvariance([x, y]) * statistics.pstdev([x, y]),
+        (0.3, 1.1),
+    ),
+}
+
+
+def difference(f, point, i):
+    """Return the partial derivative by differences of two steps, to about ten digits."""
+
+    def slope(h):
+        shifted = [[x + s if k == i else x for k, x in enumerate(point)] for s in (h, -h)]
+        return (f(*shifted[0]) - f(*shifted[1])) / (2 * h)
+
+    return (4 * slope(5e-4) - slope(1e-3)) / 3
+
+
+def derivatives(f, point, places):
+    return [difference(f, point, i) for i in places]
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_values_and_derivatives(name):
+    f, point = CASES[name]
+    floats = tuple(i for i, x in enumerate(point) if isinstance(x, float))
+    found, gradient = fnad.value_and_grad(f, floats)(*point)
+    assert found == pytest.approx(f(*point), rel=1e-14)
+    np.testing.assert_allclose(gradient, derivatives(f, point, floats), rtol=1e-9, atol=1e-10)
+    numpys = [np.float64(x) if isinstance(x, float) else x for x in point]
+    assert fnad.value_and_grad(f)(*numpys)[0] == found
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_where_no_value_is_known(name):
+    """In the body of a loop the same function has the same values and derivatives."""
+    f, point = CASES[name]
+
+    def looped(x, y):
+        return fnad.scan(lambda c, _: (f(c, y) if len(point) == 2 else f(c), None), x, length=1)[0]
+
+    x, y = (*point, 0.0)[:2]
+    with fnad.config.override(executor="interpreter"):
+        found, slope = fnad.value_and_grad(looped)(x, y)
+    assert found == pytest.approx(f(*point), rel=1e-14)
+    np.testing.assert_allclose(slope, difference(f, point, 0), rtol=1e-9, atol=1e-10)
+
+
+def test_compiled():
+    """All of them in one compiled function, and of float32 a Python float."""
+    cases = [case for case in CASES.values() if all(isinstance(x, float) for x in case[1])]
+    fast = fnad.jit(
+        lambda points: [f(p[0], p[1]) if len(p) > 1 else f(p[0]) for (f, _), p in zip(cases, points, strict=True)]
+    )
+    points = [point for _, point in cases]
+    for _ in range(2):
+        np.testing.assert_allclose(fast(points), [f(*point) for f, point in cases], rtol=1e-14)
+    assert np.ones(2, np.float32).dtype == fnad.jit(lambda x: exp(x) * np.ones(2, np.float32))(np.float32(0.3)).dtype
+    assert fnad.jit(exp)(np.float32(0.3)).dtype == fnad.jit(float)(np.float32(0.3)).dtype == np.float64
+    assert fnad.jit(exp)(np.float32(0.3)) == exp(np.float32(0.3))
+    assert fnad.jit(lambda x: DTYPE(x) * np.ones(2, np.float32))(1).dtype == np.float64
+
+
+TESTS = ("isfinite", "isinf", "isnan", "ulp", "fabs", "modf", "frexp")
+
+
+@pytest.mark.parametrize("x", [0.0, -0.0, 1.5, -3.0, math.inf, -math.inf, math.nan, 3, True, 1e308, 5e-324])
+def test_at_special_points(x):
+    """What math returns, or raises, at each point, with and without a path that knows it."""
+    names = {name for name in (*SMOOTH, *TESTS) if len(SMOOTH.get(name, "x")) == 1}
+    functions = [getattr(math, name) for name in sorted(names - ({"lgamma"} if x in (-math.inf, 5e-324) else set()))]
+    functions += [
+        lambda x: (math.isclose(x, 1.5), math.isclose(x, -math.inf), math.isclose(x, 3.1, rel_tol=0.1)),
+        lambda x: (math.remainder(x, 2), math.remainder(x, math.inf)),
+        *(lambda x: math.remainder(5.0, x), lambda x: math.fmod(x, math.inf), lambda x: math.fmod(1.0, x)),
+        *(lambda x: math.pow(x, 1.5), lambda x: math.pow(2.0, x), lambda x: math.log(x, 2), lambda x: math.log(2.0, x)),
+        *(lambda x: math.atan2(x, -0.0), lambda x: math.hypot(x, math.nan), lambda x: math.fsum([x, -math.inf])),
+        *(lambda x: math.ldexp(x, 3000), lambda x: math.dist([x], [1.0]), lambda x: math.nextafter(x, 1.0)),
+        *(lambda x: complex(x, math.inf), lambda x: complex(1.0, x), lambda x: cmath.log(x), lambda x: cmath.sqrt(-x)),
+    ]
+    for f in functions:
+        expected = outcome(f, x)
+        with np.errstate(all="ignore"):
+            found = outcome(fnad.jit(f), x)
+        if isinstance(expected, type):
+            assert found is expected, f
+        else:
+            np.testing.assert_allclose(found, expected, rtol=1e-14, err_msg=str(f))
+
+
+def outcome(f, x):
+    try:
+        return f(x)
+    except (ValueError, ArithmeticError) as error:
+        return type(error)
+
+
+def test_errors_of_math_and_where_there_are_none():
+    fast = fnad.jit(lambda x: math.sqrt(x) * 2)
+    for _ in range(2):
+        assert fast(4.0) == 4.0
+        with pytest.raises(ValueError, match="math domain error"):
+            fast(-1.0)
+    with np.errstate(all="ignore"):
+        assert np.isnan(fnad.vmap(lambda x: math.sqrt(x))(np.array([-1.0, 4.0]))).tolist() == [True, False]
+    for f in (math.exp, float, lambda x: math.atan2(1.0, x)):
+        for x in (np.ones(2), 1j):
+            with pytest.raises(ArgumentTypeError, match=r"(only 0-dim|must be real|real number).*\n.*test_math.py"):
+                fnad.jit(lambda x: f(x))(x)  # noqa: B023
+    with pytest.raises(TypeError, match="must be real number, not str"):
+        fnad.jit(lambda x: x * math.atan2(x, "1"))(1.0)
+    with pytest.raises(statistics.StatisticsError):
+        fnad.jit(lambda x: statistics.stdev([x]))(1.0)
+
+
+def test_items():
+    assert fnad.grad(lambda x: x[1].item() ** 2 * x.tolist()[0] + x.item(2))(np.array([2.0, 3.0, 5.0])).tolist() == [
+        9,
+        12,
+        1,
+    ]
+    compiled = fnad.jit(lambda x: [x.item(1, 0), x.item(-1), x.tolist()])
+    assert compiled(np.eye(2, dtype="f4") * 2) == [0.0, 2.0, [[2.0, 0.0], [0.0, 2.0]]]
+    assert fnad.jit(lambda x: np.ones(1, "f4") * x.item())(np.array([3.0])).dtype == np.float32
+    for f in (lambda x: x.item(), lambda x: x.item(7)):
+        with pytest.raises((ValueError, IndexError)):
+            fnad.jit(f)(np.ones(3))
+
+
+# ---- names bound before, in modules that know nothing of fnad --------------------------------------------------------
+
+HELPER = """
+import functools
+from math import exp as e
+import math
+
+import numpy as np
+
+kind, called = np.float32, []
+
+def wraps(f):
+    @functools.wraps(f)
+    def run(*args):
+        return f(*args)
+    return run
+
+def gauss(x, mu=0.0):
+    called.append(x)
+    return e(-(x - mu) ** 2 / 2)
+
+def narrow(x):
+    return kind(x) * kind(2)
+
+@wraps
+def nested(x):
+    inner = lambda y: [float(z) * e(z) for z in (y, y)]
+    return sum(inner(x))
+
+class Model:
+    scale = 2.0
+
+    def __call__(self, x):
+        return self.value(x) * Model.of(x) * self.one
+
+    def value(self, x):
+        return self.scale * max(1e-3, float(x))
+
+    @staticmethod
+    def of(x):
+        return e(x)
+
+    @property
+    def one(self):
+        return math.cos(0.0 if isinstance(self.scale, float) else float("nan"))
+"""
+
+PROGRAM = """
+import sys
+sys.path.insert(0, {path!r})
+import helper
+from helper import gauss
+
+code = gauss.__code__
+import numpy as np
+import fnad
+
+with fnad.config.override(executor="interpreter"):
+    for wrap in (fnad.grad, lambda f: fnad.jit(fnad.grad(f))):
+        assert abs(wrap(lambda x: gauss(x, 0.5))(1.5) + np.exp(-0.5)) < 1e-15
+        assert abs(wrap(helper.nested)(1.0) - 4 * np.e) < 1e-14
+        assert abs(wrap(helper.Model())(1.0) - 4 * np.e) < 1e-14
+        assert wrap(lambda x: helper.narrow(x) ** 2)(1.0) == 8.0
+    assert fnad.jit(helper.narrow)(1.0).dtype == np.float32
+    helper.called.clear()
+    fast = fnad.jit(gauss)
+    assert fast(0.0) == 1.0 and len(helper.called) == 2, helper.called
+    assert fast(1.0) == helper.e(-0.5) and len(helper.called) == 2
+    helper.e = lambda x: 7.0
+    assert fast(1.0) == fnad.jit(gauss)(1.0) == 7.0
+assert gauss.__code__ is code and helper.e(1) == 7.0
+"""
+
+
+def test_names_bound_before_fnad(tmp_path):
+    (tmp_path / "helper.py").write_text(HELPER)
+    program = textwrap.dedent(PROGRAM).format(path=str(tmp_path))
+    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert ran.returncode == 0, ran.stderr
+
+
+def counted(x):
+    RUNS.append(x)
+    return exp(x)
+
+
+RUNS: list[object] = []
+
+
+def test_a_function_that_is_known_to_need_it_runs_once():
+    runs = [fnad.grad(counted), fnad.jit(counted), fnad.grad(lambda x: fnad.jit(counted)(x))]
+    found = []
+    for run in (runs[0], *runs, runs[-1]):
+        RUNS.clear()
+        run(0.5)
+        found.append(len(RUNS))
+    assert found == [2, 1, 1, 2, 1]
+
+
+def test_functions_have_their_code_back():
+    code = counted.__code__
+    inside = []
+
+    def f(x):
+        inside.append(counted.__code__ is code)
+        if x < 0:
+            raise KeyError
+        return counted(x) + exp(0.0) + float("1")
+
+    assert fnad.grad(f)(0.5) == exp(0.5)
+    with pytest.raises(KeyError):
+        fnad.grad(f)(-0.5)
+    assert inside[-1] is False
+    assert counted.__code__ is code
+    assert counted(0.0) == 1.0
+
+
+def test_what_the_first_run_did_with_the_error_is_forgotten():
+    def f(x):
+        try:
+            return float(x) * 2
+        except TypeError:
+            return 100.0 * x
+
+    assert fnad.grad(f)(1.0) == fnad.jit(fnad.grad(f))(1.0) == 2.0
+
+
+def test_a_name_that_is_not_pythons():
+    space = {"float": lambda x: 3 * x, "exp": np.exp}
+    exec("def f(x):\n    return float(x) * exp(x)", space)
+    assert fnad.grad(space["f"])(0.0) == 3.0
+
+
+def test_a_call_that_is_not_met_is_an_error():
+    holder = types.SimpleNamespace(exp=exp)
+    for f in (lambda x: holder.exp(x), lambda x: struct.unpack("d", struct.pack("d", x))[0]):
+        with pytest.raises(TracerEscapeError, match=r"test_math.py:\d+ in <lambda>"):
+            fnad.grad(f)(1.0)
+
+
+def test_all_are_covered():
+    """Each function of math that takes a float has a rule, or asks for an integer or a number by Python's protocols."""
+    public = {f for name, f in vars(math).items() if callable(f) and not name.startswith("_")}
+    named = {"comb", "factorial", "gcd", "isqrt", "lcm", "perm", "prod", "sumprod"}
+    assert {f.__name__ for f in public - STANDARD.keys()} <= named
+    assert {name for name in vars(cmath) if callable(vars(cmath)[name])} >= {"exp", "rect"}
+    assert {f for name, f in vars(cmath).items() if callable(f) and not name.startswith("_")} <= STANDARD.keys()
