@@ -75,6 +75,13 @@ class StandIn:
         return resolve_name, (f"{self.__module__}:{self.__qualname__}",)
 
 
+class OfNumbers(StandIn):
+    """What a traced computation finds in the place of a function of Python's, which may call the user's code."""
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self._call(*args, **kwargs)
+
+
 class Intercepted:
     """The attribute of a module under which a traced computation finds a function in the place of NumPy's."""
 
@@ -197,7 +204,7 @@ def has_replacement(value: Any) -> bool:
 for _kind, _made in CLASSES.items():
     enter(_kind, _made)
 for _function in STANDARD:
-    enter(_function, StandIn(on_numbers(_function)))
+    enter(_function, OfNumbers(_function, on_numbers(_function)))
 enter(type, class_of)
 enter(map, mapped)
 
