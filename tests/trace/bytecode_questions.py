@@ -6,6 +6,7 @@ import operator
 import pathlib
 import sys
 import types
+from typing import Any
 
 FOLDER = pathlib.Path(__file__).parents[2] / "fnad"
 
@@ -322,7 +323,7 @@ def what_constants_stand_for():
         hooked = types.FunctionType(code.with_calls_by(f.__code__, by_hook), globals())
         assert hooked(1.5) in (f(1.5), one), f
 
-    def local(x, f=float):
+    def local(x: Any, f: Any = float):
         y = f(x)
         return y, (lambda: f(x))(), [float], sum([x, y[1]])
 
