@@ -122,7 +122,7 @@ _LAST = _Last()
 
 def number_asked(aval: Aval, what: str) -> FnadError:
     """The error for float(x), int(x), complex(x), x.item(), x.tolist()."""
-    return _stored(aval) or _asked(aval, what, NUMBER)
+    return _stored(aval) or _asked(aval, what, scipy_remedy(library_frames()) or NUMBER)
 
 
 def truth_asked(aval: Aval) -> FnadError:
