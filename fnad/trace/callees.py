@@ -147,7 +147,8 @@ class Reached(Protocol):
 class Runs:
     """The functions that are exchanged for the outermost one; `again` where that has to run once more.
 
-    `reach` is what names lead to from that one, `seen` the code that has computed, by identity.
+    `reach` is what names lead to from that one, `seen` the code that has computed, by identity, and `reached` what
+    names lead to from such code.
     """
 
     def __init__(self, reach: Reached) -> None:
@@ -155,6 +156,7 @@ class Runs:
         self.reach = reach
         self.changes: dict[tuple[int, bool], FunctionType] = {}
         self.seen: dict[int, CodeType] = {}
+        self.reached: dict[int, CodeType] = {}
 
     def exchange(self, functions: Iterable[FunctionType], *, has_hook: bool = False) -> bool:
         """Exchange functions that call something with a stand-in; whether there are any that were not yet."""

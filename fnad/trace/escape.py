@@ -252,6 +252,7 @@ def used_after_trace() -> UsedAfterTraceError:
 def _stored(aval: Aval) -> FnadError | None:
     if not is_tracing() or not is_storing():
         return None
+    ask_for_stand_ins()
     what = f"a traced value of aval {aval} was written into an ordinary array"
     return _kept(MutationError(what, source=current_source(), remedy=STORE))
 

@@ -189,8 +189,10 @@ def check_classes(frame: FrameType) -> None:
         return
     runs.seen[id(frame.f_code)] = frame.f_code
     code, namespace = original_of(frame.f_code), module_of(frame.f_globals)
-    if not runs.reach.has(code) and runs.exchange(_reach_from(code, namespace).functions()):
-        runs.again = True
+    if not (runs.reach.has(code) or id(code) in runs.reached):
+        found = _reach_from(code, namespace)
+        runs.reached.update((id(inner), inner) for inner in alive(found.codes.values()))
+        runs.again |= runs.exchange(found.functions())
     if runs.again or asks(frame.f_code, namespace):
         raise TracerEscapeError(
             "a traced value may be asked for its class by identity here, which is that of traced values",

@@ -201,10 +201,26 @@ def has_replacement(value: Any) -> bool:
     return callable(value) and not isinstance(value, (type, np.ufunc)) and value in RULES
 
 
+def under_any_name(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A NumPy function that takes traced values in lists, and makes a traced array where that is asked for."""
+    replaced = replacement(function)
+    if function.__name__ not in NEW:
+        return replaced
+    making = on_trace(function)
+
+    @wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        return (making if MAKING.is_traced else replaced)(*args, **kwargs)
+
+    return call
+
+
 for _kind, _made in CLASSES.items():
     enter(_kind, _made)
 for _function in STANDARD:
     enter(_function, OfNumbers(_function, on_numbers(_function)))
+for _function in {id(value): value for value in vars(np).values() if has_replacement(value)}.values():
+    enter(_function, StandIn(_function, under_any_name(_function)))
 enter(type, class_of)
 enter(map, mapped)
 
