@@ -40,6 +40,9 @@ Namespace: TypeAlias = dict[str, Any]
 MOST_RUNS = 20
 """As many as modules of the user's call one another, unless a function defines others by `exec` in each run."""
 
+EXCHANGED = "exchanged"
+"""What is noted of the code of a traced function: the functions exchanged for it, without and with a hook."""
+
 STAND_INS: dict[int, tuple[Any, Any]] = {}
 """Functions and classes by identity, each with what stands for it."""
 
@@ -196,15 +199,16 @@ def with_stand_ins(f: Any, reach_of: Callable[[Any], Reached], run: Callable[[],
     notes = {} if function is None else notes_of(original_of(function.__code__))
     NOW.runs = runs
     try:
-        for has_hook in (False, True):
-            runs.exchange(alive(notes.get(("exchanged", has_hook), ())), has_hook=has_hook)
+        if EXCHANGED in notes:
+            for has_hook, references in enumerate(notes[EXCHANGED]):
+                runs.exchange(alive(references), has_hook=bool(has_hook))
         runs.exchange(runs.reach.functions())
         return _until_met(runs, run)
     finally:
         NOW.runs = None
         runs.end()
         if runs.changes:
-            notes.update({("exchanged", has_hook): runs.references(has_hook=has_hook) for has_hook in (False, True)})
+            notes[EXCHANGED] = [runs.references(has_hook=has_hook) for has_hook in (False, True)]
 
 
 def _until_met(runs: Runs, run: Callable[[], T]) -> T:

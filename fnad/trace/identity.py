@@ -43,7 +43,11 @@ class Reach:
 
     def holds(self) -> bool:
         """Whether the names stand for what they did."""
-        return all(refers(reference, namespace.get(name)) for namespace, name, reference in self.names)
+        for namespace, name, reference in self.names:
+            value = namespace.get(name)
+            if value is not reference() if reference is not None else isinstance(value, CALLABLES):
+                return False
+        return True
 
     def has(self, code: CodeType) -> bool:
         """Whether the names led to this code."""
