@@ -65,4 +65,5 @@ def forget_codes() -> None:
 def original_of(code: CodeType) -> CodeType:
     """The user's code that a function has outside of a trace, of what it may have instead (`fnad.trace.callees`)."""
     notes = _NOTES.get(id(code))
-    return code if notes is None else notes.get("original", code)
+    original: ref[CodeType] | None = None if notes is None else notes.get("original")
+    return (original and original()) or code

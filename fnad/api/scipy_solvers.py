@@ -26,7 +26,7 @@ from fnad.api.running import traced
 from fnad.control.callback import Host
 from fnad.control.callback import callback as on_host
 from fnad.control.implicit import implicitly
-from fnad.errors import ConvergenceError, FnadError, UnsupportedFunctionError
+from fnad.errors import ConvergenceError, FnadError, ShapeError, UnsupportedFunctionError
 from fnad.ir.builder import current_builder, inline, is_tracing
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import I64
@@ -147,6 +147,7 @@ def _bracketing(name: str) -> Rule:
     path = f"scipy.optimize.{name}"
 
     def rule(f: Any, a: Any, b: Any, args: Any = (), xtol: Any = 2e-12, rtol: Any = 0.0, maxiter: Any = 100) -> Any:
+        _check_ends(name, a, b)
         system, residual, at = _equation(f, _number(a), args)
 
         def find(captured: Any, start: Any, end: Any) -> list[Any]:
@@ -156,6 +157,15 @@ def _bracketing(name: str) -> Rule:
         return traced(_solution(system, residual, find, [b])[0])
 
     return solver(path, lambda given: (given["a"],))(rule)
+
+
+def _check_ends(name: str, *ends: Any) -> None:
+    if any(np.ndim(end) for end in ends):
+        raise ShapeError(
+            f"{name} looks for a number between two, and was given an array",
+            source=current_source(),
+            remedy="solve for several numbers at once with fnad.root, or for each with fnad.vmap",
+        )
 
 
 def _number(value: Any) -> Any:

@@ -88,7 +88,7 @@ def call_standing(callee: Any, /, *args: Any, **kwargs: Any) -> Any:
 
 
 def _note_originals(other: CodeType, code: CodeType, *, has_hook: bool) -> None:
-    notes_of(other).update(original=code, has_hook=has_hook)
+    notes_of(other).update(original=weakref.ref(code), has_hook=has_hook)
     for inner, own in zip(other.co_consts, code.co_consts, strict=False):  # those that were added stand at the end
         if isinstance(inner, CodeType):
             _note_originals(inner, own, has_hook=has_hook)
@@ -110,23 +110,25 @@ def bound(namespace: Namespace, name: str) -> Any:
 
 
 class _Exchanges:
-    """The functions with other code, each with how many traces need it."""
+    """The functions with other code, each with its own and how many traces need the other."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._counts: dict[int, int] = {}
+        self._own: dict[int, tuple[CodeType, int]] = {}
 
     def begin(self, function: FunctionType, code: CodeType) -> None:
         with self._lock:
-            self._counts[id(function)] = self._counts.get(id(function), 0) + 1
+            own, count = self._own.get(id(function)) or (original_of(function.__code__), 0)
+            self._own[id(function)] = own, count + 1
             function.__code__ = code
 
     def end(self, function: FunctionType) -> None:
         with self._lock:
-            self._counts[id(function)] -= 1
-            if not self._counts[id(function)]:
-                del self._counts[id(function)]
-                function.__code__ = original_of(function.__code__)
+            own, count = self._own.pop(id(function))
+            if count > 1:
+                self._own[id(function)] = own, count - 1
+            else:
+                function.__code__ = own
 
 
 EXCHANGES = _Exchanges()

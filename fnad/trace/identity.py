@@ -11,8 +11,10 @@ what was found is kept as long as the names stand for the same.
 from __future__ import annotations
 
 import functools
+import sys
 import weakref
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from types import CellType, CodeType, FrameType, FunctionType, MethodType, ModuleType
 from typing import Any, TypeAlias
 
@@ -28,24 +30,27 @@ CALLABLES = (FunctionType, MethodType, type, functools.partial)
 """Classes of what a name may stand for that is looked into."""
 
 Reference: TypeAlias = "weakref.ref[Any] | None"
+Space: TypeAlias = "Callable[[], Namespace | None]"
+"""A namespace, as long as it is there."""
 
 
 class Reach:
     """The functions that names lead to, and those of them that ask for a class.
 
-    `names` are those that were followed, each with a reference to what it stands for if that can be called, else None.
+    `names` are those that were followed, each with a reference to what it stands for if that can be called, else None,
+    by their namespace. No namespace is kept alive: the code that this is noted of may be in it.
     """
 
     def __init__(self) -> None:
-        self.names: list[tuple[Namespace, str, Reference]] = []
+        self.names: dict[int, tuple[Space, list[tuple[str, Reference]]]] = {}
         self.codes: dict[int, weakref.ref[CodeType]] = {}
         self.asking: list[weakref.ref[FunctionType]] = []
 
     def holds(self) -> bool:
         """Whether the names stand for what they did."""
-        for namespace, name, reference in self.names:
-            value = namespace.get(name)
-            if value is not reference() if reference is not None else isinstance(value, CALLABLES):
+        for space, names in self.names.values():
+            namespace = space()
+            if namespace is None or not all(refers(reference, namespace.get(name)) for name, reference in names):
                 return False
         return True
 
@@ -105,8 +110,36 @@ class Reach:
 
     def _named(self, namespace: Namespace, name: str) -> Any:
         value = namespace.get(name)
-        self.names.append((namespace, name, reference_to(value)))
+        if id(namespace) not in self.names:
+            self.names[id(namespace)] = space_of(namespace), []
+        self.names[id(namespace)][1].append((name, reference_to(value)))
         return value
+
+
+def space_of(namespace: Namespace) -> Space:
+    """What finds a namespace as long as its module is there, or the first function in it."""
+    module = sys.modules.get(namespace.get("__name__", ""))
+    if module is not None and vars(module) is namespace:
+        return partial(_vars_of, weakref.ref(module))
+    own = (
+        value for value in tuple(namespace.values()) if type(value) is FunctionType and value.__globals__ is namespace
+    )
+    function = next(own, None)
+    return _nothing if function is None else partial(_globals_of, weakref.ref(function))
+
+
+def _vars_of(module: weakref.ref[ModuleType]) -> Namespace | None:
+    found = module()
+    return None if found is None else vars(found)
+
+
+def _globals_of(function: weakref.ref[FunctionType]) -> Namespace | None:
+    found = function()
+    return None if found is None else found.__globals__
+
+
+def _nothing() -> None:
+    return None
 
 
 def reference_to(value: Any) -> Reference:

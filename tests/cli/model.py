@@ -16,7 +16,7 @@ def layer(x, w):
 
 
 def escapes(x):
-    return float(x)
+    return hash(x)
 
 
 def raises(x):
