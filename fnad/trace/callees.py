@@ -114,19 +114,19 @@ class _Exchanges:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._own: dict[int, tuple[CodeType, int]] = {}
+        self._own: dict[FunctionType, tuple[CodeType, int]] = {}
 
     def begin(self, function: FunctionType, code: CodeType) -> None:
         with self._lock:
-            own, count = self._own.get(id(function)) or (original_of(function.__code__), 0)
-            self._own[id(function)] = own, count + 1
+            own, count = self._own.get(function) or (original_of(function.__code__), 0)
+            self._own[function] = own, count + 1
             function.__code__ = code
 
     def end(self, function: FunctionType) -> None:
         with self._lock:
-            own, count = self._own.pop(id(function))
+            own, count = self._own.pop(function)
             if count > 1:
-                self._own[id(function)] = own, count - 1
+                self._own[function] = own, count - 1
             else:
                 function.__code__ = own
 
@@ -167,7 +167,8 @@ class Runs:
         """Exchange functions that call something with a stand-in; whether there are any that were not yet."""
         count = len(self.changes)
         for function in functions:
-            if not (has_hook_in if has_hook else is_other)(function.__code__):
+            is_new = (id(function), has_hook) not in self.changes
+            if is_new and not (has_hook_in if has_hook else is_other)(function.__code__):
                 code = other_code(function, has_hook=has_hook)
                 if is_other(code):
                     self.changes[id(function), has_hook] = function

@@ -143,6 +143,18 @@ class Change(NamedTuple):
     source: Source | None
 
 
+@contextmanager
+def uncollected() -> Generator[None]:
+    """Leave garbage where it is in this block."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
 class Environment:
     """What was read from outside, and what it was; `effect`, if asked for, what was perhaps done there."""
 
@@ -292,7 +304,10 @@ class Environment:
 
     @contextmanager
     def watching(self) -> Generator[None]:
-        """Note what the functions read that this thread calls; a profiler that is set goes on."""
+        """Note what the functions read that this thread calls; a profiler that is set goes on.
+
+        Garbage is not collected meanwhile: its finalizers, which may run anywhere, are no part of the functions.
+        """
         visited = self._visited
         collecting = {callback.__code__ for callback in gc.callbacks if isinstance(callback, FunctionType)}
 
@@ -313,7 +328,7 @@ class Environment:
 
         states = shared_states()
         try:
-            with profiled(on_event):
+            with uncollected(), profiled(on_event):
                 yield
         finally:
             self._end(states)
