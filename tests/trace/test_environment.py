@@ -152,13 +152,15 @@ def namespace_of_a_function() -> Any:
 
 @case
 def vars_of_a_class() -> Any:
-    return lambda x: x * len(vars(Plain)), setting(Plain, "s", 1)
+    own = kind()
+    return lambda x: x * len(vars(own)), setting(own, "s", 1)
 
 
 @case
 def names_of_an_object() -> Any:
-    o = Plain()
-    return lambda x: x * len(dir(o)), setting(Plain, "t", 1)
+    own = kind()
+    o = own()
+    return lambda x: x * len(dir(o)), setting(own, "t", 1)
 
 
 @case
