@@ -59,7 +59,7 @@ def derivatives_by_jet(program: Program, wrt: list[bool], arrays: list[Any], spe
 
 def smooth_cases(primitive: Primitive) -> list[Case]:
     cases = [case for case in cases_of(primitive) if case.sample.smooth and has_derivative(case)]
-    return [case for case in cases if all(aval.dtype.itemsize >= 8 for aval in case.avals)][:3]
+    return [case for case in cases if all(aval.dtype.char in "dDl?" for aval in case.avals)][:2]
 
 
 @pytest.mark.parametrize("primitive", [p for p in DIFFERENTIABLE if smooth_cases(p)], ids=str)
@@ -186,7 +186,7 @@ def test_operations_grow_with_a_power_of_the_order(f: Any) -> None:
 
 def test_many_operations_one_after_the_other() -> None:
     def f(x: Any) -> Any:
-        for _ in range(600):
+        for _ in range(300):
             x = x + 0.001 * np.sin(x)
         return x
 
