@@ -278,7 +278,7 @@ def check_of_generator(value: Any) -> Check:
 
 def draws_numbers(value: Any) -> bool:
     """Whether a value is a generator of random numbers, of NumPy or Python."""
-    return any(kind.__module__.startswith(("numpy.random", "random")) for kind in type(value).__mro__)
+    return any(str(kind.__module__).startswith(("numpy.random", "random")) for kind in type(value).__mro__)
 
 
 def shared_states() -> bytes:
@@ -306,9 +306,9 @@ def check_of_function(function: FunctionType) -> Check:
     return check
 
 
-def in_library(name: str) -> bool:
-    """Whether a module is one whose content is taken not to change."""
-    if name in sys.builtin_module_names or name.startswith("namedtuple_"):
+def in_library(name: Any) -> bool:
+    """Whether a module is one whose content is taken not to change; classes of Cython's have a member in its place."""
+    if not isinstance(name, str) or name in sys.builtin_module_names or name.startswith("namedtuple_"):
         return True
     module = sys.modules.get(name)
     return module is not None and is_library_module(module)
