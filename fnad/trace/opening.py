@@ -159,7 +159,8 @@ def function_in(value: Any) -> Any:
     """The Python function in one with a cache, or one that Numba compiles; None for what is neither."""
     if isinstance(value, CACHED):
         return value.__wrapped__
-    return getattr(value, "py_func", None) if type(value).__module__.startswith("numba.") else None
+    is_numba = str(type(value).__module__).startswith("numba.")  # of a class of Cython's, it is not text
+    return getattr(value, "py_func", None) if is_numba else None
 
 
 def is_empty(cell: CellType) -> bool:

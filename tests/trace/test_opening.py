@@ -455,6 +455,27 @@ def test_an_exception_of_the_users_passes():
     assert fnad.grad(lambda x: x[0] * (type(np.zeros(1)) is np.ndarray))(X)[0] == 1
 
 
+class Odd:
+    """An object of a class whose module is no text, as those of Cython's functions."""
+
+    __module__ = property(lambda self: "unknown")  # pyright: ignore[reportAssignmentType]
+
+    def __call__(self, x):
+        return x
+
+
+def test_a_class_whose_module_is_no_text():
+    assert isinstance(Odd.__module__, property)
+    square = Odd()
+
+    def opened(x):
+        u = np.zeros(2)
+        u[0] = square(x)
+        return u.sum()
+
+    assert fnad.grad(opened)(2.0) == 1.0
+
+
 def test_threads():
     barrier = threading.Barrier(2)
 
