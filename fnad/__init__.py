@@ -24,7 +24,7 @@ from fnad.api.forward import jvp
 from fnad.api.gradient import grad, value_and_grad
 from fnad.api.reverse import vjp
 from fnad.api.unknown import missing
-from fnad.config import disable_jit
+from fnad.config import debug_nans, disable_jit
 from fnad.store import cache_info, clear_cache
 
 if TYPE_CHECKING:
@@ -62,6 +62,7 @@ __all__ = [
     "custom_jvp",
     "custom_vjp",
     "debug",
+    "debug_nans",
     "disable_jit",
     "errors",
     "eval_shape",

@@ -12,6 +12,9 @@
     disable_jit
                False          functions under `fnad.jit` are compiled, loops and branches traced
                True           outside of a trace they run as plain Python, to step through or to print from
+    debug_nans
+               False          nan and inf are numbers like others
+               True           a result that holds one is an error that says where it arose
     cache_entries
                512            derived programs that are kept although no compiled function uses them
     cache_bytes
@@ -48,13 +51,14 @@ class Settings:
 
     >>> Settings(executor="compiled")
     Settings(executor='compiled', backend='cpu', strict_mutation=False, disable_jit=False,
-             cache_entries=512, cache_bytes=1073741824)
+             debug_nans=False, cache_entries=512, cache_bytes=1073741824)
     """
 
     executor: ExecutorName = "auto"
     backend: BackendName = "cpu"
     strict_mutation: bool = False
     disable_jit: bool = False
+    debug_nans: bool = False
     cache_entries: int = 512
     cache_bytes: int = 2**30
 
@@ -63,7 +67,7 @@ class Settings:
             value = getattr(self, name)
             if value not in choices:
                 raise SettingError(f"{name} is {value!r}", remedy=f"set it to {' or '.join(map(repr, choices))}")
-        for name in ("strict_mutation", "disable_jit"):
+        for name in ("strict_mutation", "disable_jit", "debug_nans"):
             if type(getattr(self, name)) is not bool:
                 raise SettingError(f"{name} is {getattr(self, name)!r}", remedy="set it to True or False")
         for name in ("cache_entries", "cache_bytes"):
@@ -127,6 +131,28 @@ def disable_jit(disable: bool = True) -> AbstractContextManager[Settings]:
     6.0
     """
     return override(disable_jit=disable)
+
+
+def debug_nans(debug: bool = True) -> AbstractContextManager[Settings]:
+    """Raise `NonFiniteError` where a nan or inf arises in a program and reaches its results, for a block of code.
+
+    The error has the line, the operation with its operands and the element, whether it belongs to the value or to a
+    derivative, and the step of a loop: attributes of its `origin`. Programs run as they do without it, compiled ones
+    too; only one whose results are not finite is run again, in the interpreter, which says where. One that calls
+    functions of the host is interpreted from the start, since it must not call them twice. What an argument or a
+    constant holds does not count as arising, nor what no result depends on.
+
+    Functions that run as plain Python are not looked into: those in a block under `disable_jit`. A pullback is followed
+    to the function it was taken of if `fnad.vjp` was called in the block as well.
+
+    >>> import numpy as np, fnad
+    >>> with fnad.debug_nans():
+    ...     fnad.grad(lambda x: np.sum(np.sqrt(x)))(np.array([4.0, 0.0]))
+    Traceback (most recent call last):
+    fnad.errors.NonFiniteError: inf arises in reverse mode: div(0.5, 0.0) = inf, element [1] of f64[2]
+    ...
+    """
+    return override(debug_nans=debug)
 
 
 def _changed(settings: Settings, changes: dict[str, Any]) -> Settings:

@@ -13,7 +13,7 @@ working.
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from numpy.linalg import LinAlgError
 
@@ -233,6 +233,15 @@ def endless(limit: int, failure: Failure | None) -> FnadError:
     return LoopLimitError(
         what, remedy="give more steps, or see why its condition still holds: a nan is different from everything"
     )
+
+
+class NonFiniteError(FnadError, FloatingPointError):
+    """Under `fnad.debug_nans`, a nan or inf arose in a program and reached its results.
+
+    `origin` says where (`fnad.transforms.nonfinite.Origin`); None if only native code found it.
+    """
+
+    origin: Any = None
 
 
 class CustomRuleError(FnadError, TypeError):

@@ -53,7 +53,7 @@ WORDS: dict[str, str] = {
     "fnad.Array": "arrays are np.ndarray; for traced ones too, isinstance(x, np.ndarray) is true",
     "fnad.experimental": "what there is stands in fnad itself: fnad.odeint, fnad.checkpoint, fnad.callback",
     "fnad.profiler": "write fnad.explain(f, *args) for what a trace finds, and `fnad dump` for the code",
-    "fnad.debug_nans": "compute under np.errstate(invalid='raise'), in a block under fnad.disable_jit()",
+    "fnad.debug_infs": "write fnad.debug_nans, which stops at inf too",
     "fnad.enable_x64": "leave it out: dtypes are NumPy's, f64 unless arrays are f32",
     "fnad.stages": "write fnad.jit(f).lower(*args)",
     "fnad.elementwise_grad": "write fnad.vmap(fnad.grad(f)), or fnad.grad(lambda x: np.sum(f(x)))",

@@ -744,7 +744,9 @@ def test_methods_of_objects_without_weak_references() -> None:
 def test_settings() -> None:
     with raises(errors.SettingError, "executor is 'gpu'", "  set it to 'auto' or 'interpreter' or 'compiled'"):
         fnad.config.set_default(executor="gpu")
-    settings = "  the settings are: executor, backend, strict_mutation, disable_jit, cache_entries, cache_bytes"
+    settings = (
+        "  the settings are: executor, backend, strict_mutation, disable_jit, debug_nans, cache_entries, cache_bytes"
+    )
     with raises(errors.SettingError, "there is no setting 'speed'", settings):
         fnad.config.set_default(speed=1)
     with raises(errors.SettingError, "there is no setting 'speed'", settings), fnad.config.override(speed=1):

@@ -72,6 +72,7 @@ UNREACHED = {
     "check the index against the axis": "native code names a closer reason first",
     "use x[index] += values": "slices alone have a rule before it",
     "make it so": "it is in a sample of a primitive",
+    "its values come near the largest": "the compiler decides which programs round so",
     "they are near singular, or badly scaled": "no small system is known that GMRES fails for",
     "apply it to one element at a time": "every primitive of this package can be; one of a user's may not",
 }

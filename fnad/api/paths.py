@@ -26,12 +26,12 @@ from typing import Any, TypeAlias
 from fnad import config
 from fnad.api.decisions import ends_loop
 from fnad.api.leaves import Array
-from fnad.api.running import prepared, raise_with_line
+from fnad.api.running import prepared, watched
 from fnad.api.staging import Output
 from fnad.backends.base import Executor
 from fnad.backends.reference import interpreter
 from fnad.backends.tiers import TieredProgram
-from fnad.errors import FnadError, GuardFailed, PathsWarning
+from fnad.errors import GuardFailed, PathsWarning
 from fnad.ir.primitive import GuardCheck
 from fnad.ir.program import Program, Source
 from fnad.ir.walk import has_effect
@@ -105,13 +105,10 @@ class TracedPath:
     def run(self, arrays: Sequence[Array]) -> list[Array]:
         """The outputs for these arguments; raise `GuardFailed` where another path has to be taken."""
         operands = [*arrays, *self.captured]
-        results: list[Array] = []
-        try:
-            for run in self._executors():
-                results = run(operands)
-        except FnadError:
-            raise_with_line(self.traced, operands)
-            raise
+        *deciding, run = self._executors()
+        for decide in deciding:
+            decide(operands)
+        results = watched(run, operands, lambda: self.traced)
         self.runs = next(self._count)
         return results
 
@@ -125,7 +122,7 @@ class TracedPath:
             except GuardFailed:  # See Note [Fallback]
                 pass
         self.runs = next(self._count)
-        return TieredProgram(self.traced).executor()([*arrays, *self.captured])
+        return watched(TieredProgram(self.traced).executor(), [*arrays, *self.captured], lambda: self.traced)
 
     def _executors(self) -> list[Executor]:
         """What runs it: it is compiled at once where it has no guards, else when it has come a second time."""

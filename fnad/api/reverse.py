@@ -5,16 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
+import numpy as np
+
+from fnad import config
 from fnad.api import derivations
 from fnad.api.arguments import differentiated, stage_in
 from fnad.api.leaves import Array, Function, Operand, argument_name, check_function, function_name, to_user
 from fnad.api.matching import ExpectedTree
+from fnad.api.nonfinite import checked
 from fnad.api.running import derived, execute, inlined
 from fnad.api.staging import Staged
 from fnad.backends.tiers import TieredProgram
 from fnad.errors import CotangentError
-from fnad.ir.builder import is_tracing
+from fnad.ir.builder import inline, is_tracing, trace
 from fnad.ir.program import Program
+from fnad.ir.symbol import Symbol
 from fnad.trace.source import current_source
 
 MISSING = object()
@@ -68,9 +73,38 @@ def run_cut(staged: Staged, derivation: derivations.Derivation) -> tuple[list[An
         residuals = [tracer.symbol for tracer in found[count:]]
         return found[:count], lambda cts: inlined(backward, [*residuals, *cts])
     forward, backward = derived(program, derivation)
-    arrays = execute(forward, staged.operands, lambda: derivation.derive(program)[0])
+    arrays = execute(forward, staged.operands, lambda: derivation.derive(program)[0], count)
     linear = _linear(backward, _sealed(arrays[count:]), lambda: derivation.derive(program)[1])
+    if config.current().debug_nans:
+        linear = _debugged(linear, lambda: _joined(derivation.derive(program), count), staged.operands)
     return [to_user(array) for array in arrays[:count]], linear
+
+
+def _debugged(linear: Linear, whole: Callable[[], Program], operands: Sequence[Operand]) -> Linear:
+    """The second program, followed into the first one by `fnad.debug_nans`."""
+    given = [
+        np.array(operand) for operand in operands
+    ]  # as they are now: the user may write into them before the second program is run
+
+    def debugged(cts: Sequence[Operand]) -> list[Any]:
+        if is_tracing() or not config.current().debug_nans:
+            return linear(cts)
+        with config.override(debug_nans=False):
+            return checked(lambda _: linear(cts), [*given, *map(np.asarray, cts)], whole())
+
+    return debugged
+
+
+def _joined(programs: Sequence[Program], count: int) -> Program:
+    """Two programs as one, of which the first hands what follows its first `count` results to the second."""
+    forward, backward = programs
+    given = len(forward.inputs)
+
+    def run(*args: Symbol) -> list[Symbol]:
+        return inline(backward, [*inline(forward, args[:given])[count:], *args[given:]])
+
+    cts = backward.in_avals[len(forward.outputs) - count :]
+    return trace(run, *forward.in_avals, *cts, name=forward.name)
 
 
 def _linear(backward: TieredProgram, residuals: Sequence[Array], own: Callable[[], Program]) -> Linear:

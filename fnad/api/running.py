@@ -12,8 +12,11 @@ from contextlib import suppress
 from time import perf_counter
 from typing import Any, NamedTuple, cast
 
+from fnad import config
 from fnad.api.derivations import Derivation
 from fnad.api.leaves import Array, Operand, to_user
+from fnad.api.nonfinite import checked
+from fnad.backends.base import Executor
 from fnad.backends.reference import interpreter
 from fnad.backends.tiers import TieredProgram
 from fnad.errors import FnadError
@@ -62,15 +65,24 @@ def made_of(*programs: Program) -> tuple[Made, ...]:
 
 
 def execute(
-    program: TieredProgram, operands: Sequence[Operand], own: Callable[[], Program], *, eager: bool = False
+    program: TieredProgram, operands: Sequence[Operand], own: Callable[[], Program], count: int | None = None
 ) -> list[Array]:
     """Run a program outside of any trace, where there are no symbols.
 
-    `own()` is the same program with the lines of the function at hand, which an error is to show.
+    `own()` is the same program with the lines of the function at hand, which an error is to show. Of the results, the
+    first `count` (or all) are values, which `debug_nans` checks, and not residuals.
     """
-    arrays = cast("Sequence[Array]", operands)
+    return watched(program.executor(), cast("Sequence[Array]", operands), own, count)
+
+
+def watched(
+    run: Executor, arrays: Sequence[Array], own: Callable[[], Program], count: int | None = None
+) -> list[Array]:
+    """What an executor returns, whose errors get the line of the function at hand, and whose results are checked."""
+    if config.current().debug_nans:
+        return checked(run, arrays, own(), count)
     try:
-        return program.executor(eager=eager)(arrays)
+        return run(arrays)
     except FnadError:
         raise_with_line(own(), arrays)
         raise

@@ -15,10 +15,10 @@ from fnad.transforms.interpret import NEVER, Run, prepare
 def interpreter(program: Program) -> Run:
     """The executor that runs a program equation by equation with NumPy, until a deadline if one is given."""
     run = prepare(program)
-    return lambda arguments, deadline=NEVER: _fresh(run(arguments, deadline), arguments)
+    return lambda arguments, deadline=NEVER: fresh(run(arguments, deadline), arguments)
 
 
-def _fresh(results: list[Any], arguments: Sequence[Array]) -> list[Array]:
+def fresh(results: Sequence[Any], arguments: Sequence[Array]) -> list[Array]:
     """The results as separate arrays; a view, an argument or a repeated array is copied."""
     taken = {id(argument) for argument in arguments}
     arrays: list[Array] = []

@@ -39,7 +39,7 @@ from __future__ import annotations
 import linecache
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -93,11 +93,16 @@ def shortened(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Where in the user's code an equation comes from."""
+    """Where in the user's code an equation comes from; `mode` says which derivative of that line it is part of."""
 
     file: str
     line: int
     function: str
+    mode: str = field(default="", compare=False)
+
+    def differentiated(self, mode: str) -> Source:
+        """The source of what this mode makes of the equations of this one."""
+        return replace(self, mode=f"{mode} of {self.mode}" if self.mode else mode)
 
     def __str__(self) -> str:
         text = shortened(linecache.getline(self.file, self.line).strip())

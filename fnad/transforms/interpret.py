@@ -6,7 +6,9 @@ its last use, so that no more memory is held than needed. Errors get the user's 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from time import perf_counter
 from typing import Any, NamedTuple, Protocol
 from weakref import WeakKeyDictionary
@@ -65,7 +67,10 @@ def prepare(program: Program) -> Run:
 
 
 def region_runner(region: Program) -> Run:
-    """`prepare(region)`, made only once, since a region is run many times."""
+    """`prepare(region)`, made only once, since a region is run many times; or what stands for it, see `regions_by`."""
+    runner = _RUNNER.get()
+    if runner is not None:
+        return runner(region)
     run = _RUNNERS.get(region)
     if run is None:
         run = _RUNNERS[region] = prepare(region)
@@ -73,6 +78,17 @@ def region_runner(region: Program) -> Run:
 
 
 _RUNNERS: WeakKeyDictionary[Program, Run] = WeakKeyDictionary()
+_RUNNER: ContextVar[Callable[[Program], Run] | None] = ContextVar("runner", default=None)
+
+
+@contextmanager
+def regions_by(runner: Callable[[Program], Run]) -> Generator[None]:
+    """Have the primitives evaluated in this block run their regions by this function, which sees their values."""
+    token = _RUNNER.set(runner)
+    try:
+        yield
+    finally:
+        _RUNNER.reset(token)
 
 
 class TimeUpError(Exception):

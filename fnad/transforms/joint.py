@@ -70,7 +70,7 @@ def sweep(
     for equation, pullback in zip(reversed(program.equations), reversed(pullbacks), strict=True):
         # An equation off every path from `wrt` to a ct has no cotangents, so its pullback would only build zeros.
         if any(active_operands(equation, active)) and cotangents.reaches(equation.results):
-            builder.source = equation.source
+            builder.source = equation.source and equation.source.differentiated("reverse mode")
             cotangents.add(equation.operands, pullback(cotangents.take(equation.results)))
 
     marked = [var for var, w in zip(program.inputs, wrt, strict=True) if w]

@@ -63,6 +63,7 @@ def push(
     results = bind_equation(equation, primals)
     if all(tangent is None for tangent in tangents):
         return results, [None] * len(results)
+    current_builder().source = equation.source and equation.source.differentiated("forward mode")
     return results, _tangents(equation, results, primals, tangents)
 
 
