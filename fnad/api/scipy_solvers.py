@@ -11,7 +11,7 @@ Differential equations are solved by `fnad.odeint`.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cache, wraps
+from functools import cache, partial, wraps
 from importlib import import_module
 from inspect import signature
 from typing import Any
@@ -26,7 +26,7 @@ from fnad.api.running import traced
 from fnad.control.callback import Host
 from fnad.control.callback import callback as on_host
 from fnad.control.implicit import implicitly
-from fnad.errors import ConvergenceError, FnadError, ShapeError, UnsupportedFunctionError
+from fnad.errors import ConvergenceError, FnadError, ShapeError, TracerEscapeError, UnsupportedFunctionError
 from fnad.ir.builder import current_builder, inline, is_tracing
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import I64
@@ -35,7 +35,7 @@ from fnad.numpy.bodies import own
 from fnad.numpy.registry import bound
 from fnad.trace.dispatch import has_traced
 from fnad.trace.source import current_source
-from fnad.trace.tracing import symbol_of
+from fnad.trace.tracing import symbol_of, trace_function
 from fnad.transforms.differentiation import gradient, jvp
 from fnad.transforms.interpret import interpret
 from fnad.transforms.pipeline import simplify
@@ -55,9 +55,13 @@ def solver(path: str, probe: Callable[[dict[str, Any]], tuple[Any, ...]]) -> Cal
 
         @wraps(rule)
         def solve(*args: Any, **kwargs: Any) -> Any:
-            given = signature(own(path)).bind(*args, **kwargs).arguments if is_tracing() else {}
-            if not given or not _is_traced(given, probe):
+            if not is_tracing():
                 return own(path)(*args, **kwargs)
+            given = signature(own(path)).bind(*args, **kwargs).arguments
+            if not has_traced(given):
+                untraced = _untraced(partial(_ask, given, probe)) and _untraced(partial(own(path), *args, **kwargs))
+                if untraced:
+                    return untraced[0]
             try:
                 return as_scipys()(*args, **kwargs)
             except FnadError as error:
@@ -68,16 +72,31 @@ def solver(path: str, probe: Callable[[dict[str, Any]], tuple[Any, ...]]) -> Cal
     return enter
 
 
-def _is_traced(given: dict[str, Any], probe: Callable[[dict[str, Any]], tuple[Any, ...]]) -> bool:
-    """Whether a traced value is among the arguments, or in what the user's function returns."""
+def _ask(given: dict[str, Any], probe: Callable[[dict[str, Any]], tuple[Any, ...]]) -> Any:
+    """Call the user's function once: most need no more to tell that they use traced values."""
     function = next(iter(given.values()))
-    return has_traced(given) or (
-        callable(function) and has_traced(function(*probe(given), *_tuple(given.get("args", ()))))
-    )
+    return function(*probe(given), *as_tuple(given.get("args", ()))) if callable(function) else None
 
 
-def _tuple(args: Any) -> tuple[Any, ...]:
-    return args if isinstance(args, tuple) else (args,)
+def _untraced(call: Callable[[], Any]) -> list[Any]:
+    """What a call returns, alone in a list; nothing if it uses traced values, were it only to decide by them."""
+    found: list[Any] = []
+
+    def run(_: Any) -> list[Any]:
+        found.append(call())
+        return []
+
+    try:
+        inner = trace_function(run, [], name="call")
+    except TracerEscapeError:
+        return []
+    is_traced = has_traced(found) or any(isinstance(value, Symbol) for value in inner.captured)
+    return [] if is_traced else found
+
+
+def as_tuple(args: Any) -> tuple[Any, ...]:
+    """What SciPy passes on of `args=`."""
+    return args if isinstance(args, tuple) else () if args is None else (args,)
 
 
 # ---- one equation ----------------------------------------------------------------------------------------------------
@@ -107,7 +126,7 @@ def _solution(
 
 def _equation(f: Rule, x: Any, args: Any) -> tuple[System, Callable[..., list[Symbol]], Rule]:
     """A function of the unknown, as a system, as an equation, and on the values of what it captured."""
-    system = square_system(f, x, _tuple(args))
+    system = square_system(f, x, as_tuple(args))
     shape, dtype = system.types[0].aval.shape, system.types[0].aval.dtype
 
     def at(captured: Sequence[Any]) -> Rule:
@@ -215,7 +234,7 @@ def _vector(x: Any) -> Any:
 def fsolve(func: Any, x0: Any, args: Any = (), fprime: Any = None, xtol: Any = 1.49012e-8, maxfev: Any = 0) -> Any:
     """The root that SciPy finds; a Jacobian that is given is replaced by that of func."""
     start = _vector(x0)
-    system, residual, at = _equation(_vector_function(func, start, _tuple(args)), start, args)
+    system, residual, at = _equation(_vector_function(func, start, as_tuple(args)), start, args)
 
     def find(captured: Any, start: Any) -> list[Any]:
         slopes = None if fprime is None else _jacobian_at(system, captured)
@@ -230,7 +249,7 @@ def root(
 ) -> Any:
     """SciPy's result with a traced x, fun, status and nfev."""
     start = _vector(x0)
-    function = _vector_function(fun, start, _tuple(args), is_pair=jac is True)
+    function = _vector_function(fun, start, as_tuple(args), is_pair=jac is True)
     system, residual, at = _equation(function, start, args)
 
     def find(captured: Any, start: Any) -> list[Any]:
@@ -264,7 +283,7 @@ def _result(x: Symbol, counts: Sequence[Symbol], **more: Any) -> Any:
 def _stationary(f: Rule, start: Any, args: Any) -> tuple[System, Any, Any]:
     """A function of one element as a system, and the programs of it and of its gradient on values."""
     x = Tree.of("x0", start)
-    region = region_of(f, caller_of(f, x, _tuple(args)), x.types)
+    region = region_of(f, caller_of(f, x, as_tuple(args)), x.types)
     check_scalar(f, region)
     system = system_of(f, region, x, x.types)
     return system, system.program, simplify(gradient(system.program, system.unknowns))
@@ -330,7 +349,7 @@ def least_squares(
 
     system, _, slopes = _stationary(lambda x, *args: 0.5 * np.sum(residuals(x, *args) ** 2), start, args)
     x = Tree.of("x0", start)
-    region = region_of(residuals, caller_of(residuals, x, _tuple(args)), x.types)
+    region = region_of(residuals, caller_of(residuals, x, as_tuple(args)), x.types)
     many, of_many = region.consts_first(), region.consts
 
     def find(captured: Any, start: Any, *others: Any) -> list[Any]:
@@ -389,7 +408,7 @@ def solve_ivp(
             "scipy.integrate.solve_ivp without t_eval= returns its steps, whose number is not known while tracing",
             remedy="give the times as t_eval=",
         )
-    times, more = array(t_eval), () if args is None else _tuple(args)
+    times, more = array(t_eval), as_tuple(args)
     whole = np.concatenate([np.reshape(array(t_span[0]), (1,)), times]).astype(np.float64)
 
     def slope(y: Any, t: Any, *args: Any) -> Any:
@@ -419,4 +438,4 @@ def odeint(
 ) -> Any:
     """The solution by `fnad.scipy.integrate.odeint`."""
     options = {"rtol": rtol, "atol": atol, "mxstep": mxstep, "tfirst": tfirst}
-    return import_module("fnad.scipy.integrate").odeint(func, y0, t, _tuple(args), **options)
+    return import_module("fnad.scipy.integrate").odeint(func, y0, t, as_tuple(args), **options)

@@ -4,6 +4,6 @@ Importing this package registers them in `fnad.ir.primitive.PRIMITIVES`. Their d
 transforms of their regions, which is why they live above `fnad.transforms`, not among the other primitives.
 """
 
-from fnad.control import callback, checkpoint, cond, custom, implicit, ode, scan, snapshots, while_loop
+from fnad.control import callback, checkpoint, cond, custom, implicit, integral, ode, scan, snapshots, while_loop
 
-__all__ = ["callback", "checkpoint", "cond", "custom", "implicit", "ode", "scan", "snapshots", "while_loop"]
+__all__ = ["callback", "checkpoint", "cond", "custom", "implicit", "integral", "ode", "scan", "snapshots", "while_loop"]

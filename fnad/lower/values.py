@@ -456,7 +456,7 @@ class Values:
             self._call_natively(equation, routine, results)
             return
         operands = tuple(self._whole(atom) for atom in equation.operands)
-        self.nests.place(LibraryCall(primitive, dict(equation.params), operands, results, self.source))
+        self.nests.place(LibraryCall(primitive, dict(equation.keywords), operands, results, self.source))
 
     def _native_routine(self, equation: Equation) -> Routine | None:
         """The routine that native code calls, if the target has it and the matrices are small and not empty."""
