@@ -6,28 +6,34 @@ rows at once, and the region of a `checkpoint`.
 
 Everything else is done row by row, by a scan over the rows: branches that each row chooses for itself, of which only
 that one is run; loops that end when the row says so, and do not wait for the slowest row; functions with rules of their
-own, solvers and callbacks. In native code that is one loop. Where a loop of unknown length leaves residuals, all of the
-program is done row by row, since residual stacks of different lengths make no array.
+own, solvers and callbacks. In native code that is one loop. Where these are arithmetic on scalars, rows are computed
+together instead (`lockstep.py`), those of a loop a few at a time. Where a loop of unknown length leaves residuals, all
+of the program is done row by row, since residual stacks of different lengths make no array.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import compress
 from typing import TypeAlias
 
+from fnad.control.blocks import in_blocks
 from fnad.control.checkpoint import checkpoint
 from fnad.control.cond import cond
+from fnad.control.lockstep import ROWS, is_vector_code, loop_in_lockstep, selected, selecting_is_cheaper
 from fnad.control.loop import Groups, closure
+from fnad.control.region_rules import pieces
 from fnad.control.scan import bind_scan, scan, scan_as_loop
 from fnad.control.signatures import Flags, Symbols
+from fnad.control.while_loop import while_loop
 from fnad.ir.axes import Opaque
 from fnad.ir.builder import SymbolEnvironment, bind_equation, current_builder, inline, trace
 from fnad.ir.primitive import Primitive
 from fnad.ir.program import Equation, Program, Var
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import Aval
-from fnad.ops.shape import copies, in_front
+from fnad.ops.shape import copies, in_front, stack_operands
 from fnad.transforms.batching import batched
 
 Batched: TypeAlias = tuple[list[Symbol], list[bool]]
@@ -72,27 +78,27 @@ def _batched_equation(equation: Equation, count: int, operands: Symbols, stacked
 
 def row_by_row(program: Program, count: int, operands: Symbols, stacked: Flags) -> Batched:
     """The results by a scan over the rows."""
-    consts, rows = _apart(operands, stacked)
-
-    def run(*values: Symbol) -> list[Symbol]:
-        same, own = iter(values[: len(consts)]), iter(values[len(consts) :])
-        return inline(program, [next(own) if is_stacked else next(same) for is_stacked in stacked])
-
-    avals = [*[x.aval for x in consts], *[_row(x.aval) for x in rows]]
-    groups = Groups(len(consts), 0, len(rows))
-    body = trace(run, *avals, name=program.name)
-    results = bind_scan(body, groups, [], [*consts, *rows], count, reverse=False)
+    body, groups, given = _by_rows(program, operands, stacked)
+    results = bind_scan(body, groups, [], given, count, reverse=False)
     return results, [True] * len(results)
 
 
+def _by_rows(program: Program, operands: Symbols, stacked: Flags) -> tuple[Program, Groups, list[Symbol]]:
+    """The program as the body of a scan over the rows, and the operands of that scan."""
+    consts, rows = _apart(operands, stacked)
+    order = sorted(range(len(stacked)), key=stacked.__getitem__)
+    body = replace(program, inputs=tuple(program.inputs[i] for i in order))
+    return body, Groups(len(consts), 0, len(rows)), [*consts, *rows]
+
+
 def _equation_row_by_row(equation: Equation, count: int, operands: Symbols, stacked: Flags) -> Batched:
+    return row_by_row(_alone(equation, operands, stacked), count, operands, stacked)
+
+
+def _alone(equation: Equation, operands: Symbols, stacked: Flags) -> Program:
+    """The equation of one row as a program."""
     avals = [_row(x.aval) if mark else x.aval for x, mark in zip(operands, stacked, strict=True)]
-
-    def run(*values: Symbol) -> list[Symbol]:
-        return bind_equation(equation, values)
-
-    program = trace(run, *avals, name=equation.primitive.name)
-    return row_by_row(program, count, operands, stacked)
+    return trace(lambda *row: bind_equation(equation, row), *avals, name=equation.primitive.name)
 
 
 def _apart(operands: Symbols, stacked: Flags) -> tuple[list[Symbol], list[Symbol]]:
@@ -153,10 +159,40 @@ def _scan(equation: Equation, count: int, operands: Symbols, stacked: Flags) -> 
     ], marks
 
 
+def _while(equation: Equation, count: int, operands: Symbols, stacked: Flags) -> Batched:
+    """Loops of a few rows each, one after the other."""
+    alone = _alone(equation, operands, stacked)
+    if count < 2 or not all(map(is_vector_code, equation.regions)):
+        return row_by_row(alone, count, operands, stacked)
+    width = min(count, ROWS)
+    avals = [_stack(aval, width) if mark else aval for aval, mark in zip(alone.in_avals, stacked, strict=True)]
+    together = trace(lambda *rows: _in_lockstep(equation, width, rows, stacked), *avals, name=alone.name)
+    row, groups, given = _by_rows(alone, operands, stacked)
+    block, *_ = _by_rows(together, operands, stacked)
+    return in_blocks(block, row, groups, given, count, width, reverse=False), [True] * len(equation.results)
+
+
+def _in_lockstep(equation: Equation, width: int, rows: Symbols, stacked: Flags) -> list[Symbol]:
+    (test, body), params = equation.regions, equation.params
+    sizes = params["test_consts"], params["body_consts"], len(rows)
+    (of_test, of_body, carry), marks = pieces(rows, sizes), pieces(stacked, sizes)
+    every = [True] * len(carry)
+    regions = (
+        batched_region(test, width, [*marks[0], *every], [True])[0],
+        batched_region(body, width, [*marks[1], *every], every)[0],
+    )
+    start = stack_operands(width, carry, marks[2])
+    return loop_in_lockstep(*regions, (of_test, of_body), start, params["max_steps"], params.get("failure"))
+
+
 def _cond(equation: Equation, count: int, operands: Symbols, stacked: Flags) -> Batched:
-    """Branches on stacks, if all rows take the same one."""
+    """Branches on stacks, if all rows take the same one, or if that is cheaper than each row's own alone."""
     if stacked[0]:
-        return _equation_row_by_row(equation, count, operands, stacked)
+        if not (all(map(is_vector_code, equation.regions)) and selecting_is_cheaper(equation.regions)):
+            return _equation_row_by_row(equation, count, operands, stacked)
+        every = [True] * len(equation.results)
+        branches = [batched_region(region, count, stacked[1:], every)[0] for region in equation.regions]
+        return selected(operands[0], [inline(branch, operands[1:]) for branch in branches]), every
     none = [False] * len(equation.results)
     made = [batched_region(region, count, stacked[1:], none) for region in equation.regions]
     wanted = list(map(any, zip(*[marks for _, marks in made], strict=True)))
@@ -172,5 +208,5 @@ def _checkpoint(equation: Equation, count: int, operands: Symbols, stacked: Flag
     return list(checkpoint(*operands, regions=(region,))), marks
 
 
-RULES: dict[Primitive, Rule] = {scan: _scan, cond: _cond, checkpoint: _checkpoint}
+RULES: dict[Primitive, Rule] = {scan: _scan, while_loop: _while, cond: _cond, checkpoint: _checkpoint}
 """Primitives whose regions work on stacks."""

@@ -14,7 +14,7 @@ import fnad
 import fnad.control.batching
 import fnad.control.ode
 from fnad.control.batching import batched_program
-from fnad.errors import BatchAxisError, TracerEscapeError
+from fnad.errors import BatchAxisError, LoopLimitError, TracerEscapeError
 from fnad.ir.axes import Opaque
 from fnad.ir.builder import trace
 from fnad.ir.primitive import PRIMITIVES, Primitive, Sample
@@ -320,3 +320,132 @@ def test_only_the_branch_of_a_row_is_run() -> None:
 
     fnad.vmap(lambda x: fnad.cond(x > 0, noted, lambda x: x, x))(np.array([1.0, -1.0, 2.0]))
     assert seen == [1.0, 2.0]
+
+
+# ---- rows in lockstep ------------------------------------------------------------------------------------------------
+
+
+def squared_root(a: Any) -> Any:
+    """The root by Newton's method, the steps it took, and a value that is of use only before the end."""
+
+    def step(s: Any) -> Any:
+        x, n, _ = s
+        return (x + a / x) / 2, n + 1, 1 / (x * x - a)
+
+    return fnad.while_loop(lambda s: abs(s[0] * s[0] - a) > 1e-12 * a, step, (a, 0, a))
+
+
+def bisected(a: Any) -> Any:
+    def step(s: Any) -> Any:
+        low, high = s
+        middle = (low + high) / 2
+        return fnad.cond(middle**3 < a, lambda x, y, z: (y, z), lambda x, y, z: (x, y), low, middle, high)
+
+    return fnad.while_loop(lambda s: s[1] - s[0] > 1e-5 * s[1], step, (0.0 * a, 1.0 + a))
+
+
+def collatz(k: Any) -> Any:
+    choose = lambda n: fnad.switch(n % 2, [lambda n: n // 2, lambda n: 3 * n + 1], n)  # noqa: E731
+    return fnad.while_loop(lambda s: s[0] != 1, lambda s: (choose(s[0]), s[1] + 1), (k, 0))
+
+
+def escaping(x: Any, y: Any) -> Any:
+    test = lambda s: (s[2] < 30) & (s[0] ** 2 + s[1] ** 2 < 4)  # noqa: E731
+    return fnad.while_loop(
+        test, lambda s: (s[0] ** 2 - s[1] ** 2 + x, 2 * s[0] * s[1] + y, s[2] + 1), (0 * x, 0 * y, 0)
+    )
+
+
+LOOPS = {
+    squared_root: (np.exp(8 * RNG.standard_normal(37)),),
+    bisected: (RNG.uniform(0, 50, 37).astype(np.float32),),
+    collatz: (np.arange(1, 38),),
+    escaping: (RNG.uniform(-2, 1, 37), RNG.uniform(-1, 1, 37)),
+}
+
+
+@pytest.mark.parametrize("f", LOOPS, ids=lambda f: f.__name__)
+def test_loops_of_rows_in_lockstep(f: Callable[..., Any]) -> None:
+    """To the bit, whether or not the rows fill blocks."""
+    rows = LOOPS[f]
+    with fnad.config.override(executor="interpreter"):
+        expected = in_loop(f, *rows)
+        for count in (1, 2, 37):
+            for found, want in zip(fnad.vmap(f)(*[x[:count] for x in rows]), expected, strict=True):
+                np.testing.assert_array_equal(found, want[:count])
+
+
+def test_compiled_loops_of_rows_in_lockstep() -> None:
+    rows = LOOPS[bisected][0]
+    for found, want in zip(fnad.jit(fnad.vmap(bisected))(rows), in_loop(fnad.jit(bisected), rows), strict=True):
+        np.testing.assert_array_equal(found, want)
+
+
+def program_of(f: Callable[..., Any], *args: Any) -> str:
+    return str(fnad.make_program(f)(*args))
+
+
+def test_which_rows_go_in_lockstep() -> None:
+    """Arithmetic alone: what calls a library rounds otherwise for several values, as complex products of NumPy's do."""
+
+    def loop(step: Callable[[Any], Any]) -> Callable[..., Any]:
+        return lambda a: fnad.while_loop(lambda s: s > 1.0, step, a)
+
+    rows = np.linspace(0.5, 9.0, 40)
+    assert "f64[16]" in program_of(fnad.vmap(loop(lambda s: s / 2)), rows)
+    assert "f64[16]" in program_of(
+        fnad.vmap(loop(lambda s: fnad.cond(s > 2, lambda s: s / 2, lambda s: s - 1, s))), rows
+    )
+    others: list[Callable[[Any], Any]] = [np.sin, lambda s: W[s.astype(int) % 3] / 9, lambda s: abs(s / 2j)]
+    for step in others:
+        assert "f64[16]" not in program_of(fnad.vmap(loop(step)), rows)
+        assert_close(fnad.vmap(loop(step))(rows), np.stack([loop(step)(a) for a in rows]))
+
+
+def test_derivatives_of_rows_in_lockstep() -> None:
+    """The row's own, also where a step beyond its end would divide by zero."""
+    f = lambda a: squared_root(a)[0]  # noqa: E731
+    rows = np.r_[np.arange(2.0, 18.0) ** 2, LOOPS[squared_root][0][:3]]
+    slopes = 0.5 / np.sqrt(rows)
+    ones = np.ones_like(rows)
+    np.testing.assert_allclose(fnad.jvp(fnad.vmap(f), (rows,), (ones,))[1], slopes, rtol=1e-9)
+    np.testing.assert_allclose(fnad.vmap(lambda a: fnad.jvp(f, (a,), (1.0,))[1])(rows), slopes, rtol=1e-9)
+    np.testing.assert_allclose(fnad.vmap(fnad.grad(f))(rows), slopes, rtol=1e-9)
+    np.testing.assert_allclose(fnad.grad(lambda a: np.sum(fnad.vmap(f)(a)))(rows), slopes, rtol=1e-9)
+    second = fnad.grad(lambda a: np.sum(fnad.jvp(fnad.vmap(f), (a,), (ones,))[1]))(rows)
+    np.testing.assert_allclose(second, -0.25 * rows**-1.5, rtol=1e-6)
+
+
+def test_a_row_that_goes_on_too_long() -> None:
+    def halved(a: Any) -> Any:
+        return fnad.while_loop(lambda s: s > 1, lambda s: s / 2, a, max_steps=5)
+
+    rows = np.full(20, 32.0)
+    np.testing.assert_array_equal(fnad.vmap(halved)(rows), np.ones(20))
+    rows[18] = 33.0
+    for run in (fnad.vmap(halved), fnad.jit(fnad.vmap(halved))):
+        with pytest.raises(LoopLimitError, match=r"max_steps=5 steps\n  at test_batching.py"):
+            run(rows)
+        with pytest.raises(LoopLimitError, match="max_steps=5 steps"):
+            run(rows[::-1].copy())
+
+
+def test_branches_of_rows_by_selecting() -> None:
+    """Where all of them are a little arithmetic: to the bit as each row's own, and not where there are many."""
+    branches = [lambda x: 1 / x, lambda x: np.sqrt(x), lambda x: x * x]
+    f = lambda i, x: fnad.switch(i, branches, x)  # noqa: E731
+    places, rows = np.array([-1, 0, 1, 2, 3, 1]), np.array([2.0, 0.0, 0.0, 3.0, np.inf, -1.0])
+    with np.errstate(all="ignore"):
+        expected = np.stack([f(int(i), x) for i, x in zip(places, rows, strict=True)])
+    np.testing.assert_array_equal(fnad.vmap(f)(places, rows), expected)
+    few = program_of(fnad.vmap(f), places, rows)
+    assert " scan(" not in few
+    slopes = fnad.grad(lambda x: np.sum(fnad.vmap(f)(places, x)[3:]))(rows)
+    np.testing.assert_array_equal(slopes[[0, 1, 2, 3, 4]], [0.0, 0.0, 0.0, 6.0, np.inf])
+
+    def powers(n: int) -> Callable[[Any], Any]:
+        return lambda x: sum(x / (k + n) for k in range(9))
+
+    many = [powers(n) for n in range(9)]
+    many_rows = program_of(fnad.vmap(lambda i, x: fnad.switch(i, many, x)), places, rows)
+    assert " scan(" in many_rows
