@@ -118,7 +118,7 @@ def is_expensive(equation: Equation, *, runs: bool) -> bool:
             return cost > CHEAP and is_inexact(equation.results[0].aval.dtype)
         case Contraction() | Fold() | ArgFold() | Cumulative():
             return equation.operands[0].aval.size > 1
-        case Library(_, raises):
+        case Library(raises=raises):
             return runs or not raises
         case _:  # a loop in the loop may fail, or not end, so it must not run where no step is taken
             return runs and bool(equation.regions)

@@ -213,23 +213,26 @@ class Contraction:
 
 
 class Routine(NamedTuple):
-    """What native code can call on stacks of matrices: the name it has in kernels, and the error if it fails."""
+    """What native code can call on stacks of matrices: its name in kernels, its errors, and other numbers it takes."""
 
     name: str
-    error: FnadError | None = None
+    errors: tuple[FnadError, ...] = ()
+    options: tuple[float, ...] = ()
 
 
 class Library(NamedTuple):
     """A call outside the loops, run by `evaluate` on whole arrays.
 
     `routine` names the routine that does the work, as in LAPACK (without the letter of the dtype), NumPy or SciPy;
-    `raises` says that it raises for some operands. `native(**params)` is the routine that kernels call instead where
-    the operands are small; it gives the same values, up to rounding, and the same error.
+    `raises` says that it raises for some operands. Where no operand and no result is empty, native code has something
+    else in its place, with the same values, up to rounding, and the same errors: a call of the routine
+    `native(**params)` in a kernel, or `expansion(*operands, **params)`, the results by other primitives.
     """
 
     routine: str | None = None
     raises: bool = True
     native: Callable[..., Routine] | None = None
+    expansion: Callable[..., Any] | None = None
 
 
 class GuardCheck:
@@ -368,7 +371,7 @@ class Primitive:
     def raises(self) -> bool:
         """Whether it raises for some operands, so that it must not run where the program would not reach it."""
         match self.lower:
-            case Library(_, raises):
+            case Library(raises=raises):
                 return raises
             case Gather() | Scatter() | DynamicSlice() | DynamicUpdate() | GuardCheck():
                 return True

@@ -482,11 +482,13 @@ class _Builder:
             raise LoweringError(f"{call.primitive.name} is called between kernels")
         buffers = (*call.operands, *call.results)
         shapes = [buffer.aval.shape for buffer in buffers]
-        count, sizes = stack_sizes(call.routine, shapes)
+        count, sizes = stack_sizes(call.routine.name, shapes)
         arrays = map(array_of, buffers)
         numbers = map(integer, (count, *sizes))
-        self.add(Evaluate(apply(LINALG[call.routine], *arrays, *numbers, STATUS, integer(call.fault))))
-        if call.fault:
+        options = [Constant(np.float64(number)) for number in call.routine.options]
+        report = (STATUS, *map(integer, call.faults)) if call.faults else ()
+        self.add(Evaluate(apply(LINALG[call.routine.name], *arrays, *numbers, *options, *report)))
+        if call.faults:
             self.exit(apply(NOT_EQUAL, Load(STATUS, integer(0)), integer(0)), Return())
 
     def matrix(self, matrix: loop_ir.Matrix) -> tuple[Expression, ...]:

@@ -3,24 +3,29 @@
     linalg_solve(a, b, x, count, m, n, status, fault):    a[m,m] x[m,n] = b[m,n], for each of `count`
 
 The arrays come first, those of the operands before those of the results; then the number of matrices and the sizes, in
-the order in which the signature names them. Where a matrix has no result, its elements mean nothing and, unless
-`fault` is 0, it is stored in status[0].
+the order in which the signature names them, and other numbers, as the `rcond` of `lstsq`. A routine that can fail ends
+in `status` and the number of a fault for each way in which it can: where a matrix has no result, its elements mean
+nothing, and that number is stored in status[0]. Without faults nothing is reported.
 
 Most are NumPy's generalized ufuncs (`numpy.linalg._umath_linalg`), those behind the functions of `np.linalg`, whose
 values they are to the bit. One that a version of NumPy has not, or has with another signature, is left out. Triangular
-systems are solved by substitution, as trsm of the BLAS does.
+systems are solved by substitution, as trsm of the BLAS does; LU and QR factorizations are those of LAPACK's getrf and
+geqrf.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import prod
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from fnad.scalar.operation import Kind, OperandError, Operation, Pointer
+
+Evaluate: TypeAlias = Callable[..., int]
+"""Computes the last of these stacks from the first; 0, or which of the faults it is."""
 
 PREFIX = "linalg_"
 
@@ -29,8 +34,7 @@ TRIANGULAR = {
 }
 """Triangular systems: whether the lower triangle is read, and whether its diagonal is taken for ones."""
 
-SIGNATURES = {
-    **dict.fromkeys(TRIANGULAR, "(m,m),(m,n)->(m,n)"),
+UFUNCS = {
     "solve": "(m,m),(m,n)->(m,n)",
     "inv": "(m,m)->(m,m)",
     "det": "(m,m)->()",
@@ -38,9 +42,22 @@ SIGNATURES = {
     **dict.fromkeys(("cholesky_lo", "cholesky_up"), "(m,m)->(m,m)"),
     **dict.fromkeys(("eigh_lo", "eigh_up"), "(m,m)->(m),(m,m)"),
     **dict.fromkeys(("eigvalsh_lo", "eigvalsh_up"), "(m,m)->(m)"),
+    "eig": "(m,m)->(m),(m,m)",
     "svd": "(m,n)->(p)",
     "svd_s": "(m,n)->(m,p),(p),(p,n)",
     "svd_f": "(m,n)->(m,m),(p),(n,n)",
+    "lstsq": "(m,n),(m,nrhs),()->(n,nrhs),(nrhs),(),(p)",
+}
+"""The signatures of NumPy's ufuncs."""
+
+SIGNATURES = {
+    **dict.fromkeys(TRIANGULAR, "(m,m),(m,n)->(m,n)"),
+    "lu": "(m,n)->(m,n),(p)",
+    "row_order": "(p)->(m)",
+    "qr_reduced": "(m,n)->(m,p),(p,n)",
+    "qr_complete": "(m,n)->(m,m),(m,n)",
+    **UFUNCS,
+    "lstsq": "(m,n),(m,k)->(n,k)",
 }
 
 
@@ -48,74 +65,159 @@ def gufunc(name: str) -> Any:
     """The generalized ufunc of a name; None if this NumPy has none with the signature."""
     found = getattr(np.linalg, "_umath_linalg", None)
     ufunc = getattr(found, name, None)
-    return ufunc if getattr(ufunc, "signature", "").replace(" ", "") == SIGNATURES[name] else None
+    return ufunc if getattr(ufunc, "signature", "").replace(" ", "") == UFUNCS[name] else None
 
 
-def core_dimensions(name: str) -> list[list[str]]:
+def core_dimensions(signature: str) -> list[list[str]]:
     """The names of the sizes of a matrix of each operand and result."""
-    return [re.findall(r"\w+", part) for part in re.findall(r"\(([^)]*)\)", SIGNATURES[name])]
+    return [re.findall(r"\w+", part) for part in re.findall(r"\(([^)]*)\)", signature)]
 
 
-def size_names(name: str) -> list[str]:
+def size_names(signature: str) -> list[str]:
     """The names of the sizes, in the order of the signature."""
-    return list(dict.fromkeys(size for core in core_dimensions(name) for size in core))
+    return list(dict.fromkeys(size for core in core_dimensions(signature) for size in core))
+
+
+def signature_of(routine: str) -> str:
+    return SIGNATURES[routine.removeprefix(PREFIX)]
 
 
 def stack_sizes(routine: str, shapes: Sequence[tuple[int, ...]]) -> tuple[int, list[int]]:
     """The number of matrices and the sizes of a routine's operands and results of these shapes."""
-    name = routine.removeprefix(PREFIX)
-    cores = core_dimensions(name)
+    cores = core_dimensions(signature_of(routine))
     rank = len(shapes[0]) - len(cores[0])
     pairs = [pair for core, shape in zip(cores, shapes, strict=True) for pair in zip(core, shape[rank:], strict=True)]
     sizes = dict(pairs)
-    return prod(shapes[0][:rank]), [sizes[size] for size in size_names(name)]
+    return prod(shapes[0][:rank]), [sizes[size] for size in size_names(signature_of(routine))]
+
+
+def arguments_of(name: str, values: Sequence[Any]) -> tuple[Any, ...]:
+    """The arguments of a routine by kind: arrays, number of matrices, sizes, other numbers, status, faults."""
+    cores, sizes = core_dimensions(SIGNATURES[name]), size_names(SIGNATURES[name])
+    arrays, (count, *numbers) = values[: len(cores)], values[len(cores) :]
+    extents, numbers = numbers[: len(sizes)], numbers[len(sizes) :]
+    options, (status, *faults) = numbers[: OPTIONS.get(name, 0)], numbers[OPTIONS.get(name, 0) :] or (None,)
+    return arrays, count, extents, options, status, faults
 
 
 def _operation(name: str) -> Operation:
-    cores, sizes = core_dimensions(name), size_names(name)
+    signature = SIGNATURES[name]
+    cores, sizes = core_dimensions(signature), size_names(signature)
 
     def result(*kinds: Kind) -> Kind:
-        expected = len(cores) + 1 + len(sizes) + 2
         arrays = kinds[: len(cores)]
-        if len(kinds) != expected or not all(isinstance(kind, Pointer) for kind in arrays):
+        least = len(cores) + 1 + len(sizes) + OPTIONS.get(name, 0)
+        if len(kinds) < least or not all(isinstance(kind, Pointer) for kind in arrays):
             numbers = ", ".join(["the count", *sizes])
-            raise OperandError(f"{PREFIX}{name} takes {len(cores)} arrays, {numbers}, status and fault")
+            raise OperandError(f"{PREFIX}{name} takes {len(cores)} arrays, {numbers}, then status and faults if any")
         return None
 
     def plain(*values: Any) -> None:
-        arrays, (count, *extents), (status, fault) = values[: len(cores)], values[len(cores) : -2], values[-2:]
+        arrays, count, extents, options, status, faults = arguments_of(name, values)
         size_of = dict(zip(sizes, extents, strict=True))
         shapes = [(count, *[size_of[size] for size in core]) for core in cores]
-        stacks = [flat[: np.prod(shape)].reshape(shape) for flat, shape in zip(arrays, shapes, strict=True)]
-        failed = substitute(stacks, *TRIANGULAR[name]) if name in TRIANGULAR else by_ufunc(gufunc(name), stacks)
-        if failed and fault:
-            status[0] = fault
+        stacks = [flat[: prod(shape)].reshape(shape) for flat, shape in zip(arrays, shapes, strict=True)]
+        failure = EVALUATE[name](*stacks, *options)
+        if 0 < failure <= len(faults):
+            status[0] = faults[failure - 1]
 
     return Operation(PREFIX + name, result, plain)
 
 
-def by_ufunc(ufunc: Any, stacks: Sequence[Any]) -> bool:
-    """Compute the last of these arrays from the first; whether one of the matrices has no result."""
+# ---- their values, in NumPy ------------------------------------------------------------------------------------------
+
+
+def by_ufunc(name: str) -> Evaluate:
+    """The ufunc of this name; fault 1 is a matrix without result."""
+    return lambda *stacks: call_ufunc(gufunc(name), stacks)
+
+
+def call_ufunc(ufunc: Any, stacks: Sequence[Any]) -> int:
     operands, results = stacks[: ufunc.nin], stacks[ufunc.nin :]
     letters = ["".join(array.dtype.char for array in arrays) for arrays in (operands, results)]
     failed: list[bool] = []
     with np.errstate(all="ignore", invalid="call", call=lambda *_: failed.append(True)):
         ufunc(*operands, out=tuple(results), signature="->".join(letters))
-    return bool(failed)
+    return int(bool(failed))
 
 
-def substitute(stacks: Sequence[Any], is_lower: bool, unit: bool) -> bool:
-    """Solve a x = b row by row; whether a divisor is 0."""
-    a, b, x = stacks
-    n = a.shape[-1]
-    pivots = np.ones(a.shape[:-1]) if unit else np.diagonal(a, axis1=-2, axis2=-1)
+def eig(a: Any, w: Any, v: Any) -> int:
+    """Fault 2 is a matrix that is not finite, which the ufunc must not see."""
+    return call_ufunc(gufunc("eig"), (a, w, v)) if np.isfinite(a).all() else 2
+
+
+def lstsq(a: Any, b: Any, x: Any, rcond: float) -> int:
+    count, m, n = a.shape
+    real = a.real.dtype
+    rest = np.empty((count, b.shape[-1]), real), np.empty(count, np.intc), np.empty((count, min(m, n)), real)
+    return call_ufunc(gufunc("lstsq"), (a, b, np.array(rcond, real), x, *rest))
+
+
+def qr(complete: bool) -> Evaluate:
+    def evaluate(a: Any, q: Any, r: Any) -> int:
+        q[...], r[...] = np.linalg.qr(a, "complete" if complete else "reduced")
+        return 0
+
+    return evaluate
+
+
+def lu(a: Any, packed: Any, pivots: Any) -> int:
+    """Gaussian elimination with partial pivoting (Golub & Van Loan, "Matrix Computations", algorithm 3.4.1)."""
+    packed[...] = a
     with np.errstate(all="ignore"):
-        for i in range(n) if is_lower else reversed(range(n)):
-            known = slice(i) if is_lower else slice(i + 1, n)
-            rest = b[:, i, :] - (a[:, i : i + 1, known] @ x[:, known, :])[:, 0, :]
-            x[:, i, :] = rest / pivots[:, i, None]
-    return not pivots.all()
+        for matrix, rows in zip(packed, pivots, strict=True):
+            for k in range(len(rows)):
+                column = matrix[k:, k]
+                rows[k] = other = k + np.argmax(abs(column.real) + abs(column.imag))
+                matrix[[k, other]] = matrix[[other, k]]
+                if matrix[k, k] != 0:
+                    matrix[k + 1 :, k] /= matrix[k, k]
+                matrix[k + 1 :, k + 1 :] -= np.outer(matrix[k + 1 :, k], matrix[k, k + 1 :])
+    return 0
 
 
-LINALG = {PREFIX + name: _operation(name) for name in SIGNATURES if name in TRIANGULAR or gufunc(name)}
+def row_order(pivots: Any, order: Any) -> int:
+    """Fault 1 is a pivot that is the number of no row."""
+    order[...] = np.arange(order.shape[-1])
+    if not ((pivots >= 0) & (pivots < order.shape[-1])).all():
+        return 1
+    for exchanges, rows in zip(pivots, order, strict=True):
+        for row, other in enumerate(exchanges.tolist()):
+            rows[[row, other]] = rows[[other, row]]
+    return 0
+
+
+def substitute(is_lower: bool, unit: bool) -> Evaluate:
+    """Row by row; fault 1 is a divisor of 0."""
+
+    def evaluate(a: Any, b: Any, x: Any) -> int:
+        n = a.shape[-1]
+        pivots = np.ones(a.shape[:-1]) if unit else np.diagonal(a, axis1=-2, axis2=-1)
+        with np.errstate(all="ignore"):
+            for i in range(n) if is_lower else reversed(range(n)):
+                known = slice(i) if is_lower else slice(i + 1, n)
+                rest = b[:, i, :] - (a[:, i : i + 1, known] @ x[:, known, :])[:, 0, :]
+                x[:, i, :] = rest / pivots[:, i, None]
+        return int(not pivots.all())
+
+    return evaluate
+
+
+# ---- the table -------------------------------------------------------------------------------------------------------
+
+OPTIONS = {"lstsq": 1}
+"""How many other numbers a routine takes."""
+
+EVALUATE: dict[str, Evaluate] = {
+    **{name: by_ufunc(name) for name in UFUNCS},
+    **{name: substitute(*how) for name, how in TRIANGULAR.items()},
+    "eig": eig,
+    "lstsq": lstsq,
+    "qr_reduced": qr(False),
+    "qr_complete": qr(True),
+    "lu": lu,
+    "row_order": row_order,
+}
+
+LINALG = {PREFIX + name: _operation(name) for name in EVALUATE if name not in UFUNCS or gufunc(name)}
 """The routines by name."""

@@ -17,7 +17,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from fnad.ir.primitive import Primitive
+from fnad.ir.primitive import Primitive, Routine
 from fnad.ir.program import Source
 from fnad.ir.types import Dtype
 from fnad.lower.faults import Fault
@@ -129,7 +129,7 @@ class Product:
 class LibraryCall:
     """results = primitive(operands) on whole arrays, in Python; in native code if it has a `routine` there.
 
-    If that fails, the run ends with the number `fault`.
+    If that fails, the run ends with one of the numbers `faults`.
     """
 
     primitive: Primitive
@@ -137,8 +137,8 @@ class LibraryCall:
     operands: tuple[Buffer, ...]
     results: tuple[Buffer, ...]
     source: Source | None = None
-    routine: str | None = None
-    fault: int = 0
+    routine: Routine | None = None
+    faults: tuple[int, ...] = ()
 
 
 @dataclass(slots=True, eq=False)

@@ -42,9 +42,6 @@ class Costs:
     smallest_product: int
     """The number of multiplications from which a routine for matrix products is faster than a loop."""
 
-    largest_native_routine: int
-    """The multiplications, n³ for a matrix, from which a routine is called by Python, which sets its threads."""
-
     sum_block: int
     """The length of a sum without compensation: see Note [Accurate sums] in `fnad/kernel/accumulators.py`."""
 

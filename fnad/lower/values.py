@@ -459,23 +459,21 @@ class Values:
         self.nests.place(LibraryCall(primitive, dict(equation.keywords), operands, results, self.source))
 
     def _native_routine(self, equation: Equation) -> Routine | None:
-        """The routine that native code calls, if the target has it and the matrices are small and not empty."""
+        """The routine that native code calls, if the target has it and no matrix is empty."""
         lower, target = equation.primitive.lower, self.shared.target
         if not isinstance(lower, Library) or lower.native is None:
             return None
         routine = lower.native(**equation.params)
-        avals = [atom.aval for atom in (*equation.operands, *equation.results)]
-        work = max(aval.size * max(aval.shape[-2:], default=1) for aval in avals)
-        is_small = work < target.costs.largest_native_routine and all(aval.size for aval in avals)
-        return routine if is_small and routine.name in target.instructions else None
+        has_elements = all(atom.aval.size for atom in (*equation.operands, *equation.results))
+        return routine if has_elements and routine.name in target.instructions else None
 
     def _call_natively(self, equation: Equation, routine: Routine, results: tuple[Buffer, ...]) -> None:
         """Call a routine in double precision, in which NumPy's functions of matrices compute single precision too."""
         operands = tuple(self._widened(atom) for atom in equation.operands)
         wide = tuple(b if (d := double(b.dtype)) == b.dtype else self.temporary(Aval(d, b.aval.shape)) for b in results)
-        fault = 0 if routine.error is None else self.shared.fault(of_error(routine.error, self.source))
+        faults = tuple(self.shared.fault(of_error(error, self.source)) for error in routine.errors)
         params = dict(equation.params)
-        call = LibraryCall(equation.primitive, params, operands, wide, self.source, routine.name, fault)
+        call = LibraryCall(equation.primitive, params, operands, wide, self.source, routine, faults)
         self.nests.place(call)
         for computed, buffer in zip(wide, results, strict=True):
             if computed is not buffer:
@@ -507,8 +505,8 @@ class Values:
 
 
 def double(dtype: Dtype) -> Dtype:
-    """The dtype in double precision."""
-    return np.result_type(dtype, np.float64)
+    """The dtype in double precision; of integers i64."""
+    return np.result_type(dtype, np.float64) if is_inexact(dtype) else I64
 
 
 def _reads_elsewhere(effect: Update) -> bool:

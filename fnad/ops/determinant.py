@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from itertools import permutations
+from itertools import combinations, permutations
 from typing import Any
 
 import numpy as np
@@ -27,13 +27,30 @@ import numpy as np
 from fnad.ir.axes import Stacked
 from fnad.ir.primitive import Library, Primitive, Pull, Push, Routine, Sample, register
 from fnad.ir.symbol import Symbol
-from fnad.ir.types import DTYPES, Aval, is_complex, real_dtype
-from fnad.ops.arithmetic import mul, neg
+from fnad.ir.types import DTYPES, I64, Aval, is_complex, real_dtype
+from fnad.ops.arithmetic import add, mul, neg, sub
+from fnad.ops.comparison import eq, select
 from fnad.ops.constructors import INEXACT, by_name, same_avals
-from fnad.ops.conversion import complex_, imag, real
+from fnad.ops.conversion import complex_, convert_to, imag, real
+from fnad.ops.eigenvalues import svd
 from fnad.ops.linalg import IF_NOT_CONVERGED, by_lapack, regular, solve
-from fnad.ops.matrix import check_square, total, trace
-from fnad.ops.shape import sample
+from fnad.ops.matrix import (
+    adjoint,
+    beside,
+    check_square,
+    columns,
+    conjugate,
+    diagonal,
+    diagonal_matrix,
+    matmul,
+    row_and_column,
+    rows,
+    total,
+    trace,
+    transposed,
+)
+from fnad.ops.reduction import reduce_prod
+from fnad.ops.shape import broadcast_in_dim, concatenate, iota, ones_like, sample, sum_over, zeros_like
 
 LARGEST_BY_FORMULA = 3
 """Size of matrices up to which a formula is as accurate and faster."""
@@ -151,6 +168,90 @@ def _sign(order: tuple[int, ...]) -> int:
     return -1 if inversions % 2 else 1
 
 
+# ---- the same in native code -------------------------------------------------------------------------------------
+
+
+def _expanded_cofactor(a: Symbol, *directions: Symbol) -> Symbol:
+    wide = [convert_to(x, np.result_type(x.dtype, np.float64)) for x in (a, *directions)]
+    by_formula = a.shape[-1] <= LARGEST_BY_FORMULA
+    return convert_to((_cofactor_by_minors if by_formula else _cofactor_by_svd)(*wide), a.dtype)
+
+
+def _cofactor_by_minors(a: Symbol, *directions: Symbol) -> Symbol:
+    """Of 3 by 3 matrices the sum of minors of one factor in cyclic order times the other; up to it, what is left."""
+    n, count = a.shape[-1], len(directions)
+    factors = [*directions, *[a] * (n - 1 - count)]
+    if count >= n:
+        return zeros_like(a)
+    if n == 1:
+        return ones_like(a)
+    if n == 2:
+        row, column = row_and_column(a)
+        (x,) = (_cyclic(factor, 1, 1) for factor in factors)
+        return select(eq(row, column), x, neg(x))
+    x, y = factors
+    minors = sub(mul(_cyclic(x, 1, 1), _cyclic(y, 2, 2)), mul(_cyclic(x, 1, 2), _cyclic(y, 2, 1)))
+    if not count:
+        return minors
+    return add(minors, sub(mul(_cyclic(y, 1, 1), _cyclic(x, 2, 2)), mul(_cyclic(y, 1, 2), _cyclic(x, 2, 1))))
+
+
+def _cyclic(x: Symbol, down: int, right: int) -> Symbol:
+    """The elements i + down, j + right, counted cyclically."""
+    n = x.shape[-1]
+    moved = concatenate(rows(x, down, n), rows(x, 0, down), axis=x.ndim - 2)
+    return beside(columns(moved, right, n), columns(moved, 0, right))
+
+
+def _cofactor_by_svd(a: Symbol, *directions: Symbol) -> Symbol:
+    u, s, vh = svd(a, full=True)
+    phase = mul(det(u), det(vh))
+    dims = tuple(range(a.ndim - 2))
+    left = mul(conjugate(u), broadcast_in_dim(phase, shape=u.shape, dims=dims))
+    within = [matmul(matmul(adjoint(u), e), adjoint(vh)) for e in directions]
+    return matmul(matmul(left, _cofactor_of_diagonal(s, within, a)), conjugate(vh))
+
+
+def _cofactor_of_diagonal(s: Symbol, directions: list[Symbol], like: Symbol) -> Symbol:
+    """As `_diagonal_cofactor`, with one axis for each index."""
+    count, batch = len(directions) + 1, s.ndim - 1
+    products = convert_to(_products_without_each(s, count), like.dtype)
+    total = zeros_like(like)
+    for order in permutations(range(count)):
+        product = products
+        for r, (e, to) in enumerate(zip(directions, order, strict=False)):
+            product = mul(product, _over_indices(e, batch, r, to, products))
+        target = {order[-1], count - 1}
+        term = sum_over(product, tuple(batch + i for i in range(count) if i not in target))
+        term = transposed(term) if len(target) == 2 else diagonal_matrix(term)
+        total = add(total, term) if _sign(order) > 0 else sub(total, term)
+    return total
+
+
+def _over_indices(e: Symbol, batch: int, row: int, column: int, like: Symbol) -> Symbol:
+    """The elements of matrices, with these two of the axes after the batch as row and column."""
+    dims = tuple(range(batch))
+    if row == column:
+        return broadcast_in_dim(diagonal(e), shape=like.shape, dims=(*dims, batch + row))
+    e = e if row < column else transposed(e)
+    return broadcast_in_dim(e, shape=like.shape, dims=(*dims, *sorted((batch + row, batch + column))))
+
+
+def _products_without_each(s: Symbol, count: int) -> Symbol:
+    """As `_products_without`."""
+    *outer, n = s.shape
+    shape, batch = (*outer, *(n,) * count, n), len(outer)
+    indices = [iota(dtype=I64, shape=shape, axis=batch + i) for i in range(count + 1)]
+    factors = broadcast_in_dim(s, shape=shape, dims=(*range(batch), batch + count))
+    for index in indices[:-1]:
+        factors = select(eq(index, indices[-1]), ones_like(factors), factors)
+    products = reduce_prod(factors, axes=(batch + count,))
+    indices = [iota(dtype=I64, shape=products.shape, axis=batch + i) for i in range(count)]
+    for one, other in combinations(indices, 2):
+        products = select(eq(one, other), zeros_like(products), products)
+    return products
+
+
 def _pull_cofactor(results: Any, primals: Any, cts: Any) -> list[Symbol]:
     a, *directions = primals
     others = [directions[:i] + directions[i + 1 :] for i in range(len(directions))]
@@ -174,7 +275,7 @@ cofactor = register(
         _infer_cofactor,
         _cofactor,
         Pull(_pull_cofactor),
-        Library("gesdd"),
+        Library("gesdd", expansion=_expanded_cofactor),
         _cofactor_samples,
         "Matrix of cofactors, the gradient of det; with more operands, its derivative along each of them.",
         axes=Stacked(),

@@ -34,7 +34,15 @@ from fnad.ops.arithmetic import add, mul, neg, strong_div, sub
 from fnad.ops.comparison import eq, gt, le, select
 from fnad.ops.constructors import INEXACT, by_name, check_dtype, linear
 from fnad.ops.conversion import complex_, complex_dtype, convert, convert_to, imag, real
-from fnad.ops.linalg import IF_NOT_CONVERGED, NO_EIGENVALUES, NO_SINGULAR_VALUES, by_lapack, hermitian_samples, solve
+from fnad.ops.linalg import (
+    IF_NOT_CONVERGED,
+    NO_EIGENVALUES,
+    NO_SINGULAR_VALUES,
+    NOT_FINITE,
+    by_lapack,
+    hermitian_samples,
+    solve,
+)
 from fnad.ops.matrix import (
     adjoint,
     along_columns,
@@ -191,7 +199,7 @@ eigvalsh = register(
         _infer_eigvalsh,
         by_lapack(IF_NOT_CONVERGED)(lambda a, *, uplo: np.linalg.eigvalsh(a, UPLO=uplo)),
         Push(_push_eigvalsh),
-        Library("heevd", native=lambda uplo: Routine(f"linalg_eigvalsh_{SUFFIX[uplo]}", NO_EIGENVALUES)),
+        Library("heevd", native=lambda uplo: Routine(f"linalg_eigvalsh_{SUFFIX[uplo]}", (NO_EIGENVALUES,))),
         _hermitian_samples,
         "Eigenvalues of a Hermitian matrix, ascending; one triangle of it is read.",
         axes=Stacked(),
@@ -204,7 +212,7 @@ eigh = register(
         _infer_eigh,
         by_lapack(IF_NOT_CONVERGED)(lambda a, *, uplo: tuple(np.linalg.eigh(a, UPLO=uplo))),
         Push(_push_eigh),
-        Library("heevd", native=lambda uplo: Routine(f"linalg_eigh_{SUFFIX[uplo]}", NO_EIGENVALUES)),
+        Library("heevd", native=lambda uplo: Routine(f"linalg_eigh_{SUFFIX[uplo]}", (NO_EIGENVALUES,))),
         _hermitian_samples,
         "Eigenvalues, ascending, and orthonormal eigenvectors of a Hermitian matrix; one triangle of it is read.",
         axes=Stacked(),
@@ -267,7 +275,7 @@ eig = register(
         _infer_eig,
         _eig,
         Push(_push_eig),
-        Library("geev"),
+        Library("geev", native=lambda: Routine("linalg_eig", (NO_EIGENVALUES, NOT_FINITE))),
         _eig_samples,
         "Eigenvalues and eigenvectors of length 1 of any square matrix, as complex numbers.",
         axes=Stacked(),
@@ -354,7 +362,7 @@ svdvals = register(
         _infer_svdvals,
         by_lapack(IF_NOT_CONVERGED)(lambda a: np.linalg.svd(a, compute_uv=False)),
         Push(_push_svdvals),
-        Library("gesdd", native=lambda: Routine("linalg_svd", NO_SINGULAR_VALUES)),
+        Library("gesdd", native=lambda: Routine("linalg_svd", (NO_SINGULAR_VALUES,))),
         _svd_samples,
         "Singular values, descending.",
         axes=Stacked(),
@@ -367,7 +375,9 @@ svd = register(
         _infer_svd,
         by_lapack(IF_NOT_CONVERGED)(lambda a, *, full: tuple(np.linalg.svd(a, full_matrices=full))),
         Push(_push_svd),
-        Library("gesdd", native=lambda full: Routine("linalg_svd_f" if full else "linalg_svd_s", NO_SINGULAR_VALUES)),
+        Library(
+            "gesdd", native=lambda full: Routine("linalg_svd_f" if full else "linalg_svd_s", (NO_SINGULAR_VALUES,))
+        ),
         lambda: (Sample(given.operands, {"full": full}) for full in (True, False) for given in _svd_samples()),
         "Singular value decomposition U, s, Vᴴ; with square U and V if `full`.",
         axes=Stacked(),

@@ -22,15 +22,26 @@ import numpy as np
 
 from fnad.errors import MatrixError
 from fnad.ir.axes import Stacked
-from fnad.ir.primitive import Library, Primitive, Push, Sample, register
+from fnad.ir.primitive import Library, Primitive, Push, Routine, Sample, register
 from fnad.ir.symbol import Symbol
-from fnad.ir.types import Aval, is_complex
-from fnad.ops.arithmetic import add, sub
+from fnad.ir.types import F64, Aval, is_complex
+from fnad.ops.arithmetic import add, div, mul, sub
+from fnad.ops.comparison import gt, select
 from fnad.ops.constructors import INEXACT, by_name, check_one_dtype
-from fnad.ops.conversion import complex_
-from fnad.ops.linalg import IF_NOT_CONVERGED, by_lapack, each_matrix, hermitian_samples, solve, solve_triangular
+from fnad.ops.conversion import complex_, convert_to
+from fnad.ops.eigenvalues import eigh, svd
+from fnad.ops.linalg import (
+    IF_NOT_CONVERGED,
+    NO_LEAST_SQUARES,
+    by_lapack,
+    each_matrix,
+    hermitian_samples,
+    solve,
+    solve_triangular,
+)
 from fnad.ops.matrix import (
     adjoint,
+    along_rows,
     beside,
     check_matrices,
     columns,
@@ -44,7 +55,9 @@ from fnad.ops.matrix import (
     strictly_lower,
     transposed,
 )
-from fnad.ops.shape import concatenate, sample, zeros_like
+from fnad.ops.piecewise import abs_
+from fnad.ops.reduction import reduce_max
+from fnad.ops.shape import broadcast_in_dim, concatenate, constant, ones_like, sample, zeros_like
 
 # ---- qr ------------------------------------------------------------------------------------------------------------
 
@@ -119,7 +132,7 @@ qr = register(
             lambda a, *, complete: tuple(np.linalg.qr(a, "complete" if complete else "reduced"))
         ),
         Push(_push_qr),
-        Library("geqrf"),
+        Library("geqrf", native=lambda complete: Routine("linalg_qr_complete" if complete else "linalg_qr_reduced")),
         _qr_samples,
         "QR factorization, Q with orthonormal columns, as many as rows if `complete`, and R upper triangular.",
         axes=Stacked(),
@@ -150,6 +163,24 @@ def _without_range(x: Symbol, y: Symbol) -> Symbol:
     return sub(identity_like(product), product)
 
 
+def _pinv_by_values(a: Symbol, *, rcond: float, is_hermitian: bool) -> Symbol:
+    """V (1 / s, 0 where s counts as 0) Uᴴ."""
+    if is_hermitian:
+        s, u = eigh(a, uplo="L")
+        v = u
+    else:
+        u, s, vh = svd(a, full=False)
+        v = adjoint(vh)
+    return matmul(v, mul(adjoint(u), along_rows(_inverse_of_large(s, rcond), adjoint(u))))
+
+
+def _inverse_of_large(s: Symbol, rcond: float) -> Symbol:
+    size = convert_to(abs_(s), F64)
+    limit = mul(reduce_max(size, axes=(s.ndim - 1,)), constant(rcond, F64, s.shape[:-1]))
+    is_large = gt(size, broadcast_in_dim(limit, shape=s.shape, dims=tuple(range(s.ndim - 1))))
+    return select(is_large, div(ones_like(s), select(is_large, s, ones_like(s))), zeros_like(s))
+
+
 def _pinv_samples() -> Iterable[Sample]:
     for operands in _tall_and_wide_samples():
         yield Sample(operands, {"rcond": 1e-15, "is_hermitian": False})
@@ -162,7 +193,7 @@ pinv = register(
         _infer_pinv,
         by_lapack(IF_NOT_CONVERGED)(lambda a, *, rcond, is_hermitian: np.linalg.pinv(a, rcond, is_hermitian)),
         Push(_push_pinv),
-        Library("gesdd"),
+        Library("gesdd", expansion=_pinv_by_values),
         _pinv_samples,
         "Pseudoinverse: singular values up to `rcond` times the largest count as 0. If `is_hermitian`, the lower "
         "triangle is read.",
@@ -212,7 +243,7 @@ lstsq = register(
         _infer_lstsq,
         _lstsq,
         Push(_push_lstsq),
-        Library("gelsd"),
+        Library("gelsd", native=lambda rcond: Routine("linalg_lstsq", (NO_LEAST_SQUARES,), (rcond,))),
         _lstsq_samples,
         "The shortest x that makes |a x - b| least, for each column of b; `rcond` as in pinv.",
         axes=Stacked(),

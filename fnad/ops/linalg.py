@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.linalg import LinAlgError
 
-from fnad.errors import FactorizationError, MatrixError
+from fnad.errors import FactorizationError, MatrixError, OutOfRangeError
 from fnad.ir.axes import Stacked
 from fnad.ir.primitive import Library, NonDifferentiable, Primitive, Pull, Push, Routine, Sample, register
 from fnad.ir.symbol import Symbol
@@ -74,7 +74,9 @@ SINGULAR = FactorizationError("Singular matrix", remedy=IF_SINGULAR)
 NOT_POSITIVE = FactorizationError("Matrix is not positive definite", remedy=IF_NOT_POSITIVE)
 ZERO_PIVOT = FactorizationError("singular matrix: a diagonal element of a triangular matrix is 0", remedy=IF_SINGULAR)
 NO_EIGENVALUES = FactorizationError("Eigenvalues did not converge", remedy=IF_NOT_CONVERGED)
+NOT_FINITE = FactorizationError("Array must not contain infs or NaNs", remedy=IF_NOT_CONVERGED)
 NO_SINGULAR_VALUES = FactorizationError("SVD did not converge", remedy=IF_NOT_CONVERGED)
+NO_LEAST_SQUARES = FactorizationError("SVD did not converge in Linear Least Squares", remedy=IF_NOT_CONVERGED)
 """The errors of NumPy's ufuncs for matrices, in the words of the functions that call them."""
 
 
@@ -133,7 +135,7 @@ solve = register(
         _infer_solve,
         by_lapack(IF_SINGULAR)(np.linalg.solve),
         Pull(_pull_solve),
-        Library("gesv", native=lambda: Routine("linalg_solve", SINGULAR)),
+        Library("gesv", native=lambda: Routine("linalg_solve", (SINGULAR,))),
         lambda: _system_samples(regular),
         "The solution x of the linear equations a x = b, for each column of b.",
         axes=Stacked(),
@@ -167,7 +169,7 @@ inv = register(
         _infer_inv,
         by_lapack(IF_SINGULAR)(np.linalg.inv),
         Pull(_pull_inv),
-        Library("getri", native=lambda: Routine("linalg_inv", SINGULAR)),
+        Library("getri", native=lambda: Routine("linalg_inv", (SINGULAR,))),
         _square_samples,
         "Inverse matrix.",
         axes=Stacked(),
@@ -240,7 +242,7 @@ def _substitute(a: Any, b: Any, *, lower: bool, unit: bool) -> Any:
 
 def _triangular_routine(*, lower: bool, unit: bool) -> Routine:
     name = f"linalg_solve_{'unit_' if unit else ''}{'lower' if lower else 'upper'}"
-    return Routine(name, None if unit else ZERO_PIVOT)
+    return Routine(name, () if unit else (ZERO_PIVOT,))
 
 
 def _pull_solve_triangular(results: Any, primals: Any, cts: Any, *, lower: bool, unit: bool) -> list[Symbol]:
@@ -335,7 +337,8 @@ cholesky = register(
         ),
         Push(_push_cholesky),
         Library(
-            "potrf", native=lambda upper: Routine("linalg_cholesky_up" if upper else "linalg_cholesky_lo", NOT_POSITIVE)
+            "potrf",
+            native=lambda upper: Routine("linalg_cholesky_up" if upper else "linalg_cholesky_lo", (NOT_POSITIVE,)),
         ),
         _cholesky_samples,
         "The triangular factor of a Hermitian, positive definite matrix, L Lᴴ or Uᴴ U; one triangle of a is read.",
@@ -346,6 +349,9 @@ cholesky = register(
 # ---- lu ----------------------------------------------------------------------------------------------------------
 
 
+NO_ROW = OutOfRangeError("a pivot is the number of no row", remedy="check the index against the axis")
+
+
 def _infer_row_order(pivots: Aval, *, size: int) -> Aval:
     check_dtype("row_order", pivots.dtype, INTEGERS)
     if pivots.ndim == 0 or pivots.shape[-1] > size:
@@ -354,6 +360,8 @@ def _infer_row_order(pivots: Aval, *, size: int) -> Aval:
 
 
 def _row_order(pivots: Any, *, size: int) -> Any:
+    if not ((pivots >= 0) & (pivots < size)).all():
+        raise NO_ROW.at(None)
     order = np.broadcast_to(np.arange(size), (*pivots.shape[:-1], size)).copy()
     for i in np.ndindex(pivots.shape[:-1]):
         for row, other in enumerate(pivots[i].tolist()):
@@ -374,7 +382,7 @@ row_order = register(
         _infer_row_order,
         _row_order,
         NonDifferentiable(),
-        Library(raises=False),
+        Library(native=lambda size: Routine("linalg_row_order", (NO_ROW,))),
         _row_order_samples,
         "Which of `size` rows comes where when row i is exchanged with row pivots[i], one after the other.",
         axes=Stacked(1),
@@ -390,11 +398,11 @@ def _infer_lu(a: Aval) -> tuple[Aval, Aval]:
 def _lu(a: Any) -> tuple[Any, Any]:
     from scipy.linalg import get_lapack_funcs  # noqa: PLC0415 - kept out of `import fnad`
 
-    packed, pivots = np.array(a), np.empty((*a.shape[:-2], min(a.shape[-2:])), I32)
-    (getrf,) = get_lapack_funcs(("getrf",), (a,))
+    packed, pivots = np.array(a, np.result_type(a, np.float64)), np.empty((*a.shape[:-2], min(a.shape[-2:])), I32)
+    (getrf,) = get_lapack_funcs(("getrf",), (packed,))
     for i in np.ndindex(a.shape[:-2]) if a.size else ():
-        packed[i], pivots[i], _ = getrf(a[i])
-    return packed, pivots
+        packed[i], pivots[i], _ = getrf(packed[i])
+    return packed.astype(a.dtype), pivots
 
 
 def _push_lu(results: Any, primals: Any, tangents: Any) -> list[Symbol | None]:
@@ -442,7 +450,7 @@ lu = register(
         _infer_lu,
         _lu,
         Push(_push_lu),
-        Library("getrf", raises=False),
+        Library("getrf", raises=False, native=lambda: Routine("linalg_lu")),
         _lu_samples,
         "LU factorization with row exchanges: L, without its diagonal of ones, and U in one matrix, and the exchanges.",
         axes=Stacked(),

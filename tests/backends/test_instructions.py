@@ -638,7 +638,7 @@ def test_a_function_outlives_what_made_it() -> None:
 
 
 def test_small_products_take_one_thread_and_give_back_the_others() -> None:
-    library = ctypes.CDLL(blas.cython_blas().__file__)
+    library = ctypes.CDLL(blas.cython_module("cython_blas").__file__)
     threads = getattr(library, "scipy_openblas_get_num_threads", None)
     if threads is None or threads() < 2:
         pytest.skip("not SciPy's own OpenBLAS, or one thread only")

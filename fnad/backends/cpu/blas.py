@@ -1,9 +1,9 @@
 """Matrix products by symbol: SciPy's BLAS, called from native code on flat row-major arrays.
 
-SciPy exports the BLAS it is linked to as C function pointers (`scipy.linalg.cython_blas`). Registered with LLVM under
-fnad's names, they are called like any C function; nothing is typed, copied or allocated. BLAS is column-major, and a
-row-major matrix is its transpose there, so C = op(A) op(B) is computed as Cᵀ = op(B)ᵀ op(A)ᵀ. Its integers have 32
-bits.
+SciPy exports the BLAS and LAPACK it is linked to as C function pointers (`scipy.linalg.cython_blas`, `cython_lapack`).
+Registered with LLVM under fnad's names, they are called like any C function; nothing is typed, copied or allocated.
+BLAS is column-major, and a row-major matrix is its transpose there, so C = op(A) op(B) is computed as Cᵀ = op(B)ᵀ
+op(A)ᵀ. Its integers have 32 bits.
 """
 
 from __future__ import annotations
@@ -29,18 +29,19 @@ BYTE, WORD = ir.IntType(8), ir.IntType(32)
 
 
 @cache
-def register() -> None:
-    """Register SciPy's gemm, gemv and trsm with LLVM as fnad_dgemm, fnad_sgemv and so on."""
-    module = cython_blas()
-    capsules = module.__pyx_capi__
-    for routine in (letter + kind for letter in LETTERS.values() for kind in ("gemm", "gemv", "trsm")):
-        llvm.add_symbol(f"{PREFIX}{routine}", objects.address(capsules[routine]))
-    blas_threads.register(module.__file__)
+def registered(routine: str) -> str:
+    """The symbol of a routine of SciPy's BLAS or LAPACK, registered with LLVM: fnad_dgemm of dgemm."""
+    found = cython_module("cython_blas").__pyx_capi__
+    if routine not in found:
+        found = cython_module("cython_lapack").__pyx_capi__
+    llvm.add_symbol(f"{PREFIX}{routine}", objects.address(found[routine]))
+    return f"{PREFIX}{routine}"
 
 
-def cython_blas() -> Any:
-    """The module scipy.linalg.cython_blas, loaded without the rest of scipy.linalg, which takes a tenth of a second."""
-    name = "scipy.linalg.cython_blas"
+@cache
+def cython_module(name: str) -> Any:
+    """A module of scipy.linalg, loaded without the rest of scipy.linalg, which takes a tenth of a second."""
+    name = f"scipy.linalg.{name}"
     if name in sys.modules:
         return sys.modules[name]
     scipy = importlib.import_module("scipy")
@@ -54,13 +55,13 @@ def cython_blas() -> Any:
 
 def call_blas(builder: Builder, dtype: Dtype, kind: str, work: Value, *addresses: Value) -> None:
     """Call a routine on these addresses; on one thread, if its `work`, in multiplications, is small."""
-    register()
+    enter, leave = blas_threads.registered(cython_module("cython_blas").__file__)
     small = builder.icmp_signed("<=", work, work.type(blas_threads.LARGEST))
     with builder.if_then(small):
-        call(builder, blas_threads.ENTER, ir.VoidType())
-    call(builder, f"{PREFIX}{LETTERS[dtype.str[1:]]}{kind}", ir.VoidType(), *addresses)
+        call(builder, enter, ir.VoidType())
+    call(builder, registered(f"{LETTERS[dtype.str[1:]]}{kind}"), ir.VoidType(), *addresses)
     with builder.if_then(small):
-        call(builder, blas_threads.LEAVE, ir.VoidType())
+        call(builder, leave, ir.VoidType())
 
 
 # ---- arguments, as Fortran takes them ----------------------------------------------------------------------------

@@ -3,7 +3,8 @@
 OpenBLAS distributes a product of more than a few hundred thousand multiplications over all its threads, which spin
 while they wait for each other. On a busy machine a product of some microseconds then takes milliseconds. So native
 code runs small products on its own thread: `enter` sets OpenBLAS to one thread, `leave` restores the previous setting.
-Both are native and take nanoseconds; they count users, since several threads may be inside.
+Both are native and take nanoseconds; they count users, since several threads may be inside. NumPy and SciPy each bring
+an OpenBLAS, and each has a pair of its own.
 
     enter: lock; if users == 0 { saved = get(); if saved > 1 { set(1) } }; users += 1; unlock
     leave: lock; users -= 1; if users == 0 and saved > 1 { set(saved) }; unlock
@@ -13,19 +14,25 @@ from __future__ import annotations
 
 import ctypes
 import os
+from collections.abc import Generator
+from contextlib import contextmanager
+from functools import cache
 from typing import Any
 
 import llvmlite.binding as llvm
+import llvmlite.ir as ir
 
-ENTER, LEAVE = "fnad_blas_enter", "fnad_blas_leave"
+from fnad.backends.llvm.emitter import Builder
+from fnad.backends.llvm.scalar import call
+
 LARGEST = 2**22
 """The most multiplications of a small product: about 0.1 ms of work."""
 
-GETTERS = ("scipy_openblas_get_num_threads", "openblas_get_num_threads")
-SETTERS = ("scipy_openblas_set_num_threads", "openblas_set_num_threads")
+MIDDLE = range(2**16, LARGEST + 1)
+"""Multiplications, n³ a matrix, from which a factorization takes several threads and up to which one does as well."""
 
-STATE = (ctypes.c_int * 3)()  # lock, users, saved
-os.register_at_fork(after_in_child=lambda: ctypes.memset(STATE, 0, ctypes.sizeof(STATE)))
+GETTERS = tuple(f"{p}openblas_get_num_threads{s}" for p in ("scipy_", "") for s in ("", "64_"))
+SETTERS = tuple(name.replace("get", "set") for name in GETTERS)
 
 CODE = """
 define internal void @lock() alwaysinline {
@@ -81,29 +88,40 @@ done:
 }
 """
 
-_ENGINES: list[Any] = []
+_KEPT: list[Any] = []
+"""The code, and the memory in which it counts its users."""
 
 
-def register(library_file: str) -> None:
-    """Register `enter` and `leave` with LLVM, for the OpenBLAS that the extension module at this path is linked to.
+@contextmanager
+def one_thread(builder: Builder, library_file: str) -> Generator[None]:
+    """Write calls between which the OpenBLAS that the extension module at this path is linked to has one thread."""
+    enter, leave = registered(library_file)
+    call(builder, enter, ir.VoidType())
+    yield
+    call(builder, leave, ir.VoidType())
 
-    With any other BLAS they do nothing.
-    """
-    library = ctypes.CDLL(library_file)
+
+@cache
+def registered(library_file: str) -> tuple[str, str]:
+    """The symbols of `enter` and `leave` for a library, registered with LLVM; for another BLAS they do nothing."""
+    library, state = ctypes.CDLL(library_file), (ctypes.c_int * 3)()  # lock, users, saved
+    os.register_at_fork(after_in_child=lambda: ctypes.memset(state, 0, ctypes.sizeof(state)))
     getter, setter = _symbol(library, GETTERS), _symbol(library, SETTERS)
     code = CODE if getter and setter else "define void @ENTER() { ret void }\ndefine void @LEAVE() { ret void }"
-    for name, address in (("state", ctypes.addressof(STATE)), ("get", getter), ("set", setter)):
+    for name, address in (("state", ctypes.addressof(state)), ("get", getter), ("set", setter)):
         code = code.replace(f"@{name}", f"inttoptr (i64 {address} to ptr)")
+    symbols = f"fnad_blas_enter_{len(_KEPT)}", f"fnad_blas_leave_{len(_KEPT)}"
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     machine = llvm.Target.from_default_triple().create_target_machine(jit=True)
-    engine = llvm.create_mcjit_compiler(
-        llvm.parse_assembly(code.replace("ENTER", ENTER).replace("LEAVE", LEAVE)), machine
-    )
+    for word, symbol in zip(("ENTER", "LEAVE"), symbols, strict=True):
+        code = code.replace(word, symbol)
+    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(code), machine)
     engine.finalize_object()
-    for name in (ENTER, LEAVE):
-        llvm.add_symbol(name, engine.get_function_address(name))
-    _ENGINES.append(engine)
+    for symbol in symbols:
+        llvm.add_symbol(symbol, engine.get_function_address(symbol))
+    _KEPT.append((engine, state))
+    return symbols
 
 
 def _symbol(library: ctypes.CDLL, names: tuple[str, ...]) -> int | None:

@@ -1,4 +1,4 @@
-"""Linear algebra on arrays of a kernel: NumPy's generalized ufuncs behind `np.linalg`, by their loops, and BLAS's trsm.
+"""Linear algebra on arrays of a kernel: NumPy's ufuncs behind `np.linalg`, by their loops, and BLAS and LAPACK.
 
 If a matrix has no result, for example because it is singular, NumPy raises the floating-point flag for invalid
 operations. So the call is in a separate function, into which LLVM moves no other arithmetic, and which clears the flag
@@ -7,118 +7,96 @@ before the call and reads it afterwards.
 
 from __future__ import annotations
 
-from collections.abc import Generator
-from contextlib import contextmanager
-from functools import cache
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
+from functools import cache, partial
+from importlib import import_module
 from math import prod
+from typing import NamedTuple
 
 import llvmlite.ir as ir
+import numpy as np
 
 from fnad.backends.cpu.blas import address, by_reference, call_blas, element
+from fnad.backends.cpu.blas_threads import MIDDLE, one_thread
 from fnad.backends.cpu.ufunc_loops import ADDRESS, BYTE, LONG, WORD, UfuncLoop, place, registered_loop
 from fnad.backends.llvm.emitter import Builder, Dtype, Emit, Instructions, Kinds, Value, Values
 from fnad.backends.llvm.instructions import constant
-from fnad.backends.llvm.scalar import call, is_true, memory_type
-from fnad.kernel.linalg import LINALG, PREFIX, TRIANGULAR, core_dimensions, gufunc, size_names
+from fnad.backends.llvm.scalar import call, is_true, memory_type, parts
+from fnad.kernel.linalg import (
+    LINALG,
+    PREFIX,
+    SIGNATURES,
+    TRIANGULAR,
+    UFUNCS,
+    arguments_of,
+    core_dimensions,
+    gufunc,
+    size_names,
+)
+from fnad.scalar.operation import real_dtype
 
 INVALID = WORD(1)
 """FE_INVALID of C, on x86 and ARM."""
+
+LIBRARY = str(import_module("numpy.linalg._umath_linalg").__file__)
+"""The extension module that has NumPy's ufuncs."""
+
+
+class Call(NamedTuple):
+    """A routine on arrays of these dtypes, so many matrices of these sizes."""
+
+    name: str
+    dtypes: tuple[Dtype, ...]
+    matrices: int
+    sizes: Mapping[str, int]
+    options: tuple[float, ...]
+
+    @property
+    def symbol(self) -> str:
+        numbers = (self.matrices, *self.sizes.values(), *self.options)
+        return f"fnad.{self.name}.{''.join(dtype.char for dtype in self.dtypes)}.{'.'.join(map(str, numbers))}"
 
 
 def emitter(routine: str) -> Emit:
     """The emitter of a routine."""
     name = routine.removeprefix(PREFIX)
-    cores = core_dimensions(name)
 
     def emit(builder: Builder, kinds: Kinds, values: Values) -> None:
-        arrays, (count, *sizes), (status, fault) = values[: len(cores)], values[len(cores) : -2], values[-2:]
-        dtypes = tuple(kind.dtype for kind in kinds[: len(cores)])
-        function = define(builder.module, name, dtypes, count.constant, tuple(size.constant for size in sizes))
-        failed = builder.call(function, arrays)
-        if fault.constant:
-            with builder.if_then(builder.icmp_unsigned("!=", failed, WORD(0)), likely=False):
+        arrays, count, extents, options, status, faults = arguments_of(name, values)
+        sizes = dict(zip(size_names(SIGNATURES[name]), (size.constant for size in extents), strict=True))
+        dtypes = tuple(kind.dtype for kind in kinds[: len(arrays)])
+        given = Call(name, dtypes, count.constant, sizes, tuple(number.constant for number in options))
+        failure = builder.call(function_of(builder.module, given), arrays)
+        for number, fault in enumerate(faults, 1):
+            with builder.if_then(builder.icmp_unsigned("==", failure, WORD(number)), likely=False):
                 builder.store(fault, status)
 
     return emit
 
 
-def define(module: ir.Module, name: str, dtypes: tuple[Dtype, ...], count: int, sizes: tuple[int, ...]) -> ir.Function:
-    """The function on the arrays that calls the ufunc and returns whether it failed."""
-    symbol = f"fnad.{name}.{''.join(dtype.char for dtype in dtypes)}.{'.'.join(map(str, (count, *sizes)))}"
-    known = module.globals.get(symbol)
-    return known or _defined(module, symbol, name, dtypes, count, sizes)
-
-
-def _defined(
-    module: ir.Module, symbol: str, name: str, dtypes: tuple[Dtype, ...], count: int, sizes: tuple[int, ...]
-) -> ir.Function:
-    pointers = [memory_type(dtype).as_pointer() for dtype in dtypes]
-    function = ir.Function(module, ir.FunctionType(WORD, pointers), name=symbol)
+def function_of(module: ir.Module, given: Call) -> ir.Function:
+    """The function on the arrays that does it and returns 0, or which of its faults it ended in."""
+    known = module.globals.get(given.symbol)
+    if known is not None:
+        return known
+    pointers = [memory_type(dtype).as_pointer() for dtype in given.dtypes]
+    function = ir.Function(module, ir.FunctionType(WORD, pointers), name=given.symbol)
     function.linkage = "internal"
     function.attributes.add("noinline")
     builder = ir.IRBuilder(function.append_basic_block("entry"))
-    if name in TRIANGULAR:
-        builder.ret(substitute(builder, name, dtypes[0], function.args, (count, *sizes)))
-        return function
-    call(builder, "feclearexcept", WORD, INVALID)
-    loop_of(name, dtypes).call(builder, function.args, (count, *sizes), strides(name, dtypes, sizes))
-    builder.ret(call(builder, "fetestexcept", WORD, INVALID))
+    builder.ret(BODIES.get(given.name, by_ufunc)(builder, given, *function.args))
     return function
 
 
-# ---- NumPy's loops -----------------------------------------------------------------------------------------------
-
-
-@cache
-def loop_of(name: str, dtypes: tuple[Dtype, ...]) -> UfuncLoop:
-    return registered_loop(gufunc(name), dtypes, PREFIX + name)
-
-
-def strides(name: str, dtypes: tuple[Dtype, ...], sizes: tuple[int, ...]) -> list[int]:
-    """The strides in bytes of contiguous stacks: between matrices for each, then within a matrix."""
-    size_of = dict(zip(size_names(name), sizes, strict=True))
-    outer: list[int] = []
-    inner: list[int] = []
-    for core, dtype in zip(core_dimensions(name), dtypes, strict=True):
-        shape = [size_of[size] for size in core]
-        outer.append(prod(shape) * dtype.itemsize)
-        inner += [prod(shape[axis + 1 :]) * dtype.itemsize for axis in range(len(shape))]
-    return [*outer, *inner]
-
-
-# ---- triangular systems ------------------------------------------------------------------------------------------
-
-
-def substitute(builder: Builder, name: str, dtype: Dtype, arrays: Values, extents: tuple[int, ...]) -> Value:
-    """Solve each a x = b in place of a copy of b; whether a divisor is 0.
-
-    BLAS reads the transposes of matrices that are stored row by row, so it solves xᵀ aᵀ = bᵀ.
-    """
-    (a, b, x), (count, m, n), (is_lower, unit) = arrays, extents, TRIANGULAR[name]
-    call(
-        builder, "memcpy", ADDRESS, *(address(builder, array) for array in (x, b)), LONG(count * m * n * dtype.itemsize)
-    )
-    letters = [BYTE(ord(letter)) for letter in ("R", "U" if is_lower else "L", "N", "U" if unit else "N")]
-    numbers = by_reference(builder, *letters, WORD(n), WORD(m), constant(1.0, dtype), WORD(m), WORD(n))
-    *head, lda, ldb = numbers
-    failed = place(builder, WORD)
-    builder.store(WORD(0), failed)
-    with each(builder, count) as matrix:
-        first_of_a, first_of_x = builder.mul(matrix, LONG(m * m)), builder.mul(matrix, LONG(m * n))
-        left, right = element(builder, a, first_of_a), element(builder, x, first_of_x)
-        call_blas(builder, dtype, "trsm", LONG(m * m * n), *head, left, lda, right, ldb)
-        with each(builder, 0 if unit else m) as row:
-            pivot = builder.load(builder.gep(a, [builder.add(first_of_a, builder.mul(row, LONG(m + 1)))]))
-            with builder.if_then(builder.not_(is_true(builder, dtype, pivot))):
-                builder.store(WORD(1), failed)
-    return builder.load(failed)
+# ---- loops and memory --------------------------------------------------------------------------------------------
 
 
 @contextmanager
-def each(builder: Builder, count: int) -> Generator[Value]:
-    """Write the body of a loop over the numbers from 0 to `count`."""
+def each(builder: Builder, count: int, first: Value | None = None) -> Generator[Value]:
+    """Write the body of a loop over the numbers from 0, or `first`, to `count`."""
     number = place(builder, LONG)
-    builder.store(LONG(0), number)
+    builder.store(first or LONG(0), number)
     test, body, after = (builder.append_basic_block(name) for name in ("test", "body", "after"))
     builder.branch(test)
     builder.position_at_end(test)
@@ -130,5 +108,224 @@ def each(builder: Builder, count: int) -> Generator[Value]:
     builder.branch(test)
     builder.position_at_end(after)
 
+
+def at(builder: Builder, array: Value, row: Value, stride: int, column: Value) -> Value:
+    """The place of an element of a matrix with `stride` elements from row to row."""
+    return builder.gep(array, [builder.add(builder.mul(row, LONG(stride)), column)])
+
+
+def copy(builder: Builder, dtype: Dtype, source: Value, target: Value, count: int) -> None:
+    call(
+        builder,
+        "memcpy",
+        ADDRESS,
+        *(address(builder, array) for array in (target, source)),
+        LONG(count * dtype.itemsize),
+    )
+
+
+def transpose(builder: Builder, source: Value, target: Value, rows: int, columns: int) -> None:
+    with each(builder, rows) as row, each(builder, columns) as column:
+        builder.store(builder.load(at(builder, source, row, columns, column)), at(builder, target, column, rows, row))
+
+
+LARGEST_ON_STACK = 2**15
+"""Bytes of an array from which its memory is allocated: the stack of a thread may be small."""
+
+
+@contextmanager
+def memory(builder: Builder, *arrays: tuple[Dtype, int]) -> Generator[list[Value]]:
+    """Arrays of so many elements of a dtype, for a while."""
+    allocated: list[Value] = []
+
+    def array(dtype: Dtype, count: int) -> Value:
+        type_ = memory_type(dtype)
+        if count * dtype.itemsize <= LARGEST_ON_STACK:
+            return builder.bitcast(place(builder, ir.ArrayType(type_, count)), type_.as_pointer())
+        allocated.append(call(builder, "malloc", ADDRESS, LONG(count * dtype.itemsize)))
+        return builder.bitcast(allocated[-1], type_.as_pointer())
+
+    yield [array(dtype, max(count, 1)) for dtype, count in arrays]
+    for taken in allocated:
+        call(builder, "free", ir.VoidType(), taken)
+
+
+# ---- NumPy's loops -----------------------------------------------------------------------------------------------
+
+
+@cache
+def loop_of(name: str, dtypes: tuple[Dtype, ...]) -> UfuncLoop:
+    return registered_loop(gufunc(name), dtypes, PREFIX + name)
+
+
+def by_ufunc(builder: Builder, given: Call, *arrays: Value) -> Value:
+    """The ufunc of the same name; 1 if a matrix has no result."""
+    signature = UFUNCS[given.name]
+    shapes = [[given.sizes[size] for size in core] for core in core_dimensions(signature)]
+    extents = (given.matrices, *(given.sizes[size] for size in size_names(signature)))
+    call(builder, "feclearexcept", WORD, INVALID)
+    is_middle = any(given.matrices * prod(shape) * max(shape[-2:]) in MIDDLE for shape in shapes if len(shape) > 1)
+    with one_thread(builder, LIBRARY) if is_middle else nullcontext():
+        loop_of(given.name, given.dtypes).call(builder, arrays, extents, strides(shapes, given.dtypes))
+    return builder.zext(builder.icmp_unsigned("!=", call(builder, "fetestexcept", WORD, INVALID), WORD(0)), WORD)
+
+
+def strides(shapes: Sequence[Sequence[int]], dtypes: Sequence[Dtype]) -> list[int]:
+    """The strides in bytes of contiguous stacks: between matrices for each, then within a matrix."""
+    outer = [prod(shape) * dtype.itemsize for shape, dtype in zip(shapes, dtypes, strict=True)]
+    inner = [
+        prod(shape[axis + 1 :]) * dtype.itemsize
+        for shape, dtype in zip(shapes, dtypes, strict=True)
+        for axis in range(len(shape))
+    ]
+    return [*outer, *inner]
+
+
+def eig(builder: Builder, given: Call, a: Value, w: Value, v: Value) -> Value:
+    """2 if a matrix is not finite: LAPACK might not end."""
+    count = given.matrices * given.sizes["m"] ** 2
+    found = place(builder, WORD)
+    builder.store(WORD(0), found)
+    with each(builder, count) as number:
+        value = builder.load(builder.gep(a, [number]))
+        for part in parts(builder, value) if given.dtypes[0].kind == "c" else (value,):
+            with builder.if_then(builder.fcmp_unordered("uno", builder.fsub(part, part), part.type(0.0)), likely=False):
+                builder.store(WORD(2), found)
+    with builder.if_then(builder.icmp_unsigned("==", builder.load(found), WORD(0))):
+        builder.store(by_ufunc(builder, given, a, w, v), found)
+    return builder.load(found)
+
+
+def lstsq(builder: Builder, given: Call, a: Value, b: Value, x: Value) -> Value:
+    real, word = real_dtype(given.dtypes[0]), np.dtype(np.intc)
+    m, n, k = given.sizes.values()
+    p = min(m, n)
+    dtypes = (*given.dtypes[:2], real, given.dtypes[2], real, word, real)
+    rest = (real, 1), (real, given.matrices * k), (word, given.matrices), (real, given.matrices * p)
+    with memory(builder, *rest) as (rcond, residuals, rank, values):
+        # All matrices have the same rcond: the ufunc gets them one by one.
+        builder.store(constant(given.options[0], real), rcond)
+        failed = place(builder, WORD)
+        builder.store(WORD(0), failed)
+        one = given._replace(dtypes=dtypes, matrices=1, sizes={"m": m, "n": n, "nrhs": k, "p": p})
+        with each(builder, given.matrices) as matrix:
+            first = [builder.gep(array, [builder.mul(matrix, LONG(size))]) for array, size in ((a, m * n), (b, m * k))]
+            found = builder.gep(x, [builder.mul(matrix, LONG(n * k))])
+            failure = by_ufunc(builder, one, *first, rcond, found, residuals, rank, values)
+            builder.store(builder.or_(builder.load(failed), failure), failed)
+    return builder.load(failed)
+
+
+# ---- triangular systems ------------------------------------------------------------------------------------------
+
+
+def substitute(builder: Builder, given: Call, a: Value, b: Value, x: Value) -> Value:
+    """Solve each a x = b in place of a copy of b; 1 if a divisor is 0.
+
+    BLAS reads the transposes of matrices that are stored row by row, so it solves xᵀ aᵀ = bᵀ.
+    """
+    dtype, (m, n), (is_lower, unit) = given.dtypes[0], given.sizes.values(), TRIANGULAR[given.name]
+    copy(builder, dtype, b, x, given.matrices * m * n)
+    letters = [BYTE(ord(letter)) for letter in ("R", "U" if is_lower else "L", "N", "U" if unit else "N")]
+    numbers = by_reference(builder, *letters, WORD(n), WORD(m), constant(1.0, dtype), WORD(m), WORD(n))
+    *head, lda, ldb = numbers
+    failed = place(builder, WORD)
+    builder.store(WORD(0), failed)
+    with each(builder, given.matrices) as matrix:
+        first_of_a, first_of_x = builder.mul(matrix, LONG(m * m)), builder.mul(matrix, LONG(m * n))
+        left, right = element(builder, a, first_of_a), element(builder, x, first_of_x)
+        call_blas(builder, dtype, "trsm", LONG(m * m * n), *head, left, lda, right, ldb)
+        with each(builder, 0 if unit else m) as row:
+            pivot = builder.load(builder.gep(a, [builder.add(first_of_a, builder.mul(row, LONG(m + 1)))]))
+            with builder.if_then(builder.not_(is_true(builder, dtype, pivot))):
+                builder.store(WORD(1), failed)
+    return builder.load(failed)
+
+
+# ---- factorizations by LAPACK, which stores matrices column by column ------------------------------------------------
+
+
+def lu(builder: Builder, given: Call, a: Value, packed: Value, pivots: Value) -> Value:
+    """LAPACK's getrf, which counts rows from 1."""
+    dtype, (m, n, p) = given.dtypes[0], given.sizes.values()
+    rows, columns, stride, info = by_reference(builder, WORD(m), WORD(n), WORD(m), WORD(0))
+    with memory(builder, (dtype, m * n), (np.dtype(np.intc), p)) as (work, exchanges):
+        places = [address(builder, array) for array in (work, exchanges)]
+        with each(builder, given.matrices) as matrix:
+            first = builder.mul(matrix, LONG(m * n))
+            transpose(builder, builder.gep(a, [first]), work, m, n)
+            call_blas(builder, dtype, "getrf", LONG(m * n * p), rows, columns, places[0], stride, places[1], info)
+            transpose(builder, work, builder.gep(packed, [first]), n, m)
+            with each(builder, p) as row:
+                found = builder.sext(builder.load(builder.gep(exchanges, [row])), LONG)
+                builder.store(builder.sub(found, LONG(1)), at(builder, pivots, matrix, p, row))
+    return WORD(0)
+
+
+def row_order(builder: Builder, given: Call, pivots: Value, order: Value) -> Value:
+    """1 if a pivot is the number of no row."""
+    p, m = given.sizes.values()
+    failed = place(builder, WORD)
+    builder.store(WORD(0), failed)
+    with each(builder, given.matrices) as matrix:
+        with each(builder, m) as row:
+            builder.store(row, at(builder, order, matrix, m, row))
+        with each(builder, p) as row:
+            other = builder.load(at(builder, pivots, matrix, p, row))
+            is_row = builder.icmp_unsigned("<", other, LONG(m))
+            with builder.if_else(is_row) as (exchange, fault):
+                with exchange:
+                    here, there = (at(builder, order, matrix, m, place_) for place_ in (row, other))
+                    upper, lower = builder.load(here), builder.load(there)
+                    builder.store(lower, here)
+                    builder.store(upper, there)
+                with fault:
+                    builder.store(WORD(1), failed)
+    return builder.load(failed)
+
+
+def qr(complete: bool, builder: Builder, given: Call, a: Value, q: Value, r: Value) -> Value:
+    """LAPACK's geqrf, whose R is above the reflections that orgqr multiplies."""
+    dtype, m, n = given.dtypes[0], given.sizes["m"], given.sizes["n"]
+    k = min(m, n)
+    width = m if complete else k
+    work_size = BLOCK * max(n, width)
+    multiply = "ungqr" if dtype.kind == "c" else "orgqr"
+    numbers = by_reference(builder, *map(WORD, (m, n, k, width, work_size, 0)))
+    rows, columns, reflections, wide, length, info = numbers
+    taken = (dtype, m * max(n, width)), (dtype, k), (dtype, work_size)
+    with memory(builder, *taken) as (packed, tau, work):
+        places = [address(builder, array) for array in (packed, tau, work)]
+        with each(builder, given.matrices) as matrix:
+            transpose(builder, builder.gep(a, [builder.mul(matrix, LONG(m * n))]), packed, m, n)
+            call_blas(
+                builder, dtype, "geqrf", LONG(m * n * k), rows, columns, places[0], rows, *places[1:], length, info
+            )
+            upper = builder.gep(r, [builder.mul(matrix, LONG(width * n))])
+            with each(builder, width) as row, each(builder, n) as column:
+                value = builder.load(at(builder, packed, column, m, row))
+                is_upper = builder.icmp_signed("<=", row, column)
+                builder.store(builder.select(is_upper, value, constant(0, dtype)), at(builder, upper, row, n, column))
+            call_blas(
+                builder, dtype, multiply, LONG(m * width * k), rows, wide, reflections, places[0], rows, *places[1:],
+                length, info,
+            )  # fmt: skip
+            transpose(builder, packed, builder.gep(q, [builder.mul(matrix, LONG(m * width))]), width, m)
+    return WORD(0)
+
+
+BLOCK = 32
+"""LAPACK's block size for reflections: so many columns of workspace."""
+
+BODIES: Mapping[str, Callable[..., Value]] = {
+    **dict.fromkeys(TRIANGULAR, substitute),
+    "eig": eig,
+    "lstsq": lstsq,
+    "lu": lu,
+    "row_order": row_order,
+    "qr_reduced": partial(qr, False),
+    "qr_complete": partial(qr, True),
+}
+"""What writes the functions of routines that are not simply a ufunc."""
 
 INSTRUCTIONS: Instructions = {routine: emitter(routine) for routine in LINALG}

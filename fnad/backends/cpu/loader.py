@@ -7,14 +7,12 @@ from typing import Any
 
 import llvmlite.binding as llvm
 
-from fnad.backends.cpu import blas, vector_math
+from fnad.backends.cpu import vector_math
 from fnad.backends.cpu.objects import builtin
 
 
 def load(name: str, code: bytes, entry: str) -> Callable[..., None]:
     """The function at the symbol `entry` of object code, which takes arrays (see `entry`), called `name`."""
-    if blas.PREFIX.encode() in code:
-        blas.register()
     if b"_ZGV" in code:
         vector_math.available()
     engine = link(code)

@@ -21,7 +21,6 @@ COSTS = Costs(
     largest_nest=200,
     largest_kernel=40,
     smallest_product=512,
-    largest_native_routine=2**16,  # from there on OpenBLAS may take several threads
     # LLVM adds a block in four vectors at once. With vectors of four numbers each lane makes 16 additions, as in NumPy.
     # Twice this length had three times the rounding error where all terms are equal; half took up to a sixth more time.
     sum_block=256,
