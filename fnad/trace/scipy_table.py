@@ -60,6 +60,10 @@ TABLE["scipy.stats._distn_infrastructure"] = {"fnad.scipy.stats.generic": (
     *(f"rv_generic.{name}" for name in ("entropy", "mean", "median", "stats", "std", "var")),
     "rv_frozen.__init__",
 )}
+TABLE["scipy.stats"] = {"fnad.scipy.stats.summary": (
+    "entropy", "gmean", "gstd", "gzscore", "hmean", "iqr", "kurtosis", "linregress", "median_abs_deviation", "moment",
+    "pearsonr", "pmean", "sem", "skew", "variation", "zmap", "zscore",
+)}
 TABLE["scipy.stats._multivariate"] = {"fnad.scipy.stats.generic": (
     *(f"dirichlet_gen.{name}" for name in ("__call__", "pdf", "logpdf", "entropy")),
     *(f"multivariate_normal_gen.{name}" for name in ("__call__", "pdf", "logpdf", "cdf", "logcdf", "entropy")),

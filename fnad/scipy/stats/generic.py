@@ -15,6 +15,7 @@ from types import FunctionType, MethodType
 from typing import Any
 
 import numpy as np
+from scipy import special
 
 from fnad.errors import UnsupportedFunctionError
 from fnad.ir.types import F64
@@ -38,6 +39,18 @@ SEARCHING = {
 
 KINKED = {"gennorm": ("_cdf", "_sf", "_ppf", "_isf")}
 """Formulas with a kink where the function has none: derivatives there would be wrong."""
+
+
+def _cauchy_ppf(_: Any, q: Any) -> Any:
+    angle = np.pi * XP.where(q > 0.5, q - 1, q)
+    return XP.where(XP.abs(q - 0.5) < 0.25, XP.tan(np.pi * (q - 0.5)), -XP.cos(angle) / XP.sin(angle))
+
+
+OTHERS: dict[str, dict[str, Callable[..., Any]]] = {
+    "beta": {"_ppf": lambda _, q, a, b: special.betaincinv(a, b, q)},
+    "cauchy": {"_ppf": _cauchy_ppf, "_isf": lambda _, q: -_cauchy_ppf(_, q)},
+}
+"""Formulas in the place of those that are functions of Boost's without a rule."""
 
 SINGULAR = {"genextreme", "genpareto", "skewnorm"}
 """Distributions with another formula where the shape parameter is 0, which has no derivative in it."""
@@ -75,6 +88,8 @@ def _formulas(distribution: Any) -> Any:
     vars(made).update(vars(distribution))
     for name in KINKED.get(distribution.name, ()):
         vars(made)[name] = MethodType(_refused(name, "this"), made)
+    for name, formula in OTHERS.get(distribution.name, {}).items():
+        vars(made)[name] = MethodType(formula, made)
     return made
 
 
