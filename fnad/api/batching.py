@@ -10,10 +10,13 @@ from fnad.api.leaves import NAMESPACE, Function, Leaf, check_function, function_
 from fnad.api.marshalling import LeafType, Tree, as_tracer, symbol
 from fnad.api.regions import at, in_trace, region_of
 from fnad.api.transformed import with_options
-from fnad.control.batching import batched_program
+from fnad.control.batching import batched_equation, batched_program, leaves_residuals
 from fnad.errors import BatchAxisError
+from fnad.ir.builder import Builder
+from fnad.ir.program import Equation
 from fnad.ir.symbol import Symbol
 from fnad.ops.shape import copies, in_front, transpose_to
+from fnad.trace.shadow import Raised
 from fnad.trace.source import current_source
 from fnad.trace.tracer import Tracer
 
@@ -39,10 +42,11 @@ def vmap(f: Function, in_axes: AxisTree = 0, out_axes: AxisTree = 0, axis_size: 
     where no argument has any.
 
     What `f` does to one row becomes operations on all rows. Branches of `cond` that rows choose differently, and loops
-    that end after different numbers of steps, run row by row. Python's own `if` cannot ask for what differs among rows.
+    that end after different numbers of steps, run row by row. Python's own `if` and `while` take the path that all rows
+    take: where these differ, they are errors.
 
     Raises `BatchAxisError` for axes that do not fit the arguments or results, `TracerEscapeError` for a Python decision
-    that depends on a row, and whatever the transforms around it raise.
+    that differs among rows, and whatever the transforms around it raise.
 
     >>> import numpy as np, fnad
     >>> fnad.vmap(np.dot)(np.arange(6.0).reshape(2, 3), np.ones((2, 3)))
@@ -72,8 +76,7 @@ def _mapped(
     count = _count(f, tree, axes, axis_size)
     types = [_row_type(leaf, axis) for leaf, axis in zip(tree.leaves, axes, strict=True)]
     operands = [_with_rows_first(symbol(leaf), axis) for leaf, axis in zip(tree.leaves, axes, strict=True)]
-    known = [symbol(leaf) if axis is None else None for leaf, axis in zip(tree.leaves, axes, strict=True)]
-    region = region_of(f, partial(_call, f, tree), types, known)
+    region = region_of(f, partial(_call, f, tree), types, operands, partial(_Rows, count=count))
     stacked = [*[axis is not None for axis in axes], *[False] * len(region.captured)]
     with at(current_source()):
         found, marks = batched_program(region.program, count, [*operands, *region.consts], stacked)
@@ -82,6 +85,22 @@ def _mapped(
         placed = [_placed(f, n, x, mark, place, count) for n, (x, mark, place) in pairs]
     types = [LeafType(x.aval, r.weak and not x.shape) for x, r in zip(placed, region.results, strict=True)]
     return region.structure.unflatten(map(as_tracer, placed, types))
+
+
+class _Rows(Raised):
+    """The values of a function of one row, as stacks of the trace around it, where they have an axis more."""
+
+    def __init__(self, outer: Builder, count: int) -> None:
+        super().__init__(outer)
+        self._count = count
+
+    def can_compute(self, equation: Equation) -> bool:
+        return super().can_compute(equation) and not leaves_residuals(equation)
+
+    def compute(self, equation: Equation, operands: Sequence[Symbol]) -> Sequence[Symbol]:
+        stacked = [x.ndim > atom.aval.ndim for x, atom in zip(operands, equation.operands, strict=True)]
+        with self.outer.innermost(), at(equation.source or self.outer.source):
+            return batched_equation(equation, self._count, operands, stacked)[0]
 
 
 def _call(f: Function, tree: Tree, leaves: list[Tracer]) -> Any:

@@ -31,11 +31,12 @@ from fnad.api.running import run
 from fnad.api.staging import output_leaves, stage
 from fnad.control.region_rules import taking
 from fnad.errors import ArgumentTypeError, StructureError
-from fnad.ir.builder import Captured, current_builder, inline, is_tracing, trace
+from fnad.ir.builder import Builder, Captured, current_builder, inline, is_tracing, trace
 from fnad.ir.program import Program, Source
 from fnad.ir.symbol import Symbol
 from fnad.numpy.operands import as_symbol
 from fnad.ops.conversion import convert_to
+from fnad.trace.shadow import Raised
 from fnad.trace.source import current_source
 from fnad.trace.tracer import Tracer
 from fnad.trace.tracing import Traced, trace_function
@@ -97,11 +98,17 @@ def _call(f: Function, arrange: Callable[[list[Tracer]], Any], leaves: list[Trac
     return f(*arrange(leaves))
 
 
-def region_of(f: Function, call: Call, types: Sequence[LeafType], values: Sequence[Captured | None] = ()) -> Region:
+def region_of(
+    f: Function,
+    call: Call,
+    types: Sequence[LeafType],
+    values: Sequence[Captured | None] = (),
+    raised: Callable[[Builder], Raised] = Raised,
+) -> Region:
     """Trace `call`, which runs the user's function `f` on leaves of these types.
 
     `values` are what the leaves stand for, of a region that runs once on these, None where they differ: then Python may
-    decide by them.
+    decide by them. `raised` makes the values that follow from these.
     """
     found: list[tuple[Structure, list[bool]]] = []
     avals, marks = [t.aval for t in types], [t.weak for t in types]
@@ -114,7 +121,7 @@ def region_of(f: Function, call: Call, types: Sequence[LeafType], values: Sequen
             found.append((structure, weak))
             return values
 
-        return trace_function(run, avals, name=function_name(f), weak=marks, values=values)
+        return trace_function(run, avals, name=function_name(f), weak=marks, values=values, raised=raised)
 
     traced = with_traced_arrays(call, attempt)
     structure, weak = found[-1]

@@ -44,7 +44,7 @@ Rule: TypeAlias = Callable[[Equation, int, Symbols, Flags], Batched]
 
 def batched_program(program: Program, count: int, operands: Symbols, stacked: Flags) -> Batched:
     """The results of a program for each of `count` rows of the operands marked in `stacked`."""
-    if any(var.aval.is_residual_stack for equation in program.equations for var in equation.results):
+    if any(map(leaves_residuals, program.equations)):
         return row_by_row(program, count, operands, stacked)
     builder = current_builder()
     outer = builder.source
@@ -53,14 +53,15 @@ def batched_program(program: Program, count: int, operands: Symbols, stacked: Fl
     for equation in program.equations:
         builder.source = equation.source or outer
         marks = [isinstance(atom, Var) and atom in stacks for atom in equation.operands]
-        found, found_marks = _batched_equation(equation, count, env.read(equation.operands), marks)
+        found, found_marks = batched_equation(equation, count, env.read(equation.operands), marks)
         env.write(equation.results, found)
         stacks.update(compress(equation.results, found_marks))
     builder.source = outer
     return env.read(program.outputs), [isinstance(atom, Var) and atom in stacks for atom in program.outputs]
 
 
-def _batched_equation(equation: Equation, count: int, operands: Symbols, stacked: Flags) -> Batched:
+def batched_equation(equation: Equation, count: int, operands: Symbols, stacked: Flags) -> Batched:
+    """The results of one equation for each of `count` rows."""
     primitive = equation.primitive
     if not any(stacked):
         results = bind_equation(equation, operands)
@@ -71,6 +72,11 @@ def _batched_equation(equation: Equation, count: int, operands: Symbols, stacked
         return _equation_row_by_row(equation, count, operands, stacked)
     results = batched(primitive, count, operands, stacked, equation.params)
     return list(results), [True] * len(results)
+
+
+def leaves_residuals(equation: Equation) -> bool:
+    """Whether a loop of unknown length saves what its steps need in reverse mode."""
+    return any(var.aval.is_residual_stack for var in equation.results)
 
 
 # ---- row by row ------------------------------------------------------------------------------------------------------

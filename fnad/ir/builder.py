@@ -85,6 +85,15 @@ class Builder:
             self.alive = False
             _STACK.builders.remove(self)
 
+    @contextmanager
+    def innermost(self) -> Generator[None]:
+        """Make this, which is alive, the innermost builder of the thread for a block."""
+        _STACK.builders.append(self)
+        try:
+            yield
+        finally:
+            _STACK.builders.pop()
+
     # ---- values --------------------------------------------------------------------------------------------------
 
     def input(self, aval: Aval) -> Symbol:

@@ -43,6 +43,10 @@ class OnDemand(ABC, Generic[T]):
     def compute(self, equation: Equation, operands: Sequence[T]) -> Sequence[T]:
         """The results of an equation."""
 
+    def can_compute(self, equation: Equation) -> bool:
+        """Whether the results of an equation are available where its operands are."""
+        return not has_effect(equation)
+
     # ---- what there is -------------------------------------------------------------------------------------------
 
     def extend(self, builder: Builder) -> None:
@@ -52,7 +56,7 @@ class OnDemand(ABC, Generic[T]):
                 self.enter(var, value)
             self._captured = len(builder.captured)
         for equation in builder.equations[self._equations :]:
-            if all(map(self.has, equation.operands)) and not has_effect(equation):
+            if all(map(self.has, equation.operands)) and self.can_compute(equation):
                 self._origins.update(dict.fromkeys(equation.results, equation))
         self._equations = len(builder.equations)
 

@@ -7,6 +7,7 @@ its next use is a new input there, as NumPy would see it.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -50,13 +51,14 @@ class Trace(Builder):
 
     `values` are those for the arguments at hand, in the outermost trace, else in the trace around this one; `guards`
     are what Python was told of them, `contents` the values that it was told whole. `writes` are those into traced
-    arrays, in order; `changed` are the arrays of which inner functions wrote into copies.
+    arrays, in order; `changed` are the arrays of which inner functions wrote into copies. `raised` makes the values of
+    an inner trace.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, raised: Callable[[Builder], Raised] = Raised) -> None:
         super().__init__()
         self.outer: Builder | None = current_builder() if is_tracing() else None
-        self.values = Shadow() if self.outer is None else Raised(self.outer)
+        self.values = Shadow() if self.outer is None else raised(self.outer)
         self.guards: dict[Atom, Guard] = {}
         self.contents: set[Atom] = set()
         self.writes: list[Write] = []

@@ -14,11 +14,11 @@ from math import prod
 
 import numpy as np
 
-from fnad.errors import IntegerRangeError
+from fnad.errors import IntegerRangeError, TracerEscapeError
 from fnad.ir.builder import SymbolEnvironment, bind_equation, current_builder, trace
 from fnad.ir.known import Array, known_value
 from fnad.ir.primitive import Primitive
-from fnad.ir.program import Program
+from fnad.ir.program import Program, Source
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import BOOL, F64, I64, Shape
 from fnad.numpy.namespace import CALLS
@@ -27,7 +27,7 @@ from fnad.ops.comparison import bitwise_and, bitwise_or, eq, isnan, ne, signbit
 from fnad.ops.conversion import convert, imag, real
 from fnad.ops.floating_point import bits
 from fnad.ops.guard import guard
-from fnad.ops.reduction import reduce_and
+from fnad.ops.reduction import reduce_and, reduce_or
 from fnad.ops.shape import reduce_sum, reshape
 from fnad.trace.capture import Guard, Trace
 from fnad.trace.shadow import Shadow
@@ -36,6 +36,7 @@ from fnad.trace.source import current_source
 LARGEST = 2**63
 """What the integers that guards compare are smaller than."""
 
+DIFFERENT = "choose for each row with fnad.cond or np.where, repeat with fnad.while_loop"
 MASK = "choose with np.where(mask, a, b), reduce with where=mask: what has a fixed shape is one path"
 
 
@@ -50,7 +51,26 @@ def truth(symbol: Symbol) -> bool | None:
     if symbol.dtype != BOOL:
         symbol = builder.bind(ne, (symbol, symbol.dtype.type(0)), {})
     answer = _answer(symbol)
-    return None if answer is None else bool(answer)
+    return _agreed(symbol) if answer is None else bool(answer)
+
+
+def _agreed(symbol: Symbol) -> bool | None:
+    """What all rows of `vmap` say, where they have values and say the same, and guard the path with that."""
+    stack = _at_root(symbol)
+    if stack is None or not stack.aval.size:
+        return None
+    rows, source = _value(stack), current_source()
+    answer = bool(rows.flat[0])
+    if not (rows == answer).all():
+        raise TracerEscapeError(
+            f"Python decides by a value that differs among the rows of vmap: true in {rows.sum()} of {rows.size}",
+            source=source,
+            remedy=DIFFERENT,
+        )
+    axes = tuple(range(stack.ndim))
+    agreed = stack.builder.bind(reduce_and if answer else reduce_or, (stack,), {"axes": axes})
+    _note(agreed, answer, source, is_own=False)
+    return answer
 
 
 def integer(symbol: Symbol) -> int | None:
@@ -174,15 +194,33 @@ def _answer(symbol: Symbol, shown: str | None = None, remedy: str | None = None)
     answer = _value(at_root).item()
     source = current_source()
     for asked in (symbol, at_root):
-        builder = asked.builder
-        if isinstance(builder, Trace) and known_value(asked) is None:
-            noted = Guard(asked.atom, answer, source, len(builder.equations), asked is symbol, shown, remedy)
-            builder.guards.setdefault(asked.atom, noted)
+        _note(asked, answer, source, shown, remedy, is_own=asked is symbol)
     return answer
 
 
+def _note(
+    asked: Symbol,
+    answer: int,
+    source: Source | None,
+    shown: str | None = None,
+    remedy: str | None = None,
+    *,
+    is_own: bool,
+) -> None:
+    builder = asked.builder
+    if isinstance(builder, Trace) and known_value(asked) is None:
+        noted = Guard(asked.atom, answer, source, len(builder.equations), is_own, shown, remedy)
+        builder.guards.setdefault(asked.atom, noted)
+
+
 def outermost(symbol: Symbol) -> Symbol | None:
-    """A value as one of the outermost trace; None where it depends on what has no value yet."""
+    """A value as one of the outermost trace; None where it depends on what has no value yet, or one for each row."""
+    found = _at_root(symbol)
+    return found if found is not None and found.ndim == symbol.ndim else None
+
+
+def _at_root(symbol: Symbol) -> Symbol | None:
+    """A value as one of the outermost trace; of the rows of `vmap`, as the stack of theirs."""
     builder = symbol.builder
     while isinstance(builder, Trace):
         builder.values.extend(builder)

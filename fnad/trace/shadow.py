@@ -3,7 +3,7 @@
 The outermost trace knows the arrays that its inputs stand for, so any value of it can be evaluated. The inputs of a
 trace inside it, in `grad` within `jit` say, stand for values of the trace around: there its values are asked for, and
 the equations that they need are made there too. Such equations cost nothing, since the derivative, which becomes part
-of the trace around in the end, begins with the same ones.
+of the trace around in the end, begins with the same ones. A value of the rows of `vmap` is a stack there.
 
 The body of a loop is traced for arguments that nobody has yet: what depends on these has no value.
 """
@@ -40,21 +40,21 @@ class Raised(OnDemand[Symbol]):
 
     def __init__(self, outer: Builder) -> None:
         super().__init__()
-        self._outer = outer
+        self.outer = outer
 
     def admits(self, value: Captured) -> bool:
         return True
 
     def outside(self, value: Captured) -> Symbol:
         if isinstance(value, Symbol):
-            return self._outer.lift(value)
-        return self._outer.capture(value) if value.ndim else self._outer.literal(value.flat[0])
+            return self.outer.lift(value)
+        return self.outer.capture(value) if value.ndim else self.outer.literal(value.flat[0])
 
     def literal(self, literal: Literal) -> Symbol:
-        return self._outer.literal(literal.value)
+        return self.outer.literal(literal.value)
 
     def compute(self, equation: Equation, operands: Sequence[Symbol]) -> Sequence[Symbol]:
-        outer, source = self._outer, self._outer.source
+        outer, source = self.outer, self.outer.source
         outer.source = equation.source or source
         results = outer.bind(equation.primitive, operands, equation.params, equation.regions)
         outer.source = source

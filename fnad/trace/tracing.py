@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fnad.errors import ArgumentTypeError
-from fnad.ir.builder import Captured
+from fnad.ir.builder import Builder, Captured
 from fnad.ir.program import Program
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import Aval
@@ -18,6 +18,7 @@ from fnad.trace.capture import Array, Guard, Trace, Write
 from fnad.trace.containers import misused
 from fnad.trace.escape import forget_escape, hidden_escape, refused
 from fnad.trace.interception import intercepted
+from fnad.trace.shadow import Raised
 from fnad.trace.tracer import Tracer
 
 
@@ -45,15 +46,17 @@ def trace_function(
     weak: Sequence[bool] = (),
     arrays: Sequence[bool] = (),
     values: Sequence[Captured | None] = (),
+    raised: Callable[[Builder], Raised] = Raised,
 ) -> Traced:
     """Run `call` on one tracer for each aval and return the program of what it returned.
 
     `weak` marks leaves that stand for Python numbers (of shape ()), `arrays` those that stand for arrays without
     dimensions, which can be written to. `values` are what the leaves stand for this time, where that is known, else
-    None: Python may decide by them. `call` returns the leaves of its result: traced values, arrays, numbers. Raises
-    `ArgumentTypeError` for a leaf that is none of these, and whatever `call` raises.
+    None: Python may decide by them; `raised` makes those of the trace around this one. `call` returns the leaves of its
+    result: traced values, arrays, numbers. Raises `ArgumentTypeError` for a leaf that is none of these, and whatever
+    `call` raises.
     """
-    trace = Trace()
+    trace = Trace(raised)
     with trace.active(), intercepted():
         if values:
             pairs = zip(avals, values, strict=True)

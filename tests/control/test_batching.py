@@ -275,8 +275,48 @@ def test_python_decides_by_what_all_rows_share() -> None:
     f = lambda x, flag: x if flag > 1 else -x  # noqa: E731
     np.testing.assert_array_equal(fnad.vmap(f, in_axes=(0, None))(X, 2.0), X)
     np.testing.assert_array_equal(fnad.jit(fnad.vmap(f, in_axes=(0, None)))(X, 0.5), -X)
-    with pytest.raises(TracerEscapeError, match=r"fnad\.cond"):
-        fnad.vmap(lambda x: x if x[0] > 0 else -x)(X)
+
+
+def test_python_decides_where_all_rows_agree() -> None:
+    runs: list[None] = []
+
+    def f(x: Any) -> Any:
+        runs.append(None)
+        while np.sum(x) < 8:
+            x = 2 * x
+        return x**2 if x[0] > 0 else -x
+
+    up, down = np.array([[1.0, 2.0, 3.0], [3.0, 2.0, 1.5]]), np.array([[-1.0, 9.0, 1.0], [-2.0, 10.0, 1.0]])
+    for rows in (up, down):
+        expected = in_loop(f, rows)
+        assert_close(fnad.vmap(f)(rows), expected)
+        assert_close(fnad.vmap(fnad.vmap(f))(rows[None])[0], expected)
+        slopes = in_loop(fnad.grad(lambda x: np.sum(f(x))), rows)
+        assert_close(fnad.vmap(fnad.grad(lambda x: np.sum(f(x))))(rows), slopes)
+        assert_close(fnad.grad(lambda rows: np.sum(fnad.vmap(f)(rows)))(rows), slopes)
+    compiled = fnad.jit(fnad.vmap(f))
+    for rows in (up, up + 0.01, down, up):
+        assert_close(compiled(rows), in_loop(f, rows))
+    runs.clear()
+    compiled(down)
+    assert not runs
+
+
+def test_python_decides_by_what_rows_do_not_agree_on() -> None:
+    def f(x: Any) -> Any:
+        return x if x[0] > 0 else -x
+
+    compiled = fnad.jit(fnad.vmap(f))
+    np.testing.assert_array_equal(compiled(np.abs(X)), np.abs(X))
+    true = np.sum(X[:, 0] > 0)
+    words = rf"differs among the rows of vmap: true in {true} of 5\n  at test_batching.py:\d+ in f:.*\n.*fnad\.cond"
+    for run in (fnad.vmap(f), compiled, fnad.vmap(fnad.grad(lambda x: np.sum(f(x)))), fnad.jacfwd(fnad.vmap(f))):
+        with pytest.raises(TracerEscapeError, match=words):
+            run(X)
+    with pytest.raises(TracerEscapeError, match="its truth value"):
+        fnad.vmap(f)(X[:0])
+    with pytest.raises(TracerEscapeError, match=r"rows of vmap: true in 1 of 2"):
+        fnad.vmap(fnad.vmap(lambda x: x if x > 0 else -x))(np.array([[1.0], [-1.0]]))
 
 
 @pytest.mark.parametrize(
