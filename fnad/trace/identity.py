@@ -6,6 +6,12 @@ the result than load an attribute of it, are exchanged (`fnad.trace.callees`) be
 wherever the names in the code lead: to functions and classes, their methods, modules of the user's, and what
 decorators wrapped. That is done for the function that is traced, and for each that computes and was not reached so;
 what was found is kept as long as the names stand for the same.
+
+Note [Installed packages]
+    One name, such as pandas.DataFrame, may lead to thousands of functions. So classes are followed to all their methods
+    only in the user's own modules and in the packages of the functions that are traced or compute. Those of other
+    packages are followed to what makes objects and to methods whose names occur in the code of the former; and other
+    packages are taken not to bind their names to something else after the first trace.
 """
 
 from __future__ import annotations
@@ -13,46 +19,80 @@ from __future__ import annotations
 import functools
 import sys
 import weakref
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from functools import partial
+from itertools import repeat
+from operator import call, is_
 from types import CellType, CodeType, FrameType, FunctionType, MethodType, ModuleType
 from typing import Any, TypeAlias
 
 from fnad.codes import notes_of, original_of
 from fnad.errors import TracerEscapeError
-from fnad.trace.bytecode import asks_for_classes, globals_of, reads_of
+from fnad.trace.bytecode import asks_for_classes, globals_of, names_of
 from fnad.trace.callees import NOW, Namespace, alive, bound, entry_of, functions_of, module_of
 from fnad.trace.contents import is_library_module, is_users
-from fnad.trace.libraries import is_library
+from fnad.trace.libraries import is_library, package_of
 from fnad.trace.source import current_source
 
 CALLABLES = (FunctionType, MethodType, type, functools.partial)
 """Classes of what a name may stand for that is looked into."""
 
-Reference: TypeAlias = "weakref.ref[Any] | None"
+MAKING = frozenset({"__init__", "__new__", "__post_init__", "__call__"})
+"""Methods that are called without being named."""
+
+Part: TypeAlias = "tuple[CodeType | FunctionType | type, int]"
+"""A class, or a function or its code beside the identity of its globals."""
+
 Space: TypeAlias = "Callable[[], Namespace | None]"
 """A namespace, as long as it is there."""
+
+
+class Names:
+    """Names in a namespace, each with a reference to what it stands for if that can be called.
+
+    The namespace is not kept alive: the code that this is noted of may be in it.
+    """
+
+    def __init__(self, namespace: Namespace) -> None:
+        self._space = space_of(namespace)
+        self._callables: dict[str, weakref.ref[Any]] = {}
+        self._others: dict[str, None] = {}
+
+    def note(self, name: str, value: Any) -> None:
+        """Note what a name stands for."""
+        if isinstance(value, CALLABLES):
+            self._callables[name] = weakref.ref(value)
+        else:
+            self._others[name] = None
+
+    def hold(self) -> bool:
+        """Whether they stand for what they did. There are hundreds, at each trace: none takes a call of Python's."""
+        namespace = self._space()
+        if namespace is None:
+            return False
+        before, now = map(call, self._callables.values()), map(namespace.get, self._callables)
+        others = map(isinstance, map(namespace.get, self._others), repeat(CALLABLES))
+        return all(map(is_, before, now)) and not any(others)
 
 
 class Reach:
     """The functions that names lead to, and those of them that ask for a class.
 
-    `names` are those that were followed, each with a reference to what it stands for if that can be called, else None,
-    by their namespace. No namespace is kept alive: the code that this is noted of may be in it.
+    `names` are those that were followed, by their namespace. `packages` and `attributes` are those of the code whose
+    names are followed everywhere, see Note [Installed packages].
     """
 
-    def __init__(self) -> None:
-        self.names: dict[int, tuple[Space, list[tuple[str, Reference]]]] = {}
+    def __init__(self, *packages: str | None) -> None:
+        self.names: dict[int, Names] = {}
         self.codes: dict[int, weakref.ref[CodeType]] = {}
         self.asking: list[weakref.ref[FunctionType]] = []
+        self.packages: set[str | None] = {None, *packages}
+        self.attributes: set[str] = set(MAKING)
 
     def holds(self) -> bool:
         """Whether the names stand for what they did."""
-        for space, names in self.names.values():
-            namespace = space()
-            if namespace is None or not all(refers(reference, namespace.get(name)) for name, reference in names):
-                return False
-        return True
+        return all(names.hold() for names in self.names.values())
 
     def has(self, code: CodeType) -> bool:
         """Whether the names led to this code."""
@@ -65,13 +105,19 @@ class Reach:
 
     def follow(self, values: Iterable[Any]) -> Reach:
         """Follow names, beginning with those of some values."""
-        seen: dict[int, Any] = {}
-        waiting = list(values)
+        waiting, others, seen = list(values), list[type](), dict[int, Any]()
+        self.packages.update(package_of(function.__code__.co_filename) for function in given(waiting))
         while waiting:
             value = waiting.pop()
             if id(value) not in seen:
                 seen[id(value)] = value
-                waiting += self.parts(value)
+                if isinstance(value, type) and package_of_class(value) not in self.packages:
+                    others.append(value)
+                else:
+                    waiting += self.parts(value)
+            if not waiting:
+                waiting += [part for kind in others for part in of_class(kind, self.attributes)]
+                others.clear()
         return self
 
     def parts(self, value: Any) -> Iterator[Any]:
@@ -79,7 +125,7 @@ class Reach:
         if isinstance(value, FunctionType):
             yield from self._of_function(value)
         elif isinstance(value, type):
-            yield from of_class(value)
+            yield from of_class(value, vars(value).keys())
         elif isinstance(value, MethodType):
             yield from (value.__func__, type(value.__self__))
         elif isinstance(value, functools.partial):
@@ -89,31 +135,43 @@ class Reach:
             yield getattr(value, "__wrapped__", None) if callable(value) else None
 
     def _of_function(self, function: FunctionType) -> Iterator[Any]:
-        yield from contents(function)
+        cells = contents(function)
+        yield from cells
         yield getattr(function, "__wrapped__", None)
         code, namespace = original_of(function.__code__), module_of(function.__globals__)
         if not is_library(code.co_filename):
             if asks(code, namespace):
                 self.asking.append(weakref.ref(function))
-            yield from self.of_code(code, namespace)
+            yield from self.of_code(code, namespace, cells)
 
-    def of_code(self, code: CodeType, namespace: Namespace) -> Iterator[Any]:
+    def of_code(self, code: CodeType, namespace: Namespace, cells: Iterable[Any] = ()) -> Iterator[Any]:
         """What the names in code, and in what is defined in it, lead to."""
-        codes = list(with_inner(code))
-        self.codes.update((id(inner), weakref.ref(inner)) for inner in codes)
-        attributes = frozenset[str]().union(*[reads_of(inner).attributes for inner in codes])
-        for name in globals_of(code):
-            value = self._named(namespace, name)
+        self.codes.update((id(inner), weakref.ref(inner)) for inner in with_inner(code))
+        is_own = package_of(code.co_filename) in self.packages
+        if is_own:
+            self.attributes |= names_of(code)
+        for space, name in names_in(code, namespace, cells):
+            value = space.get(name)
+            if is_own:
+                self._note(space, name, value)
             yield value
-            if isinstance(value, ModuleType) and not is_library_module(value):
-                yield from (self._named(vars(value), attribute) for attribute in attributes & vars(value).keys())
 
-    def _named(self, namespace: Namespace, name: str) -> Any:
-        value = namespace.get(name)
-        if id(namespace) not in self.names:
-            self.names[id(namespace)] = space_of(namespace), []
-        self.names[id(namespace)][1].append((name, reference_to(value)))
-        return value
+    def _note(self, space: Namespace, name: str, value: Any) -> None:
+        if id(space) not in self.names:
+            self.names[id(space)] = Names(space)
+        self.names[id(space)].note(name, value)
+
+
+def names_in(code: CodeType, namespace: Namespace, cells: Iterable[Any]) -> Iterator[tuple[Namespace, str]]:
+    """The globals in code, and the attributes of modules that may be in it, each with where it is looked up."""
+    names, package = names_of(code), namespace.get("__package__")
+    found = [*cells, *(sys.modules.get(name) or sys.modules.get(f"{package}.{name}") for name in names)]
+    for name in globals_of(code):
+        yield namespace, name
+        found.append(namespace.get(name))
+    for module in found:
+        if isinstance(module, ModuleType) and not is_library_module(module):
+            yield from ((vars(module), name) for name in names & vars(module).keys())
 
 
 def space_of(namespace: Namespace) -> Space:
@@ -124,7 +182,7 @@ def space_of(namespace: Namespace) -> Space:
     own = (
         value for value in tuple(namespace.values()) if type(value) is FunctionType and value.__globals__ is namespace
     )
-    function = next(own, None)
+    function = next(own, None) or next(iter(functions_of([namespace])), None)
     return _nothing if function is None else partial(_globals_of, weakref.ref(function))
 
 
@@ -142,16 +200,6 @@ def _nothing() -> None:
     return None
 
 
-def reference_to(value: Any) -> Reference:
-    """A reference to what can be called; None for anything else."""
-    return weakref.ref(value) if isinstance(value, CALLABLES) else None
-
-
-def refers(reference: Reference, value: Any) -> bool:
-    """Whether a reference is that of a value."""
-    return not isinstance(value, CALLABLES) if reference is None else reference() is value
-
-
 def asks(code: CodeType, namespace: Namespace) -> bool:
     """Whether code asks for classes, by Python's `type`."""
     return asks_for_classes(code) and bound(namespace, "type") is type
@@ -165,12 +213,30 @@ def with_inner(code: CodeType) -> Iterator[CodeType]:
             yield from with_inner(inner)
 
 
-def of_class(kind: type) -> Iterator[Any]:
-    """What a class leads to: its methods, properties and bases."""
+def of_class(kind: type, names: AbstractSet[str]) -> Iterator[Any]:
+    """What a class leads to: its methods and properties of these names, and its bases."""
     if is_users(kind):
         yield from kind.__bases__
-        for value in tuple(vars(kind).values()):
+        for name in names & vars(kind).keys():
+            value = vars(kind)[name]
             yield getattr(value, "__func__", None) or getattr(value, "fget", None) or value
+
+
+def package_of_class(kind: type) -> str | None:
+    """The installed package that a class is of."""
+    return package_of(getattr(sys.modules.get(kind.__module__), "__file__", None) or "")
+
+
+def given(values: Iterable[Any]) -> Iterator[FunctionType]:
+    """The functions in values, and in the cells and defaults of these functions."""
+    for value in values:
+        if isinstance(value, FunctionType):
+            yield value
+            yield from given(contents(value))
+        elif isinstance(value, MethodType):
+            yield from given([value.__func__])
+        elif isinstance(value, functools.partial):
+            yield from given([value.func, *value.args, *value.keywords.values()])
 
 
 def contents(function: FunctionType) -> list[Any]:
@@ -190,30 +256,56 @@ def content(cell: CellType) -> Any:
 # ---- who asks --------------------------------------------------------------------------------------------------------
 
 
+ENTRIES = 8
+"""How much of what is reached from functions of one code is kept: they differ in what is in their cells."""
+
+
 class Entry(Reach):
     """What is reached from a function that is traced, which was followed to what is in its cells."""
 
-    def __init__(self, function: FunctionType | None) -> None:
+    def __init__(self, parts: Iterable[Part]) -> None:
         super().__init__()
-        self._contents = [reference_to(value) for value in contents(function)] if function is not None else []
+        self._parts = [(weakref.ref(part), space) for part, space in parts]
 
-    def is_of(self, function: FunctionType) -> bool:
-        """Whether it is that of a function, and holds."""
-        found = contents(function)
-        return len(found) == len(self._contents) and all(map(refers, self._contents, found)) and self.holds()
+    def is_of(self, parts: Sequence[Part]) -> bool:
+        """Whether it is that of a function of these parts, and holds."""
+        return [(reference(), space) for reference, space in self._parts] == parts and self.holds()
 
 
 def reach_of(f: Any) -> Reach:
     """What is reached from a function that is traced."""
     function = entry_of(f)
     if function is None:
-        return Entry(None).follow([f])
-    notes = notes_of(original_of(function.__code__))
-    found: Entry | None = notes.get("reach")
-    if found is None or not found.is_of(function):
-        found = notes["reach"] = Entry(function)
+        return Entry(()).follow([f])
+    known: list[Entry] = notes_of(original_of(function.__code__)).setdefault("reach", [])
+    parts = list(parts_of((f, function)))
+    found = next((entry for entry in known if entry.is_of(parts)), None)
+    if found is None:
+        found = Entry(parts)
         found.follow([f, function])
+        known[:] = [found, *known[: ENTRIES - 1]]
     return found
+
+
+def parts_of(values: Iterable[Any]) -> Iterator[Part]:
+    """What values lead to before any name is followed: functions, which are often made anew, by their code."""
+    waiting, seen = list(values), dict[int, Any]()
+    while waiting:
+        value = waiting.pop()
+        if id(value) in seen:
+            continue
+        seen[id(value)] = value
+        if isinstance(value, FunctionType):
+            code, namespace = original_of(value.__code__), module_of(value.__globals__)
+            yield value if asks(code, namespace) else code, id(namespace)  # one that asks is exchanged itself
+            waiting += contents(value)
+        elif isinstance(value, MethodType):
+            waiting += value.__func__, type(value.__self__)
+        elif isinstance(value, functools.partial):
+            waiting += value.func, *value.args, *value.keywords.values()
+        else:
+            yield value if isinstance(value, type) else type(value), 0
+        waiting += [getattr(value, "__wrapped__", None)] if callable(value) else []
 
 
 def check_classes(frame: FrameType) -> None:
@@ -243,7 +335,7 @@ def _reach_from(code: CodeType, namespace: Namespace) -> Reach:
     notes = notes_of(code)
     found: Reach | None = notes.get("reach from")
     if found is None or not found.holds():
-        found = notes["reach from"] = Reach()
+        found = notes["reach from"] = Reach(package_of(code.co_filename))
         found.follow([*found.of_code(code, namespace), bound(namespace, code.co_qualname.partition(".")[0])])
         if asks(code, namespace):
             own = (function for function in functions_of([namespace]) if original_of(function.__code__) is code)

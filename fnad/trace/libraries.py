@@ -15,6 +15,7 @@ _FOUNDATION = (*_MACHINERY, *[f"{_SITE}{name}{os.sep}" for name in ("numba", "ll
 _TESTING = tuple(f"{_SITE}{name}{os.sep}" for name in ("_pytest", "pluggy"))  # an `assert` under pytest runs its code
 _STANDARD = os.__file__.removesuffix("os.py")
 _THIRD_PARTY = tuple(f"{_STANDARD}{name}{os.sep}" for name in ("site-packages", "dist-packages"))
+_INSTALLED = tuple(f"{os.sep}{name}{os.sep}" for name in ("site-packages", "dist-packages"))
 _INTERNAL = ("<frozen ", "<__array_function__ ")
 
 
@@ -36,3 +37,10 @@ def is_library(file: str) -> bool:
     if file.startswith((*_FOUNDATION, *_TESTING, *_INTERNAL)):
         return True
     return file.startswith(_STANDARD) and not file.startswith(_THIRD_PARTY)
+
+
+@lru_cache(maxsize=4096)
+def package_of(file: str) -> str | None:
+    """The installed package that a file belongs to; None for the user's own files."""
+    inside = next((file.partition(folder)[2] for folder in _INSTALLED if folder in file), "")
+    return inside.partition(os.sep)[0] or None

@@ -1,6 +1,7 @@
 """What Python is told of the class of a traced value, against the same question about what it stands for."""
 
 import functools
+import importlib
 import numbers
 from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence, Sized
 from typing import SupportsFloat, SupportsIndex
@@ -10,6 +11,7 @@ import pytest
 
 import fnad
 from fnad.errors import ArgumentTypeError, MissingAttributeError, TracerEscapeError, UnsupportedFunctionError
+from fnad.trace.identity import reach_of
 from fnad.trace.kinds import KINDS
 from tests.numpy.against_numpy import traced
 
@@ -306,3 +308,58 @@ def test_classes_asked_by_identity_in_a_function_bound_since():
     assert fnad.grad(space["f"])(1.0) == 3.0
     space["scale"] = scale("5.0 if type(x) is float else 2.0")["scale"]
     assert fnad.grad(space["f"])(1.0) == 5.0
+
+
+def test_classes_asked_by_identity_in_functions_made_anew():
+    """What names lead to is kept by the code of functions, and those that ask are others each time."""
+
+    def made():
+        asks = lambda x: type(x) is float  # noqa: E731
+        return lambda x: x**2 if asks(x) else 100 * x
+
+    kept = [made(), made(), fnad.jit(made()), wrapped(made()), functools.partial(wrapped(made()))]
+    for f in (*kept, *kept, made(), wrapped(made())):
+        assert fnad.grad(f)(3.0) == 6.0
+
+
+def test_an_installed_package_is_followed_where_names_lead(tmp_path, monkeypatch):
+    """To functions, to what makes objects, and to methods of the user's names; not everywhere."""
+    package = tmp_path / "site-packages" / "installed_package"
+    package.mkdir(parents=True)
+    (package / "__init__.py").write_text(
+        """
+def is_float(x):
+    return by_another(x)
+
+
+def by_another(x):
+    return type(x) is float
+
+
+class Checked:
+    def __init__(self, x):
+        self.found = type(x) is float
+
+    def is_float(self, x):
+        return by_another(x)
+
+    def never_called(self, x):
+        return type(x) is str
+"""
+    )
+    monkeypatch.syspath_prepend(tmp_path / "site-packages")
+    package = importlib.import_module("installed_package")
+    checked = package.Checked(1.0)
+    by_function = lambda x: x**2 if package.is_float(x) else 100 * x  # noqa: E731
+    by_object = lambda x: x**2 if package.Checked(x).found else 100 * x  # noqa: E731
+    by_method = lambda x: x**2 if checked.is_float(x) else 100 * x  # noqa: E731
+
+    def by_import(x):
+        from installed_package import is_float  # noqa: PLC0415 # pyright: ignore[reportMissingImports]
+
+        return x**2 if is_float(x) else 100 * x
+
+    for f in (by_function, by_object, by_method, by_import):
+        assert fnad.grad(f)(3.0) == 6.0
+    reached = {function.__name__ for function in reach_of(by_method).functions()}
+    assert reached == {"by_another", "__init__"}
