@@ -61,8 +61,9 @@ from fnad.ir.types import NAMES, Aval, is_inexact
 from fnad.numpy.namespace import MAKING, making_traced
 from fnad.numpy.operands import WeakSymbol, as_symbol
 from fnad.trace.callees import is_void, standing_for, with_stand_ins
+from fnad.trace.contents import function_in
 from fnad.trace.identity import reach_of
-from fnad.trace.opening import OutsideChanged, function_in, opened
+from fnad.trace.opening import OutsideChanged, opened
 from fnad.trace.source import current_source, source_of_error
 from fnad.trace.tracer import Tracer
 

@@ -44,6 +44,7 @@ from fnad.ops import (  # noqa: F401
     random_bits,
     reduction,
     requirement,
+    riccati,
     shape,
     sliding_windows,
     sorting,

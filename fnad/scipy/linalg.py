@@ -18,14 +18,14 @@ from typing import Any
 
 import numpy as np
 
-from fnad.errors import MatrixError, UnsupportedFunctionError
+from fnad.errors import DomainError, MatrixError, UnsupportedFunctionError
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import DTYPES, is_complex, real_dtype
 from fnad.numpy import linear_algebra
 from fnad.numpy.linear_algebra import floating, for_columns, square
 from fnad.numpy.operands import as_symbol, to_dtype
-from fnad.ops import banded, least_squares, linalg, matrix_function
-from fnad.ops.arithmetic import add
+from fnad.ops import banded, least_squares, linalg, matrix_function, riccati
+from fnad.ops.arithmetic import add, mul, neg, sub
 from fnad.ops.comparison import eq
 from fnad.ops.conversion import convert
 from fnad.ops.matrix import (
@@ -34,6 +34,7 @@ from fnad.ops.matrix import (
     check_matrices,
     check_square,
     columns,
+    conjugate,
     diagonal,
     diagonal_matrix,
     hermitian_of,
@@ -46,7 +47,7 @@ from fnad.ops.matrix import (
 )
 from fnad.ops.matrix import lower as lower_triangle
 from fnad.ops.matrix import upper as upper_triangle
-from fnad.ops.shape import broadcast_to
+from fnad.ops.shape import broadcast_in_dim, broadcast_to, reshape_to
 from fnad.ops.sorting import argsort
 from fnad.scipy.rule import rule_of
 from fnad.scipy.special_matrices import block_diag, circulant, hankel, toeplitz
@@ -73,7 +74,10 @@ __all__ = [
     "qr",
     "solve",
     "solve_banded",
+    "solve_continuous_are",
     "solve_continuous_lyapunov",
+    "solve_discrete_are",
+    "solve_discrete_lyapunov",
     "solve_sylvester",
     "solve_triangular",
     "sqrtm",
@@ -197,6 +201,75 @@ def solve_continuous_lyapunov(a: Any, q: Any) -> Any:
     x, y = floating(a, q)
     check_square("solve_continuous_lyapunov", x.aval)
     return matrix_function.solve_sylvester(x, adjoint(x), y)
+
+
+@of_scipy
+def solve_discrete_lyapunov(a: Any, q: Any, method: str | None = None) -> Any:
+    """The solution x of the discrete equation of Lyapunov, a x aᴴ - x + q = 0; both are (n, n), or stacks.
+
+    It is solved as a system of n² equations, or where that is large, from n = 10 on, as a continuous equation.
+
+    >>> solve_discrete_lyapunov([[0.5]], [[3.0]])
+    array([[4.]])
+    """
+    x, y = floating(a, q)
+    check_square("solve_discrete_lyapunov", x.aval)
+    method = ("direct" if x.shape[-1] < 10 else "bilinear") if method is None else method.lower()
+    if method not in ("direct", "bilinear"):
+        raise DomainError(f"solve_discrete_lyapunov: unknown method {method!r}", remedy="write 'direct' or 'bilinear'")
+    return (_lyapunov_by_elements if method == "direct" else _lyapunov_by_cayley)(x, y)
+
+
+def _lyapunov_by_elements(a: Symbol, q: Symbol) -> Symbol:
+    *stack, n, _ = a.shape
+    outer = mul(
+        broadcast_in_dim(a, shape=(*stack, n, n, n, n), dims=(*range(len(stack)), len(stack), len(stack) + 2)),
+        broadcast_in_dim(
+            conjugate(a), shape=(*stack, n, n, n, n), dims=(*range(len(stack)), len(stack) + 1, len(stack) + 3)
+        ),
+    )
+    whole = reshape_to(outer, (*stack, n * n, n * n))
+    found = linalg.solve(sub(identity_like(whole), whole), reshape_to(q, (*stack, n * n, 1)))
+    return reshape_to(found, q.shape)
+
+
+def _lyapunov_by_cayley(a: Symbol, q: Symbol) -> Symbol:
+    above = add(a, identity_like(a))
+    moved = linalg.solve(above, sub(a, identity_like(a)))
+    right = adjoint(linalg.solve(above, adjoint(linalg.solve(above, q))))
+    return matrix_function.solve_sylvester(moved, adjoint(moved), neg(add(right, right)))
+
+
+@of_scipy
+def solve_continuous_are(a: Any, b: Any, q: Any, r: Any, balanced: bool = True) -> Any:
+    """The stabilizing solution x of Riccati's equation aᵀ x + x a - x b r⁻¹ bᵀ x + q = 0, of real matrices.
+
+    Of q and r the symmetric parts are read.
+
+    >>> solve_continuous_are([[1.0]], [[1.0]], [[3.0]], [[1.0]])
+    array([[3.]])
+    """
+    return riccati.solve_continuous_are(*_of_riccati("solve_continuous_are", a, b, q, r))
+
+
+@of_scipy
+def solve_discrete_are(a: Any, b: Any, q: Any, r: Any, balanced: bool = True) -> Any:
+    """The stabilizing solution x of Riccati's equation aᵀ x a - x - aᵀ x b (r + bᵀ x b)⁻¹ bᵀ x a + q = 0.
+
+    The matrices are real; of q and r the symmetric parts are read.
+
+    >>> solve_discrete_are([[0.0]], [[1.0]], [[3.0]], [[1.0]])
+    array([[3.]])
+    """
+    return riccati.solve_discrete_are(*_of_riccati("solve_discrete_are", a, b, q, r))
+
+
+def _of_riccati(name: str, *matrices: Any) -> tuple[Symbol, ...]:
+    symbols = map(as_symbol, matrices)
+    found = tuple(floating(*[reshape_to(m, (1,) * (2 - m.ndim) + m.shape) for m in symbols]))
+    if any(is_complex(m.dtype) for m in found):
+        raise UnsupportedFunctionError(f"scipy.linalg.{name} of complex matrices has no rule for traced values")
+    return found
 
 
 @of_scipy

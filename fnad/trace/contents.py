@@ -41,9 +41,9 @@ def same(now: Any, before: Any) -> bool:
     """
     if now is before:
         return True
-    if isinstance(before, Remembered):
+    if type(before) is Remembered:
         return before.is_of(now)
-    if type(now) is not type(before) or is_own(now):
+    if type(now) is not type(before) or type(now) in weakref.ProxyTypes or is_own(now):
         return False
     if isinstance(now, tuple):
         return len(now) == len(before) and all(map(same, now, before))
@@ -116,6 +116,19 @@ def reference_to(value: Any) -> weakref.ref[Any] | None:
         return None
 
 
+def function_in(value: Any) -> Any:
+    """The Python function in one with a cache, or one that Numba compiles; None for what is neither."""
+    return value.__wrapped__ if isinstance(value, CACHED) else compiled_from(value)
+
+
+def compiled_from(value: Any) -> Any:
+    """The Python function in one that Numba compiles; None for anything else."""
+    is_numba = str(getattr(type(value), "__module__", "")).startswith(
+        "numba."
+    )  # of a class of Cython's, it is not text
+    return getattr(value, "py_func", None) if is_numba else None
+
+
 def parts(value: Any) -> tuple[Any, ...]:
     """The function inside a wrapper."""
     match value:
@@ -135,6 +148,19 @@ def parts(value: Any) -> tuple[Any, ...]:
             return (value(),)
         case _:
             return (value.__wrapped__,) if isinstance(value, CACHED) else ()
+
+
+def behind(value: Any) -> Any:
+    """What a weak proxy stands for, None where that is gone; any other value itself.
+
+    What is gone cannot even be asked for its class.
+    """
+    if type(value) not in weakref.ProxyTypes:
+        return value
+    try:
+        return value.mro()[0] if isinstance(value, type) else value.__init__.__self__
+    except ReferenceError:
+        return None
 
 
 def names_of(getter: operator.attrgetter[Any] | operator.methodcaller) -> set[str]:
@@ -158,7 +184,7 @@ def elements_of(value: Any) -> Elements | None:
         return lambda: (*encoded.keys(), *encoded.values())
     if is_buffer(value):
         return lambda: (bytes(value),)
-    if not in_library(type(value).__module__):
+    if not in_library(getattr(type(value), "__module__", "")):
         return None
     if isinstance(value, Mapping):
         return lambda: (*value.keys(), *value.values())
@@ -216,12 +242,24 @@ def check_of_array(value: Array) -> Check | None:
     """The check that an array keeps its content, shape and dtype; None where nobody can write to it."""
     if not may_change(value):
         return None
+    if is_users(type(value)):  # it may have methods of its own, and other than an array's
+        return _check_of_memory(value)
     shape, dtype = value.shape, value.dtype
     if value.nbytes <= SMALL or dtype.itemsize not in (1, 2, 4, 8, 16) or dtype.kind not in "biufc":
         content = value.tobytes()
         return lambda: value.shape == shape and value.dtype == dtype and value.tobytes() == content
     snapshot = value.copy("K")
     return lambda: value.shape == shape and value.dtype == dtype and same_bits(value, snapshot)
+
+
+def _check_of_memory(value: Array) -> Check:
+    """The check that the memory of an array keeps its content, whatever the methods of its class do."""
+
+    def content() -> Array:
+        return np.ndarray.view(value, np.ndarray)
+
+    snapshot = content().copy("K")
+    return lambda: content().dtype == snapshot.dtype and same_bits(content(), snapshot)
 
 
 def check_of_array_like(value: Any) -> Check:
@@ -278,7 +316,9 @@ def check_of_generator(value: Any) -> Check:
 
 def draws_numbers(value: Any) -> bool:
     """Whether a value is a generator of random numbers, of NumPy or Python."""
-    return any(str(kind.__module__).startswith(("numpy.random", "random")) for kind in type(value).__mro__)
+    return any(
+        str(getattr(kind, "__module__", "")).startswith(("numpy.random", "random")) for kind in type(value).__mro__
+    )
 
 
 def shared_states() -> bytes:
@@ -315,13 +355,13 @@ def in_library(name: Any) -> bool:
 
 
 def is_users(kind: type) -> bool:
-    """Whether a class is no library's, so that it may change."""
-    return not in_library(kind.__module__)
+    """Whether a class is no library's, so that it may change; one made where no name is may have no module."""
+    return not in_library(getattr(kind, "__module__", ""))
 
 
 def is_own(value: Any) -> bool:
     """Whether a value is traced, or of a class of this package."""
-    return isinstance(value, Handle) or str(type(value).__module__).partition(".")[0] == "fnad"
+    return isinstance(value, Handle) or str(getattr(type(value), "__module__", "")).partition(".")[0] == "fnad"
 
 
 def is_library_module(module: ModuleType) -> bool:

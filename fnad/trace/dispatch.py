@@ -113,7 +113,7 @@ def is_plain(value: Any) -> bool:
         return is_plain((value.start, value.stop, value.step))
     if type(value) is np.ndarray:
         return not value.dtype.hasobject
-    return type(value).__module__ in ("builtins", "numpy") and isinstance(value, PLAIN)
+    return getattr(type(value), "__module__", "") in ("builtins", "numpy") and isinstance(value, PLAIN)
 
 
 @cache

@@ -90,7 +90,7 @@ def effect_of_code(code: CodeType, module: str) -> str | None:
 def effect_of_object(value: Any) -> str | None:
     """What an object may have or do that is not seen; None if Python code of the user's says it."""
     kind = cast("type[Any]", type(value))
-    if in_library(kind.__module__):
+    if in_library(getattr(kind, "__module__", "")):
         has_state = bool(getattr(value, "__dict__", None)) and elements_of(value) is None
         return f"a {kind.__name__} is read" if has_state else _effect_of_calling(value)
     own = (
@@ -103,5 +103,5 @@ def _effect_of_calling(value: Any) -> str | None:
     known = (BuiltinFunctionType, functools.partial, operator.attrgetter, operator.itemgetter, operator.methodcaller)
     if not callable(value) or isinstance(value, known) or isinstance(type(value).__call__, FunctionType):
         return None
-    passed_on = type(value).__module__ in ("builtins", "functools", "weakref")
+    passed_on = getattr(type(value), "__module__", "") in ("builtins", "functools", "weakref")
     return None if passed_on else f"a {cast('type[Any]', type(value)).__name__} may be called"

@@ -58,6 +58,7 @@ from fnad.trace.contents import (
     Elements,
     Memory,
     Remembered,
+    behind,
     check_of_array,
     check_of_array_like,
     check_of_class,
@@ -66,6 +67,7 @@ from fnad.trace.contents import (
     check_of_generator,
     check_of_names,
     check_of_remembered_function,
+    compiled_from,
     draws_numbers,
     elements_of,
     in_library,
@@ -520,6 +522,7 @@ class Environment:
 
     def follow(self, value: Any) -> None:
         """Note what a value is made of, so that a change inside it is seen."""
+        value = behind(value)
         if isinstance(value, UNCHANGING) or id(value) in self._kept or self._is_void:
             return
         self._kept[id(value)] = value
@@ -531,6 +534,8 @@ class Environment:
             self._hold(value, vars(value), ())
         elif isinstance(value, type):
             self._follow_class(cast("type[Any]", value))
+        elif (function := compiled_from(value)) is not None:  # the rest of it is Numba's
+            self.follow(function)
         elif not is_own(value):
             self._follow_object(value)
         elif not isinstance(value, Handle):  # a transformed function, which nobody else leads from to its own

@@ -84,7 +84,7 @@ OTHERS = {
     "pandas.": "pandas computes on arrays of its own: take the values before, s.to_numpy(), and compute with NumPy",
 }
 """The way out of libraries that traced values cannot be given to, by their modules."""
-COMPILED = "call its Python function, f.py_func(x), which is traced"
+COMPILED = "take the class without jitclass: what its instances compute is traced then"
 MEMORY = (
     "a traced value has no memory while tracing: return it from the traced function, and ask the result; its shape, "
     "dtype, size and ndim are known"

@@ -96,7 +96,7 @@ class _Exchanges:
         self.is_on = False
 
     def begin(self) -> None:
-        for name in sorted(self.waiting & sys.modules.keys()):
+        for name in sorted(name for name in self.waiting if name in sys.modules):  # `&` goes over all modules
             self.enter(sys.modules[name])
         self.is_on = True
         for exchange in self.made:

@@ -24,7 +24,7 @@ from fnad.ir.program import Source
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import Aval
 from fnad.numpy.operands import WeakSymbol, strong
-from fnad.numpy.views import Steps, read, settled, write
+from fnad.numpy.views import Reshape, Steps, read, settled, write
 from fnad.trace.capture import note_write
 from fnad.trace.source import current_source
 
@@ -141,6 +141,13 @@ class Handle:
         cell.version += 1
         self._symbol, self._version = symbol, cell.version
 
+    def become(self, view: Handle) -> None:
+        """See the memory as a view of it in another shape does, which is made in place, so that nothing is copied."""
+        self.check_writeable()
+        shared = [step._replace(is_certain=True) if isinstance(step, Reshape) else step for step in view._steps]
+        self._cell, self._steps, self.aval = view._cell, tuple(shared), view.aval
+        self._symbol, self._version = view._symbol, view._version
+
     def lend(self, array: Array) -> Array:
         """An ordinary array in the place of this one; neither is written to as long as both are there."""
         array.flags.writeable = False
@@ -157,9 +164,14 @@ class Handle:
         self._cell.version += 1
         self._cell, self._steps = Cell(symbol), ()
 
+    @property
+    def is_writeable(self) -> bool:
+        """Whether NumPy has an array in its place that can be written to."""
+        return not self.is_scalar and all(step.is_writeable for step in self._steps)
+
     def check_writeable(self) -> None:
         """Raise `MutationError` where it cannot be written to."""
-        if self.is_scalar or not all(step.is_writeable for step in self._steps):
+        if not self.is_writeable:
             raise MutationError(
                 "assignment destination is read-only",
                 source=current_source(),

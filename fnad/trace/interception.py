@@ -34,6 +34,7 @@ from fnad.ir.builder import is_tracing
 from fnad.numpy.indexing_routines import c_, r_
 from fnad.numpy.namespace import MAKING, NEW, on_trace, on_traced
 from fnad.numpy.registry import RULES
+from fnad.trace import compiled
 from fnad.trace.bytecode import is_called, loads
 from fnad.trace.callees import STAND_INS, enter
 from fnad.trace.classes import CLASSES
@@ -237,6 +238,7 @@ class _Watch:
                 for module in watchable():
                     module.__class__ = watched_class(module)
                 np.vectorize.__call__ = call_vectorized
+                compiled.EXCHANGES.begin()
                 EXCHANGES.begin()
 
     def end(self) -> None:
@@ -246,6 +248,7 @@ class _Watch:
                 for module in watchable():
                     module.__class__ = ModuleType
                 np.vectorize.__call__ = CALL
+                compiled.EXCHANGES.end()
                 EXCHANGES.end()
 
 

@@ -43,7 +43,7 @@ def check_kept(roots: Iterable[Any], trace: Builder, is_read: Callable[[Any], bo
     for holder in reached:
         functions += _functions([holder])
         for part in holder.parts:
-            if isinstance(part, Handle) and part.is_of(trace):
+            if issubclass(type(part), Handle) and part.is_of(trace):  # a weak proxy may have no class
                 name = _name_in(holder.value, part)
                 what = _name_of(holder) if name is None else f"{name!r} of {_name_of(holder)}"
                 raise TracerEscapeError(

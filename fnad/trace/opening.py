@@ -28,7 +28,7 @@ from fnad.numpy.operands import as_symbol
 from fnad.numpy.views import Broadcast
 from fnad.trace.bytecode import rebinds
 from fnad.trace.capture import Array, same_bits
-from fnad.trace.contents import CACHED
+from fnad.trace.contents import function_in
 from fnad.trace.handle import Handle
 from fnad.trace.libraries import is_library
 
@@ -153,14 +153,6 @@ def is_opened(value: Any) -> bool:
     if isinstance(value, MethodType) or type(value) is functools.partial or function_in(value) is not None:
         return True
     return type(value) is np.ndarray and value.dtype.newbyteorder("=") in NAMES
-
-
-def function_in(value: Any) -> Any:
-    """The Python function in one with a cache, or one that Numba compiles; None for what is neither."""
-    if isinstance(value, CACHED):
-        return value.__wrapped__
-    is_numba = str(type(value).__module__).startswith("numba.")  # of a class of Cython's, it is not text
-    return getattr(value, "py_func", None) if is_numba else None
 
 
 def is_empty(cell: CellType) -> bool:

@@ -13,8 +13,8 @@ TABLE: dict[str, dict[str, tuple[str, ...]]] = {}
 TABLE["scipy.linalg"] = {"fnad.scipy.linalg": (
     "block_diag", "cho_factor", "cho_solve", "cholesky", "circulant", "det", "eigvals", "eigvalsh", "expm",
     "expm_frechet", "hankel", "inv", "lstsq", "lu", "lu_factor", "lu_solve", "norm", "pinv", "qr", "solve",
-    "solve_banded", "solve_continuous_lyapunov", "solve_sylvester", "solve_triangular", "sqrtm", "svd", "svdvals",
-    "toeplitz",
+    "solve_banded", "solve_continuous_are", "solve_continuous_lyapunov", "solve_discrete_are",
+    "solve_discrete_lyapunov", "solve_sylvester", "solve_triangular", "sqrtm", "svd", "svdvals", "toeplitz",
 )}
 TABLE["scipy.signal"] = {"fnad.scipy.signal": (
     "convolve", "correlate", "fftconvolve", "filtfilt", "lfilter", "lfilter_zi", "oaconvolve", "sosfilt",

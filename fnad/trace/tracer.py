@@ -30,6 +30,7 @@ from fnad.trace.dispatch import (
     operate_in_place,
     python_number,
 )
+from fnad.trace.flags import Flags
 from fnad.trace.flat import Flat
 from fnad.trace.handle import Handle
 from fnad.trace.kinds import Kind, classes_of, kind_of
@@ -136,6 +137,14 @@ class Members(Tracer):
     @property
     def shape(self) -> Shape:
         return self.aval.shape
+
+    @shape.setter
+    def shape(self, value: Any) -> None:
+        self.become(call(methods.reshape, (self, value), {}))
+
+    @property
+    def flags(self) -> Flags:
+        return Flags(self)
 
     @property
     def dtype(self) -> Dtype:

@@ -58,6 +58,17 @@ SCIPY_LINALG = {
         A,
         Z,
     ),
+    "solve_discrete_lyapunov": (
+        lambda a, z: [la.solve_discrete_lyapunov(x / 9, x, m) for x in (a, z) for m in (None, "bilinear")],
+        A,
+        Z,
+    ),
+    "riccati": (
+        lambda a, b, w: [f(a, w, b @ b.T, np.eye(2)) for f in (la.solve_continuous_are, la.solve_discrete_are)],
+        A,
+        B[0],
+        W,
+    ),
     "scipy lstsq": (
         lambda w, v, a: (la.lstsq(w, v)[0], la.lstsq(w, v)[1][()], la.lstsq(w, a), la.lstsq(w.T, v[:2], 1e-9)),
         W,

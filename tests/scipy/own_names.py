@@ -342,6 +342,7 @@ CASES: dict[str, list[Case]] = {
 }
 
 GRIDS: dict[str, tuple[float, ...]] = {
+    "cauchy": (),
     "laplace": (),
     "gumbel_r": (),
     "hypsecant": (),

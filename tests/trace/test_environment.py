@@ -20,6 +20,7 @@ import pathlib
 import sys
 import types
 import typing
+import weakref
 from collections.abc import Callable, Iterator
 from types import SimpleNamespace
 from typing import Any
@@ -520,6 +521,44 @@ def test_a_file_that_a_library_reads_for_itself_is_no_matter(tmp_path: pathlib.P
     finally:
         sys.path.remove(str(tmp_path))
     assert len(traces) == 1
+
+
+@case
+def class_without_a_module() -> Any:
+    names: dict[str, Any] = {}
+    exec("Kind = type('Kind', (), {'w': 1.0})", names)
+    return lambda x: x * names["Kind"]().w, lambda: setattr(names["Kind"], "w", 2.0)
+
+
+class Quantity(np.ndarray):
+    """An array whose class has methods of its own."""
+
+    def tobytes(self, *_: Any) -> bytes:
+        raise NotImplementedError
+
+    def copy(self, *_: Any) -> Any:
+        raise NotImplementedError
+
+
+@case
+def array_of_a_class_of_ones_own() -> Any:
+    array = np.ones(3).view(Quantity)
+    return lambda x: x * array.view(np.ndarray), functools.partial(array.__setitem__, 1, 2.0)
+
+
+@case
+def object_behind_a_weak_proxy() -> Any:
+    own = kind()()
+    o = SimpleNamespace(target=weakref.proxy(own), gone=weakref.proxy(kind()()), own=own)
+    own.w = 1.0
+    return lambda x: x * o.target.w * getattr(o, "target").w, setting(own, "w", 2.0)  # noqa: B009  # with all of o
+
+
+@case
+def another_weak_proxy() -> Any:
+    targets = [kind(w=1.0), kind(w=2.0)()]
+    o = SimpleNamespace(target=weakref.proxy(targets[0]), targets=targets)
+    return lambda x: x * o.target.w, setting(o, "target", weakref.proxy(targets[1]))
 
 
 # ---- all of them -----------------------------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 import copy
 import dataclasses
 import functools
+from types import SimpleNamespace
 from typing import Any
 
 import numba
@@ -118,7 +119,68 @@ def over_elements(x):
     return out.sum()
 
 
+@numba.njit
+def fill(out, t):
+    for i in range(out.size):
+        out[i] = t**i
+
+
+@numba.vectorize
+def doubled_below_1(t):
+    return 2 * t if t < 1 else t * t
+
+
+@numba.guvectorize("(),(n)->(),(n)")
+def moments(t, x, total, powers):
+    total[0] = 0
+    for i in range(x.size):
+        total[0] += t * x[i]
+        powers[i] = x[i] ** 2
+
+
+@numba.guvectorize([(numba.float64[:], numba.float64[:], numba.float64[:])], "(),(n)->()")
+def scaled_sum(t, x, total):
+    total[0] = t[0] * x.sum()
+
+
+class Filling:
+    """Compiled functions that no name of a function's leads to."""
+
+    functions = SimpleNamespace(fill=fill)
+
+    def __init__(self):
+        self.run = [fill]
+
+    def total(self, t):
+        out = np.zeros(3, complex if np.iscomplexobj(t) else float)
+        self.run[0](out, t)
+        return applied(self.functions.fill, out[1:], t) + self.functions.fill.py_func.__code__.co_argcount
+
+
+def applied(function, out, *args):
+    function(out, *args)
+    return out.sum()
+
+
+def pure(t):
+    """The ufuncs above, as they compute with complex numbers too."""
+    elements = sum((2 * x if x.real < 1 else x * x) for x in t * X)
+    return elements * 2 + sum(t * X**2) * 2 + np.sum((t * X) ** 2) + t * t * X.sum()
+
+
+def by_ufuncs(t):
+    if np.iscomplexobj(t):
+        return pure(t)
+    total, written = np.zeros(2), np.zeros(4)
+    moments(t, np.stack([X**2, X**2]), total, np.zeros((2, 4)))
+    moments(t, t * X, np.zeros(()), written)
+    doubled = doubled_below_1(t * X, out=np.zeros(4)) + doubled_below_1(t * X)
+    return doubled.sum() + total.sum() + written.sum() + scaled_sum(t, t * X)
+
+
 CALLED = {
+    "compiled, in an object": Filling().total,
+    "compiled ufuncs": by_ufuncs,
     "a cache": lambda t: squared(t) + squared(2.0),
     "recursion": lambda t: recursive(5, t) + recursive(4, 2.0),
     "a cache in a closure": cached_inside(),

@@ -8,7 +8,7 @@ import pytest
 
 import fnad
 import fnad.numpy as fnp
-from fnad.errors import MutationError
+from fnad.errors import MutationError, ShapeError, UnsupportedFunctionError
 from tests.numpy.against_numpy import check, check_error, sample, traced
 
 X = sample((3, 4), "f64")
@@ -463,3 +463,47 @@ def test_what_was_written_outside_is_seen_inside():
         return fnad.grad(lambda c: c * np.sum(row))(1.0) + np.sum(y)
 
     assert fnad.value_and_grad(f)(np.ones((2, 3)))[0] == 45.0
+
+
+def reshaped_in_place(x):
+    y = x * 2
+    flat, part = y, y[:3]
+    y.shape = (2, 3)
+    y[1, 2] = x[0] * 5
+    part[0] = 7 * x[1]
+    assert (flat is y, y.shape, y.flags.writeable, y.flags["W"], y.T.flags.writeable) == (True, (2, 3), *[True] * 3)
+    return np.sum(y * np.arange(1.0, 7.0).reshape(2, 3) * part[:1])
+
+
+def argument_reshaped(x):
+    x.shape = 2, -1
+    return np.sum((x @ x.T) ** 2)
+
+
+def test_the_shape_of_an_array_can_be_set():
+    x = np.array([0.3, 1.2, 0.7, -0.4, 2.0, 0.9])
+    for f in (reshaped_in_place, argument_reshaped):
+        for wrap in (lambda f: f, fnad.jit):
+            value, slope = wrap(fnad.value_and_grad(f))(x)
+            np.testing.assert_allclose(value, f(x.copy()), rtol=1e-14)
+            along = [np.imag(f(x + 1e-30j * unit)) / 1e-30 for unit in np.eye(6)]
+            np.testing.assert_allclose(slope, along, rtol=1e-13)
+            assert x.shape == (6,)
+
+
+@pytest.mark.parametrize(
+    ("f", "error", "match"),
+    [
+        (lambda x: setattr(x, "shape", (4,)), ShapeError, "cannot reshape array of size 6"),
+        (lambda x: setattr(x.sum(), "shape", (1,)), MutationError, "read-only"),
+        (lambda x: fnad.grad(lambda t: (setattr(x, "shape", (2, 3)), t)[1])(1.0), MutationError, "another trace"),
+        (lambda x: x.flags.c_contiguous, UnsupportedFunctionError, "flags has no rule"),
+        (lambda x: x.flags["OWNDATA"], UnsupportedFunctionError, "flags has no rule"),
+        (lambda x: setattr(x.flags, "writeable", False), UnsupportedFunctionError, "flags has no rule"),
+    ],
+)
+def test_what_of_shape_and_flags_is_an_error(f, error, match):
+    with pytest.raises(error, match=match):
+        fnad.grad(lambda x: f(x) or x[0])(np.ones(6))
+    with pytest.raises(AttributeError):
+        fnad.grad(lambda x: x.flags.__wrong__)(np.ones(6))

@@ -1,0 +1,132 @@
+"""Functions that Numba compiles, on traced values: the Python function in them is called, wherever they are met.
+
+Numba's own call wants memory and numbers. So while a trace runs, its classes have another one: on traced values a
+function runs as Python, and a ufunc (`numba.vectorize`, `numba.guvectorize`) on one element or core after the other, as
+`np.vectorize` does. On all else it is Numba's.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from fnad.errors import UnsupportedFunctionError
+from fnad.ir.builder import is_tracing
+from fnad.trace.contents import compiled_from
+from fnad.trace.dispatch import call_function, has_traced
+from fnad.trace.vectorized import vectorized
+
+Call = Callable[..., Any]
+
+# ---- what is called --------------------------------------------------------------------------------------------------
+
+
+def function_of(compiled: Any) -> Call | None:
+    """The user's function in a compiled one; Numba makes some of its own, too."""
+    function = compiled_from(compiled)
+    return function if function is not None and function.__module__ is not None else None
+
+
+def of_elements(ufunc: Any) -> Call:
+    """A ufunc by its function of elements."""
+    elements = np.vectorize(ufunc._dispatcher.py_func)
+    return writing(lambda *args: vectorized(elements, args, {}), ufunc.nin)
+
+
+def of_cores(ufunc: Any) -> Call:
+    """A generalized ufunc by its function, which writes its results into arrays; a number is in an array of one."""
+    builder = ufunc.gufunc_builder
+    declared = builder._sigs[0].args if builder._sigs else ()
+
+    def one(*given: Any) -> Any:
+        named = [pair for x, core in zip(given, ins, strict=True) for pair in zip(core, np.shape(x), strict=True)]
+        extents, dtype = dict(named), np.result_type(*given)
+        results = [call_function(np.zeros, ([extents[name] for name in core] or [1], dtype), {}) for core in outs]
+        ranks = [getattr(kind, "ndim", 0) for kind in declared] or [len(core) for core in ins]
+        taken = [
+            np.reshape(x, [1]) if rank > len(core) else x for x, core, rank in zip(given, ins, ranks, strict=False)
+        ]
+        builder.py_func(*taken, *results)
+        found = [result if core else result[0] for result, core in zip(results, outs, strict=True)]
+        return found[0] if len(found) == 1 else tuple(found)
+
+    cores = np.vectorize(one, signature=builder.signature)
+    ins, outs = cores._in_and_out_core_dims  # type: ignore[attr-defined]
+    return writing(lambda *args: vectorized(cores, args, {}), len(ins))
+
+
+def writing(compute: Call, count: int) -> Call:
+    """A ufunc of so many operands, which writes its results into the arrays that are given for them."""
+
+    def call(*args: Any, out: Any = None, **options: Any) -> Any:
+        if options:
+            raise UnsupportedFunctionError(f"a ufunc that Numba compiled has no rule for {', '.join(options)}")
+        results = compute(*args[:count])
+        places = list(args[count:] or (out if isinstance(out, tuple) else [out]))
+        if all(place is None for place in places):
+            return results
+        for place, result in zip(places, results if isinstance(results, tuple) else (results,), strict=True):
+            place[...] = result
+        return places[0] if len(places) == 1 else tuple(places)
+
+    return call
+
+
+MODULES: dict[str, dict[str, Callable[[Any], Call | None]]] = {
+    "numba.core.dispatcher": {"Dispatcher": function_of},
+    "numba.np.ufunc.dufunc": {"DUFunc": of_elements},
+    "numba.np.ufunc.gufunc": {"GUFunc": of_cores},
+}
+"""Numba's classes by module, each with what makes of an instance the function to be called."""
+
+# ---- while a trace runs ----------------------------------------------------------------------------------------------
+
+
+class Exchange:
+    """A class of Numba's with its own call, None if it inherits that, and the other one."""
+
+    def __init__(self, cls: Any, made: Callable[[Any], Call | None]) -> None:
+        self.cls, self.own = cls, vars(cls).get("__call__")
+        inherited = cls.__call__
+
+        def call(self: Any, /, *args: Any, **kwargs: Any) -> Any:
+            function = made(self) if is_tracing() and has_traced([args, kwargs]) else None
+            return inherited(self, *args, **kwargs) if function is None else function(*args, **kwargs)
+
+        self.other = call
+
+    def begin(self) -> None:
+        """Give the class the other call."""
+        self.cls.__call__ = self.other
+
+    def end(self) -> None:
+        """Give the class its own call back."""
+        if self.own is None:
+            del self.cls.__call__
+        else:
+            self.cls.__call__ = self.own
+
+
+class _Exchanges:
+    """Those of the modules that somebody has imported."""
+
+    def __init__(self) -> None:
+        self.waiting = set(MODULES)
+        self.made: list[Exchange] = []
+
+    def begin(self) -> None:
+        for name in [name for name in self.waiting if name in sys.modules]:
+            self.waiting.discard(name)
+            self.made += [Exchange(getattr(sys.modules[name], cls), made) for cls, made in MODULES[name].items()]
+        for exchange in self.made:
+            exchange.begin()
+
+    def end(self) -> None:
+        for exchange in self.made:
+            exchange.end()
+
+
+EXCHANGES = _Exchanges()
