@@ -1,10 +1,13 @@
-"""The call that is dumped: its arguments by their types (`--args`) or by their values (`--values`), and its trace."""
+"""The call that is dumped or checked, and its trace.
+
+Its arguments are given by their types (`--args`) or by their values (`--values`).
+"""
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -21,6 +24,7 @@ from fnad.cli.usage import UsageError, one_line
 from fnad.errors import ParseError
 from fnad.ir.types import Aval, is_inexact
 from fnad.numpy.operands import PYTHON_DTYPES
+from fnad.testing.numbers import direction
 
 
 class Differentiable(NamedTuple):
@@ -46,6 +50,11 @@ class Types:
         except ValueError as error:
             raise UsageError(f"--args has an array that NumPy cannot have: {error}") from None
         _check_fits(target, "--args", self.trees, {})
+
+    def drawn(self) -> Sequence[Any]:
+        """Arguments of these types: random floats, and integers that are 1."""
+        leaves = [_drawn(leaf, seed) for seed, leaf in enumerate(flatten(self.trees)[0])]
+        return cast("Sequence[Any]", self.structure.unflatten(leaves))
 
     def text(self, stage: str) -> str:
         """The program of the call at a stage."""
@@ -120,6 +129,12 @@ class Values:
 def _leaf(type_: Aval | type) -> Leaf:
     aval = type_ if isinstance(type_, Aval) else Aval(PYTHON_DTYPES[type_])
     return Leaf(np.broadcast_to(np.zeros((), aval.dtype), aval.shape), aval, weak=type_ is not aval)
+
+
+def _drawn(type_: Aval | type, seed: int) -> Any:
+    aval = _leaf(type_).aval
+    drawn = direction(aval, seed) if is_inexact(aval.dtype) else np.ones(aval.shape, aval.dtype)
+    return drawn if isinstance(type_, Aval) else drawn.item()
 
 
 def _check_fits(target: Target, option: str, args: Sequence[Any], kwargs: dict[str, Any]) -> None:

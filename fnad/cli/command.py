@@ -1,6 +1,7 @@
 """The command line: options, output and errors.
 
-The exit status is 0 on success, and 2 on wrong input, with one line on standard error that says why.
+The exit status is 0 on success, 1 where a check fails, and 2 on wrong input, with one line on standard error that says
+why.
 """
 
 from __future__ import annotations
@@ -9,11 +10,12 @@ import os
 import sys
 from argparse import ArgumentParser, ArgumentTypeError, Namespace, RawDescriptionHelpFormatter
 from collections.abc import Sequence
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeAlias
 
 import fnad
 from fnad.api.stages import STAGES
 from fnad.cli import doctor, ops
+from fnad.cli.check import check_call
 from fnad.cli.dump import Request, dump
 from fnad.cli.usage import UsageError
 
@@ -34,6 +36,17 @@ examples:
   fnad dump package.model:loss --values 'np.linspace(0, 1, 5), scale=2.0' --value-and-grad
   fnad dump model.py:loss --values '*EXAMPLE'     (with EXAMPLE = np.ones(3), 2.0 in model.py)
 """
+CHECK = """\
+Check the derivatives of a function, at a point, near it and at boundary points: forward mode against a complex step or
+differences, reverse against forward mode, second derivatives, vmap against a loop, native code against the interpreter,
+f32 against f64. Prints a table, and what is to blame where a comparison fails; the exit status is then 1.
+With --args the point is drawn at random, floats between 0.5 and 1.5 with either sign; integers are 1.
+"""
+CHECK_EXAMPLE = """\
+examples:
+  fnad check model.py:loss --args 'f64[3], {"W": f32[4,5], "b": f32[5]}'
+  fnad check package.model:loss --values 'np.linspace(0, 1, 5), scale=2.0'
+"""
 ARGS = """the types of the arguments: arrays such as f64[3,4], i32[], bool[7]; Python numbers float, int, bool, complex;
 None; dicts, lists and tuples of these"""
 VALUES = """the arguments themselves, for a function that decides by their values: what stands between the parentheses
@@ -50,13 +63,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the command with these arguments, by default those of the process; return the exit status."""
     request = _parser().parse_args(argv)
     try:
-        _write(request.answer(request))
+        text, status = request.answer(request)
+        _write(text)
     except UsageError as error:
         print(f"fnad: {error}", file=sys.stderr)
         return 2
     except BrokenPipeError:  # the reader has closed the pipe, as `head` does
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    return 0
+        return 0
+    return status
 
 
 def _write(text: str) -> None:
@@ -75,8 +90,9 @@ class _CommandParser(ArgumentParser):
 def _parser() -> ArgumentParser:
     parser = _CommandParser(prog="fnad", description="Differentiate NumPy functions and compile them: a look inside.")
     parser.add_argument("--version", action="version", version=f"fnad {fnad.__version__}")
-    commands = parser.add_subparsers(required=True, metavar="{dump,ops,doctor}")
+    commands = parser.add_subparsers(required=True, metavar="{dump,check,ops,doctor}")
     _add_dump(commands)
+    _add_check(commands)
     _add_ops(commands)
     _add_doctor(commands)
     return parser
@@ -90,14 +106,7 @@ def _add_dump(commands: Any) -> None:
         epilog=DUMP_EXAMPLE,
         formatter_class=RawDescriptionHelpFormatter,
     )
-    parser.add_argument(
-        "target",
-        metavar="FILE:FUNCTION",
-        help="a function of a Python file, as in model.py:loss, or of a module, as in package.model:loss",
-    )
-    arguments = parser.add_mutually_exclusive_group()
-    arguments.add_argument("--args", metavar="TYPES", default="", help=ARGS)
-    arguments.add_argument("--values", metavar="VALUES", help=VALUES)
+    _add_call(parser)
     modes = parser.add_mutually_exclusive_group()
     for mode, meaning in MODES.items():
         modes.add_argument(f"--{mode.replace('_', '-')}", dest="mode", action="store_const", const=mode, help=meaning)
@@ -109,6 +118,29 @@ def _add_dump(commands: Any) -> None:
     )
     parser.add_argument("--stage", choices=STAGES, default="simplified", help="the stage, by default simplified")
     parser.set_defaults(answer=_dump)
+
+
+def _add_call(parser: ArgumentParser) -> None:
+    parser.add_argument(
+        "target",
+        metavar="FILE:FUNCTION",
+        help="a function of a Python file, as in model.py:loss, or of a module, as in package.model:loss",
+    )
+    arguments = parser.add_mutually_exclusive_group()
+    arguments.add_argument("--args", metavar="TYPES", default="", help=ARGS)
+    arguments.add_argument("--values", metavar="VALUES", help=VALUES)
+
+
+def _add_check(commands: Any) -> None:
+    parser = commands.add_parser(
+        "check",
+        help="check the derivatives of a function in every way they may be computed",
+        description=CHECK,
+        epilog=CHECK_EXAMPLE,
+        formatter_class=RawDescriptionHelpFormatter,
+    )
+    _add_call(parser)
+    parser.set_defaults(answer=_check)
 
 
 def _add_ops(commands: Any) -> None:
@@ -144,14 +176,23 @@ def _argnums(text: str) -> list[int]:
 
 # ---- answers -----------------------------------------------------------------------------------------------------
 
-
-def _dump(request: Namespace) -> str:
-    return dump(Request(request.target, request.args, request.mode, request.argnums, request.stage, request.values))
-
-
-def _ops(request: Namespace) -> str:
-    return ops.list_primitives() if request.name is None else ops.describe_primitive(request.name)
+Answer: TypeAlias = tuple[str, int]
+"""What is printed, and the exit status."""
 
 
-def _doctor(_: Namespace) -> str:
-    return doctor.report()
+def _dump(request: Namespace) -> Answer:
+    asked = Request(request.target, request.args, request.mode, request.argnums, request.stage, request.values)
+    return dump(asked), 0
+
+
+def _check(request: Namespace) -> Answer:
+    report = check_call(request.target, request.args, request.values)
+    return str(report), 0 if report.is_right else 1
+
+
+def _ops(request: Namespace) -> Answer:
+    return (ops.list_primitives() if request.name is None else ops.describe_primitive(request.name)), 0
+
+
+def _doctor(_: Namespace) -> Answer:
+    return doctor.report(), 0

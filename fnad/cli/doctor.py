@@ -10,8 +10,8 @@ from time import perf_counter
 
 import numpy as np
 
+from fnad.api.columns import columns
 from fnad.backends.base import Executor, current_backend
-from fnad.cli.table import columns
 from fnad.cli.usage import one_line
 from fnad.ir.parser import parse_program
 from fnad.ir.program import Program

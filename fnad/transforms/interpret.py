@@ -82,8 +82,8 @@ _RUNNER: ContextVar[Callable[[Program], Run] | None] = ContextVar("runner", defa
 
 
 @contextmanager
-def regions_by(runner: Callable[[Program], Run]) -> Generator[None]:
-    """Have the primitives evaluated in this block run their regions by this function, which sees their values."""
+def regions_by(runner: Callable[[Program], Run] | None) -> Generator[None]:
+    """Have the primitives evaluated in this block run their regions by this function; None is the usual way."""
     token = _RUNNER.set(runner)
     try:
         yield

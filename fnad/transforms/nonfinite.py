@@ -148,7 +148,7 @@ def _evaluated(
         return partial(run, region)
 
     def run(region: Program, arguments: Sequence[Any], _: float = NEVER) -> list[Any]:
-        around = _steps(equation, operands, runs[region])
+        around = steps_of(equation, operands, runs[region])
         runs[region] += 1
         results, origins = _follow(region, arguments, (*steps, *around), numbers)
         if not inside:  # later steps have what is not finite from this one
@@ -172,7 +172,7 @@ def first(origins: Iterable[Origin | None]) -> Origin | None:
     return min(filter(None, origins), key=lambda origin: origin.number, default=None)
 
 
-def _steps(equation: Equation, operands: Sequence[Any], run: int) -> list[Step]:
+def steps_of(equation: Equation, operands: Sequence[Any], run: int) -> list[Step]:
     """The step of a loop whose region runs for this time; nothing if it is no loop."""
     match equation.primitive.lower:
         case ScanLoop():

@@ -66,3 +66,15 @@ TABLE = np.arange(4.0)
 
 def looked_up(x, θ):  # noqa: PLC2401
     return np.sum(TABLE[:3] * x) * θ
+
+
+@fnad.custom_vjp
+def wrong(x):
+    return np.sin(x)
+
+
+wrong.defvjp(lambda x: (np.sin(x), x), lambda x, ct: (-np.cos(x) * ct,))
+
+
+def uses_wrong(x):
+    return np.sum(x * wrong(x))

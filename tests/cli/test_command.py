@@ -251,6 +251,22 @@ def test_a_file_imports_its_neighbours(fnad, tmp_path: Path) -> None:
     assert "neighbour_of_main.py:2 in double" in fnad("dump", f"{file}:f", "--args", "f64[3]")
 
 
+# ---- check -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_check_that_passes_and_one_that_fails(fnad, capsys: pytest.CaptureFixture[str]) -> None:
+    assert fnad("check", f"{MODEL}:loss", "--args", "f64[3]").splitlines()[-1].startswith("loss: all ")
+    assert main(["check", f"{MODEL}:uses_wrong", "--values", "np.array([0.5, 1.0])"]) == 1
+    *_, blamed, line = capsys.readouterr().out.splitlines()
+    assert blamed.startswith("to blame: custom_vjp wrong: its derivative along a direction is ")
+    assert line.startswith("  at model.py:")
+    assert line.endswith("lambda x, ct: (-np.cos(x) * ct,))")
+
+
+def test_a_check_of_what_has_no_derivative(refusal) -> None:
+    assert refusal("check", f"{MODEL}:loss", "--args", "i64[3]").startswith("args has nothing but integers")
+
+
 # ---- ops and doctor ----------------------------------------------------------------------------------------------
 
 
