@@ -48,6 +48,10 @@ class NonDifferentiableArgumentError(FnadError, TypeError):
     """`grad` or `jvp` was asked for the derivative with respect to an integer or bool argument."""
 
 
+class HolomorphicError(NonDifferentiableArgumentError):
+    """A Jacobian in complex arguments of what is not said to be holomorphic, or cannot be."""
+
+
 class ArgnumsError(FnadError, ValueError):
     """`argnums` is not an int or a tuple of ints, or names a positional argument that is not there."""
 

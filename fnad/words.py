@@ -20,7 +20,7 @@ _WRITE = "write x[i] = v or x[i] += v on a copy, x = x.copy(): the caller's arra
 _GRADIENT = "differentiate the function, fnad.grad(f)(x), which returns the gradient"
 _RATE = "write learning_rate="
 _B = "write b1= and b2="
-_COMPLEX = "leave it out: complex arguments need no flag, and for f of real output grad is df/dx - i df/dy"
+_COMPLEX = "leave it out: for f of real output grad is df/dx - i df/dy; fnad.jacrev(f, holomorphic=True) is df/dz"
 _ALWAYS = "leave it out: a derivative is a function like any other, and nests as it is"
 _AXIS = "write axis="
 

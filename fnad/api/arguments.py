@@ -88,11 +88,11 @@ def as_positions(argnums: Argnums, transform: str = "") -> tuple[int, ...]:
     raise ArgnumsError(f"argnums is {what}", source=current_source(), remedy=remedy)
 
 
-def check_flag(transform: str, has_aux: object) -> None:
-    """Raise `ArgumentTypeError` where `has_aux` is no bool."""
-    if not isinstance(has_aux, (bool, int, np.bool_)):
+def check_flag(transform: str, flag: object, name: str = "has_aux") -> None:
+    """Raise `ArgumentTypeError` where a flag is no bool."""
+    if not isinstance(flag, (bool, int, np.bool_)):
         raise ArgumentTypeError(
-            f"has_aux of {transform} is of type {type_name(has_aux)}, not a bool",
+            f"{name} of {transform} is of type {type_name(flag)}, not a bool",
             source=current_source(),
             remedy=f"{transform} returns a function, which takes the arguments of f: fnad.{transform}(f)(x)",
         )

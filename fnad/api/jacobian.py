@@ -8,22 +8,23 @@ is computed once, and each operation of its derivative works on the whole stack.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import wraps
 from itertools import accumulate
 from typing import Any, TypeAlias
 
 import numpy as np
 
-from fnad.api.arguments import Argnums, Differentiated, as_positions, check_flag, differentiated, resolved
+from fnad.api.arguments import Argnums, as_positions, check_flag, differentiated, resolved
 from fnad.api.batching import vmap
 from fnad.api.forward import jvp
 from fnad.api.gradient import grad
 from fnad.api.jet import jet
-from fnad.api.leaves import Function, argument_name, check_function, flatten, function_name
+from fnad.api.leaves import Function, argument_name, check_function, flatten, function_name, source_of
 from fnad.api.regions import in_trace
 from fnad.api.reverse import vjp
 from fnad.api.running import traced
 from fnad.api.transformed import with_options
-from fnad.errors import NonDifferentiableArgumentError
+from fnad.errors import HolomorphicError, NonDifferentiableArgumentError, NonScalarOutputError
 from fnad.ir.types import I64, Aval, is_complex, is_inexact
 from fnad.ops.arithmetic import add
 from fnad.ops.comparison import eq
@@ -34,7 +35,7 @@ from fnad.trace.tracer import Tracer
 
 
 @with_options
-def jacfwd(f: Function, argnums: Argnums = 0, has_aux: bool = False) -> Function:
+def jacfwd(f: Function, argnums: Argnums = 0, has_aux: bool = False, holomorphic: bool = False) -> Function:
     """The function that computes the Jacobian of `f` in forward mode: for outputs larger than the arguments.
 
     For an output of shape m and an argument of shape n it is an array of shape (*m, *n): what element of the output
@@ -42,10 +43,12 @@ def jacfwd(f: Function, argnums: Argnums = 0, has_aux: bool = False) -> Function
     leaf; where `argnums` is a tuple, with a tuple of those of the arguments. With `has_aux`, `f` returns a pair of the
     output and a pytree of arrays and numbers, and the result is (Jacobian, that pytree).
 
-    Integers and bools among the leaves are constant: their part of the Jacobian is 0.
+    Integers and bools among the leaves are constant: their part of the Jacobian is 0. `holomorphic` says that `f` is a
+    holomorphic function of complex arguments with complex outputs: then an element of the Jacobian is df/dz. In reverse
+    mode complex arguments z = x + iy of real outputs need no such word: it is df/dx - i df/dy there, as in `grad`.
 
-    Raises `NonDifferentiableArgumentError` for complex arguments and for those of integers and bools alone, and what
-    `jvp` raises.
+    Raises `HolomorphicError` for other complex arguments, and for real ones of what is said to be holomorphic,
+    `NonDifferentiableArgumentError` for those of integers and bools alone, and what `jvp` raises.
 
     >>> import numpy as np, fnad
     >>> fnad.jacfwd(lambda x: np.stack([x[0] * x[1], x[1] ** 2, x[0]]))(np.array([2.0, 3.0]))
@@ -53,11 +56,11 @@ def jacfwd(f: Function, argnums: Argnums = 0, has_aux: bool = False) -> Function
            [0., 6.],
            [1., 0.]])
     """
-    return _transformed("jacfwd", f, argnums, _forward, has_aux)
+    return _transformed("jacfwd", f, argnums, _forward, has_aux, holomorphic)
 
 
 @with_options
-def jacrev(f: Function, argnums: Argnums = 0, has_aux: bool = False) -> Function:
+def jacrev(f: Function, argnums: Argnums = 0, has_aux: bool = False, holomorphic: bool = False) -> Function:
     """The function that computes the Jacobian of `f` in reverse mode: for arguments larger than the output.
 
     All else is as for `jacfwd`.
@@ -67,11 +70,11 @@ def jacrev(f: Function, argnums: Argnums = 0, has_aux: bool = False) -> Function
     array([[1., 1., 1.],
            [4., 0., 2.]])
     """
-    return _transformed("jacrev", f, argnums, _reverse, has_aux)
+    return _transformed("jacrev", f, argnums, _reverse, has_aux, holomorphic)
 
 
 @with_options
-def jacobian(f: Function, argnums: Argnums = 0, has_aux: bool = False) -> Function:
+def jacobian(f: Function, argnums: Argnums = 0, has_aux: bool = False, holomorphic: bool = False) -> Function:
     """The function that computes the Jacobian of `f`, in the mode that takes fewer directions.
 
     All else is as for `jacfwd`.
@@ -82,14 +85,15 @@ def jacobian(f: Function, argnums: Argnums = 0, has_aux: bool = False) -> Functi
            [1., 1., 0.],
            [1., 1., 1.]])
     """
-    return _transformed("jacobian", f, argnums, _cheaper, has_aux)
+    return _transformed("jacobian", f, argnums, _cheaper, has_aux, holomorphic)
 
 
 @with_options
-def hessian(f: Function, argnums: Argnums = 0, has_aux: bool = False) -> Function:
+def hessian(f: Function, argnums: Argnums = 0, has_aux: bool = False, holomorphic: bool = False) -> Function:
     """The function that computes all second derivatives of `f`, whose output is one real element.
 
     For an argument of shape n it is an array of shape (*n, *n); for pytrees and tuples as for `jacfwd` of `grad(f)`.
+    With `holomorphic` it is that of a holomorphic function, whose output is one complex element.
 
     Raises `NonScalarOutputError`, and what `jacfwd` raises.
 
@@ -101,7 +105,23 @@ def hessian(f: Function, argnums: Argnums = 0, has_aux: bool = False) -> Functio
     check_function(f, "hessian")
     as_positions(argnums, "hessian")
     check_flag("hessian", has_aux)
-    return _transformed("hessian", grad(f, argnums, has_aux), argnums, _forward, has_aux)
+    gradient = jacrev(_of_one_element(f, has_aux), argnums, has_aux, True) if holomorphic else grad(f, argnums, has_aux)
+    return _transformed("hessian", gradient, argnums, _forward, has_aux, holomorphic)
+
+
+def _of_one_element(f: Function, has_aux: bool) -> Function:
+    @wraps(f)
+    def checked(*args: Any, **kwargs: Any) -> Any:
+        output, *beside = f(*args, **kwargs) if has_aux else (f(*args, **kwargs),)
+        if len(flatten(output)[0]) != 1 or np.size(output) != 1:
+            raise NonScalarOutputError(
+                f"{function_name(f)} returned more than one element, where hessian takes one complex element",
+                source=source_of(f),
+                remedy="reduce it, with np.sum for example, or take fnad.jacfwd of fnad.jacrev, holomorphic=True",
+            )
+        return (np.reshape(output, ()), *beside) if has_aux else np.reshape(output, ())
+
+    return checked
 
 
 @with_options
@@ -118,7 +138,17 @@ def laplacian(f: Function, argnums: Argnums = 0) -> Function:
     np.float64(18.0)
     """
     check_function(f, "laplacian")
-    return _of_leaves("laplacian", f, argnums, _laplacian)
+
+    def laplacian(of_leaves: Function, arguments: _Leaves) -> Any:
+        if _any_complex(arguments.avals):
+            raise NonDifferentiableArgumentError(
+                f"laplacian of {function_name(f)} is asked for in complex numbers",
+                source=current_source(),
+                remedy="let the function take the real and the imaginary part as arguments of their own",
+            )
+        return _laplacian(of_leaves, arguments)
+
+    return _of_leaves("laplacian", f, argnums, laplacian)
 
 
 class _Leaves:
@@ -167,11 +197,16 @@ Method: TypeAlias = Callable[[Function, Sequence[Any], bool], tuple[_Leaves, Blo
 """From a function, its arguments and `has_aux` to its output, its Jacobian, and what is beside it."""
 
 
-def _transformed(name: str, f: Function, argnums: Argnums, method: Method, has_aux: bool) -> Function:
+def _transformed(
+    name: str, f: Function, argnums: Argnums, method: Method, has_aux: bool, holomorphic: bool
+) -> Function:
     check_flag(name, has_aux)
+    check_flag(name, holomorphic, "holomorphic")
 
     def jacobian(of_leaves: Function, arguments: _Leaves) -> Any:
+        _check_arguments(name, f, arguments.avals, holomorphic=holomorphic)
         output, blocks, beside = method(of_leaves, arguments.varying, has_aux)
+        _check_output(name, f, arguments.avals, output.all, holomorphic=holomorphic)
         found = _arranged(output, blocks, arguments, several=isinstance(argnums, (tuple, list)))
         return (found, beside) if has_aux else found
 
@@ -187,7 +222,7 @@ def _of_leaves(name: str, f: Function, argnums: Argnums, derive: Callable[[Funct
         chosen = resolved(f, positions, len(args))
         names = [argument_name(f, position) for position in chosen]
         given = [args[position] for position in chosen]
-        _check_real(name, f, differentiated(given, names.__getitem__), names)
+        differentiated(given, names.__getitem__)
 
         def run(*trees: Any) -> Any:
             arguments = _Leaves(trees)
@@ -205,13 +240,47 @@ def _of_leaves(name: str, f: Function, argnums: Argnums, derive: Callable[[Funct
     return derivative_of_f
 
 
-def _check_real(name: str, f: Function, given: Differentiated, names: Sequence[str]) -> None:
-    if any(is_complex(aval.dtype) for aval in given.avals):
-        raise NonDifferentiableArgumentError(
-            f"{name} of {function_name(f)} is asked for in complex numbers ({', '.join(names)})",
+def _check_arguments(name: str, f: Function, avals: Sequence[Aval], *, holomorphic: bool) -> None:
+    """Raise for complex arguments of what takes real ones, and for real ones of a holomorphic function."""
+    complexes = [is_complex(aval.dtype) for aval in avals]
+    if holomorphic and not all(complexes):
+        real = avals[complexes.index(False)]
+        raise HolomorphicError(
+            f"{name} of {function_name(f)} is asked for as that of a holomorphic function, in an argument {real}",
             source=current_source(),
-            remedy="let the function take the real and the imaginary part as arguments of their own",
+            remedy="give complex arguments, x.astype(complex), or leave out holomorphic=True",
         )
+    if any(complexes) and not holomorphic and name not in {"jacrev", "jacobian"}:
+        raise HolomorphicError(
+            f"{name} of {function_name(f)} is asked for in an argument {avals[complexes.index(True)]}",
+            source=current_source(),
+            remedy="say holomorphic=True if the function is, or let it take the real and the imaginary part",
+        )
+
+
+def _check_output(
+    name: str, f: Function, arguments: Sequence[Aval], outputs: Sequence[Aval], *, holomorphic: bool
+) -> None:
+    """Raise where complex arguments have complex outputs, unless the function is said to be holomorphic."""
+    if not _any_complex(arguments):
+        return
+    wrong = [aval for aval in outputs if is_inexact(aval.dtype) and is_complex(aval.dtype) != holomorphic]
+    if wrong and holomorphic:
+        raise HolomorphicError(
+            f"{name} of {function_name(f)} is asked for as that of a holomorphic function, of an output {wrong[0]}",
+            source=current_source(),
+            remedy="a real function of complex arguments is not holomorphic: leave it out, with fnad.jacrev",
+        )
+    if wrong:
+        raise HolomorphicError(
+            f"{name} of {function_name(f)} is asked for in complex arguments, of an output {wrong[0]}",
+            source=current_source(),
+            remedy="say holomorphic=True if the function is, or let it take and return real and imaginary parts",
+        )
+
+
+def _any_complex(avals: Sequence[Aval]) -> bool:
+    return any(is_complex(aval.dtype) for aval in avals)
 
 
 def _arranged(output: _Leaves, blocks: Blocks, arguments: _Leaves, *, several: bool) -> Any:
@@ -257,20 +326,22 @@ def _columns(stack: Any, out: Aval, aval: Aval, end: int) -> Any:
 
 
 def _reverse(f: Function, leaves: Sequence[Any], has_aux: bool) -> tuple[_Leaves, Blocks, Any]:
-    return _pulled(*vjp(f, *leaves, has_aux=has_aux))
+    return _pulled(leaves, *vjp(f, *leaves, has_aux=has_aux))
 
 
-def _pulled(value: Any, pullback: Function, *beside: Any) -> tuple[_Leaves, Blocks, Any]:
+def _pulled(leaves: Sequence[Any], value: Any, pullback: Function, *beside: Any) -> tuple[_Leaves, Blocks, Any]:
     """The Jacobian from the output and its pullback, along each element of the output.
 
-    Of a complex element, in real arguments, the cotangent 1 gives the real part, and -i the imaginary one.
+    Of a complex element, in real arguments, the cotangent 1 gives the real part, and -i the imaginary one. In complex
+    arguments the cotangent 1 gives all: df/dz of a holomorphic function, df/dx - i df/dy of a real element.
     """
     output = _Leaves(value)
     complexes = [is_complex(aval.dtype) for aval in output.avals]
+    reals = [not np.iscomplexobj(leaf) for leaf in leaves]
 
     def pulled(*cts: Any) -> list[Any]:
         found = pullback(output.filled(cts, output.zero))
-        if not any(complexes):
+        if not (any(complexes) and any(reals)):
             return found
         turned = [-1j * ct if of_complex else 0 * ct for ct, of_complex in zip(cts, complexes, strict=True)]
         imaginary = pullback(output.filled(turned, output.zero))
@@ -278,7 +349,10 @@ def _pulled(value: Any, pullback: Function, *beside: Any) -> tuple[_Leaves, Bloc
 
     stacks = vmap(pulled)(*output.directions())
     blocks = [
-        [_rows(stack if of_complex else np.real(stack), out, end) for stack in stacks]
+        [
+            _rows(np.real(stack) if in_real and not of_complex else stack, out, end)
+            for stack, in_real in zip(stacks, reals, strict=True)
+        ]
         for out, end, of_complex in zip(output.avals, output.ends, complexes, strict=True)
     ]
     return output, blocks, *(beside or [None])
@@ -291,9 +365,10 @@ def _rows(stack: Any, out: Aval, end: int) -> Any:
 
 def _cheaper(f: Function, leaves: Sequence[Any], has_aux: bool) -> tuple[_Leaves, Blocks, Any]:
     found = vjp(f, *leaves, has_aux=has_aux)
-    if _Leaves(list(leaves)).size <= _Leaves(found[0]).size:
-        return _forward(f, leaves, has_aux)
-    return _pulled(*found)
+    arguments, output = _Leaves(list(leaves)), _Leaves(found[0])
+    if (_any_complex(arguments.avals) and not _any_complex(output.avals)) or output.size < arguments.size:
+        return _pulled(leaves, *found)
+    return _forward(f, leaves, has_aux)
 
 
 # ---- order 2 in Taylor mode ------------------------------------------------------------------------------------------
