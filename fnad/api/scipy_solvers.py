@@ -18,10 +18,8 @@ from typing import Any
 
 import numpy as np
 
-from fnad.api.implicit import System, caller_of, check_scalar, square_system, system_of
-from fnad.api.marshalling import Tree
+from fnad.api.implicit import System, square_system
 from fnad.api.ode import odeint as odeint_here
-from fnad.api.regions import region_of
 from fnad.api.running import traced
 from fnad.control.callback import Host
 from fnad.control.callback import callback as on_host
@@ -36,7 +34,7 @@ from fnad.numpy.registry import bound
 from fnad.trace.dispatch import has_traced
 from fnad.trace.source import current_source
 from fnad.trace.tracing import symbol_of, trace_function
-from fnad.transforms.differentiation import gradient, jvp
+from fnad.transforms.differentiation import jvp
 from fnad.transforms.interpret import interpret
 from fnad.transforms.pipeline import simplify
 
@@ -102,26 +100,26 @@ def as_tuple(args: Any) -> tuple[Any, ...]:
 # ---- one equation ----------------------------------------------------------------------------------------------------
 
 
-def _solution(
+def solution(
     system: System, residual: Callable[..., list[Symbol]], find: Rule, given: Sequence[Any] = (), more: Any = ()
 ) -> list[Symbol]:
-    """What `find` returns when the program runs: the unknown, where the residual is 0, and more.
+    """What `find` returns when the program runs: the unknowns, where the residual is 0, and more.
 
-    It is called with the values of what was captured, the start, and the values of what else was given.
+    It is called with the values of what was captured, the starts, and the values of what else was given.
     """
     captured, others = system.captured, [symbol_of(value) for value in given]
-    unknown = system.types[0].aval
+    unknowns = [t.aval for t in system.types]
 
-    def solve(start: Symbol) -> list[Symbol]:
+    def solve(*start: Symbol) -> list[Symbol]:
         def run(*values: Any) -> list[Any]:
             found = find(values[: len(captured)], *values[len(captured) :])
             return [np.asarray(v, d).reshape(s) for v, (d, s) in zip(found, results, strict=True)]
 
-        results = ((unknown.dtype, unknown.shape), *more)
-        return list(on_host(*captured, start, *others, host=Host.of(run), results=results))
+        results = (*[(aval.dtype, aval.shape) for aval in unknowns], *more)
+        return list(on_host(*captured, *start, *others, host=Host.of(run), results=results))
 
     current_builder().source = current_source()
-    return implicitly(solve, residual, system.x.operands(system.types), [unknown])
+    return implicitly(solve, residual, system.x.operands(system.types), unknowns)
 
 
 def _equation(f: Rule, x: Any, args: Any) -> tuple[System, Callable[..., list[Symbol]], Rule]:
@@ -173,7 +171,7 @@ def _bracketing(name: str) -> Rule:
             function, options = at(captured), {"xtol": xtol, "rtol": rtol, "maxiter": maxiter}
             return [own(path)(lambda x: float(function(x)), float(start), float(end), **options)]
 
-        return traced(_solution(system, residual, find, [b])[0])
+        return traced(solution(system, residual, find, [b])[0])
 
     return solver(path, lambda given: (given["a"],))(rule)
 
@@ -213,7 +211,7 @@ def newton(
         options = {"fprime": slope, "tol": tol, "maxiter": maxiter, "rtol": rtol, "x1": second[0] if second else None}
         return [own("scipy.optimize.newton")(lambda x: at(captured)(x)[()], start[()], **options)]
 
-    return traced(_solution(system, residual, find, [] if x1 is None else [x1])[0])
+    return traced(solution(system, residual, find, [] if x1 is None else [x1])[0])
 
 
 # ---- systems of equations --------------------------------------------------------------------------------------------
@@ -226,21 +224,21 @@ def _vector_function(f: Rule, x: Any, args: tuple[Any, ...], *, is_pair: bool = 
     return f
 
 
-def _vector(x: Any) -> Any:
+def vector(x: Any) -> Any:
     return np.ravel(np.atleast_1d(array(x))).astype(np.float64)
 
 
 @solver("scipy.optimize.fsolve", lambda given: (np.atleast_1d(given["x0"]),))
 def fsolve(func: Any, x0: Any, args: Any = (), fprime: Any = None, xtol: Any = 1.49012e-8, maxfev: Any = 0) -> Any:
     """The root that SciPy finds; a Jacobian that is given is replaced by that of func."""
-    start = _vector(x0)
+    start = vector(x0)
     system, residual, at = _equation(_vector_function(func, start, as_tuple(args)), start, args)
 
     def find(captured: Any, start: Any) -> list[Any]:
         slopes = None if fprime is None else _jacobian_at(system, captured)
         return [own("scipy.optimize.fsolve")(at(captured), start, fprime=slopes, xtol=xtol, maxfev=maxfev)]
 
-    return traced(_solution(system, residual, find)[0])
+    return traced(solution(system, residual, find)[0])
 
 
 @solver("scipy.optimize.root", lambda given: (np.atleast_1d(given["x0"]),))
@@ -248,20 +246,20 @@ def root(
     fun: Any, x0: Any, args: Any = (), method: str = "hybr", jac: Any = None, tol: Any = None, options: Any = None
 ) -> Any:
     """SciPy's result with a traced x, fun, status and nfev."""
-    start = _vector(x0)
+    start = vector(x0)
     function = _vector_function(fun, start, as_tuple(args), is_pair=jac is True)
     system, residual, at = _equation(function, start, args)
 
     def find(captured: Any, start: Any) -> list[Any]:
         slopes = _jacobian_at(system, captured) if jac else None
         result = own("scipy.optimize.root")(at(captured), start, method=method, jac=slopes, tol=tol, options=options)
-        return [result.x, *_counts("root", result)]
+        return [result.x, *counts_of("root", result)]
 
-    x, *counts = _solution(system, residual, find, more=COUNTS)
-    return _result(x, counts, fun=traced(residual(x)[0]))
+    x, *counts = solution(system, residual, find, more=COUNTS)
+    return result_of(x, counts, fun=traced(residual(x)[0]))
 
 
-def _counts(name: str, result: Any) -> list[Any]:
+def counts_of(name: str, result: Any) -> list[Any]:
     """What is kept of a result; what is no solution has no derivative."""
     if not result.success:
         raise ConvergenceError(
@@ -271,112 +269,10 @@ def _counts(name: str, result: Any) -> list[Any]:
     return [result.get("status", 0), result.get("nfev", 0)]
 
 
-def _result(x: Symbol, counts: Sequence[Symbol], **more: Any) -> Any:
+def result_of(x: Symbol, counts: Sequence[Symbol], **more: Any) -> Any:
     status, nfev = map(traced, counts)
     kind = import_module("scipy.optimize").OptimizeResult
     return kind(x=traced(x), success=True, status=status, nfev=nfev, message="The solver succeeded.", **more)
-
-
-# ---- minima ----------------------------------------------------------------------------------------------------------
-
-
-def _stationary(f: Rule, start: Any, args: Any) -> tuple[System, Any, Any]:
-    """A function of one element as a system, and the programs of it and of its gradient on values."""
-    x = Tree.of("x0", start)
-    region = region_of(f, caller_of(f, x, as_tuple(args)), x.types)
-    check_scalar(f, region)
-    system = system_of(f, region, x, x.types)
-    return system, system.program, simplify(gradient(system.program, system.unknowns))
-
-
-WITHOUT_GRADIENT = ("nelder-mead", "powell", "cobyla", "cobyqa")
-"""Methods that take no gradient."""
-
-
-@solver("scipy.optimize.minimize", lambda given: (np.atleast_1d(given["x0"]),))
-def minimize(
-    fun: Any,
-    x0: Any,
-    args: Any = (),
-    method: Any = None,
-    jac: Any = None,
-    tol: Any = None,
-    options: Any = None,
-) -> Any:
-    """SciPy's result with a traced x, fun, status and nfev, of a problem without bounds and constraints.
-
-    Methods that use a gradient are given the exact one, whatever `jac` is.
-    """
-    start = _vector(x0)
-    f = (lambda x, *args: fun(x, *args)[0]) if jac is True else fun
-    system, value, slopes = _stationary(f, start, args)
-
-    def find(captured: Any, start: Any) -> list[Any]:
-        exact = None if str(method).lower() in WITHOUT_GRADIENT else lambda x: interpret(slopes, [*captured, x])[0]
-        result = own("scipy.optimize.minimize")(
-            lambda x: float(interpret(value, [*captured, x])[0]),
-            start,
-            method=method,
-            jac=exact,
-            tol=tol,
-            options=options,
-        )
-        return [result.x, *_counts("minimize", result)]
-
-    x, *counts = _solution(system, lambda x: inline(slopes, [*system.captured, x]), find, more=COUNTS)
-    (found,) = inline(value, [*system.captured, x])
-    return _result(x, counts, fun=traced(found))
-
-
-@solver("scipy.optimize.least_squares", lambda given: (np.atleast_1d(given["x0"]),))
-def least_squares(
-    fun: Any,
-    x0: Any,
-    jac: Any = "2-point",
-    method: Any = "trf",
-    ftol: Any = 1e-8,
-    xtol: Any = 1e-8,
-    gtol: Any = 1e-8,
-    x_scale: Any = None,
-    max_nfev: Any = None,
-    args: Any = (),
-) -> Any:
-    """SciPy's result with a traced x, fun, cost, status and nfev, of plain squares without bounds."""
-    start = _vector(x0)
-
-    def residuals(x: Any, *args: Any) -> Any:
-        return np.atleast_1d(array(fun(x, *args)))
-
-    system, _, slopes = _stationary(lambda x, *args: 0.5 * np.sum(residuals(x, *args) ** 2), start, args)
-    x = Tree.of("x0", start)
-    region = region_of(residuals, caller_of(residuals, x, as_tuple(args)), x.types)
-    many, of_many = region.consts_first(), region.consts
-
-    def find(captured: Any, start: Any, *others: Any) -> list[Any]:
-        pushed = simplify(jvp(many, [i >= len(of_many) for i in range(len(many.inputs))]))
-
-        def jacobian(x: Any) -> Any:
-            return np.stack([interpret(pushed, [*others, x, unit])[1] for unit in np.eye(x.size)], axis=1)
-
-        scale = {} if x_scale is None else {"x_scale": x_scale}
-        result = own("scipy.optimize.least_squares")(
-            lambda x: interpret(many, [*others, x])[0],
-            start,
-            jac=jacobian if callable(jac) else jac,
-            method=method,
-            ftol=ftol,
-            xtol=xtol,
-            gtol=gtol,
-            max_nfev=max_nfev,
-            **scale,
-        )
-        return [result.x, *_counts("least_squares", result)]
-
-    given = [traced(symbol) for symbol in of_many]
-    found, *counts = _solution(system, lambda x: inline(slopes, [*system.captured, x]), find, given, more=COUNTS)
-    (values,) = inline(many, [*of_many, found])
-    fun_at: Any = traced(values)
-    return _result(found, counts, fun=fun_at, cost=0.5 * np.sum(fun_at**2))
 
 
 # ---- differential equations ------------------------------------------------------------------------------------------
@@ -414,7 +310,7 @@ def solve_ivp(
     def slope(y: Any, t: Any, *args: Any) -> Any:
         return np.ravel(np.atleast_1d(array(fun(t, y, *args))))
 
-    rows = odeint_here(slope, _vector(y0), whole, *more, rtol=min(rtol, TIGHT), atol=min(float(np.min(atol)), TIGHT))
+    rows = odeint_here(slope, vector(y0), whole, *more, rtol=min(rtol, TIGHT), atol=min(float(np.min(atol)), TIGHT))
     kind = import_module("scipy.integrate._ivp.ivp").OdeResult
     message = "The solver successfully reached the end of the integration interval."
     return kind(t=times, y=rows[1:].T, sol=None, t_events=None, y_events=None, status=0, message=message, success=True)

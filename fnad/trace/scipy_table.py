@@ -48,8 +48,9 @@ TABLE["scipy.integrate"] = {"fnad.scipy.integrate": (
 TABLE["scipy.optimize"] = {
     "fnad.scipy.optimize": ("rosen", "rosen_der", "rosen_hess", "rosen_hess_prod"),
     "fnad.api.scipy_solvers": (
-        "bisect", "brenth", "brentq", "fsolve", "least_squares", "minimize", "newton", "ridder", "root",
+        "bisect", "brenth", "brentq", "fsolve", "newton", "ridder", "root",
     ),
+    "fnad.api.scipy_minima": ("least_squares", "minimize"),
 }
 
 CONTINUOUS = ("pdf", "logpdf", "cdf", "logcdf", "sf", "logsf", "ppf", "isf")

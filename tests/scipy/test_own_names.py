@@ -24,7 +24,7 @@ import scipy.sparse
 import scipy.special
 import scipy.stats
 from scipy.integrate import solve_ivp
-from scipy.optimize import brentq, minimize, root
+from scipy.optimize import LinearConstraint, NonlinearConstraint, brentq, least_squares, minimize, root
 from scipy.spatial import distance
 from scipy.special import logsumexp
 
@@ -32,7 +32,7 @@ import fnad
 from fnad.errors import ConvergenceError, DomainError, ShapeError, TracerEscapeError, UnsupportedFunctionError
 from fnad.numpy.bodies import OWN
 from fnad.trace.scipy_table import TABLE
-from tests.scipy.own_names import CASES, GRIDS, SEARCHED, Case
+from tests.scipy.own_names import CASES, FINE, GRIDS, SEARCHED, Case
 from tests.together import together
 
 AXIS = np.arange(6.0)
@@ -212,8 +212,16 @@ def test_what_fnad_has_calls_scipys_own_in_a_trace() -> None:
             lambda x: distance.cdist([[x]], [[1]], "jaccard"),
         ),
         (
-            "optimize.minimize has no rule for the option bounds=",
-            lambda x: minimize(lambda p: p[0] * x, [1], bounds=[(0, 1)]).x,
+            "optimize.minimize has no rule for method='trust-constr' with bounds",
+            lambda x: minimize(lambda p: p[0] * x, [1], bounds=[(0, 1)], method="trust-constr").x,
+        ),
+        (
+            "optimize.minimize has no rule for method='cobyla' with constraints",
+            lambda x: minimize(lambda p: p[0] * x, [1], constraints={"type": "eq", "fun": sum}, method="COBYLA").x,
+        ),
+        (
+            "optimize.minimize has no rule for the option hess=",
+            lambda x: minimize(lambda p: p[0] * x, [1], method="Newton-CG", hess=lambda x: 0).x,
         ),
         (
             "optimize.brentq has no rule for the option full_output=",
@@ -395,6 +403,91 @@ def test_a_solver_of_nothing_traced_is_scipys_own() -> None:
 def test_second_derivatives_of_a_root() -> None:
     cube_root = lambda a: brentq(lambda x: x**3 - a, 0.0, 10.0)  # noqa: E731
     np.testing.assert_allclose(fnad.grad(fnad.grad(cube_root))(2.0), -2 / 9 * 2 ** (-5 / 3), rtol=1e-9)
+
+
+ROUND = [[1.0, 0.3], [0.3, 2.0]]
+PRECISE: dict[str, Any] = {"tol": 1e-11}
+ENDS = [(-1.0, 0.5), (None, 2.0)]
+DISC = {"type": "ineq", "fun": lambda x: 1.0 - x @ x}
+TOTAL = {"type": "eq", "fun": lambda x, s: np.sum(x) - s}
+SUM, WITHIN = LinearConstraint([[1, 1]], 1, 1), NonlinearConstraint(lambda x: x @ x, -np.inf, 4)
+
+MET: list[tuple[Callable[[Any], Any], Callable[[Any], Any], float]] = [
+    (lambda a: minimize(lambda x: (x[0] - a) ** 2, [0.1], bounds=[(0.0, 1.0)], **PRECISE).x[0], lambda a: a, 0.4),
+    (lambda a: minimize(lambda x: (x[0] - a) ** 2, [0.1], bounds=[(0.0, 1.0)], **PRECISE).x[0], lambda a: 1.0, 1.7),
+    (lambda a: minimize(lambda x: x[0] ** 2, [9.0], bounds=[(a**2, None)], **PRECISE).x[0], lambda a: a**2, 1.7),
+    (lambda a: minimize(lambda x: x[0] ** 2, [9.0], bounds=[(a**2, None)], **PRECISE).fun, lambda a: a**4, 1.7),
+    (lambda a: minimize(lambda x: x[0] ** 2, [2.0], bounds=[(a, a)], **PRECISE).x[0], lambda a: a, 2.0),
+    # x[0] = 1/2, and along it 0.3 * 1/2 + 2 x[1] = a
+    (
+        lambda a: minimize(lambda x: x @ ROUND @ x / 2 - x @ [4.0, a], [0.0, 0.0], bounds=ENDS, **PRECISE).x[1],
+        lambda a: (a - 0.15) / 2,
+        1.3,
+    ),
+    # the point of the disc that is nearest to (3, a), which is on its edge
+    (
+        lambda a: minimize(lambda x: (x[0] - 3) ** 2 + (x[1] - a) ** 2, [0.5, 0.5], constraints=DISC, tol=1e-9).x[0],
+        lambda a: 3 / (9 + a * a) ** 0.5,
+        4.0,
+    ),
+    (
+        lambda a: minimize(lambda x: x @ x, [1, 2], constraints=[DISC, {**TOTAL, "args": (a,)}], **PRECISE).x[1],
+        lambda a: a / 2,
+        0.7,
+    ),
+    (
+        lambda a: minimize(lambda x: x @ x - a * x[0], [1, 2], constraints=SUM, bounds=[(0, 1)] * 2, **PRECISE).x[0],
+        lambda a: 0.5 + a / 4,
+        0.6,
+    ),
+    (
+        lambda a: minimize(lambda x: x[0] * a - x[1], [0.1, 0.1], constraints=WITHIN, **PRECISE).x[1],
+        lambda a: 2 / (1 + a * a) ** 0.5,
+        0.6,
+    ),
+    (
+        lambda a: least_squares(lambda x: [x[0] - a, x[1] * x[0] - 3], [0.2, 0.2], bounds=(0, [1.5, 3]), **FINE).x[1],
+        lambda a: 3 / 1.5,
+        1.9,
+    ),
+    (
+        lambda a: least_squares(lambda x: [x[0] - 2, x[1] * x[0] - 3], [0.2, 0.2], bounds=(0, [a, 9]), **FINE).x[1],
+        lambda a: 3 / a,
+        1.5,
+    ),
+]
+
+
+def test_at_bounds_and_constraints_what_is_met_is_held() -> None:
+    h = 1e-3
+    with together() as named:
+        for i, (found, closed, at) in enumerate(MET):
+            first = sum(weight * (closed(at + k * h) - closed(at - k * h)) for k, weight in STENCIL.items()) / h
+            second = (closed(at + h) - 2 * closed(at) + closed(at - h)) / h**2
+            with named(i):
+                value, slope = fnad.value_and_grad(found)(at)
+                np.testing.assert_allclose(value, closed(at), rtol=1e-6)
+                np.testing.assert_allclose(slope, first, rtol=1e-5, atol=1e-6)
+                if abs(second) > 1e-6:  # the others are linear
+                    np.testing.assert_allclose(fnad.jvp(fnad.grad(found), (at,), (1.0,))[1], second, rtol=1e-4)
+    compiled = fnad.jit(lambda *at: [fnad.grad(found)(a) for (found, _, _), a in zip(MET[5:7], at, strict=True)])
+    np.testing.assert_allclose(compiled(1.3, 4.0), [0.5, -12 / 125], rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "solve",
+    [
+        lambda a: minimize(lambda x: (x[0] - a) ** 2, [1.0], bounds=[(0, None)], **PRECISE).x[0],
+        lambda a: minimize(lambda x: (x[0] - a) ** 2, [1.0], bounds=[(None, 0)], method="SLSQP", **PRECISE).x[0],
+        lambda a: minimize(lambda x: (x[0] - a) ** 2, [1.0], constraints={"type": "ineq", "fun": sum}, **PRECISE).x[0],
+        lambda a: least_squares(lambda x: x - a, [1.0], bounds=(0.0, 3.0), method="dogbox").x[0],
+    ],
+)
+def test_where_a_multiplier_vanishes_there_is_a_value_and_no_derivative(solve: Any) -> None:
+    assert abs(fnad.jit(solve)(0.0)) < 1e-9
+    for derivative in (fnad.grad(solve), lambda a: fnad.jvp(solve, (a,), (1.0,))):
+        with pytest.raises(DomainError, match="multiplier cannot be told from 0"):
+            derivative(0.0)
 
 
 def test_a_result_says_that_it_is_one_or_is_an_error() -> None:
