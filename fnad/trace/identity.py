@@ -106,7 +106,8 @@ class Reach:
     def follow(self, values: Iterable[Any]) -> Reach:
         """Follow names, beginning with those of some values."""
         waiting, others, seen = list(values), list[type](), dict[int, Any]()
-        self.packages.update(package_of(function.__code__.co_filename) for function in given(waiting))
+        functions = (found for found in inside(waiting) if isinstance(found, FunctionType))
+        self.packages.update(package_of(function.__code__.co_filename) for function in functions)
         while waiting:
             value = waiting.pop()
             if id(value) not in seen:
@@ -227,16 +228,24 @@ def package_of_class(kind: type) -> str | None:
     return package_of(getattr(sys.modules.get(kind.__module__), "__file__", None) or "")
 
 
-def given(values: Iterable[Any]) -> Iterator[FunctionType]:
-    """The functions in values, and in the cells and defaults of these functions."""
-    for value in values:
+def inside(values: Iterable[Any]) -> Iterator[Any]:
+    """The functions in values, in their cells and defaults and so on, and the classes of what else is there."""
+    waiting, seen = list(values), dict[int, Any]()
+    while waiting:
+        value = waiting.pop()
+        if id(value) in seen:
+            continue
+        seen[id(value)] = value
         if isinstance(value, FunctionType):
             yield value
-            yield from given(contents(value))
+            waiting += contents(value)
         elif isinstance(value, MethodType):
-            yield from given([value.__func__])
+            waiting += value.__func__, type(value.__self__)
         elif isinstance(value, functools.partial):
-            yield from given([value.func, *value.args, *value.keywords.values()])
+            waiting += value.func, *value.args, *value.keywords.values()
+        else:
+            yield value if isinstance(value, type) else type(value)
+        waiting += [getattr(value, "__wrapped__", None)] if callable(value) else []
 
 
 def contents(function: FunctionType) -> list[Any]:
@@ -278,7 +287,7 @@ def reach_of(f: Any) -> Reach:
     if function is None:
         return Entry(()).follow([f])
     known: list[Entry] = notes_of(original_of(function.__code__)).setdefault("reach", [])
-    parts = list(parts_of((f, function)))
+    parts = list(map(part_of, inside((f, function))))
     found = next((entry for entry in known if entry.is_of(parts)), None)
     if found is None:
         found = Entry(parts)
@@ -287,25 +296,12 @@ def reach_of(f: Any) -> Reach:
     return found
 
 
-def parts_of(values: Iterable[Any]) -> Iterator[Part]:
-    """What values lead to before any name is followed: functions, which are often made anew, by their code."""
-    waiting, seen = list(values), dict[int, Any]()
-    while waiting:
-        value = waiting.pop()
-        if id(value) in seen:
-            continue
-        seen[id(value)] = value
-        if isinstance(value, FunctionType):
-            code, namespace = original_of(value.__code__), module_of(value.__globals__)
-            yield value if asks(code, namespace) else code, id(namespace)  # one that asks is exchanged itself
-            waiting += contents(value)
-        elif isinstance(value, MethodType):
-            waiting += value.__func__, type(value.__self__)
-        elif isinstance(value, functools.partial):
-            waiting += value.func, *value.args, *value.keywords.values()
-        else:
-            yield value if isinstance(value, type) else type(value), 0
-        waiting += [getattr(value, "__wrapped__", None)] if callable(value) else []
+def part_of(value: Any) -> Part:
+    """What tells a class or a function from another one: its code, since functions are often made anew."""
+    if isinstance(value, type):
+        return value, 0
+    code, namespace = original_of(value.__code__), module_of(value.__globals__)
+    return value if asks(code, namespace) else code, id(namespace)  # one that asks is exchanged itself
 
 
 def check_classes(frame: FrameType) -> None:
