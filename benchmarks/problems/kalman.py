@@ -28,6 +28,24 @@ def log_likelihood(np: Any, scan: Any, transition: Any, noise: Any, measured: An
     return np.mean(scan(step, (np.zeros(STATES), np.eye(STATES)), measured)[1])
 
 
+def by_square_roots(np: Any, solve: Any, scan: Any, transition: Any, noise: Any, measured: Any) -> Any:
+    """Return the same by triangular factors of the covariances, of which a QR factorization makes new ones."""
+    selected = np.eye(STATES)[:MEASURED]
+    root, spread_root = np.linalg.cholesky(noise).T, np.sqrt(0.1) * np.eye(MEASURED, MEASURED + STATES)
+
+    def step(state: Any, z: Any) -> tuple[Any, Any]:
+        mean, factor = state
+        mean = transition @ mean
+        factor = np.linalg.qr(np.concatenate([factor @ transition.T, root]), "r")
+        joint = np.linalg.qr(np.concatenate([spread_root, np.concatenate([factor @ selected.T, factor], 1)]), "r")
+        spread, gain = joint[:MEASURED, :MEASURED], joint[:MEASURED, MEASURED:]
+        seen = solve(spread, z - selected @ mean, trans=1)
+        found = -0.5 * seen @ seen - np.sum(np.log(np.abs(np.diagonal(spread))))
+        return (mean + gain.T @ seen, joint[MEASURED:, MEASURED:]), found
+
+    return np.mean(scan(step, (np.zeros(STATES), np.eye(STATES)), measured)[1])
+
+
 def by_loop(transition: Any, noise: Any, measured: Any) -> Any:
     """Return the same by a Python loop over NumPy arrays."""
 
@@ -50,18 +68,26 @@ def given() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 def cases() -> Iterator[Case]:
     yield Case("likelihood", list(contenders("value")), tolerance=1e-9, rounds=21, per=(STEPS, "step"))
     yield Case("likelihood and gradient", list(contenders("gradient")), tolerance=1e-9, rounds=21, per=(STEPS, "step"))
+    for what in ("value", "gradient"):
+        title = "by square roots" if what == "value" else "by square roots, and gradient"
+        yield Case(title, list(contenders(what, by_qr=True)), tolerance=1e-9, rounds=21, per=(STEPS, "step"))
 
 
-def contenders(what: str) -> Iterator[Call]:
+def contenders(what: str, *, by_qr: bool = False) -> Iterator[Call]:
     arguments = given()
 
     def with_fnad(fnad: Any) -> Thunk:
         function = partial(log_likelihood, np, fnad.scan)
+        if by_qr:
+            function = partial(by_square_roots, np, fnad.scipy.linalg.solve_triangular, fnad.scan)
         run = fnad.jit(function if what == "value" else fnad.value_and_grad(function))
         return lambda: run(*arguments)
 
     def with_jax(jax: Any) -> Thunk:
         function = partial(log_likelihood, jax.numpy, jax.lax.scan)
+        if by_qr:
+            solve = jax.scipy.linalg.solve_triangular
+            function = partial(by_square_roots, jax.numpy, solve, jax.lax.scan)
         run = jax.jit(function if what == "value" else jax.value_and_grad(function))
         arrays = [jax.numpy.asarray(argument) for argument in arguments]
         return lambda: jax.block_until_ready(run(*arrays))
@@ -70,6 +96,6 @@ def contenders(what: str) -> Iterator[Call]:
         return lambda: by_loop(*arguments)
 
     yield Call("fnad jit and scan", "fnad", with_fnad)
-    if what == "value":
+    if what == "value" and not by_qr:
         yield Call("NumPy loop", "numpy", with_numpy)
     yield Call("JAX jit and scan", "jax", with_jax)
