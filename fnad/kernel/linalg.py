@@ -43,6 +43,7 @@ UFUNCS = {
     **dict.fromkeys(("eigh_lo", "eigh_up"), "(m,m)->(m),(m,m)"),
     **dict.fromkeys(("eigvalsh_lo", "eigvalsh_up"), "(m,m)->(m)"),
     "eig": "(m,m)->(m),(m,m)",
+    "eigvals": "(m,m)->(m)",
     "svd": "(m,n)->(p)",
     "svd_s": "(m,n)->(m,p),(p),(p,n)",
     "svd_f": "(m,n)->(m,m),(p),(n,n)",
@@ -52,6 +53,7 @@ UFUNCS = {
 
 SIGNATURES = {
     **dict.fromkeys(TRIANGULAR, "(m,m),(m,n)->(m,n)"),
+    "repeated_square": "(m,m),()->(m,m)",
     "lu": "(m,n)->(m,n),(p)",
     "row_order": "(p)->(m)",
     "qr_reduced": "(m,n)->(m,p),(p,n)",
@@ -141,9 +143,9 @@ def call_ufunc(ufunc: Any, stacks: Sequence[Any]) -> int:
     return int(bool(failed))
 
 
-def eig(a: Any, w: Any, v: Any) -> int:
-    """Fault 2 is a matrix that is not finite, which the ufunc must not see."""
-    return call_ufunc(gufunc("eig"), (a, w, v)) if np.isfinite(a).all() else 2
+def of_finite(name: str) -> Evaluate:
+    """As `by_ufunc`; fault 2 is a matrix that is not finite, which the ufunc must not see."""
+    return lambda a, *results: call_ufunc(gufunc(name), (a, *results)) if np.isfinite(a).all() else 2
 
 
 def lstsq(a: Any, b: Any, x: Any, rcond: float) -> int:
@@ -159,6 +161,14 @@ def qr(complete: bool) -> Evaluate:
         return 0
 
     return evaluate
+
+
+def repeated_square(a: Any, times: Any, power: Any) -> int:
+    for x, k, y in zip(a, times, power, strict=True):
+        y[...] = x
+        for _ in range(k):
+            y[...] = y @ y
+    return 0
 
 
 def lu(a: Any, packed: Any, pivots: Any) -> int:
@@ -211,10 +221,11 @@ OPTIONS = {"lstsq": 1}
 EVALUATE: dict[str, Evaluate] = {
     **{name: by_ufunc(name) for name in UFUNCS},
     **{name: substitute(*how) for name, how in TRIANGULAR.items()},
-    "eig": eig,
+    **{name: of_finite(name) for name in ("eig", "eigvals")},
     "lstsq": lstsq,
     "qr_reduced": qr(False),
     "qr_complete": qr(True),
+    "repeated_square": repeated_square,
     "lu": lu,
     "row_order": row_order,
 }

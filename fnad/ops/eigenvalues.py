@@ -20,7 +20,8 @@ Note [Phases]
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -28,6 +29,7 @@ import numpy as np
 from fnad.errors import ShapeError
 from fnad.ir.axes import Stacked
 from fnad.ir.primitive import Library, Primitive, Pull, Push, Routine, Sample, Scalar, register
+from fnad.ir.program import Equation
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import BOOL, I64, Aval, is_complex, real_dtype
 from fnad.ops.arithmetic import add, mul, neg, strong_div, sub
@@ -262,6 +264,25 @@ def _pick(x: Symbol, chosen: Symbol) -> Symbol:
     return reduce_sum(select(chosen, x, zeros_like(x)), axes=(x.ndim - 2,))
 
 
+def _infer_eigvals(a: Aval) -> Aval:
+    check_square("eigvals", a)
+    return _infer_eig(a)[0]
+
+
+@by_lapack(IF_NOT_CONVERGED)
+def _eigvals(a: Any) -> Any:
+    return np.linalg.eigvals(a).astype(np.result_type(a, np.complex64))
+
+
+def _push_eigvals(results: Any, primals: Any, tangents: Any) -> list[Symbol | None]:
+    _, v = eig(primals[0])
+    return _push_eig((results[0], v), primals, tangents)[:1]
+
+
+def _without_vectors(equation: Equation, live: Sequence[bool]) -> Equation:
+    return equation if live[1] else replace(equation, primitive=eigvals, results=equation.results[:1])
+
+
 def _eig_samples() -> Iterable[Sample]:
     for dtype in by_name(INEXACT):
         yield Sample((sample((3, 3), dtype),))
@@ -278,6 +299,20 @@ eig = register(
         Library("geev", native=lambda: Routine("linalg_eig", (NO_EIGENVALUES, NOT_FINITE))),
         _eig_samples,
         "Eigenvalues and eigenvectors of length 1 of any square matrix, as complex numbers.",
+        prune=_without_vectors,
+        axes=Stacked(),
+    )
+)
+
+eigvals = register(
+    Primitive(
+        "eigvals",
+        _infer_eigvals,
+        _eigvals,
+        Push(_push_eigvals),
+        Library("geev", native=lambda: Routine("linalg_eigvals", (NO_EIGENVALUES, NOT_FINITE))),
+        _eig_samples,
+        "Eigenvalues of any square matrix, as complex numbers.",
         axes=Stacked(),
     )
 )

@@ -14,32 +14,124 @@ Higham, "Functions of matrices", 2008, chapter 3).
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from functools import reduce
 from typing import Any
 
 import numpy as np
 
 from fnad.errors import DomainError, MatrixError
 from fnad.ir.axes import Stacked
-from fnad.ir.primitive import Library, Primitive, Pull, Push, Sample, register
+from fnad.ir.primitive import Library, Primitive, Pull, Push, Routine, Sample, register
 from fnad.ir.symbol import Symbol
-from fnad.ir.types import F64, Aval
-from fnad.ops.arithmetic import neg
+from fnad.ir.types import F64, I64, Aval
+from fnad.ops.arithmetic import add, div, mul, neg, sub
+from fnad.ops.comparison import gt, select
 from fnad.ops.constructors import INEXACT, by_name, check_one_dtype, same_avals
+from fnad.ops.contraction import dot_general
+from fnad.ops.conversion import convert_to
+from fnad.ops.eigenvalues import magnitude
+from fnad.ops.elementary import exp, exp2, log2
 from fnad.ops.lapack_threads import UP_TO_MIDDLE
-from fnad.ops.linalg import IF_NOT_CONVERGED, by_lapack, each_matrix, regular
+from fnad.ops.linalg import IF_NOT_CONVERGED, by_lapack, each_matrix, regular, solve
 from fnad.ops.matrix import (
     beside,
     block_upper,
     check_matrices,
     check_square,
+    diagonal,
+    identity_like,
     matmul,
     transposed,
     upper_right,
 )
-from fnad.ops.shape import concatenate, sample, zeros_like
+from fnad.ops.piecewise import ceil, maximum, minimum
+from fnad.ops.power import pow_
+from fnad.ops.reduction import reduce_max
+from fnad.ops.shape import broadcast_in_dim, concatenate, constant, full_like, ones_like, reduce_sum, sample, zeros_like
 
 SHAPES = ((2, 2, 2), (1, 1), (0, 0))
+
+# ---- repeated squaring -------------------------------------------------------------------------------------------
+
+
+def _infer_repeated_square(a: Aval, times: Aval) -> Aval:
+    check_square("repeated_square", a)
+    if times != Aval(I64, a.shape[:-2]):
+        raise MatrixError(f"repeated_square takes a number of times, i64, for each matrix of {a}, got {times}")
+    return a
+
+
+def _repeated_square(a: Any, times: Any) -> Any:
+    out = np.array(a)
+    for i in np.ndindex(times.shape):
+        for _ in range(times[i]):
+            out[i] = out[i] @ out[i]
+    return out
+
+
+def _infer_repeated_square_along(a: Aval, e: Aval, times: Aval) -> Aval:
+    return same_avals("repeated_square_along", [_infer_repeated_square(a, times), e])
+
+
+def _repeated_square_along(a: Any, e: Any, times: Any) -> Any:
+    n = a.shape[-1]
+    return _repeated_square(np.block([[a, e], [np.zeros_like(a), a]]), times)[..., :n, n:]
+
+
+def _pull_repeated_square_along(results: Any, primals: Any, cts: Any) -> list[Symbol | None]:
+    (a, e, times), c = primals, transposed(cts[0])
+    second = upper_right(repeated_square_along(block_upper(a, e), _twice(c), times))
+    return [transposed(second), repeated_square_along(transposed(a), cts[0], times), None]
+
+
+def _twice(c: Symbol) -> Symbol:
+    """The block matrix [[c, 0], [0, c]]."""
+    nothing = zeros_like(c)
+    return concatenate(beside(c, nothing), beside(nothing, c), axis=c.ndim - 2)
+
+
+def _repeated_square_samples() -> Iterable[Sample]:
+    for dtype in by_name(INEXACT):
+        yield Sample((sample((3, 3), dtype), np.array(2)))
+    for shape, times in (((2, 2, 2), [0, 3]), ((1, 1), 1), ((0, 0), 2)):
+        yield Sample((sample(shape), np.array(times)))
+
+
+def _repeated_square_along_samples() -> Iterable[Sample]:
+    for a, times in (given.operands for given in _repeated_square_samples()):
+        yield Sample((a, sample(a.shape, a.dtype, 1), times))
+
+
+repeated_square = register(
+    Primitive(
+        "repeated_square",
+        _infer_repeated_square,
+        _repeated_square,
+        Push(lambda results, primals, tangents: [repeated_square_along(primals[0], tangents[0], primals[1])]),
+        Library("gemm", raises=False, native=lambda: Routine("linalg_repeated_square")),
+        _repeated_square_samples,
+        "The square of the square of … a matrix, so many times.",
+        axes=Stacked(),
+    )
+)
+
+repeated_square_along = register(
+    Primitive(
+        "repeated_square_along",
+        _infer_repeated_square_along,
+        _repeated_square_along,
+        Pull(_pull_repeated_square_along),
+        Library(
+            "gemm",
+            raises=False,
+            expansion=lambda a, e, times: upper_right(repeated_square(block_upper(a, e), times)),
+        ),
+        _repeated_square_along_samples,
+        "Derivative of `repeated_square` at a along e.",
+        axes=Stacked(),
+    )
+)
 
 # ---- expm ----------------------------------------------------------------------------------------------------------
 
@@ -56,6 +148,87 @@ def _expm(a: Any) -> Any:
     return expm(a).astype(a.dtype) if a.size else a
 
 
+NUMERATORS = (
+    64764752532480000, 32382376266240000, 7771770303897600, 1187353796428800, 129060195264000, 10559470521600,
+    670442572800, 33522128640, 1323241920, 40840800, 960960, 16380, 182, 1,
+)  # fmt: skip
+PADE = tuple(numerator / NUMERATORS[0] for numerator in NUMERATORS)
+"""The coefficients of Padé's approximant of degree 13: p(x) / p(-x)."""
+
+LARGEST = 4.25
+"""The size of matrices up to which it is exact to rounding."""
+
+
+def _expm_by_squaring(a: Symbol) -> Symbol:
+    """Scaling and squaring (Al-Mohy & Higham, "A new scaling and squaring algorithm", 2009), always of degree 13."""
+    if a.shape[-1] == 1:
+        return exp(a)
+    wide = convert_to(a, np.result_type(a.dtype, np.float64))
+    times, scaled = _scaled(wide)
+    squares = [identity_like(wide), matmul(scaled, scaled)]
+    squares += [matmul(squares[1], squares[1])]
+    squares += [matmul(squares[2], squares[1])]
+
+    def even(first: int) -> Symbol:
+        low = _weighted(squares, PADE[first : first + 8 : 2])
+        return add(low, matmul(squares[3], _weighted(squares[1:], PADE[first + 8 :: 2])))
+
+    odd, rest = matmul(scaled, even(1)), even(0)
+    return convert_to(repeated_square(solve(sub(rest, odd), add(rest, odd)), times), a.dtype)
+
+
+def _weighted(matrices: Sequence[Symbol], weights: Sequence[float]) -> Symbol:
+    first, *others = (mul(x, constant(w, x.dtype, x.shape)) for x, w in zip(matrices, weights, strict=True))
+    return reduce(add, others, first)
+
+
+def _scaled(a: Symbol) -> tuple[Symbol, Symbol]:
+    """How often to halve a, and a so often halved."""
+    a4 = matmul(square := matmul(a, a), square)
+    a6 = matmul(a4, square)
+    d6, d8, d10 = (_root_of_norm(x, k) for x, k in ((a6, 6), (matmul(a4, a4), 8), (matmul(a4, a6), 10)))
+    size = minimum(maximum(d6, d8), maximum(d8, d10))
+    halvings = _halvings(div(size, constant(LARGEST, F64, size.shape)))
+    scaled = _halved(a, halvings)
+    more = _more_halvings(scaled)
+    return convert_to(add(halvings, more), I64), _halved(scaled, more)
+
+
+def _root_of_norm(x: Symbol, k: int) -> Symbol:
+    norm = _norm(x)
+    return pow_(norm, constant(1 / k, F64, norm.shape))
+
+
+def _norm(x: Symbol) -> Symbol:
+    """The largest sum of sizes of a column."""
+    return reduce_max(reduce_sum(magnitude(x), axes=(x.ndim - 2,)), axes=(x.ndim - 2,))
+
+
+def _halvings(ratio: Symbol) -> Symbol:
+    """The least whole number of halvings after which a ratio is at most 1; 0 of one that is not finite."""
+    halvings = ceil(log2(ratio))
+    none = zeros_like(halvings)
+    return select(gt(halvings, none), minimum(halvings, full_like(halvings, 1100.0)), none)
+
+
+def _halved(a: Symbol, times: Symbol) -> Symbol:
+    return mul(a, broadcast_in_dim(convert_to(exp2(neg(times)), a.dtype), shape=a.shape, dims=tuple(range(a.ndim - 2))))
+
+
+def _more_halvings(a: Symbol) -> Symbol:
+    """What the error of the approximant, of degree 27 in |a|, asks for beyond the powers of a."""
+    size = magnitude(a)
+    row = ones_like(diagonal(size))
+    stack, last = tuple(range(size.ndim - 2)), size.ndim - 2
+    for bit in reversed(f"{27:b}"):
+        if bit == "1":
+            row = dot_general(row, size, contract=((last,), (last,)), batch=(stack, stack))
+        size = matmul(size, size)
+    bound, norm = reduce_max(row, axes=(last,)), _norm(a)
+    error = div(bound, mul(norm, constant(113250775606021113483283660800000000.0 * 2.0**-53, F64, norm.shape)))
+    return _halvings(pow_(error, constant(1 / 26, F64, error.shape)))
+
+
 def _expm_samples() -> Iterable[Sample]:
     for dtype in by_name(INEXACT):
         yield Sample((sample((3, 3), dtype),))
@@ -69,7 +242,7 @@ expm = register(
         _infer_expm,
         _expm,
         Push(lambda results, primals, tangents: [expm_frechet(primals[0], tangents[0])]),
-        Library(),
+        Library(expansion=_expm_by_squaring),
         _expm_samples,
         "Exponential of a matrix.",
         axes=Stacked(),
@@ -96,11 +269,18 @@ def _expm_frechet(a: Any, e: Any) -> Any:
 
 def _pull_expm_frechet(results: Any, primals: Any, cts: Any) -> list[Symbol]:
     (a, e), (ct,) = primals, cts
-    c = transposed(ct)
-    nothing = zeros_like(c)
-    twice = concatenate(beside(c, nothing), beside(nothing, c), axis=c.ndim - 2)
-    second = upper_right(expm_frechet(block_upper(a, e), twice))
+    second = upper_right(expm_frechet(block_upper(a, e), _twice(transposed(ct))))
     return [transposed(second), expm_frechet(transposed(a), ct)]
+
+
+def _expm_frechet_by_block(a: Symbol, e: Symbol) -> Symbol:
+    """The upper right block; the direction is of size 1, or it would be halved too often."""
+    if a.shape[-1] == 1:
+        return mul(exp(a), e)
+    size = _norm(convert_to(e, np.result_type(e.dtype, np.float64)))
+    unit = select(gt(size, zeros_like(size)), size, ones_like(size))
+    length = broadcast_in_dim(convert_to(unit, e.dtype), shape=e.shape, dims=tuple(range(e.ndim - 2)))
+    return mul(upper_right(expm(block_upper(a, div(e, length)))), length)
 
 
 def _expm_frechet_samples() -> Iterable[Sample]:
@@ -115,7 +295,7 @@ expm_frechet = register(
         _infer_expm_frechet,
         _expm_frechet,
         Pull(_pull_expm_frechet),
-        Library(),
+        Library(expansion=_expm_frechet_by_block),
         _expm_frechet_samples,
         "Derivative of the matrix exponential at a along e.",
         axes=Stacked(),

@@ -93,14 +93,14 @@ def function_of(module: ir.Module, given: Call) -> ir.Function:
 
 
 @contextmanager
-def each(builder: Builder, count: int, first: Value | None = None) -> Generator[Value]:
-    """Write the body of a loop over the numbers from 0, or `first`, to `count`."""
-    number = place(builder, LONG)
-    builder.store(first or LONG(0), number)
+def each(builder: Builder, count: int | Value) -> Generator[Value]:
+    """Write the body of a loop over the numbers from 0 to `count`."""
+    number, end = place(builder, LONG), LONG(count) if isinstance(count, int) else count
+    builder.store(LONG(0), number)
     test, body, after = (builder.append_basic_block(name) for name in ("test", "body", "after"))
     builder.branch(test)
     builder.position_at_end(test)
-    builder.cbranch(builder.icmp_signed("<", builder.load(number), LONG(count)), body, after)
+    builder.cbranch(builder.icmp_signed("<", builder.load(number), end), body, after)
     builder.position_at_end(body)
     value = builder.load(number)
     yield value
@@ -181,8 +181,8 @@ def strides(shapes: Sequence[Sequence[int]], dtypes: Sequence[Dtype]) -> list[in
     return [*outer, *inner]
 
 
-def eig(builder: Builder, given: Call, a: Value, w: Value, v: Value) -> Value:
-    """2 if a matrix is not finite: LAPACK might not end."""
+def of_finite(builder: Builder, given: Call, a: Value, *results: Value) -> Value:
+    """As `by_ufunc`; 2 if a matrix is not finite: LAPACK might not end."""
     count = given.matrices * given.sizes["m"] ** 2
     found = place(builder, WORD)
     builder.store(WORD(0), found)
@@ -192,7 +192,7 @@ def eig(builder: Builder, given: Call, a: Value, w: Value, v: Value) -> Value:
             with builder.if_then(builder.fcmp_unordered("uno", builder.fsub(part, part), part.type(0.0)), likely=False):
                 builder.store(WORD(2), found)
     with builder.if_then(builder.icmp_unsigned("==", builder.load(found), WORD(0))):
-        builder.store(by_ufunc(builder, given, a, w, v), found)
+        builder.store(by_ufunc(builder, given, a, *results), found)
     return builder.load(found)
 
 
@@ -240,6 +240,28 @@ def substitute(builder: Builder, given: Call, a: Value, b: Value, x: Value) -> V
             with builder.if_then(builder.not_(is_true(builder, dtype, pivot))):
                 builder.store(WORD(1), failed)
     return builder.load(failed)
+
+
+# ---- products ----------------------------------------------------------------------------------------------------
+
+
+def repeated_square(builder: Builder, given: Call, a: Value, times: Value, power: Value) -> Value:
+    """As often as it says, the square in the place of the matrix."""
+    dtype, m = given.dtypes[0], given.sizes["m"]
+    size, letter, width = m * m, *by_reference(builder, BYTE(ord("N")), WORD(m))
+    one, zero = by_reference(builder, constant(1, dtype), constant(0, dtype))
+    copy(builder, dtype, a, power, given.matrices * size)
+    with memory(builder, (dtype, size)) as (square,), each(builder, given.matrices) as matrix:
+        count = builder.load(builder.gep(times, [matrix]))
+        here = builder.gep(power, [builder.mul(matrix, LONG(size))])
+        with each(builder, count):
+            x, y = address(builder, here), address(builder, square)
+            call_blas(
+                builder, dtype, "gemm", LONG(m**3), letter, letter, width, width, width, one, x, width, x, width, zero,
+                y, width,
+            )  # fmt: skip
+            copy(builder, dtype, square, here, size)
+    return WORD(0)
 
 
 # ---- factorizations by LAPACK, which stores matrices column by column ------------------------------------------------
@@ -319,8 +341,9 @@ BLOCK = 32
 
 BODIES: Mapping[str, Callable[..., Value]] = {
     **dict.fromkeys(TRIANGULAR, substitute),
-    "eig": eig,
+    **dict.fromkeys(("eig", "eigvals"), of_finite),
     "lstsq": lstsq,
+    "repeated_square": repeated_square,
     "lu": lu,
     "row_order": row_order,
     "qr_reduced": partial(qr, False),
