@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from functools import partial
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -86,7 +87,7 @@ def contenders(what: str, *, by_qr: bool = False) -> Iterator[Call]:
     def with_jax(jax: Any) -> Thunk:
         function = partial(log_likelihood, jax.numpy, jax.lax.scan)
         if by_qr:
-            solve = jax.scipy.linalg.solve_triangular
+            solve = import_module("jax.scipy.linalg").solve_triangular
             function = partial(by_square_roots, jax.numpy, solve, jax.lax.scan)
         run = jax.jit(function if what == "value" else jax.value_and_grad(function))
         arrays = [jax.numpy.asarray(argument) for argument in arguments]

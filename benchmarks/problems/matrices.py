@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from functools import partial
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -74,9 +75,7 @@ def contenders(function: Any, matrices: Any, derivative: bool) -> Iterator[Call]
         return lambda: run(matrices)
 
     def with_jax(jax: Any) -> Thunk:
-        import jax.scipy.linalg as linalg  # noqa: PLC0415 - of a peer that need not be there
-
-        total = partial(summed, jax.numpy, linalg, jax.lax.scan, function)
+        total = partial(summed, jax.numpy, import_module("jax.scipy.linalg"), jax.lax.scan, function)
         run = jax.jit(jax.value_and_grad(total) if derivative else total)
         given = jax.numpy.asarray(matrices)
         return lambda: jax.block_until_ready(run(given))
