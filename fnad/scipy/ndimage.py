@@ -1,4 +1,4 @@
-"""scipy.ndimage: linear filters of traced arrays; those that are made of them are what SciPy's bodies are.
+"""scipy.ndimage: linear filters of traced arrays, those that are made of them as SciPy's bodies, and filters by rank.
 
 >>> import fnad
 >>> import numpy as np
@@ -8,7 +8,7 @@ array([3., 3., 0.])
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from importlib import import_module
 from itertools import product
 from typing import Any
@@ -180,17 +180,196 @@ def _origins(origin: Any, ndim: int) -> list[int]:
 def _over_all(x: Any, weights: Any, mode: str, cval: Any, origins: list[int]) -> Any:
     if weights.ndim != x.ndim:
         raise ShapeError(f"weights.ndim ({weights.ndim}) must match len(axes) ({x.ndim})")
-    whole = x.astype(np.float64)
-    for axis, (size, origin) in enumerate(zip(weights.shape, origins, strict=True)):
+    parts = _neighbours(x.astype(np.float64), weights.shape, [mode] * x.ndim, cval, origins)
+    return sum(weights[at] * part for at, part in parts)
+
+
+def _neighbours(x: Any, sizes: Any, modes: Any, cval: Any, origins: Any) -> Iterator[tuple[tuple[int, ...], Any]]:
+    """What stands at each place of a window around the elements, with the place."""
+    whole = x
+    for axis, (size, mode, origin) in enumerate(zip(sizes, modes, origins, strict=True)):
         before = size // 2 + origin
         if not 0 <= before < size:
             raise ShapeError("Invalid origin; it must lie within the weights")
         whole = _extended(whole, axis, before, size - 1 - before, mode, cval)
-    total = 0.0
-    for at in product(*map(range, weights.shape)):
-        total = total + weights[at] * whole[tuple(slice(k, k + n) for k, n in zip(at, x.shape, strict=True))]
-    return total
+    for at in product(*map(range, sizes)):
+        yield at, whole[tuple(slice(k, k + n) for k, n in zip(at, x.shape, strict=True))]
 
+
+# ---- by rank ---------------------------------------------------------------------------------------------------------
+
+
+def _windows(x: Any, size: Any, footprint: Any, mode: Any, cval: Any, origin: Any) -> Any:
+    """The elements of the window around each, along a last axis."""
+    if footprint is None and size is None:
+        raise ShapeError("no footprint or filter size provided", remedy="give size=")
+    marked = np.ones(_of_each(size, x.ndim), bool) if footprint is None else np.asarray(footprint, bool)
+    if marked.ndim != x.ndim or not marked.any():
+        raise ShapeError(f"a footprint of shape {marked.shape} marks no window of an array of {x.ndim} axes")
+    parts = _neighbours(x, marked.shape, _of_each(mode, x.ndim), cval, _of_each(origin, x.ndim))
+    return XP.stack([part for at, part in parts if marked[at]], axis=-1)
+
+
+def _of_each(value: Any, ndim: int) -> list[Any]:
+    return list(value) if isinstance(value, Iterable) and not isinstance(value, str) else [value] * ndim
+
+
+def _ranked(
+    input: Any,  # noqa: A002  # SciPy's name
+    rank_of: Callable[[int], int],
+    window: tuple[Any, ...],
+    output: Any,
+) -> Any:
+    """The element of a rank in the window around each, as it follows from how many there are."""
+    x = _array(input)
+    windows = _windows(x, *window)
+    count = windows.shape[-1]
+    rank = rank_of(count)
+    if not -count <= rank < count:
+        raise ShapeError(f"rank {rank} is not within a window of {count} elements")
+    return _given(XP.sort(windows, axis=-1)[..., rank], output, x)
+
+
+@of_scipy
+def median_filter(
+    input: Any,  # noqa: A002  # SciPy's name
+    size: Any = None,
+    footprint: Any = None,
+    output: Any = None,
+    mode: Any = "reflect",
+    cval: Any = 0.0,
+    origin: Any = 0,
+) -> Any:
+    """The median around each element.
+
+    >>> median_filter([1.0, 9.0, 2.0, 3.0], 3)
+    array([1., 2., 3., 3.])
+    """
+    return _ranked(input, lambda n: n // 2, (size, footprint, mode, cval, origin), output)
+
+
+@of_scipy
+def rank_filter(
+    input: Any,  # noqa: A002  # SciPy's name
+    rank: Any,
+    size: Any = None,
+    footprint: Any = None,
+    output: Any = None,
+    mode: Any = "reflect",
+    cval: Any = 0.0,
+    origin: Any = 0,
+) -> Any:
+    """The element of a rank around each, from the end if it is negative.
+
+    >>> rank_filter([1.0, 9.0, 2.0, 3.0], -2, 3)
+    array([1., 2., 3., 3.])
+    """
+    return _ranked(input, lambda n: rank, (size, footprint, mode, cval, origin), output)
+
+
+@of_scipy
+def percentile_filter(
+    input: Any,  # noqa: A002  # SciPy's name
+    percentile: Any,
+    size: Any = None,
+    footprint: Any = None,
+    output: Any = None,
+    mode: Any = "reflect",
+    cval: Any = 0.0,
+    origin: Any = 0,
+) -> Any:
+    """The element of a percentile around each.
+
+    >>> percentile_filter([1.0, 9.0, 2.0, 3.0], 50, 3)
+    array([1., 2., 3., 3.])
+    """
+    return _ranked(input, lambda n: _rank_at(percentile, n), (size, footprint, mode, cval, origin), output)
+
+
+@of_scipy
+def minimum_filter(
+    input: Any,  # noqa: A002  # SciPy's name
+    size: Any = None,
+    footprint: Any = None,
+    output: Any = None,
+    mode: Any = "reflect",
+    cval: Any = 0.0,
+    origin: Any = 0,
+) -> Any:
+    """The smallest element around each.
+
+    >>> minimum_filter([1.0, 9.0, 2.0, 3.0], 3)
+    array([1., 1., 2., 2.])
+    """
+    return _ranked(input, lambda n: 0, (size, footprint, mode, cval, origin), output)
+
+
+@of_scipy
+def maximum_filter(
+    input: Any,  # noqa: A002  # SciPy's name
+    size: Any = None,
+    footprint: Any = None,
+    output: Any = None,
+    mode: Any = "reflect",
+    cval: Any = 0.0,
+    origin: Any = 0,
+) -> Any:
+    """The largest element around each.
+
+    >>> maximum_filter([1.0, 9.0, 2.0, 3.0], 3)
+    array([9., 9., 9., 3.])
+    """
+    return _ranked(input, lambda n: -1, (size, footprint, mode, cval, origin), output)
+
+
+@of_scipy
+def minimum_filter1d(
+    input: Any,  # noqa: A002  # SciPy's name
+    size: int,
+    axis: int = -1,
+    output: Any = None,
+    mode: str = "reflect",
+    cval: Any = 0.0,
+    origin: int = 0,
+) -> Any:
+    """The smallest element around each, along an axis.
+
+    >>> minimum_filter1d([1.0, 9.0, 2.0, 3.0], 3)
+    array([1., 1., 2., 2.])
+    """
+    return _ranked(input, lambda n: 0, _along_one(input, axis, size, mode, cval, origin), output)
+
+
+@of_scipy
+def maximum_filter1d(
+    input: Any,  # noqa: A002  # SciPy's name
+    size: int,
+    axis: int = -1,
+    output: Any = None,
+    mode: str = "reflect",
+    cval: Any = 0.0,
+    origin: int = 0,
+) -> Any:
+    """The largest element around each, along an axis.
+
+    >>> maximum_filter1d([1.0, 9.0, 2.0, 3.0], 3)
+    array([9., 9., 9., 3.])
+    """
+    return _ranked(input, lambda n: -1, _along_one(input, axis, size, mode, cval, origin), output)
+
+
+def _rank_at(percentile: float, count: int) -> int:
+    share = percentile + 100.0 if percentile < 0 else percentile
+    return count - 1 if share == 100.0 else int(float(count) * share / 100.0)
+
+
+def _along_one(x: Any, axis: int, size: int, mode: str, cval: Any, origin: int) -> tuple[Any, ...]:
+    sizes, origins = [1] * np.ndim(x), [0] * np.ndim(x)
+    sizes[axis], origins[axis] = size, origin
+    return sizes, None, mode, cval, origins
+
+
+# ---- made of the others ----------------------------------------------------------------------------------------------
 
 gaussian_filter1d = body_of("scipy.ndimage.gaussian_filter1d")
 gaussian_filter = body_of("scipy.ndimage.gaussian_filter")

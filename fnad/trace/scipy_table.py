@@ -25,7 +25,8 @@ TABLE["scipy.spatial.distance"] = {"fnad.scipy.spatial.distance": (
 )}
 TABLE["scipy.ndimage"] = {"fnad.scipy.ndimage": (
     "convolve", "convolve1d", "correlate", "correlate1d", "gaussian_filter", "gaussian_filter1d",
-    "gaussian_laplace", "laplace", "prewitt", "sobel", "uniform_filter", "uniform_filter1d",
+    "gaussian_laplace", "laplace", "maximum_filter", "maximum_filter1d", "median_filter", "minimum_filter",
+    "minimum_filter1d", "percentile_filter", "prewitt", "rank_filter", "sobel", "uniform_filter", "uniform_filter1d",
 )}
 TABLE["scipy.interpolate"] = {"fnad.scipy.interpolate": (
     "BSpline.__call__", "CubicHermiteSpline.__init__", "CubicSpline.__init__", "PchipInterpolator.__init__",

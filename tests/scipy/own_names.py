@@ -101,6 +101,22 @@ CASES: dict[str, list[Case]] = {
         of(lambda a: distance.mahalanobis(a[0], a[1], SPD), POINTS),
         of(lambda a: distance.seuclidean(a[0], a[1], Y), POINTS),
     ],
+    "ndimage, by rank": [
+        *(
+            of(lambda x, m=mode: ndimage.rank_filter(x, 1, 4, mode=m, cval=0.15), LONG)
+            for mode in ("reflect", "nearest", "mirror", "wrap", "constant")
+        ),
+        of(lambda x: ndimage.median_filter(x, 3), LONG),
+        of(lambda x: ndimage.median_filter(x, (2, 3), mode="nearest"), POINTS),
+        of(lambda x: ndimage.median_filter(x, footprint=[[0, 1, 0], [1, 1, 1]], origin=(0, 1)), POINTS),
+        of(lambda x: ndimage.rank_filter(x, -2, 3, origin=-1), LONG),
+        of(lambda x: ndimage.percentile_filter(x, 30, 3), LONG),
+        of(lambda x: ndimage.percentile_filter(x, -20, 5, mode="wrap"), POINTS),
+        of(lambda x: ndimage.minimum_filter(x, (1, 2), mode=("wrap", "mirror")), POINTS),
+        of(lambda x, c: ndimage.maximum_filter(x, 3, mode="constant", cval=c), POINTS, 0.85),
+        of(lambda x: ndimage.minimum_filter1d(x, 3, axis=0, origin=1), POINTS),
+        of(lambda x: ndimage.maximum_filter1d(x, 2, mode="nearest"), POINTS),
+    ],
     "ndimage": [
         *(
             of(lambda x, w, m=mode: ndimage.correlate1d(x, w, mode=m, cval=0.5), LONG, [1.0, 2.0, 0.5, 0.3])
