@@ -1,4 +1,4 @@
-"""scipy.interpolate: interpolants of traced values, at traced points; where the values are given is not traced.
+"""scipy.interpolate: interpolants of traced values, given at traced places, at traced points.
 
 >>> import fnad
 >>> import numpy as np
@@ -19,13 +19,14 @@ import numpy as np
 
 from fnad.errors import UnsupportedFunctionError
 from fnad.numpy.bodies import SUBSTITUTES, XP, anew, own
-from fnad.numpy.namespace import follows
+from fnad.numpy.namespace import CALLS, follows
 from fnad.numpy.operands import as_symbol
 from fnad.ops.requirement import require
 from fnad.scipy.rule import method_of, on_values
 
 MODULE = "scipy.interpolate"
-COEFFICIENTS = ("c", "_c")
+STATE = ("c", "_c", "x", "_x", "t", "_t")
+"""What of an object of SciPy's may be traced."""
 
 of_scipy = on_values(MODULE)
 
@@ -52,15 +53,18 @@ def _set(self: Any, name: str, value: Any) -> None:
 
 def _prepared(x: Any, y: Any, axis: int, dydx: Any = None, xp: Any = None) -> tuple[Any, Any, Any, int, Any]:
     """Samples as SciPy's classes take them, without a look at the values."""
-    x, y = np.asarray(x, dtype=float), XP.asarray(y)
+    x, y = _inexact(XP.asarray(x)), XP.asarray(y)
     axis = axis % y.ndim
     if x.ndim != 1 or x.shape[0] < 2 or x.shape[0] != y.shape[axis]:
         raise ValueError(f"The length of `y` along `axis`={axis} doesn't match the length of `x`")
-    spaces = np.diff(x)
-    if np.any(spaces <= 0):
-        raise ValueError("`x` must be strictly increasing sequence.")
+    x = _increasing(x)
+    spaces = XP.diff(x)
     slopes = None if dydx is None else XP.moveaxis(_inexact(XP.asarray(dydx)), axis, 0)
     return x, spaces, XP.moveaxis(_inexact(y), axis, 0), axis, slopes
+
+
+def _increasing(x: Any) -> Any:
+    return _required(x, XP.diff(x) > 0, "`x` must be strictly increasing sequence.", INCREASING)
 
 
 def _inexact(y: Any) -> Any:
@@ -90,7 +94,7 @@ def _construct(self: Any, c: Any, x: Any, extrapolate: Any = None, axis: int = 0
     if axis:
         c = XP.moveaxis(XP.moveaxis(c, axis + 1, 0), axis + 1, 0)
     _set(self, "c", c)
-    _set(self, "x", np.ascontiguousarray(x, dtype=np.float64))
+    _set(self, "x", XP.asarray(x, dtype=np.float64))
     self.extrapolate = True if extrapolate is None else extrapolate if extrapolate == "periodic" else bool(extrapolate)
     self.axis = axis
 
@@ -112,7 +116,7 @@ def _evaluate(self: Any, x: Any, nu: int = 0, extrapolate: Any = None) -> Any:
 def _interval(ends: Any, x: Any) -> Any:
     """The number of the interval that a point is in; the first and the last one reach to infinity."""
     last = ends.shape[0] - 2
-    if ends[0] <= ends[-1]:
+    if _is_traced(ends) or ends[0] <= ends[-1]:  # those that are traced increase
         return XP.clip(XP.searchsorted(ends, x, side="right") - 1, 0, last)
     return last - XP.clip(XP.searchsorted(ends[::-1], x, side="left") - 1, 0, last)
 
@@ -122,7 +126,7 @@ def _limited(self: Any, x: Any, extrapolate: Any, first: Any, last: Any) -> tupl
     extrapolate = self.extrapolate if extrapolate is None else extrapolate
     if isinstance(extrapolate, str):
         return first + (x - first) % (last - first), None
-    return x, None if extrapolate else (min(first, last), max(first, last))
+    return x, None if extrapolate else (XP.minimum(first, last), XP.maximum(first, last))
 
 
 def _outside_nan(value: Any, x: Any, limits: tuple[Any, Any] | None) -> Any:
@@ -164,7 +168,7 @@ def _antiderivative(self: Any, nu: int = 1) -> Any:
     c, ends = _get(self, "c"), _get(self, "x")
     size = c.shape[0]
     rows = [c[i] / (size - i) for i in range(size)]
-    step = np.diff(ends).reshape(-1, *(1,) * (c.ndim - 2))
+    step = XP.reshape(XP.diff(ends), (-1, *(1,) * (c.ndim - 2)))
     over = sum((row * step ** (size - i) for i, row in enumerate(rows[1:], 1)), rows[0] * step**size)
     starts = XP.concatenate([XP.zeros((1, *c.shape[2:])), XP.cumsum(over, axis=0)[:-1]])
     whole = _polynomial(self, XP.stack([*rows, starts]))
@@ -184,13 +188,13 @@ def _integral(self: Any, a: Any, b: Any, extrapolate: Any = None) -> Any:
 
 
 _PPolyBase = SimpleNamespace(
-    __call__=method_of("scipy.interpolate._interpolate:_PPolyBase.__call__", *COEFFICIENTS)(_evaluate),
+    __call__=method_of("scipy.interpolate._interpolate:_PPolyBase.__call__", *STATE)(_evaluate),
     __init__=method_of("scipy.interpolate._interpolate:_PPolyBase.__init__")(_construct),
 )
 PPoly = SimpleNamespace(
-    derivative=method_of(f"{MODULE}:PPoly.derivative", *COEFFICIENTS)(_derivative),
-    antiderivative=method_of(f"{MODULE}:PPoly.antiderivative", *COEFFICIENTS)(_antiderivative),
-    integrate=method_of(f"{MODULE}:PPoly.integrate", *COEFFICIENTS)(_integral),
+    derivative=method_of(f"{MODULE}:PPoly.derivative", *STATE)(_derivative),
+    antiderivative=method_of(f"{MODULE}:PPoly.antiderivative", *STATE)(_antiderivative),
+    integrate=method_of(f"{MODULE}:PPoly.integrate", *STATE)(_integral),
 )
 
 
@@ -199,7 +203,7 @@ PPoly = SimpleNamespace(
 
 def _de_boor(t: Any, c: Any, k: int, x: Any, nu: int) -> Any:
     """A spline of degree k at points, or a derivative there (de Boor, "A Practical Guide to Splines", X.13, X.15)."""
-    t, n = np.asarray(t), np.shape(t)[0] - k - 1
+    t, n = XP.asarray(t), np.shape(t)[0] - k - 1
     c, interval = c[:n], XP.clip(XP.searchsorted(t, x, side="right") - 1, k, n - 1)
     rows = [XP.take(c, interval - k + j, axis=0) for j in range(k + 1)]
     knots = {j: XP.take(t, interval + j) for j in range(1 - k, k + 1)}
@@ -225,11 +229,34 @@ def _evaluate_spline(self: Any, x: Any, nu: int = 0, extrapolate: Any = None) ->
     return _arranged(_outside_nan(_de_boor(t, c, k, flat, nu), flat, limits), points, self.axis)
 
 
-BSpline = SimpleNamespace(__call__=method_of(f"{MODULE}:BSpline.__call__", *COEFFICIENTS)(_evaluate_spline))
+BSpline = SimpleNamespace(__call__=method_of(f"{MODULE}:BSpline.__call__", *STATE)(_evaluate_spline))
+
+
+def _is_traced(value: Any) -> bool:
+    return CALLS["has_traced"](value)
+
+
+def _places(x: Any) -> Any:
+    """Where values are given: as they are, or if they are traced some that have numbers in their place."""
+    return np.arange(float(np.shape(x)[0])) if _is_traced(x) else np.asarray(x, dtype=float)
+
+
+def _knots(x: Any, k: int) -> Any:
+    """SciPy's knots: places between the ends without those nearest to them, in between for even degrees; the ends."""
+    if k == 0:
+        return XP.concatenate([x, x[-1:]])
+    half, inner = ((k + 1) // 2, x) if k % 2 else (k // 2, (x[1:] + x[:-1]) / 2)
+    return XP.concatenate([x[:1]] * (k + 1) + [inner[half:-half]] + [x[-1:]] * (k + 1))
+
+
+def _solved(matrix: Any, y: Any) -> Any:
+    return XP.reshape(XP.linalg.solve(matrix, XP.reshape(y, (y.shape[0], -1))), y.shape)
 
 
 def _coefficients(x: Any, y: Any, t: Any, k: int) -> Any:
     """The coefficients of the spline with these knots that takes these values, which solve a banded system."""
+    if _is_traced((x, t)):
+        return _solved(_de_boor(t, np.eye(np.shape(x)[0]), k, x, 0), y) if k else y
     matrix = import_module(MODULE).BSpline.design_matrix(x, t, k).toarray()
     n = matrix.shape[0]
     bands = np.zeros((2 * k + 1, n))
@@ -241,6 +268,14 @@ def _coefficients(x: Any, y: Any, t: Any, k: int) -> Any:
     return XP.reshape(import_module("fnad.scipy.linalg").solve_banded((k, k), bands, columns), y.shape)
 
 
+def _fit(spline: Any, x: Any, y: Any) -> None:
+    """Have a spline of SciPy's take the values y at x."""
+    if _is_traced(x):
+        x = _increasing(_inexact(x))
+        _set(spline, "t", _knots(x, spline.k))
+    _set(spline, "c", _coefficients(x, y, _get(spline, "t"), spline.k))
+
+
 @of_scipy
 def make_interp_spline(x: Any, y: Any, k: int = 3, axis: int = 0) -> Any:
     """The spline of degree k that takes the values y at x, with SciPy's knots.
@@ -249,9 +284,9 @@ def make_interp_spline(x: Any, y: Any, k: int = 3, axis: int = 0) -> Any:
     2.25
     """
     y = XP.moveaxis(_inexact(XP.asarray(y)), axis, 0)
-    x = np.asarray(x, dtype=float)
-    spline = own("scipy.interpolate.make_interp_spline")(x, np.zeros(y.shape, y.dtype), k)
-    _set(spline, "c", _coefficients(x, y, _get(spline, "t"), k))
+    x = XP.asarray(x)
+    spline = own("scipy.interpolate.make_interp_spline")(_places(x), np.zeros(y.shape, y.dtype), k)
+    _fit(spline, x, y)
     spline.axis = axis % y.ndim
     return spline
 
@@ -266,8 +301,12 @@ def splrep(x: Any, y: Any, k: int = 3, s: Any = None) -> Any:
     """
     if s:
         raise UnsupportedFunctionError("scipy.interpolate.splrep has no rule for s > 0", remedy="interpolate with s=0")
-    x, y = np.asarray(x, dtype=float), _inexact(XP.asarray(y))
-    t, _, _ = own("scipy.interpolate.splrep")(x, np.zeros(x.shape), k=k, s=0)
+    x, y = _inexact(XP.asarray(x)), _inexact(XP.asarray(y))
+    if _is_traced(x):
+        x = _increasing(x)
+        t = _knots(x, k)
+    else:
+        t, _, _ = own("scipy.interpolate.splrep")(x, np.zeros(x.shape), k=k, s=0)
     return t, XP.concatenate([_coefficients(x, y, t, k), XP.zeros(k + 1)]), k
 
 
@@ -287,7 +326,7 @@ def splev(x: Any, tck: Any, der: int = 0, ext: int = 0) -> Any:
 
 
 def _splev(x: Any, t: Any, c: Any, k: int, der: int, ext: int) -> Any:
-    points, t = XP.asarray(x), np.asarray(t)
+    points, t = XP.asarray(x), XP.asarray(t)
     flat, first, last = XP.ravel(points), t[k], t[-k - 1]
     if ext == 3:
         flat = XP.clip(flat, first, last)
@@ -298,12 +337,16 @@ def _splev(x: Any, t: Any, c: Any, k: int, der: int, ext: int) -> Any:
     return XP.reshape(XP.where(inside, value, 0.0) if ext == 1 else value, points.shape)
 
 
-def _require(x: Any, condition: Any, message: str) -> Any:
-    return require(as_symbol(x), as_symbol(condition), message=message, remedy="take points between the ends")
+BETWEEN = "take points between the ends"
+INCREASING = "sort x, and y with it: i = np.argsort(x), x[i], y[i]"
+
+
+def _require(x: Any, condition: Any, message: str, remedy: str = BETWEEN) -> Any:
+    return require(as_symbol(x), as_symbol(condition), message=message, remedy=remedy)
 
 
 @follows(_require)
-def _required(x: Any, condition: Any, message: str) -> Any:
+def _required(x: Any, condition: Any, message: str, remedy: str = BETWEEN) -> Any:
     """Points, where they have to meet a condition."""
     if not np.all(condition):
         raise ValueError(message)
@@ -316,20 +359,31 @@ def _required(x: Any, condition: Any, message: str) -> Any:
 def _interp1d(self: Any, x: Any, y: Any, kind: Any = "linear", axis: int = -1, **options: Any) -> None:
     y = XP.asarray(y)
     y = y if y.dtype.kind in "fc" else y.astype(np.float64)
-    x = np.asarray(x)
-    own(f"{MODULE}:interp1d.__init__")(self, x, np.zeros(y.shape, y.dtype), kind, axis, **options)
+    x = XP.asarray(x)
+    own(f"{MODULE}:interp1d.__init__")(self, _places(x), np.zeros(y.shape, y.dtype), kind, axis, **options)
     if kind in ("previous", "next") and isinstance(options.get("fill_value"), str):
         raise UnsupportedFunctionError(
             f"scipy.interpolate.interp1d of traced values has no rule for kind={kind!r} that extrapolates",
             remedy="give fill_value=(below, above)",
         )
     if not options.get("assume_sorted", False):
-        y = XP.take(y, np.argsort(x, kind="mergesort"), axis=axis)
+        order = XP.argsort(x, kind="stable")
+        x, y = XP.take(x, order), XP.take(y, order, axis=axis)
     self.y = y
     self._y = XP.reshape(XP.moveaxis(y, self._y_axis, 0), (x.shape[0], -1))
+    if _is_traced(x):
+        self.x = x
+        _place_kinds(self)
     if hasattr(self, "_spline"):
-        order = self._spline.k
-        _set(self._spline, "c", _coefficients(self.x, self._y, _get(self._spline, "t"), order))
+        _fit(self._spline, self.x, self._y)
+
+
+def _place_kinds(self: Any) -> None:
+    """Where the values of steps change, from where they are given."""
+    if hasattr(self, "x_bds"):
+        self.x_bds = (self.x[1:] + self.x[:-1]) / 2.0
+    if hasattr(self, "_x_shift"):
+        self._x_shift = XP.nextafter(self.x, np.inf if self._kind == "next" else -np.inf)
 
 
 def _interpolated(self: Any, x: Any) -> Any:
@@ -368,7 +422,7 @@ def _kinds(self: Any, x: Any) -> Any:
 
 interp1d = SimpleNamespace(__init__=method_of(f"{MODULE}:interp1d.__init__")(_interp1d))
 _Interpolator1D = SimpleNamespace(
-    __call__=method_of("scipy.interpolate._polyint:_Interpolator1D.__call__", "_y")(_interpolated)
+    __call__=method_of("scipy.interpolate._polyint:_Interpolator1D.__call__", "_y", "x")(_interpolated)
 )
 
 

@@ -151,6 +151,43 @@ CASES: dict[str, list[Case]] = {
         of(lambda x: sparse.csr_matrix(SPARSE) * x, X),
         of(lambda x: np.outer(X, x) @ sparse.csr_array(SPARSE), X),
     ],
+    "interpolate between traced places": [
+        *(
+            of(
+                lambda k, v, x, e=ends: interpolate.CubicSpline(k, v, bc_type=e)(x),
+                KNOTS,
+                VALUES,
+                BETWEEN,
+                precision=1e-6,
+            )
+            for ends in ("not-a-knot", "natural", "clamped", ((1, 0.3), (2, 0.1)))
+        ),
+        of(
+            lambda k, v: interpolate.CubicSpline(k, np.concatenate([v, v[:1]]), bc_type="periodic")(BETWEEN),
+            KNOTS,
+            VALUES[:-1],
+        ),
+        of(lambda k: interpolate.CubicSpline(k[:3], VALUES[:3]).integrate(0.2, 1.0), KNOTS),
+        of(lambda k: interpolate.CubicSpline(k, np.array([VALUES, LONG + X[:1]]).T).derivative()(BETWEEN), KNOTS),
+        of(lambda k, v: interpolate.CubicHermiteSpline(k, v, v**2)(BETWEEN), KNOTS, VALUES),
+        of(lambda k, v: interpolate.PchipInterpolator(k, v, extrapolate=False)(BETWEEN[1:5]), KNOTS, VALUES),
+        of(lambda k, v: interpolate.PPoly(np.stack([v[:5], v[1:]]), k)(BETWEEN), KNOTS, VALUES),
+        *(
+            of(lambda k, v, o=kind: interpolate.interp1d(k, v, o)(BETWEEN[1:5]), KNOTS, VALUES)
+            for kind in ("linear", "cubic", "quadratic", "zero", "nearest", "nearest-up", "previous", "next")
+        ),
+        of(
+            lambda k, v: interpolate.interp1d(k[::-1], v[::-1], fill_value="extrapolate")(BETWEEN),
+            KNOTS,
+            VALUES,
+        ),
+        *(
+            of(lambda k, v, o=k: interpolate.splev(BETWEEN, interpolate.splrep(k, v, k=o)), KNOTS, VALUES)
+            for k in (1, 2, 5)
+        ),
+        of(lambda k, v: interpolate.make_interp_spline(k, np.stack([v, v**2]), axis=1)(BETWEEN, 1), KNOTS, VALUES),
+        of(lambda t: interpolate.splev(BETWEEN, (np.concatenate([TCK[0][:4], t, TCK[0][-4:]]), *TCK[1:])), TCK[0][4:6]),
+    ],
     "interpolate": [
         *(
             of(lambda y, t, b=bc: interpolate.CubicSpline(KNOTS, y, bc_type=b)(t), VALUES, BETWEEN)

@@ -272,7 +272,7 @@ def test_what_has_no_rule_is_named_with_its_line(name: str, call: Callable[[Any]
         ("scipy.stats.genhyperbolic.logpdf", lambda x: scipy.stats.genhyperbolic(1.0, 1.0, 0.3).logpdf(x)),
         ("scipy.stats.ttest_1samp", lambda x: scipy.stats.ttest_1samp([x, 2.0], 0.0)[0]),
         ("scipy.integrate.quad_vec", lambda x: scipy.integrate.quad_vec(lambda t: x * t, 0, 1)[0]),
-        ("scipy.interpolate.CubicSpline", lambda x: scipy.interpolate.CubicSpline([0.0, x], [0.0, 1.0])(0.1)),
+        ("scipy.interpolate.UnivariateSpline", lambda x: scipy.interpolate.UnivariateSpline(x * AXIS, AXIS)(0.1)),
         ("scipy.interpolate.Akima1DInterpolator", lambda x: scipy.interpolate.Akima1DInterpolator(AXIS, x * AXIS)(1.5)),
         ("scipy.ndimage.generic_filter", lambda x: scipy.ndimage.generic_filter(x * np.ones(4), np.ptp, 3)[0]),
         ("scipy.linalg.logm", lambda x: scipy.linalg.logm(x * np.eye(2))[0, 0]),
@@ -367,6 +367,14 @@ def test_points_beyond_the_ends_are_an_error_when_the_program_runs() -> None:
     for call in (compiled, fnad.jit(lambda x: scipy.interpolate.splev(x, scipy.interpolate.splrep(AXIS, AXIS), ext=2))):
         with pytest.raises(DomainError):
             call(7.0)
+
+
+def test_places_that_do_not_increase_are_an_error_when_the_program_runs() -> None:
+    for make in (scipy.interpolate.CubicSpline, scipy.interpolate.make_interp_spline):
+        compiled = fnad.jit(lambda t, make=make: make([0.0, t, 2.0, 3.0], AXIS[:4])(0.5))
+        compiled(1.0)
+        with pytest.raises(DomainError, match="strictly increasing"):
+            compiled(2.5)
 
 
 def test_the_variables_of_frames_can_be_looked_at() -> None:
