@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from fnad.api.mapping import map  # noqa: A004
     from fnad.api.ode import odeint
     from fnad.api.sparse import sparse_hessian, sparse_jacobian
+    from fnad.api.tapping import cotangent_tap, tap, tapped
     from fnad.api.vectorizing import vectorize
 
 __version__ = "0.1.0.dev0"
@@ -59,6 +60,7 @@ __all__ = [
     "clear_cache",
     "cond",
     "config",
+    "cotangent_tap",
     "custom_jvp",
     "custom_vjp",
     "debug",
@@ -98,6 +100,8 @@ __all__ = [
     "sparse_jacobian",
     "stop_gradient",
     "switch",
+    "tap",
+    "tapped",
     "test_util",
     "testing",
     "tree",
@@ -124,6 +128,7 @@ _MODULES = {
     "mapping": ("map",),
     "ode": ("odeint",),
     "vectorizing": ("vectorize",),
+    "tapping": ("cotangent_tap", "tap", "tapped"),
     "sparse": ("sparse_hessian", "sparse_jacobian"),
 }
 _MODULE_OF = {name: f"fnad.api.{module}" for module, names in _MODULES.items() for name in names}

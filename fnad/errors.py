@@ -190,6 +190,10 @@ class StructureError(FnadError, TypeError):
     """Branches, or a carry and what a loop makes of it, that differ in structure, shape or dtype."""
 
 
+class TapError(FnadError, ValueError):
+    """Values that are tapped under one name, of which there may be one, or under no name."""
+
+
 class RandomDrawError(FnadError, RuntimeError):
     """A body of a loop that draws from a generator that all share: it is run once, while tracing."""
 

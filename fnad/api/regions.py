@@ -98,6 +98,11 @@ def _call(f: Function, arrange: Callable[[list[Tracer]], Any], leaves: list[Trac
     return f(*arrange(leaves))
 
 
+def apply(f: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Call a function on pytrees of its arguments."""
+    return f(*args, **kwargs)
+
+
 def region_of(
     f: Function,
     call: Call,

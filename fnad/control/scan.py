@@ -24,6 +24,7 @@ from fnad.ir.primitive import Primitive, Sample, ScanLoop, register
 from fnad.ir.program import Equation, Params, Program
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import I64, UNKNOWN, Aval
+from fnad.ir.walk import has_effect
 from fnad.ops.constructors import random_array
 from fnad.ops.shape import reshape_to, zeros_like
 from fnad.transforms.interpret import NEVER, check_time, region_runner
@@ -110,7 +111,7 @@ def _reduce(operands: Symbols, params: Params, regions: Regions) -> Symbols | No
     count, (consts, init, xs) = operands[:head], groups.split(operands[head:])
     if length == 0:
         return (*init, *[zeros_like(_rows(aval, 0)) for aval in body.out_avals[groups.carry :]])
-    if length == 1:
+    if length == 1 and not any(map(has_effect, body.equations)):  # what is tapped in it has a row
         found = inline(body, [*consts, *init, *[reshape_to(x, x.shape[1:]) for x in xs]])
         return (*found[: groups.carry], *[reshape_to(row, (1, *row.shape)) for row in found[groups.carry :]])
     # a loop of unknown length may take no step, in which nothing would be computed
