@@ -148,3 +148,40 @@ def test_what_is_outside_the_process(tmp_path):
 
 
 scale = 2.0
+
+
+def test_what_a_pullback_keeps():
+    def layer(w, x):
+        return np.sum(np.tanh(w @ x) * 2.0)
+
+    w, x = np.ones((2, 3)), np.ones(3)
+    assert fnad.explain(layer, w, x).residuals is None
+    assert "kept" not in str(fnad.explain(layer, w, x))
+    found = fnad.explain(layer, w, x, memory=True)
+    start = layer.__code__.co_firstlineno + 1
+    assert [(each.name, each.nbytes, each.source and each.source.line) for each in found.residuals] == [
+        ("w", 48, None),
+        ("x", 24, None),
+        ("", 16, start),
+    ]
+    assert str(found).endswith(
+        "kept for the pullback, 88 bytes:\n  48 bytes: f64[2,3] w\n  24 bytes: f64[3] x\n"
+        f"  16 bytes: f64[2] at test_explain.py:{start} in layer:  return np.sum(np.tanh(w @ x) * 2.0)"
+    )
+    assert str(fnad.explain(lambda x: 2 * x, x, memory=True)).endswith("kept for the pullback, 0 bytes: none")
+
+
+def test_what_a_pullback_keeps_of_loops_has_the_lines_of_their_bodies():
+    def step(s, _):
+        t = np.sin(s)
+        return t * s, None
+
+    found = fnad.explain(lambda x: fnad.scan(step, x, None, length=50)[0], 0.5, memory=True)
+    start = step.__code__.co_firstlineno
+    assert sorted((str(each.aval), each.source.line) for each in found.residuals) == [
+        ("f64[50]", start + 1),
+        ("f64[50]", start + 1),
+        ("f64[50]", start + 1),
+    ]
+    newton = lambda a: fnad.while_loop(lambda s: s * s > 1.01 * a, lambda s: (s + a / s) / 2, 1.0 + a)  # noqa: E731
+    assert " bytes a step: f64[?] at test_explain.py:" in str(fnad.explain(newton, 2.0, memory=True))

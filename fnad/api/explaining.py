@@ -20,6 +20,7 @@ from fnad.api.leaves import (
     path,
 )
 from fnad.api.listing import Decision, decision_lines, decisions_of
+from fnad.api.residuals import Residual, residuals_of
 from fnad.api.running import Made, made_of
 from fnad.api.staging import output_leaves
 from fnad.ir.content import content_key
@@ -51,7 +52,7 @@ class Explanation(NamedTuple):
     compared: under `jit` they are as they were when it was traced, or it is traced `anew` at each call for them.
     `operations` counts the equations of the program by primitive. `made` is what the store has of this program: itself,
     if a compiled function runs it, and what transforms have derived from it. `sparsity` has a line for each pattern of
-    a sparse derivative of it.
+    a sparse derivative of it. `residuals`, where asked for, are the values that a pullback of all that is traced keeps.
     """
 
     function: str
@@ -63,16 +64,18 @@ class Explanation(NamedTuple):
     operations: dict[str, int]
     made: tuple[Made, ...]
     sparsity: tuple[str, ...]
+    residuals: tuple[Residual, ...] | None = None
 
     def __str__(self) -> str:
         return "\n".join(_lines(self))
 
 
-def explain(f: Function, *args: Any, **kwargs: Any) -> Explanation:
+def explain(f: Function, *args: Any, memory: bool = False, **kwargs: Any) -> Explanation:
     """Return what a trace of `f(*args, **kwargs)` found: what was traced, captured and copied, with the user's lines.
 
     Arrays and numbers of floats in `args` are traced, in pytrees too; everything else is handed on as it is. `f` runs
-    once, as under `grad`, and raises what it raises there.
+    once, as under `grad`, and raises what it raises there. With `memory`, the text lists what `vjp` keeps for the
+    pullback, each value with its bytes and the line that computes it; what is not listed is cheaper to compute again.
 
     >>> import numpy as np
     >>> table = np.arange(3.0)
@@ -114,6 +117,7 @@ def explain(f: Function, *args: Any, **kwargs: Any) -> Explanation:
         operations,
         made,
         tuple(STORE.notes_of(content_key(traced.program))),
+        residuals_of(traced.program, names, len(traced.program.outputs)) if memory else None,
     )
 
 
@@ -147,6 +151,9 @@ def _lines(explanation: Explanation) -> Iterator[str]:
     yield from _section("in the store", _counted(map(str, explanation.made)))
     if explanation.sparsity:
         yield from _section("sparse", explanation.sparsity)
+    if explanation.residuals is not None:
+        total = sum(residual.nbytes for residual in explanation.residuals)
+        yield from _section(f"kept for the pullback, {total} bytes", _counted(map(str, explanation.residuals)))
 
 
 def _section(title: str, lines: Sequence[str]) -> Iterator[str]:

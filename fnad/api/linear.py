@@ -29,9 +29,9 @@ from fnad.ir.builder import is_tracing
 def linearize(f: Function, *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
     """The output of `f` at `primals`, and its derivative there: the linear function of tangents of the primals.
 
-    `pushforward(*tangents)` is the second result of `jvp(f, primals, tangents)`, without computing again what does not
-    depend on the tangents. With `has_aux`, `f` returns a pair of its output and anything else, and the result is
-    (output, pushforward, anything else).
+    `pushforward(*tangents)` is the second result of `jvp(f, primals, tangents)`. What does not depend on the tangents
+    is computed once, but for what takes less time than to keep it. With `has_aux`, `f` returns a pair of its output and
+    anything else, and the result is (output, pushforward, anything else).
 
     Raises what `jvp` raises, `TangentError` when the derivative is called.
 

@@ -20,7 +20,7 @@ import numpy as np
 from fnad.control.closures import Function, closed, over
 from fnad.control.elimination import eliminate
 from fnad.control.krylov import gmres
-from fnad.control.partition import partition
+from fnad.control.partition import resumed
 from fnad.control.region_rules import built, check_avals, inlined_primitive, instantiated, spread, taking
 from fnad.control.signatures import Cotangents, Flags, Pulled, Pushed, Regions, Symbols, Tangents
 from fnad.control.vector import Raveling
@@ -113,7 +113,7 @@ def _unknowns(residual: Program, consts: int) -> list[bool]:
 
 def _linearized(program: Program, residual: Program, point: Symbols) -> LinearMap:
     linear = Program(program.name, program.inputs, program.equations, program.outputs[len(residual.outputs) :])
-    parts = partition(simplify(linear), len(residual.inputs), 0)
+    parts = resumed(simplify(linear), len(residual.inputs), 0)
     saved = [*[point[i] for i in parts.inputs], *inline(parts.forward, point)]
     return lambda direction: inline(parts.backward, [*saved, *direction])
 

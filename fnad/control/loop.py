@@ -166,13 +166,13 @@ class TwoWay(NamedTuple):
 def two_way(body: Program, groups: Groups, needed: Flags, *, whole: bool = False) -> TwoWay:
     """The body's two parts; `whole` says that only the carry is saved, so that the second begins with the first."""
     marked, inputs = settled(body, groups, needed), range(len(body.inputs))
+    carry = groups.split(inputs)[1]
     if whole:
         both = simplify(joint(body, marked))
         backward = replace(returning(both, both.outputs[len(body.outputs) :]), name=f"{body.name}_back")
         parts = Parts(body, backward, tuple(inputs), 0)
     else:
-        parts = partitioned(body, marked)
-    carry = groups.split(inputs)[1]
+        parts = partitioned(body, marked, carry)
     return TwoWay(body, groups, marked, parts, [i for i in parts.inputs if i in carry])
 
 

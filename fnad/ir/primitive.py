@@ -110,6 +110,9 @@ Derivative: TypeAlias = Partials | Linear | Bilinear | Push | Pull | Structured 
 
 # ---- lowering: what the fuser has to know ------------------------------------------------------------------------
 
+LOAD = 4
+"""The cost of loading or storing an element, in the unit of `Scalar.cost`."""
+
 
 class Scalar(NamedTuple):
     """Elementwise: a Python expression on scalars.

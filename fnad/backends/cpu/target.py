@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fnad.backends.cpu import blas, complex_math, functions, interrupt, linalg, residual_stack, scipy_special
 from fnad.backends.llvm import accurate_sums, branchless, cast, division, integer, operators, random_bits
+from fnad.ir.primitive import LOAD
 from fnad.lower.target import Costs, Target
 
 FAMILIES = (
@@ -13,7 +14,7 @@ FAMILIES = (
 
 COSTS = Costs(
     recompute=10,
-    load=4,
+    load=LOAD,
     longest_expression=100,
     most_pieces=4,
     # LLVM does not vectorise two accumulators that depend on each other. Shorter rows it unrolls, several at once.
