@@ -159,7 +159,7 @@ def test_what_a_pullback_keeps():
     assert "kept" not in str(fnad.explain(layer, w, x))
     found = fnad.explain(layer, w, x, memory=True)
     start = layer.__code__.co_firstlineno + 1
-    assert [(each.name, each.nbytes, each.source and each.source.line) for each in found.residuals] == [
+    assert [(each.name, each.nbytes, each.source and each.source.line) for each in found.residuals or ()] == [
         ("w", 48, None),
         ("x", 24, None),
         ("", 16, start),
@@ -178,7 +178,7 @@ def test_what_a_pullback_keeps_of_loops_has_the_lines_of_their_bodies():
 
     found = fnad.explain(lambda x: fnad.scan(step, x, None, length=50)[0], 0.5, memory=True)
     start = step.__code__.co_firstlineno
-    assert sorted((str(each.aval), each.source.line) for each in found.residuals) == [
+    assert sorted((str(each.aval), each.source.line) for each in found.residuals or ()) == [
         ("f64[50]", start + 1),
         ("f64[50]", start + 1),
         ("f64[50]", start + 1),

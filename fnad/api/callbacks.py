@@ -21,8 +21,9 @@ def callback(f: Function, *args: Any, result: Any = None) -> Any:
     The arguments are pytrees of arrays and numbers. `result` is a pytree of arrays or numbers of the dtypes and shapes
     that `f` returns; by default it returns None. Calls happen once each time the program passes, in order, also inside
     of loops and branches (so `fnad.cond(i % 100 == 0, report, skip, i, loss)` reports every hundred steps), and on one
-    thread. An exception of `f` ends the program and reaches the caller. The result has no derivative. Outside of a
-    trace, `f` is called at once.
+    thread; what reverse mode runs again, as `checkpoint` has it, calls again only for a result that it reads. An
+    exception of `f` ends the program and reaches the caller. The result has no derivative. Outside of a trace, `f` is
+    called at once.
 
     Raises `CallbackError` for a result that is not as announced, `ArgumentTypeError`.
 

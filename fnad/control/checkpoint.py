@@ -25,6 +25,7 @@ from fnad.ir.primitive import Sample
 from fnad.ir.program import Equation
 from fnad.ir.types import Aval
 from fnad.ops.elementary import sin
+from fnad.transforms.dce import without_effects
 from fnad.transforms.joint import Cotangent
 
 
@@ -36,7 +37,7 @@ def _infer(*avals: Aval, regions: Regions) -> tuple[Aval, ...]:
 
 def _pull(equation: Equation, primals: Symbols, needed: Flags) -> Pulled:
     results = list(checkpoint(*primals, regions=equation.regions))
-    back = pulled_region(equation.regions[0], needed)
+    back = pulled_region(without_effects(equation.regions[0]), needed)
 
     def pullback(cts: Cotangents) -> list[Cotangent]:
         # the pullback begins with the region again, which must not be merged with the first run: a checkpoint too

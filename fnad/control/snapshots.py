@@ -26,6 +26,7 @@ from fnad.ir.symbol import Symbol
 from fnad.ir.types import I64, Aval
 from fnad.ops.arithmetic import add
 from fnad.ops.shape import constant, zeros_like
+from fnad.transforms.dce import without_effects
 from fnad.transforms.joint import Cotangent, pull
 from fnad.transforms.jvp import push
 
@@ -79,7 +80,7 @@ def _pull(equation: Equation, primals: Symbols, needed: Flags) -> Pulled:
     results = list(snapshots(*primals, **equation.params, regions=equation.regions))
     if any(value.aval.is_residual_stack for value in (*primals, *results)):
         raise ShapeError("snapshots are of a loop without residual stacks")
-    loop = AS_LOOP[inner.primitive](inner.params, inner.regions)
+    loop = AS_LOOP[inner.primitive](inner.params, tuple(map(without_effects, inner.regions)))
     head, carry = loop.head, loop.groups.carry
     way = two_way(loop.body, loop.groups, needed[head:], whole=True)
     steps = results[carry] if loop.counts else primals[0] if loop.length is None else constant(loop.length, I64)

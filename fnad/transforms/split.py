@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from fnad.ir.program import Equation, Program, Var
-from fnad.transforms.dce import dce
+from fnad.transforms.dce import dce, effectless
 from fnad.transforms.residuals import chosen, price_of
 
 
@@ -38,7 +38,8 @@ def partition(program: Program, inputs: int, outputs: int, price: Callable[[Var]
     """The same, where the caller hands over what the second part needs of the inputs."""
     first, second = _by_cotangents(program, inputs, outputs)
     saved, again = chosen(first.equations, second, price)
-    backward = dce(replace(second, equations=(*[e for e in first.equations if e in again], *second.equations)))
+    repeated = [effectless(equation) for equation in first.equations if equation in again]
+    backward = dce(replace(second, equations=(*repeated, *second.equations)))
     read = {atom for equation in backward.equations for atom in equation.operands}.union(backward.outputs)
     used = [i for i, var in enumerate(first.inputs) if var in read]
     kept = [var for var in saved if var in read]

@@ -140,6 +140,39 @@ def test_pytrees_keywords_and_captured_values():
     assert_allclose(fnad.jit(fnad.grad(f))(0.7), slope(0.7), rtol=1e-14)
 
 
+# ---- effects ---------------------------------------------------------------------------------------------------------
+
+
+@ways
+def test_what_runs_again_does_not_report_again(executor):
+    seen = []
+
+    def step(s):
+        fnad.callback(lambda v: seen.append(float(v)), s)
+        return np.sin(s) * 1.5
+
+    def loop(s):
+        return fnad.fori_loop(0, 7, lambda _, s: step(s), s)
+
+    inner = lambda s, x: (fnad.while_loop(lambda t: t < 2.0, lambda t: step(t) + x * t, s) * 0.1, None)  # noqa: E731
+    functions = [lambda s: fnad.scan(inner, s, np.array([1.0, 1.5, 1.2]))[0], fnad.checkpoint(step)]
+    functions += [fnad.checkpoint(loop, **options) for options in POLICIES.values()]
+    if executor == "compiled":  # which has nothing of its own here
+        del functions[1:]
+    with fnad.config.override(executor=executor):
+        for f in functions:
+            seen.clear()
+            f(0.9)
+            once = list(seen)
+            seen.clear()
+            fnad.grad(f)(0.9)
+            assert seen == once
+            seen.clear()
+            _, pullback = fnad.vjp(f, 0.9)
+            pullback(1.0)
+            assert seen == once
+
+
 # ---- random numbers --------------------------------------------------------------------------------------------------
 
 

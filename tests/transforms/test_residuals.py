@@ -169,7 +169,7 @@ def saved(f, *args):
 
 
 def residuals(f, *args):
-    return fnad.explain(f, *args, memory=True).residuals
+    return fnad.explain(f, *args, memory=True).residuals or ()
 
 
 X, M = np.linspace(0.1, 2.0, 6), np.ones((6, 6))
