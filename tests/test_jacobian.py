@@ -64,6 +64,22 @@ def test_a_hessian_that_is_known() -> None:
     np.testing.assert_allclose(fnad.hessian(rosenbrock)(X), expected, rtol=1e-12, atol=1e-12)
 
 
+def repeated(x: Any) -> Any:
+    """A loop that takes the same steps for all directions, which are a stack."""
+    return fnad.while_loop(lambda s: s[0] < 3, lambda s: (s[0] + 1, np.sin(s[1]) * s[1][::-1]), (0, x))[1]
+
+
+@each
+def test_loops_of_unknown_length(jacobian: Any) -> None:
+    def in_numpy(x: Any) -> Any:
+        for _ in range(3):
+            x = np.sin(x) * x[::-1]
+        return x
+
+    np.testing.assert_allclose(jacobian(repeated)(X), complex_step(in_numpy, X), rtol=1e-12)
+    assert " scan(" not in str(fnad.make_program(fnad.jacfwd(repeated))(X))  # no loop for each direction
+
+
 @each
 def test_pytrees_and_leaves_that_are_constant(jacobian: Any) -> None:
     p = {"w": X, "n": 3, "b": 2.0}

@@ -13,7 +13,6 @@ import numpy as np
 
 from fnad.api import derivations
 from fnad.api.arguments import differentiated, stage_in
-from fnad.api.decisions import descendants
 from fnad.api.forward import check_tuple, jvp, tangents_of
 from fnad.api.gradient import grad
 from fnad.api.leaves import Function, argument_name, check_function, flatten, function_name, map_leaves, source_of
@@ -22,6 +21,7 @@ from fnad.api.matching import ExpectedTree
 from fnad.api.reverse import run_cut, vjp
 from fnad.api.running import derived
 from fnad.api.staging import Staged
+from fnad.control.batching import batched_region
 from fnad.errors import LinearityError, TangentError
 from fnad.ir.builder import is_tracing
 
@@ -85,10 +85,14 @@ def _zero(leaf: Any) -> Any:
 
 
 def _is_linear(staged: Staged) -> bool:
-    """Whether the pullback has no residual that depends on the arguments, and Python has not asked for any."""
+    """Whether the pullback has no residual that depends on the arguments, and Python has not asked for any.
+
+    What depends on them, within loops and branches too, is what a stack of them makes a stack of.
+    """
     forward = derived(staged.program, derivations.vjp(staged.wrt, staged.outputs))[0].simplified
-    dependent = descendants(forward, forward.inputs[: staged.leaves])
-    return not staged.guards and dependent.isdisjoint(forward.outputs[len(staged.program.outputs) :])
+    stacked = [i < staged.leaves for i in range(len(forward.inputs))]
+    _, depend = batched_region(forward, 2, stacked, [False] * len(forward.outputs))
+    return not (staged.guards or any(depend[len(staged.program.outputs) :]))
 
 
 def _not_linear(f: Function, why: str) -> LinearityError:

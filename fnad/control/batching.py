@@ -7,8 +7,8 @@ rows at once, and the region of a `checkpoint`.
 Everything else is done row by row, by a scan over the rows: branches that each row chooses for itself, of which only
 that one is run; loops that end when the row says so, and do not wait for the slowest row; functions with rules of their
 own, solvers and callbacks. In native code that is one loop. Where these are arithmetic on scalars, rows are computed
-together instead (`lockstep.py`), those of a loop a few at a time. Where a loop of unknown length leaves residuals, all
-of the program is done row by row, since residual stacks of different lengths make no array.
+together instead (`lockstep.py`), those of a loop a few at a time. Where loops leave residuals and take different
+numbers of steps, all of the program is done row by row, since residual stacks of different lengths make no array.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from fnad.control.loop import Groups, closure
 from fnad.control.region_rules import pieces
 from fnad.control.scan import bind_scan, scan, scan_as_loop
 from fnad.control.signatures import Flags, Symbols
-from fnad.control.while_loop import while_loop
+from fnad.control.while_loop import while_as_loop, while_loop
 from fnad.ir.axes import Opaque
 from fnad.ir.builder import SymbolEnvironment, bind_equation, current_builder, inline, trace
 from fnad.ir.primitive import Primitive
@@ -44,8 +44,26 @@ Rule: TypeAlias = Callable[[Equation, int, Symbols, Flags], Batched]
 
 def batched_program(program: Program, count: int, operands: Symbols, stacked: Flags) -> Batched:
     """The results of a program for each of `count` rows of the operands marked in `stacked`."""
-    if any(map(leaves_residuals, program.equations)):
+    if not any(map(leaves_residuals, program.equations)):
+        return _on_stacks(program, count, operands, stacked)
+    marks: list[bool] = []
+
+    def run(*args: Symbol) -> list[Symbol]:
+        found, marks[:] = _on_stacks(program, count, args, stacked)
+        return found
+
+    try:
+        on_stacks = trace(run, *[x.aval for x in operands], name=program.name)
+    except _RowsDifferError:
         return row_by_row(program, count, operands, stacked)
+    return inline(on_stacks, operands), marks
+
+
+class _RowsDifferError(Exception):
+    """A loop that leaves residuals takes different numbers of steps, so that its residual stacks make no array."""
+
+
+def _on_stacks(program: Program, count: int, operands: Symbols, stacked: Flags) -> Batched:
     builder = current_builder()
     outer = builder.source
     env = SymbolEnvironment(program.inputs, operands)
@@ -137,12 +155,9 @@ def _stack(aval: Aval, count: int) -> Aval:
     return aval.with_shape((count, *aval.shape))
 
 
-def _scan(equation: Equation, count: int, operands: Symbols, stacked: Flags) -> Batched:
-    """One scan, whose body works on stacks; the carry is one from the start where it becomes one."""
-    body, groups, head, _, length, reverse, _ = scan_as_loop(equation.params, equation.regions)
-    if any(stacked[:head]):
-        return _equation_row_by_row(equation, count, operands, stacked)
-    consts, carry, xs = groups.split(stacked[head:])
+def _batched_body(body: Program, groups: Groups, count: int, stacked: Flags) -> tuple[Program, list[bool]]:
+    """The body of a loop on stacks, and which results are: of the carry, what is one after any step."""
+    consts, carry, xs = groups.split(stacked)
     rows = [False] * (len(body.outputs) - groups.carry)
     bodies: list[tuple[Program, list[bool]]] = []
 
@@ -150,23 +165,61 @@ def _scan(equation: Equation, count: int, operands: Symbols, stacked: Flags) -> 
         bodies.append(batched_region(body, count, [*consts, *carry, *xs], [*carry, *rows]))
         return bodies[-1][1][: groups.carry]
 
-    carry = closure(carry, step)
-    region, found = bodies[-1]  # the last step is the one that set no more
-    given_consts, init, given_xs = groups.split(operands[head:])
-    _, were_stacks, _ = groups.split(stacked[head:])
-    start = [copies(x, count) if mark and not was else x for x, mark, was in zip(init, carry, were_stacks, strict=True)]
-    over = [in_front(x, (1,)) if mark else x for x, mark in zip(given_xs, xs, strict=True)]
-    results = bind_scan(region, groups, operands[:head], [*given_consts, *start, *over], length, reverse)
-    marks = [*carry, *found[groups.carry :]]
-    ends, ys = results[: groups.carry], results[groups.carry :]
-    return [
-        *ends,
-        *[in_front(y, (1,)) if mark else y for y, mark in zip(ys, marks[groups.carry :], strict=True)],
-    ], marks
+    closure(carry, step)
+    return bodies[-1]  # the last step is the one that set no more
+
+
+def _start(init: Symbols, count: int, are_stacks: Flags, marks: Flags) -> list[Symbol]:
+    """The carry at the start, with stacks of what becomes one later."""
+    marked = zip(init, are_stacks, marks[: len(init)], strict=True)
+    return [copies(x, count) if mark and not is_one else x for x, is_one, mark in marked]
+
+
+def _swapped(rows: Symbols, marks: Flags) -> list[Symbol]:
+    """Arrays that a scan goes over, with the steps in front, for stacks of them, and the other way round.
+
+    Residual stacks have their steps in front in any case.
+    """
+    pairs = zip(rows, marks, strict=True)
+    return [in_front(x, (1,)) if mark and not x.aval.is_residual_stack else x for x, mark in pairs]
+
+
+def _scan(equation: Equation, count: int, operands: Symbols, stacked: Flags) -> Batched:
+    """One scan, whose body works on stacks; the carry is one from the start where it becomes one."""
+    body, groups, head, _, length, reverse, _ = scan_as_loop(equation.params, equation.regions)
+    if any(stacked[:head]):
+        return _different_lengths(equation, count, operands, stacked)
+    region, marks = _batched_body(body, groups, count, stacked[head:])
+    (consts, init, xs), (_, were_stacks, over) = groups.split(operands[head:]), groups.split(stacked[head:])
+    given = [*consts, *_start(init, count, were_stacks, marks), *_swapped(xs, over)]
+    results = bind_scan(region, groups, operands[:head], given, length, reverse)
+    return [*results[: groups.carry], *_swapped(results[groups.carry :], marks[groups.carry :])], marks
+
+
+def _different_lengths(equation: Equation, count: int, operands: Symbols, stacked: Flags) -> Batched:
+    if leaves_residuals(equation):
+        raise _RowsDifferError
+    return _equation_row_by_row(equation, count, operands, stacked)
 
 
 def _while(equation: Equation, count: int, operands: Symbols, stacked: Flags) -> Batched:
+    """One loop, whose body works on stacks, if all rows take the same steps."""
+    body, groups, head, *_ = while_as_loop(equation.params, equation.regions)
+    region, marks = _batched_body(body, groups, count, stacked[head:])
+    carry = marks[: groups.carry]
+    test, (differ,) = batched_region(equation.regions[0], count, [*stacked[:head], *carry], [False])
+    if differ:
+        return _loops_of_rows(equation, count, operands, stacked)
+    (consts, init, _), (_, were_stacks, _) = groups.split(operands[head:]), groups.split(stacked[head:])
+    given = [*operands[:head], *consts, *_start(init, count, were_stacks, carry)]
+    results = while_loop(*given, **equation.params, regions=(test, region))
+    return list(results), [*carry, False, *marks[groups.carry :]]
+
+
+def _loops_of_rows(equation: Equation, count: int, operands: Symbols, stacked: Flags) -> Batched:
     """Loops of a few rows each, one after the other."""
+    if leaves_residuals(equation):
+        raise _RowsDifferError
     alone = _alone(equation, operands, stacked)
     if count < 2 or not all(map(is_vector_code, equation.regions)):
         return row_by_row(alone, count, operands, stacked)

@@ -20,6 +20,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from itertools import compress
+from math import prod
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -364,9 +365,14 @@ def _everything(equation: Equation, operands: Sequence[Dependence]) -> list[Depe
     given = [x.pattern for x in operands if x.pattern is not None]
     row = reduce(_union, [_grouped(pattern, np.zeros(pattern.shape[0], int), 1) for pattern in given])
     return [
-        Dependence(_rows(row, np.zeros(var.aval.size, int))) if is_inexact(var.aval.dtype) else NOTHING
+        Dependence(_rows(row, np.zeros(_known_size(var.aval), int))) if is_inexact(var.aval.dtype) else NOTHING
         for var in equation.results
     ]
+
+
+def _known_size(aval: Aval) -> int:
+    """The number of elements; of a residual stack, those of a row, which stand for all."""
+    return prod(aval.shape[1:]) if aval.is_residual_stack else aval.size
 
 
 def _branches(equation: Equation, operands: Sequence[Dependence]) -> list[Dependence]:

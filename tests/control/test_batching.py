@@ -189,35 +189,6 @@ def test_gradients_of_rows_and_of_all(name: str) -> None:
     assert_close(fnad.jvp(fnad.vmap(f), (X,), (Y,))[1], pushed, 1e-9)
 
 
-TRANSFORMS: dict[str, Callable[[Callable[..., Any]], Callable[..., Any]]] = {
-    "grad": lambda f: fnad.grad(lambda x: np.sum(f(x))),
-    "jvp": lambda f: lambda x: fnad.jvp(f, (x,), (np.cos(x),))[1],
-    "vjp": lambda f: lambda x: fnad.vjp(f, x)[1](np.sin(f(x)))[0],
-    "jit": fnad.jit,
-    "checkpoint": fnad.checkpoint,
-    "vmap": lambda f: fnad.vmap(f),
-}
-
-
-@pytest.mark.parametrize("names", [n for n in product(TRANSFORMS, repeat=3) if "vmap" in n], ids="-".join)
-def test_transforms_in_any_order(names: tuple[str, ...]) -> None:
-    """Each `vmap` in the chain is compared with one by a Python loop."""
-    rank = names.count("vmap")
-    x = np.random.default_rng(1).normal(size=(2, 3, 2, 3)[: rank + 1])
-
-    def function(x: Any) -> Any:
-        return np.tanh(x) * np.sum(x**2) / 3
-
-    def by_loop(f: Callable[..., Any]) -> Callable[..., Any]:
-        return lambda x: np.stack([f(x[i]) for i in range(len(x))])
-
-    f, g = function, function
-    for name in names:
-        f = TRANSFORMS[name](f)
-        g = by_loop(g) if name == "vmap" else TRANSFORMS[name](g)
-    assert_close(f(x), g(x), 1e-10)
-
-
 # ---- arguments and results -------------------------------------------------------------------------------------------
 
 
