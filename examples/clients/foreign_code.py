@@ -122,7 +122,7 @@ def with_derivatives(f: Function, places: Sequence[int], args: Sequence[Any]) ->
 
     def both(*given: Any) -> Any:
         value, pullback = fnad.vjp(of_floats, *given)
-        return value, pullback([weights_of(leaf) + (0j if leaf.dtype.kind == "c" else 0.0) for leaf in value])
+        return value, pullback([weights_of(leaf) + (0j if np.iscomplexobj(leaf) else 0.0) for leaf in value])
 
     return both
 

@@ -442,12 +442,12 @@ def properscoring() -> Iterator[Case]:
 def pvlib() -> Iterator[Case]:
     from pvlib import irradiance, pvsystem, singlediode, solarposition, temperature
 
-    yield "singlediode.bishop88", lambda *a: singlediode.bishop88(*a)[:3], (0.3, 6.0, 1e-9, 0.4, 300.0, 1.7)
+    yield "singlediode.bishop88", lambda *a: singlediode.bishop88(*a)[:3], (0.3, 6.0, 1e-3, 0.4, 300.0, 1.7)
     yield "temperature.pvsyst_cell", temperature.pvsyst_cell, (800.0, 25.0, 2.0)
     yield "temperature.sapm_cell", temperature.sapm_cell, (800.0, 25.0, 2.0, -3.5, -0.06, 3.0)
     yield "irradiance.aoi_projection", irradiance.aoi_projection, (30.0, 180.0, 40.0, 170.0)
     yield "irradiance.isotropic", irradiance.isotropic, (30.0, 100.0)
-    yield "pvsystem.calcparams_desoto", pvsystem.calcparams_desoto, (800.0, 45.0, 0.003, 1.7, 6.0, 1e-9, 300.0, 0.4)
+    yield "pvsystem.calcparams_desoto", pvsystem.calcparams_desoto, (800.0, 45.0, 0.003, 1.7, 6.0, 1e-3, 300.0, 0.4)
     yield "solarposition.declination_spencer71", solarposition.declination_spencer71, (120.0,)
     yield (
         "singlediode.i_from_v",
