@@ -82,6 +82,7 @@ from fnad.trace.contents import (
 )
 from fnad.trace.effects import effect_of_code, effect_of_function, effect_of_object
 from fnad.trace.handle import Handle
+from fnad.trace.identity import note_running
 from fnad.trace.libraries import is_library
 from fnad.trace.source import user_caller
 from fnad.watch import profiled
@@ -356,6 +357,7 @@ class Environment:
         if code.co_name == "<module>" and getattr(namespace.get("__spec__"), "_initializing", False):
             return  # a module that is imported, which happens once
         self._kept[id(namespace)] = namespace
+        note_running(running, namespace)
         self._explain(code, running)
         reads = reads_of(code)
         for name in reads.names | (reads.strings if reads.reflects else frozenset()):

@@ -4,8 +4,9 @@ A class of traced values is equal to the class it stands for, and is not the sam
 `type(x) in {float, int}` would be false in silence. So functions that call `type` with one argument, and do more with
 the result than load an attribute of it, are exchanged (`fnad.trace.callees`) before they run. They are looked for
 wherever the names in the code lead: to functions and classes, their methods, modules of the user's, and what
-decorators wrapped. That is done for the function that is traced, and for each that computes and was not reached so;
-what was found is kept as long as the names stand for the same.
+decorators wrapped; and in the user's own modules, where objects may lead to them (`fnad.trace.asking`). That is done
+for the function that is traced, and for each that computes and was not reached so; what was found is kept as long as
+the names stand for the same. Where a profiler watches a trace, as under `jit`, code that asks is seen when it runs.
 
 Note [Installed packages]
     One name, such as pandas.DataFrame, may lead to thousands of functions. So classes are followed to all their methods
@@ -20,18 +21,19 @@ import functools
 import sys
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from collections.abc import Set as AbstractSet
 from functools import partial
 from itertools import repeat
 from operator import call, is_
-from types import CellType, CodeType, FrameType, FunctionType, MethodType, ModuleType
+from types import CodeType, FrameType, FunctionType, MethodType, ModuleType
 from typing import Any, TypeAlias
 
+from fnad.codes import functions_of as functions_running
 from fnad.codes import notes_of, original_of
 from fnad.errors import TracerEscapeError
-from fnad.trace.bytecode import asks_for_classes, globals_of, names_of
-from fnad.trace.callees import NOW, Namespace, alive, bound, entry_of, functions_of, module_of
-from fnad.trace.contents import is_library_module, is_users
+from fnad.trace.asking import MODULES, asks, contents, of_class, package_of_class, with_inner
+from fnad.trace.bytecode import globals_of, names_of
+from fnad.trace.callees import NOW, Namespace, alive, bound, entry_of, functions_of, is_other, module_of
+from fnad.trace.contents import is_library_module
 from fnad.trace.libraries import is_library, package_of
 from fnad.trace.source import current_source
 
@@ -201,33 +203,6 @@ def _nothing() -> None:
     return None
 
 
-def asks(code: CodeType, namespace: Namespace) -> bool:
-    """Whether code asks for classes, by Python's `type`."""
-    return asks_for_classes(code) and bound(namespace, "type") is type
-
-
-def with_inner(code: CodeType) -> Iterator[CodeType]:
-    """Code, and what is defined in it."""
-    yield code
-    for inner in code.co_consts:
-        if isinstance(inner, CodeType):
-            yield from with_inner(inner)
-
-
-def of_class(kind: type, names: AbstractSet[str]) -> Iterator[Any]:
-    """What a class leads to: its methods and properties of these names, and its bases."""
-    if is_users(kind):
-        yield from kind.__bases__
-        for name in names & vars(kind).keys():
-            value = vars(kind)[name]
-            yield getattr(value, "__func__", None) or getattr(value, "fget", None) or value
-
-
-def package_of_class(kind: type) -> str | None:
-    """The installed package that a class is of."""
-    return package_of(getattr(sys.modules.get(kind.__module__), "__file__", None) or "")
-
-
 def inside(values: Iterable[Any]) -> Iterator[Any]:
     """The functions in values, in their cells and defaults and so on, and the classes of what else is there."""
     waiting, seen = list(values), dict[int, Any]()
@@ -248,20 +223,6 @@ def inside(values: Iterable[Any]) -> Iterator[Any]:
         waiting += [getattr(value, "__wrapped__", None)] if callable(value) else []
 
 
-def contents(function: FunctionType) -> list[Any]:
-    """What is in the cells and defaults of a function."""
-    cells = [content(cell) for cell in function.__closure__ or ()]
-    return [*cells, *(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()]
-
-
-def content(cell: CellType) -> Any:
-    """What a variable of an enclosing function stands for; None where it has no value."""
-    try:
-        return cell.cell_contents
-    except ValueError:
-        return None
-
-
 # ---- who asks --------------------------------------------------------------------------------------------------------
 
 
@@ -275,6 +236,11 @@ class Entry(Reach):
     def __init__(self, parts: Iterable[Part]) -> None:
         super().__init__()
         self._parts = [(weakref.ref(part), space) for part, space in parts]
+
+    def functions(self) -> Iterator[FunctionType]:
+        """The functions that ask for a class, those in the user's modules that no name leads to among them."""
+        yield from super().functions()
+        yield from MODULES.functions(self.attributes)
 
     def is_of(self, parts: Sequence[Part]) -> bool:
         """Whether it is that of a function of these parts, and holds."""
@@ -324,6 +290,13 @@ def check_classes(frame: FrameType) -> None:
             source=current_source(),
             remedy="write isinstance(x, float) or type(x) == float",
         )
+
+
+def note_running(code: CodeType, namespace: Namespace) -> None:
+    """Have the function run again where code is about to run that asks for a class, and that no name led to."""
+    runs, original = NOW.runs, original_of(code)
+    if runs is not None and not is_other(code) and asks(original, module_of(namespace)):
+        runs.again |= runs.exchange(functions_running(original))
 
 
 def _reach_from(code: CodeType, namespace: Namespace) -> Reach:

@@ -1,0 +1,177 @@
+"""The functions of the user's own modules that ask for a class by identity, wherever an object may lead to them.
+
+Names in the code of a function do not lead to a method of an object in a list, in an attribute or among the arguments
+(`fnad.trace.identity`). So what the modules define is looked through: functions, also those in containers and those
+that decorators wrapped, and the methods of classes. A module is looked at again when it has more or fewer names. Of a
+class within a function, which no module has, the methods are looked for among all functions there are, if one that asks
+is of a name that occurs in the code of the function that is traced.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+import weakref
+from collections.abc import Iterable, Iterator
+from collections.abc import Set as AbstractSet
+from itertools import islice
+from types import CellType, CodeType, FunctionType, MethodType, ModuleType
+from typing import Any
+
+from fnad.codes import functions_of, original_of
+from fnad.trace.bytecode import asks_for_classes
+from fnad.trace.callees import Namespace, alive, bound, module_of
+from fnad.trace.contents import CONTAINERS, is_library_module, is_users
+from fnad.trace.libraries import package_of
+
+MANY = 1000
+"""Elements of a container that are looked at: tables of functions have fewer."""
+
+# ---- what code, functions and classes lead to ------------------------------------------------------------------------
+
+
+def asks(code: CodeType, namespace: Namespace) -> bool:
+    """Whether code asks for classes, by Python's `type`."""
+    return asks_for_classes(code) and bound(namespace, "type") is type
+
+
+def with_inner(code: CodeType) -> Iterator[CodeType]:
+    """Code, and what is defined in it."""
+    yield code
+    for inner in code.co_consts:
+        if isinstance(inner, CodeType):
+            yield from with_inner(inner)
+
+
+def of_class(kind: type, names: AbstractSet[str]) -> Iterator[Any]:
+    """What a class leads to: its methods and properties of these names, and its bases."""
+    if is_users(kind):
+        yield from kind.__bases__
+        for name in names & vars(kind).keys():
+            yield _called_by(vars(kind)[name])
+
+
+def _called_by(member: Any) -> Any:
+    """The function that a member of a class calls, or the member itself: no code of the user's is run to see it."""
+    kind = type(member)
+    if kind is staticmethod or kind is classmethod:
+        return member.__func__
+    if kind is property:
+        return member.fget
+    return member.func if kind is functools.cached_property else member
+
+
+def package_of_class(kind: type) -> str | None:
+    """The installed package that a class is of."""
+    return package_of(getattr(sys.modules.get(getattr(kind, "__module__", "")), "__file__", None) or "")
+
+
+def contents(function: FunctionType) -> list[Any]:
+    """What is in the cells and defaults of a function."""
+    cells = [content(cell) for cell in function.__closure__ or ()]
+    return [*cells, *(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()]
+
+
+def content(cell: CellType) -> Any:
+    """What a variable of an enclosing function stands for; None where it has no value."""
+    try:
+        return cell.cell_contents
+    except ValueError:
+        return None
+
+
+# ---- what modules define ---------------------------------------------------------------------------------------------
+
+
+def asking_in(values: Iterable[Any]) -> Iterator[FunctionType]:
+    """The user's functions in values that ask for a class."""
+    waiting, seen = list(values), dict[int, Any]()
+    while waiting:
+        value = waiting.pop()
+        if id(value) in seen:
+            continue
+        seen[id(value)] = value
+        waiting += _parts(value)
+        if type(value) is FunctionType and asks(original_of(value.__code__), module_of(value.__globals__)):
+            yield value
+
+
+def _parts(value: Any) -> Iterable[Any]:
+    """What a value of a module leads to, without the names in code; no code of the user's is run to see it."""
+    kind = type(value)
+    if kind is FunctionType:
+        is_own = package_of(value.__code__.co_filename) is None
+        return (*contents(value), vars(value).get("__wrapped__")) if is_own else ()
+    if issubclass(kind, type):
+        return of_class(value, vars(value).keys()) if package_of_class(value) is None else ()
+    if kind is MethodType:
+        return value.__func__, type(value.__self__)
+    if kind is functools.partial:
+        return value.func, value.args, value.keywords
+    if kind is dict:
+        return islice(value.values(), MANY)
+    if kind in CONTAINERS:
+        return islice(value, MANY)
+    return () if issubclass(kind, ModuleType) else (kind,)
+
+
+class Module:
+    """What asks in a module, as it was when it had so many names."""
+
+    def __init__(self, module: ModuleType) -> None:
+        self.count = len(vars(module))
+        found = list(asking_in(tuple(vars(module).values())))
+        self.asking = list(map(weakref.ref, found))
+        inner = (code for function in found for code in with_inner(original_of(function.__code__)))
+        self.methods = [weakref.ref(code) for code in inner if is_method_within(code) and asks_for_classes(code)]
+
+
+def is_method_within(code: CodeType) -> bool:
+    """Whether code is that of a method of a class within a function."""
+    *outer, owner, _ = ["", "", *code.co_qualname.split(".")]
+    return "<locals>" in outer and owner != "<locals>"
+
+
+class _Modules:
+    """The user's modules by name, of which only those with another number of names are looked at again."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, Module] = {}
+        self._counts = 0, 0
+        self._asking: list[weakref.ref[FunctionType]] = []
+        self._methods: list[weakref.ref[CodeType]] = []
+
+    def functions(self, names: AbstractSet[str]) -> list[FunctionType]:
+        """The functions that ask for a class; of those that no module has, the methods of these names."""
+        if self._count() != self._counts:
+            self._look()
+        if not self._asking:
+            return []
+        within = (code for code in alive(self._methods) if code.co_name in names)
+        return [*alive(self._asking), *(function for code in within for function in functions_of(code))]
+
+    def _count(self) -> tuple[int, int]:
+        """How many modules there are, and names in the user's."""
+        modules = filter(None, map(sys.modules.get, self._known))
+        return len(sys.modules), sum(map(len, map(vars, modules)))
+
+    def _look(self) -> None:
+        own = [name for name, module in tuple(sys.modules.items()) if is_own_module(module)]
+        known, self._known = self._known, {}
+        for name in own:
+            module = sys.modules[name]
+            is_same = name in known and known[name].count == len(vars(module))
+            self._known[name] = known[name] if is_same else Module(module)
+        self._asking = [function for module in self._known.values() for function in module.asking]
+        self._methods = [code for module in self._known.values() for code in module.methods]
+        self._counts = self._count()
+
+
+def is_own_module(module: Any) -> bool:
+    """Whether a module is the user's, and of no installed package; one of another class may run code when looked at."""
+    if type(module) is not ModuleType or is_library_module(module):
+        return False
+    return package_of(vars(module).get("__file__") or "") is None
+
+
+MODULES = _Modules()
