@@ -9,7 +9,13 @@ import numpy as np
 import pytest
 
 import fnad
-from fnad.errors import ArgumentTypeError, HolomorphicError, NonDifferentiableArgumentError, NonScalarOutputError
+from fnad.errors import (
+    ArgumentTypeError,
+    AuxiliaryError,
+    HolomorphicError,
+    NonDifferentiableArgumentError,
+    NonScalarOutputError,
+)
 
 RNG = np.random.default_rng(0)
 X, A = RNG.normal(size=4), RNG.normal(size=(3, 4))
@@ -156,6 +162,24 @@ def test_the_mode_with_fewer_directions(matrix: Any, count: int, monkeypatch: py
     monkeypatch.setattr("fnad.api.jacobian.vmap", counting)
     np.testing.assert_allclose(fnad.jacobian(lambda x: matrix @ x)(np.ones(matrix.shape[1])), matrix)
     assert set(counts) == {count}
+
+
+@each
+def test_outputs_without_derivative(jacobian: Any) -> None:
+    np.testing.assert_array_equal(jacobian(np.argmax)(X), np.zeros(4))
+    assert jacobian(lambda x: ())(X) == ()
+    assert jacobian(lambda x: None)(X) is None
+
+
+@each
+def test_errors_name_the_user_s_function(jacobian: Any) -> None:
+    def doubled(x: Any) -> Any:
+        return x * 2
+
+    with pytest.raises(AuxiliaryError, match=r"doubled returned f64\[4\].*\n  at test_jacobian.py:\d+ in doubled"):
+        jacobian(doubled, has_aux=True)(X)
+    with pytest.raises(NonScalarOutputError, match=r"sin returned f64\[4\].*\n  at test_jacobian.py"):
+        fnad.hessian(np.sin)(X)
 
 
 def test_bad_arguments() -> None:

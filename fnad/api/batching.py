@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
+import numpy as np
+
 from fnad.api.leaves import NAMESPACE, Function, Leaf, check_function, function_name, pytrees
 from fnad.api.marshalling import LeafType, Tree, as_tracer, symbol
 from fnad.api.regions import at, in_trace, region_of
@@ -168,10 +170,16 @@ def _argument(tree: Tree, index: int) -> str:
     return found.replace("args[0]", "args", 1) if found.startswith("args[0]") else found.replace("args[1]", "kwargs", 1)
 
 
-def _count(f: Function, tree: Tree, axes: Sequence[int | None], axis_size: int | None) -> int:
+def _count(f: Function, tree: Tree, axes: Sequence[int | None], axis_size: Any) -> int:
     """The number of rows."""
     sizes = {n: tree.leaves[n].aval.shape[axis] for n, axis in enumerate(axes) if axis is not None}
-    found = {*sizes.values(), *([] if axis_size is None else [axis_size])}
+    if axis_size is not None and (not isinstance(axis_size, (int, np.integer)) or axis_size < 0):
+        raise BatchAxisError(
+            f"axis_size of vmap is {axis_size!r}, not a number of rows",
+            source=current_source(),
+            remedy="give an integer, 0 or more",
+        )
+    found = {*sizes.values(), *([] if axis_size is None else [int(axis_size)])}
     if len(found) == 1:
         return found.pop()
     if not found:

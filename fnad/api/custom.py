@@ -280,8 +280,9 @@ def _zero(t: LeafType) -> Any:
 def _cotangents(found: Any, bwd: Function, call: _Call) -> list[Any]:
     """The cotangents of the leaves that have one, out of what a backward rule returned."""
     if not isinstance(found, (tuple, list)) or len(cast("Sequence[Any]", found)) != len(call.moved):
+        what = f"a tuple of {len(cast('Sequence[Any]', found))}" if isinstance(found, tuple) else type_name(found)
         raise _refused(
-            f"{described(bwd)} returned {type_name(found)}, not a tuple of {len(call.moved)}",
+            f"{described(bwd)} returned {what}, not a tuple of {len(call.moved)}",
             "return one cotangent for each argument, None for a zero",
         )
     leaves: list[Any] = []

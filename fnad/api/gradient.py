@@ -12,6 +12,7 @@ from fnad.api.running import run
 from fnad.api.staging import Staged
 from fnad.api.transformed import with_options
 from fnad.errors import NonScalarOutputError
+from fnad.trace.source import current_source
 
 
 @with_options
@@ -94,7 +95,9 @@ def check_scalar(staged: Staged, f: Function) -> None:
             return
         found, remedy = str(aval), _remedy(aval.size, aval.dtype.kind)
     raise NonScalarOutputError(
-        f"{function_name(f)} returned {found}, where grad takes one real element", source=source_of(f), remedy=remedy
+        f"{function_name(f)} returned {found}, where grad takes one real element",
+        source=source_of(f) or current_source(),
+        remedy=remedy,
     )
 
 

@@ -227,6 +227,7 @@ def _of_leaves(name: str, f: Function, argnums: Argnums, derive: Callable[[Funct
         def run(*trees: Any) -> Any:
             arguments = _Leaves(trees)
 
+            @wraps(f, assigned=("__name__",), updated=())  # for errors
             def of_leaves(*leaves: Any) -> Any:
                 whole = list(args)
                 for position, value in zip(chosen, arguments.filled(leaves, arguments.value), strict=True):
@@ -347,7 +348,7 @@ def _pulled(leaves: Sequence[Any], value: Any, pullback: Function, *beside: Any)
         imaginary = pullback(output.filled(turned, output.zero))
         return [x if np.iscomplexobj(x) else x + 1j * y for x, y in zip(found, imaginary, strict=True)]
 
-    stacks = vmap(pulled)(*output.directions())
+    stacks = vmap(pulled)(*output.directions()) if output.avals else []
     blocks = [
         [
             _rows(np.real(stack) if in_real and not of_complex else stack, out, end)

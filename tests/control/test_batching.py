@@ -314,6 +314,9 @@ def test_python_decides_by_what_rows_do_not_agree_on() -> None:
         (lambda: fnad.vmap(lambda x: x, out_axes=2)(X), "out_axes of vmap says 2 for result 0 of <lambda>"),
         (lambda: fnad.vmap(lambda x: x, out_axes=(0, 0))(X), "out_axes of vmap is no prefix of the results"),
         (lambda: fnad.vmap(lambda: 1.0)(), "vmap of <lambda> has no argument with rows"),
+        (lambda: fnad.vmap(lambda: 1.0, axis_size=-1)(), "axis_size of vmap is -1, not a number of rows"),
+        (lambda: fnad.vmap(np.sin, axis_size=5.0)(X), r"axis_size of vmap is 5\.0, not a number of rows"),
+        (lambda: fnad.vmap(np.sin, axis_size="5")(X), "axis_size of vmap is '5', not a number of rows"),
     ],
 )
 def test_axes_that_do_not_fit(call: Callable[[], Any], words: str) -> None:

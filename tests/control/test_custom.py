@@ -120,7 +120,7 @@ def test_integers_among_the_arguments() -> None:
         (lambda x: ((x, x), None), lambda _, ct: (ct,), r"returned \(\*, \*\) where \* belongs"),
         (lambda x: (x[:1], None), lambda _, ct: (ct,), r"returned f64\[1\] where f64\[3\] belongs"),
         (lambda x: (x, None), lambda _, ct: ct, "not a tuple of 1"),
-        (lambda x: (x, None), lambda _, ct: (ct, ct), "not a tuple of 1"),
+        (lambda x: (x, None), lambda _, ct: (ct, ct), "returned a tuple of 2, not a tuple of 1"),
         (lambda x: (x, None), lambda _, ct: (ct[0],), r"returned f64\[\] where f64\[3\] belongs"),
         (lambda x: (x, None), lambda _, ct: ([ct],), r"where \* belongs"),
     ],
