@@ -1,48 +1,48 @@
-"""The profiler that notes what a traced function reads: all that is known here of CPython's profilers.
+"""What a traced function calls, as it is seen by a profiler: all that is known here of CPython's.
 
-It sees each call and return of a thread. Those within fnad are thousands for each line of the user's, and to see them
-takes longer than what they do; so it is off where no code of the user's runs.
+Calls within fnad are thousands for each line of the user's, and to see them takes longer than what they do; so they are
+not seen where no code of the user's runs.
+
+Note [Two ways]
+    Up to 3.11 the function that sees them is the profiler of the thread (`sys.setprofile`), which is taken away and set
+    again around the code of fnad's.
+
+    From 3.12 on all code of the process is instrumented anew when a profiler is set or taken away, which takes longer
+    than a trace. There the events of `sys.monitoring` are used (PEP 669), which are those of all threads: whoever does
+    not watch passes them over. Code of fnad's own is asked for none once it has begun (DISABLE), other code for its
+    calls once it begins in a thread that watches, until no thread does. Where debuggers and the like have all ids of
+    tools, a profiler is set there too.
 """
 
 from __future__ import annotations
 
+import os
 import sys
+import threading
 from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from functools import wraps
-from types import FrameType
+from types import BuiltinFunctionType, CodeType, FrameType, MethodDescriptorType
 from typing import Any, ParamSpec, TypeAlias, TypeVar, cast
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
-Profiler: TypeAlias = Callable[[FrameType, str, Any], object]
+See: TypeAlias = Callable[[FrameType, str, Any], object]
+"""Called with a frame and what it does: a "call" that begins, a "c_call" of a function, the "return" of a value."""
 
-_MARK = "is_off_in_fnad"
-
-
-@contextmanager
-def profiled(see: Profiler) -> Generator[None]:
-    """Have a function called for each call and return of this thread, also of C; a profiler that is set goes on.
-
-    One of C, as cProfile's up to 3.11, cannot be called, and so is off in between; later ones do not use this hook.
-    """
-    previous: object = sys.getprofile()
-    chained = cast("Profiler | None", previous if callable(previous) else None)
-    if chained is None:
-        setattr(see, _MARK, True)
-        sys.setprofile(see)
-    else:
-        sys.setprofile(_both(see, chained))
-    try:
-        yield
-    finally:
-        sys.setprofile(chained)
-        if previous is not None and chained is None:
-            cast("Any", previous).enable()
+OWN = os.path.dirname(__file__) + os.sep  # noqa: PTH120  (pathlib takes long to import)
 
 
-def _both(first: Profiler, second: Profiler) -> Profiler:
+class _Here(threading.local):
+    see: See | None = None
+
+
+_HERE = _Here()
+"""What sees the calls of this thread at present, unless somebody else's profiler sees them too."""
+
+
+def _both(first: See, second: See) -> See:
     def see(frame: FrameType, event: str, arg: Any) -> None:
         first(frame, event, arg)
         second(frame, event, arg)
@@ -50,28 +50,200 @@ def _both(first: Profiler, second: Profiler) -> Profiler:
     return see
 
 
-def unwatched(function: Callable[P, T]) -> Callable[P, T]:
-    """Make a function that no code of the user's is called by run without a profiler that is so marked."""
-    return unwatched_where(lambda *args, **kwargs: True)(function)
+# ---- by a profiler -----------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def by_profiler(see: See) -> Generator[None]:
+    """Have a function called for each call and return of this thread, also of C; a profiler that is set goes on.
+
+    One of C, as cProfile's up to 3.11, cannot be called, and so is off in between; later ones do not use this hook.
+    """
+    previous: object = sys.getprofile()
+    before, chained = _HERE.see, cast("See | None", previous if callable(previous) else None)
+    seen = see if chained is None else _both(see, chained)
+    _HERE.see = seen if chained is before else None  # from somebody else's nothing is hidden
+    sys.setprofile(seen)
+    try:
+        yield
+    finally:
+        sys.setprofile(chained)
+        _HERE.see = before
+        if previous is not None and chained is None:
+            cast("Any", previous).enable()
+
+
+def without_profiler(condition: Callable[P, bool], function: Callable[P, T]) -> Callable[P, T]:
+    """A function that runs without a profiler of fnad's where a condition holds."""
+
+    @wraps(function)
+    def run(*args: P.args, **kwargs: P.kwargs) -> T:
+        profiler = sys.getprofile()
+        if profiler is None or profiler is not _HERE.see:
+            return function(*args, **kwargs)
+        sys.setprofile(None)
+        try:
+            if condition(*args, **kwargs):
+                return function(*args, **kwargs)
+        finally:
+            sys.setprofile(profiler)
+        return function(*args, **kwargs)
+
+    return run
+
+
+# ---- by events of the interpreter ------------------------------------------------------------------------------------
+
+monitoring: Any = getattr(sys, "monitoring", None)
+
+TOOLS = (4, 3, 5, 2, 1, 0)
+"""The ids of tools in the order in which they are tried: those that debuggers, coverage and profilers have come last."""
+
+
+def caller() -> FrameType:
+    """The frame of the code that an event is of, for the callback that asks."""
+    return sys._getframe(2)  # pyright: ignore[reportPrivateUsage]
+
+
+class Monitor:
+    """The events of the interpreter, which are on as long as some thread watches."""
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
+        self._watches = 0
+        self._tool = -1
+        self._codes: dict[int, CodeType] = {}
+
+    def begin(self) -> bool:
+        """Turn the events on; whether there is an id of a tool for it."""
+        with self._lock:
+            if self._watches == 0 and not self._take():
+                return False
+            self._watches += 1
+            return True
+
+    def end(self) -> None:
+        """Turn the events off if no other thread watches."""
+        with self._lock:
+            self._watches -= 1
+            if self._watches == 0:
+                self._free()
+
+    def _take(self) -> bool:
+        for tool in TOOLS:
+            try:
+                monitoring.use_tool_id(tool, "fnad")
+            except ValueError:  # somebody has it
+                continue
+            self._tool = tool
+            for event, callback in self._callbacks().items():
+                monitoring.register_callback(tool, event, callback)
+            events = monitoring.events
+            monitoring.set_events(tool, events.PY_START | events.PY_RESUME | events.PY_THROW)
+            return True
+        return False
+
+    def _free(self) -> None:
+        monitoring.set_events(self._tool, 0)
+        for code in self._codes.values():
+            monitoring.set_local_events(self._tool, code, 0)
+        self._codes.clear()
+        for event in self._callbacks():
+            monitoring.register_callback(self._tool, event, None)
+        monitoring.free_tool_id(self._tool)
+
+    def _callbacks(self) -> dict[int, Callable[..., object]]:
+        events = monitoring.events
+        return {
+            events.PY_START: self._begins,
+            events.PY_RESUME: self._begins,
+            events.PY_THROW: self._throws,
+            events.PY_RETURN: self._returns,
+            events.CALL: self._calls,
+        }
+
+    def _begins(self, code: CodeType, _: int) -> object:
+        if code.co_filename.startswith(OWN):
+            return monitoring.DISABLE
+        if _HERE.see is not None:
+            self._enter(code, caller())
+        return None
+
+    def _throws(self, code: CodeType, _: int, __: BaseException) -> None:  # which cannot be disabled
+        if _HERE.see is not None and not code.co_filename.startswith(OWN):
+            self._enter(code, caller())
+
+    def _enter(self, code: CodeType, frame: FrameType) -> None:
+        if id(code) not in self._codes:
+            self._codes[id(code)] = code
+            monitoring.set_local_events(self._tool, code, monitoring.events.CALL | monitoring.events.PY_RETURN)
+        cast("See", _HERE.see)(frame, "call", None)
+
+    def _returns(self, _: CodeType, __: int, value: object) -> None:
+        if _HERE.see is not None:
+            _HERE.see(caller(), "return", value)
+
+    def _calls(self, _: CodeType, __: int, function: Any, first: Any) -> None:
+        if _HERE.see is None:
+            return
+        if type(function) is MethodDescriptorType and first is not monitoring.MISSING:
+            function = function.__get__(first, type(first))
+        if isinstance(function, BuiltinFunctionType):
+            _HERE.see(caller(), "c_call", function)
+
+
+MONITOR = Monitor()
+
+
+@contextmanager
+def by_events(see: See) -> Generator[None]:
+    """Have a function called for each call and return of this thread, but for fnad's own; all else goes on."""
+    if not MONITOR.begin():
+        with by_profiler(see):
+            yield
+        return
+    before = _HERE.see
+    _HERE.see = see if before is None else _both(see, before)
+    try:
+        yield
+    finally:
+        _HERE.see = before
+        MONITOR.end()
+
+
+def without_events(condition: Callable[P, bool], function: Callable[P, T]) -> Callable[P, T]:
+    """A function whose events are passed over where a condition holds."""
+
+    @wraps(function)
+    def run(*args: P.args, **kwargs: P.kwargs) -> T:
+        see = _HERE.see
+        if see is None:
+            return function(*args, **kwargs)
+        _HERE.see = None
+        try:
+            if condition(*args, **kwargs):
+                return function(*args, **kwargs)
+        finally:
+            _HERE.see = see
+        return function(*args, **kwargs)
+
+    return run
+
+
+# ---- the way of this version -------------------------------------------------------------------------------------------
+
+
+def profiled(see: See) -> AbstractContextManager[None]:
+    """Have a function called for the calls and returns of this thread in code that is not fnad's."""
+    return by_profiler(see) if monitoring is None else by_events(see)
 
 
 def unwatched_where(condition: Callable[P, bool]) -> Callable[[Callable[P, T]], Callable[P, T]]:
-    """Make a function run without a profiler that is so marked where a condition on its arguments holds."""
+    """Make a function run without its calls being seen where a condition on its arguments holds."""
+    without = without_profiler if monitoring is None else without_events
+    return lambda function: without(condition, function)
 
-    def make(function: Callable[P, T]) -> Callable[P, T]:
-        @wraps(function)
-        def run(*args: P.args, **kwargs: P.kwargs) -> T:
-            profiler = sys.getprofile()
-            if profiler is None or not hasattr(profiler, _MARK):
-                return function(*args, **kwargs)
-            sys.setprofile(None)
-            try:
-                if condition(*args, **kwargs):
-                    return function(*args, **kwargs)
-            finally:
-                sys.setprofile(cast("Any", profiler))
-            return function(*args, **kwargs)
 
-        return run
-
-    return make
+def unwatched(function: Callable[P, T]) -> Callable[P, T]:
+    """Make a function that no code of the user's is called by run without its calls being seen."""
+    return unwatched_where(lambda *args, **kwargs: True)(function)

@@ -6,6 +6,7 @@ import math
 import pathlib
 import pstats
 import sys
+import threading
 
 FILE = pathlib.Path(__file__).parents[2] / "fnad" / "watch.py"
 spec = importlib.util.spec_from_file_location("watch", FILE)
@@ -45,6 +46,111 @@ def what_is_seen():
     assert sys.getprofile() is None
 
 
+def methods():
+    values = []
+    values.append(1.0)
+    list.append(values, 2.0)
+    values.extend(*[[3.0]])
+    float.fromhex("0x1p0")
+
+
+def what_is_seen_of_methods():
+    called = [function for code, event, function in seen_in(methods) if event == "c_call" and code is methods.__code__]
+    assert [function.__name__ for function in called] == ["append", "append", "extend", "fromhex"]
+    assert [function.__self__ for function in called] == [[1.0, 2.0, 3.0]] * 3 + [float]
+
+
+def numbers():
+    try:
+        yield math.sin(0.0)
+        yield math.cos(0.0)
+    except ValueError:
+        yield math.tan(0.0)
+
+
+def what_goes_on_is_seen():
+    for go_on, function in ((next, math.cos), (lambda begun: begun.throw(ValueError), math.tan)):
+        begun = numbers()
+        next(begun)
+        found = seen_in(lambda go_on=go_on, begun=begun: go_on(begun))
+        assert (numbers.__code__, "call", None) in found
+        assert (numbers.__code__, "c_call", function) in found
+
+
+def that_threads_see_their_own():
+    both, found = threading.Barrier(2), {}
+
+    def run(function):
+        def meet_and_call():
+            both.wait()
+            function()
+            both.wait()
+
+        found[function] = seen_in(meet_and_call)
+
+    threads = [threading.Thread(target=run, args=(function,)) for function in (inner, methods)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for function, other in ((inner, methods), (methods, inner)):
+        seen = {(code, event) for code, event, _ in found[function]}
+        assert {(function.__code__, "call"), (function.__code__, "c_call")} <= seen
+        assert (other.__code__, "call") not in seen
+
+
+def that_other_threads_are_not_seen():
+    def run():
+        thread = threading.Thread(target=inner)
+        thread.start()
+        thread.join()
+
+    assert inner.__code__ not in [code for code, _, _ in seen_in(run)]
+
+
+def that_watches_within_one_another_see():
+    within = []
+    for found in (seen_in(lambda: within.extend(seen_in(outer))), within):
+        assert (outer.__code__, "call", None) in found
+        assert not any(code is inner.__code__ for code, _, _ in found)
+
+
+def that_own_code_begins_once():
+    begun, begins = [], watch.MONITOR._begins
+    watch.MONITOR._begins = lambda code, offset: (begun.append(code), begins(code, offset))[1]
+    try:
+        seen_in(lambda: [hidden() for _ in range(9)])
+    finally:
+        del watch.MONITOR._begins
+    assert begun.count(hidden.__code__) == 1  # that of `unwatched`, in the file that is asked about
+    assert begun.count(inner.__code__) == 9
+
+
+def that_ids_that_are_taken_are_left_alone():
+    every, monitoring = range(6), sys.monitoring
+    for free in (*every, None):
+        for tool in every:
+            if tool != free:
+                monitoring.use_tool_id(tool, "another")
+        try:
+            found = seen_in(inner)
+            left = [monitoring.get_tool(tool) for tool in every]
+        finally:
+            for tool in every:
+                monitoring.free_tool_id(tool)
+        assert left == [None if tool == free else "another" for tool in every]
+        assert {(inner.__code__, "call", None), (inner.__code__, "c_call", math.sin)} <= set(found)
+
+
+def that_nothing_is_left():
+    seen_in(inner)
+    for tool in range(6):
+        assert sys.monitoring.get_tool(tool) is None
+        sys.monitoring.use_tool_id(tool, "asking")
+        assert sys.monitoring.get_events(tool) == sys.monitoring.get_local_events(tool, inner.__code__) == 0
+        sys.monitoring.free_tool_id(tool)
+
+
 def what_is_not_seen():
     found = seen_in(outer)
     assert (outer.__code__, "call", None) in found
@@ -65,9 +171,9 @@ def that_another_profiler_goes_on():
         inner()
     finally:
         sys.setprofile(None)
-    for seen in (found, others):  # nothing is hidden from it
-        assert (outer.__code__, "call", None) in seen
-        assert (inner.__code__, "c_call", math.sin) in seen
+    assert (outer.__code__, "call", None) in found
+    assert (outer.__code__, "call", None) in others
+    assert (inner.__code__, "c_call", math.sin) in others  # from which nothing is hidden
     assert others.count((inner.__code__, "call", None)) == 2
 
 
@@ -85,6 +191,15 @@ def that_cprofile_goes_on():
 
 if __name__ == "__main__":
     what_is_seen()
+    what_is_seen_of_methods()
     what_is_not_seen()
+    what_goes_on_is_seen()
+    that_threads_see_their_own()
+    that_other_threads_are_not_seen()
+    that_watches_within_one_another_see()
     that_another_profiler_goes_on()
     that_cprofile_goes_on()
+    if watch.monitoring is not None:
+        that_own_code_begins_once()
+        that_ids_that_are_taken_are_left_alone()
+        that_nothing_is_left()
