@@ -50,7 +50,7 @@ def _both(first: See, second: See) -> See:
     return see
 
 
-# ---- by a profiler -----------------------------------------------------------------------------------------------------
+# ---- by a profiler ---------------------------------------------------------------------------------------------------
 
 
 @contextmanager
@@ -97,7 +97,7 @@ def without_profiler(condition: Callable[P, bool], function: Callable[P, T]) -> 
 monitoring: Any = getattr(sys, "monitoring", None)
 
 TOOLS = (4, 3, 5, 2, 1, 0)
-"""The ids of tools in the order in which they are tried: those that debuggers, coverage and profilers have come last."""
+"""The ids of tools in the order in which they are tried: those of debuggers, coverage and profilers come last."""
 
 
 def caller() -> FrameType:
@@ -230,7 +230,11 @@ def without_events(condition: Callable[P, bool], function: Callable[P, T]) -> Ca
     return run
 
 
-# ---- the way of this version -------------------------------------------------------------------------------------------
+def _always(*args: object, **kwargs: object) -> bool:
+    return True
+
+
+# ---- the way of this version -----------------------------------------------------------------------------------------
 
 
 def profiled(see: See) -> AbstractContextManager[None]:
@@ -246,4 +250,4 @@ def unwatched_where(condition: Callable[P, bool]) -> Callable[[Callable[P, T]], 
 
 def unwatched(function: Callable[P, T]) -> Callable[P, T]:
     """Make a function that no code of the user's is called by run without its calls being seen."""
-    return unwatched_where(lambda *args, **kwargs: True)(function)
+    return unwatched_where(cast("Callable[P, bool]", _always))(function)

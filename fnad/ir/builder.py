@@ -11,10 +11,11 @@ one becomes a captured input of the inner program, which keeps every program clo
 from __future__ import annotations
 
 import threading
+import warnings
 from collections.abc import Callable, Generator, Hashable, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -38,6 +39,16 @@ _INFERRED: dict[tuple[Primitive, tuple[Aval, ...], Hashable], Inferred] = {}
 """The avals of results by primitive, avals and params: programs have many equations alike."""
 
 
+class Repeated(NamedTuple):
+    """An equation to be added again: its operands by their places among the atoms so far, or constants."""
+
+    primitive: Primitive
+    operands: tuple[int | Literal, ...]
+    params: Params
+    static: Hashable
+    inferred: Inferred
+
+
 class _Stack(threading.local):
     def __init__(self) -> None:
         self.builders: list[Builder] = []
@@ -56,6 +67,12 @@ def current_builder() -> Builder:
     return _STACK.builders[-1]
 
 
+def innermost_builder() -> Builder | None:
+    """The builder of the innermost trace of this thread, if there is one."""
+    builders = _STACK.builders
+    return builders[-1] if builders else None
+
+
 def is_tracing() -> bool:
     """Whether a trace is under way in this thread."""
     return bool(_STACK.builders)
@@ -71,6 +88,7 @@ class Builder:
         self.baked: list[tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]] = []
         self.source: Source | None = None
         self.alive = False
+        self.constants: object = None
         self._captured_vars: dict[int, Var] = {}
         self._numbered: dict[Any, Var | tuple[Var, ...]] = {}
 
@@ -122,6 +140,11 @@ class Builder:
         self.baked.append((array, array.copy()))
         return array
 
+    def warn(self, message: str, category: type[Warning]) -> None:
+        """Warn at the user's line."""
+        source = self.source
+        warnings.warn_explicit(message, category, source.file if source else __file__, source.line if source else 0)
+
     def lift(self, value: Symbol | np.generic) -> Symbol:
         """The value as a symbol of this builder."""
         if isinstance(value, Symbol):
@@ -163,6 +186,21 @@ class Builder:
         if isinstance(found, tuple):
             return tuple([Symbol(self, var, var.aval) for var in found])
         return Symbol(self, found, found.aval)
+
+    def repeat(self, equations: Sequence[Repeated], atoms: list[Atom]) -> None:
+        """Add equations that were added to another program, on other atoms; those of the results are appended."""
+        numbered, source = self._numbered, self.source
+        for primitive, places, params, static, inferred in equations:
+            operands = tuple([atoms[place] if isinstance(place, int) else place for place in places])
+            key = primitive, atom_keys(operands), static, ()
+            found = numbered.get(key)
+            is_new = found is None
+            if found is None:
+                found = numbered[key] = tuple(map(Var, inferred)) if isinstance(inferred, tuple) else Var(inferred)
+            results = found if isinstance(found, tuple) else (found,)
+            if is_new:
+                self.equations.append(Equation(results, primitive, operands, params, (), source))
+            atoms += results
 
     def _infer(
         self,

@@ -55,10 +55,19 @@ class OnDemand(ABC, Generic[T]):
             for var, value in zip(builder.captured_variables, builder.captured, strict=True):
                 self.enter(var, value)
             self._captured = len(builder.captured)
-        for equation in builder.equations[self._equations :]:
-            if all(map(self.has, equation.operands)) and self.can_compute(equation):
-                self._origins.update(dict.fromkeys(equation.results, equation))
-        self._equations = len(builder.equations)
+        if len(builder.equations) > self._equations:
+            self._register(builder.equations[self._equations :])
+            self._equations = len(builder.equations)
+
+    def _register(self, equations: Sequence[Equation]) -> None:
+        origins = self._origins
+        for equation in equations:
+            for operand in equation.operands:  # in most, one depends on an input
+                if operand not in origins and not isinstance(operand, Literal):
+                    break
+            else:
+                if self.can_compute(equation):
+                    origins.update(dict.fromkeys(equation.results, equation))
 
     def enter(self, var: Var, value: Captured) -> None:
         """Bind an input to a value from outside."""

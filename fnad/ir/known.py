@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any, TypeAlias
-from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -58,11 +57,10 @@ class Constants(Evaluated):
         return found
 
 
-_CONSTANTS: WeakKeyDictionary[Builder, Constants] = WeakKeyDictionary()
-
-
 def _constants_of(builder: Builder) -> Constants:
-    constants = _CONSTANTS.setdefault(builder, Constants())
+    constants = builder.constants
+    if not isinstance(constants, Constants):
+        constants = builder.constants = Constants()
     constants.extend(builder)
     return constants
 

@@ -29,7 +29,7 @@ from fnad.numpy.operands import (
     promotes_as,
     static_array,
 )
-from fnad.numpy.registry import RULES, WRITERS, Rule, writes
+from fnad.numpy.registry import OF_AVALS, RULES, WRITERS, Rule, writes
 from fnad.numpy.views import fitted, read, write
 from fnad.ops.arithmetic import neg
 from fnad.ops.indexing import gather, scatter, scatter_add
@@ -125,6 +125,7 @@ def ufunc_rule(ufunc: np.ufunc, compute: Compute) -> Callable[..., Any]:
             raise UnsupportedFunctionError(f"numpy.{ufunc.__name__} has no rule for casting={casting!r}")
         return compute(*converted(ufunc, operands, dtype)[0])
 
+    OF_AVALS.add(rule)
     return rule
 
 

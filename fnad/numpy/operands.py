@@ -6,7 +6,6 @@ Arrays from outside are constants, lists of traced values are stacked.
 from __future__ import annotations
 
 import operator
-import warnings
 from collections.abc import Iterable, Sequence
 from typing import Any, TypeAlias, TypeGuard
 
@@ -117,13 +116,7 @@ def to_dtype(symbol: Symbol, dtype: Dtype) -> Symbol:
 
 def warn_of_lost_parts() -> None:
     """Warn as NumPy, at the user's line, that imaginary parts are dropped."""
-    source = current_builder().source
-    warnings.warn_explicit(
-        "Casting complex values to real discards the imaginary part",
-        np.exceptions.ComplexWarning,
-        source.file if source else __file__,
-        source.line if source else 0,
-    )
+    current_builder().warn("Casting complex values to real discards the imaginary part", np.exceptions.ComplexWarning)
 
 
 def static_array(value: Any) -> Any:

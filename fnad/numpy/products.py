@@ -5,7 +5,6 @@ What sums over pairs of axes is `dot_general` between permutations.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -31,7 +30,7 @@ from fnad.numpy.operands import (
     static_ints,
     to_dtype,
 )
-from fnad.numpy.registry import RULES, implements
+from fnad.numpy.registry import OF_AVALS, RULES, implements
 from fnad.numpy.ufuncs import TABLE, conjugate, multiply, negative, subtract
 from fnad.numpy.views import ArrayView
 from fnad.ops.comparison import ne
@@ -153,6 +152,9 @@ def _matrix_by_stack(x: Symbol, y: Symbol) -> Symbol:
     return transpose_to(product, (*range(1, product.ndim - 1), 0, product.ndim - 1))
 
 
+OF_AVALS.update((dot, inner, vdot, outer, matmul))
+
+
 def _stack_by_stack(x: Symbol, y: Symbol) -> Symbol:
     outer_shape = common_shape([x.shape[:-2], y.shape[:-2]])
     x, y = (broadcast_to(s, (*outer_shape, *s.shape[-2:])) for s in (x, y))
@@ -234,13 +236,10 @@ def _component(u: list[Symbol], v: list[Symbol], i: int) -> Symbol:
 
 
 def _warn_of_planes() -> None:
-    source = current_builder().source
-    warnings.warn_explicit(
+    current_builder().warn(
         "Arrays of 2-dimensional vectors are deprecated. Use arrays of 3-dimensional vectors instead. "
         "(deprecated in NumPy 2.0)",
         DeprecationWarning,
-        source.file if source else __file__,
-        source.line if source else 0,
     )
 
 

@@ -31,6 +31,9 @@ RULES: dict[Any, Rule] = {}
 """The rule of each NumPy function and ufunc; the methods of a ufunc stand under (ufunc, method)."""
 
 
+OF_AVALS: set[Rule] = set()
+"""Rules to which an array is what a traced value of its dtype and shape is, whether that is known or not."""
+
 WRITERS: dict[Any, Rule] = {}
 """The rules of functions that write into their first argument: what it holds afterwards."""
 

@@ -55,13 +55,14 @@ class ViewStep(Protocol):
 Steps: TypeAlias = tuple[ViewStep, ...]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class ArrayView:
     """The result of a rule that shares memory with the operand `base`, seen through `steps`.
 
     Around a symbol that is no operand it is new memory: a NumPy array even without dimensions, not a scalar. Whether
     that is surely in C order is `in_order`. What is seen of a scalar is a scalar, unless `is_array` says otherwise.
-    With `is_copy` it is what is seen at present, in new memory, and a scalar only of a scalar.
+    With `is_copy` it is what is seen at present, in new memory, and a scalar only of a scalar. What is `seen` is there
+    once it was read.
     """
 
     base: Symbol
@@ -69,9 +70,12 @@ class ArrayView:
     in_order: bool = False
     is_array: bool = False
     is_copy: bool = False
+    seen: Symbol | None = None
 
     def read(self) -> Symbol:
-        return read(self.steps, self.base)
+        if self.seen is None:
+            self.seen = read(self.steps, self.base)
+        return self.seen
 
 
 def read(steps: Steps, x: Symbol) -> Symbol:

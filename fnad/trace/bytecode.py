@@ -133,6 +133,8 @@ class Path(NamedTuple):
 
     def value(self, frame: FrameType) -> Any:
         """The value of the expression in a frame, found without running any code; None if that needs some."""
+        if self.how == "LOAD_GLOBAL" and not self.attributes and self.root in frame.f_globals:  # as nearly all are
+            return frame.f_globals[self.root]
         value = variable(frame, self.how, self.root)
         for name in self.attributes:
             value = attribute(value, name)
@@ -140,28 +142,23 @@ class Path(NamedTuple):
 
 
 class Lookup(NamedTuple):
-    """A look-up `owner.name`, or `callee(owner, …)`, which is one of any name where the callee is `getattr`."""
+    """A look-up `owner.name`, or `callee(owner, …)`, which is one of any name where the callee is `getattr`.
+
+    Whether what is found is called at once is `is_called`.
+    """
 
     owner: Path
     name: str | None
     callee: Path | None = None
+    is_called: bool = False
 
     def is_of(self, frame: FrameType, owner: object, name: str) -> bool:
-        """Whether it is of this attribute of this object in a frame."""
+        """Whether it is of this attribute of this object, and of nothing else, in a frame that is at it."""
         is_named = self.name == name if self.callee is None else self.callee.value(frame) is getattr
         return is_named and self.owner.value(frame) is owner
 
 
 # ---- which instruction a frame is at ---------------------------------------------------------------------------------
-
-
-def loads(frame: FrameType, owner: object, name: str) -> bool:
-    """Whether a frame is at the instruction that loads this attribute of this object, and of nothing else.
-
-    That is `owner.name`, `from owner import name` or a call of `getattr` with the owner.
-    """
-    load = lookup_at(frame.f_code, frame.f_lasti)
-    return load is not None and load.is_of(frame, owner, name)
 
 
 def is_called(frame: FrameType) -> bool:
@@ -536,7 +533,7 @@ def lookup_at(code: CodeType, offset: int) -> Lookup | None:
         return _called(steps, at)
     owner = _path(steps, at) if step.name in ATTRIBUTE else None
     owner = _imported(steps, at) if step.name == "IMPORT_FROM" else owner
-    return None if owner is None else Lookup(owner, str(step.value))
+    return None if owner is None else Lookup(owner, str(step.value), is_called=is_callee_at(code, offset))
 
 
 @remembered

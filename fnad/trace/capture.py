@@ -146,6 +146,10 @@ def may_change(array: Any) -> bool:
     return not (array is None or isinstance(array, bytes))
 
 
+SMALL = 4096
+"""Bytes up to which it takes less time to copy two arrays than to compare them."""
+
+
 def same_bits(x: Array, y: Array) -> bool:
     """Whether two arrays are equal to the bit: 0.0 and -0.0 differ, a NaN equals itself, objects are the same."""
     if x is y:
@@ -154,6 +158,8 @@ def same_bits(x: Array, y: Array) -> bool:
         return False
     if x.dtype != y.dtype:
         x = x.astype(y.dtype)
+    if x.nbytes <= SMALL:
+        return x.tobytes() == y.tobytes()
     if x.dtype.kind == "c":
         return same_bits(x.real, y.real) and same_bits(x.imag, y.imag)
     if x.dtype.kind not in "biuf" or x.dtype.itemsize > 8:

@@ -11,8 +11,8 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cache, partial
-from types import FunctionType, ModuleType, NoneType
+from functools import cache
+from types import ModuleType, NoneType
 from typing import Any, TypeAlias, cast
 
 import numpy as np
@@ -28,7 +28,7 @@ from fnad.errors import (
     ShapeError,
     UnsupportedFunctionError,
 )
-from fnad.ir.builder import Builder, current_builder, is_tracing
+from fnad.ir.builder import Builder, innermost_builder
 from fnad.ir.known import known_value
 from fnad.ir.program import Source
 from fnad.ir.symbol import Symbol
@@ -42,6 +42,7 @@ from fnad.numpy.views import ArrayView, stored
 from fnad.ops.conversion import convert_to
 from fnad.ops.shape import constant
 from fnad.trace.escape import hidden_escape, used_after_trace
+from fnad.trace.expansion import follow, is_own
 from fnad.trace.handle import Deferred, Elements, Handle
 from fnad.trace.identity import check_classes
 from fnad.trace.rebinding import check_rebinding
@@ -58,6 +59,9 @@ OPERANDS = (Handle, Elements, np.ndarray, np.generic, int, float, complex, list,
 
 LOGICAL = (np.bitwise_and, np.bitwise_or, np.bitwise_xor)
 """Operators that make a Python bool of two."""
+
+MULTIPLY = np.multiply
+"""While a trace runs it takes longer to look this up."""
 
 PARTS = (np.real, np.imag)
 """Functions that return the attribute of a Python number, which is one too."""
@@ -116,33 +120,26 @@ def is_plain(value: Any) -> bool:
     return getattr(type(value), "__module__", "") in ("builtins", "numpy") and isinstance(value, PLAIN)
 
 
-@cache
-def is_own(rule: Any) -> bool:
-    """Whether a rule is one of fnad's, with all that it is made of."""
-    if isinstance(rule, Bound):
-        return is_own(rule.rule)
-    if isinstance(rule, partial):
-        return is_own(rule.func)
-    parts = [cell.cell_contents for cell in getattr(rule, "__closure__", None) or ()]
-    return str(rule.__module__).startswith("fnad.") and all(is_own(p) for p in parts if isinstance(p, FunctionType))
-
-
-@unwatched_where(runs_no_users_code)
-def call(rule: Rule, args: Sequence[Any], kwargs: Arguments, /) -> Any:
+def call_watched(rule: Rule, args: Sequence[Any], kwargs: Arguments, /) -> Any:
     """Call a rule on what the user gave, with the user's line noted."""
     owners: Owners = {}
     builder, frame = tracing_builder(), user_frame()
     builder.source = source = None if frame is None else line_of(frame)
-    MAKING.note(source)
+    if MAKING.attempt is not None:
+        MAKING.note(source)
     if frame is not None:
         check_classes(frame)
     operands, options = args, kwargs
     try:
         operands = [unwrap(arg, owners) for arg in args]
         options = {name: unwrap(arg, owners) for name, arg in kwargs.items()} if kwargs else kwargs
-        return wrap(rule(*operands, **options), owners)
+        return wrap(follow(rule, operands, options), owners)
     except FnadError as error:
         raise error.at(current_source(), remedy_of(error, (*operands, *options.values()))) from None
+
+
+call = unwatched_where(runs_no_users_code)(call_watched)
+"""Calls a rule, without its calls being seen where that is fnad's own."""
 
 
 @unwatched_where(runs_no_users_code)
@@ -182,9 +179,10 @@ def _avals(operands: Sequence[Any]) -> Iterator[Aval]:
 
 def tracing_builder() -> Builder:
     """The builder of the trace under way; raises `UsedAfterTraceError` where there is none."""
-    if is_tracing():
-        return current_builder()
-    raise used_after_trace()
+    builder = innermost_builder()
+    if builder is None:
+        raise used_after_trace()
+    return builder
 
 
 # ---- handles to symbols and back -------------------------------------------------------------------------------------
@@ -239,7 +237,7 @@ def _wrap_view(view: ArrayView, owners: Owners) -> Handle:
         handle = Handle.concrete(view.read())
         return handle.in_order() if view.in_order else handle
     if not (owner.is_scalar or view.is_copy):
-        return owner.through(view.steps)
+        return owner.through(view.steps, view.read())
     symbol = view.read()
     is_number = owner.is_scalar and not (owner.is_weak or view.is_array or symbol.aval.shape)
     handle = Handle.concrete(symbol, is_scalar=is_number)
@@ -249,7 +247,7 @@ def _wrap_view(view: ArrayView, owners: Owners) -> Handle:
 # ---- operators -------------------------------------------------------------------------------------------------------
 
 
-@unwatched_where(lambda ufunc, *operands: is_plain(operands))
+@unwatched_where(lambda ufunc, *operands: runs_no_users_code(RULES[ufunc], operands, {}))
 def operate(ufunc: Callable[..., Any], *operands: Any) -> Any:
     """The result of a Python operator; on Python numbers alone, a Python number."""
     for operand in operands:
@@ -261,10 +259,10 @@ def operate(ufunc: Callable[..., Any], *operands: Any) -> Any:
         numbers = operands if ufunc in LOGICAL else [as_number(operand) for operand in operands]
         if ufunc in ORDERING and any(isinstance(number, complex) for number in numbers):
             return NotImplemented
-        return weakened(call(RULES[ufunc], numbers, {}))
-    if ufunc is np.multiply and is_repetition(*operands):
+        return weakened(call_watched(RULES[ufunc], numbers, {}))
+    if ufunc is MULTIPLY and is_repetition(*operands):
         return NotImplemented
-    return call(RULES[ufunc], operands, {})
+    return call_watched(RULES[ufunc], operands, {})
 
 
 def as_number(operand: Any) -> Any:
@@ -328,8 +326,6 @@ def operate_in_place(ufunc: Callable[..., Any], target: Handle, operand: Any) ->
 def call_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """The result of a ufunc, or of a method of one."""
     is_call = method == "__call__"
-    if is_call and not kwargs and ufunc in RULES:
-        return call(RULES[ufunc], inputs, kwargs)
     if ufunc not in RULES:
         special_rule(ufunc)
     if (writer := WRITERS.get((ufunc, method))) is not None:
@@ -381,9 +377,16 @@ def call_function(function: Any, args: Sequence[Any], kwargs: Arguments) -> Any:
 
 def has_traced(value: Any) -> bool:
     """Whether there is a traced value in nested lists, tuples and dicts."""
-    if isinstance(value, (list, tuple)):
-        return any(map(has_traced, value))
-    return any(map(has_traced, value.values())) if isinstance(value, dict) else isinstance(value, (Handle, Elements))
+    if isinstance(value, (Handle, Elements)):
+        return True
+    if isinstance(value, dict):
+        value = value.values()
+    elif not isinstance(value, (list, tuple)):
+        return False
+    for part in value:  # noqa: SIM110 - quicker than `any`, as the first is one mostly
+        if has_traced(part):
+            return True
+    return False
 
 
 CALLS["has_traced"] = has_traced
@@ -397,6 +400,7 @@ def may_share_memory(a: Any, b: Any, /, max_work: int | None = 0) -> bool:
 RULES[np.may_share_memory] = Body(may_share_memory)
 
 
+@cache
 def function_name(function: Any) -> str:
     """The way a user writes a function."""
     return f"{function.__module__}.{function.__qualname__}"
@@ -466,10 +470,11 @@ def undefined_elements(name: str) -> UnsupportedFunctionError:
 
 def call_with_options(name: str, rule: Rule, args: Sequence[Any], kwargs: Arguments) -> Any:
     """Call a rule with options: one that it does not take is an error that names it; `out` is written to."""
-    out, options = kwargs.get("out"), {option: value for option, value in kwargs.items() if option != "out"}
-    positional, names = parameters(rule)
-    at = positional.index("out") if "out" in positional else len(args)
-    if at < len(args):
+    out, options = None, kwargs
+    if "out" in kwargs:
+        out, options = kwargs["out"], {option: value for option, value in kwargs.items() if option != "out"}
+    at, names = parameters(rule)
+    if at is not None and at < len(args):
         out, args = args[at], (*args[:at], None, *args[at + 1 :])
     for option in options:
         if names is not None and option not in names:
@@ -497,14 +502,18 @@ def check_shape_of_out(name: str, result: Any, out: Any) -> None:
 
 
 @cache
-def parameters(rule: Rule) -> tuple[tuple[str, ...], tuple[str, ...] | None]:
-    """The names of a rule's positional parameters, and of all; None for all where it sees to what it is given."""
+def parameters(rule: Rule) -> tuple[int | None, tuple[str, ...] | None]:
+    """The place of `out` in a rule's parameters, if it has it, and their names; None if it sees to what it is given."""
     if isinstance(rule, Bound):
-        return rule.positional, None
+        return _place_of_out(rule.positional), None
     code = rule.__code__
     takes_more = code.co_flags & inspect.CO_VARKEYWORDS
     names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
-    return names[: code.co_argcount], None if takes_more else names
+    return _place_of_out(names[: code.co_argcount]), None if takes_more else names
+
+
+def _place_of_out(names: tuple[str, ...]) -> int | None:
+    return names.index("out") if "out" in names else None
 
 
 # ---- writing ---------------------------------------------------------------------------------------------------------

@@ -95,9 +95,8 @@ class Handle:
             self._symbol, self._version = symbol, cell.version
         return symbol
 
-    def through(self, steps: Steps) -> Handle:
-        """A handle on the same memory, seen through these steps."""
-        symbol = read(steps, self.symbol)
+    def through(self, steps: Steps, symbol: Symbol) -> Handle:
+        """A handle on the same memory, seen through these steps, which is this symbol at present."""
         handle = Handle.concrete(symbol)
         handle._cell = self._cell
         handle._steps = (*self._steps, *steps)

@@ -25,7 +25,7 @@ from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from functools import cache, update_wrapper, wraps
 from pkgutil import resolve_name
-from types import CodeType, FrameType, ModuleType
+from types import CodeType, ModuleType
 from typing import Any
 
 import numpy as np
@@ -35,13 +35,12 @@ from fnad.numpy.indexing_routines import c_, r_
 from fnad.numpy.namespace import MAKING, NEW, on_trace, on_traced
 from fnad.numpy.registry import RULES
 from fnad.trace import compiled
-from fnad.trace.bytecode import is_called, loads
+from fnad.trace.bytecode import Lookup, lookup_at
 from fnad.trace.callees import STAND_INS, enter
 from fnad.trace.classes import CLASSES
 from fnad.trace.dispatch import call_function, has_traced, runs_no_users_code
 from fnad.trace.exchange import EXCHANGES
 from fnad.trace.libraries import is_library
-from fnad.trace.source import caller
 from fnad.trace.standard import STANDARD, class_of, mapped, on_numbers
 from fnad.trace.vectorized import CALL, call_vectorized
 from fnad.watch import unwatched, unwatched_where
@@ -89,23 +88,22 @@ class Intercepted:
     def __init__(self, name: str, original: Any, replacement: Any) -> None:
         self.name, self.original, self.replacement = name, original, replacement
 
-    def __get__(self, module: ModuleType, owner: type[ModuleType] | None = None) -> Any:
-        found = self._found(module)
-        return self._met(module, caller()) if found is self.original and is_tracing() else found
-
     @unwatched
-    def _met(self, module: ModuleType, frame: FrameType) -> Any:
-        is_asked = is_users(frame.f_code) and loads(frame, module, self.name)
-        return self._standing_in(frame) if is_asked else self.original
-
-    def _standing_in(self, frame: FrameType) -> Any:
-        return self.replacement
-
-    def _found(self, module: ModuleType) -> Any:
+    def __get__(self, module: ModuleType, owner: type[ModuleType] | None = None) -> Any:
         try:
-            return vars(module)[self.name]
+            found = module.__dict__[self.name]
         except KeyError:
             raise AttributeError(f"module {module.__name__!r} has no attribute {self.name!r}") from None
+        if found is not self.original or not is_tracing():
+            return found
+        frame = sys._getframe(2)  # pyright: ignore[reportPrivateUsage]  # the last one is of `unwatched`
+        load = lookup_at(frame.f_code, frame.f_lasti)
+        if load is None or not load.is_of(frame, module, self.name) or not is_users(frame.f_code):
+            return found
+        return self._standing_in(load)
+
+    def _standing_in(self, load: Lookup) -> Any:
+        return self.replacement
 
     def __set__(self, module: ModuleType, value: Any) -> None:
         vars(module)[self.name] = self.original if value is self.replacement else value
@@ -123,15 +121,15 @@ class InterceptedMaking(Intercepted):
         super().__init__(name, original, replacement)
         self.making = StandIn(original, on_trace(original))
 
-    def _standing_in(self, frame: FrameType) -> Any:
+    def _standing_in(self, load: Lookup) -> Any:
         return self.making if MAKING.is_traced else self.replacement
 
 
 class InterceptedClass(Intercepted):
     """The attribute for a class of NumPy's, in whose place a function stands only where it is called."""
 
-    def _standing_in(self, frame: FrameType) -> Any:
-        return self.replacement if is_called(frame) else self.original
+    def _standing_in(self, load: Lookup) -> Any:
+        return self.replacement if load.is_called else self.original
 
 
 def is_users(code: CodeType) -> bool:
@@ -182,14 +180,18 @@ def of_lists(ufunc: np.ufunc) -> Callable[..., Any]:
 
     @wraps(ufunc)
     def call(*args: Any, **kwargs: Any) -> Any:
-        return ufunc(*[array_of(arg) if isinstance(arg, (list, tuple)) else arg for arg in args], **kwargs)
+        for arg in args:
+            if isinstance(arg, (list, tuple)):
+                return ufunc(*map(array_of, args), **kwargs)
+        return ufunc(*args, **kwargs)
 
     return call
 
 
 def array_of(values: Any) -> Any:
     """A list as a traced array, if there are traced values in it."""
-    return call_function(np.asarray, (values,), {}) if has_traced(values) else values
+    is_traced = isinstance(values, (list, tuple)) and has_traced(values)
+    return call_function(np.asarray, (values,), {}) if is_traced else values
 
 
 def replacement(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -95,7 +95,7 @@ class Opening:
     def _array(self, array: Array) -> Any:
         symbol = as_symbol(array)
         self._arrays.append((array, array.copy()))
-        return Handle.concrete(symbol).through((Broadcast(symbol.shape),))
+        return Handle.concrete(symbol).through((Broadcast(symbol.shape),), symbol)
 
     # ---- functions ---------------------------------------------------------------------------------------------------
 

@@ -240,7 +240,10 @@ class NeedsMask(Exception):  # noqa: N818 - no error: it says which way is taken
 
 def undecided_of(operands: Any) -> Masked | None:
     """The first selection that is no ordinary array yet."""
-    return next((x for x in operands if isinstance(x, Masked) and x.mask is not None), None)
+    for operand in operands:
+        if isinstance(operand, Masked) and operand.mask is not None:
+            return operand
+    return None
 
 
 def call_traced(function: Any, args: Any, kwargs: Any) -> Any:

@@ -18,6 +18,7 @@ from fnad.ir.symbol import Symbol
 from fnad.ir.types import BOOL, Dtype, Shape
 from fnad.numpy import indexing, mathematical, methods
 from fnad.numpy.namespace import MAKING
+from fnad.numpy.registry import RULES
 from fnad.trace import escape, guards
 from fnad.trace.dispatch import (
     as_number,
@@ -55,6 +56,9 @@ class Tracer(Handle, metaclass=Kind):
         for operand in inputs:
             if type(operand) is Selection:
                 return NotImplemented
+        rule = RULES.get(ufunc) if method == "__call__" and not kwargs else None  # as nearly always
+        if rule is not None:
+            return call(rule, inputs, kwargs)
         return call_ufunc(ufunc, method, inputs, kwargs)
 
     def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
@@ -241,7 +245,7 @@ class Members(Tracer):
 
     @property
     def T(self) -> Any:  # noqa: N802
-        return call_function(np.transpose, (self,), {})
+        return call_function(TRANSPOSE, (self,), {})
 
     @property
     def mT(self) -> Any:  # noqa: N802
@@ -279,6 +283,10 @@ class Members(Tracer):
 
     def partition(self, kth: Any, axis: Any = -1, kind: str = "introselect", order: Any = None) -> None:
         assign(methods.partition, self, kth, axis, kind, order)
+
+
+TRANSPOSE = np.transpose
+"""While a trace runs it takes longer to look this up."""
 
 
 def is_mask(index: Any) -> bool:

@@ -31,7 +31,10 @@ class Module(types.ModuleType):
     def __getattribute__(self, name):
         if name in ("sine", "part"):
             frame = sys._getframe(1)
-            asked.append((name, code.loads(frame, self, name), code.is_called(frame)))
+            load = code.lookup_at(frame.f_code, frame.f_lasti)
+            is_load = load is not None and load.is_of(frame, self, name)
+            assert not is_load or load.is_called == code.is_called(frame)
+            asked.append((name, is_load, code.is_called(frame)))
         return super().__getattribute__(name)
 
 

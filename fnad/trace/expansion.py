@@ -1,0 +1,246 @@
+"""What a rule makes of its arguments, remembered by their kinds: its equations are added again, and it is not run.
+
+A rule computes with symbols, of which it sees the avals and nothing else, and with what it is given beside them. So it
+makes the same equations of any symbols of these avals. It is run once, on symbols of a program of its own, and its
+equations are added to the program under construction from then on: to infer, compare and convert takes most of the time
+of a trace, and programs call the same functions on the same shapes over and over.
+
+What depends on more than that is run each time: on arrays from outside, which are compared by their content, on values
+that are known while tracing or decide, on code of the user's, with effects, where the user's line is warned of
+something, and where there is an error.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import cache, partial
+from types import EllipsisType, FunctionType, NoneType
+from typing import Any, NamedTuple, NoReturn, TypeAlias
+
+import numpy as np
+
+from fnad.ir.builder import Builder, Repeated, current_builder
+from fnad.ir.content import params_key
+from fnad.ir.known import is_known
+from fnad.ir.program import Atom, Equation, Literal
+from fnad.ir.symbol import Symbol
+from fnad.ir.types import NAMES
+from fnad.numpy.operands import WeakSymbol, contains_symbol
+from fnad.numpy.registry import OF_AVALS, UNSET, Bound
+from fnad.numpy.views import ArrayView
+
+MOST = 4096
+_EXPANSIONS: dict[Any, Expansion | None] = {}
+"""By rule and kinds of arguments; None where the rule is run each time."""
+
+
+class NotRepeatableError(Exception):
+    """What a rule does depends on more than the kinds of its arguments."""
+
+
+# ---- the kinds of arguments ------------------------------------------------------------------------------------------
+
+EXACT = frozenset({int, str, NoneType, EllipsisType, type(UNSET)})
+"""Classes of which equal values of one class are the same to a rule, and different from values of the others."""
+
+TYPED = (bool, bytes, np.dtype, type)
+FLOATS = (float, complex)
+
+
+def kind_of(value: Any, symbols: list[Symbol]) -> Any:
+    """What a rule sees of an argument; its symbols are appended to a list. Raises where that is not all."""
+    kind = type(value)
+    if kind is Symbol:
+        symbols.append(value)
+        return value.aval
+    if kind in EXACT:
+        return value
+    if kind is WeakSymbol:
+        symbols.append(value)
+        return WeakSymbol, value.aval
+    if kind in FLOATS:
+        return kind, struct.pack("dd", value.real, value.imag)
+    if kind is tuple or kind is list:
+        return kind, *[kind_of(part, symbols) for part in value]
+    if kind is slice:
+        return slice, *[kind_of(part, symbols) for part in (value.start, value.stop, value.step)]
+    if isinstance(value, np.generic) and kind.__module__ == "numpy" and value.dtype.kind in "biufc":
+        return kind, value.tobytes()
+    if isinstance(value, TYPED):
+        return kind, value
+    raise NotRepeatableError
+
+
+@cache
+def is_own(rule: Any) -> bool:
+    """Whether a rule is one of fnad's, with all that it is made of."""
+    if isinstance(rule, Bound):
+        return is_own(rule.rule)
+    if isinstance(rule, partial):
+        return is_own(rule.func)
+    parts = [cell.cell_contents for cell in getattr(rule, "__closure__", None) or ()]
+    return str(rule.__module__).startswith("fnad.") and all(is_own(p) for p in parts if isinstance(p, FunctionType))
+
+
+# ---- an expansion ----------------------------------------------------------------------------------------------------
+
+
+class Recorder(Builder):
+    """The program of a rule on symbols of given kinds."""
+
+    def capture(self, value: Any) -> NoReturn:
+        raise NotRepeatableError
+
+    def bake(self, array: Any) -> NoReturn:
+        raise NotRepeatableError
+
+    def warn(self, message: str, category: type[Warning]) -> NoReturn:
+        raise NotRepeatableError
+
+
+Make: TypeAlias = Callable[[Builder, Sequence[Symbol], Sequence[Atom]], Any]
+"""What a rule returns, made of its operands and of the atoms of these and of all results."""
+
+
+class Expansion(NamedTuple):
+    """The equations of a rule, and what makes its result."""
+
+    repeated: tuple[Repeated, ...]
+    make: Make
+
+    def on(self, operands: Sequence[Symbol]) -> Any:
+        """What the rule returns for these operands; its equations are added."""
+        builder = current_builder()
+        atoms = [o.atom if o.builder is builder else builder.lift(o).atom for o in operands]
+        builder.repeat(self.repeated, atoms)
+        return self.make(builder, operands, atoms)
+
+
+def expansion(rule: Callable[..., Any], operands: Sequence[Any], options: Mapping[str, Any]) -> Expansion:
+    """The expansion of a rule on arguments of these kinds."""
+    recorder, inputs = Recorder(), list[Symbol]()
+    with recorder.active():
+        operands = [_like(value, recorder, inputs) for value in operands]
+        options = {name: _like(value, recorder, inputs) for name, value in options.items()}
+        returned = _with_reads(rule(*operands, **options))
+    places: dict[Atom, int] = {symbol.atom: place for place, symbol in enumerate(inputs)}
+    repeated = tuple([_repeated(equation, places) for equation in recorder.equations])
+    return Expansion(repeated, _make(returned, inputs, places))
+
+
+def _like(value: Any, recorder: Recorder, inputs: list[Symbol]) -> Any:
+    """An argument of the same kind, with inputs of the recorder's in the place of symbols."""
+    if isinstance(value, Symbol):
+        found = recorder.input(value.aval)
+        inputs.append(type(value)(recorder, found.atom, value.aval))
+        return inputs[-1]
+    if isinstance(value, (list, tuple)):
+        return type(value)([_like(part, recorder, inputs) for part in value])
+    if isinstance(value, slice):
+        return slice(*[_like(part, recorder, inputs) for part in (value.start, value.stop, value.step)])
+    return value
+
+
+def _with_reads(returned: Any) -> Any:
+    """What a rule returned, with what is seen of views, whose steps must be of numbers that are known."""
+    if isinstance(returned, ArrayView):
+        if contains_symbol(returned.steps):
+            raise NotRepeatableError
+        return replace(returned, seen=returned.read())
+    return type(returned)(map(_with_reads, returned)) if type(returned) in (list, tuple) else returned
+
+
+def _repeated(equation: Equation, places: dict[Atom, int]) -> Repeated:
+    if equation.primitive.effect or equation.regions:
+        raise NotRepeatableError
+    operands = tuple([_place(atom, places) for atom in equation.operands])
+    for result in equation.results:
+        places[result] = len(places)
+    primitive, params = equation.primitive, equation.params
+    inferred = primitive.infer(*[atom.aval for atom in equation.operands], **params)
+    return Repeated(primitive, operands, params, params_key(params) if params else (), inferred)
+
+
+def _place(atom: Atom, places: dict[Atom, int]) -> int | Literal:
+    if isinstance(atom, Literal) and not np.isfinite(atom.value):  # of numbers that overflow NumPy warns each time
+        raise NotRepeatableError
+    return atom if isinstance(atom, Literal) else places[atom]
+
+
+def _make(returned: Any, inputs: Sequence[Symbol], places: dict[Atom, int]) -> Make:
+    """What makes a result like this one."""
+    if isinstance(returned, Symbol):
+        return _make_symbol(returned, inputs, places)
+    if isinstance(returned, ArrayView):
+        view, base, seen = returned, *[_make_symbol(s, inputs, places) for s in (returned.base, returned.read())]
+        kept = view.steps, view.in_order, view.is_array, view.is_copy
+        return lambda *found: ArrayView(base(*found), *kept, seen(*found))
+    if type(returned) in (list, tuple):
+        kind, parts = type(returned), [_make(part, inputs, places) for part in returned]
+        return lambda *found: kind([part(*found) for part in parts])
+    if returned is None or type(returned) in (bool, int, str):
+        return lambda *_: returned
+    raise NotRepeatableError
+
+
+def _make_symbol(symbol: Symbol, inputs: Sequence[Symbol], places: dict[Atom, int]) -> Make:
+    given = next((place for place, own in enumerate(inputs) if own is symbol), None)
+    if given is not None:
+        return lambda builder, operands, atoms: operands[given]
+    if type(symbol) is not Symbol:
+        raise NotRepeatableError
+    place, aval = _place(symbol.atom, places), symbol.aval
+    if isinstance(place, Literal):
+        return lambda builder, operands, atoms: Symbol(builder, place, aval)
+    return lambda builder, operands, atoms: Symbol(builder, atoms[place], aval)
+
+
+# ---- running a rule --------------------------------------------------------------------------------------------------
+
+
+def follow(rule: Callable[..., Any], operands: Sequence[Any], options: Mapping[str, Any]) -> Any:
+    """What a rule makes of its arguments, by its expansion if there is one."""
+    symbols: list[Symbol] = []
+    if rule in OF_AVALS:
+        operands = list(map(_captured, operands))
+    try:
+        key = (
+            rule,
+            *[kind_of(operand, symbols) for operand in operands],
+            *([(name, kind_of(option, symbols)) for name, option in options.items()] if options else ()),
+        )
+    except NotRepeatableError:
+        return rule(*operands, **options)
+    try:
+        found = _EXPANSIONS[key]
+    except KeyError:
+        found = _attempt(key, rule, operands, options)
+    if found is None or any(map(is_constant if rule in OF_AVALS else is_known, symbols)):
+        return rule(*operands, **options)
+    return found.on(symbols)
+
+
+def _captured(operand: Any) -> Any:
+    """An operand, or the symbol of an array."""
+    is_array = type(operand) is np.ndarray and operand.dtype in NAMES
+    return current_builder().capture(operand) if is_array else operand
+
+
+def is_constant(symbol: Symbol) -> bool:
+    """Whether a symbol is that of a constant, which is converted while tracing."""
+    return isinstance(symbol.atom, Literal)
+
+
+def _attempt(
+    key: Any, rule: Callable[..., Any], operands: Sequence[Any], options: Mapping[str, Any]
+) -> Expansion | None:
+    if len(_EXPANSIONS) >= MOST:
+        _EXPANSIONS.clear()
+    try:
+        found = expansion(rule, operands, options) if is_own(rule) else None
+    except Exception:  # noqa: BLE001 - the rule is run, and raises it again
+        found = None
+    _EXPANSIONS[key] = found
+    return found

@@ -1,0 +1,160 @@
+"""Rules are run once for each kind of arguments, and their equations added from then on."""
+
+import warnings
+
+import numpy as np
+import optree
+import pytest
+import scipy.special
+
+import fnad
+from fnad.errors import FnadError
+from fnad.ir.types import F64, Aval, aval_of
+from fnad.numpy.namespace import on_traced
+from fnad.trace import dispatch, expansion
+from fnad.trace.tracing import trace_function
+from tests.numpy.generated_calls import call_of, split
+from tests.numpy.test_generated_calls import FUNCTIONS, MODULES
+
+X = np.array([1.0, 2.0, 4.0])
+CALLS = 3
+UFUNCS = [f for f in vars(np).values() if isinstance(f, np.ufunc) and f.signature is None]
+
+
+@pytest.fixture(autouse=True)
+def _nothing_is_known(monkeypatch):
+    monkeypatch.setattr(expansion, "_EXPANSIONS", {})
+
+
+def traced(f, *values):
+    """Return what a trace of a function finds, or the error it ends with, and the warnings."""
+    avals = [aval_of(value) for value in values]
+    with warnings.catch_warnings(record=True, action="always") as warned:
+        try:
+            found = trace_function(lambda leaves: results(f(*leaves)), avals, name="f", values=values)
+        except Exception as error:  # noqa: BLE001
+            return type(error), getattr(error, "what", str(error)), said(warned)
+    guards = [(guard.expected, guard.position) for guard in found.guards]
+    return str(found.program), guards, said(warned)
+
+
+def results(value):
+    return [leaf for leaf in optree.tree_leaves(value) if not isinstance(leaf, (str, type, np.dtype))]
+
+
+def said(warned):
+    return [(str(w.message), w.category, w.lineno) for w in warned]
+
+
+def directly(rule, operands, options):
+    return rule(*operands, **options)
+
+
+def differences(monkeypatch, calls):
+    """Return the calls whose trace is another one where rules are not run again, the first or the second time."""
+    found = []
+    for name, f, values in calls:
+        with monkeypatch.context() as patch:
+            patch.setattr(dispatch, "follow", directly)
+            expected = traced(f, *values)
+        found += [(name, expected, again) for again in (traced(f, *values), traced(f, *values)) if again != expected]
+    return found
+
+
+def generated():
+    for module, name in FUNCTIONS:
+        function, full = getattr(MODULES[module], name), f"{module}.{name}"
+        for number in range(CALLS):
+            arrays, call = split(*call_of(full, function, number))
+            if all(array.dtype.kind in "biufc" for array in arrays):
+                yield f"{full} {number}", lambda *xs, call=call, f=function: call(on_traced(f), xs), arrays
+
+
+def of_ufuncs():
+    for ufunc in (*UFUNCS, scipy.special.gammaln, scipy.special.jv):
+        for dtypes in (("f8", "f8"), ("f4", "i8"), ("i8", "u8"), ("?", "c16"), ("c8", "f8")):
+            values = [np.array([[1, 2, 0]], dtype) for dtype in dtypes[: ufunc.nin]]
+            yield f"{ufunc} {dtypes}", ufunc, values
+            if ufunc.nin == 2:
+                for other in (2, 2.0, True, -0.0, 1e300, np.float32(3), np.array([1, 3, 2], "i4"), 1j):
+                    yield f"{ufunc} {dtypes} {other!r}", lambda x, u=ufunc, y=other: u(x, y), values[:1]
+
+
+@pytest.mark.parametrize("calls", [generated, of_ufuncs])
+def test_the_program_is_the_same(monkeypatch, calls):
+    with np.errstate(all="ignore"):
+        assert differences(monkeypatch, calls()) == []
+
+
+def test_a_rule_is_run_once(monkeypatch):
+    runs, of = [], expansion.expansion
+    monkeypatch.setattr(expansion, "expansion", lambda rule, *args: (runs.append(rule), of(rule, *args))[1])
+
+    def f(x):
+        for i in range(5):
+            x = np.sinh(x) * 2.0
+            x[i % 2 :].sum()
+        return x
+
+    first, second = traced(f, X), traced(f, X)
+    assert first == second
+    assert len(runs) == 6  # sinh, mul, two slices, sums of two shapes
+
+
+def test_a_view_is_one_of_what_it_is_asked_of():
+    def f(x, y):
+        z = x + y
+        for i in (0, 1):
+            part, other = z[:2], y.T
+            part[i] = 5.0
+            other[2] = -1.0
+        return z * y
+
+    for _ in range(2):
+        assert fnad.jit(f)(X.copy(), X.copy()).tolist() == [5.0, 10.0, -8.0]
+
+
+def test_what_numbers_decide_is_run_each_time():
+    def f(x):
+        count, table = fnad.numpy.zeros(1, int), fnad.numpy.arange(4)
+        for _ in range(3):
+            count = count + 1
+            x = x * int(table[count[0]]) if table[count[0]] > 1 else x
+            x = x[x > 1.0]
+        return x
+
+    for _ in range(2):
+        assert fnad.grad(lambda x: np.sum(f(x)))(X).tolist() == [0.0, 6.0, 6.0]
+        assert fnad.jit(f)(X).tolist() == [12.0, 24.0]
+
+
+def test_a_rule_of_the_users_is_run_each_time():
+    runs = []
+
+    def doubled(x):
+        return 2 * x
+
+    @fnad.numpy.implements(doubled)
+    def rule(x):
+        runs.append(x)
+        return x + x
+
+    double = on_traced(doubled)
+    assert fnad.grad(lambda x: np.sum(double(x) + double(x)))(X).tolist() == [4.0, 4.0, 4.0]
+    assert len(runs) == 2
+
+
+def test_an_error_is_raised_each_time():
+    def f(x):
+        for _ in range(2):
+            try:
+                np.reshape(x, (2, 2))
+            except FnadError as error:
+                messages.append(str(error))
+        return x
+
+    messages = []
+    trace_function(lambda leaves: [f(*leaves)], [Aval(F64, (3,))], name="f")
+    assert len(messages) == 2
+    assert messages[0] == messages[1]
+    assert "np.reshape(x, (2, 2))" in messages[0]
