@@ -22,6 +22,7 @@ import threading
 from collections.abc import Callable, Generator
 from contextlib import AbstractContextManager, contextmanager
 from functools import wraps
+from sys import getprofile, setprofile
 from types import BuiltinFunctionType, CodeType, FrameType, MethodDescriptorType
 from typing import Any, ParamSpec, TypeAlias, TypeVar, cast
 
@@ -59,15 +60,15 @@ def by_profiler(see: See) -> Generator[None]:
 
     One of C, as cProfile's up to 3.11, cannot be called, and so is off in between; later ones do not use this hook.
     """
-    previous: object = sys.getprofile()
+    previous: object = getprofile()
     before, chained = _HERE.see, cast("See | None", previous if callable(previous) else None)
     seen = see if chained is None else _both(see, chained)
     _HERE.see = seen if chained is before else None  # from somebody else's nothing is hidden
-    sys.setprofile(seen)
+    setprofile(seen)
     try:
         yield
     finally:
-        sys.setprofile(chained)
+        setprofile(chained)
         _HERE.see = before
         if previous is not None and chained is None:
             cast("Any", previous).enable()
@@ -78,15 +79,15 @@ def without_profiler(condition: Callable[P, bool], function: Callable[P, T]) -> 
 
     @wraps(function)
     def run(*args: P.args, **kwargs: P.kwargs) -> T:
-        profiler = sys.getprofile()
+        profiler = getprofile()
         if profiler is None or profiler is not _HERE.see:
             return function(*args, **kwargs)
-        sys.setprofile(None)
+        setprofile(None)
         try:
             if condition(*args, **kwargs):
                 return function(*args, **kwargs)
         finally:
-            sys.setprofile(profiler)
+            setprofile(profiler)
         return function(*args, **kwargs)
 
     return run

@@ -67,4 +67,5 @@ def _constants_of(builder: Builder) -> Constants:
 
 def is_known(symbol: Symbol) -> bool:
     """Whether a symbol of a trace under way depends on no input."""
-    return isinstance(symbol.atom, Literal) or (symbol.builder.alive and _constants_of(symbol.builder).has(symbol.atom))
+    atom, builder = symbol.atom, symbol.builder
+    return isinstance(atom, Literal) or (builder.alive and _constants_of(builder).has(atom))

@@ -81,7 +81,7 @@ def on_traced(function: Callable[..., Any]) -> Callable[..., Any]:
 
     @wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
-        if is_tracing() and CALLS["has_traced"]((args, kwargs)):
+        if is_tracing() and (CALLS["has_traced"](args) or (kwargs and CALLS["has_traced"](kwargs))):
             return CALLS["traced"](function, args, kwargs)
         return function(*args, **kwargs)
 

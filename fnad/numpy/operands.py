@@ -55,7 +55,7 @@ class WeakSymbol(Symbol):
 
 def strong(symbol: Symbol) -> Symbol:
     """The symbol as one of a value of NumPy's, whose dtype does not give way."""
-    return Symbol(symbol.builder, symbol.atom, symbol.aval) if isinstance(symbol, WeakSymbol) else symbol
+    return Symbol(symbol.builder, symbol.atom, symbol.aval) if type(symbol) is WeakSymbol else symbol
 
 
 def is_python_number(value: Any) -> TypeGuard[bool | int | float | complex]:

@@ -321,15 +321,11 @@ def draws_numbers(value: Any) -> bool:
     )
 
 
-def shared_states() -> bytes:
+def shared_states() -> tuple[bytes, object]:
     """The states of the generators that `numpy.random` and `random` share among all their users."""
     numpy_random, python_random = sys.modules.get("numpy.random"), sys.modules.get("random")
-    return pickle.dumps(
-        (
-            numpy_random and numpy_random.get_state(legacy=False),
-            python_random and python_random.getstate(),
-        )
-    )
+    state = numpy_random and numpy_random.get_state(legacy=False)
+    return pickle.dumps(state), python_random and python_random.getstate()
 
 
 def check_of_function(function: FunctionType) -> Check:

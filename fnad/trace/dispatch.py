@@ -12,7 +12,7 @@ import inspect
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
-from types import ModuleType, NoneType
+from types import EllipsisType, ModuleType, NoneType
 from typing import Any, TypeAlias, cast
 
 import numpy as np
@@ -100,16 +100,16 @@ RAISED: dict[type[Exception], type[FnadError]] = {
 
 def runs_no_users_code(rule: Any, args: Sequence[Any], kwargs: Arguments, /) -> bool:
     """Whether a rule is fnad's own, and nothing it is given has code of the user's, such as an `__index__`."""
-    return is_own(rule) and is_plain(tuple(args)) and is_plain(tuple(kwargs.values()))
+    return is_own(rule) and all(map(is_plain, args)) and (not kwargs or all(map(is_plain, kwargs.values())))
 
 
-PLAIN = (bool, int, float, complex, str, bytes, NoneType, np.generic, np.dtype)
-"""What calls no code of the user's."""
+PLAIN = frozenset({bool, int, float, complex, str, bytes, NoneType, EllipsisType})
+"""Classes of what calls no code of the user's, and is no handle."""
 
 
 def is_plain(value: Any) -> bool:
     """Whether a value is traced, an array or a number, or a list, tuple or slice of these, and of no user's class."""
-    if isinstance(value, Handle):
+    if isinstance(value, Handle) or type(value) in PLAIN:
         return True
     if type(value) in (list, tuple):
         return all(map(is_plain, value))
@@ -117,7 +117,7 @@ def is_plain(value: Any) -> bool:
         return is_plain((value.start, value.stop, value.step))
     if type(value) is np.ndarray:
         return not value.dtype.hasobject
-    return getattr(type(value), "__module__", "") in ("builtins", "numpy") and isinstance(value, PLAIN)
+    return isinstance(value, (np.generic, np.dtype)) and getattr(type(value), "__module__", "") == "numpy"
 
 
 def call_watched(rule: Rule, args: Sequence[Any], kwargs: Arguments, /) -> Any:
@@ -192,6 +192,8 @@ def unwrap(value: Any, owners: Owners) -> Any:
     """The operands of a rule: symbols in place of handles, in nested lists and slices too."""
     if isinstance(value, Handle):
         return _own(value, owners)
+    if type(value) in PLAIN:
+        return value
     if isinstance(value, (list, tuple)) and contains_handle(value):
         return _rebuilt(value, [unwrap(v, owners) for v in value])
     if isinstance(value, slice):

@@ -311,11 +311,11 @@ class Environment:
 
         Garbage is not collected meanwhile: its finalizers, which may run anywhere, are no part of the functions.
         """
-        visited = self._visited
+        visited, seeks_effects = self._visited, self._seeks_effects
         collecting = {callback.__code__ for callback in gc.callbacks if isinstance(callback, FunctionType)}
 
         def on_event(frame: FrameType, event: str, arg: Any) -> None:
-            if self._is_void:
+            if seeks_effects and self.effect is not None:
                 return
             code = frame.f_code
             if event == "call" and (id(code), id(frame.f_globals)) not in visited and code not in collecting:
@@ -336,7 +336,7 @@ class Environment:
         finally:
             self._end(states)
 
-    def _end(self, states: bytes) -> None:
+    def _end(self, states: object) -> None:
         """Note what is known after the trace only: modules that were not there before, and random numbers."""
         for name in self._imports:
             self._note_module(name)

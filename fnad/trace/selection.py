@@ -248,10 +248,12 @@ def undecided_of(operands: Any) -> Masked | None:
 
 def call_traced(function: Any, args: Any, kwargs: Any) -> Any:
     """The result of an array function on traced values, selections among them."""
-    first = undecided_of((*args, *kwargs.values()))
-    return (
-        call_function(function, args, kwargs) if first is None else first.__array_function__(function, (), args, kwargs)
-    )
+    first = undecided_of(args)
+    if first is None and kwargs:
+        first = undecided_of(kwargs.values())
+    if first is None:
+        return call_function(function, args, kwargs)
+    return first.__array_function__(function, (), args, kwargs)
 
 
 def _method(function: Any) -> Callable[..., Any]:
