@@ -154,8 +154,9 @@ class Lookup(NamedTuple):
 
     def is_of(self, frame: FrameType, owner: object, name: str) -> bool:
         """Whether it is of this attribute of this object, and of nothing else, in a frame that is at it."""
-        is_named = self.name == name if self.callee is None else self.callee.value(frame) is getattr
-        return is_named and self.owner.value(frame) is owner
+        if self.callee is None:
+            return self.name == name and self.owner.value(frame) is owner
+        return self.callee.value(frame) is getattr and self.owner.value(frame) is owner
 
 
 # ---- which instruction a frame is at ---------------------------------------------------------------------------------

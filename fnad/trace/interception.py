@@ -30,6 +30,7 @@ from typing import Any
 
 import numpy as np
 
+from fnad.codes import remembered
 from fnad.ir.builder import is_tracing
 from fnad.numpy.indexing_routines import c_, r_
 from fnad.numpy.namespace import MAKING, NEW, on_trace, on_traced
@@ -97,10 +98,8 @@ class Intercepted:
         if found is not self.original or not is_tracing():
             return found
         frame = sys._getframe(2)  # pyright: ignore[reportPrivateUsage]  # the last one is of `unwatched`
-        load = lookup_at(frame.f_code, frame.f_lasti)
-        if load is None or not load.is_of(frame, module, self.name) or not is_users(frame.f_code):
-            return found
-        return self._standing_in(load)
+        load = load_at(frame.f_code, frame.f_lasti)
+        return self._standing_in(load) if load is not None and load.is_of(frame, module, self.name) else found
 
     def _standing_in(self, load: Lookup) -> Any:
         return self.replacement
@@ -135,6 +134,12 @@ class InterceptedClass(Intercepted):
 def is_users(code: CodeType) -> bool:
     """Whether the code may meet traced values: no library's, and no module's, which keeps the names it imports."""
     return code.co_name != "<module>" and not is_library(code.co_filename)
+
+
+@remembered
+def load_at(code: CodeType, offset: int) -> Lookup | None:
+    """The attribute that an instruction of such code may load."""
+    return lookup_at(code, offset) if is_users(code) else None
 
 
 class Watched(ModuleType):
