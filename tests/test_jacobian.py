@@ -288,3 +288,81 @@ def test_what_is_not_holomorphic(call: Callable[[], Any], words: str) -> None:
     with pytest.raises(HolomorphicError, match=words) as raised:
         call()
     assert "at test_jacobian.py" in str(raised.value)
+
+
+# ---- what HIPS autograd tests of its Jacobians and Hessians (its test_jacobian.py, test_wrappers.py) -----------------
+
+
+def test_a_jacobian_is_the_gradient_of_one_element() -> None:
+    f = lambda x: np.sum(np.sin(x), axis=1, keepdims=True)  # noqa: E731
+    row = X[None]
+    assert fnad.jacobian(f)(row).shape == (1, 1, 1, 4)
+    np.testing.assert_array_equal(fnad.jacobian(f)(row)[0, 0], fnad.grad(f)(row))
+    np.testing.assert_allclose(fnad.grad(f)(row), np.cos(row), rtol=1e-15)
+
+
+@each
+def test_from_a_scalar_to_a_vector(jacobian: Any) -> None:
+    found = jacobian(lambda x: np.array([x, x**2, x**3]))(0.7)
+    np.testing.assert_allclose(found, [1.0, 1.4, 3 * 0.7**2], rtol=1e-15)
+
+
+@each
+def test_a_jacobian_has_the_gradients_as_rows(jacobian: Any) -> None:
+    functions: list[Callable[[Any], Any]] = [
+        lambda x: np.sum(x**3),
+        lambda x: np.prod(np.sin(x) + np.sin(x)),
+        lambda x: fnad.grad(lambda y: np.exp(y) * np.tanh(x[0]))(x[1]),
+    ]
+    found = jacobian(lambda x: np.array([f(x) for f in functions]))(X)
+    np.testing.assert_allclose(found, np.vstack([fnad.grad(f)(X) for f in functions]), rtol=1e-14)
+    in_numpy = lambda x: np.array([np.sum(x**3), np.prod(2 * np.sin(x)), np.exp(x[1]) * np.tanh(x[0])])  # noqa: E731
+    np.testing.assert_allclose(found, complex_step(in_numpy, X), rtol=1e-13)
+
+
+@each
+def test_jacobians_of_jacobians(jacobian: Any) -> None:
+    x = X[:2]
+    f = lambda x: np.sin(np.outer(x, x)) + np.cos(np.dot(x, x))  # noqa: E731
+    assert jacobian(f)(x).shape == (2, 2, 2)
+    once = jacobian(f, holomorphic=True)
+    twice = jacobian(once, holomorphic=True)
+    np.testing.assert_allclose(jacobian(jacobian(f))(x), complex_step(once, x), rtol=1e-13)
+    third = jacobian(jacobian(jacobian(f)))(x)
+    assert third.shape == (2, 2, 2, 2, 2)
+    np.testing.assert_allclose(third, complex_step(twice, x), rtol=1e-12)
+    for real, analytic in ((jacobian(f), once), (jacobian(jacobian(f)), twice)):
+        gradient = fnad.grad(lambda x, g=real: np.sum(np.sin(g(x))))(x)
+        np.testing.assert_allclose(gradient, complex_step(lambda x, g=analytic: np.sum(np.sin(g(x))), x), rtol=1e-12)
+
+
+def test_the_hessian_of_a_quadratic_form() -> None:
+    h = RNG.normal(size=(4, 4))
+    np.testing.assert_allclose(fnad.hessian(lambda x: np.dot(np.dot(x, h), x))(X), h + h.T, rtol=1e-14)
+
+
+@pytest.mark.parametrize("shape", [(5,), (5, 4), (5, 4, 3)])
+def test_products_with_hessians_and_jacobians(shape: tuple[int, ...]) -> None:
+    a, v = RNG.normal(size=shape), RNG.normal(size=shape)
+    hessian = fnad.hessian(lambda a: np.sum(np.sin(a)))(a)
+    np.testing.assert_allclose(hessian.reshape(a.size, a.size), np.diag(-np.sin(a).ravel()), rtol=1e-15, atol=0)
+    product = fnad.hvp(lambda a: np.sum(np.sin(a)), (a,), (v,))[0]
+    np.testing.assert_allclose(np.tensordot(hessian, v, axes=v.ndim), product, rtol=1e-14)
+    rolled = lambda a: np.roll(np.sin(a), 1)  # noqa: E731
+    jacobian = fnad.jacobian(rolled)(a)  # not symmetric
+    np.testing.assert_allclose(np.tensordot(v, jacobian, axes=v.ndim), fnad.vjp(rolled, a)[1](v)[0], rtol=1e-14)
+    np.testing.assert_allclose(fnad.vjp(rolled, a)[1](v)[0], np.roll(v, -1) * np.cos(a), rtol=1e-14)
+    np.testing.assert_allclose(np.tensordot(jacobian, v, axes=v.ndim), fnad.jvp(rolled, (a,), (v,))[1], rtol=1e-14)
+
+
+@pytest.mark.parametrize("f", [lambda x: A @ x, lambda x: np.tanh(A @ x)], ids=["linear", "tanh"])
+@pytest.mark.parametrize(
+    "g", [lambda y: np.dot(y, y) / 2, lambda y: np.sum(2 * y**2 + y**4)], ids=["squares", "fourth"]
+)
+def test_generalized_gauss_newton_products(f: Any, g: Any) -> None:
+    """Jᵀ H J v, from a pushforward, the Hessian times a vector, and a pullback."""
+    v = RNG.normal(size=4)
+    y, push = fnad.linearize(f, X)
+    product = fnad.vjp(f, X)[1](fnad.hvp(g, (y,), (push(v),))[0])[0]
+    jacobian = fnad.jacobian(f)(X)
+    np.testing.assert_allclose(product, jacobian.T @ fnad.hessian(g)(f(X)) @ jacobian @ v, rtol=1e-13)
