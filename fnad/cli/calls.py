@@ -58,7 +58,7 @@ class Types:
 
     def text(self, stage: str) -> str:
         """The program of the call at a stage."""
-        program = self._staged().program
+        program = self.staged().program
         return stage_text([(prepared(program), input_names(self._names, program))], stage)
 
     def differentiable(self, argnums: Sequence[int]) -> Differentiable:
@@ -71,9 +71,11 @@ class Types:
                 name = argument_name(self.target.function, position)
                 raise UsageError(f"{name} has {avals[0]}, which has no derivative; name others with --argnums")
             wrt += found
-        return Differentiable(self._staged(), wrt, self._names)
+        return Differentiable(self.staged(), wrt, self._names)
 
-    def _staged(self) -> Staged:
+    def staged(self) -> Staged:
+        """Trace the call; raise `UsageError` if it decides by values."""
+
         def call(f: Function) -> Staged:
             return stage(f, self.leaves, lambda tracers: f(*self.structure.unflatten(tracers)))
 
@@ -116,6 +118,12 @@ class Values:
         """The program of the call at a stage, as `jit` runs it."""
         f = self.target.function
         return (f if isinstance(f, Compiled) else jit(f)).lower(*self.args, **self.kwargs).as_text(stage)
+
+    def staged(self) -> Staged:
+        """Trace the call, as the transforms do, on the arguments that have floats."""
+        leaves = [flatten(arg)[0] for arg in self.args]
+        found = [i for i, values in enumerate(leaves) if any(is_inexact(np.asarray(x).dtype) for x in values)]
+        return self.differentiable(found).staged
 
     def differentiable(self, argnums: Sequence[int]) -> Differentiable:
         """Trace the call, as the transforms do."""

@@ -17,6 +17,7 @@ from fnad.api.stages import STAGES
 from fnad.cli import doctor, ops
 from fnad.cli.check import check_call
 from fnad.cli.dump import Request, dump
+from fnad.cli.lint import lint
 from fnad.cli.usage import UsageError
 
 DUMP = """\
@@ -46,6 +47,16 @@ CHECK_EXAMPLE = """\
 examples:
   fnad check model.py:loss --args 'f64[3], {"W": f32[4,5], "b": f32[5]}'
   fnad check package.model:loss --values 'np.linspace(0, 1, 5), scale=2.0'
+"""
+LINT = """\
+Find roots, logarithms, divisions, powers and inverse functions of which nothing in the program says that their operand
+stays away from the points where they, or their derivative, are not finite. Nothing is computed; the arguments may have
+any values. Prints the line, why, and the way out; the exit status is 1 if anything is found.
+"""
+LINT_EXAMPLE = """\
+examples:
+  fnad lint model.py:loss --args 'f64[3], {"W": f32[4,5], "b": f32[5]}'
+  fnad lint package.model:loss --values 'np.linspace(0, 1, 5), scale=2.0'   (on the path that these take)
 """
 ARGS = """the types of the arguments: arrays such as f64[3,4], i32[], bool[7]; Python numbers float, int, bool, complex;
 None; dicts, lists and tuples of these"""
@@ -90,9 +101,10 @@ class _CommandParser(ArgumentParser):
 def _parser() -> ArgumentParser:
     parser = _CommandParser(prog="fnad", description="Differentiate NumPy functions and compile them: a look inside.")
     parser.add_argument("--version", action="version", version=f"fnad {fnad.__version__}")
-    commands = parser.add_subparsers(required=True, metavar="{dump,check,ops,doctor}")
+    commands = parser.add_subparsers(required=True, metavar="{dump,check,lint,ops,doctor}")
     _add_dump(commands)
     _add_check(commands)
+    _add_lint(commands)
     _add_ops(commands)
     _add_doctor(commands)
     return parser
@@ -143,6 +155,18 @@ def _add_check(commands: Any) -> None:
     parser.set_defaults(answer=_check)
 
 
+def _add_lint(commands: Any) -> None:
+    parser = commands.add_parser(
+        "lint",
+        help="find operations that can reach a point where they are singular",
+        description=LINT,
+        epilog=LINT_EXAMPLE,
+        formatter_class=RawDescriptionHelpFormatter,
+    )
+    _add_call(parser)
+    parser.set_defaults(answer=_lint)
+
+
 def _add_ops(commands: Any) -> None:
     parser = commands.add_parser(
         "ops",
@@ -188,6 +212,11 @@ def _dump(request: Namespace) -> Answer:
 def _check(request: Namespace) -> Answer:
     report = check_call(request.target, request.args, request.values)
     return str(report), 0 if report.is_right else 1
+
+
+def _lint(request: Namespace) -> Answer:
+    text, found = lint(request.target, request.args, request.values)
+    return text, 1 if found else 0
 
 
 def _ops(request: Namespace) -> Answer:

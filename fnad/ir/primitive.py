@@ -21,6 +21,7 @@ from fnad.errors import FnadError, UnsupportedFunctionError
 from fnad.ir.axes import Along, Axes, Contract, Elementwise, Opaque, Over
 from fnad.ir.builder import current_builder
 from fnad.ir.program import Params, Program
+from fnad.ir.ranges import Bounds, Singular
 from fnad.ir.types import Aval, Dtype
 from fnad.scalar.template import check
 
@@ -342,6 +343,8 @@ class Primitive:
     `axes` says which elements depend on which; by default, what the lowering implies. `commutative` says that the order
     of two operands makes no difference, to the bit, unless they are complex: NumPy rounds x * y and y * x differently
     there. `bounded(result, *operands)` says for these dtypes that the result is finite wherever the operands are.
+    `bounds(*operand_ranges, **params)` is the range of a real result, any number if not given; `singular` says where
+    the operation or its derivative is not finite.
 
     `effect` marks what must happen even if no result is read: it is never dropped, merged or moved past another effect.
     `prune(equation, live) -> equation` drops what only results not marked in `live` need, and keeps the live results.
@@ -361,6 +364,8 @@ class Primitive:
     axes: Axes = IMPLIED
     commutative: bool = False
     bounded: Bounded = nowhere
+    bounds: Bounds | None = None
+    singular: tuple[Singular, ...] = ()
 
     def __post_init__(self) -> None:
         if self.axes is IMPLIED:

@@ -20,9 +20,12 @@ import numpy as np
 
 from fnad.ir.builder import current_builder
 from fnad.ir.primitive import Bilinear, Linear, everywhere
+from fnad.ir.ranges import NONZERO, Singular
 from fnad.ir.symbol import OPERATORS, Symbol
 from fnad.ops.constructors import INEXACT, LINE, NUMBERS, elementwise
 from fnad.ops.shape import broadcast_to
+
+DIVISOR = Singular(1, NONZERO, "x / 0 is inf or nan")
 
 add = elementwise(
     "add",
@@ -33,6 +36,7 @@ add = elementwise(
     domain=NUMBERS,
     over=(LINE, LINE),
     commutative=True,
+    bounds=lambda x, y: x + y,
     doc="Sum.",
 )
 
@@ -44,6 +48,7 @@ sub = elementwise(
     arity=2,
     domain=NUMBERS,
     over=(LINE, LINE),
+    bounds=lambda x, y: x - y,
     doc="Difference.",
 )
 
@@ -55,6 +60,7 @@ neg = elementwise(
     domain=NUMBERS,
     over=(LINE,),
     bounded=everywhere,
+    bounds=lambda x: -x,
     doc="Opposite.",
 )
 
@@ -68,6 +74,7 @@ mul = elementwise(
     over=(LINE, LINE),
     edges=((0.0, 1.0), (0.0, np.inf)),
     commutative=True,
+    bounds=lambda x, y: x * y,
     doc="Product.",
 )
 
@@ -86,6 +93,7 @@ strong_mul = elementwise(
     over=(LINE, LINE),
     edges=((0.0, np.inf), (-0.0, np.nan), (2.0, np.inf)),
     cost=2,
+    bounds=lambda x, y: x * y,
     doc="Product that is exactly 0 where the first operand is 0, whatever the second.",
 )
 
@@ -104,6 +112,7 @@ absorbing_mul = elementwise(
     over=(LINE, LINE),
     edges=((0.0, np.inf), (np.inf, 0.0), (np.nan, -0.0), (2.0, np.inf)),
     cost=3,
+    bounds=lambda x, y: x * y,
     doc="Product that is exactly 0 where either operand is 0, whatever the other.",
 )
 
@@ -115,6 +124,8 @@ div = elementwise(
     domain=INEXACT,
     edges=((1.0, 0.0), (-1.0, 0.0), (0.0, 0.0)),
     cost=4,
+    bounds=lambda x, y: x / y,
+    singular=(DIVISOR,),
     doc="Quotient of floating-point numbers, IEEE 754 at zeros.",
 )
 

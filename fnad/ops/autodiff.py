@@ -17,6 +17,7 @@ stop_gradient = elementwise(
     over=(LINE,),
     cost=0,
     bounded=everywhere,
+    bounds=lambda x: x,
     doc="The value itself, taken as a constant by every derivative.",
 )
 

@@ -28,6 +28,7 @@ from fnad.ir.primitive import (
     nowhere,
     register,
 )
+from fnad.ir.ranges import Bounds, Singular
 from fnad.ir.types import BOOL, DTYPES, F64, Aval, Dtype, Shape, dtype_name
 
 Domain: TypeAlias = frozenset[Dtype]
@@ -115,6 +116,8 @@ def elementwise(
     edges: tuple[Point, ...] = (),
     commutative: bool = False,
     bounded: Bounded = nowhere,
+    bounds: Bounds | None = None,
+    singular: tuple[Singular, ...] = (),
 ) -> Primitive:
     """Declare a primitive that acts element by element.
 
@@ -134,6 +137,8 @@ def elementwise(
             doc,
             commutative=commutative,
             bounded=bounded,
+            bounds=bounds,
+            singular=singular,
         )
     )
 
@@ -178,6 +183,7 @@ def linear(
     axes: Axes = IMPLIED,
     commutative: bool = False,
     bounded: Bounded = nowhere,
+    bounds: Bounds | None = None,
 ) -> Primitive:
     """Declare a primitive that is linear, jointly, in the operands `wrt`."""
     return register(
@@ -192,6 +198,7 @@ def linear(
             axes=axes,
             commutative=commutative,
             bounded=bounded,
+            bounds=bounds,
         )
     )
 

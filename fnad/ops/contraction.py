@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from fnad.errors import AxisError, ShapeError
 from fnad.ir.primitive import Bilinear, Contraction, Primitive, Sample, register
+from fnad.ir.ranges import Range
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import Aval
 from fnad.ops.constructors import NUMBERS, by_name, check_dtype, check_one_dtype
@@ -103,6 +105,11 @@ def _dot_samples() -> Iterable[Sample]:
         yield Sample((sample(x), sample(y, seed=1)), {"contract": contract, "batch": batch})
 
 
+def _bounds(x: Range, y: Range, *, contract: Axes, batch: Axes) -> Range:
+    """That of a sum of products, of squares if an array is paired with itself."""
+    return (x * (y if contract[0] == contract[1] else replace(y))).summed()
+
+
 dot_general = register(
     Primitive(
         "dot_general",
@@ -112,5 +119,6 @@ dot_general = register(
         Contraction(),
         _dot_samples,
         "Sum of products over the pairs of axes `contract`, for each index of the pairs of axes `batch`.",
+        bounds=_bounds,
     )
 )

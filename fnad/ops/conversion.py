@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from fnad.ir.primitive import Linear, Sample, Scalar, everywhere
+from fnad.ir.ranges import Range
 from fnad.ir.types import DTYPES, Dtype, is_inexact, real_dtype
 from fnad.ops.arithmetic import neg
 from fnad.ops.constructors import COMPLEXES, LINE, REALS, elementwise, linear
@@ -44,6 +45,7 @@ convert = linear(
     Scalar("{dtype}({0})"),
     samples=_convert_samples,
     bounded=_is_wide,
+    bounds=lambda x, *, dtype: x if is_inexact(dtype) else Range(x.low, x.high),
     doc="The value in another dtype, as NumPy's astype: to integers towards zero, from complex the real part.",
 )
 

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from fnad.ir.primitive import Bounded, Primitive, nowhere, on_reals
+from fnad.ir.ranges import NONNEGATIVE, NONZERO, POSITIVE, WITHIN_ONE, Bounds, Range, Singular, always, increasing
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import is_complex
 from fnad.ops.arithmetic import absorbing_mul, neg
@@ -38,8 +39,14 @@ def _function(
     edges: tuple[float, ...] = (),
     cost: int = 20,
     bounded: Bounded = nowhere,
+    bounds: Bounds | None = None,
+    finite: Range | None = None,
+    elsewhere: str = "",
 ) -> Primitive:
-    """Declare a function of NumPy by the derivative `(result, operand) -> partial`."""
+    """Declare a function of NumPy by the derivative `(result, operand) -> partial`.
+
+    It and its derivative are finite with the operand in the range `finite`, and `elsewhere` says what they are.
+    """
     points: tuple[Point, ...] = tuple((edge,) for edge in edges)
     evaluate: Callable[..., Any] = getattr(np, name)
     return elementwise(
@@ -52,6 +59,8 @@ def _function(
         edges=points,
         cost=cost,
         bounded=bounded,
+        bounds=bounds,
+        singular=() if finite is None else (Singular(0, finite, elsewhere),),
         doc=doc,
     )
 
@@ -78,6 +87,9 @@ sqrt = _function(
     over=UNIT,
     edges=(0.0, -0.0, -1.0, INF),
     cost=4,
+    bounds=lambda x: increasing(math.sqrt)(x & NONNEGATIVE),
+    finite=POSITIVE,
+    elsewhere="its derivative at 0 is inf, and sqrt(x) is nan for x < 0",
 )
 cbrt = _function(
     "cbrt",
@@ -86,25 +98,53 @@ cbrt = _function(
     domain=REALS,
     over=UNIT,
     edges=(0.0, -8.0),
+    bounds=increasing(lambda x: math.copysign(abs(x) ** (1 / 3), x)),
+    finite=NONZERO,
+    elsewhere="its derivative at 0 is inf",
 )
+
+LOG_ELSEWHERE = "the logarithm is -inf at 0 and nan for x < 0"
 
 # ---- exponentials and logarithms ---------------------------------------------------------------------------------
 
-exp = _function("exp", lambda y, x: y, "e to the power x.", edges=(INF, -INF, 1000.0, -1000.0))
-exp2 = _function("exp2", lambda y, x: y * math.log(2), "2 to the power x.")
-expm1 = _function("expm1", lambda y, x: exp(x), "exp(x) - 1, accurate for small x.")
+exp = _function(
+    "exp",
+    lambda y, x: y,
+    "e to the power x.",
+    edges=(INF, -INF, 1000.0, -1000.0),
+    bounds=increasing(math.exp),
+)
+exp2 = _function("exp2", lambda y, x: y * math.log(2), "2 to the power x.", bounds=increasing(lambda x: 2.0**x))
+expm1 = _function("expm1", lambda y, x: exp(x), "exp(x) - 1, accurate for small x.", bounds=increasing(math.expm1))
 log = _function(
     "log",
     lambda y, x: 1.0 / x + overflow(x),
     "Natural logarithm; its derivative at 0 is inf.",
     over=UNIT,
     edges=(0.0, -1.0),
+    bounds=increasing(math.log),
+    finite=POSITIVE,
+    elsewhere=LOG_ELSEWHERE,
 )
 log2 = _function(
-    "log2", lambda y, x: (1.0 / math.log(2)) / x + overflow(x), "Logarithm to base 2.", over=UNIT, edges=(0.0,)
+    "log2",
+    lambda y, x: (1.0 / math.log(2)) / x + overflow(x),
+    "Logarithm to base 2.",
+    over=UNIT,
+    edges=(0.0,),
+    bounds=increasing(math.log2),
+    finite=POSITIVE,
+    elsewhere=LOG_ELSEWHERE,
 )
 log10 = _function(
-    "log10", lambda y, x: (1.0 / math.log(10)) / x + overflow(x), "Logarithm to base 10.", over=UNIT, edges=(0.0,)
+    "log10",
+    lambda y, x: (1.0 / math.log(10)) / x + overflow(x),
+    "Logarithm to base 10.",
+    over=UNIT,
+    edges=(0.0,),
+    bounds=increasing(math.log10),
+    finite=POSITIVE,
+    elsewhere=LOG_ELSEWHERE,
 )
 log1p = _function(
     "log1p",
@@ -112,12 +152,15 @@ log1p = _function(
     "log(1 + x), accurate for small x.",
     over=(-0.5, 2.0),
     edges=(-1.0,),
+    bounds=increasing(math.log1p),
+    finite=Range(-1.0, above=True),
+    elsewhere="log1p(x) is -inf at -1 and nan below",
 )
 
 # ---- trigonometric -----------------------------------------------------------------------------------------------
 
-sin = _function("sin", lambda y, x: cos(x), "Sine.", edges=(INF,), bounded=on_reals)
-cos = _function("cos", lambda y, x: neg(sin(x)), "Cosine.", edges=(INF,), bounded=on_reals)
+sin = _function("sin", lambda y, x: cos(x), "Sine.", edges=(INF,), bounded=on_reals, bounds=always(-1.0, 1.0))
+cos = _function("cos", lambda y, x: neg(sin(x)), "Cosine.", edges=(INF,), bounded=on_reals, bounds=always(-1.0, 1.0))
 tan = _function("tan", lambda y, x: 1.0 + y * y, "Tangent.", over=(-1.2, 1.2))
 arcsin = _function(
     "arcsin",
@@ -125,6 +168,8 @@ arcsin = _function(
     "Inverse sine, in [-π/2, π/2]; its derivative at ±1 is inf.",
     over=(-0.9, 0.9),
     edges=(1.0, -1.0, 2.0),
+    finite=WITHIN_ONE,
+    elsewhere="its derivative at -1 and 1 is infinite, and it is nan outside",
 )
 arccos = _function(
     "arccos",
@@ -132,17 +177,38 @@ arccos = _function(
     "Inverse cosine, in [0, π]; its derivative at ±1 is -inf.",
     over=(-0.9, 0.9),
     edges=(1.0, -1.0, 2.0),
+    finite=WITHIN_ONE,
+    elsewhere="its derivative at -1 and 1 is infinite, and it is nan outside",
 )
 arctan = _function(
-    "arctan", lambda y, x: 1.0 / (1.0 + x * x), "Inverse tangent, in [-π/2, π/2].", edges=(INF, -INF), bounded=on_reals
+    "arctan",
+    lambda y, x: 1.0 / (1.0 + x * x),
+    "Inverse tangent, in [-π/2, π/2].",
+    edges=(INF, -INF),
+    bounded=on_reals,
+    bounds=increasing(math.atan),
 )
 
 # ---- hyperbolic --------------------------------------------------------------------------------------------------
 
-sinh = _function("sinh", lambda y, x: cosh(x), "Hyperbolic sine.", cost=25)
-cosh = _function("cosh", lambda y, x: sinh(x), "Hyperbolic cosine.", cost=25)
-tanh = _function("tanh", lambda y, x: 1.0 - y * y, "Hyperbolic tangent.", edges=(INF, -INF), cost=25, bounded=on_reals)
-arcsinh = _function("arcsinh", lambda y, x: 1.0 / sqrt(one(x) + x * x), "Inverse hyperbolic sine.", cost=30)
+sinh = _function("sinh", lambda y, x: cosh(x), "Hyperbolic sine.", cost=25, bounds=increasing(math.sinh))
+cosh = _function("cosh", lambda y, x: sinh(x), "Hyperbolic cosine.", cost=25, bounds=always(1.0, INF))
+tanh = _function(
+    "tanh",
+    lambda y, x: 1.0 - y * y,
+    "Hyperbolic tangent.",
+    edges=(INF, -INF),
+    cost=25,
+    bounded=on_reals,
+    bounds=always(-1.0, 1.0),
+)
+arcsinh = _function(
+    "arcsinh",
+    lambda y, x: 1.0 / sqrt(one(x) + x * x),
+    "Inverse hyperbolic sine.",
+    cost=30,
+    bounds=increasing(math.asinh),
+)
 arccosh = _function(
     "arccosh",
     lambda y, x: 1.0 / absorbing_mul(sqrt(x - 1.0), sqrt(x + one(x))),
@@ -150,6 +216,9 @@ arccosh = _function(
     over=(1.2, 3.0),
     edges=(1.0, 0.0),
     cost=30,
+    bounds=always(0.0, INF),
+    finite=Range(1.0, above=True),
+    elsewhere="its derivative at 1 is inf, and it is nan below",
 )
 arctanh = _function(
     "arctanh",
@@ -158,4 +227,6 @@ arctanh = _function(
     over=(-0.9, 0.9),
     edges=(1.0, -1.0, 2.0),
     cost=30,
+    finite=WITHIN_ONE,
+    elsewhere="it is infinite at -1 and 1, and nan outside",
 )

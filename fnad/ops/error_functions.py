@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 
 from fnad.ir.primitive import everywhere
+from fnad.ir.ranges import WITHIN_ONE, Range, Singular, always
 from fnad.ops.constructors import COMPLEXES, INEXACT, LINE, REALS
 from fnad.ops.formula import formula
 from fnad.ops.special_function import INF, POSITIVE, native, scipy_call, special
@@ -17,9 +18,9 @@ from fnad.ops.special_function import INF, POSITIVE, native, scipy_call, special
 # ---- error functions ---------------------------------------------------------------------------------------------
 
 erf = native("erf(x)", "Error function.", "erf({0})", (LINE,), domain=REALS, edges=((0.0,), (INF,), (-INF,)), cost=30,
-             bounded=everywhere, x="exp(-(x * x)) * (2.0 / sqrt_pi)")
+             bounded=everywhere, bounds=always(-1.0, 1.0), x="exp(-(x * x)) * (2.0 / sqrt_pi)")
 erfc = native("erfc(x)", "Complementary error function, 1 - erf(x), accurate for large x.", "erfc({0})", (LINE,),
-              domain=REALS, edges=((0.0,), (INF,), (20.0,)), cost=30, bounded=everywhere,
+              domain=REALS, edges=((0.0,), (INF,), (20.0,)), cost=30, bounded=everywhere, bounds=always(0.0, 2.0),
               x="-(exp(-(x * x)) * (2.0 / sqrt_pi))")
 complex_erfc = special("complex_erfc(z)", "Complementary error function of complex numbers.", domain=COMPLEXES,
                        evaluate=scipy_call("erfc"), z="-(exp(-(z * z)) * (2.0 / sqrt_pi))")
@@ -28,7 +29,8 @@ erfi = special("erfi(x)", "-i erf(ix); DLMF 7.2.1.", domain=INEXACT, x="exp(x * 
 dawsn = special("dawsn(x)", "Dawson's integral; DLMF 7.10.2 and 7.5.1.", (LINE,), domain=INEXACT, x="1.0 - 2.0 * x * y")
 wofz = special("wofz(z)", "The Faddeeva function exp(-z²) erfc(-iz); DLMF 7.10.2.", domain=COMPLEXES,
                z="-2.0 * z * y + 2.0j / sqrt_pi")
-erfinv = special("erfinv(x)", "The inverse of erf; DLMF 7.17.1.", x="exp(y * y) * (sqrt_pi / 2)")
+erfinv = special("erfinv(x)", "The inverse of erf; DLMF 7.17.1.", x="exp(y * y) * (sqrt_pi / 2)",
+                 singular=(Singular(0, WITHIN_ONE, "erfinv(x) is infinite at -1 and 1, nan outside"),))
 erfcinv = special("erfcinv(x)", "The inverse of erfc; DLMF 7.17.1.", x="exp(y * y) * (-sqrt_pi / 2)")
 
 # ---- the normal distribution -------------------------------------------------------------------------------------
@@ -38,10 +40,11 @@ formula("mills_ratio(x)", "erfcx(x * -0.5**0.5) * (sqrt_2pi / 2)")
 
 ndtr = native("ndtr(x)", "Distribution function Φ of the standard normal distribution.",
               "{dtype}(0.5) * erfc({0} * {dtype}(" + repr(-math.sqrt(0.5)) + "))", (LINE,), domain=REALS,
-              edges=((0.0,), (INF,), (-INF,), (-30.0,)), cost=32, x="normal_density(x)")
+              edges=((0.0,), (INF,), (-INF,), (-30.0,)), cost=32, bounds=always(0.0, 1.0), x="normal_density(x)")
 log_ndtr = special("log_ndtr(x)", "log Φ(x), accurate for x far below 0.", (LINE,), domain=INEXACT,
                    x="1.0 / mills_ratio(x)")
-ndtri = special("ndtri(p)", "The inverse of Φ.", p="exp(0.5 * (y * y)) * sqrt_2pi")
+ndtri = special("ndtri(p)", "The inverse of Φ.", p="exp(0.5 * (y * y)) * sqrt_2pi",
+                singular=(Singular(0, Range(0.0, 1.0, above=True, below=True), "ndtri(p) is infinite at 0 and 1"),))
 ndtri_exp = special("ndtri_exp(x)", "The inverse of log Φ.", ((-3.0, -0.1),), x="mills_ratio(y)")
 owens_t = special("owens_t(h, a)", "Owen's T function; D. B. Owen, Ann. Math. Statist. 27 (1956), 1075.",
                   h="erf(a * h * 0.5**0.5) * exp(-0.5 * (h * h)) * (-0.5 / sqrt_2pi)",

@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from fnad.ir.ranges import POSITIVE as POSITIVE_REALS
+from fnad.ir.ranges import Singular
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import I64, is_complex
 from fnad.ops.constructors import INEXACT, UNIT
@@ -23,7 +25,8 @@ OVER_1 = ((1.5, 4.0),)
 
 gamma = special("gamma(x)", "Gamma function; DLMF 5.2.2.", ONE, domain=INEXACT, edges=((-1.5,), (171.0,)),
                 x="y * psi(x)")
-gammaln = special("gammaln(x)", "log |Γ(x)|; DLMF 5.2.2.", ONE, edges=((-1.5,), (1e3,)), x="psi(x)")
+gammaln = special("gammaln(x)", "log |Γ(x)|; DLMF 5.2.2.", ONE, edges=((-1.5,), (1e3,)), x="psi(x)",
+                  singular=(Singular(0, POSITIVE_REALS, "log |Γ(x)| is inf at 0, -1, -2, …"),))
 loggamma = special("loggamma(x)", "log Γ(x), of real numbers nan for x < 0; DLMF 5.2.2.", ONE, domain=INEXACT,
                     x="psi(x)")
 gammasgn = special("gammasgn(x)", "The sign of Γ(x).", x=None)

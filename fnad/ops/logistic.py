@@ -7,6 +7,7 @@ import math
 import numpy as np
 
 from fnad.ir.primitive import everywhere
+from fnad.ir.ranges import Range, Singular, always
 from fnad.ir.symbol import Symbol
 from fnad.ops.comparison import gt, isinf, select
 from fnad.ops.constructors import LINE, REALS, elementwise
@@ -24,6 +25,7 @@ logistic = elementwise(
     edges=((0.0,), (-1000.0,), (1000.0,), (INF,), (-INF,)),
     cost=25,
     bounded=everywhere,
+    bounds=always(0.0, 1.0, above=True),
     doc="The sigmoid 1 / (1 + exp(-x)).",
 )
 logit = native(
@@ -35,6 +37,7 @@ logit = native(
     domain=REALS,
     edges=((0.0,), (1.0,), (0.5,), (-1.0,), (INF,)),
     cost=60,
+    singular=(Singular(0, Range(0.0, 1.0, above=True, below=True), "logit(p) is infinite at 0 and 1, nan outside"),),
     p="1.0 / absorbing_mul(p, 1.0 - p)",
 )
 

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from fnad.ir.primitive import NonDifferentiable, Primitive, everywhere
+from fnad.ir.ranges import NONZERO, Bounds, Range, Singular, always
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import DTYPES
 from fnad.ops.arithmetic import mul, neg
@@ -34,6 +35,7 @@ sign = elementwise(
     edges=((0.0,), (-0.0,), (NAN,), (-INF,)),
     cost=2,
     bounded=everywhere,
+    bounds=always(-1.0, 1.0),
     doc="-1, 0 or 1; nan of a nan.",
 )
 
@@ -46,6 +48,7 @@ abs_ = elementwise(
     over=(LINE,),
     edges=((0.0,), (-0.0,), (-INF,)),
     bounded=everywhere,
+    bounds=Range.magnitude,
     doc="Absolute value of a real number; its derivative at 0 is 0.",
 )
 
@@ -70,7 +73,7 @@ def share(result: Symbol, mine: Symbol, other: Symbol) -> Symbol:
     return select(eq(mine, result), tie, zeros_like(mine))
 
 
-def _extremum(name: str, evaluate: Callable[..., Any], doc: str) -> Primitive:
+def _extremum(name: str, evaluate: Callable[..., Any], bounds: Bounds, doc: str) -> Primitive:
     return elementwise(
         name,
         evaluate,
@@ -82,14 +85,19 @@ def _extremum(name: str, evaluate: Callable[..., Any], doc: str) -> Primitive:
         finite=True,
         cost=2,
         bounded=everywhere,
+        bounds=bounds,
         doc=doc,
     )
 
 
-maximum = _extremum("maximum", np.maximum, "The larger value; a nan wins. A tie shares the derivative evenly.")
-minimum = _extremum("minimum", np.minimum, "The smaller value; a nan wins. A tie shares the derivative evenly.")
-fmax = _extremum("fmax", np.fmax, "The larger value; a nan loses. A tie shares the derivative evenly.")
-fmin = _extremum("fmin", np.fmin, "The smaller value; a nan loses. A tie shares the derivative evenly.")
+maximum = _extremum(
+    "maximum", np.maximum, Range.larger, "The larger value; a nan wins. A tie shares the derivative evenly."
+)
+minimum = _extremum(
+    "minimum", np.minimum, Range.smaller, "The smaller value; a nan wins. A tie shares the derivative evenly."
+)
+fmax = _extremum("fmax", np.fmax, Range.larger, "The larger value; a nan loses. A tie shares the derivative evenly.")
+fmin = _extremum("fmin", np.fmin, Range.smaller, "The smaller value; a nan loses. A tie shares the derivative evenly.")
 
 # ---- rounding ----------------------------------------------------------------------------------------------------
 
@@ -114,6 +122,7 @@ trunc = _rounding("trunc", np.trunc, "The integer next towards zero.")
 
 # ---- division with rest ------------------------------------------------------------------------------------------
 
+DIVISOR = Singular(1, NONZERO, "the rest of a division by 0 is nan")
 RESTS = ((5.0, 3.0), (-5.0, 3.0), (6.0, 3.0), (-5.0, -3.0), (1.0, 0.0), (1.0, INF))
 
 floor_divide = elementwise(
@@ -137,6 +146,7 @@ remainder = elementwise(
     over=((2.3, 2.9), (0.8, 1.1)),
     edges=RESTS,
     cost=12,
+    singular=(DIVISOR,),
     doc="x - floor(x / y) * y, with the sign of the divisor; of integers, 0 where the divisor is 0.",
 )
 
@@ -149,5 +159,6 @@ fmod = elementwise(
     over=((-2.9, -2.3), (0.8, 1.1)),
     edges=RESTS,
     cost=12,
+    singular=(DIVISOR,),
     doc="x - trunc(x / y) * y, with the sign of the dividend; of integers, 0 where the divisor is 0.",
 )

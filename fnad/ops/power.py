@@ -15,6 +15,7 @@ import numpy as np
 from fnad.errors import DomainError
 from fnad.ir.axes import Elementwise
 from fnad.ir.primitive import Library, NonDifferentiable, Partials, Primitive, Push, Sample, Scalar, register
+from fnad.ir.ranges import NONNEGATIVE, NONZERO, POSITIVE, Range, Singular, always
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import Aval, is_inexact
 from fnad.ops.arithmetic import add, mul, neg, strong_div, strong_mul
@@ -73,6 +74,13 @@ def _pow_samples() -> Iterable[Sample]:
     yield Sample((x, y), smooth=False)
 
 
+def _finite_pow(x: Range, y: Range) -> Range | None:
+    """Above 0; at 0 too if the exponent is 1 or more; everywhere if that is a positive integer."""
+    if y.low == y.high and y.low >= 0 and y.low.is_integer():
+        return None
+    return NONNEGATIVE if y.low >= 1 else POSITIVE
+
+
 pow_ = register(
     Primitive(
         "pow",
@@ -81,7 +89,9 @@ pow_ = register(
         Push(_push_pow),
         Scalar("power({0}, {1})", 40),
         _pow_samples,
-        "x**y of floating-point numbers; nan for x < 0 and y no integer. Both x**0 and 0**y have derivative 0.",
+        bounds=lambda x, y: POSITIVE if x.is_positive else NONNEGATIVE if x.low >= 0 else Range(),
+        singular=(Singular(0, _finite_pow, "x**y is nan for x < 0, and it or its derivative is infinite at 0"),),
+        doc="x**y of floating-point numbers; nan for x < 0 and y no integer. Both x**0 and 0**y have derivative 0.",
     )
 )
 
@@ -147,7 +157,9 @@ integer_pow = register(
         Partials((_integer_pow_partial,)),
         Scalar(_integer_pow_template, 3),
         _integer_pow_samples,
-        f"x to a constant integer `exponent`, at most {UNROLLED}, by repeated multiplication; integers wrap.",
+        bounds=lambda x, *, exponent: x.power(exponent),
+        singular=(Singular(0, lambda x, *, exponent: NONZERO if exponent < 0 else None, "1 / 0**n is infinite"),),
+        doc=f"x to a constant integer `exponent`, at most {UNROLLED}, by repeated multiplication; integers wrap.",
     )
 )
 
@@ -193,6 +205,7 @@ hypot = elementwise(
     over=(LINE, LINE),
     edges=ORIGIN,
     cost=20,
+    bounds=always(0.0, INF),
     doc="sqrt(x**2 + y**2) without overflow; its derivative at (0, 0) is 0.",
 )
 

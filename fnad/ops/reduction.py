@@ -14,6 +14,7 @@ import numpy as np
 
 from fnad.errors import ShapeError
 from fnad.ir.primitive import ArgFold, Cumulative, Fold, NonDifferentiable, Primitive, Pull, Push, Sample, register
+from fnad.ir.ranges import NONNEGATIVE, POSITIVE, Range
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import I64, Aval
 from fnad.ops.arithmetic import add, div, mul
@@ -90,6 +91,7 @@ reduce_prod = register(
         Fold("{dtype}(1)", "{acc} * {0}"),
         _prod_samples,
         "Product over `axes`; its derivatives are exact at zeros.",
+        bounds=lambda x, *, axes: POSITIVE if x.is_positive else NONNEGATIVE if x.low >= 0 else Range(),
     )
 )
 
@@ -137,6 +139,7 @@ def _extremum(name: str, evaluate: Callable[..., Any], fold: Fold, doc: str) -> 
             fold,
             _extremum_samples,
             doc,
+            bounds=lambda x, *, axes: x,
         )
     )
 
@@ -236,5 +239,6 @@ cumsum = linear(
     lambda ct, x, *, axis, reverse: (cumsum(ct, axis=axis, reverse=not reverse),),
     Cumulative("{acc} + {0}"),
     samples=_cumsum_samples,
+    bounds=lambda x, *, axis, reverse: x.summed(),
     doc="Running sum along `axis`, from the end if `reverse`.",
 )

@@ -29,6 +29,7 @@ from fnad.ir.primitive import (
     everywhere,
     register,
 )
+from fnad.ir.ranges import Range
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import BOOL, DTYPES, F64, I64, Aval, Dtype, Shape
 from fnad.ops.constructors import NUMBERS, Domain, check_dtype, linear, random_array
@@ -159,6 +160,7 @@ reduce_sum = linear(
     _transpose_sum,
     Fold("{dtype}(0)", "{acc} + {0}", sum=True),
     samples=_sum_samples,
+    bounds=lambda x, *, axes: x.summed(),
     doc="Sum over `axes`. f32 is summed in f64; rounding is at most that of pairwise summation.",
 )
 
@@ -237,6 +239,7 @@ iota = register(
         "The index along `axis`, 0, 1, 2, …, as a number of `dtype`.",
         axes=Reindex(lambda count, *, dtype, shape, axis: {"dtype": dtype, "shape": (count, *shape), "axis": axis + 1}),
         bounded=everywhere,
+        bounds=lambda *, dtype, shape, axis: Range(0.0, max(0.0, shape[axis] - 1.0)),
     )
 )
 

@@ -35,6 +35,7 @@ from fnad.ir.primitive import (
     nowhere,
     register,
 )
+from fnad.ir.ranges import Bounds, Singular
 from fnad.ir.types import F64, I64, Aval, Dtype, real_dtype
 from fnad.ops.constructors import (
     REALS,
@@ -85,6 +86,7 @@ def special(
     ufunc: str | None = None,
     evaluate: Callable[..., Any] | None = None,
     raises: bool = False,
+    singular: tuple[Singular, ...] = (),
     **derivatives: str | None,
 ) -> Primitive:
     """Declare a function that a ufunc of SciPy computes, with a formula for its derivative in each of these operands.
@@ -113,6 +115,7 @@ def special(
             lambda: _samples(domain, integers, over or (UNIT,) * (len(operands) - integers), points),
             doc,
             axes=Elementwise(),
+            singular=singular,
         )
     )
     if ufunc or not evaluate:
@@ -133,6 +136,8 @@ def native(
     edges: tuple[Point, ...] = (),
     cost: int,
     bounded: Bounded = nowhere,
+    bounds: Bounds | None = None,
+    singular: tuple[Singular, ...] = (),
     **derivatives: str,
 ) -> Primitive:
     """Declare a ufunc of SciPy that has a scalar expression here, as `elementwise`, its derivatives as in `special`."""
@@ -148,6 +153,8 @@ def native(
         edges=edges,
         cost=cost,
         bounded=bounded,
+        bounds=bounds,
+        singular=singular,
         doc=doc,
     )
     return NATIVE[name]

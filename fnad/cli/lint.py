@@ -1,0 +1,53 @@
+"""`fnad lint`: the operations of a function whose operand can reach a point where they are singular."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from fnad.api.staging import Staged
+from fnad.cli.calls import Types, Values
+from fnad.cli.load import load_target, user_code
+from fnad.control.singular import Finding, findings, range_of
+from fnad.ir.program import Var
+from fnad.ir.ranges import INF, Range
+from fnad.ir.types import BOOL
+
+
+def lint(function: str, types: str, values: str | None) -> tuple[str, int]:
+    """The findings as text, and how many; raises `UsageError` if the function does not exist or cannot be traced."""
+    target = load_target(function)
+    with user_code(target.path):
+        staged = (Types(types, target) if values is None else Values(values, target)).staged()
+    found = found_in(staged)
+    return "\n".join([*map("\n".join, map(_lines, found)), f"{target.name}: {_count(found)}"]), len(found)
+
+
+def found_in(staged: Staged) -> list[Finding]:
+    """The findings of a traced call: arrays that it takes from outside are known, and what Python decided by."""
+    guards = ((guard.atom, bool(guard.expected)) for guard in staged.guards)
+    holding = [(atom, held) for atom, held in guards if isinstance(atom, Var) and atom.aval.dtype == BOOL]
+    return findings(staged.program, list(map(range_of, staged.operands[staged.leaves :])), holding)
+
+
+def _count(found: Sequence[Finding]) -> str:
+    return f"{len(found)} finding{'s' * (len(found) > 1)}" if found else "nothing found"
+
+
+def _lines(finding: Finding) -> Iterator[str]:
+    name, operand = finding.equation.primitive.name, finding.singular.operand
+    values = ["x", "y", "z"][: len(finding.equation.operands)]
+    yield str(finding.source)
+    yield f"  {name}({', '.join(values)}) with {values[operand]} in {finding.found}: {finding.singular.elsewhere}"
+    yield f"  {_way_out(values[operand], finding.required)}"
+
+
+def _way_out(x: str, required: Range) -> str:
+    """What to write where an operand has to be in a range."""
+    low = [f"{x} {'>' if required.above else '>='} {required.low:g}"] if required.low > -INF else []
+    high = [f"{x} {'<' if required.below else '<='} {required.high:g}"] if required.high < INF else []
+    conditions = [*low, *high, *[f"{x} != 0"] * required.nonzero]
+    condition = f"({conditions[0]}) & ({conditions[1]})" if len(conditions) == 2 else conditions[0]
+    bounded = {(1, 0): f"np.maximum({x}, …)", (0, 1): f"np.minimum({x}, …)", (1, 1): f"np.clip({x}, …, …)"}
+    bound = bounded.get((len(low), len(high)))
+    bounds = f"bound it before, {bound}, or " if bound else ""
+    return f"{bounds}choose where it is used, np.where({condition}, …, …): what is not chosen has no derivative"
