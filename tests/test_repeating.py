@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import contextvars
 import functools
 import io
 import logging
@@ -19,6 +20,7 @@ from unittest.mock import Mock
 
 import numpy as np
 import pytest
+from numpy import where
 from numpy.testing import assert_array_equal
 
 import fnad
@@ -80,6 +82,66 @@ def test_each_signature_has_traces_of_its_own(traces: Mock) -> None:
     for n in (True, 1, 1.0, 1, np.float64(1.0)) * 2:
         gradient(X, n)
     assert traces.call_count == 9
+
+
+LEVEL: contextvars.ContextVar[float] = contextvars.ContextVar("LEVEL", default=2.0)
+
+
+class Scales:
+    """Reads what has a namespace and no state: NumPy's functions under names of its own, a static method, a generic."""
+
+    exponential = staticmethod(np.exp)
+    kinds = list[int]
+
+    def __call__(self, x: Any) -> Any:
+        token = LEVEL.set(LEVEL.get() + 1.0)
+        scaled = LEVEL.get() * self.exponential(x)
+        LEVEL.reset(token)
+        return np.sum(where(x > 0.0, scaled, len(self.kinds.__args__)))
+
+
+def test_what_has_no_state_or_a_state_that_is_watched(traces: Mock) -> None:
+    gradient = fnad.grad(Scales().__call__)
+    for i in range(1, 5):
+        assert_array_equal(gradient(i * X), 3.0 * np.exp(i * X))
+    assert traces.call_count == 2
+    token = LEVEL.set(4.0)
+    assert_array_equal(gradient(X), 5.0 * np.exp(X))
+    LEVEL.reset(token)
+
+
+def test_a_variable_of_a_context_that_is_left_changed() -> None:
+    level = contextvars.ContextVar("level", default=1.0)
+
+    def f(x: Any) -> Any:
+        level.set(level.get() + 1.0)
+        return level.get() * x
+
+    gradient = fnad.grad(f)
+    assert [gradient(1.0) for _ in range(4)] == [2.0, 3.0, 4.0, 5.0]
+
+
+def test_tables_of_pandas(traces: Mock) -> None:
+    """Their content is compared with its labels, not what the code of pandas reads."""
+    pandas = pytest.importorskip("pandas")
+    table = pandas.DataFrame({"a": [1.0, 2.0], "b": [3.0, 4.0], "c": ["x", "y"]})
+    gradient = fnad.grad(lambda x: np.sum(x * table["a"].to_numpy()))
+    compiled = fnad.jit(gradient)
+
+    def check(expected: Any) -> None:
+        before = traces.call_count
+        for _ in range(3):
+            assert_array_equal(gradient(X), expected)
+            assert_array_equal(compiled(X), expected)
+        assert traces.call_count - before <= 4
+
+    check([1.0, 2.0])
+    table.loc[1, "a"] = 5.0
+    check([1.0, 5.0])
+    table.columns = ["b", "a", "c"]
+    check([3.0, 4.0])
+    table["a"] += 1.0
+    check([4.0, 5.0])
 
 
 def test_integers_among_what_is_differentiated_are_what_they_were() -> None:

@@ -52,7 +52,7 @@ def order_changed(by: int) -> Generator[None]:
 def operator(transform: Function, order: int = 1, compiled: bool = False) -> Function:
     """A transform in the form of autograd: it differentiates in one argument, or in several as a tuple.
 
-    All other arguments may be anything. They are constants of the derivative, which is compiled anew when others come.
+    All other arguments may be anything. They are constants of the derivative, which is made anew when others come.
     """
 
     def of(f: Function, argnum: int | Sequence[int] = 0) -> Function:
@@ -69,11 +69,12 @@ def operator(transform: Function, order: int = 1, compiled: bool = False) -> Fun
 
         def prepared(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Function:
             constants = [arg for i, arg in enumerate(args) if i not in places] + [*kwargs.values()]
-            if any(isinstance(one, Tracer) for one in constants) or not compiled:
+            if any(isinstance(one, Tracer) for one in constants):
                 return transform(with_constants(args, kwargs))
             if last[0] is None or not same(last[0], constants):
                 rest = tuple(None if i in places else arg for i, arg in enumerate(args))
-                last[:] = constants, fnad.jit(transform(with_constants(rest, kwargs)))
+                made = transform(with_constants(rest, kwargs))
+                last[:] = constants, fnad.jit(made) if compiled else made
             return last[1]
 
         @wraps(f, assigned=("__name__", "__doc__"), updated=())
@@ -89,7 +90,10 @@ def operator(transform: Function, order: int = 1, compiled: bool = False) -> Fun
 
 def as_float(value: Any) -> Any:
     """What has a derivative in the place of integers."""
-    return np.asarray(value, float)[()] if getattr(value, "dtype", np.dtype(type(value))).kind in "iub" else value
+    if isinstance(value, (bool, int)):
+        return float(value)
+    is_array = isinstance(value, (np.ndarray, np.generic))
+    return np.asarray(value, float)[()] if is_array and value.dtype.kind in "iub" else value
 
 
 def same(one: Sequence[Any], other: Sequence[Any]) -> bool:

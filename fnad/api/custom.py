@@ -48,7 +48,7 @@ class _Nesting(threading.local):
 class _Custom(Transformed):
     """A function with a rule: its equation has this `primitive`; `how` is the call that states the rule."""
 
-    __slots__ = ("_f", "_fixed", "_nesting", "_rule")
+    __slots__ = ("_f", "_fixed", "_nesting", "rule")
     primitive: Primitive
     how: str
 
@@ -62,18 +62,18 @@ class _Custom(Transformed):
         self._f = f
         self._fixed = _positions(nondiff_argnums)
         self._nesting = _Nesting()
-        self._rule: tuple[Function, ...] | None = None
+        self.rule: tuple[Function, ...] | None = None
 
     def __call__(self, /, *args: Any) -> Any:
         """The action of the function."""
-        if self._rule is None:
+        if self.rule is None:
             raise _refused(f"{described(self._f)} has no rule", f"state it with {self.how}")
         if not is_tracing():
             return self._f(*args)
         call = _call_of(self._f, self._fixed, args)
         function = region_of(self._f, partial(call.of, self._f), call.types)
         with self._nesting.deeper() as may_go_on:
-            regions = [function, *self._regions(call, function, *self._rule)] if may_go_on else [function]
+            regions = [function, *self._regions(call, function, *self.rule)] if may_go_on else [function]
         return _bound(self.primitive, call, regions)
 
     def __reduce__(self) -> Any:
@@ -89,10 +89,10 @@ class _Custom(Transformed):
         """State the rule, once: what was compiled with it is not told of another."""
         for function in rule:
             check_function(function, self.how.partition("(")[0])
-        if self._rule is not None:
+        if self.rule is not None:
             what = f"{described(self._f)} has a rule already"
             raise _refused(what, "state another for another function: custom_vjp(f)")
-        self._rule = rule
+        self.rule = rule
 
 
 class custom_vjp(_Custom):  # noqa: N801 a decorator

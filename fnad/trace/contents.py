@@ -20,7 +20,7 @@ from fnad.codes import original_of
 from fnad.ir.content import static_key
 from fnad.trace.capture import Array, may_change, same_bits
 from fnad.trace.handle import Handle
-from fnad.trace.libraries import is_library
+from fnad.trace.libraries import is_trusted
 
 Check: TypeAlias = Callable[[], bool]
 Elements: TypeAlias = Callable[[], Iterable[Any]]
@@ -276,6 +276,16 @@ def check_of_array_like(value: Any) -> Check:
     return check
 
 
+def check_of_table(value: Any) -> Check | None:
+    """The check that an object of pandas keeps its content, with all labels; None where it cannot be compared."""
+    return _check_of_pickle(value) or (check_of_array_like(value) if hasattr(type(value), "__array__") else None)
+
+
+def is_table(value: Any) -> bool:
+    """Whether a value is an object of pandas, of whose code it is not noted what that reads."""
+    return any(str(getattr(kind, "__module__", "")).partition(".")[0] == "pandas" for kind in type(value).__mro__)
+
+
 def _check_of_objects(value: Any) -> Check:
     def content() -> tuple[Any, ...]:
         seen = np.asarray(value)
@@ -363,4 +373,4 @@ def is_own(value: Any) -> bool:
 def is_library_module(module: ModuleType) -> bool:
     """Whether a module is built in, or its file belongs to a library."""
     file = vars(module).get("__file__")
-    return module.__name__ in sys.builtin_module_names or (file is not None and is_library(file))
+    return module.__name__ in sys.builtin_module_names or (file is not None and is_trusted(file))

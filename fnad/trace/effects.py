@@ -13,10 +13,12 @@ import functools
 import math
 import operator
 from collections import deque
+from contextvars import ContextVar
 from types import (
     BuiltinFunctionType,
     CodeType,
     FunctionType,
+    GenericAlias,
     GetSetDescriptorType,
     MethodDescriptorType,
     WrapperDescriptorType,
@@ -27,8 +29,8 @@ import numpy as np
 
 from fnad.codes import remembered
 from fnad.trace.bytecode import reads_of
-from fnad.trace.contents import CONSTANTS, elements_of, in_library, is_users
-from fnad.trace.libraries import is_library, is_machinery, is_testing
+from fnad.trace.contents import CONSTANTS, elements_of, in_library, is_table, is_users
+from fnad.trace.libraries import is_machinery, is_testing, is_trusted
 
 PURE_BUILTINS = (
     *("abs", "all", "any", "ascii", "bin", "callable", "chr", "divmod", "format", "getattr", "hasattr", "hex"),
@@ -41,9 +43,12 @@ PURE = {
 }
 """Functions that only compute; those of `operator` that write do so into containers and attributes."""
 
-CONTAINERS = (list, dict, set, frozenset, tuple, deque, np.ndarray, np.ufunc, *CONSTANTS)
+CONTAINERS = (list, dict, set, frozenset, tuple, deque, ContextVar, np.ndarray, np.ufunc, *CONSTANTS)
 WRITING = {"tofile", "dump"}
 """Methods of these that write files."""
+
+HARMLESS = (np.ufunc, type(np.sum), staticmethod, classmethod, GenericAlias)
+"""Classes of what may have a namespace and has no state. NumPy's functions that set something are known by name."""
 
 PURE_MODULES = {
     *("abc", "collections", "collections.abc", "contextlib", "dataclasses", "enum", "functools", "numbers"),
@@ -61,7 +66,7 @@ SETTING = {"seed", "random", "default_rng", "seterr", "seterrcall", "setbufsize"
 
 def effect_of_function(function: Any, code: CodeType) -> str | None:
     """What a function of C may do that this code calls; None if it only computes."""
-    if function in PURE or is_library(code.co_filename):
+    if function in PURE or is_trusted(code.co_filename):
         return None
     owner = getattr(function, "__self__", None)
     if isinstance(owner, type):
@@ -78,18 +83,26 @@ def effect_of_code(code: CodeType, module: str) -> str | None:
     """What code of a module may do beside computing, as far as its file and its names tell; None if nothing."""
     if is_machinery(code.co_filename) or is_testing(code.co_filename):
         return None
-    if is_library(code.co_filename):
-        return None if module in PURE_MODULES or module.partition(".")[0] == "optree" else f"{module} is run"
+    if is_trusted(code.co_filename):
+        return None if module in PURE_MODULES or computes(module) else f"{module} is run"
     reads = reads_of(code)
     if reads.reflects:
         return "names are asked for by strings"  # of a module, they are not watched
-    setting = SETTING & reads.attributes
+    setting = SETTING & (reads.attributes | reads.names)
     return f"{min(setting)} is used" if setting else None
+
+
+def computes(module: str) -> bool:
+    """Whether the code of a module of a library only computes, in tables of its own too."""
+    package, _, rest = module.partition(".")
+    return package == "optree" or (package == "pandas" and rest.partition(".")[0] not in ("io", "plotting"))
 
 
 def effect_of_object(value: Any) -> str | None:
     """What an object may have or do that is not seen; None if Python code of the user's says it."""
     kind = cast("type[Any]", type(value))
+    if is_table(value) or isinstance(value, HARMLESS):
+        return None
     if in_library(getattr(kind, "__module__", "")):
         has_state = bool(getattr(value, "__dict__", None)) and elements_of(value) is None
         return f"a {kind.__name__} is read" if has_state else _effect_of_calling(value)

@@ -10,7 +10,8 @@ these names, containers to their elements:
                 bases; of an object, the same class
 
 `holds()` looks at all of it again. Three things are taken at their word: what functions and classes of the standard
-library, NumPy and what else this package stands on do, though not that a name of their modules stands for them; an
+library, NumPy, what else this package stands on, and pandas do, though not that a name of their modules stands for
+them, nor that a table has the content it had; an
 array that cannot be written to, nor what it is a view of, keeps its content; a function under `functools.lru_cache`
 would return the same again. What can neither be compared nor trusted holds never: an iterator, a file that is opened, a
 generator of random numbers that others share. What is not seen stands in docs/edge_cases.md; `met` has
@@ -67,12 +68,14 @@ from fnad.trace.contents import (
     check_of_generator,
     check_of_names,
     check_of_remembered_function,
+    check_of_table,
     compiled_from,
     draws_numbers,
     elements_of,
     in_library,
     is_library_module,
     is_own,
+    is_table,
     is_users,
     names_of,
     parts,
@@ -83,7 +86,7 @@ from fnad.trace.contents import (
 from fnad.trace.effects import effect_of_code, effect_of_function, effect_of_object
 from fnad.trace.handle import Handle
 from fnad.trace.identity import note_running
-from fnad.trace.libraries import is_library
+from fnad.trace.libraries import is_trusted
 from fnad.trace.source import user_caller
 from fnad.watch import profiled
 
@@ -351,7 +354,7 @@ class Environment:
         """Note what a code object reads that is about to run with these globals."""
         self._visited[id(code), id(namespace)] = code
         running, code = code, original_of(code)
-        if is_library(code.co_filename) or in_library(str(namespace.get("__name__"))):
+        if is_trusted(code.co_filename) or in_library(str(namespace.get("__name__"))):
             self._visit_library(code)
             return
         if code.co_name == "<module>" and getattr(namespace.get("__spec__"), "_initializing", False):
@@ -382,7 +385,7 @@ class Environment:
         effect = effect_of_code(code, str(frame.f_globals.get("__name__")))
         if effect is None:
             return False
-        is_inner = is_library(code.co_filename) and caller is not None and is_library(caller.f_code.co_filename)
+        is_inner = is_trusted(code.co_filename) and caller is not None and is_trusted(caller.f_code.co_filename)
         self.effect = None if is_inner else effect
         return is_inner
 
@@ -476,8 +479,11 @@ class Environment:
             self._list(holder)
 
     def _list(self, holder: Holder) -> None:
-        """Note all attributes that an object has, and that it has no others; modules have too many."""
-        if id(holder.value) in self._listed or isinstance(holder.value, ModuleType):
+        """Note all attributes that an object has, and that it has no others; modules have too many.
+
+        Those of a table are pandas's own, and its content is compared.
+        """
+        if id(holder.value) in self._listed or isinstance(holder.value, ModuleType) or is_table(holder.value):
             return
         self._listed.add(id(holder.value))
         if holder.namespace is not None:
@@ -541,7 +547,7 @@ class Environment:
         elif not is_own(value):
             self._follow_object(value)
         elif not isinstance(value, Handle):  # a transformed function, which nobody else leads from to its own
-            self.follow(getattr(value, "__wrapped__", None))
+            self.follow((getattr(value, "__wrapped__", None), getattr(value, "rule", None)))
 
     def _follow_class(self, value: type[Any]) -> None:
         if isinstance(value, ABCMeta):
@@ -554,7 +560,7 @@ class Environment:
     def _follow_function(self, function: FunctionType) -> None:
         code = original_of(function.__code__)
         self._explained[id(code)] = code
-        if is_library(code.co_filename):  # a transform, for example: nobody else has its cells
+        if is_trusted(code.co_filename):  # a transform, for example: nobody else has its cells
             for cell in function.__closure__ or ():
                 self.follow(cell.cell_contents)
             return
@@ -601,6 +607,11 @@ class Environment:
             self._contents.extend([(check, value)] if check else [])
         elif draws_numbers(value):
             self._contents.append((check_of_generator(value), value))
+        elif is_table(value):
+            check = check_of_table(value)
+            self._contents.extend([(check, value)] if check else [])
+            if check is None:
+                self._meet(f"a {type(value).__name__} of pandas is read")
         elif hasattr(type(value), "__array__"):
             self._contents.append((check_of_array_like(value), value))
 

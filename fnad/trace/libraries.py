@@ -40,6 +40,12 @@ def is_library(file: str) -> bool:
 
 
 @lru_cache(maxsize=4096)
+def is_trusted(file: str) -> bool:
+    """Whether what the code of a file reads is not noted: a library's, or pandas's, whose objects are compared."""
+    return is_library(file) or package_of(file) == "pandas"
+
+
+@lru_cache(maxsize=4096)
 def package_of(file: str) -> str | None:
     """The installed package that a file belongs to; None for the user's own files."""
     inside = next((file.partition(folder)[2] for folder in _INSTALLED if folder in file), "")
