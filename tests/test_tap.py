@@ -133,6 +133,26 @@ def test_the_path_that_python_takes() -> None:
     assert jit(f)(-1.0) == (1.0, {"negative": 1.0})
 
 
+def test_a_rule_of_the_users_is_kept_where_the_tapped_function_is_differentiated() -> None:
+    @fnad.custom_vjp
+    def tripled(x: Any) -> Any:
+        return tap(x * x, "square")
+
+    tripled.defvjp(lambda x: (tripled(x), None), lambda _, ct: (3.0 * ct,))
+    assert tapped(tripled)(2.0) == (4.0, {"square": 4.0})
+    for way in (lambda f: f, jit):
+        assert grad(way(lambda x: tapped(tripled)(x)[0]))(2.0) == 3.0
+        assert tapped(way(grad(tripled)))(2.0) == (3.0, {"square": 4.0})
+
+
+def test_taps_in_what_a_solver_solves() -> None:
+    f = tapped(lambda a: fnad.root(lambda x: tap(x**3 - a, "residual"), 1.0))
+    value, taps = f(8.0)
+    assert_allclose(value, 2.0)
+    assert abs(taps["residual"]) < 1e-6
+    assert_allclose(grad(lambda a: f(a)[0])(8.0), 1.0 / 12.0)
+
+
 def test_inner_taps_belong_to_the_inner_function() -> None:
     def outer(x: Any) -> Any:
         value, taps = tapped(lambda y: tap(y * 2.0, "a"))(x)

@@ -18,7 +18,7 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from fnad.control.region_rules import listed
+from fnad.control.region_rules import listed, returning
 from fnad.control.scan import scan_as_loop
 from fnad.control.signatures import Cotangents, Flags, Pulled, Pushed, Symbols, Tangents
 from fnad.control.while_loop import while_as_loop
@@ -161,10 +161,7 @@ def _twice(name: str, equation: Equation) -> TapError:
 def _through_regions(equation: Equation, operands: Symbols) -> tuple[Sequence[Symbol], Marked]:
     match equation.primitive.lower:
         case Inlined():
-            region, marks = with_taps(equation.regions[0])
-            count = len(equation.results)
-            found = inline(region, operands)
-            return found[:count], dict(zip(marks, found[count:], strict=True))
+            return _beside(equation, operands)
         case Cond():
             return _branches(equation, operands)
         case ScanLoop() if equation.params["length"] is not None:
@@ -173,6 +170,23 @@ def _through_regions(equation: Equation, operands: Symbols) -> tuple[Sequence[Sy
             return _last(equation, operands)
         case _:
             return bind_equation(equation, operands), {}
+
+
+def _beside(equation: Equation, operands: Symbols) -> tuple[Sequence[Symbol], Marked]:
+    """The equation without taps, which keeps its own derivative, and beside it what its first region marks.
+
+    That computes it twice until the equation, too, is replaced by its region, and the two are merged.
+    """
+    region, marks = with_taps(equation.regions[0])
+    marked = inline(region, operands)[len(equation.results) :]
+    regions = tuple(map(_without_taps, equation.regions))
+    results = equation.primitive(*operands, **equation.params, regions=regions)
+    return list(results), dict(zip(marks, marked, strict=True))
+
+
+def _without_taps(region: Program) -> Program:
+    whole, _ = with_taps(region)
+    return returning(whole, whole.outputs[: len(region.outputs)])
 
 
 def _rows(equation: Equation, operands: Symbols) -> tuple[Sequence[Symbol], Marked]:

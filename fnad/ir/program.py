@@ -39,7 +39,7 @@ from __future__ import annotations
 import linecache
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -102,7 +102,7 @@ class Source:
 
     def differentiated(self, mode: str) -> Source:
         """The source of what this mode makes of the equations of this one."""
-        return replace(self, mode=f"{mode} of {self.mode}" if self.mode else mode)
+        return Source(self.file, self.line, self.function, f"{mode} of {self.mode}" if self.mode else mode)
 
     def __str__(self) -> str:
         text = shortened(linecache.getline(self.file, self.line).strip())
