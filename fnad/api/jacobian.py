@@ -25,11 +25,8 @@ from fnad.api.reverse import vjp
 from fnad.api.running import traced
 from fnad.api.transformed import with_options
 from fnad.errors import HolomorphicError, NonDifferentiableArgumentError, NonScalarOutputError
-from fnad.ir.types import I64, Aval, is_complex, is_inexact
-from fnad.ops.arithmetic import add
-from fnad.ops.comparison import eq
-from fnad.ops.conversion import convert_to
-from fnad.ops.shape import constant, iota, reshape_to
+from fnad.ir.types import Aval, is_complex, is_inexact
+from fnad.ops.autodiff import directions
 from fnad.trace.source import current_source
 from fnad.trace.tracer import Tracer
 
@@ -180,14 +177,10 @@ class _Leaves:
 
     def directions(self) -> list[Any]:
         """The rows of an identity on all elements, cut into the leaves that vary."""
-        return [_directions(aval, end, self.size) for aval, end in zip(self.avals, self.ends, strict=True)]
-
-
-def _directions(aval: Aval, end: int, count: int) -> Any:
-    shape = (count, aval.size)
-    row, column = (iota(dtype=I64, shape=shape, axis=axis) for axis in (0, 1))
-    unit = convert_to(eq(row, add(column, constant(end - aval.size, I64, shape))), aval.dtype)
-    return traced(reshape_to(unit, (count, *aval.shape)))
+        return [
+            traced(directions(dtype=aval.dtype, count=self.size, start=end - aval.size, shape=aval.shape))
+            for aval, end in zip(self.avals, self.ends, strict=True)
+        ]
 
 
 Blocks: TypeAlias = list[list[Any]]

@@ -9,6 +9,7 @@ from fnad.ir.builder import rebuilt
 from fnad.ir.program import Program
 from fnad.transforms.cse import cse, reuse_commuted
 from fnad.transforms.dce import dce
+from fnad.transforms.directions import selected
 from fnad.transforms.flatten import flatten
 from fnad.transforms.fold import fold, fold_constants
 from fnad.transforms.hoist import broadcast_late, hoist
@@ -37,7 +38,7 @@ def apply_rules(program: Program) -> Program:
 
 def sweep(program: Program) -> Program:
     """The program after one forward sweep of the rules, constant folding and common subexpressions."""
-    return rewrite(program, fold_constants, _by_rules, broadcast_late, reuse_commuted)
+    return rewrite(program, fold_constants, selected, _by_rules, broadcast_late, reuse_commuted)
 
 
 def simplify(program: Program) -> Program:
