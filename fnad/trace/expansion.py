@@ -52,14 +52,13 @@ FLOATS = (float, complex)
 def kind_of(value: Any, symbols: list[Symbol]) -> Any:
     """What a rule sees of an argument; its symbols are appended to a list. Raises where that is not all."""
     kind = type(value)
-    if kind is Symbol:
+    if kind is Symbol or kind is WeakSymbol:
+        if isinstance(value.atom, Literal):  # which rules convert while tracing
+            raise NotRepeatableError
         symbols.append(value)
-        return value.aval
+        return value.aval if kind is Symbol else (kind, value.aval)
     if kind in EXACT:
         return value
-    if kind is WeakSymbol:
-        symbols.append(value)
-        return WeakSymbol, value.aval
     if kind in FLOATS:
         return kind, struct.pack("dd", value.real, value.imag)
     if kind is tuple or kind is list:
@@ -203,8 +202,9 @@ def _make_symbol(symbol: Symbol, inputs: Sequence[Symbol], places: dict[Atom, in
 def follow(rule: Callable[..., Any], operands: Sequence[Any], options: Mapping[str, Any]) -> Any:
     """What a rule makes of its arguments, by its expansion if there is one."""
     symbols: list[Symbol] = []
-    if rule in OF_AVALS:
-        operands = list(map(_captured, operands))
+    is_of_avals = rule in OF_AVALS
+    if is_of_avals:
+        operands = [_captured(operand) if type(operand) is np.ndarray else operand for operand in operands]
     try:
         key = (
             rule,
@@ -217,20 +217,14 @@ def follow(rule: Callable[..., Any], operands: Sequence[Any], options: Mapping[s
         found = _EXPANSIONS[key]
     except KeyError:
         found = _attempt(key, rule, operands, options)
-    if found is None or any(map(is_constant if rule in OF_AVALS else is_known, symbols)):
+    if found is None or (not is_of_avals and any(map(is_known, symbols))):
         return rule(*operands, **options)
     return found.on(symbols)
 
 
-def _captured(operand: Any) -> Any:
-    """An operand, or the symbol of an array."""
-    is_array = type(operand) is np.ndarray and operand.dtype in NAMES
-    return current_builder().capture(operand) if is_array else operand
-
-
-def is_constant(symbol: Symbol) -> bool:
-    """Whether a symbol is that of a constant, which is converted while tracing."""
-    return isinstance(symbol.atom, Literal)
+def _captured(array: np.ndarray[Any, Any]) -> Any:
+    """The symbol of an array, if that has a dtype of fnad's."""
+    return current_builder().capture(array) if array.dtype in NAMES else array
 
 
 def _attempt(
