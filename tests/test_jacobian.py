@@ -366,3 +366,12 @@ def test_generalized_gauss_newton_products(f: Any, g: Any) -> None:
     product = fnad.vjp(f, X)[1](fnad.hvp(g, (y,), (push(v),))[0])[0]
     jacobian = fnad.jacobian(f)(X)
     np.testing.assert_allclose(product, jacobian.T @ fnad.hessian(g)(f(X)) @ jacobian @ v, rtol=1e-13)
+
+
+@pytest.mark.parametrize("transform", [fnad.jacfwd, fnad.jacrev])
+def test_the_directions_are_not_multiplied_with_a_matrix(transform: Any) -> None:
+    """So an infinity stays where it is: the product with an identity would have nan beside it."""
+    w = np.array([[1.0, np.inf, -2.0], [0.5, 3.0, 4.0]])
+    jitted = fnad.jit(transform(lambda x: w @ x))
+    np.testing.assert_array_equal(jitted(np.ones(3)), w)
+    assert "dot_general" not in jitted.lower(np.ones(3)).as_text("simplified")

@@ -604,6 +604,35 @@ def program(x, y, out):
     assert function.kernel.name == "program"
 
 
+NESTED = """for j in range(0, 16):
+            for k in range(0, 64):
+                out[1024 * i + 64 * j + k] = acc * y[16 * i + j]"""
+
+
+@pytest.mark.skipif(not vector_math.available(), reason="libmvec is not there")
+@pytest.mark.parametrize("rest", ["out[i] = acc", NESTED])
+def test_functions_in_short_loops_vectorise(rest: str) -> None:
+    """LLVM unrolls such a loop, and then vectorises the one around it, unless that has more in it."""
+    source = f"""
+def program(x, y, out):
+    for i in range(0, 1000):
+        acc = f64(0.0)
+        for j in range(0, 16):
+            v = tanh(x[16 * i + j])
+            y[16 * i + j] = v
+            acc = accumulate(acc, v)
+        {rest}
+"""
+    function = compile_source(source, "program", [np.dtype("f8")] * 3)
+    assert "_ZGV" in function.asm()
+    x, y, out = np.random.default_rng(0).standard_normal((1000, 16)), np.empty((1000, 16)), np.empty(1024000)
+    function.call(x, y, out)
+    np.testing.assert_allclose(y, np.tanh(x), rtol=1e-14)
+    sums = np.tanh(x).sum(axis=1)
+    expected = sums if rest == "out[i] = acc" else np.repeat(sums[:, None] * y, 64)
+    np.testing.assert_allclose(out[: expected.size], expected.ravel(), rtol=1e-12, atol=1e-14)
+
+
 def test_without_vector_functions_calls_are_scalar_and_right(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(vector_math, "variants", lambda symbol, arity, itemsize: ())
     source = elementwise("exp(a) + power(a, b)", 2, 100)

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 import llvmlite.ir as ir
 import numpy as np
 
+from fnad.backends.llvm import unrolling
 from fnad.backends.llvm.emitter import Emit, Value
 from fnad.backends.llvm.scalar import llvm_type, memory_type
 from fnad.errors import LoweringError
@@ -84,6 +85,7 @@ class _Writer:
             p.name: argument for p, argument in zip(kernel.parameters, function.args, strict=True)
         }
         self.ends: list[ir.Block] = []
+        self.around: For | None = None
         self.slots = {
             name.name: self.builder.alloca(value_type(name.kind), name=name.name) for name in self._on_stack()
         }
@@ -160,11 +162,15 @@ class _Writer:
         builder.cbranch(builder.icmp_signed("<" if loop.step > 0 else ">", counter, stop), body, end)
         builder.position_at_end(body)
         slot, outer = self.slots.pop(loop.counter.name, None), self.values.get(loop.counter.name)
+        around, self.around = self.around, loop
         self.values[loop.counter.name] = counter
         self._inside(loop.body, end)
+        self.around = around
         if not builder.block.is_terminated:
             counter.add_incoming(builder.add(counter, long(loop.step), flags=["nsw"]), builder.block)
-            builder.branch(top)
+            back = builder.branch(top)
+            if builder.block is body:
+                unrolling.keep(loop, body, back, around)
         if slot is not None:
             self.slots[loop.counter.name] = slot
         if outer is not None:
