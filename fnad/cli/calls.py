@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Sequence
+from types import MethodType
 from typing import Any, NamedTuple, cast
 
 import numpy as np
@@ -107,7 +108,9 @@ class Values:
             self.args, self.kwargs = eval(f"(lambda *args, **kwargs: (args, kwargs))({text}\n)", names)
         except Exception as error:  # noqa: BLE001  whatever the user's expression raises
             raise UsageError(f"--values raised {type(error).__name__}: {one_line(error)}") from None
-        _check_fits(target, "--values", self.args, self.kwargs)
+        bound = _check_fits(target, "--values", self.args, self.kwargs)
+        if bound is not None:  # what can be given by position is, which --argnums counts
+            self.args, self.kwargs = bound.args, bound.kwargs
 
     @property
     def count(self) -> int:
@@ -116,8 +119,10 @@ class Values:
 
     def text(self, stage: str) -> str:
         """The program of the call at a stage, as `jit` runs it."""
-        f = self.target.function
-        return (f if isinstance(f, Compiled) else jit(f)).lower(*self.args, **self.kwargs).as_text(stage)
+        f, args = self.target.function, self.args
+        if isinstance(f, MethodType) and isinstance(f.__func__, Compiled):  # which knows what is static
+            f, args = f.__func__, (f.__self__, *args)
+        return (f if isinstance(f, Compiled) else jit(f)).lower(*args, **self.kwargs).as_text(stage)
 
     def staged(self) -> Staged:
         """Trace the call, as the transforms do, on the arguments that have floats."""
@@ -145,14 +150,16 @@ def _drawn(type_: Aval | type, seed: int) -> Any:
     return drawn if isinstance(type_, Aval) else drawn.item()
 
 
-def _check_fits(target: Target, option: str, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
-    """Raise `UsageError` if the function cannot be called so."""
+def _check_fits(
+    target: Target, option: str, args: Sequence[Any], kwargs: dict[str, Any]
+) -> inspect.BoundArguments | None:
+    """The arguments of a call; raise `UsageError` if the function cannot be called so."""
     try:
-        inspect.signature(target.function).bind(*args, **kwargs)
+        return inspect.signature(target.function).bind(*args, **kwargs)
     except TypeError as error:
         raise UsageError(f"{option} does not fit {target.name}: {error}") from None
     except ValueError:  # it has no signature; the call itself will tell
-        return
+        return None
 
 
 def _paths(f: Function, positions: Sequence[int], trees: Sequence[Any]) -> list[str]:

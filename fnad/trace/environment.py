@@ -38,7 +38,7 @@ import threading
 import time
 from abc import ABCMeta, get_cache_token
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, KeysView, Mapping
+from collections.abc import Callable, Generator, KeysView, Mapping
 from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -185,6 +185,7 @@ class Environment:
         self._imports: set[str] = set()
         self._kept: dict[int, Any] = {id(value): value for value in (MISSING, sys.modules)}
         self._classes: set[int] = set()
+        self._class_names: dict[int, tuple[tuple[type, ...], AbstractSet[str]]] = {}
         self._listed: set[int] = set()
         self._visited: dict[tuple[int, int], CodeType] = {}
         self._explained: dict[int, CodeType] = {}
@@ -347,6 +348,7 @@ class Environment:
             self._meet(DRAW)
         self._visited.clear()  # of some hundred functions, which would take more than all that is compared
         self._explained.clear()
+        self._class_names.clear()
 
     # ---- code ------------------------------------------------------------------------------------------------------
 
@@ -466,10 +468,25 @@ class Environment:
         else:
             self._note(get, where, name)
 
-    def _look(self, holder: Holder, names: Iterable[str]) -> None:
+    def _look(self, holder: Holder, names: AbstractSet[str]) -> None:
         """Note the attributes of these names."""
-        for name in tuple(names):  # what is found may lead to more names, which are looked for in all holders then
+        for name in self._concerning(holder, names):  # what is found may lead to more, which all holders are asked for
             self._look_up(holder, name)
+
+    def _concerning(self, holder: Holder, names: AbstractSet[str]) -> AbstractSet[str]:
+        """The names that something is noted of: by set operations, since it is each name for each of many objects."""
+        if isinstance(holder.value, threading.local):
+            return set(names)
+        found = names & (DESCRIBING | self._optional) | self._names_in(holder.classes) & names
+        return found if holder.namespace is None else found | set(filter(holder.namespace.__contains__, names))
+
+    def _names_in(self, classes: tuple[type, ...]) -> AbstractSet[str]:
+        """The names that classes have."""
+        known = self._class_names.get(id(classes))
+        if known is None:
+            names = frozenset[str]().union(*map(vars, classes))
+            known = self._class_names[id(classes)] = classes, names
+        return known[1]
 
     def _reflect(self) -> None:
         """Note all attributes of all that has some, since names may be asked for by strings."""

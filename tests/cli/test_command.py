@@ -109,6 +109,20 @@ def test_what_is_static_in_a_compiled_function_is_static_in_its_dump(fnad, tmp_p
     )
     assert "mul(x, x)" in fnad("dump", f"{file}:square", "--values", "2.0, 2")
     assert "n: i64[]" in fnad("dump", f"{file}:cube", "--values", "2.0, 2")
+    method = (
+        "class Power:\n    @fnad.jit(static_argnums=2)\n    def of(self, x, n):\n        return x**n\npower = Power()"
+    )
+    file.write_text(f"import fnad\n{method}")
+    for values in ("2.0, 2", "2.0, n=2", "n=2, x=2.0"):
+        assert "mul(x, x)" in fnad("dump", f"{file}:power.of", "--values", values)
+
+
+def test_values_by_keyword_are_those_of_the_positions_they_have(fnad) -> None:
+    by_position, by_keyword = (
+        fnad("dump", f"{MODEL}:scaled", "--values", values, "--grad", "--argnums", "1")
+        for values in ("np.ones(3), 2.0", "scale=2.0, x=np.ones(3)")
+    )
+    assert by_keyword == by_position
 
 
 @pytest.mark.parametrize("values", ["*EXAMPLE", "np.linspace(0, 1, 3), scale=2.0", "x=EXAMPLE[0], scale=2.0"])
