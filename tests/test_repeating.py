@@ -234,10 +234,45 @@ def test_other_arguments_that_change_are_seen(traces: Mock) -> None:
     assert traces.call_count == 2 + 3
 
 
-def test_python_decides_by_the_values_at_hand() -> None:
+def test_python_decides_by_the_values_at_hand(traces: Mock) -> None:
     gradient = fnad.grad(lambda x: np.sum(x) if x[0] > 0 else np.sum(x**2))
     for sign in (1, 1, 1, -1, 1, -1, -1, 1):
         assert_array_equal(gradient(sign * X), [1.0, 1.0] if sign > 0 else -2 * X)
+    assert traces.call_count == 3  # the first, and one of each path
+
+
+@pytest.mark.filterwarnings("ignore::fnad.errors.ControlFlowWarning")
+def test_what_python_decides_of_all_kinds(traces: Mock) -> None:
+    """A bool, an integer, a mask, a text; a later question that other values cannot be asked."""
+
+    def inverse(x: Any) -> Any:
+        return np.sum(np.linalg.inv(np.diag(x))) * x[0] if x[0] != 0 and np.linalg.inv(np.diag(x))[0, 0] > 0 else x[1]
+
+    cases: list[tuple[Any, list[list[float]]]] = [
+        (lambda x: x[0] ** int(x[1]) + x[1], [[2.0, 2.0], [2.0, 3.0], [3.0, 2.5]]),
+        (lambda x: np.sum(x[x > 1.0] ** 2) * len(x[x > 1.0]), [[2.0, 2.0], [0.5, 3.0], [3.0, 2.5]]),
+        (lambda x: x[0] * len(f"{x[1]}"), [[1.0, 2.0], [1.0, 2.25]]),
+        (inverse, [[1.0, 2.0], [0.0, 2.0], [-1.0, 3.0]]),
+    ]
+    for f, points in cases:
+        gradient = fnad.grad(f)
+        for point in [*points, *points, *points]:
+            assert_array_equal(gradient(np.array(point)), fnad.grad(lambda x, f=f: f(x))(np.array(point)))
+    own = sum(3 * len(points) for _, points in cases)
+    assert traces.call_count - own <= sum(1 + len(points) for _, points in cases)
+
+
+def test_an_effect_beside_a_decision_happens_at_each_call() -> None:
+    seen: list[float] = []
+
+    def f(x: Any) -> Any:
+        fnad.callback(lambda x: seen.append(float(x)), x)
+        return x**2 if x > 0 else x
+
+    gradient = fnad.grad(f)
+    for x in (1.0, 2.0, 3.0, -4.0, 5.0):
+        gradient(x)
+    assert seen == [1.0, 2.0, 3.0, -4.0, 5.0]
 
 
 # ---- effects ---------------------------------------------------------------------------------------------------------

@@ -2,8 +2,8 @@
 
 Without `jit` a function is traced at each call, and any Python may run. But to run it again is in vain where it would
 do the same: where it reads what it read (`fnad.trace.environment`), has no effect (`fnad.trace.effects`) and leaves
-what it reads as it was, where Python decided nothing by traced values, and where the arguments that are not
-differentiated are those of the trace. Such a trace is used again at the next call.
+what it reads as it was, where what Python decides by traced values comes out the same, and where the arguments that are
+not differentiated are those of the trace. Such a trace is used again at the next call.
 
 To watch what a function reads takes time too. So its first call with arguments of given shapes is not watched, since
 it may be the only one, and no call is any more where an effect was met, or watching has saved less than it has cost.
@@ -20,10 +20,14 @@ import numpy as np
 from fnad.api.arguments import LARGE, Differentiated, differentiated, resolved, stage_in
 from fnad.api.leaves import Array, Function, Operand, argument_name, flatten
 from fnad.api.staging import Staged
+from fnad.errors import FnadError
 from fnad.ir.builder import is_tracing
+from fnad.ir.program import Program
 from fnad.ir.types import NAMES
 from fnad.trace.contents import CONSTANTS, same
 from fnad.trace.environment import Environment
+from fnad.transforms.dce import without_effects
+from fnad.transforms.interpret import prepare
 
 SIGNATURES = 64
 TRACES = 4
@@ -56,17 +60,37 @@ class Fixed(NamedTuple):
         return self.content is not None or isinstance(self.value, CONSTANTS)
 
 
+class Decisions:
+    """What Python decided by traced values in a trace, in the order in which it did."""
+
+    def __init__(self, staged: Staged) -> None:
+        program, atoms = staged.program, tuple(guard.atom for guard in staged.guards)
+        asked = Program(program.name, program.inputs, program.equations, atoms)
+        self._run = prepare(without_effects(asked))
+        self._expected = [guard.expected for guard in staged.guards]
+
+    def are_the_same(self, operands: Sequence[Operand]) -> bool:
+        """Whether Python would decide so for these operands; not where a later question cannot be asked of them."""
+        try:
+            return [int(np.asarray(answer)) for answer in self._run(operands)] == self._expected
+        except (FnadError, ArithmeticError, ValueError):
+            return False
+
+
 class Repeated(NamedTuple):
     """A trace that may be used again."""
 
     staged: Staged
     fixed: list[Fixed]
     environment: Environment
+    decisions: Decisions | None
 
-    def fits(self, fixed: Sequence[Any]) -> bool:
+    def fits(self, fixed: Sequence[Any], operands: Sequence[Operand]) -> bool:
         """Whether the function would do the same again."""
         is_same = all(before.is_now(value) for before, value in zip(self.fixed, fixed, strict=True))
-        return is_same and self.environment.holds()
+        if not (is_same and self.environment.holds()):
+            return False
+        return self.decisions is None or self.decisions.are_the_same(self.on(operands).operands)
 
     def on(self, operands: Sequence[Operand]) -> Staged:
         """The trace on other values."""
@@ -103,10 +127,11 @@ class Repeats:
             if len(self._known) < SIGNATURES:
                 self._known[signature] = []
             return stage_in(self._f, chosen, wrt, args, kwargs, has_aux=self._has_aux)
+        operands = [wrt.leaves[i].value for i in wrt.places]
         for repeated in known:
-            if repeated.fits(fixed):
+            if repeated.fits(fixed, operands):
                 self._credit = CREDIT
-                return repeated.on([wrt.leaves[i].value for i in wrt.places])
+                return repeated.on(operands)
         self._credit -= 1
         before, environment = list(map(Fixed.of, fixed)), Environment(seeks_effects=True)
         for value in (self._f, *[value.value for value in before if not value.is_constant]):
@@ -117,13 +142,14 @@ class Repeats:
             self._credit = 0
             self._known.clear()
         elif environment.holds():
-            known[:] = [Repeated(staged, before, environment), *known[: TRACES - 1]]
+            decisions = Decisions(staged) if staged.guards else None
+            known[:] = [Repeated(staged, before, environment, decisions), *known[: TRACES - 1]]
         return staged
 
 
 def is_repeatable(staged: Staged, environment: Environment) -> bool:
-    """Whether a run does nothing that is seen outside, and would be the same for other values of the same avals."""
-    return not (staged.guards or staged.writes or environment.effect) and staged.auxiliary.is_fresh
+    """Whether a run does nothing that is seen outside, and would be the same where Python decides the same."""
+    return not (staged.writes or environment.effect) and staged.auxiliary.is_fresh
 
 
 def _nbytes(fixed: Sequence[Fixed], staged: Staged) -> int:
