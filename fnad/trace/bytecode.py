@@ -104,6 +104,10 @@ REBINDING_FREE = frozenset({"STORE_DEREF", "DELETE_DEREF"})
 
 UNIT = 2
 """Bytes of an instruction, or of each unit of its cache."""
+MATMUL = bytes([dis.opmap["BINARY_OP"], 4, 0, 0])
+"""The operator @, with its cache."""
+MOST_CONSTANTS = 256
+"""So many are loaded by one instruction each."""
 
 ASKING = {"getattr", "hasattr", "vars", "dir", "attrgetter", "methodcaller", "__dict__", "__getattribute__"}
 EVALUATION = {"globals", "eval", "exec"}
@@ -364,10 +368,76 @@ def with_calls_by(code: CodeType, call: Callable[..., Any]) -> CodeType:
     """
     constants = (*_with_inner(code, lambda inner: with_calls_by(inner, call)), call)
     steps, words = steps_of(code), bytearray(code.co_code)
-    if len(constants) <= 256:
+    if len(constants) <= MOST_CONSTANTS:
         for at in _calls_of_values(steps):
             _put_first(words, steps, at, _instruction("LOAD_CONST", len(constants) - 1))
     return code.replace(co_code=bytes(words), co_consts=constants)
+
+
+def with_methods_by(
+    code: CodeType, call: Callable[..., Any], find: Callable[[str], Any], read: Any, modules: AbstractSet[str]
+) -> CodeType:
+    """The code with `call(x.f, *args)` in the place of `x.f(*args)`, and `call(g[i], *args)` in that of `g[i](*args)`.
+
+    What stands for a function of a module is met where it is looked up, so calls of these globals stay as they are.
+    The attribute is `find("f") @ x`, a global `read @ "g"`: an operator takes fewer units than a call, and there is
+    room for it in the caches of what loaded them. Where a NULL is pushed behind a callee there is none for globals.
+    """
+    constants = [*_with_inner(code, lambda inner: with_methods_by(inner, call, find, read, modules)), call, read]
+    by_call, by_read = (_instruction("LOAD_CONST", len(constants) - i) for i in (2, 1))
+    steps, words, swap = steps_of(code), bytearray(code.co_code), _instruction("SWAP", 2)
+    for at in _calls_of_attributes(steps, modules)[: max(MOST_CONSTANTS - len(constants), 0)]:
+        is_global, name = steps[at].name == "LOAD_GLOBAL", steps[at].value
+        named = _instruction("LOAD_CONST", len(constants))
+        constants.append(name if is_global else find(name))
+        loads = by_call + by_read + named + MATMUL if is_global else named + swap + MATMUL + by_call + swap
+        _put_all(words, steps[at].offset, steps[at + 1].offset, loads)
+    return code.replace(co_code=bytes(words), co_consts=tuple(constants), co_stacksize=code.co_stacksize + 1)
+
+
+def _calls_of_attributes(steps: Sequence[Step], modules: AbstractSet[str] = frozenset()) -> list[int]:
+    """The loads of methods, and of globals that a callee begins with, which are no modules."""
+    return [
+        at
+        for at, step in enumerate(steps)
+        if (is_method(step) and not _is_of(steps, at, modules))
+        or (_begins_callee(steps, at) and step.value not in modules)
+    ]
+
+
+def _is_of(steps: Sequence[Step], at: int, modules: AbstractSet[str]) -> bool:
+    path = _path(steps, at)
+    return path is not None and path.how == "LOAD_GLOBAL" and path.root in modules
+
+
+def _begins_callee(steps: Sequence[Step], at: int) -> bool:
+    step = steps[at]
+    if step.name != "LOAD_GLOBAL" or not step.arg & 1 or VERSION.is_null_behind or _end_of_call(steps, at) is not None:
+        return False
+    end = next((i for i, _, after in _levels(steps, at) if after <= -1 and steps[i].name in CALLS), None)
+    return end is not None and steps[end].name != "CALL_FUNCTION_EX" and steps[at + 1].name not in CALLS | CONNECTING
+
+
+def _put_all(words: bytearray, start: int, end: int, instructions: bytes) -> None:
+    """Put instructions in the place of one with its caches, and nothing in that of the rest of it."""
+    while start and words[start - UNIT] == dis.EXTENDED_ARG:
+        start -= UNIT
+    rest = (end - start - len(instructions)) // UNIT
+    words[start:end] = instructions + bytes([dis.opmap["NOP"], 0]) * rest
+
+
+@remembered
+def attribute_called_at(code: CodeType, offset: int) -> tuple[Path | None, str] | None:
+    """The attribute that an instruction calls, "" for an element of a global, and of what it is if that is known.
+
+    None where it is no such call.
+    """
+    steps, call = steps_to(code, offset)
+    for at in _calls_of_attributes(steps):
+        end = next((i for i, _, after in _levels(steps, at) if after <= -1 and steps[i].name in CALLS), None)
+        if end is not None and call in (end, end - 1) and steps[call].name in CALLS | CALL:
+            return (_path(steps, at), str(steps[at].value)) if is_method(steps[at]) else (None, "")
+    return None
 
 
 @remembered

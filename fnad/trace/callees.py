@@ -15,6 +15,14 @@ Note [Which functions]
     The class of a value can be asked for without anybody noticing (`fnad.trace.identity`). So functions that do so are
     exchanged before: those that can be reached by the names in the code of the function, and in that of the functions
     that compute.
+
+Note [Other callees]
+    What is called may be no global: `f(x)` of a parameter, `holder.exp(x)`, `table["exp"](x)`, a method with a cache.
+    Where a number is asked for in such code, it gets a hook: all such calls in it ask what stands for their callee.
+    There are three degrees of other code, since the fewer functions do other than they say, the better: in the first
+    constants stand for globals; in the second calls of values have a hook, in all functions with these globals; in the
+    third those of attributes too, in the very function that asked. What has no hook is `holder.exp(*args)`, and what C
+    code finds for itself, as `operator.methodcaller` and `functools.partial` do.
 """
 
 from __future__ import annotations
@@ -22,15 +30,25 @@ from __future__ import annotations
 import builtins
 import gc
 import inspect
+import sys
 import threading
 import weakref
 from collections.abc import Callable, Iterable, Iterator
-from functools import partial
-from types import CodeType, FrameType, FunctionType, MethodType
+from functools import lru_cache, partial
+from types import CodeType, FrameType, FunctionType, MethodType, ModuleType
 from typing import Any, Protocol, TypeAlias, TypeVar
 
 from fnad.codes import notes_of, original_of, remembered
-from fnad.trace.bytecode import calls_values, globals_of, with_calls_by, with_constants
+from fnad.numpy.namespace import CALLS
+from fnad.trace.bytecode import (
+    attribute,
+    attribute_called_at,
+    calls_values,
+    globals_of,
+    with_calls_by,
+    with_constants,
+    with_methods_by,
+)
 from fnad.trace.libraries import is_library
 from fnad.trace.source import user_frame
 
@@ -41,7 +59,12 @@ MOST_RUNS = 20
 """As many as modules of the user's call one another, unless a function defines others by `exec` in each run."""
 
 EXCHANGED = "exchanged"
-"""What is noted of the code of a traced function: the functions exchanged for it, without and with a hook."""
+"""What is noted of the code of a traced function: the functions exchanged for it, by the degree of their other code."""
+
+GLOBALS, VALUES, ATTRIBUTES = DEGREES = range(3)
+"""What is stood for: see Note [Other callees]."""
+
+CACHED = type(lru_cache(len))
 
 STAND_INS: dict[int, tuple[Any, Any]] = {}
 """Functions and classes by identity, each with what stands for it."""
@@ -60,11 +83,16 @@ def standing_for(value: Any) -> Any:
 # ---- other code ------------------------------------------------------------------------------------------------------
 
 
-def other_code(function: FunctionType, *, has_hook: bool) -> CodeType:
-    """The code of a function with what stands for the globals it loads, and for what else it calls if it `has_hook`."""
+def other_code(function: FunctionType, degree: int) -> CodeType:
+    """The code of a function with what stands for the globals it loads, and for what else it calls by degree."""
     code = original_of(function.__code__)
     found = stand_ins_in(code, function.__globals__)
-    return _exchanged(code, found, has_hook) if found or has_hook else code
+    return _exchanged(code, found, degree, modules_in(code, function.__globals__)) if found or degree else code
+
+
+def modules_in(code: CodeType, namespace: Namespace) -> frozenset[str]:
+    """The globals that code loads and that are modules."""
+    return frozenset(name for name in globals_of(code) if isinstance(bound(namespace, name), ModuleType))
 
 
 def stand_ins_in(code: CodeType, namespace: Namespace) -> tuple[tuple[str, int], ...]:
@@ -73,25 +101,61 @@ def stand_ins_in(code: CodeType, namespace: Namespace) -> tuple[tuple[str, int],
 
 
 @remembered
-def _exchanged(code: CodeType, found: tuple[tuple[str, int], ...], has_hook: bool) -> CodeType:
+def _exchanged(code: CodeType, found: tuple[tuple[str, int], ...], degree: int, modules: frozenset[str]) -> CodeType:
     pairs = {name: STAND_INS[key] for name, key in found}
     classes = {name for name, (original, _) in pairs.items() if isinstance(original, type)}
     other = with_constants(code, {name: stand_in for name, (_, stand_in) in pairs.items()}, classes)
-    other = with_calls_by(other, call_standing) if has_hook else other
-    _note_originals(other, code, has_hook=has_hook)
+    other = with_calls_by(other, call_standing) if degree >= VALUES else other
+    if degree >= ATTRIBUTES:
+        other = with_methods_by(other, call_standing, Attribute, Reader(), modules)
+    _note_originals(other, code, degree)
     return other
 
 
 def call_standing(callee: Any, /, *args: Any, **kwargs: Any) -> Any:
-    """Call what stands for a function or class."""
-    return standing_for(callee)(*args, **kwargs)
+    """Call what stands for a function or class; of one with a cache, which finds values by hash, that itself."""
+    if type(callee) is partial:
+        return call_standing(callee.func, *callee.args, *args, **{**callee.keywords, **kwargs})
+    found = standing_for(callee)
+    own = found.__func__ if isinstance(found, MethodType) else found
+    if isinstance(own, CACHED) and CALLS["has_traced"]((args, kwargs)):
+        first = (found.__self__,) if isinstance(found, MethodType) else ()
+        return own.__wrapped__(*first, *args, **kwargs)
+    return found(*args, **kwargs)
 
 
-def _note_originals(other: CodeType, code: CodeType, *, has_hook: bool) -> None:
-    notes_of(other).update(original=weakref.ref(code), has_hook=has_hook)
+class Attribute:
+    """An attribute of what it is multiplied with; of a module, what a traced computation finds there."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __matmul__(self, owner: Any) -> Any:
+        found = vars(type(owner)).get(self.name) if isinstance(owner, ModuleType) else None
+        called = getattr(found, "called", None)
+        return getattr(owner, self.name) if called is None else called(owner)
+
+
+class Reader:
+    """The globals of the code that multiplies by it."""
+
+    def __matmul__(self, name: str) -> Any:
+        frame = sys._getframe(1)  # pyright: ignore[reportPrivateUsage]
+        try:
+            return frame.f_globals[name]
+        except KeyError:
+            pass
+        try:
+            return frame.f_builtins[name]
+        except KeyError:
+            raise NameError(f"name {name!r} is not defined", name=name) from None
+
+
+def _note_originals(other: CodeType, code: CodeType, degree: int) -> None:
+    notes_of(other).update(original=weakref.ref(code), degree=degree)
     for inner, own in zip(other.co_consts, code.co_consts, strict=False):  # those that were added stand at the end
         if isinstance(inner, CodeType):
-            _note_originals(inner, own, has_hook=has_hook)
+            _note_originals(inner, own, degree)
 
 
 def is_other(code: CodeType) -> bool:
@@ -99,9 +163,9 @@ def is_other(code: CodeType) -> bool:
     return original_of(code) is not code
 
 
-def has_hook_in(code: CodeType) -> bool:
-    """Whether in code a call of what is no global looks for what stands for it."""
-    return bool(notes_of(code).get("has_hook"))
+def degree_of(code: CodeType) -> int:
+    """The degree of other code; -1 of a function's own."""
+    return notes_of(code).get("degree", -1) if is_other(code) else -1
 
 
 def bound(namespace: Namespace, name: str) -> Any:
@@ -159,19 +223,18 @@ class Runs:
     def __init__(self, reach: Reached) -> None:
         self.again = False
         self.reach = reach
-        self.changes: dict[tuple[int, bool], FunctionType] = {}
+        self.changes: dict[tuple[int, int], FunctionType] = {}
         self.seen: dict[int, CodeType] = {}
         self.reached: dict[int, CodeType] = {}
 
-    def exchange(self, functions: Iterable[FunctionType], *, has_hook: bool = False) -> bool:
+    def exchange(self, functions: Iterable[FunctionType], degree: int = GLOBALS) -> bool:
         """Exchange functions that call something with a stand-in; whether there are any that were not yet."""
         count = len(self.changes)
         for function in functions:
-            is_new = (id(function), has_hook) not in self.changes
-            if is_new and not (has_hook_in if has_hook else is_other)(function.__code__):
-                code = other_code(function, has_hook=has_hook)
+            if (id(function), degree) not in self.changes and degree_of(function.__code__) < degree:
+                code = other_code(function, degree)
                 if is_other(code):
-                    self.changes[id(function), has_hook] = function
+                    self.changes[id(function), degree] = function
                     EXCHANGES.begin(function, code)
         return len(self.changes) > count
 
@@ -179,9 +242,9 @@ class Runs:
         for function in self.changes.values():
             EXCHANGES.end(function)
 
-    def references(self, *, has_hook: bool) -> list[weakref.ref[FunctionType]]:
+    def references(self, degree: int) -> list[weakref.ref[FunctionType]]:
         """References to the functions that were exchanged."""
-        return [weakref.ref(function) for (_, hook), function in self.changes.items() if hook == has_hook]
+        return [weakref.ref(function) for (_, own), function in self.changes.items() if own == degree]
 
 
 class _Now(threading.local):
@@ -203,15 +266,15 @@ def with_stand_ins(f: Any, reach_of: Callable[[Any], Reached], run: Callable[[],
     NOW.runs = runs
     try:
         if EXCHANGED in notes:
-            for has_hook, references in enumerate(notes[EXCHANGED]):
-                runs.exchange(alive(references), has_hook=bool(has_hook))
+            for degree, references in enumerate(notes[EXCHANGED]):
+                runs.exchange(alive(references), degree)
         runs.exchange(runs.reach.functions())
         return _until_met(runs, run)
     finally:
         NOW.runs = None
         runs.end()
         if runs.changes:
-            notes[EXCHANGED] = [runs.references(has_hook=has_hook) for has_hook in (False, True)]
+            notes[EXCHANGED] = list(map(runs.references, DEGREES))
 
 
 def _until_met(runs: Runs, run: Callable[[], T]) -> T:
@@ -239,11 +302,35 @@ def ask_for_stand_ins() -> None:
     if runs is None or frame is None:
         return
     code, namespace = frame.f_code, module_of(frame.f_globals)
-    if not is_other(code) and stand_ins_in(code, namespace):
+    own, degree = original_of(code), degree_of(code)
+    if degree < GLOBALS and stand_ins_in(code, namespace):
         runs.again |= runs.exchange(functions_of(namespaces()))
-    elif not has_hook_in(code) and calls_values(original_of(code)):
+    elif degree < VALUES and calls_values(own):
         callers = (f for f in functions_of(namespaces()) if calls_values(original_of(f.__code__)))
-        runs.again |= runs.exchange(callers, has_hook=True)
+        runs.again |= runs.exchange(callers, VALUES)
+    elif degree < ATTRIBUTES and may_stand_for_callee(frame):
+        callers = (f for f in functions_of(namespaces()) if has_code(original_of(f.__code__), own))
+        runs.again |= runs.exchange(callers, ATTRIBUTES)
+
+
+def may_stand_for_callee(frame: FrameType) -> bool:
+    """Whether a frame is at the call of an attribute, or an element, that something may stand for."""
+    found = attribute_called_at(frame.f_code, frame.f_lasti)
+    if found is None:
+        return False
+    path, name = found
+    owner = None if path is None else path.value(frame)
+    if isinstance(owner, ModuleType):
+        return False
+    value = None if owner is None else attribute(owner, name)
+    if value is None:
+        return not name.startswith("__")
+    return id(value) in STAND_INS or isinstance(value, (CACHED, partial, staticmethod, classmethod))
+
+
+def has_code(outer: CodeType, code: CodeType) -> bool:
+    """Whether code is that of a function, or of one defined in it."""
+    return outer is code or any(has_code(inner, code) for inner in outer.co_consts if isinstance(inner, CodeType))
 
 
 def namespaces() -> list[Namespace]:

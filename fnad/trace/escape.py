@@ -55,7 +55,7 @@ TEXT = (
 )
 HASH = (
     "sets, the keys of dicts and the arguments of functools.lru_cache are found by value: choose with np.where, keep "
-    "what is traced as a value of the dict, and call what is under the cache of a method, C.method.__wrapped__(self, x)"
+    "what is traced as a value of the dict, and call what is under a cache that is an error, f.__wrapped__(x)"
 )
 TABLE = (
     "a Series or DataFrame is traced as the array of its values: pass what is needed of it, df['a'].to_numpy(), as "
@@ -178,7 +178,7 @@ def _cast_remedy() -> str | None:
 
 def hash_asked(aval: Aval) -> FnadError:
     """The error for a traced value in a set, as a key of a dict or an argument of a cached function."""
-    return _escape(aval, "its hash", HASH)
+    return _asked(aval, "its hash", HASH)
 
 
 def text_asked(aval: Aval) -> FnadError:

@@ -101,7 +101,12 @@ class Intercepted:
         load = load_at(frame.f_code, frame.f_lasti)
         return self._standing_in(load) if load is not None and load.is_of(frame, module, self.name) else found
 
-    def _standing_in(self, load: Lookup) -> Any:
+    def called(self, module: ModuleType) -> Any:
+        """What a traced computation finds where it calls the attribute."""
+        found = module.__dict__.get(self.name)
+        return self._standing_in() if found is self.original and is_tracing() else getattr(module, self.name)
+
+    def _standing_in(self, load: Lookup | None = None) -> Any:
         return self.replacement
 
     def __set__(self, module: ModuleType, value: Any) -> None:
@@ -120,15 +125,15 @@ class InterceptedMaking(Intercepted):
         super().__init__(name, original, replacement)
         self.making = StandIn(original, on_trace(original))
 
-    def _standing_in(self, load: Lookup) -> Any:
+    def _standing_in(self, load: Lookup | None = None) -> Any:
         return self.making if MAKING.is_traced else self.replacement
 
 
 class InterceptedClass(Intercepted):
     """The attribute for a class of NumPy's, in whose place a function stands only where it is called."""
 
-    def _standing_in(self, load: Lookup) -> Any:
-        return self.replacement if load.is_called else self.original
+    def _standing_in(self, load: Lookup | None = None) -> Any:
+        return self.replacement if load is None or load.is_called else self.original
 
 
 def is_users(code: CodeType) -> bool:

@@ -339,6 +339,63 @@ def what_constants_stand_for():
     assert many(True) == made(0.0)
 
 
+class Found:
+    def __init__(self, name):
+        self.name = name
+
+    def __matmul__(self, owner):
+        return getattr(owner, self.name)
+
+
+class Globals:
+    def __matmul__(self, name):
+        frame = sys._getframe(1)
+        return frame.f_globals[name] if name in frame.f_globals else frame.f_builtins[name]
+
+
+HELD: Any
+TABLE: Any
+HELD, TABLE = types.SimpleNamespace(f=float, inner=types.SimpleNamespace(f=float)), [{"f": float}]
+
+
+def what_is_called_of_attributes():
+    """Each function, and whether `made` stands for float in it; else it does what it did."""
+    is_found = not code.VERSION.is_null_behind  # the elements of globals
+    functions = {
+        (lambda x: HELD.f(x)): True,
+        (lambda x: HELD.inner.f(HELD.inner.f.__name__ and x)): True,
+        (lambda x: [HELD.f(v if v else 3) for v in (x,)][0]): True,
+        (lambda x: (lambda: HELD.f(x))()): True,
+        (lambda x: HELD.f(x) if x > 0 else HELD.f(-x)): True,
+        (lambda x: TABLE[0]["f"](x)): is_found,
+        (lambda x: TABLE[x > 9]["f"](x if x else 3)): is_found,
+        (lambda x: TABLE[0].get("f")(x)): is_found,
+        (lambda x: HELD.f(*[x])): False,
+        (lambda x: "{0:{1}}".format(x, ".1f").join(["-", str(x).replace("5", "6")])): False,
+        (lambda x: {"a": x}.get("b", HELD.inner.f.fromhex("1"))): False,
+        (lambda x: max(HELD.__dict__.items(), key=lambda pair: len(pair[0]))[0].upper()): False,
+    }
+    for f, stands in functions.items():
+        hooked = types.FunctionType(code.with_methods_by(f.__code__, by_hook, Found, Globals(), set()), globals())
+        assert hooked(1.5) == (made(1.5) if stands else f(1.5)), f
+    own = lambda x: [math.floor(x), types.SimpleNamespace(y=x).y, operator.neg(x)]  # noqa: E731
+    hooked = code.with_methods_by(own.__code__, None, Found, Globals(), {"math", "types", "operator"})
+    assert types.FunctionType(hooked, globals())(1.5) == own(1.5)
+    many, space = with_many_names(), {"m": types.SimpleNamespace(sine=float)}
+    assert types.FunctionType(code.with_methods_by(many.__code__, by_hook, Found, Globals(), set()), space)(
+        True
+    ) == made(0.0)
+    raising = types.FunctionType(
+        code.with_methods_by((lambda x: HELD.f(x).nothing(1)).__code__, by_hook, Found, Globals(), set()), globals()
+    )
+    try:
+        raising(1.5)
+    except AttributeError as error:
+        assert "nothing" in str(error)  # noqa: PT017  # without pytest
+    else:
+        raise AssertionError
+
+
 def who_asks_for_classes():
     asking = [
         *(lambda x: type(x) is float, lambda x: type(x) in {float}, lambda x: {float: 1}[type(x)]),
@@ -389,6 +446,7 @@ if __name__ == "__main__":
     what_is_bound()
     which_names_are_read()
     what_constants_stand_for()
+    what_is_called_of_attributes()
     who_asks_for_classes()
     where_an_instruction_comes_from()
     an_unknown_version()

@@ -101,7 +101,7 @@ def test_json():
 
 HASH = (
     "sets, the keys of dicts and the arguments of functools.lru_cache are found by value: choose with np.where, keep "
-    "what is traced as a value of the dict, and call what is under the cache of a method, C.method.__wrapped__(self, x)"
+    "what is traced as a value of the dict, and call what is under a cache that is an error, f.__wrapped__(x)"
 )
 
 

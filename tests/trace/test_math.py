@@ -1,7 +1,9 @@
 """Functions of math, cmath and statistics, and Python's own, on traced numbers: under any name, as on numbers."""
 
 import cmath
+import functools
 import math
+import operator
 import statistics
 import struct
 import subprocess
@@ -10,6 +12,7 @@ import textwrap
 import types
 from math import copysign, exp, pi
 from math import log as ln
+from typing import Any
 
 import numpy as np
 import pytest
@@ -325,9 +328,71 @@ def test_a_name_that_is_not_pythons():
     assert fnad.grad(space["f"])(0.0) == 3.0
 
 
+class Holder:
+    root = math.sqrt
+    number = float
+
+    def __init__(self):
+        self.log, self.fs, self.table = math.log, [math.sin], {"cos": math.cos}
+
+    def run(self, x):
+        return self.log(x) * self.fs[0](x) + self.table["cos"](x)
+
+
+HOLDER: Any
+LISTED: Any
+TABLE: Any
+HOLDER, LISTED, TABLE = Holder(), [math.exp], {"exp": math.exp}
+NESTED = types.SimpleNamespace(exp=exp, inner=types.SimpleNamespace(sin=math.sin), power=functools.partial(pow, 2.0))
+MET = {
+    "attributes": lambda x: NESTED.exp(x) + NESTED.inner.sin(x) + (_held := NESTED.exp)(x),
+    "of an instance": lambda x: HOLDER.log(x) * HOLDER.run(x),
+    "of a class": lambda x: HOLDER.root(x) + Holder.root(x) * HOLDER.number(x),
+    "elements": lambda x: LISTED[0](x) + TABLE["exp"](x) + TABLE.get("exp")(x) + HOLDER.fs[0](x),
+    "partial": lambda x: NESTED.power(x),
+    "default arguments": lambda x, f=math.exp, *, g=math.sin: f(x) * g(x),
+    "NumPy beside them": lambda x: (
+        NESTED.exp(x) * np.exp([x, x])[1] + np.array([x, 1.0]).sum() + np.zeros(2).tolist()[0]
+    ),
+    "comprehensions": lambda x: sum(f(x) for f in (NESTED.exp, HOLDER.log)) + [HOLDER.root(v) for v in (x,)][0],
+    "functions inside": lambda x: (lambda y: NESTED.exp(y))(x) + max([x, 2 * x], key=lambda v: NESTED.exp(v)),
+    "the order of a call": lambda x: (box := types.SimpleNamespace(f=math.exp)).f([x, setattr(box, "f", math.sin)][0]),
+}
+
+
+@pytest.mark.skipif(sys.version_info >= (3, 13), reason="elements of globals have no hook")
+@pytest.mark.parametrize("name", MET)
+def test_functions_that_objects_hold(name):
+    f = MET[name]
+    value, slope = fnad.value_and_grad(f)(0.7)
+    assert value == pytest.approx(f(0.7), rel=1e-14)
+    np.testing.assert_allclose(slope, difference(f, (0.7,), 0), rtol=1e-9)
+    np.testing.assert_allclose(fnad.jit(f)(0.9), f(0.9), rtol=1e-14)
+
+
+def test_what_an_object_holds_is_watched():
+    held = types.SimpleNamespace(f=math.exp)
+    compiled = fnad.jit(lambda x: held.f(x))
+    assert compiled(1.0) == math.e
+    held.f = math.sin
+    assert compiled(1.0) == math.sin(1.0)
+
+
+def test_code_with_a_hook_raises_what_it_raised():
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        fnad.grad(lambda x: NESTED.exp(x) + NESTED.nothing(x))(1.0)
+    with pytest.raises(NameError, match="name 'undefined' is not defined"):
+        fnad.grad(lambda x: NESTED.exp(x) + undefined[0](x))(1.0)  # noqa: F821  # pyright: ignore[reportUndefinedVariable]
+    with pytest.raises(TypeError, match="exactly one argument"):
+        fnad.grad(lambda x: NESTED.exp(x) + NESTED.exp())(1.0)
+
+
 def test_a_call_that_is_not_met_is_an_error():
-    holder = types.SimpleNamespace(exp=exp)
-    for f in (lambda x: holder.exp(x), lambda x: struct.unpack("d", struct.pack("d", x))[0]):
+    for f in (
+        lambda x: NESTED.exp(*[x]),
+        lambda x: operator.methodcaller("exp", x)(NESTED),
+        lambda x: struct.unpack("d", struct.pack("d", x))[0],
+    ):
         with pytest.raises(TracerEscapeError, match=r"test_math.py:\d+ in <lambda>"):
             fnad.grad(f)(1.0)
 

@@ -3,6 +3,7 @@
 import copy
 import dataclasses
 import functools
+import sys
 from types import SimpleNamespace
 from typing import Any
 
@@ -203,16 +204,65 @@ def test_no_cache_holds_a_traced_value():
     assert squared.cache_info().currsize == 1  # 2.0
 
 
-def test_a_cache_on_a_method():
-    class Model:
-        @functools.lru_cache  # noqa: B019  # as it is found
-        def squared(self, t):
-            return t * t
+class Cached:
+    calls = 0
 
-    model = Model()
-    with pytest.raises(TracerEscapeError, match=r"C.method.__wrapped__\(self, x\)"):
-        fnad.grad(lambda t: model.squared(t))(1.5)
-    check(lambda t: Model.squared.__wrapped__(model, t))
+    @functools.lru_cache  # noqa: B019  # as it is found
+    def squared(self, t, k=2):
+        type(self).calls += 1
+        return t**k
+
+    @staticmethod
+    @functools.lru_cache
+    def tripled(t):
+        return 3 * t
+
+    @classmethod
+    @functools.cache
+    def halved(cls, t):
+        return t / 2
+
+
+class Derived(Cached):
+    @functools.lru_cache  # noqa: B019
+    def squared(self, t, k=2):
+        return super().squared(t, k=k) + 1
+
+
+MODEL, DERIVED = Cached(), Derived()
+HELD: Any = {"f": functools.lru_cache(lambda t: t * t), "g": [squared]}
+CACHED: dict[str, Any] = {
+    "of an instance": lambda t: MODEL.squared(t) + MODEL.squared(2.0),
+    "with options": lambda t: MODEL.squared(t, k=3),
+    "of the class": lambda t: Cached.squared(MODEL, t),
+    "static": lambda t: MODEL.tripled(t) * Cached.halved(t),
+    "in dicts and lists": lambda t: HELD["f"](t) * HELD["g"][0](t),
+    "behind a partial function": lambda t: SimpleNamespace(f=functools.partial(HELD["f"])).f(t),
+}
+
+
+@pytest.mark.parametrize("name", CACHED)
+def test_caches_on_methods_and_in_containers(name):
+    check(CACHED[name])
+
+
+@pytest.mark.skipif(sys.version_info >= (3, 12), reason="calls by super() have no hook")
+def test_a_cache_on_a_method_that_is_called_by_super():
+    check(lambda t: DERIVED.squared(t))
+
+
+def test_no_cache_on_a_method_holds_a_traced_value():
+    Cached.squared.cache_clear()
+    for transform in (fnad.grad, fnad.jit):
+        transform(CACHED["of an instance"])(1.5)
+    assert Cached.squared.cache_info().currsize == 1  # 2.0
+    np.testing.assert_array_equal(fnad.grad(lambda x: np.sum(MODEL.squared(x)))(np.array([1.0, 2.0])), [2.0, 4.0])
+
+
+def test_where_a_cache_is_not_met_it_is_an_error():
+    for f in (lambda t: MODEL.squared(*[t]), lambda t: len({t})):
+        with pytest.raises(TracerEscapeError, match=r"f.__wrapped__\(x\)"):
+            fnad.grad(f)(1.5)
 
 
 # ---- dataclasses -----------------------------------------------------------------------------------------------------
