@@ -9,7 +9,8 @@ Hypothesis draws the same examples in every run, so that a change alone can make
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import gc
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -47,6 +48,14 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def _still_clock(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let no program become hot by the clock: it would be compiled here and interpreted there, as the load is."""
     monkeypatch.setattr(tiers, "perf_counter", lambda: 0.0)
+
+
+@pytest.fixture
+def _few_objects() -> Iterator[None]:
+    """Leave out of garbage collections what was there before the test: each would take a third of a second."""
+    gc.freeze()
+    yield
+    gc.unfreeze()
 
 
 @pytest.fixture

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
 from itertools import product
 from pathlib import Path
 
@@ -20,6 +21,7 @@ Takers = Mapping[str, int]
 """The functions and classes that take a remedy by position, and at which."""
 
 
+@cache
 def remedies() -> dict[str, str]:
     """Each remedy as a regular expression, with the place where it stands."""
     found: dict[str, str] = {}

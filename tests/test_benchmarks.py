@@ -14,6 +14,8 @@ from benchmarks.measure import Row, rows
 from benchmarks.problems import checkpoint, lorenz, odeint, rnn, while_loops
 from benchmarks.processes import Process
 
+pytestmark = pytest.mark.usefixtures("_few_objects")
+
 PEERS = {"numpy", "autograd"}
 
 

@@ -18,6 +18,8 @@ from fnad import config
 from fnad.codes import notes_of, remembered
 from fnad.errors import TracerEscapeError
 
+pytestmark = pytest.mark.usefixtures("_few_objects")
+
 SOURCE = """
 import math
 table = np.arange(4.0)

@@ -19,7 +19,7 @@ from fnad.lower.lowering import lower
 from fnad.transforms.differentiation import gradient
 from fnad.transforms.pipeline import simplify
 
-FEW, MANY = 120, 480
+FEW, MANY = 60, 240
 X = np.linspace(0.1, 1.0, 10)
 
 

@@ -15,6 +15,8 @@ import fnad
 from fnad import config
 from fnad.store import ProgramStore, now
 
+pytestmark = pytest.mark.usefixtures("_few_objects")
+
 X = np.array([1.0, 2.0, 3.0])
 ONE = 1.5
 

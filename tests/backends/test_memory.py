@@ -8,7 +8,10 @@ import pytest
 
 import fnad
 
-pytestmark = pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="what is resident is read from Linux")
+pytestmark = [
+    pytest.mark.usefixtures("_few_objects"),
+    pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="what is resident is read from Linux"),
+]
 
 
 def resident() -> float:

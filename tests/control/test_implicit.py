@@ -48,8 +48,8 @@ def test_row_52_square_root_from_the_solution_and_from_elsewhere(name: str, dtyp
         return SQUARE_ROOTS[name](a, dtype(start))
 
     rtol = 1e-10 if dtype is np.float64 else 1e-5
-    inside = start == 3.5 and dtype is np.float64  # what a loop or a branch does to a solver is the same for all
-    check(f, dtype(4), value=2, gradient=[0.25], hessian=[[-1 / 32]], rtol=rtol, inside=inside)
+    # What a loop or a branch does to a solver is the same for all starts.
+    check(f, dtype(4), value=2, gradient=[0.25], hessian=[[-1 / 32]], rtol=rtol, inside=start == 3.5)
 
 
 @square_roots

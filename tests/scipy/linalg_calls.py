@@ -64,7 +64,10 @@ SCIPY_LINALG = {
         Z,
     ),
     "riccati": (
-        lambda a, b, w: [f(a, w, b @ b.T, np.eye(2)) for f in (la.solve_continuous_are, la.solve_discrete_are)],
+        lambda a, b, w: (
+            la.solve_continuous_are(a - 4 * np.eye(3), w, b @ b.T, np.eye(2)),
+            la.solve_discrete_are(a / 9, w, b @ b.T, np.eye(2)),
+        ),
         A,
         B[0],
         W,
