@@ -23,9 +23,9 @@ from fnad.api.explaining import explain
 from fnad.api.forward import jvp
 from fnad.api.gradient import grad, value_and_grad
 from fnad.api.reverse import vjp
-from fnad.api.unknown import missing
 from fnad.config import debug_nans, disable_jit
 from fnad.store import cache_info, clear_cache
+from fnad.trace.missing import missing
 
 if TYPE_CHECKING:
     from fnad import debug, flatten_util, nn, optim, random, scipy, test_util, testing, tree

@@ -18,9 +18,24 @@ from fnad.api.leaves import NAMESPACE, Structure, pytrees
 Test: TypeAlias = Callable[[Any], bool] | None
 """Whether a container is taken as a leaf."""
 
+Path: TypeAlias = tuple[Any, ...]
+"""Where a leaf is: the keys of dicts, the positions in tuples and lists, the names of fields."""
+
 _NO_INITIALIZER = object()
 
-__all__ = ["all", "flatten", "leaves", "map", "reduce", "structure", "transpose", "unflatten"]
+__all__ = [
+    "all",
+    "flatten",
+    "flatten_with_path",
+    "leaves",
+    "leaves_with_path",
+    "map",
+    "map_with_path",
+    "reduce",
+    "structure",
+    "transpose",
+    "unflatten",
+]
 
 
 def map(f: Callable[..., Any], tree: Any, *rest: Any, is_leaf: Test = None) -> Any:  # noqa: A001 JAX's name
@@ -96,3 +111,34 @@ def transpose(outer_treedef: Structure, inner_treedef: Structure, tree: Any) -> 
     {'x': [1, 3], 'y': [2, 4]}
     """
     return pytrees().tree_transpose(outer_treedef, inner_treedef, tree)
+
+
+# ---- with paths ------------------------------------------------------------------------------------------------------
+
+
+def flatten_with_path(tree: Any, is_leaf: Test = None) -> tuple[list[tuple[Path, Any]], Structure]:
+    """The leaves, each behind its path of keys, positions and names, and the structure.
+
+    >>> flatten_with_path({"a": (1, 2)})[0]
+    [(('a', 0), 1), (('a', 1), 2)]
+    """
+    paths, found, treedef = pytrees().tree_flatten_with_path(tree, is_leaf=is_leaf, namespace=NAMESPACE)
+    return list(zip(paths, found, strict=True)), treedef
+
+
+def leaves_with_path(tree: Any, is_leaf: Test = None) -> list[tuple[Path, Any]]:
+    """The leaves, each behind its path of keys, positions and names.
+
+    >>> leaves_with_path([3, {"b": 4}])
+    [((0,), 3), ((1, 'b'), 4)]
+    """
+    return flatten_with_path(tree, is_leaf)[0]
+
+
+def map_with_path(f: Callable[..., Any], tree: Any, *rest: Any, is_leaf: Test = None) -> Any:
+    """The pytree of `f` of the path and each leaf, and of what the others, which have its structure, hold there.
+
+    >>> map_with_path(lambda path, x: (path[-1], x), {"a": 1.0})
+    {'a': ('a', 1.0)}
+    """
+    return pytrees().tree_map_with_path(f, tree, *rest, is_leaf=is_leaf, namespace=NAMESPACE)

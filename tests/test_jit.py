@@ -809,7 +809,10 @@ class Counter:
     [
         ("counts", r"calls was 3, and is 4\n  at test_jit.py:\d+ in counts:  self.calls = self.calls \+ 1"),
         ("keeps", r"the dict cache has another content.*\n  at test_jit.py:\d+ in keeps:  self.cache\[.*"),
-        ("lists", r"the list seen has another content\n  at test_jit.py:\d+ in lists:  seen = self.seen"),
+        (
+            "lists",
+            r"the list seen has another content: it had 3 elements, and has 4\n  at .* in lists:  seen = self.seen",
+        ),
         ("times", r"began was \d.*, and is \d.*\n  at test_jit.py:\d+ in times:  self.began = time.*"),
     ],
 )

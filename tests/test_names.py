@@ -28,6 +28,8 @@ def test_trees_come_apart_and_together() -> None:
     assert fnad.tree.map(lambda x, y: x + y, (1, [2]), (3, [4])) == (4, [6])
     assert fnad.tree.leaves([(1, 2), 3], is_leaf=lambda x: isinstance(x, tuple)) == [(1, 2), 3]
     assert fnad.tree.reduce(lambda total, x: total + x, (1, [2, 3]), 10) == 16
+    assert fnad.tree.map_with_path(lambda path, x, y: (path, x + y), {"a": [1]}, {"a": [2]}) == {"a": [(("a", 0), 3)]}
+    assert fnad.tree.leaves_with_path(OrderedDict(b=None, a=(2,))) == [(("a", 0), 2)]
     assert not fnad.tree.all((True, [False]))
     assert fnad.tree.all(None)
 

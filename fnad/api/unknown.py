@@ -1,4 +1,4 @@
-"""Names and keywords that are not there: errors with fnad's word, where it has one (`fnad.words`)."""
+"""Keywords that are not there: errors with fnad's word, where it has one (`fnad.words`)."""
 
 from __future__ import annotations
 
@@ -7,18 +7,12 @@ from functools import wraps
 from inspect import signature
 from typing import ParamSpec, TypeVar
 
-from fnad.errors import MissingAttributeError, UnknownKeywordError
+from fnad.errors import UnknownKeywordError
 from fnad.trace.source import current_source
 from fnad.words import WORDS
 
 P = ParamSpec("P")
 R = TypeVar("R")
-
-
-def missing(module: str, name: str) -> AttributeError:
-    """The error for a name that a module does not have."""
-    what, word = f"module {module!r} has no attribute {name!r}", WORDS.get(f"{module}.{name}")
-    return MissingAttributeError(what, source=current_source(), remedy=word) if word else AttributeError(what)
 
 
 def explained(function: Callable[P, R]) -> Callable[P, R]:

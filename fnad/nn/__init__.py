@@ -6,7 +6,6 @@ and its parameters are a pytree.
 
 from typing import NoReturn
 
-from fnad.api.unknown import missing
 from fnad.nn.activations import (
     celu,
     elu,
@@ -34,6 +33,7 @@ from fnad.nn.activations import (
 )
 from fnad.nn.convolution import conv
 from fnad.nn.pooling import avg_pool, max_pool
+from fnad.trace.missing import missing
 
 __all__ = [
     "avg_pool",

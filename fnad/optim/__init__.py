@@ -12,7 +12,6 @@ do not change; parameters in f32 have states and updates in f32, whatever the ty
 
 from typing import NoReturn
 
-from fnad.api.unknown import missing
 from fnad.optim.clipping import clip, clip_by_global_norm, global_norm
 from fnad.optim.decay import add_decayed_weights
 from fnad.optim.lbfgs import lbfgs, scale_by_lbfgs
@@ -48,6 +47,7 @@ from fnad.optim.transformation import (
     chain,
     identity,
 )
+from fnad.trace.missing import missing
 
 __all__ = [
     "EmptyState",

@@ -12,10 +12,13 @@ same key, and no draw depends on how it is executed. Two draws with one key are 
 the number of the step.
 """
 
+from typing import Any
+
 from fnad.random.choices import categorical, choice, permutation
 from fnad.random.continuous import bernoulli, cauchy, exponential, gamma, gumbel, laplace, normal, uniform
 from fnad.random.integers import bits, rademacher, randint
 from fnad.random.keys import fold_in, key, split
+from fnad.trace.missing import missing
 
 __all__ = [
     "bernoulli",
@@ -36,3 +39,7 @@ __all__ = [
     "split",
     "uniform",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    raise missing("fnad.random", name)

@@ -251,10 +251,13 @@ class Environment:
         return Change(self._changing or "nothing has changed", next((met.source for met in self.met if met.anew), None))
 
     def _element(self, value: Any) -> str:
-        """The first element of a container that is another one, if one is."""
+        """How many elements a container had and has, or the first one that is another, if one is."""
         elements, before = elements_of(value), self._before.get(id(value), ())
-        pairs = zip(before, elements() if elements else (), strict=False)
-        found = next(((old, new) for old, new in pairs if not same(new, old)), None)
+        now = tuple(elements()) if elements and before else ()
+        if len(before) != len(now):
+            each = 2 if isinstance(value, Mapping) else 1  # keys and values
+            return f": it had {len(before) // each} elements, and has {len(now) // each}"
+        found = next(((old, new) for old, new in zip(before, now, strict=True) if not same(new, old)), None)
         return "" if found is None else f", where an element {_was(*found)}"
 
     def _place_of(self, name: str | None) -> Source | None:
