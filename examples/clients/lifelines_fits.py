@@ -4,7 +4,12 @@
     python examples/clients/lifelines_fits.py [--rounds 3] [model ...]
 
 lifelines is imported three times, over autograd, over fnad, and over fnad with `jit`. Each fit is made anew by each of
-them in every round, from new objects: with `jit` a time includes compilation.
+them in every round, from new objects, so it is traced anew; in the first round it is compiled too. The times are
+medians.
+
+The standard errors of the generalized gamma regression differ by 1e-4 of their size: the package autograd-gamma takes
+second derivatives by differences of differences. With autograd alone they change by as much if the parameters change by
+1e-10. All else is equal to 1e-6.
 """
 
 from __future__ import annotations
