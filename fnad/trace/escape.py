@@ -300,6 +300,9 @@ def refused(error: Exception) -> FnadError | None:
         return UnknownKeywordError(what, source=source, remedy=word)
     if "JSON serializable" in what:
         return TracerEscapeError(f"{what}, if it is a traced value", source=source, remedy=PICKLE)
+    if what.startswith("No matching signature found"):  # of Cython's, which looks at the classes of arguments
+        what = "compiled code has no signature for its arguments: it takes ordinary arrays, if one is a traced value"
+        return TracerEscapeError(what, source=source, remedy=ARRAY)
     if what == str(error):
         return None
     if "bytes-like" in what:

@@ -74,13 +74,17 @@ def user_line(error: BaseException) -> tuple[str, int] | None:
     return (source.file, source.line) if source else None
 
 
+COMPILED = (".pyx", ".pxd", "<stringsource>")
+"""The ends of files of Cython's code, which tracebacks name."""
+
+
 def source_of_error(error: BaseException) -> Source | None:
     """The innermost place in the user's code that an exception passed."""
     found: Source | None = None
     traceback = error.__traceback__
     while traceback is not None:
         code = traceback.tb_frame.f_code
-        if not is_library(code.co_filename):
+        if not (is_library(code.co_filename) or code.co_filename.endswith(COMPILED)):
             found = Source(code.co_filename, traceback.tb_lineno, code.co_name)
         traceback = traceback.tb_next
     return found

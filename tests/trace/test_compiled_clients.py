@@ -20,6 +20,7 @@ import scipy.spatial
 import scipy.stats
 import sklearn.tree
 from numpy.random import RandomState
+from sklearn.metrics._pairwise_fast import _chi2_kernel_fast
 from sklearn.utils.murmurhash import murmurhash3_32
 from sklearn.utils.random import sample_without_replacement
 
@@ -100,6 +101,11 @@ CLIENTS = {
     "njit, compiled meanwhile": lambda: scaled(2.0)(3),
     "numba.vectorize": lambda: shifted(POINTS),
 }
+
+
+def test_cythons_functions_are_named_as_compiled():
+    with pytest.raises(TracerEscapeError, match=r"(?s)compiled code has no signature.*test_compiled_clients.py"):
+        fnad.grad(lambda x: _chi2_kernel_fast(x, x, np.zeros((6, 6))))(np.abs(POINTS))
 
 
 def of_pandas():
