@@ -20,6 +20,7 @@ from fnad.ir.builder import trace
 from fnad.ir.primitive import PRIMITIVES, Primitive, Sample
 from fnad.ir.program import Program
 from fnad.ir.types import aval_of
+from fnad.ops.shape import broadcast_to
 from fnad.transforms.interpret import interpret
 
 RNG = np.random.default_rng(0)
@@ -88,9 +89,9 @@ def one_equation(primitive: Primitive, sample: Sample, operands: Any) -> Program
 
 def on_stacks(one: Program, count: int, stacks: Any, marks: Any) -> Program:
     def run(*args: Any) -> list[Any]:
-        found, found_marks = batched_program(one, count, args, marks)
-        assert all(found_marks)
-        return found
+        found, stacked = batched_program(one, count, args, marks)
+        assert any(stacked)
+        return [y if of_rows else broadcast_to(y, (count, *y.shape)) for y, of_rows in zip(found, stacked, strict=True)]
 
     return trace(run, *map(aval_of, stacks), name="stacks")
 
