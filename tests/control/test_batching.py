@@ -90,7 +90,7 @@ def one_equation(primitive: Primitive, sample: Sample, operands: Any) -> Program
 def on_stacks(one: Program, count: int, stacks: Any, marks: Any) -> Program:
     def run(*args: Any) -> list[Any]:
         found, stacked = batched_program(one, count, args, marks)
-        assert any(stacked)
+        assert any(stacked) or not found
         return [y if of_rows else broadcast_to(y, (count, *y.shape)) for y, of_rows in zip(found, stacked, strict=True)]
 
     return trace(run, *map(aval_of, stacks), name="stacks")
