@@ -65,6 +65,13 @@ def test_dtypes_are_scipys(dtype: str) -> None:
             np.testing.assert_allclose(mine, his, rtol=allowed, atol=4 * allowed)
 
 
+def test_lyapunovs_equation_by_each_method() -> None:
+    """The bilinear method solves another equation with the same solution, and rounds otherwise."""
+    for method in ("direct", "bilinear"):
+        found = jit(lambda a, q, method=method: linalg.solve_discrete_lyapunov(a, q, method))(A / 9, A)
+        np.testing.assert_allclose(found, scipy.linalg.solve_discrete_lyapunov(A / 9, A, method), rtol=1e-13)
+
+
 def test_stacks_of_matrices() -> None:
     b = regular((2, 3, 3))
     for function in (linalg.expm, linalg.sqrtm, linalg.lu, lambda b: linalg.solve(b, b), linalg.block_diag):
