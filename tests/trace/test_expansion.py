@@ -67,7 +67,10 @@ def generated():
         for number in range(CALLS):
             try:
                 arrays, call = split(*call_of(full, function, number))
-            except KeyError:  # a parameter that a later NumPy has
+            except (
+                KeyError,
+                ValueError,
+            ):  # a parameter that a later NumPy has, a signature that an earlier one has not
                 continue
             if all(array.dtype.kind in "biufc" for array in arrays):
                 yield f"{full} {number}", lambda *xs, call=call, f=function: call(on_traced(f), xs), arrays

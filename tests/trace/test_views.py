@@ -480,6 +480,7 @@ def argument_reshaped(x):
     return np.sum((x @ x.T) ** 2)
 
 
+@pytest.mark.filterwarnings("ignore:Setting the shape:DeprecationWarning")  # of NumPy 2.5, on arrays
 def test_the_shape_of_an_array_can_be_set():
     x = np.array([0.3, 1.2, 0.7, -0.4, 2.0, 0.9])
     for f in (reshaped_in_place, argument_reshaped):
@@ -491,6 +492,7 @@ def test_the_shape_of_an_array_can_be_set():
             assert x.shape == (6,)
 
 
+@pytest.mark.filterwarnings("ignore:Setting the shape:DeprecationWarning")  # of NumPy 2.5, on arrays
 @pytest.mark.parametrize(
     ("f", "error", "match"),
     [
