@@ -65,6 +65,8 @@ GLOBALS, VALUES, ATTRIBUTES = DEGREES = range(3)
 """What is stood for: see Note [Other callees]."""
 
 CACHED = type(lru_cache(len))
+MISSING = object()
+BUILTINS = vars(builtins)
 
 STAND_INS: dict[int, tuple[Any, Any]] = {}
 """Functions and classes by identity, each with what stands for it."""
@@ -87,7 +89,9 @@ def other_code(function: FunctionType, degree: int) -> CodeType:
     """The code of a function with what stands for the globals it loads, and for what else it calls by degree."""
     code = original_of(function.__code__)
     found = stand_ins_in(code, function.__globals__)
-    return _exchanged(code, found, degree, modules_in(code, function.__globals__)) if found or degree else code
+    if degree == GLOBALS:
+        return _exchanged(code, found, degree, frozenset()) if found else code
+    return _exchanged(code, found, degree, modules_in(code, function.__globals__))
 
 
 def modules_in(code: CodeType, namespace: Namespace) -> frozenset[str]:
@@ -97,7 +101,13 @@ def modules_in(code: CodeType, namespace: Namespace) -> frozenset[str]:
 
 def stand_ins_in(code: CodeType, namespace: Namespace) -> tuple[tuple[str, int], ...]:
     """The globals that code loads and that something stands for, each with the key of that."""
-    return tuple((name, id(value)) for name in globals_of(code) if id(value := bound(namespace, name)) in STAND_INS)
+    found: list[tuple[str, int]] = []
+    for name in globals_of(code):  # a loop and no calls, since it runs at each trace
+        value = namespace.get(name, MISSING)
+        key = id(BUILTINS.get(name) if value is MISSING else value)
+        if key in STAND_INS:
+            found.append((name, key))
+    return tuple(found)
 
 
 @remembered
@@ -170,7 +180,8 @@ def degree_of(code: CodeType) -> int:
 
 def bound(namespace: Namespace, name: str) -> Any:
     """What a global stands for."""
-    return namespace.get(name, getattr(builtins, name, None))
+    value = namespace.get(name, MISSING)
+    return BUILTINS.get(name) if value is MISSING else value
 
 
 class _Exchanges:
