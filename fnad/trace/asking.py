@@ -12,7 +12,7 @@ from __future__ import annotations
 import functools
 import sys
 import weakref
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from collections.abc import Set as AbstractSet
 from itertools import islice
 from types import CellType, CodeType, FunctionType, MethodType, ModuleType
@@ -83,15 +83,20 @@ def content(cell: CellType) -> Any:
 # ---- what modules define ---------------------------------------------------------------------------------------------
 
 
-def asking_in(values: Iterable[Any]) -> Iterator[FunctionType]:
-    """The user's functions in values that ask for a class."""
+def each_once(values: Iterable[Any], parts: Callable[[Any], Iterable[Any]]) -> Iterator[Any]:
+    """Values, and what they lead to by their parts, each object once."""
     waiting, seen = list(values), dict[int, Any]()
     while waiting:
         value = waiting.pop()
-        if id(value) in seen:
-            continue
-        seen[id(value)] = value
-        waiting += _parts(value)
+        if id(value) not in seen:
+            seen[id(value)] = value
+            waiting += parts(value)
+            yield value
+
+
+def asking_in(values: Iterable[Any]) -> Iterator[FunctionType]:
+    """The user's functions in values that ask for a class."""
+    for value in each_once(values, _parts):
         if type(value) is FunctionType and asks(original_of(value.__code__), module_of(value.__globals__)):
             yield value
 

@@ -30,7 +30,7 @@ from typing import Any, TypeAlias
 from fnad.codes import functions_of as functions_running
 from fnad.codes import notes_of, original_of
 from fnad.errors import TracerEscapeError
-from fnad.trace.asking import MODULES, asks, contents, of_class, package_of_class, with_inner
+from fnad.trace.asking import MODULES, asks, contents, each_once, of_class, package_of_class, with_inner
 from fnad.trace.bytecode import globals_of, names_of
 from fnad.trace.callees import NOW, Namespace, alive, bound, entry_of, functions_of, is_other, module_of
 from fnad.trace.contents import is_library_module
@@ -205,22 +205,21 @@ def _nothing() -> None:
 
 def inside(values: Iterable[Any]) -> Iterator[Any]:
     """The functions in values, in their cells and defaults and so on, and the classes of what else is there."""
-    waiting, seen = list(values), dict[int, Any]()
-    while waiting:
-        value = waiting.pop()
-        if id(value) in seen:
-            continue
-        seen[id(value)] = value
-        if isinstance(value, FunctionType):
-            yield value
-            waiting += contents(value)
-        elif isinstance(value, MethodType):
-            waiting += value.__func__, type(value.__self__)
-        elif isinstance(value, functools.partial):
-            waiting += value.func, *value.args, *value.keywords.values()
-        else:
-            yield value if isinstance(value, type) else type(value)
-        waiting += [getattr(value, "__wrapped__", None)] if callable(value) else []
+    for value in each_once(values, _parts):
+        if not isinstance(value, (MethodType, functools.partial)):
+            yield value if isinstance(value, (FunctionType, type)) else type(value)
+
+
+def _parts(value: Any) -> list[Any]:
+    """What a value leads to: what is in a function, what a method or a partial calls, and what is wrapped."""
+    parts: list[Any] = [getattr(value, "__wrapped__", None)] if callable(value) else []
+    if isinstance(value, FunctionType):
+        return [*contents(value), *parts]
+    if isinstance(value, MethodType):
+        return [value.__func__, type(value.__self__), *parts]
+    if isinstance(value, functools.partial):
+        return [value.func, *value.args, *value.keywords.values(), *parts]
+    return parts
 
 
 # ---- who asks --------------------------------------------------------------------------------------------------------
