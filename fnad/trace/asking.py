@@ -18,9 +18,9 @@ from itertools import islice
 from types import CellType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
-from fnad.codes import functions_of, original_of
+from fnad.codes import original_of
 from fnad.trace.bytecode import asks_for_classes
-from fnad.trace.callees import Namespace, alive, bound, module_of
+from fnad.trace.callees import EXCHANGES, Group, Namespace, alive, bound, grouped, module_of
 from fnad.trace.contents import CONTAINERS, is_library_module, is_users
 from fnad.trace.libraries import package_of
 
@@ -143,17 +143,19 @@ class _Modules:
     def __init__(self) -> None:
         self._known: dict[str, Module] = {}
         self._counts = 0, 0
-        self._asking: list[weakref.ref[FunctionType]] = []
+        self._groups: list[Group] = []
         self._methods: list[weakref.ref[CodeType]] = []
 
-    def functions(self, names: AbstractSet[str]) -> list[FunctionType]:
-        """The functions that ask for a class; of those that no module has, the methods of these names."""
+    def groups(self) -> list[Group]:
+        """The functions that ask for a class."""
         if self._count() != self._counts:
             self._look()
-        if not self._asking:
-            return []
+        return self._groups
+
+    def methods(self, names: AbstractSet[str]) -> list[FunctionType]:
+        """The methods of these names that ask for a class, of classes that no module has."""
         within = (code for code in alive(self._methods) if code.co_name in names)
-        return [*alive(self._asking), *(function for code in within for function in functions_of(code))]
+        return [function for code in within for function in EXCHANGES.functions_of(code)]
 
     def _count(self) -> tuple[int, int]:
         """How many modules there are, and names in the user's."""
@@ -167,7 +169,7 @@ class _Modules:
             module = sys.modules[name]
             is_same = name in known and known[name].count == len(vars(module))
             self._known[name] = known[name] if is_same else Module(module)
-        self._asking = [function for module in self._known.values() for function in module.asking]
+        self._groups = grouped(alive(function for module in self._known.values() for function in module.asking))
         self._methods = [code for module in self._known.values() for code in module.methods]
         self._counts = self._count()
 

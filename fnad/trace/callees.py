@@ -35,10 +35,11 @@ import threading
 import weakref
 from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache, partial
+from operator import is_
 from types import CodeType, FrameType, FunctionType, MethodType, ModuleType
 from typing import Any, Protocol, TypeAlias, TypeVar
 
-from fnad.codes import notes_of, original_of, remembered
+from fnad.codes import functions_of, notes_of, original_of, remembered
 from fnad.numpy.namespace import CALLS
 from fnad.trace.bytecode import (
     attribute,
@@ -54,14 +55,16 @@ from fnad.trace.source import user_frame
 
 T = TypeVar("T")
 Namespace: TypeAlias = dict[str, Any]
+Changes: TypeAlias = "dict[FunctionType, CodeType]"
+"""Functions, each with its other code."""
 
 MOST_RUNS = 20
 """As many as modules of the user's call one another, unless a function defines others by `exec` in each run."""
 
 EXCHANGED = "exchanged"
-"""What is noted of the code of a traced function: the functions exchanged for it, by the degree of their other code."""
+"""What is noted of the code of a traced function: those exchanged for it that no name leads to, by their degrees."""
 
-GLOBALS, VALUES, ATTRIBUTES = DEGREES = range(3)
+GLOBALS, VALUES, ATTRIBUTES = range(3)
 """What is stood for: see Note [Other callees]."""
 
 CACHED = type(lru_cache(len))
@@ -101,13 +104,8 @@ def modules_in(code: CodeType, namespace: Namespace) -> frozenset[str]:
 
 def stand_ins_in(code: CodeType, namespace: Namespace) -> tuple[tuple[str, int], ...]:
     """The globals that code loads and that something stands for, each with the key of that."""
-    found: list[tuple[str, int]] = []
-    for name in globals_of(code):  # a loop and no calls, since it runs at each trace
-        value = namespace.get(name, MISSING)
-        key = id(BUILTINS.get(name) if value is MISSING else value)
-        if key in STAND_INS:
-            found.append((name, key))
-    return tuple(found)
+    keys = ((name, id(bound(namespace, name))) for name in globals_of(code))
+    return tuple((name, key) for name, key in keys if key in STAND_INS)
 
 
 @remembered
@@ -175,13 +173,48 @@ def is_other(code: CodeType) -> bool:
 
 def degree_of(code: CodeType) -> int:
     """The degree of other code; -1 of a function's own."""
-    return notes_of(code).get("degree", -1) if is_other(code) else -1
+    return notes_of(code).get("degree", -1)
 
 
 def bound(namespace: Namespace, name: str) -> Any:
     """What a global stands for."""
     value = namespace.get(name, MISSING)
     return BUILTINS.get(name) if value is MISSING else value
+
+
+class Group:
+    """Functions with the same globals, with the other code of each for as long as their globals stand for the same.
+
+    All of them are asked for it at each trace.
+    """
+
+    def __init__(self, functions: Iterable[FunctionType]) -> None:
+        functions = list(functions)
+        self._functions = list(map(weakref.ref, functions))
+        self._names = frozenset[str]().union(*(globals_of(original_of(function.__code__)) for function in functions))
+        self._ids: list[int] = []
+        self._own: list[CodeType] = []
+        self._other: list[CodeType] = []
+
+    def changes(self) -> Changes:
+        """The functions that are still there."""
+        functions = list(alive(self._functions))
+        if not functions:
+            return {}
+        get, own = functions[0].__globals__.get, [function.__code__ for function in functions]
+        ids = list(map(id, map(get, self._names, map(BUILTINS.get, self._names))))
+        # By identity: what has a stand-in lives for ever, so that nothing else is at its address.
+        if ids != self._ids or len(own) != len(self._own) or not all(map(is_, own, self._own)):
+            self._ids, self._own, self._other = ids, own, [other_code(function, GLOBALS) for function in functions]
+        return dict(zip(functions, self._other, strict=True))
+
+
+def grouped(functions: Iterable[FunctionType]) -> list[Group]:
+    """Functions by their globals."""
+    by_globals: dict[int, dict[FunctionType, None]] = {}
+    for function in functions:
+        by_globals.setdefault(id(function.__globals__), {})[function] = None
+    return list(map(Group, by_globals.values()))
 
 
 class _Exchanges:
@@ -191,19 +224,30 @@ class _Exchanges:
         self._lock = threading.Lock()
         self._own: dict[FunctionType, tuple[CodeType, int]] = {}
 
-    def begin(self, function: FunctionType, code: CodeType) -> None:
+    def begin(self, changes: Changes) -> None:
+        """Give functions other code, unless a trace in another thread has given them as much."""
         with self._lock:
-            own, count = self._own.get(function) or (original_of(function.__code__), 0)
-            self._own[function] = own, count + 1
-            function.__code__ = code
+            for function, code in changes.items():
+                now = function.__code__
+                own, count = self._own.get(function, (now, 0))
+                self._own[function] = own, count + 1
+                if count == 0 or (now is not code and degree_of(now) < degree_of(code)):
+                    function.__code__ = code
 
-    def end(self, function: FunctionType) -> None:
+    def end(self, functions: Iterable[FunctionType]) -> None:
+        """Give functions their own code, unless a trace in another thread needs the other."""
         with self._lock:
-            own, count = self._own.pop(function)
-            if count > 1:
-                self._own[function] = own, count - 1
-            else:
-                function.__code__ = own
+            for function in functions:
+                own, count = self._own.pop(function)
+                if count > 1:
+                    self._own[function] = own, count - 1
+                else:
+                    function.__code__ = own
+
+    def functions_of(self, code: CodeType) -> list[FunctionType]:
+        """The functions that run a code object, or did before they got other code."""
+        with self._lock:
+            return [*functions_of(code), *(function for function, (own, _) in self._own.items() if own is code)]
 
 
 EXCHANGES = _Exchanges()
@@ -215,8 +259,12 @@ EXCHANGES = _Exchanges()
 class Reached(Protocol):
     """The code that names lead to."""
 
-    def functions(self) -> Iterable[FunctionType]:
-        """Those that ask for a class."""
+    def groups(self) -> Iterable[Group]:
+        """The functions that ask for a class."""
+        ...
+
+    def others(self) -> Iterable[FunctionType]:
+        """Those that are looked for at each trace."""
         ...
 
     def has(self, code: CodeType) -> bool:
@@ -227,35 +275,45 @@ class Reached(Protocol):
 class Runs:
     """The functions that are exchanged for the outermost one; `again` where that has to run once more.
 
-    `reach` is what names lead to from that one, `seen` the code that has computed, by identity, and `reached` what
-    names lead to from such code.
+    `degrees` are those of their other code, and `begun` has a function as often as it got another. `reach` is what
+    names lead to from the outermost one, `seen` the code that has computed, by identity, and `reached` what names lead
+    to from such code.
     """
 
     def __init__(self, reach: Reached) -> None:
         self.again = False
         self.reach = reach
-        self.changes: dict[tuple[int, int], FunctionType] = {}
+        self.degrees: dict[FunctionType, int] = {}
+        self.begun: list[FunctionType] = []
         self.seen: dict[int, CodeType] = {}
         self.reached: dict[int, CodeType] = {}
 
     def exchange(self, functions: Iterable[FunctionType], degree: int = GLOBALS) -> bool:
         """Exchange functions that call something with a stand-in; whether there are any that were not yet."""
-        count = len(self.changes)
+        changes: Changes = {}
         for function in functions:
-            if (id(function), degree) not in self.changes and degree_of(function.__code__) < degree:
+            if function not in changes and self.degrees.get(function, -1) < degree:
                 code = other_code(function, degree)
-                if is_other(code):
-                    self.changes[id(function), degree] = function
-                    EXCHANGES.begin(function, code)
-        return len(self.changes) > count
+                if degree_of(code) == degree:
+                    changes[function] = code
+        self._begin(changes, degree)
+        return bool(changes)
+
+    def exchange_reached(self) -> None:
+        """Exchange what names lead to from the outermost function."""
+        changes: Changes = {}
+        for group in self.reach.groups():
+            changes.update(group.changes())
+        self._begin(changes, GLOBALS)
+        self.exchange(self.reach.others())
+
+    def _begin(self, changes: Changes, degree: int) -> None:
+        self.degrees.update(dict.fromkeys(changes, degree))
+        self.begun += changes
+        EXCHANGES.begin(changes)
 
     def end(self) -> None:
-        for function in self.changes.values():
-            EXCHANGES.end(function)
-
-    def references(self, degree: int) -> list[weakref.ref[FunctionType]]:
-        """References to the functions that were exchanged."""
-        return [weakref.ref(function) for (_, own), function in self.changes.items() if own == degree]
+        EXCHANGES.end(self.begun)
 
 
 class _Now(threading.local):
@@ -274,18 +332,18 @@ def with_stand_ins(f: Any, reach_of: Callable[[Any], Reached], run: Callable[[],
         return run()
     runs, function = Runs(reach_of(f)), entry_of(f)
     notes = {} if function is None else notes_of(original_of(function.__code__))
-    NOW.runs = runs
+    NOW.runs, reached = runs, 0
     try:
-        if EXCHANGED in notes:
-            for degree, references in enumerate(notes[EXCHANGED]):
-                runs.exchange(alive(references), degree)
-        runs.exchange(runs.reach.functions())
+        runs.exchange_reached()
+        reached = len(runs.begun)
+        for reference, degree in notes.get(EXCHANGED, ()):
+            runs.exchange(alive([reference]), degree)
         return _until_met(runs, run)
     finally:
         NOW.runs = None
         runs.end()
-        if runs.changes:
-            notes[EXCHANGED] = list(map(runs.references, DEGREES))
+        if len(runs.begun) > reached:
+            notes[EXCHANGED] = [(weakref.ref(function), runs.degrees[function]) for function in runs.begun[reached:]]
 
 
 def _until_met(runs: Runs, run: Callable[[], T]) -> T:
@@ -315,12 +373,12 @@ def ask_for_stand_ins() -> None:
     code, namespace = frame.f_code, module_of(frame.f_globals)
     own, degree = original_of(code), degree_of(code)
     if degree < GLOBALS and stand_ins_in(code, namespace):
-        runs.again |= runs.exchange(functions_of(namespaces()))
+        runs.again |= runs.exchange(functions_in(namespaces()))
     elif degree < VALUES and calls_values(own):
-        callers = (f for f in functions_of(namespaces()) if calls_values(original_of(f.__code__)))
+        callers = (f for f in functions_in(namespaces()) if calls_values(original_of(f.__code__)))
         runs.again |= runs.exchange(callers, VALUES)
     elif degree < ATTRIBUTES and may_stand_for_callee(frame):
-        callers = (f for f in functions_of(namespaces()) if has_code(original_of(f.__code__), own))
+        callers = (f for f in functions_in(namespaces()) if has_code(original_of(f.__code__), own))
         runs.again |= runs.exchange(callers, ATTRIBUTES)
 
 
@@ -361,7 +419,7 @@ def module_of(namespace: Namespace) -> Namespace:
     return getattr(namespace, "module", namespace)
 
 
-def functions_of(spaces: list[Namespace]) -> list[FunctionType]:
+def functions_in(spaces: list[Namespace]) -> list[FunctionType]:
     """The functions with these globals, which only the garbage collector knows."""
     found = gc.get_referrers(*spaces) if spaces else []
     return [value for value in found if type(value) is FunctionType and any(value.__globals__ is s for s in spaces)]

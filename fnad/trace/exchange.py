@@ -69,14 +69,6 @@ class Exchange:
             co_qualname=self.function.__qualname__,
         )
 
-    def begin(self) -> None:
-        """Give the function the other code."""
-        self.function.__code__ = self.other_code
-
-    def end(self) -> None:
-        """Give the function its own code back."""
-        self.function.__code__ = self.own_code
-
     @cached_property
     def offered(self) -> Callable[..., Any]:
         """What fnad.scipy has in its place."""
@@ -99,8 +91,8 @@ class _Exchanges:
         for name in sorted(name for name in self.waiting if name in sys.modules):  # `&` goes over all modules
             self.enter(sys.modules[name])
         self.is_on = True
-        for exchange in self.made:
-            exchange.begin()
+        for exchange in self.made:  # without a call: there may be two hundred, at each trace
+            exchange.function.__code__ = exchange.other_code
         if self.waiting:
             sys.meta_path.insert(0, self)
 
@@ -109,7 +101,7 @@ class _Exchanges:
             sys.meta_path.remove(self)
         self.is_on = False
         for exchange in self.made:
-            exchange.end()
+            exchange.function.__code__ = exchange.own_code
 
     def enter(self, module: ModuleType) -> None:
         """Make the exchanges of a module."""
@@ -117,7 +109,7 @@ class _Exchanges:
         for exchange in _of_module(module):
             self.made.append(exchange)
             if self.is_on:
-                exchange.begin()
+                exchange.function.__code__ = exchange.other_code
 
     def find_spec(self, fullname: str, path: Any, target: ModuleType | None = None) -> Any:
         """None, or for a module with functions to exchange how it is found, which ends in exchanging them."""

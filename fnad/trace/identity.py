@@ -25,14 +25,25 @@ from functools import partial
 from itertools import repeat
 from operator import call, is_
 from types import CodeType, FrameType, FunctionType, MethodType, ModuleType
-from typing import Any, TypeAlias
+from typing import Any, Self, TypeAlias
 
-from fnad.codes import functions_of as functions_running
 from fnad.codes import notes_of, original_of
 from fnad.errors import TracerEscapeError
 from fnad.trace.asking import MODULES, asks, contents, each_once, of_class, package_of_class, with_inner
 from fnad.trace.bytecode import globals_of, names_of
-from fnad.trace.callees import NOW, Namespace, alive, bound, entry_of, functions_of, is_other, module_of
+from fnad.trace.callees import (
+    EXCHANGES,
+    NOW,
+    Group,
+    Namespace,
+    alive,
+    bound,
+    entry_of,
+    functions_in,
+    grouped,
+    is_other,
+    module_of,
+)
 from fnad.trace.contents import is_library_module
 from fnad.trace.libraries import is_library, package_of
 from fnad.trace.source import current_source
@@ -105,7 +116,7 @@ class Reach:
         """The functions that ask for a class."""
         return alive(self.asking)
 
-    def follow(self, values: Iterable[Any]) -> Reach:
+    def follow(self, values: Iterable[Any]) -> Self:
         """Follow names, beginning with those of some values."""
         waiting, others, seen = list(values), list[type](), dict[int, Any]()
         functions = (found for found in inside(waiting) if isinstance(found, FunctionType))
@@ -185,7 +196,7 @@ def space_of(namespace: Namespace) -> Space:
     own = (
         value for value in tuple(namespace.values()) if type(value) is FunctionType and value.__globals__ is namespace
     )
-    function = next(own, None) or next(iter(functions_of([namespace])), None)
+    function = next(own, None) or next(iter(functions_in([namespace])), None)
     return _nothing if function is None else partial(_globals_of, weakref.ref(function))
 
 
@@ -235,18 +246,24 @@ class Entry(Reach):
     def __init__(self, parts: Iterable[Part]) -> None:
         super().__init__()
         self._parts = [(weakref.ref(part), space) for part, space in parts]
+        self._groups: list[Group] | None = None
 
-    def functions(self) -> Iterator[FunctionType]:
+    def groups(self) -> Iterable[Group]:
         """The functions that ask for a class, those in the user's modules that no name leads to among them."""
-        yield from super().functions()
-        yield from MODULES.functions(self.attributes)
+        if self._groups is None:
+            self._groups = grouped(self.functions())
+        return *self._groups, *MODULES.groups()
+
+    def others(self) -> Iterable[FunctionType]:
+        """The methods that ask for a class, of classes that no module has."""
+        return MODULES.methods(self.attributes)
 
     def is_of(self, parts: Sequence[Part]) -> bool:
         """Whether it is that of a function of these parts, and holds."""
         return [(reference(), space) for reference, space in self._parts] == parts and self.holds()
 
 
-def reach_of(f: Any) -> Reach:
+def reach_of(f: Any) -> Entry:
     """What is reached from a function that is traced."""
     function = entry_of(f)
     if function is None:
@@ -295,7 +312,7 @@ def note_running(code: CodeType, namespace: Namespace) -> None:
     """Have the function run again where code is about to run that asks for a class, and that no name led to."""
     runs, original = NOW.runs, original_of(code)
     if runs is not None and not is_other(code) and asks(original, module_of(namespace)):
-        runs.again |= runs.exchange(functions_running(original))
+        runs.again |= runs.exchange(EXCHANGES.functions_of(original))
 
 
 def _reach_from(code: CodeType, namespace: Namespace) -> Reach:
@@ -306,6 +323,6 @@ def _reach_from(code: CodeType, namespace: Namespace) -> Reach:
         found = notes["reach from"] = Reach(package_of(code.co_filename))
         found.follow([*found.of_code(code, namespace), bound(namespace, code.co_qualname.partition(".")[0])])
         if asks(code, namespace):
-            own = (function for function in functions_of([namespace]) if original_of(function.__code__) is code)
+            own = (function for function in functions_in([namespace]) if original_of(function.__code__) is code)
             found.asking += map(weakref.ref, own)
     return found

@@ -3,7 +3,9 @@
 import functools
 import importlib
 import numbers
+import threading
 from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence, Sized
+from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 from typing import SupportsFloat, SupportsIndex
 
@@ -336,6 +338,28 @@ def test_classes_asked_by_identity_by_methods_that_no_name_leads_to(name):
     for value, slope in ((3.0, 2.0), (np.float64(3.0), 1.0)):
         assert fnad.grad(f)(value, box) == slope
         assert fnad.jit(fnad.grad(lambda x: f(x, box)))(value) == slope
+
+
+@pytest.mark.parametrize("name", ["global", "global of a class in a function", "table"])
+@pytest.mark.parametrize("begins_first", [True, False])
+def test_classes_asked_by_identity_while_a_trace_in_another_thread_ends(name, begins_first):
+    f, inside, may_end = HIDDEN[name], threading.Event(), threading.Event()
+
+    def other(x):
+        inside.set()
+        assert may_end.wait(60)
+        return f(x, None)
+
+    def around(x):
+        future = running or pool.submit(fnad.grad(other), 1.0)
+        may_end.set()
+        assert future.result() == 2.0
+        return f(x, None)
+
+    with ThreadPoolExecutor(1) as pool:
+        running = pool.submit(fnad.grad(other), 1.0) if begins_first else None
+        assert inside.wait(60 * begins_first) == begins_first
+        assert fnad.grad(around)(1.0) == 2.0
 
 
 def test_methods_of_classes_made_since_are_met_where_they_run(tmp_path, monkeypatch):
