@@ -37,10 +37,14 @@ OWN = os.path.dirname(__file__) + os.sep  # noqa: PTH120  (pathlib takes long to
 
 class _Here(threading.local):
     see: See | None = None
+    hidden: See | None = None
 
 
 _HERE = _Here()
-"""What sees the calls of this thread at present, unless somebody else's profiler sees them too."""
+"""What sees the calls of this thread at present, unless somebody else's profiler sees them too.
+
+`hidden` is what will see them again, where events are passed over.
+"""
 
 
 def _both(first: See, second: See) -> See:
@@ -89,6 +93,22 @@ def without_profiler(condition: Callable[P, bool], function: Callable[P, T]) -> 
         finally:
             setprofile(profiler)
         return function(*args, **kwargs)
+
+    return run
+
+
+def with_profiler(function: Callable[P, T]) -> Callable[P, T]:
+    """A function that runs with the profiler of fnad's that was taken away around the code that calls it."""
+
+    @wraps(function)
+    def run(*args: P.args, **kwargs: P.kwargs) -> T:
+        if _HERE.see is None or getprofile() is not None:
+            return function(*args, **kwargs)
+        setprofile(_HERE.see)
+        try:
+            return function(*args, **kwargs)
+        finally:
+            setprofile(None)
 
     return run
 
@@ -217,16 +237,33 @@ def without_events(condition: Callable[P, bool], function: Callable[P, T]) -> Ca
 
     @wraps(function)
     def run(*args: P.args, **kwargs: P.kwargs) -> T:
-        see = _HERE.see
+        see, hidden = _HERE.see, _HERE.hidden
         if see is None:
             return function(*args, **kwargs)
-        _HERE.see = None
+        _HERE.see, _HERE.hidden = None, see
         try:
             if condition(*args, **kwargs):
                 return function(*args, **kwargs)
         finally:
-            _HERE.see = see
+            _HERE.see, _HERE.hidden = see, hidden
         return function(*args, **kwargs)
+
+    return run
+
+
+def with_events(function: Callable[P, T]) -> Callable[P, T]:
+    """A function whose events are seen again, where the code that calls it has them passed over."""
+
+    @wraps(function)
+    def run(*args: P.args, **kwargs: P.kwargs) -> T:
+        see, hidden = _HERE.see, _HERE.hidden
+        if see is not None or hidden is None:
+            return function(*args, **kwargs)
+        _HERE.see, _HERE.hidden = hidden, None
+        try:
+            return function(*args, **kwargs)
+        finally:
+            _HERE.see, _HERE.hidden = None, hidden
 
     return run
 
@@ -252,3 +289,8 @@ def unwatched_where(condition: Callable[P, bool]) -> Callable[[Callable[P, T]], 
 def unwatched(function: Callable[P, T]) -> Callable[P, T]:
     """Make a function that no code of the user's is called by run without its calls being seen."""
     return unwatched_where(cast("Callable[P, bool]", _always))(function)
+
+
+def watched(function: Callable[P, T]) -> Callable[P, T]:
+    """Make a function that code of the user's is called by run with its calls seen, in unwatched code that calls it."""
+    return (with_profiler if monitoring is None else with_events)(function)

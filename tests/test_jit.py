@@ -21,6 +21,7 @@ import time
 import types
 import warnings
 from collections.abc import Callable, Iterator
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -958,6 +959,37 @@ def test_what_makes_equations_is_not_watched(monkeypatch: pytest.MonkeyPatch) ->
         fnad.vmap(of_scale)(X)
     assert "of_scale" in visited
     assert not {"inline", "_infer", "_on_stacks", "batched"} & set(visited)
+
+
+def test_of_derivatives_and_rules_the_users_code_alone_is_watched(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a regression of lifelines' under `jit` a third of the time was events of code that rewrites programs."""
+    visited: list[str] = []
+    visit = Environment._visit  # type: ignore[attr-defined]
+    monkeypatch.setattr(
+        Environment, "_visit", lambda self, code, space: (visited.append(code.co_filename), visit(self, code, space))
+    )
+
+    @fnad.custom_vjp
+    def scaled(x: Any) -> Any:
+        return of_scale(x)
+
+    scaled.defvjp(lambda x: (scaled(x), None), lambda _, ct: (of_scale(ct),))
+    jitted = jit(fnad.hessian(lambda x: np.sum(scaled(x) ** 3)))
+    set_global("scale", 1.0)
+    assert_array_equal(jitted(X), np.diag(6.0 * X))
+    passes = [name for name in visited if "/fnad/transforms/" in name or "/fnad/trace/exchange" in name]
+    assert __file__ in visited
+    assert passes == []
+    set_global("scale", 2.0)
+    assert_array_equal(jitted(X), np.diag(48.0 * X))
+
+
+def test_slots_of_a_library_are_watched() -> None:
+    half = Fraction(1, 2)
+    compiled = jit(lambda x: x * half._numerator)  # type: ignore[attr-defined]
+    assert compiled(2.0) == 2.0
+    half._numerator = 3  # type: ignore[attr-defined]
+    assert compiled(2.0) == 6.0
 
 
 def test_what_is_read_after_an_equation_is_refused_is_watched() -> None:

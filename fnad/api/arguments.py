@@ -66,6 +66,7 @@ from fnad.trace.identity import reach_of
 from fnad.trace.opening import OutsideChanged, opened
 from fnad.trace.source import current_source, source_of_error
 from fnad.trace.tracer import Tracer
+from fnad.watch import unwatched, watched
 
 Argnums: TypeAlias = int | Sequence[int]
 T = TypeVar("T")
@@ -281,9 +282,13 @@ def with_traced_arrays(
         return _within_second(f, second)
     if _RUN.is_first:
         return _within_first(f, attempt)
-    return with_stand_ins(f, reach_of, lambda: _outermost(f, attempt, second))
+    return _with_stand_ins(f, reach_of, lambda: _outermost(f, attempt, second))
 
 
+_with_stand_ins = unwatched(with_stand_ins)
+
+
+@watched
 def _outermost(f: Function, attempt: Callable[[Function], T], second: Callable[[Function], T]) -> T:
     try:
         with _first_run():

@@ -25,6 +25,7 @@ from fnad.ir.primitive import Primitive
 from fnad.ir.symbol import Symbol
 from fnad.numpy.operands import as_symbol
 from fnad.trace.source import current_source
+from fnad.watch import unwatched
 
 DEEPEST = 3
 """How often a rule that calls its own function is followed: derivatives of so high an order."""
@@ -215,9 +216,13 @@ def _call_of(f: Function, nondiff_argnums: tuple[int, ...], args: tuple[Any, ...
 
 def _bound(primitive: Primitive, call: _Call, regions: Sequence[Region]) -> Any:
     """The result of a call whose function and rules are these regions."""
+    return regions[0].rebuilt(_results(primitive, call, regions))
+
+
+@unwatched
+def _results(primitive: Primitive, call: _Call, regions: Sequence[Region]) -> Sequence[Symbol]:
     captured, programs = with_shared_captures(regions)
-    found = primitive(*call.symbols, *captured, leaves=len(call.types), regions=tuple(programs))
-    return regions[0].rebuilt(found)
+    return primitive(*call.symbols, *captured, leaves=len(call.types), regions=tuple(programs))
 
 
 def _forward(fwd: Function, call: _Call, function: Region) -> tuple[Region, Structure]:

@@ -40,6 +40,7 @@ from fnad.trace.shadow import Raised
 from fnad.trace.source import current_source
 from fnad.trace.tracer import Tracer
 from fnad.trace.tracing import Traced, trace_function
+from fnad.watch import unwatched
 
 Call = Callable[[list[Tracer]], Any]
 """What runs the user's function on leaves."""
@@ -68,6 +69,7 @@ class Region(NamedTuple):
         inputs = self.program.inputs
         return replace(self.program, inputs=(*inputs[self.leaves :], *inputs[: self.leaves]))
 
+    @unwatched
     def converted(self, types: Sequence[LeafType]) -> Region:
         """The region with its first results in the dtypes of these types."""
         dtypes = [t.aval.dtype for t in types]
@@ -134,6 +136,7 @@ def region_of(
     return Region(traced.program, traced.captured, structure, results)
 
 
+@unwatched
 def with_shared_captures(regions: Sequence[Region]) -> tuple[list[Symbol], list[Program]]:
     """What any of the regions uses from outside, and their programs on their own leaves and all of that."""
     captured = {_key(value): as_symbol(value) for region in regions for value in region.captured}

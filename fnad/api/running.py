@@ -13,7 +13,7 @@ from time import perf_counter
 from typing import Any, NamedTuple, cast
 
 from fnad import config
-from fnad.api.derivations import Derivation
+from fnad.api.derivations import AS_IT_IS, Derivation
 from fnad.api.leaves import Array, Operand, to_user
 from fnad.api.nonfinite import checked
 from fnad.backends.base import Executor
@@ -29,6 +29,7 @@ from fnad.numpy.operands import WeakSymbol, as_symbol
 from fnad.store import STORE
 from fnad.trace.tracer import Tracer
 from fnad.transforms.interpret import TimeUpError
+from fnad.watch import unwatched
 
 
 def derived(program: Program, derivation: Derivation) -> tuple[TieredProgram, ...]:
@@ -101,13 +102,15 @@ def raise_with_line(program: Program, arrays: Sequence[Array]) -> None:
 def run(program: Program, operands: Sequence[Operand], derivation: Derivation) -> list[Any]:
     """The outputs of the one program that is derived, on these operands, as the user gets them."""
     if is_tracing():
-        return inlined(derivation.derive(program)[0], operands)
+        return inlined(program, operands, derivation)
     results = execute(derived(program, derivation)[0], operands, lambda: derivation.derive(program)[0])
     return [to_user(result) for result in results]
 
 
-def inlined(program: Program, operands: Sequence[Operand]) -> list[Tracer]:
-    """The outputs of a program that becomes part of the trace under way."""
+@unwatched
+def inlined(program: Program, operands: Sequence[Operand], derivation: Derivation = AS_IT_IS) -> list[Tracer]:
+    """The outputs of the one program that is derived, which becomes part of the trace under way."""
+    (program,) = derivation.derive(program)
     symbols = [as_symbol(value if isinstance(value, Symbol) else to_user(value)) for value in operands]
     return [traced(symbol) for symbol in inline(program, symbols)]
 

@@ -38,7 +38,7 @@ import threading
 import time
 from abc import ABCMeta, get_cache_token
 from collections import deque
-from collections.abc import Callable, Generator, KeysView, Mapping
+from collections.abc import Callable, Generator, Iterable, KeysView, Mapping
 from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -46,6 +46,7 @@ from importlib.util import resolve_name
 from operator import is_
 from types import CellType, CodeType, FrameType, FunctionType, MemberDescriptorType, ModuleType
 from typing import Any, NamedTuple, TypeAlias, cast
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -105,7 +106,7 @@ DESCRIBING = {"__name__", "__qualname__", "__doc__", "__module__", "__annotation
 
 ASKING = {id(asking) for asking in (getattr, hasattr, vars, dir, operator.attrgetter, operator.methodcaller)}
 LISTING = (dataclasses.asdict, dataclasses.astuple, dataclasses.replace, inspect.getmembers, inspect.getattr_static)
-REFLECTING = {cast("FunctionType", function).__code__ for function in LISTING}
+REFLECTING = {id(cast("FunctionType", function).__code__) for function in LISTING}
 IMPORT_MODULE = importlib.import_module.__code__
 ENVIRON = type(os.environ).__getitem__.__code__
 
@@ -319,13 +320,13 @@ class Environment:
         Garbage is not collected meanwhile: its finalizers, which may run anywhere, are no part of the functions.
         """
         visited, seeks_effects = self._visited, self._seeks_effects
-        collecting = {callback.__code__ for callback in gc.callbacks if isinstance(callback, FunctionType)}
+        collecting = {id(callback.__code__) for callback in gc.callbacks if isinstance(callback, FunctionType)}
 
         def on_event(frame: FrameType, event: str, arg: Any) -> None:
             if seeks_effects and self.effect is not None:
                 return
             code = frame.f_code
-            if event == "call" and (id(code), id(frame.f_globals)) not in visited and code not in collecting:
+            if event == "call" and (id(code), id(frame.f_globals)) not in visited and id(code) not in collecting:
                 self._visit(code, frame.f_globals)
                 if self._note_effect(frame):
                     del visited[id(code), id(frame.f_globals)]
@@ -395,7 +396,7 @@ class Environment:
         return is_inner
 
     def _visit_library(self, code: CodeType) -> None:
-        if code in REFLECTING:
+        if id(code) in REFLECTING:  # a code object is hashed with all its instructions
             self._reflect()
         elif code is ENVIRON:
             self.follow(os.environ)
@@ -472,16 +473,23 @@ class Environment:
             self._note(get, where, name)
 
     def _look(self, holder: Holder, names: AbstractSet[str]) -> None:
-        """Note the attributes of these names."""
-        for name in self._concerning(holder, names):  # what is found may lead to more, which all holders are asked for
+        """Note the attributes of these names, and the absence of those the program may do without.
+
+        By set operations, since it is each name for each of many objects: few are looked up one by one.
+        """
+        namespace, found = holder.namespace, self._telling(holder, names)
+        if namespace is not None:
+            found |= set(filter(namespace.__contains__, names))
+            if missing := (names & self._optional) - found:
+                self._note_absent(namespace, missing)
+        for name in found:  # what is found may lead to more, which all holders are asked for
             self._look_up(holder, name)
 
-    def _concerning(self, holder: Holder, names: AbstractSet[str]) -> AbstractSet[str]:
-        """The names that something is noted of: by set operations, since it is each name for each of many objects."""
-        if isinstance(holder.value, threading.local):
+    def _telling(self, holder: Holder, names: AbstractSet[str]) -> set[str]:
+        """The names that an object may have without having them in its namespace."""
+        if isinstance(holder.value, threading.local):  # each thread has a namespace of its own
             return set(names)
-        found = names & (DESCRIBING | self._optional) | self._names_in(holder.classes) & names
-        return found if holder.namespace is None else found | set(filter(holder.namespace.__contains__, names))
+        return set(names & DESCRIBING) | (names & self._names_in(holder.classes))
 
     def _names_in(self, classes: tuple[type, ...]) -> AbstractSet[str]:
         """The names that classes have."""
@@ -535,12 +543,16 @@ class Environment:
         """Note what a name stands for in a namespace, or its absence if that is no error."""
         if name not in namespace:
             if is_needless:
-                self._absent.setdefault(id(namespace), (namespace.keys(), set()))[1].add(name)
+                self._note_absent(namespace, (name,))
             return
         found = self._enter(namespace.get, namespace, name)
         is_trusted = isinstance(value, ModuleType) and is_library_module(value) and callable(found)
         if not is_trusted or isinstance(found, type):
             self.follow(found)
+
+    def _note_absent(self, namespace: Namespace, names: Iterable[str]) -> None:
+        """Note that a namespace has nothing of these names."""
+        self._absent.setdefault(id(namespace), (namespace.keys(), set()))[1].update(names)
 
     # ---- values ----------------------------------------------------------------------------------------------------
 
@@ -648,8 +660,9 @@ class Environment:
                 self._classes.add(id(kind))
                 self._contents.append((check_of_class(kind), kind))
         holder = Holder(value, namespace, classes)
-        self._holders.append(holder)
-        self._look(holder, self._sought)
+        if namespace is not None or tells_names(value, classes):
+            self._holders.append(holder)
+            self._look(holder, self._sought)
         if makes_attributes(holder):
             self._handles = True
             self._seek(set())
@@ -667,6 +680,22 @@ def _shown(value: Any) -> str:
     if isinstance(value, CONSTANTS):
         return reprlib.repr(value)
     return "another object" if isinstance(value, Remembered) else f"another {type(value).__name__}"
+
+
+def tells_names(value: Any, classes: tuple[type, ...]) -> bool:
+    """Whether anything is noted of attributes of what has no namespace: of most containers and arrays nothing is."""
+    return isinstance(value, (type, threading.local)) or any(is_users(kind) or has_slots(kind) for kind in classes)
+
+
+_SLOTS: WeakKeyDictionary[type, bool] = WeakKeyDictionary()
+
+
+def has_slots(kind: type) -> bool:
+    """Whether objects of a class keep attributes of theirs outside of a namespace."""
+    found = _SLOTS.get(kind)
+    if found is None:
+        found = _SLOTS[kind] = any(isinstance(value, MemberDescriptorType) for value in vars(kind).values())
+    return found
 
 
 def makes_attributes(holder: Holder) -> bool:

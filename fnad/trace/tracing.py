@@ -20,6 +20,7 @@ from fnad.trace.escape import forget_escape, hidden_escape, refused
 from fnad.trace.interception import intercepted
 from fnad.trace.shadow import Raised
 from fnad.trace.tracer import Tracer
+from fnad.watch import unwatched, watched
 
 
 class Traced(NamedTuple):
@@ -38,6 +39,7 @@ class Traced(NamedTuple):
     writes: tuple[Write, ...]
 
 
+@unwatched
 def trace_function(
     call: Callable[[list[Tracer]], Sequence[Any]],
     avals: Sequence[Aval],
@@ -71,6 +73,7 @@ def trace_function(
     return Traced(program, tuple(trace.captured), tuple(guards), tuple(baked), tuple(writes))
 
 
+@watched
 def _run(call: Callable[[list[Tracer]], Sequence[Any]], leaves: list[Tracer]) -> Sequence[Any]:
     forget_escape()
     try:

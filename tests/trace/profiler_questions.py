@@ -108,6 +108,28 @@ def that_other_threads_are_not_seen():
     assert inner.__code__ not in [code for code, _, _ in seen_in(run)]
 
 
+@watch.watched
+def shown():
+    return inner()
+
+
+@watch.unwatched
+def around():
+    before, result, after = math.cos(0.0), shown(), math.cos(0.0)
+    return before, result, after
+
+
+def that_watched_code_within_unwatched_is_seen():
+    found = seen_in(around)
+    assert [code for code, event, _ in found if event == "call" and code is inner.__code__] == [inner.__code__]
+    assert (inner.__code__, "c_call", math.sin) in found
+    assert (around.__code__, "c_call", math.cos) not in found
+    assert sys.getprofile() is None
+    shown()
+    around()
+    assert sys.getprofile() is None
+
+
 def that_watches_within_one_another_see():
     within = []
     for found in (seen_in(lambda: within.extend(seen_in(outer))), within):
@@ -196,6 +218,7 @@ if __name__ == "__main__":
     what_goes_on_is_seen()
     that_threads_see_their_own()
     that_other_threads_are_not_seen()
+    that_watched_code_within_unwatched_is_seen()
     that_watches_within_one_another_see()
     that_another_profiler_goes_on()
     that_cprofile_goes_on()
