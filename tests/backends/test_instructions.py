@@ -14,6 +14,7 @@ import mpmath
 import numpy as np
 import pytest
 
+import fnad
 from fnad.backends.cpu import blas, functions, vector_math
 from fnad.backends.cpu.compiler import NativeFunction, compile_source
 from fnad.kernel.python_source import namespace
@@ -706,3 +707,15 @@ def test_small_products_take_one_thread_and_give_back_the_others() -> None:
     watcher.join()
     assert 1 in during
     assert threads() >= 2
+
+
+def test_a_short_loop_is_not_unrolled_into_long_code() -> None:
+    """1,552 lines where it is: more than twice the time to compile, and no faster."""
+
+    def layer(w: Any, x: Any) -> Any:
+        y = np.tanh(w @ x)
+        return y * np.sin(y) + np.exp(-(y**2))
+
+    w, x = np.ones((1000, 10)), np.ones(10)
+    assembly = fnad.jit(fnad.jacobian(layer, 1)).lower(w, x).as_text("asm")
+    assert 200 < len(assembly.splitlines()) < 800
