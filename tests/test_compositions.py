@@ -4,7 +4,7 @@ Each transform is used as one that makes a function of three numbers to three of
 What it means is stated beside it in plain arithmetic on mpmath's numbers, where a derivative is a central difference
 with a step of 1e-16: no rule of differentiation is used. Programs are written once, for both.
 
-    python -m tests.test_compositions [every]      run all of them, or every so many
+    python -m tests.test_compositions [i/n]        run all of them, or the i-th of n parts, in a process each
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import islice, product
 from random import Random
+from time import perf_counter
 from typing import Any, NamedTuple, TypeAlias
 
 import mpmath
@@ -256,14 +257,21 @@ def test_loops_whose_residuals_cross_transforms() -> None:
             check("looping", names)
 
 
+def run(part: int, parts: int) -> int:
+    """How many compositions of a part fail; they and how far it is are printed."""
+    chosen, failed, begin = list(islice(compositions(), part, None, parts)), 0, perf_counter()
+    for count, (program, names) in enumerate(chosen, 1):
+        try:
+            check(program, names)
+        except Exception as error:  # noqa: BLE001 whatever it is, the others are run too
+            failed += 1
+            print(program, "-".join(names), type(error).__name__, str(error)[:600], flush=True)
+        if count % 500 == 0 or count == len(chosen):
+            print(f"{count} of {len(chosen)}, {failed} failed, {perf_counter() - begin:.0f} s", flush=True)
+    return failed
+
+
 if __name__ == "__main__":
-    chosen = list(islice(compositions(), 0, None, int(sys.argv[1]) if len(sys.argv) > 1 else 1))
-    failed = 0
+    part, parts = map(int, sys.argv[1].split("/")) if len(sys.argv) > 1 else (0, 1)
     with fnad.config.override(executor="interpreter"):
-        for program, names in chosen:
-            try:
-                check(program, names)
-            except Exception as error:  # noqa: BLE001 whatever it is, the others are run too
-                failed += 1
-                print(program, "-".join(names), type(error).__name__, str(error)[:600], flush=True)
-    print(f"{len(chosen)} compositions, {failed} failed")
+        sys.exit(run(part, parts) > 0)
