@@ -372,5 +372,7 @@ def _laplacian(f: Function, arguments: _Leaves) -> Any:
     def second(*directions: Any) -> Any:
         return jet(f, arguments.varying, [[d, np.zeros_like(d)] for d in directions])[1][1]
 
+    if arguments.size == 1:
+        return second(*[np.ones_like(leaf) for leaf in arguments.varying])
     stacks, structure = flatten(vmap(second)(*arguments.directions()))
     return structure.unflatten([np.sum(stack, axis=0) for stack in stacks])

@@ -230,3 +230,18 @@ def test_a_laplacian_of_several_results_and_arguments() -> None:
     np.testing.assert_allclose(found, [8.0, 18.0])
     both = fnad.laplacian(lambda a, b: a**2 * b**3, argnums=(0, 1))(2.0, 3.0)
     np.testing.assert_allclose(both, 2 * 27.0 + 4 * 6 * 3.0)
+
+
+@pytest.mark.parametrize("x", [0.7, np.array(0.7), np.array([0.7]), np.full((1, 1), 0.7)])
+def test_a_laplacian_in_one_element_is_its_second_derivative(x: Any) -> None:
+    found = fnad.laplacian(lambda tree: np.sin(3 * tree["x"]) + np.sum(tree["none"]))({"x": x, "none": np.zeros(0)})
+    assert type(found) is type(np.sin(x))
+    np.testing.assert_allclose(found, -9 * np.sin(3 * x), rtol=1e-14)
+    np.testing.assert_array_equal(fnad.laplacian(lambda x: x**2 + np.sum(x, initial=0.0))(np.zeros(0)), np.zeros(0))
+
+
+def test_a_laplacian_in_one_element_shares_what_a_tangent_computes() -> None:
+    def diffusion(x: Any) -> Any:
+        return fnad.jvp(np.tanh, (x,), (1.0,)), fnad.laplacian(np.tanh)(x)
+
+    assert fnad.jit(fnad.vmap(diffusion)).lower(np.ones(5)).as_text("simplified").count(" tanh(") == 1
