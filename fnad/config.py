@@ -1,8 +1,8 @@
 """How programs are run: settings of the process, and of a block of code.
 
     executor   "auto"         in the NumPy interpreter until a program is hot, then compiled; functions under
-                              `fnad.jit` are compiled at their first call, or if they branch on traced values,
-                              each path when it is taken again
+                              `fnad.jit` are compiled at their second call, the first one if they are heavy, or
+                              if they branch on traced values, each path when it is taken again
                "interpreter"  always in the NumPy interpreter
                "compiled"     always compiled, at the first call
     backend    "cpu"          the compiler, and the device that compiled programs run on

@@ -193,8 +193,8 @@ def cache_info() -> CacheInfo:
 
     >>> import fnad
     >>> f = fnad.jit(lambda x: x + 1.0)
-    >>> f(2.0)
-    np.float64(3.0)
+    >>> f(2.0), f(3.0)
+    (np.float64(3.0), np.float64(4.0))
     >>> fnad.cache_info().compiled > 0
     True
     """

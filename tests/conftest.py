@@ -50,6 +50,12 @@ def _still_clock(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tiers, "perf_counter", lambda: 0.0)
 
 
+@pytest.fixture(autouse=True)
+def _compiled_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let functions under `jit` be compiled at their first call, so that one call shows what native code does."""
+    monkeypatch.setattr(tiers.TieredProgram, "is_heavy", True)
+
+
 @pytest.fixture
 def _few_objects() -> Iterator[None]:
     """Leave out of garbage collections what was there before the test: each would take a third of a second."""

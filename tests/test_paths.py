@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -14,7 +15,9 @@ from numpy.testing import assert_allclose
 import fnad
 from fnad import config, errors, grad, jit, value_and_grad
 from fnad.api import paths as paths_module
+from fnad.backends import tiers
 from fnad.backends.cpu import executor as native
+from fnad.backends.tiers import TieredProgram
 from fnad.errors import PathsWarning, TracerEscapeError
 
 Counted = tuple[Callable[..., Any], list[str]]
@@ -43,6 +46,15 @@ def piecewise(x: Any) -> Any:
     if x > 1:
         return x * x
     return x**3
+
+
+IS_HEAVY = TieredProgram.is_heavy
+
+
+@pytest.fixture
+def _by_weight(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have functions compiled when they are outside of the tests: at their second call, and at the first if heavy."""
+    monkeypatch.setattr(TieredProgram, "is_heavy", IS_HEAVY)
 
 
 @pytest.fixture
@@ -77,8 +89,40 @@ def test_alternating_neither_traces_nor_compiles(compilations: list[str]) -> Non
     assert (len(calls), len(compilations)) == (2, 2)
 
 
-def test_a_function_without_decisions_is_compiled_at_once(compilations: list[str]) -> None:
-    jit(lambda x: x * 1.125)(2.0)
+@pytest.mark.usefixtures("_by_weight")
+def test_a_function_without_decisions_is_compiled_at_its_second_call(compilations: list[str]) -> None:
+    """A fit that calls a Hessian once, at its end, took most of its time to compile that."""
+    compiled = jit(lambda x: x * 1.125)
+    assert (compiled(2.0), compilations) == (2.25, [])
+    assert (compiled(2.0), len(compilations)) == (2.25, 1)
+    assert (compiled(2.0), len(compilations)) == (2.25, 1)
+
+
+@pytest.mark.usefixtures("_by_weight")
+def test_one_that_is_made_anew_each_time_is_interpreted(compilations: list[str]) -> None:
+    for _ in range(4):
+        assert jit(lambda x: x * 1.1875)(2.0) == 2.375
+    assert compilations == []
+
+
+@pytest.mark.usefixtures("_by_weight")
+def test_what_takes_longer_to_interpret_than_to_compile_is_compiled_at_once(compilations: list[str]) -> None:
+    jit(lambda x: np.sum(np.full(100_000_000, x) * 1.125))(2.0)
+    assert len(compilations) == 1
+
+
+@pytest.mark.usefixtures("_by_weight")
+def test_a_loop_that_takes_long_is_given_up_and_compiled(
+    compilations: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tiers, "perf_counter", time.perf_counter)  # the steps' own clock, for which time must be up
+    monkeypatch.setattr(TieredProgram, "expected_cost", lambda self: 0.01)
+    assert jit(lambda x: fnad.fori_loop(0, 1_000_000, lambda i, c: c + 1.0, x))(0.5) == 1_000_000.5
+    assert len(compilations) == 1
+
+
+def test_all_can_be_compiled_before_it_is_called(compilations: list[str]) -> None:
+    jit(lambda x: x * 1.21875).lower(2.0).compile()
     assert len(compilations) == 1
 
 

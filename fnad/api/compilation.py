@@ -3,7 +3,9 @@
 A call is looked up by its signature: structure, dtypes and shapes of the arguments, and the static arguments. Several
 traces may be held for one signature: of the paths that Python takes by traced values (`fnad.api.paths`), each with what
 the function read from outside (`fnad.trace.environment`). One whose environment still holds is run. Where there is
-none, the function is traced again; and a trace that gives the same program as one before compiles nothing.
+none, the function is traced again; and a trace that gives the same program as one before compiles nothing. The first
+call is interpreted, since much is called once, and the second one compiles, unless the first shows what is heavy
+(`fnad.backends.tiers`).
 """
 
 from __future__ import annotations
@@ -70,7 +72,10 @@ def jit(
     static_argnames: Places = (),
     donate_argnums: int | Sequence[int] = (),
 ) -> Compiled:
-    """`f` compiled: traced at the first call with arguments of given structure, dtypes and shapes, then native.
+    """`f` compiled: traced at the first call with arguments of given structure, dtypes and shapes, native at the next.
+
+    It is compiled at the first call already where to interpret it would take longer. `jit(f).lower(*args).compile()`
+    compiles it in any case, and `fnad.config.override(executor="compiled")` has the first call do so.
 
     Arguments and results are pytrees of arrays and numbers, but for static arguments: these are given by position or by
     name and may be anything hashable; `f` is compiled for each value (two are the same if equal and of one type, floats
@@ -96,9 +101,11 @@ def jit(
     ...     return np.sqrt(np.sum(x**2))
     >>> norm(np.array([3.0, 4.0]))
     np.float64(5.0)
+    >>> norm(np.array([6.0, 8.0]))
+    np.float64(10.0)
     >>> norm.paths()
     1 path
-      1. (f64[2])  ran 1 time, compiled
+      1. (f64[2])  ran 2 times, compiled
     """
     if isinstance(f, (classmethod, staticmethod)):
         method = cast("classmethod[Any, Any, Any]", f)

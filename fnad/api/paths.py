@@ -125,12 +125,15 @@ class TracedPath:
         return watched(TieredProgram(self.traced).executor(), [*arrays, *self.captured], lambda: self.traced)
 
     def _executors(self) -> list[Executor]:
-        """What runs it: it is compiled at once where it has no guards, else when it has come a second time."""
+        """What runs it: it is compiled when it comes again, or at once where that takes less than to interpret it.
+
+        Much is called once, such as a Hessian at the end of a fit, and would wait for the compiler in vain.
+        """
         if self.is_fallback:
             return self._interpreters
-        # a path with guards may be one of many that come once; compiling each would cost more than it saves
-        eager = self.runs > 1 or not self.guards
-        return [program.executor(eager=eager) for program in self.programs]
+        if self.guards:  # one of many paths, of which a few come often
+            return [program.executor(eager=self.runs > 1) for program in self.programs]
+        return [program.executor(eager=self.runs > 0 or program.is_heavy) for program in self.programs]
 
     def leads(self, answers: tuple[int, ...]) -> bool:
         """Whether the first guards have these answers."""

@@ -9,6 +9,10 @@ compile time, then started again as native code. One with effects is compiled at
 
 Simplifying has a price as well, small but higher than that of one run of a small program. So a program is interpreted
 as it is at first, and simplified at its second call.
+
+What `jit` made is compiled at its second call (`fnad.api.paths`): it is there to be called often. The first one is
+interpreted, since many functions are called once; unless that is expected to take longer than to compile it, by the
+bytes that it writes.
 """
 
 from __future__ import annotations
@@ -32,6 +36,9 @@ from fnad.transforms.pipeline import simplify
 
 EQUATION_BYTES = 400
 """The approximate size of an equation in each form of a program: with its key, simplified, prepared, lowered."""
+
+INTERPRETED_BYTES = 1e9
+"""The bytes that NumPy writes in a second, as measured on one core; a factor of two hardly matters."""
 
 
 class TieredProgram:
@@ -98,6 +105,11 @@ class TieredProgram:
         """The program after simplification, in which form it is compiled."""
         return simplify(self.program)
 
+    @property
+    def is_heavy(self) -> bool:
+        """Whether to interpret it once is expected to take longer than to compile it; loops are given up then."""
+        return self._bytes > INTERPRETED_BYTES * self.expected_cost()
+
     def expected_cost(self) -> float:
         """The expected time to compile it, in seconds."""
         return current_backend().expected_cost(self._length)
@@ -105,6 +117,11 @@ class TieredProgram:
     @cached_property
     def _length(self) -> int:
         return sum(1 for _ in all_equations(self.program))
+
+    @cached_property
+    def _bytes(self) -> int:
+        """The bytes that the interpreter writes, but for what is in loops and branches."""
+        return sum(result.aval.nbytes for equation in self.program.equations for result in equation.results)
 
     @cached_property
     def _loops(self) -> bool:
