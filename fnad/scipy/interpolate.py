@@ -34,17 +34,23 @@ of_scipy = on_values(MODULE)
 # ---- attributes of SciPy's objects, which versions name differently --------------------------------------------------
 
 
-def _place(self: Any, name: str) -> str:
-    return f"_{name}" if hasattr(self, f"_{name}") or hasattr(type(self), f"_{name}") else name
+def _place(self: Any, name: str) -> tuple[Any, str]:
+    """The object that has an attribute, from SciPy 1.18 on one that the user's passes on to, and its name there."""
+    owner = getattr(self, "_delegate_to", None)
+    owner = self if owner is None else owner
+    return owner, f"_{name}" if hasattr(owner, f"_{name}") or hasattr(type(owner), f"_{name}") else name
 
 
 def _get(self: Any, name: str) -> Any:
-    return getattr(self, _place(self, name))
+    return getattr(*_place(self, name))
 
 
 def _set(self: Any, name: str, value: Any) -> None:
-    setattr(self, _place(self, name), value)
-    if hasattr(self, "_asarray") or hasattr(type(self), "_asarray"):
+    owner, place = _place(self, name)
+    setattr(owner, place, value)
+    if owner is not self:
+        self._xp = self._xp_internal = XP
+    elif hasattr(self, "_asarray") or hasattr(type(self), "_asarray"):
         self._asarray = XP.asarray
 
 
@@ -89,10 +95,17 @@ CubicHermiteSpline = _spline("CubicHermiteSpline")
 PchipInterpolator = _spline("PchipInterpolator")
 
 
+def _begin(self: Any) -> None:
+    """Make what a piecewise polynomial passes on to, where SciPy's do so."""
+    if hasattr(type(self), "_construct_from_xp"):
+        self._delegate_to = object.__new__(import_module(f"{MODULE}._interpolate")._PPoly)
+
+
 def _construct(self: Any, c: Any, x: Any, extrapolate: Any = None, axis: int = 0) -> None:
     c = _inexact(XP.asarray(c))
     if axis:
         c = XP.moveaxis(XP.moveaxis(c, axis + 1, 0), axis + 1, 0)
+    _begin(self)
     _set(self, "c", c)
     _set(self, "x", XP.asarray(x, dtype=np.float64))
     self.extrapolate = True if extrapolate is None else extrapolate if extrapolate == "periodic" else bool(extrapolate)
@@ -146,6 +159,7 @@ def _arranged(value: Any, points: Any, axis: int) -> Any:
 def _polynomial(like: Any, c: Any) -> Any:
     kind = import_module(MODULE).PPoly
     made = object.__new__(kind)
+    _begin(made)
     _set(made, "c", c)
     _set(made, "x", _get(like, "x"))
     made.extrapolate, made.axis = like.extrapolate, like.axis
@@ -187,11 +201,9 @@ def _integral(self: Any, a: Any, b: Any, extrapolate: Any = None) -> Any:
     return _evaluate(whole, b, 0, extrapolate) - _evaluate(whole, a, 0, extrapolate)
 
 
-_PPolyBase = SimpleNamespace(
-    __call__=method_of("scipy.interpolate._interpolate:_PPolyBase.__call__", *STATE)(_evaluate),
-    __init__=method_of("scipy.interpolate._interpolate:_PPolyBase.__init__")(_construct),
-)
 PPoly = SimpleNamespace(
+    __call__=method_of(f"{MODULE}:PPoly.__call__", *STATE)(_evaluate),
+    __init__=method_of(f"{MODULE}:PPoly.__init__")(_construct),
     derivative=method_of(f"{MODULE}:PPoly.derivative", *STATE)(_derivative),
     antiderivative=method_of(f"{MODULE}:PPoly.antiderivative", *STATE)(_antiderivative),
     integrate=method_of(f"{MODULE}:PPoly.integrate", *STATE)(_integral),

@@ -30,10 +30,9 @@ TABLE["scipy.ndimage"] = {"fnad.scipy.ndimage": (
 )}
 TABLE["scipy.interpolate"] = {"fnad.scipy.interpolate": (
     "BSpline.__call__", "CubicHermiteSpline.__init__", "CubicSpline.__init__", "PchipInterpolator.__init__",
-    "PPoly.antiderivative", "PPoly.derivative", "PPoly.integrate", "interp1d.__init__", "make_interp_spline", "splev",
-    "splrep",
+    "PPoly.__call__", "PPoly.__init__", "PPoly.antiderivative", "PPoly.derivative", "PPoly.integrate",
+    "interp1d.__init__", "make_interp_spline", "splev", "splrep",
 )}
-TABLE["scipy.interpolate._interpolate"] = {"fnad.scipy.interpolate": ("_PPolyBase.__call__", "_PPolyBase.__init__")}
 TABLE["scipy.interpolate._polyint"] = {"fnad.scipy.interpolate": ("_Interpolator1D.__call__",)}
 TABLE["scipy.sparse._base"] = {"fnad.scipy.sparse": ("_spbase._matmul_dispatch", "_spbase._rmatmul_dispatch")}
 TABLE["scipy.sparse._coo"] = {"fnad.scipy.sparse": ("_coo_base._matmul_dispatch", "_coo_base._rmatmul_dispatch")}

@@ -201,6 +201,10 @@ CASES: dict[str, list[Case]] = {
         of(lambda t: interpolate.PPoly([[1.0, 2.0], [0.5, 3.0]], [2.0, 1.0, 0.0])(t), BETWEEN),
         of(lambda c, t: interpolate.PPoly(c, [0.0, 1.0, 2.0, 3.0])(t), SPD[:2], BETWEEN),
         of(lambda y, t: interpolate.CubicSpline(KNOTS, y).derivative()(t), VALUES, BETWEEN),
+        of(
+            lambda y: interpolate.CubicSpline(KNOTS, y).derivative().c[:, 1] * interpolate.CubicSpline(KNOTS, y).x[2],
+            VALUES,
+        ),
         of(lambda y, t: interpolate.CubicSpline(KNOTS, y).antiderivative()(t), VALUES, BETWEEN),
         of(lambda y, a, b: interpolate.CubicSpline(KNOTS, y).integrate(a, b), VALUES, 0.2, 3.1),
         of(lambda b: SPLINE.integrate(0.2, b), 3.1),

@@ -369,7 +369,6 @@ def test_points_beyond_the_ends_are_an_error_when_the_program_runs() -> None:
             call(7.0)
 
 
-@pytest.mark.peers
 def test_places_that_do_not_increase_are_an_error_when_the_program_runs() -> None:
     for make in (scipy.interpolate.CubicSpline, scipy.interpolate.make_interp_spline):
         compiled = fnad.jit(lambda t, make=make: make([0.0, t, 2.0, 3.0], AXIS[:4])(0.5))
