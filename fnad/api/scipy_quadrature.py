@@ -1,6 +1,6 @@
 """SciPy's integrals of functions by their own names, in a trace: `fnad.control.integral` of what the function computes.
 
-The function is traced once; SciPy's `quad` evaluates it when the program runs.
+The function is traced once; SciPy's `quad`, or `quad_vec`, evaluates it when the program runs.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from fnad.api.marshalling import LeafType
-from fnad.api.regions import calling, region_of
+from fnad.api.regions import Region, calling, region_of
 from fnad.api.running import traced
 from fnad.api.scipy_solvers import as_tuple, solver
 from fnad.control.integral import NUMBER, integrated
@@ -53,31 +53,66 @@ def quad(
     points: Any = None,
 ) -> tuple[Any, Any]:
     """The integral and an estimate of its error, as SciPy's."""
-    region = region_of(func, calling(func, lambda xs: (xs[0], *as_tuple(args))), [LeafType(NUMBER, weak=True)])
-    aval = region.program.out_avals[0] if region.program.outputs else None
-    if not region.structure.is_leaf() or aval is None or aval.size != 1 or aval.dtype.kind == "c":
+    region = _integrand(func, args)
+    if region is None or region.program.out_avals[0].size != 1:
         raise NonScalarOutputError(
             "scipy.integrate.quad takes a function that returns one real number",
             remedy="return a number, for complex ones real and imaginary part by themselves",
         )
+    found = _integrals(region, a, b, points, epsabs=float(epsabs), epsrel=float(epsrel), limit=int(limit))
+    value, error = [traced(reshape_to(symbol, ())) for symbol in found]
+    return value, error
+
+
+@solver("scipy.integrate.quad_vec", lambda given: (_inside(given["a"], given["b"]),))
+def quad_vec(
+    f: Any,
+    a: Any,
+    b: Any,
+    epsabs: Any = 1e-200,
+    epsrel: Any = 1e-8,
+    norm: Any = "2",
+    limit: Any = 10000,
+    points: Any = None,
+    args: Any = (),
+) -> tuple[Any, Any]:
+    """The integrals of the elements of an array, and an estimate of the norm of their errors, as SciPy's."""
+    region = _integrand(f, args)
+    if region is None or not region.program.out_avals[0].size:
+        raise NonScalarOutputError(
+            "scipy.integrate.quad_vec takes a function that returns an array of real numbers",
+            remedy="return an array, for complex ones real and imaginary part by themselves",
+        )
+    options = {"epsabs": float(epsabs), "epsrel": float(epsrel), "limit": int(limit), "norm": str(norm)}
+    values, errors = _integrals(region, a, b, points, **options)
+    each: Any = traced(errors)
+    return traced(reshape_to(values, region.program.out_avals[0].shape)), each[0]
+
+
+def _integrand(func: Any, args: Any) -> Region | None:
+    """A function of one number as a region; None where it does not return a real array."""
+    region = region_of(func, calling(func, lambda xs: (xs[0], *as_tuple(args))), [LeafType(NUMBER, weak=True)])
+    is_real = region.structure.is_leaf() and region.program.out_avals[0].dtype.kind != "c"
+    return region if is_real else None
+
+
+def _integrals(region: Region, a: Any, b: Any, points: Any, **options: Any) -> Any:
+    """The integrals of the elements of what a region returns, as a vector, and their errors."""
+    size = region.program.out_avals[0].size
 
     def integrand(x: Symbol) -> list[Symbol]:
-        return [reshape_to(convert_to(inline(region.program, [x, *region.consts])[0], F64), (1,))]
+        return [reshape_to(convert_to(inline(region.program, [x, *region.consts])[0], F64), (size,))]
 
     current_builder().source = current_source()
     between = symbol_of(np.ravel(array([] if points is None else points)).astype(F64))
-    found = integrated(
-        integrand, _limit(a), _limit(b), between, epsabs=float(epsabs), epsrel=float(epsrel), limit=int(limit)
-    )
-    value, error = [traced(reshape_to(symbol, ())) for symbol in found]
-    return value, error
+    return integrated(integrand, _limit(a), _limit(b), between, **options)
 
 
 def _limit(value: Any) -> Symbol:
     limit = symbol_of(value)
     if limit.shape:
         raise ShapeError(
-            f"a limit of scipy.integrate.quad is {limit.aval}, not a number",
+            f"a limit of an integral is {limit.aval}, not a number",
             remedy="integrate between each pair of limits with fnad.vmap",
         )
     return convert_to(limit, F64)

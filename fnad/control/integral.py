@@ -1,5 +1,6 @@
 """`integral`: the integrals of the elements of a vector f(c, x) over x between two limits, by SciPy's `quad`.
 
+Each element is integrated to the precision asked, or where there is a `norm`, the vector is, by SciPy's `quad_vec`.
 Operands are constants c…, the limits a and b, which may be infinite, and points at which to divide the interval. The
 region is f, (c…, x) -> (vector, watched…); the results are the integrals and estimates of their errors, which have no
 derivative. The rules are integrals again, to the same precision, so they hold at any order (Leibniz):
@@ -54,7 +55,9 @@ from fnad.transforms.pipeline import simplify
 NUMBER = Aval(F64)
 
 
-def _infer(*avals: Aval, epsabs: float, epsrel: float, limit: int, regions: Regions) -> tuple[Aval, ...]:
+def _infer(
+    *avals: Aval, epsabs: float, epsrel: float, limit: int, norm: str | None = None, regions: Regions
+) -> tuple[Aval, ...]:
     (integrand,) = regions
     *consts, a, b, points = avals
     check_avals("an integrand takes", integrand.in_avals, (*consts, NUMBER))
@@ -70,7 +73,9 @@ def _infer(*avals: Aval, epsabs: float, epsrel: float, limit: int, regions: Regi
 Integrand = Callable[[float], Sequence[Any]]
 
 
-def _evaluate(*operands: Any, regions: Regions, deadline: float = NEVER, **options: Any) -> tuple[Any, Any]:
+def _evaluate(
+    *operands: Any, regions: Regions, norm: str | None = None, deadline: float = NEVER, **options: Any
+) -> tuple[Any, Any]:
     """An integral for each element, all of them from one evaluation at each place."""
     *consts, a, b, points = operands
     run, found = region_runner(regions[0]), dict[float, Any]()
@@ -81,11 +86,15 @@ def _evaluate(*operands: Any, regions: Regions, deadline: float = NEVER, **optio
         return found[x]
 
     options["points"] = points if points.size else None
-    quad, count = own("scipy.integrate.quad"), regions[0].out_avals[0].size
-    pairs = [quad(lambda x, i=i: float(at(x)[0][i]), float(a), float(b), **options)[:2] for i in range(count)]
+    if norm is None:
+        quad, count = own("scipy.integrate.quad"), regions[0].out_avals[0].size
+        pairs = [quad(lambda x, i=i: float(at(x)[0][i]), float(a), float(b), **options)[:2] for i in range(count)]
+        values, errors = np.reshape(np.array(pairs, F64), (count, 2)).T
+    else:
+        values, error = own("scipy.integrate.quad_vec")(lambda x: at(x)[0], float(a), float(b), norm=norm, **options)
+        errors = np.full(np.shape(values), error)
     for i in range(1, len(regions[0].outputs), 2):
         _check_jumps(lambda x, i=i: at(x)[i : i + 2], sorted(found), options)
-    values, errors = np.reshape(np.array(pairs, F64), (count, 2)).T
     return values, errors
 
 

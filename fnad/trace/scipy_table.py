@@ -43,7 +43,7 @@ TABLE["scipy.special"] = {"fnad.scipy.special": (
 TABLE["scipy.integrate"] = {"fnad.scipy.integrate": (
     "cumulative_simpson", "cumulative_trapezoid", "romb", "simpson", "trapezoid",
 ), "fnad.api.scipy_solvers": ("odeint", "solve_ivp"), "fnad.api.scipy_quadrature": (
-    "dblquad", "fixed_quad", "nquad", "quad", "tplquad",
+    "dblquad", "fixed_quad", "nquad", "quad", "quad_vec", "tplquad",
 )}
 TABLE["scipy.optimize"] = {
     "fnad.scipy.optimize": ("rosen", "rosen_der", "rosen_hess", "rosen_hess_prod"),

@@ -11,7 +11,7 @@ import mpmath
 import numpy as np
 import pytest
 import scipy.stats
-from scipy.integrate import IntegrationWarning, dblquad, fixed_quad, nquad, quad, tplquad
+from scipy.integrate import IntegrationWarning, dblquad, fixed_quad, nquad, quad, quad_vec, tplquad
 from scipy.optimize import brentq
 
 import fnad
@@ -55,6 +55,15 @@ CASES = [
     Known(
         lambda t: nquad(lambda x, y: np.exp(t * x + y), [lambda y: (0, y), (0, 1)])[0],
         lambda t: ((mpmath.exp(t + 1) - 1) / (t + 1) - mpmath.e + 1) / t,
+        2,
+    ),
+    Known(lambda t: quad_vec(lambda x: np.exp(-t * x) * np.ones(2), 0, np.inf)[0][1], lambda t: 1 / t),
+    Known(
+        lambda t: quad_vec(lambda x: np.sin(t * x), 0, t, points=[0.2 * t])[0], lambda t: (1 - mpmath.cos(t * t)) / t
+    ),
+    Known(
+        lambda t: quad_vec(lambda x, s: np.array([[s, x**s], [0.0, x]]), 0, t, norm="max", args=(t,))[0][0, 1],
+        lambda t: t ** (t + 1) / (t + 1),
         2,
     ),
     Known(lambda t: fixed_quad(lambda x: t * x**3, 0, t)[0], lambda t: t**5 / 4),
@@ -106,6 +115,9 @@ def test_a_gradient_in_many_elements_takes_one_evaluation_at_each_place() -> Non
 def test_value_and_error_are_scipys() -> None:
     assert fnad.jit(lambda t: quad(lambda x: np.exp(t * x), 0, 1))(T) == quad(lambda x: np.exp(T * x), 0, 1)
     assert fnad.grad(lambda t: quad(lambda x: np.exp(t * x), 0, 1)[1])(T) == 0.0
+    rows = lambda t: quad_vec(lambda x: np.exp(x * np.array([[t], [-t]])), 0, 1)  # noqa: E731
+    np.testing.assert_array_equal(fnad.jit(lambda t: rows(t)[0])(T), rows(T)[0])
+    assert fnad.jit(lambda t: rows(t)[1])(T) == rows(T)[1]
     assert fnad.grad(lambda t: t * quad(lambda x: 2 * x if x > 0.5 else 0.0, 0, 1, full_output=True)[0])(T) == 0.75
 
 
@@ -146,7 +158,13 @@ def test_where_the_integrand_jumps_at_a_place_that_moves_there_is_no_derivative(
         (NonScalarOutputError, "returns one real number", lambda t: quad(lambda x: np.array([t, x]), 0, 1)),
         (NonScalarOutputError, "returns one real number", lambda t: quad(lambda x: 1j * t, 0, 1)),
         (ShapeError, r"f64\[2\], not a number", lambda t: quad(lambda x: t, np.zeros(2), 1)),
-        (FnadError, "scipy.integrate.quad_vec has no rule", lambda t: scipy.integrate.quad_vec(lambda x: t * x, 0, 1)),
+        (UnsupportedFunctionError, "option workers=", lambda t: quad_vec(lambda x: t * x, 0, 1, workers=2)),
+        (NonScalarOutputError, "an array of real numbers", lambda t: quad_vec(lambda x: 1j * t * x, 0, 1)),
+        (
+            UnsupportedFunctionError,
+            "jumps at x = 0.7",
+            lambda t: quad_vec(lambda x: np.where(x > t, 1.0, [t, 0]), 0, 1)[0],
+        ),
         (FnadError, "choose with fnad.cond", lambda t: quad(lambda x: x if x > t else 0.0, 0, 1)),
         (FnadError, "choose with fnad.cond", lambda t: quad(lambda x: 0.0 if x < 0.5 or x > t else 1.0, 0, 1)),
         (FnadError, "choose with fnad.cond", lambda t: quad(lambda x: 0.0 if x < 0.5 else t, 0, 1)),
