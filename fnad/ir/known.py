@@ -65,6 +65,21 @@ def _constants_of(builder: Builder) -> Constants:
     return constants
 
 
+def any_known(symbols: Sequence[Symbol]) -> bool:
+    """Whether one of some symbols of a trace under way is known; mostly they are of one builder, and none is."""
+    builder: Builder | None = None
+    constants: Constants | None = None
+    for symbol in symbols:
+        if isinstance(symbol.atom, Literal):
+            return True
+        if symbol.builder is not builder:
+            builder = symbol.builder
+            constants = _constants_of(builder) if builder.alive else None
+        if constants is not None and constants.has(symbol.atom):
+            return True
+    return False
+
+
 def is_known(symbol: Symbol) -> bool:
     """Whether a symbol of a trace under way depends on no input."""
     atom, builder = symbol.atom, symbol.builder

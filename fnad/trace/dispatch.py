@@ -194,6 +194,8 @@ def unwrap(value: Any, owners: Owners) -> Any:
         return _own(value, owners)
     if type(value) in PLAIN:
         return value
+    if type(value) is list:
+        return [unwrap(v, owners) for v in value]
     if isinstance(value, (list, tuple)) and contains_handle(value):
         return _rebuilt(value, [unwrap(v, owners) for v in value])
     if isinstance(value, slice):
@@ -370,11 +372,17 @@ def call_function(function: Any, args: Sequence[Any], kwargs: Arguments) -> Any:
         return write_into(function_name(function), WRITERS[function], args, kwargs)
     if isinstance(rule, Body):
         return call_body(rule, args, kwargs)
-    if kwargs or len(args) > 1:
+    if kwargs or _gives_out(rule, args):
         return call_with_options(function_name(function), rule, args, kwargs)
     if function in PARTS and isinstance(args[0], Handle) and args[0].is_weak:
         return weakened(call(rule, (as_number(args[0]),), kwargs))
     return call(rule, args, kwargs)
+
+
+def _gives_out(rule: Rule, args: Sequence[Any]) -> bool:
+    """Whether one of the arguments by position may be `out`."""
+    at = parameters(rule)[0]
+    return at is not None and at < len(args)
 
 
 def has_traced(value: Any) -> bool:

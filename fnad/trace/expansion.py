@@ -23,7 +23,7 @@ import numpy as np
 
 from fnad.ir.builder import Builder, Repeated, current_builder
 from fnad.ir.content import params_key
-from fnad.ir.known import is_known
+from fnad.ir.known import any_known
 from fnad.ir.program import Atom, Equation, Literal
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import NAMES
@@ -217,7 +217,7 @@ def follow(rule: Callable[..., Any], operands: Sequence[Any], options: Mapping[s
         found = _EXPANSIONS[key]
     except KeyError:
         found = _attempt(key, rule, operands, options)
-    if found is None or (not is_of_avals and any(map(is_known, symbols))):
+    if found is None or (not is_of_avals and any_known(symbols)):
         return rule(*operands, **options)
     return found.on(symbols)
 

@@ -23,10 +23,14 @@ OWN = {"__doc__", "__module__", "__qualname__", "__slots__", "__dict__", "__weak
 """What every class has of its own."""
 
 
+ARRAY = np.ndarray
+"""While a trace runs it takes longer to look this up."""
+
+
 def kind_of(symbol: Symbol, *, is_scalar: bool) -> type[Any]:
     """The class of what a symbol stands for."""
     if not is_scalar:
-        return np.ndarray
+        return ARRAY
     return PYTHON_TYPES[symbol.aval.dtype.kind] if isinstance(symbol, WeakSymbol) else symbol.aval.dtype.type
 
 
