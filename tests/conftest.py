@@ -10,11 +10,15 @@ Hypothesis draws the same examples in every run, so that a change alone can make
 from __future__ import annotations
 
 import gc
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+if "PYTEST_XDIST_WORKER" in os.environ:  # one process a core, whose BLAS threads would only wait for each other
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # NumPy reads it when it is imported
 
 from fnad.backends import tiers
 from fnad.testing import EXECUTORS, Run

@@ -67,8 +67,8 @@ class Names:
     The namespace is not kept alive: the code that this is noted of may be in it.
     """
 
-    def __init__(self, namespace: Namespace) -> None:
-        self._space = space_of(namespace)
+    def __init__(self, namespace: Namespace, function: FunctionType | None) -> None:
+        self._space = space_of(namespace, function)
         self._callables: dict[str, weakref.ref[Any]] = {}
         self._others: dict[str, None] = {}
 
@@ -156,10 +156,12 @@ class Reach:
         if not is_library(code.co_filename):
             if asks(code, namespace):
                 self.asking.append(weakref.ref(function))
-            yield from self.of_code(code, namespace, cells)
+            yield from self.of_code(code, namespace, cells, function)
 
-    def of_code(self, code: CodeType, namespace: Namespace, cells: Iterable[Any] = ()) -> Iterator[Any]:
-        """What the names in code, and in what is defined in it, lead to."""
+    def of_code(
+        self, code: CodeType, namespace: Namespace, cells: Iterable[Any] = (), function: FunctionType | None = None
+    ) -> Iterator[Any]:
+        """What the names in code, and in what is defined in it, lead to; of a function, if it is known."""
         self.codes.update((id(inner), weakref.ref(inner)) for inner in with_inner(code))
         is_own = package_of(code.co_filename) in self.packages
         if is_own:
@@ -167,13 +169,10 @@ class Reach:
         for space, name in names_in(code, namespace, cells):
             value = space.get(name)
             if is_own:
-                self._note(space, name, value)
+                if id(space) not in self.names:
+                    self.names[id(space)] = Names(space, function)
+                self.names[id(space)].note(name, value)
             yield value
-
-    def _note(self, space: Namespace, name: str, value: Any) -> None:
-        if id(space) not in self.names:
-            self.names[id(space)] = Names(space)
-        self.names[id(space)].note(name, value)
 
 
 def names_in(code: CodeType, namespace: Namespace, cells: Iterable[Any]) -> Iterator[tuple[Namespace, str]]:
@@ -188,16 +187,17 @@ def names_in(code: CodeType, namespace: Namespace, cells: Iterable[Any]) -> Iter
             yield from ((vars(module), name) for name in names & vars(module).keys())
 
 
-def space_of(namespace: Namespace) -> Space:
-    """What finds a namespace as long as its module is there, or the first function in it."""
+def space_of(namespace: Namespace, function: FunctionType | None) -> Space:
+    """What finds a namespace as long as its module is there, or the first function in it, or one that has it."""
     module = sys.modules.get(namespace.get("__name__", ""))
     if module is not None and vars(module) is namespace:
         return partial(_vars_of, weakref.ref(module))
     own = (
         value for value in tuple(namespace.values()) if type(value) is FunctionType and value.__globals__ is namespace
     )
-    function = next(own, None) or next(iter(functions_in([namespace])), None)
-    return _nothing if function is None else partial(_globals_of, weakref.ref(function))
+    known = function if function is not None and function.__globals__ is namespace else None
+    found = next(own, None) or known or next(iter(functions_in([namespace])), None)
+    return _nothing if found is None else partial(_globals_of, weakref.ref(found))
 
 
 def _vars_of(module: weakref.ref[ModuleType]) -> Namespace | None:
