@@ -13,6 +13,7 @@ are often watched in this way, and such names are told apart.
 
 from __future__ import annotations
 
+import ctypes
 import dis
 import inspect
 import sys
@@ -20,7 +21,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from itertools import islice
-from types import CodeType, FrameType, ModuleType
+from types import CodeType, FrameType, FunctionType, ModuleType
 from typing import Any, NamedTuple
 
 from fnad.codes import remembered
@@ -33,7 +34,8 @@ class Version(NamedTuple):
     those that stand for two. An attribute that is called as a method is loaded by a `LOAD_METHOD` of its own, or by a
     `LOAD_ATTR` with the lowest bit set (`is_method_bit`); for any other callee, the NULL that calls have is pushed
     before its expression or behind it (`is_null_behind`). A cell that goes to a function is loaded by an instruction of
-    its own, or as a local variable (`is_cell_local`). Behind the load of a global there are `caches` units.
+    its own, or as a local variable (`is_cell_local`). Behind the load of a global there are `caches` units. Of a run
+    CPython keeps the address of the function behind so many others (`function`).
     """
 
     reads: Mapping[str, int]
@@ -44,6 +46,7 @@ class Version(NamedTuple):
     is_null_behind: bool
     is_cell_local: bool
     caches: int
+    function: int
 
 
 _3_11 = Version(
@@ -55,6 +58,7 @@ _3_11 = Version(
     is_null_behind=False,
     is_cell_local=False,
     caches=5,
+    function=0,
 )
 _3_12 = _3_11._replace(
     reads={"BINARY_SUBSCR": 1, "BINARY_SLICE": 2},
@@ -62,6 +66,7 @@ _3_12 = _3_11._replace(
     local=frozenset({"LOAD_FAST", "LOAD_FAST_CHECK", "LOAD_DEREF", "LOAD_FROM_DICT_OR_DEREF"}),
     is_method_bit=True,
     caches=4,
+    function=2,
 )
 _3_13 = _3_12._replace(
     pairs={
@@ -85,6 +90,16 @@ def version_of(name: str, number: tuple[int, int]) -> Version:
 
 
 VERSION = version_of(sys.implementation.name, sys.version_info[:2])
+
+WORD = ctypes.sizeof(ctypes.c_void_p)
+
+
+def function_of(frame: FrameType) -> FunctionType:
+    """The function that a frame runs: Python says its code alone, which many functions may have."""
+    word = ctypes.c_void_p.from_address
+    run = word(id(frame) + object.__basicsize__ + WORD).value or 0  # behind the frame that called
+    return ctypes.cast(word(run + VERSION.function * WORD).value or 0, ctypes.py_object).value
+
 
 ATTRIBUTE = frozenset({"LOAD_ATTR", "LOAD_METHOD"})
 ATTRIBUTES = ATTRIBUTE | {"STORE_ATTR", "DELETE_ATTR", "LOAD_SUPER_ATTR", "IMPORT_FROM"}

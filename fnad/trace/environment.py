@@ -50,9 +50,9 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from fnad.codes import functions_of, original_of
+from fnad.codes import original_of
 from fnad.ir.program import Source
-from fnad.trace.bytecode import Reads, line_naming, reads_of
+from fnad.trace.bytecode import Reads, function_of, line_naming, reads_of
 from fnad.trace.contents import (
     CACHED,
     CONSTANTS,
@@ -189,7 +189,8 @@ class Environment:
         self._class_names: dict[int, tuple[tuple[type, ...], AbstractSet[str]]] = {}
         self._listed: set[int] = set()
         self._visited: dict[tuple[int, int], CodeType] = {}
-        self._explained: dict[int, CodeType] = {}
+        self._made: dict[int, CodeType] = {}  # by code that runs
+        self._closures: dict[int, CodeType] = {}  # made before
 
     def holds(self) -> bool:
         """Whether everything is as it was."""
@@ -326,10 +327,13 @@ class Environment:
             if seeks_effects and self.effect is not None:
                 return
             code = frame.f_code
-            if event == "call" and (id(code), id(frame.f_globals)) not in visited and id(code) not in collecting:
-                self._visit(code, frame.f_globals)
-                if self._note_effect(frame):
-                    del visited[id(code), id(frame.f_globals)]
+            if event == "call":
+                if (id(code), id(frame.f_globals)) not in visited and id(code) not in collecting:
+                    self._visit(code, frame.f_globals)
+                    if self._note_effect(frame):
+                        del visited[id(code), id(frame.f_globals)]
+                if id(code) in self._closures:
+                    self.follow(function_of(frame))  # for the sake of its cells
             elif event == "c_call":
                 if arg in OUTSIDE:
                     self._call_outside(arg, frame)
@@ -351,7 +355,8 @@ class Environment:
         if shared_states() != states:
             self._meet(DRAW)
         self._visited.clear()  # of some hundred functions, which would take more than all that is compared
-        self._explained.clear()
+        self._made.clear()
+        self._closures.clear()
         self._class_names.clear()
 
     # ---- code ------------------------------------------------------------------------------------------------------
@@ -367,7 +372,9 @@ class Environment:
             return  # a module that is imported, which happens once
         self._kept[id(namespace)] = namespace
         note_running(running, namespace)
-        self._explain(code, running)
+        self._made.update((id(inner), inner) for inner in code.co_consts if isinstance(inner, CodeType))
+        if code.co_freevars and id(code) not in self._made:
+            self._closures[id(running)] = running
         reads = reads_of(code)
         for name in reads.names | (reads.strings if reads.reflects else frozenset()):
             self._note_use(namespace.get, namespace, name, reads)
@@ -425,16 +432,6 @@ class Environment:
         self.met.append(Met(what, source, anew))
         if anew:
             self._changing = what
-
-    def _explain(self, code: CodeType, running: CodeType) -> None:
-        """Follow the functions that a code object with free variables belongs to, for the sake of their cells.
-
-        They are followed already, or made by code that runs in this trace; or else looked for among all there are.
-        """
-        self._explained.update((id(inner), inner) for inner in code.co_consts if isinstance(inner, CodeType))
-        if set(code.co_freevars) - {"__class__"} and id(code) not in self._explained:
-            for found in functions_of(running):
-                self.follow(found)
 
     def _seek(self, names: set[str], optional: AbstractSet[str] = frozenset()) -> None:
         """Look for more names in all that has attributes; the program may do without those that are `optional`."""
@@ -591,7 +588,6 @@ class Environment:
 
     def _follow_function(self, function: FunctionType) -> None:
         code = original_of(function.__code__)
-        self._explained[id(code)] = code
         if is_trusted(code.co_filename):  # a transform, for example: nobody else has its cells
             for cell in function.__closure__ or ():
                 self.follow(cell.cell_contents)

@@ -428,6 +428,35 @@ def where_an_instruction_comes_from():
     assert code.place_at(f.__code__, loads.offset) == (first + 2, 12)
 
 
+def running():
+    return code.function_of(sys._getframe(1))
+
+
+def which_function_runs():
+    def made(value):
+        return lambda: (value, running())
+
+    def goes_on():
+        yield running()
+
+    async def awaited():
+        return running()
+
+    class Method:
+        method = staticmethod(lambda *_, **__: running())
+
+    functions = [made(value) for value in range(3)]
+    assert [function() for function in functions] == list(enumerate(functions))
+    assert next(goes_on()) is goes_on
+    assert Method().method(1, a=2) is Method.method
+    assert map(Method.method, [0]).__next__() is Method.method
+    try:
+        awaited().send(None)
+    except StopIteration as end:
+        assert end.value is awaited  # noqa: PT017
+    assert code.function_of(sys._getframe()) is which_function_runs
+
+
 def an_unknown_version():
     for name, number in (("cpython", (3, 10)), ("cpython", (3, 14)), ("pypy", (3, 11))):
         try:
@@ -449,4 +478,5 @@ if __name__ == "__main__":
     what_is_called_of_attributes()
     who_asks_for_classes()
     where_an_instruction_comes_from()
+    which_function_runs()
     an_unknown_version()
