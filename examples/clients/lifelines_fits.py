@@ -10,6 +10,11 @@ medians.
 The standard errors of the generalized gamma regression differ by 1e-4 of their size: the package autograd-gamma takes
 second derivatives by differences of differences. With autograd alone they change by as much if the parameters change by
 1e-10. All else is equal to 1e-6.
+
+Where the likelihood is flat, as of a generalized gamma distribution of intervals without events, parameters that differ
+by a half have likelihoods that differ by 1e-11. Which of them is found depends on the last digits, in which native code
+and the interpreter differ: with `jit` two such fits in a row may differ, as in lifelines' own
+`test_lists_and_tuples_as_input`.
 """
 
 from __future__ import annotations
