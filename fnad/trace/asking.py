@@ -22,7 +22,7 @@ from fnad.codes import original_of
 from fnad.trace.bytecode import asks_for_classes
 from fnad.trace.callees import EXCHANGES, Group, Namespace, alive, bound, grouped, module_of
 from fnad.trace.contents import CONTAINERS, is_library_module, is_users
-from fnad.trace.libraries import package_of
+from fnad.trace.libraries import is_library, package_of
 
 MANY = 1000
 """Elements of a container that are looked at: tables of functions have fewer."""
@@ -97,7 +97,8 @@ def each_once(values: Iterable[Any], parts: Callable[[Any], Iterable[Any]]) -> I
 def asking_in(values: Iterable[Any]) -> Iterator[FunctionType]:
     """The user's functions in values that ask for a class."""
     for value in each_once(values, _parts):
-        if type(value) is FunctionType and asks(original_of(value.__code__), module_of(value.__globals__)):
+        is_own = type(value) is FunctionType and not is_library(value.__code__.co_filename)
+        if is_own and asks(original_of(value.__code__), module_of(value.__globals__)):
             yield value
 
 
@@ -105,7 +106,8 @@ def _parts(value: Any) -> Iterable[Any]:
     """What a value of a module leads to, without the names in code; no code of the user's is run to see it."""
     kind = type(value)
     if kind is FunctionType:
-        is_own = package_of(value.__code__.co_filename) is None
+        file = value.__code__.co_filename
+        is_own = package_of(file) is None and not is_library(file)
         return (*contents(value), vars(value).get("__wrapped__")) if is_own else ()
     if issubclass(kind, type):
         return of_class(value, vars(value).keys()) if package_of_class(value) is None else ()

@@ -35,7 +35,7 @@ import threading
 import weakref
 from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache, partial
-from operator import is_
+from operator import call, is_
 from types import CodeType, FrameType, FunctionType, MethodType, ModuleType
 from typing import Any, Protocol, TypeAlias, TypeVar
 
@@ -193,8 +193,8 @@ class Group:
         self._functions = list(map(weakref.ref, functions))
         self._names = frozenset[str]().union(*(globals_of(original_of(function.__code__)) for function in functions))
         self._ids: list[int] = []
-        self._own: list[CodeType] = []
-        self._other: list[CodeType] = []
+        self._own: list[weakref.ref[CodeType]] = []
+        self._other: list[weakref.ref[CodeType]] = []
 
     def changes(self) -> Changes:
         """The functions that are still there."""
@@ -203,10 +203,12 @@ class Group:
             return {}
         get, own = functions[0].__globals__.get, [function.__code__ for function in functions]
         ids = list(map(id, map(get, self._names, map(BUILTINS.get, self._names))))
+        codes = list(alive(self._other))
         # By identity: what has a stand-in lives for ever, so that nothing else is at its address.
-        if ids != self._ids or len(own) != len(self._own) or not all(map(is_, own, self._own)):
-            self._ids, self._own, self._other = ids, own, [other_code(function, GLOBALS) for function in functions]
-        return dict(zip(functions, self._other, strict=True))
+        if ids != self._ids or len(codes) != len(own) or not all(map(is_, own, map(call, self._own))):
+            codes = [other_code(function, GLOBALS) for function in functions]
+            self._ids, self._own, self._other = ids, list(map(weakref.ref, own)), list(map(weakref.ref, codes))
+        return dict(zip(functions, codes, strict=True))
 
 
 def grouped(functions: Iterable[FunctionType]) -> list[Group]:

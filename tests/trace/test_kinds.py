@@ -1,5 +1,7 @@
 """What Python is told of the class of a traced value, against the same question about what it stands for."""
 
+import copy
+import dataclasses
 import functools
 import importlib
 import numbers
@@ -14,9 +16,12 @@ import pytest
 
 import fnad
 from fnad.errors import ArgumentTypeError, MissingAttributeError, TracerEscapeError, UnsupportedFunctionError
+from fnad.trace import identity, kinds
+from fnad.trace.asking import asking_in
 from fnad.trace.callees import alive
 from fnad.trace.identity import reach_of
 from fnad.trace.kinds import KINDS
+from fnad.trace.libraries import is_library
 from tests.numpy.against_numpy import traced
 
 VALUES = [
@@ -360,6 +365,12 @@ def test_classes_asked_by_identity_while_a_trace_in_another_thread_ends(name, be
         running = pool.submit(fnad.grad(other), 1.0) if begins_first else None
         assert inside.wait(60 * begins_first) == begins_first
         assert fnad.grad(around)(1.0) == 2.0
+
+
+@pytest.mark.parametrize("module", [copy, dataclasses, kinds, identity], ids=lambda module: module.__name__)
+def test_functions_of_libraries_in_a_container_are_not_the_users(module):
+    names = [value for value in vars(module).values() if callable(value)]
+    assert [function for function in asking_in([names]) if is_library(function.__code__.co_filename)] == []
 
 
 def test_methods_of_classes_made_since_are_met_where_they_run(tmp_path, monkeypatch):
