@@ -23,6 +23,9 @@ if "PYTEST_XDIST_WORKER" in os.environ:  # one process a core, whose BLAS thread
 from fnad.backends import tiers
 from fnad.testing import EXECUTORS, Run
 
+gc.set_threshold(2000, 20, 100)
+"""A collection of all that the tests are takes half a second."""
+
 GOLDEN = Path(__file__).parent / "golden"
 
 settings.register_profile("fixed", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow])

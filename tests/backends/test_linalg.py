@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import ctypes
 from collections.abc import Callable
 from typing import Any
 
-import llvmlite.binding as llvm
 import numpy as np
 import pytest
-from scipy.linalg import cython_blas
 
 import fnad
 import fnad.scipy.linalg
-from fnad.backends.cpu.blas_threads import GETTERS, SETTERS, registered
 from fnad.backends.cpu.executor import NativeExecutor, compile_program, plain_function
 from fnad.errors import FactorizationError, OutOfRangeError
 from fnad.ir.builder import trace
@@ -277,20 +273,3 @@ def test_a_kernel_is_a_function_of_python() -> None:
     out, status = np.zeros(4), np.zeros(2, np.int64)
     plain_function(kernel)(np.array([[2.0, 0.0], [0.0, 4.0]]), out, status)
     np.testing.assert_array_equal(out, [0.5, 0.0, 0.0, 0.25])
-
-
-def test_blas_has_one_thread_between_enter_and_leave_and_then_as_many_as_before() -> None:
-    file = cython_blas.__file__
-    library = ctypes.CDLL(file)
-    count = next(getattr(library, name) for name in GETTERS if hasattr(library, name))
-    limit = next(getattr(library, name) for name in SETTERS if hasattr(library, name))
-    enter, leave = (ctypes.CFUNCTYPE(None)(llvm.address_of_symbol(symbol)) for symbol in registered(file))
-    before, found = count(), []
-    try:
-        limit(2)
-        for step in (enter, enter, leave, leave):
-            step()
-            found.append(count())
-    finally:
-        limit(before)
-    assert found == [1, 1, 1, 2]
