@@ -5,6 +5,10 @@ Names in the code of a function do not lead to a method of an object in a list, 
 that decorators wrapped, and the methods of classes. A module is looked at again when it has more or fewer names. Of a
 class within a function, which no module has, the methods are looked for among all functions there are, if one that asks
 is of a name that occurs in the code of the function that is traced.
+
+Where a value is asked for its number, the functions that run and those that their modules define may have to be
+exchanged (`fnad.trace.callees`). Others with the same globals are looked for when a value is asked again, since it
+takes 10 ms, in a large process 100, to look through all objects.
 """
 
 from __future__ import annotations
@@ -14,15 +18,35 @@ import sys
 import weakref
 from collections.abc import Callable, Iterable, Iterator
 from collections.abc import Set as AbstractSet
-from itertools import islice
-from types import CellType, CodeType, FunctionType, MethodType, ModuleType
+from functools import partial
+from itertools import chain, islice
+from types import CellType, CodeType, FrameType, FunctionType, MethodType, ModuleType
 from typing import Any
 
 from fnad.codes import original_of
-from fnad.trace.bytecode import asks_for_classes
-from fnad.trace.callees import EXCHANGES, Group, Namespace, alive, bound, grouped, module_of
+from fnad.trace.bytecode import asks_for_classes, attribute, attribute_called_at, calls_values, function_of
+from fnad.trace.callees import (
+    ATTRIBUTES,
+    CACHED,
+    EXCHANGES,
+    GLOBALS,
+    NOW,
+    STAND_INS,
+    VALUES,
+    Group,
+    Namespace,
+    alive,
+    bound,
+    degree_of,
+    functions_in,
+    grouped,
+    module_of,
+    stand_ins_in,
+    with_stand_ins,
+)
 from fnad.trace.contents import CONTAINERS, is_library_module, is_users
 from fnad.trace.libraries import is_library, package_of
+from fnad.trace.source import user_frame
 
 MANY = 1000
 """Elements of a container that are looked at: tables of functions have fewer."""
@@ -184,3 +208,68 @@ def is_own_module(module: Any) -> bool:
 
 
 MODULES = _Modules()
+
+
+# ---- where a value is asked for its number ---------------------------------------------------------------------------
+
+
+def ask_for_stand_ins() -> None:
+    """A traced value was asked for its number: have the function run again if stand-ins may be missing."""
+    runs, frame = NOW.runs, user_frame()
+    if runs is None or frame is None:
+        return
+    frames = list(users_frames(frame))
+    callers = partial(all_functions if runs.has_asked else functions_near, frames)
+    code, namespace = frame.f_code, module_of(frame.f_globals)
+    own, degree = original_of(code), degree_of(code)
+    if degree < GLOBALS and stand_ins_in(code, namespace):
+        runs.again |= runs.exchange(callers())
+    elif degree < VALUES and calls_values(own):
+        calling = (f for f in callers() if calls_values(original_of(f.__code__)))
+        runs.again |= runs.exchange(calling, VALUES)
+    elif degree < ATTRIBUTES and may_stand_for_callee(frame):
+        calling = (f for f in callers() if any(inner is own for inner in with_inner(original_of(f.__code__))))
+        runs.again |= runs.exchange(calling, ATTRIBUTES)
+    runs.has_asked = True
+
+
+def may_stand_for_callee(frame: FrameType) -> bool:
+    """Whether a frame is at the call of an attribute, or an element, that something may stand for."""
+    found = attribute_called_at(frame.f_code, frame.f_lasti)
+    if found is None:
+        return False
+    path, name = found
+    owner = None if path is None else path.value(frame)
+    if isinstance(owner, ModuleType):
+        return False
+    value = None if owner is None else attribute(owner, name)
+    if value is None:
+        return not name.startswith("__")
+    return id(value) in STAND_INS or isinstance(value, (CACHED, partial, staticmethod, classmethod))
+
+
+def users_frames(frame: FrameType | None) -> Iterator[FrameType]:
+    """The frames of the user's code that runs in the trace, the innermost first."""
+    while frame is not None and frame.f_code is not with_stand_ins.__code__:
+        if not is_library(frame.f_code.co_filename):
+            yield frame
+        frame = frame.f_back
+
+
+def spaces_of(frames: Iterable[FrameType]) -> list[Namespace]:
+    """The globals of the modules that the code of frames is of."""
+    return list({id(space): space for space in (module_of(frame.f_globals) for frame in frames)}.values())
+
+
+def functions_near(frames: list[FrameType]) -> Iterator[FunctionType]:
+    """The functions that frames run, what is in these, and what their modules define."""
+    spaces = spaces_of(frames)
+    defined = chain.from_iterable(tuple(space.values()) for space in spaces)
+    for value in each_once((*map(function_of, frames), *defined), _parts):
+        if type(value) is FunctionType and any(value.__globals__ is space for space in spaces):
+            yield value
+
+
+def all_functions(frames: list[FrameType]) -> list[FunctionType]:
+    """The functions with the globals that frames have, wherever they are."""
+    return functions_in(spaces_of(frames))

@@ -36,22 +36,18 @@ import weakref
 from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache, partial
 from operator import call, is_
-from types import CodeType, FrameType, FunctionType, MethodType, ModuleType
+from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import Any, Protocol, TypeAlias, TypeVar
 
 from fnad.codes import functions_of, notes_of, original_of, remembered
 from fnad.numpy.namespace import CALLS
 from fnad.trace.bytecode import (
-    attribute,
-    attribute_called_at,
-    calls_values,
     globals_of,
     with_calls_by,
     with_constants,
     with_methods_by,
 )
 from fnad.trace.libraries import is_library
-from fnad.trace.source import user_frame
 
 T = TypeVar("T")
 Namespace: TypeAlias = dict[str, Any]
@@ -277,13 +273,14 @@ class Reached(Protocol):
 class Runs:
     """The functions that are exchanged for the outermost one; `again` where that has to run once more.
 
-    `degrees` are those of their other code, and `begun` has a function as often as it got another. `reach` is what
-    names lead to from the outermost one, `seen` the code that has computed, by identity, and `reached` what names lead
-    to from such code.
+    `has_asked` says whether a value was asked for its number. `degrees` are those of other code, and `begun` has a
+    function as often as it got another. `reach` is what names lead to from the outermost one, `seen` the code that has
+    computed, by identity, and `reached` what names lead to from such code.
     """
 
     def __init__(self, reach: Reached) -> None:
         self.again = False
+        self.has_asked = False
         self.reach = reach
         self.degrees: dict[FunctionType, int] = {}
         self.begun: list[FunctionType] = []
@@ -365,55 +362,6 @@ def _until_met(runs: Runs, run: Callable[[], T]) -> T:
 def is_void() -> bool:
     """Whether what becomes of the run does not matter, since there will be another one."""
     return NOW.runs is not None and NOW.runs.again
-
-
-def ask_for_stand_ins() -> None:
-    """A traced value was asked for its number: have the function run again if stand-ins may be missing."""
-    runs, frame = NOW.runs, user_frame()
-    if runs is None or frame is None:
-        return
-    code, namespace = frame.f_code, module_of(frame.f_globals)
-    own, degree = original_of(code), degree_of(code)
-    if degree < GLOBALS and stand_ins_in(code, namespace):
-        runs.again |= runs.exchange(functions_in(namespaces()))
-    elif degree < VALUES and calls_values(own):
-        callers = (f for f in functions_in(namespaces()) if calls_values(original_of(f.__code__)))
-        runs.again |= runs.exchange(callers, VALUES)
-    elif degree < ATTRIBUTES and may_stand_for_callee(frame):
-        callers = (f for f in functions_in(namespaces()) if has_code(original_of(f.__code__), own))
-        runs.again |= runs.exchange(callers, ATTRIBUTES)
-
-
-def may_stand_for_callee(frame: FrameType) -> bool:
-    """Whether a frame is at the call of an attribute, or an element, that something may stand for."""
-    found = attribute_called_at(frame.f_code, frame.f_lasti)
-    if found is None:
-        return False
-    path, name = found
-    owner = None if path is None else path.value(frame)
-    if isinstance(owner, ModuleType):
-        return False
-    value = None if owner is None else attribute(owner, name)
-    if value is None:
-        return not name.startswith("__")
-    return id(value) in STAND_INS or isinstance(value, (CACHED, partial, staticmethod, classmethod))
-
-
-def has_code(outer: CodeType, code: CodeType) -> bool:
-    """Whether code is that of a function, or of one defined in it."""
-    return outer is code or any(has_code(inner, code) for inner in outer.co_consts if isinstance(inner, CodeType))
-
-
-def namespaces() -> list[Namespace]:
-    """The globals of the user's code that runs in the trace."""
-    found: dict[int, Namespace] = {}
-    frame: FrameType | None = user_frame()
-    while frame is not None and frame.f_code is not with_stand_ins.__code__:
-        if not is_library(frame.f_code.co_filename):
-            namespace = module_of(frame.f_globals)
-            found[id(namespace)] = namespace
-        frame = frame.f_back
-    return list(found.values())
 
 
 def module_of(namespace: Namespace) -> Namespace:

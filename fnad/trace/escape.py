@@ -30,7 +30,7 @@ from fnad.ir.builder import is_tracing
 from fnad.ir.program import Source
 from fnad.ir.types import BOOL, NAMES, Aval
 from fnad.numpy.operands import CHOOSE, NUMBERS
-from fnad.trace.callees import ask_for_stand_ins
+from fnad.trace.asking import ask_for_stand_ins
 from fnad.trace.scipy_call import scipy_remedy
 from fnad.trace.source import current_source, library_frames, source_of_error, user_frame, user_line
 from fnad.trace.subscript import is_reading, is_storing

@@ -1,6 +1,7 @@
 """Functions of math, cmath and statistics, and Python's own, on traced numbers: under any name, as on numbers."""
 
 import cmath
+import codecs
 import functools
 import math
 import operator
@@ -292,6 +293,20 @@ def test_a_function_that_is_known_to_need_it_runs_once():
         run(0.5)
         found.append(len(RUNS))
     assert found == [2, 1, 1, 2, 1]
+
+
+def test_functions_that_only_c_has_are_found_together():
+    runs = []
+    for number in range(4):
+        codecs.register_error(f"times {number}", lambda x, number=number: exp(number * x))
+
+    def f(x):
+        runs.append(x)
+        return sum(codecs.lookup_error(f"times {number}")(x) for number in range(4))
+
+    assert fnad.grad(f)(0.5) == pytest.approx(sum(number * exp(number * 0.5) for number in range(4)), rel=1e-14)
+    assert len(runs) <= 3  # one that runs, then all
+    assert fnad.grad(f)(0.0) == 6.0
 
 
 def test_functions_have_their_code_back():
