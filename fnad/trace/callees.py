@@ -22,7 +22,7 @@ Note [Other callees]
     There are three degrees of other code, since the fewer functions do other than they say, the better: in the first
     constants stand for globals; in the second calls of values have a hook, in all functions with these globals; in the
     third those of attributes too, in the very function that asked. What has no hook is `holder.exp(*args)`, and what C
-    code finds for itself, as `operator.methodcaller` and `functools.partial` do.
+    code finds for itself, as `operator.methodcaller` does.
 """
 
 from __future__ import annotations
@@ -51,6 +51,7 @@ from fnad.trace.libraries import is_library
 
 T = TypeVar("T")
 Namespace: TypeAlias = dict[str, Any]
+Key: TypeAlias = "int | partial[Any]"
 Changes: TypeAlias = "dict[FunctionType, CodeType]"
 """Functions, each with its other code."""
 
@@ -98,15 +99,29 @@ def modules_in(code: CodeType, namespace: Namespace) -> frozenset[str]:
     return frozenset(name for name in globals_of(code) if isinstance(bound(namespace, name), ModuleType))
 
 
-def stand_ins_in(code: CodeType, namespace: Namespace) -> tuple[tuple[str, int], ...]:
+def stand_ins_in(code: CodeType, namespace: Namespace) -> tuple[tuple[str, Key], ...]:
     """The globals that code loads and that something stands for, each with the key of that."""
-    keys = ((name, id(bound(namespace, name))) for name in globals_of(code))
-    return tuple((name, key) for name, key in keys if key in STAND_INS)
+    values = ((name, bound(namespace, name)) for name in globals_of(code))
+    return tuple((name, key) for name, value in values if (key := key_of(value)) is not None)
+
+
+def key_of(value: Any) -> Key | None:
+    """The key of what stands for a value; a partial call of such is its own."""
+    if id(value) in STAND_INS:
+        return id(value)
+    return value if type(value) is partial and id(value.func) in STAND_INS else None
+
+
+def found_by(key: Key) -> tuple[Any, Any]:
+    """A value, and what stands for it."""
+    if isinstance(key, partial):
+        return key, partial(standing_for(key.func), *key.args, **key.keywords)
+    return STAND_INS[key]
 
 
 @remembered
-def _exchanged(code: CodeType, found: tuple[tuple[str, int], ...], degree: int, modules: frozenset[str]) -> CodeType:
-    pairs = {name: STAND_INS[key] for name, key in found}
+def _exchanged(code: CodeType, found: tuple[tuple[str, Key], ...], degree: int, modules: frozenset[str]) -> CodeType:
+    pairs = {name: found_by(key) for name, key in found}
     classes = {name for name, (original, _) in pairs.items() if isinstance(original, type)}
     other = with_constants(code, {name: stand_in for name, (_, stand_in) in pairs.items()}, classes)
     other = with_calls_by(other, call_standing) if degree >= VALUES else other
@@ -200,7 +215,7 @@ class Group:
         get, own = functions[0].__globals__.get, [function.__code__ for function in functions]
         ids = list(map(id, map(get, self._names, map(BUILTINS.get, self._names))))
         codes = list(alive(self._other))
-        # By identity: what has a stand-in lives for ever, so that nothing else is at its address.
+        # By identity: what has a stand-in is kept, by `STAND_INS` or the code, so nothing else is at its address.
         if ids != self._ids or len(codes) != len(own) or not all(map(is_, own, map(call, self._own))):
             codes = [other_code(function, GLOBALS) for function in functions]
             self._ids, self._own, self._other = ids, list(map(weakref.ref, own)), list(map(weakref.ref, codes))

@@ -343,6 +343,45 @@ def test_a_name_that_is_not_pythons():
     assert fnad.grad(space["f"])(0.0) == 3.0
 
 
+EXP, TWO_TO, NUMBER, LARGEST = (
+    *(functools.partial(exp), functools.partial(math.pow, 2.0), functools.partial(float)),
+    functools.partial(functools.partial(max, key=lambda x: -float(x)), 0.8),
+)
+PARTIALS = {
+    "one argument": lambda x: EXP(x),
+    "one given": lambda x: TWO_TO(x) + [TWO_TO(x) for _ in range(2)][1],
+    "class": lambda x: NUMBER(x) ** 2,
+    "of a partial, by keyword": lambda x: LARGEST(x) ** 2,
+    "in map": lambda x: sum(map(EXP, (x, 2 * x))) + next(map(NUMBER, [x])),
+    "of a class": lambda x: Powers.exp(x) * x,
+}
+
+
+class Powers:
+    exp = functools.partial(math.exp)
+
+
+@pytest.mark.parametrize("name", PARTIALS)
+def test_partial_calls(name):
+    f = PARTIALS[name]
+    value, slope = fnad.value_and_grad(f)(0.7)
+    assert value == pytest.approx(f(0.7), rel=1e-14)
+    np.testing.assert_allclose(slope, difference(f, (0.7,), 0), rtol=1e-9)
+    np.testing.assert_allclose(fnad.jit(f)(0.5), f(0.5), rtol=1e-14)
+
+
+def test_a_partial_call_that_is_bound_anew():
+    global TWO_TO  # noqa: PLW0603
+    before = TWO_TO
+    f = PARTIALS["one given"]
+    assert fnad.grad(f)(0.0) == 2 * math.log(2.0)
+    try:
+        TWO_TO = functools.partial(math.pow, 5.0)
+        assert fnad.grad(f)(0.0) == 2 * math.log(5.0)
+    finally:
+        TWO_TO = before
+
+
 class Holder:
     root = math.sqrt
     number = float
