@@ -30,7 +30,7 @@ from typing import Any, Self, TypeAlias
 from fnad.codes import notes_of, original_of
 from fnad.errors import TracerEscapeError
 from fnad.trace.asking import MODULES, asks, contents, each_once, of_class, package_of_class, with_inner
-from fnad.trace.bytecode import globals_of, names_of
+from fnad.trace.bytecode import function_of, globals_of, names_of
 from fnad.trace.callees import (
     EXCHANGES,
     NOW,
@@ -297,7 +297,7 @@ def check_classes(frame: FrameType) -> None:
     runs.seen[id(frame.f_code)] = frame.f_code
     code, namespace = original_of(frame.f_code), module_of(frame.f_globals)
     if not (runs.reach.has(code) or id(code) in runs.reached):
-        found = _reach_from(code, namespace)
+        found = _reach_from(code, namespace, function_of(frame))
         runs.reached.update((id(inner), inner) for inner in alive(found.codes.values()))
         runs.again |= runs.exchange(found.functions())
     if runs.again or asks(frame.f_code, namespace):
@@ -315,13 +315,14 @@ def note_running(code: CodeType, namespace: Namespace) -> None:
         runs.again |= runs.exchange(EXCHANGES.functions_of(original))
 
 
-def _reach_from(code: CodeType, namespace: Namespace) -> Reach:
-    """What is reached from code that runs, beginning with the function or class in which it was written."""
+def _reach_from(code: CodeType, namespace: Namespace, function: FunctionType) -> Reach:
+    """What is reached from code that a function runs, beginning with the function or class in which it was written."""
     notes = notes_of(code)
     found: Reach | None = notes.get("reach from")
     if found is None or not found.holds():
         found = notes["reach from"] = Reach(package_of(code.co_filename))
-        found.follow([*found.of_code(code, namespace), bound(namespace, code.co_qualname.partition(".")[0])])
+        names = found.of_code(code, namespace, (), function)
+        found.follow([*names, bound(namespace, code.co_qualname.partition(".")[0])])
         if asks(code, namespace):
             own = (function for function in functions_in([namespace]) if original_of(function.__code__) is code)
             found.asking += map(weakref.ref, own)

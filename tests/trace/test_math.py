@@ -11,6 +11,7 @@ import subprocess
 import sys
 import textwrap
 import types
+from collections.abc import Callable
 from math import copysign, exp, pi
 from math import log as ln
 from typing import Any
@@ -297,12 +298,14 @@ def test_a_function_that_is_known_to_need_it_runs_once():
 
 def test_functions_that_only_c_has_are_found_together():
     runs = []
+    register: Callable[[str, Any], None] = codecs.register_error
+    found: Callable[[str], Any] = codecs.lookup_error
     for number in range(4):
-        codecs.register_error(f"times {number}", lambda x, number=number: exp(number * x))
+        register(f"times {number}", lambda x, number=number: exp(number * x))
 
     def f(x):
         runs.append(x)
-        return sum(codecs.lookup_error(f"times {number}")(x) for number in range(4))
+        return sum(found(f"times {number}")(x) for number in range(4))
 
     assert fnad.grad(f)(0.5) == pytest.approx(sum(number * exp(number * 0.5) for number in range(4)), rel=1e-14)
     assert len(runs) <= 3  # one that runs, then all
