@@ -116,7 +116,7 @@ class Backend:
 
 
 BACKENDS: dict[config.BackendName, Backend] = {
-    "cpu": Backend("fnad.backends.cpu.executor", setup=0.2, program=0.04, equation=0.0015),
+    "cpu": Backend("fnad.backends.cpu.executor", setup=0.2, program=0.02, equation=0.0004),
 }
 
 
