@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+from fnad.control.reroll import rolled
 from fnad.ir.builder import inline, trace
 from fnad.ir.program import Program
 from fnad.ir.symbol import Symbol
@@ -28,19 +29,19 @@ AS_IT_IS = Derivation(("as it is",), lambda program: (program,))
 
 def gradient(wrt: Sequence[bool]) -> Derivation:
     """(x…) -> (auxiliary…, x̄…)."""
-    return Derivation(("grad", *wrt), lambda program: (differentiation.gradient(program, wrt),))
+    return Derivation(("grad", *wrt), lambda program: (differentiation.gradient(rolled(program), wrt),))
 
 
 def value_and_gradient(wrt: Sequence[bool]) -> Derivation:
     """(x…) -> (y, auxiliary…, x̄…)."""
-    return Derivation(("value_and_grad", *wrt), lambda program: (differentiation.value_and_gradient(program, wrt),))
+    return Derivation(("value_and_grad", *wrt), lambda program: (differentiation.value_and_gradient(rolled(program), wrt),))
 
 
 def vjp(wrt: Sequence[bool], outputs: int) -> Derivation:
     """The joint program in two: (x…) -> (y…, auxiliary…, residuals…) and (residuals…, ct…) -> (x̄…)."""
 
     def cut(program: Program) -> tuple[Program, Program]:
-        swept = differentiation.joint(program, wrt, outputs)
+        swept = differentiation.joint(rolled(program), wrt, outputs)
         return split(swept, len(program.inputs), len(program.outputs))
 
     return Derivation(("vjp", *wrt, outputs), cut)
@@ -65,7 +66,7 @@ def jvp(wrt: Sequence[bool], outputs: int) -> Derivation:
     """(x…, dx…) -> (y…, auxiliary…, dy…)."""
 
     def push(program: Program) -> tuple[Program]:
-        pushed = differentiation.jvp(program, wrt)
+        pushed = differentiation.jvp(rolled(program), wrt)
         count = len(program.outputs) + sum(is_inexact(aval.dtype) for aval in program.out_avals[:outputs])
         return (Program(pushed.name, pushed.inputs, pushed.equations, pushed.outputs[:count]),)
 

@@ -25,6 +25,7 @@ from time import perf_counter
 from fnad import config
 from fnad.backends.base import Array, Executor, Native, current_backend
 from fnad.backends.reference import interpreter
+from fnad.control.reroll import rolled
 from fnad.errors import LoweringError
 from fnad.ir.primitive import GuardCheck
 from fnad.ir.program import Program
@@ -103,7 +104,7 @@ class TieredProgram:
     @cached_property
     def simplified(self) -> Program:
         """The program after simplification, in which form it is compiled."""
-        return simplify(self.program)
+        return simplify(rolled(self.program))
 
     @property
     def is_heavy(self) -> bool:

@@ -1,0 +1,168 @@
+"""Where the operands of repeated blocks come from, and which blocks become a loop."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from fnad.control.repeats import Line, View
+from fnad.ir.program import Atom, Literal, Var
+
+FEWEST = 8
+"""The fewest blocks that become a loop."""
+
+SMALLEST = 64
+"""The fewest equations that become a loop."""
+
+FARTHEST = 3
+"""From how many blocks before a value may come."""
+
+OUTSIDE = -(1 << 40)
+NUMBER = -(1 << 50)
+"""Codes of operands that are values from before the loop, counted downwards, or numbers; others are places in a block."""
+
+
+class Segment(NamedTuple):
+    """Blocks that become a loop: `count` of `period` lines, from `start`; a block has `size` results.
+
+    `codes` say of each operand of a block where it comes from; the `starts` of its slices and the `numbers` among them
+    are those of all blocks.
+    """
+
+    start: int
+    period: int
+    count: int
+    size: int
+    codes: list[int]
+
+    @property
+    def end(self) -> int:
+        """The line after it."""
+        return self.start + self.period * self.count
+
+
+def distance(code: int, size: int) -> int:
+    """How many blocks before the operand was computed; 0 for the same block and for values from outside."""
+    return 0 if code >= 0 or code <= OUTSIDE else -(code // size)
+
+
+class Flow:
+    """What flows between the lines of a program: the number of each result, and where operands come from."""
+
+    def __init__(self, lines: Sequence[Line]) -> None:
+        self.lines = lines
+        self.place: dict[Var, int] = {}
+        self.vars: list[Var] = []
+        self.first: list[int] = []
+        for line in lines:
+            self.first.append(len(self.place))
+            for var in line.equation.results:
+                self.place[var] = len(self.place)
+                self.vars.append(var)
+        self.first.append(len(self.place))
+        self._outside: dict[Atom, int] = {}
+
+    def block(self, start: int, period: int) -> list[View]:
+        """The operands of a block."""
+        return [view for line in self.lines[start : start + period] for view in line.operands]
+
+    def codes(self, views: Sequence[View], start: int, base: int, size: int) -> list[int]:
+        """Where the operands of a block come from, in a run of blocks whose first result has the number `base`."""
+        return [self._code(view.root, start, base, size) for view in views]
+
+    def _code(self, root: Atom, start: int, base: int, size: int) -> int:
+        if isinstance(root, Literal):
+            return NUMBER
+        place = self.place.get(root, -1)
+        if place < base or place < start - FARTHEST * size:
+            return OUTSIDE - self._outside.setdefault(root, len(self._outside))
+        return place - start
+
+    def is_before(self, atom: Atom, line: int) -> bool:
+        """Whether a value is there before a line runs."""
+        return isinstance(atom, Literal) or self.place.get(atom, -1) < self.first[line]
+
+
+class Run:
+    """Blocks side by side that have equations alike."""
+
+    def __init__(self, flow: Flow, start: int, period: int, count: int) -> None:
+        self.flow, self.start, self.period, self.count = flow, start, period, count
+        first = flow.first
+        self.size = first[start + period] - first[start]
+        self.blocks = [flow.block(start + b * period, period) for b in range(count)]
+        codes = [
+            flow.codes(views, first[start + b * period], first[start], self.size) for b, views in enumerate(self.blocks)
+        ]
+        self.codes = np.array(codes, np.int64).reshape(count, -1)
+        self.starts = np.array([[s for view in views for s in view.starts] for views in self.blocks], np.int64)
+        self.starts = self.starts.reshape(count, -1)
+        self.same = np.ones(count, bool)  # as the block before
+        self.same[1:] = (self.codes[1:] == self.codes[:-1]).all(axis=1)
+        self.even = np.ones(count, bool)  # as far from the block before as that from its own
+        self.even[2:] = (np.diff(self.starts, 2, axis=0) == 0).all(axis=1) & self._even_numbers()
+
+    def _even_numbers(self) -> Any:
+        even = np.ones(self.count - 2, bool)
+        for slot in np.flatnonzero((self.codes == NUMBER).any(axis=0)):
+            roots = [views[slot].root for views in self.blocks]
+            values = [root.value if isinstance(root, Literal) else None for root in roots]
+            keys = [root.key if isinstance(root, Literal) else None for root in roots]
+            if len(set(keys)) > 1:
+                even &= [grows_evenly(values[b : b + 3], keys[b : b + 3]) for b in range(self.count - 2)]
+        return even
+
+    def segments(self) -> Iterator[Segment]:
+        """The blocks that become loops."""
+        begin = done = 0
+        while begin < self.count - 1:
+            end = begin + 1
+            while end < self.count and self.same[end] and (end < begin + 2 or self.even[end]):
+                end += 1
+            if end - begin >= 2:
+                first = next(b for b in range(max(done, begin - FARTHEST), begin + 1) if self._may_begin(b, begin, end))
+                if self.is_worthwhile(end - first):
+                    done = end
+                    start = self.start + first * self.period
+                    yield Segment(start, self.period, end - first, self.size, self.codes[end - 1].tolist())
+                    begin = end
+                    continue
+            begin = max(begin + 1, end - 1)
+
+    def is_worthwhile(self, count: int) -> bool:
+        """Whether so many blocks are enough."""
+        return count >= FEWEST and count * self.period >= SMALLEST
+
+    def _may_begin(self, first: int, begin: int, end: int) -> bool:
+        """Whether the blocks from `begin` to `end` may be lengthened to the `first`."""
+        if first == begin:
+            return True
+        if not self.even[first + 2 : begin + 2].all():
+            return False
+        line = self.start + first * self.period
+        codes = self.codes[end - 1]
+        for b in range(first, begin):
+            for slot in np.flatnonzero(self.codes[b] != codes):
+                if b >= first + distance(int(codes[slot]), self.size):
+                    return False
+                if not self.flow.is_before(self.blocks[b][slot].root, line):
+                    return False
+        return True
+
+    def cuts(self) -> list[int]:
+        """The blocks at which another loop begins."""
+        return [b for b in range(1, self.count) if not self.same[b] or (b > 1 and not self.even[b])]
+
+
+def grows_evenly(values: Sequence[Any], keys: Sequence[Any]) -> bool:
+    """Whether three numbers are equal, or about as far from each other; what is no number is neither."""
+    a, b, c = values
+    if a is None or b is None or c is None or keys[0] == keys[1] == keys[2]:
+        return True
+    if a.dtype.kind in "iu":
+        return int(c) - int(b) == int(b) - int(a) != 0
+    if a.dtype.kind != "f" or keys[0] == keys[1] or keys[1] == keys[2]:
+        return False
+    return abs((float(c) - float(b)) - (float(b) - float(a))) <= 8 * float(np.finfo(a.dtype).eps) * max(abs(a), abs(c))

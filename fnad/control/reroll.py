@@ -1,0 +1,200 @@
+"""Loops of Python, found again: a `for` of a thousand steps is traced to a thousand blocks of equations, and becomes a scan.
+
+`rolled` is called before a program is differentiated or compiled, so that gradients, memory and compile time are those
+of a loop. Its time is n log n in the number of equations for each depth of nesting. Where it cannot roll, it leaves the
+equations as they are and notes why, for `explain`. A short loop stays as it is: straight-line code runs faster.
+
+An operand of a block is a value of the same block; or of one before, which is carried; or the same value in all blocks, a
+constant; or a slice of one that moves by the same distance from block to block, which the scan goes over; or a number
+that grows evenly. What is read after the loop is carried to its end or becomes a row (`fnad.control.rolling`). Blocks at
+the begin and the end that differ stay outside. The program that results may have repeats again, of outer loops, so it is
+looked through again. It computes the same numbers, to the bit.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from itertools import groupby
+
+from fnad.control.flow import FEWEST, SMALLEST, Flow, Run, Segment
+from fnad.control.repeats import Line, Repeats, View, lines_of, numbered
+from fnad.control.rolling import Rolling, Written, bound, boxed, moved
+from fnad.ir.builder import rebuilt
+from fnad.ir.program import Equation, Program, Var
+from fnad.ir.symbol import Symbol
+from fnad.ops.shape import concatenate, reshape, slice_
+from fnad.transforms.dce import dce
+
+ROUNDS = 8
+"""How deeply loops may be nested."""
+
+
+def rolled(program: Program) -> Program:
+    """The program with its repeats as loops, in regions too."""
+    program = _regions_rolled(program)
+    for _ in range(ROUNDS):
+        if not may_repeat(program):
+            break
+        found = _once(program)
+        if found is None:
+            break
+        program = dce(collected(found))
+    return program
+
+
+def _regions_rolled(program: Program) -> Program:
+    if not any(equation.regions for equation in program.equations):
+        return program
+    equations = [rebuilt(e, regions=tuple(map(rolled, e.regions))) if e.regions else e for e in program.equations]
+    return Program(program.name, program.inputs, tuple(equations), program.outputs)
+
+
+def may_repeat(program: Program) -> bool:
+    """Whether enough equations come from so few lines that there may be a loop."""
+    if len(program.equations) < SMALLEST:
+        return False
+    counts = Counter((equation.primitive, equation.source) for equation in program.equations)
+    return sum(count for count in counts.values() if count >= FEWEST) >= SMALLEST
+
+
+def _once(program: Program) -> Program | None:
+    """The program with the innermost repeats as loops; None if there are none."""
+    lines, views = lines_of(program)
+    flow = Flow(lines)
+    segments = _segments(flow, [line.kind for line in lines])
+    return _written(program, flow, views, segments) if segments else None
+
+
+def _segments(flow: Flow, kinds: Sequence[object]) -> list[Segment]:
+    """What becomes a loop, from the first line to the last."""
+    numbers = numbered(kinds)
+    repeats = Repeats(numbers)
+    found: list[Segment] = []
+    failed: dict[int, int] = {}
+    position = 0
+    while position < len(numbers):
+        here: list[Segment] = []
+        for period in repeats.periods(position):
+            if failed.get(period, 0) > position:
+                continue
+            count = repeats.blocks(position, period, FEWEST)
+            if count and not (here := _of_run(flow, position, period, count)):
+                failed[period] = position + period * (count - 1)
+            if here:
+                break
+        found += here
+        position = here[-1].end if here else position + 1
+    return found
+
+
+def _of_run(flow: Flow, start: int, period: int, count: int) -> list[Segment]:
+    """The loops of a run; where an inner loop is too short for one, those of blocks that are several of its steps."""
+    run = Run(flow, start, period, count)
+    found = list(run.segments())
+    cuts = run.cuts()
+    if found or not cuts:
+        return found
+    lengths = {b - a for a, b in zip(cuts, cuts[1:], strict=False)}
+    if len(lengths) != 1 or (length := lengths.pop()) == 1 or (blocks := (count - cuts[0]) // length) < FEWEST:
+        return []
+    return _of_run(flow, start + cuts[0] * period, period * length, blocks)
+
+
+# ---- the new program -------------------------------------------------------------------------------------------------
+
+
+def _written(program: Program, flow: Flow, views: dict[Var, View], segments: Sequence[Segment]) -> Program:
+    outer = Written()
+    external = _external(program, flow, views, segments)
+    for var in program.inputs:
+        outer.known[var] = outer.builder.input(var.aval)
+    line = 0
+    for segment, blocks in zip(segments, external, strict=True):
+        _copied(flow.lines[line : segment.start], outer)
+        Rolling(flow, segment, blocks, outer).write()
+        line = segment.end
+    _copied(flow.lines[line:], outer)
+    return outer.builder.finish(program.name, _outputs(outer, program, views))
+
+
+def _copied(lines: Sequence[Line], outer: Written) -> None:
+    for equation, operands in lines:
+        outer.builder.source = equation.source
+        given = [outer.view(view) for view in operands]
+        found = outer.builder.bind(equation.primitive, given, equation.params, equation.regions)
+        outer.known.update(zip(equation.results, found if isinstance(found, tuple) else (found,), strict=True))
+
+
+def _external(
+    program: Program, flow: Flow, views: dict[Var, View], segments: Sequence[Segment]
+) -> list[dict[int, set[int]]]:
+    """Of each segment the places whose values are read outside of it, each with the blocks."""
+    found: list[dict[int, set[int]]] = [{} for _ in segments]
+    owner: list[int] = [-1] * len(flow.lines)
+    of_result: list[int] = [-1] * len(flow.vars)
+    for number, segment in enumerate(segments):
+        owner[segment.start : segment.end] = [number] * (segment.end - segment.start)
+        first, end = flow.first[segment.start], flow.first[segment.end]
+        of_result[first:end] = [number] * (end - first)
+    readers = [(owner[i], view) for i, line in enumerate(flow.lines) for view in line.operands]
+    readers += [(-1, views.get(a) or View(a)) for a in program.outputs if isinstance(a, Var)]
+    for reader, view in readers:
+        place = flow.place.get(view.root, -1) if isinstance(view.root, Var) else -1
+        if place >= 0 and (number := of_result[place]) not in (-1, reader):
+            segment = segments[number]
+            block, result = divmod(place - flow.first[segment.start], segment.size)
+            found[number].setdefault(result, set()).add(block)
+    return found
+
+
+# ---- lists that become arrays ----------------------------------------------------------------------------------------
+
+
+def collected(program: Program) -> Program:
+    """The program with each concatenation of rows of one array that follow each other as a part of that array."""
+    if not any(is_long(equation) for equation in program.equations):
+        return program
+    outer, (lines, views) = Written(), lines_of(program)
+    for var in program.inputs:
+        outer.known[var] = outer.builder.input(var.aval)
+    for line in lines:
+        if is_long(line.equation):
+            outer.builder.source = line.equation.source
+            outer.known[line.equation.results[0]] = _joined(outer, line)
+        else:
+            _copied([line], outer)
+    return outer.builder.finish(program.name, _outputs(outer, program, views))
+
+
+def _outputs(outer: Written, program: Program, views: dict[Var, View]) -> list[Symbol]:
+    return [outer.view(views[a] if isinstance(a, Var) and a in views else View(a)) for a in program.outputs]
+
+
+def is_long(equation: Equation) -> bool:
+    """Whether an equation concatenates so much that it may be rows of a loop."""
+    return equation.primitive is concatenate and len(equation.operands) >= FEWEST
+
+
+def _joined(outer: Written, line: Line) -> Symbol:
+    axis, builder = line.equation.params["axis"], outer.builder
+    parts: list[Symbol] = []
+    for (root, _), group in groupby(enumerate(line.operands), lambda pair: _row_of(pair[1], axis, pair[0])):
+        members = [view for _, view in group]
+        if root is None or len(members) == 1:
+            parts += map(outer.view, members)
+        else:
+            start = members[0].starts[0]
+            parts.append(moved(builder, boxed(builder, outer.value(root), 0, start, start + len(members)), 0, axis))
+    return parts[0] if len(parts) == 1 else bound(builder, concatenate, *parts, axis=axis)
+
+
+def _row_of(view: View, axis: int, place: int) -> tuple[Var | None, int]:
+    """The array of which an operand at a place is a row, laid along the axis, and how far the row is from the place."""
+    root, steps = view
+    if not isinstance(root, Var) or not 1 <= len(steps) <= 2 or steps[0].primitive is not slice_:
+        return None, 0
+    inner, shape, starts = root.aval.shape[1:], steps[-1].aval.shape, steps[0].params["starts"]
+    is_row = steps[0].aval.shape == (1, *inner) and (len(steps) == 1 or steps[1].primitive is reshape)
+    laid = len(shape) == len(inner) + 1 and shape == (*inner[:axis], 1, *inner[axis:])
+    return (root, starts[0] - place) if is_row and laid else (None, 0)

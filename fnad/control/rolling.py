@@ -1,0 +1,494 @@
+"""The scan that does what the blocks of a segment do, each read after it or not as before."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from fnad.control.flow import FARTHEST, NUMBER, OUTSIDE, Flow, Segment, distance
+from fnad.control.repeats import Line, Step, View
+from fnad.control.scan import scan
+from fnad.ir.builder import Builder
+from fnad.ir.primitive import Primitive
+from fnad.ir.program import Atom, Literal, Program, Var
+from fnad.ir.symbol import Symbol
+from fnad.ir.types import I64, Aval
+from fnad.ops.arithmetic import add, mul
+from fnad.ops.conversion import convert
+from fnad.ops.indexing import dynamic_slice, dynamic_update_slice
+from fnad.ops.shape import broadcast_in_dim, iota, reshape, reverse, slice_, transpose
+
+class NotRollable(Exception):
+    """Why a segment stays as it is."""
+
+
+class Written:
+    """A program under construction in the place of another one, whose values are looked up as they are needed."""
+
+    def __init__(self) -> None:
+        self.builder = Builder()
+        self.known: dict[Var, Symbol] = {}
+        self.rows: dict[Var, tuple[Symbol, int]] = {}
+
+    def value(self, atom: Atom) -> Symbol:
+        """A value of the other program in this one."""
+        if isinstance(atom, Literal):
+            return self.builder.literal(atom.value)
+        found = self.known.get(atom)
+        if found is None:
+            array, k = self.rows[atom]
+            found = self.known[atom] = reshaped(self.builder, boxed(self.builder, array, 0, k, k + 1), atom.aval.shape)
+        return found
+
+    def view(self, view: View) -> Symbol:
+        """What a view shows."""
+        return shown(self.builder, self.value(view.root), view.steps)
+
+
+def bound(builder: Builder, primitive: Primitive, *operands: Symbol, **params: Any) -> Symbol:
+    """The one result of an equation."""
+    return builder.bind(primitive, operands, params)
+
+
+def shown(builder: Builder, x: Symbol, steps: Sequence[Step]) -> Symbol:
+    """What these steps make of a value."""
+    for step in steps:
+        x = builder.bind(step.primitive, (x,), step.params)
+    return x
+
+
+def reshaped(builder: Builder, x: Symbol, shape: Sequence[int]) -> Symbol:
+    return x if x.shape == tuple(shape) else bound(builder, reshape, x, shape=tuple(shape))
+
+
+def boxed(builder: Builder, x: Symbol, axis: int, start: int, limit: int) -> Symbol:
+    """A slice along one axis."""
+    if (start, limit) == (0, x.shape[axis]):
+        return x
+    starts = tuple(start if a == axis else 0 for a in range(x.ndim))
+    limits = tuple(limit if a == axis else n for a, n in enumerate(x.shape))
+    return bound(builder, slice_, x, starts=starts, limits=limits, strides=(1,) * x.ndim)
+
+
+def moved(builder: Builder, x: Symbol, source: int, target: int) -> Symbol:
+    """An axis at another place."""
+    order = [a for a in range(x.ndim) if a != source]
+    order.insert(target, source)
+    return x if order == list(range(x.ndim)) else bound(builder, transpose, x, permutation=tuple(order))
+
+
+# ---- boxes that move -------------------------------------------------------------------------------------------------
+
+
+class Box(NamedTuple):
+    """Part of an array that moves by `by` along `axis` from block to block, in which it has one element there."""
+
+    starts: tuple[int, ...]
+    sizes: tuple[int, ...]
+    axis: int
+    by: int
+
+    def at(self, k: int) -> tuple[int, ...]:
+        """Where it begins in a block."""
+        return tuple(s + self.by * k if a == self.axis else s for a, s in enumerate(self.starts))
+
+    def is_beside(self, other: Box) -> bool:
+        """Whether two boxes have no element in common, wherever along the axis."""
+        pairs = zip(self.starts, self.sizes, other.starts, other.sizes, strict=True)
+        apart = [a + m <= b or b + n <= a for a, m, b, n in pairs]
+        return any(flag for axis, flag in enumerate(apart) if axis != self.axis)
+
+    def is_like(self, other: Box) -> bool:
+        """Whether they are the same but for the place along the axis."""
+        return self._across() == other._across()
+
+    def _across(self) -> tuple[Any, ...]:
+        cut = self.axis
+        return self.starts[:cut] + self.starts[cut + 1 :], self.sizes[:cut] + self.sizes[cut + 1 :]
+
+    def after(self, written: Box) -> int | None:
+        """How many blocks after it was written an element is read here; None if it never is."""
+        blocks, rest = divmod(written.starts[self.axis] - self.starts[self.axis], self.by)
+        return None if rest else blocks
+
+
+def box_of(step: Step, moves: Sequence[int]) -> Box | None:
+    """The part that a slice reads, if it moves along one axis, in which it reads one element."""
+    axes = np.flatnonzero(moves)
+    if len(axes) != 1 or step.primitive is not slice_:
+        return None
+    axis = int(axes[0])
+    if step.aval.shape[axis] != 1 or any(s != 1 for a, s in enumerate(step.params["strides"]) if a != axis):
+        return None
+    return Box(step.params["starts"], step.aval.shape, axis, int(moves[axis]))
+
+
+def rows_of(builder: Builder, x: Symbol, step: Step, axis: int, by: int, count: int) -> Symbol:
+    """What a slice that moves along an axis reads in each block, as rows."""
+    starts, limits, strides = (list(step.params[name]) for name in ("starts", "limits", "strides"))
+    starts[axis] = min(starts[axis], starts[axis] + by * (count - 1))
+    limits[axis], strides[axis] = starts[axis] + abs(by) * (count - 1) + 1, abs(by)
+    x = bound(builder, slice_, x, starts=tuple(starts), limits=tuple(limits), strides=tuple(strides))
+    return moved(builder, x if by > 0 else bound(builder, reverse, x, axes=(axis,)), axis, 0)
+
+
+# ---- numbers that grow -----------------------------------------------------------------------------------------------
+
+
+def counter(builder: Builder, values: Sequence[np.generic]) -> Symbol:
+    """Numbers that grow evenly, as a vector, to the bit."""
+    first, second, dtype = values[0], values[1], values[0].dtype
+    steps = np.arange(len(values))
+    count = bound(builder, iota, dtype=I64, shape=(len(values),), axis=0)
+    if dtype.kind in "iu":
+        by = int(second) - int(first)
+        return _converted(builder, _plus(builder, _times(builder, count, np.int64(by)), np.int64(int(first))), dtype)
+    with np.errstate(all="ignore"):
+        by = second - first
+        for unit in (by, second / 2 if first == by else by):
+            begin = float(first / unit) if unit else 0.5
+            if begin.is_integer() and abs(begin) < 2**31:
+                whole = (steps + int(begin)).astype(dtype)
+                if (whole * unit).tobytes() == np.array(values).tobytes():
+                    vector = _converted(builder, _plus(builder, count, np.int64(int(begin))), dtype)
+                    return _times(builder, vector, dtype.type(unit))
+        if (first + steps.astype(dtype) * by).tobytes() == np.array(values).tobytes():
+            return _plus(builder, _times(builder, _converted(builder, count, dtype), by), first)
+    raise NotRollable("a number grows from step to step, but not evenly to the last bit")
+
+
+def _converted(builder: Builder, x: Symbol, dtype: Any) -> Symbol:
+    return x if x.dtype == dtype else bound(builder, convert, x, dtype=dtype)
+
+
+def _plus(builder: Builder, x: Symbol, value: np.generic) -> Symbol:
+    return x if value == 0 and value.dtype.kind == "i" else bound(builder, add, x, _filled(builder, value, x.shape))
+
+
+def _times(builder: Builder, x: Symbol, value: np.generic) -> Symbol:
+    return x if value == 1 else bound(builder, mul, x, _filled(builder, value, x.shape))
+
+
+def _filled(builder: Builder, value: np.generic, shape: Sequence[int]) -> Symbol:
+    return bound(builder, broadcast_in_dim, builder.literal(value), shape=tuple(shape), dims=())
+
+
+# ---- the body --------------------------------------------------------------------------------------------------------
+
+
+class Body:
+    """The body of a scan under construction, with what the scan takes from the program around it."""
+
+    def __init__(self, outer: Written, count: int) -> None:
+        self.outer, self.count = outer, count
+        self.builder = Builder()
+        self.consts: dict[Atom, tuple[Symbol, Symbol]] = {}
+        self.xs: dict[Atom, tuple[Symbol, Symbol]] = {}
+        self.carried: dict[Any, tuple[Symbol, Symbol, Any]] = {}
+        self.rows: list[Symbol] = []
+
+    def _input(self, group: dict[Atom, tuple[Symbol, Symbol]], given: Symbol, aval: Aval) -> Symbol:
+        if given.atom not in group:
+            group[given.atom] = given, self.builder.input(aval)
+        return group[given.atom][1]
+
+    def constant(self, given: Symbol) -> Symbol:
+        """A value of the program around it."""
+        return self._input(self.consts, given, given.aval)
+
+    def row(self, given: Symbol) -> Symbol:
+        """The row of this step of an array that the scan goes over."""
+        return self._input(self.xs, given, given.aval.with_shape(given.shape[1:]))
+
+    def carry(self, key: Any, init: Symbol, update: Any) -> Symbol:
+        """A carried value, which starts as `init`; `update()` is what the next step takes."""
+        if key not in self.carried:
+            self.carried[key] = init, self.builder.input(init.aval), update
+        return self.carried[key][1]
+
+    def bind(self, name: str) -> tuple[list[Symbol], list[Symbol]]:
+        """Add the scan to the program around it: what is carried at the end, by key, and the rows."""
+        groups = (
+            list(self.consts.values()),
+            [(init, taken) for init, taken, _ in self.carried.values()],
+            list(self.xs.values()),
+        )
+        self.builder.inputs = [taken.atom for group in groups for _, taken in group]  # type: ignore[misc]
+        nexts = [update() for _, _, update in self.carried.values()]
+        body = self.builder.finish(name, [*nexts, *self.rows])
+        params = {"consts": len(groups[0]), "carry": len(groups[1]), "length": self.count, "reverse": False}
+        operands = [given for group in groups for given, _ in group]
+        found = list(self.outer.builder.bind(scan, operands, params, (body,)))
+        return found[: len(nexts)], found[len(nexts) :]
+
+
+class Rolling:
+    """A segment as it becomes a scan; `external` has, by the place of a result in the block, the blocks read after it."""
+
+    def __init__(self, flow: Flow, segment: Segment, external: Mapping[int, set[int]], outer: Written) -> None:
+        self.flow, self.segment, self.external, self.outer = flow, segment, external, outer
+        start, period, self.count, self.size, self.codes = segment
+        self.lines = flow.lines[start : start + period]
+        self.first = flow.first[start]
+        self.blocks = [flow.block(start + k * period, period) for k in range(self.count)]
+        self.views = self.blocks[0]
+        later = self.blocks[1]
+        self.moves = [[b - a for a, b in zip(x.starts, y.starts, strict=True)] for x, y in zip(self.views, later, strict=True)]
+        self.body = Body(outer, self.count)
+        self.values: dict[int, Symbol] = {}
+        self.filled = self._filled()
+
+    # ---- arrays that are filled ---------------------------------------------------------------------------------------
+
+    def _filled(self) -> dict[int, Filled]:
+        """The arrays of which each block writes the next element and reads some, by the place of the update."""
+        found: dict[int, Filled] = {}
+        place = slot = 0
+        for line in self.lines:
+            if line.equation.primitive is dynamic_update_slice:
+                filled = self._filled_at(place, slot)
+                if filled is not None:
+                    found[place] = filled
+            place, slot = place + len(line.equation.results), slot + len(line.operands)
+        return found
+
+    def _filled_at(self, place: int, slot: int) -> Filled | None:
+        whole, update, *starts = range(slot, slot + 2 + self.views[slot].root.aval.ndim)
+        if self.views[slot].steps or self.codes[slot] != place - self.size:
+            return None
+        if self.external.get(place, set()) - {self.count - 1}:
+            return None
+        places = [[view.root.value for view in (block[s] for s in starts)] if self._are_numbers(block, starts) else None for block in self.blocks[:2]]
+        if places[0] is None or places[1] is None:
+            return None
+        moves = [int(b) - int(a) for a, b in zip(*places, strict=True)]
+        axes = np.flatnonzero(moves)
+        sizes = _shape(self.views[update])
+        if len(axes) != 1 or abs(moves[axes[0]]) != 1 or sizes[axes[0]] != 1:
+            return None
+        box = Box(tuple(map(int, places[0])), sizes, int(axes[0]), moves[axes[0]])
+        if min(box.starts) < 0:
+            return None
+        readers = [s for s, code in enumerate(self.codes) if OUTSIDE < code < self.size and code % self.size == place and s != slot]
+        if any(not self._reads(s, place, box) or self.views[s].root is not self.views[slot].root and self.codes[s] < 0 for s in readers):
+            return None
+        return Filled(place, update, box, self.views[slot].root)
+
+    def _are_numbers(self, block: Sequence[View], slots: Sequence[int]) -> bool:
+        return all(isinstance(block[s].root, Literal) for s in slots)
+
+    def _reads(self, slot: int, place: int, written: Box) -> bool:
+        """Whether an operand reads one element of an array that is filled, known or not yet written."""
+        view, moves = self.views[slot], self.moves[slot]
+        if not view.steps or self.codes[slot] not in (place, place - self.size):
+            return False
+        box = box_of(view.steps[0], moves[: view.steps[0].aval.ndim])
+        if box is None or (box.axis, box.by) != (written.axis, written.by) or any(moves[len(box.starts) :]):
+            return False
+        blocks = self._blocks_after(slot, box, written)
+        return blocks is None or (box.is_like(written) and blocks <= FARTHEST)
+
+    def _blocks_after(self, slot: int, box: Box, written: Box) -> int | None:
+        """How many blocks after it was written an element is read; None for what it was at the start."""
+        blocks = None if box.is_beside(written) else box.after(written)
+        earliest = 0 if self.codes[slot] >= 0 else 1
+        return blocks if blocks is not None and earliest <= blocks < self.count else None
+
+    def _element(self, slot: int, filled: Filled) -> Symbol:
+        view = self.views[slot]
+        step, rest = view.steps[0], view.steps[1:]
+        box = box_of(step, self.moves[slot][: step.aval.ndim])
+        assert box is not None
+        blocks = self._blocks_after(slot, box, filled.box)
+        if blocks is None:
+            found = self._row(self.outer.value(filled.init), step, box.axis, box.by)
+        elif blocks == 0:
+            found = self.operand(filled.update)
+        else:
+            found = self._written(filled, blocks)
+        return shown(self.body.builder, found, rest)
+
+    def _written(self, filled: Filled, blocks: int) -> Symbol:
+        """What was written so many blocks before."""
+        at = filled.box.at(-blocks)
+        limits = tuple(s + n for s, n in zip(at, filled.box.sizes, strict=True))
+        init = bound(self.outer.builder, slice_, self.outer.value(filled.init), starts=at, limits=limits, strides=(1,) * len(at))
+        newer = (lambda: self.operand(filled.update)) if blocks == 1 else (lambda: self._written(filled, blocks - 1))
+        return self.body.carry((filled.place, "written", blocks), init, newer)
+
+    # ---- operands -----------------------------------------------------------------------------------------------------
+
+    def operand(self, slot: int) -> Symbol:
+        """An operand in the body."""
+        view, code = self.views[slot], self.codes[slot]
+        builder = self.body.builder
+        if OUTSIDE < code and code % self.size in self.filled:
+            return self._element(slot, self.filled[code % self.size])
+        if code <= OUTSIDE:
+            return self._from_outside(slot)
+        root = self.values[code] if code >= 0 else self._carried(slot)
+        return self._moving(root, view.steps, self.moves[slot])
+
+    def _from_outside(self, slot: int) -> Symbol:
+        view, moves = self.views[slot], self.moves[slot]
+        if self.codes[slot] == NUMBER:
+            return self._moving(self._number(slot), view.steps, moves)
+        given = self.outer.value(view.root)
+        done = 0
+        for i, step in enumerate(view.steps):
+            count = len(step.params["starts"]) if step.primitive is slice_ else 0
+            here = moves[done : done + count]
+            done += count
+            if any(here):
+                axes = np.flatnonzero(here)
+                prefix = shown(self.outer.builder, given, view.steps[:i])
+                axis = int(axes[0])
+                if len(axes) == 1 and step.aval.shape[axis] == 1:
+                    found = self._row(prefix, step, axis, int(here[axis]))
+                    return self._moving(found, view.steps[i + 1 :], moves[done:])
+                break
+        return self._moving(self.body.constant(given), view.steps, moves)
+
+    def _row(self, x: Symbol, step: Step, axis: int, by: int) -> Symbol:
+        rows = rows_of(self.outer.builder, x, step, axis, by, self.count)
+        return reshaped(self.body.builder, self.body.row(rows), step.aval.shape)
+
+    def _number(self, slot: int) -> Symbol:
+        roots = [block[slot].root for block in self.blocks]
+        literals = [root for root in roots if isinstance(root, Literal)]
+        assert len(literals) == len(roots)
+        if len({literal.key for literal in literals}) == 1:
+            return self.body.builder.literal(literals[0].value)
+        return self.body.row(counter(self.outer.builder, [literal.value for literal in literals]))
+
+    def _carried(self, slot: int) -> Symbol:
+        """A value of a block before, from a chain of carried values, the newest first."""
+        code = self.codes[slot]
+        blocks = distance(code, self.size)
+        place = code + blocks * self.size
+        inits = tuple([self.blocks[blocks - i][slot].root for i in range(1, blocks + 1)])
+        return self._register(place, inits)
+
+    def _register(self, place: int, inits: tuple[Atom, ...]) -> Symbol:
+        newer = (lambda: self._register(place, inits[:-1])) if len(inits) > 1 else (lambda: self.values[place])
+        key = place, tuple([init.key if isinstance(init, Literal) else init for init in inits])
+        if len(inits) > 1:
+            self._register(place, inits[:-1])
+        return self.body.carry(key, self.outer.value(inits[-1]), newer)
+
+    def _moving(self, x: Symbol, steps: Sequence[Step], moves: Sequence[int]) -> Symbol:
+        """What steps make of a value in the body, of which slices may move."""
+        builder = self.body.builder
+        done = 0
+        for step in steps:
+            count = len(step.params["starts"]) if step.primitive is slice_ else 0
+            here = moves[done : done + count]
+            done += count
+            x = self._moving_slice(x, step, here) if any(here) else shown(builder, x, (step,))
+        return x
+
+    def _moving_slice(self, x: Symbol, step: Step, moves: Sequence[int]) -> Symbol:
+        builder = self.body.builder
+        starts, limits, strides = (step.params[name] for name in ("starts", "limits", "strides"))
+        sizes = tuple(limit - start for start, limit in zip(starts, limits, strict=True))
+        places = [self._counter(start, by) for start, by in zip(starts, moves, strict=True)]
+        x = bound(builder, dynamic_slice, x, *places, sizes=sizes)
+        if all(stride == 1 for stride in strides):
+            return x
+        return bound(builder, slice_, x, starts=(0,) * len(sizes), limits=sizes, strides=strides)
+
+    def _counter(self, start: int, by: int) -> Symbol:
+        if not by:
+            return self.body.builder.literal(np.int64(start))
+        return self.body.row(counter(self.outer.builder, [np.int64(start + by * k) for k in range(self.count)]))
+
+    # ---- the whole ----------------------------------------------------------------------------------------------------
+
+    def write(self) -> None:
+        """Add the scan to the program around it, with what is read of it later."""
+        builder, place, slot = self.body.builder, 0, 0
+        for line in self.lines:
+            equation, slots = line.equation, range(slot, slot + len(line.operands))
+            if place not in self.filled:
+                builder.source = equation.source
+                operands = [self.operand(s) for s in slots]
+                found = builder.bind(equation.primitive, operands, equation.params, equation.regions)
+                for symbol in found if isinstance(found, tuple) else (found,):
+                    self.values[place] = symbol
+                    place += 1
+            else:
+                place += 1
+            slot += len(line.operands)
+        finals, rows, arrays = self._wanted()
+        self.outer.builder.source = self.lines[0].equation.source
+        carried, ys = self.body.bind("step")
+        ends = dict(zip(self.body.carried, carried, strict=True))
+        for place, key in finals.items():
+            self.outer.known[self._var(place, self.count - 1)] = ends[key]
+        for place, i in rows.items():
+            for k in self.external[place]:
+                self.outer.rows[self._var(place, k)] = ys[i], k
+        for filled, i in arrays:
+            self.outer.known[self._var(filled.place, self.count - 1)] = self._assembled(filled, ys[i])
+
+    def _wanted(self) -> tuple[dict[int, Any], dict[int, int], list[tuple[Filled, int]]]:
+        """What is read after the loop: the last values by the key of the carry, rows, arrays that were filled."""
+        finals: dict[int, Any] = {}
+        rows: dict[int, int] = {}
+        arrays: list[tuple[Filled, int]] = []
+        for place, blocks in self.external.items():
+            if place in self.filled:
+                filled = self.filled[place]
+                update = self.operand(filled.update)
+                box = filled.box
+                shape = box.sizes[: box.axis] + box.sizes[box.axis + 1 :]
+                arrays.append((filled, len(self.body.rows)))
+                self.body.rows.append(reshaped(self.body.builder, update, shape))
+            elif blocks == {self.count - 1}:
+                finals[place] = self._final(place)
+            else:
+                rows[place] = len(self.body.rows)
+                self.body.rows.append(self.values[place])
+        for update in [update for _, _, update in list(self.body.carried.values())]:
+            update()  # which may carry more
+        return finals, rows, arrays
+
+    def _final(self, place: int) -> Any:
+        """The key of the carry that ends with the last value of a place."""
+        for key in self.body.carried:
+            if key[0] == place and len(key[1]) == 1 and key[1] != "written":
+                return key
+        key = place, ("last",)
+        zero = self.outer.builder.literal(self.values[place].dtype.type(0))
+        init = zero if not self.values[place].shape else bound(self.outer.builder, broadcast_in_dim, zero, shape=self.values[place].shape, dims=())
+        self.body.carry(key, init, lambda: self.values[place])
+        return key
+
+    def _assembled(self, filled: Filled, rows: Symbol) -> Symbol:
+        """The array after the last block."""
+        builder, box = self.outer.builder, filled.box
+        x = moved(builder, rows, 0, box.axis)
+        if box.by < 0:
+            x = bound(builder, reverse, x, axes=(box.axis,))
+        starts = box.at(0 if box.by > 0 else self.count - 1)
+        places = [builder.literal(np.int64(start)) for start in starts]
+        return bound(builder, dynamic_update_slice, self.outer.value(filled.init), x, *places)
+
+    def _var(self, place: int, block: int) -> Var:
+        first = self.flow.first[self.segment.start] + block * self.size
+        return self.flow.vars[first + place]
+
+
+class Filled(NamedTuple):
+    """An array of which each block writes the next part: where, what, and the array at the start."""
+
+    place: int
+    update: int
+    box: Box
+    init: Atom
+
+
+def _shape(view: View) -> tuple[int, ...]:
+    return view.steps[-1].aval.shape if view.steps else view.root.aval.shape
