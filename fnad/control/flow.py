@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import accumulate
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from fnad.control.repeats import Line, View
-from fnad.ir.program import Atom, Literal, Var
+from fnad.ir.program import Atom, Equation, Literal, Var
+from fnad.ir.walk import all_equations
 
 FEWEST = 8
 """The fewest blocks that become a loop."""
@@ -48,6 +50,11 @@ def distance(code: int, size: int) -> int:
     return 0 if code >= 0 or code <= OUTSIDE else -(code // size)
 
 
+def weight(equation: Equation) -> int:
+    """The number of equations that an equation is, with those in its regions."""
+    return 1 + sum(1 for region in equation.regions for _ in all_equations(region))
+
+
 class Flow:
     """What flows between the lines of a program: the number of each result, and where operands come from."""
 
@@ -62,7 +69,12 @@ class Flow:
                 self.place[var] = len(self.place)
                 self.vars.append(var)
         self.first.append(len(self.place))
+        self._weights = list(accumulate((weight(line.equation) if line.equation.regions else 1 for line in lines), initial=0))
         self._outside: dict[Atom, int] = {}
+
+    def weight(self, start: int, end: int) -> int:
+        """The number of equations of lines, with those in regions."""
+        return self._weights[end] - self._weights[start]
 
     def block(self, start: int, period: int) -> list[View]:
         """The operands of a block."""
@@ -114,8 +126,12 @@ class Run:
                 even &= [grows_evenly(values[b : b + 3], keys[b : b + 3]) for b in range(self.count - 2)]
         return even
 
-    def segments(self) -> Iterator[Segment]:
-        """The blocks that become loops."""
+    def segments(self) -> list[Segment]:
+        """The blocks that become loops, if they are enough in all."""
+        found = list(self._segments())
+        return found if sum(self.flow.weight(each.start, each.end) for each in found) >= SMALLEST else []
+
+    def _segments(self) -> Iterator[Segment]:
         begin = done = 0
         while begin < self.count - 1:
             end = begin + 1
@@ -123,17 +139,13 @@ class Run:
                 end += 1
             if end - begin >= 2:
                 first = next(b for b in range(max(done, begin - FARTHEST), begin + 1) if self._may_begin(b, begin, end))
-                if self.is_worthwhile(end - first):
+                if end - first >= FEWEST:
                     done = end
                     start = self.start + first * self.period
                     yield Segment(start, self.period, end - first, self.size, self.codes[end - 1].tolist())
                     begin = end
                     continue
             begin = max(begin + 1, end - 1)
-
-    def is_worthwhile(self, count: int) -> bool:
-        """Whether so many blocks are enough."""
-        return count >= FEWEST and count * self.period >= SMALLEST
 
     def _may_begin(self, first: int, begin: int, end: int) -> bool:
         """Whether the blocks from `begin` to `end` may be lengthened to the `first`."""

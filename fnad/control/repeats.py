@@ -8,12 +8,11 @@ the operand that reads it: the builder makes such an equation once, so it stands
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from fnad.ir.content import content_key, params_key
-from fnad.ir.primitive import IndexMap, Primitive
-from fnad.ir.program import Atom, Equation, Literal, Params, Program, Var
-from fnad.ir.types import Aval
+from fnad.ir.primitive import IndexMap
+from fnad.ir.program import Atom, Equation, Program, Var
 from fnad.ir.walk import has_effect
 from fnad.ops.shape import reshape, slice_
 
@@ -24,12 +23,8 @@ PERIODS = 8
 """How many lengths of a block are tried at an equation: distances to the next ones like it."""
 
 
-class Step(NamedTuple):
-    """One equation of a view: it moves elements, without a condition."""
-
-    primitive: Primitive
-    params: Params
-    aval: Aval
+Step: TypeAlias = Equation
+"""One equation of a view: it moves elements, without a condition."""
 
 
 class View(NamedTuple):
@@ -56,9 +51,10 @@ class View(NamedTuple):
 
 
 def _kind_of_step(step: Step) -> Hashable:
+    aval = step.results[0].aval
     if step.primitive is slice_:
-        return step.primitive, step.aval, step.params["strides"]
-    return step.primitive, params_key(step.params)
+        return step.primitive, aval, step.params["strides"]
+    return (step.primitive, aval) if step.primitive is reshape else (step.primitive, params_key(step.params))
 
 
 class Line(NamedTuple):
@@ -75,7 +71,8 @@ class Line(NamedTuple):
             return object()
         regions = tuple(map(content_key, equation.regions))
         kinds = tuple([view.kind for view in self.operands])
-        return equation.primitive, params_key(equation.params), regions, kinds, equation.source
+        params = params_key(equation.params) if equation.params else ()
+        return equation.primitive, params, regions, kinds, equation.source
 
 
 def lines_of(program: Program) -> tuple[list[Line], dict[Var, View]]:
@@ -83,13 +80,19 @@ def lines_of(program: Program) -> tuple[list[Line], dict[Var, View]]:
     lines: list[Line] = []
     views: dict[Var, View] = {}
     for equation in program.equations:
-        operands = tuple([View(a) if isinstance(a, Literal) else views.get(a) or View(a) for a in equation.operands])
+        operands = tuple([views.get(a) or _whole(a, views) for a in equation.operands])  # type: ignore[arg-type]
         if is_view(equation) and len(operands[0].steps) < DEEPEST:
-            (result,) = equation.results
-            views[result] = operands[0].then(Step(equation.primitive, equation.params, result.aval))
+            views[equation.results[0]] = operands[0].then(equation)
         else:
             lines.append(Line(equation, operands))
     return lines, views
+
+
+def _whole(atom: Atom, views: dict[Var, View]) -> View:
+    view = View(atom)
+    if isinstance(atom, Var):
+        views[atom] = view
+    return view
 
 
 def is_view(equation: Equation) -> bool:

@@ -15,15 +15,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from itertools import groupby
 
-from fnad.control.flow import FEWEST, SMALLEST, Flow, Run, Segment
+from fnad.control.flow import FEWEST, SMALLEST, Flow, Run, Segment, weight
 from fnad.control.repeats import Line, Repeats, View, lines_of, numbered
 from fnad.control.rolling import Rolling, Written, bound, boxed, moved
 from fnad.ir.builder import rebuilt
 from fnad.ir.program import Equation, Program, Var
 from fnad.ir.symbol import Symbol
-from fnad.ops.shape import concatenate, reshape, slice_
+from fnad.ops.shape import concatenate, reshape, reverse, slice_
 from fnad.transforms.dce import dce
 
 ROUNDS = 8
@@ -52,10 +51,13 @@ def _regions_rolled(program: Program) -> Program:
 
 def may_repeat(program: Program) -> bool:
     """Whether enough equations come from so few lines that there may be a loop."""
-    if len(program.equations) < SMALLEST:
-        return False
-    counts = Counter((equation.primitive, equation.source) for equation in program.equations)
-    return sum(count for count in counts.values() if count >= FEWEST) >= SMALLEST
+    counts: Counter[object] = Counter()
+    weights: Counter[object] = Counter()
+    for equation in program.equations:
+        line = equation.primitive, equation.source and equation.source.line
+        counts[line] += 1
+        weights[line] += weight(equation) if equation.regions else 1
+    return sum(weights[line] for line, count in counts.items() if count >= FEWEST) >= SMALLEST
 
 
 def _once(program: Program) -> Program | None:
@@ -91,7 +93,7 @@ def _segments(flow: Flow, kinds: Sequence[object]) -> list[Segment]:
 def _of_run(flow: Flow, start: int, period: int, count: int) -> list[Segment]:
     """The loops of a run; where an inner loop is too short for one, those of blocks that are several of its steps."""
     run = Run(flow, start, period, count)
-    found = list(run.segments())
+    found = run.segments()
     cuts = run.cuts()
     if found or not cuts:
         return found
@@ -179,22 +181,36 @@ def is_long(equation: Equation) -> bool:
 def _joined(outer: Written, line: Line) -> Symbol:
     axis, builder = line.equation.params["axis"], outer.builder
     parts: list[Symbol] = []
-    for (root, _), group in groupby(enumerate(line.operands), lambda pair: _row_of(pair[1], axis, pair[0])):
-        members = [view for _, view in group]
+    rows = [_row_of(view, axis) for view in line.operands]
+    for members in _in_order(rows):
+        root, start = rows[members[0]]
         if root is None or len(members) == 1:
-            parts += map(outer.view, members)
+            parts += [outer.view(line.operands[i]) for i in members]
         else:
-            start = members[0].starts[0]
-            parts.append(moved(builder, boxed(builder, outer.value(root), 0, start, start + len(members)), 0, axis))
+            end = rows[members[-1]][1]
+            part = boxed(builder, outer.value(root), 0, min(start, end), max(start, end) + 1)
+            parts.append(moved(builder, part if start < end else bound(builder, reverse, part, axes=(0,)), 0, axis))
     return parts[0] if len(parts) == 1 else bound(builder, concatenate, *parts, axis=axis)
 
 
-def _row_of(view: View, axis: int, place: int) -> tuple[Var | None, int]:
-    """The array of which an operand at a place is a row, laid along the axis, and how far the row is from the place."""
+def _in_order(rows: Sequence[tuple[Var | None, int]]) -> list[list[int]]:
+    """The places of rows, those together that follow each other in one array, forwards or backwards."""
+    found: list[list[int]] = []
+    for i, (root, row) in enumerate(rows):
+        latest = found[-1] if found else []
+        is_next = bool(latest) and root is not None and rows[i - 1][0] is root and abs(by := row - rows[i - 1][1]) == 1
+        if is_next and (len(latest) == 1 or rows[i - 1][1] - rows[i - 2][1] == by):
+            latest.append(i)
+        else:
+            found.append([i])
+    return found
+
+
+def _row_of(view: View, axis: int) -> tuple[Var | None, int]:
+    """The array of which an operand is a row, laid along the axis, and which one; of another operand, none."""
     root, steps = view
     if not isinstance(root, Var) or not 1 <= len(steps) <= 2 or steps[0].primitive is not slice_:
         return None, 0
-    inner, shape, starts = root.aval.shape[1:], steps[-1].aval.shape, steps[0].params["starts"]
-    is_row = steps[0].aval.shape == (1, *inner) and (len(steps) == 1 or steps[1].primitive is reshape)
-    laid = len(shape) == len(inner) + 1 and shape == (*inner[:axis], 1, *inner[axis:])
-    return (root, starts[0] - place) if is_row and laid else (None, 0)
+    inner, shape = root.aval.shape[1:], steps[-1].results[0].aval.shape
+    is_row = steps[0].results[0].aval.shape == (1, *inner) and (len(steps) == 1 or steps[1].primitive is reshape)
+    return (root, steps[0].params["starts"][0]) if is_row and shape == (*inner[:axis], 1, *inner[axis:]) else (None, 0)

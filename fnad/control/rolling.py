@@ -120,9 +120,9 @@ def box_of(step: Step, moves: Sequence[int]) -> Box | None:
     if len(axes) != 1 or step.primitive is not slice_:
         return None
     axis = int(axes[0])
-    if step.aval.shape[axis] != 1 or any(s != 1 for a, s in enumerate(step.params["strides"]) if a != axis):
+    if step.results[0].aval.shape[axis] != 1 or any(s != 1 for a, s in enumerate(step.params["strides"]) if a != axis):
         return None
-    return Box(step.params["starts"], step.aval.shape, axis, int(moves[axis]))
+    return Box(step.params["starts"], step.results[0].aval.shape, axis, int(moves[axis]))
 
 
 def rows_of(builder: Builder, x: Symbol, step: Step, axis: int, by: int, count: int) -> Symbol:
@@ -284,7 +284,7 @@ class Rolling:
         view, moves = self.views[slot], self.moves[slot]
         if not view.steps or self.codes[slot] not in (place, place - self.size):
             return False
-        box = box_of(view.steps[0], moves[: view.steps[0].aval.ndim])
+        box = box_of(view.steps[0], moves[: view.steps[0].results[0].aval.ndim])
         if box is None or (box.axis, box.by) != (written.axis, written.by) or any(moves[len(box.starts) :]):
             return False
         blocks = self._blocks_after(slot, box, written)
@@ -299,7 +299,7 @@ class Rolling:
     def _element(self, slot: int, filled: Filled) -> Symbol:
         view = self.views[slot]
         step, rest = view.steps[0], view.steps[1:]
-        box = box_of(step, self.moves[slot][: step.aval.ndim])
+        box = box_of(step, self.moves[slot][: step.results[0].aval.ndim])
         assert box is not None
         blocks = self._blocks_after(slot, box, filled.box)
         if blocks is None:
@@ -345,7 +345,7 @@ class Rolling:
                 axes = np.flatnonzero(here)
                 prefix = shown(self.outer.builder, given, view.steps[:i])
                 axis = int(axes[0])
-                if len(axes) == 1 and step.aval.shape[axis] == 1:
+                if len(axes) == 1 and step.results[0].aval.shape[axis] == 1:
                     found = self._row(prefix, step, axis, int(here[axis]))
                     return self._moving(found, view.steps[i + 1 :], moves[done:])
                 break
@@ -353,7 +353,7 @@ class Rolling:
 
     def _row(self, x: Symbol, step: Step, axis: int, by: int) -> Symbol:
         rows = rows_of(self.outer.builder, x, step, axis, by, self.count)
-        return reshaped(self.body.builder, self.body.row(rows), step.aval.shape)
+        return reshaped(self.body.builder, self.body.row(rows), step.results[0].aval.shape)
 
     def _number(self, slot: int) -> Symbol:
         roots = [block[slot].root for block in self.blocks]
@@ -491,4 +491,4 @@ class Filled(NamedTuple):
 
 
 def _shape(view: View) -> tuple[int, ...]:
-    return view.steps[-1].aval.shape if view.steps else view.root.aval.shape
+    return view.steps[-1].results[0].aval.shape if view.steps else view.root.aval.shape

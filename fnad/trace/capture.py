@@ -7,7 +7,7 @@ its next use is a new input there, as NumPy would see it.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -64,6 +64,7 @@ class Trace(Builder):
         self.writes: list[Write] = []
         self.changed: list[Array] = []
         self._arrays: dict[int, tuple[Array, Array, Symbol]] = {}
+        self._small: dict[Hashable, Symbol] = {}
 
     def argument(self, aval: Aval, value: Captured) -> Symbol:
         """Add an input that stands for this value."""
@@ -96,9 +97,18 @@ class Trace(Builder):
             return known[2]
         check_array(array)
         snapshot = snapshot_of(array)
-        symbol = super().capture(snapshot)
+        symbol = self._capture_snapshot(snapshot)
         self._arrays[id(array)] = array, snapshot, symbol
         return symbol
+
+    def _capture_snapshot(self, snapshot: Array) -> Symbol:
+        """The input for a snapshot; small ones of one content have one, as of the `np.eye(2)` of each step of a loop."""
+        if snapshot.nbytes > SMALL:
+            return super().capture(snapshot)
+        content = snapshot.dtype, snapshot.shape, snapshot.strides, snapshot.tobytes()
+        if content not in self._small:
+            self._small[content] = super().capture(snapshot)
+        return self._small[content]
 
     def _check_encloses(self, symbol: Symbol) -> None:
         builder = self.outer
