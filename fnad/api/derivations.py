@@ -34,7 +34,9 @@ def gradient(wrt: Sequence[bool]) -> Derivation:
 
 def value_and_gradient(wrt: Sequence[bool]) -> Derivation:
     """(x…) -> (y, auxiliary…, x̄…)."""
-    return Derivation(("value_and_grad", *wrt), lambda program: (differentiation.value_and_gradient(rolled(program), wrt),))
+    return Derivation(
+        ("value_and_grad", *wrt), lambda program: (differentiation.value_and_gradient(rolled(program), wrt),)
+    )
 
 
 def vjp(wrt: Sequence[bool], outputs: int) -> Derivation:

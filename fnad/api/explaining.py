@@ -23,6 +23,7 @@ from fnad.api.listing import Decision, decision_lines, decisions_of
 from fnad.api.residuals import Residual, residuals_of
 from fnad.api.running import Made, made_of
 from fnad.api.staging import output_leaves
+from fnad.control.reroll import differences, loops
 from fnad.ir.content import content_key
 from fnad.ir.program import Program, Source, Var
 from fnad.ir.types import Aval, is_inexact
@@ -52,7 +53,8 @@ class Explanation(NamedTuple):
     compared: under `jit` they are as they were when it was traced, or it is traced `anew` at each call for them.
     `operations` counts the equations of the program by primitive. `made` is what the store has of this program: itself,
     if a compiled function runs it, and what transforms have derived from it. `sparsity` has a line for each pattern of
-    a sparse derivative of it. `residuals`, where asked for, are the values that a pullback of all that is traced keeps.
+    a sparse derivative of it. `loops` are the loops of Python that are one loop in what runs, and `unrolled` says of
+    others why they are not. `residuals`, where asked for, are the values that a pullback of all that is traced keeps.
     """
 
     function: str
@@ -64,6 +66,8 @@ class Explanation(NamedTuple):
     operations: dict[str, int]
     made: tuple[Made, ...]
     sparsity: tuple[str, ...]
+    loops: tuple[str, ...]
+    unrolled: tuple[str, ...]
     residuals: tuple[Residual, ...] | None = None
 
     def __str__(self) -> str:
@@ -117,6 +121,8 @@ def explain(f: Function, *args: Any, memory: bool = False, **kwargs: Any) -> Exp
         operations,
         made,
         tuple(STORE.notes_of(content_key(traced.program))),
+        tuple(loops(traced.program)),
+        tuple(map(str, differences(traced.program))),
         residuals_of(traced.program, names, len(traced.program.outputs)) if memory else None,
     )
 
@@ -151,6 +157,10 @@ def _lines(explanation: Explanation) -> Iterator[str]:
     yield from _section("in the store", _counted(map(str, explanation.made)))
     if explanation.sparsity:
         yield from _section("sparse", explanation.sparsity)
+    if explanation.loops:
+        yield from _section("loops", _counted(explanation.loops))
+    if explanation.unrolled:
+        yield from _section("left unrolled", _counted(explanation.unrolled))
     if explanation.residuals is not None:
         total = sum(residual.nbytes for residual in explanation.residuals)
         yield from _section(f"kept for the pullback, {total} bytes", _counted(map(str, explanation.residuals)))

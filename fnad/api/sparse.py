@@ -263,7 +263,7 @@ def _jacobian_problem(staged: Staged) -> Problem:
 def _hessian_problem(f: Function, staged: Staged) -> Problem:
     """The gradient, with what the function returns beside its output behind it."""
     check_scalar(staged, f)
-    (program,) = derivations.gradient(staged.wrt).derive(staged.program)
+    program = differentiation.gradient(staged.program, staged.wrt)  # loops unrolled have sharper patterns
     cut = len(program.outputs) - staged.leaves
     outputs = (*program.outputs[cut:], *program.outputs[:cut])
     return Problem(Program(program.name, program.inputs, program.equations, outputs), staged.leaves, staged.leaves)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from fnad.control.repeats import Line, View
-from fnad.ir.program import Atom, Equation, Literal, Var
+from fnad.ir.program import Atom, Equation, Literal, Source, Var
 from fnad.ir.walk import all_equations
 
 FEWEST = 8
@@ -23,14 +24,14 @@ FARTHEST = 3
 
 OUTSIDE = -(1 << 40)
 NUMBER = -(1 << 50)
-"""Codes of operands that are values from before the loop, counted downwards, or numbers; others are places in a block."""
+"""Codes of operands: values from before the loop are counted downwards from the first; others are places in a block."""
 
 
-class Segment(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Segment:
     """Blocks that become a loop: `count` of `period` lines, from `start`; a block has `size` results.
 
-    `codes` say of each operand of a block where it comes from; the `starts` of its slices and the `numbers` among them
-    are those of all blocks.
+    `codes` say of each operand of a block where it comes from.
     """
 
     start: int
@@ -69,7 +70,9 @@ class Flow:
                 self.place[var] = len(self.place)
                 self.vars.append(var)
         self.first.append(len(self.place))
-        self._weights = list(accumulate((weight(line.equation) if line.equation.regions else 1 for line in lines), initial=0))
+        self._weights = list(
+            accumulate((weight(line.equation) if line.equation.regions else 1 for line in lines), initial=0)
+        )
         self._outside: dict[Atom, int] = {}
 
     def weight(self, start: int, end: int) -> int:
@@ -139,13 +142,22 @@ class Run:
                 end += 1
             if end - begin >= 2:
                 first = next(b for b in range(max(done, begin - FARTHEST), begin + 1) if self._may_begin(b, begin, end))
-                if end - first >= FEWEST:
+                if end - first >= FEWEST and self._grow(first, end):
                     done = end
                     start = self.start + first * self.period
                     yield Segment(start, self.period, end - first, self.size, self.codes[end - 1].tolist())
                     begin = end
                     continue
             begin = max(begin + 1, end - 1)
+
+    def _grow(self, first: int, end: int) -> bool:
+        """Whether the numbers that differ among blocks grow evenly to the bit."""
+        for slot in np.flatnonzero(self.codes[end - 1] == NUMBER):
+            roots = [views[slot].root for views in self.blocks[first:end]]
+            literals = [root for root in roots if isinstance(root, Literal)]
+            if len({literal.key for literal in literals}) > 1 and growth([each.value for each in literals]) is None:
+                return False
+        return True
 
     def _may_begin(self, first: int, begin: int, end: int) -> bool:
         """Whether the blocks from `begin` to `end` may be lengthened to the `first`."""
@@ -167,6 +179,38 @@ class Run:
         """The blocks at which another loop begins."""
         return [b for b in range(1, self.count) if not self.same[b] or (b > 1 and not self.even[b])]
 
+    def difference(self, found: Sequence[Segment]) -> tuple[Source | None, str] | None:
+        """What the first block that goes on otherwise than those before does, and its line; None if none does."""
+        end = (found[0].end - self.start) // self.period if found else 2
+        cuts = [b for b in self.cuts() if b >= end]
+        if not cuts:
+            return None
+        block, views = cuts[0], [self.blocks[b] for b in (cuts[0] - 1, cuts[0])]
+        lines = self.flow.lines[self.start + block * self.period : self.start + (block + 1) * self.period]
+        sources = [line.equation.source for line in lines for _ in line.operands]
+        for slot, (before, view) in enumerate(zip(*views, strict=True)):
+            what = self._difference_at(block, slot, before, view)
+            if what is not None:
+                return sources[slot], f"step {block + 1} {what}"
+        return None
+
+    def _difference_at(self, block: int, slot: int, before: View, view: View) -> str | None:
+        if self.codes[block - 1][slot] != self.codes[block][slot]:
+            return "takes a value from elsewhere than the step before"
+        if block < 2:
+            return None
+        earlier = self.blocks[block - 2][slot]
+        if isinstance(view.root, Literal) and isinstance(before.root, Literal) and isinstance(earlier.root, Literal):
+            roots = earlier.root, before.root, view.root
+            if not grows_evenly([root.value for root in roots], [root.key for root in roots]):
+                return f"takes the number {view.root.value!s} after {before.root.value!s} and {earlier.root.value!s}"
+        pairs = zip(earlier.starts, before.starts, view.starts, strict=True)
+        uneven = next(((a, b, c) for a, b, c in pairs if c - b != b - a), None)
+        return None if uneven is None else "reads from index {2} after {1} and {0}".format(*uneven)
+
+
+# ---- numbers that grow -----------------------------------------------------------------------------------------------
+
 
 def grows_evenly(values: Sequence[Any], keys: Sequence[Any]) -> bool:
     """Whether three numbers are equal, or about as far from each other; what is no number is neither."""
@@ -178,3 +222,39 @@ def grows_evenly(values: Sequence[Any], keys: Sequence[Any]) -> bool:
     if a.dtype.kind != "f" or keys[0] == keys[1] or keys[1] == keys[2]:
         return False
     return abs((float(c) - float(b)) - (float(b) - float(a))) <= 8 * float(np.finfo(a.dtype).eps) * max(abs(a), abs(c))
+
+
+class Growth(NamedTuple):
+    """Numbers by their place k: `by` (`begin` + k) + `first`, or without `first` where that is None."""
+
+    begin: int
+    by: np.generic
+    first: np.generic | None
+
+
+def growth(values: Sequence[np.generic]) -> Growth | None:
+    """The form of numbers that grow evenly, to the bit; None where there is none."""
+    first, second, dtype = values[0], values[1], values[0].dtype
+    if dtype.kind in "iu":
+        if max(abs(int(value)) for value in values) >= 2**62:
+            return None
+        return Growth(0, np.int64(int(second) - int(first)), np.int64(int(first)))
+    bits = np.array(values).tobytes()
+    with np.errstate(all="ignore"):
+        by = second - first  # type: ignore[operator]
+        forms = [Growth(0, by, first)]
+        ratio = float(first / by)  # type: ignore[operator]
+        if np.isfinite(ratio) and abs(ratio) < EXACT:
+            begin, last = round(ratio), len(values) - 1
+            units = [values[k] / dtype.type(begin + k) for k in (last, 0, 1) if begin + k]  # type: ignore[operator]
+            forms += [Growth(begin, unit, None) for unit in (*units, by)]
+        return next((form for form in reversed(forms) if _numbers(form, len(values), dtype).tobytes() == bits), None)
+
+
+def _numbers(form: Growth, count: int, dtype: Any) -> Any:
+    found = (np.arange(count) + form.begin).astype(dtype) * form.by
+    return found if form.first is None else found + form.first
+
+
+EXACT = 2**20
+"""Counters below it are exact in all dtypes of numbers that are looked at."""

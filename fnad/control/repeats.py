@@ -12,7 +12,7 @@ from typing import NamedTuple, TypeAlias
 
 from fnad.ir.content import content_key, params_key
 from fnad.ir.primitive import IndexMap
-from fnad.ir.program import Atom, Equation, Program, Var
+from fnad.ir.program import Atom, Equation, Params, Program, Source, Var
 from fnad.ir.walk import has_effect
 from fnad.ops.shape import reshape, slice_
 
@@ -44,18 +44,6 @@ class View(NamedTuple):
         """Where its slices begin."""
         return [start for step in self.steps if step.primitive is slice_ for start in step.params["starts"]]
 
-    @property
-    def kind(self) -> Hashable:
-        """What is the same of it in all blocks."""
-        return self.root.aval, tuple(map(_kind_of_step, self.steps))
-
-
-def _kind_of_step(step: Step) -> Hashable:
-    aval = step.results[0].aval
-    if step.primitive is slice_:
-        return step.primitive, aval, step.params["strides"]
-    return (step.primitive, aval) if step.primitive is reshape else (step.primitive, params_key(step.params))
-
 
 class Line(NamedTuple):
     """An equation that computes something, with views for operands."""
@@ -63,16 +51,45 @@ class Line(NamedTuple):
     equation: Equation
     operands: tuple[View, ...]
 
-    @property
-    def kind(self) -> Hashable:
-        """What is the same of it in all blocks: of one with an effect, nothing is."""
-        equation = self.equation
-        if has_effect(equation):
+
+class Kinds:
+    """What is the same of an equation in all blocks; params are often one object, and then looked at once."""
+
+    def __init__(self) -> None:
+        self._params: dict[int, Hashable] = {}
+        self._steps: dict[int, Hashable] = {}
+        self._sources: dict[int, Hashable] = {}
+
+    def of(self, line: Line) -> Hashable:
+        """The kind of a line; one with an effect is alike to none."""
+        equation = line.equation
+        if equation.primitive.effect or (equation.regions and has_effect(equation)):
             return object()
-        regions = tuple(map(content_key, equation.regions))
-        kinds = tuple([view.kind for view in self.operands])
-        params = params_key(equation.params) if equation.params else ()
-        return equation.primitive, params, regions, kinds, equation.source
+        regions = tuple(map(content_key, equation.regions)) if equation.regions else ()
+        params = self._of_params(equation.params) if equation.params else ()
+        operands = tuple([(view.root.aval, *[self._of_step(step) for step in view.steps]) for view in line.operands])
+        return equation.primitive, params, regions, operands, self._of_source(equation.source)
+
+    def _of_params(self, params: Params) -> Hashable:
+        found = self._params.get(id(params))
+        if found is None:
+            found = self._params[id(params)] = params_key(params)
+        return found
+
+    def _of_source(self, source: Source | None) -> Hashable:
+        found = self._sources.get(id(source))
+        if found is None:
+            found = self._sources[id(source)] = source and (source.line, source.file, source.function)
+        return found
+
+    def _of_step(self, step: Step) -> Hashable:
+        found = self._steps.get(id(step))
+        if found is None:
+            aval = step.results[0].aval
+            varying = step.primitive is slice_
+            params = step.params["strides"] if varying else self._of_params(step.params)
+            found = self._steps[id(step)] = step.primitive, aval, params
+        return found
 
 
 def lines_of(program: Program) -> tuple[list[Line], dict[Var, View]]:
@@ -152,5 +169,3 @@ class Repeats:
 
     def _alike(self, start: int, period: int, length: int) -> bool:
         return self._hash(start, length) == self._hash(start + period, length)
-
-

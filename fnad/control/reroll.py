@@ -1,27 +1,32 @@
-"""Loops of Python, found again: a `for` of a thousand steps is traced to a thousand blocks of equations, and becomes a scan.
+"""Loops of Python, found again: a `for` of a thousand steps is traced to a thousand blocks, and becomes one scan.
 
 `rolled` is called before a program is differentiated or compiled, so that gradients, memory and compile time are those
-of a loop. Its time is n log n in the number of equations for each depth of nesting. Where it cannot roll, it leaves the
-equations as they are and notes why, for `explain`. A short loop stays as it is: straight-line code runs faster.
+of a loop. It takes time n log n in the number of equations, for each depth of nesting. What it cannot roll it leaves
+as it is; `differences` says why. A short loop stays as it is: its steps are compiled quickly, and run faster.
 
-An operand of a block is a value of the same block; or of one before, which is carried; or the same value in all blocks, a
-constant; or a slice of one that moves by the same distance from block to block, which the scan goes over; or a number
-that grows evenly. What is read after the loop is carried to its end or becomes a row (`fnad.control.rolling`). Blocks at
-the begin and the end that differ stay outside. The program that results may have repeats again, of outer loops, so it is
-looked through again. It computes the same numbers, to the bit.
+An operand of a block is a value of the same block; or of a block before, which is carried; or the same value in all
+blocks, a constant; or part of one that moves by the same distance from block to block, which the scan goes over; or a
+number that grows evenly. What is read after the loop is carried to its end or becomes a row (`fnad.control.rolling`).
+Blocks at the beginning and in the middle that differ stay outside. What results may repeat again, where loops are
+nested, so it is looked through again. It computes the same numbers, to the bit.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from itertools import pairwise
+from operator import is_
+from typing import NamedTuple
 
 from fnad.control.flow import FEWEST, SMALLEST, Flow, Run, Segment, weight
-from fnad.control.repeats import Line, Repeats, View, lines_of, numbered
-from fnad.control.rolling import Rolling, Written, bound, boxed, moved
-from fnad.ir.builder import rebuilt
-from fnad.ir.program import Equation, Program, Var
+from fnad.control.repeats import Kinds, Line, Repeats, View, lines_of, numbered
+from fnad.control.rolling import Rolling, Written, bound, boxed, moved, reshaped
+from fnad.control.scan import scan
+from fnad.ir.builder import Builder, rebuilt
+from fnad.ir.program import Equation, Program, Source, Var
 from fnad.ir.symbol import Symbol
+from fnad.ir.walk import all_equations
 from fnad.ops.shape import concatenate, reshape, reverse, slice_
 from fnad.transforms.dce import dce
 
@@ -29,13 +34,64 @@ ROUNDS = 8
 """How deeply loops may be nested."""
 
 
+class Difference(NamedTuple):
+    """Why a loop was not found again, or not whole: what a step of it does otherwise, and in which line."""
+
+    source: Source | None
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.text}, at {self.source}"
+
+
 def rolled(program: Program) -> Program:
     """The program with its repeats as loops, in regions too."""
+    return _looked_through(program, None)
+
+
+def loops(program: Program) -> list[str]:
+    """The loops that a program has as it is `rolled`, and not before: how many steps, and the first line."""
+
+    def scans(found: Program) -> Counter[str]:
+        equations = (each for each in all_equations(found) if each.primitive is scan)
+        return Counter(f"{each.params['length']} steps, from {each.source}" for each in equations)
+
+    return list((scans(rolled(program)) - scans(program)).elements())
+
+
+def differences(program: Program) -> list[Difference]:
+    """Why what looks like a loop is not one in the program as it is `rolled`, or not whole."""
+    found: list[Difference] = []
+    left = _looked_through(program, found)
+    counts = Counter(equation.source for equation in left.equations if not equation.regions)
+    kept = {each.source: each for each in reversed(found) if each.source in counts}
+    in_loops = _sources_in_regions(left) - _sources_in_regions(program)
+    for source, count in counts.items():
+        if source is not None and source not in kept and source in in_loops:
+            kept[source] = Difference(source, STEP_DIFFERS)
+        elif source is not None and source not in kept and count >= SMALLEST:
+            kept[source] = Difference(source, STEPS_DIFFER)
+    return list(kept.values())
+
+
+STEP_DIFFERS = (
+    "a step that has other operations than its neighbours, or takes values from elsewhere, stays outside the loop"
+)
+STEPS_DIFFER = "the steps differ in shapes, operations or order, or too few of them are alike"
+
+
+def _sources_in_regions(program: Program) -> set[Source | None]:
+    return {
+        each.source for equation in program.equations for region in equation.regions for each in all_equations(region)
+    }
+
+
+def _looked_through(program: Program, differences: list[Difference] | None) -> Program:
     program = _regions_rolled(program)
     for _ in range(ROUNDS):
         if not may_repeat(program):
             break
-        found = _once(program)
+        found = _once(program, differences)
         if found is None:
             break
         program = dce(collected(found))
@@ -43,10 +99,17 @@ def rolled(program: Program) -> Program:
 
 
 def _regions_rolled(program: Program) -> Program:
-    if not any(equation.regions for equation in program.equations):
+    equations = tuple(
+        _with_regions_rolled(equation) if equation.regions else equation for equation in program.equations
+    )
+    if all(map(is_, equations, program.equations)):
         return program
-    equations = [rebuilt(e, regions=tuple(map(rolled, e.regions))) if e.regions else e for e in program.equations]
-    return Program(program.name, program.inputs, tuple(equations), program.outputs)
+    return Program(program.name, program.inputs, equations, program.outputs)
+
+
+def _with_regions_rolled(equation: Equation) -> Equation:
+    regions = tuple(map(rolled, equation.regions))
+    return equation if all(map(is_, regions, equation.regions)) else rebuilt(equation, regions=regions)
 
 
 def may_repeat(program: Program) -> bool:
@@ -60,15 +123,15 @@ def may_repeat(program: Program) -> bool:
     return sum(weights[line] for line, count in counts.items() if count >= FEWEST) >= SMALLEST
 
 
-def _once(program: Program) -> Program | None:
+def _once(program: Program, differences: list[Difference] | None) -> Program | None:
     """The program with the innermost repeats as loops; None if there are none."""
     lines, views = lines_of(program)
     flow = Flow(lines)
-    segments = _segments(flow, [line.kind for line in lines])
+    segments = _segments(flow, list(map(Kinds().of, lines)), differences)
     return _written(program, flow, views, segments) if segments else None
 
 
-def _segments(flow: Flow, kinds: Sequence[object]) -> list[Segment]:
+def _segments(flow: Flow, kinds: Sequence[object], differences: list[Difference] | None) -> list[Segment]:
     """What becomes a loop, from the first line to the last."""
     numbers = numbered(kinds)
     repeats = Repeats(numbers)
@@ -81,7 +144,7 @@ def _segments(flow: Flow, kinds: Sequence[object]) -> list[Segment]:
             if failed.get(period, 0) > position:
                 continue
             count = repeats.blocks(position, period, FEWEST)
-            if count and not (here := _of_run(flow, position, period, count)):
+            if count and not (here := _of_run(flow, position, period, count, differences)):
                 failed[period] = position + period * (count - 1)
             if here:
                 break
@@ -90,17 +153,18 @@ def _segments(flow: Flow, kinds: Sequence[object]) -> list[Segment]:
     return found
 
 
-def _of_run(flow: Flow, start: int, period: int, count: int) -> list[Segment]:
+def _of_run(flow: Flow, start: int, period: int, count: int, differences: list[Difference] | None) -> list[Segment]:
     """The loops of a run; where an inner loop is too short for one, those of blocks that are several of its steps."""
     run = Run(flow, start, period, count)
     found = run.segments()
-    cuts = run.cuts()
-    if found or not cuts:
+    if differences is not None and (difference := run.difference(found)) is not None:
+        differences.append(Difference(*difference))
+    if found or not (cuts := run.cuts()):
         return found
-    lengths = {b - a for a, b in zip(cuts, cuts[1:], strict=False)}
+    lengths = {b - a for a, b in pairwise(cuts)}
     if len(lengths) != 1 or (length := lengths.pop()) == 1 or (blocks := (count - cuts[0]) // length) < FEWEST:
         return []
-    return _of_run(flow, start + cuts[0] * period, period * length, blocks)
+    return _of_run(flow, start + cuts[0] * period, period * length, blocks, differences)
 
 
 # ---- the new program -------------------------------------------------------------------------------------------------
@@ -189,21 +253,32 @@ def _joined(outer: Written, line: Line) -> Symbol:
         else:
             end = rows[members[-1]][1]
             part = boxed(builder, outer.value(root), 0, min(start, end), max(start, end) + 1)
-            parts.append(moved(builder, part if start < end else bound(builder, reverse, part, axes=(0,)), 0, axis))
+            part = part if start < end else bound(builder, reverse, part, axes=(0,))
+            parts.append(_in_memory_order(builder, moved(builder, part, 0, axis)) if axis else part)
     return parts[0] if len(parts) == 1 else bound(builder, concatenate, *parts, axis=axis)
+
+
+def _in_memory_order(builder: Builder, x: Symbol) -> Symbol:
+    """An array as `concatenate` would make it: NumPy adds its elements in the order of memory."""
+    return reshaped(builder, bound(builder, reshape, x, shape=(x.aval.size,)), x.shape)
 
 
 def _in_order(rows: Sequence[tuple[Var | None, int]]) -> list[list[int]]:
     """The places of rows, those together that follow each other in one array, forwards or backwards."""
     found: list[list[int]] = []
-    for i, (root, row) in enumerate(rows):
-        latest = found[-1] if found else []
-        is_next = bool(latest) and root is not None and rows[i - 1][0] is root and abs(by := row - rows[i - 1][1]) == 1
-        if is_next and (len(latest) == 1 or rows[i - 1][1] - rows[i - 2][1] == by):
-            latest.append(i)
+    for i in range(len(rows)):
+        if found and _goes_on([rows[j] for j in found[-1][-2:]], rows[i]):
+            found[-1].append(i)
         else:
             found.append([i])
     return found
+
+
+def _goes_on(latest: Sequence[tuple[Var | None, int]], following: tuple[Var | None, int]) -> bool:
+    """Whether a row is the next one after these, in their order."""
+    roots = {id(root) for root, _ in (*latest, following)}
+    steps = {b - a for (_, a), (_, b) in pairwise((*latest, following))}
+    return following[0] is not None and len(roots) == 1 and steps in ({1}, {-1})
 
 
 def _row_of(view: View, axis: int) -> tuple[Var | None, int]:

@@ -7,21 +7,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fnad.control.flow import FARTHEST, NUMBER, OUTSIDE, Flow, Segment, distance
-from fnad.control.repeats import Line, Step, View
+from fnad.control.flow import FARTHEST, NUMBER, OUTSIDE, Flow, Segment, distance, growth
+from fnad.control.repeats import Step, View
 from fnad.control.scan import scan
 from fnad.ir.builder import Builder
 from fnad.ir.primitive import Primitive
-from fnad.ir.program import Atom, Literal, Program, Var
+from fnad.ir.program import Atom, Literal, Var
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import I64, Aval
 from fnad.ops.arithmetic import add, mul
 from fnad.ops.conversion import convert
 from fnad.ops.indexing import dynamic_slice, dynamic_update_slice
 from fnad.ops.shape import broadcast_in_dim, iota, reshape, reverse, slice_, transpose
-
-class NotRollable(Exception):
-    """Why a segment stays as it is."""
 
 
 class Written:
@@ -138,33 +135,26 @@ def rows_of(builder: Builder, x: Symbol, step: Step, axis: int, by: int, count: 
 
 
 def counter(builder: Builder, values: Sequence[np.generic]) -> Symbol:
-    """Numbers that grow evenly, as a vector, to the bit."""
-    first, second, dtype = values[0], values[1], values[0].dtype
-    steps = np.arange(len(values))
+    """Numbers that grow evenly, as a vector."""
+    form = growth(values)
+    assert form is not None
     count = bound(builder, iota, dtype=I64, shape=(len(values),), axis=0)
-    if dtype.kind in "iu":
-        by = int(second) - int(first)
-        return _converted(builder, _plus(builder, _times(builder, count, np.int64(by)), np.int64(int(first))), dtype)
-    with np.errstate(all="ignore"):
-        by = second - first
-        for unit in (by, second / 2 if first == by else by):
-            begin = float(first / unit) if unit else 0.5
-            if begin.is_integer() and abs(begin) < 2**31:
-                whole = (steps + int(begin)).astype(dtype)
-                if (whole * unit).tobytes() == np.array(values).tobytes():
-                    vector = _converted(builder, _plus(builder, count, np.int64(int(begin))), dtype)
-                    return _times(builder, vector, dtype.type(unit))
-        if (first + steps.astype(dtype) * by).tobytes() == np.array(values).tobytes():
-            return _plus(builder, _times(builder, _converted(builder, count, dtype), by), first)
-    raise NotRollable("a number grows from step to step, but not evenly to the last bit")
+    if values[0].dtype.kind in "iu":
+        return _converted(builder, _plus(builder, _times(builder, count, form.by), form.first), values[0].dtype)
+    vector = _converted(builder, _plus(builder, count, np.int64(form.begin)), values[0].dtype)
+    return _plus(builder, _times(builder, vector, form.by), form.first)
 
 
 def _converted(builder: Builder, x: Symbol, dtype: Any) -> Symbol:
     return x if x.dtype == dtype else bound(builder, convert, x, dtype=dtype)
 
 
-def _plus(builder: Builder, x: Symbol, value: np.generic) -> Symbol:
-    return x if value == 0 and value.dtype.kind == "i" else bound(builder, add, x, _filled(builder, value, x.shape))
+def _plus(builder: Builder, x: Symbol, value: np.generic | None) -> Symbol:
+    return (
+        x
+        if value is None or (value == 0 and value.dtype.kind == "i")
+        else bound(builder, add, x, _filled(builder, value, x.shape))
+    )
 
 
 def _times(builder: Builder, x: Symbol, value: np.generic) -> Symbol:
@@ -225,22 +215,25 @@ class Body:
 
 
 class Rolling:
-    """A segment as it becomes a scan; `external` has, by the place of a result in the block, the blocks read after it."""
+    """A segment that becomes a scan; `external` has, by the place of a result in a block, the blocks read after it."""
 
     def __init__(self, flow: Flow, segment: Segment, external: Mapping[int, set[int]], outer: Written) -> None:
         self.flow, self.segment, self.external, self.outer = flow, segment, external, outer
-        start, period, self.count, self.size, self.codes = segment
+        start, period, self.count = segment.start, segment.period, segment.count
+        self.size, self.codes = segment.size, segment.codes
         self.lines = flow.lines[start : start + period]
         self.first = flow.first[start]
         self.blocks = [flow.block(start + k * period, period) for k in range(self.count)]
         self.views = self.blocks[0]
         later = self.blocks[1]
-        self.moves = [[b - a for a, b in zip(x.starts, y.starts, strict=True)] for x, y in zip(self.views, later, strict=True)]
+        self.moves = [
+            [b - a for a, b in zip(x.starts, y.starts, strict=True)] for x, y in zip(self.views, later, strict=True)
+        ]
         self.body = Body(outer, self.count)
         self.values: dict[int, Symbol] = {}
         self.filled = self._filled()
 
-    # ---- arrays that are filled ---------------------------------------------------------------------------------------
+    # ---- arrays that are filled --------------------------------------------------------------------------------------
 
     def _filled(self) -> dict[int, Filled]:
         """The arrays of which each block writes the next element and reads some, by the place of the update."""
@@ -255,33 +248,37 @@ class Rolling:
         return found
 
     def _filled_at(self, place: int, slot: int) -> Filled | None:
-        whole, update, *starts = range(slot, slot + 2 + self.views[slot].root.aval.ndim)
-        if self.views[slot].steps or self.codes[slot] != place - self.size:
+        view, update = self.views[slot], slot + 1
+        starts = range(slot + 2, slot + 2 + view.root.aval.ndim)
+        is_last = not self.external.get(place, set()) - {self.count - 1}
+        if view.steps or self.codes[slot] != place - self.size or not is_last:
             return None
-        if self.external.get(place, set()) - {self.count - 1}:
+        box = self._box_written(starts, _shape(self.views[update]))
+        if box is None:
             return None
-        places = [[view.root.value for view in (block[s] for s in starts)] if self._are_numbers(block, starts) else None for block in self.blocks[:2]]
-        if places[0] is None or places[1] is None:
+        readers = [s for s, code in enumerate(self.codes) if code > OUTSIDE and code % self.size == place and s != slot]
+        if all(self._reads(s, place, box, view.root) for s in readers):
+            return Filled(place, update, box, view.root)
+        return None
+
+    def _box_written(self, slots: Sequence[int], sizes: tuple[int, ...]) -> Box | None:
+        """Where the blocks write, if each writes one element along one axis, side by side."""
+        first, second = ([int_of(self.blocks[b][slot].root) for slot in slots] for b in range(2))
+        places = [(a, b) for a, b in zip(first, second, strict=True) if a is not None and b is not None]
+        if len(places) < len(slots):
             return None
-        moves = [int(b) - int(a) for a, b in zip(*places, strict=True)]
-        axes = np.flatnonzero(moves)
-        sizes = _shape(self.views[update])
+        moves = [b - a for a, b in places]
+        axes = [axis for axis, by in enumerate(moves) if by]
         if len(axes) != 1 or abs(moves[axes[0]]) != 1 or sizes[axes[0]] != 1:
             return None
-        box = Box(tuple(map(int, places[0])), sizes, int(axes[0]), moves[axes[0]])
-        if min(box.starts) < 0:
-            return None
-        readers = [s for s, code in enumerate(self.codes) if OUTSIDE < code < self.size and code % self.size == place and s != slot]
-        if any(not self._reads(s, place, box) or self.views[s].root is not self.views[slot].root and self.codes[s] < 0 for s in readers):
-            return None
-        return Filled(place, update, box, self.views[slot].root)
+        box = Box(tuple(a for a, _ in places), sizes, axes[0], moves[axes[0]])
+        return box if min(*box.starts, *box.at(self.count - 1)) >= 0 else None
 
-    def _are_numbers(self, block: Sequence[View], slots: Sequence[int]) -> bool:
-        return all(isinstance(block[s].root, Literal) for s in slots)
-
-    def _reads(self, slot: int, place: int, written: Box) -> bool:
-        """Whether an operand reads one element of an array that is filled, known or not yet written."""
+    def _reads(self, slot: int, place: int, written: Box, init: Atom) -> bool:
+        """Whether an operand reads one element of an array that is filled, which is `init` at the start."""
         view, moves = self.views[slot], self.moves[slot]
+        if self.codes[slot] < 0 and view.root is not init:
+            return False
         if not view.steps or self.codes[slot] not in (place, place - self.size):
             return False
         box = box_of(view.steps[0], moves[: view.steps[0].results[0].aval.ndim])
@@ -314,17 +311,18 @@ class Rolling:
         """What was written so many blocks before."""
         at = filled.box.at(-blocks)
         limits = tuple(s + n for s, n in zip(at, filled.box.sizes, strict=True))
-        init = bound(self.outer.builder, slice_, self.outer.value(filled.init), starts=at, limits=limits, strides=(1,) * len(at))
+        init = bound(
+            self.outer.builder, slice_, self.outer.value(filled.init), starts=at, limits=limits, strides=(1,) * len(at)
+        )
         newer = (lambda: self.operand(filled.update)) if blocks == 1 else (lambda: self._written(filled, blocks - 1))
         return self.body.carry((filled.place, "written", blocks), init, newer)
 
-    # ---- operands -----------------------------------------------------------------------------------------------------
+    # ---- operands ----------------------------------------------------------------------------------------------------
 
     def operand(self, slot: int) -> Symbol:
         """An operand in the body."""
         view, code = self.views[slot], self.codes[slot]
-        builder = self.body.builder
-        if OUTSIDE < code and code % self.size in self.filled:
+        if code > OUTSIDE and code % self.size in self.filled:
             return self._element(slot, self.filled[code % self.size])
         if code <= OUTSIDE:
             return self._from_outside(slot)
@@ -404,7 +402,7 @@ class Rolling:
             return self.body.builder.literal(np.int64(start))
         return self.body.row(counter(self.outer.builder, [np.int64(start + by * k) for k in range(self.count)]))
 
-    # ---- the whole ----------------------------------------------------------------------------------------------------
+    # ---- the whole ---------------------------------------------------------------------------------------------------
 
     def write(self) -> None:
         """Add the scan to the program around it, with what is read of it later."""
@@ -462,7 +460,11 @@ class Rolling:
                 return key
         key = place, ("last",)
         zero = self.outer.builder.literal(self.values[place].dtype.type(0))
-        init = zero if not self.values[place].shape else bound(self.outer.builder, broadcast_in_dim, zero, shape=self.values[place].shape, dims=())
+        init = (
+            zero
+            if not self.values[place].shape
+            else bound(self.outer.builder, broadcast_in_dim, zero, shape=self.values[place].shape, dims=())
+        )
         self.body.carry(key, init, lambda: self.values[place])
         return key
 
@@ -490,5 +492,11 @@ class Filled(NamedTuple):
     init: Atom
 
 
+def int_of(atom: Atom) -> int | None:
+    """The number that an atom is, if it is one."""
+    return int(atom.value) if isinstance(atom, Literal) else None
+
+
 def _shape(view: View) -> tuple[int, ...]:
-    return view.steps[-1].results[0].aval.shape if view.steps else view.root.aval.shape
+    shown = view.steps[-1].results[0] if view.steps else view.root
+    return shown.aval.shape

@@ -102,7 +102,7 @@ class Trace(Builder):
         return symbol
 
     def _capture_snapshot(self, snapshot: Array) -> Symbol:
-        """The input for a snapshot; small ones of one content have one, as of the `np.eye(2)` of each step of a loop."""
+        """The input for a snapshot; small ones of one content share it, as those of `np.eye(2)` in a loop do."""
         if snapshot.nbytes > SMALL:
             return super().capture(snapshot)
         content = snapshot.dtype, snapshot.shape, snapshot.strides, snapshot.tobytes()
