@@ -130,7 +130,7 @@ class Repeats:
     BASE, MODULUS = 1_000_003, (1 << 61) - 1
 
     def __init__(self, numbers: Sequence[int]) -> None:
-        self._size = len(numbers)
+        self._numbers, self._size = numbers, len(numbers)
         self._hashes, self._powers = [0], [1]
         for number in numbers:
             self._hashes.append((self._hashes[-1] * self.BASE + number + 1) % self.MODULUS)
@@ -165,7 +165,8 @@ class Repeats:
         while high - low > 1:
             middle = (low + high) // 2
             low, high = (middle, high) if self._alike(start, period, middle) else (low, middle)
-        return low // period + 1
+        end = start + low  # a hash may be that of another sequence
+        return low // period + 1 if self._numbers[start:end] == self._numbers[start + period : end + period] else 0
 
     def _alike(self, start: int, period: int, length: int) -> bool:
         return self._hash(start, length) == self._hash(start + period, length)
