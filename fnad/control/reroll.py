@@ -65,25 +65,26 @@ def differences(program: Program) -> list[Difference]:
     left = _looked_through(program, found)
     counts = Counter(equation.source for equation in left.equations if not equation.regions)
     kept = {each.source: each for each in reversed(found) if each.source in counts}
-    in_loops = _sources_in_regions(left) - _sources_in_regions(program)
-    for source, count in counts.items():
-        if source is not None and source not in kept and source in in_loops:
-            kept[source] = Difference(source, STEP_DIFFERS)
-        elif source is not None and source not in kept and count >= SMALLEST:
-            kept[source] = Difference(source, STEPS_DIFFER)
+    for source in [*_between(left), *(source for source, count in counts.items() if count >= SMALLEST)]:
+        kept.setdefault(source, Difference(source, STEP_DIFFERS if source in _between(left) else STEPS_DIFFER))
     return list(kept.values())
 
 
-STEP_DIFFERS = (
-    "a step that has other operations than its neighbours, or takes values from elsewhere, stays outside the loop"
-)
+STEP_DIFFERS = "a step with other operations than its neighbours, or values from elsewhere, stays outside the loop"
 STEPS_DIFFER = "the steps differ in shapes, operations or order, or too few of them are alike"
 
 
-def _sources_in_regions(program: Program) -> set[Source | None]:
-    return {
-        each.source for equation in program.equations for region in equation.regions for each in all_equations(region)
-    }
+def _between(program: Program) -> list[Source | None]:
+    """The first lines of what stands between two loops that are parts of one."""
+    found: list[Source | None] = []
+    latest, outside = None, []
+    for equation in program.equations:
+        if equation.primitive is not scan:
+            outside.append(equation.source)
+        else:
+            found += outside[:1] if equation.source == latest else []
+            latest, outside = equation.source, []
+    return found
 
 
 def _looked_through(program: Program, differences: list[Difference] | None) -> Program:
