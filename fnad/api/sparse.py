@@ -17,7 +17,6 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from scipy.sparse import csr_array, vstack
 
-from fnad.api import derivations
 from fnad.api.arguments import Argnums, Differentiated, as_positions, stage_call
 from fnad.api.derivations import Derivation
 from fnad.api.gradient import check_scalar

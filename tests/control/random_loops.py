@@ -26,7 +26,9 @@ class _Text:
     def number(self) -> str:
         i = self.place(1, 4)
         elements = f"x[{i}]", f"y[{i}]", f"z[{i}]", f"m[{i},1]", f"m[2,{i}]", "y[3]", "x[4]", "y[-1]"
-        return self.of("s", "t", "p", *elements, "0.5", "0.1*i", "float(i)", "(i+1)*0.3", "out[-1]", "out[-2]", "np.sum(a)")
+        return self.of(
+            "s", "t", "p", *elements, "0.5", "0.1*i", "float(i)", "(i+1)*0.3", "out[-1]", "out[-2]", "np.sum(a)"
+        )
 
     def vector(self) -> str:
         i = self.place(0, 4)

@@ -1,4 +1,4 @@
-"""Python loops that become scans: the same numbers to the bit, the right derivatives, and a reason where they do not."""
+"""Python loops that become scans: the same numbers to the bit, the right derivatives, a reason where they do not."""
 
 from __future__ import annotations
 
@@ -210,7 +210,11 @@ def assert_same_bits(found: list[Any], expected: list[Any]) -> None:
 
 
 def test_compiled_derivatives_are_those_of_a_complex_step() -> None:
-    for f, (first, second) in ((filtered, (0.5, X)), (gauss_seidel_2d, (GRID, GRID)), (recurrent, (np.eye(4) / 3, ROWS))):
+    for f, (first, second) in (
+        (filtered, (0.5, X)),
+        (gauss_seidel_2d, (GRID, GRID)),
+        (recurrent, (np.eye(4) / 3, ROWS)),
+    ):
         value, gradient = fnad.jit(fnad.value_and_grad(f, argnums=(0, 1)))(first, second)
         directions = np.ones_like(first), np.cos(second)
         along = f(*(np.asarray(x) + 1e-30j * d for x, d in zip((first, second), directions, strict=True)))
