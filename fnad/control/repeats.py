@@ -8,6 +8,7 @@ the operand that reads it: the builder makes such an equation once, so it stands
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from typing import NamedTuple, TypeAlias
 
 from fnad.ir.content import content_key, params_key
@@ -55,14 +56,17 @@ class Line(NamedTuple):
 class Kinds:
     """What is the same of an equation in all blocks; params are often one object, and then looked at once."""
 
-    def __init__(self) -> None:
+    def __init__(self, asked: AbstractSet[Atom] = frozenset()) -> None:
+        self._asked = asked
         self._params: dict[int, Hashable] = {}
         self._steps: dict[int, Hashable] = {}
         self._sources: dict[int, Hashable] = {}
 
     def of(self, line: Line) -> Hashable:
-        """The kind of a line; one with an effect is alike to none."""
+        """The kind of a line; one with an effect, or by which Python has decided, is alike to none."""
         equation = line.equation
+        if self._asked and not self._asked.isdisjoint(equation.results):
+            return object()
         if equation.primitive.effect or (equation.regions and has_effect(equation)):
             return object()
         regions = tuple(map(content_key, equation.regions)) if equation.regions else ()

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import pairwise
 from operator import is_
 from typing import NamedTuple
@@ -30,9 +31,6 @@ from fnad.ir.walk import all_equations
 from fnad.ops.shape import concatenate, reshape, reverse, slice_
 from fnad.transforms.dce import dce
 
-ROUNDS = 8
-"""How deeply loops may be nested."""
-
 
 class Difference(NamedTuple):
     """Why a loop was not found again, or not whole: what a step of it does otherwise, and in which line."""
@@ -42,6 +40,10 @@ class Difference(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.text}, at {self.source}"
+
+
+ROUNDS = 8
+"""How deeply loops may be nested."""
 
 
 def rolled(program: Program) -> Program:
@@ -89,23 +91,25 @@ def _between(program: Program) -> list[Source | None]:
 
 def _looked_through(program: Program, differences: list[Difference] | None) -> Program:
     program = _regions_rolled(program)
+    count = len(program.outputs)
+    found = replace(program, outputs=(*program.outputs, *program.asked))  # where they are outputs, they are kept
     for _ in range(ROUNDS):
-        if not may_repeat(program):
+        changed = _once(found, count, differences) if may_repeat(found) else None
+        if changed is None:
             break
-        found = _once(program, differences)
-        if found is None:
-            break
-        program = dce(collected(found))
-    return program
+        found = dce(collected(changed))
+    return replace(found, outputs=found.outputs[:count]) if found.equations is not program.equations else program
 
 
 def _regions_rolled(program: Program) -> Program:
+    if not any(equation.regions for equation in program.equations):
+        return program
     equations = tuple(
         _with_regions_rolled(equation) if equation.regions else equation for equation in program.equations
     )
     if all(map(is_, equations, program.equations)):
         return program
-    return Program(program.name, program.inputs, equations, program.outputs)
+    return replace(program, equations=equations)
 
 
 def _with_regions_rolled(equation: Equation) -> Equation:
@@ -124,11 +128,15 @@ def may_repeat(program: Program) -> bool:
     return sum(weights[line] for line, count in counts.items() if count >= FEWEST) >= SMALLEST
 
 
-def _once(program: Program, differences: list[Difference] | None) -> Program | None:
-    """The program with the innermost repeats as loops; None if there are none."""
+def _once(program: Program, outputs: int, differences: list[Difference] | None) -> Program | None:
+    """The program with the innermost repeats as loops; None if there are none.
+
+    Outputs but for the first `outputs` are what Python has decided by.
+    """
     lines, views = lines_of(program)
     flow = Flow(lines)
-    segments = _segments(flow, list(map(Kinds().of, lines)), differences)
+    asked = {views[atom].root if atom in views else atom for atom in program.outputs[outputs:] if isinstance(atom, Var)}
+    segments = _segments(flow, list(map(Kinds(asked).of, lines)), differences)
     return _written(program, flow, views, segments) if segments else None
 
 

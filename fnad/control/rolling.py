@@ -370,11 +370,12 @@ class Rolling:
         return self._register(place, inits)
 
     def _register(self, place: int, inits: tuple[Atom, ...]) -> Symbol:
-        newer = (lambda: self._register(place, inits[:-1])) if len(inits) > 1 else (lambda: self.values[place])
+        *newer, oldest = inits
         key = place, tuple([init.key if isinstance(init, Literal) else init for init in inits])
-        if len(inits) > 1:
-            self._register(place, inits[:-1])
-        return self.body.carry(key, self.outer.value(inits[-1]), newer)
+        if newer:
+            self._register(place, tuple(newer))
+        init = self.outer.value(oldest)
+        return self.body.carry(key, init, lambda: self._register(place, tuple(newer)) if newer else self.values[place])
 
     def _moving(self, x: Symbol, steps: Sequence[Step], moves: Sequence[int]) -> Symbol:
         """What steps make of a value in the body, of which slices may move."""
@@ -498,5 +499,4 @@ def int_of(atom: Atom) -> int | None:
 
 
 def _shape(view: View) -> tuple[int, ...]:
-    shown = view.steps[-1].results[0] if view.steps else view.root
-    return shown.aval.shape
+    return (view.steps[-1].results[0] if len(view.steps) else view.root).aval.shape

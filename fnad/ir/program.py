@@ -140,6 +140,8 @@ class Program:
     inputs: tuple[Var, ...]
     equations: tuple[Equation, ...]
     outputs: tuple[Atom, ...]
+    asked: frozenset[Atom] = field(default=frozenset(), repr=False)
+    """What Python was told of while it was traced."""
     content: Any = field(default=None, init=False, repr=False)
     """Its `content_key`, once somebody has asked for that."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -69,6 +70,8 @@ def trace_function(
         leaves = list(map(_argument, symbols, weak or none, arrays or none))
         results = _run(call, leaves)
         program = trace.finish(name, [symbol_of(result) for result in results])
+    if trace.guards:
+        program = replace(program, asked=frozenset(trace.guards))
     guards, baked, writes = trace.guards.values(), trace.baked, trace.writes
     return Traced(program, tuple(trace.captured), tuple(guards), tuple(baked), tuple(writes))
 
