@@ -14,7 +14,7 @@ nested, so it is looked through again. It computes the same numbers, to the bit.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from operator import is_
@@ -45,6 +45,9 @@ class Difference(NamedTuple):
 ROUNDS = 8
 """How deeply loops may be nested."""
 
+SPARE = 1 << 20
+"""Bytes that rows may take which are not read."""
+
 
 def rolled(program: Program) -> Program:
     """The program with its repeats as loops, in regions too."""
@@ -73,7 +76,9 @@ def differences(program: Program) -> list[Difference]:
 
 
 STEP_DIFFERS = "a step with other operations than its neighbours, or values from elsewhere, stays outside the loop"
-STEPS_DIFFER = "the steps differ in shapes, operations or order, or too few of them are alike"
+STEPS_DIFFER = (
+    "the steps differ in shapes, operations or order, or few are alike, or large arrays of some are read later"
+)
 
 
 def _between(program: Program) -> list[Source | None]:
@@ -137,7 +142,18 @@ def _once(program: Program, outputs: int, differences: list[Difference] | None) 
     flow = Flow(lines)
     asked = {views[atom].root if atom in views else atom for atom in program.outputs[outputs:] if isinstance(atom, Var)}
     segments = _segments(flow, list(map(Kinds(asked).of, lines)), differences)
-    return _written(program, flow, views, segments) if segments else None
+    external = _external(program, flow, views, segments)
+    taken = [(each, blocks) for each, blocks in zip(segments, external, strict=True) if is_frugal(flow, each, blocks)]
+    return _written(program, flow, views, taken) if taken else None
+
+
+def is_frugal(flow: Flow, segment: Segment, external: Mapping[int, set[int]]) -> bool:
+    """Whether the rows of all steps, where some are read after the loop, take little more than these."""
+    for place, blocks in external.items():
+        nbytes = flow.vars[flow.first[segment.start] + place].aval.nbytes
+        if blocks != {segment.count - 1} and segment.count * nbytes > max(2 * len(blocks) * nbytes, SPARE):
+            return False
+    return True
 
 
 def _segments(flow: Flow, kinds: Sequence[object], differences: list[Difference] | None) -> list[Segment]:
@@ -179,13 +195,14 @@ def _of_run(flow: Flow, start: int, period: int, count: int, differences: list[D
 # ---- the new program -------------------------------------------------------------------------------------------------
 
 
-def _written(program: Program, flow: Flow, views: dict[Var, View], segments: Sequence[Segment]) -> Program:
+def _written(
+    program: Program, flow: Flow, views: dict[Var, View], segments: Sequence[tuple[Segment, Mapping[int, set[int]]]]
+) -> Program:
     outer = Written()
-    external = _external(program, flow, views, segments)
     for var in program.inputs:
         outer.known[var] = outer.builder.input(var.aval)
     line = 0
-    for segment, blocks in zip(segments, external, strict=True):
+    for segment, blocks in segments:
         _copied(flow.lines[line : segment.start], outer)
         Rolling(flow, segment, blocks, outer).write()
         line = segment.end

@@ -314,6 +314,8 @@ class Rolling:
         init = bound(
             self.outer.builder, slice_, self.outer.value(filled.init), starts=at, limits=limits, strides=(1,) * len(at)
         )
+        if blocks > 1:
+            self._written(filled, blocks - 1)
         newer = (lambda: self.operand(filled.update)) if blocks == 1 else (lambda: self._written(filled, blocks - 1))
         return self.body.carry((filled.place, "written", blocks), init, newer)
 

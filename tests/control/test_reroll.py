@@ -83,6 +83,13 @@ def two_before(a: Any, x: Any) -> Any:
     return np.sum(y**2)
 
 
+def three_before(a: Any, x: Any) -> Any:
+    y = x.copy()
+    for i in range(3, len(x)):
+        y[i] = a * y[i - 3] + np.sin(x[i]) * 0.1
+    return np.sum(y**2)
+
+
 def gauss_seidel(u: Any, f: Any) -> Any:
     u = u.copy()
     for _ in range(9):
@@ -172,6 +179,7 @@ LOOPS: list[tuple[Function, tuple[Any, ...], int]] = [
     (filtered, (0.5, X), 1),
     (backwards, (0.5, X), 1),
     (two_before, (0.5, X), 1),
+    (three_before, (0.5, X), 1),
     (gauss_seidel, (U, U), 1),
     (gauss_seidel_2d, (GRID, GRID), 1),
     (short_inner_loop, (0.5, ROWS), 1),
@@ -316,6 +324,20 @@ def test_short_loops_and_long_programs_without_any_stay_the_same_object() -> Non
 
     for program in (staged(short, V).program, staged(uneven, 0.5, V).program):
         assert rolled(program) is program
+
+
+def test_rows_that_nobody_reads_take_no_memory() -> None:
+    def snapshots(x: Any) -> Any:
+        saved = []
+        for i in range(40):
+            x = np.sin(x) * 1.1
+            if i % 20 == 5:
+                saved.append(x)
+        return np.stack(saved)
+
+    assert primitives(rolled(staged(snapshots, V).program)).count("scan") == 1
+    program = staged(snapshots, np.ones(10_000)).program
+    assert rolled(program) is program
 
 
 def test_effects_happen_once_a_step_and_in_order() -> None:
