@@ -61,7 +61,7 @@ def test_an_array_that_changes_while_tracing():
         return before + 2 * after + 4 * (x * w)
 
     traced = trace(function)
-    assert [float(np.ravel(captured)[0]) for captured in traced.captured] == [1.0, 100.0, 1.0]
+    assert [float(np.ravel(captured)[0]) for captured in traced.captured] == [1.0, 100.0]  # what it has again is there
     np.testing.assert_array_equal(run(traced, X), X * [205, 7, 7])
 
 
