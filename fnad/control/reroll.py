@@ -30,6 +30,7 @@ from fnad.ir.symbol import Symbol
 from fnad.ir.walk import all_equations
 from fnad.ops.shape import concatenate, reshape, reverse, slice_
 from fnad.transforms.dce import dce
+from fnad.watch import unwatched
 
 
 class Difference(NamedTuple):
@@ -49,6 +50,7 @@ SPARE = 1 << 20
 """Bytes that rows may take which are not read."""
 
 
+@unwatched
 def rolled(program: Program) -> Program:
     """The program with its repeats as loops, in regions too."""
     return _looked_through(program, None)

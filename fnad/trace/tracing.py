@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -71,7 +70,7 @@ def trace_function(
         results = _run(call, leaves)
         program = trace.finish(name, [symbol_of(result) for result in results])
     if trace.guards:
-        program = replace(program, asked=frozenset(trace.guards))
+        program = Program(program.name, program.inputs, program.equations, program.outputs, frozenset(trace.guards))
     guards, baked, writes = trace.guards.values(), trace.baked, trace.writes
     return Traced(program, tuple(trace.captured), tuple(guards), tuple(baked), tuple(writes))
 
