@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -41,24 +41,27 @@ def cotangents(program: Program, seed: int) -> list[Any]:
     return directions(program.out_avals, seed)
 
 
-def tolerance(program: Program) -> float:
-    """Return what rounding may amount to: that of the narrowest float in the program, some orders up."""
+class Tolerance(NamedTuple):
+    """What rounding may amount to: of an element, and of the largest one, for a small one may be what is left of it."""
+
+    relative: float
+    cancelled: float
+
+
+def tolerance(program: Program) -> Tolerance:
+    """Return that of the narrowest float in the program, some orders above its precision."""
     defined = [*program.inputs, *(var for equation in program.equations for var in equation.results)]
     single = any(real_dtype(var.aval.dtype) == F32 for var in defined)
-    return 1e-3 if single else 1e-8
+    return Tolerance(1e-3, 1e-5) if single else Tolerance(1e-8, 1e-12)
 
 
-CANCELLED = 1e-4
-"""Of the tolerance, what is allowed in units of the largest element: a small one may be what is left of large ones."""
-
-
-def assert_close(found: Sequence[Any], expected: Sequence[Any], tol: float) -> None:
+def assert_close(found: Sequence[Any], expected: Sequence[Any], tol: Tolerance) -> None:
     """Compare values, each element by itself, to the rounding that another order of operations may make."""
     for f, e in zip(map(np.asarray, found), map(np.asarray, expected), strict=True):
         assert (f.dtype, f.shape) == (e.dtype, e.shape)
         if is_inexact(e.dtype):
             scale = np.max(np.abs(e), initial=1.0, where=np.isfinite(e))
-            np.testing.assert_allclose(f, e, rtol=tol, atol=CANCELLED * tol * scale)
+            np.testing.assert_allclose(f, e, rtol=tol.relative, atol=tol.cancelled * scale)
         else:
             np.testing.assert_array_equal(f, e)
 
@@ -131,7 +134,7 @@ def assert_dual(program: Program, arguments: Sequence[Any]) -> None:
         size = max(magnitude(cts, pushed), magnitude(pulled, dxs))
         if np.isfinite(size):
             difference = abs(pairing(cts, pushed) - pairing(pulled, dxs))
-            assert difference <= tolerance(program) * max(size, 1.0)
+            assert difference <= tolerance(program).relative * max(size, 1.0)
 
 
 @given(examples())
