@@ -42,6 +42,7 @@ from fnad.trace.callees import (
     grouped,
     module_of,
     stand_ins_in,
+    with_globals,
     with_stand_ins,
 )
 from fnad.trace.contents import CONTAINERS, is_library_module, is_users
@@ -219,7 +220,8 @@ def ask_for_stand_ins() -> None:
     if runs is None or frame is None:
         return
     frames = list(users_frames(frame))
-    callers = partial(all_functions if runs.has_asked else functions_near, frames)
+    spaces = spaces_of(frames)
+    callers = partial(functions_in, spaces) if runs.has_asked else partial(functions_near, frames, spaces)
     code, namespace = frame.f_code, module_of(frame.f_globals)
     own, degree = original_of(code), degree_of(code)
     if degree < GLOBALS and stand_ins_in(code, namespace):
@@ -261,15 +263,7 @@ def spaces_of(frames: Iterable[FrameType]) -> list[Namespace]:
     return list({id(space): space for space in (module_of(frame.f_globals) for frame in frames)}.values())
 
 
-def functions_near(frames: list[FrameType]) -> Iterator[FunctionType]:
-    """The functions that frames run, what is in these, and what their modules define."""
-    spaces = spaces_of(frames)
+def functions_near(frames: list[FrameType], spaces: list[Namespace]) -> list[FunctionType]:
+    """The functions that frames run, what is in these, and what modules with these globals define."""
     defined = chain.from_iterable(tuple(space.values()) for space in spaces)
-    for value in each_once((*map(function_of, frames), *defined), _parts):
-        if type(value) is FunctionType and any(value.__globals__ is space for space in spaces):
-            yield value
-
-
-def all_functions(frames: list[FrameType]) -> list[FunctionType]:
-    """The functions with the globals that frames have, wherever they are."""
-    return functions_in(spaces_of(frames))
+    return with_globals(each_once((*map(function_of, frames), *defined), _parts), spaces)

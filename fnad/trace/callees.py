@@ -386,8 +386,12 @@ def module_of(namespace: Namespace) -> Namespace:
 
 def functions_in(spaces: list[Namespace]) -> list[FunctionType]:
     """The functions with these globals, which only the garbage collector knows."""
-    found = gc.get_referrers(*spaces) if spaces else []
-    return [value for value in found if type(value) is FunctionType and any(value.__globals__ is s for s in spaces)]
+    return with_globals(gc.get_referrers(*spaces) if spaces else [], spaces)
+
+
+def with_globals(values: Iterable[Any], spaces: list[Namespace]) -> list[FunctionType]:
+    """The functions among values that have one of these globals."""
+    return [value for value in values if type(value) is FunctionType and any(value.__globals__ is s for s in spaces)]
 
 
 def alive(references: Iterable[weakref.ref[T]]) -> Iterator[T]:
