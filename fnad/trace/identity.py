@@ -67,7 +67,7 @@ class Names:
     The namespace is not kept alive: the code that this is noted of may be in it.
     """
 
-    def __init__(self, namespace: Namespace, function: FunctionType | None) -> None:
+    def __init__(self, namespace: Namespace, function: FunctionType) -> None:
         self._space = space_of(namespace, function)
         self._callables: dict[str, weakref.ref[Any]] = {}
         self._others: dict[str, None] = {}
@@ -156,12 +156,12 @@ class Reach:
         if not is_library(code.co_filename):
             if asks(code, namespace):
                 self.asking.append(weakref.ref(function))
-            yield from self.of_code(code, namespace, cells, function)
+            yield from self.of_code(function, code, namespace, cells)
 
     def of_code(
-        self, code: CodeType, namespace: Namespace, cells: Iterable[Any] = (), function: FunctionType | None = None
+        self, function: FunctionType, code: CodeType, namespace: Namespace, cells: Iterable[Any] = ()
     ) -> Iterator[Any]:
-        """What the names in code, and in what is defined in it, lead to; of a function, if it is known."""
+        """What the names in the code of a function, and in what is defined in it, lead to."""
         self.codes.update((id(inner), weakref.ref(inner)) for inner in with_inner(code))
         is_own = package_of(code.co_filename) in self.packages
         if is_own:
@@ -187,7 +187,7 @@ def names_in(code: CodeType, namespace: Namespace, cells: Iterable[Any]) -> Iter
             yield from ((vars(module), name) for name in names & vars(module).keys())
 
 
-def space_of(namespace: Namespace, function: FunctionType | None) -> Space:
+def space_of(namespace: Namespace, function: FunctionType) -> Space:
     """What finds a namespace as long as its module is there, or the first function in it, or one that has it."""
     module = sys.modules.get(namespace.get("__name__", ""))
     if module is not None and vars(module) is namespace:
@@ -195,7 +195,7 @@ def space_of(namespace: Namespace, function: FunctionType | None) -> Space:
     own = (
         value for value in tuple(namespace.values()) if type(value) is FunctionType and value.__globals__ is namespace
     )
-    known = function if function is not None and function.__globals__ is namespace else None
+    known = function if function.__globals__ is namespace else None
     found = next(own, None) or known or next(iter(functions_in([namespace])), None)
     return _nothing if found is None else partial(_globals_of, weakref.ref(found))
 
@@ -321,7 +321,7 @@ def _reach_from(code: CodeType, namespace: Namespace, function: FunctionType) ->
     found: Reach | None = notes.get("reach from")
     if found is None or not found.holds():
         found = notes["reach from"] = Reach(package_of(code.co_filename))
-        names = found.of_code(code, namespace, (), function)
+        names = found.of_code(function, code, namespace)
         found.follow([*names, bound(namespace, code.co_qualname.partition(".")[0])])
         if asks(code, namespace):
             own = (function for function in functions_in([namespace]) if original_of(function.__code__) is code)
