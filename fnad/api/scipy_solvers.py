@@ -30,7 +30,7 @@ from fnad.ir.symbol import Symbol
 from fnad.ir.types import I64
 from fnad.numpy import array
 from fnad.numpy.bodies import own
-from fnad.numpy.registry import bound
+from fnad.numpy.registry import Bound
 from fnad.trace.dispatch import has_traced
 from fnad.trace.source import current_source
 from fnad.trace.tracing import symbol_of, trace_function
@@ -49,7 +49,7 @@ def solver(path: str, probe: Callable[[dict[str, Any]], tuple[Any, ...]]) -> Cal
     def enter(rule: Rule) -> Rule:
         @cache
         def as_scipys() -> Rule:
-            return bound(rule, own(path), path)
+            return Bound(rule, own(path), path)
 
         @wraps(rule)
         def solve(*args: Any, **kwargs: Any) -> Any:

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator
-from functools import update_wrapper
+from functools import cached_property, update_wrapper
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -53,15 +53,11 @@ def writes(*functions: Any) -> Callable[[Rule], Rule]:
 
 def _enter(table: dict[Any, Rule], functions: tuple[Any, ...]) -> Callable[[Rule], Rule]:
     def enter(rule: Rule) -> Rule:
-        entered: list[Rule] = []
         for function in functions:
             if function in table:
                 raise ValueError(f"{function} has two rules")
-            called = bound(rule, function)
-            same = (known for known in entered if getattr(known, "signature", 0) == getattr(called, "signature", 0))
-            table[function] = next(same, called)
-            entered.append(table[function])
-        return entered[0]
+            table[function] = rule if isinstance(function, np.ufunc) else _bound(rule, function)
+        return table[functions[0]]
 
     return enter
 
@@ -91,76 +87,88 @@ OF_UFUNCS: dict[str, Rule] = {
 SEVERAL = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 
 
-def bound(rule: Rule, function: Any, name: str | None = None) -> Rule:
-    """The rule as it is called: by the signature of the function, or as it is where one of both takes any number."""
-    signature = _signature(function)
-    if signature is None or any(map(_takes_several, (signature, inspect.signature(rule)))):
-        return rule
-    return Bound(rule, name or _name(function), signature)
+def _bound(rule: Rule, function: Any) -> Rule:
+    entered = Bound(rule, function)
+    if not rule.__module__.startswith("fnad."):
+        entered.convention  # noqa: B018 - a mistake in a user's rule is found where it is entered
+    return entered
 
 
-def _signature(function: Any) -> inspect.Signature | None:
-    """The signature of a function; None for a ufunc, and before NumPy 2.4 for a function in C."""
-    if isinstance(function, tuple):
-        function = OF_UFUNCS.get(function[1], function[0])
-    try:
-        return None if isinstance(function, np.ufunc) else inspect.signature(function)
-    except ValueError:
-        return None
+class Convention:
+    """How a NumPy function is called, and what its rule gets of that."""
 
-
-def _takes_several(signature: inspect.Signature) -> bool:
-    return any(parameter.kind in SEVERAL for parameter in signature.parameters.values())
-
-
-class Bound:
-    """A rule that is called by the signature of a NumPy function; it has parameters of the same names, by keyword.
-
-    An option that it has no parameter for is an error, unless it is the default.
-    """
-
-    def __init__(self, rule: Rule, function: str, signature: inspect.Signature) -> None:
-        update_wrapper(self, rule)
-        self.rule, self.function, self.signature = rule, function, signature
-        parameters = signature.parameters.values()
+    def __init__(self, name: str, called: inspect.Signature, own: inspect.Signature) -> None:
+        self.name, self.signature, self.names = name, called, frozenset(own.parameters)
+        parameters = called.parameters.values()
+        for unknown in self.names - called.parameters.keys():
+            raise ValueError(f"the rule of {name} takes {unknown!r}, which it has not")
         self.positional = tuple(p.name for p in parameters if p.kind is not p.KEYWORD_ONLY)
-        own = inspect.signature(rule).parameters
-        for name in own.keys() - signature.parameters.keys():
-            raise ValueError(f"the rule of {self.function} takes {name!r}, which it has not")
-        given = {p.name: p.default for p in parameters if p.name in own and p.default is not p.empty}
+        given = {p.name: p.default for p in parameters if p.name in self.names and p.default is not p.empty}
         self.defaults = {name: NOT_GIVEN.get(name, UNSET) if d is UNSET else d for name, d in given.items()}
-        self.names = frozenset(own)
-        takes_all_by_position = all(p.kind is p.POSITIONAL_OR_KEYWORD for p in own.values())
-        self._defaults_behind = dict(self._defaults_by_count(tuple(own))) if takes_all_by_position else {}
+        takes_all_by_position = all(p.kind is p.POSITIONAL_OR_KEYWORD for p in own.parameters.values())
+        self.defaults_behind = dict(self._by_count(tuple(own.parameters))) if takes_all_by_position else {}
 
-    def _defaults_by_count(self, own: tuple[str, ...]) -> Iterator[tuple[int, tuple[Any, ...]]]:
+    def _by_count(self, own: tuple[str, ...]) -> Iterator[tuple[int, tuple[Any, ...]]]:
         """The defaults behind so many arguments, where these are the rule's first ones: what most calls are."""
         for count in range(len(own) + 1):
             rest = own[count:]
             if own[:count] == self.positional[:count] and self.defaults.keys() >= set(rest):
                 yield count, tuple(self.defaults[name] for name in rest)
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        defaults = None if kwargs else self._defaults_behind.get(len(args))
-        if defaults is not None:
-            return self.rule(*args, *defaults)
+    def given(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
+        """What the rule gets, by keyword."""
         given = dict(zip(self.positional, args, strict=False)) | kwargs
         values = self.defaults | {name: value for name, value in given.items() if value is not UNSET}
-        if len(given) < len(args) + len(kwargs) or values.keys() != self.names:
-            values = self._checked(values, args, kwargs)
-        return self.rule(**values)
+        as_named = len(given) == len(args) + len(kwargs) and values.keys() == self.names
+        return values if as_named else self._checked(values, args, kwargs)
 
     def _checked(self, values: dict[str, Any], args: Any, kwargs: Any) -> dict[str, Any]:
         try:
             self.signature.bind(*args, **kwargs)
         except TypeError as error:
-            raise ArgumentTypeError(f"{self.function}: {error}", remedy=word_for_keyword(str(error))) from None
+            raise ArgumentTypeError(f"{self.name}: {error}", remedy=word_for_keyword(str(error))) from None
         for name in values.keys() - self.names - WITHOUT_EFFECT:
             if not _is_default(values[name], self.signature.parameters[name].default):
-                raise UnsupportedFunctionError(
-                    f"{self.function} has no rule for the option {name}=", remedy="leave it out"
-                )
+                raise UnsupportedFunctionError(f"{self.name} has no rule for the option {name}=", remedy="leave it out")
         return {name: value for name, value in values.items() if name in self.names}
+
+
+class Bound:
+    """A rule that is called by the signature of a NumPy function; it has parameters of the same names, by keyword.
+
+    An option that it has no parameter for is an error, unless it is the default. Where the rule or the function takes
+    any number of arguments, or NumPy has no signature, the rule is called as it is.
+    """
+
+    def __init__(self, rule: Rule, function: Any, name: str | None = None) -> None:
+        update_wrapper(self, rule)
+        self.rule, self._function, self._name = rule, function, name
+
+    @cached_property
+    def convention(self) -> Convention | None:
+        """How it is called; None if as it is. Signatures are read when it is needed: most rules are never called."""
+        own = _signature(self.rule)
+        called = own and _signature(self._function)
+        return None if own is None or called is None else Convention(self._name or _name(self._function), called, own)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        convention = self.convention
+        if convention is None:
+            return self.rule(*args, **kwargs)
+        defaults = None if kwargs else convention.defaults_behind.get(len(args))
+        return self.rule(**convention.given(args, kwargs)) if defaults is None else self.rule(*args, *defaults)
+
+
+def _signature(function: Any) -> inspect.Signature | None:
+    """The signature of a function; None for a ufunc, before NumPy 2.4 for a function in C, and for any number."""
+    if isinstance(function, tuple):
+        function = OF_UFUNCS.get(function[1], function[0])
+    try:
+        signature = None if isinstance(function, np.ufunc) else inspect.signature(function)
+    except ValueError:
+        return None
+    takes_several = signature and any(p.kind in SEVERAL for p in signature.parameters.values())
+    return None if takes_several else signature
 
 
 def _name(function: Any) -> str:

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias, cast
 
 from fnad.numpy.bodies import Body, anew, own
 from fnad.numpy.namespace import CALLS, follows
-from fnad.numpy.registry import bound
+from fnad.numpy.registry import Bound
 
 Function: TypeAlias = Callable[..., Any]
 
@@ -42,7 +42,7 @@ def on_values(module: str) -> Callable[[Function], Function]:
 
         @cache
         def as_original() -> Function:
-            return bound(rule, own(path), path)
+            return Bound(rule, own(path), path)
 
         def body(*args: Any, **kwargs: Any) -> Any:
             return as_original()(*args, **kwargs)
@@ -89,7 +89,7 @@ def rule_of(module: str) -> Callable[[Function], Function]:
 
         @cache
         def as_original() -> Function:
-            return bound(rule, original(), f"{module}.{rule.__name__}")
+            return Bound(rule, original(), f"{module}.{rule.__name__}")
 
         def on_traced(*args: Any, **kwargs: Any) -> Any:
             return as_original()(*args, **kwargs)

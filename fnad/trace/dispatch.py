@@ -515,7 +515,7 @@ def check_shape_of_out(name: str, result: Any, out: Any) -> None:
 def parameters(rule: Rule) -> tuple[int | None, tuple[str, ...] | None]:
     """The place of `out` in a rule's parameters, if it has it, and their names; None if it sees to what it is given."""
     if isinstance(rule, Bound):
-        return _place_of_out(rule.positional), None
+        return parameters(rule.rule) if rule.convention is None else (_place_of_out(rule.convention.positional), None)
     code = rule.__code__
     takes_more = code.co_flags & inspect.CO_VARKEYWORDS
     names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]

@@ -9,7 +9,7 @@ import pytest
 import fnad
 import fnad.numpy as fnp
 from fnad.errors import DtypeError, UnsupportedFunctionError
-from fnad.numpy.registry import RULES
+from fnad.numpy.registry import RULES, WRITERS, Bound
 from fnad.trace.tracer import Tracer
 from tests.numpy.against_numpy import check_value, traced
 
@@ -160,6 +160,11 @@ def test_a_rule_is_called_by_the_signature_of_its_function():
             rule(*args, **kwargs)
     with pytest.raises(ValueError, match="'b', which it has not"):
         fnp.implements(spread)(lambda a, b: a)
+
+
+def test_every_rule_has_the_parameters_of_its_function():
+    conventions = [rule.convention for rule in (*RULES.values(), *WRITERS.values()) if isinstance(rule, Bound)]
+    assert sum(convention is not None for convention in conventions) > 200
 
 
 def test_no_file_hides_a_name_of_numpys():
