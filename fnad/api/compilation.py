@@ -38,6 +38,7 @@ from fnad.api.leaves import (
 )
 from fnad.api.listing import KnownPaths, listed
 from fnad.api.paths import Paths, TracedPath
+from fnad.api.ready import ANOTHER, Ready, ready
 from fnad.api.receivers import Receiver, Receivers
 from fnad.api.staging import stage
 from fnad.api.statics import Places, Statics, donated_of, static_key, statics_of
@@ -145,7 +146,7 @@ class CallForm(NamedTuple):
 class Compiled(Transformed):
     """What `jit` returns: the function with its traces."""
 
-    __slots__ = ("_donated", "_f", "_has_receivers", "_paths", "_receivers", "_retraced", "_statics")
+    __slots__ = ("_again", "_donated", "_f", "_has_receivers", "_paths", "_receivers", "_retraced", "_statics")
 
     def __init__(self, f: Function, options: dict[str, Any], statics: Statics, donated: frozenset[int]) -> None:
         super().__init__(jit, f, options, f)
@@ -153,6 +154,7 @@ class Compiled(Transformed):
         self._statics = statics
         self._donated = donated
         self._paths: dict[Hashable, Paths] = {}
+        self._again: Ready | None = None
         self._retraced = self._reused = 0
         self._has_warned = False
         self._has_receivers = False
@@ -161,6 +163,10 @@ class Compiled(Transformed):
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         if is_tracing():
             return call_inside(self._f, args, kwargs)
+        again = self._again
+        if again is not None and not kwargs and (result := again(args)) is not ANOTHER:
+            self._reused += 1
+            return result
         return self._f(*args, **kwargs) if config.current().disable_jit else self._call(args, kwargs)
 
     def paths(self) -> KnownPaths:
@@ -221,6 +227,8 @@ class Compiled(Transformed):
             self._reused += 1
         if taken.written:
             check_written(self._f, values, taken.written, taken.outside, current_source())
+        if form is None:
+            self._again = ready(taken, args, values, structure)
         return taken.output.rebuild([to_user(result) for result in results])
 
     def _form(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> CallForm:

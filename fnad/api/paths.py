@@ -26,12 +26,12 @@ from typing import Any, TypeAlias
 from fnad import config
 from fnad.api.decisions import ends_loop
 from fnad.api.leaves import Array
-from fnad.api.running import prepared, watched
+from fnad.api.running import prepared, raise_with_line, watched
 from fnad.api.staging import Output
 from fnad.backends.base import Executor
 from fnad.backends.reference import interpreter
 from fnad.backends.tiers import TieredProgram
-from fnad.errors import GuardFailed, PathsWarning
+from fnad.errors import FnadError, GuardFailed, PathsWarning
 from fnad.ir.primitive import GuardCheck
 from fnad.ir.program import Program, Source
 from fnad.ir.walk import has_effect
@@ -109,6 +109,20 @@ class TracedPath:
         for decide in deciding:
             decide(operands)
         results = watched(run, operands, lambda: self.traced)
+        self.runs = next(self._count)
+        return results
+
+    def run_ready(self, arrays: Sequence[Array]) -> list[Array] | None:
+        """The outputs of a path without guards by its native code, if that is there."""
+        native = self.programs[0].ready()
+        if native is None:
+            return None
+        operands = [*arrays, *self.captured]
+        try:
+            results = native(operands)
+        except FnadError:
+            raise_with_line(self.traced, operands)
+            raise
         self.runs = next(self._count)
         return results
 

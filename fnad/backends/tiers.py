@@ -73,6 +73,11 @@ class TieredProgram:
         """Return native code, compiled now if it was not; None where the compiler cannot lower the program."""
         return self._native or self._compiled_if_due(at_once=True)
 
+    def ready(self) -> Native | None:
+        """Native code for the next run, if it is there."""
+        self.used = now()
+        return self._native
+
     @property
     def is_native(self) -> bool:
         """Whether it has been compiled."""

@@ -1,0 +1,81 @@
+"""The last call of a compiled function, ready to be made again.
+
+Most calls are like the one before: arguments of the same structure, types, dtypes and shapes, under the same settings,
+where what the function reads is as it was, and one path that is native code and asks nothing of the values. Such a call
+is a comparison of each of these and the native code. Any other one is looked up by its signature
+(`fnad.api.compilation`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from operator import is_
+from typing import Any
+
+import numpy as np
+
+from fnad import config
+from fnad.api.leaves import Array, Structure, array_of, flatten, to_user
+from fnad.api.paths import TracedPath
+from fnad.ir.types import NAMES
+
+ANOTHER: Any = object()
+"""What a call comes to that is not like the one before."""
+
+NUMBERS = {bool, float, complex, *(dtype.type for dtype in NAMES)}
+"""Types of numbers that are as good as any other number of the type; an int may be too large."""
+
+
+class Ready:
+    """A call of a path that asks nothing of the values; `values` are the leaves of the arguments, of this structure."""
+
+    __slots__ = ("_are_leaves", "_kinds", "_path", "_settings", "_structure")
+
+    def __init__(self, path: TracedPath, args: tuple[Any, ...], values: Sequence[Any], structure: Structure) -> None:
+        self._path, self._structure, self._settings = path, structure, config.current()
+        self._are_leaves = len(values) == len(args) and all(map(is_, values, args))
+        self._kinds = [
+            (np.ndarray, value.dtype, value.shape) if type(value) is np.ndarray else (type(value), None, ())
+            for value in values
+        ]
+
+    def __call__(self, args: tuple[Any, ...]) -> Any:
+        """The result for these arguments, or `ANOTHER`."""
+        path = self._path
+        if config.current() is not self._settings or not path.environment.holds():
+            return ANOTHER
+        arrays = self._arrays(args)
+        results = None if arrays is None else path.run_ready(arrays)
+        return ANOTHER if results is None else path.output.rebuild([to_user(result) for result in results])
+
+    def _arrays(self, args: tuple[Any, ...]) -> list[Array] | None:
+        """The leaves as arrays, if they are as those of the call before."""
+        if self._are_leaves:
+            values: Sequence[Any] = args
+            is_like = len(args) == len(self._kinds)
+        else:
+            values, structure = flatten(args)
+            is_like = structure == self._structure
+        if not is_like:
+            return None
+        arrays: list[Array] = []
+        for value, (kind, dtype, shape) in zip(values, self._kinds, strict=True):
+            if type(value) is not kind:
+                return None
+            if dtype is None:
+                arrays.append(array_of(value))
+            elif value.dtype is dtype and value.shape == shape:
+                arrays.append(value)
+            else:
+                return None
+        return arrays
+
+
+def ready(path: TracedPath, args: tuple[Any, ...], values: Sequence[Any], structure: Structure) -> Ready | None:
+    """A call that has just been made, ready to be made again, if it can be."""
+    settings = config.current()
+    is_native = path.is_compiled and settings.executor != "interpreter" and not settings.debug_nans
+    if path.guards or path.written or not is_native:
+        return None
+    are_plain = all(type(value) is np.ndarray or type(value) in NUMBERS for value in values)
+    return Ready(path, args, values, structure) if are_plain else None
