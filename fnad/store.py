@@ -7,7 +7,8 @@ again finds what was made before. The derived programs of a content are kept whi
 recently used. The compilation stages of a derived program (`Stages`) are found by its content, and live as long as
 something refers to them: the derived programs in the store, or a function that `jit` compiled. What is requested again
 after that is kept from then on, like derived programs, since functions that are created at each step of a loop
-(`jit(lambda: …)`) would otherwise be compiled each time.
+(`jit(lambda: …)`) would otherwise be compiled each time. So is what is derived within a trace, of a program with the
+same lines, which becomes part of another one.
 
 When everything takes more than `cache_bytes`, the arrays that native code keeps for its next call are freed first,
 those of the least recently used programs before others. If the programs alone take more, the least recently used ones
@@ -110,6 +111,12 @@ class ProgramStore:
             kept = self._kept.setdefault(key, made)
         self.trim()
         return kept
+
+    def repeated(self, key: Key, make: Callable[[], T]) -> T:
+        """The value of a key, made if missing, and kept from the second time on: much is requested once."""
+        with self._lock:
+            was_there = key in self._kept or self._was_there(hash(key))
+        return self.get(key, make) if was_there else make()
 
     def stages(self, key: Key, make: Callable[[], S]) -> S:
         """The stages of a key, made if missing, which live as long as something refers to them."""

@@ -14,6 +14,7 @@ from numpy.testing import assert_array_equal
 import fnad
 from fnad import config
 from fnad.store import ProgramStore, now
+from fnad.transforms import joint
 
 pytestmark = pytest.mark.usefixtures("_few_objects")
 
@@ -279,3 +280,63 @@ def test_stages_live_as_long_as_someone_has_them():
     assert store.info() == (1, 1, 1, 30)
     store.clear()
     assert store.info().programs == 0
+
+
+# ---- what is derived within a trace ----------------------------------------------------------------------------------
+
+
+def first(x: Any) -> Any:
+    return np.sum(np.sin(x) * SCALE[0])
+
+
+def second(x: Any) -> Any:
+    return np.sum(np.sin(x) * SCALE[0])
+
+
+SCALE = [2.0]
+
+
+def lines_of(transform: Any, f: Any) -> set[tuple[str, str]]:
+    """The functions and modes of the lines of a transformed function's program, traced anew."""
+    program = fnad.jit(transform(f)).lower(X).program
+    return {(e.source.function, e.source.mode) for e in program.equations if e.source is not None}
+
+
+def pulled(f: Any) -> Any:
+    """The function that pulls back along f in two programs."""
+    return lambda x: fnad.vjp(f, x)[1](1.0)[0]
+
+
+@pytest.mark.parametrize("transform", [fnad.grad, fnad.value_and_grad, pulled, fnad.jacobian, fnad.hessian])
+def test_what_is_derived_within_a_trace_has_the_lines_of_each_function(transform: Any):
+    for _ in range(3):
+        for f in (first, second):
+            functions = {function for function, _ in lines_of(transform, f)}
+            assert f.__name__ in functions
+            assert functions.isdisjoint({"first", "second"} - {f.__name__})
+
+
+def test_what_was_derived_within_a_trace_is_not_derived_again(monkeypatch: pytest.MonkeyPatch):
+    made: list[object] = []
+    sweep = joint.sweep
+    monkeypatch.setattr(joint, "sweep", lambda *args: made.append(args) or sweep(*args))
+    fnad.clear_cache()
+    for scale in (2.0, 3.0) * 4:  # the scale is a number in the program
+        SCALE[0] = scale
+        assert_array_equal(fnad.jit(fnad.grad(first))(X), scale * np.cos(X))
+    assert len(made) == 2 * 2  # it is kept from the second time on
+
+
+def test_derivatives_within_a_trace_follow_what_python_decided():
+    def f(x: Any) -> Any:
+        return np.sum(x**2) if x[0] > LIMIT[0] else np.sum(x**3)
+
+    for _ in range(3):
+        for limit in (0.0, 5.0):
+            LIMIT[0] = limit
+            traced = fnad.jit(fnad.grad(f))
+            for x in (X, X + 5.0, -X):
+                assert_array_equal(traced(x), 2.0 * x if x[0] > limit else 3.0 * x**2)
+
+
+LIMIT = [0.0]

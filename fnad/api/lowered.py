@@ -31,6 +31,7 @@ from fnad.api.paths import TracedPath
 from fnad.api.running import inlined
 from fnad.api.stages import STAGES, stage_text
 from fnad.api.staging import stage
+from fnad.backends.tiers import TieredProgram
 from fnad.errors import ArgumentTypeError, GuardFailed, OtherPathError, SettingError
 from fnad.ir.builder import is_tracing
 from fnad.ir.content import content_key
@@ -116,7 +117,7 @@ class TracedCall:
     @property
     def program(self) -> Program:
         """The program as it was traced, with its guards; inputs are the leaves of arguments, then captured arrays."""
-        return self._path.programs[0].program
+        return self._path.own[0]
 
     @property
     def in_avals(self) -> tuple[Aval, ...]:
@@ -138,7 +139,8 @@ class TracedCall:
             names = ", ".join(map(repr, STAGES))
             raise SettingError(f"there is no stage {stage!r}", source=current_source(), remedy=f"give one of {names}")
         names = input_names(self._inputs, self.program)
-        return stage_text([(program, names) for program in self._path.programs], stage, self._path.guards)
+        own = map(TieredProgram, self._path.own)
+        return stage_text([(program, names) for program in own], stage, self._path.guards)
 
     def compile(self) -> TracedCall:
         """The same, compiled now; what the compiler cannot lower stays interpreted."""

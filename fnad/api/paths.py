@@ -83,11 +83,21 @@ class TracedPath:
 
     @cached_property
     def programs(self) -> tuple[TieredProgram, ...]:
-        """The program with its guards, ready to run: in two where it has effects, which must not happen in vain."""
+        """The program with its guards, ready to run; it may have been made of another function."""
         if not self.guards:
             return (prepared(self.traced, self.donated),)
-        program = guarded(self.traced, self.guards)  # nothing is donated: another path may need the arguments
-        return tuple(map(prepared, (deciding(program), self.traced) if self._has_effects else (program,)))
+        return tuple(map(prepared, self.own))  # nothing is donated: another path may need the arguments
+
+    @property
+    def own(self) -> tuple[Program, ...]:
+        """The program with its guards, with the lines of this function.
+
+        There are two where it has effects, which must not happen in vain.
+        """
+        if not self.guards:
+            return (self.traced,)
+        program = guarded(self.traced, self.guards)
+        return (deciding(program), self.traced) if self._has_effects else (program,)
 
     @cached_property
     def _has_effects(self) -> bool:

@@ -13,7 +13,7 @@ from fnad.api.arguments import differentiated, stage_in
 from fnad.api.leaves import Array, Function, Operand, argument_name, check_function, function_name, to_user
 from fnad.api.matching import ExpectedTree
 from fnad.api.nonfinite import checked
-from fnad.api.running import derived, execute, inlined
+from fnad.api.running import derived, derived_within, execute, inlined
 from fnad.api.staging import Staged
 from fnad.backends.tiers import TieredProgram
 from fnad.errors import CotangentError
@@ -68,7 +68,7 @@ def run_cut(staged: Staged, derivation: derivations.Derivation) -> tuple[list[An
     """Run the first of two programs; return its outputs, and what the second one makes of co- or tangents."""
     program, count = staged.program, len(staged.program.outputs)
     if is_tracing():
-        forward, backward = derivation.derive(program)
+        forward, backward = derived_within(program, derivation)
         found = inlined(forward, staged.operands)
         residuals = [tracer.symbol for tracer in found[count:]]
         return found[:count], lambda cts: inlined(backward, [*residuals, *cts])

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from time import perf_counter
 from typing import Any, NamedTuple, cast
 
 from fnad import config
-from fnad.api.derivations import AS_IT_IS, Derivation
+from fnad.api.derivations import Derivation
 from fnad.api.leaves import Array, Operand, to_user
 from fnad.api.nonfinite import checked
 from fnad.backends.base import Executor
@@ -24,7 +25,7 @@ from fnad.ir.builder import inline, is_tracing
 from fnad.ir.content import content_key
 from fnad.ir.program import Program
 from fnad.ir.symbol import Symbol
-from fnad.ir.walk import has_effect
+from fnad.ir.walk import all_equations, has_effect
 from fnad.numpy.operands import WeakSymbol, as_symbol
 from fnad.store import STORE
 from fnad.trace.tracer import Tracer
@@ -36,6 +37,23 @@ def derived(program: Program, derivation: Derivation) -> tuple[TieredProgram, ..
     """The programs that are derived from one, ready to run."""
     key = derivation.key, content_key(program)
     return STORE.get(key, lambda: tuple(map(prepared, derivation.derive(program))))
+
+
+@dataclass(frozen=True, slots=True)
+class Within:
+    """What was derived of a program within a trace; the program has the lines that its key consists of."""
+
+    program: Program
+    made: tuple[Program, ...]
+
+
+@unwatched
+def derived_within(program: Program, derivation: Derivation) -> tuple[Program, ...]:
+    """The programs that are derived from one, to become part of a trace: those of programs with the same lines too."""
+    lines = [id(equation.source) for equation in all_equations(program)]
+    asked = [i for i, e in enumerate(program.equations) if not program.asked.isdisjoint(e.results)]
+    key = (derived_within, *derivation.key, *lines, None, *asked), content_key(program)
+    return STORE.repeated(key, lambda: Within(program, derivation.derive(program))).made
 
 
 def prepared(program: Program, donated: tuple[int, ...] = ()) -> TieredProgram:
@@ -102,15 +120,14 @@ def raise_with_line(program: Program, arrays: Sequence[Array]) -> None:
 def run(program: Program, operands: Sequence[Operand], derivation: Derivation) -> list[Any]:
     """The outputs of the one program that is derived, on these operands, as the user gets them."""
     if is_tracing():
-        return inlined(program, operands, derivation)
+        return inlined(derived_within(program, derivation)[0], operands)
     results = execute(derived(program, derivation)[0], operands, lambda: derivation.derive(program)[0])
     return [to_user(result) for result in results]
 
 
 @unwatched
-def inlined(program: Program, operands: Sequence[Operand], derivation: Derivation = AS_IT_IS) -> list[Tracer]:
-    """The outputs of the one program that is derived, which becomes part of the trace under way."""
-    (program,) = derivation.derive(program)
+def inlined(program: Program, operands: Sequence[Operand]) -> list[Tracer]:
+    """The outputs of a program, which becomes part of the trace under way."""
     symbols = [as_symbol(value if isinstance(value, Symbol) else to_user(value)) for value in operands]
     return [traced(symbol) for symbol in inline(program, symbols)]
 

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 import numpy as np
 
 from fnad.errors import FnadError, UsedAfterTraceError, VerificationError
-from fnad.ir.content import params_key
+from fnad.ir.content import key_of_params, params_key
 from fnad.ir.program import Atom, Equation, Literal, Params, Program, Source, ValueEnvironment, Var, keywords
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import Aval, aval_of
@@ -175,14 +175,14 @@ class Builder:
         """Add an equation; return its result, or a tuple of results where the primitive has several."""
         symbols = [self.lift(operand) for operand in operands]
         atoms = tuple([symbol.atom for symbol in symbols])
-        static = params_key(params) if params else ()
+        static = params_key(params)
         key = primitive, atom_keys(atoms), static, regions
         found = None if primitive.effect else self._numbered.get(key)
         if found is None:
             inferred = self._infer(primitive, tuple([symbol.aval for symbol in symbols]), params, static, regions)
             found = self._numbered[key] = tuple(map(Var, inferred)) if isinstance(inferred, tuple) else Var(inferred)
             results = found if isinstance(found, tuple) else (found,)
-            self.equations.append(Equation(results, primitive, atoms, params, regions, self.source))
+            self._append(Equation(results, primitive, atoms, params, regions, self.source), static)
         if isinstance(found, tuple):
             return tuple([Symbol(self, var, var.aval) for var in found])
         return Symbol(self, found, found.aval)
@@ -199,8 +199,24 @@ class Builder:
                 found = numbered[key] = tuple(map(Var, inferred)) if isinstance(inferred, tuple) else Var(inferred)
             results = found if isinstance(found, tuple) else (found,)
             if is_new:
-                self.equations.append(Equation(results, primitive, operands, params, (), source))
+                self._append(Equation(results, primitive, operands, params, (), source), static)
             atoms += results
+
+    def add(self, equation: Equation, operands: tuple[Atom, ...]) -> tuple[Var, ...]:
+        """Add an equation of another program on operands of the same avals, for which nothing has to be inferred."""
+        primitive, regions, static = equation.primitive, equation.regions, key_of_params(equation)
+        key = primitive, atom_keys(operands), static, regions
+        found = None if primitive.effect else self._numbered.get(key)
+        if found is not None:
+            return found if isinstance(found, tuple) else (found,)
+        results = tuple([Var(var.aval) for var in equation.results])
+        self._numbered[key] = results if regions or len(results) != 1 else results[0]
+        self._append(Equation(results, primitive, operands, equation.params, regions, self.source), static)
+        return results
+
+    def _append(self, equation: Equation, static: Hashable) -> None:
+        equation.static = static
+        self.equations.append(equation)
 
     def _infer(
         self,
@@ -271,22 +287,31 @@ class SymbolEnvironment(ValueEnvironment):
 
 @unwatched
 def inline(program: Program, arguments: Sequence[Symbol]) -> list[Symbol]:
-    """Add a program's equations to the program under construction, on these arguments; return its outputs."""
-    from_atom: dict[Var, Symbol] = dict(zip(program.inputs, arguments, strict=True))
+    """Add a program's equations to the program under construction, on arguments of its avals; return its outputs."""
     builder = current_builder()
+    given: dict[Atom, Symbol] = dict(zip(program.inputs, arguments, strict=True))
+    if any(var.aval is not x.aval for var, x in given.items()):
+        raise VerificationError(f"{program.name} of {program.in_avals} is inlined on {[x.aval for x in arguments]}")
+    atoms = _Lifted(builder, given)
     outer = builder.source
-
-    def read(atom: Atom) -> Symbol:
-        return builder.literal(atom.value) if isinstance(atom, Literal) else from_atom[atom]
-
     for equation in program.equations:
         builder.source = equation.source or outer
-        results = builder.bind(
-            equation.primitive, [read(atom) for atom in equation.operands], equation.params, equation.regions
-        )
-        from_atom.update(zip(equation.results, results if isinstance(results, tuple) else (results,), strict=True))
+        operands = tuple([atom if type(atom) is Literal else atoms[atom] for atom in equation.operands])
+        atoms.update(zip(equation.results, builder.add(equation, operands), strict=True))
     builder.source = outer
-    return [read(atom) for atom in program.outputs]
+    return [given[a] if a in given else Symbol(builder, atoms.get(a, a), a.aval) for a in program.outputs]
+
+
+class _Lifted(dict[Atom, Atom]):
+    """The atoms of a program as those of another one, in which an argument is lifted when it is first used."""
+
+    def __init__(self, builder: Builder, arguments: dict[Atom, Symbol]) -> None:
+        super().__init__()
+        self._builder, self._arguments = builder, arguments
+
+    def __missing__(self, atom: Atom) -> Atom:
+        self[atom] = found = self._builder.lift(self._arguments[atom]).atom
+        return found
 
 
 def bind_equation(equation: Equation, operands: Sequence[Symbol]) -> list[Symbol]:

@@ -10,7 +10,7 @@ import struct
 from collections.abc import Hashable
 from typing import cast
 
-from fnad.ir.program import Params, Program, Var
+from fnad.ir.program import Equation, Params, Program, Var
 
 
 class Content:
@@ -49,7 +49,7 @@ def _content_of(program: Program) -> Content:
             (
                 equation.primitive,
                 tuple([numbers[atom] if isinstance(atom, Var) else atom.key for atom in equation.operands]),
-                params_key(equation.params) if equation.params else (),
+                key_of_params(equation),
                 tuple(map(content_key, equation.regions)) if equation.regions else (),
             )
         )
@@ -61,8 +61,17 @@ def _content_of(program: Program) -> Content:
     return Content(avals, tuple(equations), outputs)
 
 
+def key_of_params(equation: Equation) -> Hashable:
+    """The params of an equation as a key."""
+    if equation.static is None:
+        equation.static = params_key(equation.params)
+    return equation.static
+
+
 def params_key(params: Params) -> Hashable:
     """Params as a key."""
+    if not params:
+        return ()
     if len(params) == 1:
         return tuple([(name, static_key(value)) for name, value in params.items()])
     return tuple([(name, static_key(params[name])) for name in sorted(params)])

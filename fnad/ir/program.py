@@ -125,6 +125,8 @@ class Equation:
     params: Params = field(default_factory=dict[str, Any])
     regions: tuple[Program, ...] = ()
     source: Source | None = None
+    static: Any = field(default=None, init=False, repr=False)
+    """Its params as a key, once somebody has asked for that (`fnad.ir.content`)."""
 
     @property
     def keywords(self) -> Params:

@@ -331,11 +331,18 @@ def draws_numbers(value: Any) -> bool:
     )
 
 
-def shared_states() -> tuple[bytes, object]:
+def shared_states() -> tuple[object, object]:
     """The states of the generators that `numpy.random` and `random` share among all their users."""
     numpy_random, python_random = sys.modules.get("numpy.random"), sys.modules.get("random")
     state = numpy_random and numpy_random.get_state(legacy=False)
-    return pickle.dumps(state), python_random and python_random.getstate()
+    return _frozen(state), python_random and python_random.getstate()
+
+
+def _frozen(state: Any) -> Any:
+    """The state of a generator, which is of dicts, arrays and numbers, as it is now."""
+    if isinstance(state, Mapping):
+        return tuple([(name, _frozen(value)) for name, value in cast("Mapping[str, Any]", state).items()])
+    return state.tobytes() if isinstance(state, np.ndarray) else state
 
 
 def check_of_function(function: FunctionType) -> Check:

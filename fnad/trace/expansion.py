@@ -22,7 +22,7 @@ from typing import Any, NamedTuple, NoReturn, TypeAlias
 import numpy as np
 
 from fnad.ir.builder import Builder, Repeated, current_builder
-from fnad.ir.content import params_key
+from fnad.ir.content import key_of_params
 from fnad.ir.known import any_known
 from fnad.ir.program import Atom, Equation, Literal
 from fnad.ir.symbol import Symbol
@@ -159,7 +159,7 @@ def _repeated(equation: Equation, places: dict[Atom, int]) -> Repeated:
         places[result] = len(places)
     primitive, params = equation.primitive, equation.params
     inferred = primitive.infer(*[atom.aval for atom in equation.operands], **params)
-    return Repeated(primitive, operands, params, params_key(params) if params else (), inferred)
+    return Repeated(primitive, operands, params, key_of_params(equation), inferred)
 
 
 def _place(atom: Atom, places: dict[Atom, int]) -> int | Literal:

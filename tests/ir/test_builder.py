@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from fnad.errors import VerificationError
-from fnad.ir.builder import Builder, rebuilt, trace
+from fnad.ir.builder import Builder, inline, rebuilt, trace
 from fnad.ir.program import Var
+from fnad.ir.symbol import Symbol
 from fnad.ir.types import F32, F64, Aval
 from fnad.ops.arithmetic import add, mul
 from fnad.ops.elementary import sin
@@ -63,3 +64,20 @@ def test_equal_avals_are_one_object() -> None:
     assert Aval(F64, (np.int64(2), 3)) is aval
     assert pickle.loads(pickle.dumps(aval)) is copy.deepcopy(aval) is aval
     assert len({aval, Aval(F64, (2, 4)), Aval(F32, (2, 3))}) == 3
+
+
+def test_a_program_is_inlined_on_arguments_of_its_avals_alone() -> None:
+    program = trace(lambda x: [sin(x)], VECTOR)
+    with pytest.raises(VerificationError, match="is inlined on"):
+        trace(lambda x: inline(program, [x]), Aval(F32, VECTOR.shape))
+
+
+def test_what_is_inlined_is_numbered_as_what_is_bound() -> None:
+    def twice(x: Symbol) -> list[Symbol]:
+        return [*inline(program, [x]), *inline(program, [x]), mul(sin(x), sin(x))]
+
+    program = trace(lambda x: [mul(sin(x), sin(x)), x], VECTOR)
+    found = trace(twice, VECTOR)
+    assert len(found.equations) == 2
+    assert found.outputs[0] is found.outputs[2] is found.outputs[4]
+    assert found.outputs[1] is found.inputs[0]
