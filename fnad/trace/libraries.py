@@ -3,38 +3,40 @@
 from __future__ import annotations
 
 import os
-from functools import lru_cache
+from functools import cache, lru_cache
+from importlib.util import find_spec
 
-import numpy as np
-
-# Prefixes of text: pathlib would add a tenth to the time that importing fnad takes.
-_SITE = str(np.__file__).rpartition(f"numpy{os.sep}")[0]
 _OWN = __file__.rpartition(f"trace{os.sep}")[0]
-_MACHINERY = (_OWN, *[f"{_SITE}{name}{os.sep}" for name in ("numpy", "scipy")])
-_FOUNDATION = (*_MACHINERY, *[f"{_SITE}{name}{os.sep}" for name in ("numba", "llvmlite", "optree")])
-_TESTING = tuple(f"{_SITE}{name}{os.sep}" for name in ("_pytest", "pluggy"))  # an `assert` under pytest runs its code
 _STANDARD = os.__file__.removesuffix("os.py")
 _THIRD_PARTY = tuple(f"{_STANDARD}{name}{os.sep}" for name in ("site-packages", "dist-packages"))
 _INSTALLED = tuple(f"{os.sep}{name}{os.sep}" for name in ("site-packages", "dist-packages"))
 _INTERNAL = ("<frozen ", "<__array_function__ ")
 
 
+@cache
+def _folders(*packages: str) -> tuple[str, ...]:
+    """Where packages are; each may be in another folder, as with several environments in one path, or in Nix."""
+    found = (find_spec(package) for package in packages)
+    places = [place for spec in found if spec is not None for place in spec.submodule_search_locations or ()]
+    return tuple(f"{place}{os.sep}" for place in places)
+
+
 @lru_cache(maxsize=4096)
 def is_machinery(file: str) -> bool:
     """Whether a file is one of fnad's, NumPy's or SciPy's: what runs between the user's line and a primitive."""
-    return file.startswith(_MACHINERY)
+    return file.startswith((_OWN, *_folders("numpy", "scipy")))
 
 
 @lru_cache(maxsize=4096)
 def is_testing(file: str) -> bool:
     """Whether a file is one of pytest's, whose code an `assert` runs, or that CPython or NumPy runs unasked."""
-    return file.startswith((*_TESTING, *_INTERNAL))
+    return file.startswith((*_folders("_pytest", "pluggy"), *_INTERNAL))
 
 
 @lru_cache(maxsize=4096)
 def is_library(file: str) -> bool:
     """Whether a file belongs to the standard library, to this package or what it stands on, or to pytest."""
-    if file.startswith((*_FOUNDATION, *_TESTING, *_INTERNAL)):
+    if is_machinery(file) or is_testing(file) or file.startswith(_folders("numba", "llvmlite", "optree")):
         return True
     return file.startswith(_STANDARD) and not file.startswith(_THIRD_PARTY)
 

@@ -1,0 +1,44 @@
+"""Libraries are told from the user's code wherever each of them is installed."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import scipy
+
+from fnad.trace.libraries import is_library, is_machinery, is_testing, package_of
+
+PROGRAM = """
+import sys
+sys.path.insert(0, {folder!r})
+import numpy as np, scipy.cluster.hierarchy
+assert scipy.__file__.startswith({folder!r})
+import fnad
+points = np.arange(6.0).reshape(3, 2) ** 2
+def f(x):
+    u = np.zeros(3)
+    u[0] = x
+    return np.sum(u) * scipy.cluster.hierarchy.linkage(points)[0, 2]
+print(fnad.jit(f)(2.0), fnad.grad(f)(2.0), f(2.0), f(1.0))
+"""
+
+
+def test_packages_may_be_in_folders_of_their_own(tmp_path):
+    (tmp_path / "scipy").symlink_to(Path(scipy.__file__).parent)
+    ran = subprocess.run(
+        [sys.executable, "-c", PROGRAM.format(folder=str(tmp_path))], capture_output=True, text=True, check=False
+    )
+    assert not ran.stderr
+    value, gradient, expected, derivative = map(float, ran.stdout.split())
+    np.testing.assert_allclose([value, gradient], [expected, derivative])
+
+
+def test_whose_code_a_file_is():
+    assert is_machinery(np.__file__)
+    assert is_machinery(scipy.__file__)
+    assert not is_library(__file__)
+    assert is_testing(sys.modules["_pytest"].__file__)
+    assert is_library(sys.modules["pathlib"].__file__)
+    assert package_of(scipy.__file__) == "scipy"
+    assert package_of(__file__) is None
