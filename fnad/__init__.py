@@ -26,6 +26,7 @@ from fnad.api.reverse import vjp
 from fnad.config import debug_nans, disable_jit
 from fnad.store import cache_info, clear_cache
 from fnad.trace.missing import missing
+from fnad.version import __version__ as __version__
 
 if TYPE_CHECKING:
     from fnad import debug, flatten_util, nn, optim, random, scipy, test_util, testing, tree
@@ -46,8 +47,6 @@ if TYPE_CHECKING:
     from fnad.api.sparse import sparse_hessian, sparse_jacobian
     from fnad.api.tapping import cotangent_tap, tap, tapped
     from fnad.api.vectorizing import vectorize
-
-__version__ = "0.1.0.dev0"
 
 __all__ = [
     "Minimum",

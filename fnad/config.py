@@ -51,7 +51,8 @@ class Settings:
 
     >>> Settings(executor="compiled")
     Settings(executor='compiled', backend='cpu', strict_mutation=False, disable_jit=False,
-             debug_nans=False, cache_entries=512, cache_bytes=1073741824)
+             debug_nans=False, cache_entries=512, cache_bytes=1073741824,
+             disk_cache=True, disk_cache_bytes=536870912)
     """
 
     executor: ExecutorName = "auto"
@@ -61,6 +62,8 @@ class Settings:
     debug_nans: bool = False
     cache_entries: int = 512
     cache_bytes: int = 2**30
+    disk_cache: bool | str = True
+    disk_cache_bytes: int = 2**29
 
     def __post_init__(self) -> None:
         for name, choices in (("executor", get_args(ExecutorName)), ("backend", get_args(BackendName))):
@@ -70,7 +73,9 @@ class Settings:
         for name in ("strict_mutation", "disable_jit", "debug_nans"):
             if type(getattr(self, name)) is not bool:
                 raise SettingError(f"{name} is {getattr(self, name)!r}", remedy="set it to True or False")
-        for name in ("cache_entries", "cache_bytes"):
+        if type(self.disk_cache) not in (bool, str) or self.disk_cache == "":
+            raise SettingError(f"disk_cache is {self.disk_cache!r}", remedy="set it to True, False or a directory")
+        for name in ("cache_entries", "cache_bytes", "disk_cache_bytes"):
             value = getattr(self, name)
             if type(value) is not int or value < 0:
                 raise SettingError(f"{name} is {value!r}", remedy="set it to an integer that is not negative")

@@ -120,6 +120,10 @@ class PathsWarning(UserWarning):
     """A compiled function branches on traced values in more ways than are kept."""
 
 
+class CacheWarning(UserWarning):
+    """The directory for native code cannot be used; what is compiled is kept in memory."""
+
+
 class ControlFlowWarning(UserWarning):
     """A derivative is that of the path taken, and says little: through control flow the result depends on the input."""
 

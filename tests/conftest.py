@@ -20,6 +20,8 @@ from hypothesis import HealthCheck, settings
 if "PYTEST_XDIST_WORKER" in os.environ:  # one process a core, whose BLAS threads would only wait for each other
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # NumPy reads it when it is imported
 
+os.environ["FNAD_CACHE_DIR"] = ""  # what a test compiles it compiles itself, in processes of its own too
+
 from fnad.backends import tiers
 from fnad.testing import EXECUTORS, Run
 

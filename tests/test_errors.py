@@ -745,7 +745,8 @@ def test_settings() -> None:
     with raises(errors.SettingError, "executor is 'gpu'", "  set it to 'auto' or 'interpreter' or 'compiled'"):
         fnad.config.set_default(executor="gpu")
     settings = (
-        "  the settings are: executor, backend, strict_mutation, disable_jit, debug_nans, cache_entries, cache_bytes"
+        "  the settings are: executor, backend, strict_mutation, disable_jit, debug_nans, cache_entries, cache_bytes,"
+        " disk_cache, disk_cache_bytes"
     )
     with raises(errors.SettingError, "there is no setting 'speed'", settings):
         fnad.config.set_default(speed=1)
@@ -755,4 +756,6 @@ def test_settings() -> None:
         fnad.config.set_default(cache_bytes=-1)
     with raises(errors.SettingError, "cache_entries is 1.5", "  set it to an integer that is not negative"):
         fnad.config.set_default(cache_entries=1.5)
+    with raises(errors.SettingError, "disk_cache is None", "  set it to True, False or a directory"):
+        fnad.config.set_default(disk_cache=None)
     assert fnad.config.current().executor == "auto"

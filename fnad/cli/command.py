@@ -14,7 +14,7 @@ from typing import Any, NoReturn, TypeAlias
 
 import fnad
 from fnad.api.stages import STAGES
-from fnad.cli import doctor, ops
+from fnad.cli import cache, doctor, ops
 from fnad.cli.check import check_call
 from fnad.cli.dump import Request, dump
 from fnad.cli.lint import lint
@@ -57,6 +57,13 @@ LINT_EXAMPLE = """\
 examples:
   fnad lint model.py:loss --args 'f64[3], {"W": f32[4,5], "b": f32[5]}'
   fnad lint package.model:loss --values 'np.linspace(0, 1, 5), scale=2.0'   (on the path that these take)
+"""
+CACHE = """\
+Look after the cache on disk, in which native code is kept for later processes:
+
+  show   where it is, how much it holds, and which versions of fnad made that
+  check  read every entry and remove those that are damaged; the exit status is 1 if there are any
+  clear  remove everything
 """
 ARGS = """the types of the arguments: arrays such as f64[3,4], i32[], bool[7]; Python numbers float, int, bool, complex;
 None; dicts, lists and tuples of these"""
@@ -101,11 +108,12 @@ class _CommandParser(ArgumentParser):
 def _parser() -> ArgumentParser:
     parser = _CommandParser(prog="fnad", description="Differentiate NumPy functions and compile them: a look inside.")
     parser.add_argument("--version", action="version", version=f"fnad {fnad.__version__}")
-    commands = parser.add_subparsers(required=True, metavar="{dump,check,lint,ops,doctor}")
+    commands = parser.add_subparsers(required=True, metavar="{dump,check,lint,ops,cache,doctor}")
     _add_dump(commands)
     _add_check(commands)
     _add_lint(commands)
     _add_ops(commands)
+    _add_cache(commands)
     _add_doctor(commands)
     return parser
 
@@ -180,6 +188,18 @@ def _add_ops(commands: Any) -> None:
     parser.set_defaults(answer=_ops)
 
 
+def _add_cache(commands: Any) -> None:
+    parser = commands.add_parser(
+        "cache",
+        help="show, check or clear the cache on disk",
+        description=CACHE,
+        epilog="example:\n  fnad cache show",
+        formatter_class=RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("action", choices=("show", "check", "clear"), nargs="?", default="show")
+    parser.set_defaults(answer=_cache)
+
+
 def _add_doctor(commands: Any) -> None:
     parser = commands.add_parser(
         "doctor",
@@ -221,6 +241,16 @@ def _lint(request: Namespace) -> Answer:
 
 def _ops(request: Namespace) -> Answer:
     return (ops.list_primitives() if request.name is None else ops.describe_primitive(request.name)), 0
+
+
+def _cache(request: Namespace) -> Answer:
+    match request.action:
+        case "check":
+            return cache.check()
+        case "clear":
+            return cache.clear(), 0
+        case _:
+            return cache.show(), 0
 
 
 def _doctor(_: Namespace) -> Answer:

@@ -53,9 +53,20 @@ def cython_module(name: str) -> Any:
     return module
 
 
+def register(symbol: str) -> None:
+    """Register a symbol again; raises `KeyError` if there is no such routine."""
+    routine = symbol.removeprefix(PREFIX)
+    thread_limits() if routine in blas_threads.PAIR else registered(routine)
+
+
+def thread_limits() -> tuple[str, ...]:
+    """The symbols of what limits the BLAS to one thread, and gives it back the others."""
+    return blas_threads.registered(cython_module("cython_blas").__file__, PREFIX)
+
+
 def call_blas(builder: Builder, dtype: Dtype, kind: str, work: Value, *addresses: Value) -> None:
     """Call a routine on these addresses; on one thread, if its `work`, in multiplications, is small."""
-    enter, leave = blas_threads.registered(cython_module("cython_blas").__file__)
+    enter, leave = thread_limits()
     small = builder.icmp_signed("<=", work, work.type(blas_threads.LARGEST))
     with builder.if_then(small):
         call(builder, enter, ir.VoidType())

@@ -22,6 +22,7 @@ from typing import Any
 import llvmlite.binding as llvm
 import llvmlite.ir as ir
 
+from fnad.backends.cpu.loader import link, object_code
 from fnad.backends.llvm.emitter import Builder
 from fnad.backends.llvm.scalar import call
 
@@ -34,6 +35,13 @@ MIDDLE = range(2**16, LARGEST + 1)
 GETTERS = tuple(f"{p}openblas_get_num_threads{s}" for p in ("scipy_", "") for s in ("", "64_"))
 SETTERS = tuple(name.replace("get", "set") for name in GETTERS)
 
+PAIR = "enter", "leave"
+DECLARATIONS = """
+@state = external global [3 x i32]
+declare i32 @get()
+declare void @set(i32)
+"""
+WITHOUT = "define void @enter() { ret void }\ndefine void @leave() { ret void }"
 CODE = """
 define internal void @lock() alwaysinline {
   br label %again
@@ -45,7 +53,7 @@ done:
   ret void
 }
 
-define void @ENTER() {
+define void @enter() {
   call void @lock()
   %users = getelementptr i32, ptr @state, i64 1
   %saved = getelementptr i32, ptr @state, i64 2
@@ -67,7 +75,7 @@ done:
   ret void
 }
 
-define void @LEAVE() {
+define void @leave() {
   call void @lock()
   %users = getelementptr i32, ptr @state, i64 1
   %saved = getelementptr i32, ptr @state, i64 2
@@ -93,34 +101,30 @@ _KEPT: list[Any] = []
 
 
 @contextmanager
-def one_thread(builder: Builder, library_file: str) -> Generator[None]:
+def one_thread(builder: Builder, library_file: str, prefix: str) -> Generator[None]:
     """Write calls between which the OpenBLAS that the extension module at this path is linked to has one thread."""
-    enter, leave = registered(library_file)
+    enter, leave = registered(library_file, prefix)
     call(builder, enter, ir.VoidType())
     yield
     call(builder, leave, ir.VoidType())
 
 
 @cache
-def registered(library_file: str) -> tuple[str, str]:
-    """The symbols of `enter` and `leave` for a library, registered with LLVM; for another BLAS they do nothing."""
+def registered(library_file: str, prefix: str) -> tuple[str, ...]:
+    """The symbols of `PAIR` for a library, registered with LLVM; for another BLAS they do nothing."""
     library, state = ctypes.CDLL(library_file), (ctypes.c_int * 3)()  # lock, users, saved
     os.register_at_fork(after_in_child=lambda: ctypes.memset(state, 0, ctypes.sizeof(state)))
-    getter, setter = _symbol(library, GETTERS), _symbol(library, SETTERS)
-    code = CODE if getter and setter else "define void @ENTER() { ret void }\ndefine void @LEAVE() { ret void }"
-    for name, address in (("state", ctypes.addressof(state)), ("get", getter), ("set", setter)):
-        code = code.replace(f"@{name}", f"inttoptr (i64 {address} to ptr)")
-    symbols = f"fnad_blas_enter_{len(_KEPT)}", f"fnad_blas_leave_{len(_KEPT)}"
-    llvm.initialize_native_target()
-    llvm.initialize_native_asmprinter()
-    machine = llvm.Target.from_default_triple().create_target_machine(jit=True)
-    for word, symbol in zip(("ENTER", "LEAVE"), symbols, strict=True):
-        code = code.replace(word, symbol)
-    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(code), machine)
-    engine.finalize_object()
+    addresses = {"state": ctypes.addressof(state), "get": _symbol(library, GETTERS), "set": _symbol(library, SETTERS)}
+    code = DECLARATIONS + CODE if all(addresses.values()) else WITHOUT
+    for word in ("state", "get", "set", *PAIR):
+        code = code.replace(f"@{word}", f"@{prefix}{word}")
+    for word, address in addresses.items():
+        llvm.add_symbol(f"{prefix}{word}", address or 0)
+    linked = link(object_code(code, lambda: llvm.parse_assembly(code)))
+    symbols = tuple(f"{prefix}{word}" for word in PAIR)
     for symbol in symbols:
-        llvm.add_symbol(symbol, engine.get_function_address(symbol))
-    _KEPT.append((engine, state))
+        llvm.add_symbol(symbol, linked.get_function_address(symbol))
+    _KEPT.append((linked, state))
     return symbols
 
 

@@ -15,14 +15,19 @@ from llvmlite.binding.newpassmanagers import NewPassManager
 
 
 @cache
-def machine() -> Any:
-    """The target machine: this CPU with its features, at LLVM's highest optimisation level."""
+def target() -> Any:
+    """The kind of machine that this process runs on."""
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
-    target = llvm.Target.from_triple(llvm.get_process_triple())
-    relocation = "static" if target.name.startswith("x86") else "default"
+    return llvm.Target.from_triple(llvm.get_process_triple())
+
+
+@cache
+def machine() -> Any:
+    """The target machine: this CPU with its features, at LLVM's highest optimisation level."""
+    relocation = "static" if target().name.startswith("x86") else "default"
     features = llvm.get_host_cpu_features().flatten()
-    return target.create_target_machine(
+    return target().create_target_machine(
         cpu=llvm.get_host_cpu_name(), features=features, opt=3, reloc=relocation, codemodel="jitdefault", jit=True
     )
 

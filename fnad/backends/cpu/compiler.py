@@ -10,7 +10,7 @@ from weakref import WeakValueDictionary
 
 from fnad.backends.cpu import codegen
 from fnad.backends.cpu.entry import add_entry
-from fnad.backends.cpu.loader import load
+from fnad.backends.cpu.loader import load, object_code
 from fnad.backends.cpu.target import CPU
 from fnad.backends.llvm.emitter import Builder, Value
 from fnad.backends.llvm.instructions import add_function
@@ -50,8 +50,8 @@ class NativeFunction:
 def compile_kernel(kernel: Kernel) -> NativeFunction:
     """Compile a kernel, whose parameters are flat arrays."""
     with _lock:
-        code = codegen.machine().emit_object(translate(kernel))
-    return NativeFunction(kernel, load(kernel.name, code, ENTRY), len(code))
+        code = object_code(plain_text(kernel), lambda: translate(kernel))
+        return NativeFunction(kernel, load(kernel.name, code, ENTRY), len(code))
 
 
 def compile_source(source: str, name: str, parameters: Sequence[Dtype]) -> NativeFunction:

@@ -17,6 +17,7 @@ from typing import NamedTuple
 import llvmlite.ir as ir
 import numpy as np
 
+from fnad.backends.cpu import blas_threads
 from fnad.backends.cpu.blas import address, by_reference, call_blas, element
 from fnad.backends.cpu.blas_threads import MIDDLE, one_thread
 from fnad.backends.cpu.ufunc_loops import ADDRESS, BYTE, LONG, WORD, UfuncLoop, place, registered_loop
@@ -158,6 +159,15 @@ def loop_of(name: str, dtypes: tuple[Dtype, ...]) -> UfuncLoop:
     return registered_loop(gufunc(name), dtypes, PREFIX + name)
 
 
+def register(symbol: str) -> None:
+    """Register a symbol again; raises an error if NumPy has no such loop."""
+    if symbol.removeprefix(PREFIX) in blas_threads.PAIR:
+        blas_threads.registered(LIBRARY, PREFIX)
+        return
+    name, letters, _ = symbol.removeprefix(PREFIX).rsplit("_", 2)
+    loop_of(name, tuple(map(np.dtype, letters)))
+
+
 def by_ufunc(builder: Builder, given: Call, *arrays: Value) -> Value:
     """The ufunc of the same name; 1 if a matrix has no result."""
     signature = UFUNCS[given.name]
@@ -165,7 +175,7 @@ def by_ufunc(builder: Builder, given: Call, *arrays: Value) -> Value:
     extents = (given.matrices, *(given.sizes[size] for size in size_names(signature)))
     call(builder, "feclearexcept", WORD, INVALID)
     is_middle = any(given.matrices * prod(shape) * max(shape[-2:]) in MIDDLE for shape in shapes if len(shape) > 1)
-    with one_thread(builder, LIBRARY) if is_middle else nullcontext():
+    with one_thread(builder, LIBRARY, PREFIX) if is_middle else nullcontext():
         loop_of(given.name, given.dtypes).call(builder, arrays, extents, strides(shapes, given.dtypes))
     return builder.zext(builder.icmp_unsigned("!=", call(builder, "fetestexcept", WORD, INVALID), WORD(0)), WORD)
 

@@ -93,6 +93,16 @@ def declared(module: ir.Module, symbol: str, values: Values) -> ir.Function:
     return function
 
 
+def register(symbol: str) -> None:
+    """Register a symbol again; raises an error if SciPy has no such function."""
+    *name, letters, part = symbol.removeprefix(PREFIX).split("_")
+    if part in ("loop", "data"):
+        ufunc = "_".join(name)
+        registered_loop(scipy_function(ufunc), tuple(map(np.dtype, letters)), f"{PREFIX}{ufunc}")
+    else:
+        entry_point("_".join((*name, letters)), tuple(map(np.dtype, part)))
+
+
 # ---- loops of ufuncs ---------------------------------------------------------------------------------------------
 
 

@@ -36,6 +36,11 @@ def available() -> bool:
     return llvm.address_of_symbol("_ZGVbN2v_exp") is not None
 
 
+def register(_: str) -> None:
+    """Register the symbols of libmvec, if it can be loaded."""
+    available()
+
+
 def describe() -> str:
     """The source of vector functions, for display."""
     if not available():

@@ -1,0 +1,417 @@
+"""The cache on disk: entries that are whole or not there, whatever happens to the directory and to other processes."""
+
+from __future__ import annotations
+
+import errno
+import os
+import subprocess
+import sys
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import fnad
+from fnad import disk
+from fnad.backends.cpu import codegen, loader, symbols
+from fnad.backends.cpu.compiler import compile_source
+from fnad.cli import main
+from fnad.disk import FOLDERS, DiskCache, digest
+from fnad.errors import CacheWarning
+
+KEY = digest(b"a key")
+PAYLOAD = bytes(range(256)) * 4
+
+
+@pytest.fixture
+def cache(tmp_path: Path) -> DiskCache:
+    return DiskCache(tmp_path / "cache")
+
+
+def files(cache: DiskCache) -> list[str]:
+    return sorted(entry.path.name for entry in cache.entries())
+
+
+def compiled(directory: Path, number: float = 3.0) -> float:
+    """The number that a compiled kernel gives, with the cache in this directory."""
+    source = f"def program(out):\n    out[0] = f64({number})\n"
+    with fnad.config.override(disk_cache=str(directory)):
+        call = compile_source(source, "program", [np.dtype("f8")]).call
+    out = np.zeros(1)
+    call(out)
+    return float(out[0])
+
+
+# ---- later processes -------------------------------------------------------------------------------------------------
+
+PROGRAM = """
+import sys
+import numpy as np, scipy.special
+import fnad
+from fnad.backends.cpu import codegen
+if sys.argv[1] == "again":
+    codegen.optimized = None  # nothing is compiled any more
+
+def f(x, m, n, s):
+    y = np.tanh(m @ x) + np.exp(-scipy.special.gamma(x) ** 2) + np.linalg.solve(m, x)
+    y = y + scipy.special.gamma(s).astype("f8") + np.linalg.inv(n)[0, 0] + np.abs(np.sin(x + 1j * y))
+    return np.sum(y * np.linalg.cholesky(m @ m.T + np.eye(30))[0])
+
+m = np.random.default_rng(0).standard_normal((30, 30)) + 30 * np.eye(30)
+n = np.random.default_rng(1).standard_normal((50, 50)) + 50 * np.eye(50)
+with fnad.config.override(executor="compiled"):
+    value, slope = fnad.value_and_grad(f)(np.linspace(1.0, 2.0, 30), m, n, np.linspace(1, 2, 30, dtype="f4"))
+print("numba" in sys.modules, value.hex(), slope.tobytes().hex())
+"""
+
+
+def test_a_later_process_compiles_nothing_and_computes_the_same(tmp_path: Path) -> None:
+    def run(which: str) -> str:
+        environment = os.environ | {"FNAD_CACHE_DIR": str(tmp_path / "cache")}
+        command = [sys.executable, "-c", PROGRAM, which]
+        return subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout
+
+    first = run("first")
+    assert first.startswith("False ")
+    assert run("again") == first
+    assert (tmp_path / "cache").stat().st_mode & 0o777 == 0o700
+
+
+def test_what_code_depends_on_is_part_of_the_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    cache = disk.at(str(tmp_path / "c"))
+    for version in (b"one", b"two", b"two"):
+        monkeypatch.setattr(loader, "fingerprint", lambda version=version: version)
+        assert compiled(cache.directory) == 3
+    assert compiled(cache.directory, 4.0) == 4
+    assert len(files(cache)) == 3
+
+
+def test_code_without_one_of_its_functions_is_compiled_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert compiled(tmp_path / "c") == 3
+    made: list[object] = []
+    optimized = codegen.optimized
+    monkeypatch.setattr(codegen, "optimized", lambda module: made.append(module) or optimized(module))
+    assert compiled(tmp_path / "c") == 3
+    assert not made
+    monkeypatch.setattr(loader, "available", lambda symbol: False)
+    assert compiled(tmp_path / "c") == 3
+    assert made
+
+
+@pytest.mark.parametrize(
+    "symbol", ["fnad_dnosuch", "linalg_nosuch_dd_loop", "linalg_inv_xx_data", "linalg_inv", "scipy_special_nosuch_d",
+               "scipy_special_gamma_x", "scipy_special_nosuch_dd_loop", "scipy_special_gamma_ll_loop", "nosuch"]
+)  # fmt: skip
+def test_a_function_that_is_not_there(symbol: str) -> None:
+    assert not symbols.available(symbol)
+
+
+# ---- damage ----------------------------------------------------------------------------------------------------------
+
+
+def test_an_entry_is_found_again(cache: DiskCache) -> None:
+    assert cache.read(KEY) is None
+    assert not cache.directory.exists()
+    cache.write(KEY, PAYLOAD)
+    assert cache.read(KEY) == PAYLOAD
+    assert cache.read(digest(b"another key")) is None
+
+
+@pytest.mark.parametrize("place", [0, 20, 90, 200, -1])
+def test_an_entry_with_a_changed_bit_is_removed(cache: DiskCache, place: int) -> None:
+    cache.write(KEY, PAYLOAD)
+    (entry,) = cache.entries()
+    content = bytearray(entry.path.read_bytes())
+    content[place] ^= 1
+    entry.path.write_bytes(content)
+    assert disk.is_damaged(entry)
+    assert cache.read(KEY) is None
+    assert files(cache) == []
+
+
+def test_an_entry_that_was_cut_short_is_removed(cache: DiskCache) -> None:
+    for length in (0, 5, 100, 300, -1):
+        cache.write(KEY, PAYLOAD)
+        (entry,) = cache.entries()
+        entry.path.write_bytes(entry.path.read_bytes()[:length])
+        assert cache.read(KEY) is None
+        assert files(cache) == []
+
+
+def test_an_entry_under_another_name_is_none(cache: DiskCache) -> None:
+    cache.write(KEY, PAYLOAD)
+    (entry,) = cache.entries()
+    other = KEY[:2] + digest(b"another")[2:]
+    entry.path.rename(entry.path.with_name(other[2:]))
+    assert cache.read(other) is None
+    assert files(cache) == []
+
+
+def test_an_entry_of_another_format_is_none(cache: DiskCache, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(disk, "MAGIC", b"fnad-cache-0")
+        cache.write(KEY, PAYLOAD)
+    assert cache.read(KEY) is None
+
+
+# ---- directories that cannot be used ---------------------------------------------------------------------------------
+
+
+def link(path: Path) -> None:
+    (path.parent / "elsewhere").mkdir(mode=0o700)
+    path.symlink_to(path.parent / "elsewhere")
+
+
+def shared(path: Path) -> None:
+    path.mkdir()
+    path.chmod(0o770)
+
+
+def foreign(path: Path) -> None:
+    path.mkdir(mode=0o700)
+    if os.geteuid() != 0:
+        pytest.skip("only root can give a directory away")
+    os.chown(path, 12345, 12345)
+
+
+REFUSED = {
+    "is a link, not a directory": link,
+    "is a file, not a directory": Path.touch,
+    "can be written to by other users": shared,
+    "belongs to another user": foreign,
+}
+
+
+@pytest.mark.parametrize("why", REFUSED)
+def test_a_directory_that_is_refused(tmp_path: Path, why: str) -> None:
+    REFUSED[why](tmp_path / "c")
+    with pytest.warns(CacheWarning) as given:
+        assert [compiled(tmp_path / "c", number) for number in (3.0, 4.0, 3.0)] == [3, 4, 3]
+    assert len(given) == 1
+    assert str(given[0].message) == (
+        f"native code is not kept on disk: {tmp_path / 'c'} {why}\n"
+        "  name another one by FNAD_CACHE_DIR, or none: fnad.config.set_default(disk_cache=False)"
+    )
+    with fnad.config.override(disk_cache=str(tmp_path / "c")):
+        assert main(["cache", "clear"]) == 2
+    assert why == "is a file, not a directory" or not any((tmp_path / "c").iterdir())
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EROFS, errno.EACCES, errno.EDQUOT])
+@pytest.mark.parametrize("place", ["open", "replace", "mkdir"])
+def test_a_directory_that_cannot_be_written_to(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int, place: str
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise OSError(number, os.strerror(number))
+
+    kept = disk.at(str(tmp_path / "c"))
+    kept.write(KEY, PAYLOAD)
+    monkeypatch.setattr(disk.os if place == "open" else Path, place, fail)
+    with pytest.warns(CacheWarning, match=f"cannot be written to: {os.strerror(number)}") as given:
+        assert [compiled(tmp_path / "c", value) for value in (3.0, 4.0)] == [3, 4]
+    monkeypatch.undo()
+    assert len(given) == 1
+    assert kept.read(KEY) == PAYLOAD
+    assert files(kept) == [KEY[2:]]
+
+
+def test_an_entry_that_cannot_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    assert compiled(tmp_path / "c") == 3
+    monkeypatch.setattr(Path, "read_bytes", fail)
+    with pytest.warns(CacheWarning, match="cannot be read: Permission denied"):
+        assert compiled(tmp_path / "c") == 3
+
+
+def test_no_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("FNAD_CACHE_DIR")
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(os.path, "expanduser", lambda path: path)
+    disk.at.cache_clear()
+    found = disk.current()
+    disk.at.cache_clear()
+    assert found is not None
+    with pytest.warns(CacheWarning, match="there is no home directory for ~/.cache/fnad"):
+        found.write(KEY, PAYLOAD)
+    assert found.read(KEY) is None
+    assert not any(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("variables", "expected"),
+    [
+        ({"FNAD_CACHE_DIR": "/a/b"}, "/a/b"),
+        ({"FNAD_CACHE_DIR": ""}, None),
+        ({"XDG_CACHE_HOME": "/x"}, "/x/fnad"),
+        ({"XDG_CACHE_HOME": "x", "HOME": "/h"}, "/h/.cache/fnad"),
+        ({"HOME": "/h"}, "/h/.cache/fnad"),
+    ],
+)
+def test_which_directory(monkeypatch: pytest.MonkeyPatch, variables: dict[str, str], expected: str | None) -> None:
+    monkeypatch.setattr(sys, "platform", "linux")
+    for name in ("FNAD_CACHE_DIR", "XDG_CACHE_HOME", "HOME"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    disk.at.cache_clear()
+    found = disk.current()
+    assert (found and str(found.directory)) == expected
+    with fnad.config.override(disk_cache=False):
+        assert disk.current() is None
+
+
+# ---- other processes -------------------------------------------------------------------------------------------------
+
+CROWD = """
+import os, sys
+from pathlib import Path
+from fnad import config, disk
+cache = disk.DiskCache(Path(sys.argv[1]))
+keys = ["00" + disk.digest(bytes([n]))[2:] for n in range(8)]
+config.set_default(disk_cache_bytes=disk.FOLDERS * 40_000)  # room for some of the entries
+
+def work(number):
+    for turn in range(40):
+        n = (number + turn) % 8
+        found = cache.read(keys[n])
+        assert found is None or found == bytes([n]) * 9_000, len(found)
+        cache.write(keys[n], bytes([n]) * 9_000)
+
+def child(number):
+    try:
+        work(number)
+    except BaseException as error:
+        print(repr(error), flush=True)
+        os._exit(1)
+    os._exit(0)
+
+children = [os.fork() or child(number) for number in range(16)]
+assert not any(os.waitpid(pid, 0)[1] for pid in children)
+print(sum(entry.nbytes for entry in cache.entries()), [e.path.name for e in cache.entries() if not e.is_whole])
+"""
+
+
+def test_sixteen_processes_at_once(tmp_path: Path) -> None:
+    command = [sys.executable, "-W", "error", "-c", CROWD, str(tmp_path / "c")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, ""), done.stdout
+    size, unfinished = done.stdout.split(maxsplit=1)
+    assert 0 < int(size) <= 40_000
+    assert unfinished.strip() == "[]"
+
+
+KILLED = """
+import io, os, signal, sys
+from pathlib import Path
+from fnad import disk
+Path.replace = lambda self, path: os.kill(os.getpid(), signal.SIGKILL)
+disk.DiskCache(Path(sys.argv[1])).write(sys.argv[2], bytes(5000))
+"""
+
+
+def test_a_process_that_is_killed_while_it_writes(cache: DiskCache) -> None:
+    command = [sys.executable, "-c", KILLED, str(cache.directory), KEY]
+    assert subprocess.run(command, capture_output=True, check=False).returncode == -9
+    (left,) = cache.entries()
+    assert not left.is_whole
+    assert cache.read(KEY) is None
+    cache.write(KEY, PAYLOAD)
+    assert cache.read(KEY) == PAYLOAD
+    assert len(files(cache)) == 2  # it could be about to be written by another process
+    os.utime(left.path, (0, 0))
+    cache.write(KEY, PAYLOAD)
+    assert files(cache) == [KEY[2:]]
+
+
+@pytest.mark.parametrize("place", ["replace", "mkdir"])
+def test_an_interrupted_write_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str) -> None:
+    def interrupt(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, place, interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            compiled(tmp_path / "c")
+    assert files(disk.at(str(tmp_path / "c"))) == []
+    assert compiled(tmp_path / "c") == 3
+    assert len(files(disk.at(str(tmp_path / "c")))) == 1
+
+
+def test_an_interrupted_compilation_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(module: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(codegen, "optimized", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            compiled(tmp_path / "c")
+    assert files(disk.at(str(tmp_path / "c"))) == []
+    assert compiled(tmp_path / "c") == 3
+
+
+# ---- room ------------------------------------------------------------------------------------------------------------
+
+
+def test_what_was_used_least_recently_makes_room(cache: DiskCache) -> None:
+    keys = ["00" + digest(bytes([n]))[2:] for n in range(6)]
+    with fnad.config.override(disk_cache_bytes=FOLDERS * 5_000):
+        for n, key in enumerate(keys[:4]):
+            cache.write(key, bytes(1_000))
+            os.utime(cache.directory / key[:2] / key[2:], (n, n))
+        assert cache.read(keys[0]) is not None
+        cache.write(keys[4], bytes(1_000))
+        cache.write(keys[5], bytes(10_000))
+    assert [key for key in keys if cache.read(key) is not None] == [keys[0], *keys[2:5]]
+
+
+def test_a_limit_of_nothing(cache: DiskCache) -> None:
+    with fnad.config.override(disk_cache_bytes=0):
+        cache.write(KEY, PAYLOAD)
+    assert files(cache) == []
+
+
+# ---- the command -----------------------------------------------------------------------------------------------------
+
+
+def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    def run(*arguments: str, status: int = 0) -> str:
+        assert main(["cache", *arguments]) == status
+        return capsys.readouterr().out.strip()
+
+    assert run() == "off: native code is kept in memory alone"
+    assert main(["cache", "clear"]) == 2
+    assert capsys.readouterr().err == "fnad: there is no cache: FNAD_CACHE_DIR is empty\n"
+    monkeypatch.setenv("FNAD_CACHE_DIR", str(tmp_path / "c"))
+    assert run("clear") == "0 entries removed, 0.0 MB"
+    cache = disk.at(str(tmp_path / "c"))
+    for n in range(5):
+        monkeypatch.setattr(disk, "__version__", f"1.{n % 2}")
+        cache.write(digest(bytes([n])), bytes(100_000))
+    first, second, *_ = cache.entries()
+    os.utime(first.path, (2**31, 2**31))
+    assert dict(line.split(maxsplit=1) for line in run("show").splitlines()[:3]) == {
+        "directory": str(tmp_path / "c"),
+        "entries": "5, 1 of them used again later",
+        "size": "0.5 MB of at most 536.9 MB",
+    }
+    assert [line.split(maxsplit=2)[2] for line in run("show").splitlines()[3:]] == ["fnad 1.0: 3", "fnad 1.1: 2"]
+    assert run("check") == "5 entries are right, 0 were damaged and are removed"
+    second.path.write_bytes(b"nonsense")
+    assert "damaged: 1" in run("show")
+    assert run("check", status=1) == "4 entries are right, 1 were damaged and are removed"
+    assert run("check") == "4 entries are right, 0 were damaged and are removed"
+    assert run("clear") == "4 entries removed, 0.4 MB"
+    assert files(cache) == []
+
+
+def test_nothing_is_written_without_a_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        compile_source("def program(out):\n    out[0] = f64(1.0)\n", "program", [np.dtype("f8")])
+    assert list(tmp_path.iterdir()) == []
