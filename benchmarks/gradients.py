@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,23 @@ import numpy as np
 from benchmarks.calls import Call, Thunk
 
 Function = Callable[..., Any]
+
+
+def beside(np: Any, **modules: str) -> Any:
+    """Return the module that goes with a system's NumPy, by the name of the system's package."""
+    return import_module(modules[np.__name__.partition(".")[0]])
+
+
+def scan(np: Any, step: Function, state: Any, rows: Sequence[Any]) -> tuple[Any, Any]:
+    """Return the last state and all results of `step(state, row)`: by the system's own loop, or by Python's."""
+    systems = {"numpy": "fnad", "jax": "jax.lax"}
+    if np.__name__.partition(".")[0] in systems:
+        return beside(np, **systems).scan(step, state, rows)
+    results: list[Any] = []
+    for row in zip(*rows, strict=True) if isinstance(rows, tuple) else rows:
+        state, result = step(state, row)
+        results.append(result)
+    return state, None if results[0] is None else np.stack(results)
 
 
 def contenders(

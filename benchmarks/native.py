@@ -17,7 +17,7 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 from scipy.linalg import cython_blas
 
-__all__ = ["cos", "exp", "gemm", "log", "njit", "sin", "tanh"]
+__all__ = ["cos", "erfc", "exp", "gemm", "log", "njit", "sin", "tanh"]
 
 njit = functools.partial(numba.njit, error_model="numpy", fastmath={"reassoc", "contract", "nsz", "arcp"})
 
@@ -86,7 +86,7 @@ def keep(module: ir.Module, pointers: list[ir.Constant]) -> None:
     used.initializer = ir.Constant(used.value_type, elements)
 
 
-cos, exp, log, sin, tanh = map(vectorised, ("cos", "exp", "log", "sin", "tanh"))
+cos, erfc, exp, log, sin, tanh = map(vectorised, ("cos", "erfc", "exp", "log", "sin", "tanh"))
 
 
 def register_blas() -> None:
