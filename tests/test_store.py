@@ -116,15 +116,15 @@ def test_after_clearing_functions_go_on():
 
 
 def test_clearing_frees_what_programs_have_in_common():
-    from fnad.backends.cpu.compiler import _COMPILED  # noqa: PLC0415
+    from fnad.backends.cpu.families import _FAMILIES  # noqa: PLC0415
 
     f = fnad.jit(lambda x: np.sum(np.sin(x) * 3.5))
     f(X)
-    assert len(_COMPILED) > 0
+    assert len(_FAMILIES) > 0
     del f
     fnad.clear_cache()
     gc.collect()
-    assert len(_COMPILED) == 0
+    assert len(_FAMILIES) == 0
 
 
 def test_what_is_counted():

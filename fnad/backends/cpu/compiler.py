@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from threading import Lock
 from typing import Any
-from weakref import WeakValueDictionary
 
 from fnad.backends.cpu import codegen
 from fnad.backends.cpu.entry import add_entry
@@ -68,17 +67,6 @@ def compile_source(source: str, name: str, parameters: Sequence[Dtype]) -> Nativ
     array([0., 2., 4.])
     """
     return compile_kernel(parse_kernel(source, name, parameters))
-
-
-def compiled(kernel: Kernel) -> NativeFunction:
-    """Compile a kernel, once for all programs that share it: the steps of an unrolled loop are alike."""
-    kernel = by_position(kernel)
-    text = plain_text(kernel)
-    return _COMPILED.get(text) or _COMPILED.setdefault(text, compile_kernel(kernel))
-
-
-_COMPILED: WeakValueDictionary[str, NativeFunction] = WeakValueDictionary()
-"""Native functions by the text of their kernels, without names and comments."""
 
 
 def by_position(kernel: Kernel) -> Kernel:

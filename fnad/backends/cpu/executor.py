@@ -19,7 +19,8 @@ from typing import cast
 import numpy as np
 
 from fnad.backends.base import Array
-from fnad.backends.cpu.compiler import NativeFunction, compiled
+from fnad.backends.cpu.compiler import NativeFunction
+from fnad.backends.cpu.families import code_of
 from fnad.backends.cpu.flow import Read, Reserve, Run, choose, in_order, repeat, repeat_while
 from fnad.backends.cpu.machine import offers
 from fnad.backends.cpu.target import CPU
@@ -62,9 +63,11 @@ class NativeExecutor:
         self.plan = planned
         loops = planned.loops
         self._check = status_check(loops)
-        self._functions: list[tuple[Kernel, NativeFunction]] = []
+        self._codes = {} if _jit_is_disabled() else {c: code_of(kernel) for c, kernel in planned.kernels.items()}
+        self._numbers = [array for code in self._codes.values() for array in code.numbers]
         arrays = [b.name for b in (*loops.inputs, *loops.outputs)] + [s.name for s in planned.slots]
-        self._positions = {name: n for n, name in enumerate([*arrays, "counters", "stacks", "status"])}
+        names = [*arrays, *map(id, self._numbers), "counters", "stacks", "status"]
+        self._positions = {name: n for n, name in enumerate(names)}
         self._run = self._in_order(planned.steps)
         self._outputs = [(tuple(map(abs, buffer.aval.shape)), buffer.dtype) for buffer in loops.outputs]
         self._has_stacks = bool(loops.residual_stacks)
@@ -113,7 +116,7 @@ class NativeExecutor:
         stacks = residual_stack.new_table(len(self.plan.loops.residual_stacks))
         STORE.trim(self._workspace_size())
         slots = [np.empty(slot.size, slot.dtype) for slot in self.plan.slots]
-        return [*slots, counters, stacks, np.zeros(2, np.int64)]
+        return [*slots, *self._numbers, counters, stacks, np.zeros(2, np.int64)]
 
     def _workspace_size(self) -> int:
         return sum(slot.size * slot.dtype.itemsize for slot in self.plan.slots)
@@ -121,7 +124,7 @@ class NativeExecutor:
     @property
     def nbytes(self) -> int:
         """The memory of the code, in bytes."""
-        return sum(ENGINE_BYTES + native.nbytes for _, native in self._functions)
+        return sum(ENGINE_BYTES + code.native.nbytes for code in self._codes.values())
 
     @property
     def workspace_bytes(self) -> int:
@@ -143,15 +146,17 @@ class NativeExecutor:
     def _step(self, step: Step) -> Run:
         match step:
             case Chunk():
-                return self._chunk(self.plan.kernels[step])
+                return self._chunk(step)
             case PythonControl():
                 return self._structured(step)
             case _:
                 return self._library_step(step)
 
-    def _chunk(self, kernel: Kernel) -> Run:
-        call = plain_function(kernel) if _jit_is_disabled() else self._native_function(kernel)
-        positions = [self._positions[parameter.name] for parameter in kernel.parameters]
+    def _chunk(self, chunk: Chunk) -> Run:
+        kernel, code = self.plan.kernels[chunk], self._codes.get(chunk)
+        call = plain_function(kernel) if code is None else code.native.call
+        numbers = () if code is None else map(id, code.numbers)
+        positions = [self._positions[name] for name in (*[p.name for p in kernel.parameters], *numbers)]
         if len(positions) == 1:
             run: Run = lambda arrays: call(arrays[positions[0]])  # noqa: E731
         else:
@@ -212,15 +217,13 @@ class NativeExecutor:
 
         return reserve
 
-    def _native_function(self, kernel: Kernel) -> Callable[..., None]:
-        native = compiled(kernel)
-        self._functions.append((kernel, native))
-        return native.call
-
     @property
     def functions(self) -> list[NativeFunction]:
-        """The native functions, under the names of the source."""
-        return [replace(native, kernel=kernel) for kernel, native in self._functions]
+        """The native functions, under the names of the source where their numbers are constants."""
+        kernels = self.plan.kernels
+        return [
+            code.native if code.numbers else replace(code.native, kernel=kernels[c]) for c, code in self._codes.items()
+        ]
 
     def _library_step(self, call: LibraryCall) -> Callable[[list[Array]], None]:
         operands = [(self._position(b), b.aval) for b in call.operands]

@@ -1,0 +1,195 @@
+"""Kernels that differ in their numbers only, as one kernel that takes numbers as arguments.
+
+    kernel                     ─▶ Outline, numbers   what it is without its numbers, and these
+    numbers of several kernels ─▶ Pattern            the places that have equal numbers in each, and where all agree
+    Outline, Pattern           ─▶ kernel             numbers on which all agree are constants, the others parameters
+
+This is anti-unification (Plotkin 1970, "A note on inductive generalization"): it gives the least general kernel of
+which all those are instances. Each of them was lowered for its sizes, so what depends on a size is decided by then,
+and nothing has to be proved of sizes: code is run with the numbers of a kernel that would be right as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias, cast
+
+import numpy as np
+
+from fnad.kernel.linalg import LINALG
+from fnad.kernel.python_source import plain_text
+from fnad.kernel.statements import (
+    Apply,
+    Assign,
+    Constant,
+    Expression,
+    For,
+    Kernel,
+    Load,
+    Name,
+    Statement,
+    While,
+    integer,
+    with_bodies,
+    with_operands,
+)
+from fnad.scalar.operation import BOOL, Dtype, Pointer
+
+Number: TypeAlias = bytes
+"""A number of known dtype, to the bit."""
+
+Leaf: TypeAlias = Name | Constant
+
+SHORT = 8
+"""The most iterations of an inner loop that takes up to three times as long if LLVM does not know their number."""
+
+STATIC = frozenset(LINALG.values())
+"""Routines whose code depends on their numbers."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outline:
+    """A kernel with a variable in the place of each number, in the order of the text."""
+
+    kernel: Kernel
+    places: tuple[Name, ...]
+
+    @property
+    def text(self) -> str:
+        """The text, by which it is known."""
+        return plain_text(self.kernel)
+
+
+def outlined(kernel: Kernel) -> tuple[Outline, tuple[Number, ...]]:
+    """A kernel without its numbers, and these."""
+    places: list[Name] = []
+    numbers: list[Number] = []
+
+    def placed(leaf: Leaf) -> Expression:
+        if isinstance(leaf, Name) or leaf.kind == BOOL:
+            return leaf
+        places.append(Name(f"{leaf.value.dtype.name}_{len(places)}", leaf.value.dtype))
+        numbers.append(leaf.value.tobytes())
+        return places[-1]
+
+    outline = Kernel(kernel.name, kernel.parameters, _with_leaves(kernel.body, placed))
+    return Outline(outline, tuple(places)), tuple(numbers)
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Places with equal numbers in each kernel, and this number if all kernels have the same."""
+
+    places: tuple[int, ...]
+    number: Number | None
+
+    def value(self, places: Sequence[Name]) -> Expression:
+        """The constant, or the variable of the first place."""
+        first = places[self.places[0]]
+        return first if self.number is None else Constant(np.frombuffer(self.number, cast("Dtype", first.kind))[0])
+
+
+@dataclass(frozen=True, slots=True)
+class Pattern:
+    """What the numbers of several kernels have in common."""
+
+    groups: tuple[Group, ...]
+
+    @staticmethod
+    def of(outline: Outline, numbers: Sequence[Number]) -> Pattern:
+        """The pattern of one kernel."""
+        every = range(len(numbers))
+        keys = [(outline.places[place].kind, numbers[place]) for place in every]
+        return Pattern(tuple(Group(places, numbers[places[0]]) for places in _divided(every, keys)))
+
+    def joined(self, numbers: Sequence[Number]) -> Pattern:
+        """The pattern of one more kernel."""
+        found = (
+            Group(places, group.number if group.number == numbers[places[0]] else None)
+            for group in self.groups
+            for places in _divided(group.places, numbers)
+        )
+        return Pattern(tuple(found))
+
+    def fits(self, numbers: Sequence[Number]) -> bool:
+        """Whether a kernel with these numbers is an instance."""
+        return all(
+            numbers[place] == (numbers[group.places[0]] if group.number is None else group.number)
+            for group in self.groups
+            for place in group.places
+        )
+
+    def arguments(self, outline: Outline, numbers: Sequence[Number]) -> list[np.ndarray[Any, Any]]:
+        """The arrays that the kernel takes after those of its instances, for the one with these numbers."""
+        return [
+            np.frombuffer(b"".join(numbers[group.places[0]] for group in groups), dtype)
+            for dtype, groups in self._parameters(outline).items()
+        ]
+
+    def kernel(self, outline: Outline) -> Kernel:
+        """The kernel; it begins by loading its numbers."""
+        kernel, places = outline.kernel, outline.places
+        parameters = {Name(f"numbers_{d.name}", Pointer(d)): groups for d, groups in self._parameters(outline).items()}
+        loads = [
+            Assign((places[group.places[0]],), Load(array, integer(n)))
+            for array, groups in parameters.items()
+            for n, group in enumerate(groups)
+        ]
+        values = {places[place].name: group.value(places) for group in self.groups for place in group.places}
+
+        def placed(leaf: Leaf) -> Expression:
+            return values.get(leaf.name, leaf) if isinstance(leaf, Name) else leaf
+
+        return Kernel(kernel.name, (*kernel.parameters, *parameters), [*loads, *_with_leaves(kernel.body, placed)])
+
+    def _parameters(self, outline: Outline) -> dict[Dtype, list[Group]]:
+        """The groups in which kernels differ, by dtype."""
+        found: dict[Dtype, list[Group]] = {}
+        for group in self.groups:
+            if group.number is None:
+                dtype = outline.places[group.places[0]].kind
+                assert isinstance(dtype, np.dtype)
+                found.setdefault(dtype, []).append(group)
+        return found
+
+
+def _divided(places: Iterable[int], keys: Sequence[Hashable]) -> list[tuple[int, ...]]:
+    """Places by the keys that they have."""
+    found: dict[Hashable, list[int]] = {}
+    for place in places:
+        found.setdefault(keys[place], []).append(place)
+    return [tuple(each) for each in found.values()]
+
+
+def _with_leaves(
+    statements: Sequence[Statement], change: Callable[[Leaf], Expression], *, inside: bool = False
+) -> list[Statement]:
+    """Statements with each of their variables and numbers replaced, but those that their code depends on.
+
+    These are the numbers of some routines, and the bounds of short loops `inside` others, which LLVM unrolls.
+    """
+
+    def changed(expression: Expression) -> Expression:
+        match expression:
+            case Name() | Constant():
+                return change(expression)
+            case Load(array, index):
+                return Load(array, changed(index))
+            case Apply(operation, operands, kind):
+                return expression if operation in STATIC else Apply(operation, tuple(map(changed, operands)), kind)
+
+    def whole(statement: Statement) -> Statement:
+        is_loop = isinstance(statement, For | While)
+        kept = inside and isinstance(statement, For) and is_short(statement)
+        statement = statement if kept else with_operands(statement, changed)
+        return with_bodies(statement, lambda body: _with_leaves(body, change, inside=inside or is_loop))
+
+    return list(map(whole, statements))
+
+
+def is_short(loop: For) -> bool:
+    """Whether a loop has so few iterations that LLVM unrolls it."""
+    if not (isinstance(loop.start, Constant) and isinstance(loop.stop, Constant) and abs(loop.step) == 1):
+        return False
+    return abs(int(loop.stop.value) - int(loop.start.value)) <= SHORT
