@@ -21,6 +21,7 @@ from fnad.ir.known import known_value
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import BOOL, I64, Aval, Shape
 from fnad.numpy.operands import as_symbol, broadcast_all, contains_symbol, static_array, to_dtype
+from fnad.numpy.registry import OF_PLACES
 from fnad.numpy.views import ArrayView, Box, MovingBox, Reshape, Reverse, Steps, fitted, read, write
 from fnad.ops.comparison import select
 from fnad.ops.indexing import gather, scatter
@@ -56,6 +57,48 @@ def setitem(x: Symbol, index: Any, value: Any) -> Symbol:
     entries = entries_of(index, x.shape)
     way = Advanced if any(map(is_array, entries)) else Basic
     return reshape_to(way.of(entries, x.shape).write(x, value), shape)
+
+
+# ---- single places ---------------------------------------------------------------------------------------------------
+
+INTS = frozenset({int})
+
+
+def is_place(index: Any) -> bool:
+    """Whether an index is an integer or several, as a loop over elements has them."""
+    return type(index) is int or (type(index) is tuple and len(index) > 0 and INTS.issuperset(map(type, index)))
+
+
+def read_at(x: Symbol, index: Any) -> ArrayView | Symbol:
+    """X[i], or x[i, j, …]: the same as `getitem` in less time."""
+    found = _place(index, x.aval.shape)
+    if found is None:
+        return getitem(x, index)
+    box, shape = found
+    return ArrayView(x, (box, Reshape(shape)), is_array=True) if shape else reshape_to(box.read(x), shape)
+
+
+def write_at(x: Symbol, index: Any, value: Any) -> Symbol:
+    """The value of x after `x[i] = value`, or `x[i, j, …] = value`: the same as `setitem` in less time."""
+    found = _place(index, x.aval.shape)
+    if found is None:
+        return setitem(x, index, value)
+    box, shape = found
+    part = fitted(value, Aval(x.aval.dtype, shape))
+    return box.write(x, reshape_to(part, (*[1] * (len(box.starts) - len(shape)), *shape)))
+
+
+OF_PLACES.update((read_at, write_at))
+
+
+def _place(index: Any, whole: Shape) -> tuple[Box, Shape] | None:
+    """The box that integers select and the shape of what is there; none where an axis has one element, or no such."""
+    places = index if type(index) is tuple else (index,)
+    axes, rest = whole[: len(places)], whole[len(places) :]
+    if len(places) != len(axes) or any(n == 1 or not -n <= i < n for i, n in zip(places, axes, strict=True)):
+        return None
+    starts = [i % n for i, n in zip(places, axes, strict=True)]
+    return Box((*starts, *[0] * len(rest)), (*[i + 1 for i in starts], *rest), (1,) * len(whole)), rest
 
 
 # ---- masks known only when the program runs --------------------------------------------------------------------------

@@ -11,13 +11,16 @@ so on outwards.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 
 from fnad.errors import DtypeError, ShapeError
+from fnad.ir.builder import current_builder
+from fnad.ir.program import Literal
 from fnad.ir.symbol import Symbol
-from fnad.ir.types import BOOL, I64, Aval, Dtype, Shape
+from fnad.ir.types import BOOL, Aval, Dtype, Shape
 from fnad.numpy.operands import as_symbol, to_dtype
 from fnad.ops.comparison import select
 from fnad.ops.conversion import complex_, imag, real
@@ -95,6 +98,8 @@ def write(steps: Steps, x: Symbol, part: Symbol) -> Symbol:
 
 def settled(steps: Steps, shape: Shape) -> Steps:
     """The steps to a part of memory in C order: there NumPy makes a view of what still is in that order."""
+    if all(step.is_certain for step in steps):
+        return steps
     found: list[ViewStep] = []
     in_order = True
     for step in steps:
@@ -162,6 +167,17 @@ class Reverse(NamedTuple):
         return reverse(part, axes=self.axes)
 
 
+def place(index: int) -> Symbol:
+    """A place in an array, as an operand."""
+    literal = _place(index)
+    return Symbol(current_builder(), literal, literal.aval)
+
+
+@lru_cache(maxsize=4096)
+def _place(index: int) -> Literal:
+    return Literal(np.int64(index))
+
+
 class Box(NamedTuple):
     """The elements `starts` <= index < `limits`, every `strides`-th."""
 
@@ -183,7 +199,7 @@ class Box(NamedTuple):
         if part.shape == x.shape:
             return part
         if part.aval.size == 0 or all(stride == 1 for stride in self.strides):
-            return dynamic_update_slice(x, part, *[constant(start, I64) for start in self.starts])
+            return dynamic_update_slice(x, part, *map(place, self.starts))
         return select(self._spread(constant(True, BOOL, part.shape), x.shape), self._spread(part, x.shape), x)
 
     def _spread(self, part: Symbol, whole: Shape) -> Symbol:

@@ -3,7 +3,8 @@
 A rule computes with symbols, of which it sees the avals and nothing else, and with what it is given beside them. So it
 makes the same equations of any symbols of these avals. It is run once, on symbols of a program of its own, and its
 equations are added to the program under construction from then on: to infer, compare and convert takes most of the time
-of a trace, and programs call the same functions on the same shapes over and over.
+of a trace, and programs call the same functions on the same shapes over and over. It is run so when its kinds of
+arguments come the second time.
 
 What depends on more than that is run each time: on arrays from outside, which are compared by their content, on values
 that are known while tracing or decide, on code of the user's, with effects, where the user's line is warned of
@@ -28,12 +29,15 @@ from fnad.ir.program import Atom, Equation, Literal
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import NAMES
 from fnad.numpy.operands import WeakSymbol, contains_symbol
-from fnad.numpy.registry import OF_AVALS, UNSET, Bound
+from fnad.numpy.registry import OF_AVALS, OF_PLACES, UNSET, Bound
 from fnad.numpy.views import ArrayView
 
 MOST = 4096
 _EXPANSIONS: dict[Any, Expansion | None] = {}
 """By rule and kinds of arguments; None where the rule is run each time."""
+
+_MET: set[Any] = set()
+"""The rules and kinds of arguments that came once: slices that move through an array hardly come twice."""
 
 
 class NotRepeatableError(Exception):
@@ -201,6 +205,8 @@ def _make_symbol(symbol: Symbol, inputs: Sequence[Symbol], places: dict[Atom, in
 
 def follow(rule: Callable[..., Any], operands: Sequence[Any], options: Mapping[str, Any]) -> Any:
     """What a rule makes of its arguments, by its expansion if there is one."""
+    if rule in OF_PLACES:
+        return rule(*operands, **options)
     symbols: list[Symbol] = []
     is_of_avals = rule in OF_AVALS
     if is_of_avals:
@@ -216,7 +222,7 @@ def follow(rule: Callable[..., Any], operands: Sequence[Any], options: Mapping[s
     try:
         found = _EXPANSIONS[key]
     except KeyError:
-        found = _attempt(key, rule, operands, options)
+        found = _attempt(key, rule, operands, options) if came_before(key) else None
     if found is None or (not is_of_avals and any_known(symbols)):
         return rule(*operands, **options)
     return found.on(symbols)
@@ -225,6 +231,16 @@ def follow(rule: Callable[..., Any], operands: Sequence[Any], options: Mapping[s
 def _captured(array: np.ndarray[Any, Any]) -> Any:
     """The symbol of an array, if that has a dtype of fnad's."""
     return current_builder().capture(array) if array.dtype in NAMES else array
+
+
+def came_before(key: Any) -> bool:
+    """Whether a rule was met before with these kinds of arguments; from now on it was."""
+    if key in _MET:
+        return True
+    if len(_MET) >= MOST:
+        _MET.clear()
+    _MET.add(key)
+    return False
 
 
 def _attempt(

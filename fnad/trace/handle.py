@@ -136,7 +136,7 @@ class Handle:
         cell = self._cell
         cell.symbol = write(self._steps, cell.symbol, symbol)
         note_write(cell.symbol.aval)
-        self.note_written(current_source())
+        self.note_written(cell.symbol.builder.source)
         cell.version += 1
         self._symbol, self._version = symbol, cell.version
 

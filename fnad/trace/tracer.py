@@ -17,6 +17,7 @@ from fnad.ir.known import known_value
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import BOOL, Dtype, Shape
 from fnad.numpy import indexing, mathematical, methods
+from fnad.numpy.indexing import is_place
 from fnad.numpy.namespace import MAKING
 from fnad.numpy.registry import RULES
 from fnad.trace import escape, guards
@@ -230,6 +231,8 @@ class Members(Tracer):
         return (self[i] for i in range(self.aval.shape[0]))
 
     def __getitem__(self, index: Any) -> Any:
+        if type(index) is int or is_place(index):
+            return call(indexing.read_at, (self, index), {})
         if is_mask(index):
             return selection(Selection, self, index)
         return call(indexing.getitem, (self, index), {})
@@ -238,7 +241,9 @@ class Members(Tracer):
         return bool(np.any(self == value))
 
     def __setitem__(self, index: Any, value: Any) -> None:
-        if is_under(index, value, self.aval.ndim):
+        if is_place(index):
+            assign(indexing.write_at, self, index, value)
+        elif is_under(index, value, self.aval.ndim):
             assign(put, self, index, value.values)
         else:
             assign(indexing.setitem, self, index, value)
