@@ -1,4 +1,4 @@
-"""One core, one thread: the environment of a fair run, and the words that say where it took place."""
+"""One core, one thread, or two: the environment of a fair run, and the words that say where it took place."""
 
 import datetime
 import os
@@ -8,19 +8,16 @@ from pathlib import Path
 
 PACKAGES = ("fnad", "numpy", "numba", "scipy", "jax", "torch", "autograd", "casadi")
 
-ONE_THREAD = {
-    **dict.fromkeys(
-        (
-            "OMP_NUM_THREADS",
-            "OPENBLAS_NUM_THREADS",
-            "MKL_NUM_THREADS",
-            "BLIS_NUM_THREADS",
-            "VECLIB_MAXIMUM_THREADS",
-            "NUMBA_NUM_THREADS",
-        ),
-        "1",
-    ),
-    "XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1",
+POOLS = (
+    "OMP_NUM_THREADS",
+    "OPENBLAS_NUM_THREADS",
+    "MKL_NUM_THREADS",
+    "BLIS_NUM_THREADS",
+    "VECLIB_MAXIMUM_THREADS",
+    "NUMBA_NUM_THREADS",
+)
+
+JAX = {
     "JAX_PLATFORMS": "cpu",
     "JAX_ENABLE_X64": "1",  # allows float64; float32 stays float32
 }
@@ -40,16 +37,20 @@ OVERRIDES = (
 )
 
 
-def environment() -> dict[str, str]:
-    """Return this process's environment with one thread a pool, no override that slows, and nothing kept on disk."""
-    taken = {name: value for name, value in os.environ.items() if name not in OVERRIDES}
-    return taken | ONE_THREAD | {"FNAD_CACHE_DIR": ""}
+def environment(cores: int) -> dict[str, str]:
+    """Return this process's environment with every pool of threads set to `cores` and nothing slowed by an override."""
+    kept = {name: value for name, value in os.environ.items() if name not in OVERRIDES}
+    flags = f"--xla_cpu_multi_thread_eigen={str(cores > 1).lower()} intra_op_parallelism_threads={cores}"
+    return kept | dict.fromkeys(POOLS, str(cores)) | JAX | {"XLA_FLAGS": flags}
 
 
-def pin_to_one_core() -> None:
-    """Keep this process and its children on the last core it may use; a no-op where the system cannot."""
-    if hasattr(os, "sched_setaffinity"):
-        os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
+ALLOWED = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
+
+
+def pin(cores: int) -> None:
+    """Keep this process and its children on the last cores it may use; a no-op where the system cannot."""
+    if ALLOWED:
+        os.sched_setaffinity(0, ALLOWED[-cores:])
 
 
 def describe() -> dict[str, str]:
@@ -57,7 +58,7 @@ def describe() -> dict[str, str]:
     return {
         "date": datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M UTC"),
         "machine": f"{processor()}, {os.cpu_count()} cores, {platform.system()} {platform.machine()}",
-        "threads": "one, on one core",
+        "threads": {"1": "one, on one core"}.get(threads := os.environ.get("OMP_NUM_THREADS", "any"), threads),
         "versions": ", ".join([f"Python {platform.python_version()}", *map(version, PACKAGES)]),
     }
 

@@ -29,6 +29,7 @@ class Row:
     note: str = ""
     failed: bool = False
     least: float | None = None  # the fastest sample: what a busy machine touches least
+    peer: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +78,7 @@ def compare(problem: str, case: Case, entries: list[Entry], rounds: int | None) 
             ratio=medians[system] / next(iter(medians.values())),
             first=entry.reading.seconds,
             least=min(samples),
+            peer=entry.contender.peer,
             note="; ".join(filter(None, (entry.reading.note, remark(case, system, medians)))),
         )
 

@@ -17,6 +17,7 @@ PROBLEMS = sorted(module.name for module in pkgutil.iter_modules(problems.__path
 def arguments(argv: Sequence[str] | None = None) -> argparse.Namespace:
     """Return the command line, parsed."""
     parser = argparse.ArgumentParser("python -m benchmarks", description="Measure fnad beside its peers, on one core.")
+    parser.epilog = "--two-cores: on two; --report: the field's problems on one and on two, into benchmarks/RESULTS.md."
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"problems, of {', '.join(PROBLEMS)} (default: all)")
     parser.add_argument("--peers", type=chosen_peers, default=set(PEERS), help="of jax,torch,autograd,numba (all)")
     parser.add_argument("--rounds", type=positive, help="samples of each system (default: as the case says)")

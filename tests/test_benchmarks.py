@@ -4,12 +4,13 @@ import sys
 import time
 from collections.abc import Callable
 from itertools import count
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from benchmarks import session, table
+from benchmarks import report, session, table
 from benchmarks.calls import Call
 from benchmarks.case import Case
 from benchmarks.measure import Row, rows
@@ -155,3 +156,18 @@ def test_contenders_of_loops_agree_where_they_are_small(problem: Any, monkeypatc
         monkeypatch.setattr(problem, name, small[name])
     for case in problem.cases():
         assert not [row.note for row in rows("problem", case, {"fnad", "numba"}, rounds=1) if row.failed]
+
+
+def test_a_report_has_ratios_to_fnad_and_means_over_problems(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(report, "FOLDER", tmp_path)
+    times = {("p", "c"): (2.0, 4.0, 1.0), ("p", "d"): (1.0, 8.0, None), ("q", "e"): (1.0, 1.0, None)}
+    told = [
+        {"problem": problem, "case": case, "peer": peer, "median": time}
+        for (problem, case), each in times.items()
+        for peer, time in zip(("fnad", "jax", "numba"), each, strict=True)
+    ]
+    report.write([{"date": "today", "threads": "one", "rows": told}])
+    lines = (tmp_path / "RESULTS.md").read_text(encoding="utf-8").splitlines()
+    assert "| p | c | 2e+03 ms | 2.00 |  |  | **0.50** |" in lines
+    assert "| **geometric mean of problems** | | | 2.00 |  |  | **0.50** |" in lines  # of 4 and 1, where 4 is that of p
+    assert (tmp_path / "results.svg").read_text(encoding="utf-8").count("<title>") == 4

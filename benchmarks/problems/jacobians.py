@@ -14,7 +14,7 @@ FEW, MANY, EXAMPLES = 10, 1000, 500
 
 def logistic(np: Any, rows: Any, labels: Any, w: Any) -> Any:
     """Return the mean loss of a logistic regression."""
-    return np.mean(np.logaddexp(0.0, -labels * (rows @ w))) + 0.01 * np.sum(w**2)
+    return np.mean(np.logaddexp(np.zeros_like(labels), -labels * (rows @ w))) + 0.01 * np.sum(w**2)
 
 
 def rosenbrock(np: Any, x: Any) -> Any:
@@ -51,5 +51,23 @@ def case(title: str, transform: str, function: Callable[..., Any], data: tuple[A
         run = jax.jit(of_jax[transform](partial(function, jax.numpy, *given[:-1])))
         return lambda: jax.block_until_ready(run(given[-1]))
 
-    calls = [Call(f"fnad jit and {transform}", "fnad", with_fnad), Call(f"JAX jit and {transform}", "jax", with_jax)]
+    def with_torch(torch: Any) -> Thunk:
+        of_torch = {
+            "hessian": torch.func.hessian,
+            "jacobian": torch.func.jacfwd if x.size == FEW else torch.func.jacrev,
+        }
+        run = of_torch[transform](partial(function, torch, *map(torch.from_numpy, data)))
+        given = torch.from_numpy(x)
+        return lambda: run(given)
+
+    def with_autograd(autograd: Any) -> Thunk:
+        run = getattr(autograd, transform)(partial(function, autograd.numpy, *data))
+        return lambda: run(x)
+
+    calls = [
+        Call(f"fnad jit and {transform}", "fnad", with_fnad),
+        Call(f"JAX jit and {transform}", "jax", with_jax),
+        Call(f"PyTorch's {transform}", "torch", with_torch),
+        Call(f"autograd's {transform}", "autograd", with_autograd),
+    ]
     return Case(title, calls, tolerance=1e-9, unit="µs", rounds=21)
