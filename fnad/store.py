@@ -18,8 +18,10 @@ everything.
 
 from __future__ import annotations
 
+import gc
 from collections import OrderedDict
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Generator, Hashable
+from contextlib import contextmanager
 from itertools import count
 from operator import methodcaller
 from threading import RLock
@@ -36,6 +38,22 @@ now = count(1).__next__
 
 REMEMBERED = 4096
 """The number of dropped keys that the store remembers."""
+
+
+@contextmanager
+def uncollected() -> Generator[None]:
+    """Leave garbage where it is in this block.
+
+    A compiler makes much that is kept and little garbage: to look for that takes a fifth of the time or more, the
+    larger the program the more.
+    """
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 class Stages(Protocol):
@@ -106,7 +124,8 @@ class ProgramStore:
             if found is not None:
                 self._kept.move_to_end(key)
                 return found
-        made = make()
+        with uncollected():
+            made = make()
         with self._lock:
             kept = self._kept.setdefault(key, made)
         self.trim()
@@ -116,7 +135,10 @@ class ProgramStore:
         """The value of a key, made if missing, and kept from the second time on: much is requested once."""
         with self._lock:
             was_there = key in self._kept or self._was_there(hash(key))
-        return self.get(key, make) if was_there else make()
+        if was_there:
+            return self.get(key, make)
+        with uncollected():
+            return make()
 
     def stages(self, key: Key, make: Callable[[], S]) -> S:
         """The stages of a key, made if missing, which live as long as something refers to them."""

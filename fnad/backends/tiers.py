@@ -30,7 +30,7 @@ from fnad.errors import LoweringError
 from fnad.ir.primitive import GuardCheck
 from fnad.ir.program import Program
 from fnad.ir.walk import all_equations
-from fnad.store import STORE, now
+from fnad.store import STORE, now, uncollected
 from fnad.transforms.dce import dce, has_effect
 from fnad.transforms.interpret import NEVER, Run, TimeUpError
 from fnad.transforms.pipeline import simplify
@@ -109,7 +109,8 @@ class TieredProgram:
     @cached_property
     def simplified(self) -> Program:
         """The program after simplification, in which form it is compiled."""
-        return simplify(rolled(self.program))
+        with uncollected():
+            return simplify(rolled(self.program))
 
     @property
     def is_heavy(self) -> bool:
@@ -154,7 +155,8 @@ class TieredProgram:
 
     def _compile(self) -> Native | None:
         try:
-            return current_backend().compiler.compile_program(self.simplified, self._donated)
+            with uncollected():
+                return current_backend().compiler.compile_program(self.simplified, self._donated)
         except LoweringError:
             self._is_refused = True
             return None

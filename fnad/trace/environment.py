@@ -52,6 +52,7 @@ import numpy as np
 
 from fnad.codes import original_of
 from fnad.ir.program import Source
+from fnad.store import uncollected
 from fnad.trace.bytecode import Reads, function_of, line_naming, reads_of
 from fnad.trace.contents import (
     CACHED,
@@ -148,18 +149,6 @@ class Change(NamedTuple):
 
     what: str
     source: Source | None
-
-
-@contextmanager
-def uncollected() -> Generator[None]:
-    """Leave garbage where it is in this block."""
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()
 
 
 class Environment:
