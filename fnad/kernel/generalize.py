@@ -35,6 +35,7 @@ from fnad.kernel.statements import (
     with_operands,
 )
 from fnad.scalar.operation import BOOL, Dtype, Pointer
+from fnad.scalar.template import CASTS
 
 Number: TypeAlias = bytes
 """A number of known dtype, to the bit."""
@@ -69,7 +70,7 @@ def outlined(kernel: Kernel) -> tuple[Outline, tuple[Number, ...]]:
     def placed(leaf: Leaf) -> Expression:
         if isinstance(leaf, Name) or leaf.kind == BOOL:
             return leaf
-        places.append(Name(f"{leaf.value.dtype.name}_{len(places)}", leaf.value.dtype))
+        places.append(Name(f"{CASTS[leaf.value.dtype]}_{len(places)}", leaf.value.dtype))
         numbers.append(leaf.value.tobytes())
         return places[-1]
 
@@ -130,7 +131,7 @@ class Pattern:
     def kernel(self, outline: Outline) -> Kernel:
         """The kernel; it begins by loading its numbers."""
         kernel, places = outline.kernel, outline.places
-        parameters = {Name(f"numbers_{d.name}", Pointer(d)): groups for d, groups in self._parameters(outline).items()}
+        parameters = {Name(f"numbers_{CASTS[d]}", Pointer(d)): groups for d, groups in self._parameters(outline).items()}
         loads = [
             Assign((places[group.places[0]],), Load(array, integer(n)))
             for array, groups in parameters.items()

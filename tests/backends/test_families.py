@@ -95,7 +95,7 @@ def test_constants_are_numbers_too(compiled: list[Kernel]) -> None:
         f = lambda x, slope=slope, offset=offset: np.sin(x * slope + offset) * x  # noqa: E731
         kept.append(agree(f, [(np.linspace(-1.0, 1.0, 5),)]))
     assert [len(kernel.parameters) for kernel in compiled] == [3, 3, 4, 4]
-    assert "float64_3 = numbers_float64[1]" in plain_text(compiled[-1])
+    assert "f64_3 = numbers_f64[1]" in plain_text(compiled[-1])
 
 
 def test_several_threads_share_it(compiled: list[Kernel]) -> None:

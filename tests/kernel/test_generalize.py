@@ -44,19 +44,19 @@ def pattern(first: Sequence[bytes], *others: Sequence[bytes]) -> Pattern:
 def test_what_differs_is_a_parameter_and_what_is_equal_is_one():
     found = pattern(numbers(n=20, m=10, scale=2.5), numbers(n=30, m=10, scale=2.5), numbers(n=7, m=10, scale=2.5))
     assert kernel_text(found.kernel(OUTLINE)) == (
-        "def kernel(x, out, numbers_int64):\n"
-        "    for i0 in range(numbers_int64[0]):\n"
+        "def kernel(x, out, numbers_i64):\n"
+        "    for i0 in range(numbers_i64[0]):\n"
         "        for i1 in range(10):\n"
         "            out[10 * i0 + i1] = x[10 * i0 + i1] * f64(2.5)\n"
     )
     found = pattern(numbers(n=20, m=10, scale=2.5), numbers(n=30, m=12, scale=0.5))
     assert kernel_text(found.kernel(OUTLINE)) == (
-        "def kernel(x, out, numbers_int64, numbers_float64):\n"
-        "    int64_3 = numbers_int64[1]\n"
-        "    float64_6 = numbers_float64[0]\n"
-        "    for i0 in range(numbers_int64[0]):\n"
-        "        for i1 in range(int64_3):\n"
-        "            out[int64_3 * i0 + i1] = x[int64_3 * i0 + i1] * float64_6\n"
+        "def kernel(x, out, numbers_i64, numbers_f64):\n"
+        "    i64_3 = numbers_i64[1]\n"
+        "    f64_6 = numbers_f64[0]\n"
+        "    for i0 in range(numbers_i64[0]):\n"
+        "        for i1 in range(i64_3):\n"
+        "            out[i64_3 * i0 + i1] = x[i64_3 * i0 + i1] * f64_6\n"
     )
 
 
@@ -66,7 +66,7 @@ def test_an_instance_is_run_with_its_own_numbers():
     general = found.kernel(OUTLINE)
     assert (integers.tolist(), floats.tolist()) == ([5, 11], [0.0])
     assert np.signbit(floats[0])
-    assert [parameter.name for parameter in general.parameters] == ["x", "out", "numbers_int64", "numbers_float64"]
+    assert [parameter.name for parameter in general.parameters] == ["x", "out", "numbers_i64", "numbers_f64"]
 
 
 @pytest.mark.parametrize(
@@ -85,7 +85,7 @@ def test_what_all_agree_on_must_agree(other: dict[str, object], fits: bool):
 def test_numbers_that_were_equal_must_be_equal():
     """20 and 20, 30 and 30 could be one number; 40 and 50 are not."""
     found = pattern(numbers(n=20, m=20, scale=2.5), numbers(n=30, m=30, scale=2.5))
-    assert found.kernel(OUTLINE).body[0].targets[0].name == "int64_1"  # type: ignore[union-attr]
+    assert found.kernel(OUTLINE).body[0].targets[0].name == "i64_1"  # type: ignore[union-attr]
     assert found.fits(numbers(n=40, m=40, scale=2.5))
     different = numbers(n=40, m=50, scale=2.5)
     assert not found.fits(different)

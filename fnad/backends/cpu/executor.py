@@ -57,13 +57,15 @@ def plan(program: Program, donated: Sequence[int] = ()) -> Plan:
 
 
 class NativeExecutor:
-    """A compiled program: call it with a list of arrays."""
+    """A compiled program: call it with a list of arrays. Its code takes about `nbytes` bytes."""
 
     def __init__(self, planned: Plan) -> None:
         self.plan = planned
         loops = planned.loops
         self._check = status_check(loops)
+        self._workspace_size = sum(slot.size * slot.dtype.itemsize for slot in planned.slots)
         self._codes = {} if _jit_is_disabled() else {c: code_of(kernel) for c, kernel in planned.kernels.items()}
+        self.nbytes = sum(ENGINE_BYTES + code.native.nbytes for code in self._codes.values())
         self._numbers = [array for code in self._codes.values() for array in code.numbers]
         arrays = [b.name for b in (*loops.inputs, *loops.outputs)] + [s.name for s in planned.slots]
         names = [*arrays, *map(id, self._numbers), "counters", "stacks", "status"]
@@ -114,22 +116,14 @@ class NativeExecutor:
     def _workspace(self) -> list[Array]:
         counters = np.zeros(max([1, *(chunk.depth for chunk in self.plan.chunks)]), np.int64)
         stacks = residual_stack.new_table(len(self.plan.loops.residual_stacks))
-        STORE.trim(self._workspace_size())
+        STORE.trim(self._workspace_size)
         slots = [np.empty(slot.size, slot.dtype) for slot in self.plan.slots]
         return [*slots, *self._numbers, counters, stacks, np.zeros(2, np.int64)]
-
-    def _workspace_size(self) -> int:
-        return sum(slot.size * slot.dtype.itemsize for slot in self.plan.slots)
-
-    @property
-    def nbytes(self) -> int:
-        """The memory of the code, in bytes."""
-        return sum(ENGINE_BYTES + code.native.nbytes for code in self._codes.values())
 
     @property
     def workspace_bytes(self) -> int:
         """The memory of the workspaces not in use, in bytes."""
-        return len(self._pool) * self._workspace_size()
+        return len(self._pool) * self._workspace_size
 
     def free_workspaces(self) -> int:
         """Free the workspaces not in use; return the number of bytes freed."""
