@@ -30,6 +30,20 @@ from fnad.trace.tracing import trace_function
 from fnad.transforms.interpret import TimeUpError, interpret
 
 X = np.array([1.0, 2.0, 3.0])
+IS_HEAVY = TieredProgram.is_heavy
+
+
+class Native:
+    """What a compiler makes of a program, by a function of its arguments."""
+
+    is_alone = True
+    nbytes = workspace_bytes = 0
+
+    def __init__(self, run: Callable[[Any], Any]) -> None:
+        self.run = run
+
+    def __call__(self, arguments: Any) -> Any:
+        return self.run(arguments)
 
 
 def example(name: str = "example") -> Program:
@@ -43,7 +57,7 @@ def compiled(monkeypatch: pytest.MonkeyPatch) -> list[Program]:
 
     def compile_program(program: Program, donated: Sequence[int]) -> Callable[[Any], Any]:
         given.append(program)
-        return lambda arguments: [np.zeros(atom.aval.shape) for atom in program.outputs]
+        return Native(lambda arguments: [np.zeros(atom.aval.shape) for atom in program.outputs])
 
     monkeypatch.setattr("fnad.backends.cpu.executor.compile_program", compile_program)
     return given
@@ -143,6 +157,61 @@ def test_a_loop_with_effects_is_not_run_again_from_its_start(monkeypatch: pytest
     assert seen == [0, 1, 2, 3, 4]
 
 
+# ---- sizes -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def by_weight(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have programs be compiled at their first call if they are heavy."""
+    monkeypatch.setattr(TieredProgram, "is_heavy", IS_HEAVY)
+
+
+@pytest.mark.usefixtures("by_weight")
+def test_new_sizes_with_code_of_their_own_are_waited_for_three_times(
+    compiled: list[Program], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    f = fnad.jit(lambda x: np.sin(x) * x + 0.375)
+    for n in range(1, 8):
+        x = np.arange(1.0, 1.0 + n)
+        assert_array_equal(f(x), np.sin(x) * x + 0.375)
+        assert_array_equal(f(x), np.zeros(n) if n <= 3 else np.sin(x) * x + 0.375)
+    assert [program.inputs[0].aval.shape for program in compiled] == [(1,), (2,), (3,)]
+    monkeypatch.setattr(TieredProgram, "expected_cost", lambda self: 0.0)
+    assert_array_equal(f(np.ones(7)), np.zeros(7))  # it is hot
+
+
+@pytest.mark.usefixtures("by_weight")
+def test_new_sizes_that_share_code_are_compiled_when_they_come_again(
+    compiled: list[Program], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Native, "is_alone", False)
+    f = fnad.jit(lambda x: np.sin(x) * x + 0.875)
+    for n in range(1, 8):
+        x = np.arange(1.0, 1.0 + n)
+        assert_array_equal(f(x), np.sin(x) * x + 0.875)
+        assert_array_equal(f(x), np.zeros(n))
+    assert len(compiled) == 7
+
+
+@pytest.mark.usefixtures("by_weight")
+def test_what_shares_code_is_expected_to_cost_little(compiled: list[Program], monkeypatch: pytest.MonkeyPatch) -> None:
+    def program(n: int) -> TieredProgram:
+        return TieredProgram(trace(lambda x: [mul(sin(x), sin(mul(x, x)))], Aval(F64, (n,))))
+
+    monkeypatch.setitem(
+        BACKENDS, "cpu", Backend("no_such_backend", setup=0.0, program=0.5, equation=0.25, lowered=1e-9)
+    )
+    monkeypatch.setitem(sys.modules, "no_such_backend", sys.modules["fnad.backends.cpu.executor"])
+    first, second, third = program(10), program(20), program(10_000)
+    for each, is_alone in ((first, True), (second, False)):
+        assert each.expected_cost() == 0.5 + 4 * 0.25
+        assert not third.is_heavy
+        monkeypatch.setattr(Native, "is_alone", is_alone)
+        each.native()
+    assert third.expected_cost() == 4e-9
+    assert third.is_heavy
+
+
 def test_one_thread_compiles_while_others_interpret(monkeypatch: pytest.MonkeyPatch) -> None:
     started, proceed = threading.Event(), threading.Event()
     attempts: list[Program] = []
@@ -151,7 +220,7 @@ def test_one_thread_compiles_while_others_interpret(monkeypatch: pytest.MonkeyPa
         attempts.append(program)
         started.set()
         assert proceed.wait(10)
-        return interpreter(program)
+        return Native(interpreter(program))
 
     monkeypatch.setattr("fnad.backends.cpu.executor.compile_program", slow)
     monkeypatch.setattr(TieredProgram, "expected_cost", lambda self: 0.0)
@@ -275,7 +344,7 @@ def test_the_backend_of_the_settings_compiles(monkeypatch: pytest.MonkeyPatch) -
     class Doubling:
         @staticmethod
         def compile_program(program: Program, donated: Sequence[int]) -> Callable[[Any], Any]:
-            return lambda arguments: [2 * argument for argument in arguments]
+            return Native(lambda arguments: [2 * argument for argument in arguments])
 
     monkeypatch.setitem(sys.modules, "doubling", Doubling)
     monkeypatch.setitem(BACKENDS, "cpu", Backend("doubling", setup=1e9, program=0.5, equation=0.25))

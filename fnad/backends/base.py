@@ -38,6 +38,11 @@ class Native(Protocol):
         ...
 
     @property
+    def is_alone(self) -> bool:
+        """Whether code was compiled for it that runs no program of other sizes."""
+        ...
+
+    @property
     def workspace_bytes(self) -> int:
         """The memory of the workspaces not in use, in bytes."""
         ...
@@ -96,27 +101,31 @@ class Backend:
     """A backend by the name of its module, which is imported when the first program is compiled.
 
     Compiling is expected to take `setup` seconds if the module is not loaded yet, `program` for any program and
-    `equation` for each of its equations, as measured on one core; a factor of two hardly matters.
+    `equation` for each of its equations, or only `lowered` for each where code of other sizes is there for it, as
+    measured on one core; a factor of two hardly matters.
     """
 
     module: str
     setup: float
     program: float
     equation: float
+    lowered: float = 0.0
 
     @property
     def compiler(self) -> Compiler:
         """The module, imported on first use; raises `ImportError` if the machine lacks what it needs."""
         return cast("Compiler", import_module(self.module))
 
-    def expected_cost(self, equations: int) -> float:
-        """The expected time to compile a program of this many equations, in seconds."""
+    def expected_cost(self, equations: int, *, is_shared: bool = False) -> float:
+        """The expected time to compile a program of this many equations, in seconds, if its code `is_shared` or not."""
+        if is_shared:
+            return self.lowered * equations
         setup = 0.0 if self.module in sys.modules else self.setup
         return setup + self.program + self.equation * equations
 
 
 BACKENDS: dict[config.BackendName, Backend] = {
-    "cpu": Backend("fnad.backends.cpu.executor", setup=0.2, program=0.02, equation=0.0004),
+    "cpu": Backend("fnad.backends.cpu.executor", setup=0.2, program=0.02, equation=0.0004, lowered=0.0002),
 }
 
 

@@ -12,7 +12,8 @@ as it is at first, and simplified at its second call.
 
 What `jit` made is compiled at its second call (`fnad.api.paths`): it is there to be called often. The first one is
 interpreted, since many functions are called once; unless that is expected to take longer than to compile it, by the
-bytes that it writes.
+bytes that it writes. Where a function comes with ever new sizes that need code of their own (`fnad.backends.sizes`),
+they are interpreted until that has cost enough. Where they share code, there is little to wait for.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from time import perf_counter
 from fnad import config
 from fnad.backends.base import Array, Executor, Native, current_backend
 from fnad.backends.reference import interpreter
+from fnad.backends.sizes import Sizes, sizes_of
 from fnad.control.reroll import rolled
 from fnad.errors import LoweringError
 from fnad.ir.primitive import GuardCheck
@@ -59,14 +61,16 @@ class TieredProgram:
         self._compiling = threading.Lock()
 
     def executor(self, *, eager: bool = False) -> Executor:
-        """The executor for the next run; if `eager`, the setting "auto" means "compiled"."""
+        """The executor for the next run; if `eager`, it is compiled if that is worth to wait for."""
         self.used = now()
         setting = config.current().executor
         if setting == "interpreter":
             return self._interpret
         native = self._native
         if native is None:
-            native = self._compiled_if_due(at_once=eager or setting == "compiled" or (self._loops and self._effects))
+            is_awaited = eager and (self._sizes.is_awaited or self.is_heavy)
+            must = setting == "compiled" or (self._loops and self._effects)
+            native = self._compiled_if_due(at_once=is_awaited or must)
         return native or (self._interpret_for_a_time if self._loops else self._interpret)
 
     def native(self) -> Native | None:
@@ -119,7 +123,11 @@ class TieredProgram:
 
     def expected_cost(self) -> float:
         """The expected time to compile it, in seconds."""
-        return current_backend().expected_cost(self._length)
+        return current_backend().expected_cost(self._length, is_shared=self._sizes.is_shared)
+
+    @cached_property
+    def _sizes(self) -> Sizes:
+        return sizes_of(self.program)
 
     @cached_property
     def _length(self) -> int:
@@ -156,10 +164,12 @@ class TieredProgram:
     def _compile(self) -> Native | None:
         try:
             with uncollected():
-                return current_backend().compiler.compile_program(self.simplified, self._donated)
+                native = current_backend().compiler.compile_program(self.simplified, self._donated)
         except LoweringError:
             self._is_refused = True
             return None
+        self._sizes.compiled(alone=native.is_alone)
+        return native
 
     def _interpret_for_a_time(self, arguments: Sequence[Array]) -> list[Array]:
         if self._is_refused:

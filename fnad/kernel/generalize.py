@@ -131,7 +131,9 @@ class Pattern:
     def kernel(self, outline: Outline) -> Kernel:
         """The kernel; it begins by loading its numbers."""
         kernel, places = outline.kernel, outline.places
-        parameters = {Name(f"numbers_{CASTS[d]}", Pointer(d)): groups for d, groups in self._parameters(outline).items()}
+        parameters = {
+            Name(f"numbers_{CASTS[d]}", Pointer(d)): groups for d, groups in self._parameters(outline).items()
+        }
         loads = [
             Assign((places[group.places[0]],), Load(array, integer(n)))
             for array, groups in parameters.items()

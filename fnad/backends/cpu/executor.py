@@ -57,7 +57,10 @@ def plan(program: Program, donated: Sequence[int] = ()) -> Plan:
 
 
 class NativeExecutor:
-    """A compiled program: call it with a list of arrays. Its code takes about `nbytes` bytes."""
+    """A compiled program: call it with a list of arrays.
+
+    Its code takes about `nbytes` bytes. It `is_alone` if some of it was compiled for it and runs no other size.
+    """
 
     def __init__(self, planned: Plan) -> None:
         self.plan = planned
@@ -65,6 +68,7 @@ class NativeExecutor:
         self._check = status_check(loops)
         self._workspace_size = sum(slot.size * slot.dtype.itemsize for slot in planned.slots)
         self._codes = {} if _jit_is_disabled() else {c: code_of(kernel) for c, kernel in planned.kernels.items()}
+        self.is_alone = any(code.is_alone for code in self._codes.values())
         self.nbytes = sum(ENGINE_BYTES + code.native.nbytes for code in self._codes.values())
         self._numbers = [array for code in self._codes.values() for array in code.numbers]
         arrays = [b.name for b in (*loops.inputs, *loops.outputs)] + [s.name for s in planned.slots]

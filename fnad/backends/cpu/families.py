@@ -25,11 +25,15 @@ ALONE = 2
 
 
 class Code(NamedTuple):
-    """Native code of a kernel, the arrays of numbers that it takes after the kernel's own, and the family it is of."""
+    """Native code of a kernel, the arrays of numbers that it takes after the kernel's own, and the family it is of.
+
+    It `is_alone` if it was compiled for this kernel and runs no other.
+    """
 
     native: NativeFunction
     numbers: Sequence[Array]
     family: Family
+    is_alone: bool = False
 
 
 class Family:
@@ -56,7 +60,7 @@ class Family:
     def _compiled(self, kernel: Kernel, outline: Outline, text: str, numbers: Sequence[Number]) -> Code:
         pattern = self._pattern.joined(numbers)
         if self._seen < ALONE:
-            code = Code(compile_kernel(kernel), (), self)
+            code = Code(compile_kernel(kernel), (), self, is_alone=True)
             self._own[text, numbers] = code.native
         else:
             code = Code(compile_kernel(pattern.kernel(outline)), pattern.arguments(outline, numbers), self)

@@ -1,0 +1,54 @@
+"""What is known of programs that differ in the sizes of their arrays: whether one more of them has to be compiled.
+
+A backend may have native code that runs programs of many sizes. Whether it does is seen when it compiles some of them,
+and from then on expected of the others. A function that comes with one size after the other may also be one whose code
+cannot be shared; then only the first few sizes are waited for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from weakref import WeakValueDictionary
+
+from fnad.ir.program import Program
+
+AWAITED = 3
+"""How many sizes are waited for, though each takes code of its own."""
+
+
+class Sizes:
+    """The programs of one outline. They have it as long as one of them is alive."""
+
+    def __init__(self) -> None:
+        self.is_shared = False
+        self._alone = 0
+
+    def compiled(self, *, alone: bool) -> None:
+        """Note that one was compiled, and whether code was made for it alone."""
+        self.is_shared = not alone
+        self._alone += alone
+
+    @property
+    def is_awaited(self) -> bool:
+        """Whether to wait for the compiler when a new size comes for the second time."""
+        return self.is_shared or self._alone < AWAITED
+
+
+_SIZES: WeakValueDictionary[int, Sizes] = WeakValueDictionary()
+
+
+def sizes_of(program: Program) -> Sizes:
+    """What is known of programs that are like this one but for sizes and constants."""
+    return _SIZES.setdefault(hash(_outline(program)), Sizes())
+
+
+def _outline(program: Program) -> Hashable:
+    """A program without sizes: its primitives with the ranks of their operands. Two that share one share estimates."""
+    return tuple(
+        (
+            equation.primitive.name,
+            tuple(len(operand.aval.shape) for operand in equation.operands),
+            tuple(map(_outline, equation.regions)),
+        )
+        for equation in program.equations
+    )
