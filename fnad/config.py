@@ -15,6 +15,8 @@
     debug_nans
                False          nan and inf are numbers like others
                True           a result that holds one is an error that says where it arose
+    threads    all cores      the most threads for a compiled program's loops and for the BLAS, while it runs: from 1 to
+                              the number of cores that this process may use; results do not depend on it
     cache_entries
                512            derived programs that are kept although no compiled function uses them
     cache_bytes
@@ -31,16 +33,27 @@ process apply. A program that the compiler cannot lower runs in the interpreter 
 
 from __future__ import annotations
 
+import os
 from collections.abc import Generator
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeAlias, get_args
 
 from fnad.errors import SettingError
 
 ExecutorName: TypeAlias = Literal["auto", "interpreter", "compiled"]
 BackendName: TypeAlias = Literal["cpu"]
+
+
+def _cores() -> int:
+    """The number of cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+CORES = _cores()
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +64,7 @@ class Settings:
 
     >>> Settings(executor="compiled")
     Settings(executor='compiled', backend='cpu', strict_mutation=False, disable_jit=False,
-             debug_nans=False, cache_entries=512, cache_bytes=1073741824,
+             debug_nans=False, threads=..., cache_entries=512, cache_bytes=1073741824,
              disk_cache=True, disk_cache_bytes=536870912)
     """
 
@@ -60,6 +73,7 @@ class Settings:
     strict_mutation: bool = False
     disable_jit: bool = False
     debug_nans: bool = False
+    threads: int = field(default_factory=lambda: CORES)
     cache_entries: int = 512
     cache_bytes: int = 2**30
     disk_cache: bool | str = True
@@ -73,6 +87,11 @@ class Settings:
         for name in ("strict_mutation", "disable_jit", "debug_nans"):
             if type(getattr(self, name)) is not bool:
                 raise SettingError(f"{name} is {getattr(self, name)!r}", remedy="set it to True or False")
+        if type(self.threads) is not int or not 1 <= self.threads <= CORES:
+            raise SettingError(
+                f"threads is {self.threads!r}",
+                remedy=f"set it to a number from 1 to {CORES}, the cores that this process may use",
+            )
         if type(self.disk_cache) not in (bool, str) or self.disk_cache == "":
             raise SettingError(f"disk_cache is {self.disk_cache!r}", remedy="set it to True, False or a directory")
         for name in ("cache_entries", "cache_bytes", "disk_cache_bytes"):

@@ -204,7 +204,7 @@ def _add_doctor(commands: Any) -> None:
     parser = commands.add_parser(
         "doctor",
         help="say what fnad stands on here",
-        description="Say what fnad stands on here: versions, CPU, vector math, BLAS, threading layers, cache.",
+        description="Say what fnad stands on here: versions, CPU, vector math, BLAS, threads, cache.",
         epilog="example:\n  fnad doctor",
         formatter_class=RawDescriptionHelpFormatter,
     )

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from itertools import count
+from itertools import chain, count, islice
 from math import prod
 
 import numpy as np
@@ -21,7 +21,16 @@ from fnad.kernel import accumulators
 from fnad.kernel.accumulators import Accumulator
 from fnad.kernel.interrupts import interrupt_period
 from fnad.kernel.linalg import LINALG, stack_sizes
-from fnad.kernel.routines import COMPENSATED_ADD, GEMM, GEMV, INTERRUPTED, RESERVE, STACK_ARRAYS
+from fnad.kernel.routines import (
+    COMPENSATED_ADD,
+    GEMM,
+    GEMV,
+    INTERRUPTED,
+    PARTS,
+    PARTS_ARRAYS,
+    RESERVE,
+    STACK_ARRAYS,
+)
 from fnad.kernel.statements import (
     EXPRESSIONS,
     STACKS,
@@ -48,8 +57,9 @@ from fnad.lower import loop_ir, nodes
 from fnad.lower.index import Index
 from fnad.lower.loop_ir import Control, Item, NestLoop
 from fnad.lower.nodes import Buffer, Node, loaded
+from fnad.lower.parallel import has_checks, is_parallel, nanoseconds
 from fnad.lower.target import Target
-from fnad.scalar.operation import INDEX, Pointer
+from fnad.scalar.operation import INDEX, Kind, Pointer
 from fnad.scalar.operations import (
     ADD,
     AND,
@@ -69,6 +79,9 @@ from fnad.scalar.operations import (
     SUBTRACT,
 )
 from fnad.scalar.template import cast_to, instantiate
+
+FEWEST_TASKS = 8
+"""The fewest tasks that a parallel loop is divided into; one with fewer iterations may have parallel loops inside."""
 
 NO_MEMORY = 2**62
 """The status where a residual stack cannot grow."""
@@ -123,7 +136,9 @@ class _Builder:
         self.changing: set[str] = set()
         self.branches = 0
         self.innermost_branch = 0
-        self._numbers = {prefix: count() for prefix in ("v", "acc", "k")}
+        self.is_parallel = False
+        self.status: tuple[Name, Expression] = STATUS, integer(0)
+        self._numbers = {prefix: count() for prefix in ("v", "acc", "k", "part")}
         self._source = ""
 
     def items(self, items: Sequence[Item]) -> None:
@@ -241,16 +256,22 @@ class _Builder:
         self.loops.append(loop)
         folds = [f for f in self.folds_below(loop) if f.start == loop.depth]
         self.fill_accumulators_in_memory(loop)
-        for fold in folds:
-            self.open_fold(fold)
-        block = self.target.costs.sum_block
-        if loop.extent > block and any(f.compensated and f.depth == len(self.loops) for f in folds):
-            self.blocked_loop(loop, block)
+        length = self.task_length(loop)
+        if length is None:
+            self.open_folds(folds)
+            self.iterations(loop, folds, integer(0), integer(loop.extent))
         else:
-            self.plain_loop(loop, integer(0), integer(loop.extent))
+            self.parallel_loop(loop, folds, length)
         self.loops.pop()
         for fold in folds:
             self.close_fold(fold)
+
+    def iterations(self, loop: NestLoop, folds: Sequence[Accumulator], start: Expression, stop: Expression) -> None:
+        block = self.target.costs.sum_block
+        if loop.extent > block and any(f.compensated and f.depth == len(self.loops) for f in folds):
+            self.blocked_loop(loop, block, start, stop)
+        else:
+            self.plain_loop(loop, start, stop)
 
     def folds_below(self, loop: NestLoop) -> list[Accumulator]:
         return accumulators.below(loop, self.loops, self.target.costs.sum_block)
@@ -261,18 +282,98 @@ class _Builder:
             self.add(Assign((self.folds[fold.effect],), self.zero(fold)))
         with self.block() as body:
             self.items(loop.items)
-        self.add(For(counter(loop.depth), start, stop, 1, body, independent=loop.independent))
+        self.add(For(counter(loop.depth), start, stop, 1, body))
         for fold in opened:
             self.compensate(fold)
 
-    def blocked_loop(self, loop: NestLoop, length: int) -> None:
+    def blocked_loop(self, loop: NestLoop, length: int, start: Expression, stop: Expression) -> None:
         outer = Name(f"b{loop.depth}", INDEX)
-        end: Expression = apply(ADD, outer, integer(length))
-        if loop.extent % length != 0:
-            end = apply(MIN, end, integer(loop.extent))
         with self.block(level=False) as body:
-            self.plain_loop(loop, outer, end)
-        self.add(For(outer, integer(0), integer(loop.extent), length, body))
+            self.plain_loop(loop, outer, self.end(outer, length, loop.extent))
+        self.add(For(outer, start, stop, length, body))
+
+    @staticmethod
+    def end(start: Expression, length: int, extent: int) -> Expression:
+        """Where a block of a loop ends."""
+        end = apply(ADD, start, integer(length))
+        return apply(MIN, end, integer(extent)) if extent % length != 0 else end
+
+    # ---- parallel loops ------------------------------------------------------------------------------------------
+
+    def task_length(self, loop: NestLoop) -> int | None:
+        """The number of iterations of a loop in each of the tasks that it is divided into; None if it is not.
+
+        It does not depend on the number of threads, so that results do not.
+        """
+        costs, time = self.target.costs, nanoseconds(loop)
+        if self.is_parallel or time < costs.parallel_nanoseconds or not is_parallel(loop):
+            return None
+        length = -(-loop.extent // min(PARTS, int(time // costs.task_nanoseconds)))
+        if not any(isinstance(item, NestLoop) for item in loop.items):
+            # Vectors and the blocks of sums begin where they do in the whole loop.
+            length = -(-length // costs.sum_block) * costs.sum_block
+        return length if loop.extent > (FEWEST_TASKS - 1) * length else None
+
+    def parallel_loop(self, loop: NestLoop, folds: Sequence[Accumulator], length: int) -> None:
+        """Write a loop over tasks, each a part of the iterations, and combine the parts of the folds in order."""
+        task, tasks = Name(f"p{loop.depth}", INDEX), -(-loop.extent // length)
+        parts: list[Name] = []
+        with self.block(level=False) as body, self.task(task, loop, parts):
+            start = self.assign("v", apply(MULTIPLY, task, integer(length)))
+            self.open_folds(folds)
+            self.iterations(loop, folds, start, self.assign("v", self.end(start, length, loop.extent)))
+            for variable in chain.from_iterable(map(self.variables, folds)):
+                parts.append(self.part(variable.kind))
+                self.add(Store(parts[-1], task, variable))
+        for part in parts:
+            assert isinstance(part.kind, Pointer)
+            self.add(Assign((part,), apply(PARTS_ARRAYS[part.kind.dtype])))
+        self.add(For(task, integer(0), integer(tasks), 1, body, parallel=True))
+        self.combine_tasks(loop, folds, parts, tasks)
+
+    @contextmanager
+    def task(self, task: Name, loop: NestLoop, parts: list[Name]) -> Generator[None, None, None]:
+        """Write a task, which keeps its fault among the parts, since the last one of the loop counts."""
+        self.is_parallel = True
+        if has_checks(loop):
+            parts.append(self.part(INDEX))
+            self.status = parts[0], task
+            self.add(Store(parts[0], task, integer(0)))
+        yield
+        self.is_parallel, self.status = False, (STATUS, integer(0))
+
+    def part(self, kind: Kind) -> Name:
+        assert isinstance(kind, np.dtype)
+        return Name(f"part{next(self._numbers['part'])}", Pointer(kind))
+
+    def combine_tasks(self, loop: NestLoop, folds: Sequence[Accumulator], parts: Sequence[Name], tasks: int) -> None:
+        """Fold the parts of all tasks, from the first one to the last."""
+        self.open_folds(folds)
+        task = Name(f"q{loop.depth}", INDEX)
+        with self.block(level=False) as body:
+            remaining = iter(parts)
+            if has_checks(loop):
+                fault = self.assign("v", Load(next(remaining), task))
+                self.exit(apply(NOT_EQUAL, fault, integer(0)), Store(STATUS, integer(0), fault))
+            for fold in folds:
+                values = [self.assign("v", Load(part, task)) for part in islice(remaining, len(self.variables(fold)))]
+                self.combine_parts(fold, values)
+        if body:
+            self.add(For(task, integer(0), integer(tasks), 1, body))
+
+    def combine_parts(self, fold: Accumulator, parts: Sequence[Name]) -> None:
+        assert isinstance(fold.effect, loop_ir.Reduce)
+        if fold.compensated:
+            total, rest = self.parts(fold)
+            self.add(Assign((total, rest), apply(COMPENSATED_ADD, total, rest, parts[0])))
+            self.add(Assign((rest,), apply(ADD, rest, parts[1])))
+        else:
+            name = self.folds[fold.effect]
+            self.add(Assign((name,), self.folded(fold.effect, name, parts[0])))
+
+    def variables(self, fold: Accumulator) -> tuple[Name, ...]:
+        """The variables that hold what was folded so far."""
+        return self.parts(fold) if fold.compensated else (self.folds[fold.effect],)
 
     # ---- folds ---------------------------------------------------------------------------------------------------
 
@@ -287,6 +388,10 @@ class _Builder:
 
     def best(self, effect: loop_ir.ArgReduce) -> Name:
         return Name(f"{self.folds[effect].name}_best", effect.node.dtype)
+
+    def open_folds(self, folds: Sequence[Accumulator]) -> None:
+        for fold in folds:
+            self.open_fold(fold)
 
     def open_fold(self, fold: Accumulator) -> None:
         effect, zero = fold.effect, self.zero(fold)
@@ -551,7 +656,7 @@ class _Builder:
         name = self.assign("k", self.value(node.operand))
         self.changing.add(name.name)
         out = apply(OR, apply(LESS, name, integer(0)), apply(GREATER_EQUAL, name, integer(node.extent)))
-        self.exit(out, Store(STATUS, integer(0), integer(node.fault)), Assign((name,), integer(0)))
+        self.exit(out, Store(*self.status, integer(node.fault)), Assign((name,), integer(0)))
         return name
 
     def conditions(self, conditions: Sequence[nodes.Condition]) -> Expression:

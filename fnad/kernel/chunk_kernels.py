@@ -74,8 +74,10 @@ def chunk_kernel(
     used = _arrays(body)
     located = [locate(stack, stacks) for stack in stacks if array_of(stack) in used]
     counters = [Assign((counter(d),), Load(COUNTERS, integer(d))) for d in range(chunk.depth)]
-    special = {STATUS, STACKS, COUNTERS, *map(array_of, stacks)}
-    arrays = [array for array in used if array not in special]
+    local = {
+        target for statement in walk([*located, *body]) if isinstance(statement, Assign) for target in statement.targets
+    }
+    arrays = [array for array in used if array not in {STATUS, STACKS, COUNTERS, *local}]
     has_stacks = bool(located) or STACKS in used
     parameters = (*arrays, *[COUNTERS] * bool(counters), *[STACKS] * has_stacks, STATUS)
     return Kernel(name, parameters, [*counters, *located, *body])

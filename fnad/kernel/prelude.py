@@ -12,7 +12,7 @@ import re
 
 import numpy as np
 
-from fnad.kernel.routines import ROUTINES, routine_named
+from fnad.kernel.routines import PARTS, PARTS_ARRAYS, ROUTINES, routine_named
 from fnad.scalar.operation import Kind, Operation
 from fnad.scalar.operations import DTYPES
 
@@ -129,6 +129,12 @@ def compensated_add(total, rest, value):
         return new, rest
     seen = new - total
     return new, rest + ((total - (new - seen)) + (value - seen))""",
+    **{
+        routine.name: f"""\
+def {routine.name}():
+    return np.empty({PARTS}, np.{dtype.name})"""
+        for dtype, routine in PARTS_ARRAYS.items()
+    },
     "gemm": """\
 def gemm(a, a0, lda, a_t, b, b0, ldb, b_t, c, c0, ldc, m, n, k, alpha, beta):
     for i in range(m):
@@ -173,7 +179,7 @@ def prelude(text: str) -> str:
     words = words_of(code)
     helpers = [DEFINITIONS[word] for word in words if word in DEFINITIONS]
     lines = ["import math"] if any("math." in helper for helper in helpers) else []
-    lines += ["import numpy as np", "from numba import njit"]
+    lines += ["import numpy as np", f"from numba import njit{', prange' * ('prange' in words)}"]
     lines += [f"from numpy import {DTYPES[word].name} as {word}" for word in words if word in DTYPES]
     lines += [f"from numpy import {', '.join(found)}"] if (found := [w for w in words if w in NUMPY]) else []
     lines += [f"# {word} needs fnad" for word in words if word not in KNOWN and routine_named(word)]

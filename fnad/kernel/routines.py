@@ -4,6 +4,7 @@
     interrupted(): whether Python has raised an exception, such as KeyboardInterrupt
     reserve(stacks, n, rows, row): makes room for so many rows of `row` bytes on residual stack n; whether it could
     stack_f64(stacks, n), and so for each dtype: the array of residual stack n, until it grows
+    parts_f64(), and so for each dtype: an array of `PARTS` elements for the parts of a fold in a parallel loop
     gemm(a, a_offset, lda, a_transposed, b, b_offset, ldb, b_transposed, c, c_offset, ldc, m, n, k, alpha, beta):
         C[m, n] = alpha op(A)[m, k] op(B)[k, n] + beta C
     gemv(a, a_offset, lda, a_transposed, x, x_offset, incx, y, y_offset, m, n, alpha, beta):
@@ -42,6 +43,15 @@ def compensated_add(total: Any, rest: Any, value: Any) -> tuple[Any, Any]:
 
 def total_and_rest(dtype: Dtype) -> Kind:
     return (dtype, dtype)
+
+
+PARTS = 64
+"""The most iterations of a parallel loop with folds."""
+
+
+def parts_array(name: str, dtype: Dtype) -> Operation:
+    """The routine that gives a new array of `PARTS` elements."""
+    return Operation(f"parts_{name}", lambda: Pointer(dtype), lambda: np.empty(PARTS, dtype))
 
 
 # ---- matrix products ---------------------------------------------------------------------------------------------
@@ -101,11 +111,21 @@ INTERRUPTED = Operation("interrupted", lambda: BOOL, lambda: False)
 RESERVE = Operation("reserve", lambda *kinds: BOOL, residual_stack.reserve)
 GEMM = Operation("gemm", of_matrices, gemm)
 GEMV = Operation("gemv", of_matrices, gemv)
+PARTS_ARRAYS = {dtype: parts_array(name, dtype) for name, dtype in DTYPES.items()}
 STACK_ARRAYS = {dtype: stack_array(name, dtype) for name, dtype in DTYPES.items()}
 
 ROUTINES: dict[str, Operation] = OPERATIONS | {
     routine.name: routine
-    for routine in (COMPENSATED_ADD, INTERRUPTED, RESERVE, GEMM, GEMV, *STACK_ARRAYS.values(), *LINALG.values())
+    for routine in (
+        COMPENSATED_ADD,
+        INTERRUPTED,
+        RESERVE,
+        GEMM,
+        GEMV,
+        *PARTS_ARRAYS.values(),
+        *STACK_ARRAYS.values(),
+        *LINALG.values(),
+    )
 }
 """Everything that a kernel may call, except SciPy's ufuncs."""
 

@@ -101,7 +101,8 @@ class Comment:
 class For:
     """The body for counter = start, start + step, … up to stop, exclusive.
 
-    Where the iterations are `independent`, none touches what another one writes.
+    The iterations of a `parallel` loop may run on several threads: none touches what another one writes, variables that
+    one assigns are its own, and none ends the run.
     """
 
     counter: Name
@@ -109,7 +110,7 @@ class For:
     stop: Expression
     step: int
     body: list[Statement] = field(default_factory=list["Statement"])
-    independent: bool = False
+    parallel: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -168,7 +169,13 @@ class Expressions:
 EXPRESSIONS = Expressions()
 
 STATUS = Name("status", Pointer(INDEX))
-"""Why a run ended early: a positive fault number, or a negative guard number and the value found."""
+"""Why a run ended early: a positive fault number, or a negative guard number and the value found.
+
+Its third number is given: the number of threads for parallel loops.
+"""
+
+THREADS = 2
+"""The place of the number of threads in `STATUS`."""
 
 STACKS = Name("stacks", Pointer(INDEX))
 """The table of residual stacks."""

@@ -85,7 +85,6 @@ class _Collapse:
 
     def __init__(self, outer: NestLoop, inner: NestLoop, nodes: Nodes) -> None:
         self.inner = inner
-        self.independent = outer.independent and inner.independent
         self.nodes = nodes
         self.outer_counter = Counter(outer.depth, outer.extent)
         self.inner_counter = Counter(inner.depth, inner.extent)
@@ -94,12 +93,12 @@ class _Collapse:
 
     def loop(self) -> NestLoop:
         items = [self._item(item) for item in self.inner.items]
-        return NestLoop(self.joint.depth, self.joint.extent, items, independent=self.independent)
+        return NestLoop(self.joint.depth, self.joint.extent, items)
 
     def _item(self, item: Item) -> Item:
         match item:
-            case NestLoop(depth, extent, items, independent):
-                return NestLoop(depth - 1, extent, [self._item(inner) for inner in items], independent=independent)
+            case NestLoop(depth, extent, items):
+                return NestLoop(depth - 1, extent, [self._item(inner) for inner in items])
             case Reduce():
                 depths = frozenset(self._depth(d) for d in item.depths)
                 return replace(item, address=self._index(item.address), node=self._node(item.node), depths=depths)

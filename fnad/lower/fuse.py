@@ -164,16 +164,7 @@ def _item(member: Member) -> Item:
     if member.inside is None or not isinstance(member.item, NestLoop):
         return member.item
     loop = member.item
-    return NestLoop(loop.depth, loop.extent, member.inside.items(), independent=_independent(member, loop))
-
-
-def _independent(member: Member, loop: NestLoop) -> bool:
-    """Whether the accesses to everything written are aligned at the loop's depth."""
-    touched = member.footprint
-    return all(
-        aligned([*written, *touched.read.get(buffer, ())], loop.depth, loop.extent)
-        for buffer, written in touched.written.items()
-    )
+    return NestLoop(loop.depth, loop.extent, member.inside.items())
 
 
 def aligned(addresses: Sequence[Index | None], depth: int, extent: int) -> bool:

@@ -143,12 +143,11 @@ class LibraryCall:
 
 @dataclass(slots=True, eq=False)
 class NestLoop:
-    """A counted loop from 0 to extent; where it is `independent`, no iteration touches what another one writes."""
+    """A counted loop from 0 to extent."""
 
     depth: int
     extent: int
     items: list[Item] = field(default_factory=list["Item"])
-    independent: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -51,6 +51,12 @@ class Costs:
     interrupt_nanoseconds: int
     """The approximate time between two checks of a loop for an interrupt."""
 
+    parallel_nanoseconds: int
+    """The approximate time from which a loop is divided into tasks for several threads."""
+
+    task_nanoseconds: int
+    """The least approximate time of such a task."""
+
 
 @dataclass(frozen=True, slots=True)
 class Target:

@@ -16,7 +16,7 @@ from fnad.backends.llvm.instructions import add_function
 from fnad.kernel.layout import Layout
 from fnad.kernel.parser import parse_kernel
 from fnad.kernel.python_source import plain_text
-from fnad.kernel.statements import Kernel, Name
+from fnad.kernel.statements import STATUS, Kernel, Name
 from fnad.scalar.operation import Dtype
 
 ENTRY = "entry"
@@ -70,8 +70,8 @@ def compile_source(source: str, name: str, parameters: Sequence[Dtype]) -> Nativ
 
 
 def by_position(kernel: Kernel) -> Kernel:
-    """A kernel with its parameters named by their positions."""
-    names = {parameter.name: f"a{n}" for n, parameter in enumerate(kernel.parameters)}
+    """A kernel with its parameters named by their positions, but for the status, which has the number of threads."""
+    names = {p.name: f"a{n}" for n, p in enumerate(kernel.parameters) if p != STATUS} | {STATUS.name: STATUS.name}
     parameters = tuple(Name(names[parameter.name], parameter.kind) for parameter in kernel.parameters)
     return Kernel("kernel", parameters, Layout(names).place(kernel.body))
 

@@ -18,7 +18,9 @@ from typing import cast
 
 import numpy as np
 
+from fnad import config
 from fnad.backends.base import Array
+from fnad.backends.cpu import threads
 from fnad.backends.cpu.compiler import NativeFunction
 from fnad.backends.cpu.families import code_of
 from fnad.backends.cpu.flow import Read, Reserve, Run, choose, in_order, repeat, repeat_while
@@ -30,7 +32,7 @@ from fnad.kernel import residual_stack
 from fnad.kernel.build import NO_MEMORY
 from fnad.kernel.plan import Plan
 from fnad.kernel.python_source import kernel_text, namespace
-from fnad.kernel.statements import Kernel, Return, walk
+from fnad.kernel.statements import THREADS, For, Kernel, Return, walk
 from fnad.kernel.steps import Chunk, PythonControl, Step
 from fnad.lower.loop_ir import LibraryCall, LoopProgram, SequentialFor, SequentialWhile, Switch
 from fnad.lower.lowering import lower
@@ -81,6 +83,7 @@ class NativeExecutor:
         self._recorded = [
             (n, loops.residual_stacks.index(b), b.aval) for n, b in enumerate(loops.outputs) if b.aval.is_residual_stack
         ]
+        self._has_parallel_loops = any(is_parallel(kernel) for kernel in planned.kernels.values())
         self._pool: deque[list[Array]] = deque()
 
     def __call__(self, arguments: Sequence[Array]) -> list[Array]:
@@ -92,6 +95,9 @@ class NativeExecutor:
         except IndexError:
             workspace = self._workspace()
         arrays = [*map(_contiguous, arguments), *outputs, *workspace]
+        if self._has_parallel_loops:
+            workspace[-1][THREADS] = number = config.current().threads
+            threads.use(number)
         try:
             if self._has_stacks:
                 self._run_with_stacks(arrays, outputs)
@@ -122,7 +128,7 @@ class NativeExecutor:
         stacks = residual_stack.new_table(len(self.plan.loops.residual_stacks))
         STORE.trim(self._workspace_size)
         slots = [np.empty(slot.size, slot.dtype) for slot in self.plan.slots]
-        return [*slots, *self._numbers, counters, stacks, np.zeros(2, np.int64)]
+        return [*slots, *self._numbers, counters, stacks, np.zeros(3, np.int64)]
 
     @property
     def workspace_bytes(self) -> int:
@@ -264,7 +270,7 @@ def status_check(loops: LoopProgram) -> Run:
 
     def check(arrays: list[Array]) -> None:
         if arrays[-1][0]:
-            fail(*arrays[-1].tolist())
+            fail(*arrays[-1][:THREADS].tolist())
 
     def fail(number: int, value: int) -> None:
         if number < 0:
@@ -274,6 +280,11 @@ def status_check(loops: LoopProgram) -> Run:
         raise loops.faults[number - 1].error
 
     return check
+
+
+def is_parallel(kernel: Kernel) -> bool:
+    """Whether a kernel has loops that may run on several threads."""
+    return any(isinstance(statement, For) and statement.parallel for statement in walk(kernel.body))
 
 
 def _jit_is_disabled() -> bool:

@@ -1,20 +1,18 @@
-"""The features of this machine that compiled programs use: CPU, vector math, BLAS, threading layers."""
+"""The features of this machine that compiled programs use: CPU, vector math, BLAS, cores."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from importlib import import_module
 from typing import Any, cast
 
 import llvmlite.binding as llvm
 import scipy
 
+from fnad import config
 from fnad.backends.cpu import vector_math
 
 TELLING = ("avx512f", "avx2", "fma", "avx", "sse4.1", "neon", "sve")
 """The CPU features that determine the vector width of loops."""
-
-LAYERS = ("tbb", "omp", "workqueue")
 
 
 def offers() -> Iterator[tuple[str, str]]:
@@ -22,7 +20,7 @@ def offers() -> Iterator[tuple[str, str]]:
     yield "CPU", f"{llvm.get_host_cpu_name()} ({' '.join(cpu_features()) or 'no vector features'})"
     yield "vector math", vector_math.describe()
     yield "BLAS", blas()
-    yield "threading layers", f"{' '.join(threading_layers()) or 'none'} (loops run on one thread)"
+    yield "threads", f"{config.current().threads} (config.threads), for long loops"
 
 
 def cpu_features() -> list[str]:
@@ -36,16 +34,3 @@ def blas() -> str:
     config = cast("dict[str, Any]", scipy.show_config(mode="dicts"))
     built = config["Build Dependencies"]["blas"]
     return f"{built['name']} {built['version']}, of SciPy"
-
-
-def threading_layers() -> list[str]:
-    """Numba's threading layers that load here."""
-    return [layer for layer in LAYERS if _loads(f"numba.np.ufunc.{layer}{'' if layer == 'workqueue' else 'pool'}")]
-
-
-def _loads(module: str) -> bool:
-    try:
-        import_module(module)
-    except ImportError:
-        return False
-    return True

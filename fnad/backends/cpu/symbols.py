@@ -11,6 +11,7 @@ FAMILIES = {
     "fnad_": "blas",
     "linalg_": "linalg",
     "scipy_special_": "scipy_special",
+    "threads_": "threads",
 }
 """The modules that register symbols with these prefixes."""
 

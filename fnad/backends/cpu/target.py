@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from fnad.backends.cpu import blas, complex_math, functions, interrupt, linalg, residual_stack, scipy_special
+from fnad.backends.cpu import blas, complex_math, functions, interrupt, linalg, residual_stack, scipy_special, threads
 from fnad.backends.llvm import accurate_sums, branchless, cast, division, integer, operators, random_bits
 from fnad.ir.primitive import LOAD
 from fnad.lower.target import Costs, Target
 
 FAMILIES = (
     cast, operators, branchless, division, integer, functions, complex_math, random_bits, scipy_special, accurate_sums,
-    blas, linalg, interrupt, residual_stack,
+    blas, linalg, interrupt, residual_stack, threads,
 )  # fmt: skip
 
 COSTS = Costs(
@@ -27,6 +27,9 @@ COSTS = Costs(
     sum_block=256,
     effect_nanoseconds=10,
     interrupt_nanoseconds=2**24,
+    # Whether it is worth it to wake threads is measured as the loop runs: see `threads.py`.
+    parallel_nanoseconds=50_000,
+    task_nanoseconds=2_000,
 )
 
 CPU = Target(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from itertools import chain
 
 import llvmlite.ir as ir
 import numpy as np
@@ -18,6 +19,8 @@ from fnad.backends.llvm.scalar import llvm_type, memory_type
 from fnad.errors import LoweringError
 from fnad.kernel.liveness import used_outside
 from fnad.kernel.statements import (
+    STATUS,
+    THREADS,
     Apply,
     Assign,
     Break,
@@ -34,15 +37,22 @@ from fnad.kernel.statements import (
     Statement,
     Store,
     While,
+    operands,
+    subexpressions,
     walk,
 )
 from fnad.lower.target import Target
 from fnad.scalar.operation import BOOL, Dtype, Kind, Operation, Pointer
 from fnad.scalar.scipy_ufunc import UFUNC, UfuncOperation
 
+SHARE = "share"
+"""The routine share(function, context, tasks, threads): calls function(context, n) for each task n."""
+
+BYTES, WORD = ir.IntType(8).as_pointer(), ir.IntType(32)
+
 
 def add_function(module: ir.Module, kernel: Kernel, target: Target) -> ir.Function:
-    """Define the function of a kernel in a module; its parameters do not overlap.
+    """Define the function of a kernel in a module; its arrays do not overlap.
 
     Raises `LoweringError` where the target has no instructions for an operation.
     """
@@ -50,7 +60,8 @@ def add_function(module: ir.Module, kernel: Kernel, target: Target) -> ir.Functi
     function = ir.Function(module, ir.FunctionType(ir.VoidType(), types), name=kernel.name)
     function.linkage = "internal"
     for argument in function.args:
-        argument.add_attribute("noalias")
+        if argument.type.is_pointer:
+            argument.add_attribute("noalias")
     _Writer(function, kernel, target).write()
     return function
 
@@ -70,6 +81,41 @@ def constant(value: object, dtype: Dtype) -> ir.Constant:
         number = complex(value)  # type: ignore[call-overload]
         return ir.Constant(type_, [number.real, number.imag])
     return ir.Constant(type_, float(value) if dtype.kind == "f" else int(value))  # type: ignore[call-overload]
+
+
+def add_task(function: ir.Function, record: ir.Type) -> ir.Function:
+    """Define the function (context, n) that calls another one on the values in a record, the context, and on n."""
+    type_ = ir.FunctionType(ir.VoidType(), [BYTES, ir.IntType(64)])
+    task = ir.Function(function.module, type_, name=f"{function.name}_task")
+    task.linkage = "internal"
+    builder = ir.IRBuilder(task.append_basic_block())
+    context, number = task.args
+    values = builder.load(builder.bitcast(context, record.as_pointer()))
+    arguments = [builder.extract_value(values, n) for n in range(len(record.elements))]
+    builder.call(function, [*arguments, number], attrs=("noinline",))
+    builder.ret_void()
+    return task
+
+
+def names_used(statements: Sequence[Statement]) -> list[Name]:
+    """The variables and arrays that statements use but do not assign, in the order of the text."""
+    found: dict[Name, None] = {}
+    assigned: set[str] = set()
+    for statement in walk(statements):
+        match statement:
+            case Assign(targets, _):
+                assigned.update(target.name for target in targets)
+            case For(counter):
+                assigned.add(counter.name)
+            case Store(array):
+                found[array] = None
+            case _:
+                pass
+        for expression in chain.from_iterable(map(subexpressions, operands(statement))):
+            name = expression.array if isinstance(expression, Load) else expression
+            if isinstance(name, Name):
+                found[name] = None
+    return [name for name in found if name.name not in assigned]
 
 
 class _Writer:
@@ -122,6 +168,8 @@ class _Writer:
                 self.store(array, self.value(index), self.value(value))
             case Evaluate(call):
                 self.value(call)
+            case For(parallel=True) if STATUS.name in self.values and SHARE in self.target.instructions:
+                self.parallel_loop(statement)
             case For():
                 self.loop(statement)
             case While(body):
@@ -176,6 +224,22 @@ class _Writer:
         if outer is not None:
             self.values[loop.counter.name] = outer
         builder.position_at_end(end)
+
+    def parallel_loop(self, loop: For) -> None:
+        """Write the body as a function of the values that it uses and the counter, which several threads may call."""
+        builder, module, long = self.builder, self.function.module, ir.IntType(64)
+        used = [name for name in names_used(loop.body) if name != loop.counter]
+        body = Kernel(module.get_unique_name(f"{self.kernel.name}_body"), (*used, loop.counter), loop.body)
+        function = add_function(module, body, self.target)
+        record = ir.LiteralStructType([value_type(name.kind) for name in used])
+        with builder.goto_entry_block():
+            context = builder.alloca(record)
+        for n, name in enumerate(used):
+            builder.store(self.value(name), builder.gep(context, [WORD(0), WORD(n)]))
+        task = add_task(function, record)
+        threads = builder.load(builder.gep(self.values[STATUS.name], [long(THREADS)]))
+        given = [task, builder.bitcast(context, BYTES), self.value(loop.stop), threads]
+        self.target.instructions[SHARE](builder, (), given)
 
     def endless(self, statements: Sequence[Statement]) -> None:
         body, end = self.function.append_basic_block("while"), self.function.append_basic_block("end")

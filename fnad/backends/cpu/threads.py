@@ -1,0 +1,363 @@
+"""The threads that share the iterations of a parallel loop with the thread that runs it.
+
+A parallel loop is a function (context, n) and a number of tasks, which are the same however many threads there are: so
+are the results, to the bit. `share` runs task 0 alone. If the others will take longer than a few times what it costs to
+wake threads, all threads take one task after the other until none is left. So a thread that gets no core, on a busy
+machine, delays nothing but the task that it is at, and nobody spins; and where that was no gain, the next loops, twice
+as many each time, do without. One loop at a time has the threads; another one, of a second Python thread, runs on its
+own thread meanwhile.
+
+    share(function, context, tasks, threads):
+        helpers = min(threads, tasks, 1 + workers) - 1
+        if helpers > 0 { rest = (tasks - 1) * the time of function(context, 0) }
+        if helpers == 0, or rest < threshold, or skipped++ < pause, or busy.exchange(1): run the others here; return
+        next = 1; open = helpers; wake the workers; take(function, context, tasks)
+        open = 0; wait until active == 0
+        pause = 0 if that took less than rest, else 2 * pause + 1; skipped = 0; busy = 0
+    worker:
+        sleep until open > 0 or stop; if stop: return
+        open -= 1; active += 1; take(function, context, tasks); active -= 1; if active == 0: wake who waits; again
+    take(function, context, tasks):
+        while (n = next++) < tasks: function(context, n)
+
+`open` and `active` change under the mutex. The workers are threads of the C library, which Python does not know and
+which take no signals. They start at the first call that may use them, and end before a fork and at the exit.
+"""
+
+from __future__ import annotations
+
+import atexit
+import ctypes
+import os
+import re
+import signal
+import sys
+from functools import cache
+from statistics import median
+from threading import Lock
+from time import perf_counter_ns, sleep
+
+import llvmlite.binding as llvm
+import llvmlite.ir as ir
+
+from fnad.backends.cpu.loader import link, object_code
+from fnad.backends.llvm.emitter import Builder, Dtype, Emit, Instructions, Kinds, Value, Values
+from fnad.backends.llvm.instructions import SHARE
+from fnad.backends.llvm.scalar import call, memory_type
+from fnad.kernel.routines import PARTS, PARTS_ARRAYS
+
+SYMBOL, STATE = "threads_share", "threads_state"
+
+LEAST = 20_000
+"""The least time of the tasks after the first, in nanoseconds, for which threads are woken."""
+
+LAUNCHES = 4
+"""The number of launches that must fit into this time: what is gained is then twice what is lost."""
+
+LAUNCHES_MEASURED = 11
+
+LONGEST_PAUSE = 1023
+"""The most loops in a row for which threads are not woken because that was no gain the last time."""
+
+FIELDS = (
+    "function",
+    "context",
+    "tasks",
+    "next",
+    "open",
+    "active",
+    "busy",
+    "workers",
+    "stop",
+    "threshold",
+    "skipped",
+    "pause",
+)
+LONG, PRIMITIVE = 8, 64  # the bytes of a field, and of a mutex or a condition variable, which take no more
+WORK, DONE, MUTEX = (len(FIELDS) * LONG + n * PRIMITIVE for n in range(3))
+SIZE = MUTEX + PRIMITIVE
+
+CODE = """
+@threads_state = external global i8
+declare i32 @clock_gettime(i32, ptr)
+declare i32 @pthread_mutex_lock(ptr)
+declare i32 @pthread_mutex_unlock(ptr)
+declare i32 @pthread_cond_wait(ptr, ptr)
+declare i32 @pthread_cond_signal(ptr)
+declare i32 @pthread_cond_broadcast(ptr)
+declare i64 @llvm.smin.i64(i64, i64)
+
+define internal i64 @now() {
+  %time = alloca [2 x i64]
+  call i32 @clock_gettime(i32 CLOCK, ptr %time)
+  %fraction = getelementptr i64, ptr %time, i64 1
+  %seconds = load i64, ptr %time
+  %nanoseconds = load i64, ptr %fraction
+  %scaled = mul i64 %seconds, 1000000000
+  %sum = add i64 %scaled, %nanoseconds
+  ret i64 %sum
+}
+
+define void @threads_nothing(ptr %context, i64 %task) {
+  ret void
+}
+
+define internal void @take(ptr %function, ptr %context, i64 %tasks) {
+  br label %again
+again:
+  %task = atomicrmw add ptr @next, i64 1 monotonic
+  %more = icmp slt i64 %task, %tasks
+  br i1 %more, label %run, label %done
+run:
+  call void %function(ptr %context, i64 %task)
+  br label %again
+done:
+  ret void
+}
+
+define void @threads_share(ptr %function, ptr %context, i64 %tasks, i64 %threads) {
+  %workers = load atomic i64, ptr @workers acquire, align 8
+  %others = sub i64 %threads, 1
+  %later = sub i64 %tasks, 1
+  %few = call i64 @llvm.smin.i64(i64 %workers, i64 %others)
+  %helpers = call i64 @llvm.smin.i64(i64 %few, i64 %later)
+  %several = icmp sgt i64 %helpers, 0
+  br i1 %several, label %first, label %alone
+first:
+  %begin = call i64 @now()
+  call void %function(ptr %context, i64 0)
+  %end = call i64 @now()
+  %time = sub i64 %end, %begin
+  %rest = mul i64 %time, %later
+  %threshold = load i64, ptr @threshold
+  %long = icmp sgt i64 %rest, %threshold
+  br i1 %long, label %consider, label %alone
+consider:
+  %skipped = load atomic i64, ptr @skipped monotonic, align 8
+  %pause = load atomic i64, ptr @pause monotonic, align 8
+  %more_skipped = add i64 %skipped, 1
+  store atomic i64 %more_skipped, ptr @skipped monotonic, align 8
+  %rested = icmp sge i64 %skipped, %pause
+  br i1 %rested, label %claim, label %alone
+claim:
+  %busy = atomicrmw xchg ptr @busy, i64 1 acquire
+  %free = icmp eq i64 %busy, 0
+  br i1 %free, label %launch, label %alone
+launch:
+  call i32 @pthread_mutex_lock(ptr @mutex)
+  store ptr %function, ptr @function
+  store ptr %context, ptr @context
+  store i64 %tasks, ptr @tasks
+  store atomic i64 1, ptr @next monotonic, align 8
+  store i64 %helpers, ptr @open
+  call i32 @pthread_mutex_unlock(ptr @mutex)
+  call i32 @pthread_cond_broadcast(ptr @work)
+  call void @take(ptr %function, ptr %context, i64 %tasks)
+  call i32 @pthread_mutex_lock(ptr @mutex)
+  store i64 0, ptr @open
+  br label %wait
+wait:
+  %active = load i64, ptr @active
+  %some = icmp sgt i64 %active, 0
+  br i1 %some, label %sleep, label %finish
+sleep:
+  call i32 @pthread_cond_wait(ptr @done, ptr @mutex)
+  br label %wait
+finish:
+  call i32 @pthread_mutex_unlock(ptr @mutex)
+  %ready = call i64 @now()
+  %shared = sub i64 %ready, %end
+  %won = icmp slt i64 %shared, %rest
+  %doubled = shl i64 %pause, 1
+  %longer = add i64 %doubled, 1
+  %bounded = call i64 @llvm.smin.i64(i64 %longer, i64 LONGEST)
+  %next_pause = select i1 %won, i64 0, i64 %bounded
+  store atomic i64 %next_pause, ptr @pause monotonic, align 8
+  store atomic i64 0, ptr @skipped monotonic, align 8
+  store atomic i64 0, ptr @busy release, align 8
+  ret void
+alone:
+  %start = phi i64 [0, %0], [1, %first], [1, %consider], [1, %claim]
+  br label %again
+again:
+  %task = phi i64 [%start, %alone], [%following, %run]
+  %more = icmp slt i64 %task, %tasks
+  br i1 %more, label %run, label %leave
+run:
+  call void %function(ptr %context, i64 %task)
+  %following = add i64 %task, 1
+  br label %again
+leave:
+  ret void
+}
+
+define ptr @threads_worker(ptr %unused) {
+  call i32 @pthread_mutex_lock(ptr @mutex)
+  br label %look
+look:
+  %stop = load i64, ptr @stop
+  %ends = icmp ne i64 %stop, 0
+  br i1 %ends, label %leave, label %ask
+ask:
+  %open = load i64, ptr @open
+  %wanted = icmp sgt i64 %open, 0
+  br i1 %wanted, label %join, label %sleep
+sleep:
+  call i32 @pthread_cond_wait(ptr @work, ptr @mutex)
+  br label %look
+join:
+  %fewer = sub i64 %open, 1
+  store i64 %fewer, ptr @open
+  %before = load i64, ptr @active
+  %more = add i64 %before, 1
+  store i64 %more, ptr @active
+  %function = load ptr, ptr @function
+  %context = load ptr, ptr @context
+  %tasks = load i64, ptr @tasks
+  call i32 @pthread_mutex_unlock(ptr @mutex)
+  call void @take(ptr %function, ptr %context, i64 %tasks)
+  call i32 @pthread_mutex_lock(ptr @mutex)
+  %active = load i64, ptr @active
+  %left = sub i64 %active, 1
+  store i64 %left, ptr @active
+  %last = icmp eq i64 %left, 0
+  br i1 %last, label %wake, label %look
+wake:
+  call i32 @pthread_cond_signal(ptr @done)
+  br label %look
+leave:
+  call i32 @pthread_mutex_unlock(ptr @mutex)
+  ret ptr null
+}
+"""
+
+
+class Workers:
+    """The threads of this process, and the memory that they share."""
+
+    def __init__(self) -> None:
+        self.library = ctypes.CDLL(None)
+        self.state = (ctypes.c_char * SIZE)()
+        self.threads: list[ctypes.c_void_p] = []
+        self.lock = Lock()
+        self.reset()
+        llvm.add_symbol(STATE, ctypes.addressof(self.state))
+        self.engine = link(object_code(text := code(), lambda: llvm.parse_assembly(text)))
+        self.share, self.worker, self.nothing = map(
+            self.engine.get_function_address, (SYMBOL, "threads_worker", "threads_nothing")
+        )
+        llvm.add_symbol(SYMBOL, self.share)
+        os.register_at_fork(before=self.before_fork, after_in_parent=self.lock.release, after_in_child=self.in_child)
+        atexit.register(self.stop)
+
+    def reset(self) -> None:
+        """No workers, no loop."""
+        ctypes.memset(self.state, 0, SIZE)
+        for place, kind in ((WORK, "cond"), (DONE, "cond"), (MUTEX, "mutex")):
+            getattr(self.library, f"pthread_{kind}_init")(self.address(place), None)
+
+    def address(self, place: int) -> ctypes.c_void_p:
+        return ctypes.c_void_p(ctypes.addressof(self.state) + place)
+
+    def field(self, name: str) -> ctypes.c_int64:
+        return ctypes.c_int64.from_buffer(self.state, FIELDS.index(name) * LONG)
+
+    def start(self, number: int) -> None:
+        """Start workers until there are so many; if the system has no more threads, fewer."""
+        with self.lock:
+            started = self.started(number - len(self.threads))
+            self.threads += started
+            self.field("workers").value = len(self.threads)
+            if started:
+                self.field("threshold").value = max(LEAST, LAUNCHES * self.launch_nanoseconds())
+
+    def started(self, number: int) -> list[ctypes.c_void_p]:
+        return [thread for _ in range(number) if (thread := self.new_thread()) is not None]
+
+    def new_thread(self) -> ctypes.c_void_p | None:
+        """A worker, which takes no signals: Python's handlers are for the other threads."""
+        thread = ctypes.c_void_p()
+        mask = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+        try:
+            failed = self.library.pthread_create(ctypes.byref(thread), None, ctypes.c_void_p(self.worker), None)
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+        return None if failed else thread
+
+    def launch_nanoseconds(self) -> int:
+        """What it costs to wake all workers, measured."""
+        self.field("threshold").value = -1
+        run = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)(self.share)
+        times: list[int] = []
+        for _ in range(LAUNCHES_MEASURED):
+            sleep(0.0002)  # for a worker that is still awake costs nothing to wake
+            start = perf_counter_ns()
+            run(self.nothing, None, len(self.threads) + 1, len(self.threads) + 1)
+            times.append(perf_counter_ns() - start)
+        return int(median(times))
+
+    def stop(self) -> None:
+        """End all workers, each after the task that it is at; loops go on without them."""
+        self.field("workers").value = 0
+        self.field("stop").value = 1
+        self.library.pthread_cond_broadcast(self.address(WORK))
+        for thread in self.threads:
+            self.library.pthread_join(thread, None)
+        self.threads.clear()
+        self.field("stop").value = 0
+
+    def before_fork(self) -> None:
+        self.lock.acquire()
+        self.stop()
+
+    def in_child(self) -> None:
+        # A thread that is not in the child may have held the mutex, or run a loop.
+        self.reset()
+        self.lock.release()
+
+
+def code() -> str:
+    """The code, in which each place in the state is an address."""
+    places = {name: n * LONG for n, name in enumerate(FIELDS)} | {"work": WORK, "done": DONE, "mutex": MUTEX}
+    text = CODE.replace("CLOCK", "6" if sys.platform == "darwin" else "1").replace("LONGEST", str(LONGEST_PAUSE))
+    address = lambda match: f"getelementptr (i8, ptr @{STATE}, i64 {places[match[1]]})"  # noqa: E731
+    return re.sub(rf"@({'|'.join(places)})\b", address, text)
+
+
+@cache
+def workers() -> Workers:
+    """The workers of this process; the first call registers the symbol of `share` with LLVM."""
+    return Workers()
+
+
+def emit_share(builder: Builder, kinds: Kinds, values: Values) -> None:
+    workers()
+    call(builder, SYMBOL, ir.VoidType(), *values)
+
+
+def parts_of(dtype: Dtype) -> Emit:
+    """The emitter of an array for the parts of a fold; it is on the stack, once for all runs of a loop around it."""
+
+    def emit(builder: Builder, kinds: Kinds, values: Values) -> Value:
+        with builder.goto_entry_block():
+            array = builder.alloca(memory_type(dtype), PARTS)
+        return array
+
+    return emit
+
+
+INSTRUCTIONS: Instructions = {SHARE: emit_share} | {
+    routine.name: parts_of(dtype) for dtype, routine in PARTS_ARRAYS.items()
+}
+
+
+def register(_: str) -> None:
+    """Register `share` with LLVM."""
+    workers()
+
+
+def use(threads: int) -> None:
+    """Have workers for loops on so many threads."""
+    ours = workers()
+    if len(ours.threads) < threads - 1:
+        ours.start(threads - 1)
