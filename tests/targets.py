@@ -7,7 +7,18 @@ from dataclasses import replace
 from fnad.backends.cpu.target import COSTS, CPU
 
 OF_LARGE_ARRAYS = replace(
-    CPU, costs=replace(COSTS, recompute=0, load=0, most_pieces=1, long_row=1, smallest_product=1, sum_block=2)
+    CPU,
+    costs=replace(
+        COSTS,
+        recompute=0,
+        load=0,
+        most_pieces=1,
+        long_row=1,
+        smallest_product=1,
+        sum_block=2,
+        parallel_nanoseconds=0,
+        task_nanoseconds=1,
+    ),
 )
 """A target for which what the CPU does with large arrays alone is best for small ones too: products by BLAS, sums in
-blocks, positions in two passes, concatenations in memory."""
+blocks, positions in two passes, concatenations in memory, loops in tasks."""

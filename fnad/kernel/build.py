@@ -308,7 +308,7 @@ class _Builder:
         costs, time = self.target.costs, nanoseconds(loop)
         if self.is_parallel or time < costs.parallel_nanoseconds or not is_parallel(loop):
             return None
-        length = -(-loop.extent // min(PARTS, int(time // costs.task_nanoseconds)))
+        length = -(-loop.extent // min(PARTS, max(1, int(time // costs.task_nanoseconds))))
         if not any(isinstance(item, NestLoop) for item in loop.items):
             # Vectors and the blocks of sums begin where they do in the whole loop.
             length = -(-length // costs.sum_block) * costs.sum_block

@@ -340,8 +340,7 @@ def parts_of(dtype: Dtype) -> Emit:
 
     def emit(builder: Builder, kinds: Kinds, values: Values) -> Value:
         with builder.goto_entry_block():
-            array = builder.alloca(memory_type(dtype), PARTS)
-        return array
+            return builder.alloca(memory_type(dtype), PARTS)
 
     return emit
 

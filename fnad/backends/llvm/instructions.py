@@ -168,10 +168,8 @@ class _Writer:
                 self.store(array, self.value(index), self.value(value))
             case Evaluate(call):
                 self.value(call)
-            case For(parallel=True) if STATUS.name in self.values and SHARE in self.target.instructions:
-                self.parallel_loop(statement)
             case For():
-                self.loop(statement)
+                (self.parallel_loop if statement.parallel and STATUS.name in self.values else self.loop)(statement)
             case While(body):
                 self.endless(body)
             case If():

@@ -1,0 +1,204 @@
+"""Parallel loops: the same numbers on one thread and several, from several threads of Python, and after a fork."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import fnad
+from fnad.backends.cpu import threads
+from fnad.backends.cpu.threads import workers
+from fnad.config import CORES
+from fnad.errors import SettingError
+from tests.together import together
+
+several = pytest.mark.skipif(CORES < 2, reason="one core")
+
+TASK = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64)
+SHARE = ctypes.CFUNCTYPE(None, TASK, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
+
+
+def share(task: Callable[[int], None], tasks: int, number: int = 2) -> None:
+    """Run tasks on this many threads, which are woken whatever it costs."""
+    threads.use(number)
+    workers().field("threshold").value = -1
+    workers().field("pause").value = 0
+    SHARE(workers().share)(TASK(lambda _, n: task(n)), None, tasks, number)
+
+
+@pytest.fixture
+def eager() -> Iterator[None]:
+    """Threads are woken for each parallel loop."""
+    threads.use(CORES)
+    field = workers().field("threshold")
+    before, field.value = field.value, -1
+    yield
+    field.value = before
+
+
+rng = np.random.default_rng(0)
+VECTOR, OTHER = rng.standard_normal((2, 100_003))
+MATRIX = rng.standard_normal((301, 503))
+PLACES = rng.integers(0, VECTOR.size, VECTOR.size)
+
+
+def softmax(x: Any) -> Any:
+    shifted = np.exp(x - np.max(x, axis=1, keepdims=True))
+    return shifted / np.sum(shifted, axis=1, keepdims=True)
+
+
+def diffusion(u: Any) -> Any:
+    for _ in range(3):
+        inside = u[1:-1, 1:-1]
+        change = u[2:, 1:-1] + u[:-2, 1:-1] + u[1:-1, 2:] + u[1:-1, :-2] - 4.0 * inside
+        u = np.pad(inside + 0.1 * change, 1)
+    return u
+
+
+PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
+    "elementwise": (lambda x, y: (np.exp(x) * np.sin(y), x > y), (VECTOR, OTHER)),
+    "in f32": (lambda x: 2.0 * np.tanh(x), (VECTOR.astype("f4"),)),
+    "sums": (lambda x, y: (np.sum(np.exp(x)), np.sum(x * y), np.max(x), np.min(y)), (VECTOR, OTHER)),
+    "sum in f32": (lambda x: np.sum(np.cos(x)), (VECTOR.astype("f4"),)),
+    "complex sum": (lambda x, y: np.sum(np.exp(x + 1j * y)), (VECTOR, OTHER)),
+    "sum of infinities": (lambda x: np.sum(np.exp(1000.0 * x)), (VECTOR,)),
+    "sum of nan": (lambda x: np.sum(np.log(x)), (VECTOR,)),
+    "integers": (lambda x: (np.sum(x * x), np.any(x == 77), np.all(x >= 0), np.prod(x % 3 + 1)), (PLACES,)),
+    "product": (lambda x: np.prod(1.0 + 1e-6 * np.tanh(x)), (VECTOR,)),
+    "rows": (softmax, (MATRIX,)),
+    "sums of rows and columns": (lambda x: (np.sum(np.sin(x), axis=0), np.sum(np.cos(x), axis=1)), (MATRIX,)),
+    "variance": (lambda x: (np.var(x), np.std(x, axis=0)), (MATRIX,)),
+    "running sums": (lambda x: (np.cumsum(np.exp(x)), np.cumsum(np.exp(MATRIX), axis=1)), (VECTOR,)),
+    "positions": (lambda x: (np.argmax(np.sin(x)), np.argmin(np.sin(MATRIX), axis=1)), (VECTOR,)),
+    "gather": (lambda x, places: np.exp(x[places]), (VECTOR, PLACES)),
+    "gradient of a gather": (fnad.grad(lambda x, places: np.sum(np.exp(x[places]))), (VECTOR, PLACES)),
+    "stencil": (diffusion, (MATRIX,)),
+    "gradient of a stencil": (fnad.grad(lambda u: np.sum(diffusion(u) ** 2)), (MATRIX,)),
+    "in a loop": (lambda x: fnad.fori_loop(0, 3, lambda _, y: np.tanh(y) + y / (1.0 + np.sum(y**2)), x), (VECTOR,)),
+    "few long rows": (lambda x: np.sum(np.exp(x), axis=1), (VECTOR[:100_000].reshape(4, 25_000),)),
+    "reversed": (lambda x: np.exp(x[::-1]) + x, (VECTOR,)),
+    "products of rows": (lambda x: np.exp(x @ x.T), (MATRIX,)),
+}
+
+
+def bits(results: Any) -> list[bytes]:
+    return [np.asarray(leaf).tobytes() for leaf in fnad.tree.leaves(results)]
+
+
+@several
+@pytest.mark.usefixtures("eager")
+def test_results_do_not_depend_on_the_number_of_threads() -> None:
+    with together() as check:
+        for name, (function, arguments) in PROGRAMS.items():
+            with check(name), np.errstate(all="ignore"):
+                with fnad.config.override(executor="interpreter"):
+                    expected = fnad.tree.leaves(function(*arguments))
+                run = fnad.jit(function)
+                with fnad.config.override(executor="compiled", threads=1):
+                    alone = run(*arguments)
+                for _ in range(3):
+                    workers().field("pause").value = 0
+                    with fnad.config.override(executor="compiled", threads=2):
+                        assert bits(run(*arguments)) == bits(alone)
+                for got, wanted in zip(fnad.tree.leaves(alone), expected, strict=True):
+                    single = np.asarray(got).dtype == np.float32
+                    np.testing.assert_allclose(got, wanted, rtol=2e-6 if single else 1e-11, atol=1e-12)
+
+
+@several
+def test_tasks_run_on_two_threads_at_once() -> None:
+    both = threading.Barrier(2)
+    found: list[int] = []
+
+    def task(number: int) -> None:
+        if number:  # the first task is run alone
+            both.wait(timeout=60)
+        found.append(number)
+
+    share(task, 9)
+    assert sorted(found) == list(range(9))
+    assert not both.broken
+
+
+@several
+def test_no_more_threads_than_given() -> None:
+    threads.use(2)
+    seen: set[int] = set()
+    share(lambda _: seen.add(threading.get_native_id()), 50, number=1)
+    assert seen == {threading.get_native_id()}
+
+
+@several
+@pytest.mark.usefixtures("eager")
+def test_several_python_threads_share_the_workers() -> None:
+    run = fnad.jit(lambda x: (np.exp(x), np.sum(np.sin(x))))
+    with fnad.config.override(executor="compiled"):
+        expected = bits(run(VECTOR))
+        failed: list[int] = []
+
+    def work() -> None:
+        with fnad.config.override(executor="compiled", threads=2):
+            failed.extend(n for n in range(50) if bits(run(VECTOR)) != expected)
+
+    started = [threading.Thread(target=work) for _ in range(4)]
+    for thread in started:
+        thread.start()
+    for thread in started:
+        thread.join()
+    assert not failed
+
+
+@several
+@pytest.mark.usefixtures("eager")
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_a_forked_process_has_threads_of_its_own() -> None:
+    run = fnad.jit(lambda x: np.sum(np.exp(x)))
+    with fnad.config.override(executor="compiled", threads=2):
+        expected = bits(run(VECTOR))
+        child = os.fork()
+        if child == 0:
+            before = len(workers().threads)
+            same = bits(run(VECTOR)) == expected
+            os._exit(0 if same and before == 0 and len(workers().threads) == 1 else 1)
+        assert os.waitpid(child, 0)[1] == 0
+        assert bits(run(VECTOR)) == expected
+
+
+@several
+@pytest.mark.usefixtures("eager")
+def test_the_fault_is_that_of_one_thread() -> None:
+    first, second = PLACES.copy(), PLACES.copy()
+    first[90_000], second[10_000] = VECTOR.size, VECTOR.size
+    run = fnad.jit(lambda x, a, b: x[a] + (x * 2.0)[b])
+    messages: set[str] = set()
+    for number in (1, 2, 2, 2):
+        with (
+            fnad.config.override(executor="compiled", threads=number),
+            pytest.raises(fnad.errors.OutOfRangeError) as caught,
+        ):
+            run(VECTOR, first, second)
+        messages.add(str(caught.value))
+    assert len(messages) == 1
+
+
+def parallel_loops(function: Callable[..., Any], *arguments: Any) -> str:
+    return fnad.jit(function).lower(*arguments).as_text("source")
+
+
+def test_loops_of_tasks_are_marked_in_the_source() -> None:
+    assert "for p0 in prange(" in parallel_loops(np.exp, VECTOR)
+    assert "prange" not in parallel_loops(np.exp, VECTOR[:1000])
+    assert "prange" not in parallel_loops(np.cumsum, VECTOR)
+
+
+def test_the_number_of_threads_is_one_that_the_machine_has() -> None:
+    assert fnad.config.current().threads == CORES
+    for number in (0, -1, CORES + 1, 1.0, True, None, "2"):
+        with pytest.raises(SettingError, match=f"threads is {number!r}\n  set it to a number from 1 to {CORES}"):
+            fnad.config.set_default(threads=number)
