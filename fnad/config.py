@@ -15,8 +15,8 @@
     debug_nans
                False          nan and inf are numbers like others
                True           a result that holds one is an error that says where it arose
-    threads    all cores      the most threads for a compiled program's loops and for the BLAS, while it runs: from 1 to
-                              the number of cores that this process may use; results do not depend on it
+    threads    all            the most threads that a loop of a compiled program runs on, from 1 to the number of cores
+                              that this process may use; results do not depend on it
     cache_entries
                512            derived programs that are kept although no compiled function uses them
     cache_bytes

@@ -19,15 +19,11 @@ LOAD, OPERATOR, FUNCTION, STORE, MULTIPLICATION = 0.3, 0.15, 1.0, 0.4, 0.05
 def is_parallel(loop: NestLoop) -> bool:
     """Whether the iterations of a nest's loop may run on several threads."""
     touched = footprint(loop)
-    folds = {effect.buffer.root for effect in effects(loop) if _is_fold_over(loop, effect)}
+    folds = {e.buffer.root for e in effects(loop) if isinstance(e, Reduce) and loop.depth in e.depths}
     return all(_may_be_split(loop, effect, loops) for effect, loops in effects_in_loops(loop, ())) and all(
         buffer in folds or aligned([*written, *touched.read.get(buffer, ())], loop.depth, loop.extent)
         for buffer, written in touched.written.items()
     )
-
-
-def _is_fold_over(loop: NestLoop, effect: object) -> bool:
-    return isinstance(effect, Reduce) and loop.depth in effect.depths
 
 
 def _may_be_split(loop: NestLoop, effect: Effect | Product | LibraryCall, loops: Sequence[NestLoop]) -> bool:
