@@ -211,7 +211,7 @@ WORDS: dict[str, str] = {
     "jit_compile=": "leave it out: fnad.jit compiles",
     "input_signature=": "leave it out: there is a program for each combination of shapes and dtypes",
     "nopython=": "leave it out: what cannot be traced is an error",
-    "parallel=": "leave it out: long loops run on fnad.config.threads threads",
+    "parallel=": "leave it out: long loops run on several threads",
     "fun=": "write f=, or give the function first",
     "func=": "write f=, or give the function first",
     "fn=": "write f=, or give the function first",

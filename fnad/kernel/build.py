@@ -565,20 +565,45 @@ class _Builder:
     # ---- products ------------------------------------------------------------------------------------------------
 
     def product(self, product: loop_ir.Product) -> None:
+        """Write a matrix product; a large one in tasks, each a part of the result."""
+        rows, columns = pieces(product)
+        if self.is_parallel or rows * columns == 1:
+            self.part_of_product(product, (integer(0), integer(0)), (integer(product.m), integer(product.n)))
+            return
+        task = Name(f"p{len(self.loops)}", INDEX)
+        with self.block(level=False) as body:
+            row, m = self.stretch(apply(FLOOR_DIVIDE, task, integer(columns)), product.m, rows)
+            column, n = self.stretch(apply(REMAINDER, task, integer(columns)), product.n, columns)
+            self.part_of_product(product, (row, column), (m, n))
+        self.add(For(task, integer(0), integer(rows * columns), 1, body, parallel=True))
+
+    def stretch(self, number: Expression, extent: int, parts: int) -> tuple[Expression, Expression]:
+        """The start and the length of one of the parts of an extent; the last one may be shorter."""
+        length = -(-extent // parts)
+        start = self.assign("v", apply(MULTIPLY, integer(length), number))
+        return start, self.assign("v", apply(SUBTRACT, self.end(start, length, extent), start))
+
+    def part_of_product(
+        self, product: loop_ir.Product, first: tuple[Expression, Expression], size: tuple[Expression, Expression]
+    ) -> None:
+        """Write the product for these rows and columns of the result."""
         out, a, b = product.out, product.a, product.b
-        dtype = out.buffer.dtype
+        dtype, k = out.buffer.dtype, integer(product.k)
         scales = Constant(dtype.type(1)), Constant(dtype.type(0))
+        (row, column), (m, n) = first, size
+        left, right = moved(self.matrix(a), row, a.row_stride), moved(self.matrix(b), column, b.column_stride)
         target = array_of(out.buffer), self.address(out.offset)
-        sizes = [integer(n) for n in (product.m, product.n, product.k)]
+        target = moved(moved(target, row, out.row_stride), column, 1)
         if product.n == 1:
             vector = (array_of(b.buffer), self.address(b.offset), integer(b.row_stride))
-            call = apply(GEMV, *self.matrix(a), *vector, *target, sizes[0], sizes[2], *scales)
+            call = apply(GEMV, *left, *vector, *target, m, k, *scales)
         elif product.m == 1:
             transposed = loop_ir.Matrix(b.buffer, b.offset, b.column_stride, b.row_stride)
+            matrix = moved(self.matrix(transposed), column, b.column_stride)
             vector = (array_of(a.buffer), self.address(a.offset), integer(a.column_stride))
-            call = apply(GEMV, *self.matrix(transposed), *vector, *target, sizes[1], sizes[2], *scales)
+            call = apply(GEMV, *matrix, *vector, *target, n, k, *scales)
         else:
-            call = apply(GEMM, *self.matrix(a), *self.matrix(b), *target, integer(out.row_stride), *sizes, *scales)
+            call = apply(GEMM, *left, *right, *target, integer(out.row_stride), m, n, k, *scales)
         self.add(Evaluate(call))
 
     def call(self, call: loop_ir.LibraryCall) -> None:
@@ -722,6 +747,33 @@ def _switch(chosen: Expression, bodies: Sequence[list[Statement]]) -> list[State
     for n in range(len(between), 0, -1):
         rest = list[Statement]([If(apply(EQUAL, chosen, Constant(dtype.type(n))), between[n - 1], rest)])
     return [If(apply(LESS_EQUAL, chosen, Constant(dtype.type(0))), first, rest)]
+
+
+SHORTEST_SIDE = 192
+"""The fewest rows or columns of a part of a matrix product, which is as fast as a whole one."""
+
+LEAST_WORK = 2**20
+"""The least multiplications of a part of a matrix product."""
+
+
+def pieces(product: loop_ir.Product) -> tuple[int, int]:
+    """The numbers of parts that the rows and the columns of a product are divided into, powers of two."""
+    most = max(1, product.m * product.k * product.n // LEAST_WORK)
+    rows = power_of_two(min(PARTS, most, product.m // SHORTEST_SIDE))
+    return rows, power_of_two(min(PARTS // rows, most // rows, product.n // SHORTEST_SIDE))
+
+
+def power_of_two(most: int) -> int:
+    """The largest power of two that is not larger, at least 1."""
+    return 2 ** (max(1, most).bit_length() - 1)
+
+
+def moved(matrix: tuple[Expression, ...], by: Expression, stride: int) -> tuple[Expression, ...]:
+    """A matrix or a vector, its array and its offset first, that begins so many strides later."""
+    if isinstance(by, Constant) and not by.value:
+        return matrix
+    array, offset, *others = matrix
+    return array, apply(ADD, offset, apply(MULTIPLY, integer(stride), by)), *others
 
 
 def locate(stack: Buffer, stacks: Sequence[Buffer]) -> Assign:

@@ -29,7 +29,7 @@ def is_parallel(loop: NestLoop) -> bool:
 def _may_be_split(loop: NestLoop, effect: Effect | Product | LibraryCall, loops: Sequence[NestLoop]) -> bool:
     """Whether an effect within these loops, the first of which is `loop`, is no reason against it."""
     match effect:
-        case Check() | LibraryCall() | Product():
+        case Check() | LibraryCall():
             return False
         case Scan() | ArgReduce():
             return len(loops) > 1

@@ -21,15 +21,15 @@ from tests.together import together
 several = pytest.mark.skipif(CORES < 2, reason="one core")
 
 TASK = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64)
-SHARE = ctypes.CFUNCTYPE(None, TASK, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
+SHARE = ctypes.CFUNCTYPE(None, TASK, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64, ctypes.c_bool)
 
 
-def share(task: Callable[[int], None], tasks: int, number: int = 2) -> None:
+def share(task: Callable[[int], None], tasks: int, number: int = 2, *, long: bool = False) -> None:
     """Run tasks on this many threads, which are woken whatever it costs."""
     threads.use(number)
     workers().field("threshold").value = -1
     workers().field("pause").value = 0
-    SHARE(workers().share)(TASK(lambda _, n: task(n)), None, tasks, number)
+    SHARE(workers().share)(TASK(lambda _, n: task(n)), None, tasks, number, long)
 
 
 @pytest.fixture
@@ -45,6 +45,7 @@ def eager() -> Iterator[None]:
 rng = np.random.default_rng(0)
 VECTOR, OTHER = rng.standard_normal((2, 100_003))
 MATRIX = rng.standard_normal((301, 503))
+LARGE = rng.standard_normal((520, 520))
 PLACES = rng.integers(0, VECTOR.size, VECTOR.size)
 
 
@@ -83,7 +84,11 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "in a loop": (lambda x: fnad.fori_loop(0, 3, lambda _, y: np.tanh(y) + y / (1.0 + np.sum(y**2)), x), (VECTOR,)),
     "few long rows": (lambda x: np.sum(np.exp(x), axis=1), (VECTOR[:100_000].reshape(4, 25_000),)),
     "reversed": (lambda x: np.exp(x[::-1]) + x, (VECTOR,)),
-    "products of rows": (lambda x: np.exp(x @ x.T), (MATRIX,)),
+    "product with its transpose": (lambda x: np.exp(x @ x.T / 100.0), (LARGE[:, :300],)),
+    "products of large matrices": (lambda x: (x @ x, x.T @ x, x @ x.T, x.T @ x.T, (x @ x[:, :3]).T), (LARGE,)),
+    "products with vectors": (lambda x: (x @ x[0], x[:, 1] @ x, x.T @ x[:, 2]), (np.tile(LARGE, 3),)),
+    "complex product": (lambda x: (x + 1j) @ (x.T - 2j), (LARGE[:400],)),
+    "stack of products": (lambda x: np.matmul(x, np.swapaxes(x, 1, 2)), (LARGE[:400].reshape(40, 130, 40),)),
 }
 
 

@@ -66,13 +66,21 @@ def thread_limits() -> tuple[str, ...]:
 
 def call_blas(builder: Builder, dtype: Dtype, kind: str, work: Value, *addresses: Value) -> None:
     """Call a routine on these addresses; on one thread, if its `work`, in multiplications, is small."""
-    enter, leave = thread_limits()
     small = builder.icmp_signed("<=", work, work.type(blas_threads.LARGEST))
+    enter, leave = thread_limits()
     with builder.if_then(small):
         call(builder, enter, ir.VoidType())
     call(builder, registered(f"{LETTERS[dtype.str[1:]]}{kind}"), ir.VoidType(), *addresses)
     with builder.if_then(small):
         call(builder, leave, ir.VoidType())
+
+
+def call_on_one_thread(builder: Builder, dtype: Dtype, kind: str, *addresses: Value) -> None:
+    """Call a routine on these addresses, on one thread: products are divided among fnad's own threads, not BLAS's."""
+    enter, leave = thread_limits()
+    call(builder, enter, ir.VoidType())
+    call(builder, registered(f"{LETTERS[dtype.str[1:]]}{kind}"), ir.VoidType(), *addresses)
+    call(builder, leave, ir.VoidType())
 
 
 # ---- arguments, as Fortran takes them ----------------------------------------------------------------------------
@@ -115,13 +123,12 @@ def letter(builder: Builder, transposed: Value, if_true: str, if_false: str) -> 
 
 def emit_gemm(builder: Builder, kinds: Kinds, values: Values) -> None:
     a, a_offset, lda, a_transposed, b, b_offset, ldb, b_transposed, c, c_offset, ldc, m, n, k, alpha, beta = values
-    work = builder.mul(builder.mul(m, n), k)
     flags = [letter(builder, flag, "T", "N") for flag in (b_transposed, a_transposed)]
     sizes = [word(builder, size) for size in (n, m, k)]
     strides = [leading(builder, stride) for stride in (ldb, lda, ldc)]
     trans_b, trans_a, n, m, k, ldb, lda, ldc, alpha, beta = by_reference(builder, *flags, *sizes, *strides, alpha, beta)
     a, b, c = element(builder, a, a_offset), element(builder, b, b_offset), element(builder, c, c_offset)
-    call_blas(builder, kinds[0].dtype, "gemm", work, trans_b, trans_a, n, m, k, alpha, b, ldb, a, lda, beta, c, ldc)
+    call_on_one_thread(builder, kinds[0].dtype, "gemm", trans_b, trans_a, n, m, k, alpha, b, ldb, a, lda, beta, c, ldc)
 
 
 def emit_gemv(builder: Builder, kinds: Kinds, values: Values) -> None:
@@ -134,14 +141,13 @@ def emit_gemv(builder: Builder, kinds: Kinds, values: Values) -> None:
                 builder, kinds, (a, a_offset, one, no, x, x_offset, one, no, y, y_offset, one, m, one, n, alpha, beta)
             )
         with usual:
-            work = builder.mul(m, n)
             rows, columns = builder.select(a_transposed, m, n), builder.select(a_transposed, n, m)
             numbers = [*(word(builder, value) for value in (rows, columns, lda, incx)), WORD(1)]
             places = by_reference(builder, letter(builder, a_transposed, "N", "T"), *numbers, alpha, beta)
             trans, rows, columns, lda, incx, incy, alpha, beta = places
             a, x, y = element(builder, a, a_offset), element(builder, x, x_offset), element(builder, y, y_offset)
-            call_blas(
-                builder, kinds[0].dtype, "gemv", work, trans, rows, columns, alpha, a, lda, x, incx, beta, y, incy
+            call_on_one_thread(
+                builder, kinds[0].dtype, "gemv", trans, rows, columns, alpha, a, lda, x, incx, beta, y, incy
             )
 
 

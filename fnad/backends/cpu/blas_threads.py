@@ -40,6 +40,7 @@ DECLARATIONS = """
 @state = external global [3 x i32]
 declare i32 @get()
 declare void @set(i32)
+declare i32 @sched_yield()
 """
 WITHOUT = "define void @enter() { ret void }\ndefine void @leave() { ret void }"
 CODE = """
@@ -48,7 +49,10 @@ define internal void @lock() alwaysinline {
 again:
   %taken = atomicrmw xchg ptr @state, i32 1 acquire
   %busy = icmp ne i32 %taken, 0
-  br i1 %busy, label %again, label %done
+  br i1 %busy, label %wait, label %done
+wait:
+  call i32 @sched_yield()
+  br label %again
 done:
   ret void
 }

@@ -1,19 +1,19 @@
 """The threads that share the iterations of a parallel loop with the thread that runs it.
 
 A parallel loop is a function (context, n) and a number of tasks, which are the same however many threads there are: so
-are the results, to the bit. `share` runs task 0 alone. If the others will take longer than a few times what it costs to
-wake threads, all threads take one task after the other until none is left. So a thread that gets no core, on a busy
-machine, delays nothing but the task that it is at, and nobody spins; and where that was no gain, the next loops, twice
-as many each time, do without. One loop at a time has the threads; another one, of a second Python thread, runs on its
-own thread meanwhile.
+are the results, to the bit. `share` runs task 0 alone, unless the loop is known to take `long`. If the others will take
+longer than a few times what it costs to wake threads, all threads take one task after the other until none is left. So
+a thread that gets no core, on a busy machine, delays nothing but the task that it is at, and nobody spins; and where
+that was no gain, the next loops, twice as many each time, do without. One loop at a time has the threads; another one,
+of a second Python thread, runs on its own thread meanwhile.
 
-    share(function, context, tasks, threads):
+    share(function, context, tasks, threads, long):
         helpers = min(threads, tasks, 1 + workers) - 1
-        if helpers > 0 { rest = (tasks - 1) * the time of function(context, 0) }
+        if helpers > 0 and not long { rest = (tasks - 1) * the time of function(context, 0) }
         if helpers == 0, or rest < threshold, or skipped++ < pause, or busy.exchange(1): run the others here; return
-        next = 1; open = helpers; wake the workers; take(function, context, tasks)
+        next = 0 if long, else 1; open = helpers; wake the workers; take(function, context, tasks)
         open = 0; wait until active == 0
-        pause = 0 if that took less than rest, else 2 * pause + 1; skipped = 0; busy = 0
+        pause = 0 if that took less than rest or long, else 2 * pause + 1; skipped = 0; busy = 0
     worker:
         sleep until open > 0 or stop; if stop: return
         open -= 1; active += 1; take(function, context, tasks); active -= 1; if active == 0: wake who waits; again
@@ -115,14 +115,16 @@ done:
   ret void
 }
 
-define void @threads_share(ptr %function, ptr %context, i64 %tasks, i64 %threads) {
+define void @threads_share(ptr %function, ptr %context, i64 %tasks, i64 %threads, i1 %known) {
   %workers = load atomic i64, ptr @workers acquire, align 8
   %others = sub i64 %threads, 1
   %later = sub i64 %tasks, 1
   %few = call i64 @llvm.smin.i64(i64 %workers, i64 %others)
   %helpers = call i64 @llvm.smin.i64(i64 %few, i64 %later)
   %several = icmp sgt i64 %helpers, 0
-  br i1 %several, label %first, label %alone
+  br i1 %several, label %choose, label %alone
+choose:
+  br i1 %known, label %consider, label %first
 first:
   %begin = call i64 @now()
   call void %function(ptr %context, i64 0)
@@ -133,6 +135,9 @@ first:
   %long = icmp sgt i64 %rest, %threshold
   br i1 %long, label %consider, label %alone
 consider:
+  %begun = phi i64 [0, %choose], [1, %first]
+  %expected = phi i64 [9223372036854775807, %choose], [%rest, %first]
+  %since = phi i64 [0, %choose], [%end, %first]
   %skipped = load atomic i64, ptr @skipped monotonic, align 8
   %pause = load atomic i64, ptr @pause monotonic, align 8
   %more_skipped = add i64 %skipped, 1
@@ -148,7 +153,7 @@ launch:
   store ptr %function, ptr @function
   store ptr %context, ptr @context
   store i64 %tasks, ptr @tasks
-  store atomic i64 1, ptr @next monotonic, align 8
+  store atomic i64 %begun, ptr @next monotonic, align 8
   store i64 %helpers, ptr @open
   call i32 @pthread_mutex_unlock(ptr @mutex)
   call i32 @pthread_cond_broadcast(ptr @work)
@@ -166,8 +171,8 @@ sleep:
 finish:
   call i32 @pthread_mutex_unlock(ptr @mutex)
   %ready = call i64 @now()
-  %shared = sub i64 %ready, %end
-  %won = icmp slt i64 %shared, %rest
+  %shared = sub i64 %ready, %since
+  %won = icmp slt i64 %shared, %expected
   %doubled = shl i64 %pause, 1
   %longer = add i64 %doubled, 1
   %bounded = call i64 @llvm.smin.i64(i64 %longer, i64 LONGEST)
@@ -177,7 +182,7 @@ finish:
   store atomic i64 0, ptr @busy release, align 8
   ret void
 alone:
-  %start = phi i64 [0, %0], [1, %first], [1, %consider], [1, %claim]
+  %start = phi i64 [0, %0], [1, %first], [%begun, %consider], [%begun, %claim]
   br label %again
 again:
   %task = phi i64 [%start, %alone], [%following, %run]
@@ -287,12 +292,14 @@ class Workers:
     def launch_nanoseconds(self) -> int:
         """What it costs to wake all workers, measured."""
         self.field("threshold").value = -1
-        run = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)(self.share)
+        run = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64, ctypes.c_bool)(
+            self.share
+        )
         times: list[int] = []
         for _ in range(LAUNCHES_MEASURED):
             sleep(0.0002)  # for a worker that is still awake costs nothing to wake
             start = perf_counter_ns()
-            run(self.nothing, None, len(self.threads) + 1, len(self.threads) + 1)
+            run(self.nothing, None, len(self.threads) + 1, len(self.threads) + 1, False)
             times.append(perf_counter_ns() - start)
         return int(median(times))
 

@@ -46,7 +46,7 @@ from fnad.scalar.operation import BOOL, Dtype, Kind, Operation, Pointer
 from fnad.scalar.scipy_ufunc import UFUNC, UfuncOperation
 
 SHARE = "share"
-"""The routine share(function, context, tasks, threads): calls function(context, n) for each task n."""
+"""The routine share(function, context, tasks, threads, long): calls function(context, n) for each task n."""
 
 BYTES, WORD = ir.IntType(8).as_pointer(), ir.IntType(32)
 
@@ -95,6 +95,11 @@ def add_task(function: ir.Function, record: ir.Type) -> ir.Function:
     builder.call(function, [*arguments, number], attrs=("noinline",))
     builder.ret_void()
     return task
+
+
+def is_long(loop: For) -> bool:
+    """Whether the tasks of a loop are known to take long: only large matrix products are divided."""
+    return any(isinstance(statement, Evaluate) for statement in loop.body)
 
 
 def names_used(statements: Sequence[Statement]) -> list[Name]:
@@ -236,7 +241,7 @@ class _Writer:
             builder.store(self.value(name), builder.gep(context, [WORD(0), WORD(n)]))
         task = add_task(function, record)
         threads = builder.load(builder.gep(self.values[STATUS.name], [long(THREADS)]))
-        given = [task, builder.bitcast(context, BYTES), self.value(loop.stop), threads]
+        given = [task, builder.bitcast(context, BYTES), self.value(loop.stop), threads, ir.IntType(1)(is_long(loop))]
         self.target.instructions[SHARE](builder, (), given)
 
     def endless(self, statements: Sequence[Statement]) -> None:
