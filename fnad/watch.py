@@ -38,12 +38,14 @@ OWN = os.path.dirname(__file__) + os.sep  # noqa: PTH120  (pathlib takes long to
 class _Here(threading.local):
     see: See | None = None
     hidden: See | None = None
+    begins = False
 
 
 _HERE = _Here()
 """What sees the calls of this thread at present, unless somebody else's profiler sees them too.
 
-`hidden` is what will see them again, where events are passed over.
+`hidden` is what will see them again, where events are passed over. `begins` says whether the last event of the profiler
+was that a function of fnad's begins: in its first line, whether the profiler that is set is fnad's.
 """
 
 
@@ -60,13 +62,24 @@ def _both(first: See, second: See) -> See:
 
 @contextmanager
 def by_profiler(see: See) -> Generator[None]:
-    """Have a function called for each call and return of this thread, also of C; a profiler that is set goes on.
+    """Have a function called for the calls and returns of this thread, also of C, but for those of fnad's own code.
+
+    A profiler that is set goes on.
 
     One of C, as cProfile's up to 3.11, cannot be called, and so is off in between; later ones do not use this hook.
     """
+    here = _HERE
+
+    def see_others(frame: FrameType, event: str, arg: Any) -> None:
+        if frame.f_code.co_filename.startswith(OWN):
+            here.begins = event == "call"
+        else:
+            here.begins = False
+            see(frame, event, arg)
+
     previous: object = getprofile()
     before, chained = _HERE.see, cast("See | None", previous if callable(previous) else None)
-    seen = see if chained is None else _both(see, chained)
+    seen = see_others if chained is None else _both(see_others, chained)
     _HERE.see = seen if chained is before else None  # from somebody else's nothing is hidden
     setprofile(seen)
     try:
@@ -83,8 +96,8 @@ def without_profiler(condition: Callable[P, bool], function: Callable[P, T]) -> 
 
     @wraps(function)
     def run(*args: P.args, **kwargs: P.kwargs) -> T:
-        profiler = getprofile()
-        if profiler is None or profiler is not _HERE.see:
+        profiler = _HERE.see
+        if profiler is None or not _HERE.begins:  # to ask for the profiler that is set would be an event, too
             return function(*args, **kwargs)
         setprofile(None)
         try:

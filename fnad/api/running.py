@@ -21,13 +21,14 @@ from fnad.backends.base import Executor
 from fnad.backends.reference import interpreter
 from fnad.backends.tiers import TieredProgram
 from fnad.errors import FnadError
-from fnad.ir.builder import inline, is_tracing
+from fnad.ir.builder import current_builder, inline, is_tracing
 from fnad.ir.content import content_key
-from fnad.ir.program import Program
+from fnad.ir.program import Program, Var
 from fnad.ir.symbol import Symbol
 from fnad.ir.walk import all_equations, has_effect
 from fnad.numpy.operands import WeakSymbol, as_symbol
 from fnad.store import STORE
+from fnad.trace.capture import Trace
 from fnad.trace.tracer import Tracer
 from fnad.transforms.interpret import TimeUpError
 from fnad.watch import unwatched
@@ -129,7 +130,18 @@ def run(program: Program, operands: Sequence[Operand], derivation: Derivation) -
 def inlined(program: Program, operands: Sequence[Operand]) -> list[Tracer]:
     """The outputs of a program, which becomes part of the trace under way."""
     symbols = [as_symbol(value if isinstance(value, Symbol) else to_user(value)) for value in operands]
-    return [traced(symbol) for symbol in inline(program, symbols)]
+    return [traced(symbol) for symbol in (_begun(program, symbols) or inline(program, symbols))]
+
+
+def _begun(program: Program, symbols: Sequence[Symbol]) -> list[Symbol] | None:
+    """The outputs of a program with which an outermost trace begins, as that of `jit(grad(f))` does, or None."""
+    builder = current_builder()
+    given = {symbol.atom: symbol for symbol in symbols if symbol.builder is builder and isinstance(symbol.atom, Var)}
+    begins = isinstance(builder, Trace) and builder.outer is None and not builder.equations
+    if not begins or len(given) < len(symbols):
+        return None
+    outputs = builder.begin(program, tuple(given))
+    return [given[atom] if atom in given else Symbol(builder, atom, atom.aval) for atom in outputs]
 
 
 def traced(symbol: Symbol, *, weak: bool = False) -> Tracer:

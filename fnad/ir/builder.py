@@ -15,12 +15,13 @@ import warnings
 from collections.abc import Callable, Generator, Hashable, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from fnad.errors import FnadError, UsedAfterTraceError, VerificationError
-from fnad.ir.content import key_of_params, params_key
+from fnad.ir.content import content_key, key_of_params, params_key
 from fnad.ir.program import Atom, Equation, Literal, Params, Program, Source, ValueEnvironment, Var, keywords
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import Aval, aval_of
@@ -90,7 +91,7 @@ class Builder:
         self.alive = False
         self.constants: object = None
         self._captured_vars: dict[int, Var] = {}
-        self._numbered: dict[Any, Var | tuple[Var, ...]] = {}
+        self._beginning: tuple[Program, tuple[Atom, ...], tuple[Atom, ...]] | None = None
 
     @contextmanager
     def active(self) -> Generator[Builder]:
@@ -202,16 +203,42 @@ class Builder:
                 self._append(Equation(results, primitive, operands, params, (), source), static)
             atoms += results
 
+    @cached_property
+    def _numbered(self) -> dict[Any, Var | tuple[Var, ...]]:
+        """The results of equations by what makes equations equal; of those that it began with, once somebody asks."""
+        return {_number_of(e, e.operands): _as_found(e) for e in self.equations if not e.primitive.effect}
+
+    def begin(self, program: Program, arguments: tuple[Atom, ...]) -> tuple[Atom, ...]:
+        """Begin with the equations of a program on these inputs; return its outputs.
+
+        The results of the equations are the same values, so neither of the two programs may be a region of the other.
+        """
+        given: dict[Atom, Atom] = dict(zip(program.inputs, arguments, strict=True))
+        for equation in program.equations:
+            is_the_same = equation.source is not None and given.keys().isdisjoint(equation.operands)
+            self.equations.append(equation if is_the_same else self._begun(equation, given))
+        outputs = tuple([given.get(atom, atom) for atom in program.outputs])
+        self._beginning = program, arguments, outputs
+        vars(self).pop("_numbered", None)
+        return outputs
+
+    def _begun(self, equation: Equation, given: dict[Atom, Atom]) -> Equation:
+        operands = tuple([given.get(atom, atom) for atom in equation.operands])
+        source = equation.source or self.source
+        made = Equation(equation.results, equation.primitive, operands, equation.params, equation.regions, source)
+        made.static = equation.static
+        return made
+
     def add(self, equation: Equation, operands: tuple[Atom, ...]) -> tuple[Var, ...]:
         """Add an equation of another program on operands of the same avals, for which nothing has to be inferred."""
-        primitive, regions, static = equation.primitive, equation.regions, key_of_params(equation)
-        key = primitive, atom_keys(operands), static, regions
-        found = None if primitive.effect else self._numbered.get(key)
+        key = _number_of(equation, operands)
+        found = None if equation.primitive.effect else self._numbered.get(key)
         if found is not None:
             return found if isinstance(found, tuple) else (found,)
         results = tuple([Var(var.aval) for var in equation.results])
-        self._numbered[key] = results if regions or len(results) != 1 else results[0]
-        self._append(Equation(results, primitive, operands, equation.params, regions, self.source), static)
+        made = Equation(results, equation.primitive, operands, equation.params, equation.regions, self.source)
+        self._numbered[key] = _as_found(made)
+        self._append(made, key_of_params(equation))
         return results
 
     def _append(self, equation: Equation, static: Hashable) -> None:
@@ -251,8 +278,24 @@ class Builder:
     def finish(self, name: str, outputs: Sequence[Symbol]) -> Program:
         """The program; captured values follow the inputs, in the order of `captured`."""
         atoms = tuple(self.lift(output).atom for output in outputs)
-        captured = tuple(self._captured_vars.values())
-        return Program(name, (*self.inputs, *captured), tuple(self.equations), atoms)
+        inputs = (*self.inputs, *self._captured_vars.values())
+        program = Program(name, inputs, tuple(self.equations), atoms)
+        if self._beginning is not None:
+            whole, *ends = self._beginning
+            if len(whole.equations) == len(self.equations) and ends == [inputs, atoms]:  # it is the same but for lines
+                object.__setattr__(program, "content", content_key(whole))
+        return program
+
+
+def _number_of(equation: Equation, operands: Sequence[Atom]) -> Any:
+    """What makes equations on these operands equal."""
+    return equation.primitive, atom_keys(operands), key_of_params(equation), equation.regions
+
+
+def _as_found(equation: Equation) -> Var | tuple[Var, ...]:
+    """The results of an equation as `bind` finds them: one that is alone, where it is not that of regions."""
+    results = equation.results
+    return results if equation.regions or len(results) != 1 else results[0]
 
 
 def atom_keys(atoms: Sequence[Atom]) -> tuple[Any, ...]:

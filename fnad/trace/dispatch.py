@@ -103,6 +103,17 @@ def runs_no_users_code(rule: Any, args: Sequence[Any], kwargs: Arguments, /) -> 
     return is_own(rule) and all(map(is_plain, args)) and (not kwargs or all(map(is_plain, kwargs.values())))
 
 
+def is_own_call(function: Any, args: Sequence[Any], kwargs: Arguments) -> bool:
+    """Whether the rule of a NumPy function runs no code of the user's for these arguments."""
+    rule = RULES.get(function)
+    return rule is not None and runs_no_users_code(rule, args, kwargs)
+
+
+def following(function: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Make what calls the rule of a NumPy function with its arguments do so unseen, where that is fnad's own."""
+    return unwatched_where(lambda *args, **kwargs: is_own_call(function, args, kwargs))
+
+
 PLAIN = frozenset({bool, int, float, complex, str, bytes, NoneType, EllipsisType})
 """Classes of what calls no code of the user's, and is no handle."""
 
@@ -120,7 +131,7 @@ def is_plain(value: Any) -> bool:
     return isinstance(value, (np.generic, np.dtype)) and getattr(type(value), "__module__", "") == "numpy"
 
 
-def call_watched(rule: Rule, args: Sequence[Any], kwargs: Arguments, /) -> Any:
+def call_seen(rule: Rule, args: Sequence[Any], kwargs: Arguments, /) -> Any:
     """Call a rule on what the user gave, with the user's line noted."""
     owners: Owners = {}
     builder, frame = tracing_builder(), user_frame()
@@ -138,7 +149,7 @@ def call_watched(rule: Rule, args: Sequence[Any], kwargs: Arguments, /) -> Any:
         raise error.at(current_source(), remedy_of(error, (*operands, *options.values()))) from None
 
 
-call = unwatched_where(runs_no_users_code)(call_watched)
+call = unwatched_where(runs_no_users_code)(call_seen)
 """Calls a rule, without its calls being seen where that is fnad's own."""
 
 
@@ -251,22 +262,21 @@ def _wrap_view(view: ArrayView, owners: Owners) -> Handle:
 # ---- operators -------------------------------------------------------------------------------------------------------
 
 
-@unwatched_where(lambda ufunc, *operands: runs_no_users_code(RULES[ufunc], operands, {}))
 def operate(ufunc: Callable[..., Any], *operands: Any) -> Any:
     """The result of a Python operator; on Python numbers alone, a Python number."""
     for operand in operands:
         if not isinstance(operand, OPERANDS):
             return unlike(ufunc, *operands)
-        if isinstance(operand, Deferred):
+        if issubclass(type(operand), Deferred):  # to ask an object that is none takes longer
             return NotImplemented
     if all(map(is_python_like, operands)):
         numbers = operands if ufunc in LOGICAL else [as_number(operand) for operand in operands]
         if ufunc in ORDERING and any(isinstance(number, complex) for number in numbers):
             return NotImplemented
-        return weakened(call_watched(RULES[ufunc], numbers, {}))
+        return weakened(call_seen(RULES[ufunc], numbers, {}))
     if ufunc is MULTIPLY and is_repetition(*operands):
         return NotImplemented
-    return call_watched(RULES[ufunc], operands, {})
+    return call_seen(RULES[ufunc], operands, {})
 
 
 def as_number(operand: Any) -> Any:
@@ -286,8 +296,8 @@ def unlike(ufunc: Callable[..., Any], x: Any, y: Any) -> Any:
 
 def is_repetition(x: Any, y: Any) -> bool:
     """Whether a sequence is multiplied with an integer: Python repeats it, and asks for the integer's index."""
-    sequence, count = (x, y) if isinstance(x, (list, tuple)) else (y, x)
-    if not isinstance(sequence, (list, tuple)) or not isinstance(count, Handle):
+    sequence, count = (x, y) if issubclass(type(x), (list, tuple)) else (y, x)
+    if not issubclass(type(sequence), (list, tuple)) or not isinstance(count, Handle):
         return False
     return count.is_scalar and count.aval.dtype.kind in "iu"
 

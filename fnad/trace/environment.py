@@ -90,7 +90,7 @@ from fnad.trace.handle import Handle
 from fnad.trace.identity import note_running
 from fnad.trace.libraries import is_trusted
 from fnad.trace.source import user_caller
-from fnad.watch import OWN, profiled
+from fnad.watch import profiled
 
 Get: TypeAlias = Callable[[str, object], Any]
 """Like dict.get: from a name and a default to what the name stands for now."""
@@ -313,9 +313,9 @@ class Environment:
         collecting = {id(callback.__code__) for callback in gc.callbacks if isinstance(callback, FunctionType)}
 
         def on_event(frame: FrameType, event: str, arg: Any) -> None:
-            code = frame.f_code
-            if code.co_filename.startswith(OWN) or (seeks_effects and self.effect is not None):
+            if seeks_effects and self.effect is not None:
                 return
+            code = frame.f_code
             if event == "call":
                 if (id(code), id(frame.f_globals)) not in visited and id(code) not in collecting:
                     self._visit(code, frame.f_globals)

@@ -27,10 +27,14 @@ from fnad.trace.dispatch import (
     call,
     call_alike,
     call_function,
+    call_seen,
     call_ufunc,
+    following,
+    is_own_call,
     operate,
     operate_in_place,
     python_number,
+    runs_no_users_code,
 )
 from fnad.trace.flags import Flags
 from fnad.trace.flat import Flat
@@ -39,6 +43,7 @@ from fnad.trace.kinds import Kind, classes_of, kind_of
 from fnad.trace.selection import Masked, is_under, put, selection
 from fnad.trace.subscript import indexes_an_array, is_reading
 from fnad.trace.text import formats_a_number, number_to_format, text
+from fnad.watch import unwatched_where
 
 
 class Tracer(Handle, metaclass=Kind):
@@ -53,15 +58,17 @@ class Tracer(Handle, metaclass=Kind):
 
     # ---- NumPy's protocols -------------------------------------------------------------------------------------------
 
+    @unwatched_where(lambda self, ufunc, method, *inputs, **kwargs: is_own_call(ufunc, inputs, kwargs))
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
         for operand in inputs:
             if type(operand) is Selection:
                 return NotImplemented
         rule = RULES.get(ufunc) if method == "__call__" and not kwargs else None  # as nearly always
         if rule is not None:
-            return call(rule, inputs, kwargs)
+            return call_seen(rule, inputs, kwargs)
         return call_ufunc(ufunc, method, inputs, kwargs)
 
+    @unwatched_where(lambda self, function, types, args, kwargs: is_own_call(function, args, kwargs))
     def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
         if any(kind is Selection for kind in types):  # which is equal to the class of other arrays
             return NotImplemented
@@ -230,12 +237,13 @@ class Members(Tracer):
             raise escape.axis_asked("iteration over a 0-d array")
         return (self[i] for i in range(self.aval.shape[0]))
 
+    @unwatched_where(lambda self, index: runs_no_users_code(indexing.getitem, (self, index), {}))
     def __getitem__(self, index: Any) -> Any:
         if type(index) is int or is_place(index):
             return call(indexing.read_at, (self, index), {})
         if is_mask(index):
             return selection(Selection, self, index)
-        return call(indexing.getitem, (self, index), {})
+        return call_seen(indexing.getitem, (self, index), {})
 
     def __contains__(self, value: Any) -> bool:
         return bool(np.any(self == value))
@@ -354,17 +362,18 @@ METHODS: dict[str, Callable[..., Any]] = {
 
 
 def _operator(ufunc: Callable[..., Any]) -> Callable[..., Any]:
-    return lambda x, y: operate(ufunc, x, y)
+    return following(ufunc)(lambda x, y: operate(ufunc, x, y))
 
 
 def _reflected(ufunc: Callable[..., Any]) -> Callable[..., Any]:
-    return lambda x, y: operate(ufunc, y, x)
+    return following(ufunc)(lambda x, y: operate(ufunc, y, x))
 
 
 def _in_place(ufunc: Callable[..., Any]) -> Callable[..., Any]:
     return lambda x, y: operate_in_place(ufunc, x, y)
 
 
+@following(operator.pow)
 def _power(x: Any, y: Any, modulus: Any = None) -> Any:
     if modulus is not None:
         raise escape.modulus_given()
@@ -372,11 +381,11 @@ def _power(x: Any, y: Any, modulus: Any = None) -> Any:
 
 
 def _unary(ufunc: Callable[..., Any]) -> Callable[..., Any]:
-    return lambda x: operate(ufunc, x)
+    return following(ufunc)(lambda x: operate(ufunc, x))
 
 
 def _function(function: Callable[..., Any]) -> Callable[..., Any]:
-    return lambda x, *args, **kwargs: call_function(function, (x, *args), kwargs)
+    return following(function)(lambda x, *args, **kwargs: call_function(function, (x, *args), kwargs))
 
 
 def _method(rule: Callable[..., Any]) -> Callable[..., Any]:

@@ -199,6 +199,21 @@ def that_another_profiler_goes_on():
     assert others.count((inner.__code__, "call", None)) == 2
 
 
+def that_a_profiler_set_meanwhile_goes_on():
+    others = []
+
+    def set_another():
+        hidden()
+        sys.setprofile(lambda frame, event, arg: others.append((frame.f_code, event)))
+        hidden()
+        inner()
+        sys.setprofile(None)
+
+    seen_in(set_another)
+    assert (hidden.__wrapped__.__code__, "call") in others
+    assert others.count((inner.__code__, "call")) == 2
+
+
 def that_cprofile_goes_on():
     profile = cProfile.Profile()
     profile.enable()
@@ -221,6 +236,7 @@ if __name__ == "__main__":
     that_watched_code_within_unwatched_is_seen()
     that_watches_within_one_another_see()
     that_another_profiler_goes_on()
+    that_a_profiler_set_meanwhile_goes_on()
     that_cprofile_goes_on()
     if watch.monitoring is not None:
         that_own_code_begins_once()
