@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import inspect
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from types import EllipsisType, ModuleType, NoneType
 from typing import Any, TypeAlias, cast
@@ -100,13 +100,12 @@ RAISED: dict[type[Exception], type[FnadError]] = {
 
 def runs_no_users_code(rule: Any, args: Sequence[Any], kwargs: Arguments, /) -> bool:
     """Whether a rule is fnad's own, and nothing it is given has code of the user's, such as an `__index__`."""
-    return is_own(rule) and all(map(is_plain, args)) and (not kwargs or all(map(is_plain, kwargs.values())))
+    return is_own(rule) and are_plain(args) and (not kwargs or are_plain(kwargs.values()))
 
 
 def is_own_call(function: Any, args: Sequence[Any], kwargs: Arguments) -> bool:
     """Whether the rule of a NumPy function runs no code of the user's for these arguments."""
-    rule = RULES.get(function)
-    return rule is not None and runs_no_users_code(rule, args, kwargs)
+    return function in RULES and runs_no_users_code(RULES[function], args, kwargs)
 
 
 def following(function: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -116,6 +115,15 @@ def following(function: Any) -> Callable[[Callable[..., Any]], Callable[..., Any
 
 PLAIN = frozenset({bool, int, float, complex, str, bytes, NoneType, EllipsisType})
 """Classes of what calls no code of the user's, and is no handle."""
+
+
+SIMPLE: set[type] = {*PLAIN}
+"""These, and the classes of traced values, as soon as there are some."""
+
+
+def are_plain(values: Iterable[Any]) -> bool:
+    """Whether values call no code of the user's; for most their classes say so."""
+    return SIMPLE.issuperset(map(type, values)) or all(map(is_plain, values))
 
 
 def is_plain(value: Any) -> bool:
@@ -382,17 +390,12 @@ def call_function(function: Any, args: Sequence[Any], kwargs: Arguments) -> Any:
         return write_into(function_name(function), WRITERS[function], args, kwargs)
     if isinstance(rule, Body):
         return call_body(rule, args, kwargs)
-    if kwargs or _gives_out(rule, args):
+    at = parameters(rule)[0]
+    if kwargs or (at is not None and at < len(args)):  # one of the arguments by position may be `out`
         return call_with_options(function_name(function), rule, args, kwargs)
     if function in PARTS and isinstance(args[0], Handle) and args[0].is_weak:
         return weakened(call(rule, (as_number(args[0]),), kwargs))
     return call(rule, args, kwargs)
-
-
-def _gives_out(rule: Rule, args: Sequence[Any]) -> bool:
-    """Whether one of the arguments by position may be `out`."""
-    at = parameters(rule)[0]
-    return at is not None and at < len(args)
 
 
 def has_traced(value: Any) -> bool:

@@ -33,15 +33,17 @@ import numpy as np
 from fnad.codes import remembered
 from fnad.ir.builder import is_tracing
 from fnad.numpy.indexing_routines import c_, r_
-from fnad.numpy.namespace import MAKING, NEW, on_trace, on_traced
+from fnad.numpy.namespace import MAKING, NEW, on_trace
 from fnad.numpy.registry import RULES
-from fnad.trace import compiled
+from fnad.trace import compiled, objects
 from fnad.trace.bytecode import Lookup, lookup_at
 from fnad.trace.callees import STAND_INS, enter
 from fnad.trace.classes import CLASSES
 from fnad.trace.dispatch import call_function, has_traced, runs_no_users_code
 from fnad.trace.exchange import EXCHANGES
 from fnad.trace.libraries import is_library
+from fnad.trace.objects import call_or_make
+from fnad.trace.selection import call_traced
 from fnad.trace.standard import STANDARD, class_of, mapped, on_numbers
 from fnad.trace.vectorized import CALL, call_vectorized
 from fnad.watch import unwatched, unwatched_where
@@ -74,6 +76,20 @@ class StandIn:
 
     def __reduce__(self) -> tuple[Callable[[str], Any], tuple[str]]:
         return resolve_name, (f"{self.__module__}:{self.__qualname__}",)
+
+
+class OfArrays(StandIn):
+    """What a traced computation finds in the place of a function that follows its rule where an argument is traced."""
+
+    def __init__(self, function: Any) -> None:
+        super().__init__(function, function)
+        self._traced = call_or_make if function in objects.MAKING else call_traced
+
+    @unwatched_where(lambda self, *args, **kwargs: runs_no_users_code(self._rule, args, kwargs))
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if is_tracing() and (has_traced(args) or (kwargs and has_traced(kwargs))):
+            return self._traced(self._function, args, kwargs)
+        return self._function(*args, **kwargs)
 
 
 class OfNumbers(StandIn):
@@ -206,7 +222,7 @@ def array_of(values: Any) -> Any:
 
 def replacement(function: Callable[..., Any]) -> Callable[..., Any]:
     """The replacement for a NumPy function; one that calls the user's may meet traced values there."""
-    return StandIn(function, (on_trace if function in CALLING else on_traced)(function))
+    return StandIn(function, on_trace(function)) if function in CALLING else OfArrays(function)
 
 
 def has_replacement(value: Any) -> bool:

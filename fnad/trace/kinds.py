@@ -15,6 +15,7 @@ import numpy as np
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import DTYPES
 from fnad.numpy.operands import NUMBERS, PYTHON_TYPES, WeakSymbol
+from fnad.trace.handle import Handle
 
 KINDS: tuple[type[Any], ...] = (np.ndarray, *[dtype.type for dtype in DTYPES.values()], *NUMBERS)
 """The classes that traced values stand for."""
@@ -69,6 +70,7 @@ def _class_for(kind: type[Any], base: type[Any], members: Mapping[str, Any]) -> 
     if "__getitem__" in namespace and not hasattr(kind, "__iter__"):
         namespace |= NOT_ITERABLE
     names = {"__module__": kind.__module__, "__qualname__": kind.__qualname__, "__class__": kind}
+    names["is_weak"] = kind in NUMBERS
     return Kind(NAME(base), (base,), {"__slots__": (), "__hash__": base.__hash__, "meant": kind, **names, **namespace})
 
 
@@ -78,5 +80,12 @@ def _without_iter(self: Any, name: str) -> Any:
     return object.__getattribute__(self, name)
 
 
-NOT_ITERABLE: dict[str, Any] = {"__iter__": None, "__getattribute__": _without_iter}
-"""Members of a class that can be indexed and not iterated: without `__iter__` Python would iterate by the index."""
+NOT_ITERABLE: dict[str, Any] = {
+    "__iter__": None,
+    "__getattribute__": _without_iter,
+    "symbol": property(vars(Handle)["_symbol"].__get__),
+}
+"""Members of a class that can be indexed and not iterated: without `__iter__` Python would iterate by the index.
+
+Each attribute of its objects costs a call. So a number, which nobody writes to, has its symbol at once.
+"""

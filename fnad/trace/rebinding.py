@@ -17,6 +17,7 @@ import numpy as np
 from fnad.errors import MutationError
 from fnad.trace.bytecode import is_augmented_assignment
 from fnad.trace.source import current_source, user_frame
+from fnad.watch import unwatched
 
 
 def check_rebinding(inputs: tuple[Any, ...], outs: tuple[Any, ...]) -> None:
@@ -50,6 +51,7 @@ def is_shared_view(outs: tuple[Any, ...]) -> bool:
 
 
 class _Probe:
+    @unwatched  # as that of traced values is, whose wrapper refers to it too
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> int:
         return references(kwargs["out"])
 

@@ -22,6 +22,7 @@ from fnad.numpy.namespace import MAKING
 from fnad.numpy.registry import RULES
 from fnad.trace import escape, guards
 from fnad.trace.dispatch import (
+    SIMPLE,
     as_number,
     assign,
     call,
@@ -421,3 +422,4 @@ class Selection(Masked, CLASSES[np.ndarray]):
 
 
 Handle.concrete = Tracer
+SIMPLE.update(CLASSES.values())
