@@ -340,3 +340,25 @@ def test_derivatives_within_a_trace_follow_what_python_decided():
 
 
 LIMIT = [0.0]
+
+
+def test_a_trace_that_is_a_derivative_and_more_has_all_of_it():
+    def both(x: Any) -> Any:
+        gradient = fnad.grad(first)(x)
+        return gradient, fnad.grad(first)(x * 2.0), np.sin(x), fnad.grad(first)(x)
+
+    SCALE[0] = 2.0
+    for _ in range(3):
+        found = fnad.jit(both)(X)
+        for value, expected in zip(found, (2 * np.cos(X), 2 * np.cos(2 * X), np.sin(X), 2 * np.cos(X)), strict=True):
+            assert_array_equal(value, expected)
+        x, z = fnad.jit(lambda x: (x, fnad.grad(lambda y: np.sum(y * x))(x)))(X)
+        assert_array_equal(x, X)
+        assert_array_equal(z, X)
+        looped = fnad.jit(
+            lambda x: fnad.scan(lambda y, _: (y + fnad.grad(first)(y), None), fnad.grad(first)(x), length=3)[0]
+        )
+        c = 2 * np.cos(X)
+        for _ in range(3):
+            c = c + 2 * np.cos(c)
+        np.testing.assert_allclose(looped(X), c, rtol=1e-14)

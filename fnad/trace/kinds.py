@@ -70,7 +70,7 @@ def _class_for(kind: type[Any], base: type[Any], members: Mapping[str, Any]) -> 
     if "__getitem__" in namespace and not hasattr(kind, "__iter__"):
         namespace |= NOT_ITERABLE
     names = {"__module__": kind.__module__, "__qualname__": kind.__qualname__, "__class__": kind}
-    names["is_weak"] = kind in NUMBERS
+    namespace["is_weak"] = kind in NUMBERS
     return Kind(NAME(base), (base,), {"__slots__": (), "__hash__": base.__hash__, "meant": kind, **names, **namespace})
 
 

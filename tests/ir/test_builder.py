@@ -9,9 +9,11 @@ import pytest
 
 from fnad.errors import VerificationError
 from fnad.ir.builder import Builder, inline, rebuilt, trace
-from fnad.ir.program import Var
+from fnad.ir.content import content_key
+from fnad.ir.program import Program, Var
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import F32, F64, Aval
+from fnad.ir.verifier import verify
 from fnad.ops.arithmetic import add, mul
 from fnad.ops.elementary import sin
 from tests.ir.programs import VECTOR, branch
@@ -81,3 +83,25 @@ def test_what_is_inlined_is_numbered_as_what_is_bound() -> None:
     assert len(found.equations) == 2
     assert found.outputs[0] is found.outputs[2] is found.outputs[4]
     assert found.outputs[1] is found.inputs[0]
+
+
+def test_a_builder_that_begins_with_a_program_is_as_one_with_equations_of_its_own() -> None:
+    program = trace(lambda x, y: [mul(sin(x), y), y, sin(x)], VECTOR, VECTOR)
+    builder = Builder()
+    with builder.active():
+        given = [builder.input(VECTOR), builder.input(VECTOR)]
+        outputs = builder.begin(program, tuple(symbol.atom for symbol in given))
+        whole = builder.finish("whole", [Symbol(builder, atom, atom.aval) for atom in outputs])
+        swapped = builder.finish("swapped", [Symbol(builder, outputs[i], VECTOR) for i in (2, 0, 1)])
+        again = sin(given[0])
+        more = builder.finish("more", [mul(again, again)])
+    assert whole.content is content_key(program)
+    assert content_key(Program(whole.name, whole.inputs, whole.equations, whole.outputs)) == content_key(program)
+    assert swapped.content is None
+    assert content_key(swapped) != content_key(program)
+    assert again.atom is outputs[2]
+    assert len(more.equations) == 3
+    assert [equation.results for equation in program.equations] == [e.results for e in whole.equations]
+    assert set(whole.inputs).isdisjoint(program.inputs)
+    verify(whole)
+    verify(more)

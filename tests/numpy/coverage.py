@@ -35,7 +35,7 @@ import fnad.scipy.signal
 import fnad.scipy.special
 import fnad.scipy.stats
 from fnad.numpy.bodies import Body
-from fnad.numpy.registry import RULES, WRITERS
+from fnad.numpy.registry import RULES, WRITERS, Bound
 from fnad.numpy.scipy_ufuncs import special_rule
 from fnad.trace import dispatch, tracer
 from fnad.trace.handle import Handle
@@ -94,6 +94,11 @@ def rule_of(module: str, name: str) -> Any:
     return known or (special_rule(function) if isinstance(function, np.ufunc) else None)
 
 
+def unbound(rule: Any) -> Any:
+    """Return the rule that several names of a function have, each as it is called."""
+    return rule.rule if isinstance(rule, Bound) else rule
+
+
 # ---- what the tables meet --------------------------------------------------------------------------------------------
 
 
@@ -116,10 +121,12 @@ def noting(note: Callable[[Any, Any], None]) -> Iterator[None]:
 
         return call
 
-    call = noted(dispatch.call)
+    call, call_seen = noted(dispatch.call), noted(dispatch.call_seen)
     with (
         patch.object(dispatch, "call", call),
+        patch.object(dispatch, "call_seen", call_seen),
         patch.object(tracer, "call", call),
+        patch.object(tracer, "call_seen", call_seen),
         patch.object(dispatch, "call_body", noted(dispatch.call_body)),
     ):
         yield
@@ -130,7 +137,7 @@ def met() -> dict[Any, Met]:
     found: dict[Any, Met] = {}
     for name, case in ALL.items():
         for rule, has_derivative in rules_met(case):
-            known = found.setdefault(rule, Met())
+            known = found.setdefault(unbound(rule), Met())
             known.value = True
             known.has_derivative |= has_derivative
             known.derivative |= has_derivative and name in DIFFERENTIABLE
@@ -178,7 +185,10 @@ def rows() -> dict[str, dict[str, tuple[str, ...]]]:
         name: rule_or_itself(f) for name, f in sorted((tracer.FUNCTIONS | tracer.METHODS).items())
     }
     table["methods of ufuncs"] = dict(sorted(ufunc_methods()))
-    return {module: {name: marks(known.get(rule)) for name, rule in rules.items()} for module, rules in table.items()}
+    return {
+        module: {name: marks(known.get(unbound(rule))) for name, rule in rules.items()}
+        for module, rules in table.items()
+    }
 
 
 def rule_or_itself(function: Any) -> Any:
