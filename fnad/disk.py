@@ -169,6 +169,18 @@ class DiskCache:
         self._is_closed = False
         self._has_warned = False
 
+    def has(self, key: str) -> bool:
+        """Whether there is an entry of a key, which may be damaged."""
+        return self._path(key).exists()
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing was ever written to it."""
+        try:
+            return not any(self.directory.iterdir())
+        except OSError:
+            return True
+
     def read(self, key: str) -> bytes | None:
         """The payload of a key, if it is there."""
         path = self._path(key)

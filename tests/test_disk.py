@@ -4,21 +4,28 @@ from __future__ import annotations
 
 import errno
 import os
+import pickle
 import subprocess
 import sys
 import warnings
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+import scipy.integrate
 
 import fnad
 from fnad import disk
-from fnad.backends.cpu import codegen, loader, symbols
+from fnad.backends import keys, tiers
+from fnad.backends.cpu import codegen, executor, loader, saved, symbols
 from fnad.backends.cpu.compiler import compile_source
 from fnad.cli import main
 from fnad.disk import FOLDERS, DiskCache, digest
 from fnad.errors import CacheWarning
+from fnad.ir.parser import parse_program
+from fnad.ir.primitive import PRIMITIVES, register
 
 KEY = digest(b"a key")
 PAYLOAD = bytes(range(256)) * 4
@@ -49,9 +56,13 @@ PROGRAM = """
 import sys
 import numpy as np, scipy.special
 import fnad
+from fnad.backends import tiers
 from fnad.backends.cpu import codegen
-if sys.argv[1] == "again":
-    codegen.optimized = None  # nothing is compiled any more
+if sys.argv[1] == "again":  # nothing is compiled any more, nor made ready for that
+    tiers.simplify = tiers.rolled = codegen.optimized = None
+    fnad.config.set_default(executor="auto")
+else:
+    fnad.config.set_default(executor="compiled")
 
 def f(x, m, n, s):
     y = np.tanh(m @ x) + np.exp(-scipy.special.gamma(x) ** 2) + np.linalg.solve(m, x)
@@ -60,9 +71,11 @@ def f(x, m, n, s):
 
 m = np.random.default_rng(0).standard_normal((30, 30)) + 30 * np.eye(30)
 n = np.random.default_rng(1).standard_normal((50, 50)) + 50 * np.eye(50)
-with fnad.config.override(executor="compiled"):
-    value, slope = fnad.value_and_grad(f)(np.linspace(1.0, 2.0, 30), m, n, np.linspace(1, 2, 30, dtype="f4"))
-print("numba" in sys.modules, value.hex(), slope.tobytes().hex())
+double, slopes = fnad.jit(lambda x: 2 * x + 1), fnad.jit(fnad.value_and_grad(f))
+print(double(3.0))  # which calls nothing but Python
+value, slope = slopes(np.linspace(1.0, 2.0, 30), m, n, np.linspace(1, 2, 30, dtype="f4"))
+print(*[name in sys.modules for name in ("numba", "fnad.lower.fuse")], fnad.cache_info().compiled)
+print(value.hex(), slope.tobytes().hex())
 """
 
 
@@ -72,9 +85,9 @@ def test_a_later_process_compiles_nothing_and_computes_the_same(tmp_path: Path) 
         command = [sys.executable, "-c", PROGRAM, which]
         return subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout
 
-    first = run("first")
-    assert first.startswith("False ")
-    assert run("again") == first
+    first, again = run("first").split(), run("again").split()
+    assert first[:4] == ["7.0", "False", "True", "2"]
+    assert again == ["7.0", "False", "False", *first[3:]]
     assert (tmp_path / "cache").stat().st_mode & 0o777 == 0o700
 
 
@@ -105,6 +118,176 @@ def test_code_without_one_of_its_functions_is_compiled_again(tmp_path: Path, mon
 )  # fmt: skip
 def test_a_function_that_is_not_there(symbol: str) -> None:
     assert not symbols.available(symbol)
+
+
+def descend(x: Any) -> Any:
+    """Loops and branches that Python runs, since NumPy's functions are called in them; a loop of unknown length."""
+
+    def body(carry: Any) -> Any:
+        y, n = carry
+        y = fnad.cond(n % 2 == 0, lambda y: np.sort(y) * 0.5, lambda y: np.fft.fft(y).real * 0.1, y)
+        return y, n + 1
+
+    y, n = fnad.while_loop(lambda carry: np.sum(carry[0] ** 2) > 0.1, body, (x, 0))
+    rows = fnad.scan(lambda c, row: (c + np.fft.fft(row).real, np.sum(c * row)), y, np.stack([x, y, x + y]))[1]
+    return np.sum(rows**2) + n
+
+
+FUNCTIONS = {
+    "arithmetic": (lambda x: np.exp(x) * 2.0, (np.arange(3.0),)),
+    "steps in python": (fnad.value_and_grad(descend), (np.array([3.0, 1.0, 2.0, 5.0]),)),
+    "an index": (lambda x, i: np.take(x, i) + np.sort(x), (np.arange(5.0), np.array(2))),
+    "f32": (fnad.grad(lambda x: np.sum(np.tanh(x) @ x)), (np.ones((3, 3), "f4"),)),
+    "a region": (fnad.grad(lambda a: scipy.integrate.quad(lambda t: np.sin(a * t), 0.0, a)[0]), (1.5,)),
+    "nothing": (lambda x: x, (np.arange(3.0),)),
+    "a factorization": (lambda a: np.linalg.svd(np.linalg.inv(a))[1], (np.eye(3) + np.ones((3, 3)),)),
+    "complex": (lambda z: np.fft.fft(z) ** 2.5, (np.array([1.0 + 2.0j, 3.0, 1j]),)),
+    "parallel loops": (lambda x: np.exp(np.sin(x)) @ np.cos(x), (np.linspace(0.0, 1.0, 10**6),)),
+    "branches": (lambda x: x * 2 if x[0] > 0 else np.sort(x), (np.array([1.0, 0.5]),)),
+}
+
+
+def results(f: Any, arguments: tuple[Any, ...]) -> list[bytes]:
+    """What a new function gives, to the bit."""
+    fnad.clear_cache()
+    with fnad.config.override(executor="compiled"):
+        found = fnad.jit(lambda *args: f(*args))(*arguments)
+    return [np.asarray(leaf).tobytes() for leaf in fnad.tree.leaves(found)]
+
+
+def test_programs_are_the_same_when_they_are_loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with fnad.config.override(disk_cache=str(tmp_path / "c")):
+        first = {name: results(*given) for name, given in FUNCTIONS.items()}
+        monkeypatch.setattr(tiers, "simplify", None)
+        assert {name: results(*given) for name, given in FUNCTIONS.items()} == first
+
+
+def test_code_that_sizes_share_is_loaded_with_their_numbers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def values() -> list[float]:
+        fnad.clear_cache()
+        with fnad.config.override(executor="compiled", disk_cache=str(tmp_path / "c")):
+            f = fnad.jit(lambda x: np.sum(np.sin(x) * x[::-1]))
+            return [float(f(np.arange(n) * 0.1)) for n in range(5, 11)]
+
+    taken: list[Any] = []
+    recipe_of = saved.recipe_of
+    monkeypatch.setattr(saved, "recipe_of", lambda plan, codes: taken.extend(codes.values()) or recipe_of(plan, codes))
+    first = values()
+    assert len({key for key, numbers in taken if numbers}) == 1
+    monkeypatch.setattr(tiers, "simplify", None)
+    assert values() == first
+
+
+def elsewhere() -> Any:
+    def pick(x: Any, i: Any) -> Any:
+        return x[i]  # elsewhere
+
+    return pick
+
+
+def test_parallel_loops_of_a_loaded_program_have_threads() -> None:
+    program = fnad.make_program(lambda x: np.exp(np.sin(x)) * np.cos(x))(np.zeros(10**6)).program
+    kernels = executor.plan(program).kernels.values()
+    assert [executor.is_parallel(saved.outline(kernel)) for kernel in kernels] == [True]
+
+
+def test_an_error_of_a_loaded_program_has_the_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def pick(x: Any, i: Any) -> Any:
+        return x[i]
+
+    def message(f: Any) -> str:
+        fnad.clear_cache()
+        with fnad.config.override(executor="compiled", disk_cache=str(tmp_path / "c")):
+            compiled = fnad.jit(f)
+            assert compiled(np.arange(3.0), np.array(1)) == 1
+            with pytest.raises(fnad.errors.OutOfRangeError) as given:
+                compiled(np.arange(3.0), np.array(7))
+        return str(given.value)
+
+    first = message(pick)
+    monkeypatch.setattr(tiers, "simplify", None)
+    assert message(pick) == first
+    assert "return x[i]  # elsewhere" in message(elsewhere())
+
+
+def test_donated_memory_is_part_of_what_is_kept(tmp_path: Path) -> None:
+    with fnad.config.override(executor="compiled", disk_cache=str(tmp_path / "c")):
+        for _ in range(2):
+            for donated in ((), (0,)):
+                fnad.clear_cache()
+                x = np.arange(1000.0)
+                y = fnad.jit(lambda x: x + 1.0, donate_argnums=donated)(x)
+                assert (y is x or np.shares_memory(x, y)) == bool(donated)
+                np.testing.assert_array_equal(y, np.arange(1000.0) + 1.0)
+
+
+def test_the_code_of_a_loaded_program_is_shown(tmp_path: Path) -> None:
+    def text() -> str:
+        fnad.clear_cache()
+        with fnad.config.override(executor="compiled", disk_cache=str(tmp_path / "c")):
+            f = fnad.jit(lambda x: np.sin(x) * 2.0)
+            f(np.arange(3.0))
+            return f.lower(np.arange(3.0)).as_text("llvm")
+
+    assert "sin" in text()
+    assert text() == text()
+
+
+def test_a_function_of_the_host_is_not_kept(tmp_path: Path) -> None:
+    """It goes by a number, under which the next process has another one."""
+    with fnad.config.override(executor="compiled", disk_cache=str(tmp_path / "c")):
+        for number in (1.0, 2.0):
+            fnad.clear_cache()
+            called = fnad.callback(lambda x, number=number: x + number, np.float64(0.0), 1.0)
+            program = fnad.make_program(lambda x, n=number: fnad.callback(lambda x: x + n, np.float64(0.0), x))(1.0)
+            assert not all(map(keys.is_told, program.program.equations)), called
+
+
+def test_a_primitive_of_the_users_own_is_not_kept() -> None:
+    register(replace(PRIMITIVES["sin"], name="my_sine"))
+    try:
+        program = parse_program("f(a: f64[3]) -> f64[3] {\n  b: f64[3] = my_sine(a)\n  return b\n}")
+    finally:
+        del PRIMITIVES["my_sine"]
+    assert keys.key_of(program, ()) is None
+
+
+def test_all_primitives_of_fnads_are_known() -> None:
+    program = """
+import pkgutil, importlib, fnad.control, fnad.ops
+from fnad.ir.primitive import PRIMITIVES
+for package in (fnad.ops, fnad.control):
+    for module in pkgutil.iter_modules(package.__path__, f"{package.__name__}."):
+        importlib.import_module(module.name)
+assert set(PRIMITIVES) - fnad.control.OWN == {"tap", "cotangent_tap"}, "which is loaded by who uses it"
+"""
+    subprocess.run([sys.executable, "-c", program], check=True)
+
+
+def test_a_program_of_which_something_is_missing_is_compiled_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cache = disk.at(str(tmp_path / "c"))
+    made: list[int] = []
+    simplify = tiers.simplify
+    monkeypatch.setattr(tiers, "simplify", lambda program: made.append(1) or simplify(program))
+    with fnad.config.override(disk_cache=str(cache.directory)):
+        first = results(*FUNCTIONS["arithmetic"])
+        assert results(*FUNCTIONS["arithmetic"]) == first
+        assert len(made) == 1
+        for entry in cache.entries():  # the recipe, then the code
+            entry.path.unlink()
+            assert results(*FUNCTIONS["arithmetic"]) == first
+        assert len(made) == 3
+        monkeypatch.setattr(saved, "fingerprint", lambda: b"another machine")
+        assert results(*FUNCTIONS["arithmetic"]) == first
+        assert len(made) == 4
+
+
+def test_nothing_but_records_is_unpickled(tmp_path: Path) -> None:
+    with fnad.config.override(disk_cache=str(tmp_path / "c")):
+        disk.at(str(tmp_path / "c")).write(KEY, pickle.dumps(os.getcwd))
+        assert saved.load(KEY) is None
 
 
 # ---- damage ----------------------------------------------------------------------------------------------------------

@@ -157,7 +157,7 @@ class TracedPath:
             return self._interpreters
         if self.guards:  # one of many paths, of which a few come often
             return [program.executor(eager=self.runs > 1) for program in self.programs]
-        return [program.executor(eager=self.runs > 0 or program.is_heavy) for program in self.programs]
+        return [program.executor(eager=self.runs > 0 or program.is_heavy, often=True) for program in self.programs]
 
     def leads(self, answers: tuple[int, ...]) -> bool:
         """Whether the first guards have these answers."""

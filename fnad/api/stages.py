@@ -53,7 +53,9 @@ def _loops(program: TieredProgram) -> str:
 
 
 def _native(program: TieredProgram) -> Native:
-    native = program.native() or current_backend().compiler.compile_program(program.simplified)  # which says why not
+    native = program.native()
+    if native is None or native.is_loaded:
+        native = current_backend().compiler.compile_program(program.simplified)  # which says why not
     if not native.functions:
         raise LoweringError("no native code is made of it: there is nothing to compute, or NUMBA_DISABLE_JIT is set")
     return native

@@ -52,6 +52,11 @@ class Native(Protocol):
         ...
 
     @property
+    def is_loaded(self) -> bool:
+        """Whether it was loaded from disk, so that there is nothing to look into."""
+        ...
+
+    @property
     def functions(self) -> Sequence[Any]:
         """The native functions; none if there is nothing to compute."""
         ...
@@ -91,6 +96,10 @@ class Compiler(Protocol):
         """Compile a program; results may be written to the memory of the inputs at the positions `donated`."""
         ...
 
+    def kept_or_compiled(self, key: str, donated: Sequence[int], simplified: Callable[[], Program]) -> Native:
+        """What an earlier process compiled, by its key on disk; or the simplified program, compiled, and kept."""
+        ...
+
     def offers(self) -> Iterator[tuple[str, str]]:
         """The features of this machine that compiled programs use, as pairs of a label and a description."""
         ...
@@ -102,7 +111,7 @@ class Backend:
 
     Compiling is expected to take `setup` seconds if the module is not loaded yet, `program` for any program and
     `equation` for each of its equations, or only `lowered` for each where code of other sizes is there for it, as
-    measured on one core; a factor of two hardly matters.
+    measured on one core; a factor of two hardly matters. What is on disk takes `load`, and a third of the setup.
     """
 
     module: str
@@ -110,6 +119,7 @@ class Backend:
     program: float
     equation: float
     lowered: float = 0.0
+    load: float = 0.003
 
     @property
     def compiler(self) -> Compiler:
@@ -120,8 +130,15 @@ class Backend:
         """The expected time to compile a program of this many equations, in seconds, if its code `is_shared` or not."""
         if is_shared:
             return self.lowered * equations
-        setup = 0.0 if self.module in sys.modules else self.setup
-        return setup + self.program + self.equation * equations
+        return self._setup + self.program + self.equation * equations
+
+    def expected_load(self) -> float:
+        """The expected time to load a program that is on disk, in seconds."""
+        return self._setup / 3 + self.load
+
+    @property
+    def _setup(self) -> float:
+        return 0.0 if self.module in sys.modules else self.setup
 
 
 BACKENDS: dict[config.BackendName, Backend] = {

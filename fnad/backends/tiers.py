@@ -13,7 +13,8 @@ as it is at first, and simplified at its second call.
 What `jit` made is compiled at its second call (`fnad.api.paths`): it is there to be called often. The first one is
 interpreted, since many functions are called once; unless that is expected to take longer than to compile it, by the
 bytes that it writes. Where a function comes with ever new sizes that need code of their own (`fnad.backends.sizes`),
-they are interpreted until that has cost enough. Where they share code, there is little to wait for.
+they are interpreted until that has cost enough. Where they share code, there is little to wait for; nor where an
+earlier process compiled a program: it is on disk, and loaded in some milliseconds, at the first call.
 """
 
 from __future__ import annotations
@@ -21,7 +22,9 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 from functools import cached_property
+from importlib import import_module
 from time import perf_counter
+from typing import TYPE_CHECKING
 
 from fnad import config
 from fnad.backends.base import Array, Executor, Native, current_backend
@@ -37,11 +40,19 @@ from fnad.transforms.dce import dce, has_effect
 from fnad.transforms.interpret import NEVER, Run, TimeUpError
 from fnad.transforms.pipeline import simplify
 
+if TYPE_CHECKING:
+    from fnad.disk import DiskCache
+
 EQUATION_BYTES = 400
 """The approximate size of an equation in each form of a program: with its key, simplified, prepared, lowered."""
 
 INTERPRETED_BYTES = 1e9
 """The bytes that NumPy writes in a second, as measured on one core; a factor of two hardly matters."""
+
+
+def disk_cache() -> DiskCache | None:
+    """The cache on disk, whose modules are loaded when the first program could be there."""
+    return None if config.current().disk_cache is False else import_module("fnad.disk").current()
 
 
 class TieredProgram:
@@ -60,8 +71,11 @@ class TieredProgram:
         self._spent = 0.0
         self._compiling = threading.Lock()
 
-    def executor(self, *, eager: bool = False) -> Executor:
-        """The executor for the next run; if `eager`, it is compiled if that is worth to wait for."""
+    def executor(self, *, eager: bool = False, often: bool = False) -> Executor:
+        """The executor for the next run; if `eager`, it is compiled if that is worth to wait for.
+
+        What an earlier process compiled is taken at once, if it is expected to run `often`, or long.
+        """
         self.used = now()
         setting = config.current().executor
         if setting == "interpreter":
@@ -70,7 +84,8 @@ class TieredProgram:
         if native is None:
             is_awaited = eager and (self._sizes.is_awaited or self.is_heavy)
             must = setting == "compiled" or (self._loops and self._effects)
-            native = self._compiled_if_due(at_once=is_awaited or must)
+            is_ready = (eager or often or self._loops) and self._is_kept
+            native = self._compiled_if_due(at_once=is_awaited or must or is_ready)
         return native or (self._interpret_for_a_time if self._loops else self._interpret)
 
     def native(self) -> Native | None:
@@ -150,7 +165,7 @@ class TieredProgram:
 
     def _compiled_if_due(self, *, at_once: bool) -> Native | None:
         """Native code; unless `at_once`, only if the program is hot and no other thread is compiling it."""
-        if self._is_refused or (not at_once and self._spent < self.expected_cost()):
+        if self._is_refused or not (at_once or self._is_hot):
             return None
         if not self._compiling.acquire(blocking=at_once):
             return None
@@ -161,14 +176,37 @@ class TieredProgram:
         STORE.trim()
         return native
 
+    @property
+    def _is_hot(self) -> bool:
+        """Whether interpreting it took as long as to compile it, or to load it if it is on disk."""
+        if self._spent >= self.expected_cost():
+            return True
+        return self._spent >= current_backend().expected_load() and self._is_kept
+
+    @cached_property
+    def _is_kept(self) -> bool:
+        """Whether an earlier process compiled it; nothing is loaded to find out that none did."""
+        cache = disk_cache()
+        return cache is not None and not cache.is_empty and self._key is not None and cache.has(self._key)
+
+    @cached_property
+    def _key(self) -> str | None:
+        """Where it is on disk, if it can be there."""
+        return None if disk_cache() is None else import_module("fnad.backends.keys").key_of(self.program, self._donated)
+
     def _compile(self) -> Native | None:
+        compiler, key = current_backend().compiler, self._key
         try:
             with uncollected():
-                native = current_backend().compiler.compile_program(self.simplified, self._donated)
+                if key is None:
+                    native = compiler.compile_program(self.simplified, self._donated)
+                else:
+                    native = compiler.kept_or_compiled(key, self._donated, lambda: self.simplified)
         except LoweringError:
             self._is_refused = True
             return None
-        self._sizes.compiled(alone=native.is_alone)
+        if key is None or not native.is_loaded:
+            self._sizes.compiled(alone=native.is_alone)
         return native
 
     def _interpret_for_a_time(self, arguments: Sequence[Array]) -> list[Array]:

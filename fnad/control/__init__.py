@@ -5,5 +5,21 @@ transforms of their regions, which is why they live above `fnad.transforms`, not
 """
 
 from fnad.control import callback, checkpoint, cond, custom, implicit, integral, ode, scan, snapshots, while_loop
+from fnad.ir.primitive import PRIMITIVES
 
-__all__ = ["callback", "checkpoint", "cond", "custom", "implicit", "integral", "ode", "scan", "snapshots", "while_loop"]
+__all__ = [
+    "OWN",
+    "callback",
+    "checkpoint",
+    "cond",
+    "custom",
+    "implicit",
+    "integral",
+    "ode",
+    "scan",
+    "snapshots",
+    "while_loop",
+]
+
+OWN = frozenset(PRIMITIVES)
+"""The primitives of fnad, which mean the same in each process; a user's may be others under the same names."""

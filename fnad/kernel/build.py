@@ -21,6 +21,7 @@ from fnad.kernel import accumulators
 from fnad.kernel.accumulators import Accumulator
 from fnad.kernel.interrupts import interrupt_period
 from fnad.kernel.linalg import LINALG, stack_sizes
+from fnad.kernel.residual_stack import NO_MEMORY
 from fnad.kernel.routines import (
     COMPENSATED_ADD,
     GEMM,
@@ -82,9 +83,6 @@ from fnad.scalar.template import cast_to, instantiate
 
 FEWEST_TASKS = 8
 """The fewest tasks that a parallel loop is divided into; one with fewer iterations may have parallel loops inside."""
-
-NO_MEMORY = 2**62
-"""The status where a residual stack cannot grow."""
 
 
 @dataclass(slots=True)

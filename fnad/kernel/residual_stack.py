@@ -17,6 +17,8 @@ from fnad.scalar.operation import Dtype
 
 ADDRESS, CAPACITY, ROWS, FIELDS = 0, 1, 2, 3
 SMALLEST = 4096
+NO_MEMORY = 2**62
+"""The status of a run where a residual stack cannot grow."""
 
 _reallocate = ctypes.pythonapi.PyMem_RawRealloc
 _reallocate.restype, _reallocate.argtypes = ctypes.c_void_p, [ctypes.c_void_p, ctypes.c_size_t]

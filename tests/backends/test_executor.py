@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from fnad import jit
-from fnad.backends.cpu.executor import NativeExecutor, compile_program
+from fnad.backends.cpu.executor import compile_plan, compile_program
 from fnad.errors import OutOfRangeError
 from fnad.ir.builder import trace
 from fnad.ir.primitive import PRIMITIVES, ArgFold, Concatenation, Contraction, Cumulative, Fold
@@ -57,7 +57,7 @@ def test_every_primitive_compiled_is_interpreted(name):
 @pytest.mark.parametrize("name", sorted(p.name for p in PRIMITIVES.values() if isinstance(p.lower, BY_SIZE)))
 def test_every_primitive_compiled_as_large_arrays_are_is_interpreted(name):
     program, given = all_samples(PRIMITIVES[name])
-    assert_interpreted(NativeExecutor(Plan(lower(program, OF_LARGE_ARRAYS), OF_LARGE_ARRAYS)), program, given)
+    assert_interpreted(compile_plan(Plan(lower(program, OF_LARGE_ARRAYS), OF_LARGE_ARRAYS)), program, given)
 
 
 def assert_interpreted(run, program, given):
@@ -182,7 +182,7 @@ def test_a_sum_with_infinity_is_infinite():
 def test_emitted_source_runs_as_plain_python():
     script = """
         import numpy as np
-        from fnad.backends.cpu.executor import NativeExecutor, compile_program
+        from fnad.backends.cpu.executor import compile_program
         from fnad.ir.builder import trace
         from fnad.ir.types import F64, Aval
         from fnad.ops.arithmetic import mul

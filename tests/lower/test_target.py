@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from fnad.backends.cpu.codegen import new_module
-from fnad.backends.cpu.executor import NativeExecutor
+from fnad.backends.cpu.executor import compile_plan
 from fnad.backends.cpu.target import COSTS, CPU
 from fnad.backends.llvm.instructions import add_function
 from fnad.control.scan import scan
@@ -53,7 +53,7 @@ def planned(program: Program, target: Target) -> Plan:
 
 
 def assert_right(program: Program, target: Target, arguments: Sequence[Any]) -> None:
-    found = NativeExecutor(planned(program, target))(arguments)
+    found = compile_plan(planned(program, target))(arguments)
     for got, want in zip(found, interpret(program, arguments), strict=True):
         np.testing.assert_allclose(got, want, rtol=1e-13)
 

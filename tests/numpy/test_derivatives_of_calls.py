@@ -8,7 +8,7 @@ import numpy as np
 import optree
 import pytest
 
-from fnad.backends.cpu.executor import NativeExecutor
+from fnad.backends.cpu.executor import compile_plan
 from fnad.backends.cpu.target import CPU
 from fnad.ir.content import content_key
 from fnad.ir.primitive import Scalar
@@ -171,7 +171,7 @@ def test_compiled(names):
 
 
 def check_compiled(program, args, target):
-    run = NativeExecutor(Plan(lower(program, target), target))
+    run = compile_plan(Plan(lower(program, target), target))
     with np.errstate(all="ignore"):
         pairs = zip(run(args), interpret(program, args), strict=True)
     for found, expected in pairs:

@@ -22,7 +22,7 @@ from typing import Any
 import llvmlite.binding as llvm
 import llvmlite.ir as ir
 
-from fnad.backends.cpu.loader import link, object_code
+from fnad.backends.cpu.loader import key_of, link, object_code
 from fnad.backends.llvm.emitter import Builder
 from fnad.backends.llvm.scalar import call
 
@@ -124,7 +124,7 @@ def registered(library_file: str, prefix: str) -> tuple[str, ...]:
         code = code.replace(f"@{word}", f"@{prefix}{word}")
     for word, address in addresses.items():
         llvm.add_symbol(f"{prefix}{word}", address or 0)
-    linked = link(object_code(code, lambda: llvm.parse_assembly(code)))
+    linked = link(object_code(key_of(code), lambda: llvm.parse_assembly(code)))
     symbols = tuple(f"{prefix}{word}" for word in PAIR)
     for symbol in symbols:
         llvm.add_symbol(symbol, linked.get_function_address(symbol))

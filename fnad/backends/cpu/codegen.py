@@ -19,7 +19,10 @@ def target() -> Any:
     """The kind of machine that this process runs on."""
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
-    return llvm.Target.from_triple(llvm.get_process_triple())
+    found = llvm.Target.from_triple(llvm.get_process_triple())
+    # From the first engine on LLVM knows the symbols of the process.
+    llvm.create_mcjit_compiler(llvm.parse_assembly(""), found.create_target_machine(jit=True))
+    return found
 
 
 @cache

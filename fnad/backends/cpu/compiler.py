@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from threading import Lock
 from typing import Any
 
 from fnad.backends.cpu import codegen
 from fnad.backends.cpu.entry import add_entry
-from fnad.backends.cpu.loader import load, object_code
+from fnad.backends.cpu.loader import ENTRY, LOCK, NativeCode, key_of, native_code
 from fnad.backends.cpu.target import CPU
 from fnad.backends.llvm.emitter import Builder, Value
 from fnad.backends.llvm.instructions import add_function
@@ -19,38 +18,28 @@ from fnad.kernel.python_source import plain_text
 from fnad.kernel.statements import STATUS, Kernel, Name
 from fnad.scalar.operation import Dtype
 
-ENTRY = "entry"
-_lock = Lock()
 
-
-@dataclass(frozen=True, slots=True, weakref_slot=True)
-class NativeFunction:
-    """A compiled kernel.
-
-    `call(*arrays)` runs it, without the GIL, on as many arrays as it has parameters, contiguous and of their dtypes; it
-    checks none of this. Its code has `nbytes` bytes.
-    """
+@dataclass(frozen=True, slots=True)
+class NativeFunction(NativeCode):
+    """A compiled kernel, to look into."""
 
     kernel: Kernel
-    call: Callable[..., None]
-    nbytes: int
 
     def llvm(self) -> str:
         """The optimised LLVM IR, generated again, since only the machine code is kept."""
-        with _lock:
+        with LOCK:
             return str(translate(self.kernel))
 
     def asm(self) -> str:
         """The assembly text, generated again as well."""
-        with _lock:
+        with LOCK:
             return codegen.machine().emit_assembly(translate(self.kernel))
 
 
 def compile_kernel(kernel: Kernel) -> NativeFunction:
     """Compile a kernel, whose parameters are flat arrays."""
-    with _lock:
-        code = object_code(plain_text(kernel), lambda: translate(kernel))
-        return NativeFunction(kernel, load(kernel.name, code, ENTRY), len(code))
+    code = native_code(key_of(plain_text(kernel)), lambda: translate(kernel))
+    return NativeFunction(code.key, code.call, code.nbytes, kernel)
 
 
 def compile_source(source: str, name: str, parameters: Sequence[Dtype]) -> NativeFunction:

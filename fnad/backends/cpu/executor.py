@@ -10,36 +10,36 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from importlib import import_module
 from math import prod
 from operator import itemgetter
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
 from fnad import config
 from fnad.backends.base import Array
-from fnad.backends.cpu import threads
-from fnad.backends.cpu.compiler import NativeFunction
-from fnad.backends.cpu.families import code_of
+from fnad.backends.cpu import saved
 from fnad.backends.cpu.flow import Read, Reserve, Run, choose, in_order, repeat, repeat_while
+from fnad.backends.cpu.loader import Code, kept_code
 from fnad.backends.cpu.machine import offers
-from fnad.backends.cpu.target import CPU
+from fnad.backends.cpu.saved import Recipe
 from fnad.errors import FnadError, GuardFailed
 from fnad.ir.program import Program
 from fnad.kernel import residual_stack
-from fnad.kernel.build import NO_MEMORY
-from fnad.kernel.plan import Plan
-from fnad.kernel.python_source import kernel_text, namespace
 from fnad.kernel.statements import THREADS, For, Kernel, Return, walk
 from fnad.kernel.steps import Chunk, PythonControl, Step
 from fnad.lower.loop_ir import LibraryCall, LoopProgram, SequentialFor, SequentialWhile, Switch
-from fnad.lower.lowering import lower
 from fnad.lower.nodes import Buffer, BufferLoad
 from fnad.store import STORE
 
-__all__ = ["NativeExecutor", "compile_program", "offers", "plan"]
+if TYPE_CHECKING:
+    from fnad.backends.cpu.compiler import NativeFunction
+    from fnad.kernel.plan import Plan
+
+__all__ = ["NativeExecutor", "compile_program", "kept_or_compiled", "offers", "plan"]
 
 ENGINE_BYTES = 50_000
 """The memory that LLVM takes for each function besides its code."""
@@ -50,12 +50,42 @@ def compile_program(program: Program, donated: Sequence[int] = ()) -> NativeExec
 
     Outputs may take the memory of the inputs at the positions `donated`.
     """
-    return NativeExecutor(plan(program, donated))
+    return compile_plan(plan(program, donated))
+
+
+def compile_plan(planned: Plan) -> NativeExecutor:
+    """The executor of a plan."""
+    from fnad.backends.cpu.families import code_of  # noqa: PLC0415 - not loaded where all there is to run is on disk
+
+    return NativeExecutor(planned, {} if _jit_is_disabled() else {c: code_of(k) for c, k in planned.kernels.items()})
 
 
 def plan(program: Program, donated: Sequence[int] = ()) -> Plan:
     """Lower a program and write its source."""
+    from fnad.backends.cpu.target import CPU  # noqa: PLC0415 - likewise
+    from fnad.kernel.plan import Plan  # noqa: PLC0415
+    from fnad.lower.lowering import lower  # noqa: PLC0415
+
     return Plan(lower(program, CPU), CPU, donated)
+
+
+def kept_or_compiled(key: str, donated: Sequence[int], simplified: Callable[[], Program]) -> NativeExecutor:
+    """The executor that is on disk under a key; or that of the simplified program, which is kept there for later."""
+    executor = None if _jit_is_disabled() else _kept(key)
+    if executor is None:
+        executor = compile_program(simplified(), donated)
+        if not _jit_is_disabled():
+            saved.save(key, executor.recipe)
+    return executor
+
+
+def _kept(key: str) -> NativeExecutor | None:
+    recipe = saved.load(key)
+    if recipe is None:
+        return None
+    found = {chunk: (kept_code(code), numbers) for chunk, (code, numbers) in recipe.codes.items()}
+    codes = {chunk: Code(native, numbers) for chunk, (native, numbers) in found.items() if native is not None}
+    return NativeExecutor(recipe, codes) if len(codes) == len(found) else None
 
 
 class NativeExecutor:
@@ -64,12 +94,12 @@ class NativeExecutor:
     Its code takes about `nbytes` bytes. It `is_alone` if some of it was compiled for it and runs no other size.
     """
 
-    def __init__(self, planned: Plan) -> None:
+    def __init__(self, planned: Plan | Recipe, codes: Mapping[Chunk, Code]) -> None:
         self.plan = planned
         loops = planned.loops
         self._check = status_check(loops)
         self._workspace_size = sum(slot.size * slot.dtype.itemsize for slot in planned.slots)
-        self._codes = {} if _jit_is_disabled() else {c: code_of(kernel) for c, kernel in planned.kernels.items()}
+        self._codes = codes
         self.is_alone = any(code.is_alone for code in self._codes.values())
         self.nbytes = sum(ENGINE_BYTES + code.native.nbytes for code in self._codes.values())
         self._numbers = [array for code in self._codes.values() for array in code.numbers]
@@ -83,7 +113,8 @@ class NativeExecutor:
         self._recorded = [
             (n, loops.residual_stacks.index(b), b.aval) for n, b in enumerate(loops.outputs) if b.aval.is_residual_stack
         ]
-        self._has_parallel_loops = any(is_parallel(kernel) for kernel in planned.kernels.values())
+        is_any_parallel = any(is_parallel(kernel) for kernel in planned.kernels.values())
+        self._use_threads = import_module("fnad.backends.cpu.threads").use if is_any_parallel else None
         self._pool: deque[list[Array]] = deque()
 
     def __call__(self, arguments: Sequence[Array]) -> list[Array]:
@@ -95,9 +126,9 @@ class NativeExecutor:
         except IndexError:
             workspace = self._workspace()
         arrays = [*map(_contiguous, arguments), *outputs, *workspace]
-        if self._has_parallel_loops:
+        if self._use_threads is not None:
             workspace[-1][THREADS] = number = config.current().threads
-            threads.use(number)
+            self._use_threads(number)
         try:
             if self._has_stacks:
                 self._run_with_stacks(arrays, outputs)
@@ -216,18 +247,27 @@ class NativeExecutor:
         def reserve(arrays: list[Array], rows: int) -> None:
             for number, row in sizes:
                 if not residual_stack.reserve(arrays[-2], number, rows, row):
-                    arrays[-1][0] = NO_MEMORY
+                    arrays[-1][0] = residual_stack.NO_MEMORY
                     check(arrays)
 
         return reserve
 
     @property
+    def is_loaded(self) -> bool:
+        """Whether it is not known what its functions were compiled from."""
+        return isinstance(self.plan, Recipe)
+
+    @property
     def functions(self) -> list[NativeFunction]:
         """The native functions, under the names of the source where their numbers are constants."""
-        kernels = self.plan.kernels
-        return [
-            code.native if code.numbers else replace(code.native, kernel=kernels[c]) for c, code in self._codes.items()
-        ]
+        found = [(cast("NativeFunction", code.native), code.numbers, c) for c, code in self._codes.items()]
+        return [native if numbers else replace(native, kernel=self.plan.kernels[c]) for native, numbers, c in found]
+
+    @property
+    def recipe(self) -> Recipe:
+        """What it can be made of again."""
+        codes = {chunk: (code.native.key, code.numbers) for chunk, code in self._codes.items()}
+        return saved.recipe_of(cast("Plan", self.plan), codes)
 
     def _library_step(self, call: LibraryCall) -> Callable[[list[Array]], None]:
         operands = [(self._position(b), b.aval) for b in call.operands]
@@ -251,7 +291,7 @@ class NativeExecutor:
     @property
     def source(self) -> str:
         """The emitted Python source."""
-        return self.plan.source
+        return cast("Plan", self.plan).source
 
     def llvm(self) -> str:
         """The optimised LLVM IR of all native functions."""
@@ -275,7 +315,7 @@ def status_check(loops: LoopProgram) -> Run:
     def fail(number: int, value: int) -> None:
         if number < 0:
             raise GuardFailed(-1 - number, value)
-        if number == NO_MEMORY:
+        if number == residual_stack.NO_MEMORY:
             raise MemoryError(f"{loops.name}: no memory for the steps that a loop has to keep")
         raise loops.faults[number - 1].error
 
@@ -293,6 +333,8 @@ def _jit_is_disabled() -> bool:
 
 def plain_function(kernel: Kernel) -> Callable[..., None]:
     """A kernel as a Python function, for NUMBA_DISABLE_JIT=1: slow, but a debugger can step through it."""
+    from fnad.kernel.python_source import kernel_text, namespace  # noqa: PLC0415 - likewise
+
     text = kernel_text(kernel)
     names = namespace(text)
     exec(compile(text, f"<{kernel.name}>", "exec"), names)

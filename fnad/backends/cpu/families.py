@@ -12,28 +12,15 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from threading import Lock
-from typing import NamedTuple
 from weakref import WeakValueDictionary
 
-from fnad.backends.base import Array
 from fnad.backends.cpu.compiler import NativeFunction, by_position, compile_kernel
+from fnad.backends.cpu.loader import Code
 from fnad.kernel.generalize import Number, Outline, Pattern, outlined
 from fnad.kernel.statements import Kernel
 
 ALONE = 2
 """How many kernels of a family have code of their own."""
-
-
-class Code(NamedTuple):
-    """Native code of a kernel, the arrays of numbers that it takes after the kernel's own, and the family it is of.
-
-    It `is_alone` if it was compiled for this kernel and runs no other.
-    """
-
-    native: NativeFunction
-    numbers: Sequence[Array]
-    family: Family
-    is_alone: bool = False
 
 
 class Family:
@@ -60,11 +47,12 @@ class Family:
     def _compiled(self, kernel: Kernel, outline: Outline, text: str, numbers: Sequence[Number]) -> Code:
         pattern = self._pattern.joined(numbers)
         if self._seen < ALONE:
-            code = Code(compile_kernel(kernel), (), self, is_alone=True)
-            self._own[text, numbers] = code.native
+            native = self._own[text, numbers] = compile_kernel(kernel)
+            code = Code(native, (), self, is_alone=True)
         else:
-            code = Code(compile_kernel(pattern.kernel(outline)), pattern.arguments(outline, numbers), self)
-            self._general[text] = pattern, code.native
+            native = compile_kernel(pattern.kernel(outline))
+            self._general[text] = pattern, native
+            code = Code(native, pattern.arguments(outline, numbers), self)
         self._pattern = pattern
         self._seen += 1
         return code

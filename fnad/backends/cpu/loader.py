@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from threading import RLock
+from typing import Any, NamedTuple
+from weakref import WeakValueDictionary
 
 import llvmlite.binding as llvm
 
 from fnad import disk
+from fnad.backends.base import Array
 from fnad.backends.cpu import codegen
 from fnad.backends.cpu.fingerprint import fingerprint
 from fnad.backends.cpu.objects import builtin
@@ -17,10 +21,64 @@ Engine = Any
 """What owns code in this process, and knows the addresses of its functions."""
 
 
-def load(name: str, code: bytes, entry: str) -> Callable[..., None]:
-    """The function at the symbol `entry` of object code, which takes arrays (see `entry`), called `name`."""
+LOCK = RLock()
+"""LLVM is called by one thread at a time."""
+
+
+@dataclass(frozen=True, slots=True, weakref_slot=True)
+class NativeCode:
+    """The code of a kernel in this process, of `nbytes` bytes, which `key` finds on disk.
+
+    `call(*arrays)` runs it, without the GIL, on as many arrays as the kernel has parameters, contiguous and of their
+    dtypes; it checks none of this.
+    """
+
+    key: str
+    call: Callable[..., None]
+    nbytes: int
+
+
+class Code(NamedTuple):
+    """Native code of a kernel, the arrays of numbers that it takes after the kernel's own, and the family it is of.
+
+    It `is_alone` if it was compiled for this kernel and runs no other.
+    """
+
+    native: NativeCode
+    numbers: Sequence[Array] = ()
+    family: object = None
+    is_alone: bool = False
+
+
+_LOADED: WeakValueDictionary[str, NativeCode] = WeakValueDictionary()
+
+ENTRY = "entry"
+"""The symbol of the function that Python calls."""
+
+
+def key_of(text: str) -> str:
+    """The key of the object code of which `text` says everything."""
+    return disk.digest(b"object code", fingerprint(), text.encode())
+
+
+def native_code(key: str, make: Callable[[], Any]) -> NativeCode:
+    """The code of a key, once in a process for all who have it; `make` makes its module if it is not on disk."""
+    with LOCK:
+        return _LOADED.get(key) or _loaded(key, object_code(key, make))
+
+
+def kept_code(key: str) -> NativeCode | None:
+    """The code of a key, if this process has it or it is on disk."""
+    with LOCK:
+        found = _LOADED.get(key)
+        code = kept(key) if found is None else None
+        return found if code is None else _loaded(key, code)
+
+
+def _loaded(key: str, code: bytes) -> NativeCode:
     engine = link(code)
-    return builtin(name, engine.get_function_address(entry), engine)
+    call = builtin("kernel", engine.get_function_address(ENTRY), engine)
+    return _LOADED.setdefault(key, NativeCode(key, call, len(code)))
 
 
 def link(code: bytes) -> Engine:
@@ -32,21 +90,28 @@ def link(code: bytes) -> Engine:
     return engine
 
 
-def object_code(text: str, make: Callable[[], Any]) -> bytes:
-    """The code of the module that `make` makes, of which `text` says everything, ready to be linked."""
-    cache = disk.current()
-    if cache is None:
-        return codegen.machine().emit_object(make())
-    key = disk.digest(b"object code", fingerprint(), text.encode())
-    found = cache.read(key)
-    if found is not None:
-        symbols, _, code = found.partition(b"\n")
-        if all(map(available, symbols.decode().split())):
-            return code
-    module = make()
-    code = codegen.machine().emit_object(module)
-    cache.write(key, b"\n".join((" ".join(needed(module)).encode(), code)))
+# ---- on disk -----------------------------------------------------------------------------------------------------
+
+
+def object_code(key: str, make: Callable[[], Any]) -> bytes:
+    """The object code of a key, ready to be linked: what was kept, or that of the module that `make` makes."""
+    code = kept(key)
+    if code is None:
+        module = make()
+        code = codegen.machine().emit_object(module)
+        if (cache := disk.current()) is not None:
+            cache.write(key, b"\n".join((" ".join(needed(module)).encode(), code)))
     return code
+
+
+def kept(key: str) -> bytes | None:
+    """The object code of a key on disk, if everything that it calls is there."""
+    cache = disk.current()
+    found = None if cache is None else cache.read(key)
+    if found is None:
+        return None
+    symbols, _, code = found.partition(b"\n")
+    return code if all(map(available, symbols.decode().split())) else None
 
 
 def needed(module: Any) -> list[str]:

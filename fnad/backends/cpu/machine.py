@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from importlib import import_module
 from typing import Any, cast
 
 import llvmlite.binding as llvm
-import scipy
 
 from fnad import config
 from fnad.backends.cpu import vector_math
@@ -31,6 +31,6 @@ def cpu_features() -> list[str]:
 
 def blas() -> str:
     """Name and version of the BLAS that SciPy brings."""
-    config = cast("dict[str, Any]", scipy.show_config(mode="dicts"))
+    config = cast("dict[str, Any]", import_module("scipy").show_config(mode="dicts"))
     built = config["Build Dependencies"]["blas"]
     return f"{built['name']} {built['version']}, of SciPy"

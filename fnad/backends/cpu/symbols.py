@@ -6,6 +6,8 @@ from importlib import import_module
 
 import llvmlite.binding as llvm
 
+from fnad.backends.cpu import codegen
+
 FAMILIES = {
     "_ZGV": "vector_math",
     "fnad_": "blas",
@@ -18,6 +20,7 @@ FAMILIES = {
 
 def available(symbol: str) -> bool:
     """Whether there is such a function, which is then registered; code that is linked without it ends the process."""
+    codegen.target()
     if llvm.address_of_symbol(symbol) is None:
         for prefix, family in FAMILIES.items():
             if symbol.startswith(prefix):

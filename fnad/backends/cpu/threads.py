@@ -40,7 +40,7 @@ from time import perf_counter_ns, sleep
 import llvmlite.binding as llvm
 import llvmlite.ir as ir
 
-from fnad.backends.cpu.loader import link, object_code
+from fnad.backends.cpu.loader import key_of, link, object_code
 from fnad.backends.llvm.emitter import Builder, Dtype, Emit, Instructions, Kinds, Value, Values
 from fnad.backends.llvm.instructions import SHARE
 from fnad.backends.llvm.scalar import call, memory_type
@@ -247,7 +247,7 @@ class Workers:
         self.lock = Lock()
         self.reset()
         llvm.add_symbol(STATE, ctypes.addressof(self.state))
-        self.engine = link(object_code(text := code(), lambda: llvm.parse_assembly(text)))
+        self.engine = link(object_code(key_of(text := code()), lambda: llvm.parse_assembly(text)))
         self.share, self.worker, self.nothing = map(
             self.engine.get_function_address, (SYMBOL, "threads_worker", "threads_nothing")
         )

@@ -1,0 +1,61 @@
+"""What native code depends on besides the program: fnad's own sources, the libraries that it calls, Python, the CPU.
+
+Of packages the place, the size and the time of change of their files count, for a version may stand for several states
+of a checkout. Nothing is imported for it, since a program that is not on disk is interpreted at first.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import sys
+from collections.abc import Iterator
+from contextlib import suppress
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+
+import numpy as np
+
+from fnad import disk
+from fnad.version import __version__
+
+LIBRARIES = "numpy", "scipy", "llvmlite"
+CPU_LINES = b"model name", b"flags", b"CPU part", b"Features"
+
+
+@cache
+def surroundings() -> bytes:
+    """A digest of all of it."""
+    return disk.digest(*(repr(part).encode() for part in (*_software(), *_machine()))).encode()
+
+
+def _software() -> Iterator[object]:
+    yield from (__version__, np.__version__, sys.version, sys.implementation.cache_tag, getattr(sys, "abiflags", ""))
+    yield sorted(files(str(Path(disk.__file__).parent)))
+    for name in LIBRARIES:
+        origin = getattr(find_spec(name), "origin", None)
+        yield origin, origin and state(Path(origin).stat())
+
+
+def _machine() -> Iterator[object]:
+    yield from (sys.platform, platform.machine())
+    with suppress(OSError, ValueError, AttributeError):  # the version of glibc, where that is the C library
+        yield os.confstr("CS_GNU_LIBC_VERSION")
+    with suppress(OSError), Path("/proc/cpuinfo").open("rb") as file:
+        first = file.read(2**14).partition(b"\n\n")[0]
+        yield [line for line in first.splitlines() if line.startswith(CPU_LINES)]
+
+
+def files(folder: str) -> Iterator[tuple[str, int, int]]:
+    """The sources in a folder and those below."""
+    with os.scandir(folder) as found:
+        for entry in found:
+            if entry.name.endswith(".py"):
+                yield entry.path, *state(entry.stat())
+            elif entry.name != "__pycache__" and entry.is_dir():
+                yield from files(entry.path)
+
+
+def state(status: os.stat_result) -> tuple[int, int]:
+    return status.st_size, status.st_mtime_ns
