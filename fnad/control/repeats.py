@@ -8,12 +8,11 @@ the operand that reads it: the builder makes such an equation once, so it stands
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
-from collections.abc import Set as AbstractSet
 from typing import NamedTuple, TypeAlias
 
-from fnad.ir.content import content_key, params_key
+from fnad.ir.content import content_key, key_of_params
 from fnad.ir.primitive import IndexMap
-from fnad.ir.program import Atom, Equation, Params, Program, Source, Var
+from fnad.ir.program import Atom, Equation, Program, Var
 from fnad.ir.walk import has_effect
 from fnad.ops.shape import reshape, slice_
 
@@ -53,47 +52,19 @@ class Line(NamedTuple):
     operands: tuple[View, ...]
 
 
-class Kinds:
-    """What is the same of an equation in all blocks; params are often one object, and then looked at once."""
+def kind_of(line: Line) -> Hashable:
+    """What is the same of an equation in all blocks; one with an effect is alike to none."""
+    equation = line.equation
+    if equation.primitive.effect or (equation.regions and has_effect(equation)):
+        return object()
+    regions = tuple(map(content_key, equation.regions)) if equation.regions else ()
+    operands = tuple([(view.root.aval, *map(_kind_of_step, view.steps)) for view in line.operands])
+    return equation.primitive, key_of_params(equation), regions, operands, equation.source
 
-    def __init__(self, asked: AbstractSet[Atom] = frozenset()) -> None:
-        self._asked = asked
-        self._params: dict[int, Hashable] = {}
-        self._steps: dict[int, Hashable] = {}
-        self._sources: dict[int, Hashable] = {}
 
-    def of(self, line: Line) -> Hashable:
-        """The kind of a line; one with an effect, or by which Python has decided, is alike to none."""
-        equation = line.equation
-        if self._asked and not self._asked.isdisjoint(equation.results):
-            return object()
-        if equation.primitive.effect or (equation.regions and has_effect(equation)):
-            return object()
-        regions = tuple(map(content_key, equation.regions)) if equation.regions else ()
-        params = self._of_params(equation.params) if equation.params else ()
-        operands = tuple([(view.root.aval, *[self._of_step(step) for step in view.steps]) for view in line.operands])
-        return equation.primitive, params, regions, operands, self._of_source(equation.source)
-
-    def _of_params(self, params: Params) -> Hashable:
-        found = self._params.get(id(params))
-        if found is None:
-            found = self._params[id(params)] = params_key(params)
-        return found
-
-    def _of_source(self, source: Source | None) -> Hashable:
-        found = self._sources.get(id(source))
-        if found is None:
-            found = self._sources[id(source)] = source and (source.line, source.file, source.function)
-        return found
-
-    def _of_step(self, step: Step) -> Hashable:
-        found = self._steps.get(id(step))
-        if found is None:
-            aval = step.results[0].aval
-            varying = step.primitive is slice_
-            params = step.params["strides"] if varying else self._of_params(step.params)
-            found = self._steps[id(step)] = step.primitive, aval, params
-        return found
+def _kind_of_step(step: Step) -> Hashable:
+    params = step.params["strides"] if step.primitive is slice_ else key_of_params(step)
+    return step.primitive, step.results[0].aval, params
 
 
 def lines_of(program: Program) -> tuple[list[Line], dict[Var, View]]:
@@ -102,7 +73,7 @@ def lines_of(program: Program) -> tuple[list[Line], dict[Var, View]]:
     views: dict[Var, View] = {}
     for equation in program.equations:
         operands = tuple([views.get(a) or _whole(a, views) for a in equation.operands])  # type: ignore[arg-type]
-        if is_view(equation) and len(operands[0].steps) < DEEPEST:
+        if len(operands) == 1 and len(operands[0].steps) < DEEPEST and is_view(equation):
             views[equation.results[0]] = operands[0].then(equation)
         else:
             lines.append(Line(equation, operands))
@@ -160,7 +131,10 @@ class Repeats:
 
     def blocks(self, start: int, period: int, fewest: int) -> int:
         """How many blocks of this length stand side by side; 0 where there are fewer than `fewest`."""
-        if start + period * fewest > self._size or not self._alike(start, period, period * (fewest - 1)):
+        numbers, last = self._numbers, start + period * (fewest - 1)
+        if last + period > self._size or numbers[last] != numbers[start]:  # as nearly always where nothing repeats
+            return 0
+        if numbers[start + 1] != numbers[start + period + 1] or not self._alike(start, period, last - start):
             return 0
         low, most = period * (fewest - 1), self._size - start - period
         while low < most and self._alike(start, period, min(2 * low, most)):

@@ -21,7 +21,7 @@ from operator import is_
 from typing import NamedTuple
 
 from fnad.control.flow import FEWEST, SMALLEST, Flow, Run, Segment, weight
-from fnad.control.repeats import Kinds, Line, Repeats, View, lines_of, numbered
+from fnad.control.repeats import Line, Repeats, View, kind_of, lines_of, numbered
 from fnad.control.rolling import Rolling, Written, bound, boxed, moved, reshaped
 from fnad.control.scan import scan
 from fnad.ir.builder import Builder, rebuilt
@@ -126,13 +126,16 @@ def _with_regions_rolled(equation: Equation) -> Equation:
 
 def may_repeat(program: Program) -> bool:
     """Whether enough equations come from so few lines that there may be a loop."""
-    counts: Counter[object] = Counter()
-    weights: Counter[object] = Counter()
+    counts = Counter([_line_of(equation) for equation in program.equations])
+    weights = counts.copy()
     for equation in program.equations:
-        line = equation.primitive, equation.source and equation.source.line
-        counts[line] += 1
-        weights[line] += weight(equation) if equation.regions else 1
+        if equation.regions:
+            weights[_line_of(equation)] += weight(equation) - 1
     return sum(weights[line] for line, count in counts.items() if count >= FEWEST) >= SMALLEST
+
+
+def _line_of(equation: Equation) -> object:
+    return equation.primitive, equation.source and equation.source.line
 
 
 def _once(program: Program, outputs: int, differences: list[Difference] | None) -> Program | None:
@@ -143,7 +146,10 @@ def _once(program: Program, outputs: int, differences: list[Difference] | None) 
     lines, views = lines_of(program)
     flow = Flow(lines)
     asked = {views[atom].root if atom in views else atom for atom in program.outputs[outputs:] if isinstance(atom, Var)}
-    segments = _segments(flow, list(map(Kinds(asked).of, lines)), differences)
+    kinds = [object() if asked and not asked.isdisjoint(line.equation.results) else kind_of(line) for line in lines]
+    segments = _segments(flow, kinds, differences)
+    if not segments:
+        return None
     external = _external(program, flow, views, segments)
     taken = [(each, blocks) for each, blocks in zip(segments, external, strict=True) if is_frugal(flow, each, blocks)]
     return _written(program, flow, views, taken) if taken else None

@@ -426,6 +426,7 @@ class Rolling:
         self.outer.builder.source = self.lines[0].equation.source
         carried, ys = self.body.bind("step")
         ends = dict(zip(self.body.carried, carried, strict=True))
+        self.body.carried.clear()  # whose updates refer to all this, which would be garbage for the collector
         for place, key in finals.items():
             self.outer.known[self._var(place, self.count - 1)] = ends[key]
         for place, i in rows.items():

@@ -174,7 +174,7 @@ class Builder:
         self, primitive: Primitive, operands: Sequence[Any], params: Params, regions: tuple[Program, ...] = ()
     ) -> Any:
         """Add an equation; return its result, or a tuple of results where the primitive has several."""
-        symbols = [self.lift(operand) for operand in operands]
+        symbols = [o if type(o) is Symbol and o.builder is self else self.lift(o) for o in operands]
         atoms = tuple([symbol.atom for symbol in symbols])
         static = params_key(params)
         key = primitive, atom_keys(atoms), static, regions

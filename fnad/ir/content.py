@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Hashable
-from typing import cast
+from typing import Any
 
 from fnad.ir.program import Equation, Params, Program, Var
 
@@ -72,9 +72,7 @@ def params_key(params: Params) -> Hashable:
     """Params as a key."""
     if not params:
         return ()
-    if len(params) == 1:
-        return tuple([(name, static_key(value)) for name, value in params.items()])
-    return tuple([(name, static_key(params[name])) for name in sorted(params)])
+    return tuple([(name, static_key(params[name])) for name in (params if len(params) == 1 else sorted(params))])
 
 
 _INT = frozenset({int})
@@ -85,7 +83,7 @@ def static_key(value: object) -> Hashable:
     if type(value) is int or type(value) is str:
         return value
     if isinstance(value, tuple):
-        items = cast("tuple[object, ...]", value)
+        items: tuple[Any, ...] = value
         return items if _INT.issuperset(map(type, items)) else tuple([static_key(item) for item in items])
     if isinstance(value, int) and not isinstance(value, bool):
         return int(value)

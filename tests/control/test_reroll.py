@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import cProfile
+import gc
 from collections.abc import Callable
 from typing import Any
 
@@ -408,6 +409,20 @@ def test_random_loops(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
         pairs = [interpreter(value_and_gradient(p, traced.wrt))(operands) for p in (program, traced.program)]
     for found, expected in zip(*pairs, strict=True):
         np.testing.assert_allclose(found, expected, rtol=1e-8, atol=1e-8)
+
+
+def test_what_was_unrolled_is_freed_and_no_garbage() -> None:
+    def found(n: int) -> int:
+        traced = staged(filtered, 0.5, np.arange(float(n)))
+        gc.collect()
+        gc.disable()
+        try:
+            rolled(traced.program)
+            return gc.collect()
+        finally:
+            gc.enable()
+
+    assert found(400) == found(100)
 
 
 # ---- effort ----------------------------------------------------------------------------------------------------------
