@@ -351,6 +351,28 @@ def test_no_transpose_is_left_around_a_contraction():
     )
 
 
+def test_a_sum_of_a_product_of_matrices_is_taken_before_the_product():
+    """As the cotangent of a bias before a layer is."""
+    check(
+        simplify,
+        """
+        f(x: f64[5,40,3], y: f64[5,3,4]) -> f64[5,4] {
+          a: f64[5,40,4] = dot_general(x, y) contract=((2,), (1,)) batch=((0,), (0,))
+          b: f64[5,40,4] = neg(a)
+          c: f64[5,4] = reduce_sum(b) axes=(1,)
+          return c
+        }""",
+        """
+        f(x: f64[5,40,3], y: f64[5,3,4]) -> f64[5,4] {
+          a: f64[5,3] = reduce_sum(x) axes=(1,)
+          b: f64[5,4] = dot_general(a, y) contract=((1,), (1,)) batch=((0,), (0,))
+          c: f64[5,4] = broadcast_in_dim(0.0:f64) shape=(5, 4) dims=()
+          d: f64[5,4] = sub(c, b)
+          return d
+        }""",
+    )
+
+
 def test_a_contraction_that_is_needed_in_both_orders_is_computed_once():
     program = simplify(
         parse_program("""

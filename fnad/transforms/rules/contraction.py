@@ -1,10 +1,10 @@
-"""Transposes around `dot_general`, which takes its operands' axes in any order."""
+"""Transposes and sums around `dot_general`, which takes its operands' axes in any order and is linear in both."""
 
 from __future__ import annotations
 
 from fnad.ir.symbol import Symbol
 from fnad.ops.contraction import Axes, dot_general, free_axes
-from fnad.ops.shape import Ints
+from fnad.ops.shape import Ints, reduce_sum
 from fnad.transforms.pattern import Rule
 from fnad.transforms.rewrite import used_once
 
@@ -41,6 +41,31 @@ def _swap(product: Symbol, x: Symbol, y: Symbol, contract: Axes, batch: Axes, p:
     return dot_general(y, x, contract=contract[::-1], batch=batch[::-1])
 
 
+def _sum_before(product: Symbol, x: Symbol, y: Symbol, contract: Axes, batch: Axes, axes: Ints) -> Symbol | None:
+    """Sum the operands over their free axes instead of the product, unless that is needed as it is too."""
+    if not used_once(product):
+        return None
+    count, operands, pairs = len(batch[0]), (x, y), list(zip(contract, batch, strict=True))
+    free = [free_axes(operand.ndim, *pair) for operand, pair in zip(operands, pairs, strict=True)]
+    starts = (count, count + len(free[0]))
+    taken = [
+        tuple(a for n, a in enumerate(axes_, start) if n in axes) for axes_, start in zip(free, starts, strict=True)
+    ]
+    if len(taken[0]) + len(taken[1]) < len(axes) or not axes:
+        return None  # a sum over batch axes would be a contraction of these
+    summed = [
+        reduce_sum(operand, axes=gone) if gone else operand for operand, gone in zip(operands, taken, strict=True)
+    ]
+    left = [[_without(named, gone) for named in pair] for pair, gone in zip(pairs, taken, strict=True)]
+    (contract_x, batch_x), (contract_y, batch_y) = left
+    return dot_general(*summed, contract=(contract_x, contract_y), batch=(batch_x, batch_y))
+
+
+def _without(axes: Ints, gone: Ints) -> Ints:
+    """The axes, as they are numbered where some others are gone."""
+    return tuple(a - sum(other < a for other in gone) for a in axes)
+
+
 CONTRACTION = (
     Rule(
         "dot_general(transpose(x, permutation=p), y, contract=contract, batch=batch) = dot_general(x, y)",
@@ -53,6 +78,11 @@ CONTRACTION = (
     Rule(
         "transpose(product := dot_general(x, y, contract=contract, batch=batch), permutation=p) = dot_general(y, x)",
         _swap,
+        up_to="rounding",
+    ),
+    Rule(
+        "reduce_sum(product := dot_general(x, y, contract=contract, batch=batch), axes=axes) = dot_general(Σ x, Σ y)",
+        _sum_before,
         up_to="rounding",
     ),
 )

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 
 from fnad.ir.primitive import Primitive
 from fnad.ir.symbol import Symbol
+from fnad.ops.arithmetic import sub
 from fnad.ops.constructors import ORDERED
 from fnad.ops.reduction import reduce_and, reduce_max, reduce_min, reduce_or
 from fnad.ops.shape import Ints, reduce_sum, reduced_shape, reshape_to, zeros_like
@@ -26,6 +27,11 @@ def _sum_of_none(x: Symbol, axes: Ints) -> Symbol | None:
     return zeros_like(x.aval.with_shape(reduced_shape(x.shape, axes))) if x.aval.size == 0 else None
 
 
+def _negated(x: Symbol, axes: Ints) -> Symbol:
+    total = reduce_sum(x, axes=axes)
+    return sub(zeros_like(total.aval), total)  # a sum is never -0.0, which the negation of 0.0 would be
+
+
 def _merge(reduction: Primitive) -> Callable[[Symbol, Ints, Ints], Symbol]:
     def merge(x: Symbol, inner: Ints, outer: Ints) -> Symbol:
         left = [axis for axis in range(x.ndim) if axis not in inner]
@@ -44,6 +50,7 @@ def _exact(reduction: Primitive) -> Iterator[Rule]:
 REDUCTION = (
     Rule("reduce_sum(x, axes=axes) = reshape(x) + 0 where one element is summed", _sum_of_one),
     Rule("reduce_sum(x, axes=axes) = 0 where there is no element", _sum_of_none),
+    Rule("reduce_sum(neg(x), axes=axes) = 0 - reduce_sum(x)", _negated),
     Rule("reduce_sum(reduce_sum(x, axes=inner), axes=outer) = reduce_sum(x)", _merge(reduce_sum), up_to="rounding"),
     Rule("reduce_prod(x, axes=axes) = reshape(x) where one element is multiplied", _only_element, ORDERED),
     *(rule for reduction in (reduce_max, reduce_min, reduce_and, reduce_or) for rule in _exact(reduction)),
