@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 
+from fnad.kernel.borders import split
 from fnad.kernel.build import array_of, counter, locate, statements_of
 from fnad.kernel.forward import forward
 from fnad.kernel.layout import Layout
@@ -70,7 +71,7 @@ def chunk_kernel(
     stacks: Sequence[Buffer],
 ) -> Kernel:  # fmt: skip
     """The kernel of a chunk, without stores into `unread` buffers."""
-    body = layout.place(live(statements, unread))
+    body = layout.place(split(live(statements, unread)))
     used = _arrays(body)
     located = [locate(stack, stacks) for stack in stacks if array_of(stack) in used]
     counters = [Assign((counter(d),), Load(COUNTERS, integer(d))) for d in range(chunk.depth)]

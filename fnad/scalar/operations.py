@@ -144,6 +144,7 @@ NEGATIVE = Operation("negative", among("iufc"), operator.neg, "-")
 INVERT = Operation("invert", among("biu"), operator.invert, "~")
 SELECT = Operation("select", selected, select)
 MIN = Operation("min", among("i"), min)
+MAX = Operation("max", among("i"), max)
 ACCUMULATE = Operation("accumulate", among("fc"), operator.add)
 LOGICAL_NOT = Operation("logical_not", among("biufc", to_bool), np.logical_not)
 
@@ -166,7 +167,7 @@ TABLE: tuple[Operation, ...] = (
     Operation("fmin", among("biuf"), np.fmin),
     Operation("fmax", among("biuf"), np.fmax),
     MIN,
-    Operation("max", among("i"), max),
+    MAX,
     *(
         Operation(name, among("fc"), getattr(np, name))
         for name in (

@@ -7,11 +7,12 @@ from textwrap import dedent
 import numpy as np
 import pytest
 
+from fnad.kernel.borders import split
 from fnad.kernel.forward import forward
 from fnad.kernel.layout import Layout
 from fnad.kernel.liveness import live, read_arrays
 from fnad.kernel.parser import parse_kernel
-from fnad.kernel.python_source import kernel_text, plain_text
+from fnad.kernel.python_source import kernel_text, namespace, plain_text
 from fnad.kernel.routines import compensated_add
 from fnad.kernel.statements import Kernel, Statement
 from fnad.scalar.operation import OperandError
@@ -34,6 +35,51 @@ def text(statements: list[Statement]) -> str:
 
 def forwarded(body: str) -> str:
     return text(forward(kernel(body).body))
+
+
+# ---- splitting ---------------------------------------------------------------------------------------------------
+
+
+def test_a_loop_is_split_where_a_branch_ends() -> None:
+    body = """
+        for i0 in range(100):
+            if (i0 - 1 >= 0) & (i0 < 99):
+                v0 = x[i0]
+            else:
+                v0 = f64(0.0)
+            y[i0] = v0
+        """
+    expected = "y[i0] = f64(0.0)", "y[i0] = x[i0]", "y[i0] = f64(0.0)"
+    ranges = "1", "1, 99", "99, 100"
+    loops = [f"for i0 in range({r}):\n    {line}" for r, line in zip(ranges, expected, strict=True)]
+    assert text(split(kernel(body).body)) == "\n".join(loops)
+
+
+@pytest.mark.parametrize("slope", [1, -1, 3, -3])
+@pytest.mark.parametrize("bounds", ["0, 40", "7, 30", "indices[0], indices[1]"])
+def test_a_split_loop_does_what_it_did(slope: int, bounds: str) -> None:
+    for constant, low, high in ((0, -9, 9), (2, 5, 24), (-5, -40, 1), (60, -60, 59)):
+        body = f"""
+            a = f64(0)
+            for i0 in range({bounds}):
+                if ({slope} * i0 + {constant} >= {low}) & ({slope} * i0 + {constant} < {high}):
+                    v0 = x[i0]
+                    if i0 + i0 < 31:
+                        v0 = f64(3)
+                else:
+                    v0 = f64(1)
+                a = a + v0
+                y[i0] = a
+            """
+        whole, parts = kernel(body), split(kernel(body).body)
+        assert len(parts) > 2
+        found = [np.zeros(40), np.zeros(40)]
+        for written, statements in zip(found, (whole.body, parts), strict=True):
+            names = dict(namespace())
+            exec(kernel_text(Kernel("k", whole.parameters, statements)), names)
+            names["k"](np.arange(40.0), written, None, np.array([3, 38]), None)
+        assert found[0].any()
+        np.testing.assert_array_equal(*found)
 
 
 # ---- forwarding --------------------------------------------------------------------------------------------------

@@ -1,0 +1,217 @@
+"""Splitting loops at borders: where a branch depends on the counter alone, each side becomes a loop of its own.
+
+    for i < n: if i < k: v = a[i] else: v = b[i]      becomes      for i < k: v = a[i];  for k <= i < n: v = b[i]
+
+Such branches come from concatenations, from padding, which is the transpose of a slice, and from shifted reads. LLVM
+keeps them in the loop, which then does not vectorise, or only with masks.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import count, pairwise
+from typing import TypeAlias
+
+from fnad.kernel.statements import (
+    Apply,
+    Assign,
+    Constant,
+    Expression,
+    For,
+    If,
+    Load,
+    Name,
+    Statement,
+    While,
+    apply,
+    integer,
+    walk,
+    with_bodies,
+    with_operands,
+)
+from fnad.scalar.operation import Operation
+from fnad.scalar.operations import ADD, AND, GREATER_EQUAL, LESS, MAX, MIN, MULTIPLY, NEGATIVE, SUBTRACT
+
+MOST = 4
+"""The most loops that one is split into."""
+
+LARGEST = 160
+"""The most statements of all of them together."""
+
+SHORTEST = 16
+"""The fewest iterations of a loop that is split: LLVM unrolls shorter ones."""
+
+Line: TypeAlias = tuple[int, int]
+"""(slope, constant) of slope · counter + constant."""
+
+
+def split(statements: Sequence[Statement]) -> list[Statement]:
+    """The statements of a kernel with innermost loops split."""
+    return _Splitting(statements).block(statements)
+
+
+class _Splitting:
+    """The pass; what only a loop assigns has another name in each of its parts."""
+
+    def __init__(self, statements: Sequence[Statement]) -> None:
+        self.assigned = _assigned(statements)
+        self.parts = count(1)
+
+    def block(self, statements: Sequence[Statement]) -> list[Statement]:
+        return [part for statement in statements for part in self.statement(statement)]
+
+    def statement(self, statement: Statement) -> list[Statement]:
+        if not isinstance(statement, For) or any(isinstance(inner, For | While) for inner in walk(statement.body)):
+            return [with_bodies(statement, self.block)]
+        inner = list(walk(statement.body))
+        found = {border for s in inner if isinstance(s, If) for border in _borders(s.condition, statement.counter)}
+        borders = sorted(border for border in found if _is_inside(border, statement))
+        if not borders or len(borders) >= MOST or (len(borders) + 1) * len(inner) > LARGEST or _is_short(statement):
+            return [statement]
+        own = {name for name, times in _assigned(statement.body).items() if times == self.assigned[name]}
+        return [self.part(statement, low, high, own) for low, high in pairwise([None, *borders, None])]
+
+    def part(self, loop: For, low: int | None, high: int | None, own: set[str]) -> For:
+        """The iterations from one border to the next, without the branches that are decided there."""
+        start = loop.start if low is None else _nearer(MAX, loop.start, low)
+        stop = loop.stop if high is None else _nearer(MIN, loop.stop, high)
+        number = next(self.parts)
+        names = {name: f"{name}_{number}" for name in own}
+        body = list(_decided(loop.body, loop.counter, low, high))
+        return replace(loop, start=start, stop=stop, body=_renamed(body, names))
+
+
+def _renamed(statements: Sequence[Statement], names: Mapping[str, str]) -> list[Statement]:
+    """The statements with other names of some variables."""
+
+    def expression(given: Expression) -> Expression:
+        match given:
+            case Name(name, kind):
+                return Name(names.get(name, name), kind)
+            case Load(array, index):
+                return Load(array, expression(index))
+            case Apply(operation, operands, kind):
+                return Apply(operation, tuple(map(expression, operands)), kind)
+            case Constant():
+                return given
+
+    def statement(given: Statement) -> Statement:
+        given = with_bodies(with_operands(given, expression), lambda body: _renamed(body, names))
+        if not isinstance(given, Assign):
+            return given
+        return Assign(tuple(Name(names.get(t.name, t.name), t.kind) for t in given.targets), given.value)
+
+    return [statement(given) for given in statements]
+
+
+def _assigned(statements: Sequence[Statement]) -> Counter[str]:
+    """How often each variable is assigned."""
+    targets = (s.targets for s in walk(statements) if isinstance(s, Assign))
+    return Counter(target.name for names in targets for target in names)
+
+
+def _is_inside(border: int, loop: For) -> bool:
+    """Whether a border may be between two iterations."""
+    start, stop = _number(loop.start), _number(loop.stop)
+    return (0 if start is None else start) < border and (stop is None or border < stop)
+
+
+def _is_short(loop: For) -> bool:
+    start, stop = _number(loop.start), _number(loop.stop)
+    return loop.step != 1 or (start is not None and stop is not None and stop - start < SHORTEST)
+
+
+def _nearer(choice: Operation, bound: Expression, border: int) -> Expression:
+    """The border, or the loop's own bound where that is not a number and may come first."""
+    return integer(border) if isinstance(bound, Constant) else apply(choice, bound, integer(border))
+
+
+def _decided(block: Sequence[Statement], counter: Name, low: int | None, high: int | None) -> Iterator[Statement]:
+    for statement in block:
+        if not isinstance(statement, If):
+            yield statement
+            continue
+        holds = _holds(statement.condition, counter, low, high)
+        if holds is None:
+            yield with_bodies(statement, lambda body: list(_decided(body, counter, low, high)))
+        else:
+            yield from _decided(statement.then if holds else statement.otherwise, counter, low, high)
+
+
+# ---- conditions --------------------------------------------------------------------------------------------------
+
+
+def _borders(condition: Expression, counter: Name) -> Iterator[int]:
+    """The iterations at which a part of a conjunction begins to hold, or ceases to."""
+    match condition:
+        case Apply(operation, (left, right), _) if operation is AND:
+            yield from _borders(left, counter)
+            yield from _borders(right, counter)
+        case _:
+            border = _border(condition, counter)
+            if border is not None:
+                yield border[0]
+
+
+def _holds(condition: Expression, counter: Name, low: int | None, high: int | None) -> bool | None:
+    """Whether a condition holds in all iterations from one border to the next, or in none; None if neither is known."""
+    match condition:
+        case Apply(operation, (left, right), _) if operation is AND:
+            both = _holds(left, counter, low, high), _holds(right, counter, low, high)
+            return False if False in both else None if None in both else True
+        case _:
+            border = _border(condition, counter)
+    if border is None:
+        return None
+    first, rises = border
+    if low is not None and first <= low:
+        return rises
+    return not rises if high is not None and high <= first else None
+
+
+def _border(condition: Expression, counter: Name) -> tuple[int, bool] | None:
+    """The first iteration at which a comparison with a number is another one, and whether it holds from there on."""
+    match condition:
+        case Apply(operation, (left, Constant(value)), _) if operation in (LESS, GREATER_EQUAL):
+            line = _line(left, counter)
+        case _:
+            return None
+    if line is None or line[0] == 0:
+        return None
+    slope, constant = line
+    distance = int(value) - constant
+    if slope > 0:  # slope · i >= distance from the quotient on, rounded up
+        return -(-distance // slope), operation is GREATER_EQUAL
+    return distance // slope + 1, operation is LESS  # slope · i < distance behind the quotient, rounded down
+
+
+def _line(index: Expression, counter: Name) -> Line | None:
+    """An index as a line over the counter, if it is one."""
+    match index:
+        case Constant(value) if value.dtype.kind == "i":
+            return 0, int(value)
+        case Name():
+            return (1, 0) if index == counter else None
+        case Apply(operation, operands, _):
+            lines = [_line(operand, counter) for operand in operands]
+            known = [line for line in lines if line is not None]
+            return None if len(known) < len(lines) else _combined(operation, known)
+        case _:
+            return None
+
+
+def _combined(operation: Operation, lines: Sequence[Line]) -> Line | None:
+    (a, b), (c, d) = lines[0], lines[-1]
+    if operation is ADD:
+        return a + c, b + d
+    if operation is SUBTRACT:
+        return a - c, b - d
+    if operation is NEGATIVE:
+        return -a, -b
+    return (b * c, b * d) if operation is MULTIPLY and a == 0 else None
+
+
+def _number(expression: Expression) -> int | None:
+    return int(expression.value) if isinstance(expression, Constant) else None
