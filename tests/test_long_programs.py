@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import cProfile
+import random
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 
 from fnad.api.leaves import leaf_of
 from fnad.api.staging import stage
+from fnad.backends.cpu.compiler import by_position, module_of
 from fnad.backends.cpu.target import CPU
 from fnad.backends.reference import interpreter
 from fnad.ir.content import content_key
@@ -54,6 +56,34 @@ def library(n: int, x: Any) -> Any:
     return np.sum(x)
 
 
+def scalars(n: int, x: Any) -> Any:
+    """Operations in an order that does not repeat, on numbers."""
+    draw, found = random.Random(0), [x[0], x[1]]
+    for _ in range(n):
+        a, b, c = found[-1], draw.choice(found[-20:]), draw.random()
+        found.append([a + b * c, a * b, np.sin(a) + b, np.tanh(a) - b, a / (2.0 + b * b), np.cos(b) * a][int(6 * c)])
+    return found[-1]
+
+
+def arrays(n: int, x: Any) -> Any:
+    """The same on arrays, with views, reductions and products of matrices."""
+    draw, found, w = random.Random(0), [x, 0.5 * x], np.diag(0.1 * X)
+    for _ in range(n // 2):
+        a, b, k = found[-1], draw.choice(found[-20:]), draw.randrange(1, 9)
+        ways: list[Callable[[], Any]] = [
+            lambda a=a, b=b, k=k: np.concatenate([a[k:], b])[:10],
+            lambda a=a: np.tanh(w @ a),
+            lambda a=a, b=b, k=k: (a[:, None] * b[None, :]).sum(axis=k % 2) / k,
+            lambda a=a, b=b: np.sin(a) + 0.1 * np.mean(b),
+            lambda a=a, b=b, k=k: np.where(a > 0.1 * k, a, np.cos(b)),
+        ]
+        found.append(draw.choice(ways)())
+    return np.sum(found[-1])
+
+
+IRREGULAR = (scalars, arrays)
+
+
 def counted(run: Callable[[], Any], calls: dict[str, int], name: str) -> Any:
     """Return what `run` returns; note how many functions it called."""
     profile = cProfile.Profile()
@@ -76,12 +106,15 @@ def work(function: Callable[[int, Any], Any], n: int, x: Any) -> dict[str, int]:
     counted(lambda: interpreter(derived)([x, *staged.operands[1:]]), calls, "interpret")
     simplified = counted(lambda: simplify(derived), calls, "simplify")
     lowered = counted(lambda: lower(simplified, CPU), calls, "lower")
-    counted(lambda: Plan(lowered, CPU), calls, "plan")
+    plan = counted(lambda: Plan(lowered, CPU), calls, "plan")
+    if function in IRREGULAR:  # the others are one nest while they are short, in which hardly anything is stored
+        modules = [str(module_of(by_position(kernel))) for kernel in plan.kernels.values()]
+        calls["text"] = sum(map(len, modules))
     return calls
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("function", [chain, updates, elements, a_list, library])
+@pytest.mark.parametrize("function", [chain, updates, elements, a_list, library, *IRREGULAR])
 def test_work_is_linear(function: Callable[[int, Any], Any]):
     x = np.linspace(0.1, 1.0, MANY + 3) if function is elements else X
     work(function, 10, x)

@@ -67,6 +67,11 @@ def by_position(kernel: Kernel) -> Kernel:
 
 def translate(kernel: Kernel) -> Any:
     """The optimised module with a kernel and its entry."""
+    return codegen.optimized(module_of(kernel))
+
+
+def module_of(kernel: Kernel) -> Any:
+    """The module with a kernel and its entry, as it is generated."""
     module = codegen.new_module(kernel.name)
     function = add_function(module, kernel, CPU)
 
@@ -74,4 +79,4 @@ def translate(kernel: Kernel) -> Any:
         builder.call(function, addresses, attrs=("noinline",))
 
     add_entry(module, ENTRY, [argument.type for argument in function.args], run)
-    return codegen.optimized(module)
+    return module
