@@ -21,6 +21,7 @@ from fnad import disk
 from fnad.backends import keys, tiers
 from fnad.backends.cpu import codegen, executor, loader, saved, symbols
 from fnad.backends.cpu.compiler import compile_source
+from fnad.backends.surroundings import surroundings
 from fnad.cli import main
 from fnad.disk import FOLDERS, DiskCache, digest
 from fnad.errors import CacheWarning
@@ -98,6 +99,13 @@ def test_what_code_depends_on_is_part_of_the_key(tmp_path: Path, monkeypatch: py
         assert compiled(cache.directory) == 3
     assert compiled(cache.directory, 4.0) == 4
     assert len(files(cache)) == 3
+
+
+def test_sources_that_changed_since_they_were_loaded_are_not_those_that_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    uncached = surroundings.__wrapped__
+    assert uncached() == uncached()
+    monkeypatch.setattr(fnad.version, "LOADED", 0)
+    assert uncached() != uncached()
 
 
 def test_code_without_one_of_its_functions_is_compiled_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,8 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
-from fnad import disk
-from fnad.version import __version__
+from fnad import disk, version
 
 LIBRARIES = "numpy", "scipy", "llvmlite"
 CPU_LINES = b"model name", b"flags", b"CPU part", b"Features"
@@ -31,11 +30,26 @@ def surroundings() -> bytes:
 
 
 def _software() -> Iterator[object]:
-    yield from (__version__, np.__version__, sys.version, sys.implementation.cache_tag, getattr(sys, "abiflags", ""))
-    yield sorted(files(str(Path(disk.__file__).parent)))
+    yield from (
+        version.__version__,
+        np.__version__,
+        sys.version,
+        sys.implementation.cache_tag,
+        getattr(sys, "abiflags", ""),
+    )
+    yield from _sources()
     for name in LIBRARIES:
         origin = getattr(find_spec(name), "origin", None)
-        yield origin, origin and state(Path(origin).stat())
+        if origin is not None:
+            yield origin, Path(origin).stat().st_size, Path(origin).stat().st_mtime_ns
+
+
+def _sources() -> Iterator[object]:
+    """The sources of fnad; where one was changed since it was loaded they are not what runs, and nobody's."""
+    found = sorted(files(str(Path(disk.__file__).parent)))
+    yield [(path, status.st_size, status.st_mtime_ns) for path, status in found]
+    if any(max(status.st_mtime_ns, status.st_ctime_ns) > version.LOADED for _, status in found):
+        yield os.urandom(16)
 
 
 def _machine() -> Iterator[object]:
@@ -47,15 +61,11 @@ def _machine() -> Iterator[object]:
         yield [line for line in first.splitlines() if line.startswith(CPU_LINES)]
 
 
-def files(folder: str) -> Iterator[tuple[str, int, int]]:
+def files(folder: str) -> Iterator[tuple[str, os.stat_result]]:
     """The sources in a folder and those below."""
     with os.scandir(folder) as found:
         for entry in found:
             if entry.name.endswith(".py"):
-                yield entry.path, *state(entry.stat())
+                yield entry.path, entry.stat()
             elif entry.name != "__pycache__" and entry.is_dir():
                 yield from files(entry.path)
-
-
-def state(status: os.stat_result) -> tuple[int, int]:
-    return status.st_size, status.st_mtime_ns
