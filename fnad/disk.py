@@ -171,7 +171,10 @@ class DiskCache:
 
     def has(self, key: str) -> bool:
         """Whether there is an entry of a key, which may be damaged."""
-        return self._path(key).exists()
+        try:
+            return self._path(key).exists()
+        except OSError:
+            return False
 
     @property
     def is_empty(self) -> bool:

@@ -233,7 +233,7 @@ def cache_info() -> CacheInfo:
 def clear_cache() -> None:
     """Free all programs, native code and its memory. Functions in use are compiled again at their next call.
 
-    What is known of the code of functions is dropped, too.
+    What is known of the code of functions is dropped, too. What is on disk stays there: see `fnad cache clear`.
 
     >>> import fnad
     >>> fnad.clear_cache()

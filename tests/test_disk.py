@@ -22,7 +22,9 @@ from fnad.backends import keys, tiers
 from fnad.backends.cpu import codegen, executor, loader, saved, symbols
 from fnad.backends.cpu.compiler import compile_source
 from fnad.backends.surroundings import surroundings
+from fnad.cli import cache as cli_cache
 from fnad.cli import main
+from fnad.cli.usage import UsageError
 from fnad.disk import FOLDERS, DiskCache, digest
 from fnad.errors import CacheWarning
 from fnad.ir.parser import parse_program
@@ -106,6 +108,16 @@ def test_sources_that_changed_since_they_were_loaded_are_not_those_that_run(monk
     assert uncached() == uncached()
     monkeypatch.setattr(fnad.version, "LOADED", 0)
     assert uncached() != uncached()
+
+
+def test_sources_that_are_no_files_are_nobodys(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(disk, "__file__", "/archive.zip/fnad/disk.py")
+    assert surroundings.__wrapped__() != surroundings.__wrapped__()
+
+
+def test_a_library_that_is_no_file_is_nobodys(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "scipy", type(sys)("scipy"))
+    assert surroundings.__wrapped__() != surroundings.__wrapped__()
 
 
 def test_code_without_one_of_its_functions_is_compiled_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -406,6 +418,22 @@ def test_a_directory_that_cannot_be_written_to(
     assert len(given) == 1
     assert kept.read(KEY) == PAYLOAD
     assert files(kept) == [KEY[2:]]
+
+
+def test_a_folder_that_cannot_be_read(cache: DiskCache, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise PermissionError(errno.EACCES, "Permission denied", "folder")
+
+    cache.write(KEY, PAYLOAD)
+    monkeypatch.setattr(Path, "stat", fail)
+    monkeypatch.setattr(Path, "iterdir", fail)
+    assert not cache.has(KEY)
+    assert cache.is_empty
+    with (
+        fnad.config.override(disk_cache=str(cache.directory)),
+        pytest.raises(UsageError, match="folder cannot be read"),
+    ):
+        cli_cache.check()
 
 
 def test_an_entry_that_cannot_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

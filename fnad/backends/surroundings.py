@@ -39,16 +39,21 @@ def _software() -> Iterator[object]:
     )
     yield from _sources()
     for name in LIBRARIES:
-        origin = getattr(find_spec(name), "origin", None)
-        if origin is not None:
-            yield origin, Path(origin).stat().st_size, Path(origin).stat().st_mtime_ns
+        try:
+            origin = getattr(find_spec(name), "origin", None)
+            yield origin, origin and state(Path(origin).stat())
+        except (OSError, ValueError):
+            yield os.urandom(16)
 
 
 def _sources() -> Iterator[object]:
-    """The sources of fnad; where one was changed since it was loaded they are not what runs, and nobody's."""
-    found = sorted(files(str(Path(disk.__file__).parent)))
-    yield [(path, status.st_size, status.st_mtime_ns) for path, status in found]
-    if any(max(status.st_mtime_ns, status.st_ctime_ns) > version.LOADED for _, status in found):
+    """The sources of fnad; where they are not files, or changed since they were loaded, what runs is nobody else's."""
+    try:
+        found = sorted(files(str(Path(disk.__file__).parent)))
+    except OSError:
+        found = []
+    yield [(path, *state(status)) for path, status in found]
+    if not found or any(max(status.st_mtime_ns, status.st_ctime_ns) > version.LOADED for _, status in found):
         yield os.urandom(16)
 
 
@@ -69,3 +74,7 @@ def files(folder: str) -> Iterator[tuple[str, os.stat_result]]:
                 yield entry.path, entry.stat()
             elif entry.name != "__pycache__" and entry.is_dir():
                 yield from files(entry.path)
+
+
+def state(status: os.stat_result) -> tuple[int, int]:
+    return status.st_size, status.st_mtime_ns

@@ -18,7 +18,7 @@ def show() -> str:
         return "off: native code is kept in memory alone"
     if cache.refusal is not None:
         return f"not used: {cache.refusal}"
-    entries = list(cache.entries())
+    entries = _entries(cache)
     limit = config.current().disk_cache_bytes
     whole = [entry for entry in entries if entry.is_whole]
     made = {entry: disk.made(entry) for entry in whole}
@@ -36,7 +36,7 @@ def show() -> str:
 
 def check() -> tuple[str, int]:
     """Read every entry, remove what is damaged, and say how many; the exit status."""
-    entries = list(_used().entries())
+    entries = _entries(_used())
     bad = [entry for entry in entries if disk.is_damaged(entry)]
     _remove(bad)
     return f"{len(entries) - len(bad)} entries are right, {len(bad)} were damaged and are removed", 1 if bad else 0
@@ -44,7 +44,7 @@ def check() -> tuple[str, int]:
 
 def clear() -> str:
     """Remove everything."""
-    entries = list(_used().entries())
+    entries = _entries(_used())
     _remove(entries)
     return f"{len(entries)} entries removed, {size(entries)}"
 
@@ -60,6 +60,13 @@ def _used() -> DiskCache:
     if cache.refusal is not None:
         raise UsageError(cache.refusal)
     return cache
+
+
+def _entries(cache: DiskCache) -> list[Entry]:
+    try:
+        return list(cache.entries())
+    except OSError as error:
+        raise UsageError(f"{error.filename} cannot be read: {error.strerror}") from None
 
 
 def _remove(entries: Iterable[Entry]) -> None:
