@@ -373,6 +373,27 @@ def test_a_sum_of_a_product_of_matrices_is_taken_before_the_product():
     )
 
 
+def test_a_cotangent_of_all_rows_is_multiplied_by_their_sum():
+    """As in the gradient of a normalization, where the sum is known."""
+    check(
+        simplify,
+        """
+        f(x: f64[5,40], ct: f64[5]) -> f64[5], f64[5] {
+          a: f64[5] = reduce_sum(x) axes=(1,)
+          b: f64[5,40] = broadcast_in_dim(ct) shape=(5, 40) dims=(0,)
+          c: f64[5,40] = strong_mul(b, x)
+          d: f64[5] = reduce_sum(c) axes=(1,)
+          return a, d
+        }""",
+        """
+        f(x: f64[5,40], ct: f64[5]) -> f64[5], f64[5] {
+          a: f64[5] = reduce_sum(x) axes=(1,)
+          b: f64[5] = strong_mul(ct, a)
+          return a, b
+        }""",
+    )
+
+
 def test_a_contraction_that_is_needed_in_both_orders_is_computed_once():
     program = simplify(
         parse_program("""
