@@ -46,6 +46,12 @@ def unread_temporaries(statements: Iterable[Sequence[Statement]], temporaries: I
     return frozenset(buffer for buffer in temporaries if buffer.name not in read)
 
 
+def local_arrays(statements: Iterable[Sequence[Statement]]) -> set[str]:
+    """The arrays that statements find or make."""
+    assigned = (s.targets for block in statements for s in walk(block) if isinstance(s, Assign))
+    return {target.name for targets in assigned for target in targets if isinstance(target.kind, Pointer)}
+
+
 def small_temporaries(
     chunks: Sequence[Chunk], temporaries: Iterable[Buffer], others: AbstractSet[Buffer]
 ) -> list[Buffer]:
@@ -75,10 +81,8 @@ def chunk_kernel(
     used = _arrays(body)
     located = [locate(stack, stacks) for stack in stacks if array_of(stack) in used]
     counters = [Assign((counter(d),), Load(COUNTERS, integer(d))) for d in range(chunk.depth)]
-    local = {
-        target for statement in walk([*located, *body]) if isinstance(statement, Assign) for target in statement.targets
-    }
-    arrays = [array for array in used if array not in {STATUS, STACKS, COUNTERS, *local}]
+    local = {STATUS.name, STACKS.name, COUNTERS.name, *local_arrays([[*located, *body]])}
+    arrays = [array for array in used if array.name not in local]
     has_stacks = bool(located) or STACKS in used
     parameters = (*arrays, *[COUNTERS] * bool(counters), *[STACKS] * has_stacks, STATUS)
     return Kernel(name, parameters, [*counters, *located, *body])

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from fnad.kernel.chunk_kernels import chunk_kernel, small_temporaries, statements_of_chunks, unread_temporaries
+from fnad.kernel.chunk_kernels import (
+    chunk_kernel,
+    local_arrays,
+    small_temporaries,
+    statements_of_chunks,
+    unread_temporaries,
+)
 from fnad.kernel.layout import Layout
 from fnad.kernel.python_source import module_text
 from fnad.kernel.steps import chunks_of, cut, read_by_python
@@ -23,9 +29,12 @@ class Plan:
         self.chunks = list(chunks_of(self.steps))
         statements = statements_of_chunks(self.chunks, loops.residual_stacks, target)
         read_outside = set(read_by_python(self.steps))
+        local = local_arrays(statements.values())
         unread = unread_temporaries(statements.values(), loops.temporaries) - read_outside
         small = small_temporaries(self.chunks, loops.temporaries, read_outside | unread)
-        stored = [buffer for buffer in loops.temporaries if buffer not in unread and buffer not in small]
+        stored = [
+            buffer for buffer in loops.temporaries if not (buffer in unread or buffer in small or buffer.name in local)
+        ]
         self.slots, places = allocate(loops.items, stored, loops.outputs)
         self.donations = donations(loops.items, [loops.inputs[i] for i in donated], loops.outputs, places)
         outside = {buffer: buffer.name for buffer in (*loops.inputs, *loops.outputs, *loops.residual_stacks)}

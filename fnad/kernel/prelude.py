@@ -12,7 +12,7 @@ import re
 
 import numpy as np
 
-from fnad.kernel.routines import PARTS, PARTS_ARRAYS, ROUTINES, routine_named
+from fnad.kernel.routines import LOCAL_ARRAYS, ROUTINES, routine_named
 from fnad.scalar.operation import Kind, Operation
 from fnad.scalar.operations import DTYPES
 
@@ -131,9 +131,9 @@ def compensated_add(total, rest, value):
     return new, rest + ((total - (new - seen)) + (value - seen))""",
     **{
         routine.name: f"""\
-def {routine.name}():
-    return np.empty({PARTS}, np.{dtype.name})"""
-        for dtype, routine in PARTS_ARRAYS.items()
+def {routine.name}(size):
+    return np.empty(size, np.{dtype.name})"""
+        for dtype, routine in LOCAL_ARRAYS.items()
     },
     "gemm": """\
 def gemm(a, a0, lda, a_t, b, b0, ldb, b_t, c, c0, ldc, m, n, k, alpha, beta):

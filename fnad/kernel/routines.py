@@ -4,7 +4,7 @@
     interrupted(): whether Python has raised an exception, such as KeyboardInterrupt
     reserve(stacks, n, rows, row): makes room for so many rows of `row` bytes on residual stack n; whether it could
     stack_f64(stacks, n), and so for each dtype: the array of residual stack n, until it grows
-    parts_f64(), and so for each dtype: an array of `PARTS` elements for the parts of a fold in a parallel loop
+    local_f64(n), and so for each dtype: a new array of a constant number of elements
     gemm(a, a_offset, lda, a_transposed, b, b_offset, ldb, b_transposed, c, c_offset, ldc, m, n, k, alpha, beta):
         C[m, n] = alpha op(A)[m, k] op(B)[k, n] + beta C
     gemv(a, a_offset, lda, a_transposed, x, x_offset, incx, y, y_offset, m, n, alpha, beta):
@@ -45,13 +45,9 @@ def total_and_rest(dtype: Dtype) -> Kind:
     return (dtype, dtype)
 
 
-PARTS = 64
-"""The most iterations of a parallel loop with folds."""
-
-
-def parts_array(name: str, dtype: Dtype) -> Operation:
-    """The routine that gives a new array of `PARTS` elements."""
-    return Operation(f"parts_{name}", lambda: Pointer(dtype), lambda: np.empty(PARTS, dtype))
+def local_array(name: str, dtype: Dtype) -> Operation:
+    """The routine that gives a new array."""
+    return Operation(f"local_{name}", lambda size: Pointer(dtype), lambda size: np.empty(size, dtype))
 
 
 # ---- matrix products ---------------------------------------------------------------------------------------------
@@ -111,7 +107,7 @@ INTERRUPTED = Operation("interrupted", lambda: BOOL, lambda: False)
 RESERVE = Operation("reserve", lambda *kinds: BOOL, residual_stack.reserve)
 GEMM = Operation("gemm", of_matrices, gemm)
 GEMV = Operation("gemv", of_matrices, gemv)
-PARTS_ARRAYS = {dtype: parts_array(name, dtype) for name, dtype in DTYPES.items()}
+LOCAL_ARRAYS = {dtype: local_array(name, dtype) for name, dtype in DTYPES.items()}
 STACK_ARRAYS = {dtype: stack_array(name, dtype) for name, dtype in DTYPES.items()}
 
 ROUTINES: dict[str, Operation] = OPERATIONS | {
@@ -122,7 +118,7 @@ ROUTINES: dict[str, Operation] = OPERATIONS | {
         RESERVE,
         GEMM,
         GEMV,
-        *PARTS_ARRAYS.values(),
+        *LOCAL_ARRAYS.values(),
         *STACK_ARRAYS.values(),
         *LINALG.values(),
     )

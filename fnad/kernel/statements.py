@@ -177,6 +177,9 @@ Its third number is given: the number of threads for parallel loops.
 THREADS = 2
 """The place of the number of threads in `STATUS`."""
 
+STOPPED = 2**62 - 1
+"""The status where a parallel loop was interrupted."""
+
 STACKS = Name("stacks", Pointer(INDEX))
 """The table of residual stacks."""
 

@@ -9,11 +9,33 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from fnad.lower.fuse import aligned, footprint
-from fnad.lower.loop_ir import ArgReduce, Check, Effect, LibraryCall, NestLoop, Product, Reduce, Scan, effects
-from fnad.lower.nodes import BufferLoad, Checked, Node, ScalarOperation, children, loaded
+from fnad.lower.loop_ir import (
+    ArgReduce,
+    Check,
+    Control,
+    Effect,
+    Item,
+    LibraryCall,
+    NestLoop,
+    Product,
+    Reduce,
+    Scan,
+    SequentialFor,
+    SequentialWhile,
+    Switch,
+    controls,
+    effects,
+)
+from fnad.lower.nodes import Buffer, BufferLoad, Checked, Node, ScalarOperation, children, loaded
 
 LOAD, OPERATOR, FUNCTION, STORE, MULTIPLICATION = 0.3, 0.15, 1.0, 0.4, 0.05
 """The approximate times of what loops consist of, in nanoseconds."""
+
+ITERATIONS = 10
+"""The assumed iterations of a loop whose number is not known."""
+
+LARGEST_LOCAL = 1024
+"""The most elements of a temporary that each thread has on its stack."""
 
 
 def is_parallel(loop: NestLoop) -> bool:
@@ -53,22 +75,74 @@ def effects_in_loops(
             yield from ((effect, (*around, loop)) for effect in effects(item))
 
 
-def has_checks(loop: NestLoop) -> bool:
+def has_independent_rows(loop: SequentialFor) -> bool:
+    """Whether the iterations of a loop of control flow may run on several threads, each with temporaries of its own."""
+    inside = [loop, *(inner for body in loop.bodies for item in body for inner in controls(item))]
+    touched = footprint(loop)
+    return (
+        isinstance(loop.extent, int)
+        and not loop.updates
+        and not any(_may_end_the_run(control) for control in inside)
+        and not any(isinstance(effect, Check | LibraryCall) for effect in effects(loop))
+        and not has_checks(loop)
+        and all(
+            is_local(buffer, loop)
+            or (
+                buffer.depth <= loop.depth
+                and aligned([*written, *touched.read.get(buffer, ())], loop.depth, loop.extent)
+            )
+            for buffer, written in touched.written.items()
+        )
+    )
+
+
+def _may_end_the_run(control: Control) -> bool:
+    match control:
+        case SequentialFor():
+            return bool(control.residual_stacks)
+        case SequentialWhile():
+            return bool(control.residual_stacks) or control.may_fail or control.limit is not None
+        case Switch():
+            return False
+
+
+def is_local(buffer: Buffer, loop: SequentialFor) -> bool:
+    """Whether a buffer holds values of one iteration, few enough for a thread's stack."""
+    return buffer.depth > loop.depth and buffer.aval.size <= LARGEST_LOCAL
+
+
+def local_buffers(loop: SequentialFor) -> list[Buffer]:
+    """The buffers of an iteration that need memory."""
+    return [buffer for buffer in footprint(loop).written if is_local(buffer, loop) and buffer.aval.size > 1]
+
+
+def has_checks(item: Item) -> bool:
     """Whether an iteration checks an index."""
-    return any(isinstance(node, Checked) for effect in effects(loop) for node in _nodes([effect]))
+    return any(isinstance(node, Checked) for effect in effects(item) for node in _nodes([effect]))
 
 
-def nanoseconds(loop: NestLoop) -> float:
-    """The approximate time of a nest; what is the same in all iterations of a loop is not counted."""
-    depth = loop.depth + 1
-    inner = sum(nanoseconds(item) for item in loop.items if isinstance(item, NestLoop))
-    here = [effect for item in loop.items if not isinstance(item, NestLoop) for effect in effects(item)]
-    varying = sum(_time(node) for node in _nodes(here) if node.depth >= depth)
-    return loop.extent * (inner + varying + sum(map(_time_of_effect, here)))
+def nanoseconds(item: Item) -> float:
+    """The approximate time of an item; what is the same in all iterations of a loop is not counted."""
+    match item:
+        case NestLoop():
+            return item.extent * _nanoseconds(item.items, item.depth + 1)
+        case SequentialFor():
+            extent = item.extent if isinstance(item.extent, int) else ITERATIONS
+            return extent * _nanoseconds([*item.items, *item.updates], item.depth + 1)
+        case SequentialWhile():
+            return ITERATIONS * _nanoseconds([*item.test, *item.items, *item.updates], item.depth + 1)
+        case Switch():
+            return max(_nanoseconds(branch, item.depth + 1) for branch in item.branches)
+        case Product():
+            return item.m * item.k * item.n * MULTIPLICATION
+        case _:
+            return STORE
 
 
-def _time_of_effect(effect: Effect | Product | LibraryCall) -> float:
-    return effect.m * effect.k * effect.n * MULTIPLICATION if isinstance(effect, Product) else STORE
+def _nanoseconds(items: Sequence[Item], depth: int) -> float:
+    """The approximate time of items within this many loops."""
+    here = [item for item in items if isinstance(item, Effect)]
+    return sum(map(nanoseconds, items)) + sum(_time(node) for node in _nodes(here) if node.depth >= depth)
 
 
 def _time(node: Node) -> float:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ctypes
 import os
+import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -21,7 +23,7 @@ from tests.together import together
 several = pytest.mark.skipif(CORES < 2, reason="one core")
 
 TASK = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64)
-SHARE = ctypes.CFUNCTYPE(None, TASK, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64, ctypes.c_bool)
+SHARE = ctypes.CFUNCTYPE(None, TASK, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64, ctypes.c_bool, ctypes.c_void_p)
 
 
 def share(task: Callable[[int], None], tasks: int, number: int = 2, *, long: bool = False) -> None:
@@ -29,7 +31,7 @@ def share(task: Callable[[int], None], tasks: int, number: int = 2, *, long: boo
     threads.use(number)
     workers().field("threshold").value = -1
     workers().field("pause").value = 0
-    SHARE(workers().share)(TASK(lambda _, n: task(n)), None, tasks, number, long)
+    SHARE(workers().share)(TASK(lambda _, n: task(n)), None, tasks, number, long, None)
 
 
 @pytest.fixture
@@ -62,6 +64,16 @@ def diffusion(u: Any) -> Any:
     return u
 
 
+def root(a: Any) -> Any:
+    return fnad.while_loop(lambda s: abs(s * s - a) > 1e-12 * a, lambda s: (s + a / s) / 2, a + 0.1)
+
+
+def powers(x: Any) -> Any:
+    """Return x times the power of a matrix that its norm asks for."""
+    m = np.array([[0.5, 0.1, 0.0], [0.2, 0.4, 0.3], [0.0, 0.1, 0.7]])
+    return fnad.while_loop(lambda y: np.sum(y * y) > 0.01, lambda y: np.sum(m * y, axis=1), x)
+
+
 PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "elementwise": (lambda x, y: (np.exp(x) * np.sin(y), x > y), (VECTOR, OTHER)),
     "in f32": (lambda x: 2.0 * np.tanh(x), (VECTOR.astype("f4"),)),
@@ -82,6 +94,8 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "stencil": (diffusion, (MATRIX,)),
     "gradient of a stencil": (fnad.grad(lambda u: np.sum(diffusion(u) ** 2)), (MATRIX,)),
     "in a loop": (lambda x: fnad.fori_loop(0, 3, lambda _, y: np.tanh(y) + y / (1.0 + np.sum(y**2)), x), (VECTOR,)),
+    "rows of a vmap": (fnad.vmap(lambda a: root(a * a)), (VECTOR[:20_000],)),
+    "rows with arrays": (fnad.vmap(powers), (VECTOR[:9_000].reshape(3000, 3),)),
     "few long rows": (lambda x: np.sum(np.exp(x), axis=1), (VECTOR[:100_000].reshape(4, 25_000),)),
     "reversed": (lambda x: np.exp(x[::-1]) + x, (VECTOR,)),
     "product with its transpose": (lambda x: np.exp(x @ x.T / 100.0), (LARGE[:, :300],)),
@@ -192,6 +206,32 @@ def test_the_fault_is_that_of_one_thread() -> None:
     assert len(messages) == 1
 
 
+@several
+@pytest.mark.parametrize("row", [0, 2999])
+def test_rows_that_never_end_are_interrupted(row: int) -> None:
+    """In the thread that handles signals, and in another one, while that waits."""
+    code = f"""
+import os, signal, threading, time
+import numpy as np, fnad
+from fnad.backends.cpu import threads
+threads.use(2)
+threads.workers().field("threshold").value = -1
+x = np.ones(3000)
+x[{row}] = -1.0
+endless = fnad.vmap(lambda a: fnad.while_loop(lambda s: s * a != 2.0, lambda s: np.minimum(s + 0.5, 2.0), 0.0))
+run = fnad.jit(endless)
+with fnad.config.override(executor="compiled"):
+    run(np.ones(3000))
+    threading.Timer(0.5, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+    try:
+        run(x)
+    except KeyboardInterrupt:
+        print("interrupted", run(np.ones(3000)).sum())
+"""
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False)
+    assert found.stdout == "interrupted 6000.0\n", found.stderr
+
+
 def parallel_loops(function: Callable[..., Any], *arguments: Any) -> str:
     return fnad.jit(function).lower(*arguments).as_text("source")
 
@@ -200,6 +240,8 @@ def test_loops_of_tasks_are_marked_in_the_source() -> None:
     assert "for p0 in prange(" in parallel_loops(np.exp, VECTOR)
     assert "prange" not in parallel_loops(np.exp, VECTOR[:1000])
     assert "prange" not in parallel_loops(np.cumsum, VECTOR)
+    assert "for p0 in prange(" in parallel_loops(fnad.vmap(root), VECTOR)
+    assert "for p0 in prange(" in parallel_loops(fnad.vmap(powers), VECTOR[:9_000].reshape(3000, 3))
 
 
 def test_the_number_of_threads_is_one_that_the_machine_has() -> None:

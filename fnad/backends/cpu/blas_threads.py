@@ -1,10 +1,11 @@
-"""One thread for small matrix products.
+"""One thread for matrix products and small factorizations.
 
 OpenBLAS distributes a product of more than a few hundred thousand multiplications over all its threads, which spin
 while they wait for each other. On a busy machine a product of some microseconds then takes milliseconds. So native
-code runs small products on its own thread: `enter` sets OpenBLAS to one thread, `leave` restores the previous setting.
-Both are native and take nanoseconds; they count users, since several threads may be inside. NumPy and SciPy each bring
-an OpenBLAS, and each has a pair of its own.
+code runs the BLAS on its own thread, and divides large products among fnad's threads (`threads.py`), which do not
+spin: `enter` sets OpenBLAS to one thread, `leave` restores the previous setting. Both are native and take nanoseconds;
+they count users, since several threads may be inside. NumPy and SciPy each bring an OpenBLAS, and each has a pair of
+its own.
 
     enter: lock; if users == 0 { saved = get(); if saved > 1 { set(1) } }; users += 1; unlock
     leave: lock; users -= 1; if users == 0 and saved > 1 { set(saved) }; unlock

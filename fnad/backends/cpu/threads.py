@@ -7,12 +7,12 @@ a thread that gets no core, on a busy machine, delays nothing but the task that 
 that was no gain, the next loops, twice as many each time, do without. One loop at a time has the threads; another one,
 of a second Python thread, runs on its own thread meanwhile.
 
-    share(function, context, tasks, threads, long):
+    share(function, context, tasks, threads, long, status):
         helpers = min(threads, tasks, 1 + workers) - 1
         if helpers > 0 and not long { rest = (tasks - 1) * the time of function(context, 0) }
         if helpers == 0, or rest < threshold, or skipped++ < pause, or busy.exchange(1): run the others here; return
         next = 0 if long, else 1; open = helpers; wake the workers; take(function, context, tasks)
-        open = 0; wait until active == 0
+        open = 0; wait until active == 0; after each 50 ms, if there is a status and Ctrl-C: status[0] = STOPPED
         pause = 0 if that took less than rest or long, else 2 * pause + 1; skipped = 0; busy = 0
     worker:
         sleep until open > 0 or stop; if stop: return
@@ -44,7 +44,8 @@ from fnad.backends.cpu.loader import key_of, link, object_code
 from fnad.backends.llvm.emitter import Builder, Dtype, Emit, Instructions, Kinds, Value, Values
 from fnad.backends.llvm.instructions import SHARE
 from fnad.backends.llvm.scalar import call, memory_type
-from fnad.kernel.routines import PARTS, PARTS_ARRAYS
+from fnad.kernel.routines import LOCAL_ARRAYS
+from fnad.kernel.statements import STOPPED
 
 SYMBOL, STATE = "threads_share", "threads_state"
 
@@ -83,6 +84,10 @@ declare i32 @clock_gettime(i32, ptr)
 declare i32 @pthread_mutex_lock(ptr)
 declare i32 @pthread_mutex_unlock(ptr)
 declare i32 @pthread_cond_wait(ptr, ptr)
+declare i32 @pthread_cond_timedwait(ptr, ptr, ptr)
+declare i32 @PyGILState_Ensure()
+declare i32 @PyErr_CheckSignals()
+declare void @PyGILState_Release(i32)
 declare i32 @pthread_cond_signal(ptr)
 declare i32 @pthread_cond_broadcast(ptr)
 declare i64 @llvm.smin.i64(i64, i64)
@@ -115,7 +120,9 @@ done:
   ret void
 }
 
-define void @threads_share(ptr %function, ptr %context, i64 %tasks, i64 %threads, i1 %known) {
+define void @threads_share(ptr %function, ptr %context, i64 %tasks, i64 %threads, i1 %known, ptr %status) {
+  %time = alloca [2 x i64]
+  %fraction = getelementptr i64, ptr %time, i64 1
   %workers = load atomic i64, ptr @workers acquire, align 8
   %others = sub i64 %threads, 1
   %later = sub i64 %tasks, 1
@@ -129,8 +136,8 @@ first:
   %begin = call i64 @now()
   call void %function(ptr %context, i64 0)
   %end = call i64 @now()
-  %time = sub i64 %end, %begin
-  %rest = mul i64 %time, %later
+  %took = sub i64 %end, %begin
+  %rest = mul i64 %took, %later
   %threshold = load i64, ptr @threshold
   %long = icmp sgt i64 %rest, %threshold
   br i1 %long, label %consider, label %alone
@@ -166,7 +173,30 @@ wait:
   %some = icmp sgt i64 %active, 0
   br i1 %some, label %sleep, label %finish
 sleep:
-  call i32 @pthread_cond_wait(ptr @done, ptr @mutex)
+  call i32 @clock_gettime(i32 0, ptr %time)
+  %seconds = load i64, ptr %time
+  %nanoseconds = load i64, ptr %fraction
+  %later_nanoseconds = add i64 %nanoseconds, 50000000
+  %carry = udiv i64 %later_nanoseconds, 1000000000
+  %left_nanoseconds = urem i64 %later_nanoseconds, 1000000000
+  %later_seconds = add i64 %seconds, %carry
+  store i64 %later_seconds, ptr %time
+  store i64 %left_nanoseconds, ptr %fraction
+  %woken = call i32 @pthread_cond_timedwait(ptr @done, ptr @mutex, ptr %time)
+  %is_late = icmp ne i32 %woken, 0
+  %stoppable = icmp ne ptr %status, null
+  %asks = and i1 %is_late, %stoppable
+  br i1 %asks, label %signals, label %wait
+signals:
+  call i32 @pthread_mutex_unlock(ptr @mutex)
+  %state = call i32 @PyGILState_Ensure()
+  %answer = call i32 @PyErr_CheckSignals()
+  call void @PyGILState_Release(i32 %state)
+  call i32 @pthread_mutex_lock(ptr @mutex)
+  %interrupted = icmp ne i32 %answer, 0
+  br i1 %interrupted, label %stop, label %wait
+stop:
+  store atomic i64 STOPPED, ptr %status monotonic, align 8
   br label %wait
 finish:
   call i32 @pthread_mutex_unlock(ptr @mutex)
@@ -299,7 +329,7 @@ class Workers:
         for _ in range(LAUNCHES_MEASURED):
             sleep(0.0002)  # for a worker that is still awake costs nothing to wake
             start = perf_counter_ns()
-            run(self.nothing, None, len(self.threads) + 1, len(self.threads) + 1, False)
+            run(self.nothing, None, len(self.threads) + 1, len(self.threads) + 1, False, None)
             times.append(perf_counter_ns() - start)
         return int(median(times))
 
@@ -327,6 +357,7 @@ def code() -> str:
     """The code, in which each place in the state is an address."""
     places = {name: n * LONG for n, name in enumerate(FIELDS)} | {"work": WORK, "done": DONE, "mutex": MUTEX}
     text = CODE.replace("CLOCK", "6" if sys.platform == "darwin" else "1").replace("LONGEST", str(LONGEST_PAUSE))
+    text = text.replace("STOPPED", str(STOPPED))
     address = lambda match: f"getelementptr (i8, ptr @{STATE}, i64 {places[match[1]]})"  # noqa: E731
     return re.sub(rf"@({'|'.join(places)})\b", address, text)
 
@@ -342,18 +373,18 @@ def emit_share(builder: Builder, kinds: Kinds, values: Values) -> None:
     call(builder, SYMBOL, ir.VoidType(), *values)
 
 
-def parts_of(dtype: Dtype) -> Emit:
-    """The emitter of an array for the parts of a fold; it is on the stack, once for all runs of a loop around it."""
+def local_of(dtype: Dtype) -> Emit:
+    """The emitter of an array on the stack, which is there once for all runs of a loop around it."""
 
     def emit(builder: Builder, kinds: Kinds, values: Values) -> Value:
         with builder.goto_entry_block():
-            return builder.alloca(memory_type(dtype), PARTS)
+            return builder.alloca(memory_type(dtype), values[0].constant)
 
     return emit
 
 
 INSTRUCTIONS: Instructions = {SHARE: emit_share} | {
-    routine.name: parts_of(dtype) for dtype, routine in PARTS_ARRAYS.items()
+    routine.name: local_of(dtype) for dtype, routine in LOCAL_ARRAYS.items()
 }
 
 

@@ -46,7 +46,10 @@ from fnad.scalar.operation import BOOL, Dtype, Kind, Operation, Pointer
 from fnad.scalar.scipy_ufunc import UFUNC, UfuncOperation
 
 SHARE = "share"
-"""The routine share(function, context, tasks, threads, long): calls function(context, n) for each task n."""
+"""The routine share(function, context, tasks, threads, long, status): calls function(context, n) for each task n.
+
+A loop with a status ends early where that is set, as it is after an interrupt.
+"""
 
 BYTES, WORD = ir.IntType(8).as_pointer(), ir.IntType(32)
 
@@ -59,8 +62,9 @@ def add_function(module: ir.Module, kernel: Kernel, target: Target) -> ir.Functi
     types = [value_type(parameter.kind) for parameter in kernel.parameters]
     function = ir.Function(module, ir.FunctionType(ir.VoidType(), types), name=kernel.name)
     function.linkage = "internal"
-    for argument in function.args:
-        if argument.type.is_pointer:
+    for parameter, argument in zip(kernel.parameters, function.args, strict=True):
+        # Another thread may write the status, so it is read where that is written.
+        if isinstance(parameter.kind, Pointer) and parameter != STATUS:
             argument.add_attribute("noalias")
     _Writer(function, kernel, target).write()
     return function
@@ -241,7 +245,10 @@ class _Writer:
             builder.store(self.value(name), builder.gep(context, [WORD(0), WORD(n)]))
         task = add_task(function, record)
         threads = builder.load(builder.gep(self.values[STATUS.name], [long(THREADS)]))
-        given = [task, builder.bitcast(context, BYTES), self.value(loop.stop), threads, ir.IntType(1)(is_long(loop))]
+        is_stopped = any(isinstance(statement, Return) for statement in walk(loop.body))
+        status = self.values[STATUS.name] if is_stopped else long.as_pointer()(None)
+        known = ir.IntType(1)(is_long(loop))
+        given = [task, builder.bitcast(context, BYTES), self.value(loop.stop), threads, known, status]
         self.target.instructions[SHARE](builder, (), given)
 
     def endless(self, statements: Sequence[Statement]) -> None:
