@@ -12,9 +12,10 @@ second derivatives by differences of differences. With autograd alone they chang
 1e-10. All else is equal to 1e-6.
 
 Where the likelihood is flat, as of a generalized gamma distribution of intervals without events, parameters that differ
-by a half have likelihoods that differ by 1e-11. Which of them is found depends on the last digits, in which native code
-and the interpreter differ: with `jit` two such fits in a row may differ, as in lifelines' own
-`test_lists_and_tuples_as_input`.
+by a half have likelihoods that differ by 1e-11, a few units in their last digit. Which of them is found depends on the
+rounding. The interpreter rounds as autograd does: with `fnad.config.override(executor="interpreter")` these fits are
+autograd's to the bit, with `jit` too. Native code rounds otherwise, and a fit may be the first one that it computes: so
+two fits in a row may differ, as in lifelines' own `test_lists_and_tuples_as_input`.
 """
 
 from __future__ import annotations

@@ -429,7 +429,7 @@ class Environment:
         new = (sought - self._sought) | missed
         self._sought = sought
         self._optional |= missed
-        for holder in list(self._holders):
+        for holder in list(self._holders) if new else ():
             self._look(holder, new)
 
     # ---- names -----------------------------------------------------------------------------------------------------
