@@ -5,7 +5,7 @@ not seen where no code of the user's runs.
 
 Note [Two ways]
     Up to 3.11 the function that sees them is the profiler of the thread (`sys.setprofile`), which is taken away and set
-    again around the code of fnad's.
+    again around the code of fnad's that has much to do, and passes over the rest of it.
 
     From 3.12 on all code of the process is instrumented anew when a profiler is set or taken away, which takes longer
     than a trace. There the events of `sys.monitoring` are used (PEP 669), which are those of all threads: whoever does
@@ -71,6 +71,8 @@ def by_profiler(see: See) -> Generator[None]:
     here = _HERE
 
     def see_others(frame: FrameType, event: str, arg: Any) -> None:
+        if event == "c_return":
+            return
         if frame.f_code.co_filename.startswith(OWN):
             here.begins = event == "call"
         else:
