@@ -12,7 +12,7 @@ and nothing has to be proved of sizes: code is run with the numbers of a kernel 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias, cast
 
 import numpy as np
@@ -31,11 +31,13 @@ from fnad.kernel.statements import (
     Name,
     Statement,
     While,
+    apply,
     integer,
     with_bodies,
     with_operands,
 )
 from fnad.scalar.operation import BOOL, Dtype, Pointer
+from fnad.scalar.operations import ADD
 from fnad.scalar.template import CASTS
 
 Number: TypeAlias = bytes
@@ -171,7 +173,7 @@ def _with_leaves(
 ) -> list[Statement]:
     """Statements with each of their variables and numbers replaced, but those that their code depends on.
 
-    These are the numbers of some routines, and the bounds of short loops `inside` others, which LLVM unrolls.
+    These are the numbers of some routines, and the lengths of short loops `inside` others, which LLVM unrolls.
     """
 
     def changed(expression: Expression) -> Expression:
@@ -185,15 +187,24 @@ def _with_leaves(
 
     def whole(statement: Statement) -> Statement:
         is_loop = isinstance(statement, For | While)
-        kept = inside and isinstance(statement, For) and is_short(statement)
-        statement = statement if kept else with_operands(statement, changed)
+        length = short_length(statement) if inside and isinstance(statement, For) else None
+        if length is None:
+            statement = with_operands(statement, changed)
+        elif isinstance(statement, For) and index_of(statement.start):
+            start = changed(statement.start)
+            statement = replace(statement, start=start, stop=apply(ADD, start, integer(length)))
         return with_bodies(statement, lambda body: _with_leaves(body, change, inside=inside or is_loop))
 
     return list(map(whole, statements))
 
 
-def is_short(loop: For) -> bool:
-    """Whether a loop has so few iterations that LLVM unrolls it."""
-    if not (isinstance(loop.start, Constant) and isinstance(loop.stop, Constant) and abs(loop.step) == 1):
-        return False
-    return abs(int(loop.stop.value) - int(loop.start.value)) <= SHORT
+def short_length(loop: For) -> int | None:
+    """How far a loop goes from its start, if it has so few iterations that LLVM unrolls it."""
+    start, stop = index_of(loop.start), index_of(loop.stop)
+    if start is None or stop is None or abs(loop.step) != 1 or abs(stop - start) > SHORT:
+        return None
+    return stop - start
+
+
+def index_of(bound: Expression) -> int | None:
+    return int(bound.value) if isinstance(bound, Constant) else None

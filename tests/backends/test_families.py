@@ -88,6 +88,29 @@ def test_from_the_third_size_on_nothing_is_compiled(compiled: list[Kernel]) -> N
     assert len(compiled) == 4, "one more where other arrays share memory"
 
 
+def test_loops_split_at_the_borders_share_it(compiled: list[Kernel]) -> None:
+    def border(x: Any) -> Any:
+        return np.sum(np.sin(x[2:, 1:-1] * x[:-2, 1:-1] + np.pad(x, 3)[4:-4, 4:-4] * x[1:-1, 2:]))
+
+    agree(
+        fnad.value_and_grad(border),
+        [(RNG.standard_normal((n, m)),) for n, m in ((20, 31), (21, 35), (22, 38), (23, 39), (40, 60))],
+    )
+    assert len(compiled) <= 3
+
+
+def test_loops_on_several_threads_share_it(compiled: list[Kernel]) -> None:
+    def total(x: Any, i: Any) -> Any:
+        return np.sum(np.sin(x) * np.exp(-x)) + np.max(x) + np.sum(x[i])
+
+    calls = [(RNG.uniform(size=n), RNG.integers(0, n, 1000)) for n in (300_001, 350_005, 410_003, 320_001, 380_007)]
+    with fnad.config.override(threads=2):
+        agree(fnad.value_and_grad(total), calls)
+    assert len(compiled) == 3
+    assert "prange" in plain_text(compiled[-1])
+    assert "numbers_i64" in plain_text(compiled[-1])
+
+
 def test_constants_are_numbers_too(compiled: list[Kernel]) -> None:
     """New functions run the code of those before; one that differs in more of its constants is generalized."""
     kept = []

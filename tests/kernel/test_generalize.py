@@ -8,7 +8,7 @@ from functools import reduce
 import numpy as np
 import pytest
 
-from fnad.kernel.generalize import Pattern, outlined
+from fnad.kernel.generalize import Outline, Pattern, outlined
 from fnad.kernel.parser import parse_kernel
 from fnad.kernel.python_source import kernel_text
 from fnad.kernel.statements import Kernel
@@ -105,6 +105,25 @@ def test_short_inner_loops_and_what_code_depends_on_stay():
     product = "gemm(a, 0, {n}, bool_({flag}), b, 0, 1, bool_(0), c, 0, 1, 2, 3, 4, f64(1.0), f64(0.0))"
     assert texts_of("a, b, c", product, ({"n": n, "flag": flag} for n in (5, 6) for flag in (0, 1))) == 2
     assert texts_of("a, b, x", "linalg_solve(a, b, x, {n}, 3, 1)", ({"n": n} for n in (5, 6))) == 2
+
+
+def test_short_inner_loops_may_begin_anywhere():
+    loops = "    for i0 in range({n}):\n        for i1 in range({start}, {stop}):\n            x[i1] = f64(0.0)"
+    source = f"def kernel(x):\n{loops}"
+
+    def outline(n: int, start: int, stop: int) -> tuple[Outline, Sequence[bytes]]:
+        return outlined(parse_kernel(source.format(n=n, start=start, stop=stop), "kernel", [F8]))
+
+    first, begun = outline(20, 18, 20)
+    other, later = outline(30, 28, 30)
+    assert first.text == other.text != outline(30, 27, 30)[0].text
+    assert kernel_text(Pattern.of(first, begun).joined(later).kernel(first)) == (
+        "def kernel(x, numbers_i64):\n"
+        "    i64_2 = numbers_i64[1]\n"
+        "    for i0 in range(numbers_i64[0]):\n"
+        "        for i1 in range(i64_2, i64_2 + 2):\n"
+        "            x[i1] = f64(0.0)\n"
+    )
 
 
 def texts_of(parameters: str, statement: str, given: Iterable[dict[str, object]]) -> int:
