@@ -7,7 +7,7 @@ branch. Memory is named after the buffers; `layout` maps them to arrays afterwar
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import chain, count, islice
@@ -59,6 +59,7 @@ from fnad.lower.index import Index
 from fnad.lower.loop_ir import Control, Item, NestLoop
 from fnad.lower.nodes import Buffer, Node, loaded
 from fnad.lower.parallel import has_checks, has_independent_rows, is_parallel, local_buffers, nanoseconds
+from fnad.lower.rows import Row
 from fnad.lower.target import Target
 from fnad.scalar.operation import INDEX, Kind, Pointer
 from fnad.scalar.operations import (
@@ -107,9 +108,11 @@ class Block:
         return None
 
 
-def statements_of(items: Sequence[Item], depth: int, stacks: Sequence[Buffer], target: Target) -> list[Statement]:
+def statements_of(
+    items: Sequence[Item], depth: int, stacks: Sequence[Buffer], rows: Mapping[Buffer, Row], target: Target
+) -> list[Statement]:
     """The statements of items within `depth` levels of control flow."""
-    builder = _Builder(depth, stacks, target)
+    builder = _Builder(depth, stacks, rows, target)
     builder.items(items)
     return builder.body.statements
 
@@ -127,9 +130,10 @@ def counter(depth: int) -> Name:
 class _Builder:
     """Writes the statements of one kernel, with a block per open loop in `blocks`."""
 
-    def __init__(self, depth: int, stacks: Sequence[Buffer], target: Target) -> None:
+    def __init__(self, depth: int, stacks: Sequence[Buffer], rows: Mapping[Buffer, Row], target: Target) -> None:
         self.target = target
         self.stacks = stacks
+        self.rows = rows
         self.body = Block()
         self.blocks = [self.body] * (depth + 1)
         self.loops = [NestLoop(d, 0) for d in range(depth)]
@@ -219,10 +223,10 @@ class _Builder:
         """Store a value from a variable that is assigned only once, so that a later load can become that variable."""
         if not isinstance(value, Constant) and not (isinstance(value, Name) and value.name not in self.changing):
             value = self.assign("v", value)
-        self.add(Store(array_of(effect.buffer), self.address(effect.address), value))
+        self.add(Store(array_of(effect.buffer), self.place(effect.buffer, effect.address), value))
 
     def load(self, buffer: Buffer, address: Index) -> Load:
-        return Load(array_of(buffer), self.address(address))
+        return Load(array_of(buffer), self.place(buffer, address))
 
     def check(self, check: loop_ir.Check) -> None:
         value = self.value(check.node)
@@ -269,6 +273,7 @@ class _Builder:
 
     def iterations(self, loop: NestLoop, folds: Sequence[Accumulator], start: Expression, stop: Expression) -> None:
         block = self.target.costs.sum_block
+        self.add(*(local(array_of(buffer), row.size) for buffer, row in self.rows.items() if row.loop is loop))
         if loop.extent > block and any(f.compensated and f.depth == len(self.loops) for f in folds):
             self.blocked_loop(loop, block, start, stop)
         else:
@@ -530,7 +535,8 @@ class _Builder:
         self.is_parallel = True
         with self.block(level=False) as body:
             self.exit(apply(NOT_EQUAL, Load(STATUS, integer(0)), integer(0)), Return())
-            self.add(*(local(array_of(buffer), buffer.aval.size) for buffer in local_buffers(loop)))
+            whole = [buffer for buffer in local_buffers(loop) if buffer not in self.rows]
+            self.add(*(local(array_of(buffer), buffer.aval.size) for buffer in whole))
             start = self.assign("v", apply(MULTIPLY, task, integer(length)))
             stop = self.assign("v", self.end(start, length, loop.extent))
             self.add(For(counter(loop.depth), start, stop, 1, self.iteration(loop)))
@@ -621,15 +627,15 @@ class _Builder:
         scales = Constant(dtype.type(1)), Constant(dtype.type(0))
         (row, column), (m, n) = first, size
         left, right = moved(self.matrix(a), row, a.row_stride), moved(self.matrix(b), column, b.column_stride)
-        target = array_of(out.buffer), self.address(out.offset)
+        target = array_of(out.buffer), self.place(out.buffer, out.offset)
         target = moved(moved(target, row, out.row_stride), column, 1)
         if product.n == 1:
-            vector = (array_of(b.buffer), self.address(b.offset), integer(b.row_stride))
+            vector = (array_of(b.buffer), self.place(b.buffer, b.offset), integer(b.row_stride))
             call = apply(GEMV, *left, *vector, *target, m, k, *scales)
         elif product.m == 1:
             transposed = loop_ir.Matrix(b.buffer, b.offset, b.column_stride, b.row_stride)
             matrix = moved(self.matrix(transposed), column, b.column_stride)
-            vector = (array_of(a.buffer), self.address(a.offset), integer(a.column_stride))
+            vector = (array_of(a.buffer), self.place(a.buffer, a.offset), integer(a.column_stride))
             call = apply(GEMV, *matrix, *vector, *target, n, k, *scales)
         else:
             call = apply(GEMM, *left, *right, *target, integer(out.row_stride), m, n, k, *scales)
@@ -654,7 +660,7 @@ class _Builder:
         transposed = matrix.column_stride != 1
         leading = matrix.column_stride if transposed else matrix.row_stride
         flag = Constant(BOOL.type(transposed))
-        return array_of(matrix.buffer), self.address(matrix.offset), integer(leading), flag
+        return array_of(matrix.buffer), self.place(matrix.buffer, matrix.offset), integer(leading), flag
 
     # ---- expressions ---------------------------------------------------------------------------------------------
 
@@ -726,6 +732,11 @@ class _Builder:
         return result
 
     # ---- addresses -----------------------------------------------------------------------------------------------
+
+    def place(self, buffer: Buffer, address: Index) -> Expression:
+        """An address in the memory of a buffer, of which there may be a row only."""
+        row = self.rows.get(buffer.root)
+        return self.address(address if row is None else row.place(address))
 
     def address(self, index: Index) -> Expression:
         """An index as an expression."""

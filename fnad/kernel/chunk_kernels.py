@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 
 from fnad.kernel.borders import split
@@ -29,15 +29,16 @@ from fnad.kernel.statements import (
 from fnad.kernel.steps import Chunk
 from fnad.lower.loop_ir import Item, LibraryCall, effects, touched
 from fnad.lower.nodes import Buffer
+from fnad.lower.rows import Row
 from fnad.lower.target import Target
 from fnad.scalar.operation import Pointer
 
 
 def statements_of_chunks(
-    chunks: Sequence[Chunk], stacks: Sequence[Buffer], target: Target
+    chunks: Sequence[Chunk], stacks: Sequence[Buffer], rows: Mapping[Buffer, Row], target: Target
 ) -> dict[Chunk, list[Statement]]:
     """The statements of each chunk, with loads of stored values replaced."""
-    return {chunk: forward(statements_of(chunk.items, chunk.depth, stacks, target)) for chunk in chunks}
+    return {chunk: forward(statements_of(chunk.items, chunk.depth, stacks, rows, target)) for chunk in chunks}
 
 
 def unread_temporaries(statements: Iterable[Sequence[Statement]], temporaries: Iterable[Buffer]) -> frozenset[Buffer]:

@@ -47,8 +47,19 @@ def live(statements: Sequence[Statement], unread: AbstractSet[str]) -> list[Stat
 
 
 def _without_stores(statements: Sequence[Statement], unread: AbstractSet[str]) -> list[Statement]:
-    stays = (s for s in statements if not (isinstance(s, Store) and s.array.name in unread))
+    stays = (s for s in statements if unread.isdisjoint(_written(s)))
     return [with_bodies(s, lambda body: _without_stores(body, unread)) for s in stays]
+
+
+def _written(statement: Statement) -> tuple[str, ...]:
+    """What a statement assigns, or the array that it stores into."""
+    match statement:
+        case Store(array, _, _):
+            return (array.name,)
+        case Assign(targets, _):
+            return tuple(target.name for target in targets)
+        case _:
+            return ()
 
 
 def _dead(statements: Sequence[Statement]) -> set[str]:

@@ -17,6 +17,7 @@ from fnad.kernel.steps import chunks_of, cut, read_by_python
 from fnad.lower.allocation import allocate, donations
 from fnad.lower.loop_ir import LoopProgram
 from fnad.lower.nodes import Buffer
+from fnad.lower.rows import rows
 from fnad.lower.target import Target
 
 
@@ -27,8 +28,10 @@ class Plan:
         self.loops = loops
         self.steps = cut(loops.items, target.costs.largest_kernel)
         self.chunks = list(chunks_of(self.steps))
-        statements = statements_of_chunks(self.chunks, loops.residual_stacks, target)
         read_outside = set(read_by_python(self.steps))
+        temporaries = [buffer for buffer in loops.temporaries if buffer not in read_outside]
+        row_of = rows(loops.items, temporaries)
+        statements = statements_of_chunks(self.chunks, loops.residual_stacks, row_of, target)
         local = local_arrays(statements.values())
         unread = unread_temporaries(statements.values(), loops.temporaries) - read_outside
         small = small_temporaries(self.chunks, loops.temporaries, read_outside | unread)
@@ -41,6 +44,7 @@ class Plan:
         outside |= {given: output.name for output, given in self.donations.items()}
         self.places: dict[Buffer, str] = outside | {buffer: slot.name for buffer, slot in places.items()}
         names = {buffer.name: place for buffer, place in self.places.items()}
+        names |= {buffer.name: f"l{n}" for n, buffer in enumerate(b for b in temporaries if b.name in local)}
         layout = Layout(names, {buffer.name: f"c{n}" for n, buffer in enumerate(small)})
         dead = {buffer.name for buffer in unread}
         self.kernels = {

@@ -86,6 +86,10 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "product": (lambda x: np.prod(1.0 + 1e-6 * np.tanh(x)), (VECTOR,)),
     "rows": (softmax, (MATRIX,)),
     "sums of rows and columns": (lambda x: (np.sum(np.sin(x), axis=0), np.sum(np.cos(x), axis=1)), (MATRIX,)),
+    "rows for a gradient": (
+        fnad.grad(lambda x: np.sum(np.log(softmax(x)[:, 3] + np.max(np.cos(x), axis=1)))),
+        (MATRIX,),
+    ),
     "variance": (lambda x: (np.var(x), np.std(x, axis=0)), (MATRIX,)),
     "running sums": (lambda x: (np.cumsum(np.exp(x)), np.cumsum(np.exp(MATRIX), axis=1)), (VECTOR,)),
     "positions": (lambda x: (np.argmax(np.sin(x)), np.argmin(np.sin(MATRIX), axis=1)), (VECTOR,)),

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import fnad
 from fnad.backends.cpu.codegen import new_module
 from fnad.backends.cpu.executor import compile_plan
 from fnad.backends.cpu.target import COSTS, CPU
@@ -29,6 +30,7 @@ from fnad.ops.elementary import exp, tanh
 from fnad.ops.linalg import cholesky
 from fnad.ops.shape import reduce_sum
 from fnad.transforms.interpret import interpret
+from fnad.transforms.pipeline import simplify
 
 SQUARE = Aval(F64, (20, 20))
 
@@ -116,3 +118,25 @@ def test_a_routine_that_a_target_lacks() -> None:
         lower(program, device)
     (call,) = lower(program, replace(device, routines=frozenset({"potrf"}))).items
     assert isinstance(call, LibraryCall)
+
+
+def test_a_nest_has_memory_for_a_row_of_what_it_alone_needs() -> None:
+    def in_rows(x: Any) -> Any:
+        shares = np.exp(x - np.max(x, axis=1, keepdims=True))
+        return np.sum(shares, axis=1), np.max(shares * np.sum(np.tanh(x), axis=1, keepdims=True), axis=1)
+
+    x = np.random.default_rng(0).standard_normal((300, 50))
+    program = simplify(fnad.make_program(in_rows)(x).program)
+    plan = planned(program, CPU)
+    assert "local_f64(i64(64))" in plan.source
+    assert all(slot.size <= 300 for slot in plan.slots)
+    assert_right(program, CPU, [x])
+
+
+def test_what_is_read_behind_the_nest_is_whole() -> None:
+    def by_columns(x: Any) -> Any:
+        shares = np.exp(x - np.max(x, axis=1, keepdims=True))
+        return np.max(shares / np.sum(shares, axis=1, keepdims=True), axis=0)
+
+    x = np.random.default_rng(0).standard_normal((300, 50))
+    assert_right(simplify(fnad.make_program(by_columns)(x).program), CPU, [x])
