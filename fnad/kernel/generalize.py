@@ -45,7 +45,7 @@ Number: TypeAlias = bytes
 
 Leaf: TypeAlias = Name | Constant
 
-SHORT = 8
+SHORT = 16
 """The most iterations of an inner loop that takes up to three times as long if LLVM does not know their number."""
 
 STATIC = frozenset((*LINALG.values(), *LOCAL_ARRAYS.values()))

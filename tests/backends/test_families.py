@@ -170,10 +170,10 @@ def arrays(n: int, m: int) -> tuple[Any, ...]:
 
 def test_every_size_is_right(compiled: list[Kernel]) -> None:
     """One axis, the other, both, equal ones, short rows and long ones, those of which sums are in blocks."""
-    several = (20, 11), (21, 11), (22, 12), (13, 13), (14, 14), (30, 10), (3, 5), (2, 1), (40, 300), (300, 256)
+    several = (30, 21), (31, 21), (32, 22), (23, 23), (24, 24), (40, 20), (3, 5), (2, 1), (40, 300), (300, 256)
     native = agree(many_things, [arrays(*size) for size in several])
     before = len(compiled)
-    for size in ((25, 11), (23, 12), (24, 13)):
+    for size in ((35, 21), (33, 22), (34, 23)):
         agrees(native, many_things, arrays(*size))
     assert len(compiled) == before
 
@@ -182,7 +182,7 @@ def test_gradients_of_every_size_are_right() -> None:
     def total(x: Any, a: Any, i: Any) -> Any:
         return sum(np.sum(np.sin(y)) for y in many_things(x, a, i) if y.dtype == x.dtype)
 
-    agree(fnad.grad(total, (0, 1)), (arrays(*size) for size in ((20, 11), (21, 12), (23, 12), (40, 13), (12, 11))))
+    agree(fnad.grad(total, (0, 1)), (arrays(*size) for size in ((30, 21), (31, 22), (33, 22), (40, 23), (22, 21))))
 
 
 def test_empty_and_single_rows_are_other_programs() -> None:
@@ -207,7 +207,7 @@ def test_loops_of_every_length_are_right(compiled: list[Kernel]) -> None:
 
     w = RNG.standard_normal((9, 9)) / 9
     agree(fnad.value_and_grad(recurrence, (0, 1)), ((w, RNG.standard_normal((n, 9))) for n in (10, 12, 14, 50, 11, 1)))
-    agree(newton, ((RNG.uniform(1.0, 2.0, n),) for n in (10, 12, 14, 50, 11)))
+    agree(newton, ((RNG.uniform(1.0, 2.0, n),) for n in (20, 22, 24, 50, 21)))
     assert len(compiled) <= 8
 
 

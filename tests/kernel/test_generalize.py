@@ -27,7 +27,7 @@ def kernel(**numbers: object) -> Kernel:
     return parse_kernel(ROWS.format(**numbers), "kernel", [F8, F8])
 
 
-OUTLINE, _ = outlined(kernel(n=20, m=10, scale=2.5))
+OUTLINE, _ = outlined(kernel(n=20, m=50, scale=2.5))
 
 
 def numbers(**given: object) -> Sequence[bytes]:
@@ -42,14 +42,14 @@ def pattern(first: Sequence[bytes], *others: Sequence[bytes]) -> Pattern:
 
 
 def test_what_differs_is_a_parameter_and_what_is_equal_is_one():
-    found = pattern(numbers(n=20, m=10, scale=2.5), numbers(n=30, m=10, scale=2.5), numbers(n=7, m=10, scale=2.5))
+    found = pattern(numbers(n=20, m=50, scale=2.5), numbers(n=30, m=50, scale=2.5), numbers(n=7, m=50, scale=2.5))
     assert kernel_text(found.kernel(OUTLINE)) == (
         "def kernel(x, out, numbers_i64):\n"
         "    for i0 in range(numbers_i64[0]):\n"
-        "        for i1 in range(10):\n"
-        "            out[10 * i0 + i1] = x[10 * i0 + i1] * f64(2.5)\n"
+        "        for i1 in range(50):\n"
+        "            out[50 * i0 + i1] = x[50 * i0 + i1] * f64(2.5)\n"
     )
-    found = pattern(numbers(n=20, m=10, scale=2.5), numbers(n=30, m=12, scale=0.5))
+    found = pattern(numbers(n=20, m=50, scale=2.5), numbers(n=30, m=52, scale=0.5))
     assert kernel_text(found.kernel(OUTLINE)) == (
         "def kernel(x, out, numbers_i64, numbers_f64):\n"
         "    i64_3 = numbers_i64[1]\n"
@@ -61,10 +61,10 @@ def test_what_differs_is_a_parameter_and_what_is_equal_is_one():
 
 
 def test_an_instance_is_run_with_its_own_numbers():
-    found = pattern(numbers(n=20, m=10, scale=2.5), numbers(n=30, m=12, scale=0.5))
-    integers, floats = found.arguments(OUTLINE, numbers(n=5, m=11, scale=-0.0))
+    found = pattern(numbers(n=20, m=50, scale=2.5), numbers(n=30, m=52, scale=0.5))
+    integers, floats = found.arguments(OUTLINE, numbers(n=5, m=55, scale=-0.0))
     general = found.kernel(OUTLINE)
-    assert (integers.tolist(), floats.tolist()) == ([5, 11], [0.0])
+    assert (integers.tolist(), floats.tolist()) == ([5, 55], [0.0])
     assert np.signbit(floats[0])
     assert [parameter.name for parameter in general.parameters] == ["x", "out", "numbers_i64", "numbers_f64"]
 
@@ -72,14 +72,14 @@ def test_an_instance_is_run_with_its_own_numbers():
 @pytest.mark.parametrize(
     ("other", "fits"),
     [
-        ({"n": 40, "m": 10, "scale": 2.5}, True),
-        ({"n": 10, "m": 10, "scale": 2.5}, True),
-        ({"n": 40, "m": 11, "scale": 2.5}, False),
-        ({"n": 40, "m": 10, "scale": 0.0}, False),
+        ({"n": 40, "m": 50, "scale": 2.5}, True),
+        ({"n": 10, "m": 50, "scale": 2.5}, True),
+        ({"n": 40, "m": 55, "scale": 2.5}, False),
+        ({"n": 40, "m": 50, "scale": 0.0}, False),
     ],
 )
 def test_what_all_agree_on_must_agree(other: dict[str, object], fits: bool):
-    assert pattern(numbers(n=20, m=10, scale=2.5), numbers(n=30, m=10, scale=2.5)).fits(numbers(**other)) is fits
+    assert pattern(numbers(n=20, m=50, scale=2.5), numbers(n=30, m=50, scale=2.5)).fits(numbers(**other)) is fits
 
 
 def test_numbers_that_were_equal_must_be_equal():
@@ -93,10 +93,10 @@ def test_numbers_that_were_equal_must_be_equal():
 
 
 def test_zeros_of_other_sign_and_nan_are_numbers():
-    found = pattern(numbers(n=20, m=10, scale=0.0), numbers(n=30, m=10, scale=0.0))
-    assert not found.fits(numbers(n=30, m=10, scale=-0.0))
-    found = pattern(numbers(n=20, m=10, scale="nan"), numbers(n=30, m=10, scale="nan"))
-    assert found.fits(numbers(n=40, m=10, scale="nan"))
+    found = pattern(numbers(n=20, m=50, scale=0.0), numbers(n=30, m=50, scale=0.0))
+    assert not found.fits(numbers(n=30, m=50, scale=-0.0))
+    found = pattern(numbers(n=20, m=50, scale="nan"), numbers(n=30, m=50, scale="nan"))
+    assert found.fits(numbers(n=40, m=50, scale="nan"))
 
 
 def test_short_inner_loops_and_what_code_depends_on_stay():
