@@ -56,3 +56,27 @@ class Stopwatch:
         for _ in repeats:
             run()
         return time.perf_counter() - start
+
+
+@dataclass
+class Once:
+    """A call that takes too long for batches, as the first one of a long program."""
+
+    system: str
+    peer: str
+    prepare: Callable[[Any], Thunk]
+
+    def start(self) -> "Once":
+        """Import the peer and prepare its call, without calling it."""
+        self._run = self.prepare(importlib.import_module(PEERS[self.peer]))
+        return self
+
+    def first(self) -> Reading:
+        """Call once."""
+        start = time.perf_counter()
+        result = self._run()
+        return Reading(time.perf_counter() - start, result)
+
+    def sample(self) -> float:
+        """Call once more."""
+        return self.first().seconds

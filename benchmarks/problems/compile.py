@@ -5,17 +5,14 @@ of matrices. The remark is the time for each operation, which should not depend 
 the time grows faster, is given the short programs only.
 """
 
-import importlib
 import random
-import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from benchmarks.calls import Thunk
-from benchmarks.case import PEERS, Case, Reading
+from benchmarks.calls import Once, Thunk
+from benchmarks.case import Case
 
 Function = Callable[..., Any]
 Draw = random.Random
@@ -77,28 +74,7 @@ def cases() -> Iterator[Case]:
             )
 
 
-@dataclass
-class Compilation:
-    """A first call, which takes too long to be timed in batches."""
-
-    system: str
-    peer: str
-    prepare: Callable[[Any], Thunk]
-
-    def start(self) -> "Compilation":
-        self._run = self.prepare(importlib.import_module(PEERS[self.peer]))
-        return self
-
-    def first(self) -> Reading:
-        start = time.perf_counter()
-        result = self._run()
-        return Reading(time.perf_counter() - start, result)
-
-    def sample(self) -> float:
-        return self.first().seconds
-
-
-def contenders(operation: Function, arguments: tuple[Any, ...], length: int) -> list[Compilation]:
+def contenders(operation: Function, arguments: tuple[Any, ...], length: int) -> list[Once]:
     def with_fnad(fnad: Any) -> Thunk:
         def run() -> Any:
             fnad.clear_cache()
@@ -115,5 +91,5 @@ def contenders(operation: Function, arguments: tuple[Any, ...], length: int) -> 
 
         return run
 
-    found = [Compilation("fnad jit", "fnad", with_fnad)]
-    return [*found, Compilation("JAX jit", "jax", with_jax)] if length <= LONGEST_OF_JAX else found
+    found = [Once("fnad jit", "fnad", with_fnad)]
+    return [*found, Once("JAX jit", "jax", with_jax)] if length <= LONGEST_OF_JAX else found

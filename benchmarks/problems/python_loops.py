@@ -2,7 +2,7 @@
 
 The heat equation in 1,000 steps, a recurrent cell over 2,000, a Kalman filter over 500 measurements, a recurrence over
 10,000 elements, and sweeps of Gauss and Seidel over a row. "tracing" is what a trace of the loop alone takes under
-`jit`. JAX runs the scans; it compiles the loops themselves for minutes, which is not measured here.
+`jit`. JAX runs the scans; it would compile the loops themselves for hours, so it is given 20 steps of the first one.
 """
 
 from collections.abc import Callable, Iterator
@@ -10,18 +10,25 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.calls import Call, Thunk
+from benchmarks.calls import Call, Once, Thunk
 from benchmarks.case import Case
 
 Function = Callable[..., Any]
 CELLS, STEPS, UNITS, INPUTS, MEASUREMENTS, ELEMENTS, POINTS, SWEEPS = 1000, 1000, 32, 2000, 500, 10_000, 200, 20
+FEW = 20
 
 
-def heat(u: Any, k: Any) -> Any:
+def heat(u: Any, k: Any, steps: int = STEPS) -> Any:
     u = u.copy()
-    for _ in range(STEPS):
+    for _ in range(steps):
         u[1:-1] += k * (u[2:] - 2 * u[1:-1] + u[:-2])
     return np.sum(u**2)
+
+
+def heat_in_jax(u: Any, k: Any, steps: int) -> Any:
+    for _ in range(steps):
+        u = u.at[1:-1].add(k * (u[2:] - 2 * u[1:-1] + u[:-2]))
+    return (u**2).sum()
 
 
 def heat_by_scan(np: Any, scan: Any, u: Any, k: Any) -> Any:
@@ -123,6 +130,32 @@ def cases() -> Iterator[Case]:
         )
         yield Case(f"value and gradient, {title}", calls(loop, by_scan, arguments), 1e-9, rounds=11)
 
+    yield Case(f"first value and gradient, heat equation, {FEW} steps", short_loops(), 1e-9, unit="s", rounds=2)
+
+
+def short_loops() -> list[Once]:
+    """A loop that is short enough for JAX to be unrolled."""
+    rng = np.random.default_rng(0)
+    u, k = rng.random(CELLS), 0.1
+
+    def with_fnad(fnad: Any) -> Thunk:
+        def run() -> Any:
+            fnad.clear_cache()
+            with fnad.config.override(disk_cache=False):
+                return fnad.jit(fnad.value_and_grad(lambda u, k: heat(u, k, FEW)))(u, k)
+
+        return run
+
+    def with_jax(jax: Any) -> Thunk:
+        def run() -> Any:
+            jax.clear_caches()
+            given = jax.numpy.asarray(u), k
+            return jax.block_until_ready(jax.jit(jax.value_and_grad(lambda u, k: heat_in_jax(u, k, FEW)))(*given))
+
+        return run
+
+    return [Once("fnad jit, Python loop", "fnad", with_fnad), Once("JAX jit, Python loop", "jax", with_jax)]
+
 
 def calls(loop: Function, by_scan: Function, arguments: tuple[Any, ...]) -> list[Call]:
     def with_fnad(fnad: Any) -> Thunk:
@@ -152,7 +185,8 @@ def first_calls(loop: Function, by_scan: Function, arguments: tuple[Any, ...]) -
         def prepare(fnad: Any) -> Thunk:
             def run() -> Any:
                 fnad.clear_cache()
-                return fnad.jit(fnad.value_and_grad(function(fnad)))(*arguments)
+                with fnad.config.override(disk_cache=False):
+                    return fnad.jit(fnad.value_and_grad(function(fnad)))(*arguments)
 
             return run
 
