@@ -183,7 +183,9 @@ class Builder:
             inferred = self._infer(primitive, tuple([symbol.aval for symbol in symbols]), params, static, regions)
             found = self._numbered[key] = tuple(map(Var, inferred)) if isinstance(inferred, tuple) else Var(inferred)
             results = found if isinstance(found, tuple) else (found,)
-            self._append(Equation(results, primitive, atoms, params, regions, self.source), static)
+            made = Equation(results, primitive, atoms, params, regions, self.source)
+            made.static = static
+            self.equations.append(made)
         if isinstance(found, tuple):
             return tuple([Symbol(self, var, var.aval) for var in found])
         return Symbol(self, found, found.aval)
@@ -200,7 +202,9 @@ class Builder:
                 found = numbered[key] = tuple(map(Var, inferred)) if isinstance(inferred, tuple) else Var(inferred)
             results = found if isinstance(found, tuple) else (found,)
             if is_new:
-                self._append(Equation(results, primitive, operands, params, (), source), static)
+                made = Equation(results, primitive, operands, params, (), source)
+                made.static = static
+                self.equations.append(made)
             atoms += results
 
     @cached_property
@@ -237,13 +241,10 @@ class Builder:
             return found if isinstance(found, tuple) else (found,)
         results = tuple([Var(var.aval) for var in equation.results])
         made = Equation(results, equation.primitive, operands, equation.params, equation.regions, self.source)
+        made.static = equation.static
         self._numbered[key] = _as_found(made)
-        self._append(made, key_of_params(equation))
+        self.equations.append(made)
         return results
-
-    def _append(self, equation: Equation, static: Hashable) -> None:
-        equation.static = static
-        self.equations.append(equation)
 
     def _infer(
         self,

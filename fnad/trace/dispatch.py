@@ -142,7 +142,7 @@ def is_plain(value: Any) -> bool:
 def call_seen(rule: Rule, args: Sequence[Any], kwargs: Arguments, /) -> Any:
     """Call a rule on what the user gave, with the user's line noted."""
     owners: Owners = {}
-    builder, frame = tracing_builder(), user_frame()
+    builder, frame = innermost_builder() or tracing_builder(), user_frame()
     builder.source = source = None if frame is None else line_of(frame)
     if MAKING.attempt is not None:
         MAKING.note(source)

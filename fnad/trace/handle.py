@@ -59,7 +59,8 @@ class Handle:
     """The class that users meet."""
 
     def __init__(self, symbol: Symbol, *, is_scalar: bool = False) -> None:
-        symbol = symbol if is_scalar else strong(symbol)
+        if not is_scalar and type(symbol) is WeakSymbol:
+            symbol = strong(symbol)
         self._cell = Cell(symbol)
         self._steps: Steps = ()
         self._symbol = symbol

@@ -386,7 +386,7 @@ def _unary(ufunc: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _function(function: Callable[..., Any]) -> Callable[..., Any]:
-    return following(function)(lambda x, *args, **kwargs: call_function(function, (x, *args), kwargs))
+    return lambda x, *args, **kwargs: call_function(function, (x, *args), kwargs)
 
 
 def _method(rule: Callable[..., Any]) -> Callable[..., Any]:
