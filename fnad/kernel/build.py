@@ -7,9 +7,10 @@ branch. Memory is named after the buffers; `layout` maps them to arrays afterwar
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import chain, count, islice
 from math import prod
 
@@ -58,7 +59,16 @@ from fnad.lower import loop_ir, nodes
 from fnad.lower.index import Index
 from fnad.lower.loop_ir import Control, Item, NestLoop
 from fnad.lower.nodes import Buffer, Node, loaded
-from fnad.lower.parallel import has_checks, has_independent_rows, is_parallel, local_buffers, nanoseconds
+from fnad.lower.parallel import (
+    folds_in_memory,
+    has_checks,
+    has_independent_rows,
+    is_parallel,
+    local_buffers,
+    nanoseconds,
+    number_of_results,
+    results_of,
+)
 from fnad.lower.rows import Row
 from fnad.lower.target import Target
 from fnad.scalar.operation import INDEX, Kind, Pointer
@@ -84,6 +94,12 @@ from fnad.scalar.template import cast_to, instantiate
 
 PARTS = 64
 """The most tasks of a parallel loop."""
+
+ROOM = 2**15
+"""The most results that the tasks of a kernel have on the stack for folds that accumulate in memory."""
+
+COMBINING = 32
+"""How many nanoseconds a loop takes at least for each such result of a task, which takes about one to combine."""
 
 FEWEST_TASKS = 8
 """The fewest tasks that a parallel loop is divided into; one with fewer iterations may have parallel loops inside."""
@@ -143,6 +159,8 @@ class _Builder:
         self.innermost_branch = 0
         self.is_parallel = False
         self.status: tuple[Name, Expression] = STATUS, integer(0)
+        self.room = ROOM
+        self.own: dict[loop_ir.Effect, tuple[Name, Expression, Index]] = {}
         self._numbers = {prefix: count() for prefix in ("v", "acc", "k", "part")}
         self._source = ""
 
@@ -223,7 +241,7 @@ class _Builder:
         """Store a value from a variable that is assigned only once, so that a later load can become that variable."""
         if not isinstance(value, Constant) and not (isinstance(value, Name) and value.name not in self.changing):
             value = self.assign("v", value)
-        self.add(Store(array_of(effect.buffer), self.place(effect.buffer, effect.address), value))
+        self.add(Store(*self.destination(effect), value))
 
     def load(self, buffer: Buffer, address: Index) -> Load:
         return Load(array_of(buffer), self.place(buffer, address))
@@ -314,7 +332,13 @@ class _Builder:
         costs, time = self.target.costs, nanoseconds(loop)
         if self.is_parallel or time < costs.parallel_nanoseconds or not is_parallel(loop):
             return None
-        length = -(-loop.extent // min(PARTS, max(1, int(time // costs.task_nanoseconds))))
+        tasks = min(PARTS, max(1, int(time // costs.task_nanoseconds)))
+        results = number_of_results(loop)
+        if results:
+            tasks = min(tasks, self.room // results, int(time / (COMBINING * results)))
+        if tasks < FEWEST_TASKS:
+            return None
+        length = -(-loop.extent // tasks)
         if not any(isinstance(item, NestLoop) for item in loop.items):
             # Vectors and the blocks of sums begin where they do in the whole loop.
             length = -(-length // costs.sum_block) * costs.sum_block
@@ -326,15 +350,44 @@ class _Builder:
         parts: list[Name] = []
         with self.block(level=False) as body, self.task(task, loop, parts):
             start = self.assign("v", apply(MULTIPLY, task, integer(length)))
+            own = self.own_results(loop, task)
             self.open_folds(folds)
             self.iterations(loop, folds, start, self.assign("v", self.end(start, length, loop.extent)))
+            self.own.clear()
             for variable in chain.from_iterable(map(self.variables, folds)):
                 parts.append(self.part(variable.kind))
                 self.add(Store(parts[-1], task, variable))
         for part in parts:
             self.add(local(part, PARTS))
+        for array, size in own:
+            self.add(local(array, tasks * size))
+            self.room -= tasks * size
         self.add(For(task, integer(0), integer(tasks), 1, body, parallel=True))
         self.combine_tasks(loop, folds, parts, tasks)
+        self.combine_results(loop, own, tasks)
+
+    def own_results(self, loop: NestLoop, task: Name) -> list[tuple[Name, int]]:
+        """Give a task results of its own of the folds that accumulate in memory, filled: arrays, and how many each."""
+        found: list[tuple[Name, int]] = []
+        for effect, around in folds_in_memory(loop):
+            index, size = results_of(loop, effect)
+            found.append((self.part(effect.buffer.dtype), size))
+            self.own[effect] = found[-1][0], apply(MULTIPLY, task, integer(size)), index
+            self.fill(effect, around)
+        return found
+
+    def combine_results(self, loop: NestLoop, own: Sequence[tuple[Name, int]], tasks: int) -> None:
+        """Fold the results of all tasks, from the first one to the last."""
+        task = Name(f"q{loop.depth}", INDEX)
+        for (effect, around), (array, size) in zip(folds_in_memory(loop), own, strict=True):
+            start = apply(MULTIPLY, task, integer(size))
+            with self.block(level=False) as body:
+                self.in_loops(around, partial(self.combine_result, loop, effect, array, start))
+            self.add(For(task, integer(0), integer(tasks), 1, body))
+
+    def combine_result(self, loop: NestLoop, effect: loop_ir.Reduce, array: Name, start: Expression) -> None:
+        index, _ = results_of(loop, effect)
+        self.combine_in_memory(effect, self.assign("v", Load(array, apply(ADD, start, self.address(index)))))
 
     @contextmanager
     def task(self, task: Name, loop: NestLoop, parts: list[Name]) -> Generator[None, None, None]:
@@ -436,7 +489,14 @@ class _Builder:
             self.combine_in_memory(effect, element)
 
     def combine_in_memory(self, effect: loop_ir.Reduce, value: Expression) -> None:
-        self.store(effect, self.folded(effect, self.load(effect.buffer, effect.address), value))
+        self.store(effect, self.folded(effect, Load(*self.destination(effect)), value))
+
+    def destination(self, effect: loop_ir.Effect) -> tuple[Name, Expression]:
+        """Where an effect writes: a fold of a parallel loop among the task's own results."""
+        if effect not in self.own:
+            return array_of(effect.buffer), self.place(effect.buffer, effect.address)
+        array, start, index = self.own[effect]
+        return array, apply(ADD, start, self.address(index))
 
     def folded(self, effect: loop_ir.Reduce | loop_ir.Scan, acc: Expression, value: Expression) -> Expression:
         assert isinstance(acc.kind, np.dtype)
@@ -451,12 +511,16 @@ class _Builder:
                 self.fill(effect, [inner for inner in around[len(self.loops) :] if inner.depth not in effect.depths])
 
     def fill(self, effect: loop_ir.Reduce, around: Sequence[NestLoop]) -> None:
-        if not around:
-            self.store(effect, Constant(effect.init))
+        self.in_loops(around, lambda: self.store(effect, Constant(effect.init)))
+
+    def in_loops(self, loops: Sequence[NestLoop], write: Callable[[], None]) -> None:
+        """Write loops around what `write` writes."""
+        if not loops:
+            write()
             return
         with self.block(level=False) as body:
-            self.fill(effect, around[1:])
-        self.add(For(counter(around[0].depth), integer(0), integer(around[0].extent), 1, body))
+            self.in_loops(loops[1:], write)
+        self.add(For(counter(loops[0].depth), integer(0), integer(loops[0].extent), 1, body))
 
     def arg_reduce(self, effect: loop_ir.ArgReduce) -> None:
         position, best = self.folds[effect], self.best(effect)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from fnad.lower.fuse import aligned, footprint
+from fnad.lower.index import Counter, Index
 from fnad.lower.loop_ir import (
     ArgReduce,
     Check,
@@ -35,7 +36,7 @@ ITERATIONS = 10
 """The assumed iterations of a loop whose number is not known."""
 
 LARGEST_LOCAL = 1024
-"""The most elements of a temporary that each thread has on its stack."""
+"""The most elements of a temporary that each task has on the stack."""
 
 
 def is_parallel(loop: NestLoop) -> bool:
@@ -56,12 +57,39 @@ def _may_be_split(loop: NestLoop, effect: Effect | Product | LibraryCall, loops:
         case Scan() | ArgReduce():
             return len(loops) > 1
         case Reduce() if loop.depth in effect.depths:
-            # Its accumulator is a variable of this loop if it runs over all loops inside, and not over the one around.
             is_exact = effect.is_sum or effect.dtype.kind in "biu" or effect.step.startswith(("maximum", "minimum"))
-            is_here = loop.depth - 1 not in effect.depths and all(inner.depth in effect.depths for inner in loops)
-            return is_exact and is_here
+            if _is_in_memory(effect, loops):
+                return is_exact and all(isinstance(atom, Counter) for atom, _ in effect.address.terms)
+            # Its accumulator is a variable of this loop unless it also runs over the one around.
+            return is_exact and loop.depth - 1 not in effect.depths
         case _:
             return True
+
+
+def _is_in_memory(effect: Reduce, loops: Sequence[NestLoop]) -> bool:
+    """Whether a fold accumulates in memory: it has several results in a loop that it runs over."""
+    return not all(inner.depth in effect.depths for inner in loops)
+
+
+def results_of(loop: NestLoop, effect: Reduce) -> tuple[Index, int]:
+    """The place of a result among those of a fold in one iteration of the loops around it, and their number."""
+    inner = Index(0, tuple(t for t in effect.address.terms if isinstance(t[0], Counter) and t[0].depth > loop.depth))
+    low, high = inner.range
+    return inner - low, high - low + 1
+
+
+def number_of_results(loop: NestLoop) -> int:
+    """The number of results of all folds over a loop that accumulate in memory."""
+    return sum(results_of(loop, effect)[1] for effect, _ in folds_in_memory(loop))
+
+
+def folds_in_memory(loop: NestLoop) -> list[tuple[Reduce, Sequence[NestLoop]]]:
+    """The folds over a loop that accumulate in memory, each with the loops inside that it does not run over."""
+    return [
+        (effect, [inner for inner in loops if inner.depth not in effect.depths])
+        for effect, loops in effects_in_loops(loop, ())
+        if isinstance(effect, Reduce) and loop.depth in effect.depths and _is_in_memory(effect, loops)
+    ]
 
 
 def effects_in_loops(

@@ -64,6 +64,21 @@ def diffusion(u: Any) -> Any:
     return u
 
 
+def columns(x: Any) -> Any:
+    y = np.reshape(x, (14, 43, 503))
+    found = (
+        np.sum(np.exp(x), axis=0),
+        np.max(np.sin(x), axis=0),
+        np.sum(x.astype("f4"), axis=0),
+        np.any(x > 3.0, axis=0),
+    )
+    return *found, np.sum(np.cos(y), axis=(0, 2)), np.sum(np.tanh(y), axis=1)
+
+
+def layers(w: Any, b: Any, x: Any) -> Any:
+    return np.sum(np.tanh(x @ w + b[0] + w[0]) ** 2)
+
+
 def root(a: Any) -> Any:
     return fnad.while_loop(lambda s: abs(s * s - a) > 1e-12 * a, lambda s: (s + a / s) / 2, a + 0.1)
 
@@ -90,6 +105,8 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
         fnad.grad(lambda x: np.sum(np.log(softmax(x)[:, 3] + np.max(np.cos(x), axis=1)))),
         (MATRIX,),
     ),
+    "sums of columns": (columns, (np.tile(MATRIX, (2, 1)),)),
+    "gradient of layers": (fnad.grad(layers, (0, 1)), (MATRIX, MATRIX[:, 0], MATRIX[:200, :301])),
     "variance": (lambda x: (np.var(x), np.std(x, axis=0)), (MATRIX,)),
     "running sums": (lambda x: (np.cumsum(np.exp(x)), np.cumsum(np.exp(MATRIX), axis=1)), (VECTOR,)),
     "positions": (lambda x: (np.argmax(np.sin(x)), np.argmin(np.sin(MATRIX), axis=1)), (VECTOR,)),
@@ -244,6 +261,7 @@ def test_loops_of_tasks_are_marked_in_the_source() -> None:
     assert "for p0 in prange(" in parallel_loops(np.exp, VECTOR)
     assert "prange" not in parallel_loops(np.exp, VECTOR[:1000])
     assert "prange" not in parallel_loops(np.cumsum, VECTOR)
+    assert "for p0 in prange(" in parallel_loops(lambda x: np.sum(np.exp(x), axis=0), MATRIX)
     assert "for p0 in prange(" in parallel_loops(fnad.vmap(root), VECTOR)
     assert "for p0 in prange(" in parallel_loops(fnad.vmap(powers), VECTOR[:9_000].reshape(3000, 3))
 
