@@ -30,7 +30,7 @@ def share(task: Callable[[int], None], tasks: int, number: int = 2, *, long: boo
     """Run tasks on this many threads, which are woken whatever it costs."""
     threads.use(number)
     workers().field("threshold").value = -1
-    workers().field("pause").value = 0
+    workers().field("debt").value = 0
     SHARE(workers().share)(TASK(lambda _, n: task(n)), None, tasks, number, long, None)
 
 
@@ -143,7 +143,7 @@ def test_results_do_not_depend_on_the_number_of_threads() -> None:
                 with fnad.config.override(executor="compiled", threads=1):
                     alone = run(*arguments)
                 for _ in range(3):
-                    workers().field("pause").value = 0
+                    workers().field("debt").value = 0
                     with fnad.config.override(executor="compiled", threads=2):
                         assert bits(run(*arguments)) == bits(alone)
                 for got, wanted in zip(fnad.tree.leaves(alone), expected, strict=True):

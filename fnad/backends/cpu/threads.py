@@ -3,17 +3,18 @@
 A parallel loop is a function (context, n) and a number of tasks, which are the same however many threads there are: so
 are the results, to the bit. `share` runs task 0 alone, unless the loop is known to take `long`. If the others will take
 longer than a few times what it costs to wake threads, all threads take one task after the other until none is left. So
-a thread that gets no core, on a busy machine, delays nothing but the task that it is at, and nobody spins; and where
-that was no gain, the next loops, twice as many each time, do without. One loop at a time has the threads; another one,
-of a second Python thread, runs on its own thread meanwhile.
+a thread that gets no core, on a busy machine, delays nothing but the task that it is at, and nobody spins. What that
+costs is a debt: the next loops are not shared until they have taken twenty times as long. One loop at a time has the
+threads; another one, of a second Python thread, runs on its own thread meanwhile.
 
     share(function, context, tasks, threads, long, status):
         helpers = min(threads, tasks, 1 + workers) - 1
         if helpers > 0 and not long { rest = (tasks - 1) * the time of function(context, 0) }
-        if helpers == 0, or rest < threshold, or skipped++ < pause, or busy.exchange(1): run the others here; return
+        if helpers == 0, or rest < threshold, or busy.exchange(1): run the others here; return
+        if debt > 0: run the others here; debt -= the time of the loop; return
         next = 0 if long, else 1; open = helpers; wake the workers; take(function, context, tasks)
         open = 0; wait until active == 0; after each 50 ms, if there is a status and Ctrl-C: status[0] = STOPPED
-        pause = 0 if that took less than rest or long, else 2 * pause + 1; skipped = 0; busy = 0
+        debt = INTEREST * (the time since next was set - that of all tasks, by those taken here); busy = 0
     worker:
         sleep until open > 0 or stop; if stop: return
         open -= 1; active += 1; take(function, context, tasks); active -= 1; if active == 0: wake who waits; again
@@ -57,8 +58,8 @@ LAUNCHES = 4
 
 LAUNCHES_MEASURED = 11
 
-LONGEST_PAUSE = 1023
-"""The most loops in a row for which threads are not woken because that was no gain the last time."""
+INTEREST = 20
+"""How many times the time that was lost by sharing a loop is spent on loops that are not shared: that loses 5 %."""
 
 FIELDS = (
     "function",
@@ -71,8 +72,7 @@ FIELDS = (
     "workers",
     "stop",
     "threshold",
-    "skipped",
-    "pause",
+    "debt",
 )
 LONG, PRIMITIVE = 8, 64  # the bytes of a field, and of a mutex or a condition variable, which take no more
 WORK, DONE, MUTEX = (len(FIELDS) * LONG + n * PRIMITIVE for n in range(3))
@@ -91,6 +91,7 @@ declare void @PyGILState_Release(i32)
 declare i32 @pthread_cond_signal(ptr)
 declare i32 @pthread_cond_broadcast(ptr)
 declare i64 @llvm.smin.i64(i64, i64)
+declare i64 @llvm.smax.i64(i64, i64)
 
 define internal i64 @now() {
   %time = alloca [2 x i64]
@@ -107,17 +108,19 @@ define void @threads_nothing(ptr %context, i64 %task) {
   ret void
 }
 
-define internal void @take(ptr %function, ptr %context, i64 %tasks) {
+define internal i64 @take(ptr %function, ptr %context, i64 %tasks) {
   br label %again
 again:
+  %taken = phi i64 [0, %0], [%following, %run]
   %task = atomicrmw add ptr @next, i64 1 monotonic
   %more = icmp slt i64 %task, %tasks
   br i1 %more, label %run, label %done
 run:
   call void %function(ptr %context, i64 %task)
+  %following = add i64 %taken, 1
   br label %again
 done:
-  ret void
+  ret i64 %taken
 }
 
 define void @threads_share(ptr %function, ptr %context, i64 %tasks, i64 %threads, i1 %known, ptr %status) {
@@ -131,26 +134,21 @@ define void @threads_share(ptr %function, ptr %context, i64 %tasks, i64 %threads
   %several = icmp sgt i64 %helpers, 0
   br i1 %several, label %choose, label %alone
 choose:
+  %entered = call i64 @now()
   br i1 %known, label %consider, label %first
 first:
-  %begin = call i64 @now()
   call void %function(ptr %context, i64 0)
   %end = call i64 @now()
-  %took = sub i64 %end, %begin
+  %took = sub i64 %end, %entered
   %rest = mul i64 %took, %later
   %threshold = load i64, ptr @threshold
   %long = icmp sgt i64 %rest, %threshold
   br i1 %long, label %consider, label %alone
 consider:
   %begun = phi i64 [0, %choose], [1, %first]
-  %expected = phi i64 [9223372036854775807, %choose], [%rest, %first]
-  %since = phi i64 [0, %choose], [%end, %first]
-  %skipped = load atomic i64, ptr @skipped monotonic, align 8
-  %pause = load atomic i64, ptr @pause monotonic, align 8
-  %more_skipped = add i64 %skipped, 1
-  store atomic i64 %more_skipped, ptr @skipped monotonic, align 8
-  %rested = icmp sge i64 %skipped, %pause
-  br i1 %rested, label %claim, label %alone
+  %debt = load atomic i64, ptr @debt monotonic, align 8
+  %owes = icmp sgt i64 %debt, 0
+  br i1 %owes, label %alone, label %claim
 claim:
   %busy = atomicrmw xchg ptr @busy, i64 1 acquire
   %free = icmp eq i64 %busy, 0
@@ -164,7 +162,9 @@ launch:
   store i64 %helpers, ptr @open
   call i32 @pthread_mutex_unlock(ptr @mutex)
   call i32 @pthread_cond_broadcast(ptr @work)
-  call void @take(ptr %function, ptr %context, i64 %tasks)
+  %start_time = call i64 @now()
+  %taken = call i64 @take(ptr %function, ptr %context, i64 %tasks)
+  %taken_time = call i64 @now()
   call i32 @pthread_mutex_lock(ptr @mutex)
   store i64 0, ptr @open
   br label %wait
@@ -200,19 +200,25 @@ stop:
   br label %wait
 finish:
   call i32 @pthread_mutex_unlock(ptr @mutex)
-  %ready = call i64 @now()
-  %shared = sub i64 %ready, %since
-  %won = icmp slt i64 %shared, %expected
-  %doubled = shl i64 %pause, 1
-  %longer = add i64 %doubled, 1
-  %bounded = call i64 @llvm.smin.i64(i64 %longer, i64 LONGEST)
-  %next_pause = select i1 %won, i64 0, i64 %bounded
-  store atomic i64 %next_pause, ptr @pause monotonic, align 8
-  store atomic i64 0, ptr @skipped monotonic, align 8
+  %end_time = call i64 @now()
+  %own = sub i64 %taken_time, %start_time
+  %divisor = call i64 @llvm.smax.i64(i64 %taken, i64 1)
+  %each = sdiv i64 %own, %divisor
+  %number = sub i64 %tasks, %begun
+  %without = mul i64 %each, %number
+  %with = sub i64 %end_time, %start_time
+  %helped = icmp eq i64 %taken, 0
+  %lost = sub i64 %with, %without
+  %loss = select i1 %helped, i64 0, i64 %lost
+  %interest = mul i64 %loss, INTEREST
+  %new_debt = call i64 @llvm.smax.i64(i64 %interest, i64 0)
+  store atomic i64 %new_debt, ptr @debt monotonic, align 8
   store atomic i64 0, ptr @busy release, align 8
   ret void
 alone:
   %start = phi i64 [0, %0], [1, %first], [%begun, %consider], [%begun, %claim]
+  %since = phi i64 [0, %0], [%entered, %first], [%entered, %consider], [%entered, %claim]
+  %repays = phi i1 [0, %0], [0, %first], [1, %consider], [0, %claim]
   br label %again
 again:
   %task = phi i64 [%start, %alone], [%following, %run]
@@ -223,6 +229,15 @@ run:
   %following = add i64 %task, 1
   br label %again
 leave:
+  br i1 %repays, label %repay, label %return
+repay:
+  %now = call i64 @now()
+  %worked = sub i64 %now, %since
+  %owed = load atomic i64, ptr @debt monotonic, align 8
+  %left = sub i64 %owed, %worked
+  store atomic i64 %left, ptr @debt monotonic, align 8
+  br label %return
+return:
   ret void
 }
 
@@ -250,7 +265,7 @@ join:
   %context = load ptr, ptr @context
   %tasks = load i64, ptr @tasks
   call i32 @pthread_mutex_unlock(ptr @mutex)
-  call void @take(ptr %function, ptr %context, i64 %tasks)
+  call i64 @take(ptr %function, ptr %context, i64 %tasks)
   call i32 @pthread_mutex_lock(ptr @mutex)
   %active = load i64, ptr @active
   %left = sub i64 %active, 1
@@ -356,7 +371,7 @@ class Workers:
 def code() -> str:
     """The code, in which each place in the state is an address."""
     places = {name: n * LONG for n, name in enumerate(FIELDS)} | {"work": WORK, "done": DONE, "mutex": MUTEX}
-    text = CODE.replace("CLOCK", "6" if sys.platform == "darwin" else "1").replace("LONGEST", str(LONGEST_PAUSE))
+    text = CODE.replace("CLOCK", "6" if sys.platform == "darwin" else "1").replace("INTEREST", str(INTEREST))
     text = text.replace("STOPPED", str(STOPPED))
     address = lambda match: f"getelementptr (i8, ptr @{STATE}, i64 {places[match[1]]})"  # noqa: E731
     return re.sub(rf"@({'|'.join(places)})\b", address, text)
