@@ -64,17 +64,6 @@ def diffusion(u: Any) -> Any:
     return u
 
 
-def columns(x: Any) -> Any:
-    y = np.reshape(x, (14, 43, 503))
-    found = (
-        np.sum(np.exp(x), axis=0),
-        np.max(np.sin(x), axis=0),
-        np.sum(x.astype("f4"), axis=0),
-        np.any(x > 3.0, axis=0),
-    )
-    return *found, np.sum(np.cos(y), axis=(0, 2)), np.sum(np.tanh(y), axis=1)
-
-
 def layers(w: Any, b: Any, x: Any) -> Any:
     return np.sum(np.tanh(x @ w + b[0] + w[0]) ** 2)
 
@@ -89,41 +78,52 @@ def powers(x: Any) -> Any:
     return fnad.while_loop(lambda y: np.sum(y * y) > 0.01, lambda y: np.sum(m * y, axis=1), x)
 
 
+def of_vectors(x: Any, y: Any) -> Any:
+    """Return results of loops of different lengths, so that none is fused with another one."""
+    a, b = ([v[: v.size - n] for n in range(13)] for v in (x, y))
+    single = [v.astype("f4") for v in a]
+    folds = np.sum(np.exp(a[3])), np.sum(a[4] * b[4]), np.max(a[5]), np.min(b[5]), np.sum(np.cos(single[6]))
+    special = np.sum(np.exp(a[7] + 1j * b[7])), np.sum(np.exp(1000.0 * a[8])), np.sum(np.log(a[9]))
+    in_order = np.prod(1.0 + 1e-6 * np.tanh(a[10])), np.cumsum(np.exp(a[11])), np.argmax(np.sin(a[12]))
+    return np.exp(x[::-1]) * np.sin(y), a[1] > b[1], 2.0 * np.tanh(single[2]), *folds, *special, *in_order
+
+
+def of_places(x: Any, places: Any) -> Any:
+    p, q, r = places[:-1], places[:-2], places[:-3]
+    return np.sum(p * p), np.any(q == 77), np.all(r >= 0), np.prod(places[:-4] % 3 + 1), np.exp(x[places[:-5]])
+
+
+def of_matrices(x: Any) -> Any:
+    """Return results of loops over different numbers of rows."""
+    a = [x[: len(x) - n] for n in range(8)]
+    sums = np.sum(np.sin(a[0]), axis=0), np.sum(np.cos(a[1]), axis=1), np.max(np.sin(a[2]), axis=0), np.var(a[3])
+    others = np.sum(np.rint(a[4]).astype("f4"), axis=0), np.any(a[5] > 3.0, axis=0), np.cumsum(np.exp(a[6]), axis=1)
+    both = np.sum(np.cos(np.reshape(a[1][:300], (10, 30, 503))), axis=(0, 2))
+    return *sums, *others, both, softmax(x), np.argmin(np.sin(a[7]), axis=1), np.sum(np.exp(x[:4]), axis=1)
+
+
+def of_products(x: Any) -> Any:
+    stack, long = x[:400].reshape(40, 130, 40), np.concatenate([x, x, x], axis=1)
+    squares = x @ x, x.T @ x, x @ x.T, x.T @ x.T, np.exp(x[:, :300] @ x[:, :300].T / 100.0)
+    vectors = long @ long[0], long[:, 1] @ long, long.T @ long[:, 2]
+    return *squares, *vectors, (x @ x[:, :3]).T, (x[:400] + 1j) @ (x[:400].T - 2j), stack @ np.swapaxes(stack, 1, 2)
+
+
 PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
-    "elementwise": (lambda x, y: (np.exp(x) * np.sin(y), x > y), (VECTOR, OTHER)),
-    "in f32": (lambda x: 2.0 * np.tanh(x), (VECTOR.astype("f4"),)),
-    "sums": (lambda x, y: (np.sum(np.exp(x)), np.sum(x * y), np.max(x), np.min(y)), (VECTOR, OTHER)),
-    "sum in f32": (lambda x: np.sum(np.cos(x)), (VECTOR.astype("f4"),)),
-    "complex sum": (lambda x, y: np.sum(np.exp(x + 1j * y)), (VECTOR, OTHER)),
-    "sum of infinities": (lambda x: np.sum(np.exp(1000.0 * x)), (VECTOR,)),
-    "sum of nan": (lambda x: np.sum(np.log(x)), (VECTOR,)),
-    "integers": (lambda x: (np.sum(x * x), np.any(x == 77), np.all(x >= 0), np.prod(x % 3 + 1)), (PLACES,)),
-    "product": (lambda x: np.prod(1.0 + 1e-6 * np.tanh(x)), (VECTOR,)),
-    "rows": (softmax, (MATRIX,)),
-    "sums of rows and columns": (lambda x: (np.sum(np.sin(x), axis=0), np.sum(np.cos(x), axis=1)), (MATRIX,)),
-    "rows for a gradient": (
+    "vectors": (of_vectors, (VECTOR, OTHER)),
+    "integers": (of_places, (VECTOR, PLACES)),
+    "matrices": (of_matrices, (MATRIX,)),
+    "products": (of_products, (LARGE,)),
+    "gradient of a gather": (fnad.grad(lambda x, places: np.sum(np.exp(x[places]))), (VECTOR, PLACES)),
+    "gradient of rows": (
         fnad.grad(lambda x: np.sum(np.log(softmax(x)[:, 3] + np.max(np.cos(x), axis=1)))),
         (MATRIX,),
     ),
-    "sums of columns": (columns, (np.tile(MATRIX, (2, 1)),)),
     "gradient of layers": (fnad.grad(layers, (0, 1)), (MATRIX, MATRIX[:, 0], MATRIX[:200, :301])),
-    "variance": (lambda x: (np.var(x), np.std(x, axis=0)), (MATRIX,)),
-    "running sums": (lambda x: (np.cumsum(np.exp(x)), np.cumsum(np.exp(MATRIX), axis=1)), (VECTOR,)),
-    "positions": (lambda x: (np.argmax(np.sin(x)), np.argmin(np.sin(MATRIX), axis=1)), (VECTOR,)),
-    "gather": (lambda x, places: np.exp(x[places]), (VECTOR, PLACES)),
-    "gradient of a gather": (fnad.grad(lambda x, places: np.sum(np.exp(x[places]))), (VECTOR, PLACES)),
-    "stencil": (diffusion, (MATRIX,)),
     "gradient of a stencil": (fnad.grad(lambda u: np.sum(diffusion(u) ** 2)), (MATRIX,)),
     "in a loop": (lambda x: fnad.fori_loop(0, 3, lambda _, y: np.tanh(y) + y / (1.0 + np.sum(y**2)), x), (VECTOR,)),
     "rows of a vmap": (fnad.vmap(lambda a: root(a * a)), (VECTOR[:20_000],)),
     "rows with arrays": (fnad.vmap(powers), (VECTOR[:9_000].reshape(3000, 3),)),
-    "few long rows": (lambda x: np.sum(np.exp(x), axis=1), (VECTOR[:100_000].reshape(4, 25_000),)),
-    "reversed": (lambda x: np.exp(x[::-1]) + x, (VECTOR,)),
-    "product with its transpose": (lambda x: np.exp(x @ x.T / 100.0), (LARGE[:, :300],)),
-    "products of large matrices": (lambda x: (x @ x, x.T @ x, x @ x.T, x.T @ x.T, (x @ x[:, :3]).T), (LARGE,)),
-    "products with vectors": (lambda x: (x @ x[0], x[:, 1] @ x, x.T @ x[:, 2]), (np.tile(LARGE, 3),)),
-    "complex product": (lambda x: (x + 1j) @ (x.T - 2j), (LARGE[:400],)),
-    "stack of products": (lambda x: np.matmul(x, np.swapaxes(x, 1, 2)), (LARGE[:400].reshape(40, 130, 40),)),
 }
 
 
