@@ -1,12 +1,15 @@
 """Compiled functions give back the memory that they took."""
 
 import gc
+import time
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import fnad
+from fnad.backends.cpu import idle
+from fnad.backends.cpu.executor import compile_program
 
 pytestmark = [
     pytest.mark.usefixtures("_few_objects"),
@@ -32,3 +35,23 @@ def test_functions_that_are_gone_leave_nothing():
     before = resident()
     run_many(40)
     assert resident() - before < 1.5
+
+
+def test_a_workspace_that_is_not_used_is_given_back(monkeypatch):
+    """One in use is kept, of the same program too, and a program that has given its own back takes another one."""
+    monkeypatch.setattr(idle, "SECONDS", 0.5)
+    x = np.ones((500, 500))
+    run = compile_program(fnad.make_program(lambda x: np.exp(x) @ np.sin(x) @ x)(x).program)
+    expected = run([x])[0]
+    size = run.workspace_bytes
+    assert size >= idle.LARGE
+    for _ in range(10):
+        time.sleep(0.05)
+        run([x])
+        assert run.workspace_bytes == size
+    end = time.monotonic() + 30
+    while run.workspace_bytes and time.monotonic() < end:
+        time.sleep(0.05)
+    assert run.workspace_bytes == 0
+    assert np.array_equal(run([x])[0], expected)
+    assert run.workspace_bytes == size

@@ -23,6 +23,7 @@ from fnad import config
 from fnad.backends.base import Array
 from fnad.backends.cpu import saved
 from fnad.backends.cpu.flow import Read, Reserve, Run, choose, in_order, repeat, repeat_while
+from fnad.backends.cpu.idle import LARGE, WATCH
 from fnad.backends.cpu.loader import Code, kept_code
 from fnad.backends.cpu.machine import offers
 from fnad.backends.cpu.saved import Recipe
@@ -140,6 +141,8 @@ class NativeExecutor:
             raise
         finally:
             self._pool.append(workspace)
+            if self._workspace_size >= LARGE:
+                WATCH.note(self)
         return outputs
 
     def _run_with_stacks(self, arrays: list[Array], outputs: list[Array]) -> None:
