@@ -475,13 +475,13 @@ class Environment:
         """The names that an object may have without having them in its namespace."""
         if isinstance(holder.value, threading.local):  # each thread has a namespace of its own
             return set(names)
-        return set(names & DESCRIBING) | (names & self._names_in(holder.classes))
+        return set(names & self._names_in(holder.classes))
 
     def _names_in(self, classes: tuple[type, ...]) -> AbstractSet[str]:
-        """The names that classes have."""
+        """The names that objects of these classes may have without having them in their namespace."""
         known = self._class_names.get(id(classes))
         if known is None:
-            names = frozenset[str]().union(*map(vars, classes))
+            names = frozenset(DESCRIBING).union(*map(vars, classes))
             known = self._class_names[id(classes)] = classes, names
         return known[1]
 
