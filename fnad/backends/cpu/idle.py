@@ -28,41 +28,57 @@ class Owner(Protocol):
 
 
 class Watch:
-    """The time of each owner's last use, and the thread, which ends when no owner is left."""
+    """The time of each owner's last use, and the thread, which ends when no owner is left, and before a fork."""
 
     def __init__(self) -> None:
-        self._reset()
-        os.register_at_fork(after_in_child=self._reset)
-
-    def _reset(self) -> None:
-        """Begin anew, as in a child, which has no other threads."""
         self._used: WeakKeyDictionary[Owner, float] = WeakKeyDictionary()
         self._lock = threading.Lock()
+        self._ends = threading.Event()
         self._thread: threading.Thread | None = None
+        os.register_at_fork(before=self._before_fork, after_in_parent=self._after_fork, after_in_child=self._after_fork)
 
     def note(self, owner: Owner) -> None:
         """An owner has used its workspace."""
         with self._lock:
             self._used[owner] = time.monotonic()
-            if self._thread is None:
-                self._thread = threading.Thread(target=self._watch, name="fnad-idle", daemon=True)
-                self._thread.start()
+            self._start()
+
+    def _start(self) -> None:
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._watch, name="fnad-idle", daemon=True)
+            self._thread.start()
 
     def _watch(self) -> None:
-        while self._thread is threading.current_thread():
-            time.sleep(SECONDS / 5)
-            self._free_unused()
+        while not self._ends.wait(SECONDS / 5) and self._free_unused():
+            pass
 
-    def _free_unused(self) -> None:
+    def _free_unused(self) -> bool:
+        """Free what has not been used; whether there is more to look after."""
         with self._lock:
             before = time.monotonic() - SECONDS
             unused = [owner for owner, used in self._used.items() if used < before]
             for owner in unused:
                 del self._used[owner]
-            if not self._used:
+            stays = len(self._used) > 0
+            if not stays:
                 self._thread = None
         for owner in unused:
             owner.free_workspaces()
+        return stays
+
+    def _before_fork(self) -> None:
+        thread = self._thread
+        if thread is not None:
+            self._ends.set()
+            thread.join()
+        self._lock.acquire()
+        self._thread = None
+
+    def _after_fork(self) -> None:
+        self._ends.clear()
+        if self._used:
+            self._start()
+        self._lock.release()
 
 
 WATCH = Watch()
