@@ -184,7 +184,9 @@ class ElementExpressions:
         conditions = self._conditions(equation, view, indices)
         if any(not _possible(c) for c in conditions) or 0 in operand.aval.shape:
             return self._zero(result.aval.dtype)
-        inside = self.element(operand, self._moved(equation, view, indices))
+        # An index that has one possible value there is that value: what it is part of may simplify.
+        known = {index: Index(low) for index, low, high in conditions if high - low == 1}
+        inside = self.element(operand, [known.get(i, i) for i in self._moved(equation, view, indices)])
         return self.nodes.branch(conditions, inside, self._zero(result.aval.dtype)) if conditions else inside
 
     def _conditions(self, equation: Equation, view: IndexMap, indices: list[Index]) -> tuple[Condition, ...]:
@@ -204,7 +206,8 @@ class ElementExpressions:
         for operand in reversed(equation.operands):
             start = end - operand.aval.shape[axis]
             if start < end:
-                moved = [i - start if a == axis else i for a, i in enumerate(indices)]
+                own = indices[axis] - start if end - start > 1 else Index(0)
+                moved = [own if a == axis else i for a, i in enumerate(indices)]
                 piece = self.element(operand, moved)
                 node = piece if node is None else self.nodes.branch(((indices[axis], 0, end),), piece, node)
             end = start

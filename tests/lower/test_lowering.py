@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 
+import fnad
 from fnad.backends.cpu.executor import compile_program, plan
 from fnad.backends.cpu.target import CPU
 from fnad.ir.builder import trace
@@ -18,6 +19,7 @@ from fnad.lower.allocation import Life, Slot, Slots
 from fnad.lower.loop_ir import NestLoop, Product, effects
 from fnad.lower.lowering import lower
 from fnad.lower.nodes import Buffer
+from fnad.lower.printer import loops_text
 from fnad.ops.arithmetic import add, div, mul, sub
 from fnad.ops.contraction import dot_general
 from fnad.ops.elementary import exp, sin, tanh
@@ -25,6 +27,7 @@ from fnad.ops.indexing import gather, scatter_add
 from fnad.ops.shape import broadcast_in_dim, pad, reduce_sum, reshape, reverse, slice_axis, transpose
 from fnad.ops.sliding_windows import overlap_add, windows
 from fnad.transforms.interpret import interpret
+from fnad.transforms.pipeline import simplify
 
 
 def rows(x, like):
@@ -233,3 +236,15 @@ def test_temporaries_take_the_nearest_array_that_is_free(lives: list[Any]):
         nearest.size, nearest.free_from = max(nearest.size, size), life.death + 1
         assert slots.take(buffer, life).name == nearest.name
     assert [(slot.dtype, slot.size) for slot in slots.all] == [(slot.dtype, slot.size) for slot in expected]
+
+
+def test_a_piece_of_one_element_is_read_at_a_known_place():
+    """So no quotient and no remainder are left of the reshapes in the pieces."""
+
+    def volume(x: Any) -> Any:
+        return np.sum(np.cross(x, x[:, ::-1]) * np.arange(3.0), axis=2)
+
+    program = simplify(fnad.make_program(volume)(np.ones((40, 2, 3))).program)
+    text = loops_text(lower(program, CPU))
+    assert "%" not in text
+    assert "//" not in text
