@@ -154,6 +154,14 @@ class ElementExpressions:
         buffer = self.buffers.get(atom)
         return buffer if buffer is not None and buffer.offset == Index(0) else None
 
+    def keeps_order(self, view: Equation, indices: Indices) -> bool:
+        """Whether a view has all elements of its operand in their row-major order, as a reshape has."""
+        operand, result = view.operands[0].aval, view.results[0].aval
+        if operand.size != result.size or not isinstance(view.primitive.lower, IndexMap):
+            return False
+        moved = self._moved(view, view.primitive.lower, list(indices))
+        return flatten(moved, operand.shape) == flatten(indices, result.shape)
+
     def _moved(self, equation: Equation, view: IndexMap, indices: list[Index]) -> list[Index]:
         operand, result = equation.operands[0].aval, equation.results[0].aval
         return [as_index(i) for i in view.index(indices, operand, result, **equation.params)]

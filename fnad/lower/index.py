@@ -7,6 +7,7 @@ at run time, or a quotient or remainder that did not simplify. Every atom has a 
     (n·q + r) // n = q,   (n·q + r) % n = r        where 0 <= r < n
     (g·a + r) // (g·m) = a // m                    where 0 <= r < g
     n·(a // n) + a % n = a
+    m·(a // (n·m)) + (a // n) % m = a // n
 
 follow: with these the address of a reshape of a row-major array becomes that of the array itself.
 """
@@ -160,9 +161,17 @@ def canonical(constant: int, terms: dict[Atom, int]) -> Index:
 
 
 def rejoin(constant: int, terms: dict[Atom, int]) -> Index:
-    """Apply n·(a // n) + a % n = a, then canonicalise."""
+    """Apply n·(a // n) + a % n = a and m·(a // (n·m)) + (a // n) % m = a // n, then canonicalise."""
     for atom, c in list(terms.items()):
         if isinstance(atom, Remainder) and c:
+            match atom.dividend:
+                case Index(0, ((Quotient(dividend, divisor) as part, 1),)):
+                    whole = Quotient(dividend, divisor * atom.divisor)
+                    if terms.get(whole) == c * atom.divisor:
+                        rest = {a: k for a, k in terms.items() if a not in (atom, whole)}
+                        return rejoin(constant, rest | {part: rest.get(part, 0) + c})
+                case _:
+                    pass
             quotient = Quotient(atom.dividend, atom.divisor)
             if terms.get(quotient) == c * atom.divisor:
                 rest = {a: k for a, k in terms.items() if a not in (atom, quotient)}

@@ -7,7 +7,8 @@ before it costs nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from functools import partial
 from math import prod
 
@@ -25,6 +26,7 @@ from fnad.ir.primitive import (
     Fold,
     Gather,
     GuardCheck,
+    IndexMap,
     Library,
     Routine,
     Rule,
@@ -32,6 +34,7 @@ from fnad.ir.primitive import (
 )
 from fnad.ir.program import Atom, Equation, Program, Source, Var
 from fnad.ir.types import I64, Aval, Dtype, Shape, is_inexact
+from fnad.ir.walk import use_counts
 from fnad.lower.collapse import collapse
 from fnad.lower.contraction import Dimensions, contraction_dimensions, matrix, strides
 from fnad.lower.expressions import ElementExpressions, Shared, flatten, is_inlined, place
@@ -54,7 +57,7 @@ from fnad.lower.loop_ir import (
     Update,
 )
 from fnad.lower.materialize import is_read_twice, materialized_values
-from fnad.lower.nodes import Buffer, Node, ScalarConstant, loads
+from fnad.lower.nodes import Buffer, BufferLoad, Node, ScalarConstant, loads
 from fnad.lower.order import reads_first
 from fnad.scalar.operations import MULTIPLY
 from fnad.transforms.dce import has_effect
@@ -90,6 +93,7 @@ class Values:
         carried = {var for var in self.program.inputs if var in self.expressions.buffers} if self.depth else set[Var]()
         self.reused = reusable(self.program, materialized, last, carried)
         self._pass_on_buffers()
+        materialized |= self._write_parts_in_place(set(last))
         for equation in self.program.equations:
             self._check_indices_of_nothing(equation)
             if materialized.intersection(equation.results) or has_effect(equation):
@@ -104,6 +108,44 @@ class Values:
         for result, operand in reversed(self.reused.items()):
             if result in self.own and operand in self.expressions.definitions:
                 self.own[operand] = self.own[result]
+
+    def _write_parts_in_place(self, last: AbstractSet[Atom]) -> set[Var]:
+        """Give what is put together, by concatenations and reshapes, the part of the output that it ends up in.
+
+        Otherwise each element of a reshaped concatenation would have to find its operand by division. Inside of control
+        flow a buffer may hold what is still to be read.
+        """
+        uses, inside = use_counts(self.program), set[Var]()
+        for equation in () if self.depth else reversed(self.program.equations):
+            own = self.own.get(equation.results[0]) if equation.results else None
+            if own is None:
+                continue
+            for operand, start in self._parts(equation):
+                if uses[operand] == 1 and operand not in last and self._is_put_together(operand):
+                    self.own[operand] = own.part(operand.aval, Index(start), self.depth)
+                    inside.add(operand)
+        return inside
+
+    def _is_put_together(self, var: Var) -> bool:
+        equation = self.expressions.definitions.get(var)
+        if equation is None or isinstance(equation.primitive.lower, Concatenation):
+            return equation is not None
+        return any(self._is_put_together(operand) for operand, _ in self._parts(equation))
+
+    def _parts(self, equation: Equation) -> Iterator[tuple[Var, int]]:
+        """The operands whose elements lie together and in their order in the result, and where they begin."""
+        shape, start = equation.results[0].aval.shape, 0
+        match equation.primitive.lower:
+            case Concatenation():
+                lies_together = prod(shape[: equation.params["axis"]]) == 1
+            case IndexMap(_, None):
+                lies_together = self.expressions.keeps_order(equation, counters(shape, self.depth))
+            case _:
+                return
+        for operand in equation.operands if lies_together else ():
+            if isinstance(operand, Var):
+                yield operand, start
+            start += operand.aval.size
 
     def taken(self, result: Var) -> Buffer | None:
         """The buffer of a result that takes the memory of an operand; None if it gets its own."""
@@ -183,7 +225,9 @@ class Values:
         """Place the nest over a shape with this effect; an axis of size 1 needs no loop, an empty one no nest."""
         if 0 in shape:
             return
-        self.nests.place(nested(shape, effect(counters(shape, self.depth)), self.depth))
+        made = effect(counters(shape, self.depth))
+        if not _is_there(made):
+            self.nests.place(nested(shape, made, self.depth))
 
     # ---- folds ---------------------------------------------------------------------------------------------------
 
@@ -516,6 +560,13 @@ def _reads_elsewhere(effect: Update) -> bool:
 
 
 # ---- loops over shapes -------------------------------------------------------------------------------------------
+
+
+def _is_there(effect: Effect) -> bool:
+    """Whether an effect stores what is at this place already."""
+    if not isinstance(effect, BufferStore) or not isinstance(effect.node, BufferLoad):
+        return False
+    return effect.node.buffer.root is effect.buffer.root and effect.node.address == effect.address
 
 
 def counters(shape: Shape, depth: int) -> list[Index]:

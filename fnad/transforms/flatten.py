@@ -31,7 +31,7 @@ def flatten(program: Program) -> Program:
     """The program with nested concatenations merged, and zeros added to their pieces."""
     if not any(equation.primitive is concatenate for equation in program.equations):
         return program
-    return dce(rewrite(_merged(program), _add_piecewise))
+    return dce(_merged(rewrite(_merged(program), _add_piecewise)))
 
 
 def _merged(program: Program) -> Program:

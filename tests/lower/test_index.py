@@ -37,6 +37,7 @@ FORMULAS = [
     lambda i, j, k: (4 * i + j) // 12 + (4 * i + j) % 6 * 3,
     lambda i, j, k: (2 - i) * 5 - (k - 4) * 3 + (j - 1) // 2,
     lambda i, j, k: (j - 3) // 2 + (j - 3) % 2,
+    lambda i, j, k: (7 * i - 11 * j + k) // 6 * 3 + (7 * i - 11 * j + k) // 2 % 3,
     lambda i, j, k: ((i * 20 + j * 5 + k) // 3 % 7) // 2,
     lambda i, j, k: (4 * i + k) // 8 + (5 * i + k) // 10,
     lambda i, j, k: (6 * i + 3 * j - 5) // 9 + (i - j - k) % 4,
@@ -58,6 +59,9 @@ def test_address_of_a_reshape_is_that_of_the_array():
     position = FIRST * 20 + SECOND * 5 + THIRD
     rows, columns = position // 6 % 10, position % 6
     assert rows * 6 + columns == position
+    flat = counter(0, 420)
+    assert ((flat // 42) * 7 + flat // 6 % 7) * 6 + flat % 6 == flat
+    assert (flat // 42) * 21 + flat // 6 % 7 * 3 == flat // 6 * 3
 
 
 def test_whole_dimensions_come_out_of_a_flat_position():

@@ -248,3 +248,17 @@ def test_a_piece_of_one_element_is_read_at_a_known_place():
     text = loops_text(lower(program, CPU))
     assert "%" not in text
     assert "//" not in text
+
+
+def test_a_reshaped_concatenation_is_stored_where_it_ends_up():
+    """Piece by piece, as the concatenation alone, and without a temporary: no element looks for its operand."""
+
+    def nonzeros(a: Any, b: Any) -> Any:
+        return np.concatenate([np.concatenate([np.sin(a), np.cos(b)], axis=2).ravel(), a[:, 0, 0]])
+
+    program = simplify(fnad.make_program(nonzeros)(np.ones((40, 2, 3)), np.ones((40, 2, 4))).program)
+    loops = lower(program, CPU)
+    text = loops_text(loops)
+    assert not loops.temporaries
+    assert "//" not in text
+    assert " if " not in text

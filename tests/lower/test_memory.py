@@ -258,6 +258,43 @@ def axes_that_are_one_axis_or_not(x: Any, y: Any) -> Any:
     return tuple(found)
 
 
+# ---- what is put together of parts, in the memory of the whole -----------------------------------------------------
+
+
+@program(A, B, X)
+def reshaped_columns_before_others(a: Any, b: Any, x: Any) -> Any:
+    rows = np.concatenate([np.sin(a), a * b, x[:, None]], axis=1)
+    return np.concatenate([rows.ravel(), x * x, rows[:0].ravel()])
+
+
+@program(A, B)
+def columns_that_are_needed_elsewhere_too(a: Any, b: Any) -> Any:
+    rows = np.concatenate([np.sin(a), a * b], axis=1)
+    return np.concatenate([rows.ravel(), np.sum(rows, axis=1)]), rows, rows.reshape(-1, 5)
+
+
+@program(A, B)
+def columns_in_another_order(a: Any, b: Any) -> Any:
+    rows = np.concatenate([np.sin(a), a * b], axis=1)
+    return np.concatenate([rows.T.ravel(), a[0]]), np.concatenate([rows[::-1].ravel(), a[0]]), rows.ravel()[::2]
+
+
+@program(A, B)
+def parts_of_parts(a: Any, b: Any) -> Any:
+    inner = np.concatenate([np.sin(a), a * b], axis=1).reshape(-1)
+    outer = np.concatenate([b[0], inner]).reshape(3, -1, 5)
+    return np.concatenate([outer, np.cos(outer[:1])]), np.concatenate([inner[:40], a.ravel(), b.ravel()]).reshape(2, -1)
+
+
+@program(A, X)
+def parts_in_a_loop(a: Any, x: Any) -> Any:
+    def step(_: Any, c: Any) -> Any:
+        rows = np.concatenate([c[:N, None] * a[:, :1], c[N:, None]], axis=1)
+        return np.concatenate([np.sin(rows).ravel()[::-1], c[:0]])
+
+    return fori_loop(0, 3, step, np.concatenate([x, x]))
+
+
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_compiled_is_interpreted(name: str) -> None:
