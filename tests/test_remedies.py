@@ -24,7 +24,7 @@ import scipy.stats
 
 import fnad
 from fnad import random
-from fnad.errors import ControlFlowWarning, FnadError, PathsWarning
+from fnad.errors import CacheWarning, ControlFlowWarning, FnadError, PathsWarning
 from tests.remedies import remedies
 from tests.together import together
 
@@ -64,7 +64,7 @@ def remedy_of(code: str) -> str | None:
             run(code)
         except FnadError as error:
             return error.remedy
-    (last,) = [str(w.message) for w in given if isinstance(w.message, (ControlFlowWarning, PathsWarning))]
+    (last,) = [str(w.message) for w in given if isinstance(w.message, (CacheWarning, ControlFlowWarning, PathsWarning))]
     return last.splitlines()[-1].rpartition("interpreted: ")[2].strip()
 
 
