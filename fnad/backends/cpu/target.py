@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 from fnad.backends.cpu import blas, complex_math, functions, interrupt, linalg, residual_stack, scipy_special, threads
 from fnad.backends.llvm import accurate_sums, branchless, cast, division, integer, operators, random_bits
 from fnad.ir.primitive import LOAD
@@ -27,8 +29,8 @@ COSTS = Costs(
     sum_block=256,
     effect_nanoseconds=10,
     interrupt_nanoseconds=2**24,
-    # Whether it is worth it to wake threads is measured as the loop runs: see `threads.py`.
-    parallel_nanoseconds=50_000,
+    # Whether it is worth it to wake threads is measured as the loop runs: see `threads.py`, which needs POSIX threads.
+    parallel_nanoseconds=50_000 if os.name == "posix" else 2**62,
     task_nanoseconds=2_000,
 )
 
