@@ -7,6 +7,7 @@ import ctypes
 import itertools
 import math
 import threading
+import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -674,7 +675,6 @@ def test_small_products_take_one_thread_and_give_back_the_others() -> None:
         pytest.skip("not SciPy's own OpenBLAS")
     before = threads()
     library.scipy_openblas_set_num_threads(2)
-    during: list[int] = []
     shape = {
         "ao": 0,
         "lda": 90,
@@ -691,23 +691,20 @@ def test_small_products_take_one_thread_and_give_back_the_others() -> None:
     source = GEMM.format(**shape, name="f64", alpha=1, beta=0)
     multiply = compile_source(source, "program", [np.dtype("f8")] * 3)
     a, b = random("f8", 8100), random("f8", 8100, 1)
-    watching = threading.Event()
+    seen = threading.Event()
+    deadline = time.monotonic() + 60.0
 
-    def watch() -> None:
-        while not watching.is_set():
-            during.append(threads())
+    def work(out: np.ndarray[Any, Any]) -> None:
+        while not seen.is_set() and time.monotonic() < deadline:
+            multiply.call(a, b, out)
 
-    watcher = threading.Thread(target=watch)
-    watcher.start()
-    out = [np.empty(8100), np.empty(8100)]
-    workers = [threading.Thread(target=lambda c: [multiply.call(a, b, c) for _ in range(300)], args=(c,)) for c in out]
+    workers = [threading.Thread(target=work, args=(np.empty(8100),)) for _ in range(2)]
     for worker in workers:
         worker.start()
-    for worker in workers:
-        worker.join()
-    watching.set()
-    watcher.join()
-    assert 1 in during
+    while any(worker.is_alive() for worker in workers):
+        if threads() == 1:
+            seen.set()
+    assert seen.is_set()
     assert threads() == 2
     library.scipy_openblas_set_num_threads(before)
 
