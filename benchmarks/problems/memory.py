@@ -62,12 +62,11 @@ def measured(problem: str, system: str) -> dict[str, Any]:
     run = call.prepare(module)
     before = kilobytes("VmRSS")
     for _ in range(3):
-        result = run()
+        run()
     CLEAR.write_text("5", encoding="utf-8")  # the peak begins anew
     start = time.perf_counter()
-    for _ in range(3):
-        result = run()
-    seconds = (time.perf_counter() - start) / 3
+    result = run()
+    seconds = time.perf_counter() - start
     grown = (kilobytes("VmHWM") - before) / 1024
     norms = [[float(np.linalg.norm(np.ravel(array)))] for array in arrays_of(result)]
     return {"seconds": seconds, "result": norms, "note": f"grows by {grown:,.0f} MiB"}
