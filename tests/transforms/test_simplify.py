@@ -373,25 +373,74 @@ def test_a_sum_of_a_product_of_matrices_is_taken_before_the_product():
     )
 
 
-def test_a_cotangent_of_all_rows_is_multiplied_by_their_sum():
-    """As in the gradient of a normalization, where the sum is known."""
+def test_a_cotangent_divided_by_a_sum_is_multiplied_by_the_sum():
+    """As in the gradient of the logarithm of a sum, here of rows, with the axis kept in between."""
     check(
         simplify,
         """
-        f(x: f64[5,40], ct: f64[5]) -> f64[5], f64[5] {
+        f(x: f64[5,40], ct: f64[5,1]) -> f64[5] {
           a: f64[5] = reduce_sum(x) axes=(1,)
-          b: f64[5,40] = broadcast_in_dim(ct) shape=(5, 40) dims=(0,)
-          c: f64[5,40] = strong_mul(b, x)
-          d: f64[5] = reduce_sum(c) axes=(1,)
-          return a, d
+          b: f64[5,1] = reshape(a) shape=(5, 1)
+          c: f64[5,1] = div(ct, b)
+          d: f64[5,1] = sub(b, b)
+          e: f64[5,1] = add(d, c)
+          f: f64[5] = reshape(e) shape=(5,)
+          g: f64[5,40] = broadcast_in_dim(f) shape=(5, 40) dims=(0,)
+          h: f64[5,40] = strong_mul(g, x)
+          i: f64[5] = reduce_sum(h) axes=(1,)
+          return i
         }""",
         """
-        f(x: f64[5,40], ct: f64[5]) -> f64[5], f64[5] {
+        f(x: f64[5,40], ct: f64[5,1]) -> f64[5] {
           a: f64[5] = reduce_sum(x) axes=(1,)
-          b: f64[5] = strong_mul(ct, a)
-          return a, b
+          b: f64[5,1] = reshape(a) shape=(5, 1)
+          c: f64[5,1] = div(ct, b)
+          d: f64[5,1] = sub(b, b)
+          e: f64[5,1] = add(d, c)
+          f: f64[5] = reshape(e) shape=(5,)
+          g: f64[5] = strong_mul(f, a)
+          return g
         }""",
     )
+
+
+OVERFLOWING = {
+    "a small cotangent": """
+        f(x: f32[2,3], y: f32[2]) -> f32[2] {
+          a: f32[2,3] = broadcast_in_dim(y) shape=(2, 3) dims=(0,)
+          b: f32[2,3] = strong_mul(a, x)
+          c: f32[2] = reduce_sum(b) axes=(1,)
+          return c
+        }""",
+    "a cotangent with the sum in a term": """
+        f(x: f32[2,3], y: f32[2]) -> f32[2] {
+          t: f32[2] = reduce_sum(x) axes=(1,)
+          q: f32[2] = div(y, t)
+          r: f32[2] = add(q, y)
+          a: f32[2,3] = broadcast_in_dim(r) shape=(2, 3) dims=(0,)
+          b: f32[2,3] = strong_mul(a, x)
+          c: f32[2] = reduce_sum(b) axes=(1,)
+          return c
+        }""",
+    "a matrix product": """
+        f(x: f32[2,3], y: f32[2]) -> f32[3] {
+          a: f32[2,3,3] = broadcast_in_dim(x) shape=(2, 3, 3) dims=(0, 1)
+          b: f32[3,3] = dot_general(y, a) contract=((0,), (0,)) batch=((), ())
+          c: f32[3] = reduce_sum(b) axes=(1,)
+          return c
+        }""",
+}
+
+
+@pytest.mark.parametrize("text", OVERFLOWING.values(), ids=OVERFLOWING)
+def test_products_are_not_summed_before_where_that_overflows(text: str):
+    program = parse_program(textwrap.dedent(text))
+    arrays = [
+        np.full(aval.shape, number, aval.dtype) for aval, number in zip(program.in_avals, (2e38, 1e-10), strict=True)
+    ]
+    (expected,) = interpret(program, arrays)
+    assert np.all(np.isfinite(expected))
+    np.testing.assert_allclose(interpret(simplify(program), arrays)[0], expected, rtol=1e-6)
 
 
 def test_a_contraction_that_is_needed_in_both_orders_is_computed_once():

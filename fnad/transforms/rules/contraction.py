@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fnad.ir.symbol import Symbol
+from fnad.ir.types import DTYPES, F64
 from fnad.ops.contraction import Axes, dot_general, free_axes
 from fnad.ops.shape import Ints, reduce_sum
 from fnad.transforms.pattern import Rule
@@ -66,6 +67,9 @@ def _without(axes: Ints, gone: Ints) -> Ints:
     return tuple(a - sum(other < a for other in gone) for a in axes)
 
 
+DOUBLES = frozenset({F64, DTYPES["c128"]})
+"""Where sums may be taken first: in f32 they overflow where products with small numbers are finite."""
+
 CONTRACTION = (
     Rule(
         "dot_general(transpose(x, permutation=p), y, contract=contract, batch=batch) = dot_general(x, y)",
@@ -83,6 +87,7 @@ CONTRACTION = (
     Rule(
         "reduce_sum(product := dot_general(x, y, contract=contract, batch=batch), axes=axes) = dot_general(Σ x, Σ y)",
         _sum_before,
+        DOUBLES,
         up_to="rounding",
     ),
 )

@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator
 
 from fnad.ir.primitive import Primitive
 from fnad.ir.symbol import Symbol
-from fnad.ops.arithmetic import strong_mul, sub
+from fnad.ops.arithmetic import sub
 from fnad.ops.constructors import ORDERED
 from fnad.ops.reduction import reduce_and, reduce_max, reduce_min, reduce_or
-from fnad.ops.shape import Ints, broadcast_in_dim, reduce_sum, reduced_shape, reshape_to, zeros_like
+from fnad.ops.shape import Ints, reduce_sum, reduced_shape, reshape_to, zeros_like
 from fnad.transforms.pattern import Rule
 
 
@@ -32,15 +32,6 @@ def _negated(x: Symbol, axes: Ints) -> Symbol:
     return sub(zeros_like(total.aval), total)  # a sum is never -0.0, which the negation of 0.0 would be
 
 
-def _factored(number: Symbol, shape: Ints, dims: Ints, x: Symbol, axes: Ints) -> Symbol | None:
-    """Multiply the sum by a cotangent that is the same for all that is summed: often the sum is known already."""
-    if any(axis in axes for axis in dims):
-        return None
-    kept = tuple(axis for axis in range(len(shape)) if axis not in axes)
-    total = reduce_sum(x, axes=axes)
-    return strong_mul(broadcast_in_dim(number, shape=total.shape, dims=tuple(map(kept.index, dims))), total)
-
-
 def _merge(reduction: Primitive) -> Callable[[Symbol, Ints, Ints], Symbol]:
     def merge(x: Symbol, inner: Ints, outer: Ints) -> Symbol:
         left = [axis for axis in range(x.ndim) if axis not in inner]
@@ -60,11 +51,6 @@ REDUCTION = (
     Rule("reduce_sum(x, axes=axes) = reshape(x) + 0 where one element is summed", _sum_of_one),
     Rule("reduce_sum(x, axes=axes) = 0 where there is no element", _sum_of_none),
     Rule("reduce_sum(neg(x), axes=axes) = 0 - reduce_sum(x)", _negated),
-    Rule(
-        "reduce_sum(strong_mul(broadcast_in_dim(c, shape=shape, dims=dims), x), axes=axes) = strong_mul(c, Σ x)",
-        _factored,
-        up_to="rounding",
-    ),
     Rule("reduce_sum(reduce_sum(x, axes=inner), axes=outer) = reduce_sum(x)", _merge(reduce_sum), up_to="rounding"),
     Rule("reduce_prod(x, axes=axes) = reshape(x) where one element is multiplied", _only_element, ORDERED),
     *(rule for reduction in (reduce_max, reduce_min, reduce_and, reduce_or) for rule in _exact(reduction)),
