@@ -18,10 +18,11 @@ from typing import TYPE_CHECKING, Any
 
 from fnad import config, errors, numpy
 from fnad.api.compilation import jit, make_program
-from fnad.api.constant import block_until_ready, stop_gradient
+from fnad.api.constant import stop_gradient
 from fnad.api.explaining import explain
 from fnad.api.forward import jvp
 from fnad.api.gradient import grad, value_and_grad
+from fnad.api.placing import block_until_ready, device, to_device, to_host
 from fnad.api.reverse import vjp
 from fnad.config import debug_nans, disable_jit
 from fnad.store import cache_info, clear_cache
@@ -64,6 +65,7 @@ __all__ = [
     "custom_vjp",
     "debug",
     "debug_nans",
+    "device",
     "disable_jit",
     "errors",
     "eval_shape",
@@ -103,6 +105,8 @@ __all__ = [
     "tapped",
     "test_util",
     "testing",
+    "to_device",
+    "to_host",
     "tree",
     "value_and_grad",
     "vectorize",

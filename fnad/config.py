@@ -5,7 +5,8 @@
                               if they branch on traced values, each path when it is taken again
                "interpreter"  always in the NumPy interpreter
                "compiled"     always compiled, at the first call
-    backend    "cpu"          the compiler, and the device that compiled programs run on
+    device     "cpu"          where programs run: in memory that NumPy can access
+               "cuda"         on the GPU that CuPy has chosen, compiled at the first call; results are CuPy arrays
     strict_mutation
                False          a function's writes to its arguments are visible only to itself
                True           they are errors
@@ -38,12 +39,13 @@ from collections.abc import Generator
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import Any, Literal, TypeAlias, get_args
 
 from fnad.errors import SettingError
 
 ExecutorName: TypeAlias = Literal["auto", "interpreter", "compiled"]
-BackendName: TypeAlias = Literal["cpu"]
+DeviceName: TypeAlias = Literal["cpu", "cuda"]
 
 
 def _cores() -> int:
@@ -63,13 +65,13 @@ class Settings:
     Raises `SettingError` for a value that does not exist.
 
     >>> Settings(executor="compiled")
-    Settings(executor='compiled', backend='cpu', strict_mutation=False, disable_jit=False,
+    Settings(executor='compiled', device='cpu', strict_mutation=False, disable_jit=False,
              debug_nans=False, threads=..., cache_entries=512, cache_bytes=1073741824,
              disk_cache=True, disk_cache_bytes=536870912)
     """
 
     executor: ExecutorName = "auto"
-    backend: BackendName = "cpu"
+    device: DeviceName = "cpu"
     strict_mutation: bool = False
     disable_jit: bool = False
     debug_nans: bool = False
@@ -80,7 +82,7 @@ class Settings:
     disk_cache_bytes: int = 2**29
 
     def __post_init__(self) -> None:
-        for name, choices in (("executor", get_args(ExecutorName)), ("backend", get_args(BackendName))):
+        for name, choices in (("executor", get_args(ExecutorName)), ("device", get_args(DeviceName))):
             value = getattr(self, name)
             if value not in choices:
                 raise SettingError(f"{name} is {value!r}", remedy=f"set it to {' or '.join(map(repr, choices))}")
@@ -124,8 +126,7 @@ def set_default(**changes: Any) -> None:
     _default = _changed(_default, changes)
 
 
-@contextmanager
-def override(**changes: Any) -> Generator[Settings]:
+def override(**changes: Any) -> AbstractContextManager[Settings]:
     """Change settings for a block of code.
 
     Raises `SettingError` for a setting or a value that does not exist.
@@ -134,11 +135,27 @@ def override(**changes: Any) -> Generator[Settings]:
     ...     current().executor
     'interpreter'
     """
-    token = _overridden.set(_changed(current(), changes))
+    return _in_force(_changed(current(), changes))
+
+
+@contextmanager
+def _in_force(settings: Settings) -> Generator[Settings]:
+    token = _overridden.set(settings)
     try:
-        yield current()
+        yield settings
     finally:
         _overridden.reset(token)
+
+
+def on(device: str) -> AbstractContextManager[Settings]:
+    """Run programs on a device, for a block of code; the settings of two such blocks are one object."""
+    known = device in get_args(DeviceName)
+    return _in_force(_on(current(), device)) if known else override(device=device)
+
+
+@lru_cache(64)
+def _on(settings: Settings, device: DeviceName) -> Settings:
+    return settings if settings.device == device else replace(settings, device=device)
 
 
 def disable_jit(disable: bool = True) -> AbstractContextManager[Settings]:

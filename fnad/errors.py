@@ -140,6 +140,18 @@ class HyperparameterError(FnadError, ValueError):
     """A learning rate, decay or number of steps that is no number or out of its range."""
 
 
+class DeviceError(FnadError, RuntimeError):
+    """A device that programs cannot run on: a package or a driver is missing, or it failed."""
+
+
+class DeviceMemoryError(DeviceError, MemoryError):
+    """A program that needs more memory than the device has left."""
+
+
+class PlacementError(FnadError, ValueError):
+    """An array in other memory than that of the device a program runs on."""
+
+
 # ---- inside the traced function ----------------------------------------------------------------------------------
 
 

@@ -8,7 +8,11 @@ from __future__ import annotations
 
 import re
 
-_NO_DEVICES = "leave it out: arrays are NumPy's, and there is one device, the CPU"
+_TO_DEVICE = "write fnad.to_device(tree), outside of the function"
+_TO_HOST = "write fnad.to_host(tree), outside of the function"
+_ON = "write fnad.jit(f, device='cuda'), or run it in a block under fnad.device('cuda')"
+_DEFAULT = "write fnad.device('cuda') for a block of code; fnad.config.set_default sets it for the process"
+_ONE_GPU = "programs run on the CPU or on one GPU, that which CuPy has chosen: `fnad doctor` describes it"
 _NO_RECORD = "nothing is recorded: call the function itself for its value, fnad.grad(f) for its gradient"
 _STATIC = "fnad.stop_gradient(x) has the same values, and no derivative"
 _NUMPY = "write NumPy's own functions, or fnad.numpy for names bound before the trace"
@@ -34,18 +38,18 @@ WORDS: dict[str, str] = {
     "fnad.pmap": _COLLECTIVE,
     "fnad.shard_map": _COLLECTIVE,
     "fnad.xmap": _COLLECTIVE,
-    "fnad.device_put": _NO_DEVICES,
-    "fnad.device_get": _NO_DEVICES,
-    "fnad.devices": _NO_DEVICES,
-    "fnad.local_devices": _NO_DEVICES,
-    "fnad.device_count": _NO_DEVICES,
-    "fnad.default_device": _NO_DEVICES,
+    "fnad.device_put": _TO_DEVICE,
+    "fnad.device_get": _TO_HOST,
+    "fnad.devices": _ONE_GPU,
+    "fnad.local_devices": _ONE_GPU,
+    "fnad.device_count": _ONE_GPU,
+    "fnad.default_device": _DEFAULT,
     "fnad.tree_util": "write fnad.tree; classes are registered by optree.register_pytree_node, in the namespace 'fnad'",
     "fnad.tree_map": "write fnad.tree.map",
     "fnad.tree_leaves": "write fnad.tree.leaves",
     "fnad.detach": _STATIC,
     "fnad.grad_and_value": "write fnad.value_and_grad(f), which returns the value first",
-    "fnad.default_backend": _NO_DEVICES,
+    "fnad.default_backend": "write fnad.config.current().device",
     "fnad.closure_convert": "leave it out: a function may take traced values from its closure",
     "fnad.custom_gradient": "write fnad.custom_vjp",
     "fnad.pure_callback": "write fnad.callback(f, *args, result=like_the_result)",
@@ -91,8 +95,9 @@ WORDS: dict[str, str] = {
     "fnad.function": "write fnad.jit",
     "fnad.compile": "write fnad.jit",
     "fnad.manual_seed": "write key = fnad.random.key(0), and draw from it: see docs/random.md",
-    "fnad.cuda": _NO_DEVICES,
-    "fnad.device": _NO_DEVICES,
+    "fnad.cuda": _ON,
+    "fnad.set_default_device": _DEFAULT,
+    "fnad.synchronize": "write fnad.block_until_ready(tree)",
     "fnad.vectorized_map": "write fnad.vmap",
     "fnad.map_fn": "write fnad.map, or fnad.vmap for all rows at once",
     "fnad.case": "write fnad.switch",
@@ -128,11 +133,11 @@ WORDS: dict[str, str] = {
     "x.retain_grad": "write x = fnad.cotangent_tap(x, 'x'); fnad.tapped(fnad.grad(f)) returns it: docs/debugging.md",
     "x.register_hook": "write x = fnad.cotangent_tap(x, 'x') to see it; to change it, fnad.custom_vjp of the identity",
     "x.numpy": "leave it out: it is an array; for numbers return it, or show it with fnad.debug.print",
-    "x.cpu": _NO_DEVICES,
-    "x.cuda": _NO_DEVICES,
-    "x.to": f"write x.astype(dtype) for a dtype; {_NO_DEVICES}",
-    "x.addressable_data": _NO_DEVICES,
-    "x.block_until_ready": "leave it out: results are there when a call returns",
+    "x.cpu": _TO_HOST,
+    "x.cuda": _TO_DEVICE,
+    "x.to": f"write x.astype(dtype) for a dtype; for a device {_TO_DEVICE}",
+    "x.addressable_data": _ONE_GPU,
+    "x.block_until_ready": "write fnad.block_until_ready(x), outside of the function",
     "x.clone": "write x.copy()",
     "x.numel": "write x.size",
     "x.permute": "write x.transpose(axes)",
@@ -160,7 +165,7 @@ WORDS: dict[str, str] = {
     "unbiased=": "write ddof=1 for unbiased=True, ddof=0 for unbiased=False",
     "correction=": "write ddof=",
     "requires_grad=": "leave it out: fnad.grad(f, argnums=...) says in which arguments f is differentiated",
-    "device=": _NO_DEVICES,
+    "device=": _ON,
     "lr=": _RATE,
     "step_size=": _RATE,
     "betas=": _B,
@@ -183,11 +188,11 @@ WORDS: dict[str, str] = {
     "static_argnums=": "let the function take it from its closure: lambda x: f(x, n)",
     "static_argnames=": "let the function take it from its closure: lambda x: f(x, n=n)",
     "donate_argnames=": "write donate_argnums=, the positions of the arguments",
-    "backend=": _NO_DEVICES,
+    "backend=": "write device=",
     "inline=": "leave it out: inside another transform a compiled function is like the function itself",
     "keep_unused=": "leave it out: arguments that are not used cost nothing",
-    "in_shardings=": _NO_DEVICES,
-    "out_shardings=": _NO_DEVICES,
+    "in_shardings=": _ONE_GPU,
+    "out_shardings=": _ONE_GPU,
     "holomorphic=": _COMPLEX,
     "allow_int=": "leave it out: integers among floats are constant; pass what is to be differentiated as a float",
     "reduce_axes=": _COLLECTIVE,

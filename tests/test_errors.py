@@ -745,7 +745,7 @@ def test_settings() -> None:
     with raises(errors.SettingError, "executor is 'gpu'", "  set it to 'auto' or 'interpreter' or 'compiled'"):
         fnad.config.set_default(executor="gpu")
     settings = (
-        "  the settings are: executor, backend, strict_mutation, disable_jit, debug_nans, threads, cache_entries,"
+        "  the settings are: executor, device, strict_mutation, disable_jit, debug_nans, threads, cache_entries,"
         " cache_bytes, disk_cache, disk_cache_bytes"
     )
     with raises(errors.SettingError, "there is no setting 'speed'", settings):

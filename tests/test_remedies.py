@@ -25,6 +25,7 @@ import scipy.stats
 import fnad
 from fnad import random
 from fnad.errors import CacheWarning, ControlFlowWarning, FnadError, PathsWarning
+from tests.gpu import Distant, simulated
 from tests.remedies import remedies
 from tests.together import together
 
@@ -50,9 +51,10 @@ def run(code: str) -> None:
         "random": random,
         "grad": fnad.grad,
         "jit": fnad.jit,
+        "Distant": Distant,
     }
     exec(PRELUDE, names)
-    with np.errstate(all="ignore"):
+    with np.errstate(all="ignore"), simulated():
         exec(compile(code, name, "exec"), names)
 
 
@@ -74,6 +76,11 @@ UNREACHED = {
     "make it so": "it is in a sample of a primitive",
     "its values come near the largest": "the compiler decides which programs round so",
     "they are near singular, or badly scaled": "no small system is known that GMRES fails for",
+    "pip install 'fnad[cuda]'": "tests install nothing",
+    "`fnad doctor` shows what is there": "it takes a machine without a GPU, and one with it",
+    "copy it: fnad.to_device(fnad.to_host(x)), under cupy": "it takes two GPUs",
+    "give x.detach() of it": "it takes a GPU",
+    "use smaller batches, or fnad.checkpoint": "it takes a GPU",
     "apply it to one element at a time": "every primitive of this package can be; one of a user's may not",
 }
 """The beginnings of remedies that no call is known to raise, each with the reason."""

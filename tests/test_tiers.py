@@ -358,9 +358,9 @@ def test_what_loading_a_backend_costs_counts_once(monkeypatch: pytest.MonkeyPatc
     assert TieredProgram(example()).expected_cost() == 3.5
 
 
-def test_a_backend_that_there_is_not() -> None:
-    with pytest.raises(fnad.errors.SettingError, match="backend is 'tpu'"):
-        fnad.config.set_default(backend="tpu")
+def test_a_device_that_there_is_not() -> None:
+    with pytest.raises(fnad.errors.SettingError, match="device is 'tpu'"):
+        fnad.config.set_default(device="tpu")
 
 
 # ---- deadlines -------------------------------------------------------------------------------------------------------

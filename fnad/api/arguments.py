@@ -60,6 +60,7 @@ from fnad.ir.builder import current_builder
 from fnad.ir.types import NAMES, Aval, is_inexact
 from fnad.numpy.namespace import MAKING, making_traced
 from fnad.numpy.operands import WeakSymbol, as_symbol
+from fnad.placement import is_on_device
 from fnad.trace.callees import is_void, standing_for, with_stand_ins
 from fnad.trace.contents import function_in
 from fnad.trace.identity import reach_of
@@ -367,7 +368,9 @@ def _view(array: Array) -> Array:
 def _copy(value: Any) -> Any:
     if isinstance(value, Tracer):  # which says that it is an array, too
         return _handle(value)
-    return value.copy() if isinstance(value, np.ndarray) else value
+    if isinstance(value, np.ndarray):
+        return value.copy()
+    return Tracer(as_symbol(value)) if is_on_device(value) else value  # whose methods know nothing of traced values
 
 
 def _traced(value: Any) -> Any:

@@ -72,6 +72,7 @@ def jit(
     static_argnums: Places = (),
     static_argnames: Places = (),
     donate_argnums: int | Sequence[int] = (),
+    device: str | None = None,
 ) -> Compiled:
     """`f` compiled: traced at the first call with arguments of given structure, dtypes and shapes, native at the next.
 
@@ -94,7 +95,10 @@ def jit(
     no other is taken, and they must not be used after the call. What comes of it depends on the program: the caller
     cannot rely on either.
 
-    Raises `ArgumentTypeError`, `DtypeError`, `StaticArgumentError`.
+    It runs on the `device`, "cpu" or "cuda", if one is given (see `fnad.device`), else where the settings say.
+
+    Raises `ArgumentTypeError`, `DtypeError`, `StaticArgumentError`; `SettingError` for a device there is not, and
+    `DeviceError` at a call if it cannot be used.
 
     >>> import numpy as np
     >>> @jit
@@ -110,11 +114,14 @@ def jit(
     """
     if isinstance(f, (classmethod, staticmethod)):
         method = cast("classmethod[Any, Any, Any]", f)
-        return cast("Any", type(method)(jit(method.__func__, static_argnums, static_argnames, donate_argnums)))
+        return cast("Any", type(method)(jit(method.__func__, static_argnums, static_argnames, donate_argnums, device)))
     check_function(f, "jit")
     statics, donated = statics_of(f, static_argnums, static_argnames), donated_of(f, donate_argnums)
     given = {"static_argnums": static_argnums, "static_argnames": static_argnames, "donate_argnums": donate_argnums}
-    return Compiled(f, {name: value for name, value in given.items() if value != ()}, statics, donated)
+    options = {name: value for name, value in given.items() if value != ()}
+    if device is None:
+        return Compiled(f, options, statics, donated)
+    return Placed(f, options | {"device": device}, statics, donated)
 
 
 def make_program(f: Function, static_argnums: Places = (), static_argnames: Places = ()) -> Callable[..., TracedCall]:
@@ -213,7 +220,7 @@ class Compiled(Transformed):
             elif not are_records(values):
                 raise
             return self._call(args, kwargs)
-        signature = structure, form, tuple(marks)
+        signature = structure, form, tuple(marks), config.current().device
         paths = self._paths.get(signature) or self._begin(signature)
         taken, results, failures = paths.run(arrays)
         if taken is None:
@@ -312,7 +319,7 @@ class Compiled(Transformed):
     def _forget(self, receiver: Receiver) -> None:
         """Give up the paths of a method for an object that is no more."""
         for signature in list(self._paths):
-            form = cast("tuple[Any, CallForm | None, Any]", signature)[1]
+            form = cast("tuple[Any, CallForm | None, Any, Any]", signature)[1]
             if form is not None and (0, receiver) in form.static:
                 self._paths.pop(signature, None)
 
@@ -329,3 +336,24 @@ class Compiled(Transformed):
         )
         place = f"\n  at {source}" if source is not None else ""
         warnings.warn(f"{again}: {change}{place}\n  {OWN if is_own else OTHERS}", RetraceWarning, stacklevel=4)
+
+
+class Placed(Compiled):
+    """What `jit` returns for a device: the function, compiled for it."""
+
+    __slots__ = ("_device",)
+
+    def __init__(self, f: Function, options: dict[str, Any], statics: Statics, donated: frozenset[int]) -> None:
+        super().__init__(f, options, statics, donated)
+        self._device = options["device"]
+        with config.on(self._device):
+            pass  # which raises for a device there is not
+
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
+        with config.on(self._device):
+            return super().__call__(*args, **kwargs)
+
+    def lower(self, /, *args: Any, **kwargs: Any) -> TracedCall:
+        """The program for these arguments, for the device: see `Compiled.lower`."""
+        with config.on(self._device):
+            return super().lower(*args, **kwargs)

@@ -1,4 +1,4 @@
-"""Functions that leave values as they are: `stop_gradient`, `block_until_ready`."""
+"""`stop_gradient`: values that have no derivative."""
 
 from __future__ import annotations
 
@@ -18,15 +18,6 @@ def stop_gradient(tree: Any) -> Any:
     np.float64(3.0)
     """
     return map_leaves(_stopped, tree)
-
-
-def block_until_ready(tree: Any) -> Any:
-    """The pytree as it is, for code that says so in JAX: results are there when a call returns.
-
-    >>> block_until_ready((1.0, 2.0))
-    (1.0, 2.0)
-    """
-    return tree
 
 
 def _stopped(value: Any) -> Any:

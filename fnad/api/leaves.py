@@ -18,11 +18,12 @@ import numpy as np
 
 from fnad.api import records
 from fnad.api.records import NAMESPACE
-from fnad.errors import ArgumentTypeError, DtypeError, FnadError
+from fnad.errors import ArgumentTypeError, DtypeError, FnadError, PlacementError
 from fnad.ir.program import Source
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import NAMES, Aval, aval_of
 from fnad.numpy.operands import PYTHON_DTYPES
+from fnad.placement import adopted, is_on_device
 from fnad.trace.dispatch import tracing_builder
 from fnad.trace.source import current_source
 from fnad.trace.tracer import Tracer
@@ -40,6 +41,9 @@ METHOD = (
     "transform the bound method, or a function of the other arguments inside the method; or register the class with "
     "optree"
 )
+
+
+NAMED = f"convert it to one of {', '.join(NAMES.values())}"
 
 
 class Leaf(NamedTuple):
@@ -154,6 +158,8 @@ def array_of(value: Any) -> Array:
     for kind, dtype in PYTHON_DTYPES.items():
         if isinstance(value, kind):
             return _number(value, dtype)
+    if is_on_device(value):
+        return _adopted(value)
     if hasattr(value, "to_numpy"):  # a Series or DataFrame, of which a program takes the values
         return _values(value)
     raise LeafError(
@@ -161,6 +167,16 @@ def array_of(value: Any) -> Array:
         f"is of type {type_name(value)}, not an array or a number",
         "put arrays and numbers in tuples, lists, dicts or classes registered with optree",
     )
+
+
+def _adopted(value: Any) -> Array:
+    try:
+        array = adopted(value)
+    except PlacementError as error:
+        raise LeafError(PlacementError, error.what, error.remedy or "") from None
+    if array.dtype not in NAMES:
+        raise LeafError(DtypeError, f"has dtype {array.dtype}, which is not supported", NAMED)
+    return array
 
 
 def _values(table: Any) -> Array:
@@ -184,8 +200,7 @@ def _native_array(value: Any) -> Array:
         what = f"has dtype object{', and has ' + ', '.join(others) + ' in it' if others else ''}"
         raise LeafError(DtypeError, what, "write np.array(x, dtype=float), with np.nan in the place of None")
     if native not in NAMES:
-        names = ", ".join(NAMES.values())
-        raise LeafError(DtypeError, f"has dtype {value.dtype}, which is not supported", f"convert it to one of {names}")
+        raise LeafError(DtypeError, f"has dtype {value.dtype}, which is not supported", NAMED)
     return np.asarray(value, dtype=native)
 
 

@@ -8,6 +8,7 @@ from typing import Any, cast
 
 import numpy as np
 
+from fnad import config
 from fnad.api.aliasing import check_written
 from fnad.api.arguments import with_traced_arrays
 from fnad.api.leaves import (
@@ -31,7 +32,7 @@ from fnad.api.paths import TracedPath
 from fnad.api.running import inlined
 from fnad.api.stages import STAGES, stage_text
 from fnad.api.staging import stage
-from fnad.backends.tiers import TieredProgram
+from fnad.backends.on_device import staged
 from fnad.errors import ArgumentTypeError, GuardFailed, OtherPathError, SettingError
 from fnad.ir.builder import is_tracing
 from fnad.ir.content import content_key
@@ -139,8 +140,8 @@ class TracedCall:
             names = ", ".join(map(repr, STAGES))
             raise SettingError(f"there is no stage {stage!r}", source=current_source(), remedy=f"give one of {names}")
         names = input_names(self._inputs, self.program)
-        own = map(TieredProgram, self._path.own)
-        return stage_text([(program, names) for program in own], stage, self._path.guards)
+        with config.on(self._path.device):
+            return stage_text([(staged(program), names) for program in self._path.own], stage, self._path.guards)
 
     def compile(self) -> TracedCall:
         """The same, compiled now; what the compiler cannot lower stays interpreted."""
@@ -149,6 +150,10 @@ class TracedCall:
         return self
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
+        with config.on(self._path.device):
+            return self._call(args, kwargs)
+
+    def _call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         arrays = self._arrays(args, kwargs)
         path = self._path
         try:

@@ -10,6 +10,7 @@ from fnad.backends.reference import fresh
 from fnad.errors import FnadError, NonFiniteError
 from fnad.ir.program import Program
 from fnad.ir.walk import has_effect
+from fnad.placement import is_on_host, on_device, on_host
 from fnad.transforms.nonfinite import Found, first, follow, is_not_finite
 
 
@@ -18,20 +19,25 @@ def checked(run: Executor, arguments: Sequence[Array], program: Program, count: 
 
     Raises `NonFiniteError` for what arose in it. A program that has effects is interpreted instead of the run.
     """
+    given, arguments = arguments, list(map(on_host, arguments))
     if any(map(has_effect, program.equations)):
         found = follow(program, arguments)
         _check(found, count)
-        return fresh(found[0], arguments)
+        return list(map(_placed, fresh(found[0], arguments)))
     try:
-        results = run(arguments)
+        results = run(given)
     except FnadError:
         _check(follow(program, arguments), count)
         raise
-    if any(map(is_not_finite, results[:count])):
+    if any(map(is_not_finite, map(on_host, results[:count]))):
         found = follow(program, arguments)
         _check(found, count)
         _check_native(program, found)
     return results
+
+
+def _placed(array: Array) -> Array:
+    return array if is_on_host() else on_device(array)
 
 
 def _check(found: Found, count: int | None) -> None:

@@ -29,7 +29,7 @@ from fnad.api.leaves import Array
 from fnad.api.running import prepared, raise_with_line, watched
 from fnad.api.staging import Output
 from fnad.backends.base import Executor
-from fnad.backends.reference import interpreter
+from fnad.backends.on_device import staged
 from fnad.backends.tiers import TieredProgram
 from fnad.errors import FnadError, GuardFailed, PathsWarning
 from fnad.ir.primitive import GuardCheck
@@ -69,6 +69,7 @@ class TracedPath:
         donated: tuple[int, ...] = (),
     ) -> None:
         self.donated = donated
+        self.device = config.current().device
         self.traced = program
         self.written = written
         self.outside = outside if written else ()
@@ -84,9 +85,10 @@ class TracedPath:
     @cached_property
     def programs(self) -> tuple[TieredProgram, ...]:
         """The program with its guards, ready to run; it may have been made of another function."""
-        if not self.guards:
-            return (prepared(self.traced, self.donated),)
-        return tuple(map(prepared, self.own))  # nothing is donated: another path may need the arguments
+        with config.on(self.device):
+            if not self.guards:
+                return (prepared(self.traced, self.donated),)
+            return tuple(map(prepared, self.own))  # nothing is donated: another path may need the arguments
 
     @property
     def own(self) -> tuple[Program, ...]:
@@ -110,7 +112,7 @@ class TracedPath:
 
     @cached_property
     def _interpreters(self) -> list[Executor]:
-        return [interpreter(dce(program.program)) for program in self.programs]
+        return [program.interpreted() for program in self.programs]
 
     def run(self, arrays: Sequence[Array]) -> list[Array]:
         """The outputs for these arguments; raise `GuardFailed` where another path has to be taken."""
@@ -140,13 +142,13 @@ class TracedPath:
         """The outputs for the arguments it was traced with; where it has guards, no compiler is waited for."""
         if not self.guards:
             return self.run(arrays)
-        if config.current().executor == "compiled":
+        if config.current().executor == "compiled" or self.device != "cpu":
             try:
                 return self.run(arrays)
             except GuardFailed:  # See Note [Fallback]
                 pass
         self.runs = next(self._count)
-        return watched(TieredProgram(self.traced).executor(), [*arrays, *self.captured], lambda: self.traced)
+        return watched(staged(self.traced).executor(), [*arrays, *self.captured], lambda: self.traced)
 
     def _executors(self) -> list[Executor]:
         """What runs it: it is compiled when it comes again, or at once where that takes less than to interpret it.

@@ -24,6 +24,7 @@ from fnad.errors import FnadError
 from fnad.ir.builder import is_tracing
 from fnad.ir.program import Program
 from fnad.ir.types import NAMES
+from fnad.placement import is_on_device, on_host
 from fnad.trace.contents import CONSTANTS, same
 from fnad.trace.environment import Environment
 from fnad.transforms.dce import without_effects
@@ -72,7 +73,7 @@ class Decisions:
     def are_the_same(self, operands: Sequence[Operand]) -> bool:
         """Whether Python would decide so for these operands; not where a later question cannot be asked of them."""
         try:
-            return [int(np.asarray(answer)) for answer in self._run(operands)] == self._expected
+            return [int(np.asarray(answer)) for answer in self._run(list(map(on_host, operands)))] == self._expected
         except (FnadError, ArithmeticError, ValueError):
             return False
 
@@ -120,6 +121,8 @@ class Repeats:
     ) -> Staged:
         others, structure = flatten(([arg for i, arg in enumerate(args) if i not in chosen], kwargs))
         fixed = [*wrt.constants, *others]
+        if any(map(is_on_device, fixed)):  # whose content is not compared
+            return stage_in(self._f, chosen, wrt, args, kwargs, has_aux=self._has_aux)
         marks = tuple([(leaf.aval, leaf.weak, leaf.is_array) for leaf in wrt.leaves])
         signature = wrt.structure, marks, chosen, structure
         known = self._known.get(signature)

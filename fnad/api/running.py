@@ -18,6 +18,7 @@ from fnad.api.derivations import Derivation
 from fnad.api.leaves import Array, Operand, to_user
 from fnad.api.nonfinite import checked
 from fnad.backends.base import Executor
+from fnad.backends.on_device import staged
 from fnad.backends.reference import interpreter
 from fnad.backends.tiers import TieredProgram
 from fnad.errors import FnadError
@@ -27,6 +28,7 @@ from fnad.ir.program import Program, Var
 from fnad.ir.symbol import Symbol
 from fnad.ir.walk import all_equations, has_effect
 from fnad.numpy.operands import WeakSymbol, as_symbol
+from fnad.placement import on_host
 from fnad.store import STORE
 from fnad.trace.capture import Trace
 from fnad.trace.tracer import Tracer
@@ -36,7 +38,7 @@ from fnad.watch import unwatched
 
 def derived(program: Program, derivation: Derivation) -> tuple[TieredProgram, ...]:
     """The programs that are derived from one, ready to run."""
-    key = derivation.key, content_key(program)
+    key = (*derivation.key, config.current().device), content_key(program)
     return STORE.get(key, lambda: tuple(map(prepared, derivation.derive(program))))
 
 
@@ -58,11 +60,12 @@ def derived_within(program: Program, derivation: Derivation) -> tuple[Program, .
 
 
 def prepared(program: Program, donated: tuple[int, ...] = ()) -> TieredProgram:
-    """What runs a program, and programs of the same content, for as long as someone has it.
+    """What runs a program where the settings say, and programs of the same content, for as long as someone has it.
 
     Results may lie in the memory of the inputs at the positions `donated`.
     """
-    return STORE.stages((donated, content_key(program)), lambda: TieredProgram(program, donated))
+    key = (donated, config.current().device), content_key(program)
+    return STORE.stages(key, lambda: staged(program, donated))
 
 
 class Made(NamedTuple):
@@ -115,7 +118,7 @@ def raise_with_line(program: Program, arrays: Sequence[Array]) -> None:
     """
     if not any(map(has_effect, program.equations)):
         with suppress(TimeUpError):
-            interpreter(program)(arrays, perf_counter() + 1.0)
+            interpreter(program)(list(map(on_host, arrays)), perf_counter() + 1.0)
 
 
 def run(program: Program, operands: Sequence[Operand], derivation: Derivation) -> list[Any]:

@@ -26,6 +26,7 @@ from fnad.api.leaves import (
 from fnad.errors import AuxiliaryError
 from fnad.ir.program import Program
 from fnad.numpy.operands import as_array
+from fnad.placement import is_on_device
 from fnad.trace.capture import Guard
 from fnad.trace.contents import CONSTANTS
 from fnad.trace.dispatch import call
@@ -75,7 +76,9 @@ class Output(NamedTuple):
 
 
 def _array(value: Any) -> Any:
-    return Tracer(value.symbol) if isinstance(value, Tracer) else np.asarray(value)
+    if isinstance(value, Tracer):
+        return Tracer(value.symbol)
+    return value if is_on_device(value) else np.asarray(value)
 
 
 class Staged(NamedTuple):

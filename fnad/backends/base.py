@@ -141,11 +141,12 @@ class Backend:
         return 0.0 if self.module in sys.modules else self.setup
 
 
-BACKENDS: dict[config.BackendName, Backend] = {
+BACKENDS: dict[config.DeviceName, Backend] = {
     "cpu": Backend("fnad.backends.cpu.executor", setup=0.2, program=0.02, equation=0.0004, lowered=0.0002),
+    "cuda": Backend("fnad.backends.cuda.executor", setup=0.5, program=0.1, equation=0.0004),
 }
 
 
 def current_backend() -> Backend:
     """The backend that the settings name."""
-    return BACKENDS[config.current().backend]
+    return BACKENDS[config.current().device]

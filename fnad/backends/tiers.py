@@ -27,7 +27,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING
 
 from fnad import config
-from fnad.backends.base import Array, Executor, Native, current_backend
+from fnad.backends.base import BACKENDS, Array, Backend, Executor, Native
 from fnad.backends.reference import interpreter
 from fnad.backends.sizes import Sizes, sizes_of
 from fnad.control.reroll import rolled
@@ -64,6 +64,7 @@ class TieredProgram:
     def __init__(self, program: Program, donated: Sequence[int] = ()) -> None:
         self.program = program
         self.used = now()
+        self._device: config.DeviceName = config.current().device
         self._donated = donated
         self._native: Native | None = None
         self._is_refused = False
@@ -87,6 +88,10 @@ class TieredProgram:
             is_ready = (eager or often or self._loops) and self._is_kept
             native = self._compiled_if_due(at_once=is_awaited or must or is_ready)
         return native or (self._interpret_for_a_time if self._loops else self._interpret)
+
+    def interpreted(self) -> Executor:
+        """What interprets it as it is, in any case."""
+        return interpreter(dce(self.program))
 
     def native(self) -> Native | None:
         """Return native code, compiled now if it was not; None where the compiler cannot lower the program."""
@@ -138,7 +143,12 @@ class TieredProgram:
 
     def expected_cost(self) -> float:
         """The expected time to compile it, in seconds."""
-        return current_backend().expected_cost(self._length, is_shared=self._sizes.is_shared)
+        return self._backend.expected_cost(self._length, is_shared=self._sizes.is_shared)
+
+    @property
+    def _backend(self) -> Backend:
+        """The backend of the device on which it runs, whatever the settings are now."""
+        return BACKENDS[self._device]
 
     @cached_property
     def _sizes(self) -> Sizes:
@@ -181,7 +191,7 @@ class TieredProgram:
         """Whether interpreting it took as long as to compile it, or to load it if it is on disk."""
         if self._spent >= self.expected_cost():
             return True
-        return self._spent >= current_backend().expected_load() and self._is_kept
+        return self._spent >= self._backend.expected_load() and self._is_kept
 
     @cached_property
     def _is_kept(self) -> bool:
@@ -195,7 +205,7 @@ class TieredProgram:
         return None if disk_cache() is None else import_module("fnad.backends.keys").key_of(self.program, self._donated)
 
     def _compile(self) -> Native | None:
-        compiler, key = current_backend().compiler, self._key
+        compiler, key = self._backend.compiler, self._key
         try:
             with uncollected():
                 if key is None:

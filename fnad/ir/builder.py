@@ -128,11 +128,10 @@ class Builder:
 
     def capture(self, value: Captured) -> Symbol:
         """The input bound to a value from outside, which is added on first use."""
-        var = self._captured_vars.get(id(value if isinstance(value, np.ndarray) else value.atom))
+        identity = id(value.atom if isinstance(value, Symbol) else value)
+        var = self._captured_vars.get(identity)
         if var is None:
-            aval = aval_of(value) if isinstance(value, np.ndarray) else value.aval
-            var = Var(aval)
-            self._captured_vars[id(value if isinstance(value, np.ndarray) else value.atom)] = var
+            var = self._captured_vars[identity] = Var(value.aval if isinstance(value, Symbol) else aval_of(value))
             self.captured.append(value)
         return Symbol(self, var, var.aval)
 

@@ -16,6 +16,7 @@ from fnad.ir.builder import Builder, Captured
 from fnad.ir.demand import OnDemand
 from fnad.ir.program import Equation, Literal
 from fnad.ir.symbol import Symbol
+from fnad.placement import on_host
 
 Array: TypeAlias = "np.ndarray[Any, Any]"
 
@@ -52,7 +53,7 @@ class Constants(Evaluated):
         return not isinstance(value, Symbol) or is_known(value)
 
     def outside(self, value: Captured) -> Array:
-        found = known_value(value) if isinstance(value, Symbol) else value
+        found = known_value(value) if isinstance(value, Symbol) else on_host(value)
         assert found is not None
         return found
 

@@ -16,6 +16,7 @@ from fnad.errors import (
     AxisError,
     DtypeError,
     IntegerRangeError,
+    PlacementError,
     ShapeError,
     TracerEscapeError,
 )
@@ -27,6 +28,7 @@ from fnad.ir.types import BOOL, DTYPES, F64, I64, Dtype, Shape, dtype_name, nati
 from fnad.numpy.namespace import CALLS
 from fnad.ops.conversion import convert_to
 from fnad.ops.shape import broadcast_to, concatenate, reshape_to
+from fnad.placement import adopted, is_on_device
 
 Operand: TypeAlias = Any
 """A symbol, an array, a NumPy or Python number, or a nested list of these."""
@@ -79,11 +81,23 @@ def as_symbol(value: Operand, dtype: Dtype | None = None) -> Symbol:
         return python_literal(value, dtype)
     elif isinstance(value, (list, tuple)):
         symbol = stack_nested(value)
+    elif is_on_device(value):
+        symbol = current_builder().capture(_adopted(value))
     elif hasattr(value, "to_numpy"):  # of pandas, say
         symbol = as_symbol(value.to_numpy())
     else:
         raise ArgumentTypeError(f"{type(value).__name__} is not an array or a number")
     return symbol if dtype is None else to_dtype(symbol, dtype)
+
+
+def _adopted(value: Any) -> Any:
+    """An array of a device, as programs take it."""
+    try:
+        array = adopted(value)
+    except PlacementError as error:
+        raise PlacementError(f"an array {error.what}", remedy=error.remedy) from None
+    dtype_name(array.dtype)
+    return array
 
 
 def python_literal(value: Any, dtype: Dtype | None) -> Symbol:

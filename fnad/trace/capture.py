@@ -17,6 +17,7 @@ from fnad.ir.builder import Builder, Captured, current_builder, is_tracing
 from fnad.ir.program import Atom, Source, Var
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import Aval, dtype_name, native_dtype
+from fnad.placement import is_on_device
 from fnad.trace.shadow import Raised, Shadow
 
 Array: TypeAlias = "np.ndarray[Any, Any]"
@@ -92,6 +93,8 @@ class Trace(Builder):
         return self.outer.bake(array) if self.outer is not None and self.outer.alive else super().bake(array)
 
     def _capture_array(self, array: Array) -> Symbol:
+        if is_on_device(array):  # itself, not what it holds: that is read when the program runs
+            return super().capture(array)
         known = self._arrays.get(id(array))
         if known is not None and same_bits(known[0], known[1]):
             return known[2]

@@ -41,6 +41,7 @@ from fnad.numpy.scipy_ufuncs import special_rule
 from fnad.numpy.views import ArrayView, stored
 from fnad.ops.conversion import convert_to
 from fnad.ops.shape import constant
+from fnad.placement import is_on_device
 from fnad.trace.escape import hidden_escape, used_after_trace
 from fnad.trace.expansion import follow, is_own
 from fnad.trace.handle import Deferred, Elements, Handle
@@ -274,7 +275,7 @@ def operate(ufunc: Callable[..., Any], *operands: Any) -> Any:
     """The result of a Python operator; on Python numbers alone, a Python number."""
     for operand in operands:
         if not isinstance(operand, OPERANDS):
-            return unlike(ufunc, *operands)
+            return call_seen(RULES[ufunc], operands, {}) if is_on_device(operand) else unlike(ufunc, *operands)
         if issubclass(type(operand), Deferred):  # to ask an object that is none takes longer
             return NotImplemented
     if all(map(is_python_like, operands)):
@@ -337,7 +338,7 @@ def python_number(x: Handle) -> Any:
 
 def operate_in_place(ufunc: Callable[..., Any], target: Handle, operand: Any) -> Any:
     """The value of x after `x += y`: a scalar is replaced, an array written to."""
-    if target.is_scalar or not isinstance(operand, OPERANDS):
+    if target.is_scalar or not (isinstance(operand, OPERANDS) or is_on_device(operand)):
         return NotImplemented
     return store(f"numpy.{ufunc.__name__}", call(RULES[ufunc], (target, operand), {}), target)
 

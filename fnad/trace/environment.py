@@ -52,6 +52,7 @@ import numpy as np
 
 from fnad.codes import original_of
 from fnad.ir.program import Source
+from fnad.placement import is_on_device
 from fnad.store import uncollected
 from fnad.trace.bytecode import Reads, function_of, line_naming, reads_of
 from fnad.trace.contents import (
@@ -629,6 +630,8 @@ class Environment:
             self._contents.extend([(check, value)] if check else [])
             if check is None:
                 self._meet(f"a {type(value).__name__} of pandas is read")
+        elif is_on_device(value):
+            self._meet("an array of a device is read")
         elif hasattr(type(value), "__array__"):
             self._contents.append((check_of_array_like(value), value))
 

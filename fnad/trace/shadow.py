@@ -20,6 +20,7 @@ from fnad.ir.demand import OnDemand
 from fnad.ir.known import Evaluated
 from fnad.ir.program import Equation, Literal
 from fnad.ir.symbol import Symbol
+from fnad.placement import is_on_device, on_host
 
 Array: TypeAlias = "np.ndarray[Any, Any]"
 
@@ -32,7 +33,7 @@ class Shadow(Evaluated):
 
     def outside(self, value: Captured) -> Array:
         assert not isinstance(value, Symbol)
-        return value
+        return on_host(value)
 
 
 class Raised(OnDemand[Symbol]):
@@ -48,7 +49,9 @@ class Raised(OnDemand[Symbol]):
     def outside(self, value: Captured) -> Symbol:
         if isinstance(value, Symbol):
             return self.outer.lift(value)
-        return self.outer.capture(value) if value.ndim else self.outer.literal(value.flat[0])
+        if value.ndim or is_on_device(value):
+            return self.outer.capture(value)
+        return self.outer.literal(value.flat[0])
 
     def literal(self, literal: Literal) -> Symbol:
         return self.outer.literal(literal.value)

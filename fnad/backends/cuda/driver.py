@@ -1,0 +1,110 @@
+"""What the executor asks of a device: memory, kernels, matrix products, and to wait.
+
+What is asked runs in the order in which it is asked, on the stream that is current when it is; only `to_host` and
+`synchronize` wait for it. Arrays are of the driver's class, CuPy's where the device is a GPU (`gpu.py`), and have the
+attributes of NumPy's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from importlib import import_module
+from typing import Any, NamedTuple, Protocol, TypeAlias
+
+import numpy as np
+
+from fnad.ir.types import Dtype, Shape
+from fnad.kernel.statements import Kernel
+
+Array: TypeAlias = "np.ndarray[Any, Any]"
+DeviceArray: TypeAlias = Any
+
+
+class Operand(NamedTuple):
+    """A matrix in the memory of an array: element (r, c) is at offset + r · row_stride + c · column_stride.
+
+    One of the strides is 1.
+    """
+
+    array: DeviceArray
+    offset: int
+    row_stride: int
+    column_stride: int
+
+
+class Driver(Protocol):
+    """A device."""
+
+    arch: str
+    """The architecture that kernels are compiled for: "sm_90"."""
+
+    array_type: type
+
+    def adopt(self, value: Any) -> DeviceArray:
+        """An array of any library, as one of the driver's in the same memory; work on it so far is waited for."""
+        ...
+
+    def to_device(self, array: Array) -> DeviceArray:
+        """A copy of an array of NumPy's."""
+        ...
+
+    def to_host(self, value: Any) -> Array:
+        """A copy as an array of NumPy's, when all that was asked before is done."""
+        ...
+
+    def empty(self, shape: Shape, dtype: Dtype) -> DeviceArray:
+        """A new array of any content; raises `DeviceMemoryError` where there is no room for it."""
+        ...
+
+    def copy(self, source: DeviceArray, target: DeviceArray) -> None:
+        """Copy the elements of one array to another one of as many elements."""
+        ...
+
+    def fill(self, array: DeviceArray, number: Any) -> None:
+        """Store a number in each element."""
+        ...
+
+    def load(self, kernel: Kernel) -> Any:
+        """A kernel, compiled and ready to be launched."""
+        ...
+
+    def launch(self, loaded: Any, blocks: int, threads: int, arrays: Sequence[DeviceArray]) -> None:
+        """Run a kernel on so many blocks of threads."""
+        ...
+
+    def product(self, out: Operand, a: Operand, b: Operand, m: int, k: int, n: int) -> None:
+        """out[m, n] = a[m, k] · b[k, n]."""
+        ...
+
+    def library(self) -> Any:
+        """The module with NumPy's functions for arrays of the driver's, with its `linalg` and `fft`."""
+        ...
+
+    def synchronize(self) -> None:
+        """Wait until all that was asked is done."""
+        ...
+
+    def owns(self, array: DeviceArray) -> bool:
+        """Whether nobody else has the memory of an array, so that it may be given away."""
+        ...
+
+
+_drivers: list[Driver] = []
+
+
+def current() -> Driver:
+    """The driver of this process; raises `DeviceError` where there is no GPU, or a package is missing."""
+    if not _drivers:
+        _drivers.append(import_module("fnad.backends.cuda.gpu").open_gpu())
+    return _drivers[-1]
+
+
+@contextmanager
+def using(driver: Driver) -> Generator[Driver]:
+    """Have another driver run programs in this block."""
+    _drivers.append(driver)
+    try:
+        yield driver
+    finally:
+        _drivers.remove(driver)

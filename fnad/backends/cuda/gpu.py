@@ -1,0 +1,153 @@
+"""An NVIDIA GPU as a driver: CuPy's memory pool, streams, modules and cuBLAS.
+
+Everything runs on CuPy's current stream and device, so that it is in order with what the user asks of CuPy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from importlib import import_module
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from fnad.backends.cuda.driver import Array, DeviceArray, Operand
+from fnad.errors import DeviceError, DeviceMemoryError, PlacementError
+from fnad.ir.types import Dtype, Shape
+from fnad.kernel.statements import Kernel
+
+PACKAGES = "pip install 'fnad[cuda]' brings all packages that it takes"
+SEE = "`fnad doctor` shows what is there"
+GEMM = {"f": "sgemm", "d": "dgemm", "F": "cgemm", "D": "zgemm"}
+"""cuBLAS's matrix products, by the letters of dtypes."""
+
+NO_TRANSPOSITION, TRANSPOSITION = 0, 1
+
+
+class Loaded(NamedTuple):
+    """A kernel in the memory of the device; the module lives as long as this does."""
+
+    function: Any
+    module: Any
+
+
+def open_gpu() -> Gpu:
+    """The GPU that CuPy has chosen; raises `DeviceError` where there is none to be had."""
+    try:
+        cupy = import_module("cupy")
+    except ImportError as error:
+        raise DeviceError(f"CUDA needs CuPy, which cannot be imported: {error}", remedy=PACKAGES) from None
+    try:
+        capability = cupy.cuda.Device().compute_capability
+    except cupy.cuda.runtime.CUDARuntimeError as error:
+        raise DeviceError(f"no GPU can be used: {error}", remedy=SEE) from None
+    return Gpu(cupy, f"sm_{capability}")
+
+
+class Gpu:
+    """A GPU, through CuPy."""
+
+    def __init__(self, cupy: Any, arch: str) -> None:
+        self.arch, self.array_type = arch, cupy.ndarray
+        self._cupy = cupy
+        self._device = int(cupy.cuda.Device().id)
+        self._launch = import_module("cupy_backends.cuda.api.driver").launchKernel
+        self._constants = {letter: (np.ones(1, letter), np.zeros(1, letter)) for letter in GEMM}
+
+    def adopt(self, value: Any) -> DeviceArray:
+        array = value if type(value) is self.array_type else self._shared(value)
+        if array.device.id != self._device:
+            raise PlacementError(
+                f"is in the memory of cuda:{array.device.id}, and programs run on cuda:{self._device}",
+                remedy=f"copy it: fnad.to_device(fnad.to_host(x)), under cupy.cuda.Device({self._device})",
+            )
+        return array
+
+    def _shared(self, value: Any) -> DeviceArray:
+        """A view of another library's array, by DLPack, which has the libraries agree on the order of their work."""
+        if hasattr(type(value), "__dlpack__"):
+            with suppress(
+                BufferError, RuntimeError, TypeError
+            ):  # what DLPack cannot say, such as a tensor with a record
+                return self._cupy.from_dlpack(value)
+        try:
+            return self._cupy.asarray(value)
+        except (RuntimeError, TypeError) as error:
+            raise PlacementError(f"does not give its memory: {error}", remedy="give x.detach() of it") from None
+
+    def to_device(self, array: Array) -> DeviceArray:
+        made = self.empty(array.shape, array.dtype)
+        made.set(np.ascontiguousarray(array).reshape(array.shape))
+        return made
+
+    def to_host(self, value: Any) -> Array:
+        return self._cupy.asnumpy(self._shared(value) if type(value) is not self.array_type else value)
+
+    def empty(self, shape: Shape, dtype: Dtype) -> DeviceArray:
+        try:
+            return self._cupy.empty(shape, dtype)
+        except self._cupy.cuda.memory.OutOfMemoryError as error:
+            free, total = self._cupy.cuda.runtime.memGetInfo()
+            raise DeviceMemoryError(
+                f"{np.prod(shape, dtype=object) * dtype.itemsize} bytes for {dtype}{list(shape)} are not free: {error}",
+                remedy=f"use smaller batches, or fnad.checkpoint: {free} of {total} bytes are free on the GPU",
+            ) from None
+
+    def copy(self, source: DeviceArray, target: DeviceArray) -> None:
+        self._cupy.copyto(target, source.reshape(target.shape))
+
+    def fill(self, array: DeviceArray, number: Any) -> None:
+        array.fill(number)
+
+    def load(self, kernel: Kernel) -> Loaded:
+        ptx_of = import_module("fnad.backends.cuda.ptx").ptx_of  # which loads LLVM
+        module = self._cupy.cuda.function.Module()
+        module.load(ptx_of(kernel, self.arch).encode())
+        return Loaded(module.get_function("kernel").ptr, module)
+
+    def launch(self, loaded: Loaded, blocks: int, threads: int, arrays: Sequence[DeviceArray]) -> None:
+        # a kernel's parameters are addresses, each given by the address of the place where it stands
+        pointers = np.array([array.data.ptr for array in arrays], np.uint64)
+        places = np.arange(len(arrays), dtype=np.uint64) * np.uint64(8) + np.uint64(pointers.ctypes.data)
+        stream = self._cupy.cuda.get_current_stream().ptr
+        self._launch(loaded.function, blocks, 1, 1, threads, 1, 1, 0, stream, places.ctypes.data, 0)
+
+    def product(self, out: Operand, a: Operand, b: Operand, m: int, k: int, n: int) -> None:
+        if out.row_stride != 1:  # cuBLAS stores by columns: the transposed product by rows is this one
+            out, a, b, m, n = transposed(out), transposed(b), transposed(a), n, m
+        cublas = import_module("cupy_backends.cuda.libs.cublas")
+        letter = out.array.dtype.char
+        one, zero = (constant.ctypes.data for constant in self._constants[letter])
+        ta, lda = _layout(a, m, k)
+        tb, ldb = _layout(b, k, n)
+        getattr(cublas, GEMM[letter])(
+            self._cupy.cuda.device.get_cublas_handle(), ta, tb, m, n, k,
+            one, _address(a), lda, _address(b), ldb, zero, _address(out), max(out.column_stride, m),
+        )  # fmt: skip
+
+    def library(self) -> Any:
+        return self._cupy
+
+    def synchronize(self) -> None:
+        self._cupy.cuda.get_current_stream().synchronize()
+
+    def owns(self, array: DeviceArray) -> bool:
+        memory = array.data.mem
+        return array.base is None and not isinstance(memory, self._cupy.cuda.UnownedMemory)
+
+
+def transposed(x: Operand) -> Operand:
+    """The transposed matrix in the same memory."""
+    return Operand(x.array, x.offset, x.column_stride, x.row_stride)
+
+
+def _layout(x: Operand, rows: int, columns: int) -> tuple[int, int]:
+    """Whether a matrix is stored by rows, which for cuBLAS is transposed, and the distance of its lines."""
+    if x.row_stride == 1:
+        return NO_TRANSPOSITION, max(x.column_stride, rows)
+    return TRANSPOSITION, max(x.row_stride, columns)
+
+
+def _address(x: Operand) -> int:
+    return x.array.data.ptr + x.offset * x.array.dtype.itemsize

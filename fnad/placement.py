@@ -1,0 +1,61 @@
+"""Where arrays are: in the memory of the host, as NumPy's are, or in that of a device.
+
+An array of a device says so itself, by DLPack or `__cuda_array_interface__`, of whatever library it is. Programs take
+it as an array of the driver's, which shares its memory. The driver (`fnad.backends.cuda.driver`), and with it all that
+knows CUDA, is loaded when the first array or program asks for it.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+from fnad import config
+from fnad.errors import PlacementError
+
+CUDA_KINDS = {2, 13}
+"""DLPack's numbers for the memory of CUDA's devices, and for that which host and device share."""
+
+
+def is_on_device(value: Any) -> bool:
+    """Whether a value is an array in the memory of a device."""
+    kind = type(value)
+    library = kind.__module__.partition(".")[0]
+    if library == "numpy":
+        return False
+    if hasattr(kind, "__dlpack_device__") and library != "cupy":  # whose answer takes a call of CUDA's
+        return value.__dlpack_device__()[0] in CUDA_KINDS
+    return hasattr(kind, "__cuda_array_interface__") and hasattr(value, "__cuda_array_interface__")
+
+
+def driver() -> Any:
+    """What runs programs on the device; raises `DeviceError` where there is none."""
+    return import_module("fnad.backends.cuda.driver").current()
+
+
+def is_on_host() -> bool:
+    """Whether the settings have programs run on the host."""
+    return config.current().device == "cpu"
+
+
+def adopted(value: Any) -> Any:
+    """An array of a device as one of the driver's in the same memory.
+
+    Raises `PlacementError` where programs run on the host, or on another device.
+    """
+    if is_on_host():
+        raise PlacementError(
+            "is in the memory of a GPU, and this runs on the CPU",
+            remedy="run it there, in a block under fnad.device('cuda'), or copy it: fnad.to_host(x)",
+        )
+    return driver().adopt(value)
+
+
+def on_host(value: Any) -> Any:
+    """An array as NumPy's, which is itself if it is one."""
+    return driver().to_host(value) if is_on_device(value) else value
+
+
+def on_device(value: Any) -> Any:
+    """An array as the driver's, which is itself if it is one."""
+    return driver().adopt(value) if is_on_device(value) else driver().to_device(value)
