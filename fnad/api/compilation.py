@@ -278,7 +278,7 @@ class Compiled(Transformed):
         for value in (self._f, *[fixed[place] for place, _ in form.static]):
             environment.follow(value)
 
-        traces: list[Builder] = []
+        traces: list[weakref.ref[Builder]] = []
         written: list[int] = []
         read: list[Array] = []
 
@@ -286,14 +286,16 @@ class Compiled(Transformed):
             places = (*form.positions, *form.names)
             given = fixed | dict(zip(places, structure.unflatten(tracers), strict=True))
             result = f(*[given[i] for i in range(len(args))], **{name: given[name] for name in kwargs})
-            traces.append(current_builder())
+            traces.append(weakref.ref(current_builder()))
             written[:] = [i for i, tracer in enumerate(tracers) if tracer.is_written]
             read[:] = outside()
             return result
 
         with environment.watching():
             staged = with_traced_arrays(self._f, lambda f: stage(f, leaves, partial(call, f)))
-        check_kept([self._f, *[fixed[place] for place, _ in form.static]], traces[-1], environment.is_read)
+        trace = traces[-1]()
+        if trace is not None:  # nothing else has it but values of it that are stored somewhere
+            check_kept([self._f, *[fixed[place] for place, _ in form.static]], trace, environment.is_read)
         if any(isinstance(key, Receiver) for _, key in form.static):
             environment = environment.released()
         captured = cast("Sequence[Array]", staged.operands[len(leaves) :])  # no trace is around this one

@@ -64,8 +64,8 @@ def statics_of(f: Function, argnums: Any, argnames: Any) -> Statics:
 def donated_of(f: Function, argnums: Any) -> frozenset[int]:
     """The positions of the donated arguments; raise `StaticArgumentError` where there is no such argument."""
     numbers = _several(argnums, "donate_argnums", "__index__")
-    parameters = _parameters(f)
-    if parameters is None or not numbers:
+    parameters = _parameters(f) if numbers else None
+    if parameters is None:
         return frozenset(map(operator.index, numbers))
     count = sum(p.kind in POSITIONAL for p in parameters)
     open_ended = any(p.kind is inspect.Parameter.VAR_POSITIONAL for p in parameters)

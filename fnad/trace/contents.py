@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import functools
 import operator
 import os
@@ -331,18 +332,32 @@ def draws_numbers(value: Any) -> bool:
     )
 
 
-def shared_states() -> tuple[object, object]:
+def shared_states() -> tuple[object, ...]:
     """The states of the generators that `numpy.random` and `random` share among all their users."""
     numpy_random, python_random = sys.modules.get("numpy.random"), sys.modules.get("random")
-    state = numpy_random and numpy_random.get_state(legacy=False)
-    return _frozen(state), python_random and python_random.getstate()
+    of_numpy = () if numpy_random is None else _state_of_numpy(numpy_random.mtrand._rand)
+    return *of_numpy, *(() if python_random is None else _state_of_python(python_random._inst))
 
 
-def _frozen(state: Any) -> Any:
-    """The state of a generator, which is of dicts, arrays and numbers, as it is now."""
-    if isinstance(state, Mapping):
-        return tuple([(name, _frozen(value)) for name, value in cast("Mapping[str, Any]", state).items()])
-    return state.tobytes() if isinstance(state, np.ndarray) else state
+def _state_of_numpy(shared: Any) -> tuple[object, ...]:
+    """The state of NumPy's shared generator, whose numbers somebody else's class may make."""
+    bits = shared._bit_generator
+    is_numpys = type(bits).__module__.startswith("numpy.random.")
+    return memory_of(shared, type(shared)), memory_of(bits, type(bits)) if is_numpys else pickle.dumps(bits)
+
+
+def _state_of_python(shared: Any) -> tuple[object, ...]:
+    """The state of Python's shared generator, with the number that `gauss` has left over."""
+    return memory_of(shared, type(shared).__base__), shared.gauss_next
+
+
+def memory_of(value: Any, kind: type) -> bytes:
+    """The memory of an object that is of a class written in C, without what every object has.
+
+    To ask generators for their states makes hundreds of numbers, which takes longer than a short trace.
+    """
+    head = object.__basicsize__
+    return ctypes.string_at(id(value) + head, kind.__basicsize__ - head)
 
 
 def check_of_function(function: FunctionType) -> Check:
