@@ -22,6 +22,7 @@ import threading
 from collections.abc import Callable, Generator
 from contextlib import AbstractContextManager, contextmanager
 from functools import wraps
+from operator import call
 from sys import getprofile, setprofile
 from types import BuiltinFunctionType, CodeType, FrameType, MethodDescriptorType
 from typing import Any, ParamSpec, TypeAlias, TypeVar, cast
@@ -60,14 +61,8 @@ def _both(first: See, second: See) -> See:
 # ---- by a profiler ---------------------------------------------------------------------------------------------------
 
 
-@contextmanager
-def by_profiler(see: See) -> Generator[None]:
-    """Have a function called for the calls and returns of this thread, also of C, but for those of fnad's own code.
-
-    A profiler that is set goes on.
-
-    One of C, as cProfile's up to 3.11, cannot be called, and so is off in between; later ones do not use this hook.
-    """
+def _others(see: See) -> See:
+    """What sees the events of code that is not fnad's."""
     here = _HERE
 
     def see_others(frame: FrameType, event: str, arg: Any) -> None:
@@ -79,18 +74,43 @@ def by_profiler(see: See) -> Generator[None]:
             here.begins = False
             see(frame, event, arg)
 
-    previous: object = getprofile()
-    before, chained = _HERE.see, cast("See | None", previous if callable(previous) else None)
-    seen = see_others if chained is None else _both(see_others, chained)
-    _HERE.see = seen if chained is before else None  # from somebody else's nothing is hidden
-    setprofile(seen)
+    return see_others
+
+
+@contextmanager
+def by_profiler(see: See) -> Generator[None]:
+    """Have a function called for the calls and returns of this thread, also of C, in what is called by `seen`."""
+    before, previous = _HERE.see, getprofile()
+    if previous is not None and previous is not before:
+        with always_by_profiler(see):
+            yield
+        return
+    _HERE.see = _others(see) if before is None else _both(before, _others(see))
+    setprofile(None)
+    try:
+        yield
+    finally:
+        setprofile(previous)
+        _HERE.see = before
+
+
+@contextmanager
+def always_by_profiler(see: See) -> Generator[None]:
+    """The same in all code but fnad's own: nothing is hidden from somebody else's profiler, which goes on.
+
+    One of C, as cProfile's up to 3.11, cannot be called, and so is off in between; later ones do not use this hook.
+    """
+    before, previous = _HERE.see, cast("Any", getprofile())
+    chained = cast("See | None", previous if callable(previous) else None)
+    _HERE.see = None
+    setprofile(_others(see) if chained is None else _both(chained, _others(see)))
     try:
         yield
     finally:
         setprofile(chained)
         _HERE.see = before
         if previous is not None and chained is None:
-            cast("Any", previous).enable()
+            previous.enable()
 
 
 def without_profiler(condition: Callable[P, bool], function: Callable[P, T]) -> Callable[P, T]:
@@ -112,20 +132,20 @@ def without_profiler(condition: Callable[P, bool], function: Callable[P, T]) -> 
     return run
 
 
-def with_profiler(function: Callable[P, T]) -> Callable[P, T]:
-    """A function that runs with the profiler of fnad's that was taken away around the code that calls it."""
+def seen_by_profiler(function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
+    """Call a function with the profiler of fnad's, which is not set where this is called."""
+    if _HERE.see is None or getprofile() is not None:
+        return function(*args, **kwargs)
+    setprofile(_HERE.see)
+    try:
+        return function(*args, **kwargs)
+    finally:
+        setprofile(None)
 
-    @wraps(function)
-    def run(*args: P.args, **kwargs: P.kwargs) -> T:
-        if _HERE.see is None or getprofile() is not None:
-            return function(*args, **kwargs)
-        setprofile(_HERE.see)
-        try:
-            return function(*args, **kwargs)
-        finally:
-            setprofile(None)
 
-    return run
+def hides_from_profiler() -> bool:
+    """Whether a profiler of fnad's is there, and not set."""
+    return _HERE.see is not None and getprofile() is None
 
 
 # ---- by events of the interpreter ------------------------------------------------------------------------------------
@@ -233,17 +253,18 @@ MONITOR = Monitor()
 
 @contextmanager
 def by_events(see: See) -> Generator[None]:
-    """Have a function called for each call and return of this thread, but for fnad's own; all else goes on."""
+    """Have a function called for the calls and returns of this thread in what is called by `seen`; all else goes on."""
     if not MONITOR.begin():
-        with by_profiler(see):
+        with always_by_profiler(see):
             yield
         return
-    before = _HERE.see
-    _HERE.see = see if before is None else _both(see, before)
+    before = _HERE.see, _HERE.hidden
+    outer = _HERE.see or _HERE.hidden
+    _HERE.see, _HERE.hidden = None, see if outer is None else _both(outer, see)
     try:
         yield
     finally:
-        _HERE.see = before
+        _HERE.see, _HERE.hidden = before
         MONITOR.end()
 
 
@@ -266,21 +287,21 @@ def without_events(condition: Callable[P, bool], function: Callable[P, T]) -> Ca
     return run
 
 
-def with_events(function: Callable[P, T]) -> Callable[P, T]:
-    """A function whose events are seen again, where the code that calls it has them passed over."""
+def seen_by_events(function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
+    """Call a function whose events are seen again, where this is called in code that has them passed over."""
+    see, hidden = _HERE.see, _HERE.hidden
+    if see is not None or hidden is None:
+        return function(*args, **kwargs)
+    _HERE.see, _HERE.hidden = hidden, None
+    try:
+        return function(*args, **kwargs)
+    finally:
+        _HERE.see, _HERE.hidden = None, hidden
 
-    @wraps(function)
-    def run(*args: P.args, **kwargs: P.kwargs) -> T:
-        see, hidden = _HERE.see, _HERE.hidden
-        if see is not None or hidden is None:
-            return function(*args, **kwargs)
-        _HERE.see, _HERE.hidden = hidden, None
-        try:
-            return function(*args, **kwargs)
-        finally:
-            _HERE.see, _HERE.hidden = None, hidden
 
-    return run
+def hides_events() -> bool:
+    """Whether events are passed over that are to be seen elsewhere."""
+    return _HERE.see is None and _HERE.hidden is not None
 
 
 def _always(*args: object, **kwargs: object) -> bool:
@@ -291,7 +312,7 @@ def _always(*args: object, **kwargs: object) -> bool:
 
 
 def profiled(see: See) -> AbstractContextManager[None]:
-    """Have a function called for the calls and returns of this thread in code that is not fnad's."""
+    """Have a function called for the calls and returns of this thread in what `seen` calls and is not fnad's."""
     return by_profiler(see) if monitoring is None else by_events(see)
 
 
@@ -302,10 +323,15 @@ def unwatched_where(condition: Callable[P, bool]) -> Callable[[Callable[P, T]], 
 
 
 def unwatched(function: Callable[P, T]) -> Callable[P, T]:
-    """Make a function that no code of the user's is called by run without its calls being seen."""
+    """Make a function run without its calls being seen; code of the user's it calls by `seen`."""
     return unwatched_where(cast("Callable[P, bool]", _always))(function)
 
 
-def watched(function: Callable[P, T]) -> Callable[P, T]:
-    """Make a function that code of the user's is called by run with its calls seen, in unwatched code that calls it."""
-    return (with_profiler if monitoring is None else with_events)(function)
+unseen: Callable[..., Any] = unwatched(call)
+"""Calls a function without its calls being seen."""
+
+seen = seen_by_profiler if monitoring is None else seen_by_events
+"""Calls a function, where code of the user's may run, with its calls seen."""
+
+is_hidden = hides_from_profiler if monitoring is None else hides_events
+"""Whether calls that are seen elsewhere are not seen here."""

@@ -46,6 +46,7 @@ from fnad.api.leaves import (
     path,
     to_user,
     type_name,
+    unflatten,
 )
 from fnad.api.staging import Staged, stage
 from fnad.errors import (
@@ -67,7 +68,7 @@ from fnad.trace.identity import reach_of
 from fnad.trace.opening import OutsideChanged, opened
 from fnad.trace.source import current_source, source_of_error
 from fnad.trace.tracer import Tracer
-from fnad.watch import unwatched, watched
+from fnad.watch import seen, unwatched
 
 Argnums: TypeAlias = int | Sequence[int]
 T = TypeVar("T")
@@ -136,7 +137,7 @@ class Differentiated(NamedTuple):
 
     def _filled(self, differentiable: Iterable[Any], constant: Iterable[Any]) -> Sequence[Any]:
         leaves = dict(zip(self.places, differentiable, strict=True)) | dict(zip(self._constants, constant, strict=True))
-        return cast("Sequence[Any]", self.structure.unflatten([leaves[i] for i in range(len(leaves))]))
+        return cast("Sequence[Any]", unflatten(self.structure, [leaves[i] for i in range(len(leaves))]))
 
 
 def stage_call(
@@ -148,6 +149,7 @@ def stage_call(
     return stage_in(f, chosen, wrt, args, kwargs, has_aux=has_aux), wrt
 
 
+@unwatched
 def stage_in(
     f: Function,
     chosen: Sequence[int],
@@ -169,7 +171,7 @@ def stage_in(
             given = dict(zip(chosen, wrt.given(tracers, receiving), strict=True))
             others = {i: map_leaves(receiving, arg) for i, arg in enumerate(args) if i not in given}
             every = given | others
-            result = f(*[every[i] for i in range(len(args))], **map_leaves(receiving, kwargs or {}))
+            result = seen(f, *[every[i] for i in range(len(args))], **map_leaves(receiving, kwargs or {}))
             received.check(f, lambda: [wrt.values[i] for i in places], tracers)
             return result
 
@@ -289,7 +291,6 @@ def with_traced_arrays(
 _with_stand_ins = unwatched(with_stand_ins)
 
 
-@watched
 def _outermost(f: Function, attempt: Callable[[Function], T], second: Callable[[Function], T]) -> T:
     try:
         with _first_run():
@@ -369,7 +370,7 @@ def _copy(value: Any) -> Any:
     if isinstance(value, Tracer):  # which says that it is an array, too
         return _handle(value)
     if isinstance(value, np.ndarray):
-        return value.copy()
+        return seen(value.copy)
     return Tracer(as_symbol(value)) if is_on_device(value) else value  # whose methods know nothing of traced values
 
 

@@ -35,6 +35,7 @@ from fnad.api.leaves import (
     is_zero_dimensional,
     path,
     to_user,
+    unflatten,
 )
 from fnad.api.listing import KnownPaths, listed
 from fnad.api.paths import Paths, TracedPath
@@ -50,6 +51,7 @@ from fnad.trace.environment import Environment
 from fnad.trace.kept import check_kept
 from fnad.trace.source import current_source
 from fnad.trace.tracer import Tracer
+from fnad.watch import seen
 
 if TYPE_CHECKING:
     from fnad.api.lowered import TracedCall
@@ -284,8 +286,8 @@ class Compiled(Transformed):
 
         def call(f: Function, tracers: Sequence[Tracer]) -> Any:
             places = (*form.positions, *form.names)
-            given = fixed | dict(zip(places, structure.unflatten(tracers), strict=True))
-            result = f(*[given[i] for i in range(len(args))], **{name: given[name] for name in kwargs})
+            given = fixed | dict(zip(places, unflatten(structure, tracers), strict=True))
+            result = seen(f, *[given[i] for i in range(len(args))], **{name: given[name] for name in kwargs})
             traces.append(weakref.ref(current_builder()))
             written[:] = [i for i, tracer in enumerate(tracers) if tracer.is_written]
             read[:] = outside()

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import atexit
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache
-from types import CodeType, ModuleType
+from types import CodeType, ModuleType, NoneType
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -24,9 +24,10 @@ from fnad.ir.symbol import Symbol
 from fnad.ir.types import NAMES, Aval, aval_of
 from fnad.numpy.operands import PYTHON_DTYPES
 from fnad.placement import adopted, is_on_device
-from fnad.trace.dispatch import tracing_builder
+from fnad.trace.dispatch import is_plain, tracing_builder
 from fnad.trace.source import current_source
 from fnad.trace.tracer import Tracer
+from fnad.watch import is_hidden, seen
 
 if TYPE_CHECKING:
     import optree
@@ -36,6 +37,9 @@ Function: TypeAlias = Callable[..., Any]
 Structure: TypeAlias = "optree.PyTreeSpec"
 Operand: TypeAlias = "Array | Symbol"
 """What a program is run on: arrays, or symbols of the trace under way."""
+
+STANDARD = {None, NoneType, tuple, list, dict}
+"""The classes of leaves, as a structure has them, and of containers that are no user's."""
 
 METHOD = (
     "transform the bound method, or a function of the other arguments inside the method; or register the class with "
@@ -84,7 +88,10 @@ def pytrees() -> ModuleType:
 
 def flatten(tree: Any) -> tuple[list[Any], Structure]:
     """The leaves of a pytree, unchecked, and its structure."""
-    return pytrees().tree_flatten(tree, namespace=NAMESPACE)
+    flattened = pytrees().tree_flatten
+    if is_hidden() and not is_standard(tree):
+        return seen(flattened, tree, namespace=NAMESPACE)
+    return flattened(tree, namespace=NAMESPACE)
 
 
 def are_records(values: Sequence[Any]) -> bool:
@@ -94,7 +101,27 @@ def are_records(values: Sequence[Any]) -> bool:
 
 def map_leaves(function: Callable[[Any], Any], tree: Any) -> Any:
     """The pytree with `function` applied to each leaf."""
-    return pytrees().tree_map(function, tree, namespace=NAMESPACE)
+    values, structure = flatten(tree)
+    return unflatten(structure, map(function, values))
+
+
+def unflatten(structure: Structure, leaves: Iterable[Any]) -> Any:
+    """The pytree of a structure and leaves."""
+    if is_hidden() and not has_standard_classes(structure):
+        return seen(structure.unflatten, leaves)
+    return structure.unflatten(leaves)
+
+
+def is_standard(tree: Any) -> bool:
+    """Whether no container in a pytree may be of a class of the user's, whose functions are called for its parts."""
+    if type(tree) in (tuple, list):
+        return all(map(is_standard, tree))
+    return all(map(is_standard, tree.values())) if type(tree) is dict else is_plain(tree)
+
+
+def has_standard_classes(structure: Structure) -> bool:
+    """The same of a structure."""
+    return structure.type in STANDARD and all(map(has_standard_classes, structure.children()))
 
 
 def leaves_of(trees: Sequence[Any], names: Callable[[int], str]) -> tuple[list[Leaf], Structure]:
@@ -180,7 +207,7 @@ def _adopted(value: Any) -> Array:
 
 
 def _values(table: Any) -> Array:
-    values = table.to_numpy()
+    values = seen(table.to_numpy)
     if values.dtype.kind in "biufc":
         return _native_array(values)
     what = f"is of type {type_name(table)} with values of dtype {values.dtype}, not numbers alone"

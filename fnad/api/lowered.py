@@ -39,6 +39,7 @@ from fnad.ir.content import content_key
 from fnad.ir.program import Program
 from fnad.ir.types import Aval, Shape, native_dtype
 from fnad.trace.source import current_source
+from fnad.watch import seen
 
 
 @dataclass(frozen=True)
@@ -73,7 +74,7 @@ def eval_shape(f: Function, *args: Any, **kwargs: Any) -> Any:
     def attempt(f: Function) -> Any:
         def call(tracers: Sequence[Any]) -> Any:
             given = cast("Sequence[Any]", structure.unflatten(tracers))
-            return f(*given[: len(args)], **dict(zip(kwargs, given[len(args) :], strict=True)))
+            return seen(f, *given[: len(args)], **dict(zip(kwargs, given[len(args) :], strict=True)))
 
         return stage(f, leaves, call)
 

@@ -25,6 +25,7 @@ from fnad.api.leaves import (
     source_of,
     structure_text,
     type_name,
+    unflatten,
 )
 from fnad.api.marshalling import LeafType, Tree, as_tracer, joined
 from fnad.api.running import run
@@ -40,7 +41,7 @@ from fnad.trace.shadow import Raised
 from fnad.trace.source import current_source
 from fnad.trace.tracer import Tracer
 from fnad.trace.tracing import Traced, trace_function
-from fnad.watch import unwatched
+from fnad.watch import seen, unwatched
 
 Call = Callable[[list[Tracer]], Any]
 """What runs the user's function on leaves."""
@@ -249,6 +250,6 @@ def in_trace(f: Function, function: Callable[..., Any], *trees: Any, names: Sequ
     if is_tracing():
         return function(*trees)
     leaves, structure = leaves_of(trees, lambda i: names[i] if i < len(names) else f"args[{i - len(names)}]")
-    staged = stage(f, leaves, lambda tracers: function(*cast("tuple[Any, ...]", structure.unflatten(tracers))))
+    staged = stage(f, leaves, lambda tracers: seen(function, *cast("tuple[Any, ...]", unflatten(structure, tracers))))
     results = run(staged.program, staged.operands, AS_IT_IS)
     return staged.output.rebuild(results)

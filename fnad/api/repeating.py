@@ -29,6 +29,7 @@ from fnad.trace.contents import CONSTANTS, same
 from fnad.trace.environment import Environment
 from fnad.transforms.dce import without_effects
 from fnad.transforms.interpret import prepare
+from fnad.watch import unwatched
 
 SIGNATURES = 64
 TRACES = 4
@@ -108,6 +109,7 @@ class Repeats:
         self._known: dict[Hashable, list[Repeated]] = {}
         self._credit = CREDIT
 
+    @unwatched
     def stage_call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Staged, Differentiated]:
         """Trace a call on the leaves of the arguments that are differentiated; return it with these arguments."""
         chosen = resolved(self._f, self._argnums, len(args))

@@ -121,6 +121,7 @@ def raise_with_line(program: Program, arrays: Sequence[Array]) -> None:
             interpreter(program)(list(map(on_host, arrays)), perf_counter() + 1.0)
 
 
+@unwatched
 def run(program: Program, operands: Sequence[Operand], derivation: Derivation) -> list[Any]:
     """The outputs of the one program that is derived, on these operands, as the user gets them."""
     if is_tracing():

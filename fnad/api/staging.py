@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,6 +23,7 @@ from fnad.api.leaves import (
     source_of,
     to_user,
     type_name,
+    unflatten,
 )
 from fnad.errors import AuxiliaryError
 from fnad.ir.program import Program
@@ -32,6 +34,7 @@ from fnad.trace.contents import CONSTANTS
 from fnad.trace.dispatch import call
 from fnad.trace.tracer import Tracer
 from fnad.trace.tracing import trace_function
+from fnad.watch import seen, unseen
 
 
 class Auxiliary:
@@ -53,13 +56,12 @@ class Auxiliary:
     def rebuild(self, computed: Sequence[Any]) -> Any:
         """The pytree with what the program computed; arrays come as copies."""
         rest = iter(computed)
-        return self._structure.unflatten(
-            [next(rest) if isinstance(value, Tracer) else _own(value) for value in self._values]
-        )
+        values = [next(rest) if isinstance(value, Tracer) else _own(value) for value in self._values]
+        return unflatten(self._structure, values)
 
 
 def _own(value: Any) -> Any:
-    return value.copy() if isinstance(value, np.ndarray) else value
+    return seen(value.copy) if isinstance(value, np.ndarray) else value
 
 
 class Output(NamedTuple):
@@ -71,8 +73,8 @@ class Output(NamedTuple):
     def rebuild(self, values: Iterable[Any]) -> Any:
         """The output with these leaves, each a number or an array as the function had it."""
         if not self.arrays:
-            return self.structure.unflatten(values)
-        return self.structure.unflatten([_array(v) if i in self.arrays else v for i, v in enumerate(values)])
+            return unflatten(self.structure, values)
+        return unflatten(self.structure, [_array(v) if i in self.arrays else v for i, v in enumerate(values)])
 
 
 def _array(value: Any) -> Any:
@@ -112,7 +114,7 @@ class Staged(NamedTuple):
 def stage(
     f: Function, leaves: Sequence[Leaf], call: Callable[[Sequence[Tracer]], Any], *, has_aux: bool = False
 ) -> Staged:
-    """Trace `call`, which runs the user's function `f` on these leaves.
+    """Trace `call`, which runs the user's function `f` on these leaves, by `seen`.
 
     Raises `AuxiliaryError` if it returns no pair where `has_aux` says so, `ArgumentTypeError` and `DtypeError` for an
     output that is no pytree of arrays and numbers.
@@ -130,7 +132,7 @@ def stage(
 
     values = [leaf.value for leaf in leaves]
     avals, weak, arrays = [leaf.aval for leaf in leaves], [leaf.weak for leaf in leaves], [x.is_array for x in leaves]
-    traced = trace_function(run, avals, name=name, weak=weak, arrays=arrays, values=values)
+    traced = trace_function(partial(unseen, run), avals, name=name, weak=weak, arrays=arrays, values=values)
     return Staged(traced.program, [*values, *traced.captured], traced.guards, len(leaves), *found[0])
 
 

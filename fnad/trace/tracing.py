@@ -20,7 +20,7 @@ from fnad.trace.escape import forget_escape, hidden_escape, refused
 from fnad.trace.interception import intercepted
 from fnad.trace.shadow import Raised
 from fnad.trace.tracer import Tracer
-from fnad.watch import unwatched, watched
+from fnad.watch import seen, unwatched
 
 
 class Traced(NamedTuple):
@@ -67,7 +67,7 @@ def trace_function(
             symbols = [trace.input(aval) for aval in avals]
         none = [False] * len(avals)
         leaves = list(map(_argument, symbols, weak or none, arrays or none))
-        results = _run(call, leaves)
+        results = seen(_run, call, leaves)
         program = trace.finish(name, [symbol_of(result) for result in results])
     if trace.guards:
         program = Program(program.name, program.inputs, program.equations, program.outputs, frozenset(trace.guards))
@@ -75,7 +75,6 @@ def trace_function(
     return Traced(program, tuple(trace.captured), tuple(guards), tuple(baked), tuple(writes))
 
 
-@watched
 def _run(call: Callable[[list[Tracer]], Sequence[Any]], leaves: list[Tracer]) -> Sequence[Any]:
     forget_escape()
     try:

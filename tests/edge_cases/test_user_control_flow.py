@@ -11,6 +11,7 @@ import pytest
 from fnad import config, grad, jit, jvp, value_and_grad, vjp
 from fnad.errors import ControlFlowWarning
 from fnad.trace.environment import Environment
+from fnad.watch import seen
 from tests.edge_cases.ways import check
 
 floats = pytest.mark.parametrize("dtype", [np.float64, np.float32])
@@ -338,7 +339,7 @@ def test_row_53_what_python_raises_is_raised() -> None:
 def test_row_53_what_pytest_makes_of_an_assert_is_not_watched() -> None:
     environment = Environment()
     with environment.watching(), pytest.raises(AssertionError, match="positive"):
-        asserted(-1.0)
+        seen(asserted, -1.0)
     assert environment._kept
     assert not [value for value in environment._kept.values() if type(value).__module__.startswith("_pytest")]
 

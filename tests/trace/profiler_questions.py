@@ -34,7 +34,7 @@ def seen_in(run):
         found.append((frame.f_code, event, arg))
 
     with watch.profiled(see):
-        run()
+        watch.seen(run)
     return found
 
 
@@ -108,14 +108,9 @@ def that_other_threads_are_not_seen():
     assert inner.__code__ not in [code for code, _, _ in seen_in(run)]
 
 
-@watch.watched
-def shown():
-    return inner()
-
-
 @watch.unwatched
 def around():
-    before, result, after = math.cos(0.0), shown(), math.cos(0.0)
+    before, result, after = math.cos(0.0), watch.seen(inner), math.cos(0.0)
     return before, result, after
 
 
@@ -125,7 +120,7 @@ def that_watched_code_within_unwatched_is_seen():
     assert (inner.__code__, "c_call", math.sin) in found
     assert (around.__code__, "c_call", math.cos) not in found
     assert sys.getprofile() is None
-    shown()
+    watch.seen(inner)
     around()
     assert sys.getprofile() is None
 
@@ -171,6 +166,19 @@ def that_nothing_is_left():
         sys.monitoring.use_tool_id(tool, "asking")
         assert sys.monitoring.get_events(tool) == sys.monitoring.get_local_events(tool, inner.__code__) == 0
         sys.monitoring.free_tool_id(tool)
+
+
+def that_nothing_is_seen_at_first():
+    found = []
+    with watch.profiled(lambda frame, event, arg: found.append(event)):
+        inner()
+        assert watch.is_hidden()
+        watch.seen(lambda: found.append(watch.is_hidden()))
+        inner()
+    assert found[0] == "call"
+    assert False in found
+    assert found.count("call") <= 2  # of the lambda, and perhaps of what asks
+    assert not watch.is_hidden()
 
 
 def what_is_not_seen():
@@ -229,6 +237,7 @@ def that_cprofile_goes_on():
 if __name__ == "__main__":
     what_is_seen()
     what_is_seen_of_methods()
+    that_nothing_is_seen_at_first()
     what_is_not_seen()
     what_goes_on_is_seen()
     that_threads_see_their_own()
