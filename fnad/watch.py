@@ -1,11 +1,12 @@
 """What a traced function calls, as it is seen by a profiler: all that is known here of CPython's.
 
 Calls within fnad are thousands for each line of the user's, and to see them takes longer than what they do; so they are
-not seen where no code of the user's runs.
+not seen where no code of the user's runs. While a function is traced nothing is seen at first: fnad calls what is the
+user's by `seen`, and what of its own that calls again by `unseen`.
 
 Note [Two ways]
-    Up to 3.11 the function that sees them is the profiler of the thread (`sys.setprofile`), which is taken away and set
-    again around the code of fnad's that has much to do, and passes over the rest of it.
+    Up to 3.11 the function that sees them is the profiler of the thread (`sys.setprofile`), which is set around code of
+    the user's and taken away around what that calls of fnad's, if it has much to do; it passes over the rest of it.
 
     From 3.12 on all code of the process is instrumented anew when a profiler is set or taken away, which takes longer
     than a trace. There the events of `sys.monitoring` are used (PEP 669), which are those of all threads: whoever does
@@ -100,7 +101,7 @@ def always_by_profiler(see: See) -> Generator[None]:
 
     One of C, as cProfile's up to 3.11, cannot be called, and so is off in between; later ones do not use this hook.
     """
-    before, previous = _HERE.see, cast("Any", getprofile())
+    before, previous = _HERE.see, getprofile()
     chained = cast("See | None", previous if callable(previous) else None)
     _HERE.see = None
     setprofile(_others(see) if chained is None else _both(chained, _others(see)))
@@ -110,7 +111,7 @@ def always_by_profiler(see: See) -> Generator[None]:
         setprofile(chained)
         _HERE.see = before
         if previous is not None and chained is None:
-            previous.enable()
+            cast("Any", previous).enable()
 
 
 def without_profiler(condition: Callable[P, bool], function: Callable[P, T]) -> Callable[P, T]:

@@ -25,6 +25,7 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
+import optree
 import pytest
 from numpy.testing import assert_array_equal
 
@@ -904,6 +905,46 @@ def test_what_is_read_while_numpy_is_called_is_watched_too() -> None:
     assert run(x)[1].tolist() == [3.0, 6.0]
     own[0] = 3.0
     assert run(x)[2].tolist() == [3.0, 6.0]
+
+
+class Scaled:
+    """A pytree whose leaf is not what it was made of, as a global says."""
+
+    def __init__(self, array: Any) -> None:
+        self.array = array
+
+
+optree.register_pytree_node(
+    Scaled, lambda tree: ((tree.array,), None), lambda _, parts: Scaled(of_scale(*parts)), namespace="fnad"
+)
+
+
+class Table:
+    def to_numpy(self) -> Any:
+        return of_scale(X)
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x: fnad.jvp(lambda tree: np.sum(tree.array**2), (Scaled(x),), (Scaled(x),))[1],
+        lambda x: grad(lambda x, tree: np.sum(x * tree.array))(x, Scaled(x)),
+        lambda x: grad(lambda x, tree: np.sum(x * tree.array))(x, tree=Scaled(X)),
+        lambda x: grad(lambda x: (np.sum(x), Scaled(x)), has_aux=True)(x)[1].array,
+        lambda x: fnad.vjp(lambda x: Scaled(x**2), x)[0].array,
+        lambda x: x * fnad.vjp(lambda t: t * 1.0, Table())[0],
+        lambda x: fnad.linearize(lambda x: of_scale(x**2), x)[1](x),
+        lambda x: x * fnad.eval_shape(lambda x: np.ones(int(scale)), x).shape[0],
+    ],
+)
+def test_what_a_transform_calls_within_is_watched(f: Callable[[Any], Any]) -> None:
+    """What is fnad's own around the user's functions is not."""
+    compiled = jit(f)
+    set_global("scale", 1.0)
+    before = compiled(X)
+    set_global("scale", 2.0)
+    assert_array_equal(compiled(X), jit(f)(X))
+    assert not np.array_equal(compiled(X), before)
 
 
 # ---- profilers -------------------------------------------------------------------------------------------------------

@@ -348,7 +348,7 @@ def _state_of_numpy(shared: Any) -> tuple[object, ...]:
 
 def _state_of_python(shared: Any) -> tuple[object, ...]:
     """The state of Python's shared generator, with the number that `gauss` has left over."""
-    return memory_of(shared, type(shared).__base__), shared.gauss_next
+    return memory_of(shared, type(shared).__mro__[1]), shared.gauss_next
 
 
 def memory_of(value: Any, kind: type) -> bytes:
