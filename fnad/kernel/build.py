@@ -128,7 +128,7 @@ def statements_of(
     items: Sequence[Item], depth: int, stacks: Sequence[Buffer], rows: Mapping[Buffer, Row], target: Target
 ) -> list[Statement]:
     """The statements of items within `depth` levels of control flow."""
-    builder = _Builder(depth, stacks, rows, target)
+    builder = Builder(depth, stacks, rows, target)
     builder.items(items)
     return builder.body.statements
 
@@ -143,7 +143,7 @@ def counter(depth: int) -> Name:
     return Name(f"i{depth}", INDEX)
 
 
-class _Builder:
+class Builder:
     """Writes the statements of one kernel, with a block per open loop in `blocks`."""
 
     def __init__(self, depth: int, stacks: Sequence[Buffer], rows: Mapping[Buffer, Row], target: Target) -> None:

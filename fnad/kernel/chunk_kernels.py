@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from typing import Protocol
 
 from fnad.kernel.borders import split
 from fnad.kernel.build import array_of, counter, locate, statements_of
@@ -53,12 +54,19 @@ def local_arrays(statements: Iterable[Sequence[Statement]]) -> set[str]:
     return {target.name for targets in assigned for target in targets if isinstance(target.kind, Pointer)}
 
 
+class Touching(Protocol):
+    """What becomes a kernel."""
+
+    @property
+    def items(self) -> Sequence[Item]: ...
+
+
 def small_temporaries(
-    chunks: Sequence[Chunk], temporaries: Iterable[Buffer], others: AbstractSet[Buffer]
+    chunks: Sequence[Touching], temporaries: Iterable[Buffer], others: AbstractSet[Buffer]
 ) -> list[Buffer]:
     """The one-element temporaries that only one chunk touches, except for `others`: variables can hold them."""
     given = {buffer for chunk in chunks for item in chunk.items for buffer in given_to_routines(item)}
-    users: dict[Buffer, set[Chunk]] = defaultdict(set)
+    users: dict[Buffer, set[Touching]] = defaultdict(set)
     for chunk in chunks:
         for item in chunk.items:
             for buffer in touched(item):
@@ -79,7 +87,7 @@ def chunk_kernel(
 ) -> Kernel:  # fmt: skip
     """The kernel of a chunk, without stores into `unread` buffers."""
     body = layout.place(split(live(statements, unread)))
-    used = _arrays(body)
+    used = arrays_of(body)
     located = [locate(stack, stacks) for stack in stacks if array_of(stack) in used]
     counters = [Assign((counter(d),), Load(COUNTERS, integer(d))) for d in range(chunk.depth)]
     local = {STATUS.name, STACKS.name, COUNTERS.name, *local_arrays([[*located, *body]])}
@@ -89,7 +97,7 @@ def chunk_kernel(
     return Kernel(name, parameters, [*counters, *located, *body])
 
 
-def _arrays(statements: Sequence[Statement]) -> dict[Name, None]:
+def arrays_of(statements: Sequence[Statement]) -> dict[Name, None]:
     """The arrays that statements touch, in the order of the text."""
     found: dict[Name, None] = {}
     for statement in walk(statements):

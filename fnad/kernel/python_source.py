@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from fnad.kernel.device import BARRIER
 from fnad.kernel.forward import stored_arrays
 from fnad.kernel.liveness import EFFECTS, has_no_code
 from fnad.kernel.prelude import SPELLINGS, prelude, spelled, words_of
@@ -264,7 +265,7 @@ class _Inliner:
 
     def _flushed(self, statement: Statement) -> list[Statement]:
         """The assignments that cannot wait until after a statement, since it changes what they read."""
-        if isinstance(statement, For | While | If):
+        if isinstance(statement, For | While | If) or is_barrier(statement):
             late = list(self.pending)
         else:
             changed = set(stored_arrays([statement]))
@@ -276,6 +277,11 @@ class _Inliner:
     def _assignment(self, name: str) -> Assign:
         value = self.pending.pop(name)
         return Assign((Name(name, value.kind),), value)
+
+
+def is_barrier(statement: Statement) -> bool:
+    """Whether other threads' stores are seen after a statement."""
+    return isinstance(statement, Evaluate) and statement.call.operation is BARRIER
 
 
 def _read(value: Expression) -> Iterator[str]:

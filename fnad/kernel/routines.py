@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from fnad.kernel import residual_stack
+from fnad.kernel.device import DEVICE
 from fnad.kernel.linalg import LINALG
 from fnad.scalar.operation import BOOL, Dtype, Kind, OperandError, Operation, Pointer, among
 from fnad.scalar.operations import DTYPES, OPERATIONS, operation_named
@@ -123,9 +124,9 @@ ROUTINES: dict[str, Operation] = OPERATIONS | {
         *LINALG.values(),
     )
 }
-"""Everything that a kernel may call, except SciPy's ufuncs."""
+"""Everything that a kernel may call, except SciPy's ufuncs and what only a device has."""
 
 
 def routine_named(word: str) -> Operation | None:
     """The routine of this name; None if there is none."""
-    return ROUTINES.get(word) or operation_named(word)
+    return ROUTINES.get(word) or DEVICE.get(word) or operation_named(word)

@@ -59,12 +59,30 @@ class Costs:
 
 
 @dataclass(frozen=True, slots=True)
+class Grid:
+    """The threads of a device."""
+
+    threads: int
+    """The most threads of a block, a power of two."""
+
+    blocks: int
+    """The number of blocks that keep the device busy."""
+
+    warp: int
+    """The threads that run in step and exchange values by shuffles."""
+
+    shared: int
+    """The bytes of memory that the threads of a block share."""
+
+
+@dataclass(frozen=True, slots=True)
 class Target:
     """A machine with its compiler.
 
     `instructions` has the backend's implementation of each scalar operation and each routine that kernels call, by name
     (`fnad.scalar.operations`, `fnad.kernel.routines`). `routines` are those for whole arrays, by the names that
-    primitives use (`Library`); for arrays in "host" memory, NumPy and SciPy provide all of these.
+    primitives use (`Library`); for arrays in "host" memory, NumPy and SciPy provide all of these. A device, which has a
+    `grid` of threads, computes with the same operations.
     """
 
     name: str
@@ -72,7 +90,15 @@ class Target:
     costs: Costs
     instructions: Mapping[str, Callable[..., Any]] = field(repr=False)
     routines: AbstractSet[str] = frozenset()
+    grid: Grid | None = None
+    wide_sums: bool = True
+    """Whether single precision is summed in double precision, else with compensation."""
 
     def calls(self, routine: str | None) -> bool:
         """Whether a routine for whole arrays can be called between kernels."""
         return self.memory == "host" or routine in self.routines
+
+    @property
+    def multiplies(self) -> bool:
+        """Whether there is a routine for matrix products, in kernels or between them."""
+        return "gemm" in self.instructions or "matmul" in self.routines

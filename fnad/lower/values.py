@@ -245,8 +245,8 @@ class Values:
         fold: Fold,
         element: Callable[[list[Index]], Node],
     ) -> None:
-        """Fold over axes; single precision is summed in double precision, in a wider buffer where one is needed."""
-        dtype = wide(buffer.dtype) if fold.sum else buffer.dtype
+        """Fold over axes; where single precision is summed in double precision, in a wider buffer if one is needed."""
+        dtype = wide(buffer.dtype) if fold.sum and self.shared.target.wide_sums else buffer.dtype
         is_sum = fold.sum and is_inexact(dtype)
         step = "accumulate({acc}, {0})" if is_sum else fold.step
         if 0 in shape:
@@ -445,7 +445,7 @@ class Values:
         m, k, n = (prod(sizes) for sizes in (dims.m, dims.k, dims.n))
         target = self.shared.target
         is_small = m * k * n < target.costs.smallest_product or m == n == 1 or 0 in dims.batch
-        if is_small or not is_inexact(buffer.dtype) or "gemm" not in target.instructions:
+        if is_small or not is_inexact(buffer.dtype) or not target.multiplies:
             self._contract_in_loops(x, y, dims, buffer)
         else:
             self._multiply_matrices(x, y, dims, buffer)

@@ -11,7 +11,8 @@ from typing import Any
 
 import llvmlite.binding as llvm
 import llvmlite.ir as ir
-from llvmlite.binding.newpassmanagers import NewPassManager
+
+from fnad.backends.llvm.passes import free, take_apart
 
 
 @cache
@@ -51,30 +52,6 @@ def optimized(module: ir.Module) -> Any:
     passes.run(parsed, builder)
     free(passes)
     return parsed
-
-
-def take_apart(module: ir.Module) -> None:
-    """Cut what refers to itself in a module, so that it is freed now and not when garbage is looked for."""
-    for function in module.functions:
-        for block in function.blocks:
-            for instruction in block.instructions:
-                if isinstance(instruction, ir.PhiInstr):
-                    instruction.incomings.clear()
-            block.instructions.clear()
-            block.terminator = None
-        function.blocks.clear()
-        function.args = ()
-    module.globals.clear()
-
-
-def free(passes: Any) -> None:
-    """Free a pass manager.
-
-    llvmlite never does, since of its two base classes the first, which frees nothing, hides the second. That would leak
-    some 70 KB per compilation.
-    """
-    NewPassManager._dispose(passes)
-    passes.detach()
 
 
 def new_module(name: str) -> ir.Module:

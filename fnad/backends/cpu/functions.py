@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from fnad.backends.cpu import complex_math
-from fnad.backends.cpu.complex_math import library, logarithm
+from fnad.backends.cpu.complex_math import exp2, library, logarithm
 from fnad.backends.cpu.vector_math import libm
-from fnad.backends.llvm import integer
+from fnad.backends.llvm import complex_math, integer
 from fnad.backends.llvm.emitter import Builder, Emit, Instructions, Kinds, Value, Values, by_kind
 from fnad.backends.llvm.scalar import call, overloaded
 
@@ -46,21 +45,15 @@ def intrinsic(name: str) -> Emit:
     return lambda builder, kinds, values: call(builder, overloaded(name, values[0].type), values[0].type, *values)
 
 
-def absolute_integer(builder: Builder, kinds: Kinds, values: Values) -> Value:
-    """The absolute value |value|; the least integer is unchanged."""
-    (value,) = values
-    return builder.select(builder.icmp_signed("<", value, value.type(0)), builder.neg(value), value)
-
-
 POWER = Function("power", "pow", (1.2, 0.7), arity=2)
 FUNCTIONS = (
     Function("exp", "exp", (2.9, 3.0), library("cexp")),
-    Function("exp2", "exp2", (1.8, 1.2), complex_math.exp2),
-    Function("expm1", "expm1", (3.1, 2.4), complex_math.expm1),
+    Function("exp2", "exp2", (1.8, 1.2), exp2),
+    Function("expm1", "expm1", (3.1, 2.4), complex_math.expm1(libm)),
     Function("log", "log", (1.7, 4.0), library("clog")),
     Function("log2", "log2", (2.2, 2.7), logarithm(2)),
     Function("log10", "log10", (2.3, 2.6), logarithm(10)),
-    Function("log1p", "log1p", (2.0, 2.1), complex_math.log1p),
+    Function("log1p", "log1p", (2.0, 2.1), complex_math.log1p(libm)),
     Function("cbrt", "cbrt", (3.6, 3.2)),
     Function("sin", "sin", (3.5, 2.0), library("csin")),
     Function("cos", "cos", (3.8, 2.1), library("ccos")),
@@ -81,14 +74,14 @@ FUNCTIONS = (
     Function("nextafter", "nextafter", (0.0, 0.0), arity=2),
 )
 ABSOLUTE = by_kind(
-    i=absolute_integer,
+    i=integer.absolute,
     u=lambda builder, kinds, values: values[0],
     f=intrinsic("llvm.fabs"),
-    c=complex_math.absolute,
+    c=complex_math.absolute(libm),
 )
 INSTRUCTIONS: Instructions = {
     **{function.name: function.instructions for function in FUNCTIONS},
-    "power": by_kind(iu=integer.power, f=power, c=complex_math.power),
+    "power": by_kind(iu=integer.power, f=power, c=complex_math.power(library("cpow"))),
     "sqrt": by_kind(f=intrinsic("llvm.sqrt"), c=library("csqrt")),
     **{name: intrinsic(f"llvm.{name}") for name in ("floor", "ceil", "trunc", "rint", "copysign")},
     "abs": ABSOLUTE,

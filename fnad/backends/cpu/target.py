@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 
-from fnad.backends.cpu import blas, complex_math, functions, interrupt, linalg, residual_stack, scipy_special, threads
-from fnad.backends.llvm import accurate_sums, branchless, cast, division, integer, operators, random_bits
+from fnad.backends.cpu import blas, functions, interrupt, linalg, residual_stack, scipy_special, threads
+from fnad.backends.llvm import accurate_sums, branchless, cast, complex_math, division, integer, operators, random_bits
 from fnad.ir.primitive import LOAD
 from fnad.lower.target import Costs, Target
 

@@ -57,4 +57,10 @@ def define_power(module: ir.Module, name: str, type_: ir.IntType) -> ir.Function
     return function
 
 
+def absolute(builder: Builder, kinds: Kinds, values: Values) -> Value:
+    """The absolute value |value|; the least integer is unchanged."""
+    (value,) = values
+    return builder.select(builder.icmp_signed("<", value, value.type(0)), builder.neg(value), value)
+
+
 INSTRUCTIONS: Instructions = {"left_shift": emit_left_shift, "right_shift": emit_right_shift}

@@ -1,0 +1,120 @@
+"""Threads and elementary functions of a GPU as LLVM instructions.
+
+A function of libm is called by its own name; `ptx.py` puts that of libdevice in its place.
+"""
+
+from __future__ import annotations
+
+import llvmlite.ir as ir
+
+from fnad.backends.llvm import complex_math, integer
+from fnad.backends.llvm.emitter import Builder, Emit, Instructions, Kinds, Value, Values, by_kind
+from fnad.backends.llvm.scalar import call, memory_type, on_parts, overloaded
+from fnad.kernel.device import SHARED_ARRAYS
+from fnad.scalar.operation import Dtype, real_dtype
+
+WORD, LONG = ir.IntType(32), ir.IntType(64)
+SHARED = 3
+"""The number of the address space that a block shares."""
+
+ALL_LANES, LAST_LANE = -1, 31
+
+# ---- threads -----------------------------------------------------------------------------------------------------
+
+
+def register(name: str) -> Emit:
+    """The emitter that reads a special register."""
+    return lambda builder, kinds, values: builder.zext(call(builder, f"llvm.nvvm.read.ptx.sreg.{name}", WORD), LONG)
+
+
+def emit_barrier(builder: Builder, kinds: Kinds, values: Values) -> Value:
+    return call(builder, "llvm.nvvm.barrier0", ir.VoidType())
+
+
+def emit_shuffle_down(builder: Builder, kinds: Kinds, values: Values) -> Value:
+    value, lanes = values
+    return shuffled(builder, kinds[0], value, builder.trunc(lanes, WORD))
+
+
+def shuffled(builder: Builder, dtype: Dtype, value: Value, lanes: Value) -> Value:
+    """A value of another lane: word by word."""
+    if dtype.kind == "c":
+        return on_parts(builder, lambda part: shuffled(builder, real_dtype(dtype), part, lanes), value)
+    bits = ir.IntType(8 * dtype.itemsize)
+    if dtype.kind == "f":
+        return builder.bitcast(shuffled_bits(builder, builder.bitcast(value, bits), lanes), value.type)
+    return shuffled_bits(builder, value, lanes)
+
+
+def shuffled_bits(builder: Builder, value: Value, lanes: Value) -> Value:
+    if value.type.width < WORD.width:
+        return builder.trunc(shuffled_bits(builder, builder.zext(value, WORD), lanes), value.type)
+    if value.type == WORD:
+        operands = WORD(ALL_LANES), value, lanes, WORD(LAST_LANE)
+        return call(builder, "llvm.nvvm.shfl.sync.down.i32", WORD, *operands)
+    low, high = builder.trunc(value, WORD), builder.trunc(builder.lshr(value, LONG(32)), WORD)
+    low, high = (builder.zext(shuffled_bits(builder, half, lanes), LONG) for half in (low, high))
+    return builder.or_(low, builder.shl(high, LONG(32)))
+
+
+def shared_array(dtype: Dtype) -> Emit:
+    """The emitter of an array in the memory of a block."""
+
+    def emit(builder: Builder, kinds: Kinds, values: Values) -> Value:
+        module, type_ = builder.module, ir.ArrayType(memory_type(dtype), values[0].constant)
+        array = ir.GlobalVariable(module, type_, module.get_unique_name("shared"), addrspace=SHARED)
+        array.linkage, array.align, array.initializer = "internal", 16, ir.Constant(type_, ir.Undefined)
+        return builder.addrspacecast(array.gep([WORD(0), WORD(0)]), memory_type(dtype).as_pointer())
+
+    return emit
+
+
+# ---- functions ---------------------------------------------------------------------------------------------------
+
+
+def libm(builder: Builder, symbol: str, *values: Value) -> Value:
+    """Call the function whose f64 form is `symbol`, for f64 or f32."""
+    scalar = values[0].type
+    return call(builder, symbol if isinstance(scalar, ir.DoubleType) else f"{symbol}f", scalar, *values)
+
+
+def function(symbol: str) -> Emit:
+    """The emitter of a function of libm."""
+    return lambda builder, kinds, values: libm(builder, symbol, *values)
+
+
+def intrinsic(name: str) -> Emit:
+    """The emitter of LLVM's intrinsic."""
+    return lambda builder, kinds, values: call(builder, overloaded(name, values[0].type), values[0].type, *values)
+
+
+SYMBOLS = {
+    "arcsin": "asin", "arccos": "acos", "arctan": "atan", "arcsinh": "asinh", "arccosh": "acosh", "arctanh": "atanh",
+    "arctan2": "atan2",
+    **{
+        name: name
+        for name in (
+            "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "cbrt", "sin", "cos", "tan", "sinh", "cosh",
+            "tanh", "erf", "erfc", "hypot", "nextafter",
+        )
+    },
+}  # fmt: skip
+"""The functions of libm, by the names of operations."""
+
+INSTRUCTIONS: Instructions = {
+    **{name: by_kind(f=function(symbol)) for name, symbol in SYMBOLS.items()},
+    "power": by_kind(iu=integer.power, f=function("pow")),
+    "sqrt": by_kind(f=intrinsic("llvm.sqrt")),
+    **{name: intrinsic(f"llvm.{name}") for name in ("floor", "ceil", "trunc", "rint", "copysign")},
+    "abs": by_kind(
+        i=integer.absolute,
+        u=lambda builder, kinds, values: values[0],
+        f=intrinsic("llvm.fabs"),
+        c=complex_math.absolute(libm),
+    ),
+    "thread": register("tid.x"),
+    "block": register("ctaid.x"),
+    "barrier": emit_barrier,
+    "shuffle_down": emit_shuffle_down,
+    **{routine.name: shared_array(dtype) for dtype, routine in SHARED_ARRAYS.items()},
+}

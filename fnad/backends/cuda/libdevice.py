@@ -1,0 +1,72 @@
+"""NVIDIA's libdevice: the elementary functions as LLVM code, of which a kernel gets the ones that it calls.
+
+The bitcode is in the package nvidia-nvvm, and in every CUDA toolkit. It is parsed once in a process.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cache
+from importlib.metadata import PackageNotFoundError, files
+from pathlib import Path
+
+import llvmlite.binding as llvm
+
+from fnad.errors import LoweringError
+
+FILE = "libdevice.10.bc"
+PACKAGE = "nvidia-nvvm"
+METADATA = re.compile(r", ![a-z.]+ !\d+")
+NAME = re.compile(r'@"?([\w.$]+)"?')
+
+
+@dataclass(frozen=True, slots=True)
+class Libdevice:
+    """The functions, declarations and tables of libdevice, by name, and the types and attributes that they refer to."""
+
+    parts: dict[str, str]
+    shared: str
+
+    def needed(self, names: Iterable[str]) -> list[str]:
+        """The names of all that these functions call, they themselves included."""
+        found: dict[str, None] = {}
+        pending = list(names)
+        while pending:
+            name = pending.pop()
+            if name not in found and name in self.parts:
+                found[name] = None
+                pending += NAME.findall(self.parts[name])
+        return list(found)
+
+
+@cache
+def libdevice() -> Libdevice:
+    """The library, read from its file; raises `LoweringError` if there is none."""
+    module = llvm.parse_bitcode(path().read_bytes())
+    text = METADATA.sub("", str(module))
+    parts: dict[str, str] = {}
+    for found in re.finditer(r"^(?:define .*?^\}|declare .*?$|@.*?$)", text, re.DOTALL | re.MULTILINE):
+        part = found[0]
+        name = NAME.search(part)
+        assert name is not None
+        parts[name[1]] = re.sub(r"^define (internal )?", "define internal ", part)
+    return Libdevice(parts, "\n".join(re.findall(r"^(?:attributes |%[\w.]+ = type ).*$", text, re.MULTILINE)))
+
+
+@cache
+def path() -> Path:
+    """The file with the bitcode: of the package, else of the toolkit that CUDA_HOME names."""
+    try:
+        found = [Path(str(file.locate())) for file in files(PACKAGE) or () if file.name == FILE]
+    except PackageNotFoundError:
+        found = []
+    toolkit = os.environ.get("CUDA_HOME") or "/usr/local/cuda"
+    for file in (*found, Path(toolkit, "nvvm", "libdevice", FILE)):
+        if file.exists():
+            return file
+    raise LoweringError(
+        f"kernels for CUDA need NVIDIA's {FILE}, which is not here: pip install '{PACKAGE}==13.0.*' brings it"
+    )

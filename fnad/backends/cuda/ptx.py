@@ -1,0 +1,82 @@
+"""Kernels as PTX: by LLVM's NVPTX back end, which is part of llvmlite, with functions of libdevice.
+
+No GPU is needed, nor any other part of CUDA.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import cache
+from typing import Any
+
+import llvmlite.binding as llvm
+import llvmlite.ir as ir
+
+from fnad.backends.cuda.libdevice import NAME, libdevice
+from fnad.backends.cuda.target import CUDA
+from fnad.backends.llvm.instructions import add_function
+from fnad.backends.llvm.passes import free, take_apart
+from fnad.errors import LoweringError
+from fnad.kernel.statements import Kernel
+
+TRIPLE = "nvptx64-nvidia-cuda"
+FEATURES = "+ptx80"
+DECLARATION = re.compile(r'^declare [^@\n]*@"?(?P<name>[\w.]+)"?\(.*\n', re.MULTILINE)
+
+
+@cache
+def machine(arch: str) -> Any:
+    """The target machine of an architecture, such as sm_90."""
+    llvm.initialize_all_targets()
+    llvm.initialize_all_asmprinters()
+    if re.fullmatch(r"sm_\d+a?", arch) is None:
+        raise LoweringError(f"{arch!r} is no architecture of a GPU of NVIDIA, such as 'sm_90'")
+    return llvm.Target.from_triple(TRIPLE).create_target_machine(cpu=arch, features=FEATURES, opt=3)
+
+
+def ptx_of(kernel: Kernel, arch: str = "sm_90") -> str:
+    """The PTX of a kernel: its entry is `kernel`, with a parameter of 8 bytes for each array."""
+    return ptx_of_all([replace(kernel, name="kernel")], arch)
+
+
+def ptx_of_all(kernels: Sequence[Kernel], arch: str = "sm_90") -> str:
+    """The PTX of several kernels, whose entries have their names."""
+    module = ir.Module("kernels")
+    module.triple, module.data_layout = TRIPLE, str(machine(arch).target_data)
+    for kernel in kernels:
+        function = add_function(module, kernel, CUDA)
+        function.linkage, function.calling_convention = "", "ptx_kernel"
+    text = linked(str(module))
+    take_apart(module)
+    return machine(arch).emit_assembly(optimized(text, machine(arch)))
+
+
+def optimized(text: str, machine: Any) -> Any:
+    """The module of a text after LLVM's passes, which inline the functions of libdevice."""
+    parsed = llvm.parse_assembly(text)
+    parsed.verify()
+    options = llvm.PipelineTuningOptions(speed_level=2)
+    builder = llvm.create_pass_builder(machine, options)
+    passes = builder.getModulePassManager()
+    passes.run(parsed, builder)
+    free(passes)
+    return parsed
+
+
+def linked(text: str) -> str:
+    """A module's text with the functions of libdevice that it declares by their names in C."""
+    declared = [name for name in DECLARATION.findall(text) if not name.startswith("llvm.")]
+    if not declared:
+        return text
+    library = libdevice()
+    for name in declared:
+        if f"__nv_{name}" not in library.parts:
+            raise LoweringError(f"{CUDA.name} has no function {name}")
+    text = DECLARATION.sub(lambda found: found[0] if found["name"] not in declared else "", text)
+    text = re.sub(r'@"?(\w+)"?\(', lambda found: f"@__nv_{found[1]}(" if found[1] in declared else found[0], text)
+    known = {*NAME.findall("\n".join(re.findall(r"^(?:define|declare|@).*?(?=\(|=)", text, re.MULTILINE)))}
+    needed = [name for name in library.needed(f"__nv_{name}" for name in declared) if name not in known]
+    header, definitions = text[: (end := text.index("\n\n"))], text[end:]
+    return "\n".join([header, library.shared, *(library.parts[name] for name in needed), definitions])

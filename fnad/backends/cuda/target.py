@@ -1,0 +1,44 @@
+"""GPUs of NVIDIA as a target: costs, instructions, and the threads that keep one busy."""
+
+from __future__ import annotations
+
+from fnad.backends.cuda import instructions
+from fnad.backends.llvm import accurate_sums, branchless, cast, complex_math, division, integer, operators, random_bits
+from fnad.ir.primitive import LOAD
+from fnad.lower.target import Costs, Grid, Target
+
+FAMILIES = (
+    cast, operators, branchless, division, integer, complex_math, random_bits, accurate_sums, instructions,
+)  # fmt: skip
+
+NEVER = 2**62
+
+COSTS = Costs(
+    # A value that is stored and read again takes the time of some fifty additions: memory is what a GPU waits for.
+    recompute=40,
+    load=4 * LOAD,
+    longest_expression=100,
+    most_pieces=4,
+    # Two folds run on all threads, where a position with its extremum is found by one.
+    long_row=2,
+    largest_nest=40,
+    largest_kernel=NEVER,
+    smallest_product=2**12,
+    # A thread adds a part of a sum; compensation costs less than reading the elements.
+    sum_block=16,
+    effect_nanoseconds=10,
+    interrupt_nanoseconds=NEVER,
+    parallel_nanoseconds=NEVER,
+    task_nanoseconds=NEVER,
+)
+
+CUDA = Target(
+    "cuda",
+    "device",
+    COSTS,
+    {name: emit for family in FAMILIES for name, emit in family.INSTRUCTIONS.items()},
+    routines=frozenset({"matmul"}),
+    # An H100 has 132 multiprocessors, each with room for eight such blocks.
+    grid=Grid(threads=256, blocks=132 * 8, warp=32, shared=48 * 1024),
+    wide_sums=False,
+)

@@ -1,0 +1,46 @@
+"""The operations of kernels that run on a device: a block of threads runs the same statements, on a grid of blocks.
+
+    thread(): the number of this thread in its block        block(): the number of its block in the grid
+    barrier(): no thread of a block goes on before all have come here; what they stored before is seen after it
+    shuffle_down(value, n): the value of the thread that is n places further in the same warp, or any value beyond it
+    shared_f64(n), and so for each dtype: an array of a constant number of elements that the threads of a block share
+
+All threads of a block come to the same barriers, and all of a warp to the same shuffles. How many threads and blocks
+there are is a constant of each launch.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from fnad.scalar.operation import INDEX, Dtype, Kind, OperandError, Operation, Pointer
+from fnad.scalar.operations import DTYPES
+
+
+def shuffled(value: Kind, lanes: Kind) -> Kind:
+    if not isinstance(value, np.dtype) or lanes != INDEX:
+        raise OperandError(f"shuffle_down takes a scalar and an i64, not {value} and {lanes}")
+    return value
+
+
+def shared_array(name: str, dtype: Dtype) -> Operation:
+    """The routine that gives an array of a block."""
+    return Operation(f"shared_{name}", lambda size: Pointer(dtype), lambda size: np.empty(size, dtype))
+
+
+def of_one_thread(value: Any, lanes: Any) -> Any:
+    return value
+
+
+THREAD = Operation("thread", lambda: INDEX, lambda: 0)
+BLOCK = Operation("block", lambda: INDEX, lambda: 0)
+BARRIER = Operation("barrier", lambda: None, lambda: None)
+SHUFFLE_DOWN = Operation("shuffle_down", shuffled, of_one_thread)
+SHARED_ARRAYS = {dtype: shared_array(name, dtype) for name, dtype in DTYPES.items()}
+
+DEVICE: dict[str, Operation] = {
+    operation.name: operation for operation in (THREAD, BLOCK, BARRIER, SHUFFLE_DOWN, *SHARED_ARRAYS.values())
+}
+"""What kernels of a device may call besides; the plain meaning is that of a single thread."""

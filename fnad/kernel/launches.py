@@ -1,0 +1,214 @@
+"""A lowered program as launches on a device, and the memory that they share.
+
+    step ::= Launch | Product | Products(loops, product) | LibraryCall | DeviceControl(control, [[step]])
+
+A host runs the steps in order. A launch is one kernel on a grid of blocks. Control flow with more than a block's work
+inside is run by the host: it sets the counters of the loops around a launch in an array on the device, and reads back
+what decides on a branch or the end of a loop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from fnad.errors import LoweringError
+from fnad.kernel.chunk_kernels import arrays_of, local_arrays, small_temporaries, unread_temporaries
+from fnad.kernel.forward import forward
+from fnad.kernel.grid import Piece, pieces, statements_of_piece
+from fnad.kernel.layout import Layout
+from fnad.kernel.liveness import live
+from fnad.kernel.python_source import kernel_text
+from fnad.kernel.statements import COUNTERS, STATUS, Apply, Kernel, Statement, operands, subexpressions, walk
+from fnad.lower.allocation import allocate, donations
+from fnad.lower.loop_ir import (
+    Control,
+    Item,
+    LibraryCall,
+    LoopProgram,
+    NestLoop,
+    Product,
+    SequentialFor,
+    SequentialWhile,
+    Switch,
+)
+from fnad.lower.nodes import Buffer
+from fnad.lower.target import Target
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Launch:
+    """A kernel on a grid.
+
+    Its parameters are flat arrays in the device's memory, by the names of their places; `STATUS` is the last one if the
+    kernel may report a fault, `COUNTERS` are those of the loops around it.
+    """
+
+    kernel: Kernel
+    blocks: int
+    threads: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Products:
+    """A matrix product in each iteration of loops, outer before inner, whose counters its offsets depend on."""
+
+    loops: tuple[NestLoop, ...]
+    product: Product
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DeviceControl:
+    """A loop or branches that the host runs; a `SequentialWhile` has its test, its body and what follows the loop."""
+
+    control: Control
+    bodies: tuple[list[DeviceStep], ...]
+
+
+DeviceStep: TypeAlias = Launch | Product | Products | LibraryCall | DeviceControl
+Part: TypeAlias = "Piece | Product | Products | LibraryCall | tuple[Control, tuple[list[Part], ...]]"
+
+
+class DevicePlan:
+    """A program lowered for a device: its memory layout, and its launches before compilation."""
+
+    def __init__(self, loops: LoopProgram, target: Target, donated: Sequence[int] = ()) -> None:
+        if loops.residual_stacks:
+            raise LoweringError(
+                f"{target.name} keeps no residual stacks, which a loop of unknown length needs in reverse mode"
+            )
+        self.loops = loops
+        self.target = target
+        parts = parts_of(loops.items, target)
+        found = list(pieces_of(parts))
+        read_outside = set(read_by_host(parts))
+        statements = {piece: forward(statements_of_piece(piece, target)) for piece in found}
+        unread = unread_temporaries(statements.values(), loops.temporaries) - read_outside
+        small = small_temporaries(found, loops.temporaries, read_outside | unread)
+        stored = [buffer for buffer in loops.temporaries if buffer not in unread and buffer not in small]
+        self.slots, places = allocate(loops.items, stored, loops.outputs)
+        self.donations = donations(loops.items, [loops.inputs[i] for i in donated], loops.outputs, places)
+        outside = {buffer: buffer.name for buffer in (*loops.inputs, *loops.outputs)}
+        outside |= {given: output.name for output, given in self.donations.items()}
+        self.places: dict[Buffer, str] = outside | {buffer: slot.name for buffer, slot in places.items()}
+        names = {buffer.name: place for buffer, place in self.places.items()}
+        layout = Layout(names, {buffer.name: f"c{n}" for n, buffer in enumerate(small)})
+        dead = {buffer.name for buffer in unread}
+        self.launches = {
+            piece: launch(f"launch{n}", piece, layout.place(live(statements[piece], dead)), target)
+            for n, piece in enumerate(found)
+        }
+        self.steps = self._steps(parts)
+
+    def _steps(self, parts: Sequence[Part]) -> list[DeviceStep]:
+        return [self._step(part) for part in parts]
+
+    def _step(self, part: Part) -> DeviceStep:
+        match part:
+            case Piece():
+                return self.launches[part]
+            case (control, bodies):
+                return DeviceControl(control, tuple(map(self._steps, bodies)))
+            case _:
+                return part
+
+    @property
+    def source(self) -> str:
+        """All kernels, as Python source, each with its grid."""
+        return "\n\n".join(
+            f"# {launch.blocks} blocks of {launch.threads} threads\n{kernel_text(launch.kernel)}"
+            for launch in self.launches.values()
+        )
+
+    @property
+    def nbytes(self) -> int:
+        """The memory of inputs, outputs and temporaries, in bytes."""
+        arrays = [b.aval for b in (*self.loops.inputs, *self.loops.outputs)]
+        return sum(x.size * x.dtype.itemsize for x in (*arrays, *self.slots))
+
+
+def parts_of(items: Iterable[Item], target: Target, depth: int = 0) -> list[Part]:
+    """The parts of a sequence of items within this many loops."""
+    found: list[Part] = []
+    pending: list[Item] = []
+    for item in items:
+        part = _part(item, target, depth)
+        if part is None:
+            pending.append(item)
+        else:
+            found += [*pieces(pending, depth, target), part]
+            pending = []
+    return [*found, *pieces(pending, depth, target)]
+
+
+def _part(item: Item, target: Target, depth: int) -> Part | None:
+    """What the host does for an item; None if kernels do all of it."""
+    match item:
+        case Product() | LibraryCall():
+            return item
+        case NestLoop():
+            return _products(item, ())
+        case Switch() | SequentialFor() | SequentialWhile():
+            return item, tuple(parts_of(body, target, depth + 1) for body in _bodies(item))
+        case _:
+            return None
+
+
+def _products(item: Item, loops: tuple[NestLoop, ...]) -> Products | None:
+    """A product in loops."""
+    match item:
+        case NestLoop(_, _, [inner]):
+            return _products(inner, (*loops, item))
+        case Product():
+            return Products(loops, item)
+        case _:
+            return None
+
+
+def _bodies(control: Control) -> tuple[Sequence[Item], ...]:
+    if isinstance(control, Switch):
+        return control.branches
+    body = [*control.items, *control.updates]
+    return (body,) if isinstance(control, SequentialFor) else (control.test, body, [control.count])
+
+
+def pieces_of(parts: Iterable[Part]) -> Iterator[Piece]:
+    """The pieces, in order."""
+    for part in parts:
+        if isinstance(part, Piece):
+            yield part
+        elif isinstance(part, tuple):
+            for body in part[1]:
+                yield from pieces_of(body)
+
+
+def read_by_host(parts: Iterable[Part]) -> Iterator[Buffer]:
+    """The buffers that must be arrays because the host or a library reads or writes them."""
+    for part in parts:
+        match part:
+            case Product() | Products():
+                product = part if isinstance(part, Product) else part.product
+                yield from (matrix.buffer.root for matrix in (product.out, product.a, product.b))
+            case LibraryCall():
+                yield from (buffer.root for buffer in (*part.operands, *part.results))
+            case (control, bodies):
+                yield from (load.buffer.root for load in control.read)
+                for body in bodies:
+                    yield from read_by_host(body)
+            case _:
+                pass
+
+
+def launch(name: str, piece: Piece, statements: Sequence[Statement], target: Target) -> Launch:
+    """The launch of a piece's statements, which are laid out in memory."""
+    body = list(statements)
+    for statement in walk(body):
+        for expression in (e for operand in operands(statement) for e in subexpressions(operand)):
+            if isinstance(expression, Apply) and expression.operation.name not in target.instructions:
+                raise LoweringError(f"{target.name} has no instructions for {expression.operation.name}")
+    used = arrays_of(body)
+    local = {STATUS.name, COUNTERS.name, *local_arrays([body])}
+    arrays = [array for array in used if array.name not in local]
+    parameters = (*arrays, *[COUNTERS] * (COUNTERS in used), *[STATUS] * (STATUS in used))
+    return Launch(Kernel(name, parameters, body), piece.blocks, piece.threads)

@@ -1,0 +1,200 @@
+"""Device kernels on the host: the printed kernel itself, run by every thread of its grid, in an order that is drawn.
+
+A thread is a generator that stops at barriers and shuffles. What a device would not notice is an error here: two
+threads that touch an element without a barrier in between, one of them writing; a barrier or a shuffle that not all
+come to; an index out of bounds. What nobody has stored, in memory that a block shares, is nan or another odd number.
+"""
+
+from __future__ import annotations
+
+import ast
+import random
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass, field
+from functools import cache, partial
+from typing import Any
+
+import numpy as np
+
+from fnad.kernel.device import SHARED_ARRAYS
+from fnad.kernel.launches import Launch
+from fnad.kernel.python_source import kernel_text, namespace
+from fnad.kernel.statements import STATUS, Kernel
+
+Array = np.ndarray[Any, Any]
+
+
+class KernelError(AssertionError):
+    """What a kernel must not do."""
+
+
+def run(launch: Launch, arrays: Sequence[Array], schedule: random.Random, warp: int = 32) -> None:
+    """Run a launch on flat arrays, in the order of its kernel's parameters; `schedule` draws who goes on."""
+    watched = [Watched(p.name, a.reshape(-1)) for p, a in zip(launch.kernel.parameters, arrays, strict=True)]
+    blocks = list(range(launch.blocks))
+    schedule.shuffle(blocks)
+    with np.errstate(all="ignore"):
+        for number in blocks:
+            Block(launch, number, warp).run(watched, schedule)
+
+
+# ---- memory ------------------------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class Place:
+    """Where a run is: the thread that goes on, and how many barriers its block has passed."""
+
+    block: int = 0
+    thread: int = 0
+    barriers: int = 0
+
+
+HERE = Place()
+
+
+class Watched:
+    """A flat array that knows who touched its elements since when."""
+
+    def __init__(self, name: str, values: Array) -> None:
+        self.name = name
+        self.values = values
+        self.written: dict[int, dict[tuple[int, int], int]] = {}
+        self.read: dict[int, dict[tuple[int, int], int]] = {}
+
+    def __getitem__(self, index: Any) -> Any:
+        n = self._bounded(index)
+        self._note(self.read, n)
+        self._check(self.written, n)
+        return self.values[n]
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        n = self._bounded(index)
+        assert np.asarray(value).dtype == self.values.dtype or isinstance(value, int | float | bool), self.name
+        self._note(self.written, n)
+        # Whose fault is reported when several threads find one is open.
+        if self.name != STATUS.name:
+            self._check(self.written, n)
+            self._check(self.read, n)
+        self.values[n] = value
+
+    def _bounded(self, index: Any) -> int:
+        n = int(index)
+        if not 0 <= n < self.values.size:
+            raise KernelError(f"{self.name}[{n}] is out of bounds: it has {self.values.size} elements")
+        return n
+
+    @staticmethod
+    def _note(table: dict[int, dict[tuple[int, int], int]], n: int) -> None:
+        table.setdefault(n, {})[HERE.block, HERE.thread] = HERE.barriers
+
+    def _check(self, table: dict[int, dict[tuple[int, int], int]], n: int) -> None:
+        for (block, thread), barriers in table.get(n, {}).items():
+            is_other = (block, thread) != (HERE.block, HERE.thread)
+            if is_other and (block != HERE.block or barriers == HERE.barriers):
+                raise KernelError(
+                    f"a race for {self.name}[{n}]: thread {thread} of block {block}, "
+                    f"and thread {HERE.thread} of block {HERE.block}"
+                )
+
+
+def unset(size: int, dtype: Any) -> Array:
+    """An array of odd numbers."""
+    return np.full(size, np.nan if dtype.kind in "fc" else dtype.type(np.array(-86).astype(dtype)), dtype)
+
+
+# ---- threads -----------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class Block:
+    """The threads of a block: what each waits for, and what they share."""
+
+    launch: Launch
+    number: int
+    warp: int
+    shared: list[Watched] = field(default_factory=list[Watched])
+    barriers: int = 0
+
+    def run(self, arrays: Sequence[Watched], schedule: random.Random) -> None:
+        self.taken = [0] * self.launch.threads
+        names = self._names()
+        function = compiled(self.launch.kernel)
+        exec(function, names)
+        body: Any = names[self.launch.kernel.name]
+        self.threads: list[Generator[Any, Any, None]] = [body(*arrays) for _ in range(self.launch.threads)]
+        self.waiting: dict[int, tuple[Any, ...]] = {}
+        ready: dict[int, Any] = dict.fromkeys(range(self.launch.threads))
+        while ready:
+            order = list(ready)
+            schedule.shuffle(order)
+            for thread in order:
+                self._advance(thread, ready.pop(thread))
+            ready = self._released()
+
+    def _names(self) -> dict[str, Any]:
+        names = namespace(kernel_text(self.launch.kernel))
+        names |= {"thread": lambda: HERE.thread, "block": lambda: self.number}
+        return names | {r.name: partial(self._shared, dtype) for dtype, r in SHARED_ARRAYS.items()}
+
+    def _shared(self, dtype: Any, size: Any) -> Watched:
+        """The next shared array of the running thread: all ask for them in the same order."""
+        n = self.taken[HERE.thread]
+        self.taken[HERE.thread] += 1
+        if n == len(self.shared):
+            self.shared.append(Watched(f"shared{n}", unset(int(size), dtype)))
+        return self.shared[n]
+
+    def _advance(self, thread: int, value: Any) -> None:
+        HERE.block, HERE.thread, HERE.barriers = self.number, thread, self.barriers
+        try:
+            self.waiting[thread] = self.threads[thread].send(value)
+        except StopIteration:
+            self.waiting[thread] = ("end",)
+
+    def _released(self) -> dict[int, Any]:
+        """The threads that go on, with what they are given."""
+        kinds = {where[:2] for where in self.waiting.values()}
+        if kinds == {("end",)}:
+            return {}
+        if len(kinds) == 1 and next(iter(kinds))[0] == "barrier":
+            self.barriers += 1
+            return dict.fromkeys(self.waiting)
+        found: dict[int, Any] = {}
+        for start in range(0, self.launch.threads, self.warp):
+            lanes = range(start, min(start + self.warp, self.launch.threads))
+            if len({self.waiting[lane][:2] for lane in lanes}) == 1 and self.waiting[start][0] == "shuffle":
+                found |= {lane: self._shuffled(lane, lanes) for lane in lanes}
+        if not found:
+            raise KernelError(f"not all threads come to the same barriers and shuffles: {sorted(kinds)}")
+        return found
+
+    def _shuffled(self, lane: int, lanes: range) -> Any:
+        _, _, _, distance = self.waiting[lane]
+        source = lane + int(distance)
+        value = self.waiting[source][2] if source in lanes else None
+        # Beyond the warp there is nothing that a kernel may use.
+        return unset(1, np.asarray(self.waiting[lane][2]).dtype)[0] if value is None else value
+
+
+class _Stops(ast.NodeTransformer):
+    """Makes barriers and shuffles the points where a thread stops."""
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        self.generic_visit(node)
+        if isinstance(node.func, ast.Name) and node.func.id in ("barrier", "shuffle_down"):
+            kind = "barrier" if node.func.id == "barrier" else "shuffle"
+            where = ast.Constant(f"{node.lineno}:{node.col_offset}")
+            return ast.Yield(ast.Tuple([ast.Constant(kind), where, *node.args], ast.Load()))
+        return node
+
+
+@cache
+def compiled(kernel: Kernel) -> Any:
+    """A kernel as a generator."""
+    tree = ast.parse(kernel_text(kernel))
+    (function,) = tree.body
+    assert isinstance(function, ast.FunctionDef)
+    _Stops().visit(function)
+    function.body += ast.parse("if 0:\n    yield").body
+    return compile(ast.fix_missing_locations(tree), f"<{kernel.name}>", "exec")

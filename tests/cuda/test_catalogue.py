@@ -1,0 +1,51 @@
+"""Every primitive on the threads of a device: run by the harness against the interpreter."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from fnad.backends.cuda.target import CUDA
+from fnad.errors import FnadError, LoweringError
+from fnad.kernel.launches import DevicePlan
+from fnad.lower.lowering import lower
+from fnad.lower.target import Grid
+from fnad.testing import SCALE, assert_close, tolerance
+from fnad.transforms.interpret import interpret
+from tests.catalogue.cases import CASES, Case
+from tests.cuda.device import Run
+
+SMALL = replace(CUDA, grid=Grid(threads=8, blocks=3, warp=4, shared=2**12))
+"""A device of few threads, which small arrays keep busy."""
+
+PARTS = 8
+
+
+@pytest.mark.parametrize("part", range(PARTS))
+def test_on_threads(part: int) -> None:
+    for n, case in enumerate(CASES[part::PARTS]):
+        try:
+            plan = DevicePlan(lower(case.program(), SMALL), SMALL)
+        except LoweringError as error:
+            assert "cuda" in str(error), case  # noqa: PT017
+            continue
+        check(case, plan, seed=n)
+
+
+def check(case: Case, plan: DevicePlan, seed: int) -> None:
+    with np.errstate(all="ignore"):
+        try:
+            wanted = interpret(case.program(), case.operands)
+        except FnadError as error:
+            with pytest.raises(type(error)):
+                Run(plan, case.operands, seed).results()
+            return
+    try:
+        for found, expected in zip(Run(plan, case.operands, seed).results(), wanted, strict=True):
+            expected = np.asarray(expected)  # noqa: PLW2901
+            assert found.dtype == expected.dtype
+            assert_close(found, expected, tolerance(found.dtype), SCALE)
+    except AssertionError as error:
+        raise AssertionError(f"{case}: {error}\n{plan.source}") from error

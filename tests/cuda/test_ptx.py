@@ -1,0 +1,140 @@
+"""Kernels as PTX: of every operation in the catalogue, and what ptxas says of them."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import cache
+from importlib.metadata import PackageNotFoundError, files
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import fnad
+from fnad.backends.cuda.libdevice import path as libdevice_path
+from fnad.backends.cuda.ptx import ptx_of, ptx_of_all
+from fnad.backends.cuda.target import CUDA
+from fnad.errors import LoweringError
+from fnad.kernel.launches import DevicePlan
+from fnad.kernel.statements import Apply, Expression, For, Kernel, Load, operands, subexpressions, walk
+from fnad.lower.lowering import lower
+from fnad.transforms.pipeline import simplify
+from tests.catalogue.cases import CASES
+
+
+def program_of(package: str, name: str) -> Path | None:
+    """A program that a package brings."""
+    try:
+        found = [Path(str(file.locate())) for file in files(package) or () if file.name == name]
+    except PackageNotFoundError:
+        return None
+    return found[0] if found else None
+
+
+def has_libdevice() -> bool:
+    try:
+        return libdevice_path().exists()
+    except LoweringError:
+        return False
+
+
+PTXAS = program_of("nvidia-cuda-nvcc", "ptxas")
+pytestmark = [
+    pytest.mark.skipif(not has_libdevice(), reason="nvidia-nvvm, which has libdevice, is for Linux on x86-64"),
+    pytest.mark.skipif(PTXAS is None, reason="nvidia-cuda-nvcc, which has ptxas, is for Linux on x86-64"),
+]
+
+
+def features(kernel: Kernel) -> set[object]:
+    """What is in a kernel: operations by the kinds of their operands, and how loops are nested."""
+    found: set[object] = set()
+    for statement in walk(kernel.body):
+        if isinstance(statement, For):
+            found.add(("loops", sum(isinstance(inner, For) for inner in walk(statement.body))))
+        for expression in (e for operand in operands(statement) for e in subexpressions(operand)):
+            found.add(feature(expression))
+    return found
+
+
+def feature(expression: Expression) -> object:
+    match expression:
+        case Apply(operation, inner, _):
+            return operation.name, *(str(operand.kind) for operand in inner)
+        case Load(array, _):
+            return "load", str(array.kind)
+        case _:
+            return None
+
+
+def has_doubles(kernel: Kernel) -> bool:
+    """Whether there is anything in double precision."""
+    kinds = {str(p.kind) for p in kernel.parameters}
+    for statement in walk(kernel.body):
+        kinds.update(str(e.kind) for operand in operands(statement) for e in subexpressions(operand))
+    return any("float64" in kind or "complex128" in kind for kind in kinds)
+
+
+def reduces_angles(kernel: Kernel) -> bool:
+    """Whether there is a function for which libdevice divides very large numbers of f32 by π in double precision."""
+    return any(isinstance(f, tuple) and f[0] in ("sin", "cos", "tan") for f in features(kernel))
+
+
+def kernels() -> Iterator[Kernel]:
+    """A kernel of the catalogue for each feature: those that add one."""
+    seen: set[object] = set()
+    for case in CASES:
+        try:
+            plan = DevicePlan(lower(case.program(), CUDA), CUDA)
+        except LoweringError:
+            continue
+        for n, launch in enumerate(plan.launches.values()):
+            found = features(launch.kernel)
+            if not found <= seen and not any(f[1:] and "complex" in str(f[1:]) for f in found if f is not None):  # type: ignore[index]
+                seen |= found
+                yield replace(launch.kernel, name=f"{case.primitive.name}_{case.number}_{n}")
+
+
+@cache
+def chosen() -> list[Kernel]:
+    return list(kernels())
+
+
+def assembled(ptx: str, arch: str, folder: Path) -> str:
+    """What ptxas reports of each kernel."""
+    file = folder / "kernels.ptx"
+    file.write_text(ptx)
+    command = [str(PTXAS), "-v", f"-arch={arch}", str(file), "-o", str(folder / "kernels.cubin")]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stderr
+
+
+@pytest.mark.parametrize("arch", ["sm_80", "sm_90"])
+def test_every_operation(arch: str, tmp_path: Path) -> None:
+    ptx = ptx_of_all(chosen(), arch)
+    assert f".target {arch}" in ptx
+    report = assembled(ptx, arch, tmp_path)
+    assert set(re.findall(r"(\d+) bytes spill", report)) == {"0"}
+    for kernel, text in zip(chosen(), re.split(r"(?=\.visible \.entry )", ptx)[1:], strict=True):
+        assert f".entry {kernel.name}(" in text
+        assert ".f64" not in text or has_doubles(kernel) or reduces_angles(kernel), kernel.name
+
+
+def test_a_kernel_of_elements(tmp_path: Path) -> None:
+    x = np.ones((300, 100), np.float32)
+    program = simplify(fnad.make_program(lambda x, y: np.exp(x) * y + np.tanh(x))(x, x).program)
+    (launch,) = DevicePlan(lower(program, CUDA), CUDA).launches.values()
+    assert (launch.blocks, launch.threads) == (118, 256)
+    ptx = ptx_of(launch.kernel)
+    assert len(re.findall(r"\.param \.u64 \.ptr", ptx)) == 3
+    assert len(re.findall(r"ld\.global\.nc", ptx)) == 2
+    assert len(re.findall(r"st\.global", ptx)) == 1
+    assert ".f64" not in ptx
+    assert "Used" in assembled(ptx, "sm_90", tmp_path)
+
+
+def test_an_architecture_that_is_none() -> None:
+    (kernel, *_) = chosen()
+    with pytest.raises(LoweringError, match="'gfx90a' is no architecture of a GPU of NVIDIA"):
+        ptx_of(kernel, "gfx90a")
