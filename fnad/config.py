@@ -22,7 +22,8 @@
                512            derived programs that are kept although no compiled function uses them
     cache_bytes
                2**30          memory for programs, native code and the arrays it keeps for its next call: beyond
-                              it, what was used least recently is dropped, and made again when needed
+                              it, what was used least recently is dropped, and made again when needed; a quarter of
+                              it at most for large results that nobody holds any more
 
 A block of code has its own settings while it runs, in its own thread or asyncio task; elsewhere the defaults of the
 process apply. A program that the compiler cannot lower runs in the interpreter whatever the setting.

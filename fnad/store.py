@@ -10,10 +10,10 @@ after that is kept from then on, like derived programs, since functions that are
 (`jit(lambda: …)`) would otherwise be compiled each time. So is what is derived within a trace, of a program with the
 same lines, which becomes part of another one.
 
-When everything takes more than `cache_bytes`, the arrays that native code keeps for its next call are freed first,
-those of the least recently used programs before others. If the programs alone take more, the least recently used ones
-are dropped: derived programs first, then what functions in use can make again. The program that ran last keeps
-everything.
+When everything takes more than `cache_bytes`, the arrays that native code keeps for its next call are freed first:
+memory that programs share, then that of the least recently used programs. If the programs alone take more, the least
+recently used ones are dropped: derived programs first, then what functions in use can make again. The program that ran
+last keeps everything.
 """
 
 from __future__ import annotations
@@ -56,7 +56,20 @@ def uncollected() -> Generator[None]:
             gc.enable()
 
 
-class Stages(Protocol):
+class Memory(Protocol):
+    """What keeps memory for the next call."""
+
+    @property
+    def workspace_bytes(self) -> int:
+        """The memory that is kept for the next call, in bytes."""
+        ...
+
+    def free_workspaces(self) -> int:
+        """Free the memory that is kept for the next call; return the number of bytes freed."""
+        ...
+
+
+class Stages(Memory, Protocol):
     """A program and its compilation stages."""
 
     used: int
@@ -68,17 +81,8 @@ class Stages(Protocol):
         ...
 
     @property
-    def workspace_bytes(self) -> int:
-        """The memory that is kept for the next call, in bytes."""
-        ...
-
-    @property
     def is_native(self) -> bool:
         """Whether it was compiled."""
-        ...
-
-    def free_workspaces(self) -> int:
-        """Free the memory that is kept for the next call; return the number of bytes freed."""
         ...
 
     def free(self) -> int:
@@ -94,8 +98,9 @@ class CacheInfo(NamedTuple):
 
     `programs` are ready to run, each content once: those of compiled functions in use, and those that transforms have
     derived (`vjp` two, forward and backward). `compiled` of them are native code; in all they take about `nbytes`, with
-    the memory that native code has at hand for its next call. This is what `config.cache_bytes` bounds. `kept` counts
-    what is there though no function has it, to be found by a later call; `config.cache_entries` bounds it.
+    the memory that native code has at hand for its next call and for its results. This is what `config.cache_bytes`
+    bounds. `kept` counts what is there though no function has it, to be found by a later call; `config.cache_entries`
+    bounds it.
     """
 
     programs: int
@@ -115,6 +120,7 @@ class ProgramStore:
         self._kept: OrderedDict[Key, Any] = OrderedDict()
         self._stages: WeakValueDictionary[Key, Stages] = WeakValueDictionary()
         self._known: dict[int, None] = {}
+        self._shared: list[Memory] = []
         self._lock = RLock()
 
     def get(self, key: Key, make: Callable[[], T]) -> T:
@@ -158,6 +164,10 @@ class ProgramStore:
             del self._known[next(iter(self._known))]
         return known
 
+    def share(self, memory: Memory) -> None:
+        """Count memory that programs share, which is freed before their own."""
+        self._shared.append(memory)
+
     def trim(self, wanted: int = 0) -> None:
         """Drop what exceeds the limit if this many bytes are to be allocated."""
         settings = config.current()
@@ -165,8 +175,11 @@ class ProgramStore:
             while len(self._kept) > settings.cache_entries:
                 self._kept.popitem(last=False)
             programs = self._nbytes()
-            excess = programs + sum(stages.workspace_bytes for stages in self._stages.values()) - settings.cache_bytes
-            self._give_up(methodcaller("free_workspaces"), excess + wanted)
+            at_hand = sum(memory.workspace_bytes for memory in (*self._shared, *self._stages.values()))
+            excess = programs + at_hand - settings.cache_bytes + wanted
+            if excess > 0:
+                excess -= sum(memory.free_workspaces() for memory in self._shared)
+            self._give_up(methodcaller("free_workspaces"), excess)
             if programs <= settings.cache_bytes:
                 return
             while len(self._kept) > 1 and self._nbytes() > settings.cache_bytes:
@@ -199,7 +212,7 @@ class ProgramStore:
         """The contents of the store."""
         with self._lock:
             stages, kept = list(self._stages.values()), len(self._kept)
-        nbytes = sum(s.nbytes + s.workspace_bytes for s in stages)
+        nbytes = sum(s.nbytes + s.workspace_bytes for s in stages) + sum(m.workspace_bytes for m in self._shared)
         return CacheInfo(len(stages), sum(s.is_native for s in stages), kept, nbytes)
 
     def clear(self) -> None:
@@ -208,6 +221,8 @@ class ProgramStore:
             self._kept.clear()
             self._known.clear()
             stages = list(self._stages.values())
+        for memory in self._shared:
+            memory.free_workspaces()
         for each in stages:
             each.free()
 

@@ -270,6 +270,24 @@ def test_workspaces_go_before_programs_and_the_oldest_first():
         assert [s.is_native for s in stages] == [True, False, False, True]
 
 
+def test_memory_that_programs_share_goes_first():
+    store = ProgramStore()
+    stages, shared = store.stages("key", lambda: Fake(10, 100)), Fake(0, 50)
+    other = store.stages("other", lambda: Fake(10, 100))
+    store.share(shared)
+    assert store.info().nbytes == 270
+    with config.override(cache_bytes=270):
+        store.trim()
+        assert shared.workspace_bytes == 50
+        store.trim(wanted=50)
+        assert [m.workspace_bytes for m in (shared, stages, other)] == [0, 100, 100]
+        store.trim(wanted=51)
+        assert [m.workspace_bytes for m in (shared, stages, other)] == [0, 0, 100]
+    shared.workspace_bytes = 50
+    store.clear()
+    assert shared.workspace_bytes == 0
+
+
 def test_stages_live_as_long_as_someone_has_them():
     store = ProgramStore()
     stages = store.stages("key", lambda: Fake(10))

@@ -3,7 +3,7 @@
 A program becomes one native function per chunk of nests, since LLVM's time grows faster than a function's length, and a
 Python step for each library call between them. Loops and branches are native unless they contain a library call.
 Contiguous arguments are passed without a copy; outputs are fresh; temporaries come from a pool of workspaces, so that
-calls from several threads never share one.
+calls from several threads never share one. The memory of large outputs comes from a pool, too.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from dataclasses import replace
 from importlib import import_module
 from math import prod
 from operator import itemgetter
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import numpy as np
 
@@ -26,6 +26,7 @@ from fnad.backends.cpu.flow import Read, Reserve, Run, choose, in_order, repeat,
 from fnad.backends.cpu.idle import LARGE, WATCH
 from fnad.backends.cpu.loader import Code, kept_code
 from fnad.backends.cpu.machine import offers
+from fnad.backends.cpu.pool import allocator
 from fnad.backends.cpu.saved import Recipe
 from fnad.errors import FnadError, GuardFailed
 from fnad.ir.program import Program
@@ -41,6 +42,12 @@ if TYPE_CHECKING:
     from fnad.kernel.plan import Plan
 
 __all__ = ["NativeExecutor", "compile_program", "kept_or_compiled", "offers", "plan"]
+
+NewArray: TypeAlias = "tuple[Callable[..., Array], tuple[int, ...], np.dtype[Any]]"
+"""A function that makes an output, with its arguments."""
+
+NO_ARRAY: NewArray = (np.empty, (0,), np.dtype(bool))
+"""In the place of an output that takes the memory of an argument."""
 
 ENGINE_BYTES = 50_000
 """The memory that LLVM takes for each function besides its code."""
@@ -108,7 +115,7 @@ class NativeExecutor:
         names = [*arrays, *map(id, self._numbers), "counters", "stacks", "status"]
         self._positions = {name: n for n, name in enumerate(names)}
         self._run = self._in_order(planned.steps)
-        self._outputs = [(tuple(map(abs, buffer.aval.shape)), buffer.dtype) for buffer in loops.outputs]
+        self._outputs = [NO_ARRAY if buffer in planned.donations else _new_array(buffer) for buffer in loops.outputs]
         self._has_stacks = bool(loops.residual_stacks)
         self._donations = [(loops.outputs.index(o), loops.inputs.index(x)) for o, x in planned.donations.items()]
         self._recorded = [
@@ -119,7 +126,7 @@ class NativeExecutor:
         self._pool: deque[list[Array]] = deque()
 
     def __call__(self, arguments: Sequence[Array]) -> list[Array]:
-        outputs = [np.empty(shape, dtype) for shape, dtype in self._outputs]
+        outputs = [empty(shape, dtype) for empty, shape, dtype in self._outputs]
         for output, given in self._donations:
             outputs[output] = _donated_memory(arguments, given)
         try:
@@ -343,6 +350,10 @@ def plain_function(kernel: Kernel) -> Callable[..., None]:
     exec(compile(text, f"<{kernel.name}>", "exec"), names)
     function = cast("Callable[..., None]", names[kernel.name])
     return lambda *arrays: function(*[array.reshape(-1) for array in arrays])
+
+
+def _new_array(buffer: Buffer) -> NewArray:
+    return allocator(buffer.aval.nbytes), tuple(map(abs, buffer.aval.shape)), buffer.dtype
 
 
 def _donated_memory(arguments: Sequence[Array], position: int) -> Array:

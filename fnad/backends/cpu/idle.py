@@ -1,4 +1,4 @@
-"""Workspaces that are not used for some seconds are given back.
+"""Workspaces and memory for results that are not used for some seconds are given back.
 
 A program keeps its workspace, since fresh memory costs as much as the arithmetic on it, but one that is called no more
 would keep it for ever. So while there are large ones, a thread looks every second for those that have not been used.

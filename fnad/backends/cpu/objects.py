@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -89,5 +90,31 @@ def signature(capsule: object) -> str:
 
 
 def address(capsule: object) -> int:
-    """The address of the function in a capsule."""
+    """The address of what is in a capsule."""
     return _pointer(capsule, _name(capsule))
+
+
+def capsule(address: int, name: int) -> object:
+    """A capsule of what is at `address`, under the name at the address `name`; both have to stay there."""
+    create = ctypes.pythonapi.PyCapsule_New
+    create.restype, create.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p]
+    return create(address, name, None)
+
+
+# ---- memory handlers, in capsules, by the numbers that they have in NumPy's C API ------------------------------------
+
+ALLOCATOR = 128
+"""The offset of the functions in a handler (`PyDataMem_Handler`): after its name and version."""
+
+_api = ctypes.cast(address(import_module("numpy._core._multiarray_umath")._ARRAY_API), ctypes.POINTER(ctypes.c_void_p))
+
+set_handler: Callable[[object], object] = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.py_object)(_api[304])
+"""Set the handler that this context allocates with; returns the one before."""
+
+current_handler: Callable[[], object] = ctypes.PYFUNCTYPE(ctypes.py_object)(_api[305])
+"""The handler that this context allocates with."""
+
+
+def default_handler() -> object:
+    """NumPy's own handler."""
+    return ctypes.py_object.from_address(_api[306]).value
