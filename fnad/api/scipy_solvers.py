@@ -4,8 +4,6 @@ The function of the user's is traced once. When the program runs, SciPy's own so
 numbers, so that the solution is SciPy's; by the implicit function theorem (`fnad.control.implicit`) its derivatives are
 those of the equation that it solves, of any order. Where nothing that the function uses is traced, SciPy is called at
 once. The function may not decide by the unknown with Python's `if`: it has no number while tracing.
-
-Differential equations are solved by `fnad.odeint`.
 """
 
 from __future__ import annotations
@@ -19,12 +17,11 @@ from typing import Any
 import numpy as np
 
 from fnad.api.implicit import System, square_system
-from fnad.api.ode import odeint as odeint_here
 from fnad.api.running import traced
 from fnad.control.callback import Host
 from fnad.control.callback import callback as on_host
 from fnad.control.implicit import implicitly
-from fnad.errors import ConvergenceError, FnadError, ShapeError, TracerEscapeError, UnsupportedFunctionError
+from fnad.errors import ConvergenceError, FnadError, ShapeError, TracerEscapeError
 from fnad.ir.builder import current_builder, inline, is_tracing
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import I64
@@ -122,7 +119,7 @@ def solution(
     return implicitly(solve, residual, system.x.operands(system.types), unknowns)
 
 
-def _equation(f: Rule, x: Any, args: Any) -> tuple[System, Callable[..., list[Symbol]], Rule]:
+def equation_of(f: Rule, x: Any, args: Any) -> tuple[System, Callable[..., list[Symbol]], Rule]:
     """A function of the unknown, as a system, as an equation, and on the values of what it captured."""
     system = square_system(f, x, as_tuple(args))
     shape, dtype = system.types[0].aval.shape, system.types[0].aval.dtype
@@ -165,7 +162,7 @@ def _bracketing(name: str) -> Rule:
 
     def rule(f: Any, a: Any, b: Any, args: Any = (), xtol: Any = 2e-12, rtol: Any = 0.0, maxiter: Any = 100) -> Any:
         _check_ends(name, a, b)
-        system, residual, at = _equation(f, _number(a), args)
+        system, residual, at = equation_of(f, _number(a), args)
 
         def find(captured: Any, start: Any, end: Any) -> list[Any]:
             function, options = at(captured), {"xtol": xtol, "rtol": rtol, "maxiter": maxiter}
@@ -204,7 +201,7 @@ def newton(
     rtol: Any = 0.0,
 ) -> Any:
     """The root that SciPy's Newton or secant method finds; a derivative that is given is replaced by that of func."""
-    system, residual, at = _equation(func, _number(x0), args)
+    system, residual, at = equation_of(func, _number(x0), args)
 
     def find(captured: Any, start: Any, *second: Any) -> list[Any]:
         slope = None if fprime is None else _slope_at(system, captured)
@@ -232,7 +229,7 @@ def vector(x: Any) -> Any:
 def fsolve(func: Any, x0: Any, args: Any = (), fprime: Any = None, xtol: Any = 1.49012e-8, maxfev: Any = 0) -> Any:
     """The root that SciPy finds; a Jacobian that is given is replaced by that of func."""
     start = vector(x0)
-    system, residual, at = _equation(_vector_function(func, start, as_tuple(args)), start, args)
+    system, residual, at = equation_of(_vector_function(func, start, as_tuple(args)), start, args)
 
     def find(captured: Any, start: Any) -> list[Any]:
         slopes = None if fprime is None else _jacobian_at(system, captured)
@@ -248,7 +245,7 @@ def root(
     """SciPy's result with a traced x, fun, status and nfev."""
     start = vector(x0)
     function = _vector_function(fun, start, as_tuple(args), is_pair=jac is True)
-    system, residual, at = _equation(function, start, args)
+    system, residual, at = equation_of(function, start, args)
 
     def find(captured: Any, start: Any) -> list[Any]:
         slopes = _jacobian_at(system, captured) if jac else None
@@ -273,65 +270,3 @@ def result_of(x: Symbol, counts: Sequence[Symbol], **more: Any) -> Any:
     status, nfev = map(traced, counts)
     kind = import_module("scipy.optimize").OptimizeResult
     return kind(x=traced(x), success=True, status=status, nfev=nfev, message="The solver succeeded.", **more)
-
-
-# ---- differential equations ------------------------------------------------------------------------------------------
-
-EXPLICIT = ("RK45", "RK23", "DOP853")
-TIGHT = 1e-8
-"""The tolerances are at most this: the solution is not that of SciPy's steps, whose errors it need not have."""
-
-
-@solver("scipy.integrate.solve_ivp", lambda given: (given["t_span"][0], np.asarray(given["y0"], float)))
-def solve_ivp(
-    fun: Any,
-    t_span: Any,
-    y0: Any,
-    method: Any = "RK45",
-    t_eval: Any = None,
-    args: Any = None,
-    rtol: Any = 1e-3,
-    atol: Any = 1e-6,
-) -> Any:
-    """The solution at t_eval by `fnad.odeint`, with the attributes t, y, success, status and message of SciPy's."""
-    if method not in EXPLICIT:
-        raise UnsupportedFunctionError(
-            f"scipy.integrate.solve_ivp has no rule for method={method!r} on traced values",
-            remedy=f"give one of {', '.join(EXPLICIT)}: equations that are not stiff have a rule",
-        )
-    if t_eval is None:
-        raise UnsupportedFunctionError(
-            "scipy.integrate.solve_ivp without t_eval= returns its steps, whose number is not known while tracing",
-            remedy="give the times as t_eval=",
-        )
-    times, more = array(t_eval), as_tuple(args)
-    whole = np.concatenate([np.reshape(array(t_span[0]), (1,)), times]).astype(np.float64)
-
-    def slope(y: Any, t: Any, *args: Any) -> Any:
-        return np.ravel(np.atleast_1d(array(fun(t, y, *args))))
-
-    rows = odeint_here(slope, vector(y0), whole, *more, rtol=min(rtol, TIGHT), atol=min(float(np.min(atol)), TIGHT))
-    kind = import_module("scipy.integrate._ivp.ivp").OdeResult
-    message = "The solver successfully reached the end of the integration interval."
-    return kind(t=times, y=rows[1:].T, sol=None, t_events=None, y_events=None, status=0, message=message, success=True)
-
-
-def _odeint_call(given: dict[str, Any]) -> tuple[Any, Any]:
-    y, t = np.atleast_1d(given["y0"]), given["t"][0]
-    return (t, y) if given.get("tfirst") else (y, t)
-
-
-@solver("scipy.integrate.odeint", _odeint_call)
-def odeint(
-    func: Any,
-    y0: Any,
-    t: Any,
-    args: Any = (),
-    rtol: Any = None,
-    atol: Any = None,
-    mxstep: int = 0,
-    tfirst: bool = False,
-) -> Any:
-    """The solution by `fnad.scipy.integrate.odeint`."""
-    options = {"rtol": rtol, "atol": atol, "mxstep": mxstep, "tfirst": tfirst}
-    return import_module("fnad.scipy.integrate").odeint(func, y0, t, as_tuple(args), **options)

@@ -42,7 +42,7 @@ TABLE["scipy.special"] = {"fnad.scipy.special": (
 )}
 TABLE["scipy.integrate"] = {"fnad.scipy.integrate": (
     "cumulative_simpson", "cumulative_trapezoid", "romb", "simpson", "trapezoid",
-), "fnad.api.scipy_solvers": ("odeint", "solve_ivp"), "fnad.api.scipy_quadrature": (
+), "fnad.api.scipy_ode": ("odeint", "solve_ivp"), "fnad.api.scipy_quadrature": (
     "dblquad", "fixed_quad", "nquad", "quad", "quad_vec", "tplquad",
 )}
 TABLE["scipy.optimize"] = {

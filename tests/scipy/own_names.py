@@ -34,6 +34,7 @@ SPLINE, LINEAR = interpolate.CubicSpline(KNOTS, VALUES), interpolate.interp1d(KN
 TIMES = np.linspace(0.0, 1.0, 6)
 ROUGH: dict[str, float] = {"rtol": 1e-9, "precision": 1e-6}
 FLAT: dict[str, float] = {"rtol": 1e-6, "precision": 1e-4}
+STEPS: dict[str, float] = {"rtol": 1e-9, "atol": 1e-9}
 FINE: dict[str, float] = {"ftol": 1e-15, "xtol": 1e-15, "gtol": 1e-15}
 TCK = interpolate.splrep(KNOTS, VALUES)
 KINDS = (sparse.csr_matrix, sparse.csc_array, sparse.coo_array, sparse.dia_array, sparse.lil_array)
@@ -296,6 +297,22 @@ CASES: dict[str, list[Case]] = {
             ),
             2.0,
             [1.0, 0.3],
+            rtol=1e-6,
+            precision=1e-6,
+        ),
+        of(
+            lambda k, end: integrate.solve_ivp(lambda t, y: [y[1], -k * y[0]], (0, end), [k, 0.0], **STEPS).y[:, -1],
+            2.0,
+            1.5,
+            rtol=1e-6,
+            precision=1e-6,
+        ),
+        of(
+            lambda k, t: integrate.solve_ivp(
+                lambda t, y: -k * t * y, (2, 0), [1.0], "LSODA", dense_output=True, **STEPS
+            ).sol(np.array([0.3, t, 1.1])),
+            2.0,
+            1.5,
             rtol=1e-6,
             precision=1e-6,
         ),

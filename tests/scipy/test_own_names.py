@@ -227,7 +227,10 @@ def test_what_fnad_has_calls_scipys_own_in_a_trace() -> None:
             "optimize.brentq has no rule for the option full_output=",
             lambda x: brentq(lambda p: p - x, 0, 1, full_output=True),
         ),
-        ("integrate.solve_ivp without t_eval=", lambda x: solve_ivp(lambda t, y: x * y, (0, 1), [1.0]).y),
+        (
+            "integrate.solve_ivp has no rule for the option events=",
+            lambda x: solve_ivp(lambda t, y: x * y, (0, 1), [1.0], events=lambda t, y: y[0]).y,
+        ),
         (
             "integrate.solve_ivp has no rule for method='BDF'",
             lambda x: solve_ivp(lambda t, y: x * y, (0, 1), [1.0], "BDF").y,
@@ -508,3 +511,30 @@ def test_a_result_says_that_it_is_one_or_is_an_error() -> None:
         fnad.grad(lambda a: root(lambda x: x * x + a, [1.0]).x[0])(1.0)
     with pytest.raises(ValueError, match="different signs"):
         fnad.grad(lambda a: brentq(lambda x: x * x + a, -1.0, 5.0))(1.0)
+
+
+def test_the_steps_of_a_differential_equation_are_scipys() -> None:
+    """As many as it takes, for any values; each derivative is that at a fixed time, but for the ends."""
+
+    def decay(k: Any, end: Any) -> Any:
+        result = solve_ivp(lambda t, y: -k * y, (0, end), [1.0])
+        return result.t, result.y[0]
+
+    jitted, lengths = fnad.jit(decay), set[int]()
+    for k in (0.7, 9.0, 0.7):
+        t, y = jitted(k, 2.0)
+        expected = solve_ivp(lambda t, y: -k * y, (0, 2.0), [1.0])  # noqa: B023
+        np.testing.assert_allclose(t, expected.t, rtol=1e-12)
+        np.testing.assert_allclose(y, np.exp(-k * t), rtol=1e-6, atol=1e-7)
+        lengths.add(len(t))
+    assert len(lengths) == 2
+    (t, y), (t_slopes, y_slopes) = fnad.jvp(decay, (0.7, 2.0), (1.0, 0.0))
+    np.testing.assert_allclose(y_slopes, -t * np.exp(-0.7 * t), rtol=1e-6)
+    assert not t_slopes.any()
+    (t, y), (t_slopes, y_slopes) = fnad.jvp(decay, (0.7, 2.0), (0.0, 1.0))
+    np.testing.assert_allclose(y_slopes[-1], -0.7 * np.exp(-1.4), rtol=1e-6)
+    assert t_slopes.tolist() == [0.0] * (len(t) - 1) + [1.0]
+    with pytest.raises(TracerEscapeError, match="without t_eval= takes steps that depend on arguments without numbers"):
+        fnad.vmap(decay, in_axes=(0, None))(np.ones(2), 2.0)
+    with pytest.raises(ConvergenceError, match=r"solve_ivp did not succeed: Required step size.*\n  at test_own_names"):
+        fnad.grad(lambda x: solve_ivp(lambda t, y: x * y**2, (0, 10), [1.0]).y[0, -1])(1.0)
