@@ -61,6 +61,7 @@ class Simulated:
     """A device whose calls are recorded."""
 
     arch = "sm_90"
+    description = "a simulated device"
     array_type = Distant
 
     def __init__(self) -> None:
@@ -93,18 +94,27 @@ class Simulated:
     def fill(self, array: Distant, number: Any) -> None:
         array.memory.fill(number)
 
-    def library(self) -> Any:
-        return np
-
     def synchronize(self) -> None:
         self.calls.append("synchronize")
 
     def owns(self, array: Distant) -> bool:
         return type(array) is Distant and array.memory.flags.owndata
 
-    def product(self, out: Operand, a: Operand, b: Operand, m: int, k: int, n: int) -> None:
-        self.calls.append("product")
-        matrix(out, m, n)[...] = matrix(a, m, k) @ matrix(b, k, n)
+    def products(
+        self, out: Operand, a: Operand, b: Operand, size: tuple[int, int, int], count: int, steps: Sequence[int]
+    ) -> None:
+        self.calls.append("products")
+        m, k, n = size
+        for i in range(count):
+            c, left, right = (
+                x._replace(offset=x.offset + i * step) for x, step in zip((out, a, b), steps, strict=True)
+            )
+            matrix(c, m, n)[...] = matrix(left, m, k) @ matrix(right, k, n)
+
+    def evaluate(self, function: Any, values: Sequence[Distant]) -> tuple[Distant, ...]:
+        self.calls.append("evaluate")
+        found = function(*[value.memory for value in values])
+        return tuple(map(Distant, found if isinstance(found, tuple) else (found,)))
 
 
 def matrix(x: Operand, rows: int, columns: int) -> np.ndarray:

@@ -7,7 +7,7 @@ attributes of NumPy's.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
 from typing import Any, NamedTuple, Protocol, TypeAlias
@@ -39,7 +39,11 @@ class Driver(Protocol):
     arch: str
     """The architecture that kernels are compiled for: "sm_90"."""
 
+    description: str
+    """The name of the device, for people."""
+
     array_type: type
+    """The class of its arrays."""
 
     def adopt(self, value: Any) -> DeviceArray:
         """An array of any library, as one of the driver's in the same memory; work on it so far is waited for."""
@@ -73,12 +77,17 @@ class Driver(Protocol):
         """Run a kernel on so many blocks of threads."""
         ...
 
-    def product(self, out: Operand, a: Operand, b: Operand, m: int, k: int, n: int) -> None:
-        """out[m, n] = a[m, k] · b[k, n]."""
+    def products(
+        self, out: Operand, a: Operand, b: Operand, size: tuple[int, int, int], count: int, steps: Sequence[int]
+    ) -> None:
+        """out[m, n] = a[m, k] · b[k, n] so many times, where (m, k, n) is the size.
+
+        Each of the matrices begins a step of its own further on than that of the time before.
+        """
         ...
 
-    def library(self) -> Any:
-        """The module with NumPy's functions for arrays of the driver's, with its `linalg` and `fft`."""
+    def evaluate(self, function: Callable[..., Any], values: Sequence[DeviceArray]) -> tuple[DeviceArray, ...]:
+        """The results of a function of NumPy's on arrays of the driver's; raises what the function raises."""
         ...
 
     def synchronize(self) -> None:

@@ -5,7 +5,7 @@ Everything runs on CuPy's current stream and device, so that it is in order with
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from importlib import import_module
 from typing import Any, NamedTuple
@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fnad.backends.cuda.driver import Array, DeviceArray, Operand
-from fnad.errors import DeviceError, DeviceMemoryError, PlacementError
+from fnad.errors import DeviceError, DeviceMemoryError, LoweringError, PlacementError
 from fnad.ir.types import Dtype, Shape
 from fnad.kernel.statements import Kernel
 
@@ -23,6 +23,9 @@ GEMM = {"f": "sgemm", "d": "dgemm", "F": "cgemm", "D": "zgemm"}
 """cuBLAS's matrix products, by the letters of dtypes."""
 
 NO_TRANSPOSITION, TRANSPOSITION = 0, 1
+
+LARGEST = 2**31 - 1
+"""The largest number that cuBLAS takes by these functions."""
 
 
 class Loaded(NamedTuple):
@@ -52,6 +55,8 @@ class Gpu:
         self.arch, self.array_type = arch, cupy.ndarray
         self._cupy = cupy
         self._device = int(cupy.cuda.Device().id)
+        properties = cupy.cuda.runtime.getDeviceProperties(self._device)
+        self.description = f"{properties['name'].decode()}, {properties['totalGlobalMem'] / 2**30:.0f} GiB, {arch}"
         self._launch = import_module("cupy_backends.cuda.api.driver").launchKernel
         self._constants = {letter: (np.ones(1, letter), np.zeros(1, letter)) for letter in GEMM}
 
@@ -113,21 +118,35 @@ class Gpu:
         stream = self._cupy.cuda.get_current_stream().ptr
         self._launch(loaded.function, blocks, 1, 1, threads, 1, 1, 0, stream, places.ctypes.data, 0)
 
-    def product(self, out: Operand, a: Operand, b: Operand, m: int, k: int, n: int) -> None:
-        if out.row_stride != 1:  # cuBLAS stores by columns: the transposed product by rows is this one
+    def products(
+        self, out: Operand, a: Operand, b: Operand, size: tuple[int, int, int], count: int, steps: Sequence[int]
+    ) -> None:
+        (m, k, n), (out_step, a_step, b_step) = size, steps
+        if out.row_stride != 1:  # cuBLAS stores by columns: a product by rows is the transposed one by columns
             out, a, b, m, n = transposed(out), transposed(b), transposed(a), n, m
-        cublas = import_module("cupy_backends.cuda.libs.cublas")
+            a_step, b_step = b_step, a_step
         letter = out.array.dtype.char
         one, zero = (constant.ctypes.data for constant in self._constants[letter])
         ta, lda = _layout(a, m, k)
         tb, ldb = _layout(b, k, n)
-        getattr(cublas, GEMM[letter])(
-            self._cupy.cuda.device.get_cublas_handle(), ta, tb, m, n, k,
-            one, _address(a), lda, _address(b), ldb, zero, _address(out), max(out.column_stride, m),
-        )  # fmt: skip
+        ldc = max(out.column_stride, m)
+        if max(m, k, n, lda, ldb, ldc, count) > LARGEST:
+            raise LoweringError(f"cuBLAS has no products of matrices of more than {LARGEST} rows or columns")
+        handle = self._cupy.cuda.device.get_cublas_handle()
+        before, after = (handle, ta, tb, m, n, k, one), (zero, _address(out), ldc)
+        if count == 1:
+            self._cublas(GEMM[letter])(*before, _address(a), lda, _address(b), ldb, *after)
+        else:
+            given = _address(a), lda, a_step, _address(b), ldb, b_step
+            self._cublas(f"{GEMM[letter]}StridedBatched")(*before, *given, *after, out_step, count)
 
-    def library(self) -> Any:
-        return self._cupy
+    def _cublas(self, name: str) -> Callable[..., None]:
+        return getattr(import_module("cupy_backends.cuda.libs.cublas"), name)
+
+    def evaluate(self, function: Callable[..., Any], values: Sequence[DeviceArray]) -> tuple[DeviceArray, ...]:
+        with import_module("cupyx").errstate(linalg="raise"):
+            found = function(*values)  # NumPy's functions hand arrays of CuPy's over to it
+        return tuple(map(self._cupy.asarray, found if isinstance(found, tuple) else (found,)))
 
     def synchronize(self) -> None:
         self._cupy.cuda.get_current_stream().synchronize()

@@ -1,4 +1,4 @@
-"""Loops and branches that run in Python because they contain a library call."""
+"""Loops and branches that Python runs: on the CPU those with a library call in them, on a device all."""
 
 from __future__ import annotations
 
