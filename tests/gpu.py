@@ -5,7 +5,8 @@ Its arrays are as distant as those of a GPU: NumPy can neither convert nor compu
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import random
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -14,6 +15,9 @@ import numpy as np
 from fnad.backends.cuda import driver
 from fnad.backends.cuda.driver import Operand
 from fnad.errors import PlacementError
+from fnad.kernel.launches import Launch
+from fnad.kernel.statements import Kernel
+from tests.cuda import harness
 
 
 class Distant:
@@ -66,13 +70,14 @@ class Simulated:
 
     def __init__(self) -> None:
         self.calls: list[str] = []
+        self.schedule = random.Random(0)
 
     def adopt(self, value: Any) -> Distant:
         self.calls.append("adopt")
         if value.number != 0:
             what = f"is in the memory of cuda:{value.number}, and programs run on cuda:0"
             raise PlacementError(what, remedy="copy it: fnad.to_device(fnad.to_host(x))")
-        return value if type(value) is Distant else Distant(value.memory)
+        return value if type(value) is Distant else Distant(value.memory.view())
 
     def to_device(self, array: np.ndarray) -> Distant:
         self.calls.append("to_device")
@@ -93,6 +98,14 @@ class Simulated:
 
     def fill(self, array: Distant, number: Any) -> None:
         array.memory.fill(number)
+
+    def load(self, kernels: Sequence[Kernel]) -> list[Kernel]:
+        self.calls.append("load")
+        return list(kernels)
+
+    def launch(self, loaded: Kernel, blocks: int, threads: int, arrays: Sequence[Distant]) -> None:
+        self.calls.append("launch")
+        harness.run(Launch(loaded, blocks, threads), [array.memory for array in arrays], self.schedule)
 
     def synchronize(self) -> None:
         self.calls.append("synchronize")

@@ -14,7 +14,7 @@ import numpy as np
 
 from fnad.errors import CallbackError
 from fnad.ir.axes import Opaque
-from fnad.ir.primitive import Library, NonDifferentiable, Primitive, Sample, register
+from fnad.ir.primitive import HOST, Library, NonDifferentiable, Primitive, Sample, register
 from fnad.ir.types import Aval, Dtype, Shape
 
 Results: TypeAlias = tuple[tuple[Dtype, Shape], ...]
@@ -69,7 +69,7 @@ callback = register(
         _infer,
         _evaluate,
         NonDifferentiable(),
-        Library(),
+        Library(HOST),
         _samples,
         "A function of the host, called in the order of the program.",
         effect=True,

@@ -26,6 +26,7 @@ from fnad.errors import TapError
 from fnad.ir.axes import Elementwise
 from fnad.ir.builder import SymbolEnvironment, bind_equation, current_builder, inline, trace
 from fnad.ir.primitive import (
+    HOST,
     Cond,
     Inlined,
     Library,
@@ -83,7 +84,7 @@ tap = register(
         lambda x, *, name, leaf, number: (),
         lambda x, *, name, leaf, number: (),
         NonDifferentiable(),
-        Library(raises=False),
+        Library(HOST, raises=False),
         _samples,
         "Marks a value that the program is to return.",
         effect=True,

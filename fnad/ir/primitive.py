@@ -231,12 +231,19 @@ class Library(NamedTuple):
     `raises` says that it raises for some operands. Where no operand and no result is empty, native code has something
     else in its place, with the same values, up to rounding, and the same errors: a call of the routine
     `native(**params)` in a kernel, or `expansion(*operands, **params)`, the results by other primitives.
+
+    `dispatched` says that `evaluate` consists of calls of NumPy's functions, which arrays of other libraries take over.
+    What is `Library(HOST)` is done by the host for any device: it is a function of the user's, or an error.
     """
 
     routine: str | None = None
     raises: bool = True
     native: Callable[..., Routine] | None = None
     expansion: Callable[..., Any] | None = None
+    dispatched: bool = False
+
+
+HOST = "host"
 
 
 class GuardCheck:

@@ -11,6 +11,8 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
+from fnad.ir.primitive import HOST, Library
+
 Memory: TypeAlias = Literal["host", "device"]
 
 
@@ -94,9 +96,10 @@ class Target:
     wide_sums: bool = True
     """Whether single precision is summed in double precision, else with compensation."""
 
-    def calls(self, routine: str | None) -> bool:
-        """Whether a routine for whole arrays can be called between kernels."""
-        return self.memory == "host" or routine in self.routines
+    def calls(self, library: Library) -> bool:
+        """Whether what computes whole arrays can be called between kernels."""
+        is_told = library.dispatched or library.routine == HOST or library.routine in self.routines
+        return self.memory == "host" or is_told
 
     @property
     def multiplies(self) -> bool:

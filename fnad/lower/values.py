@@ -493,7 +493,7 @@ class Values:
 
     def _call(self, equation: Equation, results: tuple[Buffer, ...]) -> None:
         target, primitive = self.shared.target, equation.primitive
-        if isinstance(primitive.lower, Library) and not target.calls(primitive.lower.routine):
+        if isinstance(primitive.lower, Library) and not target.calls(primitive.lower):
             raise LoweringError(f"{primitive.name} is left to the interpreter: {target.name} has no routine for it")
         routine = self._native_routine(equation)
         if routine is not None:

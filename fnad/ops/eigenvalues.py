@@ -201,7 +201,9 @@ eigvalsh = register(
         _infer_eigvalsh,
         by_lapack(IF_NOT_CONVERGED)(lambda a, *, uplo: np.linalg.eigvalsh(a, UPLO=uplo)),
         Push(_push_eigvalsh),
-        Library("heevd", native=lambda uplo: Routine(f"linalg_eigvalsh_{SUFFIX[uplo]}", (NO_EIGENVALUES,))),
+        Library(
+            "heevd", native=lambda uplo: Routine(f"linalg_eigvalsh_{SUFFIX[uplo]}", (NO_EIGENVALUES,)), dispatched=True
+        ),
         _hermitian_samples,
         "Eigenvalues of a Hermitian matrix, ascending; one triangle of it is read.",
         axes=Stacked(),
@@ -214,7 +216,9 @@ eigh = register(
         _infer_eigh,
         by_lapack(IF_NOT_CONVERGED)(lambda a, *, uplo: tuple(np.linalg.eigh(a, UPLO=uplo))),
         Push(_push_eigh),
-        Library("heevd", native=lambda uplo: Routine(f"linalg_eigh_{SUFFIX[uplo]}", (NO_EIGENVALUES,))),
+        Library(
+            "heevd", native=lambda uplo: Routine(f"linalg_eigh_{SUFFIX[uplo]}", (NO_EIGENVALUES,)), dispatched=True
+        ),
         _hermitian_samples,
         "Eigenvalues, ascending, and orthonormal eigenvectors of a Hermitian matrix; one triangle of it is read.",
         axes=Stacked(),
@@ -397,7 +401,7 @@ svdvals = register(
         _infer_svdvals,
         by_lapack(IF_NOT_CONVERGED)(lambda a: np.linalg.svd(a, compute_uv=False)),
         Push(_push_svdvals),
-        Library("gesdd", native=lambda: Routine("linalg_svd", (NO_SINGULAR_VALUES,))),
+        Library("gesdd", native=lambda: Routine("linalg_svd", (NO_SINGULAR_VALUES,)), dispatched=True),
         _svd_samples,
         "Singular values, descending.",
         axes=Stacked(),
@@ -411,7 +415,9 @@ svd = register(
         by_lapack(IF_NOT_CONVERGED)(lambda a, *, full: tuple(np.linalg.svd(a, full_matrices=full))),
         Push(_push_svd),
         Library(
-            "gesdd", native=lambda full: Routine("linalg_svd_f" if full else "linalg_svd_s", (NO_SINGULAR_VALUES,))
+            "gesdd",
+            native=lambda full: Routine("linalg_svd_f" if full else "linalg_svd_s", (NO_SINGULAR_VALUES,)),
+            dispatched=True,
         ),
         lambda: (Sample(given.operands, {"full": full}) for full in (True, False) for given in _svd_samples()),
         "Singular value decomposition U, s, Vᴴ; with square U and V if `full`.",

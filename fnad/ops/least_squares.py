@@ -132,7 +132,11 @@ qr = register(
             lambda a, *, complete: tuple(np.linalg.qr(a, "complete" if complete else "reduced"))
         ),
         Push(_push_qr),
-        Library("geqrf", native=lambda complete: Routine("linalg_qr_complete" if complete else "linalg_qr_reduced")),
+        Library(
+            "geqrf",
+            native=lambda complete: Routine("linalg_qr_complete" if complete else "linalg_qr_reduced"),
+            dispatched=True,
+        ),
         _qr_samples,
         "QR factorization, Q with orthonormal columns, as many as rows if `complete`, and R upper triangular.",
         axes=Stacked(),

@@ -9,7 +9,7 @@ import numpy as np
 
 from fnad.errors import DomainError, DtypeError
 from fnad.ir.axes import AxisPairs, Custom
-from fnad.ir.primitive import Library, Sample
+from fnad.ir.primitive import HOST, Library, Sample
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import BOOL, Aval
 from fnad.ops.constructors import ANY, by_name, linear
@@ -47,7 +47,7 @@ require = linear(
     _infer_require,
     _require,
     lambda ct, x, holds, **why: (require(ct, holds, **why), None),
-    Library(),
+    Library(HOST),
     wrt=(0,),
     samples=_require_samples,
     doc="The first operand, where the second is true everywhere; else DomainError with `message` and `remedy`.",

@@ -42,9 +42,9 @@ argsort = register(
     Primitive(
         "argsort",
         _infer_argsort,
-        lambda x, *, axis, stable: np.argsort(x, axis=axis, kind="stable" if stable else "quicksort"),
+        lambda x, *, axis, stable: np.argsort(x, axis=axis, kind="stable" if stable else None),
         NonDifferentiable(),
-        Library("argsort", raises=False),
+        Library("argsort", raises=False, dispatched=True),
         _argsort_samples,
         "The positions that sort along `axis`; if `stable`, equal elements keep their order.",
         axes=Along(),
@@ -118,9 +118,9 @@ searchsorted = register(
     Primitive(
         "searchsorted",
         _infer_searchsorted,
-        lambda a, v, *, side: np.asarray(np.searchsorted(a, v, side=side)),
+        lambda a, v, *, side: np.searchsorted(a, v, side=side),
         NonDifferentiable(),
-        Library("searchsorted", raises=False),
+        Library("searchsorted", raises=False, dispatched=True),
         _searchsorted_samples,
         "Where each element of v would stand in the sorted array a: before those equal to it, or after them.",
         axes=Custom(_stack_searchsorted, _align_searchsorted),

@@ -27,7 +27,7 @@ from fnad.lower.target import Target
 from fnad.ops.arithmetic import add, mul
 from fnad.ops.contraction import dot_general
 from fnad.ops.elementary import exp, tanh
-from fnad.ops.linalg import cholesky
+from fnad.ops.linalg import cholesky, solve_triangular
 from fnad.ops.shape import reduce_sum
 from fnad.transforms.interpret import interpret
 from fnad.transforms.pipeline import simplify
@@ -112,12 +112,19 @@ def test_an_operation_that_a_target_lacks() -> None:
 
 
 def test_a_routine_that_a_target_lacks() -> None:
-    program = trace(lambda x: [cholesky(x, upper=False)], SQUARE, name="f")
+    program = trace(lambda x: [solve_triangular(x, x, lower=True, unit=False)], SQUARE, name="f")
     device = replace(CPU, name="gpu", memory="device")
-    with pytest.raises(LoweringError, match="cholesky is left to the interpreter: gpu has no routine for it"):
+    with pytest.raises(LoweringError, match="solve_triangular is left to the interpreter: gpu has no routine for it"):
         lower(program, device)
-    (call,) = lower(program, replace(device, routines=frozenset({"potrf"}))).items
+    (call,) = lower(program, replace(device, routines=frozenset({"trtrs"}))).items
     assert isinstance(call, LibraryCall)
+
+
+def test_functions_of_numpy_that_other_libraries_arrays_take_over_are_calls_on_any_device() -> None:
+    program = trace(lambda x: [cholesky(x, upper=False)], SQUARE, name="f")
+    (call,) = lower(program, replace(CPU, name="gpu", memory="device", instructions={})).items
+    assert isinstance(call, LibraryCall)
+    assert call.routine is None
 
 
 def test_a_nest_has_memory_for_a_row_of_what_it_alone_needs() -> None:

@@ -22,12 +22,12 @@ import numpy as np
 from fnad import config
 from fnad.backends.base import Array
 from fnad.backends.cpu import saved
-from fnad.backends.flow import Read, Reserve, Run, choose, in_order, repeat, repeat_while
 from fnad.backends.cpu.idle import LARGE, WATCH
 from fnad.backends.cpu.loader import Code, kept_code
 from fnad.backends.cpu.machine import offers
 from fnad.backends.cpu.pool import allocator
 from fnad.backends.cpu.saved import Recipe
+from fnad.backends.flow import Read, Reserve, Run, choose, in_order, repeat, repeat_while
 from fnad.errors import FnadError, GuardFailed
 from fnad.ir.program import Program
 from fnad.kernel import residual_stack

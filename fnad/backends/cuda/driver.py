@@ -69,8 +69,8 @@ class Driver(Protocol):
         """Store a number in each element."""
         ...
 
-    def load(self, kernel: Kernel) -> Any:
-        """A kernel, compiled and ready to be launched."""
+    def load(self, kernels: Sequence[Kernel]) -> list[Any]:
+        """Kernels, compiled and ready to be launched."""
         ...
 
     def launch(self, loaded: Any, blocks: int, threads: int, arrays: Sequence[DeviceArray]) -> None:

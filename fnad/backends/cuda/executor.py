@@ -17,17 +17,18 @@ import numpy as np
 
 from fnad.backends.base import Array
 from fnad.backends.cuda.driver import Driver, Operand, current
-from fnad.backends.cuda.ptx import ptx_of
+from fnad.backends.cuda.ptx import ptx_of_all
 from fnad.backends.cuda.target import CUDA
 from fnad.backends.flow import Read, Reserve, Run, choose, in_order, repeat, repeat_while
 from fnad.errors import FnadError, GuardFailed, LoweringError
+from fnad.ir.primitive import HOST, Library
 from fnad.ir.program import Program
+from fnad.ir.types import I64
 from fnad.kernel.launches import DeviceControl, DevicePlan, DeviceStep, Launch, Products
 from fnad.kernel.statements import COUNTERS, STATUS
 from fnad.lower.index import Counter, Index, Quotient, Remainder
 from fnad.lower.loop_ir import (
     LibraryCall,
-    LoopProgram,
     Matrix,
     Product,
     SequentialFor,
@@ -79,6 +80,8 @@ class DeviceExecutor:
         self._donations = {loops.outputs.index(o): loops.inputs.index(x) for o, x in planned.donations.items()}
         self._depth = max([1, *map(_depth, planned.steps)])
         self._may_fail = any(STATUS in launch.kernel.parameters for launch in self.launches)
+        self._counts = any(COUNTERS in launch.kernel.parameters for launch in self.launches)
+        self._loaded = dict(zip(self.launches, device.load([launch.kernel for launch in self.launches]), strict=True))
         self._run = self._in_order(planned.steps)
 
     def __call__(self, arguments: Sequence[Array]) -> list[Array]:
@@ -86,9 +89,16 @@ class DeviceExecutor:
         inputs = list(map(self._input, arguments))
         outputs = [self._output(n, arguments) for n in range(len(self._outputs))]
         slots = [device.empty((slot.size,), slot.dtype) for slot in self.plan.slots]
-        counters = device.empty((self._depth,), np.dtype(np.int64))
-        status = device.empty((STATUS_SIZE,), np.dtype(np.int64))
-        arrays = [*inputs, *[output.reshape(-1) for output in outputs], *slots, counters, [0] * self._depth, status]
+        counters = device.empty((self._depth,), I64) if self._counts else None
+        status = device.empty((STATUS_SIZE,), I64) if self._may_fail else None
+        arrays: list[Any] = [
+            *inputs,
+            *[output.reshape(-1) for output in outputs],
+            *slots,
+            counters,
+            [0] * self._depth,
+            status,
+        ]
         if self._may_fail:
             device.fill(status, 0)
         self._run(arrays)
@@ -152,8 +162,10 @@ class DeviceExecutor:
                 return self._library_call(step)
 
     def _launch(self, launch: Launch) -> Run:
-        device, kernel = self._device, self._device.load(launch.kernel)
+        device, kernel = self._device, self._loaded[launch]
         positions = [self._positions[parameter.name] for parameter in launch.kernel.parameters]
+        if not positions:
+            return lambda arrays: None
         pick = itemgetter(*positions) if len(positions) > 1 else lambda arrays: (arrays[positions[0]],)
         blocks, threads = launch.blocks, launch.threads
         return lambda arrays: device.launch(kernel, blocks, threads, pick(arrays))
@@ -233,18 +245,26 @@ class DeviceExecutor:
     def _library_call(self, call: LibraryCall) -> Run:
         operands = [(self._position(b), b.aval) for b in call.operands]
         results = [(self._position(b), b.aval) for b in call.results]
-        device = self._device
+        lowering, device = call.primitive.lower, self._device
+        evaluate = self._by_host if isinstance(lowering, Library) and lowering.routine == HOST else device.evaluate
+        function = partial(call.primitive.evaluate, **call.params)
 
         def run(arrays: list[Any]) -> None:
             values = [arrays[n][: aval.size].reshape(aval.shape) for n, aval in operands]
             try:
-                computed = device.evaluate(partial(call.primitive.evaluate, **call.params), values)
+                computed = evaluate(function, values)
             except FnadError as error:
                 raise error.at(call.source) from None
             for (n, aval), value in zip(results, computed, strict=True):
                 device.copy(value, arrays[n][: aval.size].reshape(aval.shape))
 
         return run
+
+    def _by_host(self, function: Callable[..., Any], values: Sequence[Any]) -> list[Any]:
+        """The results of a function of the host's, which gets copies."""
+        with np.errstate(all="ignore"):
+            found = function(*map(self._device.to_host, values))
+        return [self._device.to_device(np.asarray(x)) for x in (found if isinstance(found, tuple) else (found,))]
 
     def _position(self, buffer: Buffer) -> int:
         return self._positions[self.plan.places[buffer.root]]
@@ -264,7 +284,7 @@ class DeviceExecutor:
 
 def ptx(program: Program, arch: str = "sm_90") -> str:
     """The kernels of a program in the assembly of a virtual GPU."""
-    return "\n".join(ptx_of(launch.kernel, arch) for launch in plan(program).launches.values())
+    return ptx_of_all([launch.kernel for launch in plan(program).launches.values()], arch)
 
 
 def _depth(step: DeviceStep) -> int:

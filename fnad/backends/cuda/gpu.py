@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fnad.backends.cuda.driver import Array, DeviceArray, Operand
+from fnad.backends.cuda.ptx import ptx_of_all
 from fnad.errors import DeviceError, DeviceMemoryError, LoweringError, PlacementError
 from fnad.ir.types import Dtype, Shape
 from fnad.kernel.statements import Kernel
@@ -105,11 +106,12 @@ class Gpu:
     def fill(self, array: DeviceArray, number: Any) -> None:
         array.fill(number)
 
-    def load(self, kernel: Kernel) -> Loaded:
-        ptx_of = import_module("fnad.backends.cuda.ptx").ptx_of  # which loads LLVM
+    def load(self, kernels: Sequence[Kernel]) -> list[Loaded]:
+        if not kernels:
+            return []
         module = self._cupy.cuda.function.Module()
-        module.load(ptx_of(kernel, self.arch).encode())
-        return Loaded(module.get_function("kernel").ptr, module)
+        module.load(ptx_of_all(kernels, self.arch).encode())
+        return [Loaded(module.get_function(kernel.name).ptr, module) for kernel in kernels]
 
     def launch(self, loaded: Loaded, blocks: int, threads: int, arrays: Sequence[DeviceArray]) -> None:
         # a kernel's parameters are addresses, each given by the address of the place where it stands
@@ -145,7 +147,10 @@ class Gpu:
 
     def evaluate(self, function: Callable[..., Any], values: Sequence[DeviceArray]) -> tuple[DeviceArray, ...]:
         with import_module("cupyx").errstate(linalg="raise"):
-            found = function(*values)  # NumPy's functions hand arrays of CuPy's over to it
+            try:
+                found = function(*values)  # NumPy's functions hand arrays of CuPy's over to it
+            except (TypeError, NotImplementedError) as error:
+                raise LoweringError(f"CuPy cannot do this: {error}") from None
         return tuple(map(self._cupy.asarray, found if isinstance(found, tuple) else (found,)))
 
     def synchronize(self) -> None:

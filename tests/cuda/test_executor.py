@@ -1,0 +1,178 @@
+"""Whole programs on a device: what `jit` and the transforms give there is what the interpreter gives."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+import fnad
+from fnad.errors import LoopLimitError, LoweringError, OutOfRangeError
+from tests.gpu import Distant, OtherLibrarys, Simulated, simulated
+from tests.together import together
+
+
+def assert_close(found: Any, wanted: Any) -> None:
+    single = np.asarray(wanted).dtype in (np.float32, np.complex64)
+    assert_allclose(found, wanted, rtol=1e-5 if single else 1e-12, atol=1e-6 if single else 1e-12)
+
+
+DRAWN = np.random.default_rng(0)
+X = DRAWN.standard_normal((5, 7))
+SQUARES = DRAWN.standard_normal((3, 4, 4)) + 4 * np.eye(4)
+P = {"W": DRAWN.standard_normal((20, 24)), "b": DRAWN.standard_normal(24), "V": DRAWN.standard_normal((24, 3))}
+DATA = DRAWN.standard_normal((25, 20))
+
+
+@pytest.fixture
+def device() -> Iterator[Simulated]:
+    with simulated() as device:
+        yield device
+
+
+def softmax(x: Any) -> Any:
+    e = np.exp(x - np.max(x, axis=1, keepdims=True))
+    return e / np.sum(e, axis=1, keepdims=True)
+
+
+def mlp(p: Any, x: Any) -> Any:
+    return np.mean((np.tanh(x @ p["W"] + p["b"]) @ p["V"]) ** 2)
+
+
+def recurrent(x: Any) -> Any:
+    return fnad.scan(lambda c, a: (np.tanh(0.5 * c + a), c * a), 0.0 * x[0], x)
+
+
+def in_loop(x: Any) -> Any:
+    def step(i: Any, c: Any) -> Any:
+        return np.tanh(c @ x[i]) + i
+
+    return fnad.fori_loop(0, 3, step, np.ones((30, 20, 20))[0])
+
+
+def halved(x: Any) -> Any:
+    return fnad.while_loop(lambda c: np.sum(c) > 1.0, lambda c: c / 2, np.abs(x))
+
+
+def chosen(x: Any) -> Any:
+    return fnad.cond(x[0, 0] > 0, lambda x: x * 2, lambda x: np.cumsum(x, axis=1), x)
+
+
+def of_each_kind(x: Any) -> Any:
+    return {
+        "sum": np.sum(x * x),
+        "columns": np.sum(x, axis=0),
+        "position": np.argmax(x, axis=1),
+        "sorted": np.sort(x, axis=1),
+        "taken": x[:, [3, 0, 3]],
+        "of integers": (x > 0).astype(int) @ (x > 0).astype(int).T,
+        "complex": np.abs(x * 1j + 1),
+    }
+
+
+CALLS: dict[str, tuple[Any, tuple[Any, ...]]] = {
+    "elementwise": (lambda x: np.tanh(x) * 2 + x, (X,)),
+    "of each kind": (of_each_kind, (X,)),
+    "f32": (lambda x: softmax(x) @ x.T, (X.astype(np.float32),)),
+    "softmax": (fnad.value_and_grad(lambda x: np.sum(softmax(x)[:, 0] ** 2)), (X,)),
+    "products": (lambda x: x @ x.T, (DATA,)),
+    "stacked products": (lambda x: x @ np.swapaxes(x, -1, -2), (DRAWN.standard_normal((2, 3, 20, 15)),)),
+    "network": (fnad.value_and_grad(mlp), (P, DATA)),
+    "recurrence": (fnad.value_and_grad(lambda x: np.sum(recurrent(x)[1] ** 2)), (X,)),
+    "products in a loop": (in_loop, (DRAWN.standard_normal((3, 20, 20)) / 9,)),
+    "unknown length": (halved, (X,)),
+    "branch": (chosen, (X,)),
+    "the other branch": (chosen, (np.abs(X),)),
+    "mapped": (fnad.vmap(fnad.grad(lambda x: np.sum(np.sin(x) * x))), (X,)),
+    "transposed argument": (lambda x: x * 2 + 1, (X.T,)),
+    "every other": (lambda x: x * 2 + 1, (X[:, ::2],)),
+    "empty": (lambda x: (np.sum(x), x + 1, x @ np.ones((7, 2)), np.ones((3, 0)) @ x), (X[:0],)),
+    "an argument itself": (lambda x: (x, x, np.float64(2.0), 3), (X,)),
+    "library": (lambda a: (np.linalg.cholesky(a @ np.swapaxes(a, 1, 2)), np.linalg.det(a), np.fft.fft(a)), (SQUARES,)),
+    "library in a loop": (lambda a: fnad.scan(lambda c, m: (np.linalg.solve(m, c), c), np.ones(4), a), (SQUARES,)),
+    "callback": (lambda x: fnad.callback(np.cumsum, x, result=np.zeros(35)) * 2, (X,)),
+}
+
+
+def test_calls_give_what_the_interpreter_gives(device: Simulated) -> None:
+    with together() as check:
+        for name, (f, args) in CALLS.items():
+            with check(name):
+                wanted = f(*args)
+                found = fnad.jit(f, device="cuda")(*fnad.to_device(args) if "argument" not in name else args)
+                for a, b in zip(fnad.tree.leaves(found), fnad.tree.leaves(wanted), strict=True):
+                    assert isinstance(a, Distant)
+                    assert (a.dtype, a.shape) == (np.asarray(b).dtype, np.shape(b))
+                    assert_close(fnad.to_host(a), b)
+
+
+def test_transforms_without_jit(device: Simulated) -> None:
+    value, pull = fnad.vjp(lambda x: np.sin(x) * x, X)
+    gradient = fnad.grad(mlp)(P, DATA)
+    with fnad.device("cuda"):
+        found, pull_there = fnad.vjp(lambda x: np.sin(x) * x, fnad.to_device(X))
+        assert_close(fnad.to_host(pull_there(found)[0]), pull(value)[0])
+        assert_close(fnad.to_host(fnad.grad(mlp)(P, fnad.to_device(DATA))["W"]), gradient["W"])
+
+
+def test_results_stay_there_between_calls(device: Simulated) -> None:
+    step = fnad.jit(lambda p, x: fnad.tree.map(lambda p, g: p - 0.1 * g, p, fnad.grad(mlp)(p, x)), device="cuda")
+    p, x = fnad.to_device((P, DATA))
+    p = step(p, x)
+    device.calls.clear()
+    for _ in range(3):
+        p = step(p, x)
+    assert not {"to_host", "to_device", "load", "synchronize"} & {*device.calls}
+    q = P
+    for _ in range(4):
+        q = fnad.tree.map(lambda p, g: p - 0.1 * g, q, fnad.grad(mlp)(q, DATA))
+    assert_close(fnad.to_host(p)["W"], q["W"])
+
+
+def test_what_is_given_away_is_written_to_if_nobody_else_has_it(device: Simulated) -> None:
+    double = fnad.jit(lambda x: x * 2.0, donate_argnums=0, device="cuda")
+    x = fnad.to_device(X)
+    assert double(x).memory.base is x.memory
+    assert_array_equal(x.memory, 2 * X)
+    for shared in (OtherLibrarys(X.copy()), X.copy()):
+        assert_array_equal(fnad.to_host(double(shared)), 2 * X)
+        assert_array_equal(getattr(shared, "memory", shared), X)
+
+
+def test_what_fails_on_the_device_is_an_error_and_the_next_call_is_right(device: Simulated) -> None:
+    take = fnad.jit(lambda x, i: fnad.numpy.asarray(x)[i] * 2, device="cuda")
+    at = np.arange(3)
+    assert_array_equal(fnad.to_host(take(X[0], at)), 2 * X[0, :3])
+    with pytest.raises(OutOfRangeError, match="out of bounds for axis 0"):
+        take(X[0], at + 6)
+    assert_array_equal(fnad.to_host(take(X[0], at)), 2 * X[0, :3])
+    endless = fnad.jit(lambda x: fnad.while_loop(lambda c: c > -1, lambda c: c + 1.0, x, max_steps=5), device="cuda")
+    with pytest.raises(LoopLimitError):
+        endless(1.0)
+
+
+def test_python_decides_on_the_device(device: Simulated) -> None:
+    f = fnad.jit(lambda x: x * 2 if x[0, 0] > 0 else x * 3, device="cuda")
+    for x in (X, -X, X, -X):
+        assert_close(fnad.to_host(f(fnad.to_device(x))), x * (2 if x[0, 0] > 0 else 3))
+
+
+def test_what_the_device_lacks_is_named_with_the_way_out(device: Simulated) -> None:
+    f = fnad.jit(lambda a: np.sum(np.linalg.eig(a)[0]).real, device="cuda")
+    with pytest.raises(
+        LoweringError, match=r"eigvals is left to the interpreter: cuda has no routine for it\n.*executor="
+    ):
+        f(SQUARES[0])
+    with fnad.config.override(executor="interpreter"):
+        assert_close(fnad.to_host(f(SQUARES[0])), np.trace(SQUARES[0]))
+
+
+def test_a_program_compiled_ahead(device: Simulated) -> None:
+    compiled = fnad.jit(np.sin, device="cuda").lower(X).compile()
+    device.calls.clear()
+    assert_close(fnad.to_host(compiled(fnad.to_device(X))), np.sin(X))
+    assert "load" not in device.calls
+    assert "launch" in device.calls
