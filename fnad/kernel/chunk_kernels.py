@@ -28,6 +28,7 @@ from fnad.kernel.statements import (
     walk,
 )
 from fnad.kernel.steps import Chunk
+from fnad.kernel.unroll import unroll
 from fnad.lower.loop_ir import Item, LibraryCall, effects, touched
 from fnad.lower.nodes import Buffer
 from fnad.lower.rows import Row
@@ -39,7 +40,7 @@ def statements_of_chunks(
     chunks: Sequence[Chunk], stacks: Sequence[Buffer], rows: Mapping[Buffer, Row], target: Target
 ) -> dict[Chunk, list[Statement]]:
     """The statements of each chunk, with loads of stored values replaced."""
-    return {chunk: forward(statements_of(chunk.items, chunk.depth, stacks, rows, target)) for chunk in chunks}
+    return {chunk: forward(unroll(statements_of(chunk.items, chunk.depth, stacks, rows, target))) for chunk in chunks}
 
 
 def unread_temporaries(statements: Iterable[Sequence[Statement]], temporaries: Iterable[Buffer]) -> frozenset[Buffer]:

@@ -1,14 +1,14 @@
 """Store forwarding: a load of what was stored before, at the same address, is the value that was stored.
 
 A stored value is known if it is a constant or a variable that is assigned once. A store to an array ends what is known
-of its other elements, since only equal addresses are compared; so does a loop that stores into it, before its first
-iteration and after its last, and a call that writes it.
+of its other elements, except at addresses that differ by a number; so does a loop that stores into it, before its
+first iteration and after its last, and a call that writes it.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from fnad.kernel.routines import GEMM, GEMV
@@ -25,13 +25,18 @@ from fnad.kernel.statements import (
     Statement,
     Store,
     While,
+    subexpressions,
     walk,
     with_bodies,
     with_operands,
 )
+from fnad.kernel.unroll import split
 from fnad.scalar.operation import Pointer
 
-Known: TypeAlias = dict[str, dict[Any, Expression]]
+Key: TypeAlias = tuple[Any, int]
+"""An address: what it is computed from, and a number that is added to that."""
+
+Known: TypeAlias = dict[str, dict[Key, Expression]]
 """The values stored, by array and address."""
 
 
@@ -58,8 +63,8 @@ class _Forwarding:
                 stored = known.get(array.name, {}).get(_key(index))
                 return statement if stored is None else self.alias(targets, stored)
             case Store(array, index, value):
-                # Any other element may have been the one at this address: addresses that differ in form may be equal.
-                known[array.name] = {_key(index): value} if self.stays(value) else {}
+                new = {_key(index): value} if self.stays(value) else {}
+                known[array.name] = self.apart(known.get(array.name, {}), index) | new
             case Evaluate(call):
                 _forget(written(call), known)
             case For() | While() | If():
@@ -67,6 +72,14 @@ class _Forwarding:
             case _:
                 pass
         return statement
+
+    def apart(self, elements: Mapping[Key, Expression], index: Expression) -> dict[Key, Expression]:
+        """The elements at addresses that differ from this one by a number: any others may be equal to it."""
+        names = (part.name for part in subexpressions(index) if isinstance(part, Name))
+        if any(self.assignments[name] > 1 for name in names):
+            return {}
+        base, number = _key(index)
+        return {other: value for other, value in elements.items() if other[0] == base and other[1] != number}
 
     def stays(self, value: Expression) -> bool:
         """Whether a value is the same wherever it is read."""
@@ -102,15 +115,20 @@ class _Forwarding:
         return inner
 
 
-def _key(index: Expression) -> Any:
+def _key(index: Expression) -> Key:
     """A key that equal addresses share; one computed from a load equals no other, for the load may change."""
+    base, number = split(index)
+    return None if base is None else _part(base), number
+
+
+def _part(index: Expression) -> Any:
     match index:
         case Name(name, _):
             return name
         case Constant(value):
             return int(value)
         case Apply(operation, inner, _):
-            return (operation.name, *map(_key, inner))
+            return (operation.name, *map(_part, inner))
         case Load():
             return object()
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from textwrap import dedent
+from textwrap import dedent, indent
 
 import numpy as np
 import pytest
@@ -15,6 +15,7 @@ from fnad.kernel.parser import parse_kernel
 from fnad.kernel.python_source import kernel_text, namespace, plain_text
 from fnad.kernel.routines import compensated_add
 from fnad.kernel.statements import Kernel, Statement
+from fnad.kernel.unroll import unroll
 from fnad.scalar.operation import OperandError
 
 F64, I64 = np.dtype("f8"), np.dtype("i8")
@@ -82,6 +83,71 @@ def test_a_split_loop_does_what_it_did(slope: int, bounds: str) -> None:
         np.testing.assert_array_equal(*found)
 
 
+# ---- unrolling ---------------------------------------------------------------------------------------------------
+
+
+def test_a_short_loop_within_another_becomes_its_iterations() -> None:
+    body = """
+        for i0 in range(9):
+            acc0 = f64(0)
+            for i1 in range(2):
+                v0 = x[i1 + 2 * i0 + 3]
+                if i1 < 1:
+                    v1 = v0
+                else:
+                    v1 = -v0
+                acc0 = acc0 + v1
+            y[i0] = acc0
+        """
+    expected = """
+        for i0 in range(9):
+            acc0 = f64(0.0)
+            acc0 = acc0 + x[2 * i0 + 3]
+            acc0 = acc0 + -x[2 * i0 + 4]
+            y[i0] = acc0
+        """
+    assert text(forward(unroll(kernel(body).body))) == dedent(expected).strip()
+
+
+UNROLLED = {
+    "backwards": "for i1 in range(3, -1, -1):\n    y[4 * i0 + i1] = acc0\n    acc0 = acc0 + x[4 * i0 + i1]",
+    "in another": """\
+        for i1 in range(3):
+            v0 = x[i1]
+            for i2 in range(1, 4):
+                v1 = v0 * x[4 * i0 + i2 - i1]
+                t[3 - i2] = v1
+                acc0 = acc0 + t[2] + t[0]
+            t[i1] = acc0
+        y[i0] = t[0] - t[2]
+        """,
+    "of large numbers": "for i1 in range(2):\n    v0 = indices[i1] + i1 + 4611686018427387904\n    y[i1] = f64(v0)",
+    "of an identity": "for i1 in range(3):\n    v0 = f64(i1 == 1)\n    y[i1 + i0] = strong_multiply(v0, x[i1]) + v0",
+    "of nothing": "for i1 in range(0):\n    y[0] = f64(7)",
+}
+
+
+@pytest.mark.parametrize("inner", UNROLLED.values(), ids=UNROLLED)
+def test_an_unrolled_loop_does_what_it_did(inner: str) -> None:
+    whole = kernel("acc0 = f64(0)\nfor i0 in range(3):\n" + indent(dedent(inner), "    "))
+    parts = forward(unroll(whole.body))
+    assert text(parts).count("for ") == 1
+    found = [np.zeros(12), np.zeros(12)]
+    for written, statements in zip(found, (whole.body, parts), strict=True):
+        names = dict(namespace())
+        exec(kernel_text(Kernel("k", whole.parameters, statements)), names)
+        names["k"](np.arange(1.0, 13.0), written, np.zeros(4), np.array([3, 38]), None)
+    np.testing.assert_array_equal(*found)
+
+
+def test_what_is_unrolled_is_bounded() -> None:
+    stores = "".join(f"\n            t[i0 + {n}] = x[i2 + {n}]" for n in range(60))
+    body = f"for i0 in range(9):\n    for i1 in range(4):\n        for i2 in range(3):{stores}"
+    unrolled = text(unroll(kernel(body).body))
+    assert unrolled.count("t[") == 3 * 60, "the inner loop alone"
+    assert "for i1" in unrolled
+
+
 # ---- forwarding --------------------------------------------------------------------------------------------------
 
 
@@ -99,15 +165,28 @@ def test_a_value_made_of_what_it_replaces_is_loaded() -> None:
     "between",
     [
         "t[indices[0]] = f64(1)",
-        "t[4] = f64(1)",
+        "t[indices[0] + 1] = f64(1)",
         "for i0 in range(3):\n    t[i0] = f64(1)",
         "if x[0] > f64(0):\n    t[3] = f64(1)",
         "gemv(x, 0, 2, False, y, 0, 1, t, 0, 2, 2, f64(1), f64(0))",
     ],
 )
 def test_what_may_write_there_ends_it(between: str) -> None:
-    """Another address is not looked at: only equal ones are known to be the same, and none to differ."""
     assert "= t[3]" in forwarded(f"v0 = x[0]\nt[3] = v0\n{between}\nv1 = t[3]\ny[0] = v1\ny[1] = v1")
+
+
+@pytest.mark.parametrize("place", ["{}", "i0 + {}", "3 * i0 - {}"])
+def test_what_is_stored_elsewhere_does_not_end_it(place: str) -> None:
+    one, other = place.format(3), place.format(4)
+    body = "for i0 in range(3):\n    " + "\n    ".join(
+        ["v0 = x[i0]", f"t[{one}] = v0", f"t[{other}] = f64(1)", f"v1 = t[{one}]", "y[i0] = v1 + v1"]
+    )
+    assert f"= t[{one}]" not in forwarded(body)
+
+
+def test_what_is_stored_behind_an_address_that_changed_ends_it() -> None:
+    body = "k0 = indices[0]\nv0 = x[0]\nt[k0] = v0\nk0 = indices[1]\nt[k0 + 1] = f64(1)\nk0 = indices[0]\nv1 = t[k0]\n"
+    assert "= t[k0]" in forwarded(body + "y[0] = v1\ny[1] = v1")
 
 
 def test_a_loop_does_not_see_what_was_there_before_its_first_turn() -> None:

@@ -204,6 +204,21 @@ def test_a_temporary_lies_in_the_output_it_is_turned_into():
     np.testing.assert_allclose(compile_program(program)(given)[0], interpret(program, given)[0], rtol=1e-13)
 
 
+def test_small_vectors_and_matrices_of_a_row_are_variables():
+    def turned(m, v):
+        for _ in range(3):
+            v = reduce_sum(mul(m, broadcast_in_dim(v, shape=m.shape, dims=(0, 2))), axes=(2,))
+            v = div(v, rows(reduce_sum(mul(v, v), axes=(1,)), v))
+        return [v]
+
+    program = trace(turned, Aval(F64, (500, 3, 3)), Aval(F64, (500, 3)), name="f")
+    planned = plan(program)
+    assert planned.slots == []
+    assert planned.source.count("for ") == 1
+    given = arguments(program.in_avals)
+    np.testing.assert_allclose(compile_program(program)(given)[0], interpret(program, given)[0], rtol=1e-13)
+
+
 def test_a_temporary_read_elsewhere_keeps_its_memory():
     def turned(x):
         e = exp(x)

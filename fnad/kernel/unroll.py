@@ -1,0 +1,214 @@
+"""Unrolling: a short loop within another one becomes its iterations, one after the other.
+
+Then what the iterations store in a small array, a vector of three or a matrix of two by two, is at addresses that
+differ by numbers, so store forwarding makes variables of its elements. Indices are in a form in which that is seen: the
+number comes last. Branches on the counter are decided.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Container, Iterator, Mapping, Sequence
+from itertools import count
+from typing import TypeAlias
+
+import numpy as np
+
+from fnad.kernel.statements import (
+    Apply,
+    Assign,
+    Break,
+    Comment,
+    Constant,
+    Evaluate,
+    Expression,
+    For,
+    If,
+    Load,
+    Name,
+    Return,
+    Statement,
+    While,
+    apply,
+    integer,
+    walk,
+    with_bodies,
+    with_operands,
+)
+from fnad.scalar.operation import INDEX, Operation, Pointer
+from fnad.scalar.operations import (
+    ADD,
+    AND,
+    EQUAL,
+    GREATER_EQUAL,
+    LESS,
+    MULTIPLY,
+    NEGATIVE,
+    NOT_EQUAL,
+    OPERATIONS,
+    SUBTRACT,
+)
+from fnad.scalar.template import CASTS, cast_to
+
+MOST = 4
+"""The most iterations of a loop that is unrolled."""
+
+LARGEST = 256
+"""The most statements that a loop becomes: more take longer to compile than they save."""
+
+FAR = 2**62
+"""Numbers in indices are smaller; user's integers may not be, and wrap."""
+
+FOLDED = frozenset(
+    {ADD, SUBTRACT, MULTIPLY, NEGATIVE, LESS, GREATER_EQUAL, EQUAL, NOT_EQUAL, AND, *map(cast_to, CASTS)}
+)
+"""What is computed of numbers here: addresses, conditions of branches, and elements of an identity."""
+
+STRONG_MULTIPLY = OPERATIONS["strong_multiply"]
+
+Names: TypeAlias = Mapping[str, Expression]
+"""What stands for variables."""
+
+
+def unroll(statements: Sequence[Statement]) -> list[Statement]:
+    """The statements of a kernel with short loops within others unrolled."""
+    return _Unrolling(statements).block(statements, is_inside=False)
+
+
+class _Unrolling:
+    """The pass; what only a loop assigns has another name in each iteration."""
+
+    def __init__(self, statements: Sequence[Statement]) -> None:
+        self.assigned = _assigned(statements)
+        self.numbers = count()
+
+    def block(self, statements: Sequence[Statement], *, is_inside: bool) -> list[Statement]:
+        return [found for statement in statements for found in self.statement(statement, is_inside)]
+
+    def statement(self, statement: Statement, is_inside: bool) -> list[Statement]:
+        is_loop = isinstance(statement, For | While)
+        statement = with_bodies(statement, lambda body: self.block(body, is_inside=is_inside or is_loop))
+        if not (is_inside and isinstance(statement, For) and _is_short(statement)):
+            return [statement]
+        assigned = _assigned(statement.body)
+        own = {name: times for name, times in assigned.items() if times == self.assigned[name]}
+        self.assigned -= assigned
+        parts = [part for number in _counted(statement) for part in self.iteration(statement, number, own)]
+        self.assigned += _assigned(parts)
+        return parts
+
+    def iteration(self, loop: For, number: int, own: Mapping[Name, int]) -> Iterator[Statement]:
+        suffix = f"u{next(self.numbers)}"
+        names: dict[str, Expression] = {name.name: Name(name.name + suffix, name.kind) for name in own}
+        once = {name.name for name, times in own.items() if times == 1}
+        return _replaced(loop.body, {**names, loop.counter.name: integer(number)}, once)
+
+
+def _counted(loop: For) -> range:
+    assert isinstance(loop.start, Constant)
+    assert isinstance(loop.stop, Constant)
+    return range(int(loop.start.value), int(loop.stop.value), loop.step)
+
+
+def _is_short(loop: For) -> bool:
+    """Whether a loop is a few iterations of little, without loops or arrays of its own."""
+    if loop.parallel or not (isinstance(loop.start, Constant) and isinstance(loop.stop, Constant)):
+        return False
+    inner = [statement for statement in walk(loop.body) if not isinstance(statement, Comment)]
+    is_straight = not any(isinstance(s, For | While | Break | Return | Evaluate) or _makes_array(s) for s in inner)
+    length = len(_counted(loop))
+    return is_straight and length <= MOST and length * len(inner) <= LARGEST
+
+
+def _makes_array(statement: Statement) -> bool:
+    return isinstance(statement, Assign) and isinstance(statement.targets[0].kind, Pointer)
+
+
+def _assigned(statements: Sequence[Statement]) -> Counter[Name]:
+    """How often each variable is assigned."""
+    targets = (s.targets for s in walk(statements) if isinstance(s, Assign))
+    return Counter(target for names in targets for target in names)
+
+
+def _replaced(
+    statements: Sequence[Statement], names: dict[str, Expression], own: Container[str]
+) -> Iterator[Statement]:
+    """The statements with other expressions for variables, and without branches that are decided by that."""
+    for given in statements:
+        statement = with_operands(given, lambda expression: _expression(expression, names))
+        match statement:
+            case If(Constant(value), then, otherwise):
+                yield from _replaced(then if value else otherwise, names, own)
+            case Assign((Name(name, _),), Constant() as number) if name in own:
+                names[name] = number
+            case Assign(targets, value):
+                yield Assign(tuple(_target(target, names) for target in targets), value)
+            case _:
+                yield with_bodies(statement, lambda body: list(_replaced(body, names, own)))
+
+
+def _target(target: Name, names: Names) -> Name:
+    found = names.get(target.name, target)
+    assert isinstance(found, Name)
+    return found
+
+
+def _expression(given: Expression, names: Names) -> Expression:
+    match given:
+        case Name(name, _):
+            return names.get(name, given)
+        case Load(array, index):
+            return Load(array, _expression(index, names))
+        case Apply(operation, operands, kind):
+            inner = tuple(_expression(operand, names) for operand in operands)
+            return _folded(Apply(operation, inner, kind))
+        case Constant():
+            return given
+
+
+def _folded(given: Apply) -> Expression:
+    """A number for an operation on numbers, and an index with its numbers added up; another expression as it is."""
+    operation, operands = given.operation, given.operands
+    numbers = [operand.value for operand in operands if isinstance(operand, Constant)]
+    if len(numbers) == len(operands) and operation in FOLDED and isinstance(given.kind, np.dtype):
+        with np.errstate(all="ignore"):
+            return Constant(given.kind.type(operation.plain(*numbers)))
+    if operation is STRONG_MULTIPLY and isinstance(operands[0], Constant):
+        return _scaled(operands[0].value, operands[1]) or given
+    if given.kind != INDEX or operation not in (ADD, SUBTRACT):
+        return given
+    (left, m), (right, n) = map(split, operands)
+    number = m + n if operation is ADD else m - n
+    return given if abs(number) >= FAR else _plus(_joined(operation, left, right), number)
+
+
+def _scaled(number: np.generic, value: Expression) -> Expression | None:
+    """The product of a cotangent that is a number, where it needs no multiplication."""
+    if number == 0:
+        return Constant(number.dtype.type(0))
+    return value if number == 1 and number.dtype.kind == "f" else None
+
+
+def split(index: Expression) -> tuple[Expression | None, int]:
+    """An index as an expression, None for 0, and a number that is added to it."""
+    match index:
+        case Constant(value):
+            return None, int(value)
+        case Apply(operation, (left, Constant(value)), _) if operation is ADD:
+            return left, int(value)
+        case Apply(operation, (left, Constant(value)), _) if operation is SUBTRACT:
+            return left, -int(value)
+        case _:
+            return index, 0
+
+
+def _joined(operation: Operation, left: Expression | None, right: Expression | None) -> Expression | None:
+    if left is None or right is None:
+        return left if right is None else right if operation is ADD else apply(NEGATIVE, right)
+    return apply(operation, left, right)
+
+
+def _plus(index: Expression | None, number: int) -> Expression:
+    if index is None or not number:
+        return integer(number) if index is None else index
+    return apply(ADD if number > 0 else SUBTRACT, index, integer(abs(number)))
