@@ -18,7 +18,7 @@ from fnad.transforms.differentiation import gradient, value_and_gradient
 from fnad.transforms.pipeline import simplify
 
 FUNCTIONS = str(Path(__file__).parent / "golden" / "functions.py")
-READABLE = [stage for stage in STAGES if stage not in {"llvm", "asm"}]
+READABLE = [stage for stage in STAGES if stage not in {"llvm", "asm", "ptx", "sass"}]
 
 CASES = [
     ("sum_sin_x", "f64[1000]", "grad"),

@@ -23,10 +23,14 @@ from fnad.api.listing import Decision, decision_lines, decisions_of
 from fnad.api.residuals import Residual, residuals_of
 from fnad.api.running import Made, made_of
 from fnad.api.staging import output_leaves
+from fnad.backends.base import current_backend
+from fnad.backends.on_device import staged
 from fnad.control.reroll import differences, loops
+from fnad.errors import LoweringError
 from fnad.ir.content import content_key
 from fnad.ir.program import Program, Source, Var
 from fnad.ir.types import Aval, is_inexact
+from fnad.placement import is_on_host
 from fnad.store import STORE
 from fnad.trace.capture import Write
 from fnad.trace.environment import Environment, Met
@@ -55,6 +59,7 @@ class Explanation(NamedTuple):
     if a compiled function runs it, and what transforms have derived from it. `sparsity` has a line for each pattern of
     a sparse derivative of it. `loops` are the loops of Python that are one loop in what runs, and `unrolled` says of
     others why they are not. `residuals`, where asked for, are the values that a pullback of all that is traced keeps.
+    `launches` are the kernels on the device that the settings name, with the bytes of the arrays that they touch.
     """
 
     function: str
@@ -69,6 +74,7 @@ class Explanation(NamedTuple):
     loops: tuple[str, ...]
     unrolled: tuple[str, ...]
     residuals: tuple[Residual, ...] | None = None
+    launches: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         return "\n".join(_lines(self))
@@ -124,7 +130,16 @@ def explain(f: Function, *args: Any, memory: bool = False, **kwargs: Any) -> Exp
         tuple(loops(traced.program)),
         tuple(map(str, differences(traced.program))),
         residuals_of(traced.program, names, len(traced.program.outputs)) if memory else None,
+        () if is_on_host() else tuple(_launches(traced.program)),
     )
+
+
+def _launches(program: Program) -> Iterator[str]:
+    compiler: Any = current_backend().compiler
+    try:
+        yield from compiler.launch_lines(compiler.plan(staged(program).simplified))
+    except LoweringError as error:
+        yield f"none: {error.what}"
 
 
 def _leaf(value: Any) -> Leaf | None:
@@ -161,6 +176,8 @@ def _lines(explanation: Explanation) -> Iterator[str]:
         yield from _section("loops", _counted(explanation.loops))
     if explanation.unrolled:
         yield from _section("left unrolled", _counted(explanation.unrolled))
+    if explanation.launches:
+        yield from _section("launches", explanation.launches)
     if explanation.residuals is not None:
         total = sum(residual.nbytes for residual in explanation.residuals)
         yield from _section(f"kept for the pullback, {total} bytes", _counted(map(str, explanation.residuals)))

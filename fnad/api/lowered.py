@@ -134,7 +134,8 @@ class TracedCall:
     def as_text(self, stage: str = "traced") -> str:
         """The program at a stage of its way to machine code, as `fnad dump` prints it.
 
-        The stages are "traced", "simplified", "loops", "source", "llvm", "asm". Raises `SettingError` for another one,
+        The stages are "traced", "simplified", "loops", "source", "llvm", "asm"; on a GPU
+        "ptx" and "sass" in the place of these two. Raises `SettingError` for another one,
         `LoweringError` where there is no native code.
         """
         if stage not in STAGES:

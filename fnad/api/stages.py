@@ -6,12 +6,13 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import TypeAlias
 
+from fnad import config
 from fnad.api.listing import decision_lines, decisions_of
 from fnad.api.summary import loops_summary, program_summary
 from fnad.api.wrapping import wrapped_python, wrapped_text
 from fnad.backends.base import Native, current_backend
 from fnad.backends.tiers import TieredProgram
-from fnad.errors import LoweringError
+from fnad.errors import LoweringError, SettingError
 from fnad.ir.printer import print_annotated
 from fnad.lower.printer import loops_text
 from fnad.trace.capture import Guard
@@ -31,7 +32,7 @@ def _part_text(part: Part, stage: str) -> str:
     return f"{COMMENTS.get(stage, '#')} {_summary(program, stage)}\n{STAGES[stage](program, names)}"
 
 
-COMMENTS = {"llvm": ";"}
+COMMENTS = {"llvm": ";", "ptx": "//", "sass": "//"}
 """What comments begin with where that is not #."""
 
 
@@ -53,6 +54,8 @@ def _loops(program: TieredProgram) -> str:
 
 
 def _native(program: TieredProgram) -> Native:
+    if (device := config.current().device) != "cpu":
+        raise SettingError(f"programs on {device!r} have no such stage", remedy="give 'source', 'ptx' or 'sass'")
     native = program.native()
     if native is None or native.is_loaded:
         native = current_backend().compiler.compile_program(program.simplified)  # which says why not
@@ -60,6 +63,15 @@ def _native(program: TieredProgram) -> Native:
         raise LoweringError("no native code is made of it: there is nothing to compute, or NUMBA_DISABLE_JIT is set")
     return native
 
+
+def _device_code(program: TieredProgram, stage: str) -> str:
+    write = getattr(current_backend().compiler, stage, None)
+    if write is None:
+        raise SettingError(f"the stage {stage!r} is one of programs on a GPU", remedy=ON_A_GPU)
+    return write(program.simplified)
+
+
+ON_A_GPU = "write fnad.jit(f, device='cuda'), or fnad dump --device cuda"
 
 UNLOWERED = {"traced", "transformed"}
 
@@ -71,4 +83,6 @@ STAGES: dict[str, Callable[[TieredProgram, Sequence[str]], str]] = {
     "source": lambda program, _: _source(program),
     "llvm": lambda program, _: _native(program).llvm(),
     "asm": lambda program, _: _native(program).asm(),
+    "ptx": lambda program, _: _device_code(program, "ptx"),
+    "sass": lambda program, _: _device_code(program, "sass"),
 }

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from typing import Any, NoReturn, TypeAlias
 
 import fnad
+from fnad import config
 from fnad.api.stages import STAGES
 from fnad.cli import cache, doctor, ops
 from fnad.cli.check import check_call
@@ -29,12 +30,14 @@ Print a function, or a derivative of it, at one stage of its compilation:
   loops        the loop nests it becomes
   source       the Python source that is compiled
   llvm, asm    what Numba and LLVM make of that
+  ptx, sass    what LLVM and NVIDIA's assembler make of it, with --device cuda
 """
 DUMP_EXAMPLE = """\
 examples:
   fnad dump model.py:loss --args 'f64[3], {"W": f32[4,5], "b": f32[5]}'
   fnad dump model.py:loss --args 'f64[1000], float' --grad --argnums 0 --stage source
   fnad dump package.model:loss --values 'np.linspace(0, 1, 5), scale=2.0' --value-and-grad
+  fnad dump model.py:loss --args 'f32[1000,1000]' --grad --device cuda --stage ptx
   fnad dump model.py:loss --values '*EXAMPLE'     (with EXAMPLE = np.ones(3), 2.0 in model.py)
 """
 CHECK = """\
@@ -137,6 +140,7 @@ def _add_dump(commands: Any) -> None:
         help="the arguments to differentiate in, from 0; by default 0, and with --vjp and --jvp all",
     )
     parser.add_argument("--stage", choices=STAGES, default="simplified", help="the stage, by default simplified")
+    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu", help="where it is to run, by default cpu")
     parser.set_defaults(answer=_dump)
 
 
@@ -226,7 +230,8 @@ Answer: TypeAlias = tuple[str, int]
 
 def _dump(request: Namespace) -> Answer:
     asked = Request(request.target, request.args, request.mode, request.argnums, request.stage, request.values)
-    return dump(asked), 0
+    with config.on(request.device):
+        return dump(asked), 0
 
 
 def _check(request: Namespace) -> Answer:

@@ -12,13 +12,17 @@ import numpy as np
 
 from fnad import config, disk
 from fnad.api.columns import columns
-from fnad.backends.base import Executor, current_backend
+from fnad.backends.base import BACKENDS, Executor, current_backend
 from fnad.cli.usage import one_line
+from fnad.errors import FnadError
 from fnad.ir.parser import parse_program
 from fnad.ir.program import Program
+from fnad.placement import on_host
 from fnad.transforms.interpret import interpret
 
 PACKAGES = ("fnad", "numpy", "numba", "llvmlite", "scipy", "optree")
+
+CUDA_PACKAGES = ("cupy-cuda13x", "nvidia-nvvm")
 
 SETTINGS = ("NUMBA_DISABLE_JIT", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 """Environment variables that change how programs run."""
@@ -35,7 +39,7 @@ trial(a: f64[1000]) -> f64[] {
 
 def report() -> str:
     """The lines of the report."""
-    return columns([*_versions(), *_machine(), *_settings(), ("cache", _cache())])
+    return columns([*_versions(), *_machine(), *_cuda(), *_settings(), ("cache", _cache())])
 
 
 def _versions() -> Iterator[tuple[str, str]]:
@@ -61,6 +65,19 @@ def _machine() -> Iterator[tuple[str, str]]:
     yield "native code", _trial(compiler.compile_program)
 
 
+def _cuda() -> Iterator[tuple[str, str]]:
+    """The packages for GPUs, and whether a program runs on one."""
+    found = [(package, _version(package)) for package in CUDA_PACKAGES]
+    yield from found
+    try:
+        compiler = BACKENDS["cuda"].compiler
+        yield from compiler.offers()
+    except FnadError as error:
+        yield "CUDA", f"not available: {one_line(error)}"
+        return
+    yield "CUDA", _trial(compiler.compile_program)
+
+
 def _trial(compile_program: Callable[[Program], Executor]) -> str:
     """Compile and run a small program; say how long it took and whether the result is right."""
     program, x = parse_program(TRIAL), np.linspace(-1.0, 1.0, 1000)
@@ -71,7 +88,7 @@ def _trial(compile_program: Callable[[Program], Executor]) -> str:
     except Exception as error:  # noqa: BLE001  whatever is wrong here is what the report is for
         return f"fails: {type(error).__name__}: {one_line(error)}"
     seconds = perf_counter() - start
-    right = np.allclose(found, interpret(program, [x]), rtol=1e-12)
+    right = np.allclose(on_host(found), interpret(program, [x]), rtol=1e-12)
     return f"a first program was compiled in {seconds:.2f} s and is {'right' if right else 'WRONG'}"
 
 

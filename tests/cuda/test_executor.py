@@ -10,7 +10,9 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import fnad
-from fnad.errors import LoopLimitError, LoweringError, OutOfRangeError
+from fnad.backends.cuda import tools
+from fnad.errors import LoopLimitError, LoweringError, OutOfRangeError, SettingError
+from tests.cuda.test_ptx import has_libdevice
 from tests.gpu import Distant, OtherLibrarys, Simulated, simulated
 from tests.together import together
 
@@ -176,3 +178,32 @@ def test_a_program_compiled_ahead(device: Simulated) -> None:
     assert_close(fnad.to_host(compiled(fnad.to_device(X))), np.sin(X))
     assert "load" not in device.calls
     assert "launch" in device.calls
+
+
+# ---- to be seen ------------------------------------------------------------------------------------------------------
+
+
+def test_stages_of_a_program_on_a_device() -> None:
+    lowered = fnad.jit(lambda x: np.sum(x * x), device="cuda").lower(X)
+    assert "blocks of" in lowered.as_text("source")
+    with pytest.raises(SettingError, match="give 'source', 'ptx' or 'sass'"):
+        lowered.as_text("llvm")
+    with pytest.raises(SettingError, match="'ptx' is one of programs on a GPU"):
+        fnad.jit(np.sin).lower(X).as_text("ptx")
+    if has_libdevice():
+        assert ".visible .entry launch0" in lowered.as_text("ptx")
+
+
+def test_machine_code_without_nvidias_programs_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CUDA_HOME", "/nowhere")
+    monkeypatch.setenv("PATH", "/nowhere")
+    with pytest.raises(LoweringError, match="takes NVIDIA's nvdisasm"):
+        tools.program("no-such-package", "nvdisasm")
+
+
+def test_launches_are_explained() -> None:
+    with fnad.device("cuda"):
+        text = str(fnad.explain(lambda x: np.sum(np.sin(x)), X))
+    assert "launch0: 1 x " in text
+    assert "280 bytes in arrays read, 8 in arrays written" in text
+    assert "launches" not in str(fnad.explain(lambda x: np.sum(np.sin(x)), X))

@@ -17,15 +17,17 @@ import numpy as np
 
 from fnad.backends.base import Array
 from fnad.backends.cuda.driver import Driver, Operand, current
+from fnad.backends.cuda.libdevice import path
 from fnad.backends.cuda.ptx import ptx_of_all
 from fnad.backends.cuda.target import CUDA
+from fnad.backends.cuda.tools import machine_code
 from fnad.backends.flow import Read, Reserve, Run, choose, in_order, repeat, repeat_while
 from fnad.errors import FnadError, GuardFailed, LoweringError
 from fnad.ir.primitive import HOST, Library
 from fnad.ir.program import Program
 from fnad.ir.types import I64
 from fnad.kernel.launches import DeviceControl, DevicePlan, DeviceStep, Launch, Products
-from fnad.kernel.statements import COUNTERS, STATUS
+from fnad.kernel.statements import COUNTERS, STATUS, Store, walk
 from fnad.lower.index import Counter, Index, Quotient, Remainder
 from fnad.lower.loop_ir import (
     LibraryCall,
@@ -44,6 +46,8 @@ Offset: TypeAlias = Callable[[Sequence[int]], int]
 
 HOST_COUNTERS = "counters of the host"
 STATUS_SIZE = 3
+ARCH = "sm_90"
+"""The architecture of texts, which no GPU is asked for."""
 
 
 def plan(program: Program, donated: Sequence[int] = ()) -> DevicePlan:
@@ -57,8 +61,9 @@ def compile_program(program: Program, donated: Sequence[int] = ()) -> DeviceExec
 
 
 def offers() -> Iterator[tuple[str, str]]:
-    """The features of the device that programs use."""
-    yield "device", current().description
+    """The device and what programs for it take."""
+    yield "libdevice", str(path())
+    yield "GPU", current().description
 
 
 class DeviceExecutor:
@@ -282,9 +287,27 @@ class DeviceExecutor:
         return self.plan.source
 
 
-def ptx(program: Program, arch: str = "sm_90") -> str:
+def ptx(program: Program, arch: str = ARCH) -> str:
     """The kernels of a program in the assembly of a virtual GPU."""
     return ptx_of_all([launch.kernel for launch in plan(program).launches.values()], arch)
+
+
+def sass(program: Program, arch: str = ARCH) -> str:
+    """The kernels of a program in the instructions of a GPU."""
+    return machine_code(ptx(program, arch), arch)
+
+
+def launch_lines(planned: DevicePlan) -> Iterator[str]:
+    """Each launch with its grid and the bytes of the arrays that it reads and writes."""
+    sizes = {b.name: b.aval.nbytes for b in (*planned.loops.inputs, *planned.loops.outputs)}
+    sizes |= {slot.name: slot.size * slot.dtype.itemsize for slot in planned.slots}
+    for launch in planned.launches.values():
+        stored = {s.array.name for s in walk(launch.kernel.body) if isinstance(s, Store)} & sizes.keys()
+        arrays = {p.name for p in launch.kernel.parameters} & sizes.keys()
+        read = sum(sizes[name] for name in arrays - stored)
+        written = sum(sizes[name] for name in stored)
+        grid = f"{launch.blocks} x {launch.threads} threads"
+        yield f"{launch.kernel.name}: {grid}, {read:,} bytes in arrays read, {written:,} in arrays written"
 
 
 def _depth(step: DeviceStep) -> int:

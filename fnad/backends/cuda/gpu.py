@@ -57,7 +57,9 @@ class Gpu:
         self._cupy = cupy
         self._device = int(cupy.cuda.Device().id)
         properties = cupy.cuda.runtime.getDeviceProperties(self._device)
-        self.description = f"{properties['name'].decode()}, {properties['totalGlobalMem'] / 2**30:.0f} GiB, {arch}"
+        size, version = properties["totalGlobalMem"] / 2**30, cupy.cuda.runtime.driverGetVersion()
+        name = properties["name"].decode()
+        self.description = f"{name}, {size:.0f} GiB, {arch}, driver for CUDA {version // 1000}.{version % 1000 // 10}"
         self._launch = import_module("cupy_backends.cuda.api.driver").launchKernel
         self._constants = {letter: (np.ones(1, letter), np.zeros(1, letter)) for letter in GEMM}
 

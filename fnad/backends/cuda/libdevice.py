@@ -5,16 +5,15 @@ The bitcode is in the package nvidia-nvvm, and in every CUDA toolkit. It is pars
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
-from importlib.metadata import PackageNotFoundError, files
 from pathlib import Path
 
 import llvmlite.binding as llvm
 
+from fnad.backends.cuda.tools import file_of
 from fnad.errors import LoweringError
 
 FILE = "libdevice.10.bc"
@@ -59,14 +58,9 @@ def libdevice() -> Libdevice:
 @cache
 def path() -> Path:
     """The file with the bitcode: of the package, else of the toolkit that CUDA_HOME names."""
-    try:
-        found = [Path(str(file.locate())) for file in files(PACKAGE) or () if file.name == FILE]
-    except PackageNotFoundError:
-        found = []
-    toolkit = os.environ.get("CUDA_HOME") or "/usr/local/cuda"
-    for file in (*found, Path(toolkit, "nvvm", "libdevice", FILE)):
-        if file.exists():
-            return file
-    raise LoweringError(
-        f"kernels for CUDA need NVIDIA's {FILE}, which is not here: pip install '{PACKAGE}==13.0.*' brings it"
-    )
+    found = file_of(PACKAGE, FILE, "nvvm/libdevice")
+    if found is None:
+        raise LoweringError(
+            f"kernels for CUDA need NVIDIA's {FILE}, which is not here: pip install '{PACKAGE}==13.0.*' brings it"
+        )
+    return found

@@ -1,0 +1,51 @@
+"""NVIDIA's programs and files: of the packages that bring them, else of the toolkit that CUDA_HOME names."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from importlib.metadata import PackageNotFoundError, files
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from fnad.errors import LoweringError
+
+TOOLKIT = "/usr/local/cuda"
+BINARIES = "pip install 'nvidia-cuda-nvcc==13.0.*' has ptxas, and a CUDA toolkit that CUDA_HOME names has both programs"
+
+
+def file_of(package: str, name: str, folder: str) -> Path | None:
+    """A file by its name: of a package, else in a folder of the toolkit."""
+    try:
+        found = [Path(str(file.locate())) for file in files(package) or () if file.name == name]
+    except PackageNotFoundError:
+        found = []
+    toolkit = os.environ.get("CUDA_HOME") or TOOLKIT
+    return next((file for file in (*found, Path(toolkit, folder, name)) if file.exists()), None)
+
+
+def program(package: str, name: str) -> str:
+    """The path of a program; raises `LoweringError` where it is not there."""
+    found = file_of(package, name, "bin") or shutil.which(name)
+    if found is None:
+        raise LoweringError(f"the machine code of a GPU takes NVIDIA's {name}, which is not here", remedy=BINARIES)
+    return str(found)
+
+
+def machine_code(ptx: str, arch: str) -> str:
+    """The instructions of a GPU that an assembly text becomes."""
+    assemble, disassemble = program("nvidia-cuda-nvcc", "ptxas"), program("nvidia-cuda-nvdisasm", "nvdisasm")
+    with TemporaryDirectory() as folder:
+        text, code = Path(folder, "kernels.ptx"), Path(folder, "kernels.cubin")
+        text.write_text(ptx)
+        output(assemble, f"-arch={arch}", str(text), "-o", str(code))
+        return output(disassemble, str(code))
+
+
+def output(*command: str) -> str:
+    """What a program prints; raises `LoweringError` where it fails."""
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise LoweringError(f"{Path(command[0]).name} fails: {done.stderr.strip() or done.stdout.strip()}")
+    return done.stdout
