@@ -17,7 +17,8 @@ import pytest
 
 import fnad
 from fnad.backends.cpu import blas, functions, vector_math
-from fnad.backends.cpu.compiler import NativeFunction, compile_source
+from fnad.backends.cpu.compiler import NativeFunction, compile_source, module_of
+from fnad.kernel.parser import parse_kernel
 from fnad.kernel.python_source import namespace
 from fnad.kernel.routines import ROUTINES
 from fnad.scalar.operation import OperandError
@@ -488,6 +489,17 @@ def program(a, x, y):
         matrix = a[3:].reshape(rows, columns + 2)[:, :columns]
         want = alpha * ((matrix.T if transposed else matrix) @ x[4::2]) + beta * y[5:]
         np.testing.assert_allclose(got[5:], want, rtol=0, atol=100 * epsilon(dtype))
+
+
+def test_products_of_a_kernel_share_their_preparation():
+    line = "    gemv(a, 0, 3, False, x, 0, 1, y, {place}, 3, 3, f64(1.0), f64(0.0))"
+
+    def blocks(count: int) -> int:
+        source = "\n".join(["def program(a, x, y):", *[line.format(place=3 * n) for n in range(count)]])
+        kernel = parse_kernel(source, "program", [np.dtype("f8")] * 3)
+        return sum(len(function.blocks) for function in module_of(kernel).functions)
+
+    assert blocks(1) == blocks(5)
 
 
 # ---- compilation -------------------------------------------------------------------------------------------------

@@ -18,7 +18,7 @@ import llvmlite.binding as llvm
 import llvmlite.ir as ir
 
 from fnad.backends.cpu import blas_threads, objects
-from fnad.backends.llvm.emitter import Builder, Dtype, Instructions, Kinds, Value, Values
+from fnad.backends.llvm.emitter import Builder, Dtype, Emit, Instructions, Kinds, Value, Values
 from fnad.backends.llvm.scalar import call
 
 PREFIX = "fnad_"
@@ -151,4 +151,23 @@ def emit_gemv(builder: Builder, kinds: Kinds, values: Values) -> None:
             )
 
 
-INSTRUCTIONS: Instructions = {"gemm": emit_gemm, "gemv": emit_gemv}
+def shared(name: str, emit: Emit) -> Emit:
+    """The emitter of a call of a function of the module that has what `emit` writes, which is long, once."""
+
+    def emit_call(builder: Builder, kinds: Kinds, values: Values) -> None:
+        symbol = f"fnad.{name}.{kinds[0].dtype.char}"
+        function = builder.module.globals.get(symbol)
+        if function is None:
+            function_type = ir.FunctionType(ir.VoidType(), [value.type for value in values])
+            function = ir.Function(builder.module, function_type, name=symbol)
+            function.linkage = "internal"
+            function.attributes.add("noinline")
+            inside = ir.IRBuilder(function.append_basic_block("entry"))
+            emit(inside, kinds, function.args)
+            inside.ret_void()
+        builder.call(function, values)
+
+    return emit_call
+
+
+INSTRUCTIONS: Instructions = {"gemm": shared("gemm", emit_gemm), "gemv": shared("gemv", emit_gemv)}
