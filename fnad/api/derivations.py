@@ -18,32 +18,43 @@ from fnad.transforms.split import split
 
 
 class Derivation(NamedTuple):
-    """The programs that a transform makes of one: `key` tells them apart from what others make of it."""
+    """The programs that a transform makes of one: `key` tells them apart from what others make of it.
+
+    `rewrite` gets the program as it is `prepared`: most get loops of Python that were found again.
+    """
 
     key: tuple[str, *tuple[object, ...]]
-    derive: Callable[[Program], tuple[Program, ...]]
+    rewrite: Callable[[Program], tuple[Program, ...]]
+    prepared: Callable[[Program], Program] = rolled
+
+    def derive(self, program: Program) -> tuple[Program, ...]:
+        """The programs that are made of one as it was traced."""
+        return self.rewrite(self.prepared(program))
 
 
-AS_IT_IS = Derivation(("as it is",), lambda program: (program,))
+def unchanged(program: Program) -> Program:
+    """The program, for what needs each step of a loop."""
+    return program
+
+
+AS_IT_IS = Derivation(("as it is",), lambda program: (program,), unchanged)
 
 
 def gradient(wrt: Sequence[bool]) -> Derivation:
     """(x…) -> (auxiliary…, x̄…)."""
-    return Derivation(("grad", *wrt), lambda program: (differentiation.gradient(rolled(program), wrt),))
+    return Derivation(("grad", *wrt), lambda program: (differentiation.gradient(program, wrt),))
 
 
 def value_and_gradient(wrt: Sequence[bool]) -> Derivation:
     """(x…) -> (y, auxiliary…, x̄…)."""
-    return Derivation(
-        ("value_and_grad", *wrt), lambda program: (differentiation.value_and_gradient(rolled(program), wrt),)
-    )
+    return Derivation(("value_and_grad", *wrt), lambda program: (differentiation.value_and_gradient(program, wrt),))
 
 
 def vjp(wrt: Sequence[bool], outputs: int) -> Derivation:
     """The joint program in two: (x…) -> (y…, auxiliary…, residuals…) and (residuals…, ct…) -> (x̄…)."""
 
     def cut(program: Program) -> tuple[Program, Program]:
-        swept = differentiation.joint(rolled(program), wrt, outputs)
+        swept = differentiation.joint(program, wrt, outputs)
         return split(swept, len(program.inputs), len(program.outputs))
 
     return Derivation(("vjp", *wrt, outputs), cut)
@@ -53,7 +64,7 @@ def linearized(wrt: Sequence[bool], outputs: int) -> Derivation:
     """The program of tangents in two: (x…) -> (y…, auxiliary…, residuals…) and (residuals…, dx…) -> (dy…)."""
 
     def cut(program: Program) -> tuple[Program, Program]:
-        (pushed,) = jvp(wrt, outputs).derive(program)
+        (pushed,) = jvp(wrt, outputs).rewrite(program)
         given, count = len(program.inputs), len(program.outputs)
 
         def whole(*args: Symbol) -> list[Symbol]:  # a loop computes tangents with values: these are of the loop before
@@ -68,7 +79,7 @@ def jvp(wrt: Sequence[bool], outputs: int) -> Derivation:
     """(x…, dx…) -> (y…, auxiliary…, dy…)."""
 
     def push(program: Program) -> tuple[Program]:
-        pushed = differentiation.jvp(rolled(program), wrt)
+        pushed = differentiation.jvp(program, wrt)
         count = len(program.outputs) + sum(is_inexact(aval.dtype) for aval in program.out_avals[:outputs])
         return (Program(pushed.name, pushed.inputs, pushed.equations, pushed.outputs[:count]),)
 

@@ -7,7 +7,7 @@ from math import factorial
 from typing import Any
 
 from fnad.api.arguments import differentiated, stage_in
-from fnad.api.derivations import Derivation
+from fnad.api.derivations import Derivation, unchanged
 from fnad.api.leaves import Function, argument_name, check_function, type_name
 from fnad.api.matching import ExpectedTree
 from fnad.api.running import run
@@ -92,7 +92,7 @@ def _derivatives(wrt: Sequence[bool], order: int) -> Derivation:
         avals = [aval for aval, mark in zip(program.in_avals, wrt, strict=True) if mark]
         return (trace(run, *program.in_avals, *avals * order, name=program.name),)
 
-    return Derivation(("jet", *wrt, order), derive)
+    return Derivation(("jet", *wrt, order), derive, unchanged)
 
 
 def _scaled(x: Symbol, factor: float) -> Symbol:

@@ -29,7 +29,7 @@ from fnad.ir.symbol import Symbol
 from fnad.ir.walk import all_equations, has_effect
 from fnad.numpy.operands import WeakSymbol, as_symbol
 from fnad.placement import on_host
-from fnad.store import STORE
+from fnad.store import STORE, uncollected
 from fnad.trace.capture import Trace
 from fnad.trace.tracer import Tracer
 from fnad.transforms.interpret import TimeUpError
@@ -52,11 +52,15 @@ class Within:
 
 @unwatched
 def derived_within(program: Program, derivation: Derivation) -> tuple[Program, ...]:
-    """The programs that are derived from one, to become part of a trace: those of programs with the same lines too."""
+    """The programs that are derived from one, to become part of a trace: those of programs with the same lines too.
+
+    What repeats in it is a loop before it is looked up: to go through all its steps for that takes longer.
+    """
+    with uncollected():
+        program = derivation.prepared(program)
     lines = [id(equation.source) for equation in all_equations(program)]
-    asked = [i for i, e in enumerate(program.equations) if not program.asked.isdisjoint(e.results)]
-    key = (derived_within, *derivation.key, *lines, None, *asked), content_key(program)
-    return STORE.repeated(key, lambda: Within(program, derivation.derive(program))).made
+    key = (derived_within, *derivation.key, *lines), content_key(program)
+    return STORE.repeated(key, lambda: Within(program, derivation.rewrite(program))).made
 
 
 def prepared(program: Program, donated: tuple[int, ...] = ()) -> TieredProgram:

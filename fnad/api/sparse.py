@@ -18,7 +18,7 @@ import numpy as np
 from scipy.sparse import csr_array, vstack
 
 from fnad.api.arguments import Argnums, Differentiated, as_positions, stage_call
-from fnad.api.derivations import Derivation
+from fnad.api.derivations import Derivation, unchanged
 from fnad.api.gradient import check_scalar
 from fnad.api.leaves import Function, check_function, function_name
 from fnad.api.running import run
@@ -354,7 +354,7 @@ def _compressed(problem: Problem, sparsity: Sparsity) -> Derivation:
         avals = [Aval(I64, (len(sparsity.colors),)), Aval(I64, (nonzeros,))]
         return (trace(nonzeros_of, *program.in_avals, *avals, name=program.name),)
 
-    return Derivation(("sparse", sparsity.by, problem.leaves, problem.outputs, count, nonzeros), derive)
+    return Derivation(("sparse", sparsity.by, problem.leaves, problem.outputs, count, nonzeros), derive, unchanged)
 
 
 def _joined(parts: Sequence[Symbol]) -> Symbol:

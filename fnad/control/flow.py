@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fnad.control.repeats import Line, View
-from fnad.ir.program import Atom, Equation, Literal, Source, Var
+from fnad.ir.program import Atom, Equation, Literal, Source
 from fnad.ir.walk import all_equations
 
 FEWEST = 8
@@ -56,44 +56,51 @@ def weight(equation: Equation) -> int:
     return 1 + sum(1 for region in equation.regions for _ in all_equations(region))
 
 
+class Places(dict[Atom, int]):
+    """The numbers of results, and of what else is asked for."""
+
+    def __missing__(self, atom: Atom) -> int:
+        place = self[atom] = NUMBER if isinstance(atom, Literal) else -1 - len(self)
+        return place
+
+
 class Flow:
     """What flows between the lines of a program: the number of each result, and where operands come from."""
 
     def __init__(self, lines: Sequence[Line]) -> None:
         self.lines = lines
-        self.place: dict[Var, int] = {}
-        self.vars: list[Var] = []
-        self.first: list[int] = []
-        for line in lines:
-            self.first.append(len(self.place))
-            for var in line.equation.results:
-                self.place[var] = len(self.place)
-                self.vars.append(var)
-        self.first.append(len(self.place))
+        self.vars = [var for line in lines for var in line.equation.results]
+        self.place = {var: place for place, var in enumerate(self.vars)}
+        self.first = list(accumulate((len(line.equation.results) for line in lines), initial=0))
+        self.views = [view for line in lines for view in line.operands]
+        self.slots = list(accumulate((len(line.operands) for line in lines), initial=0))
+        self.places = self._places()
         self._weights = list(
             accumulate((weight(line.equation) if line.equation.regions else 1 for line in lines), initial=0)
         )
-        self._outside: dict[Atom, int] = {}
+
+    def _places(self) -> Any:
+        """Where each operand comes from: the number of a result, a negative one from outside, NUMBER for a constant."""
+        places = Places(self.place)
+        return np.array([places[view.root] for view in self.views], np.int64)
 
     def weight(self, start: int, end: int) -> int:
         """The number of equations of lines, with those in regions."""
         return self._weights[end] - self._weights[start]
 
-    def block(self, start: int, period: int) -> list[View]:
-        """The operands of a block."""
-        return [view for line in self.lines[start : start + period] for view in line.operands]
+    def blocks(self, start: int, period: int, count: int) -> list[list[View]]:
+        """The operands of each of so many blocks."""
+        slots = self.slots
+        return [self.views[slots[n] : slots[n + period]] for n in range(start, start + count * period, period)]
 
-    def codes(self, views: Sequence[View], start: int, base: int, size: int) -> list[int]:
-        """Where the operands of a block come from, in a run of blocks whose first result has the number `base`."""
-        return [self._code(view.root, start, base, size) for view in views]
-
-    def _code(self, root: Atom, start: int, base: int, size: int) -> int:
-        if isinstance(root, Literal):
-            return NUMBER
-        place = self.place.get(root, -1)
-        if place < base or place < start - FARTHEST * size:
-            return OUTSIDE - self._outside.setdefault(root, len(self._outside))
-        return place - start
+    def codes(self, start: int, period: int, count: int) -> Any:
+        """Where the operands of blocks come from, a row a block."""
+        base, size = self.first[start], self.first[start + period] - self.first[start]
+        places = self.places[self.slots[start] : self.slots[start + period * count]].reshape(count, -1)
+        begin = base + size * np.arange(count)[:, None]
+        is_outside = (places < base) | (places < begin - FARTHEST * size)
+        codes = np.where(is_outside, OUTSIDE - (places + len(self.views) + len(self.vars)), places - begin)
+        return np.where(places == NUMBER, NUMBER, codes)
 
     def is_before(self, atom: Atom, line: int) -> bool:
         """Whether a value is there before a line runs."""
@@ -107,13 +114,10 @@ class Run:
         self.flow, self.start, self.period, self.count = flow, start, period, count
         first = flow.first
         self.size = first[start + period] - first[start]
-        self.blocks = [flow.block(start + b * period, period) for b in range(count)]
-        codes = [
-            flow.codes(views, first[start + b * period], first[start], self.size) for b, views in enumerate(self.blocks)
-        ]
-        self.codes = np.array(codes, np.int64).reshape(count, -1)
-        self.starts = np.array([[s for view in views for s in view.starts] for views in self.blocks], np.int64)
-        self.starts = self.starts.reshape(count, -1)
+        self.blocks = flow.blocks(start, period, count)
+        self.codes = flow.codes(start, period, count)
+        starts = [s for views in self.blocks for view in views if view.starts for s in view.starts]
+        self.starts = np.array(starts, np.int64).reshape(count, -1)
         self.same = np.ones(count, bool)  # as the block before
         self.same[1:] = (self.codes[1:] == self.codes[:-1]).all(axis=1)
         self.even = np.ones(count, bool)  # as far from the block before as that from its own
@@ -123,6 +127,10 @@ class Run:
         even = np.ones(self.count - 2, bool)
         for slot in np.flatnonzero((self.codes == NUMBER).any(axis=0)):
             roots = [views[slot].root for views in self.blocks]
+            indices = integers(roots)
+            if indices is not None:
+                even &= np.diff(indices, 2) == 0
+                continue
             values = [root.value if isinstance(root, Literal) else None for root in roots]
             keys = [root.key if isinstance(root, Literal) else None for root in roots]
             if len(set(keys)) > 1:
@@ -210,6 +218,16 @@ class Run:
 
 
 # ---- numbers that grow -----------------------------------------------------------------------------------------------
+
+
+def integers(atoms: Sequence[Atom]) -> Any:
+    """Atoms as an array, if all are integers of one dtype whose distances do not overflow."""
+    if not {Literal}.issuperset(map(type, atoms)) or len(avals := {atom.aval for atom in atoms}) > 1:
+        return None
+    if avals.pop().dtype.kind not in "iu":
+        return None
+    found = np.array([atom.value for atom in atoms if isinstance(atom, Literal)])
+    return found.astype(np.int64) if found.min() > -(2**60) and found.max() < 2**60 else None
 
 
 def grows_evenly(values: Sequence[Any], keys: Sequence[Any]) -> bool:

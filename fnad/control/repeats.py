@@ -11,8 +11,8 @@ from collections.abc import Hashable, Iterator, Sequence
 from typing import NamedTuple, TypeAlias
 
 from fnad.ir.content import content_key, key_of_params
-from fnad.ir.primitive import IndexMap
-from fnad.ir.program import Atom, Equation, Program, Var
+from fnad.ir.primitive import IndexMap, Primitive
+from fnad.ir.program import Atom, Equation, Program
 from fnad.ir.walk import has_effect
 from fnad.ops.shape import reshape, slice_
 
@@ -28,75 +28,105 @@ Step: TypeAlias = Equation
 
 
 class View(NamedTuple):
-    """An operand: a value, a constant, or what some steps make of one."""
+    """An operand: a value, a constant, or what some steps make of one.
+
+    Views of equal `kind` are alike but for the value, and for where their slices begin, which `starts` says.
+    """
 
     root: Atom
     steps: tuple[Step, ...] = ()
+    kind: int = 0
+    starts: tuple[int, ...] = ()
+    before: View | None = None
 
-    def then(self, step: Step) -> View:
+    def then(self, step: Step, numbers: Numbers) -> View:
         """The view one step further; of two changes of the shape the last one counts."""
-        if self.steps and step.primitive is reshape and self.steps[-1].primitive is reshape:
-            return View(self.root, (*self.steps[:-1], step))
-        return View(self.root, (*self.steps, step))
-
-    @property
-    def starts(self) -> list[int]:
-        """Where its slices begin."""
-        return [start for step in self.steps if step.primitive is slice_ for start in step.params["starts"]]
+        root, steps, kind, starts, before = self
+        primitive, aval = step.primitive, step.results[0].aval
+        if primitive is slice_:
+            params = step.params
+            kind = numbers[kind, slice_, aval, params["strides"]]
+            return View(root, (*steps, step), kind, starts + params["starts"], self)
+        if primitive is reshape and before is not None and steps[-1].primitive is reshape:
+            return before.then(step, numbers)
+        kind = numbers[kind, primitive, aval, step.static or key_of_params(step)]
+        return View(root, (*steps, step), kind, starts, self)
 
 
 class Line(NamedTuple):
-    """An equation that computes something, with views for operands."""
+    """An equation that computes something, with views for operands; those of equal `kind` may be steps of a loop."""
 
     equation: Equation
-    operands: tuple[View, ...]
+    operands: list[View]
+    kind: int
 
 
-def kind_of(line: Line) -> Hashable:
-    """What is the same of an equation in all blocks; one with an effect is alike to none."""
-    equation = line.equation
-    if equation.primitive.effect or (equation.regions and has_effect(equation)):
-        return object()
-    regions = tuple(map(content_key, equation.regions)) if equation.regions else ()
-    operands = tuple([(view.root.aval, *map(_kind_of_step, view.steps)) for view in line.operands])
-    return equation.primitive, key_of_params(equation), regions, operands, equation.source
+class Numbers(dict[Hashable, int]):
+    """Small integers, equal where keys are."""
+
+    def __missing__(self, key: Hashable) -> int:
+        number = self[key] = len(self)
+        return number
 
 
-def _kind_of_step(step: Step) -> Hashable:
-    params = step.params["strides"] if step.primitive is slice_ else key_of_params(step)
-    return step.primitive, step.results[0].aval, params
+class Kinds:
+    """What is the same of lines in all blocks, as numbers."""
+
+    def __init__(self) -> None:
+        self.numbers = Numbers()
+        self._sources: dict[int, int] = {}
+
+    def of(self, equation: Equation, operands: Sequence[View]) -> int:
+        """The kind of a line; one with an effect is alike to none."""
+        source = self._sources.get(id(equation.source))
+        if source is None:
+            source = self._sources[id(equation.source)] = self.numbers[equation.source]
+        params = equation.static or key_of_params(equation)
+        kinds = [view.kind for view in operands]
+        if equation.regions or equation.primitive.effect:
+            return self.numbers[self._special(equation), params, source, *kinds]
+        return self.numbers[equation.primitive, params, source, *kinds]
+
+    def _special(self, equation: Equation) -> Hashable:
+        if equation.primitive.effect or has_effect(equation):
+            return object()
+        return equation.primitive, tuple(map(content_key, equation.regions))
 
 
-def lines_of(program: Program) -> tuple[list[Line], dict[Var, View]]:
+def lines_of(program: Program) -> tuple[list[Line], dict[Atom, View]]:
     """The equations that compute something, and the views that the others are."""
+    kinds = Kinds()
     lines: list[Line] = []
-    views: dict[Var, View] = {}
+    views = Views(kinds.numbers)
+    moves = Moves()
     for equation in program.equations:
-        operands = tuple([views.get(a) or _whole(a, views) for a in equation.operands])  # type: ignore[arg-type]
-        if len(operands) == 1 and len(operands[0].steps) < DEEPEST and is_view(equation):
-            views[equation.results[0]] = operands[0].then(equation)
+        operands = [views[atom] for atom in equation.operands]
+        if moves[equation.primitive] and len(operands) == 1 and len(operands[0].steps) < DEEPEST:
+            views[equation.results[0]] = operands[0].then(equation, kinds.numbers)
         else:
-            lines.append(Line(equation, operands))
+            lines.append(Line(equation, operands, kinds.of(equation, operands)))
     return lines, views
 
 
-def _whole(atom: Atom, views: dict[Var, View]) -> View:
-    view = View(atom)
-    if isinstance(atom, Var):
-        views[atom] = view
-    return view
+class Views(dict[Atom, View]):
+    """The views that values are, whole where nothing else is known."""
+
+    def __init__(self, numbers: Numbers) -> None:
+        super().__init__()
+        self._numbers = numbers
+
+    def __missing__(self, atom: Atom) -> View:
+        view = self[atom] = View(atom, (), self._numbers[atom.aval])
+        return view
 
 
-def is_view(equation: Equation) -> bool:
-    """Whether an equation only moves elements of one operand."""
-    lower = equation.primitive.lower
-    return isinstance(lower, IndexMap) and lower.guard is None and len(equation.operands) == 1
+class Moves(dict[Primitive, bool]):
+    """Whether a primitive, of one operand, only moves elements."""
 
-
-def numbered(kinds: Sequence[Hashable]) -> list[int]:
-    """Small integers, equal where these are."""
-    numbers: dict[Hashable, int] = {}
-    return [numbers.setdefault(kind, len(numbers)) for kind in kinds]
+    def __missing__(self, primitive: Primitive) -> bool:
+        lower = primitive.lower
+        found = self[primitive] = isinstance(lower, IndexMap) and lower.guard is None
+        return found
 
 
 class Repeats:

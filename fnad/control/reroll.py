@@ -20,8 +20,10 @@ from itertools import pairwise
 from operator import is_
 from typing import NamedTuple
 
+import numpy as np
+
 from fnad.control.flow import FEWEST, SMALLEST, Flow, Run, Segment, weight
-from fnad.control.repeats import Line, Repeats, View, kind_of, lines_of, numbered
+from fnad.control.repeats import Line, Repeats, View, Views, lines_of
 from fnad.control.rolling import Rolling, Written, bound, boxed, moved, reshaped
 from fnad.control.scan import scan
 from fnad.ir.builder import Builder, rebuilt
@@ -145,8 +147,10 @@ def _once(program: Program, outputs: int, differences: list[Difference] | None) 
     """
     lines, views = lines_of(program)
     flow = Flow(lines)
-    asked = {views[atom].root if atom in views else atom for atom in program.outputs[outputs:] if isinstance(atom, Var)}
-    kinds = [object() if asked and not asked.isdisjoint(line.equation.results) else kind_of(line) for line in lines]
+    asked = {views[atom].root for atom in program.outputs[outputs:]}
+    kinds = [line.kind for line in lines]
+    if asked:  # alike to none
+        kinds = [kind if asked.isdisjoint(lines[n].equation.results) else -1 - n for n, kind in enumerate(kinds)]
     segments = _segments(flow, kinds, differences)
     if not segments:
         return None
@@ -164,9 +168,8 @@ def is_frugal(flow: Flow, segment: Segment, external: Mapping[int, set[int]]) ->
     return True
 
 
-def _segments(flow: Flow, kinds: Sequence[object], differences: list[Difference] | None) -> list[Segment]:
+def _segments(flow: Flow, numbers: Sequence[int], differences: list[Difference] | None) -> list[Segment]:
     """What becomes a loop, from the first line to the last."""
-    numbers = numbered(kinds)
     repeats = Repeats(numbers)
     found: list[Segment] = []
     failed: dict[int, int] = {}
@@ -204,7 +207,7 @@ def _of_run(flow: Flow, start: int, period: int, count: int, differences: list[D
 
 
 def _written(
-    program: Program, flow: Flow, views: dict[Var, View], segments: Sequence[tuple[Segment, Mapping[int, set[int]]]]
+    program: Program, flow: Flow, views: Views, segments: Sequence[tuple[Segment, Mapping[int, set[int]]]]
 ) -> Program:
     outer = Written()
     for var in program.inputs:
@@ -219,32 +222,31 @@ def _written(
 
 
 def _copied(lines: Sequence[Line], outer: Written) -> None:
-    for equation, operands in lines:
+    for equation, operands, _ in lines:
         outer.builder.source = equation.source
         given = [outer.view(view) for view in operands]
         found = outer.builder.bind(equation.primitive, given, equation.params, equation.regions)
         outer.known.update(zip(equation.results, found if isinstance(found, tuple) else (found,), strict=True))
 
 
-def _external(
-    program: Program, flow: Flow, views: dict[Var, View], segments: Sequence[Segment]
-) -> list[dict[int, set[int]]]:
+def _external(program: Program, flow: Flow, views: Views, segments: Sequence[Segment]) -> list[dict[int, set[int]]]:
     """Of each segment the places whose values are read outside of it, each with the blocks."""
     found: list[dict[int, set[int]]] = [{} for _ in segments]
-    owner: list[int] = [-1] * len(flow.lines)
-    of_result: list[int] = [-1] * len(flow.vars)
+    of_result = np.full(len(flow.vars) + 1, -1)  # the last one stands for what is no result
+    owner = np.full(len(flow.views), -1)
     for number, segment in enumerate(segments):
-        owner[segment.start : segment.end] = [number] * (segment.end - segment.start)
-        first, end = flow.first[segment.start], flow.first[segment.end]
-        of_result[first:end] = [number] * (end - first)
-    readers = [(owner[i], view) for i, line in enumerate(flow.lines) for view in line.operands]
-    readers += [(-1, views.get(a) or View(a)) for a in program.outputs if isinstance(a, Var)]
-    for reader, view in readers:
-        place = flow.place.get(view.root, -1) if isinstance(view.root, Var) else -1
-        if place >= 0 and (number := of_result[place]) not in (-1, reader):
-            segment = segments[number]
-            block, result = divmod(place - flow.first[segment.start], segment.size)
-            found[number].setdefault(result, set()).add(block)
+        of_result[flow.first[segment.start] : flow.first[segment.end]] = number
+        owner[flow.slots[segment.start] : flow.slots[segment.end]] = number
+    roots = [views[atom].root for atom in program.outputs]
+    results = [flow.place[root] for root in roots if isinstance(root, Var) and root in flow.place]
+    places = np.concatenate([np.maximum(flow.places, -1), np.array(results, np.int64)])
+    reader = np.concatenate([owner, np.full(len(results), -1)])
+    is_external = (of_result[places] != -1) & (of_result[places] != reader)
+    for place in dict.fromkeys(places[is_external].tolist()):
+        number = int(of_result[place])
+        segment = segments[number]
+        block, result = divmod(place - flow.first[segment.start], segment.size)
+        found[number].setdefault(result, set()).add(block)
     return found
 
 
@@ -267,8 +269,8 @@ def collected(program: Program) -> Program:
     return outer.builder.finish(program.name, _outputs(outer, program, views))
 
 
-def _outputs(outer: Written, program: Program, views: dict[Var, View]) -> list[Symbol]:
-    return [outer.view(views[a] if isinstance(a, Var) and a in views else View(a)) for a in program.outputs]
+def _outputs(outer: Written, program: Program, views: Views) -> list[Symbol]:
+    return [outer.view(views[atom]) for atom in program.outputs]
 
 
 def is_long(equation: Equation) -> bool:
@@ -317,7 +319,7 @@ def _goes_on(latest: Sequence[tuple[Var | None, int]], following: tuple[Var | No
 
 def _row_of(view: View, axis: int) -> tuple[Var | None, int]:
     """The array of which an operand is a row, laid along the axis, and which one; of another operand, none."""
-    root, steps = view
+    root, steps = view.root, view.steps
     if not isinstance(root, Var) or not 1 <= len(steps) <= 2 or steps[0].primitive is not slice_:
         return None, 0
     inner, shape = root.aval.shape[1:], steps[-1].results[0].aval.shape

@@ -223,7 +223,7 @@ class Rolling:
         self.size, self.codes = segment.size, segment.codes
         self.lines = flow.lines[start : start + period]
         self.first = flow.first[start]
-        self.blocks = [flow.block(start + k * period, period) for k in range(self.count)]
+        self.blocks = flow.blocks(start, period, self.count)
         self.views = self.blocks[0]
         later = self.blocks[1]
         self.moves = [
