@@ -87,6 +87,11 @@ class Box(NamedTuple):
     axis: int
     by: int
 
+    @property
+    def rest(self) -> tuple[int, ...]:
+        """Its shape without that axis."""
+        return self.sizes[: self.axis] + self.sizes[self.axis + 1 :]
+
     def at(self, k: int) -> tuple[int, ...]:
         """Where it begins in a block."""
         return tuple(s + self.by * k if a == self.axis else s for a, s in enumerate(self.starts))
@@ -304,20 +309,22 @@ class Rolling:
         elif blocks == 0:
             found = self.operand(filled.update)
         else:
-            found = self._written(filled, blocks)
+            found = reshaped(self.body.builder, self._written(filled, blocks), filled.box.sizes)
         return shown(self.body.builder, found, rest)
 
     def _written(self, filled: Filled, blocks: int) -> Symbol:
-        """What was written so many blocks before."""
-        at = filled.box.at(-blocks)
+        """What was written so many blocks before, without the axis that it moves along."""
+        at, shape = filled.box.at(-blocks), filled.box.rest
         limits = tuple(s + n for s, n in zip(at, filled.box.sizes, strict=True))
         init = bound(
             self.outer.builder, slice_, self.outer.value(filled.init), starts=at, limits=limits, strides=(1,) * len(at)
         )
+        init = reshaped(self.outer.builder, init, shape)
         if blocks > 1:
             self._written(filled, blocks - 1)
-        newer = (lambda: self.operand(filled.update)) if blocks == 1 else (lambda: self._written(filled, blocks - 1))
-        return self.body.carry((filled.place, "written", blocks), init, newer)
+            return self.body.carry((filled.place, "written", blocks), init, lambda: self._written(filled, blocks - 1))
+        newest = lambda: reshaped(self.body.builder, self.operand(filled.update), shape)  # noqa: E731
+        return self.body.carry((filled.place, "written", blocks), init, newest)
 
     # ---- operands ----------------------------------------------------------------------------------------------------
 
@@ -444,10 +451,8 @@ class Rolling:
             if place in self.filled:
                 filled = self.filled[place]
                 update = self.operand(filled.update)
-                box = filled.box
-                shape = box.sizes[: box.axis] + box.sizes[box.axis + 1 :]
                 arrays.append((filled, len(self.body.rows)))
-                self.body.rows.append(reshaped(self.body.builder, update, shape))
+                self.body.rows.append(reshaped(self.body.builder, update, filled.box.rest))
             elif blocks == {self.count - 1}:
                 finals[place] = self._final(place)
             else:

@@ -11,11 +11,13 @@ import numpy as np
 import pytest
 
 import fnad
+from fnad.api import running
 from fnad.api.leaves import leaf_of
 from fnad.api.staging import Staged, stage
 from fnad.backends.reference import interpreter
 from fnad.control import flow, reroll
 from fnad.control.reroll import rolled
+from fnad.ir.content import content_key
 from fnad.ir.program import Program
 from fnad.ir.verifier import verify
 from fnad.transforms.differentiation import value_and_gradient
@@ -211,6 +213,24 @@ def test_a_loop_is_found_again_with_the_same_bits_and_gradients(f: Function, arg
         )
         for found, expected in zip(loop, straight, strict=True):
             np.testing.assert_allclose(found, expected, rtol=1e-11, atol=1e-11)
+
+
+def test_an_element_that_was_written_is_carried_as_a_number() -> None:
+    (loop,) = [e for e in simplify(rolled(staged(filtered, 0.5, X).program)).equations if e.regions]
+    assert primitives(loop.regions[0]) == ["mul", "add"]
+
+
+def test_what_is_derived_within_a_trace_is_looked_up_as_loops(monkeypatch: pytest.MonkeyPatch) -> None:
+    found: list[int] = []
+
+    def content(program: Program) -> Any:
+        found.append(len(program.equations))
+        return content_key(program)
+
+    monkeypatch.setattr(running, "content_key", content)
+    fnad.jit(fnad.value_and_grad(filtered)).lower(0.5, X)
+    assert found
+    assert max(found) < 30
 
 
 def assert_same_bits(found: list[Any], expected: list[Any]) -> None:
