@@ -70,7 +70,7 @@ class Flow:
     def __init__(self, lines: Sequence[Line]) -> None:
         self.lines = lines
         self.vars = [var for line in lines for var in line.equation.results]
-        self.place = {var: place for place, var in enumerate(self.vars)}
+        self.place: dict[Atom, int] = {var: place for place, var in enumerate(self.vars)}
         self.first = list(accumulate((len(line.equation.results) for line in lines), initial=0))
         self.views = [view for line in lines for view in line.operands]
         self.slots = list(accumulate((len(line.operands) for line in lines), initial=0))

@@ -93,7 +93,7 @@ class Kinds:
         return equation.primitive, tuple(map(content_key, equation.regions))
 
 
-def lines_of(program: Program) -> tuple[list[Line], dict[Atom, View]]:
+def lines_of(program: Program) -> tuple[list[Line], Views]:
     """The equations that compute something, and the views that the others are."""
     kinds = Kinds()
     lines: list[Line] = []
