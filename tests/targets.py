@@ -15,10 +15,12 @@ OF_LARGE_ARRAYS = replace(
         most_pieces=1,
         long_row=1,
         smallest_product=1,
+        tile_bytes=64,
+        tile_rows=1,
         sum_block=2,
         parallel_nanoseconds=0,
         task_nanoseconds=1,
     ),
 )
-"""A target for which what the CPU does with large arrays alone is best for small ones too: products by BLAS, sums in
-blocks, positions in two passes, concatenations in memory, loops in tasks."""
+"""A target for which what the CPU does with large arrays alone is best for small ones too: products by BLAS and in
+tiles, sums in blocks, positions in two passes, concatenations in memory, loops in tasks."""

@@ -83,7 +83,7 @@ def operations(items: Sequence[Item], around: tuple[int, ...] = ()) -> int:
 
 def _operations(item: Item, around: tuple[int, ...], seen: set[Node]) -> int:
     match item:
-        case NestLoop(_, extent, items):
+        case NestLoop(_, extent, items, _):
             return sum(_operations(inner, (*around, extent), seen) for inner in items)
         case Switch(_, _, branches):
             return max((operations(branch, (*around, 1)) for branch in branches), default=0)
@@ -91,7 +91,7 @@ def _operations(item: Item, around: tuple[int, ...], seen: set[Node]) -> int:
             return operations([*items, *updates], (*around, extent if isinstance(extent, int) else 1))
         case SequentialWhile():
             return sum(operations(body, (*around, 1)) for body in item.bodies)
-        case Product(_, _, _, m, k, n):
+        case Product(_, _, _, m, k, n, _, _, _):
             return 2 * m * k * n * prod(around)
         case LibraryCall():
             return 0

@@ -8,6 +8,7 @@ branch. Memory is named after the buffers; `layout` maps them to arrays afterwar
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -55,7 +56,7 @@ from fnad.kernel.statements import (
     integer,
 )
 from fnad.lower import index as indices
-from fnad.lower import loop_ir, nodes
+from fnad.lower import loop_ir, nodes, tiles
 from fnad.lower.index import Index
 from fnad.lower.loop_ir import Control, Item, NestLoop
 from fnad.lower.nodes import Buffer, Node, loaded
@@ -67,6 +68,7 @@ from fnad.lower.parallel import (
     local_buffers,
     nanoseconds,
     number_of_results,
+    products_over,
     results_of,
 )
 from fnad.lower.rows import Row
@@ -143,6 +145,11 @@ def counter(depth: int) -> Name:
     return Name(f"i{depth}", INDEX)
 
 
+def block_of(depth: int) -> Name:
+    """The first iteration of a block of the loop at a depth."""
+    return Name(f"b{depth}", INDEX)
+
+
 class Builder:
     """Writes the statements of one kernel, with a block per open loop in `blocks`."""
 
@@ -161,6 +168,7 @@ class Builder:
         self.status: tuple[Name, Expression] = STATUS, integer(0)
         self.room = ROOM
         self.own: dict[loop_ir.Effect, tuple[Name, Expression, Index]] = {}
+        self.sums: dict[Buffer, tuple[Name, Expression]] = {}
         self._numbers = {prefix: count() for prefix in ("v", "acc", "k", "part")}
         self._source = ""
 
@@ -292,7 +300,9 @@ class Builder:
     def iterations(self, loop: NestLoop, folds: Sequence[Accumulator], start: Expression, stop: Expression) -> None:
         block = self.target.costs.sum_block
         self.add(*(local(array_of(buffer), row.size) for buffer, row in self.rows.items() if row.loop is loop))
-        if loop.extent > block and any(f.compensated and f.depth == len(self.loops) for f in folds):
+        if loop.tile:
+            self.tiled_loop(loop, start, stop)
+        elif loop.extent > block and any(f.compensated and f.depth == len(self.loops) for f in folds):
             self.blocked_loop(loop, block, start, stop)
         else:
             self.plain_loop(loop, start, stop)
@@ -311,10 +321,22 @@ class Builder:
             self.compensate(fold)
 
     def blocked_loop(self, loop: NestLoop, length: int, start: Expression, stop: Expression) -> None:
-        outer = Name(f"b{loop.depth}", INDEX)
+        outer = block_of(loop.depth)
         with self.block(level=False) as body:
             self.plain_loop(loop, outer, self.end(outer, length, loop.extent))
         self.add(For(outer, start, stop, length, body))
+
+    def tiled_loop(self, loop: NestLoop, start: Expression, stop: Expression) -> None:
+        """Write a loop over tiles, in each of which one piece runs after the other."""
+        first = block_of(loop.depth)
+        with self.block(level=False) as body:
+            end = self.assign("v", self.end(first, loop.tile, loop.extent))
+            for piece in tiles.pieces(loop):
+                if isinstance(piece, NestLoop):
+                    self.plain_loop(piece, first, end)
+                else:
+                    self.product_of_tile(piece, loop, first, end)
+        self.add(For(first, start, stop, loop.tile, body))
 
     @staticmethod
     def end(start: Expression, length: int, extent: int) -> Expression:
@@ -336,10 +358,14 @@ class Builder:
         results = number_of_results(loop)
         if results:
             tasks = min(tasks, self.room // results, int(time / (COMBINING * results)))
+        for product in products_over(loop):
+            tasks = min(tasks, tiles.PARTS, int(time / (COMBINING * product.m * product.n)))
         if tasks < FEWEST_TASKS:
             return None
         length = -(-loop.extent // tasks)
-        if not any(isinstance(item, NestLoop) for item in loop.items):
+        if loop.tile:
+            length = -(-length // loop.tile) * loop.tile
+        elif not any(isinstance(item, NestLoop) for item in loop.items):
             # Vectors and the blocks of sums begin where they do in the whole loop.
             length = -(-length // costs.sum_block) * costs.sum_block
         return length if loop.extent > (FEWEST_TASKS - 1) * length else None
@@ -354,6 +380,7 @@ class Builder:
             self.open_folds(folds)
             self.iterations(loop, folds, start, self.assign("v", self.end(start, length, loop.extent)))
             self.own.clear()
+            self.sums.clear()
             for variable in chain.from_iterable(map(self.variables, folds)):
                 parts.append(self.part(variable.kind))
                 self.add(Store(parts[-1], task, variable))
@@ -374,6 +401,11 @@ class Builder:
             found.append((self.part(effect.buffer.dtype), size))
             self.own[effect] = found[-1][0], apply(MULTIPLY, task, integer(size)), index
             self.fill(effect, around)
+        for product in products_over(loop):
+            assert product.parts is not None
+            start = self.assign("v", apply(MULTIPLY, task, integer(product.m * product.n)))
+            self.sums[product.out.buffer] = array_of(product.parts), start
+            self.clear(product)
         return found
 
     def combine_results(self, loop: NestLoop, own: Sequence[tuple[Name, int]], tasks: int) -> None:
@@ -384,6 +416,17 @@ class Builder:
             with self.block(level=False) as body:
                 self.in_loops(around, partial(self.combine_result, loop, effect, array, start))
             self.add(For(task, integer(0), integer(tasks), 1, body))
+        for product in products_over(loop):
+            with self.block(level=False) as body:
+                self.each_element(product, partial(self.combine_product, product, task))
+            self.add(For(task, integer(0), integer(tasks), 1, body))
+
+    def combine_product(self, product: loop_ir.Product, task: Name, element: Name) -> None:
+        assert product.parts is not None
+        array, place = self.result_of(product)
+        place = apply(ADD, place, element)
+        part = apply(ADD, apply(MULTIPLY, task, integer(product.m * product.n)), element)
+        self.add(Store(array, place, apply(ADD, Load(array, place), Load(array_of(product.parts), part))))
 
     def combine_result(self, loop: NestLoop, effect: loop_ir.Reduce, array: Name, start: Expression) -> None:
         index, _ = results_of(loop, effect)
@@ -509,6 +552,27 @@ class Builder:
                 continue
             if accumulators.first_loop(effect, len(around)) != loop.depth:
                 self.fill(effect, [inner for inner in around[len(self.loops) :] if inner.depth not in effect.depths])
+        for product in products_over(loop):
+            if loop.depth == min(product.depths):
+                self.clear(product)
+
+    def clear(self, product: loop_ir.Product) -> None:
+        """Store zeros where products are summed."""
+        array, place = self.result_of(product)
+        zero = Constant(product.out.buffer.dtype.type(0))
+        self.each_element(product, lambda element: self.add(Store(array, apply(ADD, place, element), zero)))
+
+    def result_of(self, product: loop_ir.Product) -> tuple[Name, Expression]:
+        """Where the result of a product begins: a task has sums of its own."""
+        out = product.out
+        return self.sums.get(out.buffer) or (array_of(out.buffer), self.place(out.buffer, out.offset))
+
+    def each_element(self, product: loop_ir.Product, write: Callable[[Name], None]) -> None:
+        """Write a loop over the elements of a product's result, which lie together."""
+        element = Name("e", INDEX)
+        with self.block(level=False) as body:
+            write(element)
+        self.add(For(element, integer(0), integer(product.m * product.n), 1, body))
 
     def fill(self, effect: loop_ir.Reduce, around: Sequence[NestLoop]) -> None:
         self.in_loops(around, lambda: self.store(effect, Constant(effect.init)))
@@ -666,14 +730,15 @@ class Builder:
     def product(self, product: loop_ir.Product) -> None:
         """Write a matrix product; a large one in tasks, each a part of the result."""
         rows, columns = pieces(product)
+        zero, (m, n, k) = integer(0), map(integer, (product.m, product.n, product.k))
         if self.is_parallel or rows * columns == 1:
-            self.part_of_product(product, (integer(0), integer(0)), (integer(product.m), integer(product.n)))
+            self.part_of_product(product, Part((zero, zero, zero), (m, n, k)))
             return
         task = Name(f"p{len(self.loops)}", INDEX)
         with self.block(level=False) as body:
             row, m = self.stretch(apply(FLOOR_DIVIDE, task, integer(columns)), product.m, rows)
             column, n = self.stretch(apply(REMAINDER, task, integer(columns)), product.n, columns)
-            self.part_of_product(product, (row, column), (m, n))
+            self.part_of_product(product, Part((row, column, zero), (m, n, k)))
         self.add(For(task, integer(0), integer(rows * columns), 1, body, parallel=True))
 
     def stretch(self, number: Expression, extent: int, parts: int) -> tuple[Expression, Expression]:
@@ -682,25 +747,35 @@ class Builder:
         start = self.assign("v", apply(MULTIPLY, integer(length), number))
         return start, self.assign("v", apply(SUBTRACT, self.end(start, length, extent), start))
 
-    def part_of_product(
-        self, product: loop_ir.Product, first: tuple[Expression, Expression], size: tuple[Expression, Expression]
-    ) -> None:
-        """Write the product for these rows and columns of the result."""
+    def product_of_tile(self, product: loop_ir.Product, loop: NestLoop, start: Expression, stop: Expression) -> None:
+        """Write a product for the iterations of a tile: for their rows, or their terms, which are added up."""
+        self.comment(product)
+        kept = frozenset(buffer for buffer, row in self.rows.items() if row.loop is loop)
+        length: Expression = self.assign("v", apply(SUBTRACT, stop, start))
+        is_sum, whole, zero = loop.depth in product.depths, tiles.widened(product, loop), integer(0)
+        each = product.k if is_sum else product.m
+        first, size = (apply(MULTIPLY, integer(each), x) if each > 1 else x for x in (start, length))
+        if is_sum:
+            part = Part((zero, zero, first), (integer(whole.m), integer(whole.n), size), kept)
+        else:
+            part = Part((first, zero, zero), (size, integer(whole.n), integer(whole.k)), kept)
+        self.part_of_product(whole, part, beta=int(bool(product.depths)))
+
+    def part_of_product(self, product: loop_ir.Product, part: Part, beta: int = 0) -> None:
+        """Write a part of a product, added to `beta` times what is there."""
         out, a, b = product.out, product.a, product.b
-        dtype, k = out.buffer.dtype, integer(product.k)
-        scales = Constant(dtype.type(1)), Constant(dtype.type(0))
-        (row, column), (m, n) = first, size
-        left, right = moved(self.matrix(a), row, a.row_stride), moved(self.matrix(b), column, b.column_stride)
-        target = array_of(out.buffer), self.place(out.buffer, out.offset)
-        target = moved(moved(target, row, out.row_stride), column, 1)
+        (row, column, term), (m, n, k) = part.first, part.size
+        dtype = out.buffer.dtype
+        scales = Constant(dtype.type(1)), Constant(dtype.type(beta))
+        left = part.moved(a, self.matrix(a), row, term)
+        right = part.moved(b, self.matrix(b), term, column)
+        target = part.moved(out, self.result_of(product), row, column)
         if product.n == 1:
-            vector = (array_of(b.buffer), self.place(b.buffer, b.offset), integer(b.row_stride))
-            call = apply(GEMV, *left, *vector, *target, m, k, *scales)
+            call = apply(GEMV, *left, *right[:2], integer(b.row_stride), *target, m, k, *scales)
         elif product.m == 1:
             transposed = loop_ir.Matrix(b.buffer, b.offset, b.column_stride, b.row_stride)
-            matrix = moved(self.matrix(transposed), column, b.column_stride)
-            vector = (array_of(a.buffer), self.place(a.buffer, a.offset), integer(a.column_stride))
-            call = apply(GEMV, *matrix, *vector, *target, n, k, *scales)
+            matrix = part.moved(transposed, self.matrix(transposed), column, term)
+            call = apply(GEMV, *matrix, *left[:2], integer(a.column_stride), *target, n, k, *scales)
         else:
             call = apply(GEMM, *left, *right, *target, integer(out.row_stride), m, n, k, *scales)
         self.add(Evaluate(call))
@@ -798,9 +873,15 @@ class Builder:
     # ---- addresses -----------------------------------------------------------------------------------------------
 
     def place(self, buffer: Buffer, address: Index) -> Expression:
-        """An address in the memory of a buffer, of which there may be a row only."""
+        """An address in the memory of a buffer, of which there may be a row or a tile only."""
         row = self.rows.get(buffer.root)
-        return self.address(address if row is None else row.place(address))
+        if row is None:
+            return self.address(address)
+        found, stride = self.address(row.place(address)), row.stride(address)
+        if not stride:
+            return found
+        number = apply(SUBTRACT, counter(row.loop.depth), block_of(row.loop.depth))
+        return apply(ADD, apply(MULTIPLY, integer(stride), number), found)
 
     def address(self, index: Index) -> Expression:
         """An index as an expression."""
@@ -882,12 +963,28 @@ def power_of_two(most: int) -> int:
     return 2 ** (max(1, most).bit_length() - 1)
 
 
-def moved(matrix: tuple[Expression, ...], by: Expression, stride: int) -> tuple[Expression, ...]:
-    """A matrix or a vector, its array and its offset first, that begins so many strides later."""
-    if isinstance(by, Constant) and not by.value:
-        return matrix
-    array, offset, *others = matrix
-    return array, apply(ADD, offset, apply(MULTIPLY, integer(stride), by)), *others
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A part of a product: its first row, column and term, and their numbers.
+
+    Of the buffers in `kept` there is this part only.
+    """
+
+    first: tuple[Expression, Expression, Expression]
+    size: tuple[Expression, Expression, Expression]
+    kept: AbstractSet[Buffer] = frozenset()
+
+    def moved(
+        self, matrix: loop_ir.Matrix, place: tuple[Expression, ...], row: Expression, column: Expression
+    ) -> tuple[Expression, ...]:
+        """A matrix at a place, its array and its offset first, that begins with this row and this column."""
+        if matrix.buffer.root in self.kept:
+            return place
+        array, offset, *others = place
+        for by, stride in ((row, matrix.row_stride), (column, matrix.column_stride)):
+            if not isinstance(by, Constant) or by.value:
+                offset = apply(ADD, offset, apply(MULTIPLY, integer(stride), by))
+        return array, offset, *others
 
 
 def local(array: Name, size: int) -> Assign:

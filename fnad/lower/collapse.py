@@ -30,7 +30,7 @@ def collapse(item: Item, nodes: Nodes) -> Item:
         return item
     while len(item.items) == 1 and isinstance(item.items[0], NestLoop) and _collapsible(item, item.items[0]):
         item = _Collapse(item, item.items[0], nodes).loop()
-    return NestLoop(item.depth, item.extent, [collapse(inner, nodes) for inner in item.items])
+    return replace(item, items=[collapse(inner, nodes) for inner in item.items])
 
 
 def _collapsible(outer: NestLoop, inner: NestLoop) -> bool:

@@ -17,10 +17,10 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from fnad.lower.index import Counter, Index
-from fnad.lower.loop_ir import Item, NestLoop, controls, effects, reads, writes
+from fnad.lower.loop_ir import Item, NestLoop, Product, controls, effects, reads, writes
 from fnad.lower.nodes import Buffer
 
 CANDIDATES = 8
@@ -29,24 +29,33 @@ CANDIDATES = 8
 
 @dataclass(slots=True)
 class Footprint:
-    """The addresses an item touches, by buffer (None stands for all of it), and the number of its effects."""
+    """The addresses an item touches, by buffer (None stands for all of it), and its effects and products counted."""
 
     written: dict[Buffer, list[Index | None]]
     read: dict[Buffer, list[Index | None]]
     size: int
+    products: int
 
     def add(self, other: Footprint) -> None:
         for mine, theirs in ((self.written, other.written), (self.read, other.read)):
             for buffer, addresses in theirs.items():
                 mine.setdefault(buffer, []).extend(addresses)
         self.size += other.size
+        self.products += other.products
+
+    def conflicts(self, other: Footprint) -> bool:
+        """Whether two items have to run in their order, since one writes what the other touches."""
+        return bool(
+            self.written.keys() & (other.read.keys() | other.written.keys()) or self.read.keys() & other.written.keys()
+        )
 
 
 def footprint(item: Item) -> Footprint:
     """The footprint of an item."""
-    found = Footprint({}, {}, 0)
+    found = Footprint({}, {}, 0, 0)
     for effect in effects(item):
         found.size += 1
+        found.products += isinstance(effect, Product)
         for table, accesses in ((found.written, writes(effect)), (found.read, reads(effect))):
             for buffer, address in accesses:
                 table.setdefault(buffer.root, []).append(address)
@@ -81,9 +90,14 @@ class Nests:
         """Add an item that comes after all others in the program, merging loops where that is allowed."""
         touched = footprint(item)
         after = self._last_conflict(touched)
-        # The item may run no earlier than `after`. To merge there first keeps a producer and its consumer together.
-        if after >= 0 and self._takes(after, item, touched):
-            self._merge(after, item, touched)
+        producer = self._producer(item, touched, after)
+        if producer is not None:
+            position, order = producer
+            self._reorder(position, order)
+            position += order.index(position)
+            for other in self._producers(touched):
+                self._unite(other, position)
+            self._merge(position, item, touched)
             return
         # Behind `after` any position is legal; only nests that touch the same arrays gain from sharing a loop.
         for position in self._sharing(after, touched):
@@ -92,9 +106,85 @@ class Nests:
                 return
         self._append(item, touched)
 
+    def joins(self, item: Item) -> bool:
+        """Whether an item would be merged with what computes an operand."""
+        touched = footprint(item)
+        return self._producer(item, touched, self._last_conflict(touched)) is not None
+
     def items(self) -> list[Item]:
         """The items; loops contain what was merged into them."""
-        return [_item(member) for member in self.members]
+        return [_item(member) for member in self.members if member.footprint.size]
+
+    def _producer(self, item: Item, touched: Footprint, after: int) -> tuple[int, Sequence[int]] | None:
+        """An item that computes an operand of this one and can be merged with it, and the order that this needs.
+
+        The item may run no earlier than `after`, and to merge there keeps a producer and its consumer together.
+        Matrices that are multiplied may be larger than the cache: for them, items in between are moved before.
+        """
+        candidates = [after] if after >= 0 else []
+        for position in self._producers(touched):
+            if touched.products:
+                candidates.insert(0, position)
+            elif self.members[position].footprint.products:
+                candidates.append(position)
+        for position in dict.fromkeys(candidates):
+            if self._takes(position, item, touched):
+                order = self._order_before(position, after, touched)
+                if order is not None:
+                    return position, order
+        return None
+
+    def _producers(self, touched: Footprint) -> list[int]:
+        """The positions of the items that computed what one reads, that of its largest array last."""
+        written = [buffer for buffer in touched.read if self.writers[buffer]]
+        return [self.writers[buffer][-1] for buffer in sorted(written, key=lambda buffer: buffer.aval.size)]
+
+    def _order_before(self, position: int, after: int, touched: Footprint) -> Sequence[int] | None:
+        """An order of the items from a position to `after` in which this one can follow that at the position.
+
+        It is None if what depends on that item has to come before.
+        """
+        if after - position > CANDIDATES:
+            return None
+        stays = [position]
+        for other in range(position + 1, after + 1):
+            if any(self.members[other].footprint.conflicts(self.members[p].footprint) for p in stays):
+                stays.append(other)
+        if any(touched.conflicts(self.members[p].footprint) for p in stays[1:]):
+            return None
+        return [*(p for p in range(position, after + 1) if p not in stays), *stays]
+
+    def _reorder(self, first: int, order: Sequence[int]) -> None:
+        """Put the items from a position on into another order."""
+        numbers = {old: first + new for new, old in enumerate(order)}
+        if all(old == new for old, new in numbers.items()):
+            return
+        moved = [self.members[position] for position in order]
+        self.members[first : first + len(order)] = moved
+        buffers = dict.fromkeys(b for m in moved for b in (*m.footprint.read, *m.footprint.written))
+        for table in (self.writers, self.touchers):
+            for buffer in buffers:
+                table[buffer] = sorted(numbers.get(position, position) for position in table[buffer])
+
+    def _unite(self, position: int, later: int) -> None:
+        """Merge two items with products that the next one reads, where the later one is."""
+        member, other = self.members[position], self.members[later]
+        between = range(position + 1, later)
+        if (
+            not (member.footprint.products or other.footprint.products)
+            or not 0 <= len(between) <= CANDIDATES
+            or position >= later
+            or any(self.members[p].footprint.conflicts(member.footprint) for p in between)
+            or not self._takes(position, whole := _item(other), other.footprint)
+        ):
+            return
+        self._merge(position, whole, other.footprint)
+        self.members[position], self.members[later] = Member(whole, Footprint({}, {}, 0, 0), None), member
+        for table in (self.writers, self.touchers):
+            for buffer in (*member.footprint.read, *member.footprint.written):
+                if position in table[buffer]:
+                    table[buffer].remove(position)
+                    _insert(table[buffer], later)
 
     def _last_conflict(self, touched: Footprint) -> int:
         before = [self.writers[b][-1] for b in touched.read if self.writers[b]]
@@ -164,7 +254,7 @@ def _item(member: Member) -> Item:
     if member.inside is None or not isinstance(member.item, NestLoop):
         return member.item
     loop = member.item
-    return NestLoop(loop.depth, loop.extent, member.inside.items())
+    return replace(loop, items=member.inside.items())
 
 
 def aligned(addresses: Sequence[Index | None], depth: int, extent: int) -> bool:

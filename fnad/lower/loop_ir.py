@@ -114,7 +114,10 @@ class Matrix:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Product:
-    """out[m, n] = a[m, k] · b[k, n], by the BLAS."""
+    """out[m, n] = a[m, k] · b[k, n], by the BLAS; the sum of these over the loops at the `depths`.
+
+    Tasks of such a loop have sums of their own in `parts`.
+    """
 
     out: Matrix
     a: Matrix
@@ -123,6 +126,8 @@ class Product:
     k: int
     n: int
     source: Source | None = None
+    depths: frozenset[int] = frozenset()
+    parts: Buffer | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -143,11 +148,15 @@ class LibraryCall:
 
 @dataclass(slots=True, eq=False)
 class NestLoop:
-    """A counted loop from 0 to extent."""
+    """A counted loop from 0 to extent.
+
+    With a `tile`, so many iterations run together, one item after the other: see `tiles.py`.
+    """
 
     depth: int
     extent: int
     items: list[Item] = field(default_factory=list["Item"])
+    tile: int = 0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -268,6 +277,8 @@ def touched(item: Item) -> Iterator[Buffer]:
     for effect in effects(item):
         for buffer, _ in (*reads(effect), *writes(effect)):
             yield buffer.root
+        if isinstance(effect, Product) and effect.parts is not None:
+            yield effect.parts
     for control in controls(item):
         for load in control.read:
             yield load.buffer.root

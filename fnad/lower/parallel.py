@@ -43,6 +43,7 @@ def is_parallel(loop: NestLoop) -> bool:
     """Whether the iterations of a nest's loop may run on several threads."""
     touched = footprint(loop)
     folds = {e.buffer.root for e in effects(loop) if isinstance(e, Reduce) and loop.depth in e.depths}
+    folds |= {product.out.buffer.root for product in products_over(loop)}
     return all(_may_be_split(loop, effect, loops) for effect, loops in effects_in_loops(loop, ())) and all(
         buffer in folds or aligned([*written, *touched.read.get(buffer, ())], loop.depth, loop.extent)
         for buffer, written in touched.written.items()
@@ -54,6 +55,8 @@ def _may_be_split(loop: NestLoop, effect: Effect | Product | LibraryCall, loops:
     match effect:
         case Check() | LibraryCall():
             return False
+        case Product() if loop.depth in effect.depths:
+            return effect.parts is not None
         case Scan() | ArgReduce():
             return len(loops) > 1
         case Reduce() if loop.depth in effect.depths:
@@ -81,6 +84,11 @@ def results_of(loop: NestLoop, effect: Reduce) -> tuple[Index, int]:
 def number_of_results(loop: NestLoop) -> int:
     """The number of results of all folds over a loop that accumulate in memory."""
     return sum(results_of(loop, effect)[1] for effect, _ in folds_in_memory(loop))
+
+
+def products_over(loop: NestLoop) -> list[Product]:
+    """The products that are summed over a loop."""
+    return [e for e in effects(loop) if isinstance(e, Product) and loop.depth in e.depths]
 
 
 def folds_in_memory(loop: NestLoop) -> list[tuple[Reduce, Sequence[NestLoop]]]:

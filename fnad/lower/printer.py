@@ -55,7 +55,7 @@ def _signature(name: str, buffers: Sequence[str]) -> Iterator[str]:
 def _item_lines(items: Sequence[Item], indent: str) -> Iterator[str]:
     for item in items:
         if isinstance(item, NestLoop):
-            yield f"{indent}for i{item.depth} < {item.extent}:"
+            yield f"{indent}for i{item.depth} < {item.extent}{f' by {item.tile}' if item.tile else ''}:"
             yield from _item_lines(item.items, indent + "  ")
         elif isinstance(item, Control):
             yield from _control_lines(item, indent)
@@ -101,9 +101,10 @@ def _effect_text(item: Item) -> str:
         case Update(buffer, address, node, step):
             old = f"{buffer.name}[{index_text(address)}]"
             return f"{old} = {_step_text(step, buffer.dtype, old=Text(old), new=_text(node))}"
-        case Product(out, a, b, m, k, n):
+        case Product(out, a, b, m, k, n, _, depths):
+            over = f"sum over {', '.join(f'i{d}' for d in sorted(depths))}: " if depths else ""
             sizes = f"[{m},{k}] · [{k},{n}]"
-            return f"{_matrix_text(out)} = {_matrix_text(a)} · {_matrix_text(b)}   {sizes}"
+            return f"{_matrix_text(out)} = {over}{_matrix_text(a)} · {_matrix_text(b)}   {sizes}"
         case LibraryCall(primitive, _, operands, results):
             names = ", ".join(b.name for b in results)
             return f"{names} = {primitive.name}({', '.join(b.name for b in operands)})"

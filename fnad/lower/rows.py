@@ -1,9 +1,10 @@
-"""Temporaries of which a nest needs one row at a time.
+"""Temporaries of which a nest needs one row, or the rows of a tile, at a time.
 
 A temporary that only one nest touches, in parts that the iterations of its outermost loop keep to themselves
 (Note [Aligned accesses] in `fuse.py`), needs memory for the part of one iteration: so its rows stay in the cache, where
-whole arrays would stream through memory. Rows that are shorter than a vector loop are left, since the loop around them
-may be the one that vectorises.
+whole arrays would stream through memory. If that is too large, a loop inside may need less. What several pieces of a
+tile touch (`tiles.py`) needs memory for the tile. Rows that are shorter than a vector loop are left, since the loop
+around them may be the one that vectorises.
 """
 
 from __future__ import annotations
@@ -11,12 +12,14 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from itertools import chain
 
-from fnad.lower.fuse import aligned, footprint
-from fnad.lower.index import Counter, Index
-from fnad.lower.loop_ir import Control, Item, NestLoop, touched
+from fnad.lower.fuse import Footprint, aligned, footprint
+from fnad.lower.index import Atom, Counter, Index
+from fnad.lower.loop_ir import Control, Item, NestLoop, Product, touched
 from fnad.lower.nodes import Buffer
+from fnad.lower.tiles import pieces
 
 SHORTEST = 32
 """The fewest elements of a row."""
@@ -24,33 +27,60 @@ SHORTEST = 32
 LARGEST, LARGEST_ALL = 2**15, 2**17
 """The most bytes of a row, and of all rows together: they are on the stack."""
 
+LARGEST_TILE, LARGEST_TILES = 2**17, 2**19
+"""The same for the rows of tiles."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Row:
-    """The loop whose iterations have a row each, and the size of its memory: a power of two, so sizes share code."""
+    """The loop whose iterations have a row each, with `outermost` around it, and the elements of its memory.
+
+    These are a power of two, so that sizes share code. Where it `has_tile`, the rows of a tile are there at once.
+    """
 
     loop: NestLoop
+    outermost: int
+    has_tile: bool
     size: int
 
+    def stride(self, address: Index) -> int:
+        """How far the rows of successive iterations lie apart, if there are several."""
+        return _stride(self.loop, address) if self.has_tile else 0
+
     def place(self, address: Index) -> Index:
-        """The place in the row of an address in the whole buffer."""
-        counter = Counter(self.loop.depth, self.loop.extent)
-        return Index(address.constant, tuple(term for term in address.terms if term[0] != counter))
+        """The place in its row of an address in the whole buffer."""
+        return _place(self.loop, self.outermost, address)
+
+
+def _stride(loop: NestLoop, address: Index) -> int:
+    return address.coefficient(Counter(loop.depth, loop.extent))
+
+
+def _place(loop: NestLoop, outermost: int, address: Index) -> Index:
+    return Index(
+        address.constant, tuple(term for term in address.terms if not _is_counter(term[0], outermost, loop.depth))
+    )
+
+
+def _is_counter(atom: Atom, first: int, last: int) -> bool:
+    return isinstance(atom, Counter) and first <= atom.depth <= last
 
 
 def rows(items: Sequence[Item], temporaries: Sequence[Buffer]) -> dict[Buffer, Row]:
-    """The temporaries that need a row only."""
+    """The temporaries that need a row or a tile only."""
     users: dict[Buffer, list[Item]] = defaultdict(list)
     for item in _flat(items):
         for buffer in {load.buffer.root for load in item.read} if isinstance(item, Control) else {*touched(item)}:
             users[buffer].append(item)
+    search = _Search()
     found: dict[Buffer, Row] = {}
-    room = LARGEST_ALL
+    room = {False: LARGEST_ALL, True: LARGEST_TILES}
     for buffer in temporaries:
-        row = _row(buffer, users[buffer])
+        row = search.row(buffer, users[buffer])
         nbytes = row.size * buffer.dtype.itemsize if row else 0
-        if row and nbytes <= min(room, LARGEST):
-            found[buffer], room = row, room - nbytes
+        if row and nbytes <= room[row.has_tile]:
+            found[buffer] = row
+            room[row.has_tile] -= nbytes
     return found
 
 
@@ -62,16 +92,52 @@ def _flat(items: Sequence[Item]) -> Iterator[Item]:
             yield from _flat([*chain(*item.bodies)])
 
 
-def _row(buffer: Buffer, users: Sequence[Item]) -> Row | None:
-    loop = users[0] if len(users) == 1 else None
-    if not isinstance(loop, NestLoop):
+class _Search:
+    """The search for rows; what a loop touches is found once."""
+
+    def __init__(self) -> None:
+        self.footprint = cache(footprint)
+
+    def row(self, buffer: Buffer, users: Sequence[Item]) -> Row | None:
+        """The row of a buffer, of the outermost loop that has one, in the only item that touches it."""
+        outermost = users[0] if len(users) == 1 else None
+        loop = outermost
+        while isinstance(loop, NestLoop) and isinstance(outermost, NestLoop):
+            addresses = self.addresses(buffer, loop)
+            if not addresses or not aligned(addresses, loop.depth, loop.extent):
+                return None
+            known = [address for address in addresses if address is not None]
+            row = _row(buffer, loop, outermost.depth, known, self.needs_tile(buffer, loop))
+            if row is not None:
+                return row
+            inside = [item for item in loop.items if self.addresses(buffer, item)]
+            loop = inside[0] if len(inside) == 1 else None
         return None
-    accessed = footprint(loop)
-    addresses = [*accessed.written.get(buffer, ()), *accessed.read.get(buffer, ())]
-    if not aligned(addresses, loop.depth, loop.extent):
+
+    def needs_tile(self, buffer: Buffer, loop: NestLoop) -> bool:
+        """Whether several pieces of a tile, or a product, touch a buffer."""
+        users = (
+            [p for p in pieces(loop) if any(self.addresses(buffer, item) for item in _items(p))] if loop.tile else []
+        )
+        return len(users) > 1 or any(isinstance(user, Product) for user in users)
+
+    def addresses(self, buffer: Buffer, item: Item) -> list[Index | None]:
+        accessed: Footprint = self.footprint(item)
+        return [*accessed.written.get(buffer, ()), *accessed.read.get(buffer, ())]
+
+
+def _items(piece: NestLoop | Product) -> Sequence[Item]:
+    return piece.items if isinstance(piece, NestLoop) else (piece,)
+
+
+def _row(buffer: Buffer, loop: NestLoop, outermost: int, addresses: Sequence[Index], has_tile: bool) -> Row | None:
+    """The row of a loop's iterations, if it is neither too short nor too large."""
+    places = [_place(loop, outermost, address) for address in addresses]
+    if any(isinstance(atom, Counter) and atom.depth < outermost for place in places for atom, _ in place.terms):
         return None
-    places = [Row(loop, 0).place(address) for address in addresses if address is not None]
-    if any(isinstance(atom, Counter) and atom.depth < loop.depth for place in places for atom, _ in place.terms):
+    size, stride = max(place.range[1] for place in places) + 1, _stride(loop, addresses[0])
+    if not SHORTEST <= size < buffer.aval.size or (has_tile and stride < 0):
         return None
-    size = max(place.range[1] for place in places) + 1
-    return Row(loop, 2 ** (size - 1).bit_length()) if SHORTEST <= size < buffer.aval.size else None
+    whole = 2 ** (size + (stride * (loop.tile - 1) if has_tile else 0) - 1).bit_length()
+    largest = LARGEST_TILE if has_tile else LARGEST
+    return Row(loop, outermost, has_tile, whole) if whole * buffer.dtype.itemsize <= largest else None

@@ -44,6 +44,12 @@ class Costs:
     smallest_product: int
     """The number of multiplications from which a routine for matrix products is faster than a loop."""
 
+    tile_bytes: int
+    """The most bytes of matrices in a tile, which stays in the cache; larger ones are better divided into tiles."""
+
+    tile_rows: int
+    """The fewest rows of a tile: with fewer the BLAS takes longer."""
+
     sum_block: int
     """The length of a sum without compensation: see Note [Accurate sums] in `fnad/kernel/accumulators.py`."""
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
+from dataclasses import replace
 from functools import partial
 from math import prod
 
@@ -59,6 +60,7 @@ from fnad.lower.loop_ir import (
 from fnad.lower.materialize import is_read_twice, materialized_values
 from fnad.lower.nodes import Buffer, BufferLoad, Node, ScalarConstant, loads
 from fnad.lower.order import reads_first
+from fnad.lower.tiles import PARTS, by_rows, by_terms, tiled, worth_rows, worth_terms
 from fnad.scalar.operations import MULTIPLY
 from fnad.transforms.dce import has_effect
 
@@ -157,7 +159,8 @@ class Values:
 
     def items(self) -> list[Item]:
         """The nests, with loops collapsed where possible."""
-        return [collapse(item, self.expressions.nodes) for item in self.nests.items()]
+        divided = [tiled(item, self.shared.target.costs) for item in self.nests.items()]
+        return [collapse(item, self.expressions.nodes) for item in divided]
 
     # ---- one materialized value --------------------------------------------------------------------------------------
 
@@ -467,7 +470,18 @@ class Values:
         a = self._matrix(x, dims, dims.m, dims.k, dims.left_axes)
         b = self._matrix(y, dims, dims.k, dims.n, dims.right_axes)
         out = Matrix(buffer, buffer.offset + flatten(batch, dims.batch) * (m * n), n, 1)
-        self.nests.place(nested(dims.batch, Product(out, a, b, m, k, n, self.source), self.depth))
+        product = Product(out, a, b, m, k, n, self.source)
+        self.nests.place(nested(dims.batch, self._divided(product, dims), self.depth))
+
+    def _divided(self, product: Product, dims: Dimensions) -> Item:
+        """A large product as a loop, over its terms if a loop computes an operand of it, or else over its rows."""
+        costs, depth = self.shared.target.costs, self.depth + count_loops(dims.batch)
+        if worth_terms(product, costs):
+            parts = self.temporary(Aval(product.out.buffer.dtype, (PARTS, product.m * product.n)))
+            by_term = by_terms(replace(product, parts=parts), dims.k, depth, costs)
+            if self.nests.joins(nested(dims.batch, by_term, self.depth)):
+                return by_term
+        return by_rows(product, dims.m, depth, costs) if worth_rows(product, costs) else product
 
     def _matrix(self, atom: Atom, dims: Dimensions, rows: Shape, columns: Shape, axes: Sequence[int]) -> Matrix:
         """An operand as a strided matrix for each iteration of the batch loops, from a copy if it is none."""

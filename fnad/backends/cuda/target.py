@@ -24,6 +24,9 @@ COSTS = Costs(
     largest_nest=40,
     largest_kernel=NEVER,
     smallest_product=2**12,
+    # Products are calls of the host, between launches.
+    tile_bytes=NEVER,
+    tile_rows=NEVER,
     # A thread adds a part of a sum; compensation costs less than reading the elements.
     sum_block=16,
     effect_nanoseconds=10,

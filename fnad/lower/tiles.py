@@ -1,0 +1,169 @@
+"""Matrix products by tiles of rows, together with what computes and reads the rows.
+
+    p = x · w           [n, k]                      for i < n by 64:
+    for i < n:                            is          p[i] = x[i] · w
+      y[i] = min(p[i, :])                             y[i] = min(p[i, :])
+
+A product whose result or operand is too large for the cache is placed as a loop over its rows, or over the terms of its
+sums, so that `fuse.py` merges it with the loops before and after. A loop with such products is then divided into tiles.
+In each tile every item runs for all its iterations before the next item: a product of so many rows, by the BLAS, then a
+loop over them. That is right since the iterations of a merged loop touch disjoint parts, and nothing in it reads a sum
+over it. What only one tile touches has memory for a tile (`rows.py`). A product alone in its loop is whole again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import groupby
+from math import prod
+
+from fnad.ir.types import Shape
+from fnad.lower.index import Counter, Index, counter
+from fnad.lower.loop_ir import Item, Matrix, NestLoop, Product
+from fnad.lower.nodes import Buffer
+from fnad.lower.target import Costs
+
+MOST = 16
+"""The most rows of a tile, in multiples of the fewest: more do not make it faster."""
+
+TILES = 8
+"""The fewest tiles, of the fewest rows, that a product is divided into."""
+
+LARGEST_SIDE = 128
+"""The most multiplications for an element of the large matrix: from there on they take longer than the memory."""
+
+PARTS = 16
+"""The most tasks that have a sum of matrices of their own."""
+
+
+# ---- a product as a loop -----------------------------------------------------------------------------------------
+
+
+def worth_rows(product: Product, costs: Costs) -> bool:
+    """Whether a product is better divided by rows if a loop over these computes an operand or reads the result."""
+    long, short = max(product.k, product.n), min(product.k, product.n)
+    return _is_worth(product, product.m, long, short, costs)
+
+
+def worth_terms(product: Product, costs: Costs) -> bool:
+    """Whether a product is better divided by terms if a loop over these computes an operand."""
+    long, short = max(product.m, product.n), min(product.m, product.n)
+    return _nbytes(product, long * short) <= costs.tile_bytes and _is_worth(product, product.k, long, short, costs)
+
+
+def _is_worth(product: Product, rows: int, long: int, short: int, costs: Costs) -> bool:
+    return (
+        rows >= TILES * costs.tile_rows and short <= LARGEST_SIDE and _nbytes(product, rows * long) > costs.tile_bytes
+    )
+
+
+def _nbytes(product: Product, elements: int) -> int:
+    return elements * product.out.buffer.dtype.itemsize
+
+
+def by_rows(product: Product, axes: Shape, depth: int, costs: Costs) -> Item:
+    """A product as loops over the axes of its rows, the first at this depth."""
+    outer, rest = _divided(axes, costs.tile_rows)
+    row, loops = _iteration(outer, depth), _loops(outer)
+    out, a = _moved(product.out, row * (rest * product.out.row_stride)), product.a
+    inner = replace(product, out=out, a=_moved(a, row * (rest * a.row_stride)), m=rest)
+    return _nested(loops, inner, depth)
+
+
+def by_terms(product: Product, axes: Shape, depth: int, costs: Costs) -> Item:
+    """A product as loops over the axes that it sums over, the first at this depth."""
+    outer, rest = _divided(axes, costs.tile_rows)
+    term, loops = _iteration(outer, depth), _loops(outer)
+    a = _moved(product.a, term * (rest * product.a.column_stride))
+    b = _moved(product.b, term * (rest * product.b.row_stride))
+    depths = frozenset(range(depth, depth + len(loops)))
+    return _nested(loops, replace(product, a=a, b=b, k=rest, depths=depths), depth)
+
+
+def _divided(axes: Shape, most: int) -> tuple[Shape, int]:
+    """The axes that are loops, and the size of the others together, which is at most so large."""
+    last = next(n for n in range(1, len(axes) + 1) if prod(axes[n:]) <= most and prod(axes[:n]) > 1)
+    return axes[:last], prod(axes[last:])
+
+
+def _loops(axes: Shape) -> list[int]:
+    return [n for n in axes if n != 1]
+
+
+def _iteration(axes: Shape, depth: int) -> Index:
+    """The number of an iteration among those of all these loops."""
+    number = Index(0)
+    for n in _loops(axes):
+        number = number * n + counter(depth, n)
+        depth += 1
+    return number
+
+
+def _nested(extents: Sequence[int], inner: Item, depth: int) -> Item:
+    for n in reversed(range(len(extents))):
+        inner = NestLoop(depth + n, extents[n], [inner])
+    return inner
+
+
+def _moved(matrix: Matrix, by: Index) -> Matrix:
+    return replace(matrix, offset=matrix.offset + by)
+
+
+# ---- loops with products -----------------------------------------------------------------------------------------
+
+
+def tiled(item: Item, costs: Costs) -> Item:
+    """An item with its loops divided into tiles where there are products by rows or by terms."""
+    if not isinstance(item, NestLoop):
+        return item
+    items = [tiled(inner, costs) for inner in item.items]
+    products = [inner for inner in items if isinstance(inner, Product) and is_divided(inner, item)]
+    if products and len(items) == 1:
+        return widened(products[0], item)
+    products = [product for product in products if product.depths or worth_rows(widened(product, item), costs)]
+    return replace(item, items=items, tile=_length(products, costs) if products else 0)
+
+
+def is_divided(product: Product, loop: NestLoop) -> bool:
+    """Whether a product in a loop is that of the iteration's rows or terms."""
+    if loop.depth in product.depths:
+        return True
+    this, (out, a, b) = Counter(loop.depth, loop.extent), (product.out, product.a, product.b)
+    strides = [matrix.offset.coefficient(this) for matrix in (out, a, b)]
+    return strides == [out.row_stride * product.m, a.row_stride * product.m, 0]
+
+
+def widened(product: Product, loop: NestLoop) -> Product:
+    """The product of all iterations of a loop that divides it."""
+    this = Counter(loop.depth, loop.extent)
+    matrices = [replace(x, offset=_without(x.offset, this)) for x in (product.out, product.a, product.b)]
+    product = replace(product, out=matrices[0], a=matrices[1], b=matrices[2])
+    if loop.depth not in product.depths:
+        return replace(product, m=product.m * loop.extent)
+    depths = product.depths - {loop.depth}
+    return replace(product, k=product.k * loop.extent, depths=depths, parts=product.parts if depths else None)
+
+
+def _without(index: Index, this: Counter) -> Index:
+    return Index(index.constant, tuple(term for term in index.terms if term[0] != this))
+
+
+def _length(products: Sequence[Product], costs: Costs) -> int:
+    """The iterations of a tile, so that it stays in the cache; a power of two, so that sizes share code."""
+    sizes: dict[Buffer, int] = {}
+    for p in products:
+        large = ((p.a, p.m * p.k), (p.b, p.k * p.n)) if p.depths else ((p.out, p.m * p.n), (p.a, p.m * p.k))
+        sizes.update((matrix.buffer, _nbytes(p, size)) for matrix, size in large)
+    rows = min(p.k if p.depths else p.m for p in products)
+    length = min(max(costs.tile_bytes // sum(sizes.values()), costs.tile_rows // rows), MOST * costs.tile_rows // rows)
+    return 2 ** (max(length, 1).bit_length() - 1)
+
+
+def pieces(loop: NestLoop) -> Iterator[Product | NestLoop]:
+    """What runs one after the other in a tile: products, and loops with the other items."""
+    for is_product, items in groupby(loop.items, lambda item: isinstance(item, Product) and is_divided(item, loop)):
+        if is_product:
+            yield from (item for item in items if isinstance(item, Product))
+        else:
+            yield NestLoop(loop.depth, loop.extent, list(items))
