@@ -7,14 +7,21 @@ together as one jitted function. And all of it once more where the function is c
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
 
-from fnad import cond, config, grad, jit, jvp, value_and_grad, vjp, while_loop
+from fnad import cond, config, grad, jit, jvp, to_host, value_and_grad, vjp, while_loop
 from fnad import map as fnad_map
+from fnad.errors import LoweringError
+from tests.gpu import simulated
+
+DEVICE = os.environ.get("FNAD_TEST_DEVICE")
+"""Where all is to be run, too: on "cuda", or "simulated"."""
 
 Function: TypeAlias = Callable[..., Any]
 
@@ -56,11 +63,26 @@ def check(
             ways = {"": along(f, xs, dxs), "jit ": compiled(tuple(xs), dxs)}
         with config.override(executor="compiled"):
             ways["compiled jit "] = compiled(tuple(xs), dxs)
+        if DEVICE:
+            check_on_device(compiled, (tuple(xs), dxs), expected, max(rtol, 1e-11), max(atol, 1e-13))
         for prefix, results in ways.items():
             for name, found in results.items():
                 compare(found, expected[name], err_msg=prefix + name)
         assert_like(ways["jit "]["value"], plain)
         assert_like(ways["compiled jit "]["value"], plain)
+
+
+def check_on_device(
+    compiled: Function, args: tuple[Any, ...], expected: dict[str, Any], rtol: float, atol: float
+) -> None:
+    """Assert the same of what a device computes, whose functions may round in another way."""
+    with simulated() if DEVICE == "simulated" else nullcontext(), config.override(device="cuda", executor="compiled"):
+        try:
+            found = to_host(compiled(*args))
+        except LoweringError:
+            return
+    for name, value in found.items():
+        np.testing.assert_allclose(value, expected[name], rtol=rtol, atol=atol, err_msg=f"on the device {name}")
 
 
 def check_inside(

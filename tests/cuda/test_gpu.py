@@ -1,0 +1,110 @@
+"""What runs on a GPU, where there is one: `python -m pytest -m cuda`.
+
+The catalogue of primitives, the programs of `test_executor.py` and the edge cases give there what they give on the CPU,
+to the tolerance of the dtype, and the same bits at each call.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+
+import fnad
+from fnad.backends.cuda import driver
+from fnad.backends.cuda.executor import compile_program
+from fnad.errors import DeviceError, FnadError, LoweringError
+from fnad.testing import SCALE, assert_close, tolerance
+from fnad.transforms.interpret import interpret
+from tests.catalogue.cases import CASES, Case
+from tests.cuda.test_executor import CALLS, DATA, P, mlp
+from tests.together import together
+
+ROOT = Path(__file__).parents[2]
+PARTS = 8
+REASONS = ("has no routine", "has no instructions", "keeps no", "has no function", "cannot do")
+"""What the error of a program says that the device cannot run."""
+
+pytestmark = [pytest.mark.cuda, pytest.mark.usefixtures("_gpu")]
+
+
+@pytest.fixture(scope="module")
+def _gpu() -> None:
+    try:
+        driver.current()
+    except DeviceError as error:
+        pytest.skip(error.what)
+
+
+@pytest.mark.parametrize("part", range(PARTS))
+def test_the_catalogue(part: int) -> None:
+    with together() as check:
+        for case in CASES[part::PARTS]:
+            with check(str(case)):
+                check_case(case)
+
+
+def check_case(case: Case) -> None:
+    try:
+        run = compile_program(case.program())
+    except LoweringError as error:
+        assert any(reason in str(error) for reason in REASONS), error  # noqa: PT017
+        return
+    with np.errstate(all="ignore"):
+        try:
+            wanted = interpret(case.program(), case.operands)
+        except FnadError as error:
+            with pytest.raises(type(error)):
+                run(case.operands)
+            return
+    first, again = (fnad.to_host(run([fnad.to_device(np.asarray(x)) for x in case.operands])) for _ in range(2))
+    for found, repeated, expected in zip(first, again, map(np.asarray, wanted), strict=True):
+        assert found.dtype == expected.dtype
+        assert_close(np.asarray(found), expected, tolerance(expected.dtype), SCALE)
+        assert_array_equal(found, repeated)
+
+
+def test_programs() -> None:
+    with together() as check:
+        for name, (f, args) in CALLS.items():
+            with check(name):
+                run, wanted = fnad.jit(f, device="cuda"), f(*args)
+                first, again = (fnad.tree.leaves(fnad.to_host(run(*fnad.to_device(args)))) for _ in range(2))
+                for found, repeated, expected in zip(first, again, fnad.tree.leaves(wanted), strict=True):
+                    expected = np.asarray(expected)  # noqa: PLW2901
+                    assert_close(np.asarray(found), expected, tolerance(expected.dtype), SCALE)
+                    assert_array_equal(found, repeated)
+
+
+def test_arrays_of_other_libraries() -> None:
+    step = fnad.jit(fnad.grad(mlp), device="cuda")
+    wanted = fnad.grad(mlp)(P, DATA)["W"]
+    for library in (from_torch, from_jax):
+        data = library(DATA)
+        if data is not None:
+            assert_close(fnad.to_host(step(P, data)["W"]), wanted, tolerance(wanted.dtype), SCALE)
+
+
+def from_torch(x: Any) -> Any:
+    torch = pytest.importorskip("torch")
+    return torch.from_numpy(x).to("cuda")
+
+
+def from_jax(x: Any) -> Any:
+    jax = pytest.importorskip("jax")
+    jax.config.update("jax_enable_x64", True)
+    return jax.device_put(x, jax.devices("gpu")[0])
+
+
+def test_edge_cases() -> None:
+    """In a process of their own, which asks for each way to run a function on the GPU, too."""
+    environment = os.environ | {"FNAD_TEST_DEVICE": "cuda"}
+    command = [sys.executable, "-m", "pytest", "-q", "-n", "4", "--timeout", "900", "tests/edge_cases"]
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout[-10_000:]
