@@ -68,9 +68,9 @@ class Simulated:
     description = "a simulated device"
     array_type = Distant
 
-    def __init__(self) -> None:
+    def __init__(self, seed: int = 0, warp: int = 32) -> None:
         self.calls: list[str] = []
-        self.schedule = random.Random(0)
+        self.schedule, self.warp = random.Random(seed), warp
 
     def adopt(self, value: Any) -> Distant:
         self.calls.append("adopt")
@@ -105,7 +105,7 @@ class Simulated:
 
     def launch(self, loaded: Kernel, blocks: int, threads: int, arrays: Sequence[Distant]) -> None:
         self.calls.append("launch")
-        harness.run(Launch(loaded, blocks, threads), [array.memory for array in arrays], self.schedule)
+        harness.run(Launch(loaded, blocks, threads), [array.memory for array in arrays], self.schedule, self.warp)
 
     def synchronize(self) -> None:
         self.calls.append("synchronize")

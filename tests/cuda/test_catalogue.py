@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from fnad.backends.cuda.executor import DeviceExecutor
 from fnad.backends.cuda.target import CUDA
 from fnad.errors import FnadError, LoweringError
 from fnad.kernel.launches import DevicePlan
@@ -15,7 +16,7 @@ from fnad.lower.target import Grid
 from fnad.testing import SCALE, assert_close, tolerance
 from fnad.transforms.interpret import interpret
 from tests.catalogue.cases import CASES, Case
-from tests.cuda.device import Run
+from tests.gpu import Simulated
 
 SMALL = replace(CUDA, grid=Grid(threads=8, blocks=3, warp=4, shared=2**12))
 """A device of few threads, which small arrays keep busy."""
@@ -34,16 +35,21 @@ def test_on_threads(part: int) -> None:
         check(case, plan, seed=n)
 
 
+def results(plan: DevicePlan, case: Case, seed: int) -> list[np.ndarray]:
+    found = DeviceExecutor(plan, Simulated(seed, SMALL.grid.warp))(list(map(np.asarray, case.operands)))
+    return [array.memory for array in found]
+
+
 def check(case: Case, plan: DevicePlan, seed: int) -> None:
     with np.errstate(all="ignore"):
         try:
             wanted = interpret(case.program(), case.operands)
         except FnadError as error:
             with pytest.raises(type(error)):
-                Run(plan, case.operands, seed).results()
+                results(plan, case, seed)
             return
     try:
-        for found, expected in zip(Run(plan, case.operands, seed).results(), wanted, strict=True):
+        for found, expected in zip(results(plan, case, seed), wanted, strict=True):
             expected = np.asarray(expected)  # noqa: PLW2901
             assert found.dtype == expected.dtype
             assert_close(found, expected, tolerance(found.dtype), SCALE)
