@@ -27,7 +27,7 @@ import numpy as np
 
 from fnad.ir.axes import Opaque
 from fnad.ir.builder import SymbolEnvironment, bind_equation, current_builder, inline, rebuilt, trace
-from fnad.ir.primitive import IndexMap, Library, Primitive, Push
+from fnad.ir.primitive import DynamicSlice, Gather, IndexMap, Library, Primitive, Push
 from fnad.ir.program import Atom, Equation, Program, Var
 from fnad.ir.symbol import Symbol
 from fnad.ops.arithmetic import add, div, mul, sub
@@ -201,20 +201,21 @@ def _guarded(program: Program) -> Program:
                 w, v = results
                 marked[equation.results[1]] = Marked(v, repeated(w, v))
             elif _is_view(equation, marked):
-                old = marked[equation.operands[0]]
-                marked[equation.results[0]] = Marked(results[0], bind_equation(equation, [old.repeated])[0])
+                read = [marked[equation.operands[0]].repeated, *env.read(equation.operands[1:])]
+                marked[equation.results[0]] = Marked(results[0], bind_equation(equation, read)[0])
         return [_used(atom, env, marked) for atom in program.outputs]
 
     return trace(walk, *program.in_avals, name=program.name)
 
 
 def _is_view(equation: Equation, marked: Mapping[Atom, Marked]) -> bool:
-    return isinstance(equation.primitive.lower, IndexMap) and equation.operands[0] in marked
+    """Whether elements of vectors are read, also at places that are found when the program runs."""
+    return isinstance(equation.primitive.lower, (IndexMap, Gather, DynamicSlice)) and equation.operands[0] in marked
 
 
 def _operands(equation: Equation, env: SymbolEnvironment, marked: Mapping[Atom, Marked]) -> list[Symbol]:
     if _is_view(equation, marked):
-        return [marked[equation.operands[0]].vectors]
+        return [marked[equation.operands[0]].vectors, *env.read(equation.operands[1:])]
     return [_used(atom, env, marked) for atom in equation.operands]
 
 

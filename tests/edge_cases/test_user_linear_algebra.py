@@ -170,6 +170,27 @@ def test_row_26_vectors_of_other_eigenvalues() -> None:
     np.testing.assert_allclose(grad(last)(a), [[0, 0, 0], [0, 0, 0.25], [0, 0.25, 0]], atol=1e-16)
 
 
+PICKED: dict[str, Any] = {
+    "an index": lambda w, v: v[:, np.argmax(w)],
+    "indices": lambda w, v: v[[0, 1, 2], np.argmax(w)],
+    "of a row": lambda w, v: v.T[np.argmax(w)],
+    "take": lambda w, v: np.take(v, np.argmax(w), axis=1),
+    "take_along_axis": lambda w, v: np.take_along_axis(v, np.argmax(w) + np.zeros((3, 1), int), axis=1)[:, 0],
+    "argsort": lambda w, v: v[:, np.argsort(-w)][:, 0],
+}
+
+
+@pytest.mark.parametrize("name", PICKED)
+def test_row_26_a_vector_that_is_found_when_the_program_runs(name: str) -> None:
+    """That of the largest value has a derivative, that of the smallest has none, though found in the same way."""
+    a = np.diag([1.0, 1, 3])
+    product = lambda sign: decomposed(lambda w, v: np.prod(PICKED[name](sign * w, v)[1:]))  # noqa: E731
+    for gradient in (grad(product(1.0)), jit(grad(product(1.0)))):
+        np.testing.assert_allclose(gradient(a), [[0, 0, 0], [0, 0, 0.25], [0, 0.25, 0]], atol=1e-16)
+    np.testing.assert_allclose(jvp(product(1.0), (a,), (np.ones((3, 3)),))[1], 0.5, rtol=1e-15)
+    assert np.isnan(grad(product(-1.0))(a)).any()
+
+
 SYMMETRIC = np.array([[4, 1, 0.5], [1, 3, -0.2], [0.5, -0.2, 2]])
 
 
