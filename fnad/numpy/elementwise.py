@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from fnad.errors import DtypeError, OutOfRangeError, UnsupportedFunctionError
+from fnad.errors import DtypeError, OutOfRangeError
 from fnad.ir.known import known_value
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import BOOL, I64, Aval, Dtype, Shape, native_dtype
@@ -41,25 +41,27 @@ Compute = Callable[..., Any]
 _loops: dict[Any, tuple[Dtype, ...]] = {}
 
 
-def loop_dtypes(ufunc: np.ufunc, operands: Sequence[Any], dtype: Any = None) -> tuple[Dtype, ...]:
+def loop_dtypes(
+    ufunc: np.ufunc, operands: Sequence[Any], dtype: Any = None, casting: Any = "same_kind"
+) -> tuple[Dtype, ...]:
     """The dtypes of the loop that NumPy runs on these operands: what it converts them to, then the results'.
 
     Raises `DtypeError`, with NumPy's message where there is no loop, and where its dtypes are none of fnad's.
     """
-    key = (ufunc, dtype, *map(promotes_as, operands))
+    key = (ufunc, dtype, casting, *map(promotes_as, operands))
     found = _loops.get(key)
     if found is None:
-        found = _loops[key] = _resolve(ufunc, key[2:], dtype)
+        found = _loops[key] = _resolve(ufunc, key[3:], dtype, casting)
     return found
 
 
-def _resolve(ufunc: np.ufunc, dtypes: Sequence[Any], dtype: Any) -> tuple[Dtype, ...]:
+def _resolve(ufunc: np.ufunc, dtypes: Sequence[Any], dtype: Any, casting: Any) -> tuple[Dtype, ...]:
     if all(isinstance(d, type) for d in dtypes):  # Python numbers alone
         dtypes = [PYTHON_DTYPES[d] for d in dtypes]
     given = None if dtype is None else np.dtype(dtype)
     signature = (None,) * ufunc.nin + (given,) * ufunc.nout
     try:
-        resolved = ufunc.resolve_dtypes((*dtypes, *(None,) * ufunc.nout), signature=signature, casting="same_kind")
+        resolved = ufunc.resolve_dtypes((*dtypes, *(None,) * ufunc.nout), signature=signature, casting=casting)
     except TypeError as error:
         check_dtypes(dtypes)
         raise DtypeError(str(error)) from None
@@ -73,9 +75,11 @@ def _resolve(ufunc: np.ufunc, dtypes: Sequence[Any], dtype: Any) -> tuple[Dtype,
     return tuple(map(native_dtype, resolved))
 
 
-def converted(ufunc: np.ufunc, operands: Sequence[Any], dtype: Any = None) -> tuple[list[Symbol], tuple[Dtype, ...]]:
+def converted(
+    ufunc: np.ufunc, operands: Sequence[Any], dtype: Any = None, casting: Any = "same_kind"
+) -> tuple[list[Symbol], tuple[Dtype, ...]]:
     """The operands as symbols in the dtypes of the loop, of one shape, and the dtypes of the results."""
-    dtypes = loop_dtypes(ufunc, operands, dtype)
+    dtypes = loop_dtypes(ufunc, operands, dtype, casting)
     symbols = [as_symbol(operand, d) for operand, d in zip(operands, dtypes, strict=False)]
     return broadcast_all(symbols), dtypes[len(operands) :]
 
@@ -121,9 +125,7 @@ def ufunc_rule(ufunc: np.ufunc, compute: Compute) -> Callable[..., Any]:
     def rule(
         *operands: Any, dtype: Any = None, casting: str = "same_kind", order: str = "K", subok: bool = True
     ) -> Any:
-        if casting != "same_kind":
-            raise UnsupportedFunctionError(f"numpy.{ufunc.__name__} has no rule for casting={casting!r}")
-        return compute(*converted(ufunc, operands, dtype)[0])
+        return compute(*converted(ufunc, operands, dtype, casting)[0])
 
     OF_AVALS.add(rule)
     return rule

@@ -13,7 +13,17 @@ from fnad.ir.symbol import Symbol
 from fnad.ir.types import BOOL, F64
 from fnad.numpy.elementwise import elementwise
 from fnad.numpy.manipulation import fresh
-from fnad.numpy.operands import as_array, as_symbol, broadcast_all, common_dtype, common_shape, static_int, to_dtype
+from fnad.numpy.namespace import CALLS
+from fnad.numpy.operands import (
+    as_array,
+    as_symbol,
+    broadcast_all,
+    common_dtype,
+    common_shape,
+    static_array,
+    static_int,
+    to_dtype,
+)
 from fnad.numpy.reductions import all_
 from fnad.numpy.registry import RULES, UNSET, Rule, implements
 from fnad.numpy.ufuncs import TABLE, absolute, add, divide, multiply, out_of_range, scaled, side
@@ -70,15 +80,18 @@ def clip(
     min: Any = UNSET,  # noqa: A002  # NumPy's names
     max: Any = UNSET,  # noqa: A002
     dtype: Any = None,
+    casting: Any = "same_kind",
 ) -> Symbol:
     if a_min is UNSET and a_max is UNSET:
-        return within_bounds(a, *[None if bound is UNSET else bound for bound in (min, max)], dtype=dtype)
+        return within_bounds(
+            a, *[None if bound is UNSET else bound for bound in (min, max)], dtype=dtype, casting=casting
+        )
     if a_min is UNSET or a_max is UNSET:
         name = "a_min" if a_min is UNSET else "a_max"
         raise ArgumentTypeError(f"clip() missing 1 required positional argument: '{name}'")
     if min is not UNSET or max is not UNSET:
         raise DomainError("Passing `min` or `max` keyword argument when `a_min` and `a_max` are provided is forbidden.")
-    return within_bounds(a, a_min, a_max, dtype=dtype)
+    return within_bounds(a, a_min, a_max, None, dtype, casting)
 
 
 def within_bounds(
@@ -87,16 +100,17 @@ def within_bounds(
     max: Any = None,  # noqa: A002
     out: None = None,
     dtype: Any = None,
+    casting: Any = "same_kind",
 ) -> Symbol:
     """An array within bounds; a Python integer beyond all numbers of its dtype is none."""
-    x = as_symbol(a)
+    x, options = as_symbol(a), {"dtype": dtype, "casting": casting}
     low = None if out_of_range(min, x) and side(min) < 0 else min
     high = None if out_of_range(max, x) and side(max) > 0 else max
     if low is None and high is None:
-        return RULES[np.positive](x, dtype=dtype)
+        return RULES[np.positive](x, **options)
     if high is None:
-        return RULES[np.maximum](x, low, dtype=dtype)
-    return RULES[np.minimum](x, high, dtype=dtype) if low is None else RULES[CLIP](x, low, high, dtype=dtype)
+        return RULES[np.maximum](x, low, **options)
+    return RULES[np.minimum](x, high, **options) if low is None else RULES[CLIP](x, low, high, **options)
 
 
 CLIP: np.ufunc = vars(umath)["clip"]
@@ -109,12 +123,16 @@ elementwise(CLIP)(lambda x, low, high: TABLE[np.minimum](TABLE[np.maximum](x, lo
 @implements(np.real_if_close)
 def real_if_close(a: Any, tol: Any) -> ArrayView:
     x = as_symbol(a)
-    if x.dtype.kind == "c":
+    if x.dtype.kind != "c":
+        return ArrayView(x, is_array=True)
+    size, tol = absolute(imag(x)), static_array(tol)
+    is_close = CALLS["decided"](all_(lt(size, full_like(size.aval, tol * np.finfo(x.dtype).eps if tol > 1 else tol))))
+    if is_close is None:
         raise DtypeError(
             "numpy.real_if_close is real or complex by the values, which are not known while tracing",
             remedy="take the real part with np.real",
         )
-    return ArrayView(x, is_array=True)
+    return ArrayView(real(x) if is_close else x, is_array=True)
 
 
 # ---- numpy.emath -----------------------------------------------------------------------------------------------------

@@ -1,7 +1,8 @@
 """The functions of SciPy, and the methods of its classes, that `fnad.scipy` has a rule for, by module.
 
 They are listed here so that a trace can tell which of SciPy's functions to take without importing the rules, which is
-done when one of them is called. What is under a name here is under the same name in the module of fnad.scipy.
+done when one of them is called. What is under a name here is under the same name in the module of fnad.scipy. The layer
+of the array API standard over NumPy, which SciPy has too, calls LAPACK past NumPy's functions: those stand in for it.
 """
 
 from __future__ import annotations
@@ -70,4 +71,6 @@ TABLE["scipy.stats._multivariate"] = {"fnad.scipy.stats.generic": (
     *(f"multivariate_normal_gen.{name}" for name in ("__call__", "pdf", "logpdf", "cdf", "logcdf", "entropy")),
     *(f"multivariate_normal_frozen.{name}" for name in ("pdf", "logpdf", "cdf", "logcdf")),
 )}
+for holder in ("", "scipy._lib.", "sklearn.externals."):  # who has a copy
+    TABLE[f"{holder}array_api_compat.numpy.linalg"] = {"numpy.linalg": ("solve",)}
 # fmt: on

@@ -44,7 +44,6 @@ NOTES = {
     "polymul": "leading zeros of a traced vector are kept",
     "polydiv": "leading zeros of the remainder are kept",
     "interp": "at a point of `xp` the mean of both slopes",
-    "real_if_close": "not of complex numbers",
     "poly": "not of complex roots",
     "asfortranarray": "a copy or not is not known",
     "ascontiguousarray": "a copy or not is not known",

@@ -90,7 +90,6 @@ DIFFERENT = {
     "qr": (r"no rule for mode='raw'",),
     "quantile": (r"class",),
     "ravel": (r"asks for the layout in memory",),
-    "real_if_close": (r"is real or complex by the values",),
     "reshape": (
         r"Unable to avoid creating a copy",
         r"asks for the layout in memory",

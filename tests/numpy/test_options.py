@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import fnad
-from fnad.errors import UnsupportedFunctionError
+from fnad.errors import DtypeError, UnsupportedFunctionError
 from fnad.numpy.bodies import Body
 from fnad.numpy.registry import WITHOUT_EFFECT
 from tests.numpy.against_numpy import check, check_error, sample, traced
@@ -22,7 +22,6 @@ REFUSED = {
 NO_SAY = {
     "einsum": {"optimize": "every contraction takes the best path"},
     "einsum_path": {"einsum_call": "NumPy's own use"},
-    "real_if_close": {"tol": "complex numbers are refused"},
 }
 """Parameters that change nothing in the result."""
 
@@ -135,3 +134,30 @@ def test_a_copy_that_is_not_to_be_made():
 
     check(written, np.array([1.0, 0.0]))
     check(written, np.array([1.0 + 1j, 0.0]))
+
+
+def test_casting_of_ufuncs_and_clip():
+    x = np.array([0.1, 0.5, 2.0])
+    for f in (
+        lambda x: np.maximum(x, 0.3, casting="no"),
+        lambda x: np.clip(x, 0.2, 1.0, casting="no"),
+        lambda x: np.clip(x, min=0.2, casting="equiv"),
+        lambda x: x.clip(0.2, 1.0, casting="safe"),
+        lambda x: np.add(x, 1.5, dtype=int, casting="unsafe"),
+    ):
+        np.testing.assert_array_equal(fnad.jit(f)(x), f(x), strict=True)
+    for f in (lambda x: np.add(x, np.float32(1), casting="no"), lambda x: np.clip(x, np.float32(0), 1, casting="no")):
+        with pytest.raises(DtypeError, match=r"Cannot cast ufunc .* with casting rule 'no'"):
+            fnad.jit(f)(x)
+
+
+def test_complex_numbers_that_are_nearly_real():
+    """A path each, since the dtype depends on the values."""
+
+    def f(z):
+        return np.real_if_close(z, tol=100)
+
+    jitted = fnad.jit(f)
+    for z in (np.array([1.0 + 1e-15j, 2.0]), np.array([1.0 + 1j, 2.0]), np.array([3.0 + 0j, 2.0]), np.array([0j])[:0]):
+        np.testing.assert_array_equal(jitted(z), f(z), strict=True)
+    assert fnad.grad(lambda x: np.sum(f(x * 1j * -1j) ** 2))(np.array([1.0, 2.0])).tolist() == [2.0, 4.0]
