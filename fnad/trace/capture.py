@@ -64,8 +64,8 @@ class Trace(Builder):
         self.contents: set[Atom] = set()
         self.writes: list[Write] = []
         self.changed: list[Array] = []
-        self._arrays: dict[int, tuple[Array, Array, Symbol]] = {}
-        self._small: dict[Hashable, Symbol] = {}
+        self._arrays: dict[int, tuple[Array, Array]] = {}  # each with its snapshot: a symbol would refer to the trace
+        self._small: dict[Hashable, Array] = {}
 
     def argument(self, aval: Aval, value: Captured) -> Symbol:
         """Add an input that stands for this value."""
@@ -86,7 +86,7 @@ class Trace(Builder):
     @property
     def outside(self) -> tuple[Array, ...]:
         """The arrays from outside that were used."""
-        return tuple(array for array, _, _ in self._arrays.values())
+        return tuple(array for array, _ in self._arrays.values())
 
     def bake(self, array: Array) -> Array:
         """Note that the program depends on the content of an array, in the outermost trace."""
@@ -96,22 +96,17 @@ class Trace(Builder):
         if is_on_device(array):  # itself, not what it holds: that is read when the program runs
             return super().capture(array)
         known = self._arrays.get(id(array))
-        if known is not None and same_bits(known[0], known[1]):
-            return known[2]
-        check_array(array)
-        snapshot = snapshot_of(array)
-        symbol = self._capture_snapshot(snapshot)
-        self._arrays[id(array)] = array, snapshot, symbol
-        return symbol
+        if known is None or not same_bits(*known):
+            check_array(array)
+            known = self._arrays[id(array)] = array, self._shared(snapshot_of(array))
+        return super().capture(known[1])
 
-    def _capture_snapshot(self, snapshot: Array) -> Symbol:
-        """The input for a snapshot; small ones of one content share it, as those of `np.eye(2)` in a loop do."""
+    def _shared(self, snapshot: Array) -> Array:
+        """The snapshot for an input; small ones of one content share it, as those of `np.eye(2)` in a loop do."""
         if snapshot.nbytes > SMALL:
-            return super().capture(snapshot)
+            return snapshot
         content = snapshot.dtype, snapshot.shape, snapshot.strides, snapshot.tobytes()
-        if content not in self._small:
-            self._small[content] = super().capture(snapshot)
-        return self._small[content]
+        return self._small.setdefault(content, snapshot)
 
     def _check_encloses(self, symbol: Symbol) -> None:
         builder = self.outer

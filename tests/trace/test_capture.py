@@ -2,13 +2,17 @@
 
 import gc
 import threading
+import weakref
 
 import numpy as np
 import pytest
 
+import fnad
 from fnad.errors import ArgumentTypeError, DtypeError, MutationError, UsedAfterTraceError
+from fnad.ir.builder import current_builder
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import DTYPES, F32, F64, I64, Aval
+from fnad.store import uncollected
 from fnad.trace.capture import may_change, same_bits
 from fnad.trace.tracing import trace_function
 from fnad.transforms.interpret import interpret
@@ -288,3 +292,18 @@ def test_python_numbers_are_weak():
 def test_a_traced_python_int_that_may_not_fit():
     with pytest.raises(DtypeError, match=r"a traced Python int may not fit u8\n  at test_capture.py:"):
         trace(lambda x, n: x + n, Aval(DTYPES["u8"], (3,)), Aval(I64), weak=[False, True])
+
+
+def test_a_trace_goes_when_it_is_over():
+    """No symbol that it keeps refers to it, so what is still there of it is a value that was stored."""
+    traces = []
+    small, large = np.ones(3), np.ones(2000)
+
+    def f(x):
+        traces.append(weakref.ref(current_builder()))
+        return np.sum(x * small) + np.sum(x[0] * large) + (1.0 if x[0] > 0.0 else 2.0)
+
+    with uncollected():
+        fnad.grad(f)(np.ones(3))
+        fnad.jit(f)(np.ones(3))
+        assert [trace() for trace in traces] == [None, None]
