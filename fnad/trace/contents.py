@@ -31,6 +31,7 @@ CONTAINERS = (dict, list, tuple, set, frozenset, deque)
 KEPT = (*CONSTANTS, type, ModuleType, BuiltinFunctionType)
 """Of these nothing leads back to an instance of the user's."""
 CACHED = type(functools.lru_cache(len))
+BUILT_IN = frozenset(sys.builtin_module_names)
 SMALL = 4096
 """Bytes up to which a copy of an array is compared as one string."""
 
@@ -376,7 +377,7 @@ def check_of_function(function: FunctionType) -> Check:
 
 def in_library(name: Any) -> bool:
     """Whether a module is one whose content is taken not to change; classes of Cython's have a member in its place."""
-    if not isinstance(name, str) or name in sys.builtin_module_names or name.startswith("namedtuple_"):
+    if not isinstance(name, str) or name in BUILT_IN or name.startswith("namedtuple_"):
         return True
     module = sys.modules.get(name)
     return module is not None and is_library_module(module)
@@ -395,4 +396,4 @@ def is_own(value: Any) -> bool:
 def is_library_module(module: ModuleType) -> bool:
     """Whether a module is built in, or its file belongs to a library."""
     file = vars(module).get("__file__")
-    return module.__name__ in sys.builtin_module_names or (file is not None and is_trusted(file))
+    return module.__name__ in BUILT_IN or (file is not None and is_trusted(file))
