@@ -38,7 +38,7 @@ import threading
 import time
 from abc import ABCMeta, get_cache_token
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, KeysView, Mapping
+from collections.abc import Callable, Generator, Iterable, KeysView, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -99,7 +99,8 @@ Get: TypeAlias = Callable[[str, object], Any]
 Namespace: TypeAlias = Mapping[str, Any]
 
 MISSING = object()
-UNCHANGING = (*CONSTANTS, slice, CodeType, np.ufunc, io.IOBase)
+FILE_OF_C = cast("type", io.IOBase.__base__)  # of which all files are; to ask the abstract class takes longer
+UNCHANGING = (*CONSTANTS, slice, CodeType, np.ufunc, FILE_OF_C)
 NAMESPACE = operator.attrgetter("__dict__")
 DESCRIBING = {"__name__", "__qualname__", "__doc__", "__module__", "__annotations__"}
 """What a function or class keeps beside its namespace."""
@@ -111,6 +112,11 @@ LISTING = (dataclasses.asdict, dataclasses.astuple, dataclasses.replace, inspect
 REFLECTING = {id(cast("FunctionType", function).__code__) for function in LISTING}
 IMPORT_MODULE = importlib.import_module.__code__
 ENVIRON = type(os.environ).__getitem__.__code__
+TELLING = {*[cast("FunctionType", function).__code__.co_filename for function in LISTING], ENVIRON.co_filename}
+"""Files of libraries with code of which it is noted that it runs."""
+
+PASSED: set[str] = set()
+"""Files of libraries without, as far as code of them ran."""
 
 FILE, DRAW, CLOCK, COMPUTED = "a file is read", "random numbers are drawn", "the clock is read", "names are computed"
 DATE = datetime.datetime
@@ -173,6 +179,7 @@ class Environment:
         self._reflects = False
         self._handles = False
         self._holders: list[Holder] = []
+        self._present: dict[int, set[str]] = {}  # by namespace, the names that were there when they were looked for
         self._imports: set[str] = set()
         self._kept: dict[int, Any] = {id(value): value for value in (MISSING, sys.modules)}
         self._classes: set[int] = set()
@@ -310,7 +317,7 @@ class Environment:
 
         Garbage is not collected meanwhile: its finalizers, which may run anywhere, are no part of the functions.
         """
-        visited, seeks_effects = self._visited, self._seeks_effects
+        seeks_effects = self._seeks_effects
         collecting = {id(callback.__code__) for callback in gc.callbacks if isinstance(callback, FunctionType)}
 
         def on_event(frame: FrameType, event: str, arg: Any) -> None:
@@ -318,12 +325,8 @@ class Environment:
                 return
             code = frame.f_code
             if event == "call":
-                if (id(code), id(frame.f_globals)) not in visited and id(code) not in collecting:
-                    self._visit(code, frame.f_globals)
-                    if self._note_effect(frame):
-                        del visited[id(code), id(frame.f_globals)]
-                if id(code) in self._closures:
-                    self.follow(function_of(frame))  # for the sake of its cells
+                if (seeks_effects or code.co_filename not in PASSED) and id(code) not in collecting:
+                    self._begin(code, frame)
             elif event == "c_call":
                 if arg in OUTSIDE:
                     self._call_outside(arg, frame)
@@ -344,6 +347,7 @@ class Environment:
             self._note_module(name)
         if shared_states() != states:
             self._meet(DRAW)
+        self._note_missing()
         self._visited.clear()  # of some hundred functions, which would take more than all that is compared
         self._made.clear()
         self._closures.clear()
@@ -351,12 +355,25 @@ class Environment:
 
     # ---- code ------------------------------------------------------------------------------------------------------
 
+    def _begin(self, code: CodeType, frame: FrameType) -> None:
+        """Note what code reads and may do that a frame begins to run."""
+        key = id(code), id(frame.f_globals)
+        if key not in self._visited:
+            self._visit(code, frame.f_globals)
+            if self._note_effect(frame):
+                del self._visited[key]
+        if id(code) in self._closures:
+            self.follow(function_of(frame))  # for the sake of its cells
+
     def _visit(self, code: CodeType, namespace: dict[str, Any]) -> None:
         """Note what a code object reads that is about to run with these globals."""
         self._visited[id(code), id(namespace)] = code
         running, code = code, original_of(code)
-        if is_trusted(code.co_filename) or in_library(str(namespace.get("__name__"))):
+        if is_trusted(code.co_filename):
+            PASSED.update({running.co_filename} - TELLING)
             self._visit_library(code)
+            return
+        if in_library(str(namespace.get("__name__"))):
             return
         if code.co_name == "<module>" and getattr(namespace.get("__spec__"), "_initializing", False):
             return  # a module that is imported, which happens once
@@ -430,8 +447,8 @@ class Environment:
         new = (sought - self._sought) | missed
         self._sought = sought
         self._optional |= missed
-        for holder in list(self._holders) if new else ():
-            self._look(holder, new)
+        if new:
+            self._look(self._holders, new)
 
     # ---- names -----------------------------------------------------------------------------------------------------
 
@@ -459,32 +476,30 @@ class Environment:
         else:
             self._note(get, where, name)
 
-    def _look(self, holder: Holder, names: AbstractSet[str]) -> None:
-        """Note the attributes of these names, and the absence of those the program may do without.
+    def _look(self, holders: Sequence[Holder], names: AbstractSet[str]) -> None:
+        """Note the attributes of these names.
 
-        By set operations, since it is each name for each of many objects: few are looked up one by one.
+        All at once, since it is each name for each of many objects, of which few are there: these are looked up.
         """
-        namespace, found = holder.namespace, self._telling(holder, names)
-        if namespace is not None:
-            found |= set(filter(namespace.__contains__, names))
-            if missing := (names & self._optional) - found:
-                self._note_absent(namespace, missing)
-        for name in found:  # what is found may lead to more, which all holders are asked for
+        kinds = {id(holder.classes): holder.classes for holder in holders}
+        told = {address: self._telling(classes, names) for address, classes in kinds.items()}
+        found = [(holder, name) for holder in holders for name in told[id(holder.classes)]]
+        spaces = [(holder, holder.namespace) for holder in holders if holder.namespace is not None]
+        for holder, namespace, name in [(h, space, name) for name in names for h, space in spaces if name in space]:
+            self._present.setdefault(id(namespace), set()).add(name)
+            found.append((holder, name))
+        for holder, name in found:  # what is found may lead to more, which all holders are asked for
             self._look_up(holder, name)
 
-    def _telling(self, holder: Holder, names: AbstractSet[str]) -> set[str]:
-        """The names that an object may have without having them in its namespace."""
-        if isinstance(holder.value, threading.local):  # each thread has a namespace of its own
-            return set(names)
-        return set(names & self._names_in(holder.classes))
-
-    def _names_in(self, classes: tuple[type, ...]) -> AbstractSet[str]:
+    def _telling(self, classes: tuple[type, ...], names: AbstractSet[str]) -> AbstractSet[str]:
         """The names that objects of these classes may have without having them in their namespace."""
+        if threading.local in classes:  # each thread has a namespace of its own
+            return names
         known = self._class_names.get(id(classes))
         if known is None:
-            names = frozenset(DESCRIBING).union(*map(vars, classes))
-            known = self._class_names[id(classes)] = classes, names
-        return known[1]
+            own = frozenset(DESCRIBING).union(*map(vars, classes))
+            known = self._class_names[id(classes)] = classes, own
+        return names & known[1]
 
     def _reflect(self) -> None:
         """Note all attributes of all that has some, since names may be asked for by strings."""
@@ -536,6 +551,13 @@ class Environment:
         is_trusted = isinstance(value, ModuleType) and is_library_module(value) and callable(found)
         if not is_trusted or isinstance(found, type):
             self.follow(found)
+
+    def _note_missing(self) -> None:
+        """Note for each namespace the absence of those names that the program may do without and did not find there."""
+        for namespace in [holder.namespace for holder in self._holders if holder.namespace is not None]:
+            if missing := self._optional - self._present.get(id(namespace), set()):
+                self._note_absent(namespace, missing)
+        self._present.clear()
 
     def _note_absent(self, namespace: Namespace, names: Iterable[str]) -> None:
         """Note that a namespace has nothing of these names."""
@@ -650,7 +672,7 @@ class Environment:
         holder = Holder(value, namespace, classes)
         if namespace is not None or tells_names(value, classes):
             self._holders.append(holder)
-            self._look(holder, self._sought)
+            self._look([holder], self._sought)
         if makes_attributes(holder):
             self._handles = True
             self._seek(set())
