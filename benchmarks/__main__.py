@@ -12,6 +12,8 @@ from benchmarks import machine, report
 def session(arguments: list[str], cores: int) -> int:
     """Return the status of a session that has so many cores."""
     command = [sys.executable, "-m", "benchmarks.session", *arguments]
+    if "cuda" in arguments:
+        return subprocess.run(command, env=machine.environment_of_device(), check=False).returncode
     machine.pin(cores)
     return subprocess.run(command, env=machine.environment(cores), check=False).returncode
 

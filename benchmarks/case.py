@@ -12,6 +12,7 @@ PEERS = {
     "autograd": "autograd",
     "numba": "benchmarks.native",
     "casadi": "casadi",
+    "cupy": "cupy",
 }
 """Each system's name on the command line, and the module that its contenders are given."""
 

@@ -6,7 +6,7 @@ import platform
 from importlib import metadata
 from pathlib import Path
 
-PACKAGES = ("fnad", "numpy", "numba", "scipy", "jax", "torch", "autograd", "casadi")
+PACKAGES = ("fnad", "numpy", "numba", "scipy", "jax", "torch", "autograd", "casadi", "cupy-cuda13x")
 
 POOLS = (
     "OMP_NUM_THREADS",
@@ -42,6 +42,11 @@ def environment(cores: int) -> dict[str, str]:
     kept = {name: value for name, value in os.environ.items() if name not in OVERRIDES}
     flags = f"--xla_cpu_multi_thread_eigen={str(cores > 1).lower()} intra_op_parallelism_threads={cores}"
     return kept | dict.fromkeys(POOLS, str(cores)) | JAX | {"XLA_FLAGS": flags}
+
+
+def environment_of_device() -> dict[str, str]:
+    """Return this process's environment for a GPU, with all cores of the host."""
+    return dict(os.environ) | {"JAX_ENABLE_X64": "1"}
 
 
 ALLOWED = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []

@@ -126,6 +126,8 @@ def remark(case: Case, system: str, medians: Mapping[str, float]) -> str:
 def disagreement(case: Case, entries: list[Entry]) -> str:
     """Return how the first contender's result differs from another's, or nothing."""
     for entry in entries[1:]:
+        if entry.reading.result is None:  # of a contender that computes nothing
+            continue
         if fault := difference(leaves(entries[0].reading.result), leaves(entry.reading.result), case.tolerance):
             return f"{entry.contender.system} and {entries[0].contender.system} differ: {fault}"
     return ""

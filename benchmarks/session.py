@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from benchmarks import machine, problems, table
+from benchmarks import gpu, machine, problems, table
 from benchmarks.case import ALWAYS, PEERS
 from benchmarks.measure import Row, rows
 
@@ -23,9 +23,12 @@ def arguments(argv: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--rounds", type=positive, help="samples of each system (default: as the case says)")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the table as JSON")
     parser.add_argument("--markdown", type=Path, metavar="FILE", help="write the table as Markdown")
+    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu", help="where they run (default: cpu)")
+    parser.add_argument("--elements", type=positive, default=gpu.ELEMENTS, help="of arrays on the GPU (default: 1e8)")
     chosen = parser.parse_args(argv)
-    if unknown := sorted(set(chosen.names) - set(PROBLEMS)):
-        parser.error(f"no problem named {', '.join(unknown)}; there are {', '.join(PROBLEMS)}")
+    there = PROBLEMS if chosen.device == "cpu" else gpu.PROBLEMS
+    if unknown := sorted(set(chosen.names) - set(there)):
+        parser.error(f"no problem named {', '.join(unknown)}; there are {', '.join(there)}")
     return chosen
 
 
@@ -54,10 +57,23 @@ def measured(names: Sequence[str], peers: set[str], rounds: int | None) -> list[
     return table_rows
 
 
+def measured_on_device(names: Sequence[str], chosen: argparse.Namespace) -> list[Row]:
+    """Return the rows of problems for a GPU."""
+    table_rows: list[Row] = []
+    for name in names:
+        for case in gpu.PROBLEMS[name](chosen.elements):
+            print(f"{name}: {case.title} ...", file=sys.stderr, flush=True)
+            table_rows.extend(rows(name, case, chosen.peers | {"cupy"}, chosen.rounds))
+    return table_rows
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the session; the status is 1 if a contender failed or results differ."""
     chosen = arguments(argv)
-    table_rows = measured(chosen.names or PROBLEMS, chosen.peers, chosen.rounds)
+    if chosen.device == "cpu":
+        table_rows = measured(chosen.names or PROBLEMS, chosen.peers, chosen.rounds)
+    else:
+        table_rows = measured_on_device(chosen.names or list(gpu.PROBLEMS), chosen)
     about = machine.describe()
     print("\n".join(f"{name}: {text}" for name, text in about.items()), end="\n\n")
     print(table.aligned(table_rows))

@@ -10,12 +10,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from benchmarks import report, session, table
+import fnad
+from benchmarks import gpu, report, session, table
 from benchmarks.calls import Call
 from benchmarks.case import Case
-from benchmarks.measure import Row, rows
+from benchmarks.measure import Row, difference, leaves, rows
 from benchmarks.problems import checkpoint, lorenz, odeint, rnn, while_loops
 from benchmarks.processes import Process
+from tests.gpu import simulated
 
 pytestmark = pytest.mark.usefixtures("_few_objects")
 
@@ -171,3 +173,19 @@ def test_a_report_has_ratios_to_fnad_and_means_over_problems(tmp_path: Path, mon
     assert "| p | c | 2e+03 ms | 2.00 |  |  | **0.50** |" in lines
     assert "| **geometric mean of problems** | | | 2.00 |  |  | **0.50** |" in lines  # of 4 and 1, where 4 is that of p
     assert (tmp_path / "results.svg").read_text(encoding="utf-8").count("<title>") == 4
+
+
+def test_problems_for_a_gpu_are_right_on_a_device() -> None:
+    with simulated():
+        for name in ("fused", "rows"):
+            for case in gpu.PROBLEMS[name](100):
+                found = fnad.to_host(case.contenders[0].start().run())
+                with fnad.config.override(executor="interpreter"):
+                    wanted = fnad.to_host(case.contenders[0].start().run())
+                assert not difference(leaves(wanted), leaves(found), case.tolerance), case.title
+
+
+def test_without_a_gpu_each_row_says_why(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "cupy", None)
+    assert session.main(["--device", "cuda", "--elements", "100", "--peers", "fnad", "fused"]) == 1
+    assert "CUDA needs CuPy" in capsys.readouterr().out
