@@ -7,6 +7,7 @@ before it costs nothing.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
@@ -75,6 +76,7 @@ class Values:
         self.expressions = ElementExpressions(program.equations, shared, depth)
         self.nests = Nests(shared.target.costs.largest_nest) if nests is None else nests
         self.own: dict[Var, Buffer] = {}
+        self.copies: dict[Atom, list[tuple[Buffer, Sequence[int]]]] = defaultdict(list)
         self.reused: dict[Var, Var] = {}
         self.source: Source | None = None
 
@@ -364,16 +366,33 @@ class Values:
         )
 
     def _accumulate(self, equation: Equation, index: Rule, buffer: Buffer) -> None:
+        """Fill with zeros and add, both within the loops over the axes that stay: so a row is in the cache.
+
+        The loops over places in windows are outside of those over windows, as in the interpreter, for in those
+        memory is contiguous.
+        """
         operand, nodes = equation.operands[0], self.expressions.nodes
-        zero = nodes.constant(buffer.dtype.type(0))
-        self._nest(buffer.aval.shape, lambda i: self._store(buffer, i, zero))
-
-        def effect(indices: list[Index]) -> Update:
-            places = index(indices, operand.aval, buffer.aval, **equation.params)
-            address = place(buffer, [as_index(n) for n in places])
-            return Update(buffer, address, self.expressions.element(operand, indices), "{old} + {new}", self.source)
-
-        self._nest(operand.aval.shape, effect)
+        if 0 in operand.aval.shape:
+            self._nest(buffer.aval.shape, lambda i: self._store(buffer, i, nodes.constant(buffer.dtype.type(0))))
+            return
+        where = partial(index, operand=operand.aval, result=buffer.aval, **equation.params)
+        shape, kept = operand.aval.shape, buffer.aval.ndim
+        moved = where(indices := counters(shape, self.depth))
+        stays = next((n for n in range(kept) if moved[n] is not indices[n]), kept)
+        order = [*range(stays), *range(kept, len(shape)), *range(stays, kept)]
+        permuted = counters(tuple(shape[axis] for axis in order), self.depth)
+        indices = [permuted[order.index(axis)] for axis in range(len(shape))]
+        address = place(buffer, [as_index(n) for n in where(indices)])
+        update = Update(buffer, address, self.expressions.element(operand, indices), "{old} + {new}", self.source)
+        places = counters(buffer.aval.shape, self.depth)
+        zero = self._store(buffer, places, nodes.constant(buffer.dtype.type(0)))
+        start = self.depth + count_loops(shape[:stays])
+        inner = [
+            nested(buffer.aval.shape[stays:], zero, start),
+            nested(tuple(shape[axis] for axis in order[stays:]), update, start),
+        ]
+        for item in nest(shape[:stays], inner, self.depth):
+            self.nests.place(item)
 
     def _update(self, equation: Equation, buffer: Buffer) -> None:
         operand, update, *starts = equation.operands
@@ -489,13 +508,15 @@ class Values:
         indices = counters(shape, self.depth)
         permuted = [indices[axes.index(a)] for a in range(len(axes))]
         found = self.expressions.address(atom, permuted)
-        if found is not None:
-            buffer, address = found
+        # A copy that another product takes is a matrix of this one too, if transposed.
+        copies = [(buffer, place(buffer, [permuted[a] for a in order])) for buffer, order in self.copies[atom]]
+        for buffer, address in copies if found is None else [found, *copies]:
             spread = strides(address, indices, shape)
             as_is = matrix(buffer, address, spread, dims.batch, rows, columns, indices) if spread is not None else None
             if as_is is not None:
                 return as_is
         copied = self.temporary(Aval(atom.aval.dtype, shape))
+        self.copies[atom].append((copied, axes))
 
         def effect(copy_indices: list[Index]) -> BufferStore:
             moved = [copy_indices[axes.index(a)] for a in range(len(axes))]
@@ -604,9 +625,15 @@ def depths_of(shape: Shape, axes: Sequence[int], start: int) -> set[int]:
 
 def nested(shape: Shape, inner: Item, start: int) -> Item:
     """The loops over a shape around an item; the first is at depth `start`."""
+    (item,) = nest(shape, [inner], start)
+    return item
+
+
+def nest(shape: Shape, inner: list[Item], start: int) -> list[Item]:
+    """The loops over a shape around items: these items where there is no loop."""
     sizes = [n for n in shape if n != 1]
     for depth in range(len(sizes) - 1, -1, -1):
-        inner = NestLoop(start + depth, sizes[depth], [inner])
+        inner = [NestLoop(start + depth, sizes[depth], inner)]
     return inner
 
 

@@ -16,9 +16,11 @@ from fnad.backends.cpu.target import CPU
 from fnad.ir.builder import trace
 from fnad.ir.types import F32, F64, I64, Aval
 from fnad.lower.allocation import Life, Slot, Slots
-from fnad.lower.loop_ir import NestLoop, Product, effects
+from fnad.lower.index import Counter
+from fnad.lower.loop_ir import BufferStore, NestLoop, Product, Update, effects, reads
 from fnad.lower.lowering import lower
 from fnad.lower.nodes import Buffer
+from fnad.lower.parallel import is_parallel
 from fnad.lower.printer import loops_text
 from fnad.ops.arithmetic import add, div, mul, sub
 from fnad.ops.contraction import dot_general
@@ -151,6 +153,31 @@ def test_a_transpose_before_a_matrix_product_costs_nothing(permutations):
     assert [type(item) for item in lower(program, CPU).items] == [Product]
     given = arguments(program.in_avals)
     np.testing.assert_allclose(compile_program(program)(given)[0], interpret(program, given)[0], rtol=1e-13)
+
+
+def convolution(x, kernels):
+    """A convolution of each image, and what comes back to the kernels and to the images."""
+    each = broadcast_in_dim(kernels, shape=(20, 6, 3, 5), dims=(1, 2, 3))
+    seen = windows(x, axes=(2,), sizes=(5,), strides=(1,), dilations=(1,))
+    y = dot_general(each, seen, contract=((2, 3), (1, 3)), batch=((0,), (0,)))
+    of_kernels = dot_general(y, seen, contract=((2,), (2,)), batch=((0,), (0,)))
+    back = transpose(dot_general(each, y, contract=((1,), (1,)), batch=((0,), (0,))), permutation=(0, 1, 3, 2))
+    of_images = overlap_add(back, axes=(2,), extents=(40,), strides=(1,), dilations=(1,))
+    return [reduce_sum(of_kernels, axes=(0,)), of_images]
+
+
+def test_a_convolution_and_its_derivatives_are_one_loop_over_images():
+    program = trace(convolution, Aval(F64, (20, 3, 40)), Aval(F64, (6, 3, 5)), name="f")
+    (loop,) = lower(program, CPU).items
+    assert isinstance(loop, NestLoop)
+    assert is_parallel(loop), "windows overlap within an image alone"
+    (update,) = [effect for effect in effects(loop) if isinstance(effect, Update)]
+    assert update.address.coefficient(Counter(3, 36)) == 1, "the innermost loop is that over contiguous memory"
+    copies = [e for e in effects(loop) if isinstance(e, BufferStore) and {b.name for b, _ in reads(e)} == {"x0"}]
+    assert len(copies) == 1, "one matrix of windows, which the second product takes transposed"
+    given = arguments(program.in_avals)
+    for found, expected in zip(compile_program(program)(given), interpret(program, given), strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-12)
 
 
 def test_a_batched_product_is_a_loop_of_products():
