@@ -206,7 +206,7 @@ class Nests:
         loop = member.item
         if not (isinstance(loop, NestLoop) and isinstance(item, NestLoop) and loop.extent == item.extent):
             return False
-        if member.footprint.size >= self.largest:
+        if member.inside is None or member.footprint.size >= self.largest:  # one that was united with another is empty
             return False
         old = member.footprint
         # Two reads never conflict; where either writes, the iterations of both must touch the same parts in step.
