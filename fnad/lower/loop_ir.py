@@ -304,7 +304,7 @@ def reads(item: Effect | Product | LibraryCall) -> list[Access]:
             return [(buffer, None) for buffer in item.operands]
         case _:
             found = [(load.buffer, load.address) for load in effect_loads(item)]
-            return [*found, (item.buffer, item.address)] if isinstance(item, Update) else found
+            return [*found, (item.buffer, item.address)] if isinstance(item, Update) else list(found)
 
 
 def corners(matrix: Matrix, rows: int, columns: int) -> list[Access]:
