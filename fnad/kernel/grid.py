@@ -1,124 +1,314 @@
-"""Loop nests on the threads of a device: which loop runs on which threads.
+"""Loop nests on the threads of a device: which loops run on which threads.
 
-A nest becomes a piece, a kernel on a grid of blocks. Its outermost free loops (`lower/independence.py`) are one index,
-whose values neighbouring threads take in turns, so that they touch neighbouring elements; each thread goes on with the
-index as many places further as there are threads. What nothing of this fits is computed by a single thread.
+A nest becomes pieces, kernels on a grid of blocks. How, follows from the roles of its loops (`lower/sharing.py`):
+
+- Free loops are one index, whose values neighbouring threads take in turns, so that they touch neighbouring elements;
+  each thread goes on with the index as many places further as there are threads (`OnThreads`). So do the free loops
+  around a fold if that is short, or if results next to each other are of elements next to each other.
+- A fold along rows has a block for each result, and several nests in a free loop have one for each of its iterations,
+  as the passes of a softmax over a row (`OnBlocks`).
+- A fold with few results is divided: its parts are stored, and a second kernel folds them in order (`Parts`, `Whole`).
+- What must run in order is computed by a single thread.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import takewhile
-from math import prod
+from itertools import count, islice, takewhile
 
-from fnad.kernel.build import Builder, counter
+from fnad.kernel import accumulators
+from fnad.kernel.accumulators import Accumulator
+from fnad.kernel.build import counter
 from fnad.kernel.device import BLOCK, THREAD
-from fnad.kernel.statements import COUNTERS, Assign, Expression, For, Load, Name, Statement, apply, integer
+from fnad.kernel.device_build import DeviceBuilder
+from fnad.kernel.statements import COUNTERS, Assign, Expression, For, Load, Name, Statement, Store, apply, integer
+from fnad.lower.collapse import collapse
 from fnad.lower.independence import chain, is_free
-from fnad.lower.loop_ir import Item, NestLoop
-from fnad.lower.target import Grid, Target
-from fnad.scalar.operation import INDEX
+from fnad.lower.interchange import distributed, nest_of, ordered
+from fnad.lower.loop_ir import Effect, Item, NestLoop, Reduce
+from fnad.lower.nodes import Nodes
+from fnad.lower.sharing import Roles, groups, reads_along, roles, size
+from fnad.lower.target import Target
+from fnad.scalar.operation import INDEX, Pointer
 from fnad.scalar.operations import ADD, FLOOR_DIVIDE, MULTIPLY, REMAINDER
+
+LEAST = 64
+"""The fewest elements of a part of a fold that a thread computes."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Piece:
-    """Items that one kernel computes, within `depth` loops that the host runs; its threads share those of `loops`."""
+    """Items that one kernel computes, within `depth` loops that the host runs: here those of one block."""
 
     items: Sequence[Item]
     depth: int
-    loops: tuple[NestLoop, ...] = ()
     blocks: int = 1
     threads: int = 1
 
-
-def pieces(items: Sequence[Item], depth: int, target: Target) -> list[Piece]:
-    """The pieces of items within this many loops: one of each nest, and of effects in a row."""
-    found: list[Piece] = []
-    single: list[Item] = []
-    for item in items:
-        piece = of_nest(item, depth, target) if isinstance(item, NestLoop) else None
-        if piece is None:
-            single.append(item)
-        else:
-            found += [*of_one_thread(single, depth), piece]
-            single = []
-    return [*found, *of_one_thread(single, depth)]
+    def write(self, builder: DeviceBuilder) -> None:
+        """Write its statements."""
+        builder.items(self.items)
 
 
-def of_one_thread(items: Sequence[Item], depth: int) -> list[Piece]:
-    return [Piece(items, depth)] if items else []
+@dataclass(frozen=True, slots=True, eq=False)
+class OnThreads(Piece):
+    """Free loops, whose iterations all threads of the grid take in turns."""
+
+    loops: tuple[NestLoop, ...] = ()
+
+    def write(self, builder: DeviceBuilder) -> None:
+        with builder.own_iterations():
+            builder.turns(self.loops, builder.number_in_grid, self.blocks * self.threads)
 
 
-def of_nest(nest: NestLoop, depth: int, target: Target) -> Piece | None:
-    """The piece of a nest; None if a single thread has to compute it."""
-    loops = chain(nest)
-    free = tuple(takewhile(lambda loop: is_free(loop, loops[-1].items), loops))
-    if not free:
-        return None
-    blocks, threads = shape(prod(loop.extent for loop in free), grid_of(target))
-    return Piece([nest], depth, free, blocks, threads)
+@dataclass(frozen=True, slots=True, eq=False)
+class OnBlocks(Piece):
+    """Free loops, whose iterations the blocks take in turns; what is inside, the threads of a block share."""
+
+    loops: tuple[NestLoop, ...] = ()
+
+    def write(self, builder: DeviceBuilder) -> None:
+        builder.turns(self.loops, apply(BLOCK), self.blocks)
 
 
-def grid_of(target: Target) -> Grid:
-    assert target.grid is not None
-    return target.grid
+@dataclass(frozen=True, slots=True, eq=False)
+class Divided(Piece):
+    """Folds within free loops that are computed in parts, each kept in an array: of each result part after part.
+
+    A part is a thread's, or a block's.
+    """
+
+    free: tuple[NestLoop, ...] = ()
+    folded: tuple[NestLoop, ...] = ()
+    parts: int = 1
+    arrays: tuple[Name, ...] = ()
+    by_threads: bool = True
+
+    @property
+    def results(self) -> int:
+        return size(self.free)
+
+    def places(self, builder: DeviceBuilder, folds: Sequence[Accumulator]) -> Iterator[tuple[Accumulator, list[Name]]]:
+        """The arrays of each fold."""
+        remaining = iter(self.arrays)
+        for fold in folds:
+            yield fold, list(islice(remaining, len(builder.variables(fold))))
 
 
-def shape(size: int, grid: Grid) -> tuple[int, int]:
-    """The blocks and the threads of each for so many independent values: whole warps."""
-    threads = min(grid.threads, -(-size // grid.warp) * grid.warp)
-    return min(grid.blocks, -(-size // threads)), threads
+@dataclass(frozen=True, slots=True, eq=False)
+class Parts(Divided):
+    """The parts of folds."""
+
+    def write(self, builder: DeviceBuilder) -> None:
+        if not self.by_threads:
+            self.part(builder, apply(BLOCK))
+            return
+        index = Name("g", INDEX)
+        with builder.own_iterations(), builder.block(level=False) as body:
+            self.part(builder, index)
+        step = self.blocks * self.threads
+        builder.add(For(index, builder.number_in_grid, integer(self.parts * self.results), step, body))
+
+    def part(self, builder: DeviceBuilder, number: Expression) -> None:
+        """Write one part: those of the same number for all results come one after the other."""
+        part, result = number, integer(0)
+        if self.results > 1:
+            part = builder.assign("v", apply(FLOOR_DIVIDE, number, integer(self.results)))
+            result = builder.assign("v", apply(REMAINDER, number, integer(self.results)))
+        with builder.inside(self.free, result):
+            folds = builder.folds_from(self.folded[0])
+            builder.open_folds(folds)
+            if self.by_threads:
+                builder.turns(self.folded, part, self.parts)
+            else:
+                first = apply(ADD, apply(MULTIPLY, part, integer(self.threads)), apply(THREAD))
+                with builder.own_iterations():
+                    builder.turns(self.folded, first, self.parts * self.threads)
+            for fold, arrays in self.places(builder, folds):
+                if not self.by_threads:
+                    builder.join(fold)
+                for array, variable in zip(arrays, builder.variables(fold), strict=True):
+                    builder.add(Store(array, number, variable))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Whole(Divided):
+    """The results of folds from their parts, which are folded in order."""
+
+    def write(self, builder: DeviceBuilder) -> None:
+        index = Name("g", INDEX)
+        first, step = (
+            (builder.number_in_grid, self.blocks * self.threads) if self.by_threads else (apply(BLOCK), self.blocks)
+        )
+        with builder.block(level=False) as body, builder.inside(self.free, index):
+            folds = builder.folds_from(self.folded[0])
+            builder.open_folds(folds)
+            self.fold(builder, folds, index)
+            for fold in folds:
+                if not self.by_threads:
+                    builder.join(fold)
+                builder.close_fold(fold)
+        builder.add(For(index, first, integer(self.results), step, body))
+
+    def fold(self, builder: DeviceBuilder, folds: Sequence[Accumulator], result: Expression) -> None:
+        part = Name("q", INDEX)
+        first, step = (integer(0), 1) if self.by_threads else (apply(THREAD), self.threads)
+        with builder.block(level=False) as body:
+            place = builder.assign("v", apply(ADD, apply(MULTIPLY, part, integer(self.results)), result))
+            for fold, arrays in self.places(builder, folds):
+                builder.combine_parts(fold, [builder.assign("v", Load(array, place)) for array in arrays])
+        builder.add(For(part, first, integer(self.parts), step, body))
 
 
 def statements_of_piece(piece: Piece, target: Target) -> list[Statement]:
     """The statements of a piece."""
-    builder = DeviceBuilder(piece, target)
-    builder.write()
+    builder = DeviceBuilder(piece.depth, piece.blocks, piece.threads, target)
+    builder.add(*(Assign((counter(d),), Load(COUNTERS, integer(d))) for d in range(piece.depth)))
+    piece.write(builder)
     return builder.body.statements
 
 
-class DeviceBuilder(Builder):
-    """Writes the statements of one piece."""
+class Mapping:
+    """Makes the pieces of one program."""
 
-    def __init__(self, piece: Piece, target: Target) -> None:
-        super().__init__(piece.depth, (), {}, target)
-        self.piece = piece
+    def __init__(self, target: Target) -> None:
+        assert target.grid is not None
+        self.target, self.grid = target, target.grid
+        self.numbers = count()
 
-    def write(self) -> None:
-        self.add(*(Assign((counter(d),), Load(COUNTERS, integer(d))) for d in range(self.piece.depth)))
-        if self.piece.loops:
-            self.spread(self.piece.loops, self.number_in_grid(), self.piece.blocks * self.piece.threads)
+    def pieces(self, items: Sequence[Item], depth: int) -> list[Piece]:
+        """The pieces of items within this many loops, those of nests, and of effects in a row."""
+        found: list[Piece] = []
+        single: list[Item] = []
+        for item in items:
+            if isinstance(item, NestLoop):
+                found += [*of_one_thread(single, depth), *self.of_nest(item, depth)]
+                single = []
+            else:
+                single.append(item)
+        return [*found, *of_one_thread(single, depth)]
+
+    def of_nest(self, nest: NestLoop, depth: int) -> Iterator[Piece]:
+        """The pieces of a nest."""
+        loops = chain(nest)
+        items = loops[-1].items
+        effects = [item for item in items if isinstance(item, Effect)]
+        if len(effects) < len(items):
+            yield from self.of_several(loops, depth)
         else:
-            self.items(self.piece.items)
+            for part in distributed(loops, groups(effects)):
+                yield from self.of_effects(part, depth)
 
-    def number_in_grid(self) -> Expression:
-        """The number of a thread in the grid."""
-        if self.piece.blocks == 1:
-            return apply(THREAD)
-        return apply(ADD, apply(MULTIPLY, apply(BLOCK), integer(self.piece.threads)), apply(THREAD))
+    def of_several(self, loops: Sequence[NestLoop], depth: int) -> Iterator[Piece]:
+        """The pieces of loops around several nests: one, if there are rows enough, else a nest becomes several."""
+        items = loops[-1].items
+        free = tuple(takewhile(lambda loop: is_free(loop, items), loops))
+        inner = max(size(chain(item)) for item in items if isinstance(item, NestLoop))
+        nest = nest_of(loops, items)
+        if free and inner < self.grid.warp:
+            yield self.on_threads(nest, free, depth)
+        elif free and size(free) >= self.few(inner):
+            yield self.on_blocks(nest, free, inner, depth)
+        elif len(items) > 1:
+            for part in distributed(loops, runs(loops[0], items)):
+                yield from self.of_nest(part, depth)
+        else:
+            yield Piece([nest], depth, 1, self.grid.threads)
 
-    def spread(self, loops: Sequence[NestLoop], first: Expression, step: int) -> None:
-        """Write nested loops as one, over every step-th value of their joint index from the first one on."""
-        depth = loops[0].depth
-        index = counter(depth) if len(loops) == 1 else Name(f"g{depth}", INDEX)
-        self.loops += loops
-        with self.block() as body:
-            self.blocks += [self.here] * (len(loops) - 1)
-            self.unravel(loops, index)
-            self.items(loops[-1].items)
-        del self.loops[len(self.loops) - len(loops) :]
-        self.add(For(index, first, integer(prod(loop.extent for loop in loops)), step, body))
+    def few(self, length: int) -> int:
+        """The number of rows of this length that are too few for a block each: more threads would do them sooner."""
+        return min(self.grid.blocks // 8, -(-length // (4 * self.grid.threads)))
 
-    def unravel(self, loops: Sequence[NestLoop], index: Name) -> None:
-        """Assign the counters of loops that are one."""
-        if len(loops) == 1:
-            return
-        rest: Expression = index
-        for n, loop in enumerate(loops):
-            size = prod(inner.extent for inner in loops[n + 1 :])
-            value = apply(FLOOR_DIVIDE, rest, integer(size)) if size > 1 else rest
-            self.add(Assign((counter(loop.depth),), value))
-            if size > 1:
-                rest = self.assign("v", apply(REMAINDER, rest, integer(size)))
+    def of_effects(self, nest: NestLoop, depth: int) -> Iterator[Piece]:
+        """The pieces of loops that follow one another around effects that run over them in one way."""
+        found = roles(chain(nest))
+        nest = as_few_loops(ordered(chain(nest), [*found.free, *found.folded, *found.ordered]))
+        found = roles(chain(nest))
+        free = found.free
+        if found.folded and not found.ordered:
+            yield from self.of_folds(nest, found, depth)
+        elif free:
+            yield self.on_threads(nest, free, depth)
+        else:
+            yield Piece([nest], depth)
+
+    def of_folds(self, nest: NestLoop, found: Roles, depth: int) -> Iterator[Piece]:
+        """The pieces of folds within free loops."""
+        free, folded = found.free, found.folded
+        by_threads = bool(free) and (found.length < self.grid.warp or not reads_along(folded[-1], free))
+        if by_threads:
+            parts = min(self.grid.blocks * self.grid.threads // found.results, found.length // LEAST)
+        else:
+            parts = min(self.grid.blocks // found.results, -(-found.length // (4 * self.grid.threads)))
+        if parts > 1:
+            yield from self.divided(nest, free, folded, parts, depth, by_threads=by_threads)
+        elif by_threads:
+            yield self.on_threads(nest, free, depth)
+        else:
+            yield self.on_blocks(nest, free, found.length, depth)
+
+    def divided(
+        self, nest: NestLoop, free: tuple[NestLoop, ...], folded: tuple[NestLoop, ...], parts: int, depth: int,
+        *, by_threads: bool,
+    ) -> Iterator[Piece]:  # fmt: skip
+        """The two pieces of a fold in parts."""
+        arrays, results = tuple(self.arrays(folded[0], free, depth)), size(free)
+        divided = (free, folded, parts, arrays, by_threads)
+        if by_threads:
+            yield Parts([nest], depth, *self.shape(parts * results), *divided)
+            yield Whole([nest], depth, *self.shape(results), *divided)
+        else:
+            yield Parts([nest], depth, parts * results, self.grid.threads, *divided)
+            yield Whole([nest], depth, results, self.threads_for(parts), *divided)
+
+    def arrays(self, fold: NestLoop, free: Sequence[NestLoop], depth: int) -> Iterator[Name]:
+        """New arrays for the accumulators of the folds over a loop."""
+        around = [*(NestLoop(d, 0) for d in range(depth)), *free, fold]
+        for found in accumulators.below(fold, around, self.target.costs.sum_block):
+            assert isinstance(found.effect, Reduce)
+            for _ in range(1 + found.compensated):
+                yield Name(f"fold{next(self.numbers)}", Pointer(found.effect.init.dtype))
+
+    def on_threads(self, nest: NestLoop, free: tuple[NestLoop, ...], depth: int) -> Piece:
+        return OnThreads([nest], depth, *self.shape(size(free)), free)
+
+    def on_blocks(self, nest: NestLoop, free: tuple[NestLoop, ...], length: int, depth: int) -> Piece:
+        """A block for each iteration of free loops, with threads for work of this length; one if there are none."""
+        threads = self.threads_for(length)
+        if not free:
+            return Piece([nest], depth, 1, threads)
+        blocks = min(size(free), self.grid.blocks * (self.grid.threads // threads))
+        return OnBlocks([nest], depth, blocks, threads, free)
+
+    def shape(self, number: int) -> tuple[int, int]:
+        """The blocks and the threads of each for so many independent values: whole warps."""
+        threads = min(self.grid.threads, -(-number // self.grid.warp) * self.grid.warp)
+        return min(self.grid.blocks, -(-number // threads)), threads
+
+    def threads_for(self, length: int) -> int:
+        """The threads of a block for a fold of this length: a power of two, of which each has a few elements."""
+        wanted = 2 ** max(0, (-(-length // 4) - 1).bit_length())
+        return max(self.grid.warp, min(self.grid.threads, wanted))
+
+
+def as_few_loops(nest: NestLoop) -> NestLoop:
+    """The nest with loops collapsed, as they may be in another order or with fewer effects."""
+    collapsed = collapse(nest, Nodes())
+    assert isinstance(collapsed, NestLoop)
+    return collapsed
+
+
+def runs(loop: NestLoop, items: Sequence[Item]) -> list[list[Item]]:
+    """The items of a loop, in order, in runs for which it is free; each by itself if that is one run."""
+    found: list[list[Item]] = []
+    for item in items:
+        if found and is_free(loop, [*found[-1], item]):
+            found[-1].append(item)
+        else:
+            found.append([item])
+    return found if len(found) > 1 else [[item] for item in items]
+
+
+def of_one_thread(items: Sequence[Item], depth: int) -> list[Piece]:
+    return [Piece(items, depth)] if items else []

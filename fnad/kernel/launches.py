@@ -14,14 +14,15 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from fnad.errors import LoweringError
+from fnad.kernel.barriers import by_threads
 from fnad.kernel.chunk_kernels import arrays_of, local_arrays, small_temporaries, unread_temporaries
 from fnad.kernel.forward import forward
-from fnad.kernel.grid import Piece, pieces, statements_of_piece
+from fnad.kernel.grid import Mapping, Parts, Piece, statements_of_piece
 from fnad.kernel.layout import Layout
 from fnad.kernel.liveness import live
 from fnad.kernel.python_source import kernel_text
 from fnad.kernel.statements import COUNTERS, STATUS, Apply, Kernel, Statement, operands, subexpressions, walk
-from fnad.lower.allocation import allocate, donations
+from fnad.lower.allocation import Slot, allocate, donations
 from fnad.lower.loop_ir import (
     Control,
     Item,
@@ -35,6 +36,7 @@ from fnad.lower.loop_ir import (
 )
 from fnad.lower.nodes import Buffer
 from fnad.lower.target import Target
+from fnad.scalar.operation import Pointer
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -80,14 +82,15 @@ class DevicePlan:
             )
         self.loops = loops
         self.target = target
-        parts = parts_of(loops.items, target)
+        parts = parts_of(loops.items, Mapping(target))
         found = list(pieces_of(parts))
         read_outside = set(read_by_host(parts))
         statements = {piece: forward(statements_of_piece(piece, target)) for piece in found}
         unread = unread_temporaries(statements.values(), loops.temporaries) - read_outside
         small = small_temporaries(found, loops.temporaries, read_outside | unread)
         stored = [buffer for buffer in loops.temporaries if buffer not in unread and buffer not in small]
-        self.slots, places = allocate(loops.items, stored, loops.outputs)
+        slots, places = allocate(loops.items, stored, loops.outputs)
+        self.slots = [*slots, *folds_in_parts(found)]
         self.donations = donations(loops.items, [loops.inputs[i] for i in donated], loops.outputs, places)
         outside = {buffer: buffer.name for buffer in (*loops.inputs, *loops.outputs)}
         outside |= {given: output.name for output, given in self.donations.items()}
@@ -128,21 +131,21 @@ class DevicePlan:
         return sum(x.size * x.dtype.itemsize for x in (*arrays, *self.slots))
 
 
-def parts_of(items: Iterable[Item], target: Target, depth: int = 0) -> list[Part]:
+def parts_of(items: Iterable[Item], mapping: Mapping, depth: int = 0) -> list[Part]:
     """The parts of a sequence of items within this many loops."""
     found: list[Part] = []
     pending: list[Item] = []
     for item in items:
-        part = _part(item, target, depth)
+        part = _part(item, mapping, depth)
         if part is None:
             pending.append(item)
         else:
-            found += [*pieces(pending, depth, target), part]
+            found += [*mapping.pieces(pending, depth), part]
             pending = []
-    return [*found, *pieces(pending, depth, target)]
+    return [*found, *mapping.pieces(pending, depth)]
 
 
-def _part(item: Item, target: Target, depth: int) -> Part | None:
+def _part(item: Item, mapping: Mapping, depth: int) -> Part | None:
     """What the host does for an item; None if kernels do all of it."""
     match item:
         case Product() | LibraryCall():
@@ -150,7 +153,7 @@ def _part(item: Item, target: Target, depth: int) -> Part | None:
         case NestLoop():
             return _products(item, ())
         case Switch() | SequentialFor() | SequentialWhile():
-            return item, tuple(parts_of(body, target, depth + 1) for body in _bodies(item))
+            return item, tuple(parts_of(body, mapping, depth + 1) for body in _bodies(item))
         case _:
             return None
 
@@ -200,9 +203,18 @@ def read_by_host(parts: Iterable[Part]) -> Iterator[Buffer]:
                 pass
 
 
+def folds_in_parts(pieces: Iterable[Piece]) -> Iterator[Slot]:
+    """The arrays for the parts of folds."""
+    for piece in pieces:
+        if isinstance(piece, Parts):
+            for array in piece.arrays:
+                assert isinstance(array.kind, Pointer)
+                yield Slot(array.name, array.kind.dtype, piece.parts * piece.results)
+
+
 def launch(name: str, piece: Piece, statements: Sequence[Statement], target: Target) -> Launch:
     """The launch of a piece's statements, which are laid out in memory."""
-    body = list(statements)
+    body = by_threads(statements) if piece.threads > 1 else list(statements)
     for statement in walk(body):
         for expression in (e for operand in operands(statement) for e in subexpressions(operand)):
             if isinstance(expression, Apply) and expression.operation.name not in target.instructions:

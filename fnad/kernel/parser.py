@@ -156,6 +156,8 @@ class _Reader:
     def _call(self, name: str, operands: Sequence[ast.expr]) -> Expression:
         if name in DTYPES and (number := number_of(operands[0])) is not None:
             return Constant(DTYPES[name].type(number))
+        if name == "bool_" and isinstance(operands[0], ast.Constant):
+            return self.expression(operands[0])
         operation = SPELLINGS.get(name) or routine_named(name)
         if operation is None:
             raise OperandError(f"a kernel cannot call {name}")

@@ -74,6 +74,11 @@ def plain_text(kernel: Kernel) -> str:
     return "\n".join([parameters, *_block(kernel.body, "", comments=False)])
 
 
+def expression_text(expression: Expression) -> str:
+    """An expression as Python."""
+    return _value(expression).text
+
+
 # ---- statements --------------------------------------------------------------------------------------------------
 
 

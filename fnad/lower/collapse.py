@@ -7,21 +7,17 @@ becomes one long loop: fewer loops to compile, and no short inner loop that star
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from fnad.lower.index import Counter, Index, canonical
-from fnad.lower.loop_ir import ArgReduce, BufferStore, Effect, Item, NestLoop, Reduce, Scan, Update, effects
+from fnad.lower.loop_ir import BufferStore, Item, NestLoop, Reduce, Update, effects
 from fnad.lower.nodes import (
     Branch,
     BufferLoad,
-    Checked,
     IndexValue,
     Node,
     Nodes,
-    ScalarConstant,
-    ScalarOperation,
     children,
 )
+from fnad.lower.rewrite import Rewrite
 
 
 def collapse(item: Item, nodes: Nodes) -> Item:
@@ -80,66 +76,28 @@ def _index_collapses(index: Index, a: Counter, b: Counter) -> bool:
     return index.coefficient(a) == index.coefficient(b) * b.extent
 
 
-class _Collapse:
+class _Collapse(Rewrite):
     """The rewrite of two loops to one counter, which moves deeper loops up one level."""
 
     def __init__(self, outer: NestLoop, inner: NestLoop, nodes: Nodes) -> None:
+        super().__init__(nodes, outer.depth)
         self.inner = inner
-        self.nodes = nodes
         self.outer_counter = Counter(outer.depth, outer.extent)
         self.inner_counter = Counter(inner.depth, inner.extent)
         self.joint = Counter(outer.depth, outer.extent * inner.extent)
-        self._memo: dict[Node, Node] = {}
 
     def loop(self) -> NestLoop:
-        items = [self._item(item) for item in self.inner.items]
+        items = [self.item(item) for item in self.inner.items]
         return NestLoop(self.joint.depth, self.joint.extent, items)
 
-    def _item(self, item: Item) -> Item:
-        match item:
-            case NestLoop(depth, extent, items):
-                return NestLoop(depth - 1, extent, [self._item(inner) for inner in items])
-            case Reduce():
-                depths = frozenset(self._depth(d) for d in item.depths)
-                return replace(item, address=self._index(item.address), node=self._node(item.node), depths=depths)
-            case BufferStore() | Update() | ArgReduce() | Scan():
-                return self._effect(item)
-            case _:
-                return item
-
-    def _effect(self, effect: Effect) -> Effect:
-        return replace(effect, address=self._index(effect.address), node=self._node(effect.node))
-
-    def _depth(self, depth: int) -> int:
+    def depth(self, depth: int) -> int:
         return depth - 1 if depth >= self.inner_counter.depth else depth
 
-    def _index(self, index: Index) -> Index:
+    def index(self, index: Index) -> Index:
         terms: dict[object, int] = {}
         for atom, c in index.terms:
             if atom == self.inner_counter:
                 terms[self.joint] = c
             elif isinstance(atom, Counter) and atom != self.outer_counter:
-                terms[Counter(self._depth(atom.depth), atom.extent)] = c
+                terms[Counter(self.depth(atom.depth), atom.extent)] = c
         return canonical(index.constant, terms)  # type: ignore[arg-type]
-
-    def _node(self, node: Node) -> Node:
-        found = self._memo.get(node)
-        if found is None:
-            found = self._memo[node] = self._rewritten(node)
-        return found
-
-    def _rewritten(self, node: Node) -> Node:
-        match node:
-            case BufferLoad(buffer, address, _):
-                return self.nodes.load(buffer, self._index(address))
-            case IndexValue(index, dtype, _):
-                return self.nodes.number(self._index(index), dtype)
-            case ScalarOperation(operation, operands, _, _):
-                return self.nodes.apply(operation, *map(self._node, operands))
-            case Branch(conditions, inside, outside, _):
-                moved = tuple((self._index(index), low, high) for index, low, high in conditions)
-                return self.nodes.branch(moved, self._node(inside), self._node(outside))
-            case Checked(operand, extent, fault, depth):
-                return self.nodes.checked(self._node(operand), extent, fault, min(depth, self.joint.depth))
-            case ScalarConstant():
-                return node

@@ -60,13 +60,18 @@ def _may_be_split(loop: NestLoop, effect: Effect | Product | LibraryCall, loops:
         case Scan() | ArgReduce():
             return len(loops) > 1
         case Reduce() if loop.depth in effect.depths:
-            is_exact = effect.is_sum or effect.dtype.kind in "biu" or effect.step.startswith(("maximum", "minimum"))
+            is_exact = is_in_any_order(effect)
             if _is_in_memory(effect, loops):
                 return is_exact and all(isinstance(atom, Counter) for atom, _ in effect.address.terms)
             # Its accumulator is a variable of this loop unless it also runs over the one around.
             return is_exact and loop.depth - 1 not in effect.depths
         case _:
             return True
+
+
+def is_in_any_order(effect: Reduce) -> bool:
+    """Whether a fold may be put together of parts: a sum, whose order is free, or what is exact."""
+    return effect.is_sum or effect.dtype.kind in "biu" or effect.step.startswith(("maximum", "minimum"))
 
 
 def _is_in_memory(effect: Reduce, loops: Sequence[NestLoop]) -> bool:

@@ -21,6 +21,7 @@ from fnad.errors import LoweringError
 from fnad.kernel.launches import DevicePlan
 from fnad.kernel.statements import Apply, Expression, For, Kernel, Load, operands, subexpressions, walk
 from fnad.lower.lowering import lower
+from fnad.scalar.operation import Kind, Pointer
 from fnad.transforms.pipeline import simplify
 from tests.catalogue.cases import CASES
 
@@ -62,9 +63,9 @@ def features(kernel: Kernel) -> set[object]:
 def feature(expression: Expression) -> object:
     match expression:
         case Apply(operation, inner, _):
-            return operation.name, *(str(operand.kind) for operand in inner)
+            return operation.name, *(letter(operand.kind) for operand in inner)
         case Load(array, _):
-            return "load", str(array.kind)
+            return "load", letter(array.kind)
         case _:
             return None
 
@@ -79,20 +80,28 @@ def has_doubles(kernel: Kernel) -> bool:
 
 def reduces_angles(kernel: Kernel) -> bool:
     """Whether there is a function for which libdevice divides very large numbers of f32 by π in double precision."""
-    return any(isinstance(f, tuple) and f[0] in ("sin", "cos", "tan") for f in features(kernel))
+    found = [f for f in features(kernel) if isinstance(f, tuple)]
+    return any(f[0] in ("sin", "cos", "tan") or "F" in f[1:] for f in found)
+
+
+def letter(kind: Kind) -> str:
+    """A kind, where integers of all sizes are one."""
+    dtype = kind.dtype if isinstance(kind, Pointer) else kind
+    assert isinstance(dtype, np.dtype)
+    return dtype.kind if dtype.kind in "iu" else dtype.char
 
 
 def kernels() -> Iterator[Kernel]:
     """A kernel of the catalogue for each feature: those that add one."""
     seen: set[object] = set()
-    for case in CASES:
+    for case in {(c.primitive.name, tuple(a.dtype for a in c.avals)): c for c in reversed(CASES)}.values():
         try:
             plan = DevicePlan(lower(case.program(), CUDA), CUDA)
         except LoweringError:
             continue
         for n, launch in enumerate(plan.launches.values()):
             found = features(launch.kernel)
-            if not found <= seen and not any(f[1:] and "complex" in str(f[1:]) for f in found if f is not None):  # type: ignore[index]
+            if not found <= seen:
                 seen |= found
                 yield replace(launch.kernel, name=f"{case.primitive.name}_{case.number}_{n}")
 
@@ -112,11 +121,12 @@ def assembled(ptx: str, arch: str, folder: Path) -> str:
 
 @pytest.mark.parametrize("arch", ["sm_80", "sm_90"])
 def test_every_operation(arch: str, tmp_path: Path) -> None:
-    ptx = ptx_of_all(chosen(), arch)
+    tried = chosen() if arch == "sm_90" else chosen()[::4]
+    ptx = ptx_of_all(tried, arch)
     assert f".target {arch}" in ptx
     report = assembled(ptx, arch, tmp_path)
     assert set(re.findall(r"(\d+) bytes spill", report)) == {"0"}
-    for kernel, text in zip(chosen(), re.split(r"(?=\.visible \.entry )", ptx)[1:], strict=True):
+    for kernel, text in zip(tried, re.split(r"(?=\.visible \.entry )", ptx)[1:], strict=True):
         assert f".entry {kernel.name}(" in text
         assert ".f64" not in text or has_doubles(kernel) or reduces_angles(kernel), kernel.name
 

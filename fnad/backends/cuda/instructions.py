@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import llvmlite.ir as ir
 
-from fnad.backends.llvm import complex_math, integer
+from fnad.backends.llvm import complex_functions, integer
 from fnad.backends.llvm.emitter import Builder, Emit, Instructions, Kinds, Value, Values, by_kind
 from fnad.backends.llvm.scalar import call, memory_type, on_parts, overloaded
 from fnad.kernel.device import SHARED_ARRAYS
@@ -101,16 +101,24 @@ SYMBOLS = {
 }  # fmt: skip
 """The functions of libm, by the names of operations."""
 
+COMPLEX = complex_functions.instructions(libm)
+
+
+def of_floats(name: str, emit: Emit) -> Emit:
+    """The emitter of a function, and of the complex one of this name if there is one."""
+    return by_kind(f=emit, c=COMPLEX[name]) if name in COMPLEX else emit
+
+
 INSTRUCTIONS: Instructions = {
-    **{name: by_kind(f=function(symbol)) for name, symbol in SYMBOLS.items()},
-    "power": by_kind(iu=integer.power, f=function("pow")),
-    "sqrt": by_kind(f=intrinsic("llvm.sqrt")),
+    **{name: of_floats(name, function(symbol)) for name, symbol in SYMBOLS.items()},
+    "power": by_kind(iu=integer.power, f=function("pow"), c=COMPLEX["power"]),
+    "sqrt": of_floats("sqrt", intrinsic("llvm.sqrt")),
     **{name: intrinsic(f"llvm.{name}") for name in ("floor", "ceil", "trunc", "rint", "copysign")},
     "abs": by_kind(
         i=integer.absolute,
         u=lambda builder, kinds, values: values[0],
         f=intrinsic("llvm.fabs"),
-        c=complex_math.absolute(libm),
+        c=COMPLEX["abs"],
     ),
     "thread": register("tid.x"),
     "block": register("ctaid.x"),

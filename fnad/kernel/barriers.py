@@ -1,0 +1,250 @@
+"""The statements of a block's threads: one thread stores what all compute alike, and barriers stand where they must.
+
+All threads of a block run the same statements, and those of a loop share its iterations if the loop begins at the
+number of the thread. What is outside of such loops is the same for all: each computes it in variables of its own, and
+the first one stores it.
+
+Two accesses to an element, one of them a store, need a barrier in between unless the same thread makes both. That is so
+if both are in loops that are shared out in the same way, at the same index of it; such a loop's iterations touch
+different elements (`lower/independence.py`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TypeGuard
+
+from fnad.kernel.device import BARRIER, THREAD
+from fnad.kernel.python_source import expression_text
+from fnad.kernel.statements import (
+    Apply,
+    Assign,
+    Constant,
+    Evaluate,
+    Expression,
+    For,
+    If,
+    Load,
+    Name,
+    Statement,
+    Store,
+    While,
+    apply,
+    bodies,
+    integer,
+    operands,
+    subexpressions,
+    walk,
+)
+from fnad.scalar.operations import EQUAL
+
+ALL = "all threads"
+FIRST = "the first thread"
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """A load or a store: which threads make it, by a text that is equal only if each of them touches the same elements.
+
+    It `varies` if the text may mean other elements in another iteration of a loop around it.
+    """
+
+    array: str
+    is_store: bool
+    threads: str
+    varies: bool = False
+
+
+@dataclass(slots=True)
+class Accesses:
+    """The accesses since the last barrier, by array."""
+
+    by_array: dict[str, set[Access]] = field(default_factory=dict[str, set[Access]])
+
+    def add(self, accesses: Iterable[Access]) -> None:
+        for access in accesses:
+            self.by_array.setdefault(access.array, set()).add(access)
+
+    def __iter__(self) -> Iterator[Access]:
+        for accesses in self.by_array.values():
+            yield from accesses
+
+    def conflict_with(self, others: Iterable[Access], *, later: bool = False) -> bool:
+        """Whether one of the others must wait for these; `later` are those of another iteration of a loop."""
+        return any(
+            (one.is_store or other.is_store) and (one.threads != other.threads or (later and one.varies))
+            for other in others
+            for one in self.by_array.get(other.array, ())
+        )
+
+
+def by_threads(statements: Sequence[Statement]) -> list[Statement]:
+    """The statements for all threads of a block."""
+    return _block(statements, Accesses())
+
+
+def _block(statements: Sequence[Statement], before: Accesses) -> list[Statement]:
+    found: list[Statement] = []
+    for statement in statements:
+        match statement:
+            case For() | While() if not is_shared_out(statement):
+                found += _loop(statement, before)
+            case If() if not is_shared_out(statement):
+                found += _branches(statement, before)
+            case _:
+                found += _after_barrier(list(_accesses(statement)), before)
+                found.append(_by_one(statement))
+    return _joined(found)
+
+
+def _after_barrier(accesses: Sequence[Access], before: Accesses) -> list[Statement]:
+    """A barrier, if there has to be one before these accesses, which are noted."""
+    barrier = before.conflict_with(accesses)
+    if barrier:
+        before.by_array.clear()
+    before.add(accesses)
+    return [Evaluate(apply(BARRIER))] if barrier else []
+
+
+def _loop(loop: For | While, before: Accesses) -> list[Statement]:
+    """A loop whose iterations all threads run; one iteration waits for the one before it if it has to."""
+    barrier = _after_barrier(list(_of_operands(operands(loop), ALL)), before)
+    entry = Accesses()
+    entry.add(before)
+    body = _block(loop.body, before)
+    all_of_body = list(_accesses_in(loop.body))
+    inside = Accesses()
+    inside.add(all_of_body)
+    if inside.conflict_with(all_of_body, later=True):
+        body.append(Evaluate(apply(BARRIER)))
+    # After the last iteration, or where there is none, or in the middle of one that ends the loop.
+    before.add([*entry, *all_of_body])
+    return [
+        *barrier,
+        For(loop.counter, loop.start, loop.stop, loop.step, body) if isinstance(loop, For) else While(body),
+    ]
+
+
+def _branches(branches: If, before: Accesses) -> list[Statement]:
+    """Branches of which all threads take the same."""
+    barrier = _after_barrier(list(_of_operands(operands(branches), ALL)), before)
+    other = Accesses()
+    other.add(before)
+    then, otherwise = _block(branches.then, before), _block(branches.otherwise, other)
+    before.add(other)
+    return [*barrier, If(branches.condition, then, otherwise)]
+
+
+def _by_one(statement: Statement) -> Statement:
+    return If(apply(EQUAL, apply(THREAD), integer(0)), [statement]) if isinstance(statement, Store) else statement
+
+
+def _joined(statements: Sequence[Statement]) -> list[Statement]:
+    """The statements with stores in a row by one thread in one branch."""
+    found: list[Statement] = []
+    for statement in statements:
+        last = found[-1] if found else None
+        if isinstance(statement, If) and isinstance(last, If) and is_first(statement) and is_first(last):
+            found[-1] = If(last.condition, [*last.then, *statement.then])
+        else:
+            found.append(statement)
+    return found
+
+
+def is_first(branch: If) -> bool:
+    """Whether a branch is that of the first thread, which stores."""
+    match branch:
+        case If(Apply(operation, (Apply(inner), Constant(value))), _, []):
+            return operation is EQUAL and inner is THREAD and not value
+        case _:
+            return False
+
+
+def is_shared_out(statement: Statement) -> bool:
+    """Whether threads run different iterations of a loop, or not all of them a branch."""
+    match statement:
+        case For():
+            return _asks(statement.start)
+        case If():
+            return _asks(statement.condition)
+        case _:
+            return False
+
+
+def _asks(expression: Expression) -> bool:
+    """Whether an expression depends on the number of a thread."""
+    return any(isinstance(e, Apply) and e.operation is THREAD for e in subexpressions(expression))
+
+
+# ---- accesses ----------------------------------------------------------------------------------------------------
+
+
+def _accesses_in(statements: Sequence[Statement]) -> Iterator[Access]:
+    """The accesses of statements that all threads come to, those in blocks of theirs included."""
+    for statement in statements:
+        if is_shared_out(statement):
+            yield from _shared_out(statement)
+        else:
+            yield from _accesses(statement)
+            for body in bodies(statement):
+                yield from _accesses_in(body)
+
+
+def _accesses(statement: Statement) -> Iterator[Access]:
+    """The accesses of a statement, without those of its blocks unless threads share them out."""
+    if is_shared_out(statement):
+        yield from _shared_out(statement)
+    elif isinstance(statement, Store):
+        yield from _of_operands(operands(statement), FIRST)
+        yield Access(statement.array.name, is_store=True, threads=FIRST)
+    else:
+        yield from _of_operands(operands(statement), ALL)
+
+
+def _of_operands(expressions: Iterable[Expression], threads: str) -> Iterator[Access]:
+    for expression in expressions:
+        for inner in subexpressions(expression):
+            if isinstance(inner, Load):
+                yield Access(inner.array.name, is_store=False, threads=threads)
+
+
+def _shared_out(statement: Statement) -> Iterator[Access]:
+    """The accesses of a loop or a branch that is not the same for all threads."""
+    counters, start = set(_counters(statement)), _start(statement)
+    for nested in walk([statement]):
+        for expression in (e for operand in operands(nested) for e in subexpressions(operand)):
+            if isinstance(expression, Load):
+                yield _access(expression.array, expression.index, start, counters, is_store=False)
+        if isinstance(nested, Store):
+            yield _access(nested.array, nested.index, start, counters, is_store=True)
+
+
+def _access(array: Name, index: Expression, start: str, counters: set[str], *, is_store: bool) -> Access:
+    names = {
+        e.array.name if isinstance(e, Load) else e.name for e in subexpressions(index) if isinstance(e, Name | Load)
+    }
+    return Access(array.name, is_store, f"{start}: [{expression_text(index)}]", varies=not names <= counters)
+
+
+def _start(statement: Statement) -> str:
+    """How threads share a statement out: its bounds, and how the counters of several loops follow from its own."""
+    if isinstance(statement, If):
+        return expression_text(statement.condition)
+    assert isinstance(statement, For)
+    bounds = expression_text(statement.start), expression_text(statement.stop), str(statement.step)
+    counters = [f"{s.targets[0].name} = {expression_text(s.value)}" for s in statement.body if _is_counter(s)]
+    return "; ".join([statement.counter.name, *bounds, *counters])  # type: ignore[list-item]
+
+
+def _is_counter(statement: Statement) -> TypeGuard[Assign]:
+    return isinstance(statement, Assign) and re.fullmatch(r"i\d+", statement.targets[0].name) is not None
+
+
+def _counters(statement: Statement) -> Iterator[str]:
+    for nested in walk([statement]):
+        if isinstance(nested, For):
+            yield nested.counter.name
+        elif _is_counter(nested):
+            yield nested.targets[0].name

@@ -1,0 +1,186 @@
+"""From loop nests to the statements of device kernels, which all threads of a block run.
+
+A loop is shared out if each thread runs iterations of its own. What is outside of such loops is the same for all
+threads of a block, and `barriers.py` sees to its stores. A fold over a loop that is shared out has accumulators in each
+thread; behind the loop those of a warp are put together by shuffles, and those of the warps in memory that the block
+shares, by every thread in the same order: so all of them have the result, and it is the same in every run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+
+from fnad.kernel.accumulators import Accumulator, Folded
+from fnad.kernel.build import Builder, counter
+from fnad.kernel.device import BLOCK, SHARED_ARRAYS, SHUFFLE_DOWN, THREAD
+from fnad.kernel.routines import COMPENSATED_ADD
+from fnad.kernel.statements import Assign, Expression, For, If, Load, Name, Store, apply, integer
+from fnad.lower.independence import chain, is_free
+from fnad.lower.interchange import nest_of, ordered
+from fnad.lower.loop_ir import Effect, NestLoop, Reduce
+from fnad.lower.sharing import groups, loop_effects, roles, size
+from fnad.lower.target import Target
+from fnad.scalar.operation import INDEX, Pointer
+from fnad.scalar.operations import ADD, EQUAL, FLOOR_DIVIDE, MULTIPLY, REMAINDER
+
+
+class DeviceBuilder(Builder):
+    """Writes the statements of one kernel; `scattered` are the folds with an accumulator in each thread."""
+
+    def __init__(self, depth: int, blocks: int, threads: int, target: Target) -> None:
+        super().__init__(depth, (), {}, target)
+        assert target.grid is not None
+        self.number_of_blocks, self.threads = blocks, threads
+        self.warp = min(target.grid.warp, threads)
+        self.is_shared_out = threads == 1
+        self.scattered: set[Folded] = set()
+        self.directly_compensated: dict[Folded, Accumulator] = {}
+
+    # ---- loops ---------------------------------------------------------------------------------------------------
+
+    @property
+    def number_in_grid(self) -> Expression:
+        """The number of a thread in the grid."""
+        if self.number_of_blocks == 1:
+            return apply(THREAD)
+        return apply(ADD, apply(MULTIPLY, apply(BLOCK), integer(self.threads)), apply(THREAD))
+
+    @contextmanager
+    def inside(self, loops: Sequence[NestLoop], index: Expression) -> Generator[None, None, None]:
+        """Write what is in an iteration of loops, at this joint index of them, into the open block."""
+        outer, depth = self.blocks, len(self.loops)
+        self.blocks = [*outer, *[self.here] * (1 + depth + len(loops) - len(outer))]
+        for n, loop in enumerate(loops):
+            self.loops.append(loop)
+            if index != counter(loop.depth):
+                self.add(Assign((counter(loop.depth),), part_of(index, loops, n)))
+        yield
+        self.blocks = outer
+        del self.loops[depth:]
+
+    def turns(self, loops: Sequence[NestLoop], first: Expression, step: int) -> None:
+        """Write every step-th iteration of loops that follow one another, from the first one on."""
+        index = counter(loops[0].depth) if len(loops) == 1 else Name(f"g{loops[0].depth}", INDEX)
+        with self.block() as body, self.inside(loops, index):
+            opened = [f for f in self.folds_below(loops[-1]) if f.compensated and f.depth == len(self.loops)]
+            self.directly_compensated |= {fold.effect: fold for fold in opened}
+            self.items(loops[-1].items)
+        self.add(For(index, first, integer(size(loops)), step, body))
+
+    @contextmanager
+    def own_iterations(self) -> Generator[None, None, None]:
+        """Write what a thread does by itself."""
+        outer, self.is_shared_out = self.is_shared_out, True
+        yield
+        self.is_shared_out = outer
+
+    def share_out(self, loops: Sequence[NestLoop], first: Expression, step: int) -> None:
+        """Write loops whose joint iterations threads take in turns."""
+        folds = self.folds_from(loops[0])
+        self.open_folds(folds)
+        depths = {loop.depth for loop in loops}
+        reduces = [effect for effect in loop_effects(loops[-1]) if isinstance(effect, Reduce)]
+        self.scattered |= {effect for effect in reduces if not depths.isdisjoint(effect.depths)}
+        with self.own_iterations():
+            self.turns(loops, first, step)
+        for fold in folds:
+            self.close_fold(fold)
+
+    def folds_from(self, loop: NestLoop) -> list[Accumulator]:
+        """The folds whose accumulators are opened before a loop."""
+        self.loops.append(loop)
+        folds = [fold for fold in self.folds_below(loop) if fold.start == loop.depth]
+        self.loops.pop()
+        return folds
+
+    def loop(self, loop: NestLoop) -> None:
+        """Write a nest: by a thread alone where iterations are shared out already, else by all threads of the block."""
+        if self.is_shared_out:
+            super().loop(loop)
+            return
+        loops = chain(loop)
+        items = loops[-1].items
+        effects = [item for item in items if isinstance(item, Effect)]
+        if len(effects) < len(items):
+            self.mixed(loop)
+        else:
+            for group in groups(effects):
+                self.of_effects(nest_of(loops, group))
+
+    def mixed(self, loop: NestLoop) -> None:
+        """Write a loop with several nests inside: each is shared out, unless they are short."""
+        inner = max(size(chain(item)) for item in loop.items if isinstance(item, NestLoop))
+        if is_free(loop, loop.items) and inner < self.warp <= loop.extent:
+            self.share_out([loop], apply(THREAD), self.threads)
+        else:
+            super().loop(loop)
+
+    def of_effects(self, nest: NestLoop) -> None:
+        """Write a nest of loops that follow one another."""
+        loops = chain(nest)
+        found = roles(loops)
+        if found.ordered or not found.folded:
+            outer, rest = found.free, (*found.folded, *found.ordered)
+        else:
+            rows_first = found.length < max(found.results, self.warp)
+            outer, rest = (found.free, found.folded) if rows_first else ((), (*found.free, *found.folded))
+        nest = ordered(loops, [*outer, *rest])
+        if outer:
+            self.share_out(chain(nest)[: len(outer)], apply(THREAD), self.threads)
+        elif rest == found.folded:
+            self.share_out(chain(nest), apply(THREAD), self.threads)
+        elif found.ordered:
+            self.by_first_thread(nest)
+        else:
+            super().loop(nest)
+
+    def by_first_thread(self, nest: NestLoop) -> None:
+        """Write a nest whose iterations run in order, for one thread."""
+        with self.block(level=False) as body, self.own_iterations():
+            super().loop(nest)
+        self.add(If(apply(EQUAL, apply(THREAD), integer(0)), body))
+
+    # ---- folds ---------------------------------------------------------------------------------------------------
+
+    def reduce(self, effect: Reduce) -> None:
+        if effect not in self.directly_compensated:
+            super().reduce(effect)
+            return
+        total, rest = self.parts(self.directly_compensated[effect])
+        element = self.cast(self.value(effect.node), effect.dtype)
+        self.add(Assign((total, rest), apply(COMPENSATED_ADD, total, rest, element)))
+
+    def close_fold(self, fold: Accumulator) -> None:
+        if fold.effect in self.scattered:
+            self.join(fold)
+        super().close_fold(fold)
+
+    def join(self, fold: Accumulator) -> None:
+        """Put the accumulators of all threads of a block together, in each of them."""
+        variables = self.variables(fold)
+        lanes = self.warp // 2
+        while lanes:
+            self.combine_parts(fold, [self.assign("v", apply(SHUFFLE_DOWN, v, integer(lanes))) for v in variables])
+            lanes //= 2
+        arrays = [self.shared(variable, self.threads // self.warp) for variable in variables]
+        warp = apply(FLOOR_DIVIDE, apply(THREAD), integer(self.warp))
+        stores = [Store(array, warp, variable) for array, variable in zip(arrays, variables, strict=True)]
+        self.add(If(apply(EQUAL, apply(REMAINDER, apply(THREAD), integer(self.warp)), integer(0)), [*stores]))
+        self.add(*(Assign((v,), Load(array, integer(0))) for array, v in zip(arrays, variables, strict=True)))
+        for n in range(1, self.threads // self.warp):
+            self.combine_parts(fold, [self.assign("v", Load(array, integer(n))) for array in arrays])
+
+    def shared(self, variable: Name, elements: int) -> Name:
+        """A new array that the threads of a block share."""
+        array = self.part(variable.kind)
+        assert isinstance(array.kind, Pointer)
+        self.add(Assign((array,), apply(SHARED_ARRAYS[array.kind.dtype], integer(elements))))
+        return array
+
+
+def part_of(index: Expression, loops: Sequence[NestLoop], n: int) -> Expression:
+    """The counter of one of the loops at a joint index of them."""
+    inner = size(loops[n + 1 :])
+    own = apply(REMAINDER, index, integer(loops[n].extent * inner)) if n else index
+    return apply(FLOOR_DIVIDE, own, integer(inner)) if inner > 1 else own

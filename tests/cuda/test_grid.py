@@ -1,0 +1,142 @@
+"""Loop nests on the threads of a device: folds, rows, scans and updates, by the harness, and how kernels look."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import fnad
+from fnad.backends.cuda.target import CUDA
+from fnad.ir.program import Program
+from fnad.kernel.launches import DevicePlan
+from fnad.kernel.parser import parse_kernel
+from fnad.kernel.python_source import kernel_text
+from fnad.lower.lowering import lower
+from fnad.lower.target import Grid, Target
+from fnad.scalar.operation import Pointer
+from fnad.testing import assert_close, tolerance
+from fnad.transforms.interpret import interpret
+from fnad.transforms.pipeline import simplify
+from tests.cuda.device import Run
+
+SMALL = replace(CUDA, grid=Grid(threads=8, blocks=6, warp=4, shared=2**12))
+RNG = np.random.default_rng(0)
+ROWS, LONG_ROWS, CUBE = (RNG.standard_normal(shape).astype(np.float32) for shape in ((20, 50), (2, 300), (3, 5, 40)))
+TALL, FLAT, WEIGHTS = (RNG.standard_normal(shape).astype(np.float32) for shape in ((300, 3), 600, 50))
+INDICES = RNG.integers(0, 20, 33)
+
+
+def softmax(x: Any) -> Any:
+    e = np.exp(x - np.max(x, axis=-1, keepdims=True))
+    return e / np.sum(e, axis=-1, keepdims=True)
+
+
+def layer_norm(x: Any, gain: Any, bias: Any) -> Any:
+    centred = x - np.mean(x, axis=1, keepdims=True)
+    return gain * centred / np.sqrt(np.mean(centred**2, axis=1, keepdims=True) + 1e-5) + bias
+
+
+def log_sum_exp(x: Any) -> Any:
+    largest = np.max(x, axis=1, keepdims=True)
+    return np.log(np.sum(np.exp(x - largest), axis=1)) + largest[:, 0]
+
+
+def norm_loss(x: Any, gain: Any, bias: Any) -> Any:
+    return np.sum(np.sin(layer_norm(x, gain, bias)))
+
+
+AXES = [None, 0, 1, 2, (0, 1), (1, 2), (0, 2)]
+PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
+    "sums": (lambda x: [np.sum(x, axis=axes) for axes in AXES], (CUBE,)),
+    "extrema": (lambda x: [np.max(np.sin(x), axis=axes) for axes in AXES], (CUBE,)),
+    "long sum": (lambda x: np.sum(x * x), (FLAT,)),
+    "tall sum": (lambda x: np.sum(x, axis=0), (TALL,)),
+    "complex sums": (lambda x: [np.sum(x, axis=axes) for axes in AXES], (CUBE + 1j * CUBE[::-1],)),
+    "softmax": (softmax, (ROWS,)),
+    "softmax of long rows": (softmax, (LONG_ROWS,)),
+    "softmax of short rows": (softmax, (TALL,)),
+    "softmax of many axes": (softmax, (CUBE,)),
+    "logsumexp": (log_sum_exp, (ROWS,)),
+    "layer norm": (layer_norm, (ROWS, WEIGHTS, WEIGHTS)),
+    "layer norm, gradient": (fnad.grad(norm_loss, argnums=(0, 1, 2)), (ROWS, WEIGHTS, WEIGHTS)),
+    "cross-entropy": (fnad.value_and_grad(lambda x: -np.mean(np.log(softmax(x)[:, 0]))), (ROWS,)),
+    "value and gradient": (fnad.value_and_grad(lambda x: np.sum(np.sin(x) * x)), (ROWS,)),
+    "positions": (lambda x: [np.argmax(x, axis=1), np.argmin(x, axis=0), np.argmax(x)], (ROWS,)),
+    "running sums": (lambda x: [np.cumsum(x, axis=0), np.cumsum(x, axis=1), np.cumsum(x)], (ROWS,)),
+    "transpose": (lambda x: np.sin(x).T + 1, (ROWS,)),
+    "concatenation": (lambda x: np.concatenate([x, np.sin(x[:, ::-1])]), (ROWS,)),
+    "gather and scatter": (fnad.value_and_grad(lambda x, i: np.sum(np.sin(x[i]) ** 2)), (ROWS, INDICES)),
+    "product": (fnad.value_and_grad(lambda w, x: np.sum(np.tanh(x @ w) ** 2)), (LONG_ROWS[:, :20].T, ROWS.T)),
+    "small product": (lambda x, y: x @ y, (CUBE[0], CUBE[1].T)),
+    "products of a stack": (lambda x: x @ np.swapaxes(x, 1, 2), (np.tile(CUBE, (1, 4, 1)),)),
+    "products of numbers": (lambda x: [np.prod(x, axis=1), np.prod(x)], (ROWS,)),
+    "tests": (lambda x: [np.any(x > 1, axis=1), np.all(x > -9), np.sum(x > 0)], (ROWS,)),
+    "moments": (lambda x: [np.std(x), np.std(x, axis=0), np.var(x, axis=1)], (ROWS,)),
+    "loop": (lambda x: fnad.fori_loop(0, 3, lambda i, c: np.sin(c) * np.sum(c), x), (WEIGHTS,)),
+}
+
+
+def program_of(function: Callable[..., Any], arguments: tuple[Any, ...]) -> Program:
+    return simplify(fnad.make_program(function)(*arguments).program)
+
+
+def plan_of(name: str, target: Target = SMALL) -> DevicePlan:
+    return DevicePlan(lower(program_of(*PROGRAMS[name]), target), target)
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize("seed", range(2))
+def test_on_threads(name: str, seed: int) -> None:
+    function, arguments = PROGRAMS[name]
+    program = program_of(function, arguments)
+    plan = DevicePlan(lower(program, SMALL), SMALL)
+    runs = [Run(plan, arguments, seed).results() for seed in (seed, seed + 10)]
+    for found, again, wanted in zip(*runs, interpret(program, list(arguments)), strict=True):
+        np.testing.assert_array_equal(found, again)  # whatever the order of threads, the result is the same to the bit
+        assert_close(found, np.asarray(wanted, found.dtype), tolerance(found.dtype))
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_printed_kernels_are_read_back(name: str) -> None:
+    for launch in plan_of(name).launches.values():
+        text = re.sub(r"^ +#.*\n", "", kernel_text(launch.kernel), flags=re.MULTILINE)
+        dtypes = [p.kind.dtype for p in launch.kernel.parameters if isinstance(p.kind, Pointer)]
+        assert kernel_text(parse_kernel(text, launch.kernel.name, dtypes)) == text
+
+
+def launches(name: str, target: Target = CUDA) -> list[tuple[int, int]]:
+    return [(launch.blocks, launch.threads) for launch in plan_of(name, target).launches.values()]
+
+
+def test_a_row_pass_is_one_launch_with_a_block_for_each_row() -> None:
+    for name in ("softmax", "logsumexp", "layer norm"):
+        assert launches(name) == [(20, 32)]
+
+
+def test_a_sum_in_single_precision_has_no_double() -> None:
+    for name in ("sums", "softmax", "layer norm, gradient"):
+        assert "f64" not in plan_of(name).source
+
+
+def test_a_long_sum_is_divided() -> None:
+    first, second = plan_of("long sum").launches.values()
+    assert (first.blocks, second.blocks) == (6, 1)
+    assert kernel_text(first.kernel).count("barrier()") == 1
+    assert re.search(r"range\(block\(\) \* 8 \+ thread\(\), 600, 48\)", kernel_text(first.kernel))
+
+
+def test_neighbouring_threads_sum_neighbouring_columns() -> None:
+    first, second = plan_of("tall sum").launches.values()
+    assert "barrier" not in kernel_text(first.kernel) + kernel_text(second.kernel)
+    assert "x0[i0 + 3 * i1]" in kernel_text(first.kernel)
+
+
+def test_sums_in_single_precision_are_as_accurate_as_in_double() -> None:
+    x = np.concatenate([np.full(3000, 0.1), [1e6, -1e6]]).astype(np.float32)
+    (found,) = Run(DevicePlan(lower(program_of(np.sum, (x,)), SMALL), SMALL), [x], 0).results()
+    assert found == np.float32(np.sum(x, dtype=np.float64))
