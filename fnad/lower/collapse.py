@@ -7,6 +7,8 @@ becomes one long loop: fewer loops to compile, and no short inner loop that star
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from fnad.lower.index import Counter, Index, canonical
 from fnad.lower.loop_ir import BufferStore, Item, NestLoop, Reduce, Update, effects
 from fnad.lower.nodes import (

@@ -34,8 +34,8 @@ class Rewrite:
 
     def item(self, item: Item) -> Item:
         match item:
-            case NestLoop(depth, extent, items):
-                return NestLoop(self.depth(depth), extent, [self.item(inner) for inner in items])
+            case NestLoop(depth, _, items):
+                return replace(item, depth=self.depth(depth), items=[self.item(inner) for inner in items])
             case Reduce():
                 depths = frozenset(self.depth(d) for d in item.depths)
                 return replace(item, address=self.index(item.address), node=self.node(item.node), depths=depths)

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import fnad
+from fnad.backends.cuda.executor import DeviceExecutor
 from fnad.backends.cuda.target import CUDA
 from fnad.ir.program import Program
 from fnad.kernel.launches import DevicePlan
@@ -22,7 +23,7 @@ from fnad.scalar.operation import Pointer
 from fnad.testing import assert_close, tolerance
 from fnad.transforms.interpret import interpret
 from fnad.transforms.pipeline import simplify
-from tests.cuda.device import Run
+from tests.gpu import Simulated
 
 SMALL = replace(CUDA, grid=Grid(threads=8, blocks=6, warp=4, shared=2**12))
 RNG = np.random.default_rng(0)
@@ -85,6 +86,11 @@ def program_of(function: Callable[..., Any], arguments: tuple[Any, ...]) -> Prog
     return simplify(fnad.make_program(function)(*arguments).program)
 
 
+def results(plan: DevicePlan, arguments: tuple[Any, ...], seed: int) -> list[Any]:
+    run = DeviceExecutor(plan, Simulated(seed, SMALL.grid.warp))
+    return [array.memory for array in run(list(map(np.asarray, arguments)))]
+
+
 def plan_of(name: str, target: Target = SMALL) -> DevicePlan:
     return DevicePlan(lower(program_of(*PROGRAMS[name]), target), target)
 
@@ -95,7 +101,7 @@ def test_on_threads(name: str, seed: int) -> None:
     function, arguments = PROGRAMS[name]
     program = program_of(function, arguments)
     plan = DevicePlan(lower(program, SMALL), SMALL)
-    runs = [Run(plan, arguments, seed).results() for seed in (seed, seed + 10)]
+    runs = [results(plan, arguments, seed) for seed in (seed, seed + 10)]
     for found, again, wanted in zip(*runs, interpret(program, list(arguments)), strict=True):
         np.testing.assert_array_equal(found, again)  # whatever the order of threads, the result is the same to the bit
         assert_close(found, np.asarray(wanted, found.dtype), tolerance(found.dtype))
@@ -138,5 +144,5 @@ def test_neighbouring_threads_sum_neighbouring_columns() -> None:
 
 def test_sums_in_single_precision_are_as_accurate_as_in_double() -> None:
     x = np.concatenate([np.full(3000, 0.1), [1e6, -1e6]]).astype(np.float32)
-    (found,) = Run(DevicePlan(lower(program_of(np.sum, (x,)), SMALL), SMALL), [x], 0).results()
+    (found,) = results(DevicePlan(lower(program_of(np.sum, (x,)), SMALL), SMALL), (x,), 0)
     assert found == np.float32(np.sum(x, dtype=np.float64))
