@@ -51,6 +51,11 @@ def adopted(value: Any) -> Any:
     return driver().adopt(value)
 
 
+def is_drivers(value: Any) -> bool:
+    """Whether a value is an array of the driver's, which programs take as it is."""
+    return is_on_device(value) and type(value) is driver().array_type
+
+
 def on_host(value: Any) -> Any:
     """An array as NumPy's, which is itself if it is one."""
     return driver().to_host(value) if is_on_device(value) else value

@@ -61,16 +61,24 @@ class OtherLibrarys(Distant):
     """An array of another library in the same memory."""
 
 
+class CudaError(Exception):
+    """What CUDA would raise."""
+
+
 class Simulated:
     """A device whose calls are recorded."""
 
     arch = "sm_90"
     description = "a simulated device"
     array_type = Distant
+    failures = (CudaError,)
 
     def __init__(self, seed: int = 0, warp: int = 32) -> None:
         self.calls: list[str] = []
         self.schedule, self.warp = random.Random(seed), warp
+
+    def check_current(self) -> None:
+        pass
 
     def adopt(self, value: Any) -> Distant:
         self.calls.append("adopt")

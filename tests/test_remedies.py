@@ -80,6 +80,7 @@ UNREACHED = {
     "`fnad doctor` shows what is there": "it takes a machine without a GPU, and one with it",
     "copy it: fnad.to_device(fnad.to_host(x)), under cupy": "it takes two GPUs",
     "pip install 'nvidia-cuda-nvcc": "tests install nothing",
+    "call them under cupy.cuda.Device": "it takes two GPUs",
     "give x.detach() of it": "it takes a GPU",
     "use smaller batches, or fnad.checkpoint": "it takes a GPU",
     "apply it to one element at a time": "every primitive of this package can be; one of a user's may not",

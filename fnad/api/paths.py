@@ -31,7 +31,7 @@ from fnad.api.staging import Output
 from fnad.backends.base import Executor
 from fnad.backends.on_device import staged
 from fnad.backends.tiers import TieredProgram
-from fnad.errors import FnadError, GuardFailed, PathsWarning
+from fnad.errors import DeviceError, FnadError, GuardFailed, PathsWarning, PlacementError
 from fnad.ir.primitive import GuardCheck
 from fnad.ir.program import Program, Source
 from fnad.ir.walk import has_effect
@@ -132,6 +132,8 @@ class TracedPath:
         operands = [*arrays, *self.captured]
         try:
             results = native(operands)
+        except (DeviceError, PlacementError):
+            raise
         except FnadError:
             raise_with_line(self.traced, operands)
             raise

@@ -18,6 +18,7 @@ from fnad import config
 from fnad.api.leaves import Array, Structure, array_of, flatten, to_user
 from fnad.api.paths import TracedPath
 from fnad.ir.types import NAMES
+from fnad.placement import is_drivers
 
 ANOTHER: Any = object()
 """What a call comes to that is not like the one before."""
@@ -35,7 +36,7 @@ class Ready:
         self._path, self._structure, self._settings = path, structure, config.current()
         self._are_leaves = len(values) == len(args) and all(map(is_, values, args))
         self._kinds = [
-            (np.ndarray, value.dtype, value.shape) if type(value) is np.ndarray else (type(value), None, ())
+            (type(value), None, ()) if type(value) in NUMBERS else (type(value), value.dtype, value.shape)
             for value in values
         ]
 
@@ -77,5 +78,5 @@ def ready(path: TracedPath, args: tuple[Any, ...], values: Sequence[Any], struct
     is_native = path.is_compiled and settings.executor != "interpreter" and not settings.debug_nans
     if path.guards or path.written or not is_native:
         return None
-    are_plain = all(type(value) is np.ndarray or type(value) in NUMBERS for value in values)
+    are_plain = all(type(value) is np.ndarray or type(value) in NUMBERS or is_drivers(value) for value in values)
     return Ready(path, args, values, structure) if are_plain else None

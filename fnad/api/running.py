@@ -21,7 +21,7 @@ from fnad.backends.base import Executor
 from fnad.backends.on_device import staged
 from fnad.backends.reference import interpreter
 from fnad.backends.tiers import TieredProgram
-from fnad.errors import FnadError
+from fnad.errors import DeviceError, FnadError, PlacementError
 from fnad.ir.builder import current_builder, inline, is_tracing
 from fnad.ir.content import content_key
 from fnad.ir.program import Program, Var
@@ -110,6 +110,8 @@ def watched(
         return checked(run, arrays, own(), count)
     try:
         return run(arrays)
+    except (DeviceError, PlacementError):  # which no line is to blame for
+        raise
     except FnadError:
         raise_with_line(own(), arrays)
         raise

@@ -10,10 +10,11 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import fnad
+from fnad.api.compilation import Compiled
 from fnad.backends.cuda import tools
-from fnad.errors import LoopLimitError, LoweringError, OutOfRangeError, SettingError
+from fnad.errors import DeviceError, LoopLimitError, LoweringError, OutOfRangeError, PlacementError, SettingError
 from tests.cuda.test_ptx import has_libdevice
-from tests.gpu import Distant, OtherLibrarys, Simulated, simulated
+from tests.gpu import CudaError, Distant, OtherLibrarys, Simulated, simulated
 from tests.together import together
 
 
@@ -178,6 +179,28 @@ def test_a_program_compiled_ahead(device: Simulated) -> None:
     assert_close(fnad.to_host(compiled(fnad.to_device(X))), np.sin(X))
     assert "load" not in device.calls
     assert "launch" in device.calls
+
+
+def test_a_call_like_the_one_before_is_not_looked_up(device: Simulated, monkeypatch: pytest.MonkeyPatch) -> None:
+    f, x = fnad.jit(lambda x, n: x * n, device="cuda"), fnad.to_device(X)
+    for _ in range(2):
+        f(x, 2.0)
+    monkeypatch.setattr(Compiled, "_call", None)
+    assert_array_equal(fnad.to_host(f(x, 3.0)), 3 * X)
+    with pytest.raises(PlacementError, match=r"an argument is in the memory of cuda:1, and programs run on cuda:0"):
+        f(Distant(X, 1), 3.0)
+
+
+def test_what_cuda_raises_is_an_error_of_the_device(device: Simulated, monkeypatch: pytest.MonkeyPatch) -> None:
+    def failing(*args: Any) -> None:
+        raise CudaError("illegal address")
+
+    f = fnad.jit(lambda x: x + 1, device="cuda")
+    monkeypatch.setattr(Simulated, "launch", failing)
+    with pytest.raises(DeviceError, match="fails on the GPU: illegal address"):
+        f(X)
+    monkeypatch.undo()
+    assert_array_equal(fnad.to_host(f(X)), X + 1)
 
 
 # ---- to be seen ------------------------------------------------------------------------------------------------------

@@ -45,6 +45,13 @@ class Driver(Protocol):
     array_type: type
     """The class of its arrays."""
 
+    failures: tuple[type[Exception], ...]
+    """What CUDA raises where something fails."""
+
+    def check_current(self) -> None:
+        """Raise `PlacementError` where another device has become the current one."""
+        ...
+
     def adopt(self, value: Any) -> DeviceArray:
         """An array of any library, as one of the driver's in the same memory; work on it so far is waited for."""
         ...

@@ -22,7 +22,7 @@ from fnad.backends.cuda.ptx import ptx_of_all
 from fnad.backends.cuda.target import CUDA
 from fnad.backends.cuda.tools import machine_code
 from fnad.backends.flow import Read, Reserve, Run, choose, in_order, repeat, repeat_while
-from fnad.errors import FnadError, GuardFailed, LoweringError
+from fnad.errors import DeviceError, FnadError, GuardFailed, LoweringError, PlacementError
 from fnad.ir.primitive import HOST, Library
 from fnad.ir.program import Program
 from fnad.ir.types import I64
@@ -90,6 +90,13 @@ class DeviceExecutor:
         self._run = self._in_order(planned.steps)
 
     def __call__(self, arguments: Sequence[Array]) -> list[Array]:
+        self._device.check_current()
+        try:
+            return self._called(arguments)
+        except self._device.failures as error:
+            raise DeviceError(f"{self.plan.loops.name} fails on the GPU: {error}") from error
+
+    def _called(self, arguments: Sequence[Array]) -> list[Array]:
         device = self._device
         inputs = list(map(self._input, arguments))
         outputs = [self._output(n, arguments) for n in range(len(self._outputs))]
@@ -115,6 +122,10 @@ class DeviceExecutor:
         device = self._device
         if not is_on_device(array):
             return device.to_device(np.ascontiguousarray(array).reshape(-1))
+        try:
+            array = device.adopt(array)
+        except PlacementError as error:
+            raise PlacementError(f"an argument {error.what}", remedy=error.remedy) from None
         if array.flags.c_contiguous:
             return array.reshape(-1)
         made = device.empty(array.shape, array.dtype)

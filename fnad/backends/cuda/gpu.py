@@ -60,8 +60,18 @@ class Gpu:
         size, version = properties["totalGlobalMem"] / 2**30, cupy.cuda.runtime.driverGetVersion()
         name = properties["name"].decode()
         self.description = f"{name}, {size:.0f} GiB, {arch}, driver for CUDA {version // 1000}.{version % 1000 // 10}"
-        self._launch = import_module("cupy_backends.cuda.api.driver").launchKernel
         self._constants = {letter: (np.ones(1, letter), np.zeros(1, letter)) for letter in GEMM}
+
+        driver = import_module("cupy_backends.cuda.api.driver")
+        self._launch, self._current = driver.launchKernel, cupy.cuda.runtime.getDevice
+        self.failures = (cupy.cuda.runtime.CUDARuntimeError, driver.CUDADriverError)
+
+    def check_current(self) -> None:
+        if (number := self._current()) != self._device:
+            raise PlacementError(
+                f"programs run on cuda:{self._device}, and the current device is cuda:{number}",
+                remedy=f"call them under cupy.cuda.Device({self._device}): a process has one device for programs",
+            )
 
     def adopt(self, value: Any) -> DeviceArray:
         array = value if type(value) is self.array_type else self._shared(value)
