@@ -29,3 +29,8 @@ def test_import_loads_no_heavy_library(module: str) -> None:
 @pytest.mark.parametrize("module", ["fnad", "fnad.numpy"])
 def test_import_loads_no_slow_module(module: str) -> None:
     assert loaded(f"import {module}", SLOW) == []
+
+
+def test_the_sparse_jacobian_of_a_stencil_loads_no_numba() -> None:
+    stencil = "import fnad; fnad.sparse_jacobian(lambda u: u[1:] * u[:-1])(numpy.arange(9.0))"
+    assert loaded(stencil, ("numba",)) == []

@@ -13,11 +13,11 @@ their degrees.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from importlib import import_module
 from itertools import islice, product
 from typing import Any, TypeAlias
 
 import numpy as np
-from numba import njit
 
 Array: TypeAlias = "np.ndarray[Any, Any]"
 Pattern: TypeAlias = Any
@@ -43,7 +43,8 @@ def column_colors(pattern: Pattern, shape: Sequence[int]) -> Array:
         return found
     by_column = pattern.T.tocsr()
     orders = _orders(np.diff(by_column.indptr))
-    each = (_color_columns(*_arrays(pattern), *_arrays(by_column), order) for order in orders)
+    greedy = import_module("fnad.control.greedy")  # which loads Numba
+    each = (greedy.color_columns(*_arrays(pattern), *_arrays(by_column), order) for order in orders)
     found = min(each, key=count_of)
     better = _linear(pattern, shape, range(least + 1, count_of(found)))
     return found if better is None else better
@@ -56,7 +57,8 @@ def star_colors(pattern: Pattern) -> Array:
     """
     degrees = np.diff(pattern.indptr)
     exclusive = degrees > max(64.0, 4.0 * len(degrees) ** 0.5)  # the longest, so that nobody has to go through them
-    return min((_color_stars(*_arrays(pattern), order, exclusive) for order in _orders(degrees)), key=count_of)
+    greedy = import_module("fnad.control.greedy")
+    return min((greedy.color_stars(*_arrays(pattern), order, exclusive) for order in _orders(degrees)), key=count_of)
 
 
 def alone(pattern: Pattern, colors: Array) -> Array:
@@ -107,55 +109,3 @@ def _is_valid(pattern: Pattern, colors: Array) -> bool:
     bits = np.left_shift(1, colors.astype(np.int64))[pattern.indices]
     starts = pattern.indptr[:-1][np.diff(pattern.indptr) > 0]
     return not len(starts) or bool((np.add.reduceat(bits, starts) == np.bitwise_or.reduceat(bits, starts)).all())
-
-
-# ---- greedy colourings -----------------------------------------------------------------------------------------------
-
-
-@njit(cache=True)
-def _color_columns(ends: Array, columns: Array, column_ends: Array, rows: Array, order: Array) -> Array:
-    colors, taken = np.full(len(order), -1), np.full(len(order) + 1, -1)
-    for v in order:
-        for k in range(column_ends[v], column_ends[v + 1]):
-            row = rows[k]
-            for w in columns[ends[row] : ends[row + 1]]:
-                if colors[w] >= 0:
-                    taken[colors[w]] = v
-        colors[v] = _first_free(taken, v, 0)
-    return colors
-
-
-@njit(cache=True)
-def _color_stars(ends: Array, columns: Array, order: Array, exclusive: Array) -> Array:
-    colors, taken = np.where(exclusive, np.cumsum(exclusive) - 1, -1), np.full(len(order) + 1, -1)
-    own = np.sum(exclusive)
-    for v in order:
-        if exclusive[v]:
-            continue
-        for w in columns[ends[v] : ends[v + 1]]:
-            if w != v and not exclusive[w]:
-                if colors[w] >= 0:
-                    taken[colors[w]] = v
-                _take_ends(ends, columns, colors, taken, v, w)
-        colors[v] = _first_free(taken, v, own)
-    return colors
-
-
-@njit(cache=True)
-def _take_ends(ends: Array, columns: Array, colors: Array, taken: Array, v: int, w: int) -> None:
-    """Take the colour of each x from v where a path v, w, x, y would have two colours else, or could come to have."""
-    for x in columns[ends[w] : ends[w + 1]]:
-        if x in (v, int(w)) or colors[x] < 0:
-            continue
-        is_alternating = colors[w] < 0
-        for y in columns[ends[x] : ends[x + 1]]:
-            is_alternating |= y != w and y != x and colors[y] == colors[w]  # noqa: PLR1714
-        if is_alternating:
-            taken[colors[x]] = v
-
-
-@njit(cache=True)
-def _first_free(taken: Array, v: int, first: int) -> int:
-    while taken[first] == v:
-        first += 1
-    return first
