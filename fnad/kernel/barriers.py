@@ -19,6 +19,7 @@ from typing import TypeGuard
 from fnad.kernel.device import BARRIER, THREAD
 from fnad.kernel.python_source import expression_text
 from fnad.kernel.statements import (
+    STATUS,
     Apply,
     Assign,
     Constant,
@@ -222,9 +223,10 @@ def _shared_out(statement: Statement) -> Iterator[Access]:
 
 
 def _access(array: Name, index: Expression, start: str, counters: set[str], *, is_store: bool) -> Access:
-    names = {
-        e.array.name if isinstance(e, Load) else e.name for e in subexpressions(index) if isinstance(e, Name | Load)
-    }
+    if array == STATUS:  # where any thread may store
+        return Access(array.name, is_store, f"{start}: by any", varies=True)
+    read = [e for e in subexpressions(index) if isinstance(e, Name | Load)]
+    names = {e.array.name if isinstance(e, Load) else e.name for e in read}
     return Access(array.name, is_store, f"{start}: [{expression_text(index)}]", varies=not names <= counters)
 
 

@@ -9,12 +9,14 @@ A nest becomes pieces, kernels on a grid of blocks. How, follows from the roles 
   as the passes of a softmax over a row (`OnBlocks`).
 - A fold with few results is divided: its parts are stored, and a second kernel folds them in order (`Parts`, `Whole`).
 - What must run in order is computed by a single thread.
+- A loop of control flow is run by the host, unless one block does what is inside as fast: then it is part of a kernel.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain as joined
 from itertools import count, islice, takewhile
 
 from fnad.kernel import accumulators
@@ -26,12 +28,18 @@ from fnad.kernel.statements import COUNTERS, Assign, Expression, For, Load, Name
 from fnad.lower.collapse import collapse
 from fnad.lower.independence import chain, is_free
 from fnad.lower.interchange import distributed, nest_of, ordered
-from fnad.lower.loop_ir import Effect, Item, NestLoop, Reduce
+from fnad.lower.loop_ir import Control, Effect, Item, LibraryCall, NestLoop, Product, Reduce, effects
 from fnad.lower.nodes import Nodes
 from fnad.lower.sharing import Roles, groups, reads_along, roles, size
 from fnad.lower.target import Target
 from fnad.scalar.operation import INDEX, Pointer
 from fnad.scalar.operations import ADD, FLOOR_DIVIDE, MULTIPLY, REMAINDER
+
+OF_A_THREAD = 8
+"""The most iterations of a nest for each thread of a block that runs all of a loop around it."""
+
+FEWEST = 8
+"""The fewest iterations of a nest for which there are several threads."""
 
 LEAST = 64
 """The fewest elements of a part of a fold that a thread computes."""
@@ -178,16 +186,27 @@ class Mapping:
         self.numbers = count()
 
     def pieces(self, items: Sequence[Item], depth: int) -> list[Piece]:
-        """The pieces of items within this many loops, those of nests, and of effects in a row."""
+        """The pieces of items within this many loops: those of nests, and of what one block does, in a row."""
         found: list[Piece] = []
         single: list[Item] = []
         for item in items:
-            if isinstance(item, NestLoop):
-                found += [*of_one_thread(single, depth), *self.of_nest(item, depth)]
+            if isinstance(item, NestLoop) and width(item) > self.grid.threads:
+                found += [*self.of_one_block(single, depth), *self.of_nest(item, depth)]
                 single = []
             else:
                 single.append(item)
-        return [*found, *of_one_thread(single, depth)]
+        return [*found, *self.of_one_block(single, depth)]
+
+    def fits_a_block(self, item: Item) -> bool:
+        """Whether one block does all of an item, control flow with short nests inside."""
+        is_called = any(isinstance(effect, Product | LibraryCall) for effect in effects(item))
+        return not is_called and width(item) <= OF_A_THREAD * self.grid.threads
+
+    def of_one_block(self, items: Sequence[Item], depth: int) -> list[Piece]:
+        """The piece of short nests, of effects and of control flow in a row; one thread computes a few numbers."""
+        widest = max(map(width, items), default=0)
+        threads = self.threads_for(4 * widest) if widest >= FEWEST else 1
+        return [Piece(items, depth, 1, threads)] if items else []
 
     def of_nest(self, nest: NestLoop, depth: int) -> Iterator[Piece]:
         """The pieces of a nest."""
@@ -310,5 +329,9 @@ def runs(loop: NestLoop, items: Sequence[Item]) -> list[list[Item]]:
     return found if len(found) > 1 else [[item] for item in items]
 
 
-def of_one_thread(items: Sequence[Item], depth: int) -> list[Piece]:
-    return [Piece(items, depth)] if items else []
+def width(item: Item) -> int:
+    """The most iterations of a nest in an item."""
+    if isinstance(item, NestLoop):
+        return item.extent * max(map(width, item.items), default=1)
+    bodies = joined(*item.bodies) if isinstance(item, Control) else ()
+    return max(map(width, bodies), default=1)

@@ -152,6 +152,8 @@ def _part(item: Item, mapping: Mapping, depth: int) -> Part | None:
             return item
         case NestLoop():
             return _products(item, ())
+        case _ if mapping.fits_a_block(item):
+            return None
         case Switch() | SequentialFor() | SequentialWhile():
             return item, tuple(parts_of(body, mapping, depth + 1) for body in _bodies(item))
         case _:

@@ -13,8 +13,9 @@ import pytest
 import fnad
 from fnad.backends.cuda.executor import DeviceExecutor
 from fnad.backends.cuda.target import CUDA
+from fnad.errors import OutOfRangeError
 from fnad.ir.program import Program
-from fnad.kernel.launches import DevicePlan
+from fnad.kernel.launches import DevicePlan, Launch
 from fnad.kernel.parser import parse_kernel
 from fnad.kernel.python_source import kernel_text
 from fnad.lower.lowering import lower
@@ -51,6 +52,11 @@ def norm_loss(x: Any, gain: Any, bias: Any) -> Any:
     return np.sum(np.sin(layer_norm(x, gain, bias)))
 
 
+def recurrent(x: Any) -> Any:
+    carry, rows = fnad.scan(lambda c, a: (np.tanh(c[::-1] + a), c * a), x[0], x)
+    return np.sum(carry) + np.sum(rows * rows)
+
+
 AXES = [None, 0, 1, 2, (0, 1), (1, 2), (0, 2)]
 PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "sums": (lambda x: [np.sum(x, axis=axes) for axes in AXES], (CUBE,)),
@@ -79,6 +85,12 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "tests": (lambda x: [np.any(x > 1, axis=1), np.all(x > -9), np.sum(x > 0)], (ROWS,)),
     "moments": (lambda x: [np.std(x), np.std(x, axis=0), np.var(x, axis=1)], (ROWS,)),
     "loop": (lambda x: fnad.fori_loop(0, 3, lambda i, c: np.sin(c) * np.sum(c), x), (WEIGHTS,)),
+    "loop that reads elsewhere": (lambda x: fnad.fori_loop(0, 3, lambda i, c: np.sin(c[::-1]) + c[i], x), (WEIGHTS,)),
+    "scan": (lambda x: fnad.scan(lambda c, a: (np.tanh(c[::-1] + a), c * a), x[0], x), (ROWS,)),
+    "scan, gradient": (fnad.grad(lambda x: recurrent(x)), (ROWS,)),
+    "while": (lambda x: fnad.while_loop(lambda c: np.sum(c) > 1, lambda c: c[::-1] / 2, np.abs(x)), (WEIGHTS,)),
+    "branches": (lambda x: fnad.cond(np.sum(x) > 0, np.sin, lambda x: np.cumsum(x[::-1]), x), (WEIGHTS,)),
+    "loop of numbers": (lambda x: fnad.fori_loop(0, 9, lambda i, c: np.sin(c) + i, x[0]), (WEIGHTS,)),
 }
 
 
@@ -127,6 +139,23 @@ def test_a_row_pass_is_one_launch_with_a_block_for_each_row() -> None:
 def test_a_sum_in_single_precision_has_no_double() -> None:
     for name in ("sums", "softmax", "layer norm, gradient"):
         assert "f64" not in plan_of(name).source
+
+
+def test_a_loop_around_little_is_one_launch() -> None:
+    for name in ("loop that reads elsewhere", "scan", "while", "branches"):
+        assert launches(name) == [(1, 64)]
+        assert "barrier()" in plan_of(name).source
+    assert launches("loop of numbers") == [(1, 1)]
+
+
+def test_an_index_out_of_range_ends_a_loop_in_a_kernel() -> None:
+    def search(x: Any) -> Any:
+        return fnad.while_loop(lambda c: c[1] < 100, lambda c: (c[0] + x[c[1]], c[1] + 7), (x, 0))[0]
+
+    plan = DevicePlan(lower(program_of(search, (WEIGHTS,)), SMALL), SMALL)
+    assert all(isinstance(step, Launch) for step in plan.steps)
+    with pytest.raises(OutOfRangeError, match="an index is out of range"):
+        results(plan, (WEIGHTS,), 0)
 
 
 def test_a_long_sum_is_divided() -> None:
