@@ -32,6 +32,7 @@ from fnad.ir.primitive import (
     Library,
     Routine,
     Rule,
+    ScanLoop,
     Scatter,
 )
 from fnad.ir.program import Atom, Equation, Program, Source, Var
@@ -97,7 +98,7 @@ class Values:
         carried = {var for var in self.program.inputs if var in self.expressions.buffers} if self.depth else set[Var]()
         self.reused = reusable(self.program, materialized, last, carried)
         self._pass_on_buffers()
-        materialized |= self._write_parts_in_place(set(last))
+        materialized |= self._write_parts_in_place(set(last), materialized)
         for equation in self.program.equations:
             self._check_indices_of_nothing(equation)
             if materialized.intersection(equation.results) or has_effect(equation):
@@ -113,18 +114,21 @@ class Values:
             if result in self.own and operand in self.expressions.definitions:
                 self.own[operand] = self.own[result]
 
-    def _write_parts_in_place(self, last: AbstractSet[Atom]) -> set[Var]:
-        """Give what is put together, by concatenations and reshapes, the part of the output that it ends up in.
+    def _write_parts_in_place(self, last: AbstractSet[Atom], materialized: AbstractSet[Var]) -> set[Var]:
+        """Give what is put together, by concatenations and reshapes, the part of the array that it ends up in.
 
-        Otherwise each element of a reshaped concatenation would have to find its operand by division. Inside of control
-        flow a buffer may hold what is still to be read.
+        Otherwise each element of a reshaped concatenation would have to find its operand by division, and the rows that
+        a loop stacks would be copied. Inside of control flow a buffer may hold what is still to be read.
         """
         uses, inside = use_counts(self.program), set[Var]()
         for equation in () if self.depth else reversed(self.program.equations):
-            own = self.own.get(equation.results[0]) if equation.results else None
-            if own is None:
+            if len(equation.results) != 1:
                 continue
-            for operand, start in self._parts(equation):
+            (result,), parts = equation.results, list(self._parts(equation))
+            own = self.own.get(result)
+            if own is None and result in materialized and any(self._is_stacked(operand) for operand, _ in parts):
+                own = self.own[result] = self.temporary(result.aval)
+            for operand, start in parts if own is not None else ():
                 if uses[operand] == 1 and operand not in last and self._is_put_together(operand):
                     self.own[operand] = own.part(operand.aval, Index(start), self.depth)
                     inside.add(operand)
@@ -132,9 +136,16 @@ class Values:
 
     def _is_put_together(self, var: Var) -> bool:
         equation = self.expressions.definitions.get(var)
-        if equation is None or isinstance(equation.primitive.lower, Concatenation):
+        if equation is None or isinstance(equation.primitive.lower, Concatenation) or self._is_stacked(var):
             return equation is not None
         return any(self._is_put_together(operand) for operand, _ in self._parts(equation))
+
+    def _is_stacked(self, var: Var) -> bool:
+        """Whether a value is what a loop of known length stacks."""
+        equation = self.expressions.definitions.get(var)
+        if equation is None or not isinstance(equation.primitive.lower, ScanLoop) or var.aval.is_residual_stack:
+            return False
+        return equation.results.index(var) >= equation.params["carry"]
 
     def _parts(self, equation: Equation) -> Iterator[tuple[Var, int]]:
         """The operands whose elements lie together and in their order in the result, and where they begin."""

@@ -12,7 +12,7 @@ from fnad.transforms.dce import dce
 from fnad.transforms.directions import selected
 from fnad.transforms.flatten import flatten
 from fnad.transforms.fold import fold, fold_constants
-from fnad.transforms.hoist import broadcast_late, hoist
+from fnad.transforms.hoist import broadcast_late, hoist, transpose_late
 from fnad.transforms.pattern import by_rules
 from fnad.transforms.quotients import factored
 from fnad.transforms.rewrite import rewrite
@@ -39,7 +39,9 @@ def apply_rules(program: Program) -> Program:
 
 def sweep(program: Program) -> Program:
     """The program after one forward sweep of the rules, constant folding and common subexpressions."""
-    return rewrite(program, fold_constants, selected, _by_rules, factored, broadcast_late, reuse_commuted)
+    return rewrite(
+        program, fold_constants, selected, _by_rules, factored, broadcast_late, transpose_late, reuse_commuted
+    )
 
 
 def simplify(program: Program) -> Program:

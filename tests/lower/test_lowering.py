@@ -14,6 +14,7 @@ import fnad
 from fnad.backends.cpu.executor import compile_program, plan
 from fnad.backends.cpu.target import CPU
 from fnad.ir.builder import trace
+from fnad.ir.parser import parse_program
 from fnad.ir.types import F32, F64, I64, Aval
 from fnad.lower.allocation import Life, Slot, Slots
 from fnad.lower.index import Counter
@@ -206,6 +207,27 @@ def test_a_strided_vector_is_multiplied_in_place():
 
     program = trace(product, Aval(F64, (40, 30)), Aval(F64, (30, 10)), name="f")
     assert [type(item) for item in lower(program, CPU).items] == [Product]
+    given = arguments(program.in_avals)
+    np.testing.assert_allclose(compile_program(program)(given)[0], interpret(program, given)[0], rtol=1e-13)
+
+
+def test_rows_that_a_loop_stacks_are_stored_in_the_matrix_that_they_are_part_of():
+    program = parse_program("""
+f(t: f64[300], x: f64[12]) -> f64[300] {
+  a: f64[300], b: f64[10,300] = scan(t, t) consts=1 carry=1 length=10 reverse=False {
+    step(a: f64[300], b: f64[300]) -> f64[300], f64[300] {
+      c: f64[300] = mul(b, a)
+      return c, c
+    }
+  }
+  c: f64[1,300] = reshape(t) shape=(1, 300)
+  d: f64[1,300] = reshape(a) shape=(1, 300)
+  e: f64[12,300] = concatenate(c, b, d) axis=0
+  f: f64[300] = dot_general(e, x) contract=((0,), (0,)) batch=((), ())
+  return f
+}""")
+    large = [buffer.aval.shape for buffer in lower(program, CPU).temporaries if buffer.aval.size > 300]
+    assert large == [(12, 300)]
     given = arguments(program.in_avals)
     np.testing.assert_allclose(compile_program(program)(given)[0], interpret(program, given)[0], rtol=1e-13)
 

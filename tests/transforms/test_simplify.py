@@ -351,6 +351,51 @@ def test_no_transpose_is_left_around_a_contraction():
     )
 
 
+LOOP = """
+          a: f64[50], b: f64[8,50] = scan(t, t) consts=1 carry=1 length=8 reverse=False {
+            step(a: f64[50], b: f64[50]) -> f64[50], f64[50] {
+              c: f64[50] = mul(b, a)
+              return c, c
+            }
+          }"""
+
+
+def test_columns_from_a_loop_are_put_together_as_rows():
+    """A product takes the transpose as it is, and the rows stay where the loop stacks them."""
+    check(
+        simplify,
+        f"""
+        f(t: f64[50], z: f64[50,2], x: f64[11]) -> f64[50], f64[50,11] {{{LOOP}
+          c: f64[50,1] = reshape(a) shape=(50, 1)
+          e: f64[50,8] = transpose(b) permutation=(1, 0)
+          f: f64[50,11] = concatenate(c, e, z) axis=1
+          g: f64[50] = dot_general(f, x) contract=((1,), (0,)) batch=((), ())
+          return g, f
+        }}""",
+        f"""
+        f(t: f64[50], z: f64[50,2], x: f64[11]) -> f64[50], f64[50,11] {{{LOOP}
+          c: f64[1,50] = reshape(a) shape=(1, 50)
+          e: f64[2,50] = transpose(z) permutation=(1, 0)
+          f: f64[11,50] = concatenate(c, b, e) axis=0
+          h: f64[50,11] = transpose(f) permutation=(1, 0)
+          g: f64[50] = dot_general(f, x) contract=((0,), (0,)) batch=((), ())
+          return g, h
+        }}""",
+    )
+
+
+@pytest.mark.parametrize("result", ["a: f64[8,50] = sin(b)\n", ""])
+def test_other_columns_are_put_together_as_they_are(result: str):
+    text = f"""
+        f(b: f64[8,50], z: f64[50,2]) -> f64[50,10] {{
+          {result}
+          e: f64[50,8] = transpose({"a" if result else "b"}) permutation=(1, 0)
+          f: f64[50,10] = concatenate(e, z) axis=1
+          return f
+        }}"""
+    check(simplify, text, text)
+
+
 def test_a_sum_of_a_product_of_matrices_is_taken_before_the_product():
     """As the cotangent of a bias before a layer is."""
     check(
