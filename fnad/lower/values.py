@@ -128,7 +128,9 @@ class Values:
             own = self.own.get(result)
             if own is None and result in materialized and any(self._is_stacked(operand) for operand, _ in parts):
                 own = self.own[result] = self.temporary(result.aval)
-            for operand, start in parts if own is not None else ():
+            if own is None:
+                continue
+            for operand, start in parts:
                 if uses[operand] == 1 and operand not in last and self._is_put_together(operand):
                     self.own[operand] = own.part(operand.aval, Index(start), self.depth)
                     inside.add(operand)
