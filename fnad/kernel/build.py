@@ -424,7 +424,7 @@ class Builder:
     def combine_product(self, product: loop_ir.Product, task: Name, element: Name) -> None:
         assert product.parts is not None
         array, place = self.result_of(product)
-        place = apply(ADD, place, element)
+        place = plus(element, place)
         part = apply(ADD, apply(MULTIPLY, task, integer(product.m * product.n)), element)
         self.add(Store(array, place, apply(ADD, Load(array, place), Load(array_of(product.parts), part))))
 
@@ -560,7 +560,7 @@ class Builder:
         """Store zeros where products are summed."""
         array, place = self.result_of(product)
         zero = Constant(product.out.buffer.dtype.type(0))
-        self.each_element(product, lambda element: self.add(Store(array, apply(ADD, place, element), zero)))
+        self.each_element(product, lambda element: self.add(Store(array, plus(element, place), zero)))
 
     def result_of(self, product: loop_ir.Product) -> tuple[Name, Expression]:
         """Where the result of a product begins: a task has sums of its own."""
@@ -881,11 +881,16 @@ class Builder:
         if not stride:
             return found
         number = apply(SUBTRACT, counter(row.loop.depth), block_of(row.loop.depth))
-        return apply(ADD, apply(MULTIPLY, integer(stride), number), found)
+        return plus(number if stride == 1 else apply(MULTIPLY, integer(stride), number), found)
 
     def address(self, index: Index) -> Expression:
         """An index as an expression."""
         return _sum(index, {node: self.value(node) for node in loaded(index)})
+
+
+def plus(a: Expression, b: Expression) -> Expression:
+    """A sum, unless the second number is 0."""
+    return a if isinstance(b, Constant) and not b.value else apply(ADD, a, b)
 
 
 def _sum(index: Index, names: dict[Node, Expression]) -> Expression:

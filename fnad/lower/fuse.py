@@ -5,11 +5,6 @@ has an outermost loop of the same extent, and each iteration of that loop touche
 buffers, the two loops become one, and the same question is asked again one level further in. So chains of elementwise
 work and folds become one nest, and a fold over rows followed by work on the rows becomes two inner loops in one outer
 loop, where the row is still in the cache.
-
-Note [Aligned accesses]
-    All accesses to a buffer are aligned at depth d if their addresses are  outer + stride · i<d> + rest,  with the
-    same stride and the same coefficients of the outer counters, and the rests of all of them lie within less than one
-    stride: then the iterations of loop d touch disjoint parts.
 """
 
 from __future__ import annotations
@@ -19,50 +14,13 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from fnad.lower.index import Counter, Index
-from fnad.lower.loop_ir import Item, NestLoop, Product, controls, effects, reads, writes
+from fnad.lower.footprint import Footprint, aligned, footprint
+from fnad.lower.loop_ir import Item, NestLoop
 from fnad.lower.nodes import Buffer
+from fnad.lower.parallel import is_parallel
 
 CANDIDATES = 8
 """How many of the nests that share data with a new one are tried."""
-
-
-@dataclass(slots=True)
-class Footprint:
-    """The addresses an item touches, by buffer (None stands for all of it), and its effects and products counted."""
-
-    written: dict[Buffer, list[Index | None]]
-    read: dict[Buffer, list[Index | None]]
-    size: int
-    products: int
-
-    def add(self, other: Footprint) -> None:
-        for mine, theirs in ((self.written, other.written), (self.read, other.read)):
-            for buffer, addresses in theirs.items():
-                mine.setdefault(buffer, []).extend(addresses)
-        self.size += other.size
-        self.products += other.products
-
-    def conflicts(self, other: Footprint) -> bool:
-        """Whether two items have to run in their order, since one writes what the other touches."""
-        return bool(
-            self.written.keys() & (other.read.keys() | other.written.keys()) or self.read.keys() & other.written.keys()
-        )
-
-
-def footprint(item: Item) -> Footprint:
-    """The footprint of an item."""
-    found = Footprint({}, {}, 0, 0)
-    for effect in effects(item):
-        found.size += 1
-        found.products += isinstance(effect, Product)
-        for table, accesses in ((found.written, writes(effect)), (found.read, reads(effect))):
-            for buffer, address in accesses:
-                table.setdefault(buffer.root, []).append(address)
-    for control in controls(item):
-        for load in control.read:
-            found.read.setdefault(load.buffer.root, []).append(None)
-    return found
 
 
 @dataclass(slots=True)
@@ -78,13 +36,14 @@ class Member:
 class Nests:
     """Items in order; for each buffer, the positions of the items that write it and of those that touch it.
 
-    A nest has no more than about `largest` effects.
+    A nest has no more than about `largest` effects. What `is_inside` of a loop is left to the threads of that loop.
     """
 
     largest: int
     members: list[Member] = field(default_factory=list[Member])
     writers: dict[Buffer, list[int]] = field(default_factory=lambda: defaultdict[Buffer, list[int]](list))
     touchers: dict[Buffer, list[int]] = field(default_factory=lambda: defaultdict[Buffer, list[int]](list))
+    is_inside: bool = False
 
     def place(self, item: Item) -> None:
         """Add an item that comes after all others in the program, merging loops where that is allowed."""
@@ -208,6 +167,8 @@ class Nests:
             return False
         if member.inside is None or member.footprint.size >= self.largest:  # one that was united with another is empty
             return False
+        if not self.is_inside and _costs_threads(member, item, touched):
+            return False
         old = member.footprint
         # Two reads never conflict; where either writes, the iterations of both must touch the same parts in step.
         shared = (old.written.keys() & (touched.read.keys() | touched.written.keys())) | (
@@ -231,7 +192,7 @@ class Nests:
     def _append(self, item: Item, touched: Footprint) -> None:
         inside: Nests | None = None
         if isinstance(item, NestLoop):
-            inside = Nests(self.largest)
+            inside = Nests(self.largest, is_inside=True)
             for inner in item.items:
                 inside.place(inner)
         self.members.append(Member(item, touched, inside))
@@ -250,26 +211,16 @@ def _insert(positions: list[int], position: int) -> None:
         positions.insert(where, position)
 
 
+def _costs_threads(member: Member, item: NestLoop, touched: Footprint) -> bool:
+    """Whether a product would be on one thread for the sake of what is merged with it."""
+    if member.footprint.products and not is_parallel(item):
+        return True
+    loop = _item(member) if touched.products else None
+    return isinstance(loop, NestLoop) and not is_parallel(loop)
+
+
 def _item(member: Member) -> Item:
     if member.inside is None or not isinstance(member.item, NestLoop):
         return member.item
     loop = member.item
     return replace(loop, items=member.inside.items())
-
-
-def aligned(addresses: Sequence[Index | None], depth: int, extent: int) -> bool:
-    """Whether the accesses are aligned at this depth: see Note [Aligned accesses]."""
-    counter = Counter(depth, extent)
-    strides: set[int] = set()
-    outer: set[tuple[tuple[object, int], ...]] = set()
-    ranges: list[tuple[int, int]] = []
-    for address in addresses:
-        if address is None:
-            return False
-        outside = tuple(t for t in address.terms if isinstance(t[0], Counter) and t[0].depth < depth)
-        rest = tuple(t for t in address.terms if t[0] != counter and t not in outside)
-        strides.add(address.coefficient(counter))
-        outer.add(outside)
-        ranges.append(Index(address.constant, rest).range)
-    low, high = min(a for a, _ in ranges), max(b for _, b in ranges)
-    return len(strides) == len(outer) == 1 and high - low < abs(next(iter(strides)))

@@ -3,8 +3,8 @@
 An address is  stride · i<d> + rest + high, where the terms in `high` are multiples of a number M. If the stride is the
 same in all accesses, the rests of all of them lie within less than one stride, and all of it within less than M, then
 the address modulo M tells i<d>: no two of its iterations touch the same element. So such a loop may be moved to the
-outside, and its iterations run in any order. This says more than Note [Aligned accesses] in `fuse.py`, which compares
-iterations for which the outer counters agree.
+outside, and its iterations run in any order. This says more than Note [Aligned accesses] in `footprint.py`, which
+compares iterations for which the outer counters agree.
 """
 
 from __future__ import annotations

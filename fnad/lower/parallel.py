@@ -1,14 +1,15 @@
 """Which loops may run on several threads, and how long they take.
 
 A loop is parallel if its iterations touch disjoint parts of all that is written in it (Note [Aligned accesses] in
-`fuse.py`), apart from folds over it that can be put together of parts: sums, whose order is free, and what is exact.
+`footprint.py`), apart from folds over it that can be put together of parts: sums, whose order is free, and what is
+exact.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from fnad.lower.fuse import aligned, footprint
+from fnad.lower.footprint import aligned, footprint
 from fnad.lower.index import Counter, Index
 from fnad.lower.loop_ir import (
     ArgReduce,

@@ -1,10 +1,10 @@
 """Temporaries of which a nest needs one row, or the rows of a tile, at a time.
 
 A temporary that only one nest touches, in parts that the iterations of its outermost loop keep to themselves
-(Note [Aligned accesses] in `fuse.py`), needs memory for the part of one iteration: so its rows stay in the cache, where
-whole arrays would stream through memory. If that is too large, a loop inside may need less. What several pieces of a
-tile touch (`tiles.py`) needs memory for the tile. Rows that are shorter than a vector loop are left, since the loop
-around them may be the one that vectorises.
+(Note [Aligned accesses] in `footprint.py`), needs memory for the part of one iteration: so its rows stay in the cache,
+where whole arrays would stream through memory. If that is too large, a loop inside may need less. What several pieces
+of a tile touch (`tiles.py`) needs memory for the tile. Rows that are shorter than a vector loop are left, since the
+loop around them may be the one that vectorises.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import cache
 from itertools import chain
 
-from fnad.lower.fuse import Footprint, aligned, footprint
+from fnad.lower.footprint import Footprint, aligned, footprint
 from fnad.lower.index import Atom, Counter, Index
 from fnad.lower.loop_ir import Control, Item, NestLoop, Product, touched
 from fnad.lower.nodes import Buffer
@@ -27,7 +27,7 @@ SHORTEST = 32
 LARGEST, LARGEST_ALL = 2**15, 2**17
 """The most bytes of a row, and of all rows together: they are on the stack."""
 
-LARGEST_TILE, LARGEST_TILES = 2**17, 2**19
+LARGEST_TILE, LARGEST_TILES = 2**17, 2**18
 """The same for the rows of tiles."""
 
 

@@ -48,7 +48,7 @@ class Costs:
     """The most bytes of matrices in a tile, which stays in the cache; larger ones are better divided into tiles."""
 
     tile_rows: int
-    """The fewest rows of a tile: with fewer the BLAS takes longer."""
+    """The fewest rows of a tile, with fewer of which the BLAS takes longer; and half the fewest elements of a row."""
 
     sum_block: int
     """The length of a sum without compensation: see Note [Accurate sums] in `fnad/kernel/accumulators.py`."""

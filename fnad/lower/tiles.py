@@ -53,9 +53,8 @@ def worth_terms(product: Product, costs: Costs) -> bool:
 
 
 def _is_worth(product: Product, rows: int, long: int, short: int, costs: Costs) -> bool:
-    return (
-        rows >= TILES * costs.tile_rows and short <= LARGEST_SIDE and _nbytes(product, rows * long) > costs.tile_bytes
-    )
+    fewest, nbytes = costs.tile_rows, _nbytes(product, rows * long)
+    return rows >= TILES * fewest and long >= 2 * fewest and short <= LARGEST_SIDE and nbytes > costs.tile_bytes
 
 
 def _nbytes(product: Product, elements: int) -> int:

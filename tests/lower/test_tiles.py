@@ -156,6 +156,17 @@ def test_a_product_is_whole_where_tiles_save_nothing(function: Callable[..., Any
     assert sum(isinstance(item, Product) for item in items) == 1
 
 
+def test_what_runs_on_one_thread_stays_outside() -> None:
+    def running(xs: Any) -> list[Any]:
+        return [np.cumsum(np.min(xs[0] @ xs[1], axis=1))]
+
+    program = trace_function(running, list(map(aval_of, given((5000, 16), (16, 200)))), name="f").program
+    items = lower(simplify(program), CPU).items
+    (loop,) = loops(items)
+    assert loop in items
+    assert len(items) == 2
+
+
 def test_sizes_share_code() -> None:
     def outlines(n: int) -> list[str]:
         program, _ = reverse_of(nearest, given((n, 16), (200, 16)))

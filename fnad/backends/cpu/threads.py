@@ -66,6 +66,9 @@ LAUNCHES_MEASURED = 11
 INTEREST = 20
 """How many times the time that was lost by sharing a loop is spent on loops that are not shared: that loses 5 %."""
 
+STACK = 2**22
+"""The bytes of a worker's stack, on which tasks have small arrays: some systems give new threads an eighth of this."""
+
 FIELDS = (
     "function",
     "context",
@@ -334,10 +337,12 @@ class Workers:
 
     def new_thread(self) -> ctypes.c_void_p | None:
         """A worker, which takes no signals: Python's handlers are for the other threads."""
-        thread = ctypes.c_void_p()
+        thread, attributes = ctypes.c_void_p(), (ctypes.c_char * (2 * PRIMITIVE))()
+        self.library.pthread_attr_init(attributes)
+        self.library.pthread_attr_setstacksize(attributes, ctypes.c_size_t(STACK))
         mask = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
         try:
-            failed = self.library.pthread_create(ctypes.byref(thread), None, ctypes.c_void_p(self.worker), None)
+            failed = self.library.pthread_create(ctypes.byref(thread), attributes, ctypes.c_void_p(self.worker), None)
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         return None if failed else thread
