@@ -16,6 +16,7 @@ from collections.abc import Callable, Generator, Hashable, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -41,13 +42,18 @@ _INFERRED: dict[tuple[Primitive, tuple[Aval, ...], Hashable], Inferred] = {}
 
 
 class Repeated(NamedTuple):
-    """An equation to be added again: its operands by their places among the atoms so far, or constants."""
+    """An equation to be added again, and what takes its operands from the atoms so far."""
 
     primitive: Primitive
-    operands: tuple[int | Literal, ...]
+    operands: Callable[[Sequence[Any]], tuple[Any, ...]]
     params: Params
     static: Hashable
     inferred: Inferred
+
+
+def taking(places: Sequence[int]) -> Callable[[Sequence[Any]], tuple[Any, ...]]:
+    """What takes elements by their places."""
+    return itemgetter(*places) if len(places) > 1 else lambda atoms: tuple([atoms[place] for place in places])
 
 
 class _Stack(threading.local):
@@ -189,12 +195,15 @@ class Builder:
             return tuple([Symbol(self, var, var.aval) for var in found])
         return Symbol(self, found, found.aval)
 
-    def repeat(self, equations: Sequence[Repeated], atoms: list[Atom]) -> None:
-        """Add equations that were added to another program, on other atoms; those of the results are appended."""
+    def repeat(self, equations: Sequence[Repeated], atoms: list[Atom], keys: list[Any]) -> None:
+        """Add equations that were added to another program, on other atoms; those of the results are appended.
+
+        `keys` are what operands are equal by, which are the atoms themselves where there are no constants.
+        """
         numbered, source = self._numbered, self.source
-        for primitive, places, params, static, inferred in equations:
-            operands = tuple([atoms[place] if isinstance(place, int) else place for place in places])
-            key = primitive, atom_keys(operands), static, ()
+        for primitive, taken, params, static, inferred in equations:
+            operands = taken(atoms)
+            key = primitive, operands if keys is atoms else taken(keys), static, ()
             found = numbered.get(key)
             is_new = found is None
             if found is None:
@@ -205,6 +214,8 @@ class Builder:
                 made.static = static
                 self.equations.append(made)
             atoms += results
+            if keys is not atoms:
+                keys += results
 
     @cached_property
     def _numbered(self) -> dict[Any, Var | tuple[Var, ...]]:

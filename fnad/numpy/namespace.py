@@ -21,12 +21,14 @@ import numpy as np
 
 from fnad.ir.builder import is_tracing
 from fnad.numpy.registry import RULES, Rule
+from fnad.watch import unwatched_where
 
 CALLS: dict[str, Callable[..., Any]] = {}
 """How the user's arguments get to a rule: filled by `fnad.trace.dispatch`, where traced values are known.
 
 `traced(function, args, kwargs)` calls the rule of a function, `has_traced(value)` says whether there is a traced value
-in nested lists, tuples and dicts, `standing_for(kind)` returns a class, or what takes traced values in its place
+in nested lists, tuples and dicts, `is_own(function, args, kwargs)` whether the rule of a function runs no code of the
+user's for these arguments, `standing_for(kind)` returns a class, or what takes traced values in its place
 where the code calls it that asks a module for it. `decided(symbol)` returns what bools or integers are for the
 arguments at hand, and guards the path with it; None where that is not known.
 """
@@ -79,6 +81,7 @@ def making_traced(past: object = None) -> Generator[Attempt]:
 def on_traced(function: Callable[..., Any]) -> Callable[..., Any]:
     """A function that follows its rule where an argument is traced, and is itself elsewhere."""
 
+    @unwatched_where(lambda *args, **kwargs: CALLS["is_own"](function, args, kwargs))
     @wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
         if is_tracing() and (CALLS["has_traced"](args) or (kwargs and CALLS["has_traced"](kwargs))):
@@ -101,6 +104,7 @@ def follows(rule: Rule) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
 def on_trace(function: Callable[..., Any]) -> Callable[..., Any]:
     """A function whose result is traced while a trace runs, and which is itself elsewhere."""
 
+    @unwatched_where(lambda *args, **kwargs: CALLS["is_own"](function, args, kwargs))
     @wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
         if not is_tracing():

@@ -382,7 +382,7 @@ def ufunc_name(ufunc: np.ufunc, method: str) -> str:
     return name if method == "__call__" else f"{name}.{method}"
 
 
-def call_function(function: Any, args: Sequence[Any], kwargs: Arguments) -> Any:
+def call_function_seen(function: Any, args: Sequence[Any], kwargs: Arguments) -> Any:
     """The result of an array function."""
     rule = RULES.get(function)
     if rule is None and function not in WRITERS:
@@ -395,8 +395,12 @@ def call_function(function: Any, args: Sequence[Any], kwargs: Arguments) -> Any:
     if kwargs or (at is not None and at < len(args)):  # one of the arguments by position may be `out`
         return call_with_options(function_name(function), rule, args, kwargs)
     if function in PARTS and isinstance(args[0], Handle) and args[0].is_weak:
-        return weakened(call(rule, (as_number(args[0]),), kwargs))
-    return call(rule, args, kwargs)
+        return weakened(call_seen(rule, (as_number(args[0]),), kwargs))
+    return call_seen(rule, args, kwargs)
+
+
+call_function = unwatched_where(is_own_call)(call_function_seen)
+"""Calls an array function, without its calls being seen where its rule is fnad's own."""
 
 
 def has_traced(value: Any) -> bool:
@@ -414,6 +418,7 @@ def has_traced(value: Any) -> bool:
 
 
 CALLS["has_traced"] = has_traced
+CALLS["is_own"] = is_own_call
 
 
 def may_share_memory(a: Any, b: Any, /, max_work: int | None = 0) -> bool:

@@ -22,7 +22,7 @@ from typing import Any, NamedTuple, NoReturn, TypeAlias
 
 import numpy as np
 
-from fnad.ir.builder import Builder, Repeated, current_builder
+from fnad.ir.builder import Builder, Repeated, current_builder, taking
 from fnad.ir.content import key_of_params
 from fnad.ir.known import any_known
 from fnad.ir.program import Atom, Equation, Literal
@@ -108,16 +108,22 @@ Make: TypeAlias = Callable[[Builder, Sequence[Symbol], Sequence[Atom]], Any]
 
 
 class Expansion(NamedTuple):
-    """The equations of a rule, and what makes its result."""
+    """The equations of a rule, the constants among their operands with their keys, and what makes its result."""
 
     repeated: tuple[Repeated, ...]
+    constants: list[Literal]
+    keys: list[Any]
     make: Make
 
     def on(self, operands: Sequence[Symbol]) -> Any:
         """What the rule returns for these operands; its equations are added."""
         builder = current_builder()
         atoms = [o.atom if o.builder is builder else builder.lift(o).atom for o in operands]
-        builder.repeat(self.repeated, atoms)
+        keys: list[Any] = atoms
+        if self.constants:
+            keys = atoms + self.keys
+            atoms = atoms + self.constants
+        builder.repeat(self.repeated, atoms, keys)
         return self.make(builder, operands, atoms)
 
 
@@ -128,9 +134,21 @@ def expansion(rule: Callable[..., Any], operands: Sequence[Any], options: Mappin
         operands = [_like(value, recorder, inputs) for value in operands]
         options = {name: _like(value, recorder, inputs) for name, value in options.items()}
         returned = _with_reads(rule(*operands, **options))
-    places: dict[Atom, int] = {symbol.atom: place for place, symbol in enumerate(inputs)}
+    constants = _constants(recorder.equations)
+    places: dict[Atom, int] = {atom: i for i, atom in enumerate([*[symbol.atom for symbol in inputs], *constants])}
     repeated = tuple([_repeated(equation, places) for equation in recorder.equations])
-    return Expansion(repeated, _make(returned, inputs, places))
+    return Expansion(repeated, constants, [literal.key for literal in constants], _make(returned, inputs, places))
+
+
+def _constants(equations: Sequence[Equation]) -> list[Literal]:
+    operands = dict.fromkeys(atom for equation in equations for atom in equation.operands)
+    return [_finite(atom) for atom in operands if isinstance(atom, Literal)]
+
+
+def _finite(literal: Literal) -> Literal:
+    if not np.isfinite(literal.value):  # of numbers that overflow NumPy warns each time
+        raise NotRepeatableError
+    return literal
 
 
 def _like(value: Any, recorder: Recorder, inputs: list[Symbol]) -> Any:
@@ -158,18 +176,12 @@ def _with_reads(returned: Any) -> Any:
 def _repeated(equation: Equation, places: dict[Atom, int]) -> Repeated:
     if equation.primitive.effect or equation.regions:
         raise NotRepeatableError
-    operands = tuple([_place(atom, places) for atom in equation.operands])
+    operands = taking([places[atom] for atom in equation.operands])
     for result in equation.results:
         places[result] = len(places)
     primitive, params = equation.primitive, equation.params
     inferred = primitive.infer(*[atom.aval for atom in equation.operands], **params)
     return Repeated(primitive, operands, params, key_of_params(equation), inferred)
-
-
-def _place(atom: Atom, places: dict[Atom, int]) -> int | Literal:
-    if isinstance(atom, Literal) and not np.isfinite(atom.value):  # of numbers that overflow NumPy warns each time
-        raise NotRepeatableError
-    return atom if isinstance(atom, Literal) else places[atom]
 
 
 def _make(returned: Any, inputs: Sequence[Symbol], places: dict[Atom, int]) -> Make:
@@ -194,9 +206,11 @@ def _make_symbol(symbol: Symbol, inputs: Sequence[Symbol], places: dict[Atom, in
         return lambda builder, operands, atoms: operands[given]
     if type(symbol) is not Symbol:
         raise NotRepeatableError
-    place, aval = _place(symbol.atom, places), symbol.aval
-    if isinstance(place, Literal):
-        return lambda builder, operands, atoms: Symbol(builder, place, aval)
+    atom, aval = symbol.atom, symbol.aval
+    if isinstance(atom, Literal):
+        literal = _finite(atom)
+        return lambda builder, operands, atoms: Symbol(builder, literal, aval)
+    place = places[atom]
     return lambda builder, operands, atoms: Symbol(builder, atoms[place], aval)
 
 

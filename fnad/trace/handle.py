@@ -38,16 +38,15 @@ class Cell:
     long as somebody has them.
     """
 
-    __slots__ = ("in_order", "is_open", "is_written", "lent", "symbol", "version", "written_at")
+    is_written = False
+    written_at: Source | None = None
+    in_order = False
+    version = 0
+    is_open = True
+    lent: tuple[ReferenceType[Array], ...] = ()
 
     def __init__(self, symbol: Symbol) -> None:
         self.symbol = symbol
-        self.is_written = False
-        self.written_at: Source | None = None
-        self.in_order = False
-        self.version = 0
-        self.is_open = True
-        self.lent: list[ReferenceType[Array]] = []
 
 
 class Handle:
@@ -151,7 +150,7 @@ class Handle:
     def lend(self, array: Array) -> Array:
         """An ordinary array in the place of this one; neither is written to as long as both are there."""
         array.flags.writeable = False
-        self._cell.lent.append(ref(array))
+        self._cell.lent += (ref(array),)
         return array
 
     def _is_certain(self) -> bool:

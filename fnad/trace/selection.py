@@ -28,7 +28,7 @@ from fnad.numpy.registry import RULES
 from fnad.ops.comparison import select
 from fnad.ops.requirement import require
 from fnad.ops.shape import broadcast_to, reshape_to
-from fnad.trace.dispatch import call, call_function, call_ufunc
+from fnad.trace.dispatch import call, call_function, call_function_seen, call_ufunc
 from fnad.trace.guards import decided
 from fnad.trace.handle import Deferred, Handle
 from fnad.trace.source import current_source
@@ -252,7 +252,7 @@ def call_traced(function: Any, args: Any, kwargs: Any) -> Any:
     if first is None and kwargs:
         first = undecided_of(kwargs.values())
     if first is None:
-        return call_function(function, args, kwargs)
+        return call_function_seen(function, args, kwargs)
     return first.__array_function__(function, (), args, kwargs)
 
 

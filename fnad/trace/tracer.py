@@ -28,6 +28,7 @@ from fnad.trace.dispatch import (
     call,
     call_alike,
     call_function,
+    call_function_seen,
     call_seen,
     call_ufunc,
     following,
@@ -73,7 +74,7 @@ class Tracer(Handle, metaclass=Kind):
     def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
         if any(kind is Selection for kind in types):  # which is equal to the class of other arrays
             return NotImplemented
-        return call_function(function, args, kwargs)
+        return call_function_seen(function, args, kwargs)
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
         mask = guards.decided(self.symbol) if MAKING.is_traced and self.aval.dtype == BOOL and is_reading() else None
