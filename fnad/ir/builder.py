@@ -53,7 +53,12 @@ class Repeated(NamedTuple):
 
 def taking(places: Sequence[int]) -> Callable[[Sequence[Any]], tuple[Any, ...]]:
     """What takes elements by their places."""
-    return itemgetter(*places) if len(places) > 1 else lambda atoms: tuple([atoms[place] for place in places])
+    if len(places) > 1:
+        return itemgetter(*places)
+    if not places:
+        return lambda atoms: ()
+    place = places[0]
+    return lambda atoms: (atoms[place],)
 
 
 class _Stack(threading.local):

@@ -247,7 +247,7 @@ def _rebuilt(like: Any, values: list[Any]) -> Any:
 def wrap(result: Any, owners: Owners) -> Any:
     """The result for the user."""
     if isinstance(result, Symbol):
-        return Handle.concrete(strong(result), is_scalar=not result.aval.shape)
+        return Handle.fresh(strong(result), not result.aval.shape)
     if isinstance(result, ArrayView):
         return _wrap_view(result, owners)
     if isinstance(result, (list, tuple)):
@@ -258,7 +258,7 @@ def wrap(result: Any, owners: Owners) -> Any:
 def _wrap_view(view: ArrayView, owners: Owners) -> Handle:
     owner = owners.get(id(view.base))
     if owner is None:
-        handle = Handle.concrete(view.read())
+        handle = Handle.fresh(strong(view.read()), False)
         return handle.in_order() if view.in_order else handle
     if not (owner.is_scalar or view.is_copy):
         return owner.through(view.steps, view.read())

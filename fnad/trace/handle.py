@@ -13,6 +13,7 @@ Note [View or copy]
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, ClassVar, TypeAlias
 from weakref import ReferenceType, ref
 
@@ -56,6 +57,8 @@ class Handle:
 
     concrete: ClassVar[type[Handle]]
     """The class that users meet."""
+    fresh: ClassVar[Callable[[Symbol, bool], Handle]]
+    """What makes an array, or a number of NumPy's, of a symbol that is none of a Python number."""
 
     def __init__(self, symbol: Symbol, *, is_scalar: bool = False) -> None:
         if not is_scalar and type(symbol) is WeakSymbol:
@@ -97,7 +100,7 @@ class Handle:
 
     def through(self, steps: Steps, symbol: Symbol) -> Handle:
         """A handle on the same memory, seen through these steps, which is this symbol at present."""
-        handle = Handle.concrete(symbol)
+        handle = Handle.fresh(symbol, False)
         handle._cell = self._cell
         handle._steps = (*self._steps, *steps)
         if self._cell.in_order:
