@@ -21,9 +21,9 @@ def is_on_device(value: Any) -> bool:
     """Whether a value is an array in the memory of a device."""
     kind = type(value)
     library = kind.__module__.partition(".")[0]
-    if library == "numpy":
-        return False
-    if hasattr(kind, "__dlpack_device__") and library != "cupy":  # whose answer takes a call of CUDA's
+    if library in ("numpy", "cupy"):  # whose arrays are of one kind; to ask CuPy's takes a call of CUDA's
+        return library == "cupy" and hasattr(kind, "__cuda_array_interface__")
+    if hasattr(kind, "__dlpack_device__"):
         return value.__dlpack_device__()[0] in CUDA_KINDS
     return hasattr(kind, "__cuda_array_interface__") and hasattr(value, "__cuda_array_interface__")
 

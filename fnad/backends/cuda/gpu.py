@@ -19,7 +19,7 @@ from fnad.ir.types import Dtype, Shape
 from fnad.kernel.statements import Kernel
 
 PACKAGES = "pip install 'fnad[cuda]' brings all packages that it takes"
-SEE = "`fnad doctor` shows what is there"
+SEE = "it takes a GPU of NVIDIA's and its driver, for CUDA 13 or later: `fnad doctor` shows what is there"
 GEMM = {"f": "sgemm", "d": "dgemm", "F": "cgemm", "D": "zgemm"}
 """cuBLAS's matrix products, by the letters of dtypes."""
 
@@ -155,12 +155,17 @@ class Gpu:
             self._cublas(f"{GEMM[letter]}StridedBatched")(*before, *given, *after, out_step, count)
 
     def _cublas(self, name: str) -> Callable[..., None]:
-        return getattr(import_module("cupy_backends.cuda.libs.cublas"), name)
+        try:
+            return getattr(import_module("cupy_backends.cuda.libs").cublas, name)
+        except ImportError as error:
+            raise DeviceError(f"matrix products need cuBLAS: {error}", remedy=PACKAGES) from None
 
     def evaluate(self, function: Callable[..., Any], values: Sequence[DeviceArray]) -> tuple[DeviceArray, ...]:
         with import_module("cupyx").errstate(linalg="raise"):
             try:
                 found = function(*values)  # NumPy's functions hand arrays of CuPy's over to it
+            except ImportError as error:
+                raise DeviceError(f"CuPy lacks a library for this: {error}", remedy=PACKAGES) from None
             except (TypeError, NotImplementedError) as error:
                 raise LoweringError(f"CuPy cannot do this: {error}") from None
         return tuple(map(self._cupy.asarray, found if isinstance(found, tuple) else (found,)))

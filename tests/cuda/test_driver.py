@@ -1,0 +1,134 @@
+"""What the driver of a GPU tells CUDA: the arguments of cuBLAS and of launches, read as CUDA would read them."""
+
+from __future__ import annotations
+
+import ctypes
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from fnad.backends.cuda.driver import Operand
+from fnad.backends.cuda.gpu import Gpu, Loaded
+from fnad.errors import LoweringError, PlacementError
+from tests.gpu import matrix
+
+DTYPES = ("f4", "f8", "c8", "c16")
+
+
+class Array:
+    """An array with its address where CuPy's has it."""
+
+    def __init__(self, memory: np.ndarray) -> None:
+        self.memory, self.dtype = memory, memory.dtype
+        self.data = SimpleNamespace(ptr=memory.ctypes.data)
+
+
+def at(address: int, dtype: Any, count: int) -> np.ndarray:
+    kind = ctypes.c_byte * (count * np.dtype(dtype).itemsize)
+    return np.frombuffer(kind.from_address(address), dtype)
+
+
+def by_columns(address: int, dtype: Any, rows: int, columns: int, leading: int) -> np.ndarray:
+    """The matrix that Fortran has at an address."""
+    flat = at(address, dtype, leading * (columns - 1) + rows if columns else 0)
+    return np.lib.stride_tricks.as_strided(flat, (rows, columns), (flat.itemsize, leading * flat.itemsize))
+
+
+def gemm(dtype: Any) -> Any:
+    """A cuBLAS function as its manual has it."""
+
+    def call(handle, ta, tb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc) -> None:
+        assert lda >= max(1, (k if ta else m))
+        assert ldb >= max(1, (n if tb else k))
+        assert ldc >= max(1, m)
+        left = by_columns(a, dtype, k, m, lda).T if ta else by_columns(a, dtype, m, k, lda)
+        right = by_columns(b, dtype, n, k, ldb).T if tb else by_columns(b, dtype, k, n, ldb)
+        assert (at(alpha, dtype, 1)[0], at(beta, dtype, 1)[0]) == (1, 0)
+        by_columns(c, dtype, m, n, ldc)[...] = left @ right
+
+    return call
+
+
+def batched(dtype: Any) -> Any:
+    def call(handle, ta, tb, m, n, k, alpha, a, lda, sa, b, ldb, sb, beta, c, ldc, sc, count) -> None:
+        size = np.dtype(dtype).itemsize
+        for i in range(count):
+            moved = a + i * sa * size, lda, b + i * sb * size, ldb
+            gemm(dtype)(handle, ta, tb, m, n, k, alpha, *moved, beta, c + i * sc * size, ldc)
+
+    return call
+
+
+LETTERS = dict(zip("sdcz", DTYPES, strict=True))
+CUBLAS = SimpleNamespace(
+    **{f"{letter}gemm": gemm(dtype) for letter, dtype in LETTERS.items()},
+    **{f"{letter}gemmStridedBatched": batched(dtype) for letter, dtype in LETTERS.items()},
+)
+
+
+@pytest.fixture
+def gpu(monkeypatch: pytest.MonkeyPatch) -> Gpu:
+    monkeypatch.setattr(Gpu, "_cublas", lambda self, name: getattr(CUBLAS, name))
+    made = object.__new__(Gpu)
+    made._cupy = SimpleNamespace(
+        cuda=SimpleNamespace(
+            device=SimpleNamespace(get_cublas_handle=lambda: 7),
+            get_current_stream=lambda: SimpleNamespace(ptr=5),
+        )
+    )
+    made._constants = {letter: (np.ones(1, letter), np.zeros(1, letter)) for letter in "fdFD"}
+    return made
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_products_are_those_of_the_matrices(gpu: Gpu, dtype: str) -> None:
+    drawn = np.random.default_rng(0)
+    for m, k, n in ((3, 4, 5), (1, 4, 5), (3, 1, 5), (3, 4, 1), (1, 1, 1), (1, 1, 5)):
+        for layout in range(8):
+            for count in (1, 3):
+                check(gpu, drawn, np.dtype(dtype), (m, k, n), [bool(layout & bit) for bit in (1, 2, 4)], count)
+
+
+def check(gpu: Gpu, drawn: Any, dtype: Any, size: tuple[int, int, int], columns: list[bool], count: int) -> None:
+    m, k, n = size
+    operands, steps = [], []
+    for (rows, width), by_column in zip(((m, n), (m, k), (k, n)), columns, strict=True):
+        leading = (rows if by_column else width) + 2
+        steps.append(leading * (width if by_column else rows) + 3)
+        memory = drawn.standard_normal(steps[-1] * count + 9).astype(dtype)
+        strides = (1, leading) if by_column else (leading, 1)
+        operands.append(Operand(Array(memory), 2, *strides))
+    gpu.products(*operands, size, count, steps)
+    for i in range(count):
+        moved = [x._replace(offset=x.offset + i * step) for x, step in zip(operands, steps, strict=True)]
+        c, a, b = (matrix(x, *s) for x, s in zip(moved, ((m, n), (m, k), (k, n)), strict=True))
+        assert_allclose(c, a @ b, rtol=1e-5)
+
+
+def test_matrices_too_large_for_cublas_are_refused(gpu: Gpu) -> None:
+    x = Operand(Array(np.zeros(4)), 0, 2**31, 1)
+    with pytest.raises(LoweringError, match="more than 2147483647 rows"):
+        gpu.products(x, x, x, (2**31, 1, 1), 1, (0, 0, 0))
+
+
+def test_a_launch_gives_the_addresses_of_its_arrays(gpu: Gpu) -> None:
+    arrays = [Array(np.zeros(4)), Array(np.zeros(4, np.int32))]
+    found = []
+
+    def launch(function: int, *rest: int) -> None:
+        *grid, stream, parameters, extra = rest
+        places = at(parameters, np.uint64, 2)
+        found.append((function, grid, stream, [int(at(int(p), np.uint64, 1)[0]) for p in places], extra))
+
+    gpu._launch = launch
+    gpu.launch(Loaded(11, None), 3, 64, arrays)
+    assert found == [(11, [3, 1, 1, 64, 1, 1, 0], 5, [array.data.ptr for array in arrays], 0)]
+
+
+def test_another_current_device_is_refused(gpu: Gpu) -> None:
+    gpu._device, gpu._current = 0, lambda: 1
+    with pytest.raises(PlacementError, match="programs run on cuda:0, and the current device is cuda:1"):
+        gpu.check_current()
