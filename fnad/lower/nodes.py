@@ -6,7 +6,7 @@ subexpression is found by identity, and comparing or hashing one costs nothing h
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -187,36 +187,32 @@ def _always(condition: Condition) -> bool:
     return low <= least and greatest < high
 
 
-def children(node: Node) -> Iterator[Node]:
+def children(node: Node) -> Sequence[Node]:
     """The operands of a node, and the nodes in its addresses."""
     match node:
-        case BufferLoad(_, address, _):
-            yield from loaded(address)
-        case ScalarOperation(_, operands, _, _):
-            yield from operands
-        case IndexValue(index, _, _):
-            yield from loaded(index)
-        case Branch(conditions, inside, outside, _):
-            for index, _, _ in conditions:
-                yield from loaded(index)
-            yield inside
-            yield outside
-        case Checked(operand, _, _, _):
-            yield operand
+        case ScalarOperation():
+            return node.operands
+        case BufferLoad():
+            return loaded(node.address)
         case ScalarConstant():
-            pass
+            return ()
+        case Branch(conditions, inside, outside):
+            return [*(each for index, _, _ in conditions for each in loaded(index)), inside, outside]
+        case IndexValue():
+            return loaded(node.index)
+        case Checked():
+            return (node.operand,)
 
 
-def loaded(index: Index) -> Iterator[Node]:
+def loaded(index: Index) -> list[Node]:
     """The run-time integers in an index."""
+    found: list[Node] = []
     for atom, _ in index.terms:
-        match atom:
-            case Loaded(node, _):
-                yield node
-            case Quotient(dividend, _) | Remainder(dividend, _):
-                yield from loaded(dividend)
-            case _:
-                pass
+        if isinstance(atom, Loaded):
+            found.append(atom.node)
+        elif isinstance(atom, Quotient | Remainder):
+            found += loaded(atom.dividend)
+    return found
 
 
 def loads(roots: Iterator[Node] | list[Node]) -> list[BufferLoad]:
