@@ -12,7 +12,7 @@ from numpy.testing import assert_allclose
 
 from fnad.backends.cuda.driver import Operand
 from fnad.backends.cuda.gpu import Gpu, Loaded
-from fnad.errors import LoweringError, PlacementError
+from fnad.errors import DeviceMemoryError, LoweringError, PlacementError
 from tests.gpu import matrix
 
 DTYPES = ("f4", "f8", "c8", "c16")
@@ -126,6 +126,19 @@ def test_a_launch_gives_the_addresses_of_its_arrays(gpu: Gpu) -> None:
     gpu._launch = launch
     gpu.launch(Loaded(11, None), 3, 64, arrays)
     assert found == [(11, [3, 1, 1, 64, 1, 1, 0], 5, [array.data.ptr for array in arrays], 0)]
+
+
+def test_too_little_memory_is_told_with_sizes(gpu: Gpu) -> None:
+    class OutOfMemoryError(Exception): ...
+
+    def empty(*args: Any) -> None:
+        raise OutOfMemoryError("the pool is full")
+
+    gpu._cupy.empty = empty
+    gpu._cupy.cuda.memory = SimpleNamespace(OutOfMemoryError=OutOfMemoryError)
+    gpu._cupy.cuda.runtime = SimpleNamespace(memGetInfo=lambda: (5, 9))
+    with pytest.raises(DeviceMemoryError, match=r"^800 bytes for float64\[10, 10\] .*\n.*: 5 of 9 bytes are free"):
+        gpu.empty((10, 10), np.dtype(float))
 
 
 def test_another_current_device_is_refused(gpu: Gpu) -> None:

@@ -96,6 +96,8 @@ CALLS: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "an argument itself": (lambda x: (x, x, np.float64(2.0), 3), (X,)),
     "library": (lambda a: (np.linalg.cholesky(a @ np.swapaxes(a, 1, 2)), np.linalg.det(a), np.fft.fft(a)), (SQUARES,)),
     "library in a loop": (lambda a: fnad.scan(lambda c, m: (np.linalg.solve(m, c), c), np.ones(4), a), (SQUARES,)),
+    "draws": (lambda key: fnad.random.normal(key, (40,)), (fnad.random.key(3),)),
+    "callback in a loop": (lambda x: fnad.map(lambda row: fnad.callback(np.sort, row, result=np.zeros(7)), x), (X,)),
     "callback": (lambda x: fnad.callback(np.cumsum, x, result=np.zeros(35)) * 2, (X,)),
 }
 
@@ -195,11 +197,17 @@ def test_what_cuda_raises_is_an_error_of_the_device(device: Simulated, monkeypat
     def failing(*args: Any) -> None:
         raise CudaError("illegal address")
 
+    def interrupted(*args: Any) -> None:
+        raise KeyboardInterrupt
+
     f = fnad.jit(lambda x: x + 1, device="cuda")
-    monkeypatch.setattr(Simulated, "launch", failing)
-    with pytest.raises(DeviceError, match="fails on the GPU: illegal address"):
-        f(X)
-    monkeypatch.undo()
+    with monkeypatch.context() as patch:
+        patch.setattr(Simulated, "launch", failing)
+        with pytest.raises(DeviceError, match="fails on the GPU: illegal address"):
+            f(X)
+        patch.setattr(Simulated, "launch", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            f(X)
     assert_array_equal(fnad.to_host(f(X)), X + 1)
 
 
