@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import TypeGuard
 
 from fnad.kernel.device import BARRIER, THREAD
-from fnad.kernel.python_source import expression_text
+from fnad.kernel.python_source import expression_text, is_barrier
 from fnad.kernel.statements import (
     STATUS,
     Apply,
@@ -43,6 +43,7 @@ from fnad.scalar.operations import EQUAL
 
 ALL = "all threads"
 FIRST = "the first thread"
+IS_FIRST = apply(EQUAL, apply(THREAD), integer(0))
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,13 +116,13 @@ def _loop(loop: For | While, before: Accesses) -> list[Statement]:
     entry = Accesses()
     entry.add(before)
     body = _block(loop.body, before)
-    all_of_body = list(_accesses_in(loop.body))
-    inside = Accesses()
-    inside.add(all_of_body)
-    if inside.conflict_with(all_of_body, later=True):
+    barriers = [n for n, statement in enumerate(body) if is_barrier(statement)] or [len(body), -1]
+    end = Accesses()
+    end.add(_accesses_in(body[barriers[-1] + 1 :]))
+    if end.conflict_with(list(_accesses_in(body[: barriers[0]])), later=True):
         body.append(Evaluate(apply(BARRIER)))
     # After the last iteration, or where there is none, or in the middle of one that ends the loop.
-    before.add([*entry, *all_of_body])
+    before.add([*entry, *_accesses_in(loop.body)])
     return [
         *barrier,
         For(loop.counter, loop.start, loop.stop, loop.step, body) if isinstance(loop, For) else While(body),
@@ -139,7 +140,7 @@ def _branches(branches: If, before: Accesses) -> list[Statement]:
 
 
 def _by_one(statement: Statement) -> Statement:
-    return If(apply(EQUAL, apply(THREAD), integer(0)), [statement]) if isinstance(statement, Store) else statement
+    return If(IS_FIRST, [statement]) if isinstance(statement, Store) else statement
 
 
 def _joined(statements: Sequence[Statement]) -> list[Statement]:
@@ -223,6 +224,8 @@ def _shared_out(statement: Statement) -> Iterator[Access]:
 
 
 def _access(array: Name, index: Expression, start: str, counters: set[str], *, is_store: bool) -> Access:
+    if start == expression_text(IS_FIRST):
+        return Access(array.name, is_store, FIRST)
     if array == STATUS:  # where any thread may store
         return Access(array.name, is_store, f"{start}: by any", varies=True)
     read = [e for e in subexpressions(index) if isinstance(e, Name | Load)]

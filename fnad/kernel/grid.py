@@ -77,7 +77,11 @@ class OnBlocks(Piece):
     loops: tuple[NestLoop, ...] = ()
 
     def write(self, builder: DeviceBuilder) -> None:
-        builder.turns(self.loops, apply(BLOCK), self.blocks)
+        if self.blocks < size(self.loops):
+            builder.turns(self.loops, apply(BLOCK), self.blocks)
+            return
+        with builder.inside(self.loops, apply(BLOCK)):
+            builder.items(self.loops[-1].items)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -145,19 +149,25 @@ class Whole(Divided):
     """The results of folds from their parts, which are folded in order."""
 
     def write(self, builder: DeviceBuilder) -> None:
+        if not self.by_threads:
+            self.result(builder, apply(BLOCK))
+            return
         index = Name("g", INDEX)
-        first, step = (
-            (builder.number_in_grid, self.blocks * self.threads) if self.by_threads else (apply(BLOCK), self.blocks)
-        )
-        with builder.block(level=False) as body, builder.inside(self.free, index):
+        with builder.block(level=False) as body:
+            self.result(builder, index)
+        step = self.blocks * self.threads
+        builder.add(For(index, builder.number_in_grid, integer(self.results), step, body))
+
+    def result(self, builder: DeviceBuilder, number: Expression) -> None:
+        """Write the folds of one result: a block has all of its threads at work on it."""
+        with builder.inside(self.free, number):
             folds = builder.folds_from(self.folded[0])
             builder.open_folds(folds)
-            self.fold(builder, folds, index)
+            self.fold(builder, folds, number)
             for fold in folds:
                 if not self.by_threads:
                     builder.join(fold)
                 builder.close_fold(fold)
-        builder.add(For(index, first, integer(self.results), step, body))
 
     def fold(self, builder: DeviceBuilder, folds: Sequence[Accumulator], result: Expression) -> None:
         part = Name("q", INDEX)

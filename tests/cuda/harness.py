@@ -113,11 +113,10 @@ class Block:
     launch: Launch
     number: int
     warp: int
-    shared: list[Watched] = field(default_factory=list[Watched])
+    shared: dict[str, Watched] = field(default_factory=dict[str, Watched])
     barriers: int = 0
 
     def run(self, arrays: Sequence[Watched], schedule: random.Random) -> None:
-        self.taken = [0] * self.launch.threads
         names = self._names()
         function = compiled(self.launch.kernel)
         exec(function, names)
@@ -137,13 +136,11 @@ class Block:
         names |= {"thread": lambda: HERE.thread, "block": lambda: self.number}
         return names | {r.name: partial(self._shared, dtype) for dtype, r in SHARED_ARRAYS.items()}
 
-    def _shared(self, dtype: Any, size: Any) -> Watched:
-        """The next shared array of the running thread: all ask for them in the same order."""
-        n = self.taken[HERE.thread]
-        self.taken[HERE.thread] += 1
-        if n == len(self.shared):
-            self.shared.append(Watched(f"shared{n}", unset(int(size), dtype)))
-        return self.shared[n]
+    def _shared(self, dtype: Any, size: Any, where: str) -> Watched:
+        """The shared array of a place in the text: the same one in each iteration of a loop around it."""
+        if where not in self.shared:
+            self.shared[where] = Watched(f"shared{len(self.shared)}", unset(int(size), dtype))
+        return self.shared[where]
 
     def _advance(self, thread: int, value: Any) -> None:
         HERE.block, HERE.thread, HERE.barriers = self.number, thread, self.barriers
@@ -178,13 +175,16 @@ class Block:
 
 
 class _Stops(ast.NodeTransformer):
-    """Makes barriers and shuffles the points where a thread stops."""
+    """Makes barriers and shuffles the points where a thread stops, and tells shared arrays where they are made."""
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
         self.generic_visit(node)
-        if isinstance(node.func, ast.Name) and node.func.id in ("barrier", "shuffle_down"):
-            kind = "barrier" if node.func.id == "barrier" else "shuffle"
-            where = ast.Constant(f"{node.lineno}:{node.col_offset}")
+        name = node.func.id if isinstance(node.func, ast.Name) else ""
+        where = ast.Constant(f"{node.lineno}:{node.col_offset}")
+        if name.startswith("shared_"):
+            node.args.append(where)
+        if name in ("barrier", "shuffle_down"):
+            kind = "barrier" if name == "barrier" else "shuffle"
             return ast.Yield(ast.Tuple([ast.Constant(kind), where, *node.args], ast.Load()))
         return node
 

@@ -37,7 +37,7 @@ def kernel(text: str) -> Kernel:
 
 
 def ran(text: str, seed: int = 0, blocks: int = 2) -> Array:
-    x, out = np.arange(8.0 * blocks), np.full(8 * blocks, -1.0)
+    x, out = np.arange(8.0 * blocks), np.full(16, -1.0)
     run(Launch(kernel(text), blocks, 8), [x, out], random.Random(seed), warp=4)
     return out
 
@@ -70,6 +70,19 @@ def test_a_printed_kernel_is_read_back(text: str) -> None:
 def test_what_a_kernel_must_not_do(text: str, message: str) -> None:
     with pytest.raises(KernelError, match=message):
         ran(text)
+
+
+def test_a_shared_array_is_the_same_one_in_each_iteration() -> None:
+    text = """
+def kernel(x, out):
+    for i0 in range(2):
+        near = shared_f64(i64(8))
+        near[thread()] = x[thread()]
+        barrier()
+        out[i0 * 8 + thread()] = near[(thread() + 1) % 8]
+"""
+    with pytest.raises(KernelError, match="a race for shared0"):
+        ran(text, blocks=1)
 
 
 def test_what_nobody_stored_in_shared_memory_is_no_number() -> None:

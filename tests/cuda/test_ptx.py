@@ -81,7 +81,8 @@ def has_doubles(kernel: Kernel) -> bool:
 def reduces_angles(kernel: Kernel) -> bool:
     """Whether there is a function for which libdevice divides very large numbers of f32 by π in double precision."""
     found = [f for f in features(kernel) if isinstance(f, tuple)]
-    return any(f[0] in ("sin", "cos", "tan") or "F" in f[1:] for f in found)
+    names = ("sin", "cos", "tan", *(f"scipy_{name}" for name in ("j0", "j1", "y0", "y1")))
+    return any(f[0] in names or "F" in f[1:] for f in found)
 
 
 def letter(kind: Kind) -> str:
@@ -101,6 +102,8 @@ def kernels() -> Iterator[Kernel]:
             continue
         for n, launch in enumerate(plan.launches.values()):
             found = features(launch.kernel)
+            if any(f[0].startswith("scipy_") and f[-1] in "FD" for f in found if isinstance(f, tuple) and len(f) > 1):
+                continue  # libdevice has SciPy's functions for real numbers
             if not found <= seen:
                 seen |= found
                 yield replace(launch.kernel, name=f"{case.primitive.name}_{case.number}_{n}")

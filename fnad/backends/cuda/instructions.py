@@ -10,8 +10,10 @@ import llvmlite.ir as ir
 from fnad.backends.llvm import complex_functions, integer
 from fnad.backends.llvm.emitter import Builder, Emit, Instructions, Kinds, Value, Values, by_kind
 from fnad.backends.llvm.scalar import call, memory_type, on_parts, overloaded
+from fnad.errors import LoweringError
 from fnad.kernel.device import SHARED_ARRAYS
 from fnad.scalar.operation import Dtype, real_dtype
+from fnad.scalar.scipy_ufunc import PREFIX
 
 WORD, LONG = ir.IntType(32), ir.IntType(64)
 SHARED = 3
@@ -101,6 +103,12 @@ SYMBOLS = {
 }  # fmt: skip
 """The functions of libm, by the names of operations."""
 
+SPECIAL = {
+    "gamma": "tgamma", "gammaln": "lgamma", "i0": "cyl_bessel_i0", "i1": "cyl_bessel_i1", "ndtri": "normcdfinv",
+    **{name: name for name in ("erfcinv", "erfcx", "erfinv", "exp10", "j0", "j1", "y0", "y1")},
+}  # fmt: skip
+"""The functions of SciPy that libdevice has, for real numbers."""
+
 COMPLEX = complex_functions.instructions(libm)
 
 
@@ -109,8 +117,18 @@ def of_floats(name: str, emit: Emit) -> Emit:
     return by_kind(f=emit, c=COMPLEX[name]) if name in COMPLEX else emit
 
 
+def of_reals(name: str, emit: Emit) -> Emit:
+    """The emitter of a function that has no complex form."""
+
+    def refuse(builder: Builder, kinds: Kinds, values: Values) -> Value:
+        raise LoweringError(f"cuda has no instructions for {name} of complex numbers")
+
+    return by_kind(f=emit, c=refuse)
+
+
 INSTRUCTIONS: Instructions = {
     **{name: of_floats(name, function(symbol)) for name, symbol in SYMBOLS.items()},
+    **{f"{PREFIX}{name}": of_reals(name, function(symbol)) for name, symbol in SPECIAL.items()},
     "power": by_kind(iu=integer.power, f=function("pow"), c=COMPLEX["power"]),
     "sqrt": of_floats("sqrt", intrinsic("llvm.sqrt")),
     **{name: intrinsic(f"llvm.{name}") for name in ("floor", "ceil", "trunc", "rint", "copysign")},

@@ -279,12 +279,13 @@ class _Writer:
         builder.position_at_end(end)
 
     def emitter(self, operation: Operation) -> Emit:
-        """The emitter of an operation; SciPy's ufuncs, of which there is no list, share one."""
-        is_ufunc = isinstance(operation, UfuncOperation)
-        emit = self.target.instructions.get(UFUNC if is_ufunc else operation.name)
-        if emit is None:
-            raise LoweringError(f"{self.target.name} has no instructions for {operation.name}")
-        return emit(operation) if is_ufunc else emit
+        """The emitter of an operation; SciPy's ufuncs, of which there is no list, may share one."""
+        instructions = self.target.instructions
+        if operation.name in instructions:
+            return instructions[operation.name]
+        if isinstance(operation, UfuncOperation) and UFUNC in instructions:
+            return instructions[UFUNC](operation)
+        raise LoweringError(f"{self.target.name} has no instructions for {operation.name}")
 
     # ---- expressions ---------------------------------------------------------------------------------------------
 
