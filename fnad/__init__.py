@@ -22,7 +22,6 @@ from fnad.api.constant import stop_gradient
 from fnad.api.explaining import explain
 from fnad.api.forward import jvp
 from fnad.api.gradient import grad, value_and_grad
-from fnad.api.placing import block_until_ready, device, to_device, to_host
 from fnad.api.reverse import vjp
 from fnad.config import debug_nans, disable_jit
 from fnad.store import cache_info, clear_cache
@@ -45,6 +44,7 @@ if TYPE_CHECKING:
     from fnad.api.lowered import ShapeDtypeStruct, eval_shape
     from fnad.api.mapping import map  # noqa: A004
     from fnad.api.ode import odeint
+    from fnad.api.placing import block_until_ready, device, to_device, to_host
     from fnad.api.sparse import sparse_hessian, sparse_jacobian
     from fnad.api.tapping import cotangent_tap, tap, tapped
     from fnad.api.vectorizing import vectorize
@@ -130,6 +130,7 @@ _MODULES = {
     "lowered": ("ShapeDtypeStruct", "eval_shape"),
     "mapping": ("map",),
     "ode": ("odeint",),
+    "placing": ("block_until_ready", "device", "to_device", "to_host"),
     "vectorizing": ("vectorize",),
     "tapping": ("cotangent_tap", "tap", "tapped"),
     "sparse": ("sparse_hessian", "sparse_jacobian"),

@@ -24,7 +24,7 @@ from fnad.api.residuals import Residual, residuals_of
 from fnad.api.running import Made, made_of
 from fnad.api.staging import output_leaves
 from fnad.backends.base import current_backend
-from fnad.backends.on_device import staged
+from fnad.backends.tiers import staged
 from fnad.control.reroll import differences, loops
 from fnad.errors import LoweringError
 from fnad.ir.content import content_key

@@ -32,7 +32,7 @@ from fnad.api.paths import TracedPath
 from fnad.api.running import inlined
 from fnad.api.stages import STAGES, stage_text
 from fnad.api.staging import stage
-from fnad.backends.on_device import staged
+from fnad.backends.tiers import staged
 from fnad.errors import ArgumentTypeError, GuardFailed, OtherPathError, SettingError
 from fnad.ir.builder import is_tracing
 from fnad.ir.content import content_key

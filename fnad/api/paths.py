@@ -29,8 +29,7 @@ from fnad.api.leaves import Array
 from fnad.api.running import prepared, raise_with_line, watched
 from fnad.api.staging import Output
 from fnad.backends.base import Executor
-from fnad.backends.on_device import staged
-from fnad.backends.tiers import TieredProgram
+from fnad.backends.tiers import TieredProgram, staged
 from fnad.errors import DeviceError, FnadError, GuardFailed, PathsWarning, PlacementError
 from fnad.ir.primitive import GuardCheck
 from fnad.ir.program import Program, Source

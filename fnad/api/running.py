@@ -18,9 +18,8 @@ from fnad.api.derivations import Derivation
 from fnad.api.leaves import Array, Operand, to_user
 from fnad.api.nonfinite import checked
 from fnad.backends.base import Executor
-from fnad.backends.on_device import staged
 from fnad.backends.reference import interpreter
-from fnad.backends.tiers import TieredProgram
+from fnad.backends.tiers import TieredProgram, staged
 from fnad.errors import DeviceError, FnadError, PlacementError
 from fnad.ir.builder import current_builder, inline, is_tracing
 from fnad.ir.content import content_key

@@ -12,14 +12,8 @@ from fnad import config
 from fnad.backends.base import Array, Executor, Native
 from fnad.backends.tiers import TieredProgram
 from fnad.errors import LoweringError
-from fnad.ir.program import Program
-from fnad.placement import driver, is_on_host, on_host
+from fnad.placement import driver, on_host
 from fnad.store import now, uncollected
-
-
-def staged(program: Program, donated: Sequence[int] = ()) -> TieredProgram:
-    """What runs a program on the device that the settings name."""
-    return TieredProgram(program, donated) if is_on_host() else DeviceProgram(program, donated)
 
 
 class DeviceProgram(TieredProgram):

@@ -35,6 +35,7 @@ from fnad.errors import LoweringError
 from fnad.ir.primitive import GuardCheck
 from fnad.ir.program import Program
 from fnad.ir.walk import all_equations
+from fnad.placement import is_on_host
 from fnad.store import STORE, now, uncollected
 from fnad.transforms.dce import dce, has_effect
 from fnad.transforms.interpret import NEVER, Run, TimeUpError
@@ -242,3 +243,10 @@ class TieredProgram:
     @cached_property
     def _interpreter(self) -> Run:
         return interpreter(self.simplified)
+
+
+def staged(program: Program, donated: Sequence[int] = ()) -> TieredProgram:
+    """What runs a program on the device that the settings name."""
+    if is_on_host():
+        return TieredProgram(program, donated)
+    return import_module("fnad.backends.on_device").DeviceProgram(program, donated)
