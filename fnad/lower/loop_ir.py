@@ -1,7 +1,7 @@
 """The loops IR: what a backend compiles.
 
     program ::= inputs, outputs, temporaries: [Buffer], items: [item]
-    item    ::= NestLoop(depth, extent, [item]) | effect | Product | LibraryCall | control
+    item    ::= NestLoop(depth, extent, [item], tile) | effect | Product | LibraryCall | control
     effect  ::= BufferStore | Check | Reduce | ArgReduce | Scan | Update     a write of a node into a buffer
     control ::= Switch(index, [[item]]) | SequentialFor(extent, [item]) | SequentialWhile([item], predicate, [item])
 
