@@ -952,7 +952,15 @@ def test_what_a_transform_calls_within_is_watched(f: Callable[[Any], Any]) -> No
 
 @pytest.mark.parametrize(
     "call",
-    [lambda x: np.exp(x), lambda x: x * 2.0, lambda x: np.sum(x, axis=0), lambda x: np.stack([x, x]), lambda x: x[1:]],
+    [
+        lambda x: np.exp(x),
+        lambda x: x * 2.0,
+        lambda x: np.sum(x, axis=0),
+        lambda x: np.stack([x, x]),
+        lambda x: x[1:],
+        lambda x: fnad.numpy.sum(x),
+        lambda x: fnad.scipy.special.logsumexp(x),
+    ],
 )
 def test_of_a_numpy_call_the_profiler_sees_little(call: Callable[[Any], Any]) -> None:
     found: list[str] = []

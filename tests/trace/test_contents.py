@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -68,3 +70,39 @@ def test_a_table_of_one_dtype_is_compared_to_the_bit() -> None:
     for values in (np.array([-0.0, np.nan]), np.array([0.0]), np.array([0.0, np.nan], ">f8"), np.zeros(2)):
         column.values = values
         assert not holds()
+
+
+# ---- random numbers --------------------------------------------------------------------------------------------------
+
+
+def changes_states(go: Callable[[], object]) -> bool:
+    before = contents.shared_states()
+    go()
+    return contents.shared_states() != before
+
+
+@pytest.fixture
+def kept_generators() -> Iterator[None]:
+    own, state = np.random.get_bit_generator(), random.getstate()
+    yield
+    np.random.set_bit_generator(own)
+    random.setstate(state)
+
+
+@pytest.mark.usefixtures("kept_generators")
+@pytest.mark.parametrize("bits", [np.random.MT19937, np.random.PCG64, np.random.Philox, np.random.SFC64])
+def test_each_draw_from_a_shared_generator_is_noticed(bits: Any) -> None:
+    """Of numbers that are drawn in pairs the second one too, which leaves the generator's words as they are."""
+    np.random.set_bit_generator(bits(0))
+    for draw in (np.random.rand, np.random.normal, np.random.normal, lambda: np.random.randint(9)):  # noqa: NPY002
+        assert changes_states(draw)
+    for draw in (random.random, lambda: random.getrandbits(1), lambda: random.seed(1)):
+        assert changes_states(draw)
+    assert changes_states(lambda: random.gauss(0.0, 1.0))
+    assert changes_states(lambda: random.gauss(0.0, 1.0))
+
+
+def test_generators_of_ones_own_leave_the_shared_ones_alone() -> None:
+    own = np.random.RandomState(0)
+    for go in (own.normal, np.random.default_rng(0).normal, random.Random(0).random, np.random.get_state):
+        assert not changes_states(go)
