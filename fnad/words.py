@@ -101,9 +101,20 @@ WORDS: dict[str, str] = {
     "fnad.vectorized_map": "write fnad.vmap",
     "fnad.map_fn": "write fnad.map, or fnad.vmap for all rows at once",
     "fnad.case": "write fnad.switch",
+    "fnad.clear_caches": "write fnad.clear_cache",
+    "fnad.custom_grad": "write fnad.custom_vjp",
+    "fnad.vhp": "write fnad.hvp(f, (x,), (v,)): the Hessian is symmetric",
+    **{
+        f"fnad.{name}": f"write np.{name}"
+        for name in ("array", "asarray", "zeros", "ones", "sum", "mean", "exp", "sin")
+    },
+    **{f"fnad.{name}": f"write fnad.nn.{name}" for name in ("relu", "softmax", "log_softmax", "sigmoid", "one_hot")},
     **{
         f"fnad.{name}": f"write np.{name} or fnad.numpy.{name}"
-        for name in ("float32", "float64", "int32", "int64", "complex64", "complex128", "bool_", "uint8")
+        for name in (
+            *("float32", "float64", "complex64", "complex128", "bool_"),
+            *(f"{kind}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64)),
+        )
     },
     **{f"fnad.{name}": "convert to float32: there is no shorter float" for name in ("float16", "bfloat16")},
     **{f"fnad.nn.{name}": _NETWORK for name in ("Module", "Linear", "Dense", "Sequential", "Parameter", "Layer")},
@@ -111,6 +122,7 @@ WORDS: dict[str, str] = {
     "fnad.random.PRNGKey": "write fnad.random.key(seed)",
     "fnad.random.seed": "write key = fnad.random.key(0), and draw from it: see docs/random.md",
     **{f"fnad.random.{name}": "write fnad.random.normal(key, shape)" for name in ("randn", "standard_normal")},
+    **{f"fnad.random.{name}": "write fnad.random.uniform(key, shape)" for name in ("rand", "random", "random_sample")},
     "fnad.nn.functional": "its functions are in fnad.nn itself",
     "fnad.nn.Conv2d": "write fnad.nn.conv(x, kernel, strides, padding)",
     "fnad.nn.initializers": "draw with fnad.random, and scale",
@@ -151,6 +163,14 @@ WORDS: dict[str, str] = {
     "x.weak_type": "leave it out: Python numbers follow NumPy's rules of promotion",
     "x.assign": "return the new value: a traced function keeps no variables",
     **{f"x.{name}_": _WRITE for name in ("add", "sub", "mul", "div", "copy", "fill", "zero", "clamp")},
+    "x.t": "write x.T",
+    **{f"x.{name}": "write x @ y" for name in ("mm", "bmm", "mv", "matmul")},
+    "x.norm": "write np.linalg.norm(x)",
+    "x.dim": "write x.ndim",
+    "x.masked_fill": "write np.where(mask, value, x)",
+    "x.gather": "write np.take_along_axis(x, indices, axis)",
+    "x.chunk": "write np.array_split(x, sections)",
+    "x.pow": "write x**y",
     "x.clamp": "write np.clip(x, low, high)",
     "x.sigmoid": "write fnad.nn.sigmoid(x)",
     "x.relu": "write fnad.nn.relu(x)",

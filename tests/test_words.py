@@ -161,3 +161,10 @@ def test_the_names_of_the_page_for_users_of_jax_are_there() -> None:
         for name in re.findall(r"`(fnad(?:\.\w+)+)", "\n".join(rows)):
             with check(name):
                 resolved(name)
+
+
+def test_a_word_that_the_function_does_not_take_either_is_not_given() -> None:
+    with pytest.raises(errors.UnknownKeywordError, match=r"softmax takes no keepdim=\n.*\n  it takes x, axis"):
+        fnad.nn.softmax(X, keepdim=True)  # type: ignore[call-arg]
+    with pytest.raises(errors.UnknownKeywordError, match=r"logsumexp takes no keepdim=\n.*\n  write keepdims="):
+        fnad.nn.logsumexp(X, keepdim=True)  # type: ignore[call-arg]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection
 from functools import wraps
 from inspect import signature
@@ -34,5 +35,12 @@ def check_keywords(function: str, known: Collection[str], given: Collection[str]
             raise UnknownKeywordError(
                 f"{function} takes no {name}=",
                 source=current_source(),
-                remedy=WORDS.get(f"{name}=") or f"it takes {', '.join(known)}",
+                remedy=_word(name, known) or f"it takes {', '.join(known)}",
             )
+
+
+def _word(name: str, known: Collection[str]) -> str | None:
+    """Fnad's word for a keyword, unless it is one that the function does not take either."""
+    word = WORDS.get(f"{name}=")
+    other = re.fullmatch(r"write (\w+)=", word or "")
+    return None if other and other[1] not in known else word

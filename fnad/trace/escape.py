@@ -11,7 +11,9 @@ import linecache
 import re
 import sys
 import threading
-from typing import Any
+from collections.abc import Callable
+from functools import partial
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -79,7 +81,7 @@ TABLES = {
 }
 """What Series and DataFrames have, and arrays have not."""
 OTHERS = {
-    "numpy.ma": "numpy.ma computes on ordinary arrays: keep data and mask apart, m.data and m.mask, reduce with "
+    "numpy.ma.": "numpy.ma computes on ordinary arrays: keep data and mask apart, m.data and m.mask, reduce with "
     "where=~mask, and fill with np.where(mask, value, data)",
     "pandas.": "pandas computes on arrays of its own: take the values before, s.to_numpy(), and compute with NumPy",
 }
@@ -202,8 +204,8 @@ def modulus_given() -> FnadError:
     return UnsupportedFunctionError(what, source=current_source(), remedy=remedy)
 
 
-def attribute_asked(aval: Aval, kind: type[Any], name: str) -> FnadError:
-    """The error for an attribute or a method that a traced value does not have.
+def attribute_asked(aval: Aval, kind: type[Any], name: str) -> Callable[..., NoReturn]:
+    """Raise the error for an attribute that a traced value does not have; for a method of numbers, when it is called.
 
     It is an `AttributeError` where what it stands for, of this class, has none either: `hasattr` is answered by it.
     """
@@ -212,13 +214,17 @@ def attribute_asked(aval: Aval, kind: type[Any], name: str) -> FnadError:
         like = TABLE if name in TABLES else f"it has the attributes and methods of {named}"
         word = f"write np.{name}(x)" if callable(getattr(np, name, None)) else like
         remedy = WORDS.get(f"x.{name}", word)
-        return MissingAttributeError(f"a traced value has no {name!r}", source=current_source(), remedy=remedy)
+        raise MissingAttributeError(f"a traced value has no {name!r}", source=current_source(), remedy=remedy)
     if any(frame.f_globals.get("__name__", "").startswith("numba.") for frame in library_frames()):
-        return _escape(aval, f"its {name} by Numba", COMPILED)
-    if any(hasattr(number, name) for number in NUMBERS):
-        return number_asked(aval, f"its {name}")
+        raise _escape(aval, f"its {name} by Numba", COMPILED)
+    if callable(getattr(kind, name)) and any(hasattr(number, name) for number in NUMBERS):
+        return partial(_raise_number_asked, aval, f"its {name}")
     what = f"{named}.{name} has no rule for traced values"
-    return UnsupportedFunctionError(what, source=current_source(), remedy=ATTRIBUTES.get(name, MEMORY))
+    raise UnsupportedFunctionError(what, source=current_source(), remedy=ATTRIBUTES.get(name, MEMORY))
+
+
+def _raise_number_asked(aval: Aval, what: str, *_: Any) -> NoReturn:
+    raise number_asked(aval, what)
 
 
 def _asked(aval: Aval, what: str, remedy: str) -> FnadError:

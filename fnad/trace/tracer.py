@@ -101,15 +101,6 @@ class Tracer(Handle, metaclass=Kind):
     def __complex__(self) -> complex:
         return complex(self._known(escape.number_asked, "its complex"))
 
-    def __trunc__(self) -> int:
-        return int(self)
-
-    def __floor__(self) -> int:
-        return int(np.floor(self))
-
-    def __ceil__(self) -> int:
-        return int(np.ceil(self))
-
     def __reduce_ex__(self, protocol: Any) -> NoReturn:
         raise escape.pickle_asked(self.aval)
 
@@ -135,10 +126,10 @@ class Tracer(Handle, metaclass=Kind):
     def __deepcopy__(self, memo: Any) -> Any:
         return self.__copy__()
 
-    def __getattr__(self, name: str) -> NoReturn:
+    def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(f"a traced value has no {name!r}", name=name, obj=self)
-        raise escape.attribute_asked(self.aval, self.__class__, name)
+        return escape.attribute_asked(self.aval, self.__class__, name)
 
 
 class Members(Tracer):
@@ -215,6 +206,18 @@ class Members(Tracer):
         if known_value(self.symbol) is None and indexes_an_array():  # which is to be traced then, not to be a path each
             raise escape.index_asked(self.aval)
         return operator.index(self._answer(guards.integer, escape.integer_asked, "an index"))
+
+    def __trunc__(self) -> int:
+        return int(self)
+
+    def __floor__(self) -> int:
+        return int(np.floor(self))
+
+    def __ceil__(self) -> int:
+        return int(np.ceil(self))
+
+    def is_integer(self) -> bool:
+        return bool(np.isfinite(self) & (np.floor(self) == self))
 
     def __round__(self, digits: Any = None) -> Any:
         return int(np.round(as_number(self))) if digits is None else call_alike(np.round, self, digits)

@@ -272,3 +272,9 @@ def test_comparison_with_what_is_no_number():
     for other in ("a", None, object()):
         with pytest.raises(TypeError):
             traced(lambda v: v + other, V)  # noqa: B023
+
+
+@pytest.mark.filterwarnings("ignore:the matrix subclass:PendingDeprecationWarning")
+def test_masked_arrays_are_not_named_where_there_are_none():
+    with pytest.raises(TracerEscapeError, match="NumPy's functions take traced values as they are"):
+        fnad.grad(lambda x: np.sum(np.matrix([[x, 1], [0, x]])))(2.0)

@@ -36,6 +36,7 @@ NAMES = {
     *("__len__", "__iter__", "__getitem__", "__setitem__", "__contains__", "__index__", "__float__", "__int__"),
     *("__matmul__", "__iadd__", "__and__", "__invert__", "__round__", "__add__", "__lt__", "__bool__", "__hash__"),
     *("shape", "dtype", "ndim", "size", "T", "real", "imag", "conjugate", "conj", "sum", "mean", "astype"),
+    *("__trunc__", "__floor__", "__ceil__", "is_integer", "as_integer_ratio", "hex", "bit_length"),
     *("item", "tolist", "copy", "reshape", "dot", "sort", "fill", "flat", "nonexistent"),
 }
 QUESTIONS = {
@@ -105,10 +106,22 @@ def test_what_numpy_has_and_a_traced_value_lacks_is_not_answered_by_no(name):
             traced(lambda x: x * hasattr(x, name), value)
 
 
-@pytest.mark.parametrize(("name", "value"), [("hex", 1.0), ("is_integer", np.float64(1)), ("bit_length", 3)])
+@pytest.mark.parametrize(("name", "value"), [("hex", 1.0), ("as_integer_ratio", np.float64(1)), ("bit_length", 3)])
 def test_what_asks_for_the_number(name, value):
+    assert traced(lambda x: x + hasattr(x, name), value)[0] == value + 1
     with pytest.raises(TracerEscapeError, match=f"asked for its {name}"):
         traced(lambda x: getattr(x, name)(), value)
+
+
+def test_whether_a_number_is_an_integer():
+    def f(x):
+        return x**2 if x.is_integer() else -x
+
+    for kind in (float, np.float32, np.float64):
+        jitted = fnad.jit(fnad.value_and_grad(f))
+        assert [tuple(map(float, jitted(kind(x)))) for x in (2.0, 0.5, np.inf)] == [(4, 4), (-0.5, -1), (-np.inf, -1)]
+    with pytest.raises(TracerEscapeError, match="truth value"):
+        fnad.fori_loop(0, 2, lambda i, x: f(x), 2.0)
 
 
 def test_a_python_number_has_no_methods_of_arrays():
