@@ -390,15 +390,21 @@ def with_calls_by(code: CodeType, call: Callable[..., Any]) -> CodeType:
 
 
 def with_methods_by(
-    code: CodeType, call: Callable[..., Any], find: Callable[[str], Any], read: Any, modules: AbstractSet[str]
+    code: CodeType,
+    call: Callable[..., Any],
+    find: Callable[[str], Any],
+    hook: Callable[[str], Any],
+    read: Any,
+    modules: AbstractSet[str],
 ) -> CodeType:
-    """The code with `call(x.f, *args)` in the place of `x.f(*args)`, and `call(g[i], *args)` in that of `g[i](*args)`.
+    """The code with `call(x.f, a)` in the place of `x.f(a)`, and `call(g[i], a)` in that of `g[i](a)`.
 
     What stands for a function of a module is met where it is looked up, so calls of these globals stay as they are.
     The attribute is `find("f") @ x`, a global `read @ "g"`: an operator takes fewer units than a call, and there is
     room for it in the caches of what loaded them. Where a NULL is pushed behind a callee there is none for globals.
+    In the place of `x.f(*args)`, whose NULL has to stay one, the callee is `hook("f") @ x`.
     """
-    constants = [*_with_inner(code, lambda inner: with_methods_by(inner, call, find, read, modules)), call, read]
+    constants = [*_with_inner(code, lambda inner: with_methods_by(inner, call, find, hook, read, modules)), call, read]
     by_call, by_read = (_instruction("LOAD_CONST", len(constants) - i) for i in (2, 1))
     steps, words, swap = steps_of(code), bytearray(code.co_code), _instruction("SWAP", 2)
     for at in _calls_of_attributes(steps, modules)[: max(MOST_CONSTANTS - len(constants), 0)]:
@@ -407,7 +413,19 @@ def with_methods_by(
         constants.append(name if is_global else find(name))
         loads = by_call + by_read + named + MATMUL if is_global else named + swap + MATMUL + by_call + swap
         _put_all(words, steps[at].offset, steps[at + 1].offset, loads)
+    unpacking = [at for at in _calls_of_unpacked(steps) if not _is_of(steps, at, modules)]
+    for at in unpacking[: max(MOST_CONSTANTS - len(constants), 0)]:
+        named = _instruction("LOAD_CONST", len(constants))
+        constants.append(hook(steps[at].value))
+        _put_all(words, steps[at].offset, steps[at + 1].offset, named + swap + MATMUL)
     return code.replace(co_code=bytes(words), co_consts=tuple(constants), co_stacksize=code.co_stacksize + 1)
+
+
+def _calls_of_unpacked(steps: Sequence[Step]) -> dict[int, int]:
+    """The loads of attributes that are called with arguments that are unpacked, each with its call."""
+    ends = {at: _end_of_call(steps, at + VERSION.is_null_behind) for at, s in enumerate(steps) if s.name == "LOAD_ATTR"}
+    is_unpacked = {at: end for at, end in ends.items() if end is not None and steps[end].name == "CALL_FUNCTION_EX"}
+    return {at: end for at, end in is_unpacked.items() if not is_method(steps[at])}
 
 
 def _calls_of_attributes(steps: Sequence[Step], modules: AbstractSet[str] = frozenset()) -> list[int]:
@@ -452,7 +470,8 @@ def attribute_called_at(code: CodeType, offset: int) -> tuple[Path | None, str] 
         end = next((i for i, _, after in _levels(steps, at) if after <= -1 and steps[i].name in CALLS), None)
         if end is not None and call in (end, end - 1) and steps[call].name in CALLS | CALL:
             return (_path(steps, at), str(steps[at].value)) if is_method(steps[at]) else (None, "")
-    return None
+    at = next((at for at, end in _calls_of_unpacked(steps).items() if end == call), None)
+    return None if at is None else (_path(steps, at), str(steps[at].value))
 
 
 @remembered

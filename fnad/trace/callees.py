@@ -21,8 +21,8 @@ Note [Other callees]
     Where a number is asked for in such code, it gets a hook: all such calls in it ask what stands for their callee.
     There are three degrees of other code, since the fewer functions do other than they say, the better: in the first
     constants stand for globals; in the second calls of values have a hook, in all functions with these globals; in the
-    third those of attributes too, in the very function that asked. What has no hook is `holder.exp(*args)`, and what C
-    code finds for itself, as `operator.methodcaller` does.
+    third those of attributes too, in the very function that asked. What has no hook is `f(*args)` of a local variable
+    f, whose instructions have no room for one, and what C code finds for itself, as `operator.methodcaller` does.
 """
 
 from __future__ import annotations
@@ -126,7 +126,7 @@ def _exchanged(code: CodeType, found: tuple[tuple[str, Key], ...], degree: int, 
     other = with_constants(code, {name: stand_in for name, (_, stand_in) in pairs.items()}, classes)
     other = with_calls_by(other, call_standing) if degree >= VALUES else other
     if degree >= ATTRIBUTES:
-        other = with_methods_by(other, call_standing, Attribute, Reader(), modules)
+        other = with_methods_by(other, call_standing, Attribute, Hooked, Reader(), modules)
     _note_originals(other, code, degree)
     return other
 
@@ -153,6 +153,13 @@ class Attribute:
         found = vars(type(owner)).get(self.name) if isinstance(owner, ModuleType) else None
         called = getattr(found, "called", None)
         return getattr(owner, self.name) if called is None else called(owner)
+
+
+class Hooked(Attribute):
+    """An attribute that is called with arguments that are unpacked."""
+
+    def __matmul__(self, owner: Any) -> Any:
+        return partial(call_standing, super().__matmul__(owner))
 
 
 class Reader:

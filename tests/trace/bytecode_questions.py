@@ -6,6 +6,7 @@ import operator
 import pathlib
 import sys
 import types
+from functools import partial
 from typing import Any
 
 FOLDER = pathlib.Path(__file__).parents[2] / "fnad"
@@ -347,6 +348,11 @@ class Found:
         return getattr(owner, self.name)
 
 
+class Hooked(Found):
+    def __matmul__(self, owner):
+        return partial(by_hook, super().__matmul__(owner))
+
+
 class Globals:
     def __matmul__(self, name):
         frame = sys._getframe(1)
@@ -370,23 +376,29 @@ def what_is_called_of_attributes():
         (lambda x: TABLE[0]["f"](x)): is_found,
         (lambda x: TABLE[x > 9]["f"](x if x else 3)): is_found,
         (lambda x: TABLE[0].get("f")(x)): is_found,
-        (lambda x: HELD.f(*[x])): False,
+        (lambda x: HELD.f(*[x])): True,
+        (lambda x: HELD.inner.f(*[HELD.f(*(x,))][:1] and [x])): True,
+        (lambda x: [HELD.f(*v) if v else 3 for v in ((x,),)][0]): True,
+        (lambda x: sorted(*[[HELD.inner.f.fromhex("1")]])): False,
         (lambda x: "{0:{1}}".format(x, ".1f").join(["-", str(x).replace("5", "6")])): False,
         (lambda x: {"a": x}.get("b", HELD.inner.f.fromhex("1"))): False,
         (lambda x: max(HELD.__dict__.items(), key=lambda pair: len(pair[0]))[0].upper()): False,
     }
     for f, stands in functions.items():
-        hooked = types.FunctionType(code.with_methods_by(f.__code__, by_hook, Found, Globals(), set()), globals())
+        hooked = types.FunctionType(
+            code.with_methods_by(f.__code__, by_hook, Found, Hooked, Globals(), set()), globals()
+        )
         assert hooked(1.5) == (made(1.5) if stands else f(1.5)), f
     own = lambda x: [math.floor(x), types.SimpleNamespace(y=x).y, operator.neg(x)]  # noqa: E731
-    hooked = code.with_methods_by(own.__code__, None, Found, Globals(), {"math", "types", "operator"})
+    hooked = code.with_methods_by(own.__code__, None, Found, Hooked, Globals(), {"math", "types", "operator"})
     assert types.FunctionType(hooked, globals())(1.5) == own(1.5)
     many, space = with_many_names(), {"m": types.SimpleNamespace(sine=float)}
-    assert types.FunctionType(code.with_methods_by(many.__code__, by_hook, Found, Globals(), set()), space)(
+    assert types.FunctionType(code.with_methods_by(many.__code__, by_hook, Found, Hooked, Globals(), set()), space)(
         True
     ) == made(0.0)
     raising = types.FunctionType(
-        code.with_methods_by((lambda x: HELD.f(x).nothing(1)).__code__, by_hook, Found, Globals(), set()), globals()
+        code.with_methods_by((lambda x: HELD.f(x).nothing(1)).__code__, by_hook, Found, Hooked, Globals(), set()),
+        globals(),
     )
     try:
         raising(1.5)

@@ -13,6 +13,7 @@ import scipy.linalg
 import scipy.special
 import scipy.stats
 
+import fnad
 from fnad.errors import ArgumentTypeError, MutationError, TracerEscapeError, UnsupportedFunctionError
 from tests.numpy.against_numpy import check, traced
 

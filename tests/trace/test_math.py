@@ -417,6 +417,7 @@ MET = {
     ),
     "comprehensions": lambda x: sum(f(x) for f in (NESTED.exp, HOLDER.log)) + [HOLDER.root(v) for v in (x,)][0],
     "functions inside": lambda x: (lambda y: NESTED.exp(y))(x) + max([x, 2 * x], key=lambda v: NESTED.exp(v)),
+    "unpacked arguments": lambda x: NESTED.exp(*[x]) + HOLDER.root(*(NESTED.inner.sin(*[x]),)),
     "the order of a call": lambda x: (box := types.SimpleNamespace(f=math.exp)).f([x, setattr(box, "f", math.sin)][0]),
 }
 
@@ -440,13 +441,14 @@ def test_code_with_a_hook_raises_what_it_raised():
         fnad.grad(lambda x: NESTED.exp(x) + NESTED.nothing(x))(1.0)
     with pytest.raises(NameError, match="name 'undefined' is not defined"):
         fnad.grad(lambda x: NESTED.exp(x) + undefined[0](x))(1.0)  # noqa: F821  # pyright: ignore[reportUndefinedVariable]
-    with pytest.raises(TypeError, match="exactly one argument"):
-        fnad.grad(lambda x: NESTED.exp(x) + NESTED.exp())(1.0)
+    for f in (lambda x: NESTED.exp(x) + NESTED.exp(), lambda x: NESTED.exp(x) + NESTED.exp(*[])):
+        with pytest.raises(TypeError, match="exactly one argument"):
+            fnad.grad(f)(1.0)
 
 
 def test_a_call_that_is_not_met_is_an_error():
     for f in (
-        lambda x: NESTED.exp(*[x]),
+        lambda x, f=math.exp: f(*[x]),
         lambda x: operator.methodcaller("exp", x)(NESTED),
         lambda x: struct.unpack("d", struct.pack("d", x))[0],
     ):

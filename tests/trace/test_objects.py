@@ -259,10 +259,13 @@ def test_no_cache_on_a_method_holds_a_traced_value():
     np.testing.assert_array_equal(fnad.grad(lambda x: np.sum(MODEL.squared(x)))(np.array([1.0, 2.0])), [2.0, 4.0])
 
 
-def test_where_a_cache_is_not_met_it_is_an_error():
-    for f in (lambda t: MODEL.squared(*[t]), lambda t: len({t})):
-        with pytest.raises(TracerEscapeError, match=r"f.__wrapped__\(x\)"):
-            fnad.grad(f)(1.5)
+def test_a_cache_is_met_in_a_call_of_unpacked_arguments():
+    assert fnad.grad(lambda t: MODEL.squared(*[t]))(1.5) == fnad.grad(lambda t: MODEL.squared(t))(1.5)
+
+
+def test_what_finds_values_by_hash_is_an_error():
+    with pytest.raises(TracerEscapeError, match=r"f.__wrapped__\(x\)"):
+        fnad.grad(lambda t: len({t}))(1.5)
 
 
 # ---- dataclasses -----------------------------------------------------------------------------------------------------
