@@ -79,7 +79,6 @@ def given(*shapes: tuple[int, ...], dtype: str = "f8") -> list[np.ndarray]:
 
 
 CASES: dict[str, tuple[Callable[..., Any], list[np.ndarray]]] = {
-    "attention": (attention, given((103, 5), (5, 12), (12, 7))),
     "attention in single precision": (attention, given((103, 5), (5, 12), (12, 7), dtype="f4")),
     "attention of several heads": (attention, given((3, 65, 5), (3, 5, 12), (3, 12, 7))),
     "nearest": (nearest, given((101, 4), (17, 4))),
