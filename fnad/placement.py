@@ -24,7 +24,10 @@ def is_on_device(value: Any) -> bool:
     if library in ("numpy", "cupy"):  # whose arrays are of one kind; to ask CuPy's takes a call of CUDA's
         return library == "cupy" and hasattr(kind, "__cuda_array_interface__")
     if hasattr(kind, "__dlpack_device__"):
-        return value.__dlpack_device__()[0] in CUDA_KINDS
+        try:
+            return value.__dlpack_device__()[0] in CUDA_KINDS
+        except (BufferError, RuntimeError, TypeError, ValueError):  # of memory that DLPack has no number for, or none
+            return False
     return hasattr(kind, "__cuda_array_interface__") and hasattr(value, "__cuda_array_interface__")
 
 

@@ -137,6 +137,15 @@ def test_dtypes_that_fnad_does_not_have(device: Simulated) -> None:
         fnad.grad(np.sum)(object())
 
 
+def test_an_array_of_memory_that_has_no_number_is_no_leaf() -> None:
+    class Meta:
+        def __dlpack_device__(self) -> Any:
+            raise ValueError("Unknown device type meta for Dlpack")
+
+    with pytest.raises(ArgumentTypeError, match="Meta, not an array or a number"):
+        fnad.grad(np.sum)(Meta())
+
+
 def test_devices_there_are_not() -> None:
     for ask in (fnad.device, lambda name: fnad.jit(np.sin, device=name)):
         with pytest.raises(SettingError, match="device is 'tpu'"):
