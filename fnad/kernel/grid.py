@@ -28,9 +28,9 @@ from fnad.kernel.statements import COUNTERS, Assign, Expression, For, Load, Name
 from fnad.lower.collapse import collapse
 from fnad.lower.independence import chain, is_free
 from fnad.lower.interchange import distributed, nest_of, ordered
-from fnad.lower.loop_ir import Control, Effect, Item, LibraryCall, NestLoop, Product, Reduce, effects
+from fnad.lower.loop_ir import Control, Effect, Item, LibraryCall, NestLoop, Product, Reduce, Scan, effects
 from fnad.lower.nodes import Nodes
-from fnad.lower.sharing import Roles, groups, reads_along, roles, size
+from fnad.lower.sharing import Roles, groups, loop_effects, reads_along, roles, size
 from fnad.lower.target import Target
 from fnad.scalar.operation import INDEX, Pointer
 from fnad.scalar.operations import ADD, FLOOR_DIVIDE, MULTIPLY, REMAINDER
@@ -257,10 +257,18 @@ class Mapping:
         free = found.free
         if found.folded and not found.ordered:
             yield from self.of_folds(nest, found, depth)
+        elif self.runs_in_parts(nest, found):
+            yield self.on_blocks(nest, free, found.ordered[0].extent, depth)
         elif free:
             yield self.on_threads(nest, free, depth)
         else:
             yield Piece([nest], depth)
+
+    def runs_in_parts(self, nest: NestLoop, found: Roles) -> bool:
+        """Whether a running fold is so long, and are so few side by side, that a block does it sooner than a thread."""
+        (effect, *_) = loop_effects(nest)
+        is_running = isinstance(effect, Scan) and len(found.ordered) == 1
+        return is_running and found.ordered[0].extent >= 4 * self.grid.warp and found.results <= self.grid.blocks
 
     def of_folds(self, nest: NestLoop, found: Roles, depth: int) -> Iterator[Piece]:
         """The pieces of folds within free loops."""

@@ -19,11 +19,13 @@ from fnad.backends.cuda.ptx import ptx_of, ptx_of_all
 from fnad.backends.cuda.target import CUDA
 from fnad.errors import LoweringError
 from fnad.kernel.launches import DevicePlan
+from fnad.kernel.python_source import kernel_text
 from fnad.kernel.statements import Apply, Expression, For, Kernel, Load, operands, subexpressions, walk
 from fnad.lower.lowering import lower
 from fnad.scalar.operation import Kind, Pointer
 from fnad.transforms.pipeline import simplify
 from tests.catalogue.cases import CASES
+from tests.cuda.test_grid import plan_of
 
 
 def program_of(package: str, name: str) -> Path | None:
@@ -145,6 +147,19 @@ def test_a_kernel_of_elements(tmp_path: Path) -> None:
     assert len(re.findall(r"st\.global", ptx)) == 1
     assert ".f64" not in ptx
     assert "Used" in assembled(ptx, "sm_90", tmp_path)
+
+
+def test_kernels_of_blocks(tmp_path: Path) -> None:
+    launches = [launch for name in ("softmax", "long sum", "scan") for launch in plan_of(name).launches.values()]
+    kernels = [replace(launch.kernel, name=f"kernel{n}") for n, launch in enumerate(launches)]
+    ptx = ptx_of_all(kernels)
+    assert set(re.findall(r"(\d+) bytes spill", assembled(ptx, "sm_90", tmp_path))) == {"0"}
+    for kernel, text in zip(kernels, re.split(r"(?=\.visible \.entry )", ptx)[1:], strict=True):
+        source = kernel_text(kernel)
+        assert len(re.findall(r"bar(?:rier)?\.(?:cta\.)?sync", text)) == source.count("barrier()")
+        assert len(re.findall(r"shfl\.sync\.down", text)) == source.count("shuffle_down(")
+        assert ".f64" not in text
+        assert ".local" not in text
 
 
 def test_an_architecture_that_is_none() -> None:
