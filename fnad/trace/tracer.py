@@ -101,6 +101,14 @@ class Tracer(Handle, metaclass=Kind):
     def __complex__(self) -> complex:
         return complex(self._known(escape.number_asked, "its complex"))
 
+    # math.floor and math.ceil ask for these first, and for a float where there is none, as of np.float32
+
+    def __floor__(self) -> int:
+        return int(np.floor(self))
+
+    def __ceil__(self) -> int:
+        return int(np.ceil(self))
+
     def __reduce_ex__(self, protocol: Any) -> NoReturn:
         raise escape.pickle_asked(self.aval)
 
@@ -209,12 +217,6 @@ class Members(Tracer):
 
     def __trunc__(self) -> int:
         return int(self)
-
-    def __floor__(self) -> int:
-        return int(np.floor(self))
-
-    def __ceil__(self) -> int:
-        return int(np.ceil(self))
 
     def is_integer(self) -> bool:
         return bool(np.isfinite(self) & (np.floor(self) == self))

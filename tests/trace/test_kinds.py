@@ -4,6 +4,7 @@ import copy
 import dataclasses
 import functools
 import importlib
+import math
 import numbers
 import threading
 from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence, Sized
@@ -36,7 +37,7 @@ NAMES = {
     *("__len__", "__iter__", "__getitem__", "__setitem__", "__contains__", "__index__", "__float__", "__int__"),
     *("__matmul__", "__iadd__", "__and__", "__invert__", "__round__", "__add__", "__lt__", "__bool__", "__hash__"),
     *("shape", "dtype", "ndim", "size", "T", "real", "imag", "conjugate", "conj", "sum", "mean", "astype"),
-    *("__trunc__", "__floor__", "__ceil__", "is_integer", "as_integer_ratio", "hex", "bit_length"),
+    *("__trunc__", "is_integer", "as_integer_ratio", "hex", "bit_length"),
     *("item", "tolist", "copy", "reshape", "dot", "sort", "fill", "flat", "nonexistent"),
 }
 QUESTIONS = {
@@ -111,6 +112,17 @@ def test_what_asks_for_the_number(name, value):
     assert traced(lambda x: x + hasattr(x, name), value)[0] == value + 1
     with pytest.raises(TracerEscapeError, match=f"asked for its {name}"):
         traced(lambda x: getattr(x, name)(), value)
+
+
+@pytest.mark.parametrize("kind", [float, np.float32, np.float64])
+def test_the_integers_around_a_number(kind):
+    f = lambda x: math.floor(x) * x + math.ceil(x)  # noqa: E731
+    assert fnad.grad(f)(kind(2.5)) == fnad.jit(fnad.grad(f))(kind(2.5)) == 2.0
+    if hasattr(kind, "__trunc__"):
+        assert fnad.grad(lambda x: math.trunc(x) * x)(kind(2.5)) == 2.0
+    else:
+        with pytest.raises(TypeError, match="__trunc__"):
+            fnad.grad(lambda x: math.trunc(x) * x)(kind(2.5))
 
 
 def test_whether_a_number_is_an_integer():
