@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeGuard
 
 from fnad.kernel.device import BARRIER, THREAD
@@ -123,10 +123,7 @@ def _loop(loop: For | While, before: Accesses) -> list[Statement]:
         body.append(Evaluate(apply(BARRIER)))
     # After the last iteration, or where there is none, or in the middle of one that ends the loop.
     before.add([*entry, *_accesses_in(loop.body)])
-    return [
-        *barrier,
-        For(loop.counter, loop.start, loop.stop, loop.step, body) if isinstance(loop, For) else While(body),
-    ]
+    return [*barrier, replace(loop, body=body)]
 
 
 def _branches(branches: If, before: Accesses) -> list[Statement]:

@@ -13,6 +13,7 @@ from math import prod
 from fnad.lower.independence import is_free
 from fnad.lower.index import Counter
 from fnad.lower.loop_ir import ArgReduce, Effect, Item, NestLoop, Reduce, Scan, Update, effect_loads
+from fnad.lower.nodes import BufferLoad
 from fnad.lower.parallel import is_in_any_order
 
 
@@ -73,16 +74,12 @@ def _go_together(effects: Sequence[Effect]) -> bool:
 def reads_along(loop: NestLoop, others: Sequence[NestLoop]) -> bool:
     """Whether neighbouring iterations of a loop read neighbouring elements, more often than those of other loops."""
     loads = [load for effect in loop_effects(loop) for load in effect_loads(effect)]
-    mine = sum(_is_next(load.address.coefficient(Counter(loop.depth, loop.extent))) for load in loads)
-    theirs = [
-        sum(_is_next(load.address.coefficient(Counter(other.depth, other.extent))) for load in loads)
-        for other in others
-    ]
-    return mine >= max(theirs, default=0)
+    return _neighbours(loop, loads) >= max((_neighbours(other, loads) for other in others), default=0)
 
 
-def _is_next(stride: int) -> bool:
-    return abs(stride) == 1
+def _neighbours(loop: NestLoop, loads: Sequence[BufferLoad]) -> int:
+    strides = [load.address.coefficient(Counter(loop.depth, loop.extent)) for load in loads]
+    return sum(abs(stride) == 1 for stride in strides)
 
 
 def loop_effects(loop: NestLoop) -> list[Effect]:

@@ -79,9 +79,6 @@ class Grid:
     warp: int
     """The threads that run in step and exchange values by shuffles."""
 
-    shared: int
-    """The bytes of memory that the threads of a block share."""
-
 
 @dataclass(frozen=True, slots=True)
 class Target:

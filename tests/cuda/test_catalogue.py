@@ -18,7 +18,7 @@ from fnad.transforms.interpret import interpret
 from tests.catalogue.cases import CASES, Case
 from tests.gpu import Simulated
 
-SMALL = replace(CUDA, grid=Grid(threads=8, blocks=3, warp=4, shared=2**12))
+SMALL = replace(CUDA, grid=Grid(threads=8, blocks=3, warp=4))
 """A device of few threads, which small arrays keep busy."""
 
 PARTS = 8

@@ -28,7 +28,7 @@ from fnad.transforms.pipeline import simplify
 from tests.cuda.harness import KernelError, run
 from tests.gpu import Simulated
 
-SMALL = replace(CUDA, grid=Grid(threads=8, blocks=6, warp=4, shared=2**12))
+SMALL = replace(CUDA, grid=Grid(threads=8, blocks=6, warp=4))
 RNG = np.random.default_rng(0)
 ROWS, LONG_ROWS, CUBE = (RNG.standard_normal(shape).astype(np.float32) for shape in ((20, 50), (2, 300), (3, 5, 40)))
 TALL, FLAT, WEIGHTS = (RNG.standard_normal(shape).astype(np.float32) for shape in ((300, 3), 600, 50))
