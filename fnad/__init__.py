@@ -16,17 +16,16 @@ optimizers, `random` random numbers, `scipy` rules for SciPy's functions, `testi
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from fnad import config, errors, numpy
-from fnad.api.compilation import jit, make_program
-from fnad.api.constant import stop_gradient
-from fnad.api.explaining import explain
-from fnad.api.forward import jvp
-from fnad.api.gradient import grad, value_and_grad
-from fnad.api.reverse import vjp
-from fnad.config import debug_nans, disable_jit
-from fnad.store import cache_info, clear_cache
-from fnad.trace.missing import missing
-from fnad.version import __version__ as __version__
+from fnad.store import cache_info, clear_cache, kept
+
+with kept():
+    from fnad import config, errors, numpy
+    from fnad.api.compilation import jit, make_program
+    from fnad.api.constant import stop_gradient
+    from fnad.api.gradient import grad, value_and_grad
+    from fnad.config import debug_nans, disable_jit
+    from fnad.trace.missing import missing
+    from fnad.version import __version__ as __version__
 
 if TYPE_CHECKING:
     from fnad import debug, flatten_util, nn, optim, random, scipy, test_util, testing, tree
@@ -36,6 +35,8 @@ if TYPE_CHECKING:
     from fnad.api.callbacks import callback
     from fnad.api.checkpointing import checkpoint, remat
     from fnad.api.custom import custom_jvp, custom_vjp
+    from fnad.api.explaining import explain
+    from fnad.api.forward import jvp
     from fnad.api.implicit import Minimum, fixed_point, minimize, root
     from fnad.api.iteration import fori_loop, scan, while_loop
     from fnad.api.jacobian import hessian, jacfwd, jacobian, jacrev, laplacian
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
     from fnad.api.mapping import map  # noqa: A004
     from fnad.api.ode import odeint
     from fnad.api.placing import block_until_ready, device, to_device, to_host
+    from fnad.api.reverse import vjp
     from fnad.api.sparse import sparse_hessian, sparse_jacobian
     from fnad.api.tapping import cotangent_tap, tap, tapped
     from fnad.api.vectorizing import vectorize
@@ -123,6 +125,8 @@ _MODULES = {
     "callbacks": ("callback",),
     "checkpointing": ("checkpoint", "remat"),
     "custom": ("custom_jvp", "custom_vjp"),
+    "explaining": ("explain",),
+    "forward": ("jvp",),
     "implicit": ("Minimum", "fixed_point", "minimize", "root"),
     "linear": ("hvp", "linear_transpose", "linearize"),
     "iteration": ("fori_loop", "scan", "while_loop"),
@@ -131,6 +135,7 @@ _MODULES = {
     "mapping": ("map",),
     "ode": ("odeint",),
     "placing": ("block_until_ready", "device", "to_device", "to_host"),
+    "reverse": ("vjp",),
     "vectorizing": ("vectorize",),
     "tapping": ("cotangent_tap", "tap", "tapped"),
     "sparse": ("sparse_hessian", "sparse_jacobian"),
@@ -140,10 +145,14 @@ _PACKAGES = ("debug", "flatten_util", "nn", "optim", "random", "scipy", "test_ut
 
 
 def __getattr__(name: str) -> Any:
-    """Import on first access what few programs need: control flow takes a third as long to import as the rest."""
+    """Import on first access what a gradient does not need: all of it takes as long to import as the rest."""
     if name in _PACKAGES:
         return import_module(f"fnad.{name}")
     if name in _MODULE_OF:
         found = globals()[name] = getattr(import_module(_MODULE_OF[name]), name)
         return found
     raise missing("fnad", name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -39,11 +39,12 @@ import os
 from collections.abc import Generator
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import lru_cache
 from typing import Any, Literal, TypeAlias, get_args
 
 from fnad.errors import SettingError
+from fnad.records import dataclass
 
 ExecutorName: TypeAlias = Literal["auto", "interpreter", "compiled"]
 DeviceName: TypeAlias = Literal["cpu", "cuda"]

@@ -27,10 +27,10 @@ from functools import cache
 from hashlib import blake2b
 from pathlib import Path
 from time import time
-from typing import NamedTuple
 
 from fnad import config
 from fnad.errors import CacheWarning
+from fnad.records import NamedTuple
 from fnad.version import __version__
 
 MAGIC = b"fnad-cache-1"

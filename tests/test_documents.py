@@ -39,7 +39,7 @@ import fnad.scipy.special
 import fnad.scipy.stats.generic  # noqa: F401
 from fnad.ir.primitive import PRIMITIVES
 from fnad.numpy.registry import RULES
-from fnad.ops.special_function import UFUNCS
+from fnad.numpy.scipy_ufuncs import UFUNCS
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]

@@ -34,3 +34,45 @@ def test_import_loads_no_slow_module(module: str) -> None:
 def test_the_sparse_jacobian_of_a_stencil_loads_no_numba() -> None:
     stencil = "import fnad; fnad.sparse_jacobian(lambda u: u[1:] * u[:-1])(numpy.arange(9.0))"
     assert loaded(stencil, ("numba",)) == []
+
+
+LATER = ("fnad.api.explaining", "fnad.control.ode", "fnad.numpy.scipy_ufuncs", "fnad.ops.bessel", "fnad.ops.catalogue")
+
+
+def test_a_gradient_loads_no_special_functions_and_no_solvers() -> None:
+    gradient = "import fnad; fnad.grad(lambda x: numpy.sum(numpy.sin(x) * x))(numpy.ones(3))"
+    assert loaded(gradient, LATER) == []
+
+
+def test_what_is_imported_later_is_there() -> None:
+    """By name in formulas and texts, all of it where all is asked for; several threads may ask at once."""
+    program = """
+import threading, numpy, fnad
+from fnad.ir.primitive import PRIMITIVES
+assert "jv" not in PRIMITIVES.declared
+assert {*fnad.__all__} <= {*dir(fnad)}
+found = []
+ask = lambda: found.append((PRIMITIVES["jv"].name, len(PRIMITIVES)))
+threads = [threading.Thread(target=ask) for _ in range(4)]
+for t in threads: t.start()
+for t in threads: t.join()
+assert found == 4 * [("jv", len(PRIMITIVES))], found
+assert "while_loop" in PRIMITIVES and "nothing" not in PRIMITIVES
+for name in fnad.__all__: getattr(fnad, name)
+"""
+    subprocess.run([sys.executable, "-c", program], check=True)
+
+
+def test_garbage_is_collected_as_before() -> None:
+    """The modules count among the old objects; what the user has frozen stays so, and a collector that is off."""
+    program = """
+import gc, sys, numpy
+{before}
+import fnad
+print(gc.isenabled(), gc.get_freeze_count() > 0, gc.get_count()[0] < 2000)
+"""
+    for before, expected in (("", "True False True"), ("gc.freeze()", "True True"), ("gc.disable()", "False False")):
+        done = subprocess.run(
+            [sys.executable, "-c", program.format(before=before)], capture_output=True, text=True, check=True
+        )
+        assert done.stdout.startswith(expected), (before, done.stdout)

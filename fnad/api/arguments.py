@@ -25,7 +25,7 @@ import operator
 import threading
 from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager, suppress
-from typing import Any, NamedTuple, TypeAlias, TypeVar, cast
+from typing import Any, TypeAlias, TypeVar, cast
 
 import numpy as np
 
@@ -62,6 +62,7 @@ from fnad.ir.types import NAMES, Aval, is_inexact
 from fnad.numpy.namespace import MAKING, making_traced
 from fnad.numpy.operands import WeakSymbol, as_symbol
 from fnad.placement import is_on_device
+from fnad.records import NamedTuple
 from fnad.trace.callees import is_void, standing_for, with_stand_ins
 from fnad.trace.contents import function_in
 from fnad.trace.identity import reach_of

@@ -14,7 +14,7 @@ import warnings
 import weakref
 from collections.abc import Callable, Hashable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from fnad import config
 from fnad.api.aliasing import check_written, outside
@@ -47,6 +47,7 @@ from fnad.api.transformed import Transformed, with_options
 from fnad.errors import ArgumentTypeError, RetraceWarning
 from fnad.ir.builder import Builder, current_builder, is_tracing
 from fnad.ir.types import Dtype, Shape, aval_of
+from fnad.records import NamedTuple
 from fnad.trace.environment import Environment
 from fnad.trace.kept import check_kept
 from fnad.trace.source import current_source

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from functools import partial
 from itertools import islice
 from pickle import PicklingError
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 import numpy as np
 
@@ -24,6 +24,7 @@ from fnad.ir.builder import is_tracing
 from fnad.ir.primitive import Primitive
 from fnad.ir.symbol import Symbol
 from fnad.numpy.operands import as_symbol
+from fnad.records import NamedTuple
 from fnad.trace.source import current_source
 from fnad.watch import unwatched
 

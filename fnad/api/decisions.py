@@ -12,7 +12,7 @@ import linecache
 import warnings
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 from fnad.api.leaves import Function, function_name
 from fnad.api.staging import Staged
@@ -20,6 +20,7 @@ from fnad.errors import ControlFlowWarning
 from fnad.ir.program import Atom, Equation, Program, Source, Var
 from fnad.ops.comparison import eq, ne
 from fnad.ops.floating_point import bits
+from fnad.records import NamedTuple
 from fnad.trace.capture import Guard
 from fnad.transforms.activity import active_vars
 

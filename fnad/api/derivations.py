@@ -6,13 +6,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
 
 from fnad.control.reroll import rolled
 from fnad.ir.builder import inline, trace
 from fnad.ir.program import Program
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import is_inexact
+from fnad.records import NamedTuple
 from fnad.transforms import differentiation
 from fnad.transforms.split import split
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from fnad.api.arguments import protected
 from fnad.api.leaves import (
@@ -31,6 +31,7 @@ from fnad.ir.content import content_key
 from fnad.ir.program import Program, Source, Var
 from fnad.ir.types import Aval, is_inexact
 from fnad.placement import is_on_host
+from fnad.records import NamedTuple
 from fnad.store import STORE
 from fnad.trace.capture import Write
 from fnad.trace.environment import Environment, Met

@@ -12,7 +12,7 @@ import inspect
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from types import CodeType, ModuleType, NoneType
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -24,6 +24,7 @@ from fnad.ir.symbol import Symbol
 from fnad.ir.types import NAMES, Aval, aval_of
 from fnad.numpy.operands import PYTHON_DTYPES
 from fnad.placement import adopted, is_on_device
+from fnad.records import NamedTuple
 from fnad.trace.dispatch import is_plain, tracing_builder
 from fnad.trace.source import current_source
 from fnad.trace.tracer import Tracer

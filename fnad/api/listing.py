@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
-from typing import NamedTuple
 
 from fnad.api.paths import TracedPath
 from fnad.ir.program import Source
+from fnad.records import NamedTuple
 from fnad.trace.capture import Guard
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, cast
 
 import numpy as np
@@ -38,6 +37,7 @@ from fnad.ir.builder import is_tracing
 from fnad.ir.content import content_key
 from fnad.ir.program import Program
 from fnad.ir.types import Aval, Shape, native_dtype
+from fnad.records import dataclass
 from fnad.trace.source import current_source
 from fnad.watch import seen
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -11,6 +11,7 @@ from fnad.api.leaves import LeafError, Operand, Structure, flatten, leaf_of, pat
 from fnad.errors import FnadError
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import Aval, Dtype, is_inexact
+from fnad.records import NamedTuple
 from fnad.trace.source import current_source
 
 

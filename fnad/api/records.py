@@ -10,11 +10,12 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from fnad.errors import ArgumentTypeError
+from fnad.records import NamedTuple
 from fnad.trace.source import current_source
 from fnad.trace.tracer import Tracer
 

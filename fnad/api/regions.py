@@ -11,7 +11,7 @@ from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 from fnad.api.arguments import with_traced_arrays
 from fnad.api.derivations import AS_IT_IS
@@ -37,6 +37,7 @@ from fnad.ir.program import Program, Source
 from fnad.ir.symbol import Symbol
 from fnad.numpy.operands import as_symbol
 from fnad.ops.conversion import convert_to
+from fnad.records import NamedTuple
 from fnad.trace.shadow import Raised
 from fnad.trace.source import current_source
 from fnad.trace.tracer import Tracer

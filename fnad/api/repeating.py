@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Hashable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -25,6 +25,7 @@ from fnad.ir.builder import is_tracing
 from fnad.ir.program import Program
 from fnad.ir.types import NAMES
 from fnad.placement import is_on_device, on_host
+from fnad.records import NamedTuple
 from fnad.trace.contents import CONSTANTS, same
 from fnad.trace.environment import Environment
 from fnad.transforms.dce import without_effects

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from fnad.api import derivations
 from fnad.ir.program import Atom, Equation, Program, Source, Var
 from fnad.ir.types import Aval
+from fnad.records import NamedTuple
 
 
 class Residual(NamedTuple):

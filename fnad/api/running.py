@@ -9,9 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from time import perf_counter
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 from fnad import config
 from fnad.api.derivations import Derivation
@@ -28,6 +27,7 @@ from fnad.ir.symbol import Symbol
 from fnad.ir.walk import all_equations, has_effect
 from fnad.numpy.operands import WeakSymbol, as_symbol
 from fnad.placement import on_host
+from fnad.records import NamedTuple, dataclass
 from fnad.store import STORE, uncollected
 from fnad.trace.capture import Trace
 from fnad.trace.tracer import Tracer

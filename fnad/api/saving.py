@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from fnad.control.blocks import in_blocks, unrolled
 from fnad.control.loop import Groups
@@ -17,6 +17,7 @@ from fnad.control.while_loop import while_loop
 from fnad.errors import SettingError
 from fnad.ir.program import Program
 from fnad.ir.symbol import Symbol
+from fnad.records import NamedTuple
 from fnad.trace.source import current_source
 
 Policy: TypeAlias = Literal["carry", "sqrt", "binomial"]

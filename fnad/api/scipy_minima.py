@@ -12,7 +12,7 @@ cannot be told whether it stays, since the multiplier is 0 or there is no tellin
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -28,6 +28,7 @@ from fnad.ir.symbol import Symbol
 from fnad.numpy import array
 from fnad.numpy.bodies import own
 from fnad.ops.requirement import require
+from fnad.records import NamedTuple
 from fnad.trace.dispatch import has_traced
 from fnad.trace.tracing import symbol_of, trace_function
 from fnad.transforms.differentiation import gradient, jvp

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from importlib import import_module
 from itertools import accumulate
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from scipy.sparse import csr_array, vstack
@@ -37,6 +37,7 @@ from fnad.ops.comparison import eq
 from fnad.ops.conversion import convert_to
 from fnad.ops.indexing import gather
 from fnad.ops.shape import broadcast_in_dim, concatenate, copies, iota, reshape_to, slice_axis, zeros_like
+from fnad.records import NamedTuple
 from fnad.store import STORE
 from fnad.trace.source import current_source
 from fnad.transforms import differentiation

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -29,6 +29,7 @@ from fnad.errors import AuxiliaryError
 from fnad.ir.program import Program
 from fnad.numpy.operands import as_array
 from fnad.placement import is_on_device
+from fnad.records import NamedTuple
 from fnad.trace.capture import Guard
 from fnad.trace.contents import CONSTANTS
 from fnad.trace.dispatch import call

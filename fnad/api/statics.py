@@ -6,13 +6,14 @@ import dataclasses
 import inspect
 import operator
 from collections.abc import Hashable, Sequence
-from typing import Any, NamedTuple, TypeAlias, cast
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 
 from fnad.api.leaves import Function, function_name, type_name
 from fnad.errors import StaticArgumentError
 from fnad.ir.content import static_key as constant_key
+from fnad.records import NamedTuple
 from fnad.trace.source import current_source
 
 Places: TypeAlias = "int | str | Sequence[int | str]"

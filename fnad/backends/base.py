@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, cast
 
@@ -19,6 +18,7 @@ import numpy as np
 
 from fnad import config
 from fnad.ir.program import Program
+from fnad.records import dataclass
 
 if TYPE_CHECKING:
     from fnad.lower.loop_ir import LoopProgram  # not before a program is compiled

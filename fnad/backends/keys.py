@@ -12,7 +12,7 @@ import numpy as np
 
 from fnad import disk
 from fnad.backends.surroundings import surroundings
-from fnad.control import OWN
+from fnad.ir.primitive import OWN
 from fnad.ir.printer import print_program
 from fnad.ir.program import Equation, Program
 from fnad.ir.walk import all_equations

@@ -8,7 +8,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Sequence
 from types import MethodType
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 import numpy as np
 
@@ -25,6 +25,7 @@ from fnad.cli.usage import UsageError, one_line
 from fnad.errors import ParseError
 from fnad.ir.types import Aval, is_inexact
 from fnad.numpy.operands import PYTHON_DTYPES
+from fnad.records import NamedTuple
 from fnad.testing.numbers import direction
 from fnad.watch import seen
 

@@ -6,7 +6,6 @@ Without a derivative that is what `jit` runs, with the guards of the path; with 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from fnad.api.derivations import Derivation, gradient, jvp, value_and_gradient, vjp
 from fnad.api.gradient import check_scalar
@@ -17,6 +16,7 @@ from fnad.api.stages import Part, stage_text
 from fnad.cli.calls import Differentiable, Types, Values
 from fnad.cli.load import load_target, user_code
 from fnad.cli.usage import UsageError
+from fnad.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

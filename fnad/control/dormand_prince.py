@@ -12,7 +12,7 @@ problems in chemical reaction kinetics", 1981).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
@@ -38,6 +38,7 @@ from fnad.ops.shape import (
     reduce_sum,
     zeros_like,
 )
+from fnad.records import NamedTuple
 
 Dynamics: TypeAlias = Callable[[Symbol, Symbol], Symbol]
 """The derivative of y: f(t, y)."""

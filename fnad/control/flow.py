@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import accumulate
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from fnad.control.repeats import Line, View
 from fnad.ir.program import Atom, Equation, Literal, Source
 from fnad.ir.walk import all_equations
+from fnad.records import NamedTuple, dataclass
 
 FEWEST = 8
 """The fewest blocks that become a loop."""

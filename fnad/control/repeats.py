@@ -8,13 +8,14 @@ the operand that reads it: the builder makes such an equation once, so it stands
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 from fnad.ir.content import content_key, key_of_params
 from fnad.ir.primitive import IndexMap, Primitive
 from fnad.ir.program import Atom, Equation, Program
 from fnad.ir.walk import has_effect
 from fnad.ops.shape import reshape, slice_
+from fnad.records import NamedTuple
 
 DEEPEST = 6
 """The most steps of a view; one of more is an array of its own."""

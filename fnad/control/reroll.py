@@ -18,7 +18,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from operator import is_
-from typing import NamedTuple
 
 import numpy as np
 
@@ -31,6 +30,7 @@ from fnad.ir.program import Equation, Program, Source, Var
 from fnad.ir.symbol import Symbol
 from fnad.ir.walk import all_equations
 from fnad.ops.shape import concatenate, reshape, reverse, slice_
+from fnad.records import NamedTuple
 from fnad.transforms.dce import dce
 from fnad.watch import unwatched
 

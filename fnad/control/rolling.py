@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from fnad.ops.arithmetic import add, mul
 from fnad.ops.conversion import convert
 from fnad.ops.indexing import dynamic_slice, dynamic_update_slice
 from fnad.ops.shape import broadcast_in_dim, iota, reshape, reverse, slice_, transpose
+from fnad.records import NamedTuple
 
 
 class Written:

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
@@ -42,6 +42,7 @@ from fnad.ir.ranges import NONZERO, Range, Singular
 from fnad.ir.types import BOOL, is_complex
 from fnad.ops.comparison import bitwise_and, bitwise_not, bitwise_or, eq, ge, gt, le, lt, ne, select
 from fnad.ops.piecewise import abs_
+from fnad.records import NamedTuple
 
 STEPS = 4
 """How many steps of a loop are followed before ranges are widened."""

@@ -17,11 +17,10 @@ there every result depends on every operand.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import reduce
 from itertools import compress
 from math import prod
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from scipy.sparse import csr_array, eye_array, kron, vstack
@@ -46,6 +45,7 @@ from fnad.ir.primitive import (
 )
 from fnad.ir.program import Atom, Equation, Literal, Program, Var
 from fnad.ir.types import Aval, is_inexact
+from fnad.records import NamedTuple, dataclass
 from fnad.transforms.sparsity import aligned_axes, patterns, shared_groups
 
 Array: TypeAlias = "np.ndarray[Any, Any]"

@@ -13,9 +13,13 @@ under construction:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple, TypeAlias
+import sys
+from collections.abc import Callable, Iterable, Iterator, MutableMapping
+from dataclasses import field
+from importlib import import_module
+from threading import RLock
+from types import FrameType
+from typing import Any, TypeAlias
 
 from fnad.errors import FnadError, UnsupportedFunctionError
 from fnad.ir.axes import Along, Axes, Contract, Elementwise, Opaque, Over
@@ -23,6 +27,7 @@ from fnad.ir.builder import current_builder
 from fnad.ir.program import Params, Program
 from fnad.ir.ranges import Bounds, Singular
 from fnad.ir.types import Aval, Dtype
+from fnad.records import NamedTuple, dataclass
 from fnad.scalar.template import check
 
 Array: TypeAlias = Any
@@ -414,14 +419,63 @@ def templates_of(lower: Lowering) -> Iterator[str]:
 
 # ---- the registry ------------------------------------------------------------------------------------------------
 
-PRIMITIVES: dict[str, Primitive] = {}
+
+class Catalogue(MutableMapping[str, Primitive]):
+    """The primitives by name; those of files that have not been imported are, when one is missing or all are wanted."""
+
+    def __init__(self, *sources: str) -> None:
+        self.declared: dict[str, Primitive] = {}
+        self._sources = sources
+        self._lock = RLock()
+
+    def _import_all(self) -> None:
+        with self._lock:
+            sources, self._sources = self._sources, ()
+            for source in sources:
+                import_module(source)
+
+    def __getitem__(self, name: str) -> Primitive:
+        if name not in self.declared:
+            self._import_all()
+        return self.declared[name]
+
+    def __setitem__(self, name: str, primitive: Primitive) -> None:
+        self.declared[name] = primitive
+
+    def __delitem__(self, name: str) -> None:
+        del self.declared[name]
+
+    def __iter__(self) -> Iterator[str]:
+        self._import_all()
+        return iter(self.declared)
+
+    def __len__(self) -> int:
+        self._import_all()
+        return len(self.declared)
+
+
+PRIMITIVES = Catalogue("fnad.ops.catalogue", "fnad.control.catalogue")
+
+OWN: set[str] = set()
+"""The primitives of fnad, which mean the same in each process; a user's may be others under the same names."""
 
 
 def register(primitive: Primitive) -> Primitive:
     """Enter a primitive under its name, which must be new; its templates may use only scalar operations."""
-    if primitive.name in PRIMITIVES:
+    if primitive.name in PRIMITIVES.declared:
         raise ValueError(f"primitive {primitive.name} is declared twice")
     for template in templates_of(primitive.lower):
         check(template)
     PRIMITIVES[primitive.name] = primitive
+    if _is_for_fnad(sys._getframe(1)):  # pyright: ignore[reportPrivateUsage]
+        OWN.add(primitive.name)
     return primitive
+
+
+def _is_for_fnad(frame: FrameType | None) -> bool:
+    """Whether it is for a module of fnad that is being imported, not through functions of fnad's for a user's."""
+    while frame is not None and frame.f_globals.get("__name__", "").startswith("fnad."):
+        if frame.f_code.co_name == "<module>":
+            return True
+        frame = frame.f_back
+    return False

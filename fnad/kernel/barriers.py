@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TypeGuard
 
 from fnad.kernel.device import BARRIER, THREAD
@@ -39,6 +39,7 @@ from fnad.kernel.statements import (
     subexpressions,
     walk,
 )
+from fnad.records import dataclass
 from fnad.scalar.operations import EQUAL
 
 ALL = "all threads"

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from itertools import chain, count, islice
 from math import prod
@@ -73,6 +73,7 @@ from fnad.lower.parallel import (
 )
 from fnad.lower.rows import Row
 from fnad.lower.target import Target
+from fnad.records import dataclass
 from fnad.scalar.operation import INDEX, Kind, Pointer
 from fnad.scalar.operations import (
     ADD,

@@ -12,7 +12,7 @@ and nothing has to be proved of sizes: code is run with the numbers of a kernel 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, TypeAlias, cast
 
 import numpy as np
@@ -36,6 +36,7 @@ from fnad.kernel.statements import (
     with_bodies,
     with_operands,
 )
+from fnad.records import dataclass
 from fnad.scalar.operation import BOOL, Dtype, Pointer
 from fnad.scalar.operations import ADD
 from fnad.scalar.template import CASTS

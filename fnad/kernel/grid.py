@@ -15,7 +15,6 @@ A nest becomes pieces, kernels on a grid of blocks. How, follows from the roles 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import chain as joined
 from itertools import count, islice, takewhile
 
@@ -32,6 +31,7 @@ from fnad.lower.loop_ir import Control, Effect, Item, LibraryCall, NestLoop, Pro
 from fnad.lower.nodes import Nodes
 from fnad.lower.sharing import Roles, groups, loop_effects, reads_along, roles, size
 from fnad.lower.target import Target
+from fnad.records import dataclass
 from fnad.scalar.operation import INDEX, Pointer
 from fnad.scalar.operations import ADD, FLOOR_DIVIDE, MULTIPLY, REMAINDER
 

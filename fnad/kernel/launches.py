@@ -10,7 +10,6 @@ what decides on a branch or the end of a loop.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import TypeAlias
 
 from fnad.errors import LoweringError
@@ -36,6 +35,7 @@ from fnad.lower.loop_ir import (
 )
 from fnad.lower.nodes import Buffer
 from fnad.lower.target import Target
+from fnad.records import dataclass
 from fnad.scalar.operation import Pointer
 
 

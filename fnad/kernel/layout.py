@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from fnad.kernel.statements import (
     Apply,
@@ -16,6 +16,7 @@ from fnad.kernel.statements import (
     with_bodies,
     with_operands,
 )
+from fnad.records import dataclass
 from fnad.scalar.operation import Pointer
 
 

@@ -14,11 +14,12 @@ operations are those of one table (`fnad.scalar`): nothing is promoted, a cast i
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TypeAlias
 
 import numpy as np
 
+from fnad.records import dataclass
 from fnad.scalar.operation import INDEX, Kind, Operation, Pointer
 
 

@@ -16,7 +16,6 @@ Note [Updating carries]
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
 
 from fnad.errors import LoweringError, endless
 from fnad.ir.primitive import (
@@ -33,6 +32,7 @@ from fnad.lower.index import ENDLESS, Counter, Index, counter
 from fnad.lower.loop_ir import BufferStore, Item, SequentialFor, SequentialWhile, Switch
 from fnad.lower.nodes import Buffer, BufferLoad, Node, loads
 from fnad.lower.values import Values, counters
+from fnad.records import NamedTuple
 
 
 class Carry(NamedTuple):

@@ -12,12 +12,13 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from fnad.lower.footprint import Footprint, aligned, footprint
 from fnad.lower.loop_ir import Item, NestLoop
 from fnad.lower.nodes import Buffer
 from fnad.lower.parallel import is_parallel
+from fnad.records import dataclass
 
 CANDIDATES = 8
 """How many of the nests that share data with a new one are tried."""

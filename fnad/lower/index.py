@@ -14,10 +14,11 @@ follow: with these the address of a reshape of a row-major array becomes that of
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import reduce
 from math import gcd
 from typing import Any, TypeAlias
+
+from fnad.records import dataclass
 
 Range: TypeAlias = tuple[int, int]
 """The least and the greatest value."""

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from fnad.ir.primitive import ArgFold, Concatenation, Contraction, Gather, IndexMap, Iota, Library, Scalar
 from fnad.ir.program import Atom, Equation, Program, Var
 from fnad.lower.expressions import is_inlined
 from fnad.lower.target import Costs
+from fnad.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

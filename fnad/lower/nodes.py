@@ -7,13 +7,14 @@ subexpression is found by identity, and comparing or hashing one costs nothing h
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from fnad.ir.types import Aval, Dtype
 from fnad.lower.index import Index, Loaded, Quotient, Remainder
+from fnad.records import dataclass
 from fnad.scalar.operation import Operation
 from fnad.scalar.template import cast_to, instantiate
 

@@ -7,7 +7,6 @@ iterations are independent but for folds over it whose parts may be put together
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import prod
 
 from fnad.lower.independence import is_free
@@ -15,6 +14,7 @@ from fnad.lower.index import Counter
 from fnad.lower.loop_ir import ArgReduce, Effect, Item, NestLoop, Reduce, Scan, Update, effect_loads
 from fnad.lower.nodes import BufferLoad
 from fnad.lower.parallel import is_in_any_order
+from fnad.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Literal, TypeAlias
 
 from fnad.ir.primitive import HOST, Library
+from fnad.records import dataclass
 
 Memory: TypeAlias = Literal["host", "device"]
 

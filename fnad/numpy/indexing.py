@@ -9,10 +9,9 @@ arrays if those are neighbours, else in front.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import chain
 from types import EllipsisType
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -26,6 +25,7 @@ from fnad.numpy.views import ArrayView, Box, MovingBox, Reshape, Reverse, Steps,
 from fnad.ops.comparison import select
 from fnad.ops.indexing import gather, scatter
 from fnad.ops.shape import Ints, broadcast_to, constant, invert, reshape_to, reverse, transpose_to
+from fnad.records import NamedTuple, dataclass
 
 COLUMN = "an array has no names of columns: pass that of a DataFrame by itself, df['a'].to_numpy()"
 

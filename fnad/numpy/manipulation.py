@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -37,6 +37,7 @@ from fnad.numpy.views import (
     read,
 )
 from fnad.ops.sliding_windows import windows
+from fnad.records import NamedTuple
 
 # ---- shapes ----------------------------------------------------------------------------------------------------------
 

@@ -9,6 +9,7 @@ import numpy as np
 from numpy._core import umath
 
 from fnad.errors import ArgumentTypeError, DomainError, DtypeError, ShapeError
+from fnad.ir.primitive import PRIMITIVES
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import BOOL, F64
 from fnad.numpy.elementwise import elementwise
@@ -28,7 +29,6 @@ from fnad.numpy.reductions import all_
 from fnad.numpy.registry import RULES, UNSET, Rule, implements
 from fnad.numpy.ufuncs import TABLE, absolute, add, divide, multiply, out_of_range, scaled, side
 from fnad.numpy.views import ArrayView
-from fnad.ops import bessel
 from fnad.ops.arithmetic import div, mul, neg, sub
 from fnad.ops.comparison import bitwise_and, bitwise_not, bitwise_or, eq, isfinite, isnan, lt, select, signbit
 from fnad.ops.conversion import complex_, imag, real
@@ -238,7 +238,7 @@ def array_equiv(a1: Any, a2: Any) -> Any:
 @implements(np.i0)
 def i0(x: Any) -> ArrayView:
     symbol = as_symbol(x)
-    return fresh(bessel.i0(to_dtype(symbol, F64) if symbol.dtype.kind in "biu" else symbol))
+    return fresh(PRIMITIVES["i0"](to_dtype(symbol, F64) if symbol.dtype.kind in "biu" else symbol))
 
 
 TERMS = 12
@@ -277,4 +277,4 @@ def kaiser(M: Any, beta: Any) -> Symbol:  # noqa: N803
     middle = (count - 1) / 2
     chord = np.sqrt(1 - ((np.arange(count) - middle) / middle) ** 2)
     shape = multiply(1.0, beta)
-    return divide(bessel.i0(multiply(shape, chord)), bessel.i0(shape))
+    return divide(PRIMITIVES["i0"](multiply(shape, chord)), PRIMITIVES["i0"](shape))

@@ -10,8 +10,7 @@ Hyndman and Fan, "Sample quantiles in statistical packages" (1996), number the m
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -51,6 +50,7 @@ from fnad.ops.shape import (
     transpose_to,
     zeros_like,
 )
+from fnad.records import NamedTuple, dataclass
 
 
 @dataclass(frozen=True, slots=True, eq=False)

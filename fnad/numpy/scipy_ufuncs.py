@@ -14,7 +14,7 @@ from fnad.ir.symbol import Symbol
 from fnad.ir.types import I64, real_dtype
 from fnad.numpy.elementwise import Compute, enters, ufunc_rule
 from fnad.numpy.registry import Rule
-from fnad.ops import bessel, elementary
+from fnad.ops import bessel, catalogue, elementary  # noqa: F401 - all are there
 from fnad.ops.arithmetic import neg
 from fnad.ops.conversion import complex_, convert_to
 from fnad.ops.error_functions import complex_erfc, erf, erfc, erfi

@@ -11,7 +11,7 @@ vector are zero is not known: here results have the length they have where the l
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.polynomial import chebyshev, hermite, hermite_e, laguerre, legendre, polynomial
@@ -23,6 +23,7 @@ from fnad.numpy.operands import as_array, static_int, static_ints, to_dtype
 from fnad.numpy.registry import RULES, Rule, implements
 from fnad.numpy.ufuncs import add, multiply, negative, subtract
 from fnad.ops.shape import ones_like, reshape_to, slice_axis
+from fnad.records import NamedTuple
 
 Recurrence = tuple[float, float, float]
 """aₖ, bₖ and cₖ."""

@@ -10,9 +10,8 @@ so on outwards.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
@@ -37,6 +36,7 @@ from fnad.ops.shape import (
     transpose_to,
     zeros_like,
 )
+from fnad.records import NamedTuple, dataclass
 
 
 class ViewStep(Protocol):

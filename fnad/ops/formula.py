@@ -59,10 +59,10 @@ class Formula:
         return {"__builtins__": {}, **{name: self._named(name) for name in names}}
 
     def _named(self, name: str) -> Any:
+        if name not in WORDS and name in PRIMITIVES:
+            return on_numbers(PRIMITIVES[name])
         if name in WORDS:
             return WORDS[name]
-        if name in PRIMITIVES:
-            return on_numbers(PRIMITIVES[name])
         raise ValueError(f"the formula {self.text!r} names {name}, which is no primitive and no formula")
 
 
@@ -74,7 +74,7 @@ def formula(signature: str, text: str) -> Formula:
 
 def word(name: str, value: T) -> T:
     """Enter what formulas may name, under a new name."""
-    if name in WORDS or name in PRIMITIVES:
+    if name in WORDS or name in PRIMITIVES.declared:
         raise ValueError(f"{name} is declared twice")
     WORDS[name] = value
     return value

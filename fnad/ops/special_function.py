@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -51,6 +51,7 @@ from fnad.ops.constructors import (
 )
 from fnad.ops.conversion import convert_to
 from fnad.ops.formula import Formula, formula, parse_signature, word
+from fnad.records import NamedTuple
 from fnad.scalar.scipy_ufunc import operation_name, scipy_call
 
 

@@ -6,7 +6,7 @@ there are none yet, which change nothing.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from fnad.optim.linesearch import scale_by_zoom_linesearch
 from fnad.optim.scaling import scale, scale_by_learning_rate
 from fnad.optim.transformation import GradientTransformation, State, chain
 from fnad.optim.trees import Tree, check_like, filled_like
+from fnad.records import NamedTuple
 from fnad.trace.source import current_source
 
 SEARCH = scale_by_zoom_linesearch(20, initial_guess_strategy="one")

@@ -9,7 +9,7 @@ line search", 2005, equation 4.1).
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Literal, NamedTuple, cast
+from typing import Any, Literal, cast
 
 import numpy as np
 
@@ -23,6 +23,7 @@ from fnad.flatten_util import ravel_pytree
 from fnad.optim.hyperparameters import Number, check_count, check_positive
 from fnad.optim.transformation import GradientTransformationExtraArgs, State
 from fnad.optim.trees import Tree, filled_like, tree_map
+from fnad.records import NamedTuple
 from fnad.trace.source import current_source
 
 STRATEGIES = ("keep", "one")

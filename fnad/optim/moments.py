@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from fnad.optim.hyperparameters import Number, as_dtype_of, check_decay, check_not_negative
 from fnad.optim.transformation import GradientTransformation, State
 from fnad.optim.trees import Tree, check_like, filled_like, tree_map
+from fnad.records import NamedTuple
 
 
 class TraceState(NamedTuple):

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
 from fnad.optim.hyperparameters import Number, Schedule, as_dtype_of, check_not_negative
 from fnad.optim.transformation import GradientTransformation, State, stateless
 from fnad.optim.trees import Tree, tree_map
+from fnad.records import NamedTuple
 
 
 class ScaleByScheduleState(NamedTuple):

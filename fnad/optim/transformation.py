@@ -11,12 +11,13 @@ compiled step and the carry of a loop. Updates have the shapes and dtypes of the
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
 from fnad.errors import UpdateError
 from fnad.optim.trees import Tree, check_like, tree_map
+from fnad.records import NamedTuple
 from fnad.trace.source import current_source
 
 State = Any

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
+from fnad.records import NamedTuple
 from fnad.scalar.operation import Operation
 
 ATOM = 20

@@ -13,12 +13,13 @@ from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from types import BuiltinFunctionType, FunctionType, MethodType, MethodWrapperType, ModuleType, NoneType
-from typing import Any, NamedTuple, TypeAlias, cast
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 
 from fnad.codes import original_of
 from fnad.ir.content import static_key
+from fnad.records import NamedTuple
 from fnad.trace.capture import Array, may_change, same_bits
 from fnad.trace.handle import Handle
 from fnad.trace.libraries import is_trusted

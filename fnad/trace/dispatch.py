@@ -12,6 +12,7 @@ import inspect
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
+from importlib import import_module
 from types import EllipsisType, ModuleType, NoneType
 from typing import Any, TypeAlias, cast
 
@@ -37,7 +38,6 @@ from fnad.numpy.bodies import Body
 from fnad.numpy.namespace import CALLS, MAKING
 from fnad.numpy.operands import PYTHON_DTYPES, WeakSymbol, is_python_number, strong
 from fnad.numpy.registry import RULES, WRITERS, Bound, Rule
-from fnad.numpy.scipy_ufuncs import special_rule
 from fnad.numpy.views import ArrayView, stored
 from fnad.ops.conversion import convert_to
 from fnad.ops.shape import constant
@@ -350,7 +350,7 @@ def call_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: di
     """The result of a ufunc, or of a method of one."""
     is_call = method == "__call__"
     if ufunc not in RULES:
-        special_rule(ufunc)
+        import_module("fnad.numpy.scipy_ufuncs").special_rule(ufunc)
     if (writer := WRITERS.get((ufunc, method))) is not None:
         return write_into(ufunc_name(ufunc, method), writer, inputs, kwargs)
     rule = RULES.get(ufunc if is_call else (ufunc, method))

@@ -45,7 +45,7 @@ from contextvars import ContextVar
 from importlib.util import resolve_name
 from operator import is_
 from types import CellType, CodeType, FrameType, FunctionType, MemberDescriptorType, ModuleType
-from typing import Any, NamedTuple, TypeAlias, cast
+from typing import Any, TypeAlias, cast
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -53,6 +53,7 @@ import numpy as np
 from fnad.codes import original_of
 from fnad.ir.program import Source
 from fnad.placement import is_on_device
+from fnad.records import NamedTuple
 from fnad.store import uncollected
 from fnad.trace.bytecode import Reads, function_of, line_naming, reads_of
 from fnad.trace.contents import (

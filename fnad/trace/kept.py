@@ -11,11 +11,12 @@ import gc
 from collections.abc import Callable, Iterable, Iterator
 from itertools import pairwise
 from types import CellType, CodeType, FunctionType, MappingProxyType, ModuleType
-from typing import Any, NamedTuple
+from typing import Any
 
 from fnad.errors import TracerEscapeError
 from fnad.ir.builder import Builder
 from fnad.ir.program import Source
+from fnad.records import NamedTuple
 from fnad.trace.bytecode import steps_of
 from fnad.trace.contents import is_users
 from fnad.trace.handle import Handle

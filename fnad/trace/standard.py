@@ -26,10 +26,10 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from fnad.errors import ArgumentTypeError
-from fnad.ir.primitive import Primitive
+from fnad.ir.primitive import PRIMITIVES, Primitive
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import DTYPES, F64, I64, Dtype
-from fnad.ops import conversion, error_functions, gamma
+from fnad.ops import conversion
 from fnad.ops.comparison import isfinite, isinf, isnan
 from fnad.ops.conversion import convert_to
 from fnad.trace import guards
@@ -159,8 +159,8 @@ def of_floats(compute: Function) -> Function:
     return lambda *args, **options: weakened(compute(*map(real, args), **options))
 
 
-def primitive(compute: Function) -> Function:
-    return lambda *args: call(compute, args, {})
+def primitive(name: str) -> Function:
+    return lambda *args: call(PRIMITIVES[name], args, {})
 
 
 def log_to(function: Function, log: Function) -> Function:
@@ -221,8 +221,8 @@ RAISING: dict[str, Function] = {
     **{name: getattr(np, name) for name in ("cos", "cosh", "exp", "exp2", "expm1", "fmod", "log10", "log1p", "log2")},
     **{name: getattr(np, name) for name in ("sin", "sinh", "sqrt", "tan")},
     **{name: getattr(np, ARC[name]) for name in ("acos", "asin", "acosh", "atanh")},
-    "gamma": primitive(gamma.gamma),
-    "lgamma": primitive(gamma.gammaln),
+    "gamma": primitive("gamma"),
+    "lgamma": primitive("gammaln"),
     "pow": np.power,
     "remainder": remainder,
 }
@@ -232,8 +232,8 @@ TOTAL: dict[str, Function] = {
     **{name: getattr(np, name) for name in ("cbrt", "copysign", "degrees", "isfinite", "isinf", "isnan", "modf")},
     **{name: getattr(np, name) for name in ("nextafter", "radians", "tanh")},
     **{name: getattr(np, ARC[name]) for name in ("asinh", "atan", "atan2")},
-    "erf": primitive(error_functions.erf),
-    "erfc": primitive(error_functions.erfc),
+    "erf": primitive("erf"),
+    "erfc": primitive("erfc"),
     "fabs": np.abs,
     "frexp": frexp,
     "hypot": hypot,

@@ -10,13 +10,14 @@ from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from time import perf_counter
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from fnad.errors import FnadError, OutOfRangeError
 from fnad.ir.program import Atom, Equation, Literal, Params, Program, Source
+from fnad.records import NamedTuple
 
 NEVER = float("inf")
 

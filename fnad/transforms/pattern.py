@@ -23,10 +23,9 @@ import ast
 from abc import ABC, abstractmethod
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from itertools import product
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from fnad.ir.builder import atom_keys
 from fnad.ir.primitive import PRIMITIVES, Primitive
@@ -34,6 +33,7 @@ from fnad.ir.program import Params
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import Dtype
 from fnad.ops.constructors import ANY
+from fnad.records import NamedTuple, dataclass
 from fnad.transforms.finite import is_finite
 from fnad.transforms.rewrite import Rewrite, application, constant_of
 

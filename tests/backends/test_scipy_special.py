@@ -22,13 +22,13 @@ from fnad.ir.program import Program
 from fnad.ir.types import Aval, aval_of
 from fnad.kernel.python_source import namespace
 from fnad.kernel.steps import Chunk
+from fnad.numpy.scipy_ufuncs import UFUNCS
 from fnad.ops.arithmetic import add, mul
 from fnad.ops.autodiff import stop_gradient
 from fnad.ops.bessel import jv
 from fnad.ops.elementary import exp
 from fnad.ops.gamma import gammaln
 from fnad.ops.integrals import si
-from fnad.ops.special_function import UFUNCS
 from fnad.scalar.operation import INDEX, OperandError, real_dtype
 from fnad.scalar.scipy_ufunc import UfuncOperation, ufunc_operation
 from fnad.testing import marks

@@ -7,8 +7,8 @@ import scipy.special
 
 from fnad.ir.primitive import NoFormula, Partials
 from fnad.numpy.scipy_ufuncs import COMPOSED as OTHERS
-from fnad.ops.special_function import NATIVE as SCALAR
-from fnad.ops.special_function import UFUNCS
+from fnad.numpy.scipy_ufuncs import NATIVE as SCALAR
+from fnad.numpy.scipy_ufuncs import UFUNCS
 from fnad.scipy import special
 from fnad.scipy.special import log_softmax, logsumexp, softmax
 from tests.numpy.against_numpy import sample

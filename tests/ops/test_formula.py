@@ -11,8 +11,9 @@ import scipy.special
 from fnad.ir.builder import trace
 from fnad.ir.primitive import PRIMITIVES, Partials
 from fnad.ir.types import DTYPES, Aval
+from fnad.numpy.scipy_ufuncs import UFUNCS
 from fnad.ops.formula import WORDS, Formula, formula, parse_signature
-from fnad.ops.special_function import UFUNCS, special
+from fnad.ops.special_function import special
 from fnad.scalar.scipy_ufunc import scipy_function
 from fnad.transforms.interpret import interpret
 

@@ -14,8 +14,8 @@ from fnad.errors import UnsupportedFunctionError
 from fnad.ir.builder import trace
 from fnad.ir.primitive import PRIMITIVES, NoFormula, Partials
 from fnad.ir.types import DTYPES, Aval
+from fnad.numpy.scipy_ufuncs import UFUNCS
 from fnad.ops.carlson import carlson_integral
-from fnad.ops.special_function import UFUNCS
 from fnad.testing import Run, assert_close, tolerance
 from fnad.transforms.interpret import interpret
 from fnad.transforms.joint import joint

@@ -12,8 +12,7 @@ import scipy.special
 import fnad
 from fnad.errors import DomainError, DtypeError, UnsupportedFunctionError
 from fnad.ir.primitive import PRIMITIVES
-from fnad.numpy.scipy_ufuncs import COMPOSED, special_rule
-from fnad.ops.special_function import NATIVE, UFUNCS
+from fnad.numpy.scipy_ufuncs import COMPOSED, NATIVE, UFUNCS, special_rule
 from fnad.scipy import special
 from fnad.testing import difference, step
 from tests.numpy.against_numpy import check, check_error, traced

@@ -22,6 +22,7 @@ def loaded(name, file):
 if __name__ == "__main__":
     sys.modules["fnad"] = types.ModuleType("fnad")
     loaded("fnad.codes", FOLDER / "codes.py")
+    loaded("fnad.records", FOLDER / "records.py")
 code = loaded("bytecode", FOLDER / "trace" / "bytecode.py")
 asked = []
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from fnad.backends.cpu import codegen
@@ -16,6 +15,7 @@ from fnad.kernel.layout import Layout
 from fnad.kernel.parser import parse_kernel
 from fnad.kernel.python_source import plain_text
 from fnad.kernel.statements import STATUS, Kernel, Name
+from fnad.records import dataclass
 from fnad.scalar.operation import Dtype
 
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from fnad.backends.cpu.complex_math import exp2, library, logarithm
 from fnad.backends.cpu.vector_math import libm
 from fnad.backends.llvm import complex_math, integer
 from fnad.backends.llvm.emitter import Builder, Emit, Instructions, Kinds, Value, Values, by_kind
 from fnad.backends.llvm.scalar import call, overloaded
+from fnad.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

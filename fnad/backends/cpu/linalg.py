@@ -12,7 +12,6 @@ from contextlib import contextmanager, nullcontext
 from functools import cache, partial
 from importlib import import_module
 from math import prod
-from typing import NamedTuple
 
 import llvmlite.ir as ir
 import numpy as np
@@ -35,6 +34,7 @@ from fnad.kernel.linalg import (
     gufunc,
     size_names,
 )
+from fnad.records import NamedTuple
 from fnad.scalar.operation import real_dtype
 
 INVALID = WORD(1)

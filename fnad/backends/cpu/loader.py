@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from threading import RLock
-from typing import Any, NamedTuple
+from typing import Any
 from weakref import WeakValueDictionary
 
 import llvmlite.binding as llvm
@@ -16,6 +15,7 @@ from fnad.backends.cpu import codegen
 from fnad.backends.cpu.fingerprint import fingerprint
 from fnad.backends.cpu.objects import builtin
 from fnad.backends.cpu.symbols import available
+from fnad.records import NamedTuple, dataclass
 
 Engine = Any
 """What owns code in this process, and knows the addresses of its functions."""

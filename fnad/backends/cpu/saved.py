@@ -13,7 +13,7 @@ from __future__ import annotations
 import pickle
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from importlib import import_module
 from io import BytesIO
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -34,6 +34,7 @@ from fnad.lower.faults import Fault
 from fnad.lower.index import Index
 from fnad.lower.loop_ir import BufferStore, Control, LibraryCall, LoopProgram, SequentialFor, SequentialWhile, Switch
 from fnad.lower.nodes import Buffer, BufferLoad
+from fnad.records import dataclass
 
 if TYPE_CHECKING:
     from fnad.kernel.plan import Plan

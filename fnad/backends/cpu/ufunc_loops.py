@@ -8,7 +8,6 @@ and the strides between matrices before those within one.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import llvmlite.binding as llvm
@@ -17,6 +16,7 @@ import numpy as np
 
 from fnad.backends.cpu.objects import loop_of
 from fnad.backends.llvm.emitter import Builder, Dtype, Value
+from fnad.records import dataclass
 
 BYTE, WORD, LONG = ir.IntType(8), ir.IntType(32), ir.IntType(64)
 ADDRESS = BYTE.as_pointer()

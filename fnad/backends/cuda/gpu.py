@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from importlib import import_module
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from fnad.backends.cuda.ptx import ptx_of_all
 from fnad.errors import DeviceError, DeviceMemoryError, LoweringError, PlacementError
 from fnad.ir.types import Dtype, Shape
 from fnad.kernel.statements import Kernel
+from fnad.records import NamedTuple
 
 PACKAGES = "pip install 'fnad[cuda]' brings all packages that it takes"
 SEE = "it takes a GPU of NVIDIA's and its driver, for CUDA 13 or later: `fnad doctor` shows what is there"

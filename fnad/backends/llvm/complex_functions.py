@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from fnad.backends.llvm import complex_math
 from fnad.backends.llvm.complex_math import Libm
 from fnad.backends.llvm.emitter import Builder, Emit, Instructions, Kinds, Value, Values
 from fnad.backends.llvm.scalar import absolute, call, overloaded, pair, parts
+from fnad.records import dataclass
 
 INFINITY = math.inf
 

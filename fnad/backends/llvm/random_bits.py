@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import llvmlite.ir as ir
@@ -12,6 +11,7 @@ import llvmlite.ir as ir
 from fnad import draws
 from fnad.backends.llvm.emitter import Builder, Emit, Instructions, Kinds, Value, Values
 from fnad.backends.llvm.scalar import call, overloaded
+from fnad.records import dataclass
 
 INTEGER, REAL = ir.IntType(64), ir.DoubleType()
 

@@ -1,0 +1,15 @@
+"""All primitives of this package: importing this module registers them."""
+
+from fnad.control import (  # noqa: F401
+    callback,
+    checkpoint,
+    cond,
+    custom,
+    implicit,
+    integral,
+    ode,
+    scan,
+    snapshots,
+    tap,
+    while_loop,
+)
