@@ -74,12 +74,17 @@ def _go_together(effects: Sequence[Effect]) -> bool:
 def reads_along(loop: NestLoop, others: Sequence[NestLoop]) -> bool:
     """Whether neighbouring iterations of a loop read neighbouring elements, more often than those of other loops."""
     loads = [load for effect in loop_effects(loop) for load in effect_loads(effect)]
+    # What varies along one of the loops alone is read again and again, and stays in the cache.
+    loads = [n for n in loads if _stride(n, loop) and any(_stride(n, other) for other in others)] or loads
     return _neighbours(loop, loads) >= max((_neighbours(other, loads) for other in others), default=0)
 
 
 def _neighbours(loop: NestLoop, loads: Sequence[BufferLoad]) -> int:
-    strides = [load.address.coefficient(Counter(loop.depth, loop.extent)) for load in loads]
-    return sum(abs(stride) == 1 for stride in strides)
+    return sum(abs(_stride(load, loop)) == 1 for load in loads)
+
+
+def _stride(load: BufferLoad, loop: NestLoop) -> int:
+    return load.address.coefficient(Counter(loop.depth, loop.extent))
 
 
 def loop_effects(loop: NestLoop) -> list[Effect]:

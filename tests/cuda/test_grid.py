@@ -186,6 +186,12 @@ def test_neighbouring_threads_sum_neighbouring_columns() -> None:
     assert "x0[i0 + 3 * i1]" in kernel_text(first.kernel)
 
 
+def test_what_is_the_same_for_all_columns_does_not_decide_who_sums_them() -> None:
+    program = program_of(lambda x, each: np.sum(x * each[:, None], axis=0), (ROWS.T, WEIGHTS))
+    for launch in DevicePlan(lower(program, CUDA), CUDA).launches.values():
+        assert "barrier" not in kernel_text(launch.kernel)
+
+
 def test_sums_in_single_precision_are_as_accurate_as_in_double() -> None:
     x = np.concatenate([np.full(3000, 0.1), [1e6, -1e6]]).astype(np.float32)
     (found,) = results(DevicePlan(lower(program_of(np.sum, (x,)), SMALL), SMALL), (x,), 0)
