@@ -13,6 +13,7 @@ from numpy.testing import assert_array_equal
 
 import fnad
 from fnad import config
+from fnad.control import reroll
 from fnad.store import ProgramStore, now
 from fnad.transforms import joint
 
@@ -336,13 +337,18 @@ def test_what_is_derived_within_a_trace_has_the_lines_of_each_function(transform
 
 def test_what_was_derived_within_a_trace_is_not_derived_again(monkeypatch: pytest.MonkeyPatch):
     made: list[object] = []
-    sweep = joint.sweep
+    looked_through: list[object] = []
+    sweep, look_through = joint.sweep, reroll._looked_through
     monkeypatch.setattr(joint, "sweep", lambda *args: made.append(args) or sweep(*args))
+    monkeypatch.setattr(reroll, "_looked_through", lambda *args: looked_through.append(args) or look_through(*args))
     fnad.clear_cache()
     for scale in (2.0, 3.0) * 4:  # the scale is a number in the program
         SCALE[0] = scale
         assert_array_equal(fnad.jit(fnad.grad(first))(X), scale * np.cos(X))
     assert len(made) == 2 * 2  # it is kept from the second time on
+    looks = len(looked_through)
+    assert_array_equal(fnad.jit(fnad.grad(first))(X), 3.0 * np.cos(X))
+    assert len(looked_through) == looks  # for loops
 
 
 def test_derivatives_within_a_trace_follow_what_python_decided():

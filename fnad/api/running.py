@@ -41,6 +41,10 @@ def derived(program: Program, derivation: Derivation) -> tuple[TieredProgram, ..
     return STORE.get(key, lambda: tuple(map(prepared, derivation.derive(program))))
 
 
+SHORT = 2000
+"""Equations of a program for which it takes less time to look it up than to look for loops in it."""
+
+
 @dataclass(frozen=True, slots=True)
 class Within:
     """What was derived of a program within a trace; the program has the lines that its key consists of."""
@@ -53,13 +57,22 @@ class Within:
 def derived_within(program: Program, derivation: Derivation) -> tuple[Program, ...]:
     """The programs that are derived from one, to become part of a trace: those of programs with the same lines too.
 
-    What repeats in it is a loop before it is looked up: to go through all its steps for that takes longer.
+    What repeats in a long one is a loop before it is looked up: to go through all its steps for that takes longer.
     """
+    if len(program.equations) <= SHORT:
+        return _kept_within(program, derivation.key, derivation.derive)
     with uncollected():
         program = derivation.prepared(program)
+    return _kept_within(program, derivation.key, derivation.rewrite)
+
+
+def _kept_within(
+    program: Program, key: tuple[object, ...], make: Callable[[Program], tuple[Program, ...]]
+) -> tuple[Program, ...]:
     lines = [id(equation.source) for equation in all_equations(program)]
-    key = (derived_within, *derivation.key, *lines), content_key(program)
-    return STORE.repeated(key, lambda: Within(program, derivation.rewrite(program))).made
+    asked = [i for i, e in enumerate(program.equations) if not program.asked.isdisjoint(e.results)]
+    whole = (derived_within, *key, *lines, None, *asked), content_key(program)
+    return STORE.repeated(whole, lambda: Within(program, make(program))).made
 
 
 def prepared(program: Program, donated: tuple[int, ...] = ()) -> TieredProgram:

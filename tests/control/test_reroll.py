@@ -220,7 +220,9 @@ def test_an_element_that_was_written_is_carried_as_a_number() -> None:
     assert primitives(loop.regions[0]) == ["mul", "add"]
 
 
-def test_what_is_derived_within_a_trace_is_looked_up_as_loops(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_long_program_within_a_trace_is_looked_up_as_loops(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     found: list[int] = []
 
     def content(program: Program) -> Any:
@@ -228,6 +230,7 @@ def test_what_is_derived_within_a_trace_is_looked_up_as_loops(monkeypatch: pytes
         return content_key(program)
 
     monkeypatch.setattr(running, "content_key", content)
+    monkeypatch.setattr(running, "SHORT", 100)
     fnad.jit(fnad.value_and_grad(filtered)).lower(0.5, X)
     assert found
     assert max(found) < 30
