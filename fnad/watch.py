@@ -32,7 +32,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 See: TypeAlias = Callable[[FrameType, str, Any], object]
-"""Called with a frame and what it does: a "call" that begins, a "c_call" of a function, the "return" of a value."""
+"""Called with a frame and what it does: a "call" that begins, or a "c_call" of a function."""
 
 OWN = os.path.dirname(__file__) + os.sep  # noqa: PTH120  (pathlib takes long to import)
 
@@ -69,10 +69,9 @@ def _others(see: See) -> See:
     def see_others(frame: FrameType, event: str, arg: Any) -> None:
         if event == "c_return":
             return
-        if frame.f_code.co_filename.startswith(OWN):
-            here.begins = event == "call"
-        else:
-            here.begins = False
+        is_own = frame.f_code.co_filename.startswith(OWN)
+        here.begins = is_own and event == "call"
+        if not (is_own or event == "return"):
             see(frame, event, arg)
 
     return see_others
@@ -80,7 +79,7 @@ def _others(see: See) -> See:
 
 @contextmanager
 def by_profiler(see: See) -> Generator[None]:
-    """Have a function called for the calls and returns of this thread, also of C, in what is called by `seen`."""
+    """Have a function called for the calls of this thread, also of C, in what is called by `seen`."""
     before, previous = _HERE.see, getprofile()
     if previous is not None and previous is not before:
         with always_by_profiler(see):
@@ -215,7 +214,6 @@ class Monitor:
             events.PY_START: self._begins,
             events.PY_RESUME: self._begins,
             events.PY_THROW: self._throws,
-            events.PY_RETURN: self._returns,
             events.CALL: self._calls,
         }
 
@@ -233,12 +231,8 @@ class Monitor:
     def _enter(self, code: CodeType, frame: FrameType) -> None:
         if id(code) not in self._codes:
             self._codes[id(code)] = code
-            monitoring.set_local_events(self._tool, code, monitoring.events.CALL | monitoring.events.PY_RETURN)
+            monitoring.set_local_events(self._tool, code, monitoring.events.CALL)
         cast("See", _HERE.see)(frame, "call", None)
-
-    def _returns(self, _: CodeType, __: int, value: object) -> None:
-        if _HERE.see is not None:
-            _HERE.see(caller(), "return", value)
 
     def _calls(self, _: CodeType, __: int, function: Any, first: Any) -> None:
         if _HERE.see is None:
@@ -254,7 +248,7 @@ MONITOR = Monitor()
 
 @contextmanager
 def by_events(see: See) -> Generator[None]:
-    """Have a function called for the calls and returns of this thread in what is called by `seen`; all else goes on."""
+    """Have a function called for the calls of this thread in what is called by `seen`; all else goes on."""
     if not MONITOR.begin():
         with always_by_profiler(see):
             yield
@@ -313,7 +307,7 @@ def _always(*args: object, **kwargs: object) -> bool:
 
 
 def profiled(see: See) -> AbstractContextManager[None]:
-    """Have a function called for the calls and returns of this thread in what `seen` calls and is not fnad's."""
+    """Have a function called for the calls of this thread in what `seen` calls and is not fnad's."""
     return by_profiler(see) if monitoring is None else by_events(see)
 
 

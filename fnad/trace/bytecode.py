@@ -129,7 +129,7 @@ ASKING = {"getattr", "hasattr", "vars", "dir", "attrgetter", "methodcaller", "__
 EVALUATION = {"globals", "eval", "exec"}
 """Through these a name of a module may be read that stands nowhere in the code."""
 REFLECTION = ASKING | EVALUATION
-IMPORTING = {"__import__", "import_module", "modules"}
+IMPORTING = {"__import__", "modules"}
 
 
 class Step(NamedTuple):

@@ -40,7 +40,7 @@ from abc import ABCMeta, get_cache_token
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, KeysView, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from importlib.util import resolve_name
 from operator import is_
@@ -113,7 +113,10 @@ LISTING = (dataclasses.asdict, dataclasses.astuple, dataclasses.replace, inspect
 REFLECTING = {id(cast("FunctionType", function).__code__) for function in LISTING}
 IMPORT_MODULE = importlib.import_module.__code__
 ENVIRON = type(os.environ).__getitem__.__code__
-TELLING = {*[cast("FunctionType", function).__code__.co_filename for function in LISTING], ENVIRON.co_filename}
+TELLING = {
+    *[cast("FunctionType", function).__code__.co_filename for function in LISTING],
+    *(code.co_filename for code in (ENVIRON, IMPORT_MODULE)),
+}
 """Files of libraries with code of which it is noted that it runs."""
 
 PASSED: set[str] = set()
@@ -332,8 +335,6 @@ class Environment:
                 if arg in OUTSIDE:
                     self._call_outside(arg, frame)
                 self.effect = self.effect or effect_of_function(arg, code)
-            elif code is IMPORT_MODULE and isinstance(arg, ModuleType) and user_caller(frame):  # it returns
-                self._import(arg.__name__)
 
         states = shared_states()
         try:
@@ -365,6 +366,8 @@ class Environment:
                 del self._visited[key]
         if id(code) in self._closures:
             self.follow(function_of(frame))  # for the sake of its cells
+        if code is IMPORT_MODULE and user_caller(frame):
+            self._import_by_name(**frame.f_locals)
 
     def _visit(self, code: CodeType, namespace: dict[str, Any]) -> None:
         """Note what a code object reads that is about to run with these globals."""
@@ -422,6 +425,12 @@ class Environment:
             self._note_module(name)
         else:
             self._imports.add(name)
+
+    def _import_by_name(self, name: object, package: str | None) -> None:
+        """Note the module that a call asks for; one that is no name, or of no package, is an error of the call."""
+        if isinstance(name, str) and (package or not name.startswith(".")):
+            with suppress(ImportError):
+                self._import(resolve_name(name, package))
 
     def _note_module(self, name: str) -> None:
         for end in (*[i for i, letter in enumerate(name) if letter == "."], len(name)):

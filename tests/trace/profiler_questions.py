@@ -42,7 +42,7 @@ def what_is_seen():
     found = seen_in(inner)
     assert (inner.__code__, "call", None) in found
     assert (inner.__code__, "c_call", math.sin) in found
-    assert (inner.__code__, "return", 0.0) in found
+    assert all(event in {"call", "c_call"} for _, event, _ in found)
     assert sys.getprofile() is None
 
 
@@ -185,7 +185,6 @@ def what_is_not_seen():
     found = seen_in(outer)
     assert (outer.__code__, "call", None) in found
     assert not any(code is inner.__code__ for code, _, _ in found)
-    assert (outer.__code__, "return", 0.0) in found
 
 
 def that_another_profiler_goes_on():

@@ -419,6 +419,42 @@ def test_modules_that_are_imported_while_it_runs(replaced: bool, monkeypatch: py
     assert [run(1.0) for run in runs] == [3.0] * 4
 
 
+def test_only_the_module_that_is_asked_for_is_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Others that a function could ask for may change."""
+    traces: list[int] = []
+    systems = {"one": "fnad_one", "other": "fnad_other"}
+
+    @jit
+    def f(x: Any) -> Any:
+        traces.append(1)
+        return x * importlib.import_module(systems["one"] if "fnad_other" else "fnad_other").scale
+
+    one, other = module_of(monkeypatch, "fnad_one", 1.0), module_of(monkeypatch, "fnad_other", 1.0)
+    assert f(1.0) == 1.0
+    other.scale = 2.0
+    assert f(1.0) == 1.0
+    assert len(traces) == 1
+    one.scale = 3.0
+    assert f(1.0) == 3.0
+
+
+@pytest.mark.parametrize("package", [None, "fnad_first"])
+def test_a_module_that_cannot_be_imported_by_its_name(package: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    @jit
+    def f(x: Any) -> Any:
+        try:
+            return x * importlib.import_module(".first" if package else "fnad_first", package).scale
+        except (ImportError, TypeError):
+            return x
+
+    assert f(1.0) == 1.0
+    assert f(1.0) == 1.0
+    if package:
+        monkeypatch.setitem(sys.modules, package, types.ModuleType(package))
+    module_of(monkeypatch, "fnad_first.first" if package else "fnad_first", 2.0)
+    assert f(1.0) == 2.0
+
+
 def test_a_module_that_is_imported_for_the_first_time(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def f(x: Any) -> Any:
         try:
