@@ -1,16 +1,18 @@
 """Named tuples and dataclasses as those of the standard library, whose classes take a tenth of the time to make.
 
 That compiles several functions for each class, which is a third of the time of `import fnad` with its hundred classes.
-Here only constructors are compiled, and those of as many fields share code, in which the fields have other names.
+Here only constructors are compiled, and those of as many fields share code, in which the fields have other names. Code
+objects are CPython's own matter, so versions that this was not tried on have the standard library's.
 """
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING
 
 __all__ = ["NamedTuple", "dataclass"]
 
-if TYPE_CHECKING:
+if TYPE_CHECKING or sys.version_info >= (3, 14):
     from dataclasses import dataclass
     from typing import NamedTuple
 else:

@@ -14,6 +14,7 @@ Each call of the tables is traced, and the functions whose rules it meets are no
 
 from __future__ import annotations
 
+import inspect
 import warnings
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
@@ -90,8 +91,13 @@ def public(module: ModuleType) -> dict[str, Any]:
 def rule_of(module: str, name: str) -> Any:
     """Return the rule of a function, if it has one."""
     function = getattr(OURS.get(module, MODULES[module]), name)
-    known = RULES.get(getattr(function, "__wrapped__", function)) or RULES.get(function) or WRITERS.get(function)
+    known = RULES.get(unwrapped(function)) or WRITERS.get(function)
     return known or (special_rule(function) if isinstance(function, np.ufunc) else None)
+
+
+def unwrapped(function: Any) -> Any:
+    """Return the function with a rule in what wraps it, or what is wrapped."""
+    return inspect.unwrap(function, stop=lambda inner: inner in RULES)
 
 
 def unbound(rule: Any) -> Any:
@@ -200,7 +206,7 @@ def methods_of_distributions() -> Iterable[tuple[str, Any]]:
     """Yield the rules of the methods of distributions by name."""
     for name in fnad.scipy.stats.__all__:
         for method, function in sorted(vars(getattr(fnad.scipy.stats, name)).items()):
-            if rule := RULES.get(getattr(function, "__wrapped__", None)):
+            if callable(function) and (rule := RULES.get(unwrapped(function))):
                 yield f"{name}.{method}", rule
 
 
