@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from fnad.errors import FnadError
 from fnad.trace import escape
 from fnad.trace.handle import Handle
 
@@ -20,9 +19,7 @@ class Flags:
         object.__setattr__(self, "_array", array)
 
     def __getitem__(self, name: Any) -> bool:
-        if name not in KNOWN:
-            raise self._refusal()
-        return self._array.is_writeable
+        return self._array.is_writeable if name in KNOWN else self._refuse()
 
     def __getattr__(self, name: str) -> bool:
         if name.startswith("__"):
@@ -30,7 +27,8 @@ class Flags:
         return self[name]
 
     def __setattr__(self, name: str, value: Any) -> None:
-        raise self._refusal()
+        self._refuse()
 
-    def _refusal(self) -> FnadError:
+    def _refuse(self) -> Any:
+        """Raise the error for flags, which are no method."""
         return escape.attribute_asked(self._array.aval, self._array.__class__, "flags")
