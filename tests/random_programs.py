@@ -41,7 +41,7 @@ from fnad.ir.types import DTYPES, Aval, Dtype, Shape, aval_of, is_inexact
 from fnad.ops.conversion import convert, convert_to
 from fnad.ops.shape import broadcast_to, reshape_to, slice_axis
 
-LARGEST = 100.0
+LARGEST, HIGHEST_ORDER = 100.0, 10**5
 """Values beyond it are not built on: their functions would soon overflow."""
 
 NUDGE, NEAR = 1e-5, 0.05
@@ -250,7 +250,7 @@ class Growth:
         """Add an equation, unless its results are large or not finite, or left to the machine."""
         given = [self.values[operand.atom] for operand in operands]
         taken = infer(primitive, [operand.aval for operand in operands], params, regions)
-        if taken is None or (primitive is convert and wraps(given[0], params["dtype"])):
+        if taken is None or is_of_high_order(given) or (primitive is convert and wraps(given[0], params["dtype"])):
             return None
         try:
             with np.errstate(all="ignore"):
@@ -328,6 +328,12 @@ def wraps(value: Any, dtype: Dtype) -> bool:
     """Say whether a float would have to become an integer that the dtype does not have: each machine has its own."""
     integer = is_inexact(value.dtype) and dtype.kind in "iu"
     return integer and not np.all((np.real(value) > np.iinfo(dtype).min - 1) & (np.real(value) < np.iinfo(dtype).max))
+
+
+def is_of_high_order(operands: Sequence[Any]) -> bool:
+    """Say whether an integer beside floats is so large that SciPy's recurrences, of polynomials, take minutes."""
+    high = any(x.dtype.kind in "iu" and np.any((x > HIGHEST_ORDER) | (x < -HIGHEST_ORDER)) for x in operands)
+    return high and any(is_inexact(x.dtype) for x in operands)
 
 
 def jumps(primitive: Primitive, operands: Sequence[Any], params: dict[str, Any], value: Any) -> bool:
