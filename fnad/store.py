@@ -57,19 +57,6 @@ def uncollected() -> Generator[None]:
             gc.enable()
 
 
-@contextmanager
-def kept() -> Generator[None]:
-    """Leave garbage where it is in this block, and count among the old objects what there is at its end.
-
-    To look for garbage among the objects of modules takes a tenth of the time to import them.
-    """
-    with uncollected():
-        yield
-        if gc.get_freeze_count() == 0:  # none that the user wants frozen
-            gc.freeze()
-            gc.unfreeze()
-
-
 class Memory(Protocol):
     """What keeps memory for the next call."""
 

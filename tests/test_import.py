@@ -64,15 +64,13 @@ for name in fnad.__all__: getattr(fnad, name)
 
 
 def test_garbage_is_collected_as_before() -> None:
-    """The modules count among the old objects; what the user has frozen stays so, and a collector that is off."""
+    """What the user has frozen stays so, and a collector that is off."""
     program = """
 import gc, sys, numpy
 {before}
+state = gc.isenabled(), gc.get_freeze_count() > 0
 import fnad
-print(gc.isenabled(), gc.get_freeze_count() > 0, gc.get_count()[0] < 2000)
+assert state == (gc.isenabled(), gc.get_freeze_count() > 0)
 """
-    for before, expected in (("", "True False True"), ("gc.freeze()", "True True"), ("gc.disable()", "False False")):
-        done = subprocess.run(
-            [sys.executable, "-c", program.format(before=before)], capture_output=True, text=True, check=True
-        )
-        assert done.stdout.startswith(expected), (before, done.stdout)
+    for before in ("", "gc.freeze()", "gc.disable()"):
+        subprocess.run([sys.executable, "-c", program.format(before=before)], check=True)
