@@ -1,15 +1,30 @@
-"""Loops and branches that Python runs: on the CPU those with a library call in them, on a device all."""
+"""What Python does around kernels: errors, and the loops and branches that it runs.
+
+On the CPU these are those with a library call in them, on a device all with more than a block's work inside.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias
+from typing import Any, NoReturn, TypeAlias
 
 from fnad.backends.base import Array
+from fnad.errors import GuardFailed
+from fnad.kernel.residual_stack import NO_MEMORY
+from fnad.lower.loop_ir import LoopProgram
 
 Run: TypeAlias = Callable[[list[Array]], None]
 Read: TypeAlias = Callable[[list[Array]], Any]
 Reserve: TypeAlias = Callable[[list[Array], int], None]
+
+
+def fail(loops: LoopProgram, number: int, value: int) -> NoReturn:
+    """Raise the error of a run's status: a fault's number, or a negative one of a guard, which found the value."""
+    if number < 0:
+        raise GuardFailed(-1 - number, value)
+    if number == NO_MEMORY:
+        raise MemoryError(f"{loops.name}: no memory for the steps that a loop has to keep")
+    raise loops.faults[number - 1].error
 
 
 def in_order(runs: Sequence[Run]) -> Run:

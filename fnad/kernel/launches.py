@@ -14,14 +14,14 @@ from typing import TypeAlias
 
 from fnad.errors import LoweringError
 from fnad.kernel.barriers import by_threads
-from fnad.kernel.chunk_kernels import arrays_of, local_arrays, small_temporaries, unread_temporaries
+from fnad.kernel.chunk_kernels import arrays_of, local_arrays
 from fnad.kernel.forward import forward
 from fnad.kernel.grid import Mapping, Parts, Piece, statements_of_piece
-from fnad.kernel.layout import Layout
 from fnad.kernel.liveness import live
+from fnad.kernel.plan import Placed
 from fnad.kernel.python_source import kernel_text
 from fnad.kernel.statements import COUNTERS, STATUS, Apply, Kernel, Statement, operands, subexpressions, walk
-from fnad.lower.allocation import Slot, allocate, donations
+from fnad.lower.allocation import Slot
 from fnad.lower.loop_ir import (
     Control,
     Item,
@@ -72,35 +72,22 @@ DeviceStep: TypeAlias = Launch | Product | Products | LibraryCall | DeviceContro
 Part: TypeAlias = "Piece | Product | Products | LibraryCall | tuple[Control, tuple[list[Part], ...]]"
 
 
-class DevicePlan:
-    """A program lowered for a device: its memory layout, and its launches before compilation."""
+class DevicePlan(Placed):
+    """A program lowered for a device: its memory, and its launches before compilation."""
 
     def __init__(self, loops: LoopProgram, target: Target, donated: Sequence[int] = ()) -> None:
         if loops.residual_stacks:
             raise LoweringError(
                 f"{target.name} keeps no residual stacks, which a loop of unknown length needs in reverse mode"
             )
-        self.loops = loops
         self.target = target
         parts = parts_of(loops.items, Mapping(target))
-        found = list(pieces_of(parts))
-        read_outside = set(read_by_host(parts))
-        statements = {piece: forward(statements_of_piece(piece, target)) for piece in found}
-        unread = unread_temporaries(statements.values(), loops.temporaries) - read_outside
-        small = small_temporaries(found, loops.temporaries, read_outside | unread)
-        stored = [buffer for buffer in loops.temporaries if buffer not in unread and buffer not in small]
-        slots, places = allocate(loops.items, stored, loops.outputs)
-        self.slots = [*slots, *folds_in_parts(found)]
-        self.donations = donations(loops.items, [loops.inputs[i] for i in donated], loops.outputs, places)
-        outside = {buffer: buffer.name for buffer in (*loops.inputs, *loops.outputs)}
-        outside |= {given: output.name for output, given in self.donations.items()}
-        self.places: dict[Buffer, str] = outside | {buffer: slot.name for buffer, slot in places.items()}
-        names = {buffer.name: place for buffer, place in self.places.items()}
-        layout = Layout(names, {buffer.name: f"c{n}" for n, buffer in enumerate(small)})
-        dead = {buffer.name for buffer in unread}
+        statements = {piece: forward(statements_of_piece(piece, target)) for piece in pieces_of(parts)}
+        super().__init__(loops, donated, list(statements), statements.values(), set(read_by_host(parts)))
+        self.slots += folds_in_parts(statements)
         self.launches = {
-            piece: launch(f"launch{n}", piece, layout.place(live(statements[piece], dead)), target)
-            for n, piece in enumerate(found)
+            piece: launch(f"launch{n}", piece, self.layout.place(live(body, self.unread)), target)
+            for n, (piece, body) in enumerate(statements.items())
         }
         self.steps = self._steps(parts)
 
@@ -123,12 +110,6 @@ class DevicePlan:
             f"# {launch.blocks} blocks of {launch.threads} threads\n{kernel_text(launch.kernel)}"
             for launch in self.launches.values()
         )
-
-    @property
-    def nbytes(self) -> int:
-        """The memory of inputs, outputs and temporaries, in bytes."""
-        arrays = [b.aval for b in (*self.loops.inputs, *self.loops.outputs)]
-        return sum(x.size * x.dtype.itemsize for x in (*arrays, *self.slots))
 
 
 def parts_of(items: Iterable[Item], mapping: Mapping, depth: int = 0) -> list[Part]:

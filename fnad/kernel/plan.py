@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from collections.abc import Set as AbstractSet
 
 from fnad.kernel.chunk_kernels import (
+    Touching,
     chunk_kernel,
     local_arrays,
     small_temporaries,
@@ -13,6 +15,7 @@ from fnad.kernel.chunk_kernels import (
 )
 from fnad.kernel.layout import Layout
 from fnad.kernel.python_source import module_text
+from fnad.kernel.statements import Statement
 from fnad.kernel.steps import chunks_of, cut, read_by_python
 from fnad.lower.allocation import allocate, donations
 from fnad.lower.loop_ir import LoopProgram
@@ -21,34 +24,54 @@ from fnad.lower.rows import rows
 from fnad.lower.target import Target
 
 
-class Plan:
-    """A program lowered for a target: its memory layout, and its kernels before compilation."""
+class Placed:
+    """A lowered program with a place in memory for each buffer that needs one.
 
-    def __init__(self, loops: LoopProgram, target: Target, donated: Sequence[int] = ()) -> None:
+    Kernels have these `statements`, one for each of the `chunks` of items, and `read_outside` are the temporaries that
+    others than these read or write. A buffer is in an array that is given or returned, or in a slot of the workspace;
+    `layout` says so to the kernels, which have variables and arrays of their own for some. What is `unread` is not
+    stored.
+    """
+
+    def __init__(
+        self, loops: LoopProgram, donated: Sequence[int], chunks: Sequence[Touching],
+        statements: Collection[Sequence[Statement]], read_outside: AbstractSet[Buffer],
+    ) -> None:  # fmt: skip
         self.loops = loops
-        self.steps = cut(loops.items, target.costs.largest_kernel)
-        self.chunks = list(chunks_of(self.steps))
-        read_outside = set(read_by_python(self.steps))
-        temporaries = [buffer for buffer in loops.temporaries if buffer not in read_outside]
-        row_of = rows(loops.items, temporaries)
-        statements = statements_of_chunks(self.chunks, loops.residual_stacks, row_of, target)
-        local = local_arrays(statements.values())
-        unread = unread_temporaries(statements.values(), loops.temporaries) - read_outside
-        small = small_temporaries(self.chunks, loops.temporaries, read_outside | unread)
-        stored = [
-            buffer for buffer in loops.temporaries if not (buffer in unread or buffer in small or buffer.name in local)
-        ]
-        self.slots, places = allocate(loops.items, stored, loops.outputs)
+        temporaries, made = loops.temporaries, local_arrays(statements)
+        local = [buffer for buffer in temporaries if buffer.name in made]
+        unread = unread_temporaries(statements, temporaries) - read_outside
+        small = small_temporaries(chunks, temporaries, read_outside | unread)
+        without = {*local, *unread, *small}
+        self.slots, places = allocate(loops.items, [b for b in temporaries if b not in without], loops.outputs)
         self.donations = donations(loops.items, [loops.inputs[i] for i in donated], loops.outputs, places)
         outside = {buffer: buffer.name for buffer in (*loops.inputs, *loops.outputs, *loops.residual_stacks)}
         outside |= {given: output.name for output, given in self.donations.items()}
         self.places: dict[Buffer, str] = outside | {buffer: slot.name for buffer, slot in places.items()}
         names = {buffer.name: place for buffer, place in self.places.items()}
-        names |= {buffer.name: f"l{n}" for n, buffer in enumerate(b for b in temporaries if b.name in local)}
-        layout = Layout(names, {buffer.name: f"c{n}" for n, buffer in enumerate(small)})
-        dead = {buffer.name for buffer in unread}
+        names |= {buffer.name: f"l{n}" for n, buffer in enumerate(local)}
+        self.layout = Layout(names, {buffer.name: f"c{n}" for n, buffer in enumerate(small)})
+        self.unread = {buffer.name for buffer in unread}
+
+    @property
+    def nbytes(self) -> int:
+        """The memory of inputs, outputs and temporaries, in bytes; residual stacks not counted."""
+        arrays = [b.aval for b in (*self.loops.inputs, *self.loops.outputs) if not b.aval.is_residual_stack]
+        return sum(x.size * x.dtype.itemsize for x in (*arrays, *self.slots))
+
+
+class Plan(Placed):
+    """A program lowered for a processor: its memory, and its kernels before compilation."""
+
+    def __init__(self, loops: LoopProgram, target: Target, donated: Sequence[int] = ()) -> None:
+        self.steps = cut(loops.items, target.costs.largest_kernel)
+        self.chunks = list(chunks_of(self.steps))
+        stacks, read_outside = loops.residual_stacks, set(read_by_python(self.steps))
+        row_of = rows(loops.items, [buffer for buffer in loops.temporaries if buffer not in read_outside])
+        statements = statements_of_chunks(self.chunks, stacks, row_of, target)
+        super().__init__(loops, donated, self.chunks, statements.values(), read_outside)
         self.kernels = {
-            chunk: chunk_kernel(f"chunk{n}", chunk, statements[chunk], layout, dead, loops.residual_stacks)
+            chunk: chunk_kernel(f"chunk{n}", chunk, statements[chunk], self.layout, self.unread, stacks)
             for n, chunk in enumerate(self.chunks)
         }
 
@@ -56,9 +79,3 @@ class Plan:
     def source(self) -> str:
         """All kernels, as Python source."""
         return module_text(list(self.kernels.values()))
-
-    @property
-    def nbytes(self) -> int:
-        """The memory of inputs, outputs and temporaries, in bytes; residual stacks not counted."""
-        arrays = [b.aval for b in (*self.loops.inputs, *self.loops.outputs) if not b.aval.is_residual_stack]
-        return sum(x.size * x.dtype.itemsize for x in (*arrays, *self.slots))

@@ -27,13 +27,13 @@ from fnad.backends.cpu.loader import Code, kept_code
 from fnad.backends.cpu.machine import offers
 from fnad.backends.cpu.pool import allocator
 from fnad.backends.cpu.saved import Recipe
-from fnad.backends.flow import Read, Reserve, Run, choose, in_order, repeat, repeat_while
-from fnad.errors import FnadError, GuardFailed
+from fnad.backends.flow import Read, Reserve, Run, choose, fail, in_order, repeat, repeat_while
+from fnad.errors import FnadError
 from fnad.ir.program import Program
 from fnad.kernel import residual_stack
 from fnad.kernel.statements import THREADS, For, Kernel, Return, walk
 from fnad.kernel.steps import Chunk, PythonControl, Step
-from fnad.lower.loop_ir import LibraryCall, LoopProgram, SequentialFor, SequentialWhile, Switch
+from fnad.lower.loop_ir import LibraryCall, SequentialFor, SequentialWhile, Switch
 from fnad.lower.nodes import Buffer, BufferLoad
 from fnad.store import STORE
 
@@ -105,7 +105,6 @@ class NativeExecutor:
     def __init__(self, planned: Plan | Recipe, codes: Mapping[Chunk, Code]) -> None:
         self.plan = planned
         loops = planned.loops
-        self._check = status_check(loops)
         self._workspace_size = sum(slot.size * slot.dtype.itemsize for slot in planned.slots)
         self._codes = codes
         self.is_alone = any(code.is_alone for code in self._codes.values())
@@ -183,6 +182,11 @@ class NativeExecutor:
         return freed
 
     # ---- steps ---------------------------------------------------------------------------------------------------
+
+    def _check(self, arrays: list[Array]) -> None:
+        """Raise the error of the run's status, if any."""
+        if arrays[-1][0]:
+            fail(self.plan.loops, *arrays[-1][:THREADS].tolist())
 
     def _in_order(self, steps: Sequence[Step]) -> Run:
         runs = [self._step(step) for step in steps]
@@ -310,26 +314,6 @@ class NativeExecutor:
     def asm(self) -> str:
         """The assembly of all native functions."""
         return "\n".join(function.asm() for function in self.functions)
-
-
-def status_check(loops: LoopProgram) -> Run:
-    """The function that raises the error of a run's status, if any.
-
-    A positive status is a fault's number, a negative one a guard's.
-    """
-
-    def check(arrays: list[Array]) -> None:
-        if arrays[-1][0]:
-            fail(*arrays[-1][:THREADS].tolist())
-
-    def fail(number: int, value: int) -> None:
-        if number < 0:
-            raise GuardFailed(-1 - number, value)
-        if number == residual_stack.NO_MEMORY:
-            raise MemoryError(f"{loops.name}: no memory for the steps that a loop has to keep")
-        raise loops.faults[number - 1].error
-
-    return check
 
 
 def is_parallel(kernel: Kernel) -> bool:

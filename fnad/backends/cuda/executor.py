@@ -21,8 +21,8 @@ from fnad.backends.cuda.libdevice import path
 from fnad.backends.cuda.ptx import ptx_of_all
 from fnad.backends.cuda.target import CUDA
 from fnad.backends.cuda.tools import machine_code
-from fnad.backends.flow import Read, Reserve, Run, choose, in_order, repeat, repeat_while
-from fnad.errors import DeviceError, FnadError, GuardFailed, LoweringError, PlacementError
+from fnad.backends.flow import Read, Reserve, Run, choose, fail, in_order, repeat, repeat_while
+from fnad.errors import DeviceError, FnadError, LoweringError, PlacementError
 from fnad.ir.primitive import HOST, Library
 from fnad.ir.program import Program
 from fnad.ir.types import I64
@@ -146,14 +146,11 @@ class DeviceExecutor:
         return made
 
     def _check(self, arrays: list[Any]) -> None:
-        """Raise the error of the run's status, if any: a fault's number is positive, a guard's negative."""
-        if not self._may_fail:
-            return
-        number, value, *_ = self._device.to_host(arrays[-1]).tolist()
-        if number < 0:
-            raise GuardFailed(-1 - number, value)
-        if number:
-            raise self.plan.loops.faults[number - 1].error
+        """Raise the error of the run's status, if any."""
+        if self._may_fail:
+            number, value, *_ = self._device.to_host(arrays[-1]).tolist()
+            if number:
+                fail(self.plan.loops, number, value)
 
     def free_workspaces(self) -> int:
         """There are none: the driver's pool has the memory between calls."""
