@@ -21,15 +21,16 @@ from fnad.kernel.statements import (
     Expression,
     For,
     If,
-    Load,
     Name,
     Statement,
     While,
     apply,
+    assigned,
     integer,
     walk,
     with_bodies,
     with_operands,
+    with_parts,
 )
 from fnad.scalar.operation import Operation
 from fnad.scalar.operations import ADD, AND, GREATER_EQUAL, LESS, MAX, MIN, MULTIPLY, NEGATIVE, SUBTRACT
@@ -56,7 +57,7 @@ class _Splitting:
     """The pass; what only a loop assigns has another name in each of its parts."""
 
     def __init__(self, statements: Sequence[Statement]) -> None:
-        self.assigned = _assigned(statements)
+        self.assigned = Counter(assigned(statements))
         self.parts = count(1)
 
     def block(self, statements: Sequence[Statement]) -> list[Statement]:
@@ -70,7 +71,8 @@ class _Splitting:
         borders = sorted(border for border in found if _is_inside(border, statement))
         if not borders or len(borders) >= MOST or (len(borders) + 1) * len(inner) > LARGEST or _is_short(statement):
             return [statement]
-        own = {name for name, times in _assigned(statement.body).items() if times == self.assigned[name]}
+        times = Counter(assigned(statement.body))
+        own = {name.name for name in times if times[name] == self.assigned[name]}
         return [self.part(statement, low, high, own) for low, high in pairwise([None, *borders, None])]
 
     def part(self, loop: For, low: int | None, high: int | None, own: set[str]) -> For:
@@ -87,29 +89,18 @@ def _renamed(statements: Sequence[Statement], names: Mapping[str, str]) -> list[
     """The statements with other names of some variables."""
 
     def expression(given: Expression) -> Expression:
-        match given:
-            case Name(name, kind):
-                return Name(names.get(name, name), kind)
-            case Load(array, index):
-                return Load(array, expression(index))
-            case Apply(operation, operands, kind):
-                return Apply(operation, tuple(map(expression, operands)), kind)
-            case Constant():
-                return given
+        return renamed(given) if isinstance(given, Name) else with_parts(given, expression)
+
+    def renamed(name: Name) -> Name:
+        return Name(names.get(name.name, name.name), name.kind)
 
     def statement(given: Statement) -> Statement:
         given = with_bodies(with_operands(given, expression), lambda body: _renamed(body, names))
         if not isinstance(given, Assign):
             return given
-        return Assign(tuple(Name(names.get(t.name, t.name), t.kind) for t in given.targets), given.value)
+        return Assign(tuple(map(renamed, given.targets)), given.value)
 
     return [statement(given) for given in statements]
-
-
-def _assigned(statements: Sequence[Statement]) -> Counter[str]:
-    """How often each variable is assigned."""
-    targets = (s.targets for s in walk(statements) if isinstance(s, Assign))
-    return Counter(target.name for names in targets for target in names)
 
 
 def _is_inside(border: int, loop: For) -> bool:

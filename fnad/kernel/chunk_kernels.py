@@ -22,6 +22,7 @@ from fnad.kernel.statements import (
     Name,
     Statement,
     Store,
+    assigned,
     integer,
     operands,
     subexpressions,
@@ -51,8 +52,8 @@ def unread_temporaries(statements: Iterable[Sequence[Statement]], temporaries: I
 
 def local_arrays(statements: Iterable[Sequence[Statement]]) -> set[str]:
     """The arrays that statements find or make."""
-    assigned = (s.targets for block in statements for s in walk(block) if isinstance(s, Assign))
-    return {target.name for targets in assigned for target in targets if isinstance(target.kind, Pointer)}
+    targets = (target for block in statements for target in assigned(block))
+    return {target.name for target in targets if isinstance(target.kind, Pointer)}
 
 
 class Touching(Protocol):

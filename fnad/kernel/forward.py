@@ -25,10 +25,12 @@ from fnad.kernel.statements import (
     Statement,
     Store,
     While,
+    assigned,
     subexpressions,
     walk,
     with_bodies,
     with_operands,
+    with_parts,
 )
 from fnad.kernel.unroll import split
 from fnad.scalar.operation import Pointer
@@ -49,8 +51,7 @@ class _Forwarding:
     """The pass; `aliases` are the variables that were loaded, with what was stored there."""
 
     def __init__(self, statements: Sequence[Statement]) -> None:
-        assigned = (s.targets for s in walk(statements) if isinstance(s, Assign))
-        self.assignments = Counter(target.name for targets in assigned for target in targets)
+        self.assignments = Counter(target.name for target in assigned(statements))
         self.aliases: dict[str, Expression] = {}
 
     def block(self, statements: Sequence[Statement], known: Known) -> list[Statement]:
@@ -94,15 +95,9 @@ class _Forwarding:
         return None
 
     def renamed(self, expression: Expression) -> Expression:
-        match expression:
-            case Name(name, _):
-                return self.aliases.get(name, expression)
-            case Load(array, index):
-                return Load(array, self.renamed(index))
-            case Apply(operation, inner, kind):
-                return Apply(operation, tuple(map(self.renamed, inner)), kind)
-            case _:
-                return expression
+        if isinstance(expression, Name):
+            return self.aliases.get(expression.name, expression)
+        return with_parts(expression, self.renamed)
 
     def nested(self, statement: For | While | If, known: Known) -> Statement:
         """A loop or a branch; after it nothing is known of the arrays that it writes."""

@@ -35,6 +35,7 @@ from fnad.kernel.statements import (
     integer,
     with_bodies,
     with_operands,
+    with_parts,
 )
 from fnad.records import dataclass
 from fnad.scalar.operation import BOOL, Dtype, Pointer
@@ -181,10 +182,10 @@ def _with_leaves(
         match expression:
             case Name() | Constant():
                 return change(expression)
-            case Load(array, index):
-                return Load(array, changed(index))
-            case Apply(operation, operands, kind):
-                return expression if operation in STATIC else Apply(operation, tuple(map(changed, operands)), kind)
+            case Apply(operation, _, _) if operation in STATIC:
+                return expression
+            case _:
+                return with_parts(expression, changed)
 
     def whole(statement: Statement) -> Statement:
         is_loop = isinstance(statement, For | While)

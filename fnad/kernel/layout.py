@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import field
 
 from fnad.kernel.statements import (
-    Apply,
     Assign,
     Expression,
     Load,
@@ -15,6 +14,7 @@ from fnad.kernel.statements import (
     Store,
     with_bodies,
     with_operands,
+    with_parts,
 )
 from fnad.records import dataclass
 from fnad.scalar.operation import Pointer
@@ -49,12 +49,10 @@ class Layout:
                 return self._variable(array)
             case Load(array, index):
                 return Load(self._array(array), self._expression(index))
-            case Apply(operation, operands, kind):
-                return Apply(operation, tuple(map(self._expression, operands)), kind)
             case Name(_, Pointer()):
                 return self._array(expression)
             case _:
-                return expression
+                return with_parts(expression, self._expression)
 
     def _array(self, array: Name) -> Name:
         return Name(self.arrays.get(array.name, array.name), array.kind)

@@ -34,11 +34,13 @@ from fnad.kernel.statements import (
     Statement,
     Store,
     While,
+    assigned,
     operands,
     subexpressions,
     walk,
     with_bodies,
     with_operands,
+    with_parts,
 )
 from fnad.scalar.notation import Text, written
 from fnad.scalar.operation import BOOL, INDEX, Dtype, Kind, Operation, Pointer, real_dtype
@@ -227,12 +229,10 @@ class _Inliner:
 
     def __init__(self, statements: Sequence[Statement]) -> None:
         self.uses: Counter[str] = Counter()
-        self.assignments: Counter[str] = Counter()
+        self.assignments = Counter(target.name for target in assigned(statements))
         for statement in walk(statements):
             for operand in operands(statement):
                 self.uses.update(e.name for e in subexpressions(operand) if isinstance(e, Name))
-            if isinstance(statement, Assign):
-                self.assignments.update(target.name for target in statement.targets)
         self.pending: dict[str, Expression] = {}
 
     def block(self, statements: Sequence[Statement]) -> list[Statement]:
@@ -250,15 +250,9 @@ class _Inliner:
         return found
 
     def _inlined(self, expression: Expression) -> Expression:
-        match expression:
-            case Name(name, _) if name in self.pending:
-                return self.pending.pop(name)
-            case Load(array, index):
-                return Load(array, self._inlined(index))
-            case Apply(operation, inner, kind):
-                return Apply(operation, tuple(self._inlined(operand) for operand in inner), kind)
-            case _:
-                return expression
+        if isinstance(expression, Name):
+            return self.pending.pop(expression.name, expression)
+        return with_parts(expression, self._inlined)
 
     def _is_for_later(self, statement: Statement) -> bool:
         assert isinstance(statement, Assign)

@@ -236,6 +236,17 @@ def with_operands(statement: Statement, change: Callable[[Expression], Expressio
             return statement
 
 
+def with_parts(expression: Expression, change: Callable[[Expression], Expression]) -> Expression:
+    """An expression with the expressions that it is made of transformed."""
+    match expression:
+        case Load(array, index):
+            return Load(array, change(index))
+        case Apply(operation, inner, kind):
+            return Apply(operation, tuple(map(change, inner)), kind)
+        case _:
+            return expression
+
+
 def operands(statement: Statement) -> tuple[Expression, ...]:
     """The expressions of a statement, without those of its blocks."""
     match statement:
@@ -272,3 +283,10 @@ def walk(statements: Sequence[Statement]) -> Iterator[Statement]:
         yield statement
         for body in bodies(statement):
             yield from walk(body)
+
+
+def assigned(statements: Sequence[Statement]) -> Iterator[Name]:
+    """The variables and arrays that statements assign, each as often as they do."""
+    for statement in walk(statements):
+        if isinstance(statement, Assign):
+            yield from statement.targets

@@ -24,16 +24,17 @@ from fnad.kernel.statements import (
     Expression,
     For,
     If,
-    Load,
     Name,
     Return,
     Statement,
     While,
     apply,
+    assigned,
     integer,
     walk,
     with_bodies,
     with_operands,
+    with_parts,
 )
 from fnad.scalar.operation import INDEX, Operation, Pointer
 from fnad.scalar.operations import (
@@ -79,7 +80,7 @@ class _Unrolling:
     """The pass; what only a loop assigns has another name in each iteration."""
 
     def __init__(self, statements: Sequence[Statement]) -> None:
-        self.assigned = _assigned(statements)
+        self.assigned = Counter(assigned(statements))
         self.numbers = count()
 
     def block(self, statements: Sequence[Statement], *, is_inside: bool) -> list[Statement]:
@@ -90,11 +91,11 @@ class _Unrolling:
         statement = with_bodies(statement, lambda body: self.block(body, is_inside=is_inside or is_loop))
         if not (is_inside and isinstance(statement, For) and _is_short(statement)):
             return [statement]
-        assigned = _assigned(statement.body)
-        own = {name: times for name, times in assigned.items() if times == self.assigned[name]}
-        self.assigned -= assigned
+        inner = Counter(assigned(statement.body))
+        own = {name: times for name, times in inner.items() if times == self.assigned[name]}
+        self.assigned -= inner
         parts = [part for number in _counted(statement) for part in self.iteration(statement, number, own)]
-        self.assigned += _assigned(parts)
+        self.assigned.update(assigned(parts))
         return parts
 
     def iteration(self, loop: For, number: int, own: Mapping[Name, int]) -> Iterator[Statement]:
@@ -124,12 +125,6 @@ def _makes_array(statement: Statement) -> bool:
     return isinstance(statement, Assign) and isinstance(statement.targets[0].kind, Pointer)
 
 
-def _assigned(statements: Sequence[Statement]) -> Counter[Name]:
-    """How often each variable is assigned."""
-    targets = (s.targets for s in walk(statements) if isinstance(s, Assign))
-    return Counter(target for names in targets for target in names)
-
-
 def _replaced(
     statements: Sequence[Statement], names: dict[str, Expression], own: Container[str]
 ) -> Iterator[Statement]:
@@ -154,16 +149,10 @@ def _target(target: Name, names: Names) -> Name:
 
 
 def _expression(given: Expression, names: Names) -> Expression:
-    match given:
-        case Name(name, _):
-            return names.get(name, given)
-        case Load(array, index):
-            return Load(array, _expression(index, names))
-        case Apply(operation, operands, kind):
-            inner = tuple(_expression(operand, names) for operand in operands)
-            return _folded(Apply(operation, inner, kind))
-        case Constant():
-            return given
+    if isinstance(given, Name):
+        return names.get(given.name, given)
+    changed = with_parts(given, lambda part: _expression(part, names))
+    return _folded(changed) if isinstance(changed, Apply) else changed
 
 
 def _folded(given: Apply) -> Expression:
