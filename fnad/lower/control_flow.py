@@ -28,10 +28,10 @@ from fnad.ir.types import BOOL, I64, Aval
 from fnad.lower.expressions import Binding, place
 from fnad.lower.faults import of_error
 from fnad.lower.in_place import in_place_candidates
-from fnad.lower.index import ENDLESS, Counter, Index, counter
+from fnad.lower.index import ENDLESS, Counter, Index, counter, counters
 from fnad.lower.loop_ir import BufferStore, Item, SequentialFor, SequentialWhile, Switch
 from fnad.lower.nodes import Buffer, BufferLoad, Node, loads
-from fnad.lower.values import Values, counters
+from fnad.lower.values import Values
 from fnad.records import NamedTuple
 
 

@@ -18,7 +18,7 @@ from fnad.ir.program import Atom, Equation, Literal, Var
 from fnad.ir.types import I64, Aval, Dtype, Shape
 from fnad.lower.contraction import Dimensions, contraction_dimensions
 from fnad.lower.faults import Fault, out_of_range
-from fnad.lower.index import Index, Loaded, as_index
+from fnad.lower.index import Index, Loaded, as_index, flatten
 from fnad.lower.nodes import Buffer, Condition, IndexValue, Node, Nodes
 from fnad.lower.target import Target
 from fnad.records import dataclass
@@ -39,14 +39,6 @@ def is_inlined(equation: Equation) -> bool:
 def _dimensions(equation: Equation) -> Dimensions:
     x, y = equation.operands
     return contraction_dimensions(x.aval, y.aval, **equation.params)
-
-
-def flatten(indices: Indices, shape: Shape) -> Index:
-    """The row-major address of a multi-index."""
-    address = Index(0)
-    for index, n in zip(indices, shape, strict=True):
-        address = address * n + index
-    return address
 
 
 def place(buffer: Buffer, indices: Indices) -> Index:

@@ -14,10 +14,12 @@ follow: with these the address of a reshape of a row-major array becomes that of
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import reduce
 from math import gcd
 from typing import Any, TypeAlias
 
+from fnad.ir.types import Shape
 from fnad.records import dataclass
 
 Range: TypeAlias = tuple[int, int]
@@ -210,3 +212,25 @@ def _depth(atom: Atom) -> int:
             return node.depth
         case Quotient(dividend, _) | Remainder(dividend, _):
             return dividend.depth
+
+
+def counters(shape: Shape, depth: int) -> list[Index]:
+    """The index along each axis; the loops are numbered from a depth, and an axis of size 1 has none."""
+    found = list[Index]()
+    for n in shape:
+        found.append(counter(depth, n))
+        depth += n != 1
+    return found
+
+
+def count_loops(shape: Shape) -> int:
+    """The number of loops of a nest over this shape."""
+    return sum(n != 1 for n in shape)
+
+
+def flatten(indices: Sequence[Index], shape: Shape) -> Index:
+    """The row-major address of a multi-index."""
+    address = Index(0)
+    for index, n in zip(indices, shape, strict=True):
+        address = address * n + index
+    return address

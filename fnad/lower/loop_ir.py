@@ -19,7 +19,7 @@ import numpy as np
 
 from fnad.ir.primitive import Primitive, Routine
 from fnad.ir.program import Source
-from fnad.ir.types import Dtype
+from fnad.ir.types import Dtype, Shape
 from fnad.lower.faults import Fault
 from fnad.lower.index import Index
 from fnad.lower.nodes import Buffer, BufferLoad, Node, loaded, loads
@@ -317,3 +317,17 @@ def corners(matrix: Matrix, rows: int, columns: int) -> list[Access]:
 def effect_loads(effect: Effect) -> list[BufferLoad]:
     """The loads of an effect."""
     return loads([effect.node, *loaded(effect.address)])
+
+
+def nested(shape: Shape, inner: Item, start: int) -> Item:
+    """The loops over a shape around an item; the first is at depth `start`."""
+    (item,) = nest(shape, [inner], start)
+    return item
+
+
+def nest(shape: Shape, inner: list[Item], start: int) -> list[Item]:
+    """The loops over a shape around items: these items where there is no loop."""
+    sizes = [n for n in shape if n != 1]
+    for depth in range(len(sizes) - 1, -1, -1):
+        inner = [NestLoop(start + depth, sizes[depth], inner)]
+    return inner

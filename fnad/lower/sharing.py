@@ -11,7 +11,7 @@ from math import prod
 
 from fnad.lower.independence import is_free
 from fnad.lower.index import Counter
-from fnad.lower.loop_ir import ArgReduce, Effect, Item, NestLoop, Reduce, Scan, Update, effect_loads
+from fnad.lower.loop_ir import ArgReduce, Effect, Item, NestLoop, Reduce, Scan, Update, effect_loads, effects
 from fnad.lower.nodes import BufferLoad
 from fnad.lower.parallel import is_in_any_order
 from fnad.records import dataclass
@@ -43,9 +43,9 @@ def size(loops: Sequence[NestLoop]) -> int:
 
 def roles(loops: Sequence[NestLoop]) -> Roles:
     """The roles of loops that follow one another around effects."""
-    effects = loops[-1].items
-    free = tuple(loop for loop in loops if is_free(loop, effects))
-    folded = tuple(loop for loop in loops if loop not in free and _is_folded(loop, effects))
+    inner = loops[-1].items
+    free = tuple(loop for loop in loops if is_free(loop, inner))
+    folded = tuple(loop for loop in loops if loop not in free and _is_folded(loop, inner))
     return Roles(free, folded, tuple(loop for loop in loops if loop not in free and loop not in folded))
 
 
@@ -89,10 +89,4 @@ def _stride(load: BufferLoad, loop: NestLoop) -> int:
 
 def loop_effects(loop: NestLoop) -> list[Effect]:
     """The effects of a loop and of those inside."""
-    found: list[Effect] = []
-    for item in loop.items:
-        if isinstance(item, NestLoop):
-            found += loop_effects(item)
-        elif isinstance(item, Effect):
-            found.append(item)
-    return found
+    return [effect for effect in effects(loop) if isinstance(effect, Effect)]

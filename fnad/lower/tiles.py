@@ -19,8 +19,8 @@ from itertools import groupby
 from math import prod
 
 from fnad.ir.types import Shape
-from fnad.lower.index import Counter, Index, counter
-from fnad.lower.loop_ir import Item, Matrix, NestLoop, Product
+from fnad.lower.index import Counter, Index, count_loops, counters, flatten
+from fnad.lower.loop_ir import Item, Matrix, NestLoop, Product, nested
 from fnad.lower.nodes import Buffer
 from fnad.lower.target import Costs
 
@@ -64,45 +64,26 @@ def _nbytes(product: Product, elements: int) -> int:
 def by_rows(product: Product, axes: Shape, depth: int, costs: Costs) -> Item:
     """A product as loops over the axes of its rows, the first at this depth."""
     outer, rest = _divided(axes, costs.tile_rows)
-    row, loops = _iteration(outer, depth), _loops(outer)
+    row = flatten(counters(outer, depth), outer)
     out, a = _moved(product.out, row * (rest * product.out.row_stride)), product.a
     inner = replace(product, out=out, a=_moved(a, row * (rest * a.row_stride)), m=rest)
-    return _nested(loops, inner, depth)
+    return nested(outer, inner, depth)
 
 
 def by_terms(product: Product, axes: Shape, depth: int, costs: Costs) -> Item:
     """A product as loops over the axes that it sums over, the first at this depth."""
     outer, rest = _divided(axes, costs.tile_rows)
-    term, loops = _iteration(outer, depth), _loops(outer)
+    term = flatten(counters(outer, depth), outer)
     a = _moved(product.a, term * (rest * product.a.column_stride))
     b = _moved(product.b, term * (rest * product.b.row_stride))
-    depths = frozenset(range(depth, depth + len(loops)))
-    return _nested(loops, replace(product, a=a, b=b, k=rest, depths=depths), depth)
+    depths = frozenset(range(depth, depth + count_loops(outer)))
+    return nested(outer, replace(product, a=a, b=b, k=rest, depths=depths), depth)
 
 
 def _divided(axes: Shape, most: int) -> tuple[Shape, int]:
     """The axes that are loops, and the size of the others together, which is at most so large."""
     last = next(n for n in range(1, len(axes) + 1) if prod(axes[n:]) <= most and prod(axes[:n]) > 1)
     return axes[:last], prod(axes[last:])
-
-
-def _loops(axes: Shape) -> list[int]:
-    return [n for n in axes if n != 1]
-
-
-def _iteration(axes: Shape, depth: int) -> Index:
-    """The number of an iteration among those of all these loops."""
-    number = Index(0)
-    for n in _loops(axes):
-        number = number * n + counter(depth, n)
-        depth += 1
-    return number
-
-
-def _nested(extents: Sequence[int], inner: Item, depth: int) -> Item:
-    for n in reversed(range(len(extents))):
-        inner = NestLoop(depth + n, extents[n], [inner])
-    return inner
 
 
 def _moved(matrix: Matrix, by: Index) -> Matrix:

@@ -40,11 +40,11 @@ from fnad.ir.types import I64, Aval, Dtype, Shape, is_inexact
 from fnad.ir.walk import use_counts
 from fnad.lower.collapse import collapse
 from fnad.lower.contraction import Dimensions, contraction_dimensions, matrix, strides
-from fnad.lower.expressions import ElementExpressions, Shared, flatten, is_inlined, place
+from fnad.lower.expressions import ElementExpressions, Shared, is_inlined, place
 from fnad.lower.faults import of_error
 from fnad.lower.fuse import Nests
 from fnad.lower.in_place import reusable, sampled
-from fnad.lower.index import Index, as_index, counter
+from fnad.lower.index import Index, as_index, count_loops, counter, counters, flatten
 from fnad.lower.loop_ir import (
     ArgReduce,
     BufferStore,
@@ -58,6 +58,8 @@ from fnad.lower.loop_ir import (
     Reduce,
     Scan,
     Update,
+    nest,
+    nested,
 )
 from fnad.lower.materialize import is_read_twice, materialized_values
 from fnad.lower.nodes import Buffer, BufferLoad, Node, ScalarConstant, loads
@@ -617,37 +619,9 @@ def _is_there(effect: Effect) -> bool:
     return effect.node.buffer.root is effect.buffer.root and effect.node.address == effect.address
 
 
-def counters(shape: Shape, depth: int) -> list[Index]:
-    """The index along each axis; the loops are numbered from a depth, and an axis of size 1 has none."""
-    found = list[Index]()
-    for n in shape:
-        found.append(counter(depth, n))
-        depth += n != 1
-    return found
-
-
-def count_loops(shape: Shape) -> int:
-    """The number of loops of a nest over this shape."""
-    return sum(n != 1 for n in shape)
-
-
 def depths_of(shape: Shape, axes: Sequence[int], start: int) -> set[int]:
     """The depths of the loops over these axes; the first loop is at depth `start`."""
     return {start + count_loops(shape[:axis]) for axis in axes if shape[axis] != 1}
-
-
-def nested(shape: Shape, inner: Item, start: int) -> Item:
-    """The loops over a shape around an item; the first is at depth `start`."""
-    (item,) = nest(shape, [inner], start)
-    return item
-
-
-def nest(shape: Shape, inner: list[Item], start: int) -> list[Item]:
-    """The loops over a shape around items: these items where there is no loop."""
-    sizes = [n for n in shape if n != 1]
-    for depth in range(len(sizes) - 1, -1, -1):
-        inner = [NestLoop(start + depth, sizes[depth], inner)]
-    return inner
 
 
 # ---- dtypes ------------------------------------------------------------------------------------------------------
