@@ -17,7 +17,6 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, MutableMapping
 from dataclasses import field
 from importlib import import_module
-from threading import RLock
 from types import FrameType
 from typing import Any, TypeAlias
 
@@ -426,13 +425,12 @@ class Catalogue(MutableMapping[str, Primitive]):
     def __init__(self, *sources: str) -> None:
         self.declared: dict[str, Primitive] = {}
         self._sources = sources
-        self._lock = RLock()
 
     def _import_all(self) -> None:
-        with self._lock:
-            sources, self._sources = self._sources, ()
-            for source in sources:
-                import_module(source)
+        # Other threads that come here meanwhile wait in the import, and an import that failed is tried again.
+        for source in self._sources:
+            import_module(source)
+        self._sources = ()
 
     def __getitem__(self, name: str) -> Primitive:
         if name not in self.declared:
