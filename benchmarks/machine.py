@@ -4,6 +4,7 @@ import datetime
 import os
 import platform
 from importlib import metadata
+from itertools import chain
 from pathlib import Path
 
 PACKAGES = ("fnad", "numpy", "numba", "scipy", "jax", "torch", "autograd", "casadi", "cupy-cuda13x")
@@ -64,7 +65,7 @@ def describe() -> dict[str, str]:
         "date": datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M UTC"),
         "machine": f"{processor()}, {os.cpu_count()} cores, {platform.system()} {platform.machine()}",
         "threads": {"1": "one, on one core"}.get(threads := os.environ.get("OMP_NUM_THREADS", "any"), threads),
-        "versions": ", ".join([f"Python {platform.python_version()}", *map(version, PACKAGES)]),
+        "versions": ", ".join([f"Python {platform.python_version()}", *chain.from_iterable(map(version, PACKAGES))]),
     }
 
 
@@ -76,9 +77,9 @@ def processor() -> str:
     return names[0] if names else platform.processor()
 
 
-def version(package: str) -> str:
-    """Return `package version`, or that it is not installed."""
+def version(package: str) -> list[str]:
+    """Return `package version`, or nothing if it is not installed."""
     try:
-        return f"{package} {metadata.version(package)}"
+        return [f"{package} {metadata.version(package)}"]
     except metadata.PackageNotFoundError:
-        return f"{package} not installed"
+        return []

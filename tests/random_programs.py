@@ -41,8 +41,11 @@ from fnad.ir.types import DTYPES, Aval, Dtype, Shape, aval_of, is_inexact
 from fnad.ops.conversion import convert, convert_to
 from fnad.ops.shape import broadcast_to, reshape_to, slice_axis
 
-LARGEST, HIGHEST_ORDER = 100.0, 10**5
+LARGEST = 100.0
 """Values beyond it are not built on: their functions would soon overflow."""
+
+HIGHEST_ORDER = 10**5
+"""The highest order of a polynomial: SciPy's recurrences take one step for each."""
 
 NUDGE, NEAR = 1e-5, 0.05
 """A result that moves by more than `NEAR` when its operands move by `NUDGE` is at a jump."""
