@@ -1,5 +1,6 @@
 """The catalogue of primitives, whose files are imported when one of them is asked for."""
 
+from importlib import invalidate_caches
 from pathlib import Path
 
 import pytest
@@ -13,4 +14,5 @@ def test_import_that_failed_is_tried_again(tmp_path: Path, monkeypatch: pytest.M
     with pytest.raises(ModuleNotFoundError, match="primitives_to_come"):
         len(catalogue)
     (tmp_path / "primitives_to_come.py").write_text("")
+    invalidate_caches()
     assert len(catalogue) == 0
