@@ -1,0 +1,62 @@
+"""Random programs on the threads of a device: run by the harness against the interpreter."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from random import Random
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fnad.backends.cuda.executor import DeviceExecutor
+from fnad.errors import LoweringError
+from fnad.ir.program import Program
+from fnad.kernel.launches import DevicePlan
+from fnad.lower.lowering import lower
+from fnad.testing import marks
+from fnad.transforms.interpret import interpret
+from fnad.transforms.joint import joint
+from fnad.transforms.pipeline import simplify
+from tests.cuda.test_catalogue import SMALL
+from tests.gpu import Simulated
+from tests.random_control import expected, random_control_program
+from tests.random_programs import Example, examples
+from tests.test_random_programs import assert_close, cotangents, tolerance
+
+
+def on_device(program: Program, arguments: Sequence[Any], seed: int) -> list[Any] | None:
+    """The results; None if the device lacks something that the program needs."""
+    try:
+        plan = DevicePlan(lower(program, SMALL), SMALL)
+    except LoweringError as error:
+        assert "cuda" in str(error)  # noqa: PT017
+        return None
+    run = DeviceExecutor(plan, Simulated(seed, SMALL.grid.warp))
+    return [array.memory for array in run(list(map(np.asarray, arguments)))]
+
+
+def check(program: Program, arguments: Sequence[Any], wanted: Sequence[Any], seed: int) -> None:
+    found = on_device(program, arguments, seed)
+    if found is not None:
+        assert_close(found, wanted, tolerance(program))
+
+
+@pytest.mark.slow
+@given(examples(most=10), st.integers(0, 99))
+@settings(max_examples=25)
+def test_random_programs(example: Example, seed: int) -> None:
+    program, arguments = example.program, example.arguments
+    check(program, arguments, interpret(program, arguments), seed)
+    derived, given_ = simplify(joint(program, marks(program))), [*arguments, *cotangents(program, 10)]
+    check(derived, given_, interpret(derived, given_), seed)
+
+
+@pytest.mark.slow
+@given(st.randoms(use_true_random=False), st.integers(0, 99))
+@settings(max_examples=25)
+def test_random_control_flow(random: Random, seed: int) -> None:
+    program, arguments = random_control_program(random)
+    check(program, arguments, expected(program, arguments), seed)
