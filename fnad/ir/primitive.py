@@ -193,7 +193,20 @@ class Gather:
 
 
 class Scatter(NamedTuple):
-    """Operand 0 with operand 1 combined into it at the integer operands that follow; `{old}`, `{new}` in `step`."""
+    """Operand 0 with operand 1 combined into it at the integer operands that follow; `{old}`, `{new}` in `step`.
+
+    `in_runs(*operands)` is the same by a primitive of kind `ScatterRuns`, for machines with many threads.
+    """
+
+    step: str
+    in_runs: Callable[..., Any] | None = None
+
+
+class ScatterRuns(NamedTuple):
+    """A `Scatter` whose operand 2 numbers all updates, those of one element one after the other, in their order.
+
+    So different threads may have different elements. The step may be applied to parts of a run, and then to these.
+    """
 
     step: str
 
@@ -280,6 +293,7 @@ Lowering: TypeAlias = (
     | Cumulative
     | Gather
     | Scatter
+    | ScatterRuns
     | Accumulation
     | DynamicSlice
     | DynamicUpdate
@@ -392,7 +406,7 @@ class Primitive:
         match self.lower:
             case Library(raises=raises):
                 return raises
-            case Gather() | Scatter() | DynamicSlice() | DynamicUpdate() | GuardCheck():
+            case Gather() | Scatter() | ScatterRuns() | DynamicSlice() | DynamicUpdate() | GuardCheck():
                 return True
             case _:
                 return False
@@ -410,7 +424,7 @@ def templates_of(lower: Lowering) -> Iterator[str]:
             yield from (init, step)
         case ArgFold(better, extremum):
             yield from (better, *templates_of(extremum))
-        case Cumulative(step) | Scatter(step):
+        case Cumulative(step) | Scatter(step, _) | ScatterRuns(step):
             yield step
         case _:
             pass

@@ -8,7 +8,8 @@ A nest becomes pieces, kernels on a grid of blocks. How, follows from the roles 
 - A fold along rows has a block for each result, and several nests in a free loop have one for each of its iterations,
   as the passes of a softmax over a row (`OnBlocks`).
 - A fold with few results is divided: its parts are stored, and a second kernel folds them in order (`Parts`, `Whole`).
-- What must run in order is computed by a single thread.
+- What must run in order is computed by a single thread; but updates of an array are sorted by the element that they
+  change, and a thread has a part of them (`runs.py`).
 - A loop of control flow is run by the host, unless one block does what is inside as fast: then it is part of a kernel.
 """
 
@@ -17,17 +18,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import chain as joined
 from itertools import count, islice, takewhile
+from math import isqrt
 
 from fnad.kernel import accumulators
 from fnad.kernel.accumulators import Accumulator
 from fnad.kernel.build import counter
 from fnad.kernel.device import BLOCK, THREAD
 from fnad.kernel.device_build import DeviceBuilder
+from fnad.kernel.runs import Runs
 from fnad.kernel.statements import COUNTERS, Assign, Expression, For, Load, Name, Statement, Store, apply, integer
 from fnad.lower.collapse import collapse
 from fnad.lower.independence import chain, is_free
 from fnad.lower.interchange import distributed, nest_of, ordered
-from fnad.lower.loop_ir import Control, Effect, Item, LibraryCall, NestLoop, Product, Reduce, Scan, effects
+from fnad.lower.loop_ir import Control, Effect, Item, LibraryCall, NestLoop, Product, Reduce, Scan, Update, effects
 from fnad.lower.nodes import Nodes
 from fnad.lower.sharing import Roles, groups, loop_effects, reads_along, roles, size
 from fnad.lower.target import Target
@@ -101,6 +104,13 @@ class Divided(Piece):
     def results(self) -> int:
         return size(self.free)
 
+    def split(self, builder: DeviceBuilder, number: Expression) -> tuple[Expression, Expression]:
+        """The part and the result of a number: the parts of the same number for all results are neighbours."""
+        if self.results == 1:
+            return number, integer(0)
+        part = builder.assign("v", apply(FLOOR_DIVIDE, number, integer(self.results)))
+        return part, builder.assign("v", apply(REMAINDER, number, integer(self.results)))
+
     def places(self, builder: DeviceBuilder, folds: Sequence[Accumulator]) -> Iterator[tuple[Accumulator, list[Name]]]:
         """The arrays of each fold."""
         remaining = iter(self.arrays)
@@ -123,11 +133,8 @@ class Parts(Divided):
         builder.add(For(index, builder.number_in_grid, integer(self.parts * self.results), step, body))
 
     def part(self, builder: DeviceBuilder, number: Expression) -> None:
-        """Write one part: those of the same number for all results come one after the other."""
-        part, result = number, integer(0)
-        if self.results > 1:
-            part = builder.assign("v", apply(FLOOR_DIVIDE, number, integer(self.results)))
-            result = builder.assign("v", apply(REMAINDER, number, integer(self.results)))
+        """Write one part."""
+        part, result = self.split(builder, number)
         with builder.inside(self.free, result):
             folds = builder.folds_from(self.folded[0])
             builder.open_folds(folds)
@@ -177,6 +184,33 @@ class Whole(Divided):
             for fold, arrays in self.places(builder, folds):
                 builder.combine_parts(fold, [builder.assign("v", Load(array, place)) for array in arrays])
         builder.add(For(part, first, integer(self.parts), step, body))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PartsOfRuns(Parts):
+    """The parts of runs of updates, of which a thread has one."""
+
+    def part(self, builder: DeviceBuilder, number: Expression) -> None:
+        part, result = self.split(builder, number)
+        with builder.inside(self.free, result):
+            self.runs.fold_part(builder, part, number)
+
+    @property
+    def runs(self) -> Runs:
+        (loop,), (begun, is_open) = self.folded, self.arrays
+        (effect,) = loop_effects(loop)
+        assert isinstance(effect, Update)
+        return Runs(loop, effect, -(-loop.extent // self.parts), begun, is_open)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class WholeRuns(PartsOfRuns):
+    """The runs that go on in other parts than that in which they begin."""
+
+    def part(self, builder: DeviceBuilder, number: Expression) -> None:
+        part, result = self.split(builder, number)
+        with builder.inside(self.free, result):
+            self.runs.finish(builder, part, number, self.results)
 
 
 def statements_of_piece(piece: Piece, target: Target) -> list[Statement]:
@@ -257,12 +291,25 @@ class Mapping:
         free = found.free
         if found.folded and not found.ordered:
             yield from self.of_folds(nest, found, depth)
+        elif is_in_runs(nest, found):
+            yield from self.of_runs(nest, found, depth)
         elif self.runs_in_parts(nest, found):
             yield self.on_blocks(nest, free, found.ordered[0].extent, depth)
         elif free:
             yield self.on_threads(nest, free, depth)
         else:
             yield Piece([nest], depth)
+
+    def of_runs(self, nest: NestLoop, found: Roles, depth: int) -> Iterator[Piece]:
+        """The two pieces of updates in runs."""
+        (effect,), (loop,) = loop_effects(nest), found.ordered
+        most = self.grid.blocks * self.grid.threads // found.results
+        length = max(self.grid.warp, isqrt(loop.extent) // 4, loop.extent // max(1, most))
+        parts = -(-loop.extent // length)
+        arrays = tuple(Name(f"fold{next(self.numbers)}", Pointer(effect.buffer.dtype)) for _ in range(2))
+        divided = found.free, found.ordered, parts, arrays
+        yield PartsOfRuns([nest], depth, *self.shape(parts * found.results), *divided)
+        yield WholeRuns([nest], depth, *self.shape(parts * found.results), *divided)
 
     def runs_in_parts(self, nest: NestLoop, found: Roles) -> bool:
         """Whether a running fold is so long, and are so few side by side, that a block does it sooner than a thread."""
@@ -334,6 +381,12 @@ def as_few_loops(nest: NestLoop) -> NestLoop:
     collapsed = collapse(nest, Nodes())
     assert isinstance(collapsed, NestLoop)
     return collapsed
+
+
+def is_in_runs(nest: NestLoop, found: Roles) -> bool:
+    """Whether a nest has updates in runs, and one element of each update for each iteration of the free loops."""
+    (effect, *_) = loop_effects(nest)
+    return isinstance(effect, Update) and effect.in_runs and len(found.ordered) == 1
 
 
 def runs(loop: NestLoop, items: Sequence[Item]) -> list[list[Item]]:

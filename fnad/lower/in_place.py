@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
-from fnad.ir.primitive import Cond, DynamicUpdate, ScanLoop, Scatter, WhileLoop
+from fnad.ir.primitive import Cond, DynamicUpdate, ScanLoop, Scatter, ScatterRuns, WhileLoop
 from fnad.ir.program import Atom, Equation, Program, Var
 from fnad.records import NamedTuple
 
@@ -86,7 +86,7 @@ def in_place_candidates(equation: Equation) -> list[InPlaceCandidate]:
     """The results of an equation that could take the memory of an operand."""
     params = equation.params
     match equation.primitive.lower:
-        case DynamicUpdate() | Scatter():
+        case DynamicUpdate() | Scatter() | ScatterRuns():
             start, count = 0, 1
         case ScanLoop():
             start, count = params["consts"] + (params["length"] is None), params["carry"]

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import reduce
-from math import gcd
+from math import gcd, prod
 from typing import Any, TypeAlias
 
 from fnad.ir.types import Shape
@@ -234,3 +234,8 @@ def flatten(indices: Sequence[Index], shape: Shape) -> Index:
     for index, n in zip(indices, shape, strict=True):
         address = address * n + index
     return address
+
+
+def unflattened(index: Index, shape: Sequence[int]) -> list[Index]:
+    """The multi-index of a row-major address."""
+    return [index // prod(shape[axis + 1 :]) % n for axis, n in enumerate(shape)]

@@ -91,13 +91,18 @@ class Scan:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Update:
-    """buffer[address] = step(buffer[address], node), in order."""
+    """buffer[address] = step(buffer[address], node), in order.
+
+    With `in_runs`, the addresses that are equal but for the counters of other loops follow one another in the innermost
+    loop, and the step may be applied to parts of such a run, and then to these.
+    """
 
     buffer: Buffer
     address: Index
     node: Node
     step: str
     source: Source | None = None
+    in_runs: bool = False
 
 
 Effect: TypeAlias = BufferStore | Check | Reduce | ArgReduce | Scan | Update

@@ -13,7 +13,7 @@ from fnad.transforms.expand import expand
 
 def lower(program: Program, target: Target) -> LoopProgram:
     """The loop nests of a program for a target; raises `LoweringError` for what has none."""
-    program, shared = expand(program), Shared(target)
+    program, shared = expand(program, target.sorts), Shared(target)
     values = Regions(program, shared)
     inputs = tuple(Buffer(f"x{n}", var.aval) for n, var in enumerate(program.inputs))
     outputs = tuple(Buffer(f"out{n}", atom.aval) for n, atom in enumerate(program.outputs))

@@ -12,6 +12,7 @@ from dataclasses import field
 from typing import Any, Literal, TypeAlias
 
 from fnad.ir.primitive import HOST, Library
+from fnad.ir.program import Equation
 from fnad.records import dataclass
 
 Memory: TypeAlias = Literal["host", "device"]
@@ -104,6 +105,17 @@ class Target:
         """Whether what computes whole arrays can be called between kernels."""
         is_told = library.dispatched or library.routine == HOST or library.routine in self.routines
         return self.memory == "host" or is_told
+
+    def sorts(self, updates: Equation) -> bool:
+        """Whether updates at computed places are sorted by these, so that several threads have a part of them each.
+
+        They are many, and the elements of each too few for all threads.
+        """
+        if self.grid is None:
+            return False
+        count, size = updates.operands[2].aval.size, updates.operands[1].aval.size
+        is_long = count > 4 * self.grid.warp and size > 8 * self.grid.threads
+        return is_long and size < count * self.grid.blocks * self.grid.threads
 
     @property
     def multiplies(self) -> bool:

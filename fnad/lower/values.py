@@ -34,6 +34,7 @@ from fnad.ir.primitive import (
     Rule,
     ScanLoop,
     Scatter,
+    ScatterRuns,
 )
 from fnad.ir.program import Atom, Equation, Program, Source, Var
 from fnad.ir.types import I64, Aval, Dtype, Shape, is_inexact
@@ -44,7 +45,7 @@ from fnad.lower.expressions import ElementExpressions, Shared, is_inlined, place
 from fnad.lower.faults import of_error
 from fnad.lower.fuse import Nests
 from fnad.lower.in_place import reusable, sampled
-from fnad.lower.index import Index, as_index, count_loops, counter, counters, flatten
+from fnad.lower.index import Index, Loaded, as_index, count_loops, counter, counters, flatten, unflattened
 from fnad.lower.loop_ir import (
     ArgReduce,
     BufferStore,
@@ -218,7 +219,7 @@ class Values:
                     self._arg_fold(equation, better, extremum, buffer)
             case Cumulative(step):
                 self._scan(equation, step, buffer)
-            case Scatter() | Accumulation() | DynamicUpdate() as kind:
+            case Scatter() | ScatterRuns() | Accumulation() | DynamicUpdate() as kind:
                 self._combine(equation, kind, buffer)
             case Contraction() if not is_inlined(equation):
                 self._contraction(equation, buffer)
@@ -365,10 +366,14 @@ class Values:
         moved = [index + start if a == axis else index for a, index in enumerate(indices)]
         return self._store(buffer, moved, self.expressions.element(operand, indices))
 
-    def _combine(self, equation: Equation, kind: Scatter | Accumulation | DynamicUpdate, buffer: Buffer) -> None:
+    def _combine(
+        self, equation: Equation, kind: Scatter | ScatterRuns | Accumulation | DynamicUpdate, buffer: Buffer
+    ) -> None:
         match kind:
-            case Scatter(step):
+            case Scatter(step, _):
                 self._scatter(equation, step, buffer)
+            case ScatterRuns(step):
+                self._scatter_runs(equation, step, buffer)
             case Accumulation(index):
                 self._accumulate(equation, index, buffer)
             case DynamicUpdate():
@@ -379,6 +384,21 @@ class Values:
         self._write(
             buffer, operand, updates, lambda indices: self.expressions.gathered(equation, integers, indices), step
         )
+
+    def _scatter_runs(self, equation: Equation, step: str, buffer: Buffer) -> None:
+        operand, updates, order, *integers = equation.operands
+        shape, count = integers[0].aval.shape, order.aval.size
+        elements = updates.aval.shape[len(shape) :]
+        number = self.expressions.element(order, [counter(self.depth + count_loops(elements), count)])
+        which = unflattened(Index(0, ((Loaded(number, count), 1),)), shape)
+        indices = [*which, *counters(elements, self.depth)]
+        address = place(buffer, self.expressions.gathered(equation, integers, indices))
+        if not self._takes_memory(buffer, operand):
+            self.copy(operand, buffer)
+        elif any(load.buffer.root is buffer.root for load in loads([self.expressions.element(updates, indices)])):
+            updates = self.aside(updates)
+        update = Update(buffer, address, self.expressions.element(updates, indices), step, self.source, in_runs=True)
+        self.nests.place(nested((*elements, count), update, self.depth))
 
     def _accumulate(self, equation: Equation, index: Rule, buffer: Buffer) -> None:
         """Fill with zeros and add, both within the loops over the axes that stay: so a row is in the cache.

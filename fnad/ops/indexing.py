@@ -7,14 +7,14 @@ Negative indices count from the end, as in NumPy; one outside its axis raises `O
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
 from fnad.errors import DtypeError, OutOfRangeError, ShapeError
-from fnad.ir.axes import AxisPairs, Custom
-from fnad.ir.primitive import DynamicSlice, DynamicUpdate, Gather, Sample, Scatter
+from fnad.ir.axes import AxisPairs, Custom, Opaque
+from fnad.ir.primitive import DynamicSlice, DynamicUpdate, Gather, Linear, Primitive, Sample, Scatter, ScatterRuns
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import F64, I64, Aval, Shape
 from fnad.ops.comparison import eq, lt, select
@@ -32,6 +32,9 @@ from fnad.ops.shape import (
     stack_operands,
     zeros_like,
 )
+from fnad.ops.sorting import argsort
+
+I32 = np.dtype(np.int32)
 
 # ---- gather / scatter_add / scatter ------------------------------------------------------------------------------
 
@@ -154,17 +157,74 @@ def _scatter_add_samples() -> Iterable[Sample]:
     yield Sample((sample((3,)), sample((0,)), np.zeros((0,), I64)))
 
 
+def _in_runs(primitive: Callable[[], Primitive]) -> Callable[..., Symbol]:
+    """What a scatter is where its updates are sorted by the element that they change."""
+
+    def sorted_by_element(x: Symbol, updates: Symbol, *indices: Symbol) -> Symbol:
+        number = zeros_like(indices[0].aval.with_dtype(I64))
+        for given, n in zip(indices, x.shape, strict=False):
+            index = _from_zero(given, n)
+            number = number * n + select(lt(index, full_like(index, n)), index, zeros_like(index))
+        # Half as many bits are sorted in half the time; what is out of range, 0 here as there, is told by the update.
+        number = convert_to(number, I32 if x.aval.size < 2**31 else I64)
+        order = argsort(reshape_to(number, (number.aval.size,)), axis=0, stable=True)
+        return primitive()(x, updates, order, *indices)
+
+    return sorted_by_element
+
+
+def _runs(plain: Primitive) -> Primitive:
+    """A scatter with an operand more, the numbers of all updates in runs of those of one element."""
+    name = f"{plain.name}_runs"
+    assert isinstance(plain.lower, Scatter)
+    assert isinstance(plain.derivative, Linear)
+    transpose = plain.derivative.transpose
+
+    def infer(x: Aval, updates: Aval, order: Aval, *indices: Aval) -> Aval:
+        found = _infer_scatter(name, x, updates, indices)
+        if order.dtype != I64 or order.shape != (indices[0].size,):
+            raise ShapeError(f"{name} takes the numbers of {indices[0].size} updates, got {order}")
+        return found
+
+    def transposed(ct: Symbol, x: Symbol, updates: Symbol, order: Symbol, *indices: Symbol) -> list[Symbol | None]:
+        of_x, of_updates, *rest = transpose(ct, x, updates, *indices)
+        return [of_x, of_updates, None, *rest]
+
+    def samples() -> Iterable[Sample]:
+        for case in plain.samples():
+            x, updates, *indices = case.operands
+            if updates.size:
+                shape = x.shape[: len(indices)]
+                number = np.ravel_multi_index([i % n for i, n in zip(indices, shape, strict=True)], shape)
+                yield Sample((x, updates, np.argsort(number, axis=None, kind="stable"), *indices))
+
+    return linear(
+        name,
+        infer,
+        lambda x, updates, order, *indices: plain.evaluate(x, updates, *indices),
+        transposed,
+        ScatterRuns(plain.lower.step),
+        axes=Opaque("it takes the place of a scatter when all transforms are done"),
+        wrt=(0, 1),
+        samples=samples,
+        doc=f"`{plain.name}` with the numbers of all updates, in runs of those of one element.",
+    )
+
+
 scatter_add = linear(
     "scatter_add",
     _infer_scatter_add,
     _scatter_add,
     lambda ct, x, updates, *indices: (ct, gather(ct, *indices), *[None] * len(indices)),
-    Scatter("{old} + {new}"),
+    Scatter("{old} + {new}", _in_runs(lambda: scatter_add_runs)),
     axes=Custom(lambda *given: scatter_add(*_with_rows(*given)), _align_scatter),
     wrt=(0, 1),
     samples=_scatter_add_samples,
     doc="The first operand with the second added at x[i, j, …]; updates at the same place add up, as in np.add.at.",
 )
+
+
+scatter_add_runs = _runs(scatter_add)
 
 
 def _scatter(x: Any, updates: Any, *indices: Any) -> Any:
@@ -204,12 +264,14 @@ scatter = linear(
     lambda x, updates, *indices: _infer_scatter("scatter", x, updates, indices),
     _scatter,
     _transpose_scatter,
-    Scatter("{new}"),
+    Scatter("{new}", _in_runs(lambda: scatter_runs)),
     axes=Custom(lambda *given: scatter(*_with_rows(*given)), _align_scatter),
     wrt=(0, 1),
     samples=_scatter_samples,
     doc="The first operand with the second assigned at x[i, j, …]; of updates at the same place the last one wins.",
 )
+
+scatter_runs = _runs(scatter)
 
 # ---- dynamic_slice / dynamic_update_slice ------------------------------------------------------------------------
 

@@ -1,57 +1,64 @@
 """Expansion: an equation that only holds a region is replaced by the region's equations.
 
 It is the last pass: what such an equation keeps separate, like the second run of a `checkpoint`, other passes would
-merge again. An equation for a library that is other primitives in native code is replaced by these.
+merge again. An equation for a library that is other primitives in native code is replaced by these, and so are updates
+of an array that are to be sorted by the element that they change.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from functools import partial
+from typing import Any, TypeAlias
 
 from fnad.ir.builder import current_builder, rebuilt, trace
-from fnad.ir.primitive import Inlined, Library
+from fnad.ir.primitive import Inlined, Library, Scatter
 from fnad.ir.program import Atom, Equation, Program, Var
 from fnad.ir.symbol import Symbol
 from fnad.transforms.pipeline import simplify
 
+Chosen: TypeAlias = Callable[[Equation], bool]
+"""Which updates are sorted."""
 
-def expand(program: Program) -> Program:
+
+def expand(program: Program, sorts: Chosen = lambda _: False) -> Program:
     """The program, regions included, with these equations replaced."""
-    if not any(equation.regions or _expansion(equation) for equation in program.equations):
+    if not any(equation.regions or _expansion(equation, sorts) for equation in program.equations):
         return program
     values: dict[Atom, Atom] = {}
     equations: list[Equation] = []
-    _append(program, values, equations)
+    _append(program, values, equations, sorts)
     return Program(program.name, program.inputs, tuple(equations), tuple(values.get(a, a) for a in program.outputs))
 
 
-def _append(program: Program, values: dict[Atom, Atom], equations: list[Equation]) -> None:
+def _append(program: Program, values: dict[Atom, Atom], equations: list[Equation], sorts: Chosen) -> None:
     """Add the equations of a program, whose atoms are mapped to `values`."""
     for equation in program.equations:
         operands = tuple(values.get(atom, atom) for atom in equation.operands)
         if isinstance(equation.primitive.lower, Inlined):
-            _open(equation, equation.regions[0], operands, values, equations)
-        elif _expansion(equation):
-            _open(equation, _expanded(equation), operands, values, equations)
+            _open(equation, equation.regions[0], operands, values, equations, sorts)
+        elif expansion := _expansion(equation, sorts):
+            _open(equation, _expanded(equation, expansion), operands, values, equations, sorts)
         else:
             results = tuple(values.get(var, var) for var in equation.results)
-            regions = tuple(map(expand, equation.regions))
+            regions = tuple(map(partial(expand, sorts=sorts), equation.regions))
             made = rebuilt(equation, operands=operands, results=_variables(results), regions=regions)
             equations.append(made)
 
 
-def _expansion(equation: Equation) -> Callable[..., Any] | None:
+def _expansion(equation: Equation, sorts: Chosen) -> Callable[..., Any] | None:
     """What an equation is in native code, if it is other primitives."""
-    lower = equation.primitive.lower
-    has_elements = all(atom.aval.size for atom in (*equation.operands, *equation.results))
-    return lower.expansion if isinstance(lower, Library) and has_elements else None
+    match equation.primitive.lower:
+        case Library(expansion=expansion):
+            has_elements = all(atom.aval.size for atom in (*equation.operands, *equation.results))
+            return expansion if has_elements else None
+        case Scatter(_, in_runs) if in_runs is not None and sorts(equation):
+            return in_runs
+        case _:
+            return None
 
 
-def _expanded(equation: Equation) -> Program:
-    expansion = _expansion(equation)
-    assert expansion is not None
-
+def _expanded(equation: Equation, expansion: Callable[..., Any]) -> Program:
     def results(*operands: Symbol) -> list[Symbol]:
         current_builder().source = equation.source
         return [expansion(*operands, **equation.params)]
@@ -66,11 +73,12 @@ def _open(
     operands: tuple[Atom, ...],
     values: dict[Atom, Atom],
     equations: list[Equation],
+    sorts: Chosen,
 ) -> None:
     """Add the equations of a region in place of an equation."""
     inner: dict[Atom, Atom] = dict(zip(region.inputs, operands, strict=True))
     inner.update((var, Var(var.aval)) for e in region.equations for var in e.results)
-    _append(region, inner, equations)
+    _append(region, inner, equations, sorts)
     values.update(zip(equation.results, (inner.get(a, a) for a in region.outputs), strict=True))
 
 

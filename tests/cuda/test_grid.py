@@ -19,6 +19,7 @@ from fnad.ir.program import Program
 from fnad.kernel.launches import DevicePlan, Launch
 from fnad.kernel.parser import parse_kernel
 from fnad.kernel.python_source import kernel_text
+from fnad.lower.loop_ir import LibraryCall
 from fnad.lower.lowering import lower
 from fnad.lower.target import Grid, Target
 from fnad.scalar.operation import Pointer
@@ -33,6 +34,12 @@ RNG = np.random.default_rng(0)
 ROWS, LONG_ROWS, CUBE = (RNG.standard_normal(shape).astype(np.float32) for shape in ((20, 50), (2, 300), (3, 5, 40)))
 TALL, FLAT, WEIGHTS = (RNG.standard_normal(shape).astype(np.float32) for shape in ((300, 3), 600, 50))
 INDICES = RNG.integers(0, 20, 33)
+MANY, SKEWED, SAME = (
+    RNG.integers(-20, 20, 300),
+    np.where(RNG.random(600) < 0.7, 3, RNG.integers(0, 50, 600)),
+    np.full(600, 7),
+)
+PAIRS = RNG.integers(-3, 3, (2, 20, 30))
 
 
 def softmax(x: Any) -> Any:
@@ -59,6 +66,18 @@ def recurrent(x: Any) -> Any:
     return np.sum(carry) + np.sum(rows * rows)
 
 
+def added(x: Any, i: Any, updates: Any) -> Any:
+    y = x * 1
+    np.add.at(y, i, updates)
+    return y
+
+
+def assigned(x: Any, i: Any, updates: Any) -> Any:
+    y = x * 1
+    y[i] = updates
+    return y
+
+
 AXES = [None, 0, 1, 2, (0, 1), (1, 2), (0, 2)]
 PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "sums": (lambda x: [np.sum(x, axis=axes) for axes in AXES], (CUBE,)),
@@ -83,6 +102,11 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "transpose": (lambda x: np.sin(x).T + 1, (ROWS,)),
     "concatenation": (lambda x: np.concatenate([x, np.sin(x[:, ::-1])]), (ROWS,)),
     "gather and scatter": (fnad.value_and_grad(lambda x, i: np.sum(np.sin(x[i]) ** 2)), (ROWS, INDICES)),
+    "updates of rows": (added, (ROWS[:, :3], MANY, TALL)),
+    "updates of numbers": (lambda x, i, j, u: [added(x, i, u), added(x, j, u)], (WEIGHTS, SKEWED, SAME, FLAT)),
+    "updates by pairs": (lambda x, i, u: added(x, (i[0], i[1]), u), (CUBE[:, :, :2], PAIRS, FLAT.reshape(20, 30, 1))),
+    "assignments": (lambda x, i, j, u: [assigned(x, i, u), assigned(x, j, u)], (WEIGHTS, SKEWED, SAME, FLAT)),
+    "updates from what is updated": (lambda x, i: added(np.sin(x), i, np.sin(x)[i]), (WEIGHTS, SKEWED)),
     "product": (fnad.value_and_grad(lambda w, x: np.sum(np.tanh(x @ w) ** 2)), (LONG_ROWS[:, :20].T, ROWS.T)),
     "small product": (lambda x, y: x @ y, (CUBE[0], CUBE[1].T)),
     "products of a stack": (lambda x: x @ np.swapaxes(x, 1, 2), (np.tile(CUBE, (1, 4, 1)),)),
@@ -138,6 +162,29 @@ def launches(name: str, target: Target = CUDA) -> list[tuple[int, int]]:
 def test_a_row_pass_is_one_launch_with_a_block_for_each_row() -> None:
     for name in ("softmax", "logsumexp", "layer norm"):
         assert launches(name) == [(20, 32)]
+
+
+def test_updates_are_sorted_and_parts_of_them_are_for_a_thread_each() -> None:
+    plan = plan_of("updates of rows")
+    sort = next(n for n, step in enumerate(plan.steps) if isinstance(step, LibraryCall))
+    parts, whole = plan.steps[-2:]
+    assert isinstance(plan.steps[sort - 1], Launch)
+    assert isinstance(parts, Launch)
+    assert isinstance(whole, Launch)
+    assert (parts.blocks, parts.threads) == (whole.blocks, whole.threads) == (6, 8)
+    few = program_of(added, (ROWS[:, :3], MANY[:16], TALL[:16]))
+    assert not any(isinstance(step, LibraryCall) for step in DevicePlan(lower(few, SMALL), SMALL).steps)
+    wide = program_of(added, (np.ones((20, 48)), MANY, np.ones((300, 48))))
+    assert not any(isinstance(step, LibraryCall) for step in DevicePlan(lower(wide, SMALL), SMALL).steps)
+
+
+def test_a_sorted_update_out_of_range_is_an_error() -> None:
+    for wrong in (20, -21):
+        indices = MANY.copy()
+        indices[[17, 200]] = wrong
+        plan = DevicePlan(lower(program_of(added, (ROWS[:, :3], MANY, TALL)), SMALL), SMALL)
+        with pytest.raises(OutOfRangeError, match="an index is out of range"):
+            results(plan, (ROWS[:, :3], indices, TALL), 0)
 
 
 def test_a_sum_in_single_precision_has_no_double() -> None:

@@ -149,8 +149,11 @@ def test_a_kernel_of_elements(tmp_path: Path) -> None:
     assert "Used" in assembled(ptx, "sm_90", tmp_path)
 
 
+NAMES = ("softmax", "long sum", "scan", "updates of rows")
+
+
 def test_kernels_of_blocks(tmp_path: Path) -> None:
-    launches = [launch for name in ("softmax", "long sum", "scan") for launch in plan_of(name).launches.values()]
+    launches = [launch for name in NAMES for launch in plan_of(name).launches.values()]
     kernels = [replace(launch.kernel, name=f"kernel{n}") for n, launch in enumerate(launches)]
     ptx = ptx_of_all(kernels)
     assert set(re.findall(r"(\d+) bytes spill", assembled(ptx, "sm_90", tmp_path))) == {"0"}

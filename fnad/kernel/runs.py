@@ -1,0 +1,126 @@
+"""Updates in runs, each of one element, on the threads of a device: the same numbers in every run of a program.
+
+The updates, which are sorted by the element that they change, are divided into parts of equal length, however long the
+runs are. A thread combines those of a part in order. It stores what a run comes to that begins and ends in its part,
+and keeps what it has of the others: of the run that was begun in a part before, and of the one that it ends with. A
+second kernel adds to each of the latter, in order, what the parts after it have of the same run.
+"""
+
+from __future__ import annotations
+
+from fnad.kernel.build import array_of, counter
+from fnad.kernel.device_build import DeviceBuilder
+from fnad.kernel.statements import (
+    Assign,
+    Break,
+    Constant,
+    Expression,
+    For,
+    If,
+    Load,
+    Name,
+    Statement,
+    Store,
+    While,
+    apply,
+    integer,
+)
+from fnad.lower.loop_ir import NestLoop, Update
+from fnad.records import dataclass
+from fnad.scalar.operation import BOOL, INDEX
+from fnad.scalar.operations import (
+    ADD,
+    EQUAL,
+    GREATER,
+    GREATER_EQUAL,
+    LOGICAL_NOT,
+    MAX,
+    MIN,
+    MULTIPLY,
+    NOT_EQUAL,
+    SUBTRACT,
+)
+
+ELEMENT = Name("element", INDEX)
+TRUE, FALSE = Constant(BOOL.type(True)), Constant(BOOL.type(False))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Runs:
+    """The updates of a loop in parts of this length.
+
+    The array `begun` has what a part has of a run begun before, `open` what it has of the one that it ends with.
+    """
+
+    loop: NestLoop
+    effect: Update
+    length: int
+    begun: Name
+    open: Name
+
+    def fold_part(self, builder: DeviceBuilder, part: Expression, place: Expression) -> None:
+        """Write what a thread does with a part, which has this place in the arrays."""
+        array, update = array_of(self.effect.buffer), counter(self.loop.depth)
+        first, stop = self.bounds(builder, part)
+        element, total, is_begun = ELEMENT, Name("total", self.effect.buffer.dtype), Name("is_begun", BOOL)
+        builder.add(Assign((element,), self.element_before(builder, first)))
+        builder.add(Assign((is_begun,), TRUE), Assign((total,), Constant(self.effect.buffer.dtype.type(0))))
+        with builder.block() as body, builder.inside([self.loop], update):
+            value, now = builder.value(self.effect.node), builder.assign("v", builder.address(self.effect.address))
+            is_first = builder.assign("v", apply(EQUAL, update, first))
+            ended = If(is_begun, [Store(self.begun, place, total)], [Store(array, element, total)])
+            begin: list[Statement] = [
+                If(apply(LOGICAL_NOT, is_first), [ended]),
+                Assign((total,), self.combined(builder, Load(array, now), value)),
+                Assign((is_begun,), FALSE),
+                Assign((element,), now),
+            ]
+            longer = builder.select(is_first, value, self.combined(builder, total, value))
+            builder.add(If(apply(NOT_EQUAL, now, element), begin, [Assign((total,), longer)]))
+        builder.add(For(update, first, stop, 1, body))
+        builder.add(If(is_begun, [Store(self.begun, place, total)], [Store(self.open, place, total)]))
+
+    def finish(self, builder: DeviceBuilder, part: Expression, place: Expression, results: int) -> None:
+        """Write what becomes of the run that a part ends with, if it begins there; so many parts of other runs."""
+        first, stop = self.bounds(builder, part)
+        element = self.element_at(builder, apply(SUBTRACT, stop, integer(1)))
+        begins = apply(NOT_EQUAL, self.element_before(builder, first), element)
+        total, later, where = Name("total", self.effect.buffer.dtype), Name("later", INDEX), Name("where", INDEX)
+        with builder.block(level=False) as more:
+            start = apply(MULTIPLY, later, integer(self.length))
+            builder.exit(apply(GREATER_EQUAL, start, integer(self.loop.extent)), Break())
+            builder.exit(apply(NOT_EQUAL, self.element_at(builder, start), element), Break())
+            builder.add(
+                Assign((total,), self.combined(builder, total, Load(self.begun, where))),
+                Assign((later,), apply(ADD, later, integer(1))),
+                Assign((where,), apply(ADD, where, integer(results))),
+            )
+        body: list[Statement] = [
+            Assign((total,), Load(self.open, place)),
+            Assign((later,), apply(ADD, part, integer(1))),
+            Assign((where,), apply(ADD, place, integer(results))),
+            While(more),
+            Store(array_of(self.effect.buffer), element, total),
+        ]
+        builder.add(If(begins, body))
+
+    def bounds(self, builder: DeviceBuilder, part: Expression) -> tuple[Name, Name]:
+        """The first update of a part, and the one after its last."""
+        first = builder.assign("v", apply(MULTIPLY, part, integer(self.length)))
+        end = apply(ADD, first, integer(self.length))
+        return first, builder.assign("v", apply(MIN, end, integer(self.loop.extent)))
+
+    def element_before(self, builder: DeviceBuilder, first: Expression) -> Expression:
+        """The element of the last update before a part; that is none for the first one."""
+        last = self.element_at(builder, apply(MAX, apply(SUBTRACT, first, integer(1)), integer(0)))
+        return builder.select(apply(GREATER, first, integer(0)), last, integer(-1))
+
+    def element_at(self, builder: DeviceBuilder, update: Expression) -> Name:
+        """The element that an update changes."""
+        with builder.block() as body, builder.inside([self.loop], builder.assign("v", update)):
+            found = builder.assign("v", builder.address(self.effect.address))
+        builder.add(*body)
+        return found
+
+    def combined(self, builder: DeviceBuilder, old: Expression, new: Expression) -> Expression:
+        return builder.step(self.effect.step, self.effect.buffer.dtype, old=old, new=new)
