@@ -15,14 +15,15 @@ from fnad.kernel.accumulators import Accumulator, Folded
 from fnad.kernel.build import Builder, counter
 from fnad.kernel.device import BLOCK, SHARED_ARRAYS, SHUFFLE_DOWN, THREAD
 from fnad.kernel.routines import COMPENSATED_ADD
-from fnad.kernel.statements import Assign, Constant, Expression, For, If, Load, Name, Statement, Store, apply, integer
+from fnad.kernel.running import OfLoop, run_over
+from fnad.kernel.statements import Assign, Expression, For, If, Load, Name, Store, apply, integer
 from fnad.lower.independence import chain, is_free
 from fnad.lower.interchange import nest_of, ordered
 from fnad.lower.loop_ir import Effect, NestLoop, Reduce, Scan
 from fnad.lower.sharing import groups, loop_effects, roles, size
 from fnad.lower.target import Target
 from fnad.scalar.operation import INDEX, Pointer
-from fnad.scalar.operations import ADD, EQUAL, FLOOR_DIVIDE, LESS, MIN, MULTIPLY, REMAINDER
+from fnad.scalar.operations import ADD, EQUAL, FLOOR_DIVIDE, MULTIPLY, REMAINDER
 
 
 class DeviceBuilder(Builder):
@@ -121,7 +122,8 @@ class DeviceBuilder(Builder):
         loops = chain(nest)
         found = roles(loops)
         if len(loops) == 1 and isinstance(effect := loops[0].items[0], Scan):
-            self.running_in_parts(loops[0], effect)
+            extent = loops[0].extent
+            run_over(self, effect, OfLoop(loops[0], effect), integer(0), integer(extent), extent)
             return
         if found.ordered or not found.folded:
             outer, rest = found.free, (*found.folded, *found.ordered)
@@ -137,42 +139,6 @@ class DeviceBuilder(Builder):
             self.by_first_thread(nest)
         else:
             super().loop(nest)
-
-    def running_in_parts(self, loop: NestLoop, effect: Scan) -> None:
-        """Write a running fold: each thread folds a part, then what comes before it, then runs over its part again."""
-        length = -(-loop.extent // self.threads)
-        first = apply(MULTIPLY, apply(THREAD), integer(length))
-        stop = apply(MIN, apply(ADD, first, integer(length)), integer(loop.extent))
-        parts = -(-loop.extent // length)
-        name = self.folds[effect] = self.name("acc", effect.buffer.dtype)
-        self.changing.add(name.name)
-        zero = Constant(effect.buffer.dtype.type(0))
-        self.add(Assign((name,), zero))
-        self.add(For(counter(loop.depth), first, stop, 1, self.running_part(loop, effect, first)))
-        array = self.shared(name, parts)
-        self.add(If(apply(LESS, apply(THREAD), integer(parts)), [Store(array, apply(THREAD), name)]))
-        before = self.name("acc", effect.buffer.dtype)
-        self.changing.add(before.name)
-        self.add(Assign((before,), Load(array, integer(0))))
-        part = Name("q", INDEX)
-        with self.block(level=False) as body:
-            longer = self.folded(effect, before, self.assign("v", Load(array, part)))
-            self.add(Assign((before,), self.select(apply(LESS, part, apply(THREAD)), longer, before)))
-        self.add(For(part, integer(1), integer(parts), 1, body), Assign((name,), before))
-        self.add(For(counter(loop.depth), first, stop, 1, self.running_part(loop, effect, integer(0), is_last=True)))
-
-    def running_part(
-        self, loop: NestLoop, effect: Scan, first: Expression, *, is_last: bool = False
-    ) -> list[Statement]:
-        """The body of a loop over a part, which begins anew at an index; the last such loop stores."""
-        name = self.folds[effect]
-        with self.block() as body, self.inside([loop], counter(loop.depth)):
-            value = self.value(effect.node)
-            begins = apply(EQUAL, counter(loop.depth), first)
-            self.add(Assign((name,), self.select(begins, value, self.folded(effect, name, value))))
-            if is_last:
-                self.store(effect, name)
-        return body
 
     def by_first_thread(self, nest: NestLoop) -> None:
         """Write a nest whose iterations run in order, for one thread."""

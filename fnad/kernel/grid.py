@@ -25,6 +25,7 @@ from fnad.kernel.accumulators import Accumulator
 from fnad.kernel.build import counter
 from fnad.kernel.device import BLOCK, THREAD
 from fnad.kernel.device_build import DeviceBuilder
+from fnad.kernel.running import Before, InArray, OfLoop, fold_tile, run_over
 from fnad.kernel.runs import Runs
 from fnad.kernel.statements import COUNTERS, Assign, Expression, For, Load, Name, Statement, Store, apply, integer
 from fnad.lower.collapse import collapse
@@ -36,13 +37,16 @@ from fnad.lower.sharing import Roles, groups, loop_effects, reads_along, roles, 
 from fnad.lower.target import Target
 from fnad.records import dataclass
 from fnad.scalar.operation import INDEX, Pointer
-from fnad.scalar.operations import ADD, FLOOR_DIVIDE, MULTIPLY, REMAINDER
+from fnad.scalar.operations import ADD, FLOOR_DIVIDE, GREATER, MAX, MIN, MULTIPLY, REMAINDER, SUBTRACT
 
 OF_A_THREAD = 8
 """The most iterations of a nest for each thread of a block that runs all of a loop around it."""
 
 FEWEST = 8
 """The fewest iterations of a nest for which there are several threads."""
+
+OF_A_TILE = 16
+"""The elements of a tile of a running fold for each thread: those of a line of the cache, or two."""
 
 LEAST = 64
 """The fewest elements of a part of a fold that a thread computes."""
@@ -213,6 +217,54 @@ class WholeRuns(PartsOfRuns):
             self.runs.finish(builder, part, number, self.results)
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class OfTiles(Parts):
+    """A running fold in tiles, each of a block: what all tiles but the last come to."""
+
+    @property
+    def tile(self) -> int:
+        """The number of elements of a tile."""
+        return OF_A_TILE * self.threads
+
+    @property
+    def elements(self) -> OfLoop:
+        (loop,) = self.folded
+        (effect,) = loop_effects(loop)
+        assert isinstance(effect, Scan)
+        return OfLoop(loop, effect)
+
+    def part(self, builder: DeviceBuilder, number: Expression) -> None:
+        part, result = self.split(builder, number)
+        with builder.inside(self.free, result):
+            first = apply(MULTIPLY, part, integer(self.tile))
+            total = fold_tile(builder, self.elements.effect, self.elements, first, self.tile)
+            builder.add(Store(self.arrays[0], number, total))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BeforeTiles(OfTiles):
+    """What all tiles up to each come to, in place, by a block for each result."""
+
+    def part(self, builder: DeviceBuilder, number: Expression) -> None:
+        totals = InArray(self.arrays[0], self.results, number)
+        run_over(builder, self.elements.effect, totals, integer(0), integer(self.parts), self.parts)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Tiles(OfTiles):
+    """The running fold of each tile, which begins with what comes before it."""
+
+    def part(self, builder: DeviceBuilder, number: Expression) -> None:
+        part, result = self.split(builder, number)
+        last = apply(MAX, apply(SUBTRACT, number, integer(self.results)), result)
+        before = Before(apply(GREATER, part, integer(0)), builder.assign("v", Load(self.arrays[0], last)))
+        with builder.inside(self.free, result):
+            first = apply(MULTIPLY, part, integer(self.tile))
+            first = builder.assign("v", first)
+            stop = apply(MIN, apply(ADD, first, integer(self.tile)), integer(self.elements.loop.extent))
+            run_over(builder, self.elements.effect, self.elements, first, stop, self.tile, before)
+
+
 def statements_of_piece(piece: Piece, target: Target) -> list[Statement]:
     """The statements of a piece."""
     builder = DeviceBuilder(piece.depth, piece.blocks, piece.threads, target)
@@ -293,6 +345,8 @@ class Mapping:
             yield from self.of_folds(nest, found, depth)
         elif is_in_runs(nest, found):
             yield from self.of_runs(nest, found, depth)
+        elif self.runs_in_tiles(nest, found):
+            yield from self.in_tiles(nest, found, depth)
         elif self.runs_in_parts(nest, found):
             yield self.on_blocks(nest, free, found.ordered[0].extent, depth)
         elif free:
@@ -316,6 +370,21 @@ class Mapping:
         (effect, *_) = loop_effects(nest)
         is_running = isinstance(effect, Scan) and len(found.ordered) == 1
         return is_running and found.ordered[0].extent >= 4 * self.grid.warp and found.results <= self.grid.blocks
+
+    def runs_in_tiles(self, nest: NestLoop, found: Roles) -> bool:
+        """Whether one block for a running fold would leave most of the device idle for long."""
+        is_long = self.runs_in_parts(nest, found) and found.ordered[0].extent >= 4 * OF_A_TILE * self.grid.threads
+        return is_long and 4 * found.results <= self.grid.blocks
+
+    def in_tiles(self, nest: NestLoop, found: Roles, depth: int) -> Iterator[Piece]:
+        """The three pieces of a running fold in tiles."""
+        (effect,), threads = loop_effects(nest), self.grid.threads
+        before = -(-found.ordered[0].extent // (OF_A_TILE * threads)) - 1
+        array = Name(f"fold{next(self.numbers)}", Pointer(effect.buffer.dtype))
+        divided = found.free, found.ordered, before, (array,), False
+        yield OfTiles([nest], depth, before * found.results, threads, *divided)
+        yield BeforeTiles([nest], depth, found.results, threads, *divided)
+        yield Tiles([nest], depth, (before + 1) * found.results, threads, *divided)
 
     def of_folds(self, nest: NestLoop, found: Roles, depth: int) -> Iterator[Piece]:
         """The pieces of folds within free loops."""

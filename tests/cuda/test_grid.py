@@ -39,6 +39,7 @@ MANY, SKEWED, SAME = (
     np.where(RNG.random(600) < 0.7, 3, RNG.integers(0, 50, 600)),
     np.full(600, 7),
 )
+LONG = RNG.uniform(0.9, 1.1, (1, 1301))
 PAIRS = RNG.integers(-3, 3, (2, 20, 30))
 
 
@@ -97,6 +98,8 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "positions": (lambda x: [np.argmax(x, axis=1), np.argmin(x, axis=0), np.argmax(x)], (ROWS,)),
     "running sums": (lambda x: [np.cumsum(x, axis=0), np.cumsum(x, axis=1), np.cumsum(x)], (ROWS,)),
     "long running folds": (lambda x: [np.cumsum(x), np.cumprod(x)[::-1], np.maximum.accumulate(x)], (FLAT,)),
+    "running sums of few rows": (lambda x: [np.cumsum(x, axis=1), np.cumprod(x[:, ::-1], axis=1)], (LONG,)),
+    "running sums of few columns": (lambda x: np.cumsum(x, axis=0), (LONG[:1].T,)),
     "running sums, gradient": (fnad.grad(lambda x: np.sum(np.cumsum(np.sin(x), axis=1) ** 2)), (LONG_ROWS,)),
     "running sums of integers": (lambda x: np.cumsum((x * 9).astype(np.int16)), (FLAT,)),
     "transpose": (lambda x: np.sin(x).T + 1, (ROWS,)),
@@ -192,13 +195,13 @@ def test_a_sum_in_single_precision_has_no_double() -> None:
         assert "f64" not in plan_of(name).source
 
 
-@pytest.mark.parametrize("name", ["softmax", "long sum", "scan"])
+@pytest.mark.parametrize("name", ["softmax", "long sum", "scan", "running sums of few columns"])
 def test_every_barrier_is_needed(name: str) -> None:
     for launch in plan_of(name).launches.values():
         text, dtypes = kernel_text(launch.kernel), [p.kind.dtype for p in launch.kernel.parameters]
         for found in re.finditer(r"barrier\(\)", text):
             kernel = parse_kernel(f"{text[: found.start()]}pass{text[found.end() :]}", launch.kernel.name, dtypes)
-            arrays = [np.ones(1000, dtype) for dtype in dtypes]
+            arrays = [np.ones(2000, dtype) for dtype in dtypes]
             with pytest.raises(KernelError, match="a race"):
                 run(Launch(kernel, launch.blocks, launch.threads), arrays, random.Random(0), SMALL.grid.warp)
 
@@ -225,6 +228,11 @@ def test_a_long_sum_is_divided() -> None:
     assert (first.blocks, second.blocks) == (6, 1)
     assert kernel_text(first.kernel).count("barrier()") == 1
     assert re.search(r"range\(block\(\) \* 8 \+ thread\(\), 600, 48\)", kernel_text(first.kernel))
+
+
+def test_a_long_running_fold_is_one_of_tiles() -> None:
+    assert launches("running sums of few columns", SMALL) == [(10, 8), (1, 8), (11, 8)]
+    assert launches("running sums of few columns") == [(1, 256)]
 
 
 def test_neighbouring_threads_sum_neighbouring_columns() -> None:

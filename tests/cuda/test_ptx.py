@@ -149,7 +149,7 @@ def test_a_kernel_of_elements(tmp_path: Path) -> None:
     assert "Used" in assembled(ptx, "sm_90", tmp_path)
 
 
-NAMES = ("softmax", "long sum", "scan", "updates of rows")
+NAMES = ("softmax", "long sum", "scan", "updates of rows", "long running folds")
 
 
 def test_kernels_of_blocks(tmp_path: Path) -> None:
