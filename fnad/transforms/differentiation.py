@@ -1,11 +1,12 @@
 """Forward and reverse mode of a program, for transforms, loops, dumps and checks alike.
 
-`joint.py` and `jvp.py` sweep over equations with the rule of each; here spectral functions become equations first.
+`joint.py` and `jvp.py` sweep over equations with the rule of each; here spectral functions become equations first, and
+what cancels out becomes a constant.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from fnad.ir.builder import current_builder, trace
 from fnad.ir.program import Program
@@ -13,17 +14,18 @@ from fnad.ir.symbol import Symbol
 from fnad.ops.shape import broadcast_to
 from fnad.transforms import joint as reverse_mode
 from fnad.transforms import jvp as forward_mode
+from fnad.transforms.cancellation import without_cancelled
 from fnad.transforms.spectral import with_spectral_functions
 
 
 def joint(program: Program, wrt: Sequence[bool], outputs: int | None = None) -> Program:
     """The program (x…, ct…) -> (y…, x̄…), with a ct for each inexact output, or of the first `outputs`."""
-    return with_spectral_functions(program, lambda found: reverse_mode.joint(found, wrt, outputs))
+    return _derived(program, lambda found: reverse_mode.joint(found, wrt, outputs))
 
 
 def jvp(program: Program, wrt: Sequence[bool]) -> Program:
     """The program (x…, dx…) -> (y…, dy…)."""
-    return with_spectral_functions(program, lambda found: forward_mode.jvp(found, wrt))
+    return _derived(program, lambda found: forward_mode.jvp(found, wrt))
 
 
 def value_and_gradient(program: Program, wrt: Sequence[bool]) -> Program:
@@ -40,10 +42,14 @@ def value_and_gradient(program: Program, wrt: Sequence[bool]) -> Program:
 
         return trace(at_one, *found.in_avals, name=found.name)
 
-    return with_spectral_functions(program, swept_at_one)
+    return _derived(program, swept_at_one)
 
 
 def gradient(program: Program, wrt: Sequence[bool]) -> Program:
     """The same without the first output: (x…) -> (other y…, x̄…)."""
     both = value_and_gradient(program, wrt)
     return Program(both.name, both.inputs, both.equations, both.outputs[1:])
+
+
+def _derived(program: Program, derive: Callable[[Program], Program]) -> Program:
+    return with_spectral_functions(without_cancelled(program), derive)
