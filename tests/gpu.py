@@ -118,6 +118,9 @@ class Simulated:
     def synchronize(self) -> None:
         self.calls.append("synchronize")
 
+    def address(self, array: Distant) -> int:
+        return array.memory.ctypes.data
+
     def owns(self, array: Distant) -> bool:
         return type(array) is Distant and array.memory.flags.owndata
 

@@ -11,13 +11,13 @@ different elements (`lower/independence.py`).
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import field, replace
 from typing import TypeGuard
 
 from fnad.kernel.device import BARRIER, THREAD
 from fnad.kernel.python_source import expression_text, is_barrier
+from fnad.kernel.registers import COUNTER, is_own
 from fnad.kernel.statements import (
     STATUS,
     Apply,
@@ -138,7 +138,7 @@ def _branches(branches: If, before: Accesses) -> list[Statement]:
 
 
 def _by_one(statement: Statement) -> Statement:
-    return If(IS_FIRST, [statement]) if isinstance(statement, Store) else statement
+    return If(IS_FIRST, [statement]) if isinstance(statement, Store) and not is_shared_out(statement) else statement
 
 
 def _joined(statements: Sequence[Statement]) -> list[Statement]:
@@ -163,12 +163,15 @@ def is_first(branch: If) -> bool:
 
 
 def is_shared_out(statement: Statement) -> bool:
-    """Whether threads run different iterations of a loop, or not all of them a branch."""
+    """Whether threads run different iterations of a loop, not all of them a branch, or store at different places."""
     match statement:
         case For():
-            return _asks(statement.start)
+            first = statement.body[0] if statement.body else None
+            return _asks(statement.start) or (isinstance(first, Assign) and _is_counter(first) and _asks(first.value))
         case If():
             return _asks(statement.condition)
+        case Store():
+            return is_own(statement.array) or _asks(statement.index)
         case _:
             return False
 
@@ -206,7 +209,7 @@ def _accesses(statement: Statement) -> Iterator[Access]:
 def _of_operands(expressions: Iterable[Expression], threads: str) -> Iterator[Access]:
     for expression in expressions:
         for inner in subexpressions(expression):
-            if isinstance(inner, Load):
+            if isinstance(inner, Load) and not is_own(inner.array):
                 yield Access(inner.array.name, is_store=False, threads=threads)
 
 
@@ -215,9 +218,9 @@ def _shared_out(statement: Statement) -> Iterator[Access]:
     counters, start = set(_counters(statement)), _start(statement)
     for nested in walk([statement]):
         for expression in (e for operand in operands(nested) for e in subexpressions(operand)):
-            if isinstance(expression, Load):
+            if isinstance(expression, Load) and not is_own(expression.array):
                 yield _access(expression.array, expression.index, start, counters, is_store=False)
-        if isinstance(nested, Store):
+        if isinstance(nested, Store) and not is_own(nested.array):
             yield _access(nested.array, nested.index, start, counters, is_store=True)
 
 
@@ -235,14 +238,16 @@ def _start(statement: Statement) -> str:
     """How threads share a statement out: its bounds, and how the counters of several loops follow from its own."""
     if isinstance(statement, If):
         return expression_text(statement.condition)
+    if isinstance(statement, Store):
+        return expression_text(statement.index)
     assert isinstance(statement, For)
     bounds = expression_text(statement.start), expression_text(statement.stop), str(statement.step)
-    counters = [f"{s.targets[0].name} = {expression_text(s.value)}" for s in statement.body if _is_counter(s)]
+    counters = [f"{s.targets[0].name} = {expression_text(s.value)}" for s in walk(statement.body) if _is_counter(s)]
     return "; ".join([statement.counter.name, *bounds, *counters])  # type: ignore[list-item]
 
 
 def _is_counter(statement: Statement) -> TypeGuard[Assign]:
-    return isinstance(statement, Assign) and re.fullmatch(r"i\d+", statement.targets[0].name) is not None
+    return isinstance(statement, Assign) and COUNTER.fullmatch(statement.targets[0].name) is not None
 
 
 def _counters(statement: Statement) -> Iterator[str]:

@@ -8,12 +8,13 @@ shares, by every thread in the same order: so all of them have the result, and i
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 
 from fnad.kernel.accumulators import Accumulator, Folded
-from fnad.kernel.build import Builder, counter
+from fnad.kernel.build import Block, Builder, counter
 from fnad.kernel.device import BLOCK, SHARED_ARRAYS, SHUFFLE_DOWN, THREAD
+from fnad.kernel.registers import LONGEST, made, own_array
 from fnad.kernel.routines import COMPENSATED_ADD
 from fnad.kernel.running import OfLoop, run_over
 from fnad.kernel.statements import Assign, Expression, For, If, Load, Name, Store, apply, integer
@@ -27,7 +28,11 @@ from fnad.scalar.operations import ADD, EQUAL, FLOOR_DIVIDE, MULTIPLY, REMAINDER
 
 
 class DeviceBuilder(Builder):
-    """Writes the statements of one kernel; `scattered` are the folds with an accumulator in each thread."""
+    """Writes the statements of one kernel; `scattered` are the folds with an accumulator in each thread.
+
+    Where blocks have rows, a thread takes `row_width` neighbouring elements at once. `columns` are the folds over rows,
+    with accumulators for each element that a thread has of a row, of which `element` is the number.
+    """
 
     def __init__(self, depth: int, blocks: int, threads: int, target: Target) -> None:
         super().__init__(depth, (), {}, target)
@@ -35,6 +40,9 @@ class DeviceBuilder(Builder):
         self.number_of_blocks, self.threads = blocks, threads
         self.warp = min(target.grid.warp, threads)
         self.is_shared_out = threads == 1
+        self.row_width = 0
+        self.columns: dict[Folded, tuple[Name, ...]] = {}
+        self.element: Expression = integer(0)
         self.scattered: set[Folded] = set()
         self.directly_compensated: dict[Folded, Accumulator] = {}
 
@@ -60,14 +68,79 @@ class DeviceBuilder(Builder):
         self.blocks = outer
         del self.loops[depth:]
 
-    def turns(self, loops: Sequence[NestLoop], first: Expression, step: int) -> None:
-        """Write every step-th iteration of loops that follow one another, from the first one on."""
-        index = counter(loops[0].depth) if len(loops) == 1 else Name(f"g{loops[0].depth}", INDEX)
-        with self.block() as body, self.inside(loops, index):
+    def turns(self, loops: Sequence[NestLoop], first: Expression, step: int, width: int = 1) -> None:
+        """Write every step-th iteration of loops that follow one another, or every step-th vector of iterations."""
+        total, depth = size(loops), loops[0].depth
+        whole = total - total % width
+        if width > 1:
+            start = Name(f"b{depth}", INDEX)
+            body = self.iterations_from(loops, start, width)
+            self.add(For(start, apply(MULTIPLY, first, integer(width)), integer(whole), step * width, body))
+        if whole < total or width == 1:
+            index = counter(depth) if len(loops) == 1 else Name(f"g{depth}", INDEX)
+            rest = apply(ADD, first, integer(whole)) if width > 1 else first
+            self.add(For(index, rest, integer(total), step, self.iterations_from(loops, index)))
+
+    def iterations_from(
+        self, loops: Sequence[NestLoop], index: Expression, width: int = 1, write: Callable[[], None] | None = None
+    ) -> list[Statement]:
+        """The statements of the iteration at a joint index of loops, or of a vector of iterations from there on.
+
+        They are what `write` writes, or the items of the loops.
+        """
+        outer, depth = self.blocks, len(self.loops)
+        block = Block(self.here)
+        inner = block if width == 1 else Block(block)
+        self.blocks = [*outer, *[block] * (len(loops) - 1), inner]
+        for n, loop in enumerate(loops):
+            self.loops.append(loop)
+            place = part_of(index, loops, n)
+            if n == len(loops) - 1 and width > 1:
+                if place != index:
+                    base = Name(f"b{loop.depth}", INDEX)
+                    block.statements.append(Assign((base,), place))
+                    place = base
+                place = apply(ADD, place, Name(f"j{loop.depth}", INDEX))
+            if place != counter(loop.depth):
+                target = inner if n == len(loops) - 1 else block
+                target.statements.append(Assign((counter(loop.depth),), place))
+        if write is None:
             opened = [f for f in self.folds_below(loops[-1]) if f.compensated and f.depth == len(self.loops)]
             self.directly_compensated |= {fold.effect: fold for fold in opened}
             self.items(loops[-1].items)
-        self.add(For(index, first, integer(size(loops)), step, body))
+        else:
+            write()
+        self.blocks = outer
+        del self.loops[depth:]
+        if width == 1:
+            return block.statements
+        vector = For(Name(f"j{loops[-1].depth}", INDEX), integer(0), integer(width), 1, inner.statements)
+        return [*block.statements, vector]
+
+    def elements(self, loops: Sequence[NestLoop], width: int, write: Callable[[], None] | None = None) -> None:
+        """Write loops over a row, of which each thread has the same few elements in all passes."""
+        total, depth, lanes = size(loops), loops[-1].depth, self.threads * width
+        number, start = Name(f"n{loops[0].depth}", INDEX), Name(f"b{loops[0].depth}", INDEX)
+        outer = self.element
+        vector = apply(MULTIPLY, number, integer(width)) if width > 1 else number
+        self.element = apply(ADD, vector, Name(f"j{depth}", INDEX)) if width > 1 else vector
+        first = apply(ADD, apply(MULTIPLY, number, integer(self.threads)), apply(THREAD))
+        index = start if width > 1 or len(loops) > 1 else counter(depth)
+        body = self.iterations_from(loops, index, width, write)
+        if total % lanes:
+            body = list[Statement]([If(apply(LESS, index, integer(total)), body)])
+        begin = Assign((index,), apply(MULTIPLY, first, integer(width)) if width > 1 else first)
+        self.add(For(number, integer(0), integer(-(-total // lanes)), 1, [begin, *body]))
+        self.element = outer
+
+    def width_of(self, loops: Sequence[NestLoop]) -> int:
+        """How many neighbouring elements of a row a thread takes at once."""
+        return self.row_width if loops[-1].extent % self.row_width == 0 else 1
+
+    def elements_of(self, loops: Sequence[NestLoop]) -> int:
+        """The number of elements of a row that a thread has."""
+        width = self.width_of(loops)
+        return -(-size(loops) // (self.threads * width)) * width
 
     @contextmanager
     def own_iterations(self) -> Generator[None, None, None]:
@@ -84,7 +157,10 @@ class DeviceBuilder(Builder):
         reduces = [effect for effect in loop_effects(loops[-1]) if isinstance(effect, Reduce)]
         self.scattered |= {effect for effect in reduces if not depths.isdisjoint(effect.depths)}
         with self.own_iterations():
-            self.turns(loops, first, step)
+            if self.row_width and self.elements_of(loops) <= LONGEST:
+                self.elements(loops, self.width_of(loops))
+            else:
+                self.turns(loops, first, step, self.width_of(loops) if self.row_width else 1)
         for fold in folds:
             self.close_fold(fold)
 
@@ -106,7 +182,7 @@ class DeviceBuilder(Builder):
         if len(effects) < len(items):
             self.mixed(loop)
         else:
-            for group in groups(effects):
+            for group in groups(effects, loops[0].depth):
                 self.of_effects(nest_of(loops, group))
 
     def mixed(self, loop: NestLoop) -> None:
@@ -149,12 +225,47 @@ class DeviceBuilder(Builder):
     # ---- folds ---------------------------------------------------------------------------------------------------
 
     def reduce(self, effect: Reduce) -> None:
+        if effect in self.columns:
+            self.reduce_column(effect)
+            return
         if effect not in self.directly_compensated:
             super().reduce(effect)
             return
         total, rest = self.parts(self.directly_compensated[effect])
         element = self.cast(self.value(effect.node), effect.dtype)
         self.add(Assign((total, rest), apply(COMPENSATED_ADD, total, rest, element)))
+
+    def reduce_column(self, effect: Reduce) -> None:
+        """Write a fold over the rows of a block, for an element that this thread has of each."""
+        arrays = self.columns[effect]
+        element = self.cast(self.value(effect.node), effect.dtype)
+        before = [self.assign("v", Load(array, self.element)) for array in arrays]
+        if len(arrays) == 1:
+            after = [self.assign("v", self.folded(effect, before[0], element))]
+        else:
+            after = [self.name("v", effect.dtype) for _ in arrays]
+            self.add(Assign(tuple(after), apply(COMPENSATED_ADD, *before, element)))
+        self.add(*(Store(array, self.element, value) for array, value in zip(arrays, after, strict=True)))
+
+    def open_column(self, effect: Reduce, loop: NestLoop, arrays: Sequence[Name]) -> None:
+        """Make the accumulators of a fold over the rows of a block, one for each element that a thread has of a row."""
+        made_before, elements = sum(map(len, self.columns.values())), self.elements_of([loop])
+        self.columns[effect] = tuple(own_array(made_before + n, effect.dtype) for n in range(len(arrays)))
+        number = Name("n", INDEX)
+        for array in self.columns[effect]:
+            self.add(made(array, elements))
+            start = Constant(effect.init)  # a sum's, which is 0, where the second one is of rounding errors
+            self.add(For(number, integer(0), integer(elements), 1, [Store(array, number, start)]))
+
+    def close_column(self, effect: Reduce, loop: NestLoop, arrays: Sequence[Name]) -> None:
+        """Store the accumulators as the part of this block."""
+        place = apply(ADD, apply(MULTIPLY, apply(BLOCK), integer(loop.extent)), counter(loop.depth))
+
+        def write() -> None:
+            for array, own in zip(arrays, self.columns[effect], strict=True):
+                self.add(Store(array, place, self.assign("v", Load(own, self.element))))
+
+        self.elements([loop], self.width_of([loop]), write)
 
     def close_fold(self, fold: Accumulator) -> None:
         if fold.effect in self.scattered:

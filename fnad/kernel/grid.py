@@ -15,6 +15,7 @@ A nest becomes pieces, kernels on a grid of blocks. How, follows from the roles 
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from itertools import chain as joined
 from itertools import count, islice, takewhile
@@ -25,19 +26,30 @@ from fnad.kernel.accumulators import Accumulator
 from fnad.kernel.build import counter
 from fnad.kernel.device import BLOCK, THREAD
 from fnad.kernel.device_build import DeviceBuilder
+from fnad.kernel.registers import LONGEST, kept
 from fnad.kernel.running import Before, InArray, OfLoop, fold_tile, run_over
 from fnad.kernel.runs import Runs
-from fnad.kernel.statements import COUNTERS, Assign, Expression, For, Load, Name, Statement, Store, apply, integer
+from fnad.kernel.statements import COUNTERS, Assign, Expression, For, If, Load, Name, Statement, Store, apply, integer
 from fnad.lower.collapse import collapse
 from fnad.lower.independence import chain, is_free
 from fnad.lower.interchange import distributed, nest_of, ordered
 from fnad.lower.loop_ir import Control, Effect, Item, LibraryCall, NestLoop, Product, Reduce, Scan, Update, effects
 from fnad.lower.nodes import Nodes
-from fnad.lower.sharing import Roles, groups, loop_effects, reads_along, roles, size
+from fnad.lower.sharing import (
+    Roles,
+    groups,
+    loop_effects,
+    reads_along,
+    roles,
+    row_folds,
+    row_width,
+    size,
+    vector_width,
+)
 from fnad.lower.target import Target
 from fnad.records import dataclass
 from fnad.scalar.operation import INDEX, Pointer
-from fnad.scalar.operations import ADD, FLOOR_DIVIDE, GREATER, MAX, MIN, MULTIPLY, REMAINDER, SUBTRACT
+from fnad.scalar.operations import ADD, AND, FLOOR_DIVIDE, GREATER, LESS, MAX, MIN, MULTIPLY, REMAINDER, SUBTRACT
 
 OF_A_THREAD = 8
 """The most iterations of a nest for each thread of a block that runs all of a loop around it."""
@@ -68,23 +80,62 @@ class Piece:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OnThreads(Piece):
-    """Free loops, whose iterations all threads of the grid take in turns."""
+    """Free loops, whose iterations all threads of the grid take in turns, `width` at a time."""
 
     loops: tuple[NestLoop, ...] = ()
+    width: int = 1
 
     def write(self, builder: DeviceBuilder) -> None:
         with builder.own_iterations():
-            builder.turns(self.loops, builder.number_in_grid, self.blocks * self.threads)
+            builder.turns(self.loops, builder.number_in_grid, self.blocks * self.threads, self.width)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RowFold:
+    """A fold over rows, for each element of a row if there is an `inner` loop; a block's part is kept in arrays."""
+
+    effect: Reduce
+    inner: NestLoop | None
+    arrays: tuple[Name, ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OnBlocks(Piece):
-    """Free loops, whose iterations the blocks take in turns; what is inside, the threads of a block share."""
+    """Free loops, whose iterations the blocks take in turns; what is inside, the threads of a block share.
+
+    Such an iteration is a row. A loop may also be one of folds, whose parts the blocks have.
+    """
 
     loops: tuple[NestLoop, ...] = ()
+    width: int = 1
+    folds: tuple[RowFold, ...] = ()
+
+    @property
+    def partial(self) -> Iterator[tuple[Name, int]]:
+        """The arrays of the blocks' parts, with their sizes."""
+        for fold in self.folds:
+            for array in fold.arrays:
+                yield array, self.blocks * (fold.inner.extent if fold.inner else 1)
 
     def write(self, builder: DeviceBuilder) -> None:
-        if self.blocks < size(self.loops):
+        builder.row_width = self.width
+        columns = [(fold.effect, fold.inner, fold.arrays) for fold in self.folds if fold.inner is not None]
+        for column in columns:
+            builder.open_column(*column)
+        single = {fold.effect: fold.arrays for fold in self.folds if fold.inner is None}
+        opened = [found for found in builder.folds_from(self.loops[0]) if found.effect in single]
+        builder.open_folds(opened)
+        self.rows(builder)
+        for found in opened:
+            if found.depth > 1 + self.depth:
+                builder.join(found)
+            for array, variable in zip(single[found.effect], builder.variables(found), strict=True):
+                builder.add(Store(array, apply(BLOCK), variable))
+        for column in columns:
+            builder.close_column(*column)
+
+    def rows(self, builder: DeviceBuilder) -> None:
+        if self.blocks < size(self.loops) or self.folds:
             builder.turns(self.loops, apply(BLOCK), self.blocks)
             return
         with builder.inside(self.loops, apply(BLOCK)):
@@ -103,6 +154,7 @@ class Divided(Piece):
     parts: int = 1
     arrays: tuple[Name, ...] = ()
     by_threads: bool = True
+    width: int = 1
 
     @property
     def results(self) -> int:
@@ -126,6 +178,11 @@ class Divided(Piece):
 class Parts(Divided):
     """The parts of folds."""
 
+    @property
+    def partial(self) -> Iterator[tuple[Name, int]]:
+        """The arrays of the parts, with their sizes."""
+        return ((array, self.parts * self.results) for array in self.arrays)
+
     def write(self, builder: DeviceBuilder) -> None:
         if not self.by_threads:
             self.part(builder, apply(BLOCK))
@@ -147,7 +204,7 @@ class Parts(Divided):
             else:
                 first = apply(ADD, apply(MULTIPLY, part, integer(self.threads)), apply(THREAD))
                 with builder.own_iterations():
-                    builder.turns(self.folded, first, self.parts * self.threads)
+                    builder.turns(self.folded, first, self.parts * self.threads, self.width)
             for fold, arrays in self.places(builder, folds):
                 if not self.by_threads:
                     builder.join(fold)
@@ -157,11 +214,16 @@ class Parts(Divided):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Whole(Divided):
-    """The results of folds from their parts, which are folded in order."""
+    """The results of folds from their parts, which are folded in order; `lines` threads may have one result."""
+
+    lines: int = 1
 
     def write(self, builder: DeviceBuilder) -> None:
         if not self.by_threads:
             self.result(builder, apply(BLOCK))
+            return
+        if self.lines > 1:
+            self.columns(builder)
             return
         index = Name("g", INDEX)
         with builder.block(level=False) as body:
@@ -180,9 +242,37 @@ class Whole(Divided):
                     builder.join(fold)
                 builder.close_fold(fold)
 
-    def fold(self, builder: DeviceBuilder, folds: Sequence[Accumulator], result: Expression) -> None:
+    def columns(self, builder: DeviceBuilder) -> None:
+        """Write the folds of neighbouring results: several threads for each have every so many parts of it."""
+        columns = self.threads // self.lines
+        lane = apply(REMAINDER, apply(THREAD), integer(columns))
+        number = apply(ADD, apply(MULTIPLY, apply(BLOCK), integer(columns)), lane)
+        is_result = apply(LESS, number, integer(self.results))
+        with builder.inside(self.free, number):
+            folds = builder.folds_from(self.folded[0])
+            builder.open_folds(folds)
+            with builder.block(level=False) as body:
+                self.fold(builder, folds, number, (apply(FLOOR_DIVIDE, apply(THREAD), integer(columns)), self.lines))
+            builder.add(If(is_result, body))
+            shared = {v: builder.shared(v, self.threads) for fold in folds for v in builder.variables(fold)}
+            builder.add(*(Store(array, apply(THREAD), variable) for variable, array in shared.items()))
+            with builder.block(level=False) as body:
+                for fold in folds:
+                    for line in range(1, self.lines):
+                        place = apply(ADD, integer(line * columns), apply(THREAD))
+                        found = [builder.assign("v", Load(shared[v], place)) for v in builder.variables(fold)]
+                        builder.combine_parts(fold, found)
+                    builder.close_fold(fold)
+            is_first = apply(LESS, apply(THREAD), integer(columns))
+            builder.add(If(apply(AND, is_first, is_result), body))
+
+    def fold(
+        self, builder: DeviceBuilder, folds: Sequence[Accumulator], result: Expression,
+        lines: tuple[Expression, int] | None = None,
+    ) -> None:  # fmt: skip
+        """Write the fold of every so many parts from the first one on."""
         part = Name("q", INDEX)
-        first, step = (integer(0), 1) if self.by_threads else (apply(THREAD), self.threads)
+        first, step = lines or ((integer(0), 1) if self.by_threads else (apply(THREAD), self.threads))
         with builder.block(level=False) as body:
             place = builder.assign("v", apply(ADD, apply(MULTIPLY, part, integer(self.results)), result))
             for fold, arrays in self.places(builder, folds):
@@ -270,7 +360,7 @@ def statements_of_piece(piece: Piece, target: Target) -> list[Statement]:
     builder = DeviceBuilder(piece.depth, piece.blocks, piece.threads, target)
     builder.add(*(Assign((counter(d),), Load(COUNTERS, integer(d))) for d in range(piece.depth)))
     piece.write(builder)
-    return builder.body.statements
+    return kept(builder.body.statements)
 
 
 class Mapping:
@@ -325,11 +415,48 @@ class Mapping:
             yield self.on_threads(nest, free, depth)
         elif free and size(free) >= self.few(inner):
             yield self.on_blocks(nest, free, inner, depth)
+        elif not free and (pieces := self.of_rows(loops, inner, depth)):
+            yield from pieces
         elif len(items) > 1:
             for part in distributed(loops, runs(loops[0], items)):
                 yield from self.of_nest(part, depth)
         else:
             yield Piece([nest], depth, 1, self.grid.threads)
+
+    def of_rows(self, loops: Sequence[NestLoop], inner: int, depth: int) -> list[Piece]:
+        """The pieces of a loop over rows that are also folded: one with the blocks' parts, then those of the folds."""
+        (loop, *others), items = loops, loops[0].items
+        effects = row_folds(loop)
+        if others or not effects or not self.grid.warp <= inner or loop.extent < self.few(inner):
+            return []
+        threads = self.threads_for(inner)
+        nests = [item for item in items if isinstance(item, NestLoop)]
+        width = row_width(loop)
+        together: dict[tuple[NestLoop | None, frozenset[int]], list[Reduce]] = defaultdict(list)
+        for effect in effects:
+            inside = next((nest for nest in nests if effect in nest.items), None)
+            is_known = effect in items or inside is not None
+            if not is_known or (inside and inside.depth not in effect.depths and not self.fits(inside, width, threads)):
+                return []
+            together[inside, effect.depths].append(effect)
+        blocks = min(loop.extent, self.grid.blocks * self.grid.threads // threads)
+        folds: list[RowFold] = []
+        wholes: list[Piece] = []
+        for (inside, depths), group in together.items():
+            nest = nest_of([loop, inside] if inside else [loop], group)
+            found = roles(chain(nest))
+            nest = ordered(chain(nest), [*found.free, *found.folded])
+            found = roles(chain(nest))
+            arrays = self.arrays(found.folded[0], found.free, depth)
+            is_column = inside is not None and inside.depth not in depths
+            folds += [RowFold(e, inside if is_column else None, own) for e, own in zip(group, arrays, strict=True)]
+            wholes.append(self.whole(nest, found, depth, blocks, tuple(joined(*arrays))))
+        return [OnBlocks([nest_of([loop], items)], depth, blocks, threads, (loop,), width, tuple(folds)), *wholes]
+
+    def fits(self, loop: NestLoop, width: int, threads: int) -> bool:
+        """Whether the threads of a block keep a row of this loop in registers."""
+        lanes = threads * (width if loop.extent % width == 0 else 1)
+        return -(-loop.extent // lanes) * lanes <= LONGEST * threads
 
     def few(self, length: int) -> int:
         """The number of rows of this length that are too few for a block each: more threads would do them sooner."""
@@ -406,25 +533,48 @@ class Mapping:
         *, by_threads: bool,
     ) -> Iterator[Piece]:  # fmt: skip
         """The two pieces of a fold in parts."""
-        arrays, results = tuple(self.arrays(folded[0], free, depth)), size(free)
+        arrays, results = tuple(joined(*self.arrays(folded[0], free, depth))), size(free)
         divided = (free, folded, parts, arrays, by_threads)
         if by_threads:
             yield Parts([nest], depth, *self.shape(parts * results), *divided)
-            yield Whole([nest], depth, *self.shape(results), *divided)
         else:
-            yield Parts([nest], depth, parts * results, self.grid.threads, *divided)
-            yield Whole([nest], depth, results, self.threads_for(parts), *divided)
+            width = self.width_for(folded, parts * self.grid.threads)
+            yield Parts([nest], depth, parts * results, self.grid.threads, *divided, width)
+        yield self.whole(nest, roles(chain(nest)), depth, parts, arrays, by_threads=by_threads)
 
-    def arrays(self, fold: NestLoop, free: Sequence[NestLoop], depth: int) -> Iterator[Name]:
-        """New arrays for the accumulators of the folds over a loop."""
+    def whole(
+        self, nest: NestLoop, found: Roles, depth: int, parts: int, arrays: tuple[Name, ...],
+        *, by_threads: bool | None = None,
+    ) -> Whole:  # fmt: skip
+        """The piece that folds parts: by threads where there are several results side by side."""
+        divided = found.free, found.folded, parts, arrays, bool(found.free) if by_threads is None else by_threads
+        lines = self.grid.threads // self.grid.warp
+        if not divided[-1]:
+            return Whole([nest], depth, found.results, self.threads_for(parts), *divided)
+        if parts < 4 * lines:
+            return Whole([nest], depth, *self.shape(found.results), *divided)
+        blocks = -(-found.results // self.grid.warp)
+        return Whole([nest], depth, blocks, self.grid.threads, *divided, lines=lines)
+
+    def arrays(self, fold: NestLoop, free: Sequence[NestLoop], depth: int) -> list[tuple[Name, ...]]:
+        """New arrays for the accumulators of each of the folds over a loop."""
+        found: list[tuple[Name, ...]] = []
         around = [*(NestLoop(d, 0) for d in range(depth)), *free, fold]
-        for found in accumulators.below(fold, around, self.target.costs.sum_block):
-            assert isinstance(found.effect, Reduce)
-            for _ in range(1 + found.compensated):
-                yield Name(f"fold{next(self.numbers)}", Pointer(found.effect.init.dtype))
+        for each in accumulators.below(fold, around, self.target.costs.sum_block):
+            assert isinstance(each.effect, Reduce)
+            kind, numbers = Pointer(each.effect.init.dtype), islice(self.numbers, 1 + each.compensated)
+            found.append(tuple(Name(f"fold{number}", kind) for number in numbers))
+        return found
 
     def on_threads(self, nest: NestLoop, free: tuple[NestLoop, ...], depth: int) -> Piece:
-        return OnThreads([nest], depth, *self.shape(size(free)), free)
+        width = self.width_for(free, self.grid.blocks * self.grid.threads)
+        return OnThreads([nest], depth, *self.shape(-(-size(free) // width)), free, width)
+
+    def width_for(self, loops: Sequence[NestLoop], threads: int) -> int:
+        """How many neighbouring iterations each of so many threads takes at once, if all have something to do then."""
+        width = vector_width(loops)
+        is_even = len(loops) == 1 or loops[-1].extent % width == 0
+        return width if is_even and size(loops) >= width * threads else 1
 
     def on_blocks(self, nest: NestLoop, free: tuple[NestLoop, ...], length: int, depth: int) -> Piece:
         """A block for each iteration of free loops, with threads for work of this length; one if there are none."""
@@ -432,7 +582,7 @@ class Mapping:
         if not free:
             return Piece([nest], depth, 1, threads)
         blocks = min(size(free), self.grid.blocks * (self.grid.threads // threads))
-        return OnBlocks([nest], depth, blocks, threads, free)
+        return OnBlocks([nest], depth, blocks, threads, free, row_width(free[-1]))
 
     def shape(self, number: int) -> tuple[int, int]:
         """The blocks and the threads of each for so many independent values: whole warps."""

@@ -16,10 +16,11 @@ from fnad.errors import LoweringError
 from fnad.kernel.barriers import by_threads
 from fnad.kernel.chunk_kernels import arrays_of, local_arrays
 from fnad.kernel.forward import forward
-from fnad.kernel.grid import Mapping, Parts, Piece, statements_of_piece
+from fnad.kernel.grid import Mapping, OnBlocks, Parts, Piece, statements_of_piece
 from fnad.kernel.liveness import live
 from fnad.kernel.plan import Placed
 from fnad.kernel.python_source import kernel_text
+from fnad.kernel.registers import vectors
 from fnad.kernel.statements import COUNTERS, STATUS, Apply, Kernel, Statement, operands, subexpressions, walk
 from fnad.lower.allocation import Slot
 from fnad.lower.loop_ir import (
@@ -189,15 +190,15 @@ def read_by_host(parts: Iterable[Part]) -> Iterator[Buffer]:
 def folds_in_parts(pieces: Iterable[Piece]) -> Iterator[Slot]:
     """The arrays for the parts of folds."""
     for piece in pieces:
-        if isinstance(piece, Parts):
-            for array in piece.arrays:
+        if isinstance(piece, OnBlocks | Parts):
+            for array, size in piece.partial:
                 assert isinstance(array.kind, Pointer)
-                yield Slot(array.name, array.kind.dtype, piece.parts * piece.results)
+                yield Slot(array.name, array.kind.dtype, size)
 
 
 def launch(name: str, piece: Piece, statements: Sequence[Statement], target: Target) -> Launch:
     """The launch of a piece's statements, which are laid out in memory."""
-    body = by_threads(statements) if piece.threads > 1 else list(statements)
+    body = vectors(by_threads(statements) if piece.threads > 1 else statements)
     for statement in walk(body):
         for expression in (e for operand in operands(statement) for e in subexpressions(operand)):
             if isinstance(expression, Apply) and expression.operation.name not in target.instructions:

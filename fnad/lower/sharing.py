@@ -9,10 +9,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 
-from fnad.lower.independence import is_free
-from fnad.lower.index import Counter
-from fnad.lower.loop_ir import ArgReduce, Effect, Item, NestLoop, Reduce, Scan, Update, effect_loads, effects
-from fnad.lower.nodes import BufferLoad
+from fnad.lower.independence import chain, is_free
+from fnad.lower.index import Counter, Index
+from fnad.lower.loop_ir import (
+    ArgReduce,
+    BufferStore,
+    Effect,
+    Item,
+    NestLoop,
+    Reduce,
+    Scan,
+    Update,
+    effect_loads,
+    effects,
+)
+from fnad.lower.nodes import Branch, BufferLoad, Checked, Node, children
 from fnad.lower.parallel import is_in_any_order
 from fnad.records import dataclass
 
@@ -55,20 +66,87 @@ def _is_folded(loop: NestLoop, effects: Sequence[Item]) -> bool:
     return bool(folds) and all(map(is_in_any_order, folds)) and is_free(loop, others)
 
 
-def groups(effects: Sequence[Effect]) -> list[list[Effect]]:
-    """The effects of a loop, in order, in groups of which each runs over loops in one way."""
+def groups(effects: Sequence[Effect], outermost: int = 0) -> list[list[Effect]]:
+    """The effects of a loop, in order, in groups of which each runs over the loops from a depth on in one way."""
     found: list[list[Effect]] = []
     for effect in effects:
-        if found and _go_together([*found[-1], effect]):
+        if found and _go_together([*found[-1], effect], outermost):
             found[-1].append(effect)
         else:
             found.append([effect])
     return found
 
 
-def _go_together(effects: Sequence[Effect]) -> bool:
-    depths = {effect.depths for effect in effects if isinstance(effect, Reduce)}
+def _go_together(effects: Sequence[Effect], outermost: int) -> bool:
+    folded = [{depth for depth in e.depths if depth >= outermost} for e in effects if isinstance(e, Reduce)]
+    depths = {frozenset(each) for each in folded if each or not outermost}
     return len(depths) < 2 and not any(isinstance(effect, Scan | ArgReduce | Update) for effect in effects)
+
+
+def row_folds(loop: NestLoop) -> list[Reduce] | None:
+    """The folds over a loop around nests whose iterations are independent but for these; None if they are not.
+
+    Their parts may be put together, and nothing else touches their results.
+    """
+    found = loop_effects(loop)
+    folds = [effect for effect in found if isinstance(effect, Reduce) and loop.depth in effect.depths]
+    others = [effect for effect in found if effect not in folds]
+    results = {effect.buffer.root for effect in folds}
+    touched_by_others = {load.buffer.root for effect in found for load in effect_loads(effect)}
+    touched_by_others |= {effect.buffer.root for effect in others}
+    is_apart = len(results) == len(folds) and results.isdisjoint(touched_by_others)
+    is_exact = all(is_in_any_order(fold) for fold in folds) and len(found) == len(list(effects(loop)))
+    return folds if is_apart and is_exact and is_free(loop, others) else None
+
+
+WIDEST, BYTES, WORK = 4, 16, 256
+"""The most elements of a vector, its most bytes, and the most operations for all elements of a vector."""
+
+
+def vector_width(loops: Sequence[NestLoop]) -> int:
+    """How many neighbouring iterations of loops a thread takes at once, since they touch neighbouring elements."""
+    inner = loops[-1]
+    found = [item for item in inner.items if isinstance(item, BufferStore | Reduce)]
+    operations = _operations(found)
+    if len(found) < len(inner.items) or any(isinstance(node, Branch | Checked) for node in operations):
+        return 1
+    places = [*((load.buffer, load.address) for effect in found for load in effect_loads(effect))]
+    places += [(effect.buffer, effect.address) for effect in found if isinstance(effect, BufferStore)]
+    counter = Counter(inner.depth, inner.extent)
+    strides = {address.coefficient(counter) for _, address in places}
+    along = [(buffer, address) for buffer, address in places if address.coefficient(counter) == 1]
+    if not along or not strides <= {0, 1}:
+        return 1
+    width = min(WIDEST, *(BYTES // buffer.dtype.itemsize for buffer, _ in along))
+    while width > 1 and (
+        width * len(operations) > WORK or any(_is_uneven(address, counter, width) for _, address in along)
+    ):
+        width //= 2
+    return max(width, 1)
+
+
+def row_width(loop: NestLoop) -> int:
+    """How many neighbouring elements a thread takes at once of the rows that are iterations of a loop."""
+    nests = [chain(item) for item in loop.items if isinstance(item, NestLoop)]
+    simple = [loops for loops in nests if not any(isinstance(item, NestLoop) for item in loops[-1].items)]
+    return min(map(vector_width, simple), default=1)
+
+
+def _operations(found: Sequence[Effect]) -> set[Node]:
+    seen: set[Node] = set()
+    pending = [effect.node for effect in found]
+    while pending:
+        node = pending.pop()
+        if node not in seen:
+            seen.add(node)
+            pending.extend(children(node))
+    return seen
+
+
+def _is_uneven(address: Index, counter: Counter, width: int) -> bool:
+    """Whether an address may be no multiple of a width where the counter is one."""
+    others = [c for atom, c in address.terms if atom != counter]
+    return any(number % width for number in (address.constant, *others))
 
 
 def reads_along(loop: NestLoop, others: Sequence[NestLoop]) -> bool:

@@ -227,7 +227,7 @@ def test_a_long_sum_is_divided() -> None:
     first, second = plan_of("long sum").launches.values()
     assert (first.blocks, second.blocks) == (6, 1)
     assert kernel_text(first.kernel).count("barrier()") == 1
-    assert re.search(r"range\(block\(\) \* 8 \+ thread\(\), 600, 48\)", kernel_text(first.kernel))
+    assert re.search(r"range\(\(block\(\) \* 8 \+ thread\(\)\) \* 4, 600, 192\)", kernel_text(first.kernel))
 
 
 def test_a_long_running_fold_is_one_of_tiles() -> None:

@@ -102,6 +102,10 @@ class Driver(Protocol):
         """Wait until all that was asked is done."""
         ...
 
+    def address(self, array: DeviceArray) -> int:
+        """Where an array begins in the memory of the device."""
+        ...
+
     def owns(self, array: DeviceArray) -> bool:
         """Whether nobody else has the memory of an array, so that it may be given away."""
         ...

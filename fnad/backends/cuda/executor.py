@@ -18,7 +18,7 @@ import numpy as np
 from fnad.backends.base import Array
 from fnad.backends.cuda.driver import Driver, Operand, current
 from fnad.backends.cuda.libdevice import path
-from fnad.backends.cuda.ptx import ptx_of_all
+from fnad.backends.cuda.ptx import ALIGNMENT, ptx_of_all
 from fnad.backends.cuda.target import CUDA
 from fnad.backends.cuda.tools import machine_code
 from fnad.backends.flow import Read, Reserve, Run, choose, fail, in_order, repeat, repeat_while
@@ -126,11 +126,15 @@ class DeviceExecutor:
             array = device.adopt(array)
         except PlacementError as error:
             raise PlacementError(f"an argument {error.what}", remedy=error.remedy) from None
-        if array.flags.c_contiguous:
+        if self._is_in_order(array):
             return array.reshape(-1)
         made = device.empty(array.shape, array.dtype)
         device.copy(array, made)
         return made.reshape(-1)
+
+    def _is_in_order(self, array: Any) -> bool:
+        """Whether kernels can use the memory of an array: its elements follow one another, from a place for vectors on."""
+        return array.flags.c_contiguous and self._device.address(array) % ALIGNMENT == 0
 
     def _output(self, number: int, arguments: Sequence[Array]) -> Any:
         """The array of a result: a new one, or that of an argument that is given away, if nobody else has it."""
@@ -139,7 +143,7 @@ class DeviceExecutor:
             return self._device.empty(shape, dtype)
         given = arguments[self._donations[number]]
         is_shared = sum(given is other for other in arguments) > 1
-        if is_on_device(given) and given.flags.c_contiguous and not is_shared and self._device.owns(given):
+        if is_on_device(given) and not is_shared and self._device.owns(given) and self._is_in_order(given):
             return given.reshape(shape)
         made = self._device.empty(shape, dtype)
         self._device.copy(given if is_on_device(given) else self._device.to_device(np.asarray(given)), made)

@@ -174,6 +174,9 @@ class Gpu:
     def synchronize(self) -> None:
         self._cupy.cuda.get_current_stream().synchronize()
 
+    def address(self, array: DeviceArray) -> int:
+        return array.data.ptr
+
     def owns(self, array: DeviceArray) -> bool:
         memory = array.data.mem
         return array.base is None and not isinstance(memory, self._cupy.cuda.UnownedMemory)

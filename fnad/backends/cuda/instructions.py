@@ -12,6 +12,7 @@ from fnad.backends.llvm.emitter import Builder, Emit, Instructions, Kinds, Value
 from fnad.backends.llvm.scalar import call, memory_type, on_parts, overloaded
 from fnad.errors import LoweringError
 from fnad.kernel.device import SHARED_ARRAYS
+from fnad.kernel.routines import LOCAL_ARRAYS
 from fnad.scalar.operation import Dtype, real_dtype
 from fnad.scalar.scipy_ufunc import PREFIX
 
@@ -67,6 +68,17 @@ def shared_array(dtype: Dtype) -> Emit:
         array = ir.GlobalVariable(module, type_, module.get_unique_name("shared"), addrspace=SHARED)
         array.linkage, array.align, array.initializer = "internal", 16, ir.Constant(type_, ir.Undefined)
         return builder.addrspacecast(array.gep([WORD(0), WORD(0)]), memory_type(dtype).as_pointer())
+
+    return emit
+
+
+def own_array(dtype: Dtype) -> Emit:
+    """The emitter of an array of a thread's own, which LLVM puts into registers when loops are unrolled."""
+
+    def emit(builder: Builder, kinds: Kinds, values: Values) -> Value:
+        type_ = ir.ArrayType(memory_type(dtype), values[0].constant)
+        with builder.goto_entry_block():
+            return builder.gep(builder.alloca(type_), [WORD(0), WORD(0)], inbounds=True)
 
     return emit
 
@@ -143,4 +155,5 @@ INSTRUCTIONS: Instructions = {
     "barrier": emit_barrier,
     "shuffle_down": emit_shuffle_down,
     **{routine.name: shared_array(dtype) for dtype, routine in SHARED_ARRAYS.items()},
+    **{routine.name: own_array(dtype) for dtype, routine in LOCAL_ARRAYS.items()},
 }

@@ -23,6 +23,9 @@ from fnad.kernel.statements import Kernel
 
 TRIPLE = "nvptx64-nvidia-cuda"
 FEATURES = "+ptx80"
+ALIGNMENT = 16
+"""What the address of each array is a multiple of: so many bytes a thread loads and stores at once."""
+
 DECLARATION = re.compile(r'^declare [^@\n]*@"?(?P<name>[\w.]+)"?\(.*\n', re.MULTILINE)
 
 
@@ -48,6 +51,8 @@ def ptx_of_all(kernels: Sequence[Kernel], arch: str = "sm_90") -> str:
     for kernel in kernels:
         function = add_function(module, kernel, CUDA)
         function.linkage, function.calling_convention = "", "ptx_kernel"
+        for argument in function.args:
+            argument.attributes.align = ALIGNMENT
     text = linked(str(module))
     take_apart(module)
     return machine(arch).emit_assembly(optimized(text, machine(arch)))

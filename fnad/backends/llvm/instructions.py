@@ -18,6 +18,7 @@ from fnad.backends.llvm.emitter import Emit, Value
 from fnad.backends.llvm.scalar import llvm_type, memory_type
 from fnad.errors import LoweringError
 from fnad.kernel.liveness import used_outside
+from fnad.kernel.registers import is_unrolled
 from fnad.kernel.statements import (
     STATUS,
     THREADS,
@@ -224,7 +225,9 @@ class _Writer:
         if not builder.block.is_terminated:
             counter.add_incoming(builder.add(counter, long(loop.step), flags=["nsw"]), builder.block)
             back = builder.branch(top)
-            if builder.block is body:
+            if self.target.memory == "device" and is_unrolled(loop):
+                unrolling.unroll(back, self.function.module)
+            elif builder.block is body:
                 unrolling.keep(loop, body, back, around)
         if slot is not None:
             self.slots[loop.counter.name] = slot

@@ -1,4 +1,4 @@
-"""Which loops LLVM must not unroll.
+"""Which loops LLVM must not unroll, and which it must.
 
 LLVM unrolls a short loop as a whole before it vectorises, so that its calls of `exp` or `tanh` stay scalar, at five
 times the cost. That is an advantage only where the loop around it becomes one block by that, and is vectorised instead.
@@ -26,7 +26,7 @@ def keep(loop: For, body: ir.Block, back: ir.Instruction, around: For | None) ->
     """Mark the branch that goes back to the top of an innermost loop, if it is better not unrolled."""
     count = iterations(loop)
     if (count is None or count >= FEWEST) and has_variants(body) and not is_vectorised(around):
-        back.set_metadata("llvm.loop", _not_unrolled(body.module))
+        back.set_metadata("llvm.loop", _metadata(body.module, "llvm.loop.unroll.disable"))
 
 
 def has_variants(block: ir.Block) -> bool:
@@ -56,9 +56,14 @@ def _loops(statements: Sequence[Statement]) -> list[For]:
     return [statement for statement in statements if isinstance(statement, For)]
 
 
-def _not_unrolled(module: ir.Module) -> ir.MDValue:
+def unroll(back: ir.Instruction, module: ir.Module) -> None:
+    """Mark the branch that goes back to the top of a loop that must be unrolled as a whole."""
+    back.set_metadata("llvm.loop", _metadata(module, "llvm.loop.unroll.full"))
+
+
+def _metadata(module: ir.Module, word: str) -> ir.MDValue:
     """Metadata of a loop, which names itself."""
-    disabled = module.add_metadata([ir.MetaDataString(module, "llvm.loop.unroll.disable")])
-    loop = ir.MDValue(module, (disabled,), name=str(len(module.metadata)))
-    loop.operands = (loop, disabled)
+    told = module.add_metadata([ir.MetaDataString(module, word)])
+    loop = ir.MDValue(module, (told,), name=str(len(module.metadata)))
+    loop.operands = (loop, told)
     return loop

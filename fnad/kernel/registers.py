@@ -1,0 +1,336 @@
+"""What a thread of a device keeps in registers: arrays of its own, indexed by counters of loops that are unrolled.
+
+The passes over a row are loops in one block of statements. Where they have the same bounds, a thread comes to the same
+elements in each, in the same order, so what one pass loads or stores, a later one finds in an array of the thread
+(`kept`). A vector is a few neighbouring elements. All its loads come first and all its stores last, since what is
+between may have branches, and loads and stores of neighbours become one of sixteen bytes where nothing is between them
+(`vectors`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from itertools import count
+from typing import TypeAlias
+
+import numpy as np
+
+from fnad.kernel.forward import stored_arrays
+from fnad.kernel.python_source import expression_text
+from fnad.kernel.routines import LOCAL_ARRAYS
+from fnad.kernel.statements import (
+    Assign,
+    Constant,
+    Expression,
+    For,
+    If,
+    Load,
+    Name,
+    Statement,
+    Store,
+    While,
+    apply,
+    assigned,
+    integer,
+    operands,
+    subexpressions,
+    walk,
+    with_bodies,
+)
+from fnad.records import dataclass
+from fnad.scalar.operation import Dtype, Pointer
+from fnad.scalar.operations import ADD, MULTIPLY
+
+LONGEST = 32
+"""The most elements of a row that a thread has."""
+
+WORDS = 96
+"""The most registers for what a thread keeps; it may have 255."""
+
+COUNTER, ELEMENT, VECTOR = re.compile(r"[ib]\d+"), re.compile(r"[nj]\d*"), re.compile(r"j\d+")
+"""The names of the counters of loops, of those over the elements of a thread, and of those within a vector."""
+
+OWN = re.compile(r"own\d+")
+
+Key: TypeAlias = tuple[str, str, str]
+"""An element in the iterations of loops: its array, its index, and the bounds of the loops."""
+
+
+def is_own(array: Name) -> bool:
+    """Whether an array is one of a thread's registers."""
+    return OWN.fullmatch(array.name) is not None
+
+
+def own_array(number: int, dtype: Dtype) -> Name:
+    return Name(f"own{number}", Pointer(dtype))
+
+
+def made(array: Name, size: int) -> Assign:
+    """The statement that makes an array of each thread's own."""
+    assert isinstance(array.kind, Pointer)
+    return Assign((array,), apply(LOCAL_ARRAYS[array.kind.dtype], integer(size)))
+
+
+def is_unrolled(loop: For) -> bool:
+    """Whether a loop must be unrolled: which register an element is in cannot depend on a number at run time."""
+    if ELEMENT.fullmatch(loop.counter.name):
+        return True
+    touched = [(s.array, s.index) for s in walk(loop.body) if isinstance(s, Store)]
+    touched += [(load.array, load.index) for s in walk(loop.body) for load in _loads(s)]
+    return any(is_own(array) and loop.counter in subexpressions(index) for array, index in touched)
+
+
+# ---- the elements of a thread ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Elements:
+    """A loop over the elements of a thread: its bounds as a text, its innermost block, the number of an element."""
+
+    bounds: str
+    body: list[Statement]
+    slot: Expression
+    size: int
+
+
+def elements(loop: Statement) -> Elements | None:
+    """A loop as one over a few elements of a thread, if it is one without loops in it."""
+    if not isinstance(loop, For) or not 0 < (size := _length(loop)) <= LONGEST:
+        return None
+    bounds, body = [_bounds(loop)], loop.body
+    slot: Expression = loop.counter
+    while True:
+        head = list(_head(body))
+        bounds += [f"{s.targets[0].name} = {expression_text(s.value)}" for s in head]
+        match body[len(head) :]:
+            case [If(condition, then, [])] if head:
+                bounds, body = [*bounds, expression_text(condition)], then
+            case [For() as inner] if VECTOR.fullmatch(inner.counter.name):
+                slot = apply(ADD, apply(MULTIPLY, slot, integer(_length(inner))), inner.counter)
+                bounds, body, size = [*bounds, _bounds(inner)], inner.body, size * _length(inner)
+            case inside if any(isinstance(s, For | While) for s in walk(inside)) or size > LONGEST:
+                return None
+            case _:
+                return Elements("; ".join(bounds), body, slot, size)
+
+
+def _length(loop: For) -> int:
+    """The number of iterations of a loop from 0 on; 0 if it is not known."""
+    is_known = isinstance(loop.start, Constant) and isinstance(loop.stop, Constant) and loop.step == 1
+    return int(loop.stop.value) if is_known and not loop.start.value else 0  # type: ignore[union-attr]
+
+
+def _bounds(loop: For) -> str:
+    return f"{loop.counter.name}: {expression_text(loop.start)}, {expression_text(loop.stop)}, {loop.step}"
+
+
+def _head(body: Sequence[Statement]) -> Iterator[Assign]:
+    """The assignments of counters that a block begins with."""
+    for statement in body:
+        if not (isinstance(statement, Assign) and COUNTER.fullmatch(statement.targets[0].name)):
+            return
+        yield statement
+
+
+# ---- rows --------------------------------------------------------------------------------------------------------
+
+
+def kept(statements: Sequence[Statement]) -> list[Statement]:
+    """The statements with what later passes over a row need in arrays of each thread, as far as there are registers."""
+    return _Keeping(statements).result(statements)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Source:
+    """Where a value comes from that may be kept: a load or a store, and what that is."""
+
+    statement: Statement
+    value: Expression
+    size: int
+
+
+class _Keeping:
+    """The pass: which loads are `again` of what is in an array, and which statements are followed by a store there."""
+
+    def __init__(self, statements: Sequence[Statement]) -> None:
+        self.assignments = Counter(assigned(statements))
+        self.again: dict[Statement, Name] = {}
+        self.sources: dict[Statement, tuple[Name, Expression]] = {}
+        self.words = WORDS
+        self.numbers = count(sum(is_own(name) for name in self.assignments))
+        self.arrays: list[Assign] = []
+
+    def result(self, statements: Sequence[Statement]) -> list[Statement]:
+        self.block(statements)
+        changed = self.changed(statements)
+        return [*self.arrays, *changed]
+
+    def block(self, statements: Sequence[Statement]) -> None:
+        """Find what may be kept of the loops that are directly in a block."""
+        known: dict[Key, _Source] = {}
+        for statement in statements:
+            found = elements(statement)
+            if found is None:
+                self.forget(known, statement)
+                with_bodies(statement, self.visited)
+            else:
+                for inner in found.body:
+                    self.element(inner, found, known)
+
+    def visited(self, statements: Sequence[Statement]) -> list[Statement]:
+        self.block(statements)
+        return []
+
+    def element(self, statement: Statement, loop: Elements, known: dict[Key, _Source]) -> None:
+        match statement:
+            case Assign((Name() as target,), Load(array, index)) if self.stays(index) and not is_own(array):
+                key = (array.name, expression_text(index), loop.bounds)
+                if key in known:
+                    self.keep(statement, known[key])
+                elif self.assignments[target] == 1:
+                    known[key] = _Source(statement, target, loop.size)
+            case Store(array, index, value) if self.stays(index) and not is_own(array):
+                key = (array.name, expression_text(index), loop.bounds)
+                self.forget(known, statement)
+                if isinstance(value, Constant) or self.stays(value):
+                    known[key] = _Source(statement, value, loop.size)
+            case _:
+                self.forget(known, statement)
+
+    def stays(self, expression: Expression) -> bool:
+        """Whether a value is the same in all passes, but for the counters of their loops."""
+        parts = list(subexpressions(expression))
+        names = [part for part in parts if isinstance(part, Name)]
+        return not any(isinstance(part, Load) for part in parts) and all(
+            COUNTER.fullmatch(name.name) or self.assignments[name] <= 1 for name in names
+        )
+
+    @staticmethod
+    def forget(known: dict[Key, _Source], statement: Statement) -> None:
+        """Forget what is known of the arrays that a statement stores into."""
+        stored = set(stored_arrays([statement]))
+        for key in [key for key in known if key[0] in stored]:
+            del known[key]
+
+    def keep(self, statement: Statement, source: _Source) -> None:
+        """Load a value from an array of the thread, which is made if there are registers for it."""
+        if source.statement not in self.sources:
+            dtype = source.value.kind
+            assert isinstance(dtype, np.dtype)
+            words = source.size * -(-dtype.itemsize // 4)
+            if words > self.words:
+                return
+            self.words -= words
+            array = own_array(next(self.numbers), dtype)
+            self.arrays.append(made(array, source.size))
+            self.sources[source.statement] = array, source.value
+        self.again[statement] = self.sources[source.statement][0]
+
+    def changed(self, statements: Sequence[Statement]) -> list[Statement]:
+        return [found for statement in statements for found in self.rewritten(statement)]
+
+    def rewritten(self, statement: Statement) -> list[Statement]:
+        loop = elements(statement)
+        if loop is None:
+            return [with_bodies(statement, self.changed)]
+
+        def change(body: Sequence[Statement]) -> list[Statement]:
+            if body is loop.body:
+                return [found for inner in body for found in self.with_slot(inner, loop.slot)]
+            return [with_bodies(inner, change) for inner in body]
+
+        return [with_bodies(statement, change)]
+
+    def with_slot(self, statement: Statement, slot: Expression) -> list[Statement]:
+        if statement in self.again:
+            assert isinstance(statement, Assign)
+            return [Assign(statement.targets, Load(self.again[statement], slot))]
+        if statement in self.sources:
+            array, value = self.sources[statement]
+            return [statement, Store(array, slot, value)]
+        return [statement]
+
+
+# ---- vectors -----------------------------------------------------------------------------------------------------
+
+
+def vectors(statements: Sequence[Statement]) -> list[Statement]:
+    """The statements with the loads of each vector before all else, and its stores behind it."""
+    numbers = count(sum(is_own(name) for name in set(assigned(statements))))
+    arrays: list[Assign] = []
+
+    def array(dtype: Dtype, size: int) -> Name:
+        arrays.append(made(own_array(next(numbers), dtype), size))
+        return arrays[-1].targets[0]
+
+    def block(body: Sequence[Statement]) -> list[Statement]:
+        return [found for s in body for found in (_apart(s, array) if _is_vector(s) else [with_bodies(s, block)])]
+
+    found = block(statements)
+    return [*arrays, *found]
+
+
+def _is_vector(statement: Statement) -> bool:
+    return isinstance(statement, For) and VECTOR.fullmatch(statement.counter.name) is not None
+
+
+def _apart(loop: Statement, array: Callable[[Dtype, int], Name]) -> Iterator[Statement]:
+    """A loop over a vector as one that loads, one that computes and one that stores."""
+    assert isinstance(loop, For)
+    head = list(_head(loop.body))
+    body = loop.body[len(head) :]
+    loads: list[Statement] = []
+    stores: list[Statement] = []
+    inside: list[Statement] = []
+    inner = set(assigned(loop.body)) - {s.targets[0] for s in head}
+    indices = _indices(body)
+    for statement in body:
+        match statement:
+            case Assign((target,), Load(source, index)) if _moves(source, index, indices, inner):
+                own = array(_dtype(source), _length(loop))
+                loads.append(Store(own, loop.counter, Load(source, index)))
+                inside.append(Assign((target,), Load(own, loop.counter)))
+            case Store(target, index, value) if _moves(target, index, indices, inner):
+                own = array(_dtype(target), _length(loop))
+                stores.append(Store(target, index, Load(own, loop.counter)))
+                inside.append(Store(own, loop.counter, value))
+            case _:
+                inside.append(statement)
+    for part in (loads, inside, stores):
+        if part:
+            yield For(loop.counter, loop.start, loop.stop, loop.step, [*head, *part])
+
+
+def _dtype(array: Name) -> Dtype:
+    assert isinstance(array.kind, Pointer)
+    return array.kind.dtype
+
+
+def _indices(statements: Sequence[Statement]) -> dict[str, set[str]]:
+    """The indices at which statements touch arrays that they store into, by array."""
+    stored = set(stored_arrays(statements))
+    found: dict[str, set[str]] = {}
+    for statement in walk(statements):
+        if isinstance(statement, Store):
+            found.setdefault(statement.array.name, set()).add(expression_text(statement.index))
+    for statement in walk(statements):
+        for load in _loads(statement):
+            if load.array.name in stored:
+                found[load.array.name].add(expression_text(load.index))
+    return found
+
+
+def _loads(statement: Statement) -> Iterator[Load]:
+    for operand in operands(statement):
+        for expression in subexpressions(operand):
+            if isinstance(expression, Load):
+                yield expression
+
+
+def _moves(array: Name, index: Expression, indices: dict[str, set[str]], inner: set[Name]) -> bool:
+    """Whether an access may be made before or after all others: nothing else touches the elements that it does."""
+    parts = list(subexpressions(index))
+    is_known = not any(isinstance(part, Load) or (isinstance(part, Name) and part in inner) for part in parts)
+    return is_known and not is_own(array) and len(indices.get(array.name, ())) <= 1
