@@ -189,11 +189,10 @@ def read_by_host(parts: Iterable[Part]) -> Iterator[Buffer]:
 
 def folds_in_parts(pieces: Iterable[Piece]) -> Iterator[Slot]:
     """The arrays for the parts of folds."""
-    for piece in pieces:
-        if isinstance(piece, OnBlocks | Parts):
-            for array, size in piece.partial:
-                assert isinstance(array.kind, Pointer)
-                yield Slot(array.name, array.kind.dtype, size)
+    sizes = {array: size for piece in pieces if isinstance(piece, OnBlocks | Parts) for array, size in piece.partial}
+    for array, size in sizes.items():
+        assert isinstance(array.kind, Pointer)
+        yield Slot(array.name, array.kind.dtype, size)
 
 
 def launch(name: str, piece: Piece, statements: Sequence[Statement], target: Target) -> Launch:

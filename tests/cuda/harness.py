@@ -2,7 +2,8 @@
 
 A thread is a generator that stops at barriers and shuffles. What a device would not notice is an error here: two
 threads that touch an element without a barrier in between, one of them writing; a barrier or a shuffle that not all
-come to; an index out of bounds. What nobody has stored, in memory that a block shares, is nan or another odd number.
+come to; an index out of bounds. What nobody has stored, in memory that a block shares or a thread has, is nan or
+another odd number.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import numpy as np
 from fnad.kernel.device import SHARED_ARRAYS
 from fnad.kernel.launches import Launch
 from fnad.kernel.python_source import kernel_text, namespace
+from fnad.kernel.routines import LOCAL_ARRAYS
 from fnad.kernel.statements import STATUS, Kernel
 
 Array = np.ndarray[Any, Any]
@@ -134,6 +136,7 @@ class Block:
     def _names(self) -> dict[str, Any]:
         names = namespace(kernel_text(self.launch.kernel))
         names |= {"thread": lambda: HERE.thread, "block": lambda: self.number}
+        names |= {r.name: partial(unset, dtype=dtype) for dtype, r in LOCAL_ARRAYS.items()}
         return names | {r.name: partial(self._shared, dtype) for dtype, r in SHARED_ARRAYS.items()}
 
     def _shared(self, dtype: Any, size: Any, where: str) -> Watched:

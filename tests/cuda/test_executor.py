@@ -147,6 +147,17 @@ def test_what_is_given_away_is_written_to_if_nobody_else_has_it(device: Simulate
         assert_array_equal(getattr(shared, "memory", shared), X)
 
 
+def test_an_array_that_begins_between_vectors_is_copied(device: Simulated) -> None:
+    double = fnad.jit(lambda x: x * 2.0, device="cuda")
+    x = fnad.to_device(np.arange(9.0, dtype=np.float32))
+    double(x)
+    for start, copies in ((0, 0), (1, 1), (4, 0), (7, 1)):
+        device.calls.clear()
+        part = OtherLibrarys(x.memory[start:8])
+        assert_array_equal(fnad.to_host(fnad.jit(lambda x: x * 2.0, device="cuda")(part)), 2 * np.arange(start, 8.0))
+        assert device.calls.count("empty") == 1 + copies
+
+
 def test_what_fails_on_the_device_is_an_error_and_the_next_call_is_right(device: Simulated) -> None:
     take = fnad.jit(lambda x, i: fnad.numpy.asarray(x)[i] * 2, device="cuda")
     at = np.arange(3)

@@ -93,6 +93,19 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "logsumexp": (log_sum_exp, (ROWS,)),
     "layer norm": (layer_norm, (ROWS, WEIGHTS, WEIGHTS)),
     "layer norm, gradient": (fnad.grad(norm_loss, argnums=(0, 1, 2)), (ROWS, WEIGHTS, WEIGHTS)),
+    "layer norm of long rows": (
+        fnad.grad(norm_loss, argnums=(0, 1)),
+        (np.tile(LONG_ROWS, (5, 1)), FLAT[:300], FLAT[1]),
+    ),
+    "rows and columns": (
+        lambda x: [np.sum(x * x, axis=1), np.sum(np.sin(x) * np.sum(x, axis=1)[:, None], axis=0), np.max(x - x[:, :1])],
+        (ROWS.astype(np.float64),),
+    ),
+    "elements and a rest": (
+        fnad.value_and_grad(lambda x, y: np.sum(np.where(y > 0, np.sin(x) * y, x)), argnums=(0, 1)),
+        (FLAT[:599], FLAT[1:]),
+    ),
+    "rows times columns": (lambda x, y: x * y + y[0], (np.tile(ROWS[:, :48], (2, 1)), WEIGHTS[:48])),
     "cross-entropy": (fnad.value_and_grad(lambda x: -np.mean(np.log(softmax(x)[:, 0]))), (ROWS,)),
     "value and gradient": (fnad.value_and_grad(lambda x: np.sum(np.sin(x) * x)), (ROWS,)),
     "positions": (lambda x: [np.argmax(x, axis=1), np.argmin(x, axis=0), np.argmax(x)], (ROWS,)),
@@ -188,6 +201,36 @@ def test_a_sorted_update_out_of_range_is_an_error() -> None:
         plan = DevicePlan(lower(program_of(added, (ROWS[:, :3], MANY, TALL)), SMALL), SMALL)
         with pytest.raises(OutOfRangeError, match="an index is out of range"):
             results(plan, (ROWS[:, :3], indices, TALL), 0)
+
+
+def parameters(name: str, target: Target = CUDA) -> list[list[str]]:
+    return [[p.name for p in launch.kernel.parameters] for launch in plan_of(name, target).launches.values()]
+
+
+@pytest.mark.parametrize("name", ["softmax", "softmax of short rows", "logsumexp", "layer norm"])
+def test_rows_stay_in_registers(name: str) -> None:
+    (launch,) = plan_of(name).launches.values()
+    assert not [p.name for p in launch.kernel.parameters if p.name.startswith("t")]
+    assert kernel_text(launch.kernel).count("x0[") == 1
+
+
+def test_folds_over_rows_go_with_the_rows() -> None:
+    rows, whole = parameters("layer norm, gradient")
+    assert rows == ["x0", "x1", "x2", "out0", "fold0", "fold1", "fold2", "fold3"]
+    assert sorted(whole) == ["fold0", "fold1", "fold2", "fold3", "out1", "out2"]
+
+
+def test_a_row_that_is_too_long_for_registers_is_read_again() -> None:
+    (launch,) = plan_of("softmax of long rows", SMALL).launches.values()
+    assert kernel_text(launch.kernel).count("x0[") == 2
+    assert "for n1" not in kernel_text(launch.kernel)
+
+
+def test_neighbours_are_loaded_at_once_where_all_threads_have_some() -> None:
+    assert "for j0 in range(4)" in plan_of("elements and a rest").source
+    assert "for j0 in range(4)" not in plan_of("elements and a rest", CUDA).source
+    assert "for j1 in range(4)" in plan_of("rows times columns").source
+    assert "for j" not in plan_of("transpose").source
 
 
 def test_a_sum_in_single_precision_has_no_double() -> None:

@@ -25,7 +25,7 @@ from fnad.lower.lowering import lower
 from fnad.scalar.operation import Kind, Pointer
 from fnad.transforms.pipeline import simplify
 from tests.catalogue.cases import CASES
-from tests.cuda.test_grid import plan_of
+from tests.cuda.test_grid import layer_norm, plan_of, softmax
 
 
 def program_of(package: str, name: str) -> Path | None:
@@ -163,6 +163,31 @@ def test_kernels_of_blocks(tmp_path: Path) -> None:
         assert len(re.findall(r"shfl\.sync\.down", text)) == source.count("shuffle_down(")
         assert ".f64" not in text
         assert ".local" not in text
+
+
+def test_rows_and_neighbours_are_loaded_once_and_sixteen_bytes_at_a_time(tmp_path: Path) -> None:
+    rows, columns = np.ones((300, 1000), np.float32), np.ones(1000, np.float32)
+    long = np.broadcast_to(np.float32(1), 10**7)
+    programs = [
+        (softmax, (rows,), 1, 1),
+        (layer_norm, (rows, columns, columns), 3, 1),
+        (lambda x: fnad.value_and_grad(lambda x: np.sum(np.exp(x) * x))(x), (long,), 1, 1),
+        (lambda x, y: x * y + x, (long, long), 2, 1),
+    ]
+    kernels = []
+    for n, (function, arguments, _, _) in enumerate(programs):
+        program = simplify(fnad.make_program(function)(*arguments).program)
+        launch, *_ = DevicePlan(lower(program, CUDA), CUDA).launches.values()
+        kernels.append(replace(launch.kernel, name=f"kernel{n}"))
+    ptx = ptx_of_all(kernels)
+    assert ".local" not in ptx
+    report = assembled(ptx, "sm_90", tmp_path)
+    assert set(re.findall(r"(\d+) bytes (?:spill|stack)", report)) == {"0"}
+    assert max(map(int, re.findall(r"Used (\d+) registers", report))) <= 64  # so that 1,024 threads have room
+    for (_, _, loads, stores), text in zip(programs, re.split(r"(?=\.visible \.entry )", ptx)[1:], strict=True):
+        assert len(re.findall(r"ld\.global\.nc\.v4", text)) == loads
+        assert len(re.findall(r"st\.global\.v4", text)) == stores
+        assert not re.findall(r"ld\.global\.nc\.[bf]", text)
 
 
 def test_an_architecture_that_is_none() -> None:

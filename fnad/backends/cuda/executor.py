@@ -133,7 +133,7 @@ class DeviceExecutor:
         return made.reshape(-1)
 
     def _is_in_order(self, array: Any) -> bool:
-        """Whether kernels can use the memory of an array: its elements follow one another, from a place for vectors on."""
+        """Whether kernels can use an array where it is: its elements in order, from an address for vectors on."""
         return array.flags.c_contiguous and self._device.address(array) % ALIGNMENT == 0
 
     def _output(self, number: int, arguments: Sequence[Array]) -> Any:
