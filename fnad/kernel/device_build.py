@@ -17,14 +17,14 @@ from fnad.kernel.device import BLOCK, SHARED_ARRAYS, SHUFFLE_DOWN, THREAD
 from fnad.kernel.registers import LONGEST, made, own_array
 from fnad.kernel.routines import COMPENSATED_ADD
 from fnad.kernel.running import OfLoop, run_over
-from fnad.kernel.statements import Assign, Expression, For, If, Load, Name, Store, apply, integer
+from fnad.kernel.statements import Assign, Constant, Expression, For, If, Load, Name, Statement, Store, apply, integer
 from fnad.lower.independence import chain, is_free
 from fnad.lower.interchange import nest_of, ordered
 from fnad.lower.loop_ir import Effect, NestLoop, Reduce, Scan
 from fnad.lower.sharing import groups, loop_effects, roles, size
 from fnad.lower.target import Target
 from fnad.scalar.operation import INDEX, Pointer
-from fnad.scalar.operations import ADD, EQUAL, FLOOR_DIVIDE, MULTIPLY, REMAINDER
+from fnad.scalar.operations import ADD, EQUAL, FLOOR_DIVIDE, LESS, MULTIPLY, REMAINDER
 
 
 class DeviceBuilder(Builder):
