@@ -22,7 +22,7 @@ from itertools import count, islice, takewhile
 from math import isqrt
 
 from fnad.kernel import accumulators
-from fnad.kernel.accumulators import Accumulator
+from fnad.kernel.accumulators import Accumulator, Folded
 from fnad.kernel.build import counter
 from fnad.kernel.device import BLOCK, THREAD
 from fnad.kernel.device_build import DeviceBuilder
@@ -122,7 +122,7 @@ class OnBlocks(Piece):
         columns = [(fold.effect, fold.inner, fold.arrays) for fold in self.folds if fold.inner is not None]
         for column in columns:
             builder.open_column(*column)
-        single = {fold.effect: fold.arrays for fold in self.folds if fold.inner is None}
+        single: dict[Folded, tuple[Name, ...]] = {f.effect: f.arrays for f in self.folds if f.inner is None}
         opened = [found for found in builder.folds_from(self.loops[0]) if found.effect in single]
         builder.open_folds(opened)
         self.rows(builder)
