@@ -201,11 +201,11 @@ def survived(arguments: list[str]) -> int:
     while True:
         left = str(end - time.perf_counter())
         code, lines, said = child(arguments, "--start", str(start), "--seconds", left)
+        if code == 0:  # to the end, or until the time was up, before the first of these perhaps
+            return int(lines[-1].split()[0]) + 1 if lines else start
         if not lines:
             raise RuntimeError(said)
         number, name = lines[-1].split()
-        if code == 0:
-            return int(number) + 1
         is_own = child(arguments, "--start", number, "--count", str(int(number) + 1), "--plain")[0] != 0
         if not is_own:
             raise RuntimeError(f"{name}, number {number}, ends the process where it is traced\n{said[:4000]}")
