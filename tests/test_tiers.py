@@ -7,6 +7,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from numpy.testing import assert_array_equal
 import fnad
 from fnad.backends import tiers
 from fnad.backends.base import BACKENDS, Backend
+from fnad.backends.cpu.executor import compile_plainly
 from fnad.backends.reference import interpreter
 from fnad.backends.tiers import TieredProgram
 from fnad.errors import LoweringError
@@ -28,6 +30,7 @@ from fnad.ops.elementary import sin
 from fnad.ops.shape import reshape_to
 from fnad.trace.tracing import trace_function
 from fnad.transforms.interpret import TimeUpError, interpret
+from fnad.transforms.pipeline import simplify
 
 X = np.array([1.0, 2.0, 3.0])
 IS_HEAVY = TieredProgram.is_heavy
@@ -37,6 +40,7 @@ class Native:
     """What a compiler makes of a program, by a function of its arguments."""
 
     is_alone = True
+    is_plain = False
     nbytes = workspace_bytes = 0
 
     def __init__(self, run: Callable[[Any], Any]) -> None:
@@ -97,6 +101,113 @@ def test_eager_means_at_once(compiled: list[Program]) -> None:
     program = TieredProgram(example())
     assert_array_equal(program.executor(eager=True)([X])[0], np.zeros(3))
     assert compiled == [program.simplified]
+
+
+class Clock:
+    """What a program takes to run, in the place of a clock."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def plain(compiled: list[Program], monkeypatch: pytest.MonkeyPatch) -> list[Program]:
+    """Replace the compiler of long programs by one that returns ones; return the list of programs it is given."""
+    given: list[Program] = []
+
+    def compile_plainly(program: Program, donated: Sequence[int]) -> Callable[[Any], Any]:
+        given.append(program)
+        native = Native(lambda arguments: [np.ones(atom.aval.shape) for atom in program.outputs])
+        native.is_plain = True
+        return native
+
+    monkeypatch.setattr("fnad.backends.cpu.executor.compile_plainly", compile_plainly)
+    monkeypatch.setattr(TieredProgram, "is_heavy", False)
+    monkeypatch.setitem(BACKENDS, "cpu", replace(BACKENDS["cpu"], long=2))
+    return given
+
+
+@pytest.mark.parametrize("is_ready", [False, True])
+def test_long_programs_are_optimised_once_they_ran_as_long(
+    plain: list[Program], compiled: list[Program], monkeypatch: pytest.MonkeyPatch, *, is_ready: bool
+) -> None:
+    clock = Clock()
+    monkeypatch.setattr(tiers, "perf_counter", clock)
+    monkeypatch.setattr(TieredProgram, "expected_cost", lambda self: 0.1)
+    program = TieredProgram(example())
+    assert_array_equal(program.executor(eager=True)([X])[0], np.ones(3))
+    run = Native.__call__
+
+    def slowly(self: Native, arguments: Any) -> Any:
+        clock.now += 0.04
+        return run(self, arguments)
+
+    monkeypatch.setattr(Native, "__call__", slowly)
+    for expected in (1.0, 1.0, 1.0, 0.0, 0.0):
+        following = program.ready() if is_ready else program.executor()
+        assert following is not None
+        assert_array_equal(following([X])[0], np.full(3, expected))
+    assert len(plain) == len(compiled) == 1
+
+
+def test_what_looks_into_a_program_sees_it_optimised(plain: list[Program], compiled: list[Program]) -> None:
+    program = TieredProgram(example())
+    assert_array_equal(program.executor(eager=True)([X])[0], np.ones(3))
+    native = program.native()
+    assert native is not None
+    assert_array_equal(native([X])[0], np.zeros(3))
+    assert program.native() is native
+    assert len(plain) == len(compiled) == 1
+
+
+def test_plain_code_runs_while_another_thread_optimises(plain: list[Program], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(TieredProgram, "expected_cost", lambda self: 0.0)
+    program = TieredProgram(example())
+    assert_array_equal(program.executor(eager=True)([X])[0], np.ones(3))
+    with program._compiling:
+        assert_array_equal(program.executor()([X])[0], np.ones(3))
+    assert_array_equal(program.executor()([X])[0], np.zeros(3))
+    assert len(plain) == 1
+
+
+def test_short_heavy_and_endless_programs_and_further_sizes_are_optimised_at_once(
+    plain: list[Program], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def begins(f: Callable[[Any], Any], n: int = 3) -> bool:
+        program = TieredProgram(fnad.make_program(f)(np.ones(n)).program)
+        kept.append(program)
+        return bool(program.executor(eager=True)([np.ones(n)])[0].any())
+
+    kept: list[TieredProgram] = []
+    assert begins(lambda x: np.sin(x) * x)
+    assert not begins(lambda x: np.sin(x) * x, 4)
+    assert not begins(lambda x: np.sinh(x))
+    assert not begins(lambda x: fnad.while_loop(lambda x: np.sum(x) < 9.0, lambda x: x * 2.0, np.cosh(x)) * 2.0)
+    monkeypatch.setattr(TieredProgram, "is_heavy", True)
+    assert not begins(lambda x: np.cos(x) * x)
+    assert len(plain) == 1
+
+
+def test_plain_code_computes_the_same_but_for_rounding() -> None:
+    """Sums go in shorter blocks instead of lanes, so that they are as accurate."""
+    rng = np.random.default_rng(0)
+    x, y, unit = rng.random((50, 20)), np.full(1_000_003, 0.1), np.eye(20)
+
+    def f(x: Any, y: Any, unit: Any) -> Any:
+        z = np.where(x > 0.5, np.tanh(x) ** 2.5, np.cumsum(x, axis=1))
+        return [np.linalg.solve(z.T @ z + unit, z.sum(axis=0)), np.sort(z, axis=0)[::-1], np.sum(y)]
+
+    program = fnad.make_program(f)(x, y, unit).program
+    native = compile_plainly(simplify(program))
+    assert native.is_plain
+    found, expected = native([x, y, unit]), interpret(program, [x, y, unit])
+    for a, b in zip(found[:2], expected[:2], strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-12)
+    exact = float(np.longdouble(y[0]) * len(y))
+    assert abs(found[2] - exact) <= 2 * np.spacing(exact)
 
 
 def test_settings_decide(compiled: list[Program]) -> None:

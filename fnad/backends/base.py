@@ -12,6 +12,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from importlib import import_module
+from math import inf
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, cast
 
 import numpy as np
@@ -40,6 +41,11 @@ class Native(Protocol):
     @property
     def is_alone(self) -> bool:
         """Whether code was compiled for it that runs no program of other sizes."""
+        ...
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether it was compiled quickly, so that it runs longer than optimised code."""
         ...
 
     @property
@@ -96,8 +102,16 @@ class Compiler(Protocol):
         """Compile a program; results may be written to the memory of the inputs at the positions `donated`."""
         ...
 
-    def kept_or_compiled(self, key: str, donated: Sequence[int], simplified: Callable[[], Program]) -> Native:
-        """What an earlier process compiled, by its key on disk; or the simplified program, compiled, and kept."""
+    def compile_plainly(self, program: Program, donated: Sequence[int] = ()) -> Native:
+        """Compile a program in a fraction of the time, to code that is not optimised."""
+        ...
+
+    def kept(self, key: str) -> Native | None:
+        """What an earlier process compiled, by its key on disk."""
+        ...
+
+    def keep(self, key: str, native: Any) -> None:
+        """Keep what was compiled on disk."""
         ...
 
     def offers(self) -> Iterator[tuple[str, str]]:
@@ -111,7 +125,8 @@ class Backend:
 
     Compiling is expected to take `setup` seconds if the module is not loaded yet, `program` for any program and
     `equation` for each of its equations, or only `lowered` for each where code of other sizes is there for it, as
-    measured on one core; a factor of two hardly matters. What is on disk takes `load`, and a third of the setup.
+    measured on one core; a factor of two hardly matters. What is on disk takes `load`, and a third of the setup. A
+    program of `long` equations is first compiled plainly.
     """
 
     module: str
@@ -120,6 +135,7 @@ class Backend:
     equation: float
     lowered: float = 0.0
     load: float = 0.003
+    long: float = inf
 
     @property
     def compiler(self) -> Compiler:
@@ -142,7 +158,7 @@ class Backend:
 
 
 BACKENDS: dict[config.DeviceName, Backend] = {
-    "cpu": Backend("fnad.backends.cpu.executor", setup=0.2, program=0.02, equation=0.0004, lowered=0.0002),
+    "cpu": Backend("fnad.backends.cpu.executor", setup=0.2, program=0.02, equation=0.0004, lowered=0.0002, long=500),
     "cuda": Backend("fnad.backends.cuda.executor", setup=0.5, program=0.1, equation=0.0004),
 }
 

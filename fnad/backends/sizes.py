@@ -20,12 +20,12 @@ class Sizes:
     """The programs of one outline. They have it as long as one of them is alive."""
 
     def __init__(self) -> None:
-        self.is_shared = False
+        self.is_shared = self.any_compiled = False
         self._alone = 0
 
     def compiled(self, *, alone: bool) -> None:
         """Note that one was compiled, and whether code was made for it alone."""
-        self.is_shared = not alone
+        self.is_shared, self.any_compiled = not alone, True
         self._alone += alone
 
     @property

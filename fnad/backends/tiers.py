@@ -4,6 +4,10 @@ Compiling has a known price, interpreting a rent at each call. As in the ski-ren
 until the time spent on that reaches the expected time to compile it, and is compiled then: that takes at most twice the
 time of the best choice in hindsight. The expected time is the backend's (`Backend.expected_cost`).
 
+A long program is compiled in two steps, by the same rule. What it gets first is made without LLVM's optimisations: in
+two fifths of the time, and it runs some three times as long. Once it has run for as long as to optimise it is expected
+to take, it is compiled again. What has loops or large arrays is optimised at once, since one run of it may be long.
+
 A single run of a program with loops can take arbitrarily long. So such a program is interpreted only for the expected
 compile time, then started again as native code. One with effects is compiled at once.
 
@@ -20,7 +24,7 @@ earlier process compiled a program: it is on disk, and loaded in some millisecon
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from importlib import import_module
 from time import perf_counter
@@ -70,7 +74,7 @@ class TieredProgram:
         self._native: Native | None = None
         self._is_refused = False
         self._calls = 0
-        self._spent = 0.0
+        self._spent = self._spent_plainly = 0.0
         self._compiling = threading.Lock()
 
     def executor(self, *, eager: bool = False, often: bool = False) -> Executor:
@@ -82,7 +86,7 @@ class TieredProgram:
         setting = config.current().executor
         if setting == "interpreter":
             return self._interpret
-        native = self._native
+        native = self._ready()
         if native is None:
             is_awaited = eager and (self._sizes.is_awaited or self.is_heavy)
             must = setting == "compiled" or (self._loops and self._effects)
@@ -95,13 +99,21 @@ class TieredProgram:
         return interpreter(dce(self.program))
 
     def native(self) -> Native | None:
-        """Return native code, compiled now if it was not; None where the compiler cannot lower the program."""
-        return self._native or self._compiled_if_due(at_once=True)
+        """Optimised code, compiled now if it was not; None where the compiler cannot lower the program."""
+        native = self._native or self._compiled_if_due(at_once=True)
+        return native if native is None or not native.is_plain else self._optimised(at_once=True)
 
-    def ready(self) -> Native | None:
+    def ready(self) -> Executor | None:
         """Native code for the next run, if it is there."""
         self.used = now()
-        return self._native
+        return self._ready()
+
+    def _ready(self) -> Executor | None:
+        native = self._native
+        if native is None or not native.is_plain:
+            return native
+        is_due = self._spent_plainly >= self.expected_cost()
+        return (self._optimised(at_once=False) if is_due else None) or self._run_plainly
 
     @property
     def is_native(self) -> bool:
@@ -178,10 +190,19 @@ class TieredProgram:
         """Native code; unless `at_once`, only if the program is hot and no other thread is compiling it."""
         if self._is_refused or not (at_once or self._is_hot):
             return None
+        return self._compiled(lambda native: native or self._compile(), at_once=at_once)
+
+    def _optimised(self, *, at_once: bool) -> Native | None:
+        """Optimised code in the place of plain code; unless `at_once`, only if no other thread is compiling it."""
+        again = lambda native: native if native and not native.is_plain else self._compile(is_last=True)  # noqa: E731
+        return self._compiled(again, at_once=at_once)
+
+    def _compiled(self, make: Callable[[Native | None], Native | None], *, at_once: bool) -> Native | None:
+        """What is made of the native code so far, by one thread at a time."""
         if not self._compiling.acquire(blocking=at_once):
             return None
         try:
-            native = self._native = self._native or self._compile()
+            native = self._native = make(self._native)
         finally:
             self._compiling.release()
         STORE.trim()
@@ -205,20 +226,39 @@ class TieredProgram:
         """Where it is on disk, if it can be there."""
         return None if disk_cache() is None else import_module("fnad.backends.keys").key_of(self.program, self._donated)
 
-    def _compile(self) -> Native | None:
+    def _compile(self, *, is_last: bool = False) -> Native | None:
+        """What is on disk, or compiled now and kept there; optimised where this `is_last`."""
         compiler, key = self._backend.compiler, self._key
+        native = None if key is None else compiler.kept(key)
+        if native is not None and not (native.is_plain and is_last):
+            return native
         try:
             with uncollected():
-                if key is None:
-                    native = compiler.compile_program(self.simplified, self._donated)
-                else:
-                    native = compiler.kept_or_compiled(key, self._donated, lambda: self.simplified)
+                compile_ = compiler.compile_program if is_last or not self._begins_plainly else compiler.compile_plainly
+                native = compile_(self.simplified, self._donated)
         except LoweringError:
             self._is_refused = True
             return None
-        if key is None or not native.is_loaded:
-            self._sizes.compiled(alone=native.is_alone)
+        if key is not None:
+            compiler.keep(key, native)
+        self._sizes.compiled(alone=native.is_alone)
         return native
+
+    @property
+    def _begins_plainly(self) -> bool:
+        """Whether it is long, known to run briefly, and the first one of its sizes, which can share optimised code."""
+        equations = self.simplified.equations
+        is_brief = not (any(equation.regions for equation in equations) or self.is_heavy)
+        return len(equations) >= self._backend.long and is_brief and not self._sizes.any_compiled
+
+    def _run_plainly(self, arguments: Sequence[Array]) -> list[Array]:
+        native = self._native
+        if native is None:  # it was freed since
+            return self._interpret(arguments)
+        start = perf_counter()
+        results = native(arguments)
+        self._spent_plainly += perf_counter() - start
+        return results
 
     def _interpret_for_a_time(self, arguments: Sequence[Array]) -> list[Array]:
         if self._is_refused:

@@ -26,14 +26,26 @@ def target() -> Any:
     return found
 
 
+HIGHEST, PLAIN = 3, 0
+"""LLVM's levels of code generation: the best one, and instruction by instruction, in an eighth of the time."""
+
+
 @cache
-def machine() -> Any:
-    """The target machine: this CPU with its features, at LLVM's highest optimisation level."""
+def machine(level: int = HIGHEST) -> Any:
+    """The target machine: this CPU with its features, at a level of code generation."""
     relocation = "static" if target().name.startswith("x86") else "default"
     features = llvm.get_host_cpu_features().flatten()
     return target().create_target_machine(
-        cpu=llvm.get_host_cpu_name(), features=features, opt=3, reloc=relocation, codemodel="jitdefault", jit=True
+        cpu=llvm.get_host_cpu_name(), features=features, opt=level, reloc=relocation, codemodel="jitdefault", jit=True
     )
+
+
+def plain(module: ir.Module) -> Any:
+    """The module as LLVM reads it; it is taken apart."""
+    parsed = llvm.parse_assembly(str(module))
+    take_apart(module)
+    parsed.verify()
+    return parsed
 
 
 def optimized(module: ir.Module) -> Any:
@@ -41,9 +53,7 @@ def optimized(module: ir.Module) -> Any:
 
     The third one unrolls further: it takes up to three times as long, and its code was never faster and often slower.
     """
-    parsed = llvm.parse_assembly(str(module))
-    take_apart(module)
-    parsed.verify()
+    parsed = plain(module)
     options = llvm.PipelineTuningOptions(speed_level=2)
     options.loop_vectorization = True
     options.slp_vectorization = False

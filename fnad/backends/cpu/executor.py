@@ -40,8 +40,9 @@ from fnad.store import STORE
 if TYPE_CHECKING:
     from fnad.backends.cpu.compiler import NativeFunction
     from fnad.kernel.plan import Plan
+    from fnad.lower.target import Target
 
-__all__ = ["NativeExecutor", "compile_program", "kept_or_compiled", "offers", "plan"]
+__all__ = ["NativeExecutor", "compile_plainly", "compile_program", "keep", "kept", "offers", "plan"]
 
 NewArray: TypeAlias = "tuple[Callable[..., Array], tuple[int, ...], np.dtype[Any]]"
 """A function that makes an output, with its arguments."""
@@ -61,6 +62,16 @@ def compile_program(program: Program, donated: Sequence[int] = ()) -> NativeExec
     return compile_plan(plan(program, donated))
 
 
+def compile_plainly(program: Program, donated: Sequence[int] = ()) -> NativeExecutor:
+    """The executor of a program that is compiled in a fraction of the time, and runs a few times as long."""
+    from fnad.backends.cpu import compiler  # noqa: PLC0415 - likewise
+    from fnad.backends.cpu.target import PLAIN  # noqa: PLC0415
+
+    planned = _planned(program, donated, PLAIN)
+    codes = {} if _jit_is_disabled() else {c: Code(compiler.compile_plainly(k)) for c, k in planned.kernels.items()}
+    return NativeExecutor(planned, codes, is_plain=True)
+
+
 def compile_plan(planned: Plan) -> NativeExecutor:
     """The executor of a plan."""
     from fnad.backends.cpu.families import code_of  # noqa: PLC0415 - not loaded where all there is to run is on disk
@@ -71,43 +82,47 @@ def compile_plan(planned: Plan) -> NativeExecutor:
 def plan(program: Program, donated: Sequence[int] = ()) -> Plan:
     """Lower a program and write its source."""
     from fnad.backends.cpu.target import CPU  # noqa: PLC0415 - likewise
-    from fnad.kernel.plan import Plan  # noqa: PLC0415
+
+    return _planned(program, donated, CPU)
+
+
+def _planned(program: Program, donated: Sequence[int], target: Target) -> Plan:
+    from fnad.kernel.plan import Plan  # noqa: PLC0415 - likewise
     from fnad.lower.lowering import lower  # noqa: PLC0415
 
-    return Plan(lower(program, CPU), CPU, donated)
+    return Plan(lower(program, target), target, donated)
 
 
-def kept_or_compiled(key: str, donated: Sequence[int], simplified: Callable[[], Program]) -> NativeExecutor:
-    """The executor that is on disk under a key; or that of the simplified program, which is kept there for later."""
-    executor = None if _jit_is_disabled() else _kept(key)
-    if executor is None:
-        executor = compile_program(simplified(), donated)
-        if not _jit_is_disabled():
-            saved.save(key, executor.recipe)
-    return executor
+def keep(key: str, executor: NativeExecutor) -> None:
+    """Keep an executor on disk, for later processes."""
+    if not _jit_is_disabled():
+        saved.save(key, executor.recipe)
 
 
-def _kept(key: str) -> NativeExecutor | None:
-    recipe = saved.load(key)
+def kept(key: str) -> NativeExecutor | None:
+    """The executor that is on disk under a key."""
+    recipe = None if _jit_is_disabled() else saved.load(key)
     if recipe is None:
         return None
     found = {chunk: (kept_code(code), numbers) for chunk, (code, numbers) in recipe.codes.items()}
     codes = {chunk: Code(native, numbers) for chunk, (native, numbers) in found.items() if native is not None}
-    return NativeExecutor(recipe, codes) if len(codes) == len(found) else None
+    return NativeExecutor(recipe, codes, is_plain=recipe.is_plain) if len(codes) == len(found) else None
 
 
 class NativeExecutor:
     """A compiled program: call it with a list of arrays.
 
-    Its code takes about `nbytes` bytes. It `is_alone` if some of it was compiled for it and runs no other size.
+    Its code takes about `nbytes` bytes. It `is_alone` if some of it was compiled for it and runs no other size, and
+    `is_plain` if it was not optimised.
     """
 
-    def __init__(self, planned: Plan | Recipe, codes: Mapping[Chunk, Code]) -> None:
+    def __init__(self, planned: Plan | Recipe, codes: Mapping[Chunk, Code], *, is_plain: bool = False) -> None:
         self.plan = planned
+        self.is_plain = is_plain
         loops = planned.loops
         self._workspace_size = sum(slot.size * slot.dtype.itemsize for slot in planned.slots)
         self._codes = codes
-        self.is_alone = any(code.is_alone for code in self._codes.values())
+        self.is_alone = is_plain or any(code.is_alone for code in self._codes.values())
         self.nbytes = sum(ENGINE_BYTES + code.native.nbytes for code in self._codes.values())
         self._numbers = [array for code in self._codes.values() for array in code.numbers]
         arrays = [b.name for b in (*loops.inputs, *loops.outputs)] + [s.name for s in planned.slots]
@@ -281,7 +296,7 @@ class NativeExecutor:
     def recipe(self) -> Recipe:
         """What it can be made of again."""
         codes = {chunk: (code.native.key, code.numbers) for chunk, code in self._codes.items()}
-        return saved.recipe_of(cast("Plan", self.plan), codes)
+        return saved.recipe_of(cast("Plan", self.plan), codes, is_plain=self.is_plain)
 
     def _library_step(self, call: LibraryCall) -> Callable[[list[Array]], None]:
         operands = [(self._position(b), b.aval) for b in call.operands]

@@ -49,7 +49,7 @@ Numbers: TypeAlias = Sequence[Array]
 class Recipe:
     """What an executor needs of a plan; `codes` has the keys of their object code, and the numbers that it takes.
 
-    `machine` is the fingerprint of the machine that the code is for.
+    `machine` is the fingerprint of the machine that the code is for; the code `is_plain` if it was not optimised.
     """
 
     machine: bytes
@@ -61,9 +61,10 @@ class Recipe:
     places: dict[Buffer, str]
     kernels: dict[Chunk, Kernel]
     codes: dict[Chunk, tuple[str, Numbers]]
+    is_plain: bool
 
 
-def recipe_of(plan: Plan, codes: Mapping[Chunk, tuple[str, Numbers]]) -> Recipe:
+def recipe_of(plan: Plan, codes: Mapping[Chunk, tuple[str, Numbers]], *, is_plain: bool) -> Recipe:
     """The recipe of a plan."""
     of, loops = _Outlines(plan), plan.loops
     return Recipe(
@@ -84,6 +85,7 @@ def recipe_of(plan: Plan, codes: Mapping[Chunk, tuple[str, Numbers]]) -> Recipe:
         {of.buffer(buffer): place for buffer, place in plan.places.items()},
         {of.chunks[chunk]: outline(kernel) for chunk, kernel in plan.kernels.items()},
         {of.chunks[chunk]: code for chunk, code in codes.items()},
+        is_plain,
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 
 from fnad.backends.cpu import blas, functions, interrupt, linalg, residual_stack, scipy_special, threads
 from fnad.backends.llvm import accurate_sums, branchless, cast, complex_math, division, integer, operators, random_bits
@@ -43,3 +44,6 @@ CPU = Target(
     COSTS,
     {name: emit for family in FAMILIES for name, emit in family.INSTRUCTIONS.items()},
 )
+
+PLAIN = replace(CPU, costs=replace(COSTS, sum_block=16))
+"""The CPU without LLVM's optimisations: it has no vectors, whose lanes would each make 16 additions of a block."""

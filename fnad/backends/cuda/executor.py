@@ -71,6 +71,7 @@ class DeviceExecutor:
 
     is_alone = True
     is_loaded = False
+    is_plain = False
     workspace_bytes = 0
 
     def __init__(self, planned: DevicePlan, device: Driver) -> None:
