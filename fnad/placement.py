@@ -31,6 +31,12 @@ def is_on_device(value: Any) -> bool:
     return hasattr(kind, "__cuda_array_interface__") and hasattr(value, "__cuda_array_interface__")
 
 
+def scipy_module(array: Any, name: str) -> Any:
+    """SciPy's module of this name, kept out of `import fnad`; for arrays of CuPy's its own, of the same functions."""
+    library = type(array).__module__.partition(".")[0]
+    return import_module(f"cupyx.scipy.{name}" if library == "cupy" else f"scipy.{name}")
+
+
 def driver() -> Any:
     """What runs programs on the device; raises `DeviceError` where there is none."""
     return import_module("fnad.backends.cuda.driver").current()

@@ -6,11 +6,16 @@ Its arrays are as distant as those of a GPU: NumPy can neither convert nor compu
 from __future__ import annotations
 
 import random
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from types import SimpleNamespace
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
+import scipy.linalg
+import scipy.signal
 
 from fnad.backends.cuda import driver
 from fnad.backends.cuda.driver import Operand
@@ -59,6 +64,80 @@ class Distant:
 
 class OtherLibrarys(Distant):
     """An array of another library in the same memory."""
+
+
+class Taken(np.lib.mixins.NDArrayOperatorsMixin):
+    """An array that takes NumPy's functions over, as CuPy's do, and that no other function can make NumPy's of."""
+
+    def __init__(self, memory: Any) -> None:
+        self.memory = memory
+
+    dtype = property(lambda self: self.memory.dtype)
+    shape = property(lambda self: self.memory.shape)
+    ndim = property(lambda self: self.memory.ndim)
+    size = property(lambda self: self.memory.size)
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
+        return given(getattr(ufunc, method)(*taken(inputs), **taken(options)))
+
+    def __array_function__(self, function: Any, types: Any, inputs: Any, options: Any) -> Any:
+        return given(function(*taken(inputs), **taken(options)))
+
+    def __array__(self, *args: Any, **kwargs: Any) -> Any:
+        raise TypeError("Implicit conversion to a NumPy array is not allowed.")
+
+    def __getitem__(self, key: Any) -> Any:
+        return Taken(self.memory[taken(key)])
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        if isinstance(value, np.ndarray):
+            raise TypeError("Unsupported type: an array of NumPy's is not assigned.")
+        self.memory[taken(key)] = taken(value)
+
+    def __bool__(self) -> bool:
+        return bool(self.memory)
+
+    def __int__(self) -> int:
+        return int(self.memory)
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in ("astype", "reshape", "copy", "max", "all", "any", "T", "real", "imag"):
+            raise AttributeError(f"no array of CuPy's is asked for {name} here")
+        found = getattr(self.memory, name)
+        return through(found) if callable(found) else Taken(found)
+
+
+Taken.__module__ = "cupy"
+
+
+def taken(value: Any) -> Any:
+    """A value with NumPy's arrays in the place of those."""
+    if isinstance(value, tuple | list):
+        return type(value)(map(taken, value)) if type(value) in (tuple, list) else value
+    if isinstance(value, dict):
+        return {name: taken(x) for name, x in value.items()}
+    return value.memory if isinstance(value, Taken) else value
+
+
+def given(value: Any) -> Any:
+    """A result with those in the place of NumPy's arrays."""
+    if isinstance(value, tuple | list):
+        return tuple(map(given, value))
+    return Taken(np.asarray(value)) if isinstance(value, np.ndarray | np.generic) else value
+
+
+def through(function: Any) -> Any:
+    """A function of SciPy's or a method as CuPy's."""
+    return lambda *inputs, **options: given(function(*taken(inputs), **taken(options)))
+
+
+CUPYX = {
+    "cupyx.scipy.linalg": SimpleNamespace(
+        lu_factor=through(scipy.linalg.lu_factor), solve_triangular=through(scipy.linalg.solve_triangular)
+    ),
+    "cupyx.scipy.signal": SimpleNamespace(convolve=through(scipy.signal.convolve)),
+}
+"""The modules of CuPy's that have SciPy's functions, as far as programs use them."""
 
 
 class CudaError(Exception):
@@ -137,8 +216,9 @@ class Simulated:
 
     def evaluate(self, function: Any, values: Sequence[Distant]) -> tuple[Distant, ...]:
         self.calls.append("evaluate")
-        found = function(*[value.memory for value in values])
-        return tuple(map(Distant, found if isinstance(found, tuple) else (found,)))
+        with patch.dict(sys.modules, CUPYX):
+            found = function(*map(Taken, [value.memory for value in values]))
+        return tuple(Distant(np.asarray(taken(x))) for x in (found if isinstance(found, tuple) else (found,)))
 
 
 def matrix(x: Operand, rows: int, columns: int) -> np.ndarray:

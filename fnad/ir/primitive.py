@@ -249,8 +249,9 @@ class Library(NamedTuple):
     else in its place, with the same values, up to rounding, and the same errors: a call of the routine
     `native(**params)` in a kernel, or `expansion(*operands, **params)`, the results by other primitives.
 
-    `dispatched` says that `evaluate` consists of calls of NumPy's functions, which arrays of other libraries take over.
-    What is `Library(HOST)` is done by the host for any device: it is a function of the user's, or an error.
+    `dispatched` says that `evaluate` consists of calls of NumPy's functions, which arrays of other libraries take over,
+    and of SciPy's from `scipy_module`. What is `Library(HOST)` is done by the host for any device: it is a function of
+    the user's, an error, or short.
     """
 
     routine: str | None = None

@@ -19,6 +19,7 @@ from fnad.ir.symbol import Symbol
 from fnad.ir.types import Aval
 from fnad.ops.constructors import NUMBERS, by_name, check_dtype, check_one_dtype
 from fnad.ops.shape import reverse, sample
+from fnad.placement import scipy_module
 
 
 def _infer_convolve(x: Aval, y: Aval, *, mode: str) -> Aval:
@@ -34,9 +35,7 @@ def _infer_convolve(x: Aval, y: Aval, *, mode: str) -> Aval:
 
 
 def _convolve(x: Any, y: Any, *, mode: str) -> Any:
-    from scipy.signal import convolve  # noqa: PLC0415 - kept out of `import fnad`
-
-    return convolve(x, y, mode, "direct").astype(x.dtype)
+    return scipy_module(x, "signal").convolve(x, y, mode, "direct").astype(x.dtype)
 
 
 def backwards(x: Symbol) -> Symbol:
@@ -68,7 +67,7 @@ convolve = register(
         _infer_convolve,
         _convolve,
         Bilinear((_transpose_x, _transpose_y)),
-        Library("convolve", raises=False),
+        Library("convolve", raises=False, dispatched=True),
         _convolve_samples,
         "Convolution over all axes, as a sum of products; `mode` full or valid.",
         axes=Opaque("it convolves over all axes"),

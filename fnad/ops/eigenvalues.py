@@ -236,7 +236,7 @@ def _infer_eig(a: Aval) -> tuple[Aval, Aval]:
 
 @by_lapack(IF_NOT_CONVERGED)
 def _eig(a: Any) -> tuple[Any, Any]:
-    dtype = np.result_type(a, np.complex64)
+    dtype = np.result_type(a.dtype, np.complex64)
     w, v = np.linalg.eig(a)
     return w.astype(dtype), v.astype(dtype)
 
@@ -275,7 +275,7 @@ def _infer_eigvals(a: Aval) -> Aval:
 
 @by_lapack(IF_NOT_CONVERGED)
 def _eigvals(a: Any) -> Any:
-    return np.linalg.eigvals(a).astype(np.result_type(a, np.complex64))
+    return np.linalg.eigvals(a).astype(np.result_type(a.dtype, np.complex64))
 
 
 def _push_eigvals(results: Any, primals: Any, tangents: Any) -> list[Symbol | None]:
@@ -300,7 +300,7 @@ eig = register(
         _infer_eig,
         _eig,
         Push(_push_eig),
-        Library("geev", native=lambda: Routine("linalg_eig", (NO_EIGENVALUES, NOT_FINITE))),
+        Library("geev", native=lambda: Routine("linalg_eig", (NO_EIGENVALUES, NOT_FINITE)), dispatched=True),
         _eig_samples,
         "Eigenvalues and eigenvectors of length 1 of any square matrix, as complex numbers.",
         prune=_without_vectors,
@@ -314,7 +314,7 @@ eigvals = register(
         _infer_eigvals,
         _eigvals,
         Push(_push_eigvals),
-        Library("geev", native=lambda: Routine("linalg_eigvals", (NO_EIGENVALUES, NOT_FINITE))),
+        Library("geev", native=lambda: Routine("linalg_eigvals", (NO_EIGENVALUES, NOT_FINITE)), dispatched=True),
         _eig_samples,
         "Eigenvalues of any square matrix, as complex numbers.",
         axes=Stacked(),

@@ -219,7 +219,7 @@ def _infer_lstsq(a: Aval, b: Aval, *, rcond: float) -> Aval:
 
 @by_lapack(IF_NOT_CONVERGED)
 def _lstsq(a: Any, b: Any, *, rcond: float) -> Any:
-    like = np.empty((*a.shape[:-2], a.shape[-1], b.shape[-1]), a.dtype)
+    like = np.empty_like(a, shape=(*a.shape[:-2], a.shape[-1], b.shape[-1]))
     return each_matrix(lambda a, b: np.linalg.lstsq(a, b, rcond)[0], like, a, b)
 
 
@@ -247,7 +247,11 @@ lstsq = register(
         _infer_lstsq,
         _lstsq,
         Push(_push_lstsq),
-        Library("gelsd", native=lambda rcond: Routine("linalg_lstsq", (NO_LEAST_SQUARES,), (rcond,))),
+        Library(
+            "gelsd",
+            native=lambda rcond: Routine("linalg_lstsq", (NO_LEAST_SQUARES,), (rcond,)),
+            dispatched=True,
+        ),
         _lstsq_samples,
         "The shortest x that makes |a x - b| least, for each column of b; `rcond` as in pinv.",
         axes=Stacked(),

@@ -14,13 +14,14 @@ import math
 from collections.abc import Callable, Iterable
 from functools import wraps
 from typing import Any
+from warnings import catch_warnings
 
 import numpy as np
 from numpy.linalg import LinAlgError
 
 from fnad.errors import FactorizationError, MatrixError, OutOfRangeError
 from fnad.ir.axes import Stacked
-from fnad.ir.primitive import Library, NonDifferentiable, Primitive, Pull, Push, Routine, Sample, register
+from fnad.ir.primitive import HOST, Library, NonDifferentiable, Primitive, Pull, Push, Routine, Sample, register
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import DTYPES, Aval, Dtype, Shape
 from fnad.ops.arithmetic import add, mul, neg
@@ -46,6 +47,7 @@ from fnad.ops.matrix import (
     upper,
 )
 from fnad.ops.shape import constant, iota, pad, sample
+from fnad.placement import scipy_module
 
 I32, I64 = DTYPES["i32"], DTYPES["i64"]
 
@@ -220,10 +222,10 @@ def _solve_triangular(a: Any, b: Any, *, lower: bool, unit: bool) -> Any:
     if math.prod(a.shape[:-2]) > a.shape[-1]:
         return _substitute(a, b, lower=lower, unit=unit)
 
-    from scipy.linalg import solve_triangular  # noqa: PLC0415 - kept out of `import fnad`
+    solve = scipy_module(a, "linalg").solve_triangular
 
     def one(a: Any, b: Any) -> Any:
-        return solve_triangular(a, b, lower=lower, unit_diagonal=unit, check_finite=False)
+        return solve(a, b, lower=lower, unit_diagonal=unit, check_finite=False)
 
     return each_matrix(one, b, a, b)
 
@@ -276,7 +278,7 @@ solve_triangular = register(
         _infer_solve_triangular,
         _solve_triangular,
         Pull(_pull_solve_triangular),
-        Library("trtrs", native=_triangular_routine),
+        Library("trtrs", native=_triangular_routine, dispatched=True),
         _triangular_samples,
         "The solution of linear equations whose matrix is the lower or upper triangle of a, with ones as diagonal if "
         "`unit`.",
@@ -383,7 +385,7 @@ row_order = register(
         _infer_row_order,
         _row_order,
         NonDifferentiable(),
-        Library(native=lambda size: Routine("linalg_row_order", (NO_ROW,))),
+        Library(HOST, native=lambda size: Routine("linalg_row_order", (NO_ROW,))),
         _row_order_samples,
         "Which of `size` rows comes where when row i is exchanged with row pivots[i], one after the other.",
         axes=Stacked(1),
@@ -397,13 +399,21 @@ def _infer_lu(a: Aval) -> tuple[Aval, Aval]:
 
 
 def _lu(a: Any) -> tuple[Any, Any]:
-    from scipy.linalg import get_lapack_funcs  # noqa: PLC0415 - kept out of `import fnad`
-
-    packed, pivots = np.array(a, np.result_type(a, np.float64)), np.empty((*a.shape[:-2], min(a.shape[-2:])), I32)
-    (getrf,) = get_lapack_funcs(("getrf",), (packed,))
+    packed = a.astype(np.result_type(a.dtype, np.float64))
+    pivots = np.empty_like(a, I32, shape=(*a.shape[:-2], min(a.shape[-2:])))
     for i in np.ndindex(a.shape[:-2]) if a.size else ():
-        packed[i], pivots[i], _ = getrf(packed[i])
+        packed[i], pivots[i] = _getrf(packed[i])
     return packed.astype(a.dtype), pivots
+
+
+def _getrf(a: Any) -> tuple[Any, Any]:
+    """The factors and the exchanges of a matrix, which may be singular."""
+    linalg = scipy_module(a, "linalg")
+    if isinstance(a, np.ndarray):
+        (getrf,) = linalg.get_lapack_funcs(("getrf",), (a,))
+        return getrf(a)[:2]
+    with catch_warnings(action="ignore"):
+        return linalg.lu_factor(a, check_finite=False)
 
 
 def _push_lu(results: Any, primals: Any, tangents: Any) -> list[Symbol | None]:
@@ -451,7 +461,7 @@ lu = register(
         _infer_lu,
         _lu,
         Push(_push_lu),
-        Library("getrf", raises=False, native=lambda: Routine("linalg_lu")),
+        Library("getrf", raises=False, native=lambda: Routine("linalg_lu"), dispatched=True),
         _lu_samples,
         "LU factorization with row exchanges: L, without its diagonal of ones, and U in one matrix, and the exchanges.",
         axes=Stacked(),

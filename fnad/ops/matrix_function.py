@@ -63,10 +63,9 @@ def _infer_repeated_square(a: Aval, times: Aval) -> Aval:
 
 
 def _repeated_square(a: Any, times: Any) -> Any:
-    out = np.array(a)
-    for i in np.ndindex(times.shape):
-        for _ in range(times[i]):
-            out[i] = out[i] @ out[i]
+    out = a.copy()
+    for n in range(int(times.max()) if times.size else 0):
+        out = np.where((times > n)[..., None, None], out @ out, out)
     return out
 
 
@@ -109,7 +108,7 @@ repeated_square = register(
         _infer_repeated_square,
         _repeated_square,
         Push(lambda results, primals, tangents: [repeated_square_along(primals[0], tangents[0], primals[1])]),
-        Library("gemm", raises=False, native=lambda: Routine("linalg_repeated_square")),
+        Library("gemm", raises=False, native=lambda: Routine("linalg_repeated_square"), dispatched=True),
         _repeated_square_samples,
         "The square of the square of … a matrix, so many times.",
         axes=Stacked(),
@@ -242,7 +241,7 @@ expm = register(
         _infer_expm,
         _expm,
         Push(lambda results, primals, tangents: [expm_frechet(primals[0], tangents[0])]),
-        Library(expansion=_expm_by_squaring),
+        Library(expansion=_expm_by_squaring, dispatched=True),
         _expm_samples,
         "Exponential of a matrix.",
         axes=Stacked(),
@@ -295,7 +294,7 @@ expm_frechet = register(
         _infer_expm_frechet,
         _expm_frechet,
         Pull(_pull_expm_frechet),
-        Library(expansion=_expm_frechet_by_block),
+        Library(expansion=_expm_frechet_by_block, dispatched=True),
         _expm_frechet_samples,
         "Derivative of the matrix exponential at a along e.",
         axes=Stacked(),
