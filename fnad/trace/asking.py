@@ -246,7 +246,7 @@ def may_stand_for_callee(frame: FrameType) -> bool:
         return False
     value = None if owner is None else attribute(owner, name)
     if value is None:
-        return not name.startswith("__")
+        return name == "__class__" or not name.startswith("__")
     return id(value) in STAND_INS or isinstance(value, (CACHED, partial, staticmethod, classmethod))
 
 

@@ -203,6 +203,18 @@ def indexed(frame: FrameType) -> Any:
     return None if container is None else container.value(frame)
 
 
+def calls_a_global(frame: FrameType, names: AbstractSet[str]) -> bool:
+    """Whether a frame is at the call of a global of one of these names, `hasattr(x, "size")`."""
+    return _callee_at(frame.f_code, frame.f_lasti) in names
+
+
+@remembered
+def _callee_at(code: CodeType, offset: int) -> str | None:
+    steps, at = steps_to(code, offset)
+    end = at + (steps[at].name == "PRECALL")  # the interpreter may run the two as one
+    return next((steps[i].value for i in _calls_of_globals(steps) if _end_of_call(steps, i) == end), None)
+
+
 def is_augmented_assignment(frame: FrameType) -> bool:
     """Whether a frame is at `x += …` or another of its kind."""
     steps, at = steps_to(frame.f_code, frame.f_lasti)

@@ -55,8 +55,8 @@ class Handle:
 
     __slots__ = ("__weakref__", "_cell", "_steps", "_symbol", "_version", "aval", "is_scalar")
 
-    concrete: ClassVar[type[Handle]]
-    """The class that users meet."""
+    concrete: ClassVar[Callable[..., Handle]]
+    """What makes one of the classes that users meet of a symbol."""
     fresh: ClassVar[Callable[[Symbol, bool], Handle]]
     """What makes an array, or a number of NumPy's, of a symbol that is none of a Python number."""
 

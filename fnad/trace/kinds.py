@@ -8,6 +8,7 @@ outside, and is equal to it: `type(x) == float`, `type(x) in (int, float)`, `typ
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import FunctionType, MethodType
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,10 @@ import numpy as np
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import DTYPES
 from fnad.numpy.operands import NUMBERS, PYTHON_TYPES, WeakSymbol
+from fnad.trace.bytecode import calls_a_global
+from fnad.trace.callees import standing_for
 from fnad.trace.handle import Handle
+from fnad.trace.source import caller
 
 KINDS: tuple[type[Any], ...] = (np.ndarray, *[dtype.type for dtype in DTYPES.values()], *NUMBERS)
 """The classes that traced values stand for."""
@@ -40,12 +44,22 @@ def _meant(cls: type[Any]) -> type[Any]:
 
 
 class Kind(type):
-    """The class of a class of traced values, which is equal to the class that is `meant`."""
+    """The class of a class of traced values, which is equal to the class that is `meant`.
+
+    It has the protocols of arrays for functions: NumPy looks them up in the class of a number, which has none itself.
+    """
 
     meant: type[Any] | None = None
+    __array_ufunc__: Any
+    __array_function__: Any
 
     def __eq__(cls, other: object) -> bool:
         return isinstance(other, type) and _meant(cls) is _meant(other)
+
+    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+        if cls.meant is not None:  # the user wrote type(x)(y)
+            return standing_for(cls.meant)(*args, **kwargs)
+        return super().__call__(*args, **kwargs)
 
     __hash__ = type.__hash__  # not that of what is meant: NumPy looks classes of numbers up in a dict, and reads those
 
@@ -69,9 +83,32 @@ def _class_for(kind: type[Any], base: type[Any], members: Mapping[str, Any]) -> 
     namespace = {name: member for name, member in members.items() if name not in OWN and hasattr(kind, name)}
     if "__getitem__" in namespace and not hasattr(kind, "__iter__"):
         namespace |= NOT_ITERABLE
+    namespace |= {PRIORITY: getattr(kind(0), PRIORITY)} if hasattr(kind, PRIORITY) else {}
+    namespace |= {} if hasattr(kind, "__array__") else {"__array__": Unasked(members["__array__"])}
     names = {"__module__": kind.__module__, "__qualname__": kind.__qualname__, "__class__": kind}
     namespace["is_weak"] = kind in NUMBERS
     return Kind(NAME(base), (base,), {"__slots__": (), "__hash__": base.__hash__, "meant": kind, **names, **namespace})
+
+
+PRIORITY = "__array_priority__"
+ASKING = {"hasattr", "getattr"}
+
+
+class Unasked:
+    """`__array__` of a Python number, which has none: NumPy finds it, and `hasattr` does not.
+
+    NumPy asks for it in C, where Python is at another call. Without it NumPy would make an array of objects.
+    """
+
+    def __init__(self, method: FunctionType) -> None:
+        self.method = method
+
+    def __get__(self, instance: Any, owner: type[Any]) -> Any:
+        if instance is None:
+            return self.method
+        if calls_a_global(caller(), ASKING):
+            raise AttributeError("a traced number has no '__array__'", name="__array__", obj=instance)
+        return MethodType(self.method, instance)
 
 
 def _without_iter(self: Any, name: str) -> Any:

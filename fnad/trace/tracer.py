@@ -54,34 +54,7 @@ class Tracer(Handle, metaclass=Kind):
     __slots__ = ()
 
     def __new__(cls, symbol: Any, *, is_scalar: bool = False) -> Any:
-        if cls.meant is not None:  # the user wrote type(x)(y)
-            return cls.meant(symbol)
         return object.__new__(CLASSES[kind_of(symbol, is_scalar=is_scalar)])
-
-    # ---- NumPy's protocols -------------------------------------------------------------------------------------------
-
-    @unwatched_where(lambda self, ufunc, method, *inputs, **kwargs: is_own_call(ufunc, inputs, kwargs))
-    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
-        for operand in inputs:
-            if type(operand) is Selection:
-                return NotImplemented
-        rule = RULES.get(ufunc) if method == "__call__" and not kwargs else None  # as nearly always
-        if rule is not None:
-            return call_seen(rule, inputs, kwargs)
-        return call_ufunc(ufunc, method, inputs, kwargs)
-
-    @unwatched_where(lambda self, function, types, args, kwargs: is_own_call(function, args, kwargs))
-    def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
-        if any(kind is Selection for kind in types):  # which is equal to the class of other arrays
-            return NotImplemented
-        return call_function_seen(function, args, kwargs)
-
-    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
-        mask = guards.decided(self.symbol) if MAKING.is_traced and self.aval.dtype == BOOL and is_reading() else None
-        if mask is not None:  # an array of names, say, which no second run makes a traced one
-            return mask.copy()
-        value = self._known(escape.array_asked).astype(dtype or self.aval.dtype)
-        return value if copy else self.lend(value)
 
     # ---- the number: of what depends on no input, and of scalars that Python decides by ------------------------------
 
@@ -97,9 +70,6 @@ class Tracer(Handle, metaclass=Kind):
         if answer is None:
             raise refusal(self.aval, *args)
         return answer
-
-    def __complex__(self) -> complex:
-        return complex(self._known(escape.number_asked, "its complex"))
 
     # math.floor and math.ceil ask for these first, and for a float where there is none, as of np.float32
 
@@ -144,6 +114,31 @@ class Members(Tracer):
     """Members that not all traced values have."""
 
     __slots__ = ()
+
+    # ---- NumPy's protocols -------------------------------------------------------------------------------------------
+
+    @unwatched_where(lambda self, ufunc, method, *inputs, **kwargs: is_own_call(ufunc, inputs, kwargs))
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        for operand in inputs:
+            if type(operand) is Selection:
+                return NotImplemented
+        rule = RULES.get(ufunc) if method == "__call__" and not kwargs else None  # as nearly always
+        if rule is not None:
+            return call_seen(rule, inputs, kwargs)
+        return call_ufunc(ufunc, method, inputs, kwargs)
+
+    @unwatched_where(lambda self, function, types, args, kwargs: is_own_call(function, args, kwargs))
+    def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        if any(kind is Selection for kind in types):  # which is equal to the class of other arrays
+            return NotImplemented
+        return call_function_seen(function, args, kwargs)
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+        mask = guards.decided(self.symbol) if MAKING.is_traced and self.aval.dtype == BOOL and is_reading() else None
+        if mask is not None:  # an array of names, say, which no second run makes a traced one
+            return mask.copy()
+        value = self._known(escape.array_asked).astype(dtype or self.aval.dtype)
+        return value if copy else self.lend(value)
 
     # ---- what is known while tracing ---------------------------------------------------------------------------------
 
@@ -202,6 +197,9 @@ class Members(Tracer):
         if formats_a_number():
             return number_to_format(self)
         return float(self._known(escape.number_asked, "its float"))
+
+    def __complex__(self) -> complex:
+        return complex(self._known(escape.number_asked, "its complex"))
 
     def __int__(self) -> int:
         if self.aval.shape or self.aval.dtype.kind == "c":
@@ -417,6 +415,9 @@ def _members() -> Iterator[tuple[str, Callable[..., Any]]]:
 for _name, _member in _members():
     setattr(Members, _name, _member)
 
+for _name in ("__array_ufunc__", "__array_function__"):
+    setattr(Kind, _name, staticmethod(vars(Members)[_name]))
+
 CLASSES = classes_of(Tracer, vars(Members))
 
 
@@ -427,13 +428,20 @@ class Selection(Masked, CLASSES[np.ndarray]):
     __hash__ = Tracer.__hash__  # pyright: ignore[reportAssignmentType]  # not that of operators without one
 
 
+def made(symbol: Symbol, *, is_scalar: bool = False) -> Handle:
+    """What `Tracer` makes of a value, which takes twice as long."""
+    handle: Handle = object.__new__(CLASSES[kind_of(symbol, is_scalar=is_scalar)])
+    Handle.__init__(handle, symbol, is_scalar=is_scalar)
+    return handle
+
+
 def fresh(symbol: Symbol, is_scalar: bool) -> Handle:
-    """What `Tracer` makes of a value of NumPy's, which takes twice as long."""
+    """What it makes of a value of NumPy's."""
     handle: Handle = object.__new__(CLASSES[symbol.aval.dtype.type if is_scalar else ARRAY])
     Handle.__init__(handle, symbol, is_scalar=is_scalar)
     return handle
 
 
-Handle.concrete = Tracer
+Handle.concrete = staticmethod(made)
 Handle.fresh = staticmethod(fresh)
 SIMPLE.update(CLASSES.values())

@@ -69,7 +69,7 @@ def test_float():
 ASKED = {
     "its float": (lambda t: struct.pack("d", t), NUMBER),
     "its int": (int, UNDECIDED),
-    "its complex": (complex, NUMBER),
+    "its complex": (lambda t: complex(t + 1j), NUMBER),
     "its truth value": (lambda t: 1 if t > 0 else 2, UNDECIDED),
     "an ordinary array": (np.asarray, ARRAY),
     "its pickle": (pickle.dumps, "return it from the traced function, and pickle the result"),
@@ -80,7 +80,7 @@ ASKED = {
 def test_what_is_asked(what):
     function, remedy = ASKED[what]
     first, place, last = message(TracerEscapeError, lambda t: function(t), S).split("\n")
-    aval = "bool[]" if what == "its truth value" else "f64[]"
+    aval = {"its truth value": "bool[]", "its complex": "c128[]"}.get(what, "f64[]")
     assert first == f"a traced value of aval {aval} was asked for {what}: it has no numbers while tracing"
     assert place.startswith("  at test_escapes.py:")
     assert last == f"  {remedy}"

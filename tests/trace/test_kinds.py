@@ -14,6 +14,7 @@ from typing import SupportsFloat, SupportsIndex
 
 import numpy as np
 import pytest
+import scipy.linalg
 
 import fnad
 from fnad.errors import ArgumentTypeError, MissingAttributeError, TracerEscapeError, UnsupportedFunctionError
@@ -37,6 +38,7 @@ NAMES = {
     *("__len__", "__iter__", "__getitem__", "__setitem__", "__contains__", "__index__", "__float__", "__int__"),
     *("__matmul__", "__iadd__", "__and__", "__invert__", "__round__", "__add__", "__lt__", "__bool__", "__hash__"),
     *("shape", "dtype", "ndim", "size", "T", "real", "imag", "conjugate", "conj", "sum", "mean", "astype"),
+    *("__array__", "__array_ufunc__", "__array_function__", "__array_priority__", "__complex__"),
     *("__trunc__", "is_integer", "as_integer_ratio", "hex", "bit_length"),
     *("item", "tolist", "copy", "reshape", "dot", "sort", "fill", "flat", "nonexistent"),
 }
@@ -48,6 +50,8 @@ QUESTIONS = {
     "is named": lambda x: [type(x).__name__, type(x).__module__, type(x).__qualname__, x.__class__, repr(type(x))],
     "is iterable": np.iterable,
     "is a scalar": np.isscalar,
+    "is an array": lambda x: (hasattr(x, "__array__"), getattr(x, "__array__", None) is None),
+    "has priority": lambda x: getattr(x, "__array_priority__", None),
 }
 
 
@@ -95,6 +99,23 @@ def test_the_branch_of_a_scalar(test):
 def test_a_class_that_is_called():
     assert fnad.grad(lambda x: x * type(x)(2) + type(x)(3.5))(1.0) == 2.0
     assert fnad.jit(lambda x: np.add(x, type(x)(1)))(np.float32(1)).dtype == np.float32
+
+
+@pytest.mark.parametrize("kind", [float, np.float32, np.float64])
+def test_a_class_that_is_called_with_a_traced_value(kind):
+    """The class of one value makes another one of its kind, as the class itself does outside."""
+    for f in (lambda x: type(x)(3 * x), lambda x: x.__class__(3 * x), lambda x: sum(map(type(x), [x, 2 * x]))):
+        value, slope = fnad.jit(fnad.value_and_grad(f))(kind(0.5))
+        assert (value, slope) == (1.5, 3.0)
+        assert value.dtype == np.dtype(kind)
+    assert fnad.grad(lambda x: np.sum(x * type(x[0])(x[1] ** 2)))(np.array([2.0, 3.0])).tolist() == [9.0, 39.0]
+    with pytest.raises(ArgumentTypeError, match="interpreted as an integer"):
+        fnad.grad(lambda x: type(x)(2 * x).sum())(np.ones(2))
+
+
+def test_numpy_asks_a_python_number_for_an_array():
+    with pytest.raises(TracerEscapeError, match="asked for an ordinary array"):
+        fnad.grad(lambda x: x * scipy.linalg.blas.dasum(x))(1.5)
 
 
 # ---- what is not there -------------------------------------------------------------------------------------------
