@@ -21,7 +21,7 @@ from fnad.api.running import traced
 from fnad.control.callback import Host
 from fnad.control.callback import callback as on_host
 from fnad.control.implicit import implicitly
-from fnad.errors import ConvergenceError, FnadError, ShapeError, TracerEscapeError
+from fnad.errors import ConvergenceError, DomainError, FnadError, ShapeError, TracerEscapeError
 from fnad.ir.builder import current_builder, inline, is_tracing
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import I64
@@ -36,6 +36,7 @@ from fnad.transforms.interpret import interpret
 from fnad.transforms.pipeline import simplify
 
 Rule = Callable[..., Any]
+NEARER = "start nearer, or give other options, a larger tol= for example"
 COUNTS = ((I64, ()), (I64, ()))
 """Of a result of SciPy's: its status, and how often the function was called."""
 
@@ -130,13 +131,14 @@ def equation_of(f: Rule, x: Any, args: Any) -> tuple[System, Callable[..., list[
     return system, lambda *x: inline(system.program, [*system.captured, *x]), at
 
 
-def _slope_at(system: System, captured: Sequence[Any]) -> Rule:
-    """The derivative of a function of each element by itself."""
-    pushed, aval = simplify(jvp(system.program, system.unknowns)), system.types[0].aval
+def _slope_at(system: System, captured: Sequence[Any], order: int) -> Rule:
+    """The first or second derivative of a function of each element by itself."""
+    pushed, aval = jvp(system.program, system.unknowns), system.types[0].aval
+    program = simplify(pushed if order == 1 else jvp(pushed, [*system.unknowns, False]))
 
     def slope(x: Any) -> Any:
         point = np.asarray(x, aval.dtype).reshape(aval.shape)
-        return interpret(pushed, [*captured, point, np.ones_like(point)])[1][()]
+        return interpret(program, [*captured, point, *[np.ones_like(point)] * order])[-1][()]
 
     return slope
 
@@ -186,7 +188,7 @@ def _number(value: Any) -> Any:
     return float(value) if isinstance(value, (int, np.integer)) else value
 
 
-brentq, brenth, ridder, bisect = map(_bracketing, ("brentq", "brenth", "ridder", "bisect"))
+brentq, brenth, ridder, bisect, toms748 = map(_bracketing, ("brentq", "brenth", "ridder", "bisect", "toms748"))
 
 
 @solver("scipy.optimize.newton", lambda given: (given["x0"],))
@@ -197,18 +199,69 @@ def newton(
     args: Any = (),
     tol: Any = 1.48e-8,
     maxiter: Any = 50,
+    fprime2: Any = None,
     x1: Any = None,
     rtol: Any = 0.0,
 ) -> Any:
-    """The root that SciPy's Newton or secant method finds; a derivative that is given is replaced by that of func."""
+    """The root that SciPy's method of Newton, Halley or secants finds; derivatives that are given are those of func."""
     system, residual, at = equation_of(func, _number(x0), args)
 
     def find(captured: Any, start: Any, *second: Any) -> list[Any]:
-        slope = None if fprime is None else _slope_at(system, captured)
-        options = {"fprime": slope, "tol": tol, "maxiter": maxiter, "rtol": rtol, "x1": second[0] if second else None}
+        options = _slopes(system, captured, fprime, fprime2) | {"x1": second[0] if second else None}
+        options |= {"tol": tol, "maxiter": maxiter, "rtol": rtol}
         return [own("scipy.optimize.newton")(lambda x: at(captured)(x)[()], start[()], **options)]
 
     return traced(solution(system, residual, find, [] if x1 is None else [x1])[0])
+
+
+@solver("scipy.optimize.root_scalar", lambda given: (_start_of(given.get("bracket"), given.get("x0")),))
+def root_scalar(
+    f: Any,
+    args: Any = (),
+    method: Any = None,
+    bracket: Any = None,
+    fprime: Any = None,
+    fprime2: Any = None,
+    x0: Any = None,
+    x1: Any = None,
+    xtol: Any = None,
+    rtol: Any = None,
+    maxiter: Any = None,
+    options: Any = None,
+) -> Any:
+    """SciPy's result with a traced root; derivatives that are given, or returned beside values, are those of f."""
+    is_several = (fprime is not None and not callable(fprime)) or (fprime2 is not None and not callable(fprime2))
+    function = (lambda x, *args: f(x, *args)[0]) if is_several and (fprime or fprime2) else f
+    ends = [] if bracket is None else list(bracket[:2])
+    others = [*ends, *([] if x0 is None else [x0]), *([] if x1 is None else [x1])]
+    _check_ends("root_scalar", *others)
+    system, residual, at = equation_of(function, _number(_start_of(bracket, x0)), args)
+    limits = {"xtol": xtol, "rtol": rtol, "maxiter": maxiter, "options": options, "method": method}
+
+    def find(captured: Any, _: Any, *given: Any) -> list[Any]:
+        numbers = iter(map(float, given))
+        places: dict[str, Any] = {"bracket": [next(numbers), next(numbers)]} if ends else {}
+        places |= {name: next(numbers) for name, value in (("x0", x0), ("x1", x1)) if value is not None}
+        slopes = _slopes(system, captured, fprime or None, fprime2 or None)
+        result = own("scipy.optimize.root_scalar")(lambda x: float(at(captured)(x)), **places, **slopes, **limits)
+        if not result.converged:
+            raise ConvergenceError(f"scipy.optimize.root_scalar did not succeed: {result.flag}", remedy=NEARER)
+        return [result.root, result.iterations, result.function_calls]
+
+    root, iterations, calls = map(traced, solution(system, residual, find, others, more=COUNTS))
+    return import_module("scipy.optimize").RootResults(root, iterations, calls, 0, method)
+
+
+def _start_of(bracket: Any, x0: Any) -> Any:
+    if bracket is None and x0 is None:
+        raise DomainError("unable to select a solver as neither bracket nor starting point provided")
+    return x0 if bracket is None else bracket[0]
+
+
+def _slopes(system: System, captured: Sequence[Any], fprime: Any, fprime2: Any) -> dict[str, Any]:
+    """The derivatives of a function of one variable, for those that the user gave."""
+    orders = {"fprime": (fprime, 1), "fprime2": (fprime2, 2)}
+    return {name: _slope_at(system, captured, order) for name, (f, order) in orders.items() if f is not None}
 
 
 # ---- systems of equations --------------------------------------------------------------------------------------------
@@ -261,7 +314,7 @@ def counts_of(name: str, result: Any) -> list[Any]:
     if not result.success:
         raise ConvergenceError(
             f"scipy.optimize.{name} did not succeed: {result.message}",
-            remedy="start nearer, or give other options, a larger tol= for example",
+            remedy=NEARER,
         )
     return [result.get("status", 0), result.get("nfev", 0)]
 

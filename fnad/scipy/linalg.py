@@ -13,18 +13,20 @@ are 0. As in SciPy, what is no stack of matrices is a ValueError, and a singular
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
 import numpy as np
 
-from fnad.errors import DomainError, MatrixError, UnsupportedFunctionError
+from fnad.errors import DomainError, MatrixError, OutOfRangeError, UnsupportedFunctionError
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import DTYPES, is_complex, real_dtype
 from fnad.numpy import linear_algebra
+from fnad.numpy.bodies import XP
 from fnad.numpy.linear_algebra import floating, for_columns, square
 from fnad.numpy.operands import as_symbol, to_dtype
-from fnad.ops import banded, least_squares, linalg, matrix_function, riccati
+from fnad.ops import banded, eigenvalues, least_squares, linalg, matrix_function, riccati
 from fnad.ops.arithmetic import add, mul, neg, sub
 from fnad.ops.comparison import eq
 from fnad.ops.conversion import convert
@@ -39,6 +41,7 @@ from fnad.ops.matrix import (
     diagonal_matrix,
     hermitian_of,
     identity_like,
+    matmul,
     mirrored,
     row_and_column,
     rows,
@@ -47,9 +50,9 @@ from fnad.ops.matrix import (
 )
 from fnad.ops.matrix import lower as lower_triangle
 from fnad.ops.matrix import upper as upper_triangle
-from fnad.ops.shape import broadcast_in_dim, broadcast_to, reshape_to
+from fnad.ops.shape import broadcast_in_dim, broadcast_to, reshape_to, slice_axis
 from fnad.ops.sorting import argsort
-from fnad.scipy.rule import rule_of
+from fnad.scipy.rule import body_of, on_values, rule_of
 from fnad.scipy.special_matrices import block_diag, circulant, hankel, toeplitz
 
 __all__ = [
@@ -58,35 +61,54 @@ __all__ = [
     "cho_solve",
     "cholesky",
     "circulant",
+    "companion",
+    "convolution_matrix",
+    "coshm",
+    "cosm",
     "det",
+    "eig",
+    "eigh",
+    "eigh_tridiagonal",
     "eigvals",
     "eigvalsh",
+    "eigvalsh_tridiagonal",
     "expm",
     "expm_frechet",
+    "fiedler",
     "hankel",
     "inv",
+    "khatri_rao",
     "lstsq",
     "lu",
     "lu_factor",
     "lu_solve",
+    "matmul_toeplitz",
     "norm",
     "pinv",
+    "pinvh",
     "qr",
+    "sinhm",
+    "sinm",
     "solve",
     "solve_banded",
+    "solve_circulant",
     "solve_continuous_are",
     "solve_continuous_lyapunov",
     "solve_discrete_are",
     "solve_discrete_lyapunov",
     "solve_sylvester",
+    "solve_toeplitz",
     "solve_triangular",
+    "solveh_banded",
     "sqrtm",
     "svd",
     "svdvals",
+    "tanhm",
+    "tanm",
     "toeplitz",
 ]
 
-of_scipy = rule_of("scipy.linalg")
+of_scipy, on_values_of_scipy = rule_of("scipy.linalg"), on_values("scipy.linalg")
 
 # ---- equations -------------------------------------------------------------------------------------------------------
 
@@ -438,6 +460,18 @@ def det(a: Any) -> Any:
 
 
 @of_scipy
+def pinvh(a: Any, rtol: float | None = None, lower: bool = True) -> Any:
+    """The pseudoinverse of a Hermitian matrix, by its eigenvalues.
+
+    >>> pinvh([[2.0, 0.0], [0.0, 0.0]])
+    array([[0.5, 0. ],
+           [0. , 0. ]])
+    """
+    x = square("pinvh", a)
+    return linear_algebra.pinv(hermitian_of(x, is_lower=lower), rtol=rtol, hermitian=True)
+
+
+@of_scipy
 def pinv(a: Any, *, rtol: float | None = None, return_rank: bool = False) -> Any:
     """The pseudoinverse, (…, n, m), of a matrix (…, m, n).
 
@@ -472,13 +506,107 @@ def svdvals(a: Any) -> Any:
 
 
 @of_scipy
-def eigvalsh(a: Any, *, lower: bool = True) -> Any:
-    """The eigenvalues of a Hermitian matrix, ascending.
+def eigvalsh(a: Any, b: Any = None, *, lower: bool = True, type: int = 1, subset_by_index: Any = None) -> Any:  # noqa: A002
+    """The eigenvalues of a Hermitian matrix, or those that `eigh` finds with b, ascending.
 
     >>> eigvalsh([[0.0, 1.0], [1.0, 0.0]])
     array([-1.,  1.])
     """
-    return linear_algebra.eigvalsh(a, "L" if lower else "U")
+    return _eigenvalues(_standard_form(a, b, lower, type)[0], lower, subset_by_index)
+
+
+def _eigenvalues(a: Symbol, is_lower: bool, index: Any) -> Symbol:
+    values = eigenvalues.eigvalsh(a, uplo="L" if is_lower else "U")
+    return slice_axis(values, values.ndim - 1, *_part(index, values.shape[-1]))
+
+
+@of_scipy
+def eigh(
+    a: Any,
+    b: Any = None,
+    *,
+    lower: bool = True,
+    eigvals_only: bool = False,
+    type: int = 1,  # noqa: A002  # SciPy's name
+    subset_by_index: Any = None,
+    driver: str | None = None,
+) -> Any:
+    """The eigenvalues of a Hermitian matrix, ascending, and its eigenvectors in columns.
+
+    With a positive definite b those of a v = w b v (`type` 1), a b v = w v (2) or b a v = w v (3), where vᴴ b v, or for
+    the third vᴴ b⁻¹ v, is 1. The vectors are those of NumPy's driver, and may have another sign than SciPy's.
+
+    >>> eigh([[2.0, 0.0], [0.0, 1.0]])[0]
+    array([1., 2.])
+    """
+    standard, back = _standard_form(a, b, lower, type)
+    if eigvals_only:
+        return _eigenvalues(standard, lower, subset_by_index)
+    values, vectors = eigenvalues.eigh(standard, uplo="L" if lower else "U")
+    part = _part(subset_by_index, values.shape[-1])
+    return slice_axis(values, values.ndim - 1, *part), columns(back(vectors), *part)
+
+
+def _part(index: Any, n: int) -> tuple[int, int]:
+    """The first of the eigenvalues from .. to, and the one behind the last."""
+    if index is None:
+        return 0, n
+    first, last = (int(i) for i in index)
+    if not 0 <= first <= last < n:
+        raise OutOfRangeError(f"requested eigenvalue indices are not valid: {index} of {n}")
+    return first, last + 1
+
+
+def _standard_form(a: Any, b: Any, is_lower: bool, kind: int) -> tuple[Symbol, Callable[[Symbol], Symbol]]:
+    """The matrix with the same eigenvalues, and what makes the eigenvectors of its own, by b = L Lᴴ."""
+    if b is None:
+        return square("eigh", a), lambda vectors: vectors
+    x, y = floating(a, b)
+    check_square("eigh", x.aval)
+    check_square("eigh", y.aval)
+    factor = linalg.cholesky(y, upper=not is_lower)
+    left, matrix = factor if is_lower else adjoint(factor), hermitian_of(x, is_lower=is_lower)
+    match kind:
+        case 1:
+            half = adjoint(triangular(left, matrix, True))
+            return triangular(left, half, True), lambda vectors: triangular(adjoint(left), vectors, False)
+        case 2 | 3:
+            found = matmul(matmul(adjoint(left), matrix), left)
+            return found, lambda v: matmul(left, v) if kind == 3 else triangular(adjoint(left), v, False)
+        case _:
+            raise DomainError(f'"type" keyword only accepts 1, 2, and 3, got {kind!r}')
+
+
+@of_scipy
+def eig(a: Any, left: bool = False, right: bool = True) -> Any:
+    """The eigenvalues of a square matrix, and where `right` its eigenvectors in columns, as complex numbers.
+
+    >>> eig([[2.0]])[0]
+    array([2.+0.j])
+    """
+    if left:
+        raise UnsupportedFunctionError("scipy.linalg.eig has no rule for left=True")
+    return tuple(linear_algebra.eig(a)) if right else linear_algebra.eigvals(a)
+
+
+@on_values_of_scipy
+def eigh_tridiagonal(d: Any, e: Any, eigvals_only: bool = False) -> Any:
+    """The eigenvalues of a real symmetric matrix with diagonals d and e, ascending, and its eigenvectors.
+
+    >>> eigh_tridiagonal([2.0, 1.0], [0.0], eigvals_only=True)
+    array([1., 2.])
+    """
+    return eigh(XP.diag(d) + XP.diag(e, -1), eigvals_only=eigvals_only)
+
+
+@on_values_of_scipy
+def eigvalsh_tridiagonal(d: Any, e: Any) -> Any:
+    """The eigenvalues of a real symmetric matrix with diagonals d and e, ascending.
+
+    >>> eigvalsh_tridiagonal([2.0, 1.0], [0.0])
+    array([1., 2.])
+    """
+    return eigvalsh(XP.diag(d) + XP.diag(e, -1))
 
 
 @of_scipy
@@ -540,6 +668,141 @@ def sqrtm(A: Any) -> Any:  # noqa: N803
     array([[2.]])
     """
     return matrix_function.sqrtm(square("sqrtm", A))
+
+
+@on_values_of_scipy
+def coshm(A: Any) -> Any:  # noqa: N803
+    """The hyperbolic cosine of a square matrix.
+
+    >>> coshm([[0.0]])
+    array([[1.]])
+    """
+    return 0.5 * (expm(A) + expm(-XP.asarray(A)))
+
+
+@on_values_of_scipy
+def sinhm(A: Any) -> Any:  # noqa: N803
+    """The hyperbolic sine of a square matrix.
+
+    >>> sinhm([[0.0]])
+    array([[0.]])
+    """
+    return 0.5 * (expm(A) - expm(-XP.asarray(A)))
+
+
+@on_values_of_scipy
+def tanhm(A: Any) -> Any:  # noqa: N803
+    """The hyperbolic tangent of a square matrix.
+
+    >>> tanhm([[0.0]])
+    array([[0.]])
+    """
+    return solve(coshm(A), sinhm(A))
+
+
+@on_values_of_scipy
+def cosm(A: Any) -> Any:  # noqa: N803
+    """The cosine of a square matrix.
+
+    >>> cosm([[0.0]])
+    array([[1.]])
+    """
+    return _like(A, coshm(1j * XP.asarray(A)))
+
+
+@on_values_of_scipy
+def sinm(A: Any) -> Any:  # noqa: N803
+    """The sine of a square matrix.
+
+    >>> sinm([[0.0]])
+    array([[0.]])
+    """
+    return _like(A, -1j * sinhm(1j * XP.asarray(A)))
+
+
+@on_values_of_scipy
+def tanm(A: Any) -> Any:  # noqa: N803
+    """The tangent of a square matrix.
+
+    >>> tanm([[0.0]])
+    array([[0.]])
+    """
+    return solve(cosm(A), sinm(A))
+
+
+def _like(a: Any, found: Any) -> Any:
+    """A result that is real for a real matrix."""
+    return found if XP.iscomplexobj(a) else found.real
+
+
+# ---- matrices of few numbers -----------------------------------------------------------------------------------------
+
+
+@on_values_of_scipy
+def solve_toeplitz(c_or_cr: Any, b: Any) -> Any:
+    """The solution x of a x = b, where a is the Toeplitz matrix of its first column, or of that and its first row.
+
+    >>> solve_toeplitz([2.0, 0.0], [2.0, 4.0])
+    array([1., 2.])
+    """
+    return solve(_toeplitz(c_or_cr), b)
+
+
+@on_values_of_scipy
+def matmul_toeplitz(c_or_cr: Any, x: Any) -> Any:
+    """The product of such a matrix and x.
+
+    >>> matmul_toeplitz([2.0, 0.0], [2.0, 4.0])
+    array([4., 8.])
+    """
+    return XP.matmul(_toeplitz(c_or_cr), x)
+
+
+def _toeplitz(c_or_cr: Any) -> Any:
+    return toeplitz(*c_or_cr) if isinstance(c_or_cr, tuple) else toeplitz(c_or_cr)
+
+
+@on_values_of_scipy
+def solve_circulant(c: Any, b: Any) -> Any:
+    """The solution x of a x = b, where a is the circulant matrix with this first column.
+
+    >>> solve_circulant([2.0, 0.0], [2.0, 4.0])
+    array([1., 2.])
+    """
+    return solve(circulant(c), b)
+
+
+@on_values_of_scipy
+def solveh_banded(ab: Any, b: Any, lower: bool = False) -> Any:
+    """The solution x of a x = b for a Hermitian matrix, of which ab has a diagonal a row, as for `solve_banded`.
+
+    >>> solveh_banded([[0.0, 1.0], [2.0, 2.0]], [3.0, 3.0])
+    array([1., 1.])
+    """
+    diagonals = XP.asarray(ab)[:: 1 if lower else -1]
+    several, n = range(1, diagonals.shape[0]), diagonals.shape[1]
+    below = [diagonals[k, : n - k] if lower else np.conj(diagonals[k, k:]) for k in several]
+    above = [np.conj(row) for row in below]
+    rows = [*[np.pad(above[k - 1], (k, 0)) for k in reversed(several)], diagonals[0]]
+    rows += [np.pad(below[k - 1], (0, k)) for k in several]
+    return solve_banded((len(several), len(several)), XP.stack(rows), b)
+
+
+@on_values_of_scipy
+def khatri_rao(a: Any, b: Any) -> Any:
+    """The Kronecker products of the columns of a and b.
+
+    >>> khatri_rao([[1.0], [2.0]], [[3.0]])
+    array([[3.],
+           [6.]])
+    """
+    product = XP.asarray(a)[..., :, None, :] * XP.asarray(b)[..., None, :, :]
+    return product.reshape(*product.shape[:-3], -1, product.shape[-1])
+
+
+companion, convolution_matrix, fiedler = map(
+    body_of, ("scipy.linalg.companion", "scipy.linalg.convolution_matrix", "scipy.linalg.fiedler")
+)
 
 
 def __getattr__(name: str) -> Any:

@@ -34,15 +34,18 @@ def body_of(path: str) -> Function:
     return follows(Body(body))(function)
 
 
-def on_values(module: str) -> Callable[[Function], Function]:
-    """Enter a function as the rule of the one of its name in a module of SciPy; it receives values as the user has."""
+def on_values(module: str, where: str | None = None) -> Callable[[Function], Function]:
+    """Enter a function as the rule of the one of its name in a module of SciPy; it receives values as the user has.
+
+    `where` is the module that has its body, if that is another one.
+    """
 
     def enter(rule: Function) -> Function:
-        path = f"{module}.{rule.__name__}"
+        path = f"{where or module}.{rule.__name__}"
 
         @cache
         def as_original() -> Function:
-            return Bound(rule, own(path), path)
+            return Bound(rule, own(path), f"{module}.{rule.__name__}")
 
         def body(*args: Any, **kwargs: Any) -> Any:
             return as_original()(*args, **kwargs)

@@ -12,11 +12,21 @@ TABLE: dict[str, dict[str, tuple[str, ...]]] = {}
 
 # fmt: off
 TABLE["scipy.linalg"] = {"fnad.scipy.linalg": (
-    "block_diag", "cho_factor", "cho_solve", "cholesky", "circulant", "det", "eigvals", "eigvalsh", "expm",
-    "expm_frechet", "hankel", "inv", "lstsq", "lu", "lu_factor", "lu_solve", "norm", "pinv", "qr", "solve",
-    "solve_banded", "solve_continuous_are", "solve_continuous_lyapunov", "solve_discrete_are",
-    "solve_discrete_lyapunov", "solve_sylvester", "solve_triangular", "sqrtm", "svd", "svdvals", "toeplitz",
+    "block_diag", "cho_factor", "cho_solve", "cholesky", "circulant", "companion", "convolution_matrix", "coshm",
+    "cosm", "det", "eig", "eigh", "eigh_tridiagonal", "eigvals", "eigvalsh", "eigvalsh_tridiagonal", "expm",
+    "expm_frechet", "fiedler", "hankel", "inv", "khatri_rao", "lstsq", "lu", "lu_factor", "lu_solve", "matmul_toeplitz",
+    "norm", "pinv", "pinvh", "qr", "sinhm", "sinm", "solve", "solve_banded", "solve_circulant", "solve_continuous_are",
+    "solve_continuous_lyapunov", "solve_discrete_are", "solve_discrete_lyapunov", "solve_sylvester", "solve_toeplitz",
+    "solve_triangular", "solveh_banded", "sqrtm", "svd", "svdvals", "tanhm", "tanm", "toeplitz",
 )}
+TABLE["scipy.fft._basic_backend"] = {"fnad.scipy.fft": (
+    "fft", "fft2", "fftn", "hfft", "hfft2", "hfftn", "ifft", "ifft2", "ifftn", "ihfft", "ihfft2", "ihfftn", "irfft",
+    "irfft2", "irfftn", "rfft", "rfft2", "rfftn",
+)}
+TABLE["scipy.fft._realtransforms_backend"] = {"fnad.scipy.fft": (
+    "dct", "dctn", "dst", "dstn", "idct", "idctn", "idst", "idstn",
+)}
+TABLE["scipy.fft._fftlog_backend"] = {"fnad.scipy.fft": ("fht", "ifht")}
 TABLE["scipy.signal"] = {"fnad.scipy.signal": (
     "convolve", "correlate", "fftconvolve", "filtfilt", "lfilter", "lfilter_zi", "oaconvolve", "sosfilt",
 )}
@@ -49,7 +59,7 @@ TABLE["scipy.integrate"] = {"fnad.scipy.integrate": (
 TABLE["scipy.optimize"] = {
     "fnad.scipy.optimize": ("rosen", "rosen_der", "rosen_hess", "rosen_hess_prod"),
     "fnad.api.scipy_solvers": (
-        "bisect", "brenth", "brentq", "fsolve", "newton", "ridder", "root",
+        "bisect", "brenth", "brentq", "fsolve", "newton", "ridder", "root", "root_scalar", "toms748",
     ),
     "fnad.api.scipy_minima": ("least_squares", "minimize"),
 }

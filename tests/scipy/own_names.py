@@ -6,8 +6,13 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy import integrate, interpolate, linalg, ndimage, optimize, signal, sparse, special, stats
+from scipy import fft, integrate, interpolate, linalg, ndimage, optimize, signal, sparse, special, stats
 from scipy.spatial import distance
+
+
+def both(z: Any) -> Any:
+    """The real and the imaginary part."""
+    return np.stack([np.real(z), np.imag(z)])
 
 
 class Case(NamedTuple):
@@ -27,6 +32,7 @@ X, Y = [0.3, 1.2, 2.1], [1.5, 0.4, 0.9]
 SPD = [[2.0, 0.5, 0.1], [0.5, 3.0, 0.3], [0.1, 0.3, 1.5]]
 POINTS = [[0.3, 1.2, 0.4], [0.7, -0.3, 1.6], [1.1, 0.9, -0.8], [0.2, 0.5, 0.6]]
 OTHERS = [[1.3, 0.1, 0.2], [-0.5, 0.8, 2.1]]
+UNLIKE = [[1.0, 0.4, -0.3], [0.9, 2.5, 0.2], [-0.6, 0.1, 4.0]]
 SPARSE = np.array([[0.0, 2.0, 0.0], [1.0, 0.0, 3.0], [0.0, 0.0, 0.0]])
 KNOTS, VALUES = np.array([0.0, 0.7, 1.1, 2.0, 2.6, 4.0]), [0.1, 1.2, 0.8, 1.9, 0.4, 0.7]
 BETWEEN = [-0.3, 0.2, 0.75, 1.5, 3.4, 4.4]
@@ -65,6 +71,77 @@ CASES: dict[str, list[Case]] = {
         of(lambda c: linalg.toeplitz(c), X),
         of(lambda a, b: linalg.block_diag(a, b), SPD, X),
         of(lambda a: linalg.norm(a), SPD),
+    ],
+    "linalg, eigenvalues": [
+        of(lambda a: np.vstack([linalg.eigh(a)[0], np.abs(linalg.eigh(a)[1])]), SPD),
+        of(lambda a: np.abs(linalg.eigh(a @ a, lower=False, subset_by_index=[0, 1])[1]), SPD),
+        *(
+            of(lambda a, b, kind=kind: np.abs(linalg.eigh(a + a.T, b @ b, type=kind)[1]), UNLIKE, SPD)
+            for kind in (1, 2, 3)
+        ),
+        of(lambda a, b: np.abs(linalg.eigh(a, b @ b, lower=False)[1]), UNLIKE, SPD),
+        of(lambda a, b: linalg.eigh(a, b, eigvals_only=True, type=2), SPD, SPD),
+        of(lambda a, b: linalg.eigvalsh(a, b @ b, type=3, subset_by_index=(1, 2)), SPD, SPD),
+        of(lambda a: np.sort(linalg.eig(a)[0].real), UNLIKE),
+        of(lambda a: np.abs(linalg.eig(a)[1])[:, :1] ** 2 @ np.ones((1, 2)), UNLIKE),
+        of(lambda a: linalg.pinvh(a @ a.T), SPD),
+        of(lambda d, e: np.abs(linalg.eigh_tridiagonal(d, e[:2])[1]), X, Y),
+        of(lambda d, e: linalg.eigvalsh_tridiagonal(d, e[:2]), X, Y),
+    ],
+    "linalg, functions and structures": [
+        *(
+            of(lambda a, f=f: f(a / 3), UNLIKE)
+            for f in (linalg.coshm, linalg.sinhm, linalg.tanhm, linalg.cosm, linalg.sinm, linalg.tanm)
+        ),
+        of(lambda a: np.real(linalg.sinm(a / 3 * (1 + 0.5j))), UNLIKE),
+        of(lambda c, b: linalg.solve_toeplitz(c, b), [4.0, 1.0, 0.3], X),
+        of(lambda c, r, x: linalg.solve_toeplitz((c, r), x), [4.0, 1.0, 0.3], [4.0, 0.2, 0.7], SPD),
+        of(lambda c, r, x: linalg.matmul_toeplitz((c, r), x), [4.0, 1.0, 0.3], [4.0, 0.2, 0.7], X),
+        of(lambda c, b: linalg.solve_circulant(c, b), [4.0, 1.0, 0.3], X),
+        of(lambda d, b: linalg.solveh_banded(d, b), [[0.0, 0.0, 0.2], [0.0, 0.5, 0.3], [4.0, 3.0, 2.0]], X),
+        of(lambda d, b: linalg.solveh_banded(d, b, lower=True), [[4.0, 3.0, 2.0], [0.5, 0.3, 0.0]], SPD),
+        of(lambda a, b: linalg.khatri_rao(a, b), SPD, [X]),
+        of(lambda c: linalg.companion(c), X),
+        of(lambda c: linalg.convolution_matrix(c, 4, mode="same"), X),
+        of(lambda c: linalg.fiedler(c), X),
+    ],
+    "fft": [
+        *(
+            of(lambda x, f=f, n=n, norm=norm: both(f(x[0] + 1j * x[1], n, norm=norm)), [LONG, LONG])
+            for f in (fft.fft, fft.ifft, fft.hfft, fft.irfft)
+            for n, norm in ((None, "forward"), (4, None))
+        ),
+        *(of(lambda x, f=f: both(f(x, 7, 0, "ortho")), SPD) for f in (fft.rfft, fft.ihfft)),
+        *(
+            of(lambda x, f=f: both(f(x, (4, 2), norm="forward", workers=1)), SPD)
+            for f in (fft.fft2, fft.ifft2, fft.rfft2, fft.irfft2, fft.hfft2, fft.ihfft2)
+        ),
+        *(
+            of(lambda x, f=f: both(f(x, (4, 2))), SPD)
+            for f in (fft.fftn, fft.ifftn, fft.rfftn, fft.irfftn, fft.hfftn, fft.ihfftn)
+        ),
+        of(lambda x: both(fft.fftn(x, 5)), SPD),
+        of(lambda x: fft.ihfftn(fft.rfftn(x, axes=0).real, axes=(0,)).real, SPD),
+        of(lambda x: fft.fftshift(fft.ifftshift(x)), LONG),
+        of(lambda x: fft.ifht(fft.fht(x, 0.1, 0.5), 0.1, 0.5, bias=0.2), LONG),
+    ],
+    "fft, cosines and sines": [
+        *(
+            of(lambda x, f=f, t=t, norm=norm: f(x, t, norm=norm), LONG)
+            for f in (fft.dct, fft.idct, fft.dst, fft.idst)
+            for t in (1, 2, 3, 4)
+            for norm in (None, "ortho")
+        ),
+        *(
+            of(lambda x, f=f, t=t, norm=norm: f(x, t, norm=norm, orthogonalize=norm is not None), LONG)
+            for f, t in ((fft.dct, 1), (fft.idct, 2), (fft.idst, 3))
+            for norm in (None, "forward")
+        ),
+        *(of(lambda x, f=f: f(x, 1, 4, 0), SPD) for f in (fft.dct, fft.idst)),
+        *(of(lambda x, f=f: f(x, 3, (4, -1)), SPD) for f in (fft.dctn, fft.idctn, fft.dstn, fft.idstn)),
+        of(lambda x: fft.dctn(x, axes=1, norm="ortho"), SPD),
+        of(lambda x: both(fft.dct(x + 2j * x**2)), LONG),
+        of(lambda x: fft.dst(x[:1], 2), LONG),
     ],
     "signal": [
         of(lambda x, y: signal.convolve(x, y), X, Y),
@@ -253,6 +330,40 @@ CASES: dict[str, list[Case]] = {
         of(lambda a: optimize.newton(lambda x: x**3 - a, 1.5), 2.0, **ROUGH),
         of(lambda a: optimize.newton(lambda x: x**3 - a, 1.5, fprime=lambda x: 3 * x**2), 2.0, **ROUGH),
         of(lambda a: optimize.newton(lambda x, a: x**3 - a, np.ones(3), args=(a,)), X, **ROUGH),
+        of(
+            lambda a: optimize.newton(lambda x: x**3 - a, 1.5, lambda x: 3 * x**2, fprime2=lambda x: 6 * x),
+            2.0,
+            **ROUGH,
+        ),
+        of(lambda a: optimize.toms748(lambda x: x**3 - a, 0.0, 3.0), 2.0, **ROUGH),
+        *(
+            of(
+                lambda a, m=method: optimize.root_scalar(lambda x: x**3 - a, method=m, bracket=[0.1 * a, 3]).root,
+                2.0,
+                **ROUGH,
+            )
+            for method in (None, "bisect", "brentq", "brenth", "ridder", "toms748")
+        ),
+        *(
+            of(
+                lambda a, more=more: optimize.root_scalar(lambda x, a: x**3 - a, (a,), x0=1.5, **more).root,
+                2.0,
+                **ROUGH,
+            )
+            for more in (
+                {},
+                {"x1": 1.7},
+                {"method": "secant", "x1": 1.7, "xtol": 1e-14},
+                {"fprime": lambda x, a: 3 * x**2},
+                {"fprime": lambda x, a: 3 * x**2, "fprime2": lambda x, a: 6 * x, "maxiter": 20},
+            )
+        ),
+        of(lambda a: optimize.root_scalar(lambda x: (x**3 - a, 3 * x**2), x0=a, fprime=True).root, 2.0, **ROUGH),
+        of(
+            lambda a: optimize.root_scalar(lambda x: (x**3 - a, 3 * x**2, 6 * x), x0=a, fprime=True, fprime2=True).root,
+            2.0,
+            **ROUGH,
+        ),
         of(lambda a: optimize.fsolve(lambda x: [x[0] * x[1] - a, x[0] - x[1] ** 2], [1, 1]), 2.0, **ROUGH),
         of(lambda a: optimize.fsolve(lambda x, a: x**3 - a, 1.0, (a,), fprime=lambda x, a: 3 * x**2), 2.0, **ROUGH),
         of(lambda a: optimize.root(lambda x: x**3 - a, np.ones(3), method="lm", tol=1e-13).x, X, **ROUGH),

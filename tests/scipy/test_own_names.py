@@ -555,3 +555,35 @@ def test_the_layer_of_the_array_api_solves_by_numpys_function() -> None:
     gradient = fnad.grad(lambda a: np.sum(solve(a, b)))(a)
     np.testing.assert_allclose(gradient, -np.outer(np.linalg.solve(a.T, np.ones(2)), np.linalg.solve(a, b)), rtol=1e-14)
     assert solve(a, b).tolist() == np.linalg.solve(a, b).tolist()
+
+
+def test_what_root_scalar_and_eigh_are_not_given() -> None:
+    cube = lambda x, a: x**3 - a  # noqa: E731
+    with pytest.raises(DomainError, match="neither bracket nor starting point"):
+        fnad.grad(lambda a: scipy.optimize.root_scalar(cube, (a,)).root)(2.0)
+    with pytest.raises(ShapeError, match="looks for a number"):
+        fnad.grad(lambda a: scipy.optimize.root_scalar(cube, (a,), x0=np.ones(2)).root)(2.0)
+    with pytest.raises(ConvergenceError, match="root_scalar did not succeed"):
+        fnad.grad(lambda a: scipy.optimize.root_scalar(cube, (a,), x0=9.0, x1=8.0, maxiter=2).root)(2.0)
+    found = fnad.jit(lambda a: vars(scipy.optimize.root_scalar(cube, (a,), bracket=(0, 2))))(2.0)
+    expected = vars(scipy.optimize.root_scalar(cube, (2.0,), bracket=(0, 2)))
+    assert {name: found[name] for name in expected} == expected
+    with pytest.raises(DomainError, match='"type" keyword only accepts 1, 2, and 3, got 4'):
+        fnad.grad(lambda a: np.sum(scipy.linalg.eigvalsh(a, a, type=4)))(np.eye(2))
+    with pytest.raises(IndexError, match="indices are not valid"):
+        fnad.grad(lambda a: np.sum(scipy.linalg.eigvalsh(a, subset_by_index=(0, 2))))(np.eye(2))
+
+
+def test_numbers_of_transforms_that_are_none() -> None:
+    for f in (
+        lambda x: scipy.fft.dct(x, 5),
+        lambda x: scipy.fft.dctn(x, norm="both"),
+        lambda x: scipy.fft.dst(x, n=0),
+        lambda x: scipy.fft.dctn(x, s=(2, 2), axes=(0,)),
+        lambda x: scipy.fft.fft(x, 0),
+    ):
+        for way in (f, lambda x, f=f: fnad.jvp(f, (x,), (x,))):
+            with pytest.raises(ValueError, match=r"(?i)invalid|not defined|same length|not supported"):
+                way(np.ones(3))
+    with pytest.raises(ShapeError, match="Invalid number of data points"):
+        fnad.grad(lambda x: scipy.fft.dct(x, 1)[0])(np.ones(1))

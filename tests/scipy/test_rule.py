@@ -56,7 +56,7 @@ def test_an_option_that_is_not_heeded_is_an_error_where_it_is_not_the_default() 
     fnad.grad(lambda a: np.sum(np.real(linalg.eigvals(a, None, homogeneous_eigvals=False))))(A)
     for call, option in (
         (lambda a: linalg.eigvals(a, np.eye(2)), "b="),
-        (lambda a: linalg.eigvalsh(a, subset_by_index=[0, 0]), "subset_by_index="),
+        (lambda a: linalg.eigvalsh(a, subset_by_value=[0, 0]), "subset_by_value="),
         (lambda a: linalg.qr(a, False, None, "full", True), "pivoting="),
         (lambda a: special.perm(a, 1, True), "exact="),
     ):
