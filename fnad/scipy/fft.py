@@ -30,7 +30,7 @@ from fnad.scipy.rule import body_of, on_values
 # ---- Fourier transforms ----------------------------------------------------------------------------------------------
 
 of_fourier = on_values("scipy.fft", "scipy.fft._basic_backend")
-OPPOSITE = {None: "forward", "backward": "forward", "forward": "backward"}
+OPPOSITE: dict[str | None, Any] = {None: "forward", "backward": "forward", "forward": "backward"}
 
 
 def _along_one(name: str) -> Callable[..., Any]:
