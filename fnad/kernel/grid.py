@@ -439,7 +439,9 @@ class Mapping:
             if not is_known or (inside and inside.depth not in effect.depths and not self.fits(inside, width, threads)):
                 return []
             together[inside, effect.depths].append(effect)
-        blocks = min(loop.extent, self.grid.blocks * self.grid.threads // threads)
+        has_columns = any(inside and inside.depth not in depths for inside, depths in together)
+        rounds = 1 if has_columns else self.grid.rounds  # each block has a part of all columns
+        blocks = min(loop.extent, rounds * self.grid.blocks * self.grid.threads // threads)
         folds: list[RowFold] = []
         wholes: list[Piece] = []
         for (inside, depths), group in together.items():
@@ -520,7 +522,9 @@ class Mapping:
         if by_threads:
             parts = min(self.grid.blocks * self.grid.threads // found.results, found.length // LEAST)
         else:
-            parts = min(self.grid.blocks // found.results, -(-found.length // (4 * self.grid.threads)))
+            parts = min(
+                self.grid.rounds * self.grid.blocks // found.results, -(-found.length // (4 * self.grid.threads))
+            )
         if parts > 1:
             yield from self.divided(nest, free, folded, parts, depth, by_threads=by_threads)
         elif by_threads:
@@ -581,13 +585,13 @@ class Mapping:
         threads = self.threads_for(length)
         if not free:
             return Piece([nest], depth, 1, threads)
-        blocks = min(size(free), self.grid.blocks * (self.grid.threads // threads))
+        blocks = min(size(free), self.grid.rounds * self.grid.blocks * (self.grid.threads // threads))
         return OnBlocks([nest], depth, blocks, threads, free, row_width(free[-1]))
 
     def shape(self, number: int) -> tuple[int, int]:
         """The blocks and the threads of each for so many independent values: whole warps."""
         threads = min(self.grid.threads, -(-number // self.grid.warp) * self.grid.warp)
-        return min(self.grid.blocks, -(-number // threads)), threads
+        return min(self.grid.rounds * self.grid.blocks, -(-number // threads)), threads
 
     def threads_for(self, length: int) -> int:
         """The threads of a block for a fold of this length: a power of two, of which each has a few elements."""

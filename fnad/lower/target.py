@@ -81,6 +81,13 @@ class Grid:
     warp: int
     """The threads that run in step and exchange values by shuffles."""
 
+    rounds: int = 1
+    """How many times as many blocks there are where each does the same.
+
+    A multiprocessor that has room for three blocks of a kernel with many registers, and not eight, then works in the
+    last round as well.
+    """
+
 
 @dataclass(frozen=True, slots=True)
 class Target:

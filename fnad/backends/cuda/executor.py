@@ -18,6 +18,7 @@ import numpy as np
 from fnad.backends.base import Array
 from fnad.backends.cuda.driver import Driver, Operand, current
 from fnad.backends.cuda.libdevice import path
+from fnad.backends.cuda.occupancy import Resources, occupancy, resources
 from fnad.backends.cuda.ptx import ALIGNMENT, ptx_of_all
 from fnad.backends.cuda.target import CUDA
 from fnad.backends.cuda.tools import machine_code
@@ -27,7 +28,8 @@ from fnad.ir.primitive import HOST, Library
 from fnad.ir.program import Program
 from fnad.ir.types import I64
 from fnad.kernel.launches import DeviceControl, DevicePlan, DeviceStep, Launch, Products
-from fnad.kernel.statements import COUNTERS, STATUS, Store, walk
+from fnad.kernel.statements import COUNTERS, STATUS
+from fnad.kernel.traffic import moved
 from fnad.lower.index import Counter, Index, Quotient, Remainder
 from fnad.lower.loop_ir import (
     LibraryCall,
@@ -310,17 +312,28 @@ def sass(program: Program, arch: str = ARCH) -> str:
     return machine_code(ptx(program, arch), arch)
 
 
-def launch_lines(planned: DevicePlan) -> Iterator[str]:
-    """Each launch with its grid and the bytes of the arrays that it reads and writes."""
-    sizes = {b.name: b.aval.nbytes for b in (*planned.loops.inputs, *planned.loops.outputs)}
-    sizes |= {slot.name: slot.size * slot.dtype.itemsize for slot in planned.slots}
-    for launch in planned.launches.values():
-        stored = {s.array.name for s in walk(launch.kernel.body) if isinstance(s, Store)} & sizes.keys()
-        arrays = {p.name for p in launch.kernel.parameters} & sizes.keys()
-        read = sum(sizes[name] for name in arrays - stored)
-        written = sum(sizes[name] for name in stored)
+def launch_lines(planned: DevicePlan, arch: str = ARCH) -> Iterator[str]:
+    """Each launch: its grid, the bytes that it reads and writes, and what it takes of a multiprocessor."""
+    launches = list(planned.launches.values())
+    try:
+        taken = [_taken(found, launch, arch) for found, launch in zip(resources(launches, arch), launches, strict=True)]
+        missing = ""
+    except LoweringError as error:
+        taken, missing = [""] * len(launches), f"registers and occupancy are not known: {error.what}"
+    sizes = {b.name: b.aval.size for b in (*planned.loops.inputs, *planned.loops.outputs)}
+    sizes |= {slot.name: slot.size for slot in planned.slots}
+    for launch, text in zip(launches, taken, strict=True):
+        read, written = moved(launch, sizes)
         grid = f"{launch.blocks} x {launch.threads} threads"
-        yield f"{launch.kernel.name}: {grid}, {read:,} bytes in arrays read, {written:,} in arrays written"
+        yield f"{launch.kernel.name}: {grid}, {read:,} bytes read, {written:,} written{text}"
+    if missing and launches:
+        yield missing
+
+
+def _taken(found: Resources, launch: Launch, arch: str) -> str:
+    share = occupancy(found, launch.threads, arch)
+    local = f", {found.local:,} bytes of local memory" if found.local else ""
+    return f", {found.registers} registers{local}, {found.shared:,} bytes shared, occupancy {share:.0%} of {arch}"
 
 
 def _depth(step: DeviceStep) -> int:

@@ -43,6 +43,21 @@ def machine_code(ptx: str, arch: str) -> str:
         return output(disassemble, str(code))
 
 
+def assembly_report(ptx: str, arch: str) -> str:
+    """What the assembler says of the kernels of a text: their registers, and their memory."""
+    assemble = program("nvidia-cuda-nvcc", "ptxas")
+    with TemporaryDirectory() as folder:
+        text = Path(folder, "kernels.ptx")
+        text.write_text(ptx)
+        done = subprocess.run(
+            [assemble, "-v", f"-arch={arch}", str(text), "-o", str(Path(folder, "kernels.cubin"))],
+            capture_output=True, text=True, check=False,
+        )  # fmt: skip
+    if done.returncode:
+        raise LoweringError(f"ptxas fails: {done.stderr.strip()}")
+    return done.stderr
+
+
 def output(*command: str) -> str:
     """What a program prints; raises `LoweringError` where it fails."""
     done = subprocess.run(command, capture_output=True, text=True, check=False)

@@ -1,0 +1,116 @@
+"""How many bytes a launch moves between a device's memory and its threads.
+
+Each access in the text counts once for each of the elements that it is made to: those of as many indices as the loops,
+threads and blocks that the index depends on have, but no more than the array has elements. What all blocks read again,
+such as a row of weights, comes from the cache, and counts once. So an array that two passes read counts twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from math import prod
+from typing import TypeAlias
+
+from fnad.kernel.device import BLOCK, THREAD
+from fnad.kernel.launches import Launch
+from fnad.kernel.statements import (
+    Apply,
+    Assign,
+    Constant,
+    Expression,
+    For,
+    Load,
+    Name,
+    Statement,
+    Store,
+    bodies,
+    operands,
+    subexpressions,
+)
+from fnad.scalar.operation import INDEX, Pointer
+from fnad.scalar.operations import OPERATIONS
+
+Sources: TypeAlias = frozenset[str]
+"""What an index depends on: counters of loops, the numbers of a thread and of its block."""
+
+
+def moved(launch: Launch, sizes: Mapping[str, int]) -> tuple[int, int]:
+    """The bytes that a launch reads and writes of arrays with so many elements each, by name."""
+    counting = _Counting(launch, sizes)
+    counting.block(launch.kernel.body)
+    return counting.read, counting.written
+
+
+class _Counting:
+    """The count: how many values each counter has, and what variables depend on."""
+
+    def __init__(self, launch: Launch, sizes: Mapping[str, int]) -> None:
+        self.extents = {THREAD.name: launch.threads, BLOCK.name: launch.blocks}
+        self.sizes = sizes
+        self.variables: dict[str, Sources] = {}
+        self.read = self.written = 0
+
+    def block(self, statements: Sequence[Statement]) -> None:
+        for statement in statements:
+            self.statement(statement)
+            for body in bodies(statement):
+                self.block(body)
+
+    def statement(self, statement: Statement) -> None:
+        for expression in operands(statement):
+            for load in loads(expression):
+                self.read += self.bytes(load.array, load.index)
+        match statement:
+            case Assign(targets, value):
+                found = self.sources(value)
+                for target in targets:
+                    self.variables[target.name] = self.variables.get(target.name, frozenset()) | found
+            case Store(array, index):
+                self.written += self.bytes(array, index)
+            case For():
+                self.variables[statement.counter.name] = self.counter(statement)
+            case _:
+                pass
+
+    def counter(self, loop: For) -> Sources:
+        """What a counter depends on: itself, with all values that it has in all threads."""
+        first, stop = self.least(loop.start), self.least(loop.stop)
+        name = f"{loop.counter.name} from {first}"
+        if isinstance(loop.stop, Constant):
+            starts = prod(self.extents[source] for source in self.sources(loop.start))
+            rounds = -(-(stop - first) // loop.step)
+            self.extents[name] = max(0, min(rounds * starts, stop - first))
+            return frozenset((name,))
+        # a part, which begins and ends where others end and begin
+        return self.sources(loop.start) | self.sources(loop.stop)
+
+    def least(self, expression: Expression) -> int:
+        """An expression where all that it depends on is 0."""
+        match expression:
+            case Constant(value):
+                return int(value)
+            case Apply(operation, inner, kind) if kind == INDEX and inner and operation.name in OPERATIONS:
+                return int(operation.plain(*map(self.least, inner)))
+            case _:
+                return 0
+
+    def sources(self, expression: Expression) -> Sources:
+        found: set[str] = set()
+        for part in subexpressions(expression):
+            if isinstance(part, Name):
+                found |= self.variables.get(part.name, frozenset())
+            elif isinstance(part, Apply) and part.operation in (THREAD, BLOCK):
+                found.add(part.operation.name)
+        return frozenset(found)
+
+    def bytes(self, array: Name, index: Expression) -> int:
+        if array.name not in self.sizes:
+            return 0
+        assert isinstance(array.kind, Pointer)
+        elements = prod(self.extents[source] for source in self.sources(index))
+        return min(elements, self.sizes[array.name]) * array.kind.dtype.itemsize
+
+
+def loads(expression: Expression) -> Iterator[Load]:
+    """The loads in an expression."""
+    return (part for part in subexpressions(expression) if isinstance(part, Load))

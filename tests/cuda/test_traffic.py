@@ -1,0 +1,117 @@
+"""The bytes that programs move on a device, beside the least, and the threads that a multiprocessor has room for."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.special import ndtr
+
+import fnad
+from fnad.backends.cuda.executor import launch_lines
+from fnad.backends.cuda.occupancy import Resources, occupancy
+from fnad.backends.cuda.target import CUDA
+from fnad.errors import LoweringError
+from fnad.kernel.launches import DevicePlan
+from fnad.kernel.traffic import moved
+from fnad.lower.lowering import lower
+from tests.cuda.harness import Block, Watched
+from tests.cuda.test_grid import SMALL, layer_norm, plan_of, program_of, softmax
+
+N, ROWS, COLUMNS = 10**8, 10**5, 1000
+F4 = np.dtype(np.float32)
+
+
+def array(*shape: int, dtype: Any = F4) -> np.ndarray:
+    """An array of any size that takes no memory."""
+    return np.broadcast_to(np.ones((), dtype), shape)
+
+
+def cross_entropy(x: Any, labels: Any) -> Any:
+    shifted = x - np.max(x, axis=1, keepdims=True)
+    return -np.mean(np.sum(labels * (shifted - np.log(np.sum(np.exp(shifted), axis=1, keepdims=True))), axis=1))
+
+
+def black_scholes(s: Any, k: Any, t: Any, r: Any, v: Any) -> Any:
+    spread = v * np.sqrt(t)
+    d = (np.log(s / k) + (r + v * v / 2) * t) / spread
+    return np.sum(s * ndtr(d) - k * np.exp(-r * t) * ndtr(d - spread))
+
+
+MATRIX, VECTOR = array(ROWS, COLUMNS), array(COLUMNS)
+PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
+    "elements, with a gradient": (fnad.value_and_grad(lambda x: np.sum(np.sin(x) * np.exp(x))), (array(N),)),
+    "the same in double precision": (
+        fnad.value_and_grad(lambda x: np.sum(np.sin(x) * np.exp(x))),
+        (array(N, dtype=np.float64),),
+    ),
+    "softmax": (softmax, (MATRIX,)),
+    "softmax of short rows": (softmax, (array(N // 4, 4),)),
+    "cross-entropy, with a gradient": (fnad.value_and_grad(cross_entropy), (MATRIX, MATRIX)),
+    "layer norm": (layer_norm, (MATRIX, VECTOR, VECTOR)),
+    "layer norm, with gradients": (
+        lambda x, gain, bias, y: fnad.value_and_grad(lambda *given: np.sum(layer_norm(*given) * y), argnums=(0, 1, 2))(
+            x, gain, bias
+        ),
+        (MATRIX, VECTOR, VECTOR, MATRIX),
+    ),
+    "Black-Scholes, with greeks": (
+        fnad.value_and_grad(black_scholes, argnums=(0, 1, 2, 3, 4)),
+        (array(N), array(N), array(N), F4.type(0.02), F4.type(0.3)),
+    ),
+    "a sum": (np.sum, (array(N),)),
+    "sums of short rows": (lambda x: np.sum(x, axis=1), (array(N, 4),)),
+    "sums of columns": (lambda x: np.sum(x, axis=0), (MATRIX,)),
+    "sums over an axis between": (lambda x: np.sum(x, axis=1), (array(100, 1000, 1000),)),
+}
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_no_more_bytes_are_moved_than_must(name: str) -> None:
+    program = program_of(*PROGRAMS[name])
+    plan = DevicePlan(lower(program, CUDA), CUDA)
+    outside = (*plan.loops.inputs, *plan.loops.outputs)
+    least = sum(buffer.aval.nbytes for buffer in outside)
+    sizes = {b.name: b.aval.size for b in outside} | {slot.name: slot.size for slot in plan.slots}
+    total = sum(sum(moved(launch, sizes)) for launch in plan.launches.values())
+    assert least <= total <= 1.03 * least
+    assert max(launch.blocks * launch.threads for launch in plan.launches.values()) >= 132 * 1024
+
+
+@pytest.mark.parametrize("name", ["softmax", "layer norm", "softmax of short rows", "transpose"])
+def test_what_is_counted_is_what_threads_touch(name: str) -> None:
+    plan = plan_of(name)
+    (launch,) = plan.launches.values()
+    sizes = {b.name: b.aval.size for b in (*plan.loops.inputs, *plan.loops.outputs)}
+    arrays = [Watched(p.name, np.ones(sizes[p.name], F4)) for p in launch.kernel.parameters]
+    for number in range(launch.blocks):
+        Block(launch, number, SMALL.grid.warp if SMALL.grid else 1).run(arrays, random.Random(0))
+    read, written = sum(len(a.read) for a in arrays), sum(len(a.written) for a in arrays)
+    assert moved(launch, sizes) == (4 * read, 4 * written)
+
+
+def test_occupancy_is_what_the_scarcest_resource_leaves() -> None:
+    cases = [
+        ((32, 0, 96), 256, "sm_90", 8 * 256 / 2048),
+        ((33, 0, 0), 256, "sm_90", 6 * 256 / 2048),  # 40 registers a thread, since a warp gets 256 at once
+        ((80, 0, 320), 256, "sm_90", 3 * 256 / 2048),
+        ((16, 0, 0), 32, "sm_90", 32 * 32 / 2048),  # no more than 32 blocks
+        ((32, 0, 48 * 1024), 256, "sm_90", 4 * 256 / 2048),
+        ((32, 0, 48 * 1024), 256, "sm_80", 3 * 256 / 2048),
+        ((32, 0, 0), 1024, "sm_86", 1024 / 1536),
+    ]
+    for taken, threads, arch, wanted in cases:
+        assert occupancy(Resources(*taken), threads, arch) == wanted
+    with pytest.raises(LoweringError, match="the occupancy of sm_30 is not known here, but of sm_80,"):
+        occupancy(Resources(32, 0, 0), 256, "sm_30")
+
+
+def test_without_an_assembler_explain_says_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("fnad.backends.cuda.tools.file_of", lambda *place: None)
+    monkeypatch.setenv("PATH", "/nowhere")
+    line, missing = launch_lines(plan_of("softmax"))
+    assert line.endswith("4,000 bytes read, 4,000 written")
+    assert missing.startswith("registers and occupancy are not known: the machine code of a GPU takes NVIDIA's ptxas")
