@@ -98,8 +98,8 @@ from fnad.scalar.template import cast_to, instantiate
 PARTS = 64
 """The most tasks of a parallel loop."""
 
-ROOM = 2**15
-"""The most results that the tasks of a kernel have on the stack for folds that accumulate in memory."""
+ROOM = 2**18
+"""The most results that the tasks of a kernel have of their own for folds that accumulate in memory."""
 
 COMBINING = 32
 """How many nanoseconds a loop takes at least for each such result of a task, which takes about one to combine."""

@@ -12,8 +12,10 @@ from fnad.kernel.build import array_of, counter, locate, statements_of
 from fnad.kernel.forward import forward
 from fnad.kernel.layout import Layout
 from fnad.kernel.liveness import live, read_arrays
+from fnad.kernel.scratch import frame_words
 from fnad.kernel.statements import (
     COUNTERS,
+    SCRATCH,
     STACKS,
     STATUS,
     Assign,
@@ -95,8 +97,9 @@ def chunk_kernel(
     local = {STATUS.name, STACKS.name, COUNTERS.name, *local_arrays([[*located, *body]])}
     arrays = [array for array in used if array.name not in local]
     has_stacks = bool(located) or STACKS in used
-    parameters = (*arrays, *[COUNTERS] * bool(counters), *[STACKS] * has_stacks, STATUS)
-    return Kernel(name, parameters, [*counters, *located, *body])
+    body = [*counters, *located, *body]
+    scratch = [SCRATCH] * (frame_words(body) > 0)
+    return Kernel(name, (*arrays, *[COUNTERS] * bool(counters), *[STACKS] * has_stacks, *scratch, STATUS), body)
 
 
 def arrays_of(statements: Sequence[Statement]) -> dict[Name, None]:

@@ -15,13 +15,15 @@ from fnad.kernel.chunk_kernels import (
 )
 from fnad.kernel.layout import Layout
 from fnad.kernel.python_source import module_text
-from fnad.kernel.statements import Statement
+from fnad.kernel.scratch import frame_words
+from fnad.kernel.statements import SCRATCH, Statement
 from fnad.kernel.steps import chunks_of, cut, read_by_python
-from fnad.lower.allocation import allocate, donations
+from fnad.lower.allocation import Slot, allocate, donations
 from fnad.lower.loop_ir import LoopProgram
 from fnad.lower.nodes import Buffer
 from fnad.lower.rows import rows
 from fnad.lower.target import Target
+from fnad.scalar.operation import INDEX
 
 
 class Placed:
@@ -74,6 +76,9 @@ class Plan(Placed):
             chunk: chunk_kernel(f"chunk{n}", chunk, statements[chunk], self.layout, self.unread, stacks)
             for n, chunk in enumerate(self.chunks)
         }
+        words = max([0, *(frame_words(kernel.body) for kernel in self.kernels.values())])
+        if words:
+            self.slots.append(Slot(SCRATCH.name, INDEX, words))
 
     @property
     def source(self) -> str:

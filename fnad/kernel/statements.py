@@ -181,6 +181,9 @@ THREADS = 2
 STOPPED = 2**62 - 1
 """The status where a parallel loop was interrupted."""
 
+SCRATCH = Name("scratch", Pointer(INDEX))
+"""The memory of a kernel's own large arrays, and of those of its tasks on this thread: see `scratch.py`."""
+
 STACKS = Name("stacks", Pointer(INDEX))
 """The table of residual stacks."""
 

@@ -2,9 +2,9 @@
 
 A temporary that only one nest touches, in parts that the iterations of its outermost loop keep to themselves
 (Note [Aligned accesses] in `footprint.py`), needs memory for the part of one iteration: so its rows stay in the cache,
-where whole arrays would stream through memory. If that is too large, a loop inside may need less. What several pieces
-of a tile touch (`tiles.py`) needs memory for the tile. Rows that are shorter than a vector loop are left, since the
-loop around them may be the one that vectorises.
+where whole arrays would stream through memory. If that is too large for the first-level cache, a loop inside may need
+less. What several pieces of a tile touch (`tiles.py`) needs memory for the tile. Rows that are shorter than a vector
+loop are left, since the loop around them may be the one that vectorises.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from fnad.records import dataclass
 SHORTEST = 32
 """The fewest elements of a row."""
 
-LARGEST, LARGEST_ALL = 2**15, 2**17
-"""The most bytes of a row, and of all rows together: they are on the stack."""
+NEAR, NEAR_TILE = 2**15, 2**17
+"""The most bytes of a row, and of the rows of a tile, that are preferred to those of a loop inside."""
 
-LARGEST_TILE, LARGEST_TILES = 2**17, 2**18
-"""The same for the rows of tiles."""
+LARGEST, LARGEST_ALL = 2**20, 2**21
+"""The most bytes of a row, and of all rows together: what is larger is in no cache of one core."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -74,13 +74,13 @@ def rows(items: Sequence[Item], temporaries: Sequence[Buffer]) -> dict[Buffer, R
             users[buffer].append(item)
     search = _Search()
     found: dict[Buffer, Row] = {}
-    room = {False: LARGEST_ALL, True: LARGEST_TILES}
+    room = LARGEST_ALL
     for buffer in temporaries:
         row = search.row(buffer, users[buffer])
         nbytes = row.size * buffer.dtype.itemsize if row else 0
-        if row and nbytes <= room[row.has_tile]:
+        if row and nbytes <= room:
             found[buffer] = row
-            room[row.has_tile] -= nbytes
+            room -= nbytes
     return found
 
 
@@ -99,20 +99,22 @@ class _Search:
         self.footprint = cache(footprint)
 
     def row(self, buffer: Buffer, users: Sequence[Item]) -> Row | None:
-        """The row of a buffer, of the outermost loop that has one, in the only item that touches it."""
+        """The row of a buffer in the one item that touches it, of the outermost loop with a near row or else any."""
+        far: Row | None = None
         outermost = users[0] if len(users) == 1 else None
         loop = outermost
         while isinstance(loop, NestLoop) and isinstance(outermost, NestLoop):
             addresses = self.addresses(buffer, loop)
             if not addresses or not aligned(addresses, loop.depth, loop.extent):
-                return None
+                return far
             known = [address for address in addresses if address is not None]
             row = _row(buffer, loop, outermost.depth, known, self.needs_tile(buffer, loop))
-            if row is not None:
+            if row is not None and row.size * buffer.dtype.itemsize <= (NEAR_TILE if row.has_tile else NEAR):
                 return row
+            far = far or row
             inside = [item for item in loop.items if self.addresses(buffer, item)]
             loop = inside[0] if len(inside) == 1 else None
-        return None
+        return far
 
     def needs_tile(self, buffer: Buffer, loop: NestLoop) -> bool:
         """Whether several pieces of a tile, or a product, touch a buffer."""
@@ -139,5 +141,4 @@ def _row(buffer: Buffer, loop: NestLoop, outermost: int, addresses: Sequence[Ind
     if not SHORTEST <= size < buffer.aval.size or (has_tile and stride < 0):
         return None
     whole = 2 ** (size + (stride * (loop.tile - 1) if has_tile else 0) - 1).bit_length()
-    largest = LARGEST_TILE if has_tile else LARGEST
-    return Row(loop, outermost, has_tile, whole) if whole * buffer.dtype.itemsize <= largest else None
+    return Row(loop, outermost, has_tile, whole) if whole * buffer.dtype.itemsize <= LARGEST else None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import re
 import subprocess
 import sys
 import threading
@@ -14,6 +15,7 @@ import numpy as np
 import pytest
 
 import fnad
+from fnad import nn
 from fnad.backends.cpu import threads
 from fnad.backends.cpu.threads import workers
 from fnad.config import CORES
@@ -22,8 +24,9 @@ from tests.together import together
 
 several = pytest.mark.skipif(CORES < 2, reason="one core")
 
-TASK = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64)
-SHARE = ctypes.CFUNCTYPE(None, TASK, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64, ctypes.c_bool, ctypes.c_void_p)
+WORD, ADDRESS = ctypes.c_int64, ctypes.c_void_p
+TASK = ctypes.CFUNCTYPE(None, ADDRESS, WORD, ADDRESS)
+SHARE = ctypes.CFUNCTYPE(None, TASK, ADDRESS, WORD, WORD, ctypes.c_bool, ADDRESS, ADDRESS, WORD)
 
 
 def share(task: Callable[[int], None], tasks: int, number: int = 2, *, long: bool = False) -> None:
@@ -31,7 +34,7 @@ def share(task: Callable[[int], None], tasks: int, number: int = 2, *, long: boo
     threads.use(number)
     workers().field("threshold").value = -1
     workers().field("debt").value = 0
-    SHARE(workers().share)(TASK(lambda _, n: task(n)), None, tasks, number, long, None)
+    SHARE(workers().share)(TASK(lambda _, n, scratch: task(n)), None, tasks, number, long, None, None, 0)
 
 
 @pytest.fixture
@@ -48,6 +51,7 @@ rng = np.random.default_rng(0)
 VECTOR, OTHER = rng.standard_normal((2, 100_003))
 MATRIX = rng.standard_normal((301, 503))
 LARGE = rng.standard_normal((520, 520))
+KERNEL, IMAGES = rng.standard_normal((24, 6, 3, 3)), rng.standard_normal((20, 6, 25, 25))
 PLACES = rng.integers(0, VECTOR.size, VECTOR.size)
 
 
@@ -66,6 +70,14 @@ def diffusion(u: Any) -> Any:
 
 def layers(w: Any, b: Any, x: Any) -> Any:
     return np.sum(np.tanh(x @ w + b[0] + w[0]) ** 2)
+
+
+def convolution(kernel: Any, images: Any) -> Any:
+    return np.sum(np.sin(nn.conv(images, kernel, (1, 1), "SAME")))
+
+
+def distances(centers: Any, points: Any) -> Any:
+    return np.sum(np.min(np.sum(centers**2, axis=1) - 2 * points @ centers.T, axis=1))
 
 
 def root(a: Any) -> Any:
@@ -121,6 +133,7 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     ),
     "gradient of layers": (fnad.grad(layers, (0, 1)), (MATRIX, MATRIX[:, 0], MATRIX[:200, :301])),
     "gradient of a stencil": (fnad.grad(lambda u: np.sum(diffusion(u) ** 2)), (MATRIX,)),
+    "gradient of a convolution": (fnad.value_and_grad(convolution, (0, 1)), (KERNEL, IMAGES)),
     "in a loop": (lambda x: fnad.fori_loop(0, 3, lambda _, y: np.tanh(y) + y / (1.0 + np.sum(y**2)), x), (VECTOR,)),
     "rows of a vmap": (fnad.vmap(lambda a: root(a * a)), (VECTOR[:20_000],)),
     "rows with arrays": (fnad.vmap(powers), (VECTOR[:9_000].reshape(3000, 3),)),
@@ -149,6 +162,40 @@ def test_results_do_not_depend_on_the_number_of_threads() -> None:
                 for got, wanted in zip(fnad.tree.leaves(alone), expected, strict=True):
                     single = np.asarray(got).dtype == np.float32
                     np.testing.assert_allclose(got, wanted, rtol=2e-6 if single else 1e-11, atol=1e-12)
+
+
+def test_the_images_of_a_convolution_are_tasks() -> None:
+    """Of the sums over images each task has its own, and what one image alone needs is in memory for one image."""
+    source = fnad.jit(PROGRAMS["gradient of a convolution"][0]).lower(KERNEL, IMAGES).as_text("source")
+    loops = re.findall(r"^    for (\w+) in (p?range)\((.*)\):", source, re.MULTILINE)
+    assert [extent for _, kind, extent in loops if kind == "prange"] == ["20"]
+    assert source.count("gemm(x") + source.count("gemm(l") == 3
+    windows = KERNEL[0].size * 25 * 25
+    assert f"local_f64(i64({2 ** (windows - 1).bit_length()}))" in source
+
+
+IN_A_SMALL_STACK = """
+import threading
+from tests.backends.test_threads import IMAGES, KERNEL, MATRIX, bits, convolution, distances, fnad, np
+
+def total(kernel, centers, points, wide):
+    columns = np.sum(np.sum(np.sin(wide), axis=0) ** 2)
+    return convolution(kernel, IMAGES) + distances(centers, points) + columns
+
+arguments = KERNEL, MATRIX[:300, :16], np.resize(MATRIX, (9000, 16)), np.resize(MATRIX, (3000, 2000))
+run, found = fnad.jit(fnad.grad(total, (0, 1, 2, 3))), []
+fnad.config.set_default(executor="compiled")
+threading.stack_size(2**16)
+thread = threading.Thread(target=lambda: found.extend(run(*arguments)))
+thread.start()
+thread.join()
+assert bits(found) == bits(run(*arguments))
+"""
+
+
+def test_a_thread_may_have_a_small_stack() -> None:
+    """What a kernel and its tasks keep for themselves takes 300 KB and more in each of three nests here."""
+    subprocess.run([sys.executable, "-c", IN_A_SMALL_STACK], check=True, timeout=100)
 
 
 @several

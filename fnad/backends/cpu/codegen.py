@@ -6,13 +6,17 @@ llvmlite, Numba's own code generator.
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Callable
 from functools import cache
-from typing import Any
+from typing import Any, TypeVar
 
 import llvmlite.binding as llvm
 import llvmlite.ir as ir
 
 from fnad.backends.llvm.passes import free, take_apart
+
+Result = TypeVar("Result")
 
 
 @cache
@@ -59,9 +63,32 @@ def optimized(module: ir.Module) -> Any:
     options.slp_vectorization = False
     builder = llvm.create_pass_builder(machine(), options)
     passes = builder.getModulePassManager()
-    passes.run(parsed, builder)
+    on_large_stack(lambda: passes.run(parsed, builder))
     free(passes)
     return parsed
+
+
+def object_code(module: Any, level: int) -> bytes:
+    """The machine code of a module, at a level of code generation."""
+    return on_large_stack(lambda: machine(level).emit_object(module))
+
+
+STACK = 2**23
+"""The bytes of stack that LLVM has: it visits expressions recursively, and a thread of a user may have 64 KB."""
+
+
+def on_large_stack(run: Callable[[], Result]) -> Result:
+    """What a function returns, which runs in a thread of its own unless this is the main thread."""
+    if threading.current_thread() is threading.main_thread():
+        return run()
+    found: list[Result] = []
+    before = threading.stack_size(STACK)
+    try:
+        (thread := threading.Thread(target=lambda: found.append(run()))).start()
+    finally:
+        threading.stack_size(before)
+    thread.join()
+    return found[0]
 
 
 def new_module(name: str) -> ir.Module:

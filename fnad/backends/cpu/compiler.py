@@ -10,11 +10,11 @@ from fnad.backends.cpu.entry import add_entry
 from fnad.backends.cpu.loader import ENTRY, LOCK, NativeCode, key_of, native_code
 from fnad.backends.cpu.target import CPU
 from fnad.backends.llvm.emitter import Builder, Value
-from fnad.backends.llvm.instructions import add_function
+from fnad.backends.llvm.instructions import add_function, arrays_in_frame
 from fnad.kernel.layout import Layout
 from fnad.kernel.parser import parse_kernel
 from fnad.kernel.python_source import plain_text
-from fnad.kernel.statements import STATUS, Kernel, Name
+from fnad.kernel.statements import SCRATCH, STATUS, Kernel, Name
 from fnad.records import dataclass
 from fnad.scalar.operation import Dtype
 
@@ -67,9 +67,11 @@ def compile_source(source: str, name: str, parameters: Sequence[Dtype]) -> Nativ
 
 
 def by_position(kernel: Kernel) -> Kernel:
-    """A kernel with its parameters named by their positions, but for the status, which has the number of threads."""
-    names = {p.name: f"a{n}" for n, p in enumerate(kernel.parameters) if p != STATUS} | {STATUS.name: STATUS.name}
-    parameters = tuple(Name(names[parameter.name], parameter.kind) for parameter in kernel.parameters)
+    """A kernel with its parameters named by their positions, but for what parallel loops need: status and scratch."""
+    names = {p.name: f"a{n}" for n, p in enumerate(kernel.parameters) if p not in (STATUS, SCRATCH)}
+    parameters = tuple(
+        Name(names.get(parameter.name, parameter.name), parameter.kind) for parameter in kernel.parameters
+    )
     return Kernel("kernel", parameters, Layout(names).place(kernel.body))
 
 
@@ -84,7 +86,9 @@ def module_of(kernel: Kernel) -> Any:
     function = add_function(module, kernel, CPU)
 
     def run(builder: Builder, addresses: list[Value]) -> None:
-        builder.call(function, addresses, attrs=("noinline",))
+        given = dict(zip(kernel.parameters, addresses, strict=True))
+        large = arrays_in_frame(builder, kernel, given[SCRATCH]) if SCRATCH in given else []
+        builder.call(function, [*addresses, *large], attrs=("noinline",))
 
-    add_entry(module, ENTRY, [argument.type for argument in function.args], run)
+    add_entry(module, ENTRY, [argument.type for argument in function.args[: len(kernel.parameters)]], run)
     return module

@@ -98,7 +98,7 @@ def object_code(key: str, make: Callable[[], Any], level: int = codegen.HIGHEST)
     code = kept(key)
     if code is None:
         module = make()
-        code = codegen.machine(level).emit_object(module)
+        code = codegen.object_code(module, level)
         if (cache := disk.current()) is not None:
             cache.write(key, b"\n".join((" ".join(needed(module)).encode(), code)))
     return code

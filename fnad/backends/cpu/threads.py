@@ -1,26 +1,28 @@
 """The threads that share the iterations of a parallel loop with the thread that runs it.
 
-A parallel loop is a function (context, n) and a number of tasks, which are the same however many threads there are: so
-are the results, to the bit. `share` runs task 0 alone, unless the loop is known to take `long`. If the others will take
-longer than a few times what it costs to wake threads, all threads take one task after the other until none is left. So
-a thread that gets no core, on a busy machine, delays nothing but the task that it is at, and nobody spins. What that
-costs is a debt: the next loops are not shared until they have taken twenty times as long. One loop at a time has the
-threads; another one, of a second Python thread, runs on its own thread meanwhile.
+A parallel loop is a function (context, n, scratch) and a number of tasks, which are the same however many threads there
+are: so are the results, to the bit. `share` runs task 0 alone, unless the loop is known to take `long`. If the others
+will take longer than a few times what it costs to wake threads, all threads take one task after the other until none is
+left. So a thread that gets no core, on a busy machine, delays nothing but the task that it is at, and nobody spins.
+What that costs is a debt: the next loops are not shared until they have taken twenty times as long. One loop at a time
+has the threads; another one, of a second Python thread, runs on its own thread meanwhile.
 
-    share(function, context, tasks, threads, long, status):
-        helpers = min(threads, tasks, 1 + workers) - 1
-        if helpers > 0 and not long { rest = (tasks - 1) * the time of function(context, 0) }
+    share(function, context, tasks, threads, long, status, scratch, bytes):
+        helpers = min(threads, tasks, 1 + workers) - 1, but 0 if a worker's stack has no room for so many bytes
+        if helpers > 0 and not long { rest = (tasks - 1) * the time of function(context, 0, scratch) }
         if helpers == 0, or rest < threshold, or busy.exchange(1): run the others here; return
         if debt > 0: run the others here; debt -= the time of the loop; return
-        next = 0 if long, else 1; open = helpers; wake the workers; take(function, context, tasks)
+        next = 0 if long, else 1; open = helpers; wake the workers; take(function, context, tasks, scratch)
         open = 0; wait until active == 0; after each 50 ms, if there is a status and Ctrl-C: status[0] = STOPPED
         alone = the least of rest and what all tasks take, by the processor's time of those taken here
         debt = INTEREST * (the time since next was set - alone); busy = 0
     worker:
         sleep until open > 0 or stop; if stop: return
-        open -= 1; active += 1; take(function, context, tasks); active -= 1; if active == 0: wake who waits; again
-    take(function, context, tasks):
-        while (n = next++) < tasks: function(context, n)
+        open -= 1; active += 1; take(function, context, tasks, so many bytes of its stack); active -= 1
+        if active == 0: wake who waits
+        again
+    take(function, context, tasks, scratch):
+        while (n = next++) < tasks: function(context, n, scratch)
 
 `open` and `active` change under the mutex. The workers are threads of the C library, which Python does not know and
 which take no signals. They start at the first call that may use them, and end before a fork and at the exit.
@@ -67,12 +69,16 @@ INTEREST = 20
 """How many times the time that was lost by sharing a loop is spent on loops that are not shared: that loses 5 %."""
 
 STACK = 2**22
-"""The bytes of a worker's stack, on which tasks have small arrays: some systems give new threads an eighth of this."""
+"""The bytes of a worker's stack, on which tasks have their arrays: some systems give new threads an eighth of this."""
+
+ROOM = STACK - 2**20
+"""The most bytes of scratch memory on a worker's stack."""
 
 FIELDS = (
     "function",
     "context",
     "tasks",
+    "bytes",
     "next",
     "open",
     "active",
@@ -112,11 +118,11 @@ define internal i64 @now(i32 %clock) {
   ret i64 %sum
 }
 
-define void @threads_nothing(ptr %context, i64 %task) {
+define void @threads_nothing(ptr %context, i64 %task, ptr %scratch) {
   ret void
 }
 
-define internal i64 @take(ptr %function, ptr %context, i64 %tasks) {
+define internal i64 @take(ptr %function, ptr %context, i64 %tasks, ptr %scratch) {
   br label %again
 again:
   %taken = phi i64 [0, %0], [%following, %run]
@@ -124,20 +130,30 @@ again:
   %more = icmp slt i64 %task, %tasks
   br i1 %more, label %run, label %done
 run:
-  call void %function(ptr %context, i64 %task)
+  call void %function(ptr %context, i64 %task, ptr %scratch)
   %following = add i64 %taken, 1
   br label %again
 done:
   ret i64 %taken
 }
 
-define void @threads_share(ptr %function, ptr %context, i64 %tasks, i64 %threads, i1 %known, ptr %status) {
+define internal void @take_on_stack(ptr %function, ptr %context, i64 %tasks, i64 %bytes) noinline {
+  %scratch = alloca i8, i64 %bytes, align 64
+  call i64 @take(ptr %function, ptr %context, i64 %tasks, ptr %scratch)
+  ret void
+}
+
+define void @threads_share(
+  ptr %function, ptr %context, i64 %tasks, i64 %threads, i1 %known, ptr %status, ptr %scratch, i64 %bytes
+) {
   %time = alloca [2 x i64]
   %fraction = getelementptr i64, ptr %time, i64 1
   %workers = load atomic i64, ptr @workers acquire, align 8
   %others = sub i64 %threads, 1
   %later = sub i64 %tasks, 1
-  %few = call i64 @llvm.smin.i64(i64 %workers, i64 %others)
+  %fits = icmp ule i64 %bytes, ROOM
+  %able = select i1 %fits, i64 %workers, i64 0
+  %few = call i64 @llvm.smin.i64(i64 %able, i64 %others)
   %helpers = call i64 @llvm.smin.i64(i64 %few, i64 %later)
   %several = icmp sgt i64 %helpers, 0
   br i1 %several, label %choose, label %alone
@@ -145,7 +161,7 @@ choose:
   %entered = call i64 @now(i32 CLOCK)
   br i1 %known, label %consider, label %first
 first:
-  call void %function(ptr %context, i64 0)
+  call void %function(ptr %context, i64 0, ptr %scratch)
   %end = call i64 @now(i32 CLOCK)
   %took = sub i64 %end, %entered
   %rest = mul i64 %took, %later
@@ -167,13 +183,14 @@ launch:
   store ptr %function, ptr @function
   store ptr %context, ptr @context
   store i64 %tasks, ptr @tasks
+  store i64 %bytes, ptr @bytes
   store atomic i64 %begun, ptr @next monotonic, align 8
   store i64 %helpers, ptr @open
   call i32 @pthread_mutex_unlock(ptr @mutex)
   call i32 @pthread_cond_broadcast(ptr @work)
   %start_time = call i64 @now(i32 CLOCK)
   %start_work = call i64 @now(i32 WORK_CLOCK)
-  %taken = call i64 @take(ptr %function, ptr %context, i64 %tasks)
+  %taken = call i64 @take(ptr %function, ptr %context, i64 %tasks, ptr %scratch)
   %end_work = call i64 @now(i32 WORK_CLOCK)
   call i32 @pthread_mutex_lock(ptr @mutex)
   store i64 0, ptr @open
@@ -236,7 +253,7 @@ again:
   %more = icmp slt i64 %task, %tasks
   br i1 %more, label %run, label %leave
 run:
-  call void %function(ptr %context, i64 %task)
+  call void %function(ptr %context, i64 %task, ptr %scratch)
   %following = add i64 %task, 1
   br label %again
 leave:
@@ -275,8 +292,9 @@ join:
   %function = load ptr, ptr @function
   %context = load ptr, ptr @context
   %tasks = load i64, ptr @tasks
+  %bytes = load i64, ptr @bytes
   call i32 @pthread_mutex_unlock(ptr @mutex)
-  call i64 @take(ptr %function, ptr %context, i64 %tasks)
+  call void @take_on_stack(ptr %function, ptr %context, i64 %tasks, i64 %bytes)
   call i32 @pthread_mutex_lock(ptr @mutex)
   %active = load i64, ptr @active
   %left = sub i64 %active, 1
@@ -350,14 +368,13 @@ class Workers:
     def launch_nanoseconds(self) -> int:
         """What it costs to wake all workers, measured."""
         self.field("threshold").value = -1
-        run = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64, ctypes.c_bool)(
-            self.share
-        )
+        word, address = ctypes.c_int64, ctypes.c_void_p
+        run = ctypes.CFUNCTYPE(None, address, address, word, word, ctypes.c_bool, address, address, word)(self.share)
         times: list[int] = []
         for _ in range(LAUNCHES_MEASURED):
             sleep(0.0002)  # for a worker that is still awake costs nothing to wake
             start = perf_counter_ns()
-            run(self.nothing, None, len(self.threads) + 1, len(self.threads) + 1, False, None)
+            run(self.nothing, None, len(self.threads) + 1, len(self.threads) + 1, False, None, None, 0)
             times.append(perf_counter_ns() - start)
         return int(median(times))
 
@@ -386,7 +403,7 @@ def code() -> str:
     places = {name: n * LONG for n, name in enumerate(FIELDS)} | {"work": WORK, "done": DONE, "mutex": MUTEX}
     clock, work_clock = ("6", "16") if sys.platform == "darwin" else ("1", "3")  # monotonic; of the thread's own work
     text = CODE.replace("WORK_CLOCK", work_clock).replace("CLOCK", clock).replace("INTEREST", str(INTEREST))
-    text = text.replace("STOPPED", str(STOPPED))
+    text = text.replace("STOPPED", str(STOPPED)).replace("ROOM", str(ROOM))
     address = lambda match: f"getelementptr (i8, ptr @{STATE}, i64 {places[match[1]]})"  # noqa: E731
     return re.sub(rf"@({'|'.join(places)})\b", address, text)
 

@@ -19,7 +19,9 @@ from fnad.backends.llvm.scalar import llvm_type, memory_type
 from fnad.errors import LoweringError
 from fnad.kernel.liveness import used_outside
 from fnad.kernel.registers import is_unrolled
+from fnad.kernel.scratch import frame_words, large_arrays, makes_array, own_words
 from fnad.kernel.statements import (
+    SCRATCH,
     STATUS,
     THREADS,
     Apply,
@@ -43,13 +45,14 @@ from fnad.kernel.statements import (
     walk,
 )
 from fnad.lower.target import Target
-from fnad.scalar.operation import BOOL, Dtype, Kind, Operation, Pointer
+from fnad.scalar.operation import BOOL, INDEX, Dtype, Kind, Operation, Pointer
 from fnad.scalar.scipy_ufunc import UFUNC, UfuncOperation
 
 SHARE = "share"
-"""The routine share(function, context, tasks, threads, long, status): calls function(context, n) for each task n.
+"""The routine share(function, context, tasks, threads, long, status, scratch, bytes).
 
-A loop with a status ends early where that is set, as it is after an interrupt.
+It calls function(context, n, scratch) for each task n; each thread has so many bytes of scratch memory, this one those
+given. A loop with a status ends early where that is set, as it is after an interrupt.
 """
 
 BYTES, WORD = ir.IntType(8).as_pointer(), ir.IntType(32)
@@ -58,17 +61,30 @@ BYTES, WORD = ir.IntType(8).as_pointer(), ir.IntType(32)
 def add_function(module: ir.Module, kernel: Kernel, target: Target) -> ir.Function:
     """Define the function of a kernel in a module; its arrays do not overlap.
 
+    After the parameters it takes the large arrays that it makes, if it has scratch memory.
     Raises `LoweringError` where the target has no instructions for an operation.
     """
-    types = [value_type(parameter.kind) for parameter in kernel.parameters]
+    parameters = [*kernel.parameters, *_in_frame(kernel)]
+    types = [value_type(parameter.kind) for parameter in parameters]
     function = ir.Function(module, ir.FunctionType(ir.VoidType(), types), name=kernel.name)
     function.linkage = "internal"
-    for parameter, argument in zip(kernel.parameters, function.args, strict=True):
+    for parameter, argument in zip(parameters, function.args, strict=True):
         # Another thread may write the status, so it is read where that is written.
         if isinstance(parameter.kind, Pointer) and parameter != STATUS:
             argument.add_attribute("noalias")
     _Writer(function, kernel, target).write()
     return function
+
+
+def _in_frame(kernel: Kernel) -> dict[Name, int]:
+    """The arrays that a kernel makes in scratch memory."""
+    return large_arrays(kernel.body) if SCRATCH in kernel.parameters else {}
+
+
+def arrays_in_frame(builder: ir.IRBuilder, kernel: Kernel, scratch: Value) -> list[Value]:
+    """The large arrays of a kernel with this scratch memory."""
+    places = ((array, builder.gep(scratch, [ir.IntType(64)(place)])) for array, place in _in_frame(kernel).items())
+    return [builder.bitcast(place, value_type(array.kind)) for array, place in places]
 
 
 def value_type(kind: Kind) -> ir.Type:
@@ -88,16 +104,17 @@ def constant(value: object, dtype: Dtype) -> ir.Constant:
     return ir.Constant(type_, float(value) if dtype.kind == "f" else int(value))  # type: ignore[call-overload]
 
 
-def add_task(function: ir.Function, record: ir.Type) -> ir.Function:
-    """Define the function (context, n) that calls another one on the values in a record, the context, and on n."""
-    type_ = ir.FunctionType(ir.VoidType(), [BYTES, ir.IntType(64)])
+def add_task(function: ir.Function, body: Kernel, record: ir.Type) -> ir.Function:
+    """Define the function (context, n, scratch) that calls that of a body on the values in a record, the context."""
+    type_ = ir.FunctionType(ir.VoidType(), [BYTES, ir.IntType(64), value_type(SCRATCH.kind)])
     task = ir.Function(function.module, type_, name=f"{function.name}_task")
     task.linkage = "internal"
     builder = ir.IRBuilder(task.append_basic_block())
-    context, number = task.args
+    context, number, scratch = task.args
     values = builder.load(builder.bitcast(context, record.as_pointer()))
     arguments = [builder.extract_value(values, n) for n in range(len(record.elements))]
-    builder.call(function, [*arguments, number], attrs=("noinline",))
+    in_frame = [scratch, *arrays_in_frame(builder, body, scratch)] if SCRATCH in body.parameters else []
+    builder.call(function, [*arguments, number, *in_frame], attrs=("noinline",))
     builder.ret_void()
     return task
 
@@ -138,7 +155,8 @@ class _Writer:
         self.builder = ir.IRBuilder(function.append_basic_block("entry"))
         self.exit = function.append_basic_block("exit")
         self.values: dict[str, Value] = {
-            p.name: argument for p, argument in zip(kernel.parameters, function.args, strict=True)
+            p.name: argument
+            for p, argument in zip([*kernel.parameters, *_in_frame(kernel)], function.args, strict=True)
         }
         self.ends: list[ir.Block] = []
         self.around: For | None = None
@@ -151,7 +169,8 @@ class _Writer:
 
     def _on_stack(self) -> list[Name]:
         """The variables that are assigned in several places, or used after the block that they are assigned in."""
-        assigned = [s for s in walk(self.kernel.body) if isinstance(s, Assign)]
+        given = _in_frame(self.kernel)
+        assigned = [s for s in walk(self.kernel.body) if isinstance(s, Assign) and s.targets[0] not in given]
         tally = Counter(target for statement in assigned for target in statement.targets)
         outliving = used_outside(self.kernel.body)
         return [name for name, count in tally.items() if count > 1 or name.name in outliving]
@@ -172,8 +191,8 @@ class _Writer:
 
     def statement(self, statement: Statement) -> None:
         match statement:
-            case Assign(targets, value):
-                self.assign(targets, self.value(value))
+            case Assign():
+                self.assign(statement)
             case Store(array, index, value):
                 self.store(array, self.value(index), self.value(value))
             case Evaluate(call):
@@ -191,8 +210,11 @@ class _Writer:
             case Comment():
                 pass
 
-    def assign(self, targets: Sequence[Name], value: Value) -> None:
-        several = len(targets) > 1
+    def assign(self, statement: Assign) -> None:
+        targets = statement.targets
+        if makes_array(statement) and targets[0].name in self.values:
+            return  # it is in scratch memory
+        value, several = self.value(statement.value), len(targets) > 1
         for n, target in enumerate(targets):
             part = self.builder.extract_value(value, n) if several else value
             if target.name in self.slots:
@@ -239,19 +261,25 @@ class _Writer:
         """Write the body as a function of the values that it uses and the counter, which several threads may call."""
         builder, module, long = self.builder, self.function.module, ir.IntType(64)
         used = [name for name in names_used(loop.body) if name != loop.counter]
-        body = Kernel(module.get_unique_name(f"{self.kernel.name}_body"), (*used, loop.counter), loop.body)
+        has_scratch = SCRATCH.name in self.values
+        parameters = (*used, loop.counter, *[SCRATCH] * has_scratch)
+        body = Kernel(module.get_unique_name(f"{self.kernel.name}_body"), parameters, loop.body)
         function = add_function(module, body, self.target)
         record = ir.LiteralStructType([value_type(name.kind) for name in used])
         with builder.goto_entry_block():
             context = builder.alloca(record)
         for n, name in enumerate(used):
             builder.store(self.value(name), builder.gep(context, [WORD(0), WORD(n)]))
-        task = add_task(function, record)
+        task = add_task(function, body, record)
         threads = builder.load(builder.gep(self.values[STATUS.name], [long(THREADS)]))
         is_stopped = any(isinstance(statement, Return) for statement in walk(loop.body))
         status = self.values[STATUS.name] if is_stopped else long.as_pointer()(None)
         known = ir.IntType(1)(is_long(loop))
-        given = [task, builder.bitcast(context, BYTES), self.value(loop.stop), threads, known, status]
+        scratch, nbytes = value_type(SCRATCH.kind)(None), long(0)
+        if has_scratch:
+            scratch = builder.gep(self.values[SCRATCH.name], [long(own_words(self.kernel.body))])
+            nbytes = long(frame_words(loop.body) * INDEX.itemsize)
+        given = [task, builder.bitcast(context, BYTES), self.value(loop.stop), threads, known, status, scratch, nbytes]
         self.target.instructions[SHARE](builder, (), given)
 
     def endless(self, statements: Sequence[Statement]) -> None:
