@@ -5,9 +5,11 @@ Its arrays are as distant as those of a GPU: NumPy can neither convert nor compu
 
 from __future__ import annotations
 
+import ctypes
 import random
 import sys
-from collections.abc import Iterator, Sequence
+import weakref
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from types import SimpleNamespace
 from typing import Any
@@ -23,6 +25,9 @@ from fnad.errors import PlacementError
 from fnad.kernel.launches import Launch
 from fnad.kernel.statements import Kernel
 from tests.cuda import harness
+
+CAPTURING = 99
+"""The stream on which launches are noted."""
 
 
 class Distant:
@@ -144,8 +149,19 @@ class CudaError(Exception):
     """What CUDA would raise."""
 
 
+class Graph:
+    """What was launched while it was captured; it holds on to no memory, as CUDA's do not."""
+
+    def __init__(self, nodes: list[Callable[[], None]]) -> None:
+        self.nodes = nodes
+
+
 class Simulated:
-    """A device whose calls are recorded."""
+    """A device whose calls are recorded, and which forbids what CUDA does.
+
+    A launch is of addresses, at which there must be arrays that are still in use when it runs, if it was captured each
+    time. While something is captured, nothing may be asked that waits for the device or takes memory.
+    """
 
     arch = "sm_90"
     description = "a simulated device"
@@ -154,68 +170,135 @@ class Simulated:
 
     def __init__(self, seed: int = 0, warp: int = 32) -> None:
         self.calls: list[str] = []
+        self.memory: dict[int, tuple[weakref.ref[np.ndarray], int]] = {}
+        self.pool: dict[int, list[bytearray]] = {}
+        self.captured: list[Callable[[], None]] | None = None
         self.schedule, self.warp = random.Random(seed), warp
 
     def check_current(self) -> None:
         pass
 
     def adopt(self, value: Any) -> Distant:
-        self.calls.append("adopt")
+        self.asked("adopt")
         if value.number != 0:
             what = f"is in the memory of cuda:{value.number}, and programs run on cuda:0"
             raise PlacementError(what, remedy="copy it: fnad.to_device(fnad.to_host(x))")
         return value if type(value) is Distant else Distant(value.memory.view())
 
+    def asked(self, name: str) -> None:
+        self.calls.append(name)
+        if self.captured is not None and name not in ("adopt", "launch", "products"):
+            raise CudaError(f"operation not permitted when stream is capturing: {name}")
+
     def to_device(self, array: np.ndarray) -> Distant:
-        self.calls.append("to_device")
+        self.asked("to_device")
         return Distant(np.array(array, order="C"))
 
     def to_host(self, value: Any) -> np.ndarray:
-        self.calls.append("to_host")
+        self.asked("to_host")
         return value.memory.copy()
 
     def empty(self, shape: Any, dtype: Any) -> Distant:
-        self.calls.append("empty")
-        made = np.empty(shape, dtype)
-        made.reshape(-1).view(np.uint8)[:] = 0xA5  # what is read before it is written shows
-        return Distant(made)
+        self.asked("empty")
+        count = int(np.prod(shape))
+        if not count:
+            return Distant(np.empty(shape, dtype))
+        free = self.pool.setdefault(count * np.dtype(dtype).itemsize, [])
+        memory = free.pop() if free else bytearray(count * np.dtype(dtype).itemsize)
+        memory[:] = b"\xa5" * len(memory)  # what is read before it is written shows
+        flat = np.frombuffer(memory, dtype)
+        weakref.finalize(flat, free.append, memory)
+        return Distant(flat.reshape(shape))
 
     def copy(self, source: Distant, target: Distant) -> None:
+        self.asked("copy")
         target.memory[...] = source.memory.reshape(target.shape)
 
-    def fill(self, array: Distant, number: Any) -> None:
-        array.memory.fill(number)
+    def address(self, array: Distant) -> int:
+        address, owner = array.memory.ctypes.data, array.memory
+        while isinstance(owner.base, np.ndarray):
+            owner = owner.base
+        self.memory[address] = weakref.ref(owner), array.memory.size
+        return address
+
+    def stream(self) -> int:
+        return 0
 
     def load(self, kernels: Sequence[Kernel]) -> list[Kernel]:
-        self.calls.append("load")
+        self.asked("load")
         return list(kernels)
 
-    def launch(self, loaded: Kernel, blocks: int, threads: int, arrays: Sequence[Distant]) -> None:
-        self.calls.append("launch")
-        harness.run(Launch(loaded, blocks, threads), [array.memory for array in arrays], self.schedule, self.warp)
+    def launch(self, loaded: Kernel, blocks: int, threads: int, stream: int, parameters: int) -> None:
+        self.asked("launch")
+        assert stream == (0 if self.captured is None else CAPTURING)
+        count = len(loaded.parameters)
+        places = (ctypes.c_uint64 * count).from_address(parameters)
+        addresses = [ctypes.c_uint64.from_address(place).value for place in places]
+        self.run_or_note(lambda: self.run_kernel(Launch(loaded, blocks, threads), addresses))
+
+    def run_kernel(self, launch: Launch, addresses: Sequence[int]) -> None:
+        arrays = [self.at(a, p.kind.dtype) for p, a in zip(launch.kernel.parameters, addresses, strict=True)]
+        harness.run(launch, arrays, self.schedule, self.warp)
+
+    def at(self, address: int, dtype: Any) -> np.ndarray:
+        """The array at an address, which must still be in use."""
+        if not address:
+            return np.empty(0, dtype)
+        reference, size = self.memory[address]
+        owner = reference()
+        if owner is None:
+            raise CudaError(f"an illegal memory access: the array at {address} is freed")
+        if not size:
+            return np.empty(0, dtype)
+        memory = (ctypes.c_ubyte * (size * dtype.itemsize)).from_address(address)
+        return np.frombuffer(memory, dtype)
+
+    def run_or_note(self, node: Callable[[], None]) -> None:
+        if self.captured is None:
+            node()
+        else:
+            self.captured.append(node)
+
+    def capture(self, run: Callable[[int], None]) -> Graph:
+        assert self.captured is None
+        self.asked("capture")
+        self.captured = []
+        try:
+            run(CAPTURING)
+            return Graph(self.captured)
+        finally:
+            self.captured = None
+
+    def replay(self, graph: Graph, stream: int) -> None:
+        self.asked("replay")
+        for node in graph.nodes:
+            node()
 
     def synchronize(self) -> None:
-        self.calls.append("synchronize")
-
-    def address(self, array: Distant) -> int:
-        return array.memory.ctypes.data
+        self.asked("synchronize")
 
     def owns(self, array: Distant) -> bool:
         return type(array) is Distant and array.memory.flags.owndata
 
     def products(
-        self, out: Operand, a: Operand, b: Operand, size: tuple[int, int, int], count: int, steps: Sequence[int]
-    ) -> None:
-        self.calls.append("products")
+        self, out: Operand, a: Operand, b: Operand, size: tuple[int, int, int], count: int, steps: Sequence[int],
+        stream: int,
+    ) -> None:  # fmt: skip
+        self.asked("products")
+        assert stream == (0 if self.captured is None else CAPTURING)
+        # a graph has their addresses, but no right to their memory
+        given = [(x._replace(array=None), x.array.dtype, self.address(x.array)) for x in (out, a, b)]
+        self.run_or_note(lambda: self.multiply(given, size, count, steps))
+
+    def multiply(self, given: Any, size: tuple[int, int, int], count: int, steps: Sequence[int]) -> None:
         m, k, n = size
+        operands = [x._replace(array=Distant(self.at(address, dtype))) for x, dtype, address in given]
         for i in range(count):
-            c, left, right = (
-                x._replace(offset=x.offset + i * step) for x, step in zip((out, a, b), steps, strict=True)
-            )
+            c, left, right = (x._replace(offset=x.offset + i * step) for x, step in zip(operands, steps, strict=True))
             matrix(c, m, n)[...] = matrix(left, m, k) @ matrix(right, k, n)
 
     def evaluate(self, function: Any, values: Sequence[Distant]) -> tuple[Distant, ...]:
-        self.calls.append("evaluate")
+        self.asked("evaluate")
         with patch.dict(sys.modules, CUPYX):
             found = function(*map(Taken, [value.memory for value in values]))
         return tuple(Distant(np.asarray(taken(x))) for x in (found if isinstance(found, tuple) else (found,)))

@@ -1,6 +1,6 @@
 """What Python does around kernels: errors, and the loops and branches that it runs.
 
-On the CPU these are those with a library call in them, on a device all with more than a block's work inside.
+On the CPU these are those with a library call in them, on a device branches that kernels cannot choose themselves.
 """
 
 from __future__ import annotations
@@ -13,8 +13,10 @@ from fnad.errors import GuardFailed
 from fnad.kernel.residual_stack import NO_MEMORY
 from fnad.lower.loop_ir import LoopProgram
 
-Run: TypeAlias = Callable[[list[Array]], None]
-Read: TypeAlias = Callable[[list[Array]], Any]
+Run: TypeAlias = Callable[[Any], None]
+"""A step on the memory of a run: a list of arrays, or what a device has."""
+
+Read: TypeAlias = Callable[[Any], Any]
 Reserve: TypeAlias = Callable[[list[Array], int], None]
 
 

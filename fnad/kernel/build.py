@@ -635,7 +635,7 @@ class Builder:
                 self.items(branch)
             bodies.append(body)
         self.innermost_branch = outside
-        self.add(*_switch(chosen, bodies))
+        self.add(*by_number(chosen, bodies))
 
     def repeat(self, loop: loop_ir.SequentialFor) -> None:
         costs = self.target.costs
@@ -927,7 +927,7 @@ def _is_same_place(store: loop_ir.BufferStore, load: nodes.BufferLoad) -> bool:
     return load.buffer.root is store.buffer.root and load.address == store.address
 
 
-def _switch(chosen: Expression, bodies: Sequence[list[Statement]]) -> list[Statement]:
+def by_number(chosen: Expression, bodies: Sequence[list[Statement]]) -> list[Statement]:
     """The branches by number: the first for False or a number below 1, the last for one too large."""
     first, *between, last = bodies
     if chosen.kind == BOOL:

@@ -3,13 +3,15 @@
     step ::= Launch | Product | Products(loops, product) | LibraryCall | DeviceControl(control, [[step]])
 
 A host runs the steps in order. A launch is one kernel on a grid of blocks. Control flow with more than a block's work
-inside is run by the host: it sets the counters of the loops around a launch in an array on the device, and reads back
-what decides on a branch or the end of a loop.
+inside is run by the host. Kernels note the counters of loops on the device, and where kernels can be guarded
+(`guards.py`), what decides: branches are then launches like others, and the host asks from time to time whether a loop
+has ended. Otherwise it reads back what decides.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import TypeAlias
 
 from fnad.errors import LoweringError
@@ -17,6 +19,16 @@ from fnad.kernel.barriers import by_threads
 from fnad.kernel.chunk_kernels import arrays_of, local_arrays
 from fnad.kernel.forward import forward
 from fnad.kernel.grid import Mapping, OnBlocks, Parts, Piece, statements_of_piece
+from fnad.kernel.guards import (
+    GOES_ON,
+    Guard,
+    after_test,
+    before_test,
+    choice,
+    first_iteration,
+    guarded,
+    next_iteration,
+)
 from fnad.kernel.liveness import live
 from fnad.kernel.plan import Placed
 from fnad.kernel.python_source import kernel_text
@@ -33,6 +45,8 @@ from fnad.lower.loop_ir import (
     SequentialFor,
     SequentialWhile,
     Switch,
+    controls,
+    touched,
 )
 from fnad.lower.nodes import Buffer
 from fnad.lower.target import Target
@@ -63,46 +77,95 @@ class Products:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DeviceControl:
-    """A loop or branches that the host runs; a `SequentialWhile` has its test, its body and what follows the loop."""
+    """A loop or branches that the host runs; a `SequentialWhile` has its test, its body and what follows the loop.
+
+    The counter of a loop is on the device: `begin` sets it, and `go_on` is launched after each iteration of a counted
+    loop, or after each test of another one, where it notes at the place `guard` whether the loop goes on. If steps of
+    such a loop are `guarded`, they may be run after its end.
+    """
 
     control: Control
     bodies: tuple[list[DeviceStep], ...]
+    begin: Launch | None = None
+    go_on: Launch | None = None
+    guard: int = 0
+    is_guarded: bool = False
 
 
 DeviceStep: TypeAlias = Launch | Product | Products | LibraryCall | DeviceControl
 Part: TypeAlias = "Piece | Product | Products | LibraryCall | tuple[Control, tuple[list[Part], ...]]"
+
+MOST_GUARDED = 16
+"""The most launches in branches that are all launched: to wait for the device takes as long."""
 
 
 class DevicePlan(Placed):
     """A program lowered for a device: its memory, and its launches before compilation."""
 
     def __init__(self, loops: LoopProgram, target: Target, donated: Sequence[int] = ()) -> None:
-        if loops.residual_stacks:
-            raise LoweringError(
-                f"{target.name} keeps no residual stacks, which a loop of unknown length needs in reverse mode"
-            )
         self.target = target
         parts = parts_of(loops.items, Mapping(target))
         statements = {piece: forward(statements_of_piece(piece, target)) for piece in pieces_of(parts)}
         super().__init__(loops, donated, list(statements), statements.values(), set(read_by_host(parts)))
         self.slots += folds_in_parts(statements)
-        self.launches = {
-            piece: launch(f"launch{n}", piece, self.layout.place(live(body, self.unread)), target)
-            for n, (piece, body) in enumerate(statements.items())
-        }
-        self.steps = self._steps(parts)
+        self.launches: dict[object, Launch] = {}
+        self.counters = 1 + max([control.depth for item in loops.items for control in controls(item)], default=0)
+        self._statements = {piece: self.layout.place(live(body, self.unread)) for piece, body in statements.items()}
+        self._may_fail = any(STATUS in arrays_of(body) for body in self._statements.values())
+        self._touched = Counter(buffer for item in loops.items for buffer in touched(item))
+        self.steps = self._steps(parts, None)
 
-    def _steps(self, parts: Sequence[Part]) -> list[DeviceStep]:
-        return [self._step(part) for part in parts]
+    def _steps(self, parts: Sequence[Part], guard: Guard | None) -> list[DeviceStep]:
+        return [step for part in parts for step in self._of_part(part, guard)]
 
-    def _step(self, part: Part) -> DeviceStep:
+    def _of_part(self, part: Part, guard: Guard | None) -> Iterator[DeviceStep]:
         match part:
             case Piece():
-                return self.launches[part]
+                body = self._statements[part]
+                body = vectors(by_threads(body) if part.threads > 1 else body)
+                yield self._launch(part, "launch", guarded(body, guard), part.blocks, part.threads)
+            case (Switch() as switch, branches) if is_guardable(part) and count(branches) <= MOST_GUARDED:
+                place = self._next_counter()
+                yield self._launch((switch, 0), "choice", self.layout.place(choice(switch, place, guard)))
+                for n, branch in enumerate(branches):
+                    yield from self._steps(branch, Guard(place, n))
+            case (SequentialFor() as loop, bodies):
+                yield self._counted(loop, bodies, guard)
+            case (SequentialWhile() as loop, bodies):
+                yield self._endless(loop, bodies)
             case (control, bodies):
-                return DeviceControl(control, tuple(map(self._steps, bodies)))
+                yield DeviceControl(control, tuple(self._steps(body, guard) for body in bodies))
             case _:
-                return part
+                yield part
+
+    def _counted(self, loop: SequentialFor, bodies: tuple[list[Part], ...], guard: Guard | None) -> DeviceControl:
+        inner = tuple(self._steps(body, guard) for body in bodies)
+        if not any(COUNTERS in launch.kernel.parameters for step in inner[0] for launch in launches_of(step)):
+            return DeviceControl(loop, inner)
+        begin = self._launch((loop, 0), "begin", self.layout.place(first_iteration(loop)))
+        return DeviceControl(loop, inner, begin, self._launch((loop, 1), "next", next_iteration(loop)))
+
+    def _endless(self, loop: SequentialWhile, bodies: tuple[list[Part], ...]) -> DeviceControl:
+        place = self._next_counter()
+        inside = Counter(touched(loop))
+        own = {buffer for buffer in self.loops.temporaries if inside[buffer] == self._touched[buffer]}
+        is_guarded = all(is_guardable(part, own, loop.depth) for body in bodies for part in body)
+        guard = Guard(place, GOES_ON) if is_guarded else None
+        test, body, end = (self._steps(parts, g) for parts, g in zip(bodies, (guard, guard, None), strict=True))
+        begin = self._launch((loop, 0), "begin", before_test(loop, place))
+        found = self.layout.place(after_test(loop, place, may_fail=self._may_fail))
+        return DeviceControl(
+            loop, (test, body, end), begin, self._launch((loop, 1), "tested", found), place, is_guarded
+        )
+
+    def _next_counter(self) -> int:
+        self.counters += 1
+        return self.counters - 1
+
+    def _launch(self, key: object, name: str, body: Sequence[Statement], blocks: int = 1, threads: int = 1) -> Launch:
+        """A new launch of statements that are laid out in memory."""
+        made = launch(f"{name}{len(self.launches)}", body, blocks, threads, self.target)
+        return self.launches.setdefault(key, made)
 
     @property
     def source(self) -> str:
@@ -111,6 +174,44 @@ class DevicePlan(Placed):
             f"# {launch.blocks} blocks of {launch.threads} threads\n{kernel_text(launch.kernel)}"
             for launch in self.launches.values()
         )
+
+
+def is_guardable(part: Part, own: Collection[Buffer] = (), depth: int | None = None) -> bool:
+    """Whether kernels can see themselves that there is nothing to do.
+
+    A product cannot, but it does no harm if nobody else has the buffer that it writes (`own`), and if what it reads is
+    not at the counter of the loop at this depth, which may have gone on.
+    """
+    match part:
+        case Piece():
+            return True
+        case Product() | Products():
+            product = part if isinstance(part, Product) else part.product
+            matrices = product.out, product.a, product.b
+            return product.out.buffer.root in own and not any(m.offset.reads(depth) for m in matrices)
+        case (Switch(), branches):
+            return count(branches) <= MOST_GUARDED and all(is_guardable(inner) for b in branches for inner in b)
+        case (SequentialFor(_, int(extent)), (body,)):
+            is_short = extent * count((body,)) <= MOST_GUARDED
+            return is_short and all(is_guardable(inner, own, depth) for inner in body)
+        case _:
+            return False
+
+
+def count(bodies: Iterable[Iterable[Part]]) -> int:
+    """The number of parts, those of loops once."""
+    return sum(1 + (count(part[1]) if isinstance(part, tuple) else 0) for body in bodies for part in body)
+
+
+def launches_of(step: DeviceStep) -> Iterator[Launch]:
+    """The launches in a step."""
+    if isinstance(step, Launch):
+        yield step
+    elif isinstance(step, DeviceControl):
+        yield from (launch for launch in (step.begin, step.go_on) if launch is not None)
+        for body in step.bodies:
+            for inner in body:
+                yield from launches_of(inner)
 
 
 def parts_of(items: Iterable[Item], mapping: Mapping, depth: int = 0) -> list[Part]:
@@ -134,12 +235,17 @@ def _part(item: Item, mapping: Mapping, depth: int) -> Part | None:
             return item
         case NestLoop():
             return _products(item, ())
-        case _ if mapping.fits_a_block(item):
+        case _ if mapping.fits_a_block(item) and not any(map(grows, controls(item))):
             return None
         case Switch() | SequentialFor() | SequentialWhile():
             return item, tuple(parts_of(body, mapping, depth + 1) for body in _bodies(item))
         case _:
             return None
+
+
+def grows(control: Control) -> bool:
+    """Whether a loop has residual stacks, whose memory the host brings."""
+    return not isinstance(control, Switch) and bool(control.residual_stacks)
 
 
 def _products(item: Item, loops: tuple[NestLoop, ...]) -> Products | None:
@@ -195,9 +301,8 @@ def folds_in_parts(pieces: Iterable[Piece]) -> Iterator[Slot]:
         yield Slot(array.name, array.kind.dtype, size)
 
 
-def launch(name: str, piece: Piece, statements: Sequence[Statement], target: Target) -> Launch:
-    """The launch of a piece's statements, which are laid out in memory."""
-    body = vectors(by_threads(statements) if piece.threads > 1 else statements)
+def launch(name: str, body: Sequence[Statement], blocks: int, threads: int, target: Target) -> Launch:
+    """The launch of a kernel of statements, which are laid out in memory."""
     for statement in walk(body):
         for expression in (e for operand in operands(statement) for e in subexpressions(operand)):
             if isinstance(expression, Apply) and expression.operation.name not in target.instructions:
@@ -206,4 +311,4 @@ def launch(name: str, piece: Piece, statements: Sequence[Statement], target: Tar
     local = {STATUS.name, COUNTERS.name, *local_arrays([body])}
     arrays = [array for array in used if array.name not in local]
     parameters = (*arrays, *[COUNTERS] * (COUNTERS in used), *[STATUS] * (STATUS in used))
-    return Launch(Kernel(name, parameters, body), piece.blocks, piece.threads)
+    return Launch(Kernel(name, parameters, list(body)), blocks, threads)

@@ -88,6 +88,10 @@ class Index:
     constant: int
     terms: tuple[tuple[Atom, int], ...] = ()
 
+    def reads(self, depth: int | None) -> bool:
+        """Whether it depends on the counter of the loop at this depth, or may."""
+        return any(_reads(atom, depth) for atom, _ in self.terms)
+
     def __add__(self, other: Index | int) -> Index:
         other = as_index(other)
         total = dict(self.terms)
@@ -202,6 +206,16 @@ def _order(term: tuple[Atom, int]) -> tuple[Any, ...]:
             return 1, divisor, isinstance(atom, Remainder), tuple(_order(t) for t in dividend.terms)
         case Loaded():
             return 2, id(atom.node), c
+
+
+def _reads(atom: Atom, depth: int | None) -> bool:
+    match atom:
+        case Counter():
+            return atom.depth == depth
+        case Quotient(dividend, _) | Remainder(dividend, _):
+            return dividend.reads(depth)
+        case Loaded():
+            return True
 
 
 def _depth(atom: Atom) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from fnad.backends.cuda.driver import Operand
+from fnad.backends.cuda.frame import Frame
 from fnad.backends.cuda.gpu import Gpu, Loaded
 from fnad.errors import DeviceMemoryError, LoweringError, PlacementError
 from tests.gpu import matrix
@@ -62,17 +64,42 @@ def batched(dtype: Any) -> Any:
     return call
 
 
-LETTERS = dict(zip("sdcz", DTYPES, strict=True))
-CUBLAS = SimpleNamespace(
-    **{f"{letter}gemm": gemm(dtype) for letter, dtype in LETTERS.items()},
-    **{f"{letter}gemmStridedBatched": batched(dtype) for letter, dtype in LETTERS.items()},
-)
+LETTERS = dict(zip("SDCZ", DTYPES, strict=True))
+
+
+def set_stream(handle: int, stream: int) -> int:
+    assert (handle, stream) == (7, 5)
+    return 0
+
+
+class Cublas:
+    """The functions of the library, which take what ctypes makes of their arguments."""
+
+    def __init__(self) -> None:
+        functions = {"SetStream_v2": set_stream}
+        functions |= {f"{letter}gemm_v2": gemm(dtype) for letter, dtype in LETTERS.items()}
+        functions |= {f"{letter}gemmStridedBatched": batched(dtype) for letter, dtype in LETTERS.items()}
+        for name, function in functions.items():
+            setattr(self, f"cublas{name}", Converting(function))
+
+
+class Converting:
+    """A function of C: each argument as its type has it."""
+
+    argtypes: tuple[Any, ...] = ()
+
+    def __init__(self, function: Any) -> None:
+        self.function = function
+
+    def __call__(self, *arguments: Any) -> int:
+        given = [kind(x).value for kind, x in zip(self.argtypes, arguments, strict=True)]
+        return self.function(*given) or 0
 
 
 @pytest.fixture
-def gpu(monkeypatch: pytest.MonkeyPatch) -> Gpu:
-    monkeypatch.setattr(Gpu, "_cublas", lambda self, name: getattr(CUBLAS, name))
+def gpu() -> Gpu:
     made = object.__new__(Gpu)
+    made._library, made._functions = Cublas(), {}
     made._cupy = SimpleNamespace(
         cuda=SimpleNamespace(
             device=SimpleNamespace(get_cublas_handle=lambda: 7),
@@ -101,7 +128,7 @@ def check(gpu: Gpu, drawn: Any, dtype: Any, size: tuple[int, int, int], columns:
         memory = drawn.standard_normal(steps[-1] * count + 9).astype(dtype)
         strides = (1, leading) if by_column else (leading, 1)
         operands.append(Operand(Array(memory), 2, *strides))
-    gpu.products(*operands, size, count, steps)
+    gpu.products(*operands, size, count, steps, 5)
     for i in range(count):
         moved = [x._replace(offset=x.offset + i * step) for x, step in zip(operands, steps, strict=True)]
         c, a, b = (matrix(x, *s) for x, s in zip(moved, ((m, n), (m, k), (k, n)), strict=True))
@@ -111,11 +138,11 @@ def check(gpu: Gpu, drawn: Any, dtype: Any, size: tuple[int, int, int], columns:
 def test_matrices_too_large_for_cublas_are_refused(gpu: Gpu) -> None:
     x = Operand(Array(np.zeros(4)), 0, 2**31, 1)
     with pytest.raises(LoweringError, match="more than 2147483647 rows"):
-        gpu.products(x, x, x, (2**31, 1, 1), 1, (0, 0, 0))
+        gpu.products(x, x, x, (2**31, 1, 1), 1, (0, 0, 0), 5)
 
 
 def test_a_launch_gives_the_addresses_of_its_arrays(gpu: Gpu) -> None:
-    arrays = [Array(np.zeros(4)), Array(np.zeros(4, np.int32))]
+    arrays = [Array(np.zeros(4)), Array(np.zeros(4, np.int32)), Array(np.zeros(3))]
     found = []
 
     def launch(function: int, *rest: int) -> None:
@@ -124,8 +151,49 @@ def test_a_launch_gives_the_addresses_of_its_arrays(gpu: Gpu) -> None:
         found.append((function, grid, stream, [int(at(int(p), np.uint64, 1)[0]) for p in places], extra))
 
     gpu._launch = launch
-    gpu.launch(Loaded(11, None), 3, 64, arrays)
-    assert found == [(11, [3, 1, 1, 64, 1, 1, 0], 5, [array.data.ptr for array in arrays], 0)]
+    frame = Frame(gpu, [None, *arrays[1:]], 0, [[2, 0]])
+    frame.give(arrays[:1])
+    gpu.launch(Loaded(11, None), 3, 64, 5, frame.parameters[0])
+    assert found == [(11, [3, 1, 1, 64, 1, 1, 0], 5, [arrays[2].data.ptr, arrays[0].data.ptr], 0)]
+
+
+class Stream:
+    """CuPy's stream, as far as it captures."""
+
+    ptr = 8
+
+    def __init__(self, calls: list[str], **options: bool) -> None:
+        self.calls = calls
+
+    def __enter__(self) -> None:
+        self.calls.append("enter")
+
+    def __exit__(self, *error: object) -> None:
+        self.calls.append("exit")
+
+    def begin_capture(self) -> None:
+        self.calls.append("begin")
+
+    def end_capture(self) -> Any:
+        self.calls.append("end")
+        return SimpleNamespace(graphExec=21)
+
+
+def test_a_capture_is_on_a_stream_of_its_own_and_ends_in_any_case(gpu: Gpu) -> None:
+    calls: list[Any] = []
+    gpu._cupy.cuda.Stream, gpu.failures = partial(Stream, calls), (ZeroDivisionError,)
+    gpu._replay = lambda *arguments: calls.append(arguments)
+    gpu.replay(gpu.capture(calls.append), 5)
+    assert calls == ["enter", "begin", 8, "end", "exit", (21, 5)]
+    for error in (KeyboardInterrupt, ZeroDivisionError):
+        calls.clear()
+
+        def interrupted(stream: int, error: type[BaseException] = error) -> None:
+            raise error
+
+        with pytest.raises(error):
+            gpu.capture(interrupted)
+        assert calls == ["enter", "begin", "end", "exit"]
 
 
 def test_too_little_memory_is_told_with_sizes(gpu: Gpu) -> None:

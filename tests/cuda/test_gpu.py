@@ -28,7 +28,7 @@ from tests.together import together
 
 ROOT = Path(__file__).parents[2]
 PARTS = 8
-REASONS = ("has no routine", "has no instructions", "keeps no", "has no function", "cannot do")
+REASONS = ("has no routine", "has no instructions", "has no function", "cannot do")
 """What the error of a program says that the device cannot run."""
 
 pytestmark = [pytest.mark.cuda, pytest.mark.usefixtures("_gpu")]

@@ -1,7 +1,8 @@
-"""What the executor asks of a device: memory, kernels, matrix products, and to wait.
+"""What the executor asks of a device: memory, kernels, matrix products, graphs of both, and to wait.
 
-What is asked runs in the order in which it is asked, on the stream that is current when it is; only `to_host` and
-`synchronize` wait for it. Arrays are of the driver's class, CuPy's where the device is a GPU (`gpu.py`), and have the
+What is asked runs in the order in which it is asked, on the stream that it is given or that is current; only `to_host`
+and `synchronize` wait for it. Launches and products can be captured: then they are noted, not run, and nothing else may
+be asked meanwhile. Arrays are of the driver's class, CuPy's where the device is a GPU (`gpu.py`), and have the
 attributes of NumPy's.
 """
 
@@ -73,25 +74,41 @@ class Driver(Protocol):
         """Copy the elements of one array to another one of as many elements."""
         ...
 
-    def fill(self, array: DeviceArray, number: Any) -> None:
-        """Store a number in each element."""
+    def address(self, array: DeviceArray) -> int:
+        """Where an array begins in the memory of the device."""
+        ...
+
+    def stream(self) -> int:
+        """The current stream."""
         ...
 
     def load(self, kernels: Sequence[Kernel]) -> list[Any]:
         """Kernels, compiled and ready to be launched."""
         ...
 
-    def launch(self, loaded: Any, blocks: int, threads: int, arrays: Sequence[DeviceArray]) -> None:
-        """Run a kernel on so many blocks of threads."""
+    def launch(self, loaded: Any, blocks: int, threads: int, stream: int, parameters: int) -> None:
+        """Run a kernel on so many blocks of threads.
+
+        At the address `parameters` are as many addresses as it has parameters, each of where an array's address stands.
+        """
         ...
 
     def products(
-        self, out: Operand, a: Operand, b: Operand, size: tuple[int, int, int], count: int, steps: Sequence[int]
-    ) -> None:
+        self, out: Operand, a: Operand, b: Operand, size: tuple[int, int, int], count: int, steps: Sequence[int],
+        stream: int,
+    ) -> None:  # fmt: skip
         """out[m, n] = a[m, k] · b[k, n] so many times, where (m, k, n) is the size.
 
         Each of the matrices begins a step of its own further on than that of the time before.
         """
+        ...
+
+    def capture(self, run: Callable[[int], None]) -> Any:
+        """A graph of what is launched on the stream that `run` is called with, with the addresses as they are now."""
+        ...
+
+    def replay(self, graph: Any, stream: int) -> None:
+        """Run what a graph consists of."""
         ...
 
     def evaluate(self, function: Callable[..., Any], values: Sequence[DeviceArray]) -> tuple[DeviceArray, ...]:
@@ -100,10 +117,6 @@ class Driver(Protocol):
 
     def synchronize(self) -> None:
         """Wait until all that was asked is done."""
-        ...
-
-    def address(self, array: DeviceArray) -> int:
-        """Where an array begins in the memory of the device."""
         ...
 
     def owns(self, array: DeviceArray) -> bool:

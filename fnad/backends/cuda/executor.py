@@ -1,55 +1,67 @@
 """From a program to launches on a device, and the executor that runs them on arrays there.
 
-Each nest becomes a kernel, between kernels are matrix products and routines of libraries; loops and branches around
-them are run by the host, which reads back what decides. Nothing else waits for the device, but a program that can fail:
+Each nest becomes a kernel, between kernels are matrix products and routines of libraries. What needs nothing of the
+host is captured as a graph: the launches of a program that is called with the same arrays again, and several iterations
+of a long loop. Loops of unknown length run guarded, several iterations at a time, before the host reads back whether
+they go on; a branch is read back if it is not guarded. Nothing else waits for the device, but a program that can fail:
 its status is read when all is done. Arguments in the memory of the host are copied; results are arrays of the device.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from itertools import product as combinations
-from operator import itemgetter
-from typing import Any, TypeAlias
+from math import prod
+from threading import get_ident
+from typing import Any
 
 import numpy as np
 
 from fnad.backends.base import Array
-from fnad.backends.cuda.driver import Driver, Operand, current
+from fnad.backends.cuda.driver import Driver, current
+from fnad.backends.cuda.frame import Frame, Run
 from fnad.backends.cuda.libdevice import path
 from fnad.backends.cuda.occupancy import Resources, occupancy, resources
+from fnad.backends.cuda.products import products
 from fnad.backends.cuda.ptx import ALIGNMENT, ptx_of_all
 from fnad.backends.cuda.target import CUDA
 from fnad.backends.cuda.tools import machine_code
-from fnad.backends.flow import Read, Reserve, Run, choose, fail, in_order, repeat, repeat_while
-from fnad.errors import DeviceError, FnadError, LoweringError, PlacementError
+from fnad.backends.flow import Read, choose, fail, in_order
+from fnad.errors import DeviceError, FnadError, PlacementError
 from fnad.ir.primitive import HOST, Library
 from fnad.ir.program import Program
 from fnad.ir.types import I64
 from fnad.kernel.launches import DeviceControl, DevicePlan, DeviceStep, Launch, Products
 from fnad.kernel.statements import COUNTERS, STATUS
 from fnad.kernel.traffic import moved
-from fnad.lower.index import Counter, Index, Quotient, Remainder
-from fnad.lower.loop_ir import (
-    LibraryCall,
-    Matrix,
-    Product,
-    SequentialFor,
-    SequentialWhile,
-    Switch,
-)
+from fnad.lower.loop_ir import LibraryCall, Product, SequentialFor, SequentialWhile, Switch
 from fnad.lower.lowering import lower
 from fnad.lower.nodes import Buffer, BufferLoad
 from fnad.placement import is_on_device
+from fnad.store import STORE
 
-Offset: TypeAlias = Callable[[Sequence[int]], int]
-"""From the counters of the loops around it to an offset in an array."""
-
-HOST_COUNTERS = "counters of the host"
 STATUS_SIZE = 3
 ARCH = "sm_90"
 """The architecture of texts, which no GPU is asked for."""
+
+KEPT_BYTES = 2**25
+"""The largest workspace that is kept for the next call. With more, the work takes longer than to ask for memory."""
+
+LARGEST_GRAPH = 1024
+"""The most launches of a program that is captured as a whole, with its loops unrolled."""
+
+TOGETHER = 16
+"""The iterations of a loop that are one graph."""
+
+LEAST = 4 * TOGETHER
+"""The iterations of a loop from which such a graph is made."""
+
+MOST_AHEAD = 64
+"""The most iterations of a loop of unknown length before it is asked whether it has ended."""
+
+PER_THREAD = 2
+"""CUDA's number for a stream that each thread has its own of."""
 
 
 def plan(program: Program, donated: Sequence[int] = ()) -> DevicePlan:
@@ -69,27 +81,31 @@ def offers() -> Iterator[tuple[str, str]]:
 
 
 class DeviceExecutor:
-    """A compiled program: call it with a list of arrays. Temporaries live as long as a call."""
+    """A compiled program: call it with a list of arrays."""
 
     is_alone = True
     is_loaded = False
     is_plain = False
-    workspace_bytes = 0
 
     def __init__(self, planned: DevicePlan, device: Driver) -> None:
         self.plan, self._device = planned, device
         loops = planned.loops
         self.launches = list(planned.launches.values())
         self.nbytes = 10_000 * len(self.launches)
-        arrays = [b.name for b in (*loops.inputs, *loops.outputs)] + [s.name for s in planned.slots]
-        names = [*arrays, COUNTERS.name, HOST_COUNTERS, STATUS.name]
-        self._positions = {name: n for n, name in enumerate(names)}
-        self._outputs = [(buffer.aval.shape, buffer.dtype) for buffer in loops.outputs]
+        given, slots = [b.name for b in (*loops.inputs, *loops.outputs)], [s.name for s in planned.slots]
+        stacks = [b.name for b in loops.residual_stacks if b.name not in given]
+        self._positions = {name: n for n, name in enumerate([*given, *slots, *stacks, COUNTERS.name, STATUS.name])}
+        self._stacks = {self._positions[b.name]: b.aval for b in loops.residual_stacks}
+        self._outputs = [(buffer.aval, buffer.dtype) for buffer in loops.outputs]
         self._donations = {loops.outputs.index(o): loops.inputs.index(x) for o, x in planned.donations.items()}
-        self._depth = max([1, *map(_depth, planned.steps)])
         self._may_fail = any(STATUS in launch.kernel.parameters for launch in self.launches)
-        self._counts = any(COUNTERS in launch.kernel.parameters for launch in self.launches)
-        self._loaded = dict(zip(self.launches, device.load([launch.kernel for launch in self.launches]), strict=True))
+        self._numbers = {launch: n for n, launch in enumerate(self.launches)}
+        self._taken = [[self._positions[p.name] for p in launch.kernel.parameters] for launch in self.launches]
+        self._loaded = device.load([launch.kernel for launch in self.launches])
+        self._workspace_size = sum(slot.size * slot.dtype.itemsize for slot in planned.slots)
+        self._frames: dict[Any, deque[Frame]] = {}
+        nodes = sum(map(nodes_of, planned.steps)) if all(map(is_captured, planned.steps)) else 0
+        self._is_graph, self._is_captured = 1 < nodes <= LARGEST_GRAPH, True
         self._run = self._in_order(planned.steps)
 
     def __call__(self, arguments: Sequence[Array]) -> list[Array]:
@@ -100,40 +116,66 @@ class DeviceExecutor:
             raise DeviceError(f"{self.plan.loops.name} fails on the GPU: {error}") from error
 
     def _called(self, arguments: Sequence[Array]) -> list[Array]:
-        device = self._device
         inputs = list(map(self._input, arguments))
         outputs = [self._output(n, arguments) for n in range(len(self._outputs))]
-        slots = [device.empty((slot.size,), slot.dtype) for slot in self.plan.slots]
-        counters = device.empty((self._depth,), I64) if self._counts else None
-        status = device.empty((STATUS_SIZE,), I64) if self._may_fail else None
-        arrays: list[Any] = [
-            *inputs,
-            *[output.reshape(-1) for output in outputs],
-            *slots,
-            counters,
-            [0] * self._depth,
-            status,
-        ]
-        if self._may_fail:
-            device.fill(status, 0)
-        self._run(arrays)
-        self._check(arrays)
+        stream = self._device.stream()
+        frames = self._frames.setdefault(stream if stream != PER_THREAD else (stream, get_ident()), deque())
+        try:
+            frame = frames.pop()
+        except IndexError:
+            frame = self._new_frame()
+        frame.stream = stream
+        frame.give([*inputs, *outputs])
+        graph = self._graph(frame.graph_of_all, self._run) if self._is_graph else None
+        if graph is None:
+            self._run(frame)
+        else:
+            self._device.replay(graph, stream)
+        self._check(frame)
+        if self._stacks:
+            self._take_stacks(frame, outputs)
+        frame.take_back()
+        if self._workspace_size <= KEPT_BYTES:
+            frames.append(frame)
         return outputs
 
+    def _graph(self, make: Callable[..., Any], *given: Any) -> Any:
+        """A graph; none where the device cannot capture what it consists of, which is not tried again."""
+        try:
+            return make(*given) if self._is_captured else None
+        except (*self._device.failures, NotImplementedError):
+            self._is_captured = False
+            return None
+
+    def _new_frame(self) -> Frame:
+        device = self._device
+        STORE.trim(self._workspace_size)
+        slots = [device.empty((slot.size,), slot.dtype) for slot in self.plan.slots]
+        stacks = [None] * (len(self._positions) - len(slots) - self._given - 2)
+        counters, status = (device.to_device(np.zeros(n, I64)) for n in (self.plan.counters, STATUS_SIZE))
+        return Frame(
+            device, [*[None] * self._given, *slots, *stacks, counters, status], self.plan.counters, self._taken
+        )
+
+    @property
+    def _given(self) -> int:
+        """The number of arrays that a call brings."""
+        return len(self.plan.loops.inputs) + len(self.plan.loops.outputs)
+
     def _input(self, array: Array) -> Any:
-        """An argument as kernels need it: flat, in the order of its elements."""
+        """An argument as kernels need it: in the order of its elements."""
         device = self._device
         if not is_on_device(array):
-            return device.to_device(np.ascontiguousarray(array).reshape(-1))
+            return device.to_device(np.ascontiguousarray(array))
         try:
             array = device.adopt(array)
         except PlacementError as error:
             raise PlacementError(f"an argument {error.what}", remedy=error.remedy) from None
         if self._is_in_order(array):
-            return array.reshape(-1)
+            return array
         made = device.empty(array.shape, array.dtype)
         device.copy(array, made)
-        return made.reshape(-1)
+        return made
 
     def _is_in_order(self, array: Any) -> bool:
         """Whether kernels can use an array where it is: its elements in order, from an address for vectors on."""
@@ -141,126 +183,181 @@ class DeviceExecutor:
 
     def _output(self, number: int, arguments: Sequence[Array]) -> Any:
         """The array of a result: a new one, or that of an argument that is given away, if nobody else has it."""
-        shape, dtype = self._outputs[number]
+        aval, dtype = self._outputs[number]
+        if aval.is_residual_stack:
+            return self._device.empty((0,), dtype)
         if number not in self._donations:
-            return self._device.empty(shape, dtype)
+            return self._device.empty(aval.shape, dtype)
         given = arguments[self._donations[number]]
         is_shared = sum(given is other for other in arguments) > 1
         if is_on_device(given) and not is_shared and self._device.owns(given) and self._is_in_order(given):
-            return given.reshape(shape)
-        made = self._device.empty(shape, dtype)
+            return given
+        made = self._device.empty(aval.shape, dtype)
         self._device.copy(given if is_on_device(given) else self._device.to_device(np.asarray(given)), made)
         return made
 
-    def _check(self, arrays: list[Any]) -> None:
-        """Raise the error of the run's status, if any."""
+    def _check(self, frame: Frame) -> None:
+        """Raise the error of the run's status, if any; what failed has its memory to itself."""
         if self._may_fail:
-            number, value, *_ = self._device.to_host(arrays[-1]).tolist()
+            number, value, *_ = self._device.to_host(frame.arrays[-1]).tolist()
             if number:
                 fail(self.plan.loops, number, value)
 
+    @property
+    def workspace_bytes(self) -> int:
+        """The memory of the workspaces not in use, in bytes."""
+        return self._workspace_size * sum(map(len, self._frames.values()))
+
     def free_workspaces(self) -> int:
-        """There are none: the driver's pool has the memory between calls."""
-        return 0
+        """Free the workspaces not in use, with their graphs; return the number of bytes freed."""
+        freed = self.workspace_bytes
+        self._frames.clear()
+        return freed
 
     # ---- steps -------------------------------------------------------------------------------------------------------
 
     def _in_order(self, steps: Sequence[DeviceStep]) -> Run:
-        return in_order([self._step(step) for step in steps])
+        runs = [self._step(step) for step in steps]
+        return runs[0] if len(runs) == 1 else in_order(runs)
 
     def _step(self, step: DeviceStep) -> Run:
         match step:
             case Launch():
                 return self._launch(step)
             case Product():
-                return self._products(Products((), step))
+                return products(Products((), step), self._device, self._position)
             case Products():
-                return self._products(step)
+                return products(step, self._device, self._position)
             case DeviceControl():
                 return self._control(step)
             case LibraryCall():
                 return self._library_call(step)
 
     def _launch(self, launch: Launch) -> Run:
-        device, kernel = self._device, self._loaded[launch]
-        positions = [self._positions[parameter.name] for parameter in launch.kernel.parameters]
-        if not positions:
-            return lambda arrays: None
-        pick = itemgetter(*positions) if len(positions) > 1 else lambda arrays: (arrays[positions[0]],)
-        blocks, threads = launch.blocks, launch.threads
-        return lambda arrays: device.launch(kernel, blocks, threads, pick(arrays))
+        number, run = self._numbers[launch], self._device.launch
+        kernel, blocks, threads = self._loaded[number], launch.blocks, launch.threads
+        return lambda frame: run(kernel, blocks, threads, frame.stream, frame.parameters[number])
 
-    def _products(self, products: Products) -> Run:
-        """Products in loops: the innermost loop is one call, whose matrices lie at equal distances."""
-        product, loops, batch = products.product, products.loops, None
-        parts = product.out, product.a, product.b
-        if loops and all(is_even(part.offset, loops[-1].depth) for part in parts):
-            *loops, batch = loops
-        count, steps = (
-            (batch.extent, [step_of(part.offset, batch.depth) for part in parts]) if batch else (1, (0, 0, 0))
-        )
-        size = product.m, product.k, product.n
-        if not (product.m and product.n and count):
-            return lambda arrays: None
-        matrices, multiply = [self._matrix(part) for part in parts], self._device.products
+    # ---- loops and branches ------------------------------------------------------------------------------------------
 
-        def run(arrays: list[Any]) -> None:
-            counters = [*arrays[-2], *[0] * len(products.loops)]
-            for iterations in combinations(*[range(loop.extent) for loop in loops]):
-                for loop, iteration in zip(loops, iterations, strict=True):
-                    counters[loop.depth] = iteration
-                out, a, b = (make(arrays, counters) for make in matrices)
-                multiply(out, a, b, size, count, steps)
+    def _control(self, step: DeviceControl) -> Run:
+        match step.control:
+            case Switch(_, index):
+                return choose(self._scalar(index), [self._in_order(body) for body in step.bodies])
+            case SequentialFor() as loop:
+                return self._counted(step, loop)
+            case SequentialWhile() as loop:
+                return self._endless(step, loop)
+
+    def _counted(self, step: DeviceControl, loop: SequentialFor) -> Run:
+        """The run of a counted loop."""
+        extent, reserve = loop.extent, self._reserve(loop.residual_stacks)
+        length: Read = (lambda frame: extent) if isinstance(extent, int) else self._scalar(extent)
+        begin = nothing if step.begin is None else self._launch(step.begin)
+        several = self._several(step, [*step.bodies[0], *([] if step.go_on is None else [step.go_on])])
+
+        def run(frame: Frame) -> None:
+            iterations = range(int(length(frame)))
+            reserve(frame, len(iterations))
+            begin(frame)
+            if loop.reverse:
+                iterations = iterations[::-1]
+            several(frame, iterations[:1], False)  # what a library loads at its first call cannot be captured
+            several(frame, iterations[1:], len(iterations) >= LEAST)
 
         return run
 
-    def _matrix(self, matrix: Matrix) -> Callable[[list[Any], Sequence[int]], Operand]:
-        position, offset = self._position(matrix.buffer), offset_of(matrix.offset)
-        strides = matrix.row_stride, matrix.column_stride
-        return lambda arrays, counters: Operand(arrays[position], offset(counters), *strides)
+    def _endless(self, step: DeviceControl, loop: SequentialWhile) -> Run:
+        """The run of a loop that ends when its test says so: twice as many iterations each time before it is asked."""
+        assert step.begin is not None
+        assert step.go_on is not None
+        test, body, end = step.bodies
+        start, finish = self._in_order([step.begin, *test, step.go_on]), self._in_order(end)
+        several, reserve = self._several(step, [*body, *test, step.go_on]), self._reserve(loop.residual_stacks)
+        most, stacks = MOST_AHEAD if step.is_guarded else 1, [self._position(stack) for stack in loop.residual_stacks]
+        fault = self.plan.loops.faults[loop.fault - 1] if loop.limit is not None else None
 
-    def _control(self, step: DeviceControl) -> Run:
-        bodies = [self._in_order(body) for body in step.bodies]
-        match step.control:
-            case Switch(_, index):
-                return choose(self._scalar(index), bodies)
-            case SequentialFor(depth, extent, reverse):
-                iterations: Read = (lambda arrays: extent) if isinstance(extent, int) else self._scalar(extent)
-                return repeat(iterations, self._counter(depth, step), reverse, bodies[0])
-            case SequentialWhile() as loop:
-                test, body, end = bodies
-                start = self._start(loop)
-                counter = self._counter(loop.depth, step)
-                return repeat_while(test, self._scalar(loop.predicate), counter, start, body, end)
+        def run(frame: Frame) -> None:
+            start(frame)
+            done, count = 0, 1
+            while (noted := self._device.to_host(frame.arrays[-2]).tolist())[step.guard]:
+                if fault is not None and done == loop.limit:
+                    self._check(frame)
+                    raise fault.error
+                now = count if loop.limit is None else min(count, loop.limit - done)
+                reserve(frame, done + now)
+                several(frame, range(done, done + now), count >= TOGETHER)
+                done, count = done + now, min(2 * count, most)
+            for stack in stacks:
+                frame.rows[stack] = noted[loop.depth]
+            finish(frame)
+
+        return run
+
+    def _several(self, step: DeviceControl, iteration: Sequence[DeviceStep]) -> Callable[[Frame, range, bool], None]:
+        """The run of iterations of a loop; of `many`, several are one graph, if the host does nothing in them."""
+        once, depth, device = self._in_order(iteration), step.control.depth, self._device
+        can_be_captured = all(is_captured(s) and not is_at_counters(s, depth) for s in iteration)
+
+        def many_at_once(frame: Frame) -> None:
+            for _ in range(TOGETHER):
+                once(frame)
+
+        def run(frame: Frame, iterations: range, many: bool) -> None:
+            graph = None
+            if many and can_be_captured and not frame.is_captured:
+                key = step, frame.given, *self._addresses_of_stacks(frame)
+                graph = self._graph(frame.captured, key, many_at_once)
+            while graph is not None and len(iterations) >= TOGETHER:
+                device.replay(graph, frame.stream)
+                iterations = iterations[TOGETHER:]
+            for number in iterations:
+                frame.counters[depth] = number
+                once(frame)
+
+        return run
 
     def _scalar(self, load: BufferLoad) -> Read:
         position, address = self._position(load.buffer), load.address.constant
-        return lambda arrays: self._device.to_host(arrays[position][address : address + 1])[0]
+        return lambda frame: self._device.to_host(frame.arrays[position].reshape(-1)[address : address + 1])[0]
 
-    def _counter(self, depth: int, step: DeviceControl) -> Callable[[list[Any], int], None]:
-        """What notes the number of an iteration: for offsets here, for kernels on the device."""
-        is_read = any(COUNTERS in launch.kernel.parameters for launch in launches_of(step))
-        device, position = self._device, self._positions[COUNTERS.name]
+    # ---- residual stacks ---------------------------------------------------------------------------------------------
 
-        def count(arrays: list[Any], iteration: int) -> None:
-            arrays[-2][depth] = iteration
-            if is_read:
-                device.fill(arrays[position][depth : depth + 1], iteration)
+    def _reserve(self, stacks: Sequence[Buffer]) -> Callable[[Frame, int], None]:
+        """What makes room for so many rows of residual stacks, which double if they are full."""
+        device = self._device
+        sizes = [(self._position(stack), prod(stack.aval.shape[1:]), stack.dtype) for stack in stacks]
 
-        return count
+        def reserve(frame: Frame, rows: int) -> None:
+            for position, row, dtype in sizes:
+                frame.rows[position] = rows
+                old = frame.arrays[position]
+                size = 0 if old is None else old.size
+                if rows * row > size:
+                    grown = device.empty((max(rows * row, 2 * size),), dtype)
+                    if size:
+                        device.copy(old, grown[:size])
+                    frame.place(position, grown)
 
-    def _start(self, loop: SequentialWhile) -> Reserve:
-        """The check before each iteration of a loop: of its limit, and of what failed in one that may fail."""
-        fault = self.plan.loops.faults[loop.fault - 1] if loop.limit is not None else None
+        return reserve
 
-        def start(arrays: list[Any], iteration: int) -> None:
-            if loop.may_fail:
-                self._check(arrays)
-            if fault is not None and iteration == loop.limit:
-                self._check(arrays)
-                raise fault.error
+    def _addresses_of_stacks(self, frame: Frame) -> Iterator[int]:
+        for position in self._stacks:
+            if frame.arrays[position] is not None:
+                yield self._device.address(frame.arrays[position])
 
-        return start
+    def _take_stacks(self, frame: Frame, outputs: list[Any]) -> None:
+        """Copy the residual stacks that are results, and free all."""
+        first = len(self.plan.loops.inputs)
+        for position, aval in self._stacks.items():
+            if position < self._given:
+                shape = (frame.rows.get(position, 0), *aval.shape[1:])
+                made = outputs[position - first] = self._device.empty(shape, aval.dtype)
+                self._device.copy(frame.arrays[position][: prod(shape)], made)
+            frame.drop(position)
+        frame.rows.clear()
+
+    # ---- calls of libraries ------------------------------------------------------------------------------------------
 
     def _library_call(self, call: LibraryCall) -> Run:
         operands = [(self._position(b), b.aval) for b in call.operands]
@@ -269,14 +366,14 @@ class DeviceExecutor:
         evaluate = self._by_host if isinstance(lowering, Library) and lowering.routine == HOST else device.evaluate
         function = partial(call.primitive.evaluate, **call.params)
 
-        def run(arrays: list[Any]) -> None:
-            values = [arrays[n][: aval.size].reshape(aval.shape) for n, aval in operands]
+        def run(frame: Frame) -> None:
+            values = [frame.arrays[n].reshape(-1)[: aval.size].reshape(aval.shape) for n, aval in operands]
             try:
                 computed = evaluate(function, values)
             except FnadError as error:
                 raise error.at(call.source) from None
             for (n, aval), value in zip(results, computed, strict=True):
-                device.copy(value, arrays[n][: aval.size].reshape(aval.shape))
+                device.copy(value, frame.arrays[n].reshape(-1)[: aval.size].reshape(aval.shape))
 
         return run
 
@@ -336,56 +433,42 @@ def _taken(found: Resources, launch: Launch, arch: str) -> str:
     return f", {found.registers} registers{local}, {found.shared:,} bytes shared, occupancy {share:.0%} of {arch}"
 
 
-def _depth(step: DeviceStep) -> int:
-    """How many loops of the host's there are in a step, one in another."""
-    return 1 + max([0, *[_depth(s) for body in step.bodies for s in body]]) if isinstance(step, DeviceControl) else 0
+# ---- what can be captured --------------------------------------------------------------------------------------------
 
 
-def launches_of(step: DeviceStep) -> Iterator[Launch]:
-    """The launches in a step."""
-    if isinstance(step, Launch):
-        yield step
-    elif isinstance(step, DeviceControl):
-        for body in step.bodies:
-            for inner in body:
-                yield from launches_of(inner)
+def nothing(frame: Frame) -> None:
+    """Do nothing."""
 
 
-# ---- offsets ---------------------------------------------------------------------------------------------------------
-
-
-def offset_of(index: Index) -> Offset:
-    """An index as a function of counters; raises `LoweringError` for one that a program computes."""
-    terms = [(_atom(atom), coefficient) for atom, coefficient in index.terms]
-    return lambda counters: index.constant + sum(c * atom(counters) for atom, c in terms)
-
-
-def _atom(atom: Any) -> Offset:
-    match atom:
-        case Counter(depth):
-            return itemgetter(depth)
-        case Quotient(dividend, divisor):
-            whole = offset_of(dividend)
-            return lambda counters: whole(counters) // divisor
-        case Remainder(dividend, divisor):
-            whole = offset_of(dividend)
-            return lambda counters: whole(counters) % divisor
+def is_captured(step: DeviceStep) -> bool:
+    """Whether the host only launches: it waits for nothing, and computes nothing."""
+    match step:
+        case Launch() | Product() | Products():
+            return True
+        case DeviceControl(SequentialFor(extent=int(), residual_stacks=())):
+            return all(is_captured(inner) for body in step.bodies for inner in body)
         case _:
-            raise LoweringError("a matrix product begins at a place that the program computes, which cuda cannot do")
+            return False
 
 
-def is_even(index: Index, depth: int) -> bool:
-    """Whether an index goes equally far with each iteration of the loop at this depth."""
-    return all(isinstance(atom, Counter) or not _reads(atom, depth) for atom, _ in index.terms)
+def nodes_of(step: DeviceStep) -> int:
+    """The number of launches and products in a step."""
+    match step:
+        case DeviceControl(SequentialFor(extent=int(extent)), (body,)):
+            return 1 + extent * (1 + sum(map(nodes_of, body)))
+        case Products():
+            return prod(loop.extent for loop in step.loops)
+        case _:
+            return 1
 
 
-def _reads(atom: Any, depth: int) -> bool:
-    return isinstance(atom, (Quotient, Remainder)) and any(
-        (isinstance(inner, Counter) and inner.depth == depth) or _reads(inner, depth)
-        for inner, _ in atom.dividend.terms
-    )
-
-
-def step_of(index: Index, depth: int) -> int:
-    """How far an index goes with each iteration of the loop at this depth."""
-    return sum(coefficient for atom, coefficient in index.terms if isinstance(atom, Counter) and atom.depth == depth)
+def is_at_counters(step: DeviceStep, depth: int) -> bool:
+    """Whether a product in a step begins where a counter of a loop at this depth, or of one around it, says."""
+    match step:
+        case DeviceControl():
+            return any(is_at_counters(inner, depth) for body in step.bodies for inner in body)
+        case Product() | Products():
+            product = step if isinstance(step, Product) else step.product
+            return any(m.offset.reads(d) for m in (product.out, product.a, product.b) for d in range(depth + 1))
+        case _:
+            return False

@@ -5,8 +5,10 @@ Everything runs on CuPy's current stream and device, so that it is in order with
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import cached_property
 from importlib import import_module
 from typing import Any
 
@@ -21,8 +23,17 @@ from fnad.records import NamedTuple
 
 PACKAGES = "pip install 'fnad[cuda]' brings all packages that it takes"
 SEE = "it takes a GPU of NVIDIA's and its driver, for CUDA 13 or later: `fnad doctor` shows what is there"
-GEMM = {"f": "sgemm", "d": "dgemm", "F": "cgemm", "D": "zgemm"}
+GEMM = {"f": "Sgemm", "d": "Dgemm", "F": "Cgemm", "D": "Zgemm"}
 """cuBLAS's matrix products, by the letters of dtypes."""
+
+INT, LONG, POINTER = ctypes.c_int, ctypes.c_longlong, ctypes.c_void_p
+SIZES = (POINTER, *[INT] * 5, POINTER)
+ARGUMENTS = {
+    "gemm_v2": (*SIZES, *[POINTER, INT] * 2, POINTER, POINTER, INT),
+    "gemmStridedBatched": (*SIZES, *[POINTER, INT, LONG] * 2, POINTER, POINTER, INT, LONG, INT),
+    "SetStream_v2": (POINTER, POINTER),
+}
+"""The types of the arguments of cuBLAS's functions, without the letters of dtypes."""
 
 NO_TRANSPOSITION, TRANSPOSITION = 0, 1
 
@@ -61,10 +72,12 @@ class Gpu:
         size, version = properties["totalGlobalMem"] / 2**30, cupy.cuda.runtime.driverGetVersion()
         name = properties["name"].decode()
         self.description = f"{name}, {size:.0f} GiB, {arch}, driver for CUDA {version // 1000}.{version % 1000 // 10}"
+        self._functions: dict[str, Callable[..., None]] = {}
         self._constants = {letter: (np.ones(1, letter), np.zeros(1, letter)) for letter in GEMM}
 
         driver = import_module("cupy_backends.cuda.api.driver")
         self._launch, self._current = driver.launchKernel, cupy.cuda.runtime.getDevice
+        self._replay, self._stream = cupy.cuda.runtime.graphLaunch, cupy.cuda.get_current_stream
         self.failures = (cupy.cuda.runtime.CUDARuntimeError, driver.CUDADriverError)
 
     def check_current(self) -> None:
@@ -116,8 +129,11 @@ class Gpu:
     def copy(self, source: DeviceArray, target: DeviceArray) -> None:
         self._cupy.copyto(target, source.reshape(target.shape))
 
-    def fill(self, array: DeviceArray, number: Any) -> None:
-        array.fill(number)
+    def address(self, array: DeviceArray) -> int:
+        return array.data.ptr
+
+    def stream(self) -> int:
+        return self._stream().ptr
 
     def load(self, kernels: Sequence[Kernel]) -> list[Loaded]:
         if not kernels:
@@ -126,16 +142,29 @@ class Gpu:
         module.load(ptx_of_all(kernels, self.arch).encode())
         return [Loaded(module.get_function(kernel.name).ptr, module) for kernel in kernels]
 
-    def launch(self, loaded: Loaded, blocks: int, threads: int, arrays: Sequence[DeviceArray]) -> None:
-        # a kernel's parameters are addresses, each given by the address of the place where it stands
-        pointers = np.array([array.data.ptr for array in arrays], np.uint64)
-        places = np.arange(len(arrays), dtype=np.uint64) * np.uint64(8) + np.uint64(pointers.ctypes.data)
-        stream = self._cupy.cuda.get_current_stream().ptr
-        self._launch(loaded.function, blocks, 1, 1, threads, 1, 1, 0, stream, places.ctypes.data, 0)
+    def launch(self, loaded: Loaded, blocks: int, threads: int, stream: int, parameters: int) -> None:
+        self._launch(loaded.function, blocks, 1, 1, threads, 1, 1, 0, stream, parameters, 0)
+
+    def capture(self, run: Callable[[int], None]) -> Any:
+        # on a stream of its own: the default one cannot be captured
+        stream = self._cupy.cuda.Stream(non_blocking=True)
+        with stream:
+            stream.begin_capture()
+            try:
+                run(stream.ptr)
+            except BaseException:
+                with suppress(*self.failures):
+                    stream.end_capture()
+                raise
+            return stream.end_capture()
+
+    def replay(self, graph: Any, stream: int) -> None:
+        self._replay(graph.graphExec, stream)
 
     def products(
-        self, out: Operand, a: Operand, b: Operand, size: tuple[int, int, int], count: int, steps: Sequence[int]
-    ) -> None:
+        self, out: Operand, a: Operand, b: Operand, size: tuple[int, int, int], count: int, steps: Sequence[int],
+        stream: int,
+    ) -> None:  # fmt: skip
         (m, k, n), (out_step, a_step, b_step) = size, steps
         if out.row_stride != 1:  # cuBLAS stores by columns: a product by rows is the transposed one by columns
             out, a, b, m, n = transposed(out), transposed(b), transposed(a), n, m
@@ -147,18 +176,32 @@ class Gpu:
         ldc = max(out.column_stride, m)
         if max(m, k, n, lda, ldb, ldc, count) > LARGEST:
             raise LoweringError(f"cuBLAS has no products of matrices of more than {LARGEST} rows or columns")
-        handle = self._cupy.cuda.device.get_cublas_handle()
+        handle = self._handle(stream)
         before, after = (handle, ta, tb, m, n, k, one), (zero, _address(out), ldc)
         if count == 1:
-            self._cublas(GEMM[letter])(*before, _address(a), lda, _address(b), ldb, *after)
+            self._cublas(f"{GEMM[letter]}_v2")(*before, _address(a), lda, _address(b), ldb, *after)
         else:
             given = _address(a), lda, a_step, _address(b), ldb, b_step
             self._cublas(f"{GEMM[letter]}StridedBatched")(*before, *given, *after, out_step, count)
 
+    def _handle(self, stream: int) -> int:
+        """CuPy's handle of cuBLAS, for a stream."""
+        handle = self._cupy.cuda.device.get_cublas_handle()
+        self._cublas("SetStream_v2")(handle, stream)
+        return handle
+
     def _cublas(self, name: str) -> Callable[..., None]:
+        """A function of cuBLAS; CuPy's own refuse to be captured."""
+        if name not in self._functions:
+            self._functions[name] = checked(getattr(self._library, f"cublas{name}"), name)
+        return self._functions[name]
+
+    @cached_property
+    def _library(self) -> Any:
+        """The cuBLAS that CuPy is linked to."""
         try:
-            return getattr(import_module("cupy_backends.cuda.libs").cublas, name)
-        except ImportError as error:
+            return ctypes.CDLL(import_module("cupy_backends.cuda.libs").cublas.__file__)
+        except (ImportError, OSError) as error:
             raise DeviceError(f"matrix products need cuBLAS: {error}", remedy=PACKAGES) from None
 
     def evaluate(self, function: Callable[..., Any], values: Sequence[DeviceArray]) -> tuple[DeviceArray, ...]:
@@ -174,12 +217,20 @@ class Gpu:
     def synchronize(self) -> None:
         self._cupy.cuda.get_current_stream().synchronize()
 
-    def address(self, array: DeviceArray) -> int:
-        return array.data.ptr
-
     def owns(self, array: DeviceArray) -> bool:
         memory = array.data.mem
         return array.base is None and not isinstance(memory, self._cupy.cuda.UnownedMemory)
+
+
+def checked(function: Any, name: str) -> Callable[..., None]:
+    """A function of cuBLAS that raises `DeviceError` where it fails."""
+    function.argtypes = ARGUMENTS.get(name) or ARGUMENTS[name[1:]]
+
+    def call(*arguments: Any) -> None:
+        if status := function(*arguments):
+            raise DeviceError(f"cublas{name} fails with status {status}")
+
+    return call
 
 
 def transposed(x: Operand) -> Operand:

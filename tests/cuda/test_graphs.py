@@ -1,0 +1,248 @@
+"""What runs as a graph, or guarded, without a wait for the device: it gives what the interpreter gives, each time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+import fnad
+from fnad.errors import LoopLimitError, OutOfRangeError
+from tests.gpu import CudaError, Simulated, simulated
+from tests.together import together
+
+DRAWN = np.random.default_rng(0)
+LONG = DRAWN.standard_normal(2100)
+"""More than one block does in a loop."""
+
+SMALL = DRAWN.standard_normal((20, 24)) / 9
+
+
+@pytest.fixture
+def device() -> Iterator[Simulated]:
+    with simulated() as device:
+        yield device
+
+
+def calls_of(device: Simulated, f: Any, *args: Any) -> tuple[Any, list[str]]:
+    """The results of a call, and what it asks of the device."""
+    device.calls.clear()
+    found = f(*args)
+    calls = list(device.calls)
+    return fnad.to_host(found), calls
+
+
+def softmax(x: Any) -> Any:
+    e = np.exp(x - np.max(x))
+    return e / np.sum(e)
+
+
+def test_a_program_called_with_the_same_arrays_again_is_one_graph(device: Simulated) -> None:
+    f, x = fnad.jit(softmax, donate_argnums=0, device="cuda"), fnad.to_device(LONG)
+    wanted = LONG
+    for n in range(4):
+        x = f(x)
+        wanted = softmax(wanted)
+        assert_allclose(x.memory, wanted, rtol=1e-12)
+        assert device.calls.count("capture") == (n > 0)
+    device.calls.clear()
+    x = f(x)
+    assert device.calls == ["adopt", "replay"]
+    assert_allclose(x.memory, softmax(wanted), rtol=1e-12)
+
+
+def stepped(x: Any) -> Any:
+    """Iterations with products at fixed places and kernels that read the counter."""
+    return fnad.fori_loop(0, 70, lambda i, c: np.tanh(c @ (x.T @ x)) + i / 70, x)
+
+
+def recurrent(x: Any, w: Any) -> Any:
+    """Products that begin where the counter says."""
+    return fnad.scan(lambda c, a: (np.tanh(c @ w + a), np.sum(c @ a.T)), x[0], x)
+
+
+def backwards(x: Any) -> Any:
+    return fnad.scan(lambda c, a: (c * 0.9 + a, c), 0 * x[0], x, reverse=True)
+
+
+def test_long_loops_are_graphs_of_several_iterations(device: Simulated) -> None:
+    f, x = fnad.jit(stepped, device="cuda"), fnad.to_device(SMALL)
+    wanted = stepped(SMALL)
+    for n in range(3):
+        found, calls = calls_of(device, f, x)
+        assert_allclose(found, wanted, rtol=1e-10)
+        assert not {"to_host", "synchronize", "copy"} & {*calls}
+        assert calls.count("replay") == (4 if n == 0 else 1)  # which is all of it, when it comes again
+
+
+def test_short_loops_are_part_of_a_graph(device: Simulated) -> None:
+    args = DRAWN.standard_normal((5, 20, 20)) / 9, DRAWN.standard_normal((20, 20)) / 9
+    f, given = fnad.jit(recurrent, device="cuda"), fnad.to_device(args)
+    wanted = recurrent(*args)
+    for n in range(4):
+        found, calls = calls_of(device, f, *given)
+        assert_allclose(found[0], wanted[0], rtol=1e-12)
+        assert_allclose(found[1], wanted[1], rtol=1e-12)
+        assert calls.count("replay") == (n > 0)
+
+
+def halved(x: Any, least: Any) -> Any:
+    """A loop of unknown length with a product, whose test is a kernel."""
+    step = lambda c: (c[0] / 2 + 0.001 * np.tanh(c[0] @ (x.T @ x)), c[1] + 1)  # noqa: E731
+    return fnad.while_loop(lambda c: np.sum(c[0] ** 2) > least, step, (x, 0))
+
+
+def test_loops_of_unknown_length_are_asked_seldom(device: Simulated) -> None:
+    x = fnad.to_device(SMALL)
+    f = fnad.jit(halved, device="cuda")
+    with together() as check:
+        for least, asked in ((10.0, 1), (1e-2, 4), (1e-30, 7)):
+            with check(least):
+                wanted, steps = halved(SMALL, least)
+                found, calls = calls_of(device, f, x, least)
+                assert_allclose(found[0], wanted, rtol=1e-9)
+                assert found[1] == steps
+                assert calls.count("to_host") == asked
+                assert ("replay" in calls) == (steps > 31)
+
+
+def chosen(x: Any, n: Any) -> Any:
+    """Branches in a loop, whose number it computes."""
+
+    def step(i: Any, c: Any) -> Any:
+        inner = lambda c: fnad.cond(np.sum(c) > 0, lambda c: c * 0.5, lambda c: c + 1.0, c)  # noqa: E731
+        return fnad.switch((i + n) % 4, [lambda c: c + i, np.sin, inner, lambda c: c[::-1]], c)
+
+    return fnad.fori_loop(0, 5, step, x)
+
+
+def test_branches_are_launches_that_find_out_themselves(device: Simulated) -> None:
+    f, x = fnad.jit(chosen, device="cuda"), fnad.to_device(LONG)
+    for n in range(3):
+        found, calls = calls_of(device, f, x, n)
+        assert_allclose(found, chosen(LONG, n), rtol=1e-12, atol=1e-12)
+        assert "to_host" not in calls
+
+
+def grown(x: Any, n: Any) -> Any:
+    """The reverse mode of a loop of unknown length has residual stacks."""
+    step = lambda c: (np.sin(c[0]) * 1.1 + 0.1 * x, c[1] + 1)  # noqa: E731
+    return np.sum(fnad.while_loop(lambda c: c[1] < n, step, (x, 0))[0] ** 2)
+
+
+def test_residual_stacks_grow(device: Simulated) -> None:
+    f = fnad.jit(fnad.value_and_grad(grown), device="cuda")
+    with together() as check:
+        for n in (3, 18, 0):
+            with check(n):
+                found = fnad.to_host(f(fnad.to_device(LONG), n))
+                value, gradient = fnad.value_and_grad(grown)(LONG, n)
+                assert_allclose(found[0], value, rtol=1e-11)
+                assert_allclose(found[1], gradient, rtol=1e-11)
+
+
+def test_residual_stacks_are_results(device: Simulated) -> None:
+    for n in (0, 5):
+        with fnad.device("cuda"):
+            _, pull = fnad.vjp(lambda x, n=n: grown(x, n), fnad.to_device(LONG[:40]))
+            (found,) = pull(1.0)
+        assert_allclose(fnad.to_host(found), fnad.grad(grown)(LONG[:40], n), rtol=1e-12)
+
+
+def test_results_that_become_arguments_have_two_graphs(device: Simulated) -> None:
+    f, x, wanted = fnad.jit(softmax, device="cuda"), fnad.to_device(LONG), LONG
+    for _ in range(8):
+        x, wanted = f(x), softmax(wanted)
+        assert_allclose(x.memory, wanted, rtol=1e-12)
+    assert device.calls.count("capture") == 2
+
+
+def test_arrays_that_never_come_again_are_no_reason_for_graphs(device: Simulated) -> None:
+    f = fnad.jit(softmax, device="cuda")
+    kept = [f(fnad.to_device(LONG)) for _ in range(12)]
+    assert "capture" not in device.calls
+    assert_array_equal(kept[0].memory, kept[-1].memory)
+
+
+def test_what_cannot_be_captured_runs_kernel_by_kernel(device: Simulated, monkeypatch: pytest.MonkeyPatch) -> None:
+    def capture(*args: Any) -> None:
+        device.calls.append("capture")
+        raise CudaError("operation not permitted when stream is capturing")
+
+    monkeypatch.setattr(device, "capture", capture)
+    x = fnad.to_device(SMALL)
+    for f in (fnad.jit(stepped, device="cuda"), fnad.jit(lambda x: softmax(x) @ x.T, device="cuda")):
+        device.calls.clear()
+        first, again, last = (fnad.to_host(f(x)) for _ in range(3))
+        assert_array_equal(first, again)
+        assert_array_equal(first, last)
+        assert device.calls.count("capture") == 1
+
+
+def taken(x: Any, at: Any, n: Any) -> Any:
+    """A loop whose iterations may fail, and that goes on for ever then."""
+    step = lambda c: (c[0] + x[(at[c[1]],)] * x, c[1] + 1)  # noqa: E731
+    return fnad.while_loop(lambda c: c[1] != n, step, (x, 0), max_steps=30)[0]
+
+
+def test_faults_in_loops_are_told_late_and_the_next_call_is_right(device: Simulated) -> None:
+    f, x = fnad.jit(taken, device="cuda"), fnad.to_device(LONG)
+    right, wrong = np.zeros(40, int), np.where(np.arange(40) == 5, 10**6, 0)
+    for _ in range(2):
+        assert_allclose(fnad.to_host(f(x, right, 20)), taken(LONG, right, 20), rtol=1e-12)
+        with pytest.raises(OutOfRangeError):
+            f(x, wrong, 20)
+        with pytest.raises(LoopLimitError):
+            f(x, right, -1)
+
+
+def interrupted_after(times: int, function: Any) -> Any:
+    left = iter(range(times))
+
+    def run(*args: Any) -> Any:
+        if next(left, None) is None:
+            raise KeyboardInterrupt
+        return function(*args)
+
+    return run
+
+
+def test_an_interrupt_leaves_the_program_usable(device: Simulated, monkeypatch: pytest.MonkeyPatch) -> None:
+    f, x = fnad.jit(lambda x: stepped(x) * 2, device="cuda"), fnad.to_device(SMALL)
+    # while it is captured, between two graphs, and in a kernel of one
+    for name, after in (("run_or_note", 30), ("replay", 1), ("run_kernel", 100)):
+        with monkeypatch.context() as patch:
+            patch.setattr(Simulated, name, interrupted_after(after, getattr(Simulated, name)))
+            with pytest.raises(KeyboardInterrupt):
+                f(x)
+        assert device.captured is None
+    assert_allclose(fnad.to_host(f(x)), 2 * stepped(SMALL), rtol=1e-10)
+
+
+def test_a_callback_keeps_its_loop_on_the_host(device: Simulated) -> None:
+    seen: list[float] = []
+
+    def step(i: Any, c: Any) -> Any:
+        fnad.debug.callback(lambda i: seen.append(int(i)), i)
+        return np.tanh(c) + i
+
+    f = fnad.jit(lambda x: fnad.fori_loop(0, 3, step, x), device="cuda")
+    for _ in range(3):
+        f(fnad.to_device(LONG))
+    assert seen == [0, 1, 2] * 3
+    assert not {"capture", "replay"} & {*device.calls}
+
+
+def test_memory_is_kept_for_the_next_call_and_given_back(device: Simulated) -> None:
+    compiled = fnad.jit(lambda x: np.cumsum(softmax(x))[::-1] * 2, device="cuda")
+    x = fnad.to_device(LONG)
+    first = compiled(x)
+    device.calls.clear()
+    again = compiled(x)
+    assert device.calls.count("empty") == 1  # of the result
+    fnad.clear_cache()
+    assert_array_equal(compiled(x).memory, first.memory)
+    assert_array_equal(again.memory, first.memory)
