@@ -89,6 +89,12 @@ def test_short_loops_are_part_of_a_graph(device: Simulated) -> None:
         assert calls.count("replay") == (n > 0)
 
 
+def test_loops_go_backwards(device: Simulated) -> None:
+    rows = np.stack([LONG, -LONG, LONG**2])
+    for found, wanted in zip(fnad.jit(backwards, device="cuda")(fnad.to_device(rows)), backwards(rows), strict=True):
+        assert_allclose(found.memory, wanted, rtol=1e-12)
+
+
 def halved(x: Any, least: Any) -> Any:
     """A loop of unknown length with a product, whose test is a kernel."""
     step = lambda c: (c[0] / 2 + 0.001 * np.tanh(c[0] @ (x.T @ x)), c[1] + 1)  # noqa: E731

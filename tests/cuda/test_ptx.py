@@ -25,6 +25,7 @@ from fnad.lower.lowering import lower
 from fnad.scalar.operation import Kind, Pointer
 from fnad.transforms.pipeline import simplify
 from tests.catalogue.cases import CASES
+from tests.cuda import test_graphs as graphs
 from tests.cuda.test_grid import layer_norm, plan_of, softmax
 
 
@@ -194,3 +195,15 @@ def test_an_architecture_that_is_none() -> None:
     (kernel, *_) = chosen()
     with pytest.raises(LoweringError, match="'gfx90a' is no architecture of a GPU of NVIDIA"):
         ptx_of(kernel, "gfx90a")
+
+
+def test_kernels_of_the_hosts_loops_and_branches(tmp_path: Path) -> None:
+    x = np.ones((20, 24))
+    programs = [(graphs.chosen, (np.ones(2100), 2)), (graphs.halved, (x, 1.0)), (graphs.backwards, (x,))]
+    programs += [(fnad.grad(graphs.grown), (np.ones(2100), 3.0)), (graphs.taken, (np.ones(2100), np.zeros(4, int), 3))]
+    plans = [DevicePlan(lower(simplify(fnad.make_program(f)(*args).program), CUDA), CUDA) for f, args in programs]
+    launches = [launch for plan in plans for launch in plan.launches.values()]
+    kernels = [replace(launch.kernel, name=f"{launch.kernel.name}_{n}") for n, launch in enumerate(launches)]
+    report = assembled(ptx_of_all(kernels), "sm_90", tmp_path)
+    assert set(re.findall(r"(\d+) bytes spill", report)) == {"0"}
+    assert {re.sub(r"\d.*", "", kernel.name) for kernel in kernels} == {"launch", "begin", "next", "tested", "choice"}
