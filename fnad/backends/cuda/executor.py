@@ -28,7 +28,7 @@ from fnad.backends.cuda.ptx import ALIGNMENT, ptx_of_all
 from fnad.backends.cuda.target import CUDA
 from fnad.backends.cuda.tools import machine_code
 from fnad.backends.flow import Read, choose, fail, in_order
-from fnad.errors import DeviceError, FnadError, PlacementError
+from fnad.errors import DeviceError, FnadError, LoweringError, PlacementError
 from fnad.ir.primitive import HOST, Library
 from fnad.ir.program import Program
 from fnad.ir.types import I64
