@@ -308,8 +308,11 @@ def test_arguments_without_a_name() -> None:
 
 @pytest.mark.filterwarnings("ignore:the matrix subclass:PendingDeprecationWarning")
 def test_subclasses_of_arrays() -> None:
-    remedy = "  convert it first: np.asarray(x), or x.filled(value) for a masked array"
-    for argument, name in ((np.ma.array(X), "numpy.ma.MaskedArray"), (np.matrix(X), "numpy.matrix")):
+    apart = "  keep data and mask apart, m.data and m.mask, reduce with where=~mask, and fill with np.where(mask, value"
+    for argument, name, remedy in (
+        (np.ma.array(X), "numpy.ma.MaskedArray", f"{apart}, data)"),
+        (np.matrix(X), "numpy.matrix", "  convert it first with np.asarray"),
+    ):
         what = f"x is of type {name}, which follows other rules than an ordinary array"
         with raises(errors.ArgumentTypeError, what, HERE, remedy):
             grad(total)(argument)

@@ -25,6 +25,7 @@ from fnad.ir.types import NAMES, Aval, aval_of
 from fnad.numpy.operands import PYTHON_DTYPES
 from fnad.placement import adopted, is_on_device
 from fnad.records import NamedTuple
+from fnad.trace.capture import way_out_of
 from fnad.trace.dispatch import is_plain, tracing_builder
 from fnad.trace.source import current_source
 from fnad.trace.tracer import Tracer
@@ -220,7 +221,7 @@ def _native_array(value: Any) -> Array:
         raise LeafError(
             ArgumentTypeError,
             f"is of type {type_name(value)}, which follows other rules than an ordinary array",
-            "convert it first: np.asarray(x), or x.filled(value) for a masked array",
+            way_out_of(type(value)),
         )
     native = value.dtype.newbyteorder("=")
     if native.kind == "O":

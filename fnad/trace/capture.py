@@ -128,12 +128,23 @@ def note_write(aval: Aval) -> None:
         builder.writes.append(Write(aval, builder.source))
 
 
+APART = (
+    "keep data and mask apart, m.data and m.mask, reduce with where=~mask, and fill with np.where(mask, value, data)"
+)
+"""The way out of masked arrays."""
+
+
+def way_out_of(kind: type[Any]) -> str:
+    """What to write in the place of an array of a class that is not ndarray itself."""
+    return APART if kind.__module__.startswith("numpy.ma") else "convert it first with np.asarray"
+
+
 def check_array(array: Array) -> None:
     """Raise where an array is of a class or a dtype that fnad does not have."""
     if type(array) not in (np.ndarray, np.memmap):
         raise ArgumentTypeError(
             f"{type(array).__module__}.{type(array).__name__} follows other rules than an ordinary array",
-            remedy="convert it with np.asarray (a masked array with its filled method) first",
+            remedy=way_out_of(type(array)),
         )
     dtype_name(native_dtype(array.dtype))
 

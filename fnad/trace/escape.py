@@ -33,6 +33,7 @@ from fnad.ir.program import Source
 from fnad.ir.types import BOOL, NAMES, Aval
 from fnad.numpy.operands import CHOOSE, NUMBERS
 from fnad.trace.asking import ask_for_stand_ins
+from fnad.trace.capture import APART
 from fnad.trace.scipy_call import scipy_remedy
 from fnad.trace.source import current_source, library_frames, source_of_error, user_frame, user_line
 from fnad.trace.subscript import is_reading, is_storing
@@ -81,8 +82,7 @@ TABLES = {
 }
 """What Series and DataFrames have, and arrays have not."""
 OTHERS = {
-    "numpy.ma.": "numpy.ma computes on ordinary arrays: keep data and mask apart, m.data and m.mask, reduce with "
-    "where=~mask, and fill with np.where(mask, value, data)",
+    "numpy.ma.": f"numpy.ma computes on ordinary arrays: {APART}",
     "pandas.": "pandas computes on arrays of its own: take the values before, s.to_numpy(), and compute with NumPy",
 }
 """The way out of libraries that traced values cannot be given to, by their modules."""
