@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
 from heapq import heappop, heappush
-from math import isfinite
+from math import isfinite, prod
 
 from fnad.ir.primitive import Bilinear, Concatenation, Gather, IndexMap, Linear, NonDifferentiable
 from fnad.ir.program import Atom, Equation, Literal, Program, Var
@@ -169,7 +169,8 @@ class _Cancellation:
         if primitive is neg:
             return _times(_one(shifts), Fraction(-1))
         if primitive is reduce_sum:
-            return _times(_one(shifts), Fraction(equation.operands[0].aval.size, equation.results[0].aval.size))
+            shape = equation.operands[0].aval.shape
+            return _times(_one(shifts), Fraction(prod(shape[axis] for axis in equation.params["axes"])))
         if primitive in (mul, strong_mul, div):
             return self._multiple(equation, shifts)
         if primitive is select:

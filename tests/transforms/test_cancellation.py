@@ -111,3 +111,12 @@ def test_what_cancels_is_a_constant(function: Any) -> None:
 def test_what_does_not_cancel_keeps_its_derivative(function: Any) -> None:
     assert stops(function) == 0
     np.testing.assert_allclose(fnad.grad(function)(X), by_complex_step(function), rtol=1e-12, atol=1e-14)
+
+
+@pytest.mark.parametrize("shape", [(0, 3), (3, 0), (0, 0)])
+def test_empty_arrays(shape: tuple[int, int]) -> None:
+    def f(x: Any) -> Any:
+        centred = x - np.sum(x, axis=1, keepdims=True)
+        return np.sum(np.sum(centred, axis=1)) + np.sum(np.exp(centred))
+
+    assert fnad.grad(f)(np.ones(shape)).shape == shape
