@@ -7,7 +7,7 @@ import sys
 import threading
 import time
 import tracemalloc
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ from numpy.testing import assert_array_equal
 
 import fnad
 from fnad.backends.cpu import idle
-from fnad.backends.cpu.pool import LARGE, SHARE, Pool, pool
+from fnad.backends.cpu.pool import LARGE, SHARE, Pool, allocator, pool
 from fnad.store import STORE
 
 F64 = np.dtype("f8")
@@ -53,6 +53,18 @@ def test_memory_is_used_again_when_nobody_holds_it():
     assert pool().workspace_bytes == 0
     for y, operand in zip(again, (x, x + 1), strict=True):
         assert_array_equal(y, operand * operand * operand)
+
+
+@pytest.mark.parametrize(("enabled", "has_pool"), [(lambda: True, True), (lambda: False, False), (None, True)])
+def test_there_is_a_pool_where_the_gil_guards_it(
+    enabled: Callable[[], bool] | None, has_pool: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delattr(sys, "_is_gil_enabled", raising=False)
+    if enabled is not None:
+        monkeypatch.setattr(sys, "_is_gil_enabled", enabled, raising=False)
+    array = allocator(LARGE)((N,), F64)
+    del array
+    assert pool().workspace_bytes == has_pool * LARGE
 
 
 @pytest.mark.parametrize(

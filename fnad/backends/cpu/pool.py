@@ -9,14 +9,16 @@ its last view are gone. To its holder the array is like any other: it owns its m
     free(data):
         the block becomes the first of the free ones; those at the end that exceed the limit: NumPy's free
 
-NumPy calls a handler with the GIL, which guards the free blocks, before a fork too. The functions are native and never
-unloaded, since the last arrays go when Python has ended. `tracemalloc` sees arrays, as with any handler, and no free
-blocks. Where the user has set a handler, results are allocated by that.
+NumPy calls a handler with the GIL, which guards the free blocks, before a fork too. Where there is none, in free-
+threaded Python, there is no pool. A GIL that is there stays: Python may enable it later, but does not disable it again.
+The functions are native and never unloaded, since the last arrays go when Python has ended. `tracemalloc` sees arrays,
+as with any handler, and no free blocks. Where the user has set a handler, results are allocated by that.
 """
 
 from __future__ import annotations
 
 import ctypes
+import sys
 from collections.abc import Callable
 from contextvars import Context
 from functools import cache
@@ -241,9 +243,14 @@ def pool() -> Pool:
     return Pool()
 
 
+def has_gil() -> bool:
+    """Whether one thread at a time runs Python."""
+    return getattr(sys, "_is_gil_enabled", lambda: True)()
+
+
 def allocator(nbytes: int) -> Callable[[tuple[int, ...], Dtype], Array]:
     """What makes results of so many bytes."""
-    if nbytes < LARGE:
+    if nbytes < LARGE or not has_gil():
         return np.empty
     with LOCK:
         return pool().empty
