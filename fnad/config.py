@@ -16,8 +16,10 @@
     debug_nans
                False          nan and inf are numbers like others
                True           a result that holds one is an error that says where it arose
-    threads    all            the most threads that a loop of a compiled program runs on, from 1 to the number of cores
-                              that this process may use; results do not depend on it
+    threads    all            the most threads that a loop of a compiled program runs on, and a routine of the BLAS or
+                              LAPACK that a program calls, from 1 to the number of cores that this process may use;
+                              results do not depend on it, but for what BLAS and LAPACK divide themselves and may round
+                              differently then: products in the interpreter, factorizations of large matrices
     cache_entries
                512            derived programs that are kept although no compiled function uses them
     cache_bytes

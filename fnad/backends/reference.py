@@ -9,13 +9,19 @@ import numpy as np
 
 from fnad.backends.base import Array
 from fnad.ir.program import Program
+from fnad.lapack_threads import within_settings
 from fnad.transforms.interpret import NEVER, Run, prepare
 
 
 def interpreter(program: Program) -> Run:
     """The executor that runs a program equation by equation with NumPy, until a deadline if one is given."""
-    run = prepare(program)
-    return lambda arguments, deadline=NEVER: fresh(run(arguments, deadline), arguments)
+    prepared = prepare(program)
+
+    def run(arguments: Sequence[Array], deadline: float = NEVER) -> list[Array]:
+        with within_settings():
+            return fresh(prepared(arguments, deadline), arguments)
+
+    return run
 
 
 def fresh(results: Sequence[Any], arguments: Sequence[Array]) -> list[Array]:

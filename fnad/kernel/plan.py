@@ -19,7 +19,7 @@ from fnad.kernel.scratch import frame_words
 from fnad.kernel.statements import SCRATCH, Statement
 from fnad.kernel.steps import chunks_of, cut, read_by_python
 from fnad.lower.allocation import Slot, allocate, donations
-from fnad.lower.loop_ir import LoopProgram
+from fnad.lower.loop_ir import LibraryCall, LoopProgram, effects
 from fnad.lower.nodes import Buffer
 from fnad.lower.rows import rows
 from fnad.lower.target import Target
@@ -79,6 +79,11 @@ class Plan(Placed):
         words = max([0, *(frame_words(kernel.body) for kernel in self.kernels.values())])
         if words:
             self.slots.append(Slot(SCRATCH.name, INDEX, words))
+
+    @property
+    def calls_libraries(self) -> bool:
+        """Whether it calls routines for whole arrays, which may have threads of their own."""
+        return any(isinstance(effect, LibraryCall) for item in self.loops.items for effect in effects(item))
 
     @property
     def source(self) -> str:

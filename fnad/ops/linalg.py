@@ -24,12 +24,12 @@ from fnad.ir.axes import Stacked
 from fnad.ir.primitive import HOST, Library, NonDifferentiable, Primitive, Pull, Push, Routine, Sample, register
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import DTYPES, Aval, Dtype, Shape
+from fnad.lapack_threads import MIDDLE, UP_TO_MIDDLE, threads_for
 from fnad.ops.arithmetic import add, mul, neg
 from fnad.ops.comparison import ge, gt
 from fnad.ops.constructors import INEXACT, INTEGERS, by_name, check_dtype, check_one_dtype
 from fnad.ops.conversion import convert
 from fnad.ops.indexing import gather
-from fnad.ops.lapack_threads import MIDDLE, UP_TO_MIDDLE, threads_for
 from fnad.ops.matrix import (
     adjoint,
     check_matrices,

@@ -25,6 +25,7 @@ from fnad.ir.axes import Stacked
 from fnad.ir.primitive import Library, Primitive, Pull, Push, Routine, Sample, register
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import F64, I64, Aval
+from fnad.lapack_threads import UP_TO_MIDDLE
 from fnad.ops.arithmetic import add, div, mul, neg, sub
 from fnad.ops.comparison import gt, select
 from fnad.ops.constructors import INEXACT, by_name, check_one_dtype, same_avals
@@ -32,7 +33,6 @@ from fnad.ops.contraction import dot_general
 from fnad.ops.conversion import convert_to
 from fnad.ops.eigenvalues import magnitude
 from fnad.ops.elementary import exp, exp2, log2
-from fnad.ops.lapack_threads import UP_TO_MIDDLE
 from fnad.ops.linalg import IF_NOT_CONVERGED, by_lapack, each_matrix, regular, solve
 from fnad.ops.matrix import (
     beside,

@@ -10,6 +10,7 @@ import pytest
 
 import fnad
 import fnad.scipy.linalg
+from fnad import lapack_threads
 from fnad.backends.cpu.executor import NativeExecutor, compile_program, plain_function
 from fnad.errors import FactorizationError, OutOfRangeError
 from fnad.ir.builder import trace
@@ -18,7 +19,6 @@ from fnad.ir.program import Program
 from fnad.ir.types import F64, Aval, aval_of
 from fnad.kernel.linalg import LINALG
 from fnad.kernel.steps import Chunk
-from fnad.ops import lapack_threads
 from fnad.ops.arithmetic import add, sub
 from fnad.ops.least_squares import qr
 from fnad.ops.linalg import inv, lu, row_order, solve

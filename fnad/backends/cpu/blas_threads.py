@@ -8,7 +8,7 @@ they count users, since several threads may be inside. NumPy and SciPy each brin
 its own.
 
     enter: lock; if users == 0 { saved = get(); if saved > 1 { set(1) } }; users += 1; unlock
-    leave: lock; users -= 1; if users == 0 and saved > 1 { set(saved) }; unlock
+    leave: lock; users -= 1; if users == 0 and saved > 1 and get() == 1 { set(saved) }; unlock
 """
 
 from __future__ import annotations
@@ -29,9 +29,6 @@ from fnad.backends.llvm.scalar import call
 
 LARGEST = 2**22
 """The most multiplications of a small product: about 0.1 ms of work."""
-
-MIDDLE = range(2**16, LARGEST + 1)
-"""Multiplications, n³ a matrix, from which a factorization takes several threads and up to which one does as well."""
 
 GETTERS = tuple(f"{p}openblas_get_num_threads{s}" for p in ("scipy_", "") for s in ("", "64_"))
 SETTERS = tuple(name.replace("get", "set") for name in GETTERS)
@@ -90,7 +87,10 @@ define void @leave() {
   %threads = load i32, ptr %saved
   %last = icmp eq i32 %fewer, 0
   %many = icmp sgt i32 %threads, 1
-  %restore = and i1 %last, %many
+  %now = call i32 @get()
+  %limited = icmp eq i32 %now, 1
+  %changed = and i1 %many, %limited
+  %restore = and i1 %last, %changed
   br i1 %restore, label %back, label %done
 back:
   call void @set(i32 %threads)

@@ -128,7 +128,8 @@ class NativeExecutor:
         arrays = [b.name for b in (*loops.inputs, *loops.outputs)] + [s.name for s in planned.slots]
         names = [*arrays, *map(id, self._numbers), "counters", "stacks", "status"]
         self._positions = {name: n for n, name in enumerate(names)}
-        self._run = self._in_order(planned.steps)
+        run = self._in_order(planned.steps)
+        self._run = within_limits(run) if planned.calls_libraries else run
         self._outputs = [NO_ARRAY if buffer in planned.donations else _new_array(buffer) for buffer in loops.outputs]
         self._has_stacks = bool(loops.residual_stacks)
         self._donations = [(loops.outputs.index(o), loops.inputs.index(x)) for o, x in planned.donations.items()]
@@ -329,6 +330,17 @@ class NativeExecutor:
     def asm(self) -> str:
         """The assembly of all native functions."""
         return "\n".join(function.asm() for function in self.functions)
+
+
+def within_limits(run: Run) -> Run:
+    """A run with libraries, whose threads are limited as others."""
+    from fnad.lapack_threads import within_settings  # noqa: PLC0415 - likewise
+
+    def limited(arrays: list[Array]) -> None:
+        with within_settings():
+            run(arrays)
+
+    return limited
 
 
 def is_parallel(kernel: Kernel) -> bool:

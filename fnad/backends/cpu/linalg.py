@@ -18,7 +18,7 @@ import numpy as np
 
 from fnad.backends.cpu import blas_threads
 from fnad.backends.cpu.blas import address, by_reference, call_blas, element
-from fnad.backends.cpu.blas_threads import MIDDLE, one_thread
+from fnad.backends.cpu.blas_threads import one_thread
 from fnad.backends.cpu.ufunc_loops import ADDRESS, BYTE, LONG, WORD, UfuncLoop, place, registered_loop
 from fnad.backends.llvm.emitter import Builder, Dtype, Emit, Instructions, Kinds, Value, Values
 from fnad.backends.llvm.instructions import constant
@@ -34,6 +34,7 @@ from fnad.kernel.linalg import (
     gufunc,
     size_names,
 )
+from fnad.lapack_threads import MIDDLE
 from fnad.records import NamedTuple
 from fnad.scalar.operation import real_dtype
 

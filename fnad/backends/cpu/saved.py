@@ -53,6 +53,7 @@ class Recipe:
     """
 
     machine: bytes
+    calls_libraries: bool
     loops: LoopProgram
     steps: list[Step]
     chunks: list[Chunk]
@@ -69,6 +70,7 @@ def recipe_of(plan: Plan, codes: Mapping[Chunk, tuple[str, Numbers]], *, is_plai
     of, loops = _Outlines(plan), plan.loops
     return Recipe(
         fingerprint(),
+        plan.calls_libraries,
         LoopProgram(
             loops.name,
             of.buffers(loops.inputs),

@@ -1,4 +1,4 @@
-"""One thread for LAPACK on matrices of middle size.
+"""The threads of LAPACK: one on matrices of middle size, on others as many as `fnad.config.threads` at most.
 
 OpenBLAS divides the products within a factorization among all its threads as soon as that pays off on an idle machine.
 On a busy one the threads wait for each other, and what takes 0.3 ms occasionally takes 60. Matrices of such a size are
@@ -6,7 +6,7 @@ therefore factorized on one thread. OpenBLAS does not divide small ones anyway, 
 triangular systems (trtrs, getrs) it divides at any size: one of 3 by 3 takes 50 to 1,000 µs on two threads, 8 on one.
 
 NumPy and SciPy each bring an OpenBLAS; with another library nothing is set. The number of threads is a setting of the
-process: the first user of the context sets it, and the last one restores it.
+process: while several threads of Python use it, the least limit is in force, and the last one restores what was set.
 """
 
 from __future__ import annotations
@@ -20,6 +20,8 @@ from functools import cache
 from threading import Lock
 from typing import Any
 
+from fnad import config
+
 MIDDLE = range(2**16, 2**22 + 1)
 """Multiplications, n³ a matrix, from which OpenBLAS may take several threads and up to which one does as well."""
 
@@ -32,8 +34,8 @@ MODULES = ("numpy.linalg._umath_linalg", "scipy.linalg._flapack")
 PREFIXES, SUFFIXES = ("scipy_openblas_", "openblas_"), ("64_", "")
 
 
-class OneThread:
-    """A context in which an OpenBLAS has one thread."""
+class Library:
+    """An OpenBLAS, whose threads are limited to the least of what its users ask for."""
 
     def __init__(self, get: Any, set_: Any) -> None:
         self._get, self._set = get, set_
@@ -41,36 +43,43 @@ class OneThread:
 
     def reset(self) -> None:
         """Start without users, as a child process does."""
-        self._lock, self._users, self._saved = Lock(), 0, 1
+        self._lock, self._limits, self._before, self._limited = Lock(), list[int](), 0, 0
+
+    def enter(self, limit: int) -> None:
+        """Have no more threads than this."""
+        with self._lock:
+            if not self._limits:
+                self._before = self._limited = self._get()
+            self._limits.append(limit)
+            self._limit()
+
+    def leave(self, limit: int) -> None:
+        """Have as many threads as before."""
+        with self._lock:
+            self._limits.remove(limit)
+            self._limit()
+
+    def _limit(self) -> None:
+        number = min([self._before, *self._limits])
+        # Native code takes one thread, and gives back only what is still 1; what the user set in the meantime stays.
+        if number != self._limited and self._get() in (self._limited, 1):
+            self._set(number)
+            self._limited = number
+
+
+class AtMost:
+    """A context in which libraries have at most so many threads."""
+
+    def __init__(self, libraries: Sequence[Library], limit: int) -> None:
+        self._libraries, self._limit = libraries, limit
 
     def __enter__(self) -> None:
-        with self._lock:
-            if not self._users:
-                self._saved = self._get()
-                if self._saved > 1:
-                    self._set(1)
-            self._users += 1
+        for library in self._libraries:
+            library.enter(self._limit)
 
     def __exit__(self, *_: object) -> None:
-        with self._lock:
-            self._users -= 1
-            if not self._users and self._saved > 1:
-                self._set(self._saved)
-
-
-class Together:
-    """Several contexts as one."""
-
-    def __init__(self, parts: Sequence[OneThread]) -> None:
-        self._parts = parts
-
-    def __enter__(self) -> None:
-        for part in self._parts:
-            part.__enter__()
-
-    def __exit__(self, *_: object) -> None:
-        for part in self._parts:
-            part.__exit__()
+        for library in self._libraries:
+            library.leave(self._limit)
 
 
 def are_of(sizes: range, operands: Sequence[Any]) -> bool:
@@ -80,7 +89,13 @@ def are_of(sizes: range, operands: Sequence[Any]) -> bool:
 
 def threads_for(operands: Sequence[Any], sizes: range = MIDDLE) -> AbstractContextManager[None]:
     """A context for a call of LAPACK on these arrays, which is on one thread where they are of these sizes."""
-    return Together(_libraries(_loaded())) if are_of(sizes, operands) else NOTHING
+    return AtMost(_libraries(_loaded()), 1) if are_of(sizes, operands) else NOTHING
+
+
+def within_settings() -> AbstractContextManager[None]:
+    """A context for calls of libraries, which have at most as many threads as the settings give."""
+    threads = config.current().threads
+    return AtMost(_libraries(_loaded()), threads) if threads < config.CORES else NOTHING
 
 
 NOTHING = nullcontext()
@@ -91,20 +106,20 @@ def _loaded() -> tuple[str, ...]:
 
 
 @cache
-def _libraries(modules: tuple[str, ...]) -> tuple[OneThread, ...]:
+def _libraries(modules: tuple[str, ...]) -> tuple[Library, ...]:
     found = [_library(name) for name in modules]
     return tuple(library for library in found if library is not None)
 
 
 @cache
-def _library(module: str) -> OneThread | None:
+def _library(module: str) -> Library | None:
     path = sys.modules[module].__file__
     library = ctypes.CDLL(path) if path else None
     for prefix in PREFIXES:
         for suffix in SUFFIXES:
             get, set_ = (getattr(library, f"{prefix}{verb}_num_threads{suffix}", None) for verb in ("get", "set"))
             if get is not None and set_ is not None:
-                found = OneThread(get, set_)
+                found = Library(get, set_)
                 os.register_at_fork(after_in_child=found.reset)
                 return found
     return None
