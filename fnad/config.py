@@ -38,8 +38,7 @@ process apply. A program that the compiler cannot lower runs in the interpreter 
 from __future__ import annotations
 
 import os
-from collections.abc import Generator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, ContextDecorator
 from contextvars import ContextVar
 from dataclasses import field, replace
 from functools import lru_cache
@@ -139,27 +138,45 @@ def override(**changes: Any) -> AbstractContextManager[Settings]:
     ...     current().executor
     'interpreter'
     """
-    return _in_force(_changed(current(), changes))
+    return _InForce(_changed(current(), changes))
 
 
-@contextmanager
-def _in_force(settings: Settings) -> Generator[Settings]:
-    token = _overridden.set(settings)
-    try:
-        yield settings
-    finally:
-        _overridden.reset(token)
+class _InForce(ContextDecorator, AbstractContextManager[Settings]):
+    """A block of code with settings of its own, or a function."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+
+    def __enter__(self) -> Settings:
+        self._token = _overridden.set(self._settings)
+        return self._settings
+
+    def __exit__(self, *error: object) -> None:
+        _overridden.reset(self._token)
+
+    def _recreate_cm(self) -> _InForce:
+        return _InForce(self._settings)
 
 
 def on(device: str) -> AbstractContextManager[Settings]:
     """Run programs on a device, for a block of code; the settings of two such blocks are one object."""
-    known = device in get_args(DeviceName)
-    return _in_force(_on(current(), device)) if known else override(device=device)
+    global _latest  # noqa: PLW0603  # a call of a compiled function asks for the same each time
+    settings = current()
+    before, name, after = _latest
+    if before is not settings or name != device:
+        if device not in get_args(DeviceName):
+            return override(device=device)
+        after = _on(settings, device)
+        _latest = settings, device, after
+    return _InForce(after)
 
 
 @lru_cache(64)
 def _on(settings: Settings, device: DeviceName) -> Settings:
     return settings if settings.device == device else replace(settings, device=device)
+
+
+_latest = _default, _default.device, _default
 
 
 def disable_jit(disable: bool = True) -> AbstractContextManager[Settings]:

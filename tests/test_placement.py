@@ -169,3 +169,21 @@ def test_nothing_of_cuda_is_imported_before_it_is_asked_for() -> None:
     code = "import fnad, sys; fnad.jit(abs, device='cuda'); print([m for m in sys.modules if 'cu' in m.split('.')[-1]])"
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert not any(name in found for name in ("cuda", "cupy"))
+
+
+def test_settings_hold_in_a_block_or_a_function(monkeypatch: pytest.MonkeyPatch) -> None:
+    @fnad.device("cuda")
+    def settings(times: int) -> list[str]:
+        return [fnad.config.current().device, *(settings(times - 1) if times else [])]
+
+    with fnad.device("cuda") as first, fnad.config.override(executor="compiled") as inner:
+        assert (inner.device, inner.executor) == ("cuda", "compiled")
+        with fnad.device("cpu"):
+            assert settings(2) == ["cuda"] * 3
+            assert fnad.config.current().device == "cpu"
+        assert fnad.config.current() is inner
+    with fnad.device("cuda") as again:
+        assert again is first
+    monkeypatch.setattr(fnad.config, "_default", fnad.config.Settings(cache_entries=3))
+    with fnad.device("cuda") as other:
+        assert other.cache_entries == 3

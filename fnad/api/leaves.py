@@ -241,8 +241,8 @@ def _number(value: Any, dtype: np.dtype[Any]) -> Array:
 
 
 def to_user(array: Array) -> Any:
-    """A result as NumPy's own functions do: a scalar where there are no dimensions."""
-    return array if array.ndim else array[()]
+    """A result as NumPy's own functions do: a scalar where there are no dimensions; those of devices have none."""
+    return array if array.ndim or type(array) is not np.ndarray else array[()]
 
 
 # ---- names, for errors and programs --------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ its status is read when all is done. Arguments in the memory of the host are cop
 
 from __future__ import annotations
 
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from math import prod
@@ -96,14 +96,15 @@ class DeviceExecutor:
         stacks = [b.name for b in loops.residual_stacks if b.name not in given]
         self._positions = {name: n for n, name in enumerate([*given, *slots, *stacks, COUNTERS.name, STATUS.name])}
         self._stacks = {self._positions[b.name]: b.aval for b in loops.residual_stacks}
-        self._outputs = [(buffer.aval, buffer.dtype) for buffer in loops.outputs]
-        self._donations = {loops.outputs.index(o): loops.inputs.index(x) for o, x in planned.donations.items()}
+        is_new = [not (b.aval.is_residual_stack or b in planned.donations) for b in loops.outputs]
+        self._outputs = [(b.aval.shape if n else (0,), b.dtype) for b, n in zip(loops.outputs, is_new, strict=True)]
+        self._donations = [(loops.outputs.index(o), loops.inputs.index(x)) for o, x in planned.donations.items()]
         self._may_fail = any(STATUS in launch.kernel.parameters for launch in self.launches)
         self._numbers = {launch: n for n, launch in enumerate(self.launches)}
         self._taken = [[self._positions[p.name] for p in launch.kernel.parameters] for launch in self.launches]
         self._loaded = device.load([launch.kernel for launch in self.launches])
         self._workspace_size = sum(slot.size * slot.dtype.itemsize for slot in planned.slots)
-        self._frames: dict[Any, deque[Frame]] = {}
+        self._frames: defaultdict[Any, deque[Frame]] = defaultdict(deque)
         nodes = sum(map(nodes_of, planned.steps)) if all(map(is_captured, planned.steps)) else 0
         self._is_graph, self._is_captured = 1 < nodes <= LARGEST_GRAPH, True
         self._run = self._in_order(planned.steps)
@@ -116,28 +117,34 @@ class DeviceExecutor:
             raise DeviceError(f"{self.plan.loops.name} fails on the GPU: {error}") from error
 
     def _called(self, arguments: Sequence[Array]) -> list[Array]:
-        inputs = list(map(self._input, arguments))
-        outputs = [self._output(n, arguments) for n in range(len(self._outputs))]
-        stream = self._device.stream()
-        frames = self._frames.setdefault(stream if stream != PER_THREAD else (stream, get_ident()), deque())
-        try:
-            frame = frames.pop()
-        except IndexError:
-            frame = self._new_frame()
+        device = self._device
+        arrays = list(map(self._input, arguments))
+        outputs = self._new_outputs(arguments)
+        arrays += outputs
+        stream = device.stream()
+        frame = self._frame(stream)
         frame.stream = stream
-        frame.give([*inputs, *outputs])
+        frame.give(arrays)
         graph = self._graph(frame.graph_of_all, self._run) if self._is_graph else None
         if graph is None:
             self._run(frame)
         else:
-            self._device.replay(graph, stream)
-        self._check(frame)
+            device.replay(graph, stream)
+        if self._may_fail:
+            self._check(frame)
         if self._stacks:
             self._take_stacks(frame, outputs)
         frame.take_back()
         if self._workspace_size <= KEPT_BYTES:
-            frames.append(frame)
+            self._frames[queue_of(stream)].append(frame)
         return outputs
+
+    def _frame(self, stream: int) -> Frame:
+        """A frame that nobody else has, with which work before this is on the same stream."""
+        try:
+            return self._frames[queue_of(stream)].pop()
+        except IndexError:
+            return self._new_frame()
 
     def _graph(self, make: Callable[..., Any], *given: Any) -> Any:
         """A graph; none where the device cannot capture what it consists of, which is not tried again."""
@@ -163,9 +170,9 @@ class DeviceExecutor:
         return len(self.plan.loops.inputs) + len(self.plan.loops.outputs)
 
     def _input(self, array: Array) -> Any:
-        """An argument as kernels need it: in the order of its elements."""
+        """An argument as kernels need it: in the order of its elements, from an address for vectors on."""
         device = self._device
-        if not is_on_device(array):
+        if type(array) is not device.array_type and not is_on_device(array):
             return device.to_device(np.ascontiguousarray(array))
         try:
             array = device.adopt(array)
@@ -178,30 +185,33 @@ class DeviceExecutor:
         return made
 
     def _is_in_order(self, array: Any) -> bool:
-        """Whether kernels can use an array where it is: its elements in order, from an address for vectors on."""
-        return array.flags.c_contiguous and self._device.address(array) % ALIGNMENT == 0
+        """Whether kernels can use an array where it is."""
+        return array.flags.c_contiguous and not self._device.address(array) % ALIGNMENT
 
-    def _output(self, number: int, arguments: Sequence[Array]) -> Any:
-        """The array of a result: a new one, or that of an argument that is given away, if nobody else has it."""
-        aval, dtype = self._outputs[number]
-        if aval.is_residual_stack:
-            return self._device.empty((0,), dtype)
-        if number not in self._donations:
-            return self._device.empty(aval.shape, dtype)
-        given = arguments[self._donations[number]]
+    def _new_outputs(self, arguments: Sequence[Array]) -> list[Any]:
+        """The arrays of results: new ones, without rows where their number is not known."""
+        empty = self._device.empty
+        outputs = [empty(shape, dtype) for shape, dtype in self._outputs]
+        for output, given in self._donations:
+            outputs[output] = self._donated(arguments, given)
+        return outputs
+
+    def _donated(self, arguments: Sequence[Array], position: int) -> Any:
+        """The array of an argument that is given away, if nobody else has it, else a copy."""
+        given = arguments[position]
         is_shared = sum(given is other for other in arguments) > 1
         if is_on_device(given) and not is_shared and self._device.owns(given) and self._is_in_order(given):
             return given
-        made = self._device.empty(aval.shape, dtype)
-        self._device.copy(given if is_on_device(given) else self._device.to_device(np.asarray(given)), made)
+        source = given if is_on_device(given) else self._device.to_device(np.asarray(given))
+        made = self._device.empty(source.shape, source.dtype)
+        self._device.copy(source, made)
         return made
 
     def _check(self, frame: Frame) -> None:
-        """Raise the error of the run's status, if any; what failed has its memory to itself."""
-        if self._may_fail:
-            number, value, *_ = self._device.to_host(frame.arrays[-1]).tolist()
-            if number:
-                fail(self.plan.loops, number, value)
+        """Raise the error of the run's status, if any; a frame with one is not used again."""
+        number, value, *_ = self._device.to_host(frame.arrays[-1]).tolist()
+        if number:
+            fail(self.plan.loops, number, value)
 
     @property
     def workspace_bytes(self) -> int:
@@ -282,7 +292,8 @@ class DeviceExecutor:
             done, count = 0, 1
             while (noted := self._device.to_host(frame.arrays[-2]).tolist())[step.guard]:
                 if fault is not None and done == loop.limit:
-                    self._check(frame)
+                    if self._may_fail:
+                        self._check(frame)
                     raise fault.error
                 now = count if loop.limit is None else min(count, loop.limit - done)
                 reserve(frame, done + now)
@@ -431,6 +442,11 @@ def _taken(found: Resources, launch: Launch, arch: str) -> str:
     share = occupancy(found, launch.threads, arch)
     local = f", {found.local:,} bytes of local memory" if found.local else ""
     return f", {found.registers} registers{local}, {found.shared:,} bytes shared, occupancy {share:.0%} of {arch}"
+
+
+def queue_of(stream: int) -> Any:
+    """What tells streams apart."""
+    return stream if stream != PER_THREAD else (stream, get_ident())
 
 
 # ---- what can be captured --------------------------------------------------------------------------------------------
