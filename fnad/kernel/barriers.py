@@ -15,9 +15,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import field, replace
 from typing import TypeGuard
 
-from fnad.kernel.device import BARRIER, THREAD
+from fnad.kernel.device import BARRIER, THREAD, WARP_BARRIER
 from fnad.kernel.python_source import expression_text, is_barrier
-from fnad.kernel.registers import COUNTER, is_own
+from fnad.kernel.registers import COUNTER, ROW, is_own
 from fnad.kernel.statements import (
     STATUS,
     Apply,
@@ -38,6 +38,7 @@ from fnad.kernel.statements import (
     operands,
     subexpressions,
     walk,
+    with_bodies,
 )
 from fnad.records import dataclass
 from fnad.scalar.operations import EQUAL
@@ -86,6 +87,20 @@ class Accesses:
 def by_threads(statements: Sequence[Statement]) -> list[Statement]:
     """The statements for all threads of a block."""
     return _block(statements, Accesses())
+
+
+def by_groups(statements: Sequence[Statement], is_first: Expression) -> list[Statement]:
+    """The statements for groups of threads of a warp, which have rows of their own; the first one of each stores."""
+
+    def changed(statement: Statement) -> Statement:
+        if is_first_thread(statement):
+            assert isinstance(statement, If)
+            return If(is_first, statement.then)
+        if is_barrier(statement):
+            return Evaluate(apply(WARP_BARRIER))
+        return with_bodies(statement, lambda body: [changed(inner) for inner in body])
+
+    return [changed(statement) for statement in by_threads(statements)]
 
 
 def _block(statements: Sequence[Statement], before: Accesses) -> list[Statement]:
@@ -146,14 +161,14 @@ def _joined(statements: Sequence[Statement]) -> list[Statement]:
     found: list[Statement] = []
     for statement in statements:
         last = found[-1] if found else None
-        if isinstance(statement, If) and isinstance(last, If) and is_first(statement) and is_first(last):
+        if isinstance(statement, If) and isinstance(last, If) and is_first_thread(statement) and is_first_thread(last):
             found[-1] = If(last.condition, [*last.then, *statement.then])
         else:
             found.append(statement)
     return found
 
 
-def is_first(branch: If) -> bool:
+def is_first_thread(branch: Statement) -> bool:
     """Whether a branch is that of the first thread, which stores."""
     match branch:
         case If(Apply(operation, (Apply(inner), Constant(value))), _, []):
@@ -167,7 +182,8 @@ def is_shared_out(statement: Statement) -> bool:
     match statement:
         case For():
             first = statement.body[0] if statement.body else None
-            return _asks(statement.start) or (isinstance(first, Assign) and _is_counter(first) and _asks(first.value))
+            has_elements = isinstance(first, Assign) and _is_counter(first) and _asks(first.value)
+            return _asks(statement.start) or (has_elements and not ROW.fullmatch(statement.counter.name))
         case If():
             return _asks(statement.condition)
         case Store():

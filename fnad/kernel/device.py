@@ -2,7 +2,9 @@
 
     thread(): the number of this thread in its block        block(): the number of its block in the grid
     barrier(): no thread of a block goes on before all have come here; what they stored before is seen after it
+    warp_barrier(): the same for the threads of a warp
     shuffle_down(value, n): the value of the thread that is n places further in the same warp, or any value beyond it
+    shuffle_first(value, n): the value of the first of the n threads of a warp, a power of two, that this one is among
     shared_f64(n), and so for each dtype: an array of a constant number of elements that the threads of a block share
 
 All threads of a block come to the same barriers, and all of a warp to the same shuffles. How many threads and blocks
@@ -21,7 +23,7 @@ from fnad.scalar.operations import DTYPES
 
 def shuffled(value: Kind, lanes: Kind) -> Kind:
     if not isinstance(value, np.dtype) or lanes != INDEX:
-        raise OperandError(f"shuffle_down takes a scalar and an i64, not {value} and {lanes}")
+        raise OperandError(f"a shuffle takes a scalar and an i64, not {value} and {lanes}")
     return value
 
 
@@ -37,10 +39,13 @@ def of_one_thread(value: Any, lanes: Any) -> Any:
 THREAD = Operation("thread", lambda: INDEX, lambda: 0)
 BLOCK = Operation("block", lambda: INDEX, lambda: 0)
 BARRIER = Operation("barrier", lambda: None, lambda: None)
+WARP_BARRIER = Operation("warp_barrier", lambda: None, lambda: None)
 SHUFFLE_DOWN = Operation("shuffle_down", shuffled, of_one_thread)
+SHUFFLE_FIRST = Operation("shuffle_first", shuffled, of_one_thread)
 SHARED_ARRAYS = {dtype: shared_array(name, dtype) for name, dtype in DTYPES.items()}
 
 DEVICE: dict[str, Operation] = {
-    operation.name: operation for operation in (THREAD, BLOCK, BARRIER, SHUFFLE_DOWN, *SHARED_ARRAYS.values())
+    operation.name: operation
+    for operation in (THREAD, BLOCK, BARRIER, WARP_BARRIER, SHUFFLE_DOWN, SHUFFLE_FIRST, *SHARED_ARRAYS.values())
 }
 """What kernels of a device may call besides; the plain meaning is that of a single thread."""

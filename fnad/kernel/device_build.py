@@ -13,7 +13,7 @@ from contextlib import contextmanager
 
 from fnad.kernel.accumulators import Accumulator, Folded
 from fnad.kernel.build import Block, Builder, counter
-from fnad.kernel.device import BLOCK, SHARED_ARRAYS, SHUFFLE_DOWN, THREAD
+from fnad.kernel.device import BLOCK, SHARED_ARRAYS, SHUFFLE_DOWN, SHUFFLE_FIRST, THREAD
 from fnad.kernel.registers import LONGEST, made, own_array
 from fnad.kernel.routines import COMPENSATED_ADD
 from fnad.kernel.running import OfLoop, run_over
@@ -24,14 +24,15 @@ from fnad.lower.loop_ir import Effect, NestLoop, Reduce, Scan
 from fnad.lower.sharing import groups, loop_effects, roles, size
 from fnad.lower.target import Target
 from fnad.scalar.operation import INDEX, Pointer
-from fnad.scalar.operations import ADD, EQUAL, FLOOR_DIVIDE, LESS, MULTIPLY, REMAINDER
+from fnad.scalar.operations import ADD, AND, EQUAL, FLOOR_DIVIDE, LESS, MIN, MULTIPLY, REMAINDER
 
 
 class DeviceBuilder(Builder):
     """Writes the statements of one kernel; `scattered` are the folds with an accumulator in each thread.
 
     Where blocks have rows, a thread takes `row_width` neighbouring elements at once. `columns` are the folds over rows,
-    with accumulators for each element that a thread has of a row, of which `element` is the number.
+    with accumulators for each element that a thread has of a row, of which `element` is the number. A row has a `group`
+    of threads: all of a block, or some of a warp.
     """
 
     def __init__(self, depth: int, blocks: int, threads: int, target: Target) -> None:
@@ -39,8 +40,10 @@ class DeviceBuilder(Builder):
         assert target.grid is not None
         self.number_of_blocks, self.threads = blocks, threads
         self.warp = min(target.grid.warp, threads)
+        self.group = threads
         self.is_shared_out = threads == 1
         self.row_width = 0
+        self.there: Expression | None = None
         self.columns: dict[Folded, tuple[Name, ...]] = {}
         self.element: Expression = integer(0)
         self.scattered: set[Folded] = set()
@@ -54,6 +57,11 @@ class DeviceBuilder(Builder):
         if self.number_of_blocks == 1:
             return apply(THREAD)
         return apply(ADD, apply(MULTIPLY, apply(BLOCK), integer(self.threads)), apply(THREAD))
+
+    @property
+    def number_in_group(self) -> Expression:
+        """The number of a thread among those that have a row."""
+        return apply(THREAD) if self.group == self.threads else apply(REMAINDER, apply(THREAD), integer(self.group))
 
     @contextmanager
     def inside(self, loops: Sequence[NestLoop], index: Expression) -> Generator[None, None, None]:
@@ -119,19 +127,34 @@ class DeviceBuilder(Builder):
 
     def elements(self, loops: Sequence[NestLoop], width: int, write: Callable[[], None] | None = None) -> None:
         """Write loops over a row, of which each thread has the same few elements in all passes."""
-        total, depth, lanes = size(loops), loops[-1].depth, self.threads * width
+        total, depth, lanes = size(loops), loops[-1].depth, self.group * width
         number, start = Name(f"n{loops[0].depth}", INDEX), Name(f"b{loops[0].depth}", INDEX)
         outer = self.element
         vector = apply(MULTIPLY, number, integer(width)) if width > 1 else number
         self.element = apply(ADD, vector, Name(f"j{depth}", INDEX)) if width > 1 else vector
-        first = apply(ADD, apply(MULTIPLY, number, integer(self.threads)), apply(THREAD))
+        first = apply(ADD, apply(MULTIPLY, number, integer(self.group)), self.number_in_group)
         index = start if width > 1 or len(loops) > 1 else counter(depth)
         body = self.iterations_from(loops, index, width, write)
-        if total % lanes:
-            body = list[Statement]([If(apply(LESS, index, integer(total)), body)])
+        conditions = [apply(LESS, index, integer(total))] if total % lanes else []
+        if there := [*conditions, *([self.there] if self.there else [])]:
+            body = list[Statement]([If(there[0] if len(there) == 1 else apply(AND, *there), body)])
         begin = Assign((index,), apply(MULTIPLY, first, integer(width)) if width > 1 else first)
         self.add(For(number, integer(0), integer(-(-total // lanes)), 1, [begin, *body]))
         self.element = outer
+
+    def rows_of_groups(
+        self, loops: Sequence[NestLoop], blocks: int, group: int, there: Expression | None
+    ) -> None:  # fmt: skip
+        """Write loops over rows, several of which a block has at once; `there` is whether a thread has one of them.
+
+        All come to the same shuffles, so those beyond the last row do that one again, and store nothing.
+        """
+        self.group, self.there = group, there
+        together, depth = self.threads // group, loops[0].depth
+        row = row_of_group(depth, group)
+        body = self.iterations_from(loops, apply(MIN, row, integer(size(loops) - 1)) if there else row)
+        start = apply(MULTIPLY, apply(BLOCK), integer(together))
+        self.add(For(first_row(depth), start, integer(size(loops)), blocks * together, body))
 
     def width_of(self, loops: Sequence[NestLoop]) -> int:
         """How many neighbouring elements of a row a thread takes at once."""
@@ -140,7 +163,7 @@ class DeviceBuilder(Builder):
     def elements_of(self, loops: Sequence[NestLoop]) -> int:
         """The number of elements of a row that a thread has."""
         width = self.width_of(loops)
-        return -(-size(loops) // (self.threads * width)) * width
+        return -(-size(loops) // (self.group * width)) * width
 
     @contextmanager
     def own_iterations(self) -> Generator[None, None, None]:
@@ -273,12 +296,15 @@ class DeviceBuilder(Builder):
         super().close_fold(fold)
 
     def join(self, fold: Accumulator) -> None:
-        """Put the accumulators of all threads of a block together, in each of them."""
+        """Put the accumulators of all threads of a group together, in each of them."""
         variables = self.variables(fold)
-        lanes = self.warp // 2
+        lanes = min(self.warp, self.group) // 2
         while lanes:
             self.combine_parts(fold, [self.assign("v", apply(SHUFFLE_DOWN, v, integer(lanes))) for v in variables])
             lanes //= 2
+        if self.group <= self.warp:
+            self.add(*(Assign((v,), apply(SHUFFLE_FIRST, v, integer(self.group))) for v in variables))
+            return
         arrays = [self.shared(variable, self.threads // self.warp) for variable in variables]
         warp = apply(FLOOR_DIVIDE, apply(THREAD), integer(self.warp))
         stores = [Store(array, warp, variable) for array, variable in zip(arrays, variables, strict=True)]
@@ -293,6 +319,16 @@ class DeviceBuilder(Builder):
         assert isinstance(array.kind, Pointer)
         self.add(Assign((array,), apply(SHARED_ARRAYS[array.kind.dtype], integer(elements))))
         return array
+
+
+def first_row(depth: int) -> Name:
+    """The first of the rows that the groups of a block have at once."""
+    return Name(f"r{depth}", INDEX)
+
+
+def row_of_group(depth: int, group: int) -> Expression:
+    """The row of a thread, of which there may be no more."""
+    return apply(ADD, first_row(depth), apply(FLOOR_DIVIDE, apply(THREAD), integer(group)))
 
 
 def part_of(index: Expression, loops: Sequence[NestLoop], n: int) -> Expression:

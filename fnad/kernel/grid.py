@@ -6,7 +6,7 @@ A nest becomes pieces, kernels on a grid of blocks. How, follows from the roles 
   each thread goes on with the index as many places further as there are threads (`OnThreads`). So do the free loops
   around a fold if that is short, or if results next to each other are of elements next to each other.
 - A fold along rows has a block for each result, and several nests in a free loop have one for each of its iterations,
-  as the passes of a softmax over a row (`OnBlocks`).
+  as the passes of a softmax over a row (`OnBlocks`). Of short rows, a few threads of a warp have one (`OnGroups`).
 - A fold with few results is divided: its parts are stored, and a second kernel folds them in order (`Parts`, `Whole`).
 - What must run in order is computed by a single thread; but updates of an array are sorted by the element that they
   change, and a thread has a part of them (`runs.py`).
@@ -23,9 +23,10 @@ from math import isqrt
 
 from fnad.kernel import accumulators
 from fnad.kernel.accumulators import Accumulator, Folded
+from fnad.kernel.barriers import by_groups, by_threads
 from fnad.kernel.build import counter
 from fnad.kernel.device import BLOCK, THREAD
-from fnad.kernel.device_build import DeviceBuilder
+from fnad.kernel.device_build import DeviceBuilder, row_of_group
 from fnad.kernel.registers import LONGEST, kept
 from fnad.kernel.running import Before, InArray, OfLoop, fold_tile, run_over
 from fnad.kernel.runs import Runs
@@ -33,7 +34,19 @@ from fnad.kernel.statements import COUNTERS, Assign, Expression, For, If, Load, 
 from fnad.lower.collapse import collapse
 from fnad.lower.independence import chain, is_free
 from fnad.lower.interchange import distributed, nest_of, ordered
-from fnad.lower.loop_ir import Control, Effect, Item, LibraryCall, NestLoop, Product, Reduce, Scan, Update, effects
+from fnad.lower.loop_ir import (
+    BufferStore,
+    Control,
+    Effect,
+    Item,
+    LibraryCall,
+    NestLoop,
+    Product,
+    Reduce,
+    Scan,
+    Update,
+    effects,
+)
 from fnad.lower.nodes import Nodes
 from fnad.lower.sharing import (
     Roles,
@@ -49,7 +62,7 @@ from fnad.lower.sharing import (
 from fnad.lower.target import Target
 from fnad.records import dataclass
 from fnad.scalar.operation import INDEX, Pointer
-from fnad.scalar.operations import ADD, AND, FLOOR_DIVIDE, GREATER, LESS, MAX, MIN, MULTIPLY, REMAINDER, SUBTRACT
+from fnad.scalar.operations import ADD, AND, EQUAL, FLOOR_DIVIDE, GREATER, LESS, MAX, MIN, MULTIPLY, REMAINDER, SUBTRACT
 
 OF_A_THREAD = 8
 """The most iterations of a nest for each thread of a block that runs all of a loop around it."""
@@ -76,6 +89,10 @@ class Piece:
     def write(self, builder: DeviceBuilder) -> None:
         """Write its statements."""
         builder.items(self.items)
+
+    def shared_out(self, statements: Sequence[Statement]) -> list[Statement]:
+        """The statements with barriers, and with stores by one thread of what all compute."""
+        return by_threads(statements) if self.threads > 1 else list(statements)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -140,6 +157,26 @@ class OnBlocks(Piece):
             return
         with builder.inside(self.loops, apply(BLOCK)):
             builder.items(self.loops[-1].items)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class OnGroups(OnBlocks):
+    """Free loops with short rows, each for a `group` of the threads of a warp."""
+
+    group: int = 1
+
+    @property
+    def there(self) -> Expression | None:
+        """Whether a thread has a row; None if all have."""
+        row, total = row_of_group(self.loops[0].depth, self.group), size(self.loops)
+        return apply(LESS, row, integer(total)) if total % (self.threads // self.group) else None
+
+    def rows(self, builder: DeviceBuilder) -> None:
+        builder.rows_of_groups(self.loops, self.blocks, self.group, self.there)
+
+    def shared_out(self, statements: Sequence[Statement]) -> list[Statement]:
+        is_first = apply(EQUAL, apply(REMAINDER, apply(THREAD), integer(self.group)), integer(0))
+        return by_groups(statements, apply(AND, is_first, self.there) if self.there else is_first)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -439,9 +476,8 @@ class Mapping:
             if not is_known or (inside and inside.depth not in effect.depths and not self.fits(inside, width, threads)):
                 return []
             together[inside, effect.depths].append(effect)
-        has_columns = any(inside and inside.depth not in depths for inside, depths in together)
-        rounds = 1 if has_columns else self.grid.rounds  # each block has a part of all columns
-        blocks = min(loop.extent, rounds * self.grid.blocks * self.grid.threads // threads)
+        columns = [inside for inside, depths in together if inside and inside.depth not in depths]
+        blocks = min(loop.extent, self.blocks_with(columns, width, threads) * self.grid.threads // threads)
         folds: list[RowFold] = []
         wholes: list[Piece] = []
         for (inside, depths), group in together.items():
@@ -455,10 +491,20 @@ class Mapping:
             wholes.append(self.whole(nest, found, depth, blocks, tuple(joined(*arrays))))
         return [OnBlocks([nest_of([loop], items)], depth, blocks, threads, (loop,), width, tuple(folds)), *wholes]
 
+    def blocks_with(self, columns: Sequence[NestLoop], width: int, threads: int) -> int:
+        """The number of blocks that have parts of folds: fewer where each has a part for all columns of long rows."""
+        elements = max((self.elements(loop, width, threads) for loop in columns), default=0)
+        return self.grid.blocks * 4 // max(4, elements) if columns else self.grid.rounds * self.grid.blocks
+
+    @staticmethod
+    def elements(loop: NestLoop, width: int, threads: int) -> int:
+        """The elements of a row that a thread has."""
+        lanes = threads * (width if loop.extent % width == 0 else 1)
+        return -(-loop.extent // lanes) * lanes // threads
+
     def fits(self, loop: NestLoop, width: int, threads: int) -> bool:
         """Whether the threads of a block keep a row of this loop in registers."""
-        lanes = threads * (width if loop.extent % width == 0 else 1)
-        return -(-loop.extent // lanes) * lanes <= LONGEST * threads
+        return self.elements(loop, width, threads) <= LONGEST
 
     def few(self, length: int) -> int:
         """The number of rows of this length that are too few for a block each: more threads would do them sooner."""
@@ -585,8 +631,21 @@ class Mapping:
         threads = self.threads_for(length)
         if not free:
             return Piece([nest], depth, 1, threads)
+        if threads == self.grid.warp and size(free) >= self.grid.blocks:
+            group = 2 ** max(0, (-(-length // 4) - 1).bit_length())
+            if all(self.is_for_group(item, group) for item in free[-1].items):
+                blocks, threads = self.shape(size(free) * group)
+                return OnGroups([nest], depth, blocks, self.grid.threads, free, row_width(free[-1]), group=group)
         blocks = min(size(free), self.grid.rounds * self.grid.blocks * (self.grid.threads // threads))
         return OnBlocks([nest], depth, blocks, threads, free, row_width(free[-1]))
+
+    @staticmethod
+    def is_for_group(item: Item, group: int) -> bool:
+        """Whether a group of threads can do an item of a row by itself, with all of the row in registers."""
+        if isinstance(item, BufferStore):
+            return True
+        is_short = isinstance(item, NestLoop) and item.extent <= LONGEST * group
+        return is_short and all(isinstance(e, BufferStore | Reduce) for e in item.items) and not roles([item]).ordered
 
     def shape(self, number: int) -> tuple[int, int]:
         """The blocks and the threads of each for so many independent values: whole warps."""

@@ -15,7 +15,6 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import TypeAlias
 
 from fnad.errors import LoweringError
-from fnad.kernel.barriers import by_threads
 from fnad.kernel.chunk_kernels import arrays_of, local_arrays
 from fnad.kernel.forward import forward
 from fnad.kernel.grid import Mapping, OnBlocks, Parts, Piece, statements_of_piece
@@ -121,8 +120,7 @@ class DevicePlan(Placed):
     def _of_part(self, part: Part, guard: Guard | None) -> Iterator[DeviceStep]:
         match part:
             case Piece():
-                body = self._statements[part]
-                body = vectors(by_threads(body) if part.threads > 1 else body)
+                body = vectors(part.shared_out(self._statements[part]))
                 yield self._launch(part, "launch", guarded(body, guard), part.blocks, part.threads)
             case (Switch() as switch, branches) if is_guardable(part) and count(branches) <= MOST_GUARDED:
                 place = self._next_counter()

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from fnad.kernel.device import BARRIER
+from fnad.kernel.device import BARRIER, WARP_BARRIER
 from fnad.kernel.forward import stored_arrays
 from fnad.kernel.liveness import EFFECTS, has_no_code
 from fnad.kernel.prelude import SPELLINGS, prelude, spelled, words_of
@@ -280,7 +280,7 @@ class _Inliner:
 
 def is_barrier(statement: Statement) -> bool:
     """Whether other threads' stores are seen after a statement."""
-    return isinstance(statement, Evaluate) and statement.call.operation is BARRIER
+    return isinstance(statement, Evaluate) and statement.call.operation in (BARRIER, WARP_BARRIER)
 
 
 def _read(value: Expression) -> Iterator[str]:

@@ -52,6 +52,9 @@ WORDS = 96
 COUNTER, ELEMENT, VECTOR = re.compile(r"[ib]\d+"), re.compile(r"[nj]\d*"), re.compile(r"j\d+")
 """The names of the counters of loops, of those over the elements of a thread, and of those within a vector."""
 
+ROW = re.compile(r"r\d+")
+"""The name of the first of the rows that the groups of a block have."""
+
 OWN = re.compile(r"own\d+")
 
 Key: TypeAlias = tuple[str, str, str]

@@ -45,11 +45,22 @@ def run(launch: Launch, arrays: Sequence[Array], schedule: random.Random, warp: 
 
 @dataclass(slots=True)
 class Place:
-    """Where a run is: the thread that goes on, and how many barriers its block has passed."""
+    """Where a run is: the thread that goes on, its warp, and how many barriers its block and its warp have passed."""
 
     block: int = 0
     thread: int = 0
     barriers: int = 0
+    warp: int = 0
+    warp_barriers: int = 0
+
+    @property
+    def time(self) -> tuple[int, int, int]:
+        return self.barriers, self.warp, self.warp_barriers
+
+    def is_later(self, time: tuple[int, int, int]) -> bool:
+        """Whether a barrier was passed after a time of this block."""
+        barriers, warp, warp_barriers = time
+        return barriers != self.barriers or (warp == self.warp and warp_barriers != self.warp_barriers)
 
 
 HERE = Place()
@@ -61,8 +72,8 @@ class Watched:
     def __init__(self, name: str, values: Array) -> None:
         self.name = name
         self.values = values
-        self.written: dict[int, dict[tuple[int, int], int]] = {}
-        self.read: dict[int, dict[tuple[int, int], int]] = {}
+        self.written: dict[int, dict[tuple[int, int], tuple[int, int, int]]] = {}
+        self.read: dict[int, dict[tuple[int, int], tuple[int, int, int]]] = {}
 
     def __getitem__(self, index: Any) -> Any:
         n = self._bounded(index)
@@ -87,13 +98,13 @@ class Watched:
         return n
 
     @staticmethod
-    def _note(table: dict[int, dict[tuple[int, int], int]], n: int) -> None:
-        table.setdefault(n, {})[HERE.block, HERE.thread] = HERE.barriers
+    def _note(table: dict[int, dict[tuple[int, int], tuple[int, int, int]]], n: int) -> None:
+        table.setdefault(n, {})[HERE.block, HERE.thread] = HERE.time
 
-    def _check(self, table: dict[int, dict[tuple[int, int], int]], n: int) -> None:
-        for (block, thread), barriers in table.get(n, {}).items():
+    def _check(self, table: dict[int, dict[tuple[int, int], tuple[int, int, int]]], n: int) -> None:
+        for (block, thread), time in table.get(n, {}).items():
             is_other = (block, thread) != (HERE.block, HERE.thread)
-            if is_other and (block != HERE.block or barriers == HERE.barriers):
+            if is_other and (block != HERE.block or not HERE.is_later(time)):
                 raise KernelError(
                     f"a race for {self.name}[{n}]: thread {thread} of block {block}, "
                     f"and thread {HERE.thread} of block {HERE.block}"
@@ -125,6 +136,7 @@ class Block:
         body: Any = names[self.launch.kernel.name]
         self.threads: list[Generator[Any, Any, None]] = [body(*arrays) for _ in range(self.launch.threads)]
         self.waiting: dict[int, tuple[Any, ...]] = {}
+        self.warp_barriers = [0] * -(-self.launch.threads // self.warp)
         ready: dict[int, Any] = dict.fromkeys(range(self.launch.threads))
         while ready:
             order = list(ready)
@@ -147,6 +159,8 @@ class Block:
 
     def _advance(self, thread: int, value: Any) -> None:
         HERE.block, HERE.thread, HERE.barriers = self.number, thread, self.barriers
+        HERE.warp = thread // self.warp
+        HERE.warp_barriers = self.warp_barriers[HERE.warp]
         try:
             self.waiting[thread] = self.threads[thread].send(value)
         except StopIteration:
@@ -163,15 +177,20 @@ class Block:
         found: dict[int, Any] = {}
         for start in range(0, self.launch.threads, self.warp):
             lanes = range(start, min(start + self.warp, self.launch.threads))
-            if len({self.waiting[lane][:2] for lane in lanes}) == 1 and self.waiting[start][0] == "shuffle":
+            if len({self.waiting[lane][:2] for lane in lanes}) > 1:
+                continue
+            if self.waiting[start][0].startswith("shuffle"):
                 found |= {lane: self._shuffled(lane, lanes) for lane in lanes}
+            elif self.waiting[start][0] == "warp_barrier":
+                self.warp_barriers[start // self.warp] += 1
+                found |= dict.fromkeys(lanes)
         if not found:
             raise KernelError(f"not all threads come to the same barriers and shuffles: {sorted(kinds)}")
         return found
 
     def _shuffled(self, lane: int, lanes: range) -> Any:
-        _, _, _, distance = self.waiting[lane]
-        source = lane + int(distance)
+        kind, _, _, number = self.waiting[lane]
+        source = lane + int(number) if kind == "shuffle_down" else lane // int(number) * int(number)
         value = self.waiting[source][2] if source in lanes else None
         # Beyond the warp there is nothing that a kernel may use.
         return unset(1, np.asarray(self.waiting[lane][2]).dtype)[0] if value is None else value
@@ -186,9 +205,8 @@ class _Stops(ast.NodeTransformer):
         where = ast.Constant(f"{node.lineno}:{node.col_offset}")
         if name.startswith("shared_"):
             node.args.append(where)
-        if name in ("barrier", "shuffle_down"):
-            kind = "barrier" if name == "barrier" else "shuffle"
-            return ast.Yield(ast.Tuple([ast.Constant(kind), where, *node.args], ast.Load()))
+        if name in ("barrier", "warp_barrier", "shuffle_down", "shuffle_first"):
+            return ast.Yield(ast.Tuple([ast.Constant(name), where, *node.args], ast.Load()))
         return node
 
 

@@ -105,6 +105,13 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
         fnad.value_and_grad(lambda x, y: np.sum(np.where(y > 0, np.sin(x) * y, x)), argnums=(0, 1)),
         (FLAT[:599], FLAT[1:]),
     ),
+    "softmax of rows for a group": (softmax, (np.tile(ROWS[:, :12], (2, 1)),)),
+    "logsumexp of rows for a group": (log_sum_exp, (ROWS[:19, :11].astype(np.float64),)),
+    "sums of rows for a group": (lambda x: [np.sum(x, axis=1), np.max(np.sin(x), axis=1)], (ROWS[:17, :16],)),
+    "rows for a group, given back in another order": (
+        lambda x: ((x - np.mean(x, axis=1, keepdims=True))[:, ::-1], np.sum(x, axis=1)[:, None] * x),
+        (ROWS[:, :9],),
+    ),
     "rows times columns": (lambda x, y: x * y + y[0], (np.tile(ROWS[:, :48], (2, 1)), WEIGHTS[:48])),
     "cross-entropy": (fnad.value_and_grad(lambda x: -np.mean(np.log(softmax(x)[:, 0]))), (ROWS,)),
     "value and gradient": (fnad.value_and_grad(lambda x: np.sum(np.sin(x) * x)), (ROWS,)),
@@ -212,6 +219,19 @@ def test_rows_stay_in_registers(name: str) -> None:
     (launch,) = plan_of(name).launches.values()
     assert not [p.name for p in launch.kernel.parameters if p.name.startswith("t")]
     assert kernel_text(launch.kernel).count("x0[") == 1
+
+
+def test_a_group_of_a_warp_has_a_short_row() -> None:
+    for name in ("softmax of rows for a group", "sums of rows for a group"):
+        (launch,) = plan_of(name).launches.values()
+        text = kernel_text(launch.kernel)
+        assert launch.threads == 8
+        assert "i0 = " in text
+        assert "thread() // 4" in text
+        assert not re.search(r"shared_|\bbarrier", text)
+        assert text.count("x0[") == 1
+    (launch,) = plan_of("rows for a group, given back in another order").launches.values()
+    assert "min(r0 + thread() // 4, 19)" not in kernel_text(launch.kernel)
 
 
 def test_folds_over_rows_go_with_the_rows() -> None:

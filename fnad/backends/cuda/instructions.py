@@ -20,7 +20,7 @@ WORD, LONG = ir.IntType(32), ir.IntType(64)
 SHARED = 3
 """The number of the address space that a block shares."""
 
-ALL_LANES, LAST_LANE = -1, 31
+ALL_LANES, LAST_LANE, WARP = -1, 31, 32
 
 # ---- threads -----------------------------------------------------------------------------------------------------
 
@@ -34,29 +34,38 @@ def emit_barrier(builder: Builder, kinds: Kinds, values: Values) -> Value:
     return call(builder, "llvm.nvvm.barrier0", ir.VoidType())
 
 
+def emit_warp_barrier(builder: Builder, kinds: Kinds, values: Values) -> Value:
+    return call(builder, "llvm.nvvm.bar.warp.sync", ir.VoidType(), WORD(ALL_LANES))
+
+
 def emit_shuffle_down(builder: Builder, kinds: Kinds, values: Values) -> Value:
     value, lanes = values
-    return shuffled(builder, kinds[0], value, builder.trunc(lanes, WORD))
+    return shuffled(builder, kinds[0], value, "down", (builder.trunc(lanes, WORD), WORD(LAST_LANE)))
 
 
-def shuffled(builder: Builder, dtype: Dtype, value: Value, lanes: Value) -> Value:
+def emit_shuffle_first(builder: Builder, kinds: Kinds, values: Values) -> Value:
+    value, lanes = values
+    segments = (WARP - lanes.constant) << 8 | LAST_LANE
+    return shuffled(builder, kinds[0], value, "idx", (WORD(0), WORD(segments)))
+
+
+def shuffled(builder: Builder, dtype: Dtype, value: Value, mode: str, lanes: Values) -> Value:
     """A value of another lane: word by word."""
     if dtype.kind == "c":
-        return on_parts(builder, lambda part: shuffled(builder, real_dtype(dtype), part, lanes), value)
+        return on_parts(builder, lambda part: shuffled(builder, real_dtype(dtype), part, mode, lanes), value)
     bits = ir.IntType(8 * dtype.itemsize)
     if dtype.kind == "f":
-        return builder.bitcast(shuffled_bits(builder, builder.bitcast(value, bits), lanes), value.type)
-    return shuffled_bits(builder, value, lanes)
+        return builder.bitcast(shuffled_bits(builder, builder.bitcast(value, bits), mode, lanes), value.type)
+    return shuffled_bits(builder, value, mode, lanes)
 
 
-def shuffled_bits(builder: Builder, value: Value, lanes: Value) -> Value:
+def shuffled_bits(builder: Builder, value: Value, mode: str, lanes: Values) -> Value:
     if value.type.width < WORD.width:
-        return builder.trunc(shuffled_bits(builder, builder.zext(value, WORD), lanes), value.type)
+        return builder.trunc(shuffled_bits(builder, builder.zext(value, WORD), mode, lanes), value.type)
     if value.type == WORD:
-        operands = WORD(ALL_LANES), value, lanes, WORD(LAST_LANE)
-        return call(builder, "llvm.nvvm.shfl.sync.down.i32", WORD, *operands)
+        return call(builder, f"llvm.nvvm.shfl.sync.{mode}.i32", WORD, WORD(ALL_LANES), value, *lanes)
     low, high = builder.trunc(value, WORD), builder.trunc(builder.lshr(value, LONG(32)), WORD)
-    low, high = (builder.zext(shuffled_bits(builder, half, lanes), LONG) for half in (low, high))
+    low, high = (builder.zext(shuffled_bits(builder, half, mode, lanes), LONG) for half in (low, high))
     return builder.or_(low, builder.shl(high, LONG(32)))
 
 
@@ -153,7 +162,9 @@ INSTRUCTIONS: Instructions = {
     "thread": register("tid.x"),
     "block": register("ctaid.x"),
     "barrier": emit_barrier,
+    "warp_barrier": emit_warp_barrier,
     "shuffle_down": emit_shuffle_down,
+    "shuffle_first": emit_shuffle_first,
     **{routine.name: shared_array(dtype) for dtype, routine in SHARED_ARRAYS.items()},
     **{routine.name: own_array(dtype) for dtype, routine in LOCAL_ARRAYS.items()},
 }
