@@ -644,8 +644,9 @@ class Mapping:
         """Whether a group of threads can do an item of a row by itself, with all of the row in registers."""
         if isinstance(item, BufferStore):
             return True
-        is_short = isinstance(item, NestLoop) and item.extent <= LONGEST * group
-        return is_short and all(isinstance(e, BufferStore | Reduce) for e in item.items) and not roles([item]).ordered
+        if not isinstance(item, NestLoop) or item.extent > LONGEST * group:
+            return False
+        return all(isinstance(effect, BufferStore | Reduce) for effect in item.items) and not roles([item]).ordered
 
     def shape(self, number: int) -> tuple[int, int]:
         """The blocks and the threads of each for so many independent values: whole warps."""
