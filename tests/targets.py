@@ -11,6 +11,7 @@ OF_LARGE_ARRAYS = replace(
     costs=replace(
         COSTS,
         recompute=0,
+        recompute_of_many=0,
         load=0,
         most_pieces=1,
         long_row=1,

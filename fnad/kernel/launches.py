@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from itertools import chain
 from typing import TypeAlias
 
 from fnad.errors import LoweringError
@@ -34,6 +35,7 @@ from fnad.kernel.python_source import kernel_text
 from fnad.kernel.registers import vectors
 from fnad.kernel.statements import COUNTERS, STATUS, Apply, Kernel, Statement, operands, subexpressions, walk
 from fnad.lower.allocation import Slot
+from fnad.lower.interchange import products_apart
 from fnad.lower.loop_ir import (
     Control,
     Item,
@@ -216,7 +218,7 @@ def parts_of(items: Iterable[Item], mapping: Mapping, depth: int = 0) -> list[Pa
     """The parts of a sequence of items within this many loops."""
     found: list[Part] = []
     pending: list[Item] = []
-    for item in items:
+    for item in chain.from_iterable(map(products_apart, items)):
         part = _part(item, mapping, depth)
         if part is None:
             pending.append(item)

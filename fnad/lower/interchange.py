@@ -8,9 +8,11 @@ whose iterations touch their own parts of what they share are fused (`fuse.py`).
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
 
+from fnad.lower.independence import chain
 from fnad.lower.index import Atom, Counter, Index, Loaded, Quotient, Remainder, canonical
-from fnad.lower.loop_ir import Item, NestLoop
+from fnad.lower.loop_ir import Item, NestLoop, Product, effects
 from fnad.lower.nodes import Nodes
 from fnad.lower.rewrite import Rewrite
 
@@ -64,3 +66,20 @@ def distributed(loops: Sequence[NestLoop], groups: Iterable[Sequence[Item]]) -> 
     """A nest for each group of the items within loops, in order."""
     for group in groups:
         yield nest_of(loops, group)
+
+
+def products_apart(item: Item) -> list[Item]:
+    """A nest with matrix products among others as nests, one for each product and for what is between two of them."""
+    if not isinstance(item, NestLoop) or not _multiplies(item):
+        return [item]
+    loops = chain(item)
+    parts = [
+        list(part) for _, part in groupby(loops[-1].items, key=lambda inner: id(inner) if _multiplies(inner) else 0)
+    ]
+    if len(parts) == 1:
+        return [item]
+    return [apart for nest in distributed(loops, parts) for apart in products_apart(nest)]
+
+
+def _multiplies(item: Item) -> bool:
+    return any(isinstance(effect, Product) for effect in effects(item))

@@ -16,6 +16,9 @@ from fnad.lower.expressions import is_inlined
 from fnad.lower.target import Costs
 from fnad.records import dataclass
 
+MANY = 1000
+"""How many times the elements of what it is computed from a value has if that stays in the cache."""
+
 
 @dataclass(frozen=True, slots=True)
 class _Effort:
@@ -24,6 +27,10 @@ class _Effort:
     work: int = 0
     length: int = 0
     loads: frozenset[Var] = frozenset()
+
+    def cost(self, costs: Costs) -> int:
+        """The work, that of loading included."""
+        return self.work + costs.load * len(self.loads)
 
     def __add__(self, other: _Effort) -> _Effort:
         return _Effort(self.work + other.work, self.length + other.length, self.loads | other.loads)
@@ -51,7 +58,7 @@ def materialized_values(
         effort, var = _effort(equation, efforts), equation.results[0]
         if (
             var in outputs
-            or effort.length > costs.longest_expression
+            or (effort.length > costs.longest_expression and not _is_one_of_many(var, effort, costs))
             or _has_many_pieces(equation, costs)
             or _read_whole(equation, readers[var])
             or _guarded_again(equation, readers[var])
@@ -89,7 +96,13 @@ def _worth_materializing(
     if reads > 1 and any(_moves(reader) for reader in readers):
         return True
     read_again = reads > 1 or any(_repeats(reader, var) for reader in readers)
-    return read_again and effort.work + costs.load * len(effort.loads) > costs.recompute
+    return read_again and effort.cost(costs) > costs.recompute and not _is_one_of_many(var, effort, costs)
+
+
+def _is_one_of_many(var: Var, effort: _Effort, costs: Costs) -> bool:
+    """Whether a value is cheap for one with many more elements than the arrays it is computed from."""
+    has_many = var.aval.size > MANY * sum(load.aval.size for load in effort.loads)
+    return has_many and effort.cost(costs) <= costs.recompute_of_many
 
 
 def _readers(program: Program) -> dict[Atom, list[Equation]]:

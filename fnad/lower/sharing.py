@@ -6,7 +6,7 @@ iterations are independent but for folds over it whose parts may be put together
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from math import prod
 
 from fnad.lower.independence import chain, is_free
@@ -22,8 +22,10 @@ from fnad.lower.loop_ir import (
     Update,
     effect_loads,
     effects,
+    reads,
+    writes,
 )
-from fnad.lower.nodes import Branch, BufferLoad, Checked, Node, children
+from fnad.lower.nodes import Branch, Buffer, BufferLoad, Checked, Node, children
 from fnad.lower.parallel import is_in_any_order
 from fnad.records import dataclass
 
@@ -67,14 +69,33 @@ def _is_folded(loop: NestLoop, effects: Sequence[Item]) -> bool:
 
 
 def groups(effects: Sequence[Effect], outermost: int = 0) -> list[list[Effect]]:
-    """The effects of a loop, in order, in groups of which each runs over the loops from a depth on in one way."""
+    """The effects of a loop in groups, of which each runs over the loops from a depth on in one way.
+
+    An effect joins the last group of its kind, before others that it has nothing to do with.
+    """
     found: list[list[Effect]] = []
     for effect in effects:
-        if found and _go_together([*found[-1], effect], outermost):
-            found[-1].append(effect)
-        else:
+        joined: list[Effect] | None = None
+        for group in reversed(found):
+            if _go_together([*group, effect], outermost):
+                joined = group
+            if joined is not None or _conflict(effect, group):
+                break
+        if joined is None:
             found.append([effect])
+        else:
+            joined.append(effect)
     return found
+
+
+def _conflict(effect: Effect, others: Sequence[Effect]) -> bool:
+    """Whether an effect has to stay behind others: one writes what another one touches."""
+    written = {other.buffer.root for other in others}
+    return effect.buffer.root in _touched(others) or not written.isdisjoint(_touched([effect]))
+
+
+def _touched(effects: Iterable[Effect]) -> set[Buffer]:
+    return {buffer.root for effect in effects for buffer, _ in (*reads(effect), *writes(effect))}
 
 
 def _go_together(effects: Sequence[Effect], outermost: int) -> bool:

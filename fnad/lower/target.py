@@ -25,6 +25,9 @@ class Costs:
     recompute: int
     """The work up to which a value that is read again is computed again."""
 
+    recompute_of_many: int
+    """The same for a value with many times the elements of what it is computed from, as all pairs of some numbers."""
+
     load: int
     """The work of loading one operand."""
 

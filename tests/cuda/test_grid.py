@@ -67,6 +67,11 @@ def recurrent(x: Any) -> Any:
     return np.sum(carry) + np.sum(rows * rows)
 
 
+def potential(x: Any, y: Any) -> Any:
+    dx, dy = x[:, None] - x, y[:, None] - y
+    return -0.5 * np.sum(1 / np.sqrt(dx * dx + dy * dy + np.float32(0.1)))
+
+
 def added(x: Any, i: Any, updates: Any) -> Any:
     y = x * 1
     np.add.at(y, i, updates)
@@ -133,6 +138,11 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "product": (fnad.value_and_grad(lambda w, x: np.sum(np.tanh(x @ w) ** 2)), (LONG_ROWS[:, :20].T, ROWS.T)),
     "small product": (lambda x, y: x @ y, (CUBE[0], CUBE[1].T)),
     "products of a stack": (lambda x: x @ np.swapaxes(x, 1, 2), (np.tile(CUBE, (1, 4, 1)),)),
+    "products among others": (
+        lambda x, y: np.sum(np.sin((x - y[:, None]) @ np.swapaxes(np.cos(x)[None] * y[:, None], 1, 2)) ** 2, axis=1),
+        (np.tile(TALL[:20], (1, 7)), np.tile(CUBE[0, :, :7], (1, 3))),
+    ),
+    "all pairs": (fnad.value_and_grad(lambda x, y: potential(x, y), argnums=(0, 1)), (FLAT[:60], FLAT[60:120])),
     "products of numbers": (lambda x: [np.prod(x, axis=1), np.prod(x)], (ROWS,)),
     "tests": (lambda x: [np.any(x > 1, axis=1), np.all(x > -9), np.sum(x > 0)], (ROWS,)),
     "moments": (lambda x: [np.std(x), np.std(x, axis=0), np.var(x, axis=1)], (ROWS,)),
@@ -185,6 +195,15 @@ def launches(name: str, target: Target = CUDA) -> list[tuple[int, int]]:
 def test_a_row_pass_is_one_launch_with_a_block_for_each_row() -> None:
     for name in ("softmax", "logsumexp", "layer norm"):
         assert launches(name) == [(20, 32)]
+
+
+def test_all_pairs_are_computed_again_and_not_stored() -> None:
+    many = np.broadcast_to(np.float32(0.5), 10**5)
+    program = program_of(fnad.value_and_grad(potential, argnums=(0, 1)), (many, many))
+    plan = DevicePlan(lower(program, CUDA), CUDA)
+    assert plan.nbytes < 10**7
+    pairs = [launch for launch in plan.launches.values() if launch.blocks > 1000]
+    assert len(pairs) == 3  # the energy, the forces along rows, and along columns
 
 
 def test_updates_are_sorted_and_parts_of_them_are_for_a_thread_each() -> None:

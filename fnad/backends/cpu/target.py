@@ -17,6 +17,7 @@ FAMILIES = (
 
 COSTS = Costs(
     recompute=10,
+    recompute_of_many=10,
     load=LOAD,
     longest_expression=100,
     most_pieces=4,

@@ -16,6 +16,8 @@ NEVER = 2**62
 COSTS = Costs(
     # A value that is stored and read again takes the time of some fifty additions: memory is what a GPU waits for.
     recompute=40,
+    # What all pairs read stays in the cache, and the pairs themselves may not fit into memory.
+    recompute_of_many=400,
     load=4 * LOAD,
     longest_expression=100,
     most_pieces=4,
