@@ -96,8 +96,11 @@ class DeviceExecutor:
         stacks = [b.name for b in loops.residual_stacks if b.name not in given]
         self._positions = {name: n for n, name in enumerate([*given, *slots, *stacks, COUNTERS.name, STATUS.name])}
         self._stacks = {self._positions[b.name]: b.aval for b in loops.residual_stacks}
-        is_new = [not (b.aval.is_residual_stack or b in planned.donations) for b in loops.outputs]
-        self._outputs = [(b.aval.shape if n else (0,), b.dtype) for b, n in zip(loops.outputs, is_new, strict=True)]
+        shapes = [(0,) if b.aval.is_residual_stack else b.aval.shape for b in loops.outputs]
+        self._outputs = [
+            None if buffer in planned.donations else (shape, buffer.dtype)
+            for shape, buffer in zip(shapes, loops.outputs, strict=True)
+        ]
         self._donations = [(loops.outputs.index(o), loops.inputs.index(x)) for o, x in planned.donations.items()]
         self._may_fail = any(STATUS in launch.kernel.parameters for launch in self.launches)
         self._numbers = {launch: n for n, launch in enumerate(self.launches)}
@@ -191,7 +194,7 @@ class DeviceExecutor:
     def _new_outputs(self, arguments: Sequence[Array]) -> list[Any]:
         """The arrays of results: new ones, without rows where their number is not known."""
         empty = self._device.empty
-        outputs = [empty(shape, dtype) for shape, dtype in self._outputs]
+        outputs = [None if new is None else empty(*new) for new in self._outputs]
         for output, given in self._donations:
             outputs[output] = self._donated(arguments, given)
         return outputs
