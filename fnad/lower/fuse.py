@@ -13,6 +13,7 @@ from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import field, replace
+from itertools import pairwise
 
 from fnad.lower.footprint import Footprint, aligned, footprint
 from fnad.lower.loop_ir import Item, NestLoop
@@ -126,13 +127,24 @@ class Nests:
             for buffer in buffers:
                 table[buffer] = sorted(numbers.get(position, position) for position in table[buffer])
 
+    def share(self, least: int) -> None:
+        """Merge items that read the same array of at least so many bytes, though none computes what another reads."""
+        large = [positions for buffer, positions in self.touchers.items() if buffer.aval.nbytes >= least]
+        for positions in large:
+            for position, later in pairwise(list(positions)):
+                self._join(position, later)
+
     def _unite(self, position: int, later: int) -> None:
         """Merge two items with products that the next one reads, where the later one is."""
+        if self.members[position].footprint.products or self.members[later].footprint.products:
+            self._join(position, later)
+
+    def _join(self, position: int, later: int) -> None:
+        """Merge two items where the later one is, if that is allowed."""
         member, other = self.members[position], self.members[later]
         between = range(position + 1, later)
         if (
-            not (member.footprint.products or other.footprint.products)
-            or not 0 <= len(between) <= CANDIDATES
+            not 0 <= len(between) <= CANDIDATES
             or position >= later
             or any(self.members[p].footprint.conflicts(member.footprint) for p in between)
             or not self._takes(position, whole := _item(other), other.footprint)

@@ -43,6 +43,9 @@ class Costs:
     largest_nest: int
     """The most effects of a nest, since compile time is not linear in the size of a loop body."""
 
+    shared_bytes: int
+    """The fewest bytes of an array that nests become one for, since they read it, though none depends on another."""
+
     largest_kernel: int
     """The most effects of a kernel, unless a single nest has more."""
 

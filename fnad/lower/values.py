@@ -177,6 +177,7 @@ class Values:
 
     def items(self) -> list[Item]:
         """The nests, with loops collapsed where possible."""
+        self.nests.share(self.shared.target.costs.shared_bytes)
         divided = [tiled(item, self.shared.target.costs) for item in self.nests.items()]
         return [collapse(item, self.expressions.nodes) for item in divided]
 

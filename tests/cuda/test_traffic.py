@@ -41,6 +41,11 @@ def black_scholes(s: Any, k: Any, t: Any, r: Any, v: Any) -> Any:
     return np.sum(s * ndtr(d) - k * np.exp(-r * t) * ndtr(d - spread))
 
 
+def layer_norm_and_pullback(x: Any, gain: Any, bias: Any, cotangent: Any) -> Any:
+    y, pull = fnad.vjp(layer_norm, x, gain, bias)
+    return y, pull(cotangent)
+
+
 MATRIX, VECTOR = array(ROWS, COLUMNS), array(COLUMNS)
 PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "elements, with a gradient": (fnad.value_and_grad(lambda x: np.sum(np.sin(x) * np.exp(x))), (array(N),)),
@@ -58,6 +63,10 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
         lambda x, gain, bias, y: fnad.value_and_grad(lambda *given: np.sum(layer_norm(*given) * y), argnums=(0, 1, 2))(
             x, gain, bias
         ),
+        (MATRIX, VECTOR, VECTOR, MATRIX),
+    ),
+    "layer norm, with its pullback": (
+        layer_norm_and_pullback,
         (MATRIX, VECTOR, VECTOR, MATRIX),
     ),
     "layer norm of long rows, with gradients": (

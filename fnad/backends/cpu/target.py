@@ -24,6 +24,8 @@ COSTS = Costs(
     # LLVM does not vectorise two accumulators that depend on each other. Shorter rows it unrolls, several at once.
     long_row=80,
     largest_nest=200,
+    # What reads along columns would be in the loops over rows of what reads along rows.
+    shared_bytes=2**62,
     largest_kernel=40,
     smallest_product=512,
     # A quarter of the second-level cache of most processors. A tile has about three times as much in all.
