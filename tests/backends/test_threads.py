@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import ctypes
+import hashlib
 import os
 import re
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -33,7 +35,6 @@ def share(task: Callable[[int], None], tasks: int, number: int = 2, *, long: boo
     """Run tasks on this many threads, which are woken whatever it costs."""
     threads.use(number)
     workers().field("threshold").value = -1
-    workers().field("debt").value = 0
     SHARE(workers().share)(TASK(lambda _, n, scratch: task(n)), None, tasks, number, long, None, None, 0)
 
 
@@ -156,7 +157,6 @@ def test_results_do_not_depend_on_the_number_of_threads() -> None:
                 with fnad.config.override(executor="compiled", threads=1):
                     alone = run(*arguments)
                 for _ in range(3):
-                    workers().field("debt").value = 0
                     with fnad.config.override(executor="compiled", threads=2):
                         assert bits(run(*arguments)) == bits(alone)
                 for got, wanted in zip(fnad.tree.leaves(alone), expected, strict=True):
@@ -176,6 +176,7 @@ def test_the_images_of_a_convolution_are_tasks() -> None:
 
 IN_A_SMALL_STACK = """
 import threading
+import time
 from tests.backends.test_threads import IMAGES, KERNEL, MATRIX, bits, convolution, distances, fnad, np
 
 def total(kernel, centers, points, wide):
@@ -219,6 +220,62 @@ def test_no_more_threads_than_given() -> None:
     seen: set[int] = set()
     share(lambda _: seen.add(threading.get_native_id()), 50, number=1)
     assert seen == {threading.get_native_id()}
+
+
+@several
+def test_a_loop_that_loses_by_sharing_is_not_shared() -> None:
+    """Two of the first runs are on one thread, to compare; after a loss the next one is twenty times as long away."""
+    this, shared = threading.get_native_id(), set[int]()
+    run, data = 0, bytes(500_000)
+
+    def task() -> None:
+        if threading.get_native_id() == this:
+            hashlib.sha256(data)
+        else:
+            shared.add(run)
+            time.sleep(0.02)
+
+    call = TASK(lambda *_: task())
+    threads.use(2)
+    field = workers().field("threshold")
+    before, field.value = field.value, 1
+    for run in range(60):  # noqa: B007 - tasks read it
+        SHARE(workers().share)(call, None, 9, 2, False, None, None, 0)
+    field.value = before
+    assert not shared & {0, 1}
+    assert len(shared) <= 12
+
+
+NEVER, SHARED = 2**63 - 1, 3
+"""No estimate, and runs on several threads."""
+
+
+@pytest.mark.parametrize(
+    ("times", "estimate", "alone", "balance", "debt"),
+    [
+        ([900, 600], NEVER, 600, 0, 0),  # the least time
+        ([600, 900], NEVER, 675, 0, 0),  # by an eighth more each time
+        ([600, (SHARED, 400), (SHARED, 400)], NEVER, 600, -400, 0),
+        ([600, (SHARED, 100), *[(SHARED, 100)] * 9], NEVER, 600, -2400, 0),
+        ([600, (SHARED, 400), (SHARED, 700)], NEVER, 600, -100, 0),  # the gain before was larger
+        ([600, (SHARED, 400), (SHARED, 900)], NEVER, 600, 0, 2000),
+        ([600, (SHARED, 700), 600, 600], NEVER, 600, 0, 800),
+        ([600, (SHARED, 620), 600, 600], NEVER, 600, 0, 0),
+        ([600, (SHARED, 500)], 400, 600, 0, 2000),
+        ([(SHARED, 500)], 400, 0, 0, 2000),
+    ],
+)  # fmt: skip
+def test_what_sharing_gained_and_lost(times: list[Any], estimate: int, alone: int, balance: int, debt: int) -> None:
+    record = (WORD * 8)()
+    address = workers().engine.get_function_address
+    note_alone = ctypes.CFUNCTYPE(None, ADDRESS, WORD)(address("threads_note_alone"))
+    note_shared = ctypes.CFUNCTYPE(None, ADDRESS, WORD, WORD)(address("threads_note_shared"))
+    for taken in times:
+        if isinstance(taken, int):
+            note_alone(record, taken)
+        else:
+            note_shared(record, taken[1], estimate)
+    assert record[2:5] == [alone, balance, debt]
 
 
 @several

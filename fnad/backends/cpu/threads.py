@@ -4,18 +4,27 @@ A parallel loop is a function (context, n, scratch) and a number of tasks, which
 are: so are the results, to the bit. `share` runs task 0 alone, unless the loop is known to take `long`. If the others
 will take longer than a few times what it costs to wake threads, all threads take one task after the other until none is
 left. So a thread that gets no core, on a busy machine, delays nothing but the task that it is at, and nobody spins.
-What that costs is a debt: the next loops are not shared until they have taken twenty times as long. One loop at a time
-has the threads; another one, of a second Python thread, runs on its own thread meanwhile.
+
+Whether that pays is measured for each loop: how long the tasks take on this thread alone, in two of its first runs and
+of each 256, by the processor's time, and how long they took on several. What was lost, after what was gained before, is
+a debt: the loop is not shared until its runs have taken twenty times as long. A loop of more than 5 ms is not run alone
+to be measured; what it would take follows from the processor's time of the tasks. One loop at a time has the threads;
+another one, of a second Python thread, runs on its own thread meanwhile.
 
     share(function, context, tasks, threads, long, status, scratch, bytes):
         helpers = min(threads, tasks, 1 + workers) - 1, but 0 if a worker's stack has no room for so many bytes
         if helpers > 0 and not long { rest = (tasks - 1) * the time of function(context, 0, scratch) }
-        if helpers == 0, or rest < threshold, or busy.exchange(1): run the others here; return
-        if debt > 0: run the others here; debt -= the time of the loop; return
+        if helpers == 0, or rest < threshold: run the others here; return
+        loop = what is known of the function with so many tasks and helpers
+        if loop.debt > 0, or rest < SHORT and loop.runs++ % 256 < 2:
+            run the others here; loop.debt -= their time
+            loop.alone = the least of their time and 9/8 loop.alone, unless that is 0; return
+        if busy.exchange(1): run the others here; return
         next = 0 if long, else 1; open = helpers; wake the workers; take(function, context, tasks, scratch)
         open = 0; wait until active == 0; after each 50 ms, if there is a status and Ctrl-C: status[0] = STOPPED
-        alone = the least of rest and what all tasks take, by the processor's time of those taken here
-        debt = INTEREST * (the time since next was set - alone); busy = 0
+        alone = the least of loop.alone, rest and what all tasks take by the processor's time of those taken here
+        loop.balance += the time since next was set - alone, but it is -4 alone at least; busy = 0
+        if loop.balance > 0 { loop.debt = INTEREST * loop.balance; loop.balance = 0 }
     worker:
         sleep until open > 0 or stop; if stop: return
         open -= 1; active += 1; take(function, context, tasks, so many bytes of its stack); active -= 1
@@ -53,12 +62,15 @@ from fnad.kernel.statements import STOPPED
 
 SYMBOL, STATE = "threads_share", "threads_state"
 
-LEAST = 200_000
+LEAST = 100_000
 """The least time of the tasks after the first, in nanoseconds, for which threads are woken.
 
 Shorter loops lose more than waking costs: half of what they read is in the caches of the other core, and half of what
 they write is when the next, serial part reads it.
 """
+
+SHORT = 5_000_000
+"""The time of these tasks, in nanoseconds, up to which a loop is run alone to see how long it takes."""
 
 LAUNCHES = 4
 """The number of launches that must fit into this time: what is gained is then twice what is lost."""
@@ -86,7 +98,6 @@ FIELDS = (
     "workers",
     "stop",
     "threshold",
-    "debt",
 )
 LONG, PRIMITIVE = 8, 64  # the bytes of a field, and of a mutex or a condition variable, which take no more
 WORK, DONE, MUTEX = (len(FIELDS) * LONG + n * PRIMITIVE for n in range(3))
@@ -106,6 +117,71 @@ declare i32 @pthread_cond_signal(ptr)
 declare i32 @pthread_cond_broadcast(ptr)
 declare i64 @llvm.smin.i64(i64, i64)
 declare i64 @llvm.smax.i64(i64, i64)
+
+%loop = type { i64, i64, i64, i64, i64, [3 x i64] }  ; key, runs, alone, balance, debt
+@threads_loops = global [4096 x %loop] zeroinitializer, align 64
+
+define internal ptr @loop_of(ptr %function, i64 %tasks, i64 %helpers) {
+  %address = ptrtoint ptr %function to i64
+  %high = shl i64 %helpers, 32
+  %number = or i64 %tasks, %high
+  %spread = mul i64 %number, -7046029254386353131
+  %key = xor i64 %address, %spread
+  %mixed = mul i64 %key, -7046029254386353131
+  %place = lshr i64 %mixed, 52
+  %loop = getelementptr [4096 x %loop], ptr @threads_loops, i64 0, i64 %place
+  %found = load i64, ptr %loop
+  %same = icmp eq i64 %found, %key
+  br i1 %same, label %done, label %new
+new:
+  store %loop zeroinitializer, ptr %loop
+  store i64 %key, ptr %loop
+  br label %done
+done:
+  ret ptr %loop
+}
+
+define void @threads_note_alone(ptr %loop, i64 %took) {
+  %alone_place = getelementptr %loop, ptr %loop, i64 0, i32 2
+  %debt_place = getelementptr %loop, ptr %loop, i64 0, i32 4
+  %before = load i64, ptr %alone_place
+  %none = icmp eq i64 %before, 0
+  %eighth = lshr i64 %before, 3
+  %raised = add i64 %before, %eighth
+  %most = select i1 %none, i64 9223372036854775807, i64 %raised
+  %alone = call i64 @llvm.smin.i64(i64 %took, i64 %most)
+  store i64 %alone, ptr %alone_place
+  %owed = load i64, ptr %debt_place
+  %left = sub i64 %owed, %took
+  %debt = call i64 @llvm.smax.i64(i64 %left, i64 0)
+  store i64 %debt, ptr %debt_place
+  ret void
+}
+
+define void @threads_note_shared(ptr %loop, i64 %took, i64 %estimate) {
+  %alone_place = getelementptr %loop, ptr %loop, i64 0, i32 2
+  %balance_place = getelementptr %loop, ptr %loop, i64 0, i32 3
+  %debt_place = getelementptr %loop, ptr %loop, i64 0, i32 4
+  %measured = load i64, ptr %alone_place
+  %none = icmp eq i64 %measured, 0
+  %known = select i1 %none, i64 9223372036854775807, i64 %measured
+  %alone = call i64 @llvm.smin.i64(i64 %known, i64 %estimate)
+  %before = load i64, ptr %balance_place
+  %comparable = icmp ne i64 %alone, 9223372036854775807
+  %difference = sub i64 %took, %alone
+  %lost = select i1 %comparable, i64 %difference, i64 0
+  %sum = add i64 %before, %lost
+  %most = mul i64 %alone, -4
+  %credit = select i1 %comparable, i64 %most, i64 %before
+  %balance = call i64 @llvm.smax.i64(i64 %sum, i64 %credit)
+  %loses = icmp sgt i64 %balance, 0
+  %interest = mul i64 %balance, INTEREST
+  %debt = select i1 %loses, i64 %interest, i64 0
+  %rest = select i1 %loses, i64 0, i64 %balance
+  store i64 %debt, ptr %debt_place
+  store i64 %rest, ptr %balance_place
+  ret void
+}
 
 define internal i64 @now(i32 %clock) {
   %time = alloca [2 x i64]
@@ -158,6 +234,7 @@ define void @threads_share(
   %several = icmp sgt i64 %helpers, 0
   br i1 %several, label %choose, label %alone
 choose:
+  %threshold = load i64, ptr @threshold
   %entered = call i64 @now(i32 CLOCK)
   br i1 %known, label %consider, label %first
 first:
@@ -165,16 +242,31 @@ first:
   %end = call i64 @now(i32 CLOCK)
   %took = sub i64 %end, %entered
   %rest = mul i64 %took, %later
-  %threshold = load i64, ptr @threshold
   %long = icmp sgt i64 %rest, %threshold
   br i1 %long, label %consider, label %alone
 consider:
   %begun = phi i64 [0, %choose], [1, %first]
   %expected = phi i64 [9223372036854775807, %choose], [%rest, %first]
-  %debt = load atomic i64, ptr @debt monotonic, align 8
+  %learns = icmp sge i64 %threshold, 0
+  br i1 %learns, label %look, label %claim
+look:
+  %loop = call ptr @loop_of(ptr %function, i64 %tasks, i64 %helpers)
+  %debt_place = getelementptr %loop, ptr %loop, i64 0, i32 4
+  %debt = load i64, ptr %debt_place
   %owes = icmp sgt i64 %debt, 0
-  br i1 %owes, label %alone, label %claim
+  br i1 %owes, label %alone, label %measure
+measure:
+  %runs_place = getelementptr %loop, ptr %loop, i64 0, i32 1
+  %runs = load i64, ptr %runs_place
+  %counted = add i64 %runs, 1
+  store i64 %counted, ptr %runs_place
+  %turn = and i64 %runs, 255
+  %early = icmp ult i64 %turn, 2
+  %short = icmp slt i64 %expected, SHORT
+  %due = and i1 %early, %short
+  br i1 %due, label %alone, label %claim
 claim:
+  %noted = phi ptr [null, %consider], [%loop, %measure]
   %busy = atomicrmw xchg ptr @busy, i64 1 acquire
   %free = icmp eq i64 %busy, 0
   br i1 %free, label %launch, label %alone
@@ -233,23 +325,29 @@ finish:
   %each = sdiv i64 %own, %divisor
   %number = sub i64 %tasks, %begun
   %work_time = mul i64 %each, %number
-  %alone_time = call i64 @llvm.smin.i64(i64 %work_time, i64 %expected)
+  %took_none = icmp eq i64 %taken, 0
+  %of_work = select i1 %took_none, i64 9223372036854775807, i64 %work_time
+  %alone_time = call i64 @llvm.smin.i64(i64 %of_work, i64 %expected)
   %with = sub i64 %end_time, %start_time
-  %helped = icmp eq i64 %taken, 0
-  %lost = sub i64 %with, %alone_time
-  %loss = select i1 %helped, i64 0, i64 %lost
-  %interest = mul i64 %loss, INTEREST
-  %new_debt = call i64 @llvm.smax.i64(i64 %interest, i64 0)
-  store atomic i64 %new_debt, ptr @debt monotonic, align 8
   store atomic i64 0, ptr @busy release, align 8
-  ret void
+  %is_noted = icmp ne ptr %noted, null
+  br i1 %is_noted, label %compare, label %return
+compare:
+  call void @threads_note_shared(ptr %noted, i64 %with, i64 %alone_time)
+  br label %return
 alone:
-  %start = phi i64 [0, %0], [1, %first], [%begun, %consider], [%begun, %claim]
-  %since = phi i64 [0, %0], [%entered, %first], [%entered, %consider], [%entered, %claim]
-  %repays = phi i1 [0, %0], [0, %first], [1, %consider], [0, %claim]
+  %start = phi i64 [0, %0], [1, %first], [%begun, %look], [%begun, %measure], [%begun, %claim]
+  %timed = phi ptr [null, %0], [null, %first], [%loop, %look], [%loop, %measure], [null, %claim]
+  %untimed = icmp eq ptr %timed, null
+  br i1 %untimed, label %ready, label %start_clock
+start_clock:
+  %started = call i64 @now(i32 WORK_CLOCK)
+  br label %ready
+ready:
+  %since = phi i64 [0, %alone], [%started, %start_clock]
   br label %again
 again:
-  %task = phi i64 [%start, %alone], [%following, %run]
+  %task = phi i64 [%start, %ready], [%following, %run]
   %more = icmp slt i64 %task, %tasks
   br i1 %more, label %run, label %leave
 run:
@@ -257,13 +355,11 @@ run:
   %following = add i64 %task, 1
   br label %again
 leave:
-  br i1 %repays, label %repay, label %return
-repay:
-  %now = call i64 @now(i32 CLOCK)
+  br i1 %untimed, label %return, label %note
+note:
+  %now = call i64 @now(i32 WORK_CLOCK)
   %worked = sub i64 %now, %since
-  %owed = load atomic i64, ptr @debt monotonic, align 8
-  %left = sub i64 %owed, %worked
-  store atomic i64 %left, ptr @debt monotonic, align 8
+  call void @threads_note_alone(ptr %timed, i64 %worked)
   br label %return
 return:
   ret void
@@ -403,7 +499,7 @@ def code() -> str:
     places = {name: n * LONG for n, name in enumerate(FIELDS)} | {"work": WORK, "done": DONE, "mutex": MUTEX}
     clock, work_clock = ("6", "16") if sys.platform == "darwin" else ("1", "3")  # monotonic; of the thread's own work
     text = CODE.replace("WORK_CLOCK", work_clock).replace("CLOCK", clock).replace("INTEREST", str(INTEREST))
-    text = text.replace("STOPPED", str(STOPPED)).replace("ROOM", str(ROOM))
+    text = text.replace("STOPPED", str(STOPPED)).replace("ROOM", str(ROOM)).replace("SHORT", str(SHORT))
     address = lambda match: f"getelementptr (i8, ptr @{STATE}, i64 {places[match[1]]})"  # noqa: E731
     return re.sub(rf"@({'|'.join(places)})\b", address, text)
 
