@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from functools import partial
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -11,10 +12,15 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
+import fnad
+from fnad.backends.cuda import kept, ptx
 from fnad.backends.cuda.driver import Operand
 from fnad.backends.cuda.frame import Frame
 from fnad.backends.cuda.gpu import Gpu, Loaded
 from fnad.errors import DeviceMemoryError, LoweringError, PlacementError
+from fnad.kernel.statements import Comment, Constant, Kernel, Load, Name, Store, apply, integer
+from fnad.scalar.operation import Pointer
+from fnad.scalar.operations import MULTIPLY
 from tests.gpu import matrix
 
 DTYPES = ("f4", "f8", "c8", "c16")
@@ -213,3 +219,42 @@ def test_another_current_device_is_refused(gpu: Gpu) -> None:
     gpu._device, gpu._current = 0, lambda: 1
     with pytest.raises(PlacementError, match="programs run on cuda:0, and the current device is cuda:1"):
         gpu.check_current()
+
+
+def test_kernels_are_assembled_once_for_all_processes(
+    gpu: Gpu, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loaded: list[bytes] = []
+
+    class Module:
+        def load(self, text: bytes) -> None:
+            loaded.append(text)
+
+        def get_function(self, name: str) -> Any:
+            assert f".entry {name}(".encode() in loaded[-1]
+            return SimpleNamespace(ptr=11)
+
+    def kernels(scale: float, name: str = "kernel") -> list[Kernel]:
+        x, out = (Name(n, Pointer(np.dtype(float))) for n in ("x", "out"))
+        value = apply(MULTIPLY, Load(x, integer(0)), Constant(np.float64(scale)))
+        return [Kernel(name, (x, out), [Comment("a line"), Store(out, integer(0), value)])]
+
+    made: list[str] = []
+    assemble = ptx.ptx_of_all
+    monkeypatch.setattr(ptx, "ptx_of_all", lambda k, arch: made.append(arch) or assemble(k, arch))
+    gpu._cupy.cuda.function = SimpleNamespace(Module=Module)
+    gpu.arch = "sm_90"
+    with fnad.config.override(disk_cache=str(tmp_path / "cache")):
+        for given in (kernels(2.0), kernels(2.0), kernels(3.0), kernels(2.0, "other"), kernels(3.0)):
+            gpu.load(given)
+        gpu.arch = "sm_80"
+        gpu.load(kernels(2.0))
+        assert made == ["sm_90"] * 3 + ["sm_80"]
+        assert loaded[0] == loaded[1] != loaded[2] == loaded[4]
+        entry = kept.disk.current()._path(kept.key_of(kernels(2.0), "sm_80"))
+        entry.write_bytes(entry.read_bytes()[:-1])
+        gpu.load(kernels(2.0))
+    with fnad.config.override(disk_cache=False):
+        gpu.load(kernels(2.0))
+    assert made[4:] == ["sm_80"] * 2
+    assert loaded[-1] == loaded[-2] == loaded[-3]

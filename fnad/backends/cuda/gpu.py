@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from fnad.backends.cuda.driver import Array, DeviceArray, Operand
-from fnad.backends.cuda.ptx import ptx_of_all
+from fnad.backends.cuda.kept import kept_ptx
 from fnad.errors import DeviceError, DeviceMemoryError, LoweringError, PlacementError
 from fnad.ir.types import Dtype, Shape
 from fnad.kernel.statements import Kernel
@@ -139,7 +139,7 @@ class Gpu:
         if not kernels:
             return []
         module = self._cupy.cuda.function.Module()
-        module.load(ptx_of_all(kernels, self.arch).encode())
+        module.load(kept_ptx(kernels, self.arch))
         return [Loaded(module.get_function(kernel.name).ptr, module) for kernel in kernels]
 
     def launch(self, loaded: Loaded, blocks: int, threads: int, stream: int, parameters: int) -> None:

@@ -1,0 +1,44 @@
+"""The assembly of kernels on disk, for later processes, found by their text and all else that it is made of.
+
+What a driver makes of it for its GPU, the driver keeps itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from functools import cache
+
+from fnad import disk
+from fnad.backends.cuda import ptx
+from fnad.backends.cuda.libdevice import path
+from fnad.backends.surroundings import state, surroundings
+from fnad.errors import LoweringError
+from fnad.kernel.python_source import plain_text
+from fnad.kernel.statements import Kernel
+
+
+def kept_ptx(kernels: Sequence[Kernel], arch: str) -> bytes:
+    """The PTX of kernels: what is on disk, or what is made and kept there."""
+    cache = disk.current()
+    key = key_of(kernels, arch)
+    text = None if cache is None else cache.read(key)
+    if text is None:
+        text = ptx.ptx_of_all(kernels, arch).encode()
+        if cache is not None:
+            cache.write(key, text)
+    return text
+
+
+def key_of(kernels: Sequence[Kernel], arch: str) -> str:
+    """Where the PTX of kernels is on disk."""
+    texts = [part.encode() for kernel in kernels for part in (kernel.name, plain_text(kernel))]
+    return disk.digest(b"ptx", surroundings(), library(), f"{arch} {ptx.FEATURES}".encode(), *texts)
+
+
+@cache
+def library() -> bytes:
+    """What tells one libdevice from another."""
+    with suppress(LoweringError):
+        return repr((str(path()), *state(path().stat()))).encode()
+    return b""
