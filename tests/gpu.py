@@ -170,6 +170,7 @@ class Simulated:
 
     def __init__(self, seed: int = 0, warp: int = 32) -> None:
         self.calls: list[str] = []
+        self.current = 0
         self.memory: dict[int, tuple[weakref.ref[np.ndarray], int]] = {}
         self.pool: dict[int, list[bytearray]] = {}
         self.captured: list[Callable[[], None]] | None = None
@@ -222,7 +223,7 @@ class Simulated:
         return address
 
     def stream(self) -> int:
-        return 0
+        return self.current
 
     def load(self, kernels: Sequence[Kernel]) -> list[Kernel]:
         self.asked("load")
@@ -230,7 +231,7 @@ class Simulated:
 
     def launch(self, loaded: Kernel, blocks: int, threads: int, stream: int, parameters: int) -> None:
         self.asked("launch")
-        assert stream == (0 if self.captured is None else CAPTURING)
+        assert stream == (self.current if self.captured is None else CAPTURING)
         count = len(loaded.parameters)
         places = (ctypes.c_uint64 * count).from_address(parameters)
         addresses = [ctypes.c_uint64.from_address(place).value for place in places]
@@ -271,6 +272,7 @@ class Simulated:
 
     def replay(self, graph: Graph, stream: int) -> None:
         self.asked("replay")
+        assert stream == self.current
         for node in graph.nodes:
             node()
 
@@ -285,7 +287,7 @@ class Simulated:
         stream: int,
     ) -> None:  # fmt: skip
         self.asked("products")
-        assert stream == (0 if self.captured is None else CAPTURING)
+        assert stream == (self.current if self.captured is None else CAPTURING)
         # a graph has their addresses, but no right to their memory
         given = [(x._replace(array=None), x.array.dtype, self.address(x.array)) for x in (out, a, b)]
         self.run_or_note(lambda: self.multiply(given, size, count, steps))

@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from random import Random
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fnad.backends.cuda import executor
 from fnad.backends.cuda.executor import DeviceExecutor
+from fnad.backends.cuda.target import CUDA
 from fnad.errors import LoweringError
 from fnad.ir.program import Program
+from fnad.kernel import grid
 from fnad.kernel.launches import DevicePlan
 from fnad.lower.lowering import lower
+from fnad.lower.target import Grid
 from fnad.testing import marks
 from fnad.transforms.interpret import interpret
 from fnad.transforms.joint import joint
@@ -60,3 +66,34 @@ def test_random_programs(example: Example, seed: int) -> None:
 def test_random_control_flow(random: Random, seed: int) -> None:
     program, arguments = random_control_program(random)
     check(program, arguments, expected(program, arguments), seed)
+
+
+TINY = replace(CUDA, grid=Grid(threads=2, blocks=2, warp=2), costs=replace(CUDA.costs, smallest_product=1))
+"""A device that leaves most loops and branches to the host, and all products to the library."""
+
+
+@pytest.mark.slow
+@given(st.randoms(use_true_random=False), st.integers(0, 99), st.booleans())
+@settings(max_examples=12)
+def test_random_control_flow_of_the_host(random: Random, seed: int, library: bool) -> None:
+    """Called again, when it is a graph; loops are graphs of two iterations, and asked after each four."""
+    program, arguments = random_control_program(random, library=library)
+    with (
+        patch.multiple(executor, TOGETHER=2, LEAST=3, MOST_AHEAD=4),
+        patch.object(grid, "OF_A_THREAD", 1),
+    ):
+        check_again(program, arguments, expected(program, arguments), seed)
+        derived, operands = simplify(joint(program, marks(program))), [*arguments, *cotangents(program, 10)]
+        check_again(derived, operands, interpret(derived, operands), seed)
+
+
+def check_again(program: Program, arguments: Sequence[Any], wanted: Sequence[Any], seed: int) -> None:
+    try:
+        plan = DevicePlan(lower(program, TINY), TINY)
+    except LoweringError as error:
+        assert "cuda" in str(error)  # noqa: PT017
+        return
+    device = Simulated(seed, TINY.grid.warp)
+    run, given_ = DeviceExecutor(plan, device), [device.to_device(np.asarray(x)) for x in arguments]
+    for _ in range(3):
+        assert_close([array.memory for array in run(given_)], wanted, tolerance(program))
