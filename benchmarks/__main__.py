@@ -13,6 +13,8 @@ def session(arguments: list[str], cores: int) -> int:
     """Return the status of a session that has so many cores."""
     command = [sys.executable, "-m", "benchmarks.session", *arguments]
     if "cuda" in arguments:
+        if not {"--elements", "--markdown"} & {*arguments}:
+            command += ["--markdown", str(report.FOLDER / "GPU.md")]
         return subprocess.run(command, env=machine.environment_of_device(), check=False).returncode
     machine.pin(cores)
     return subprocess.run(command, env=machine.environment(cores), check=False).returncode

@@ -46,8 +46,9 @@ def environment(cores: int) -> dict[str, str]:
 
 
 def environment_of_device() -> dict[str, str]:
-    """Return this process's environment for a GPU, with all cores of the host."""
-    return dict(os.environ) | {"JAX_ENABLE_X64": "1"}
+    """Return this process's environment for a GPU, with all cores of the host; products of f32 are of f32."""
+    jax = {"JAX_ENABLE_X64": "1", "JAX_DEFAULT_MATMUL_PRECISION": "highest", "XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
+    return dict(os.environ) | jax
 
 
 ALLOWED = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []

@@ -14,6 +14,11 @@ import numpy as np
 
 from benchmarks.case import PEERS, Reading
 
+CACHES = (
+    "XDG_CACHE_HOME", "FNAD_CACHE_DIR", "NUMBA_CACHE_DIR", "TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR",
+    "CUPY_CACHE_DIR",
+)  # fmt: skip
+
 
 @dataclass(frozen=True, slots=True)
 class Process:
@@ -55,7 +60,7 @@ def reading(output: str) -> Reading:
 
 def cache_directories(directory: str) -> Mapping[str, str]:
     """Return the variables by which a system finds its compilation cache, all naming `directory`."""
-    return dict.fromkeys(("XDG_CACHE_HOME", "FNAD_CACHE_DIR", "NUMBA_CACHE_DIR"), directory)
+    return dict.fromkeys(CACHES, directory)
 
 
 def run(arguments: Sequence[str], environment: Mapping[str, str]) -> str:

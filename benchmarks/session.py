@@ -4,7 +4,8 @@ import argparse
 import importlib
 import pkgutil
 import sys
-from collections.abc import Sequence
+import time
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from benchmarks import gpu, machine, problems, table
@@ -24,6 +25,7 @@ def arguments(argv: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the table as JSON")
     parser.add_argument("--markdown", type=Path, metavar="FILE", help="write the table as Markdown")
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu", help="where they run (default: cpu)")
+    parser.add_argument("--minutes", type=float, default=9, help="after which cases on a GPU are left out (9)")
     parser.add_argument("--elements", type=positive, default=gpu.ELEMENTS, help="of arrays on the GPU (default: 1e8)")
     chosen = parser.parse_args(argv)
     there = PROBLEMS if chosen.device == "cpu" else gpu.PROBLEMS
@@ -57,30 +59,43 @@ def measured(names: Sequence[str], peers: set[str], rounds: int | None) -> list[
     return table_rows
 
 
-def measured_on_device(names: Sequence[str], chosen: argparse.Namespace) -> list[Row]:
-    """Return the rows of problems for a GPU."""
+def measured_on_device(names: Sequence[str], chosen: argparse.Namespace, about: Mapping[str, str]) -> list[Row]:
+    """Return the rows of problems for a GPU, each written as soon as it is there."""
     table_rows: list[Row] = []
+    end = time.monotonic() + 60 * chosen.minutes
     for name in names:
         for case in gpu.PROBLEMS[name](chosen.elements):
+            if time.monotonic() > end:
+                note = f"left out: {chosen.minutes:g} minutes are over"
+                table_rows.append(Row(name, case.title, "", case.unit, note=note, failed=True))
+                continue
             print(f"{name}: {case.title} ...", file=sys.stderr, flush=True)
             table_rows.extend(rows(name, case, chosen.peers | {"cupy"}, chosen.rounds))
+            gpu.free()
+            write(table_rows, about, chosen)
     return table_rows
+
+
+def write(table_rows: list[Row], about: Mapping[str, str], chosen: argparse.Namespace) -> None:
+    """Write the table where it is asked for."""
+    if chosen.json:
+        chosen.json.write_text(table.as_json(table_rows, about), encoding="utf-8")
+    if chosen.markdown:
+        chosen.markdown.write_text(table.markdown(table_rows, about), encoding="utf-8")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the session; the status is 1 if a contender failed or results differ."""
     chosen = arguments(argv)
+    about = machine.describe()
     if chosen.device == "cpu":
         table_rows = measured(chosen.names or PROBLEMS, chosen.peers, chosen.rounds)
     else:
-        table_rows = measured_on_device(chosen.names or list(gpu.PROBLEMS), chosen)
-    about = machine.describe()
+        about |= {"device": gpu.device()}
+        table_rows = measured_on_device(chosen.names or list(gpu.PROBLEMS), chosen, about)
     print("\n".join(f"{name}: {text}" for name, text in about.items()), end="\n\n")
     print(table.aligned(table_rows))
-    if chosen.json:
-        chosen.json.write_text(table.as_json(table_rows, about), encoding="utf-8")
-    if chosen.markdown:
-        chosen.markdown.write_text(table.markdown(table_rows, about), encoding="utf-8")
+    write(table_rows, about, chosen)
     return int(any(row.failed for row in table_rows))
 
 

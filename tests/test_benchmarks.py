@@ -177,12 +177,18 @@ def test_a_report_has_ratios_to_fnad_and_means_over_problems(tmp_path: Path, mon
 
 def test_problems_for_a_gpu_are_right_on_a_device() -> None:
     with simulated():
-        for name in ("fused", "rows"):
+        for name in set(gpu.PROBLEMS) - {"ensembles", "cold"}:
             for case in gpu.PROBLEMS[name](100):
                 found = fnad.to_host(case.contenders[0].start().run())
                 with fnad.config.override(executor="interpreter"):
                     wanted = fnad.to_host(case.contenders[0].start().run())
                 assert not difference(leaves(wanted), leaves(found), case.tolerance), case.title
+
+
+def test_problems_left_out_when_the_time_is_over_are_told(capsys: pytest.CaptureFixture[str]) -> None:
+    with simulated():
+        assert session.main(["--device", "cuda", "--minutes", "0.0", "--elements", "100", "launch"]) == 1
+    assert "left out: 0 minutes are over" in capsys.readouterr().out
 
 
 def test_without_a_gpu_each_row_says_why(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -23,7 +23,7 @@ def velocity(np: Any, state: Any, parameters: Any) -> Any:
     return np.stack([sigma * (y - x), x * (rho - z) - y, x * y - beta * z])
 
 
-def height(np: Any, scan: Any, parameters: Any, start: Any) -> Any:
+def height(np: Any, scan: Any, parameters: Any, start: Any, steps: int | None = None) -> Any:
     """Return the mean of z over the path: one text for NumPy with `fnad.scan` and for JAX with its own."""
 
     def step(state: Any, _: None) -> tuple[Any, Any]:
@@ -34,7 +34,7 @@ def height(np: Any, scan: Any, parameters: Any, start: Any) -> Any:
         state = state + DT / 6 * (k1 + 2 * k2 + 2 * k3 + k4)
         return state, state[2]
 
-    return np.mean(scan(step, start, None, length=STEPS)[1])
+    return np.mean(scan(step, start, None, length=steps or STEPS)[1])
 
 
 def cases() -> Iterator[Case]:
