@@ -194,8 +194,7 @@ class TieredProgram:
 
     def _optimised(self, *, at_once: bool) -> Native | None:
         """Optimised code in the place of plain code; unless `at_once`, only if no other thread is compiling it."""
-        again = lambda native: native if native and not native.is_plain else self._compile(is_last=True)  # noqa: E731
-        return self._compiled(again, at_once=at_once)
+        return self._compiled(self._in_place_of, at_once=at_once)
 
     def _compiled(self, make: Callable[[Native | None], Native | None], *, at_once: bool) -> Native | None:
         """What is made of the native code so far, by one thread at a time."""
@@ -226,21 +225,32 @@ class TieredProgram:
         """Where it is on disk, if it can be there."""
         return None if disk_cache() is None else import_module("fnad.backends.keys").key_of(self.program, self._donated)
 
-    def _compile(self, *, is_last: bool = False) -> Native | None:
-        """What is on disk, or compiled now and kept there; optimised where this `is_last`."""
-        compiler, key = self._backend.compiler, self._key
-        native = None if key is None else compiler.kept(key)
-        if native is not None and not (native.is_plain and is_last):
+    def _compile(self) -> Native | None:
+        """What is on disk, or compiled now and kept there."""
+        compiler = self._backend.compiler
+        native = None if self._key is None else compiler.kept(self._key)
+        if native is not None:
             return native
+        return self._made(compiler.compile_plainly if self._begins_plainly else compiler.compile_program)
+
+    def _in_place_of(self, native: Native | None) -> Native | None:
+        """Optimised code in the place of this, or what is on disk now."""
+        if native is None or native.is_plain:
+            native = None if self._key is None else self._backend.compiler.kept(self._key)
+        if native is None or native.is_plain:
+            native = self._made(self._backend.compiler.compile_program)
+        return native
+
+    def _made(self, make: Callable[[Program, Sequence[int]], Native]) -> Native | None:
+        """What a compiler makes, which is kept on disk."""
         try:
             with uncollected():
-                compile_ = compiler.compile_program if is_last or not self._begins_plainly else compiler.compile_plainly
-                native = compile_(self.simplified, self._donated)
+                native = make(self.simplified, self._donated)
         except LoweringError:
             self._is_refused = True
             return None
-        if key is not None:
-            compiler.keep(key, native)
+        if self._key is not None:
+            self._backend.compiler.keep(self._key, native)
         self._sizes.compiled(alone=native.is_alone)
         return native
 
