@@ -10,7 +10,9 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import fnad
+from fnad.backends.cuda.executor import LARGEST_GRAPH, compile_program, nodes_of
 from fnad.errors import LoopLimitError, OutOfRangeError
+from fnad.transforms.pipeline import simplify
 from tests.gpu import CudaError, Simulated, simulated
 from tests.together import together
 
@@ -87,6 +89,16 @@ def test_short_loops_are_part_of_a_graph(device: Simulated) -> None:
         assert_allclose(found[0], wanted[0], rtol=1e-12)
         assert_allclose(found[1], wanted[1], rtol=1e-12)
         assert calls.count("replay") == (n > 0)
+
+
+def test_loops_with_products_at_the_counter_are_unrolled_even_if_long(device: Simulated) -> None:
+    x, w = np.ones((400, 20, 20)), np.ones((20, 20))
+    found = [
+        compile_program(simplify(fnad.make_program(f)(x, w).program))
+        for f in (recurrent, lambda x, w: fnad.scan(lambda c, a: (np.tanh(c @ w) @ a, None), x[0], x)[0])
+    ]
+    assert [sum(map(nodes_of, run.plan.steps)) > LARGEST_GRAPH for run in found] == [True, True]
+    assert [run._is_graph for run in found] == [False, True]
 
 
 def test_loops_go_backwards(device: Simulated) -> None:

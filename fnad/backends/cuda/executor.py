@@ -48,8 +48,9 @@ ARCH = "sm_90"
 KEPT_BYTES = 2**25
 """The largest workspace that is kept for the next call. With more, the work takes longer than to ask for memory."""
 
-LARGEST_GRAPH = 1024
-"""The most launches of a program that is captured as a whole, with its loops unrolled."""
+LARGEST_GRAPH, LARGEST_UNROLLED = 1024, 8192
+"""The most launches of a program that is captured as a whole, with its loops unrolled; and of one with a loop that can
+be captured in no other way, since products in it are not at the same places in each iteration."""
 
 TOGETHER = 16
 """The iterations of a loop that are one graph."""
@@ -109,7 +110,10 @@ class DeviceExecutor:
         self._workspace_size = sum(slot.size * slot.dtype.itemsize for slot in planned.slots)
         self._frames: defaultdict[Any, deque[Frame]] = defaultdict(deque)
         nodes = sum(map(nodes_of, planned.steps)) if all(map(is_captured, planned.steps)) else 0
-        self._is_graph, self._is_captured = 1 < nodes <= LARGEST_GRAPH, True
+        controls = [step for step in planned.steps if isinstance(step, DeviceControl)]
+        must_unroll = any(is_at_counters(control, planned.counters) for control in controls)
+        largest = LARGEST_UNROLLED if must_unroll else LARGEST_GRAPH
+        self._is_graph, self._is_captured = 1 < nodes <= largest, True
         self._run = self._in_order(planned.steps)
 
     def __call__(self, arguments: Sequence[Array]) -> list[Array]:
