@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import accumulate
+from itertools import accumulate, chain
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
 
-from fnad.control.repeats import Line, View
+from fnad.control.repeats import View, Views
 from fnad.ir.program import Atom, Equation, Literal, Source
 from fnad.ir.walk import all_equations
 from fnad.records import NamedTuple, dataclass
@@ -67,31 +68,41 @@ class Places(dict[Atom, int]):
 class Flow:
     """What flows between the lines of a program: the number of each result, and where operands come from."""
 
-    def __init__(self, lines: Sequence[Line]) -> None:
-        self.lines = lines
-        self.vars = [var for line in lines for var in line.equation.results]
-        self.place: dict[Atom, int] = {var: place for place, var in enumerate(self.vars)}
-        self.first = list(accumulate((len(line.equation.results) for line in lines), initial=0))
-        self.views = [view for line in lines for view in line.operands]
-        self.slots = list(accumulate((len(line.operands) for line in lines), initial=0))
+    def __init__(self, lines: Sequence[Equation], views: Views) -> None:
+        self.lines, self.views = lines, views
+        results = list(map(attrgetter("results"), lines))
+        operands = list(map(attrgetter("operands"), lines))
+        self.vars = list(chain.from_iterable(results))
+        self.place: dict[Atom, int] = dict(zip(self.vars, range(len(self.vars)), strict=True))
+        self.first = list(accumulate(map(len, results), initial=0))
+        self.operands = list(chain.from_iterable(operands))
+        self.roots = [views[atom][1] for atom in self.operands]
+        self.slots = list(accumulate(map(len, operands), initial=0))
         self.places = self._places()
-        self._weights = list(
-            accumulate((weight(line.equation) if line.equation.regions else 1 for line in lines), initial=0)
-        )
+        self._weights = list(accumulate((weight(line) if line.regions else 1 for line in lines), initial=0))
 
     def _places(self) -> Any:
         """Where each operand comes from: the number of a result, a negative one from outside, NUMBER for a constant."""
-        places = Places(self.place)
-        return np.array([places[view.root] for view in self.views], np.int64)
+        return np.array(list(map(Places(self.place).__getitem__, self.roots)), np.int64)
 
     def weight(self, start: int, end: int) -> int:
         """The number of equations of lines, with those in regions."""
         return self._weights[end] - self._weights[start]
 
-    def blocks(self, start: int, period: int, count: int) -> list[list[View]]:
-        """The operands of each of so many blocks."""
+    def blocks(self, start: int, period: int, count: int) -> list[list[Atom]]:
+        """What the operands of each of so many blocks show."""
         slots = self.slots
-        return [self.views[slots[n] : slots[n + period]] for n in range(start, start + count * period, period)]
+        return [self.roots[slots[n] : slots[n + period]] for n in range(start, start + count * period, period)]
+
+    def views_of(self, start: int, period: int) -> list[View]:
+        """The operands of a block."""
+        return list(map(self.views.of, self.operands[self.slots[start] : self.slots[start + period]]))
+
+    def starts(self, start: int, period: int, count: int) -> Any:
+        """Where the slices of the operands begin, a row a block."""
+        operands = self.operands[self.slots[start] : self.slots[start + period * count]]
+        starts = chain.from_iterable([self.views[atom][2] for atom in operands])
+        return np.array(list(starts), np.int64).reshape(count, -1)
 
     def codes(self, start: int, period: int, count: int) -> Any:
         """Where the operands of blocks come from, a row a block."""
@@ -99,7 +110,7 @@ class Flow:
         places = self.places[self.slots[start] : self.slots[start + period * count]].reshape(count, -1)
         begin = base + size * np.arange(count)[:, None]
         is_outside = (places < base) | (places < begin - FARTHEST * size)
-        codes = np.where(is_outside, OUTSIDE - (places + len(self.views) + len(self.vars)), places - begin)
+        codes = np.where(is_outside, OUTSIDE - (places + len(self.roots) + len(self.vars)), places - begin)
         return np.where(places == NUMBER, NUMBER, codes)
 
     def is_before(self, atom: Atom, line: int) -> bool:
@@ -116,8 +127,7 @@ class Run:
         self.size = first[start + period] - first[start]
         self.blocks = flow.blocks(start, period, count)
         self.codes = flow.codes(start, period, count)
-        starts = [s for views in self.blocks for view in views if view.starts for s in view.starts]
-        self.starts = np.array(starts, np.int64).reshape(count, -1)
+        self.starts = flow.starts(start, period, count)
         self.same = np.ones(count, bool)  # as the block before
         self.same[1:] = (self.codes[1:] == self.codes[:-1]).all(axis=1)
         self.even = np.ones(count, bool)  # as far from the block before as that from its own
@@ -126,7 +136,7 @@ class Run:
     def _even_numbers(self) -> Any:
         even = np.ones(self.count - 2, bool)
         for slot in np.flatnonzero((self.codes == NUMBER).any(axis=0)):
-            roots = [views[slot].root for views in self.blocks]
+            roots = [block[slot] for block in self.blocks]
             indices = integers(roots)
             if indices is not None:
                 even &= np.diff(indices, 2) == 0
@@ -161,7 +171,7 @@ class Run:
     def _grow(self, first: int, end: int) -> bool:
         """Whether the numbers that differ among blocks grow evenly to the bit."""
         for slot in np.flatnonzero(self.codes[end - 1] == NUMBER):
-            roots = [views[slot].root for views in self.blocks[first:end]]
+            roots = [block[slot] for block in self.blocks[first:end]]
             literals = [root for root in roots if isinstance(root, Literal)]
             if len({literal.key for literal in literals}) > 1 and growth([each.value for each in literals]) is None:
                 return False
@@ -179,7 +189,7 @@ class Run:
             for slot in np.flatnonzero(self.codes[b] != codes):
                 if b >= first + distance(int(codes[slot]), self.size):
                     return False
-                if not self.flow.is_before(self.blocks[b][slot].root, line):
+                if not self.flow.is_before(self.blocks[b][slot], line):
                     return False
         return True
 
@@ -193,21 +203,24 @@ class Run:
         cuts = [b for b in self.cuts() if b >= end]
         if not cuts:
             return None
-        block, views = cuts[0], [self.blocks[b] for b in (cuts[0] - 1, cuts[0])]
+        block = cuts[0]
+        blocks = [
+            self.flow.views_of(self.start + b * self.period, self.period) for b in range(max(block - 2, 0), block + 1)
+        ]
         lines = self.flow.lines[self.start + block * self.period : self.start + (block + 1) * self.period]
-        sources = [line.equation.source for line in lines for _ in line.operands]
-        for slot, (before, view) in enumerate(zip(*views, strict=True)):
-            what = self._difference_at(block, slot, before, view)
+        sources = [line.source for line in lines for _ in line.operands]
+        for slot, views in enumerate(zip(*blocks, strict=True)):
+            what = self._difference_at(block, slot, views)
             if what is not None:
                 return sources[slot], f"step {block + 1} {what}"
         return None
 
-    def _difference_at(self, block: int, slot: int, before: View, view: View) -> str | None:
+    def _difference_at(self, block: int, slot: int, views: Sequence[View]) -> str | None:
         if self.codes[block - 1][slot] != self.codes[block][slot]:
             return "takes a value from elsewhere than the step before"
         if block < 2:
             return None
-        earlier = self.blocks[block - 2][slot]
+        earlier, before, view = views
         if isinstance(view.root, Literal) and isinstance(before.root, Literal) and isinstance(earlier.root, Literal):
             roots = earlier.root, before.root, view.root
             if not grows_evenly([root.value for root in roots], [root.key for root in roots]):

@@ -7,12 +7,14 @@ the operand that reads it: the builder makes such an equation once, so it stands
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Hashable, Iterator, Sequence
 from typing import TypeAlias
 
 from fnad.ir.content import content_key, key_of_params
 from fnad.ir.primitive import IndexMap, Primitive
 from fnad.ir.program import Atom, Equation, Program
+from fnad.ir.types import Aval
 from fnad.ir.walk import has_effect
 from fnad.ops.shape import reshape, slice_
 from fnad.records import NamedTuple
@@ -29,37 +31,72 @@ Step: TypeAlias = Equation
 
 
 class View(NamedTuple):
-    """An operand: a value, a constant, or what some steps make of one.
-
-    Views of equal `kind` are alike but for the value, and for where their slices begin, which `starts` says.
-    """
+    """An operand: a value, a constant, or what some steps make of one; `starts` says where their slices begin."""
 
     root: Atom
-    steps: tuple[Step, ...] = ()
-    kind: int = 0
-    starts: tuple[int, ...] = ()
-    before: View | None = None
+    steps: tuple[Step, ...]
+    starts: tuple[int, ...]
 
-    def then(self, step: Step, numbers: Numbers) -> View:
-        """The view one step further; of two changes of the shape the last one counts."""
-        root, steps, kind, starts, before = self
-        primitive, aval = step.primitive, step.results[0].aval
+
+class Kind:
+    """What views alike have in common: all but the value, and where their slices begin. It is equal to itself only."""
+
+    __slots__ = ("_after", "before", "depth", "last")
+
+    def __init__(self, last: Primitive | None = None, before: Kind | None = None) -> None:
+        self.last, self.before, self.depth = last, before, before.depth + 1 if before is not None else 0
+        self._after: dict[Hashable, Kind] = {}
+
+    def then(self, primitive: Primitive, aval: Aval, params: Hashable) -> Kind:
+        """The kind one step further; of two changes of the shape the last one counts."""
+        key = primitive, aval, params
+        found = self._after.get(key)
+        if found is None:
+            before = self.before if primitive is self.last is reshape else None
+            found = self._after[key] = Kind(primitive, self) if before is None else before.then(*key)
+        return found
+
+
+Seen: TypeAlias = tuple[Kind, Atom, tuple[int, ...], "Step | None"]
+"""A value as a view: its kind, the value that it shows, where its slices begin, and the last step, if there is any."""
+
+
+class Views(dict[Atom, Seen]):
+    """What the values of a program show, whole where nothing else is known."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._whole: defaultdict[Aval, Kind] = defaultdict(Kind)
+
+    def __missing__(self, atom: Atom) -> Seen:
+        seen = self[atom] = self._whole[atom.aval], atom, (), None
+        return seen
+
+    def add(self, step: Step, operand: Seen) -> None:
+        """Note that the result of an equation is a view of its operand."""
+        kind, root, starts, _ = operand
+        (result,), primitive = step.results, step.primitive
         if primitive is slice_:
             params = step.params
-            kind = numbers[kind, slice_, aval, params["strides"]]
-            return View(root, (*steps, step), kind, starts + params["starts"], self)
-        if primitive is reshape and before is not None and steps[-1].primitive is reshape:
-            return before.then(step, numbers)
-        kind = numbers[kind, primitive, aval, step.static or key_of_params(step)]
-        return View(root, (*steps, step), kind, starts, self)
+            kind = kind.then(slice_, result.aval, params["strides"])
+            self[result] = kind, root, starts + params["starts"], step
+        else:
+            kind = kind.then(primitive, result.aval, step.static or key_of_params(step))
+            self[result] = kind, root, starts, step
 
+    def root(self, atom: Atom) -> Atom:
+        """The value that an atom shows."""
+        return self[atom][1]
 
-class Line(NamedTuple):
-    """An equation that computes something, with views for operands; those of equal `kind` may be steps of a loop."""
-
-    equation: Equation
-    operands: list[View]
-    kind: int
+    def of(self, atom: Atom) -> View:
+        """What an atom shows."""
+        _, root, starts, step = self[atom]
+        steps: list[Step] = []
+        while step is not None:
+            if not (steps and steps[-1].primitive is step.primitive is reshape):
+                steps.append(step)
+            step = self[step.operands[0]][3]
+        return View(root, tuple(reversed(steps)), starts)
 
 
 class Numbers(dict[Hashable, int]):
@@ -70,23 +107,22 @@ class Numbers(dict[Hashable, int]):
         return number
 
 
-class Kinds:
+class LineKinds:
     """What is the same of lines in all blocks, as numbers."""
 
     def __init__(self) -> None:
-        self.numbers = Numbers()
+        self._numbers = Numbers()
         self._sources: dict[int, int] = {}
 
-    def of(self, equation: Equation, operands: Sequence[View]) -> int:
+    def of(self, equation: Equation, operands: Sequence[Kind]) -> int:
         """The kind of a line; one with an effect is alike to none."""
         source = self._sources.get(id(equation.source))
         if source is None:
-            source = self._sources[id(equation.source)] = self.numbers[equation.source]
+            source = self._sources[id(equation.source)] = self._numbers[equation.source]
         params = equation.static or key_of_params(equation)
-        kinds = [view.kind for view in operands]
         if equation.regions or equation.primitive.effect:
-            return self.numbers[self._special(equation), params, source, *kinds]
-        return self.numbers[equation.primitive, params, source, *kinds]
+            return self._numbers[self._special(equation), params, source, *operands]
+        return self._numbers[equation.primitive, params, source, *operands]
 
     def _special(self, equation: Equation) -> Hashable:
         if equation.primitive.effect or has_effect(equation):
@@ -94,31 +130,22 @@ class Kinds:
         return equation.primitive, tuple(map(content_key, equation.regions))
 
 
-def lines_of(program: Program) -> tuple[list[Line], Views]:
-    """The equations that compute something, and the views that the others are."""
-    kinds = Kinds()
-    lines: list[Line] = []
-    views = Views(kinds.numbers)
-    moves = Moves()
+def lines_of(program: Program) -> tuple[list[Equation], list[int], Views]:
+    """The equations that compute something, their kinds, and the views that the others are.
+
+    Lines of equal kinds may be steps of a loop.
+    """
+    lines: list[Equation] = []
+    kinds: list[int] = []
+    views, moves, kind_of = Views(), Moves(), LineKinds().of
     for equation in program.equations:
-        operands = [views[atom] for atom in equation.operands]
-        if moves[equation.primitive] and len(operands) == 1 and len(operands[0].steps) < DEEPEST:
-            views[equation.results[0]] = operands[0].then(equation, kinds.numbers)
+        operands = equation.operands
+        if len(operands) == 1 and moves[equation.primitive] and (seen := views[operands[0]])[0].depth < DEEPEST:
+            views.add(equation, seen)
         else:
-            lines.append(Line(equation, operands, kinds.of(equation, operands)))
-    return lines, views
-
-
-class Views(dict[Atom, View]):
-    """The views that values are, whole where nothing else is known."""
-
-    def __init__(self, numbers: Numbers) -> None:
-        super().__init__()
-        self._numbers = numbers
-
-    def __missing__(self, atom: Atom) -> View:
-        view = self[atom] = View(atom, (), self._numbers[atom.aval])
-        return view
+            lines.append(equation)
+            kinds.append(kind_of(equation, [views[atom][0] for atom in operands]))
+    return lines, kinds, views
 
 
 class Moves(dict[Primitive, bool]):

@@ -22,7 +22,7 @@ from operator import is_
 import numpy as np
 
 from fnad.control.flow import FEWEST, SMALLEST, Flow, Run, Segment, weight
-from fnad.control.repeats import Line, Repeats, View, Views, lines_of
+from fnad.control.repeats import Repeats, View, Views, lines_of
 from fnad.control.rolling import Rolling, Written, bound, boxed, moved, reshaped
 from fnad.control.scan import scan
 from fnad.ir.builder import Builder, rebuilt
@@ -47,6 +47,9 @@ class Difference(NamedTuple):
 
 ROUNDS = 8
 """How deeply loops may be nested."""
+
+SAMPLE = 1000
+"""How many equations of a longer program are looked at first: what repeats there does in the whole."""
 
 SPARE = 1 << 20
 """Bytes that rows may take which are not read."""
@@ -128,9 +131,14 @@ def _with_regions_rolled(equation: Equation) -> Equation:
 
 def may_repeat(program: Program) -> bool:
     """Whether enough equations come from so few lines that there may be a loop."""
-    counts = Counter([_line_of(equation) for equation in program.equations])
+    equations = program.equations
+    return (len(equations) > SAMPLE and _may_repeat(equations[:SAMPLE])) or _may_repeat(equations)
+
+
+def _may_repeat(equations: Sequence[Equation]) -> bool:
+    counts = Counter([_line_of(equation) for equation in equations])
     weights = counts.copy()
-    for equation in program.equations:
+    for equation in equations:
         if equation.regions:
             weights[_line_of(equation)] += weight(equation) - 1
     return sum(weights[line] for line, count in counts.items() if count >= FEWEST) >= SMALLEST
@@ -145,18 +153,17 @@ def _once(program: Program, outputs: int, differences: list[Difference] | None) 
 
     Outputs but for the first `outputs` are what Python has decided by.
     """
-    lines, views = lines_of(program)
-    flow = Flow(lines)
-    asked = {views[atom].root for atom in program.outputs[outputs:]}
-    kinds = [line.kind for line in lines]
+    lines, kinds, views = lines_of(program)
+    flow = Flow(lines, views)
+    asked = set(map(views.root, program.outputs[outputs:]))
     if asked:  # alike to none
-        kinds = [kind if asked.isdisjoint(lines[n].equation.results) else -1 - n for n, kind in enumerate(kinds)]
+        kinds = [kind if asked.isdisjoint(lines[n].results) else -1 - n for n, kind in enumerate(kinds)]
     segments = _segments(flow, kinds, differences)
     if not segments:
         return None
-    external = _external(program, flow, views, segments)
+    external = _external(program, flow, segments)
     taken = [(each, blocks) for each, blocks in zip(segments, external, strict=True) if is_frugal(flow, each, blocks)]
-    return _written(program, flow, views, taken) if taken else None
+    return _written(program, flow, taken) if taken else None
 
 
 def is_frugal(flow: Flow, segment: Segment, external: Mapping[int, set[int]]) -> bool:
@@ -206,38 +213,36 @@ def _of_run(flow: Flow, start: int, period: int, count: int, differences: list[D
 # ---- the new program -------------------------------------------------------------------------------------------------
 
 
-def _written(
-    program: Program, flow: Flow, views: Views, segments: Sequence[tuple[Segment, Mapping[int, set[int]]]]
-) -> Program:
+def _written(program: Program, flow: Flow, segments: Sequence[tuple[Segment, Mapping[int, set[int]]]]) -> Program:
     outer = Written()
     for var in program.inputs:
         outer.known[var] = outer.builder.input(var.aval)
     line = 0
     for segment, blocks in segments:
-        _copied(flow.lines[line : segment.start], outer)
+        _copied(flow.lines[line : segment.start], flow.views, outer)
         Rolling(flow, segment, blocks, outer).write()
         line = segment.end
-    _copied(flow.lines[line:], outer)
-    return outer.builder.finish(program.name, _outputs(outer, program, views))
+    _copied(flow.lines[line:], flow.views, outer)
+    return outer.builder.finish(program.name, _outputs(outer, program, flow.views))
 
 
-def _copied(lines: Sequence[Line], outer: Written) -> None:
-    for equation, operands, _ in lines:
+def _copied(lines: Sequence[Equation], views: Views, outer: Written) -> None:
+    for equation in lines:
         outer.builder.source = equation.source
-        given = [outer.view(view) for view in operands]
+        given = [outer.view(views.of(atom)) for atom in equation.operands]
         found = outer.builder.bind(equation.primitive, given, equation.params, equation.regions)
         outer.known.update(zip(equation.results, found if isinstance(found, tuple) else (found,), strict=True))
 
 
-def _external(program: Program, flow: Flow, views: Views, segments: Sequence[Segment]) -> list[dict[int, set[int]]]:
+def _external(program: Program, flow: Flow, segments: Sequence[Segment]) -> list[dict[int, set[int]]]:
     """Of each segment the places whose values are read outside of it, each with the blocks."""
     found: list[dict[int, set[int]]] = [{} for _ in segments]
     of_result = np.full(len(flow.vars) + 1, -1)  # the last one stands for what is no result
-    owner = np.full(len(flow.views), -1)
+    owner = np.full(len(flow.roots), -1)
     for number, segment in enumerate(segments):
         of_result[flow.first[segment.start] : flow.first[segment.end]] = number
         owner[flow.slots[segment.start] : flow.slots[segment.end]] = number
-    roots = [views[atom].root for atom in program.outputs]
+    roots = list(map(flow.views.root, program.outputs))
     results = [flow.place[root] for root in roots if isinstance(root, Var) and root in flow.place]
     places = np.concatenate([np.maximum(flow.places, -1), np.array(results, np.int64)])
     reader = np.concatenate([owner, np.full(len(results), -1)])
@@ -257,20 +262,20 @@ def collected(program: Program) -> Program:
     """The program with each concatenation of rows of one array that follow each other as a part of that array."""
     if not any(is_long(equation) for equation in program.equations):
         return program
-    outer, (lines, views) = Written(), lines_of(program)
+    outer, (lines, _, views) = Written(), lines_of(program)
     for var in program.inputs:
         outer.known[var] = outer.builder.input(var.aval)
     for line in lines:
-        if is_long(line.equation):
-            outer.builder.source = line.equation.source
-            outer.known[line.equation.results[0]] = _joined(outer, line)
+        if is_long(line):
+            outer.builder.source = line.source
+            outer.known[line.results[0]] = _joined(outer, line.params["axis"], list(map(views.of, line.operands)))
         else:
-            _copied([line], outer)
+            _copied([line], views, outer)
     return outer.builder.finish(program.name, _outputs(outer, program, views))
 
 
 def _outputs(outer: Written, program: Program, views: Views) -> list[Symbol]:
-    return [outer.view(views[atom]) for atom in program.outputs]
+    return [outer.view(views.of(atom)) for atom in program.outputs]
 
 
 def is_long(equation: Equation) -> bool:
@@ -278,14 +283,14 @@ def is_long(equation: Equation) -> bool:
     return equation.primitive is concatenate and len(equation.operands) >= FEWEST
 
 
-def _joined(outer: Written, line: Line) -> Symbol:
-    axis, builder = line.equation.params["axis"], outer.builder
+def _joined(outer: Written, axis: int, operands: Sequence[View]) -> Symbol:
+    builder = outer.builder
     parts: list[Symbol] = []
-    rows = [_row_of(view, axis) for view in line.operands]
+    rows = [_row_of(view, axis) for view in operands]
     for members in _in_order(rows):
         root, start = rows[members[0]]
         if root is None or len(members) == 1:
-            parts += [outer.view(line.operands[i]) for i in members]
+            parts += [outer.view(operands[i]) for i in members]
         else:
             end = rows[members[-1]][1]
             part = boxed(builder, outer.value(root), 0, min(start, end), max(start, end) + 1)

@@ -230,8 +230,7 @@ class Rolling:
         self.lines = flow.lines[start : start + period]
         self.first = flow.first[start]
         self.blocks = flow.blocks(start, period, self.count)
-        self.views = self.blocks[0]
-        later = self.blocks[1]
+        self.views, later = (flow.views_of(line, period) for line in (start, start + period))
         self.moves = [
             [b - a for a, b in zip(x.starts, y.starts, strict=True)] for x, y in zip(self.views, later, strict=True)
         ]
@@ -246,11 +245,11 @@ class Rolling:
         found: dict[int, Filled] = {}
         place = slot = 0
         for line in self.lines:
-            if line.equation.primitive is dynamic_update_slice:
+            if line.primitive is dynamic_update_slice:
                 filled = self._filled_at(place, slot)
                 if filled is not None:
                     found[place] = filled
-            place, slot = place + len(line.equation.results), slot + len(line.operands)
+            place, slot = place + len(line.results), slot + len(line.operands)
         return found
 
     def _filled_at(self, place: int, slot: int) -> Filled | None:
@@ -269,7 +268,7 @@ class Rolling:
 
     def _box_written(self, slots: Sequence[int], sizes: tuple[int, ...]) -> Box | None:
         """Where the blocks write, if each writes one element along one axis, side by side."""
-        first, second = ([int_of(self.blocks[b][slot].root) for slot in slots] for b in range(2))
+        first, second = ([int_of(self.blocks[b][slot]) for slot in slots] for b in range(2))
         places = [(a, b) for a, b in zip(first, second, strict=True) if a is not None and b is not None]
         if len(places) < len(slots):
             return None
@@ -364,7 +363,7 @@ class Rolling:
         return reshaped(self.body.builder, self.body.row(rows), step.results[0].aval.shape)
 
     def _number(self, slot: int) -> Symbol:
-        roots = [block[slot].root for block in self.blocks]
+        roots = [block[slot] for block in self.blocks]
         literals = [root for root in roots if isinstance(root, Literal)]
         assert len(literals) == len(roots)
         if len({literal.key for literal in literals}) == 1:
@@ -376,7 +375,7 @@ class Rolling:
         code = self.codes[slot]
         blocks = distance(code, self.size)
         place = code + blocks * self.size
-        inits = tuple([self.blocks[blocks - i][slot].root for i in range(1, blocks + 1)])
+        inits = tuple([self.blocks[blocks - i][slot] for i in range(1, blocks + 1)])
         return self._register(place, inits)
 
     def _register(self, place: int, inits: tuple[Atom, ...]) -> Symbol:
@@ -418,8 +417,8 @@ class Rolling:
     def write(self) -> None:
         """Add the scan to the program around it, with what is read of it later."""
         builder, place, slot = self.body.builder, 0, 0
-        for line in self.lines:
-            equation, slots = line.equation, range(slot, slot + len(line.operands))
+        for equation in self.lines:
+            slots = range(slot, slot + len(equation.operands))
             if place not in self.filled:
                 builder.source = equation.source
                 operands = [self.operand(s) for s in slots]
@@ -429,9 +428,9 @@ class Rolling:
                     place += 1
             else:
                 place += 1
-            slot += len(line.operands)
+            slot += len(equation.operands)
         finals, rows, arrays = self._wanted()
-        self.outer.builder.source = self.lines[0].equation.source
+        self.outer.builder.source = self.lines[0].source
         carried, ys = self.body.bind("step")
         ends = dict(zip(self.body.carried, carried, strict=True))
         self.body.carried.clear()  # whose updates refer to all this, which would be garbage for the collector

@@ -16,10 +16,12 @@ from fnad.api.leaves import leaf_of
 from fnad.api.staging import Staged, stage
 from fnad.backends.reference import interpreter
 from fnad.control import flow, reroll
+from fnad.control.repeats import View, lines_of
 from fnad.control.reroll import rolled
 from fnad.ir.content import content_key
 from fnad.ir.program import Program
 from fnad.ir.verifier import verify
+from fnad.ops.shape import reshape, slice_, transpose
 from fnad.transforms.differentiation import value_and_gradient
 from fnad.transforms.pipeline import simplify
 from tests.control.random_loops import DRAWN, random_loop
@@ -338,6 +340,30 @@ def test_explain_lists_loops() -> None:
     (loop,) = explanation.loops
     assert loop.startswith("38 steps, from test_reroll.py:")
     assert explanation.unrolled == ()
+
+
+def test_views_are_alike_but_for_their_values_and_where_they_begin() -> None:
+    """Of changes of the shape that follow each other the last one counts; a long chain is a value of its own."""
+
+    def f(x: Any, y: Any) -> Any:
+        a = x[1:3].reshape(1, 2).reshape(2, 1).T
+        b = y[4:6].reshape(2, 1).T
+        deep = x
+        for _ in range(4):
+            deep = deep[:, None][1:].reshape(-1)
+        return a, b, x[1:4], deep
+
+    program = fnad.make_program(f)(np.ones(6), np.ones(6)).program
+    lines, _, views = lines_of(program)
+    a, b, other, deep = program.outputs
+    x, y = program.inputs
+    assert views[a][0] is views[b][0] is not views[other][0]
+    assert [views.of(atom)[::2] for atom in (a, b)] == [(x, (1,)), (y, (4,))]
+    assert [step.primitive for step in views.of(a).steps] == [slice_, reshape, transpose]
+    assert views.of(x) == View(x, (), ())
+    assert len(lines) == 1
+    assert views.of(deep).root is lines[0].results[0]
+    assert views.root(lines[0].operands[0]) is x
 
 
 def test_short_loops_and_long_programs_without_any_stay_the_same_object() -> None:
