@@ -27,6 +27,7 @@ from fnad.kernel.barriers import by_groups, by_threads
 from fnad.kernel.build import counter
 from fnad.kernel.device import BLOCK, THREAD
 from fnad.kernel.device_build import DeviceBuilder, row_of_group
+from fnad.kernel.forward import forward
 from fnad.kernel.registers import LONGEST, kept
 from fnad.kernel.running import Before, InArray, OfLoop, fold_tile, run_over
 from fnad.kernel.runs import Runs
@@ -393,11 +394,11 @@ class Tiles(OfTiles):
 
 
 def statements_of_piece(piece: Piece, target: Target) -> list[Statement]:
-    """The statements of a piece."""
+    """The statements of a piece, with loads of stored values replaced."""
     builder = DeviceBuilder(piece.depth, piece.blocks, piece.threads, target)
     builder.add(*(Assign((counter(d),), Load(COUNTERS, integer(d))) for d in range(piece.depth)))
     piece.write(builder)
-    return kept(builder.body.statements)
+    return kept(forward(builder.body.statements))
 
 
 class Mapping:

@@ -17,7 +17,6 @@ from typing import TypeAlias
 
 from fnad.errors import LoweringError
 from fnad.kernel.chunk_kernels import arrays_of, local_arrays
-from fnad.kernel.forward import forward
 from fnad.kernel.grid import Mapping, OnBlocks, Parts, Piece, statements_of_piece
 from fnad.kernel.guards import (
     GOES_ON,
@@ -106,7 +105,7 @@ class DevicePlan(Placed):
     def __init__(self, loops: LoopProgram, target: Target, donated: Sequence[int] = ()) -> None:
         self.target = target
         parts = parts_of(loops.items, Mapping(target))
-        statements = {piece: forward(statements_of_piece(piece, target)) for piece in pieces_of(parts)}
+        statements = {piece: statements_of_piece(piece, target) for piece in pieces_of(parts)}
         super().__init__(loops, donated, list(statements), statements.values(), set(read_by_host(parts)))
         self.slots += folds_in_parts(statements)
         self.launches: dict[object, Launch] = {}

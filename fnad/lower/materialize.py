@@ -89,11 +89,15 @@ def _has_many_pieces(equation: Equation, costs: Costs) -> bool:
     return isinstance(equation.primitive.lower, Concatenation) and len(equation.operands) > costs.most_pieces
 
 
+CHOICE = 8
+"""How many times as many elements there are as a few that are chosen."""
+
+
 def _worth_materializing(
     var: Var, effort: _Effort, readers: list[Equation], read_at_the_end: bool, costs: Costs
 ) -> bool:
     reads = len(readers) + read_at_the_end
-    if reads > 1 and any(_moves(reader) for reader in readers):
+    if reads > 1 and any(_moves(reader, var) for reader in readers):
         return True
     read_again = reads > 1 or any(_repeats(reader, var) for reader in readers)
     return read_again and effort.cost(costs) > costs.recompute and not _is_one_of_many(var, effort, costs)
@@ -160,6 +164,11 @@ def _repeats(reader: Equation, var: Var) -> bool:
     return repeats and reader.results[0].aval.size > var.aval.size
 
 
-def _moves(reader: Equation) -> bool:
-    """Whether a reader reads at other indices than its own, so that a chain of such readers would multiply work."""
-    return isinstance(reader.primitive.lower, IndexMap | Gather) and len(reader.results[0].aval.shape) > 0
+def _moves(reader: Equation, var: Var) -> bool:
+    """Whether a reader reads at other indices than its own, so that a chain of such readers would multiply work.
+
+    One that chooses a few of many elements does not.
+    """
+    lower, result = reader.primitive.lower, reader.results[0].aval
+    is_choice = isinstance(lower, Gather) and result.size * CHOICE <= var.aval.size
+    return isinstance(lower, IndexMap | Gather) and result.ndim > 0 and not is_choice

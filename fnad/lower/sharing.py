@@ -121,7 +121,7 @@ def row_folds(loop: NestLoop) -> list[Reduce] | None:
 
 
 WIDEST, BYTES, WORK = 4, 16, 256
-"""The most elements of a vector, its most bytes, and the most operations for all elements of a vector."""
+"""The most elements of a vector, the bytes of one of the smallest kind, and the most operations for all elements."""
 
 
 def vector_width(loops: Sequence[NestLoop]) -> int:
@@ -129,7 +129,8 @@ def vector_width(loops: Sequence[NestLoop]) -> int:
     inner = loops[-1]
     found = [item for item in inner.items if isinstance(item, BufferStore | Reduce)]
     operations = _operations(found)
-    if len(found) < len(inner.items) or any(isinstance(node, Branch | Checked) for node in operations):
+    has_branches = any(isinstance(node, Branch | Checked) and node.depth > inner.depth for node in operations)
+    if len(found) < len(inner.items) or has_branches:
         return 1
     places = [*((load.buffer, load.address) for effect in found for load in effect_loads(effect))]
     places += [(effect.buffer, effect.address) for effect in found if isinstance(effect, BufferStore)]
@@ -138,7 +139,7 @@ def vector_width(loops: Sequence[NestLoop]) -> int:
     along = [(buffer, address) for buffer, address in places if address.coefficient(counter) == 1]
     if not along or not strides <= {0, 1}:
         return 1
-    width = min(WIDEST, *(BYTES // buffer.dtype.itemsize for buffer, _ in along))
+    width = min(WIDEST, BYTES // min(buffer.dtype.itemsize for buffer, _ in along))
     while width > 1 and (
         width * len(operations) > WORK or any(_is_uneven(address, counter, width) for _, address in along)
     ):

@@ -8,7 +8,7 @@ before it costs nothing.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from functools import partial
@@ -67,6 +67,8 @@ from fnad.lower.nodes import Buffer, BufferLoad, Node, ScalarConstant, loads
 from fnad.lower.order import reads_first
 from fnad.lower.tiles import PARTS, by_rows, by_terms, tiled, worth_rows, worth_terms
 from fnad.scalar.operations import MULTIPLY
+from fnad.scalar.template import instantiate
+from fnad.transforms.by_rows import rows_of
 from fnad.transforms.dce import has_effect
 
 
@@ -382,9 +384,32 @@ class Values:
 
     def _scatter(self, equation: Equation, step: str, buffer: Buffer) -> None:
         operand, updates, *integers = equation.operands
+        rows = rows_of(equation, self.expressions.definitions)
+        if rows is not None and not self._takes_memory(buffer, operand):
+            self._scatter_by_rows(equation, step, rows, buffer)
+            return
         self._write(
             buffer, operand, updates, lambda indices: self.expressions.gathered(equation, integers, indices), step
         )
+
+    def _scatter_by_rows(self, equation: Equation, step: str, rows: Mapping[int, int], buffer: Buffer) -> None:
+        """Store each element, updated if it is at the place of the update of its row."""
+        operand, updates, *integers = equation.operands
+        rank, expressions, nodes = integers[0].aval.ndim, self.expressions, self.expressions.nodes
+
+        def effect(indices: list[Index]) -> BufferStore:
+            numbers = {number: indices[axis] for axis, number in rows.items()}
+            places = [numbers.get(number, Index(0)) for number in range(rank)] + indices[len(integers) :]
+            where = expressions.gathered(equation, integers, places)
+            old, new = expressions.element(operand, indices), expressions.element(updates, places)
+            value = instantiate(step, nodes, buffer.dtype, {"old": old, "new": new})
+            for index, found in zip(indices, where, strict=True):
+                if index != found:
+                    number, wanted = nodes.number(index, I64), nodes.number(found, I64)
+                    value = nodes.template("select({0} == {1}, {2}, {3})", buffer.dtype, number, wanted, value, old)
+            return self._store(buffer, indices, value)
+
+        self._nest(buffer.aval.shape, effect)
 
     def _scatter_runs(self, equation: Equation, step: str, buffer: Buffer) -> None:
         operand, updates, order, *integers = equation.operands

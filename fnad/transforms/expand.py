@@ -15,6 +15,7 @@ from fnad.ir.builder import current_builder, rebuilt, trace
 from fnad.ir.primitive import Inlined, Library, Scatter
 from fnad.ir.program import Atom, Equation, Program, Var
 from fnad.ir.symbol import Symbol
+from fnad.transforms.by_rows import rows_of
 from fnad.transforms.pipeline import simplify
 
 Chosen: TypeAlias = Callable[[Equation], bool]
@@ -23,6 +24,7 @@ Chosen: TypeAlias = Callable[[Equation], bool]
 
 def expand(program: Program, sorts: Chosen = lambda _: False) -> Program:
     """The program, regions included, with these equations replaced."""
+    sorts = _without_rows(program, sorts)
     if not any(equation.regions or _expansion(equation, sorts) for equation in program.equations):
         return program
     values: dict[Atom, Atom] = {}
@@ -33,6 +35,7 @@ def expand(program: Program, sorts: Chosen = lambda _: False) -> Program:
 
 def _append(program: Program, values: dict[Atom, Atom], equations: list[Equation], sorts: Chosen) -> None:
     """Add the equations of a program, whose atoms are mapped to `values`."""
+    sorts = _without_rows(program, sorts)
     for equation in program.equations:
         operands = tuple(values.get(atom, atom) for atom in equation.operands)
         if isinstance(equation.primitive.lower, Inlined):
@@ -44,6 +47,12 @@ def _append(program: Program, values: dict[Atom, Atom], equations: list[Equation
             regions = tuple(map(partial(expand, sorts=sorts), equation.regions))
             made = rebuilt(equation, operands=operands, results=_variables(results), regions=regions)
             equations.append(made)
+
+
+def _without_rows(program: Program, sorts: Chosen) -> Chosen:
+    """The updates of a program that are sorted, without those that are one in each row."""
+    definitions: dict[Atom, Equation] = {var: equation for equation in program.equations for var in equation.results}
+    return lambda equation: sorts(equation) and rows_of(equation, definitions) is None
 
 
 def _expansion(equation: Equation, sorts: Chosen) -> Callable[..., Any] | None:

@@ -46,6 +46,12 @@ def layer_norm_and_pullback(x: Any, gain: Any, bias: Any, cotangent: Any) -> Any
     return y, pull(cotangent)
 
 
+def cross_entropy_of_classes(x: Any, classes: Any) -> Any:
+    largest = np.max(x, axis=1, keepdims=True)
+    chosen = np.take_along_axis(x - largest, classes[:, None], axis=1)
+    return np.mean(np.log(np.sum(np.exp(x - largest), axis=1)) - chosen[:, 0])
+
+
 MATRIX, VECTOR = array(ROWS, COLUMNS), array(COLUMNS)
 PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "elements, with a gradient": (fnad.value_and_grad(lambda x: np.sum(np.sin(x) * np.exp(x))), (array(N),)),
@@ -58,6 +64,10 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "softmax of rows for a group": (softmax, (array(N // 50, 50),)),
     "softmax of long rows": (softmax, (array(N // 8000, 8000),)),
     "cross-entropy, with a gradient": (fnad.value_and_grad(cross_entropy), (MATRIX, MATRIX)),
+    "cross-entropy of classes, with a gradient": (
+        fnad.value_and_grad(cross_entropy_of_classes),
+        (MATRIX, array(ROWS, dtype=np.int64)),
+    ),
     "layer norm": (layer_norm, (MATRIX, VECTOR, VECTOR)),
     "layer norm, with gradients": (
         lambda x, gain, bias, y: fnad.value_and_grad(lambda *given: np.sum(layer_norm(*given) * y), argnums=(0, 1, 2))(

@@ -1,0 +1,35 @@
+"""Updates of which each row of a new array has one at most, as those of the gradient of `x[np.arange(n), labels]`.
+
+The array is the same number everywhere before. So an element is known by itself: it is updated if its place in the row
+is that of the row's update. Nothing is stored at computed places, and no order of updates is to be kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from fnad.ir.primitive import IndexMap, Iota, Scatter
+from fnad.ir.program import Atom, Equation, Literal
+
+
+def rows_of(equation: Equation, definitions: Mapping[Atom, Equation]) -> dict[int, int] | None:
+    """The axes of an array that number its rows, with the axis of the indices that each is; None if it has none."""
+    if not isinstance(equation.primitive.lower, Scatter):
+        return None
+    operand, _, *integers = equation.operands
+    shape, found = integers[0].aval.shape, dict[int, int]()
+    for axis, (integer, extent) in enumerate(zip(integers, operand.aval.shape, strict=False)):
+        made = definitions.get(integer)
+        if made is not None and isinstance(made.primitive.lower, Iota):
+            number = made.params["axis"]
+            if shape[number] == extent and number not in found.values():
+                found[axis] = number
+    others = [extent for number, extent in enumerate(shape) if number not in found.values()]
+    is_one = found and all(extent == 1 for extent in others)
+    return found if is_one and _is_one_number(operand, definitions) else None
+
+
+def _is_one_number(atom: Atom, definitions: Mapping[Atom, Equation]) -> bool:
+    made = definitions.get(atom)
+    is_view = made is not None and isinstance(made.primitive.lower, IndexMap) and made.primitive.lower.guard is None
+    return isinstance(atom, Literal) or (is_view and made is not None and isinstance(made.operands[0], Literal))
