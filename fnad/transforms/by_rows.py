@@ -9,17 +9,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from fnad.ir.primitive import IndexMap, Iota, Scatter
-from fnad.ir.program import Atom, Equation, Literal
+from fnad.ir.program import Atom, Equation, Literal, Var
 
 
-def rows_of(equation: Equation, definitions: Mapping[Atom, Equation]) -> dict[int, int] | None:
+def rows_of(equation: Equation, definitions: Mapping[Var, Equation]) -> dict[int, int] | None:
     """The axes of an array that number its rows, with the axis of the indices that each is; None if it has none."""
     if not isinstance(equation.primitive.lower, Scatter):
         return None
     operand, _, *integers = equation.operands
     shape, found = integers[0].aval.shape, dict[int, int]()
     for axis, (integer, extent) in enumerate(zip(integers, operand.aval.shape, strict=False)):
-        made = definitions.get(integer)
+        made = definitions.get(integer) if isinstance(integer, Var) else None
         if made is not None and isinstance(made.primitive.lower, Iota):
             number = made.params["axis"]
             if shape[number] == extent and number not in found.values():
@@ -29,7 +29,9 @@ def rows_of(equation: Equation, definitions: Mapping[Atom, Equation]) -> dict[in
     return found if is_one and _is_one_number(operand, definitions) else None
 
 
-def _is_one_number(atom: Atom, definitions: Mapping[Atom, Equation]) -> bool:
-    made = definitions.get(atom)
-    is_view = made is not None and isinstance(made.primitive.lower, IndexMap) and made.primitive.lower.guard is None
-    return isinstance(atom, Literal) or (is_view and made is not None and isinstance(made.operands[0], Literal))
+def _is_one_number(atom: Atom, definitions: Mapping[Var, Equation]) -> bool:
+    made = definitions.get(atom) if isinstance(atom, Var) else None
+    if made is None:
+        return isinstance(atom, Literal)
+    lower = made.primitive.lower
+    return isinstance(lower, IndexMap) and lower.guard is None and isinstance(made.operands[0], Literal)

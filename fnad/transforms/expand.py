@@ -51,7 +51,7 @@ def _append(program: Program, values: dict[Atom, Atom], equations: list[Equation
 
 def _without_rows(program: Program, sorts: Chosen) -> Chosen:
     """The updates of a program that are sorted, without those that are one in each row."""
-    definitions: dict[Atom, Equation] = {var: equation for equation in program.equations for var in equation.results}
+    definitions = {var: equation for equation in program.equations for var in equation.results}
     return lambda equation: sorts(equation) and rows_of(equation, definitions) is None
 
 
