@@ -561,7 +561,23 @@ class Values:
             by_term = by_terms(replace(product, parts=parts), dims.k, depth, costs)
             if self.nests.joins(nested(dims.batch, by_term, self.depth)):
                 return by_term
-        return by_rows(product, dims.m, depth, costs) if worth_rows(product, costs) else product
+        if not worth_rows(product, costs):
+            return product
+        product = product if dims.batch else replace(product, b=self._by_rows(product.b, product.k, product.n))
+        return by_rows(product, dims.m, depth, costs)
+
+    def _by_rows(self, matrix: Matrix, rows: int, columns: int) -> Matrix:
+        """A matrix whose rows lie together, from a copy if need be: the BLAS would transpose it again for each tile."""
+        if matrix.column_stride == 1:
+            return matrix
+        copied = self.temporary(Aval(matrix.buffer.dtype, (rows, columns)))
+
+        def effect(indices: list[Index]) -> BufferStore:
+            address = matrix.offset + indices[0] * matrix.row_stride + indices[1] * matrix.column_stride
+            return self._store(copied, indices, self.expressions.nodes.load(matrix.buffer, address))
+
+        self._nest(copied.aval.shape, effect)
+        return Matrix(copied, Index(0), columns, 1)
 
     def _matrix(self, atom: Atom, dims: Dimensions, rows: Shape, columns: Shape, axes: Sequence[int]) -> Matrix:
         """An operand as a strided matrix for each iteration of the batch loops, from a copy if it is none."""

@@ -5,9 +5,9 @@
     s = sum(e)                times exp(-d)
     y = e / s                 as before
 
-If m grows by d, some values grow by a multiple of d, and others by the factor exp of one. Where all results stay as
-are, the derivative with respect to m is 0, of any order. So m is put into a `stop_gradient`: what would compute
-that 0, up to rounding and by passes over all of x, is never there.
+If m grows by d, some values grow by a multiple of d, and others by the factor exp of one. Where no result grows, the
+derivative with respect to m is 0, of any order. So m is put into a `stop_gradient`: what would compute that 0, up to
+rounding and by passes over all of x, is never there.
 """
 
 from __future__ import annotations

@@ -23,6 +23,17 @@ from fnad.transforms.pattern import Rule
 from fnad.transforms.rewrite import application, constant_of
 
 
+def _broadcast_of_reshape(x: Symbol, between: Shape, shape: Shape, dims: Ints) -> Symbol | None:
+    """The broadcast of x itself where the reshape only puts axes of one element between its axes."""
+    kept: list[int] = []
+    for dim, n in zip(dims, between, strict=True):
+        if len(kept) < x.ndim and x.shape[len(kept)] == n:
+            kept.append(dim)
+        elif n != 1:
+            return None
+    return broadcast_in_dim(x, shape=shape, dims=tuple(kept)) if len(kept) == x.ndim else None
+
+
 def _same_shape(x: Symbol, shape: Shape) -> Symbol | None:
     return x if x.shape == shape else None
 
@@ -155,6 +166,10 @@ MOVEMENT = (
     Rule(
         "broadcast_in_dim(broadcast_in_dim(x, dims=inner), shape=shape, dims=outer) = broadcast_in_dim(x)",
         lambda x, inner, shape, outer: broadcast_in_dim(x, shape=shape, dims=tuple(outer[d] for d in inner)),
+    ),
+    Rule(
+        "broadcast_in_dim(reshape(x, shape=between), shape=shape, dims=dims) = broadcast_in_dim(x) if that adds axes",
+        _broadcast_of_reshape,
     ),
     Rule("reshape(x, shape=shape) = x where the shape is that of x", _same_shape),
     Rule("reshape(reshape(x), shape=shape) = reshape(x)", reshape_to),

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from math import prod
 
 from fnad.ir.primitive import Primitive
 from fnad.ir.symbol import Symbol
+from fnad.ir.types import Shape
 from fnad.ops.arithmetic import sub
-from fnad.ops.constructors import ORDERED
+from fnad.ops.constructors import INEXACT, ORDERED
 from fnad.ops.reduction import reduce_and, reduce_max, reduce_min, reduce_or
-from fnad.ops.shape import Ints, reduce_sum, reduced_shape, reshape_to, zeros_like
+from fnad.ops.shape import Ints, broadcast_in_dim, reduce_sum, reduced_shape, reshape_to, zeros_like
 from fnad.transforms.pattern import Rule
 
 
@@ -32,6 +34,18 @@ def _negated(x: Symbol, axes: Ints) -> Symbol:
     return sub(zeros_like(total.aval), total)  # a sum is never -0.0, which the negation of 0.0 would be
 
 
+def _of_broadcast(x: Symbol, shape: Shape, dims: Ints, axes: Ints) -> Symbol | None:
+    """The sum before the broadcast, times the number of copies that are added."""
+    own = {dim: axis for axis, dim in enumerate(dims) if x.shape[axis] == shape[dim]}
+    copies = prod(shape[axis] for axis in axes if axis not in own)
+    if copies == 0 or len(own) < x.ndim:
+        return None
+    total = reduce_sum(x, axes=tuple(own[axis] for axis in axes if axis in own))
+    left = [axis for axis in range(len(shape)) if axis not in axes]
+    result = reduced_shape(shape, axes)
+    return broadcast_in_dim(total * copies, shape=result, dims=tuple(left.index(d) for d in dims if d in left))
+
+
 def _merge(reduction: Primitive) -> Callable[[Symbol, Ints, Ints], Symbol]:
     def merge(x: Symbol, inner: Ints, outer: Ints) -> Symbol:
         left = [axis for axis in range(x.ndim) if axis not in inner]
@@ -52,6 +66,12 @@ REDUCTION = (
     Rule("reduce_sum(x, axes=axes) = 0 where there is no element", _sum_of_none),
     Rule("reduce_sum(neg(x), axes=axes) = 0 - reduce_sum(x)", _negated),
     Rule("reduce_sum(reduce_sum(x, axes=inner), axes=outer) = reduce_sum(x)", _merge(reduce_sum), up_to="rounding"),
+    Rule(
+        "reduce_sum(broadcast_in_dim(x, shape=shape, dims=dims), axes=axes) = broadcast_in_dim(reduce_sum(x) * copies)",
+        _of_broadcast,
+        INEXACT,
+        up_to="rounding",
+    ),
     Rule("reduce_prod(x, axes=axes) = reshape(x) where one element is multiplied", _only_element, ORDERED),
     *(rule for reduction in (reduce_max, reduce_min, reduce_and, reduce_or) for rule in _exact(reduction)),
 )
