@@ -83,8 +83,8 @@ def operations(items: Sequence[Item], around: tuple[int, ...] = ()) -> int:
 
 def _operations(item: Item, around: tuple[int, ...], seen: set[Node]) -> int:
     match item:
-        case NestLoop(_, extent, items, _):
-            return sum(_operations(inner, (*around, extent), seen) for inner in items)
+        case NestLoop():
+            return sum(_operations(inner, (*around, item.expected), seen) for inner in item.items)
         case Switch(_, _, branches):
             return max((operations(branch, (*around, 1)) for branch in branches), default=0)
         case SequentialFor(_, extent, _, items, updates):

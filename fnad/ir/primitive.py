@@ -233,6 +233,10 @@ class Contraction:
     """`dot_general`: a batched matrix product with the params `contract` and `batch`."""
 
 
+class SpanContraction:
+    """The products of operand 0, transposed, and operand 1, for the columns of each row from operand 2 to operand 3."""
+
+
 class Routine(NamedTuple):
     """What native code can call on stacks of matrices: its name in kernels, its errors, and other numbers it takes."""
 
@@ -299,6 +303,7 @@ Lowering: TypeAlias = (
     | DynamicSlice
     | DynamicUpdate
     | Contraction
+    | SpanContraction
     | Library
     | GuardCheck
     | Cond

@@ -291,19 +291,26 @@ class Builder:
         length = self.task_length(loop)
         if length is None:
             self.open_folds(folds)
-            self.iterations(loop, folds, integer(0), integer(loop.extent))
+            self.iterations(loop, folds, *self.turns(loop))
         else:
             self.parallel_loop(loop, folds, length)
         self.loops.pop()
         for fold in folds:
             self.close_fold(fold)
 
+    def turns(self, loop: NestLoop) -> tuple[Expression, Expression]:
+        """The first iteration of a loop, and the one behind the last."""
+        if loop.span is None:
+            return integer(0), integer(loop.extent)
+        first, last = map(self.value, loop.span)
+        return first, self.assign("v", apply(ADD, last, integer(1)))
+
     def iterations(self, loop: NestLoop, folds: Sequence[Accumulator], start: Expression, stop: Expression) -> None:
         block = self.target.costs.sum_block
         self.add(*(local(array_of(buffer), row.size) for buffer, row in self.rows.items() if row.loop is loop))
         if loop.tile:
             self.tiled_loop(loop, start, stop)
-        elif loop.extent > block and any(f.compensated and f.depth == len(self.loops) for f in folds):
+        elif loop.expected > block and any(f.compensated and f.depth == len(self.loops) for f in folds):
             self.blocked_loop(loop, block, start, stop)
         else:
             self.plain_loop(loop, start, stop)
@@ -353,7 +360,7 @@ class Builder:
         It does not depend on the number of threads, so that results do not.
         """
         costs, time = self.target.costs, nanoseconds(loop)
-        if self.is_parallel or time < costs.parallel_nanoseconds or not is_parallel(loop):
+        if self.is_parallel or loop.span is not None or time < costs.parallel_nanoseconds or not is_parallel(loop):
             return None
         tasks = min(PARTS, max(1, int(time // costs.task_nanoseconds)))
         results = number_of_results(loop)

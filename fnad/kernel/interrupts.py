@@ -21,8 +21,8 @@ def _work(item: Item, effect: int) -> int:
     Inner loops with checks of their own count little.
     """
     match item:
-        case NestLoop(_, extent, items, _):
-            return extent * sum(_work(inner, effect) for inner in items)
+        case NestLoop():
+            return item.expected * sum(_work(inner, effect) for inner in item.items)
         case Product():
             return item.m * item.k * item.n // 8
         case Switch():

@@ -178,6 +178,8 @@ class Nests:
         loop = member.item
         if not (isinstance(loop, NestLoop) and isinstance(item, NestLoop) and loop.extent == item.extent):
             return False
+        if loop.span != item.span:
+            return False
         if member.inside is None or member.footprint.size >= self.largest:  # one that was united with another is empty
             return False
         if not self.is_inside and _costs_threads(member, item, touched):

@@ -1,7 +1,7 @@
 """The loops IR: what a backend compiles.
 
     program ::= inputs, outputs, temporaries: [Buffer], items: [item]
-    item    ::= NestLoop(depth, extent, [item], tile) | effect | Product | LibraryCall | control
+    item    ::= NestLoop(depth, extent, [item], tile, span) | effect | Product | LibraryCall | control
     effect  ::= BufferStore | Check | Reduce | ArgReduce | Scan | Update     a write of a node into a buffer
     control ::= Switch(index, [[item]]) | SequentialFor(extent, [item]) | SequentialWhile([item], predicate, [item])
 
@@ -156,13 +156,20 @@ class LibraryCall:
 class NestLoop:
     """A counted loop from 0 to extent.
 
-    With a `tile`, so many iterations run together, one item after the other: see `tiles.py`.
+    With a `tile`, so many iterations run together, one item after the other: see `tiles.py`. With a `span`, only those
+    from its first value to its last one run: the others change nothing.
     """
 
     depth: int
     extent: int
     items: list[Item] = field(default_factory=list["Item"])
     tile: int = 0
+    span: tuple[Node, Node] | None = None
+
+    @property
+    def expected(self) -> int:
+        """The number of iterations that are expected to run."""
+        return self.extent if self.span is None else 1
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -10,7 +10,17 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable
 
-from fnad.ir.primitive import ArgFold, Concatenation, Contraction, Gather, IndexMap, Iota, Library, Scalar
+from fnad.ir.primitive import (
+    ArgFold,
+    Concatenation,
+    Contraction,
+    Gather,
+    IndexMap,
+    Iota,
+    Library,
+    Scalar,
+    SpanContraction,
+)
 from fnad.ir.program import Atom, Equation, Program, Var
 from fnad.lower.expressions import is_inlined
 from fnad.lower.target import Costs
@@ -110,9 +120,10 @@ def _is_one_of_many(var: Var, effort: _Effort, costs: Costs) -> bool:
 
 
 def _readers(program: Program) -> dict[Atom, list[Equation]]:
+    """The equations that read each value; those that read few of its elements are not counted."""
     readers: dict[Atom, list[Equation]] = defaultdict(list)
     for equation in program.equations:
-        for atom in equation.operands:
+        for atom in equation.operands[isinstance(equation.primitive.lower, SpanContraction) :]:
             readers[atom].append(equation)
     return readers
 

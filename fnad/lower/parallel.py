@@ -167,7 +167,7 @@ def nanoseconds(item: Item) -> float:
     """The approximate time of an item; what is the same in all iterations of a loop is not counted."""
     match item:
         case NestLoop():
-            return item.extent * _nanoseconds(item.items, item.depth + 1)
+            return item.expected * _nanoseconds(item.items, item.depth + 1)
         case SequentialFor():
             extent = item.extent if isinstance(item.extent, int) else ITERATIONS
             return extent * _nanoseconds([*item.items, *item.updates], item.depth + 1)

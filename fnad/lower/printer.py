@@ -55,12 +55,18 @@ def _signature(name: str, buffers: Sequence[str]) -> Iterator[str]:
 def _item_lines(items: Sequence[Item], indent: str) -> Iterator[str]:
     for item in items:
         if isinstance(item, NestLoop):
-            yield f"{indent}for i{item.depth} < {item.extent}{f' by {item.tile}' if item.tile else ''}:"
+            yield f"{indent}for i{item.depth} < {item.extent}{_turns(item)}:"
             yield from _item_lines(item.items, indent + "  ")
         elif isinstance(item, Control):
             yield from _control_lines(item, indent)
         else:
             yield indent + _effect_text(item)
+
+
+def _turns(loop: NestLoop) -> str:
+    if loop.span is not None:
+        return f" from {node_text(loop.span[0])} to {node_text(loop.span[1])}"
+    return f" by {loop.tile}" if loop.tile else ""
 
 
 def _control_lines(item: Control, indent: str) -> Iterator[str]:

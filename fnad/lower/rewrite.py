@@ -34,8 +34,9 @@ class Rewrite:
 
     def item(self, item: Item) -> Item:
         match item:
-            case NestLoop(depth, _, items):
-                return replace(item, depth=self.depth(depth), items=[self.item(inner) for inner in items])
+            case NestLoop(depth, _, items, _, span):
+                moved = None if span is None else (self.node(span[0]), self.node(span[1]))
+                return replace(item, depth=self.depth(depth), items=[self.item(i) for i in items], span=moved)
             case Reduce():
                 depths = frozenset(self.depth(d) for d in item.depths)
                 return replace(item, address=self.index(item.address), node=self.node(item.node), depths=depths)

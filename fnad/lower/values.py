@@ -35,6 +35,7 @@ from fnad.ir.primitive import (
     ScanLoop,
     Scatter,
     ScatterRuns,
+    SpanContraction,
 )
 from fnad.ir.program import Atom, Equation, Program, Source, Var
 from fnad.ir.types import I64, Aval, Dtype, Shape, is_inexact
@@ -224,7 +225,7 @@ class Values:
                 self._scan(equation, step, buffer)
             case Scatter() | ScatterRuns() | Accumulation() | DynamicUpdate() as kind:
                 self._combine(equation, kind, buffer)
-            case Contraction() if not is_inlined(equation):
+            case Contraction() | SpanContraction() if not is_inlined(equation):
                 self._contraction(equation, buffer)
             case Concatenation():
                 self._concatenate(equation, buffer)
@@ -245,13 +246,28 @@ class Values:
             raise LoweringError("a residual stack is not copied")
         self._nest(buffer.aval.shape, lambda i: self._store(buffer, i, self.expressions.element(atom, i)))
 
-    def _nest(self, shape: Shape, effect: Callable[[list[Index]], Effect]) -> None:
-        """Place the nest over a shape with this effect; an axis of size 1 needs no loop, an empty one no nest."""
+    def _nest(
+        self,
+        shape: Shape,
+        effect: Callable[[list[Index]], Effect],
+        span: Callable[[Index], tuple[Node, Node]] | None = None,
+    ) -> None:
+        """Place the nest over a shape with this effect; an axis of size 1 needs no loop, an empty one no nest.
+
+        Of the second loop only a span may change something, that of the first one's index.
+        """
         if 0 in shape:
             return
         made = effect(counters(shape, self.depth))
-        if not _is_there(made):
-            self.nests.place(nested(shape, made, self.depth))
+        if _is_there(made):
+            return
+        nest = nested(shape, made, self.depth)
+        if span is not None and 1 not in shape[:2]:
+            assert isinstance(nest, NestLoop)
+            (inner,) = nest.items
+            assert isinstance(inner, NestLoop)
+            inner.span = span(counter(self.depth, shape[0]))
+        self.nests.place(nest)
 
     # ---- folds ---------------------------------------------------------------------------------------------------
 
@@ -268,6 +284,7 @@ class Values:
         axes: Sequence[int],
         fold: Fold,
         element: Callable[[list[Index]], Node],
+        span: Callable[[Index], tuple[Node, Node]] | None = None,
     ) -> None:
         """Fold over axes; where single precision is summed in double precision, in a wider buffer if one is needed."""
         dtype = wide(buffer.dtype) if fold.sum and self.shared.target.wide_sums else buffer.dtype
@@ -287,7 +304,7 @@ class Values:
             address = place(target, kept)
             return Reduce(target, address, element(indices), init, step, is_sum, dtype, frozenset(depths), self.source)
 
-        self._nest(shape, effect)
+        self._nest(shape, effect, span)
         if target is not buffer:
             self._narrow(target, buffer)
 
@@ -523,6 +540,9 @@ class Values:
     # ---- contractions and calls ----------------------------------------------------------------------------------
 
     def _contraction(self, equation: Equation, buffer: Buffer) -> None:
+        if isinstance(equation.primitive.lower, SpanContraction):
+            self._contract_spans(equation, buffer)
+            return
         x, y = equation.operands
         dims = contraction_dimensions(x.aval, y.aval, **equation.params)
         m, k, n = (prod(sizes) for sizes in (dims.m, dims.k, dims.n))
@@ -543,6 +563,24 @@ class Values:
             return self.expressions.nodes.apply(MULTIPLY, *operands)
 
         self._reduce(buffer, shape, axes, Fold("{dtype}(0)", "{acc} + {0}", sum=is_inexact(buffer.dtype)), element)
+
+    def _contract_spans(self, equation: Equation, buffer: Buffer) -> None:
+        """Of each row of x only the columns in its span count: as if the others were 0."""
+        x, y, first, last = equation.operands
+        element, nodes = self.expressions.element, self.expressions.nodes
+
+        def product(indices: list[Index]) -> Node:
+            row, column, other = indices
+            operands = element(x, [row, column]), element(y, [row, other])
+            number, (low, high) = nodes.number(column, I64), span(row)
+            inside = "select(({0} >= {1}) & ({0} <= {2}), {3} * {4}, {dtype}(0))"
+            return nodes.template(inside, x.aval.dtype, number, low, high, *operands)
+
+        def span(row: Index) -> tuple[Node, Node]:
+            return element(first, [row]), element(last, [row])
+
+        shape, total = (*x.aval.shape, y.aval.shape[1]), Fold("{dtype}(0)", "{acc} + {0}", sum=True)
+        self._reduce(buffer, shape, (0,), total, product, span)
 
     def _multiply_matrices(self, x: Atom, y: Atom, dims: Dimensions, buffer: Buffer) -> None:
         m, k, n = (prod(sizes) for sizes in (dims.m, dims.k, dims.n))

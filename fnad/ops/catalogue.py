@@ -45,5 +45,6 @@ from fnad.ops import (  # noqa: F401
     shape,
     sliding_windows,
     sorting,
+    spans,
     special_function,
 )

@@ -1,0 +1,113 @@
+"""Products with cotangents of extrema, in loops over spans: ties, nans, both orders, and what stays as it is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import fnad
+from fnad import config
+from fnad.backends.cpu.executor import compile_plan
+from fnad.backends.cpu.target import COSTS, CPU
+from fnad.ir.program import Program
+from fnad.ir.types import aval_of
+from fnad.kernel.plan import Plan
+from fnad.lower.loop_ir import Item, NestLoop, Product, effects
+from fnad.lower.lowering import lower
+from fnad.lower.printer import loops_text
+from fnad.ops.spans import contract_spans
+from fnad.trace.tracing import trace_function
+from fnad.transforms.interpret import interpret
+from fnad.transforms.pipeline import simplify
+from fnad.transforms.spans import by_spans
+
+RNG = np.random.default_rng(0)
+ROWS, COLUMNS, SIDE = 300, 40, 5
+IN_TASKS = replace(CPU, costs=replace(COSTS, parallel_nanoseconds=1, task_nanoseconds=1))
+
+
+def weights(x: Any, y: Any, c: Any) -> Any:
+    """Sums of rows of y, by where x has the largest element of its row, as a gradient at 0."""
+    return fnad.grad(lambda c: np.sum(np.max(x + y @ c, axis=1)))(c)
+
+
+def turned(x: Any, y: Any, c: Any) -> Any:
+    return fnad.grad(lambda c: np.sum(np.sin(np.min(x + y @ c.T, axis=1))))(c.T)
+
+
+def sums(x: Any, y: Any, c: Any) -> Any:
+    return fnad.grad(lambda b: np.sum(np.max(x + b, axis=1) * y[:, 0]))(c[0])
+
+
+def by_numpy(x: Any, y: Any, _: Any) -> tuple[Any, Any, Any]:
+    """The three, one row after the other."""
+    found = np.zeros((SIDE, COLUMNS)), np.zeros((COLUMNS, SIDE)), np.zeros(COLUMNS)
+    for row, others in zip(x, y, strict=True):
+        chosen = np.isnan(row) if np.isnan(row).any() else row == row.max()
+        found[0][:, chosen] += others[:, None] / chosen.sum()
+        found[2][chosen] += others[0] / chosen.sum()
+        chosen = np.isnan(row) if np.isnan(row).any() else row == row.min()
+        found[1][chosen] += np.cos(row.min()) * others / chosen.sum()
+    return found
+
+
+def with_ties(dtype: str) -> list[Any]:
+    x = RNG.standard_normal((ROWS, COLUMNS))
+    x[3], x[7, 2:30:9], x[8, [0, -1]], x[9, 1:4], x[5, [4, 17]] = 0.5, 9.0, -9.0, -7.0, np.nan
+    return [a.astype(dtype) for a in (x, RNG.standard_normal((ROWS, SIDE)), np.zeros((SIDE, COLUMNS)))]
+
+
+def program_of(function: Callable[..., Any], args: list[Any]) -> Program:
+    return simplify(trace_function(lambda xs: [function(*xs)], list(map(aval_of, args)), name="f").program)
+
+
+def spans(items: list[Item]) -> list[NestLoop]:
+    nests = [item for item in items if isinstance(item, NestLoop)]
+    return [*(nest for nest in nests if nest.span), *(loop for nest in nests for loop in spans(nest.items))]
+
+
+@pytest.mark.parametrize(("number", "dtype"), [(0, "f8"), (0, "f4"), (1, "f8"), (2, "f8")])
+def test_ties_and_nans_share_in_loops_over_spans(number: int, dtype: str) -> None:
+    function, args = (weights, turned, sums)[number], with_ties(dtype)
+    program = program_of(function, args)
+    expected, bound = by_numpy(*args)[number], 1e-5 if dtype == "f4" else 1e-12
+    np.testing.assert_allclose(interpret(program, args)[0], expected, rtol=bound, atol=bound)
+    for target in (CPU, IN_TASKS):
+        loops = lower(program, target)
+        assert len(spans(list(loops.items))) == 1
+        np.testing.assert_allclose(compile_plan(Plan(loops, target))(args)[0], expected, rtol=bound, atol=bound)
+
+
+def test_results_do_not_depend_on_threads() -> None:
+    args = with_ties("f8")
+    run = compile_plan(Plan(lower(program_of(weights, args), IN_TASKS), IN_TASKS))
+    with config.override(threads=1):
+        (one,) = run(args)
+    with config.override(threads=min(2, config.CORES)):
+        (two,) = run(args)
+    np.testing.assert_array_equal(one, two)
+
+
+def test_a_span_is_part_of_the_text_and_of_no_collapsed_loop() -> None:
+    loops = lower(program_of(weights, with_ties("f8")), CPU)
+    assert " from t" in loops_text(loops)
+    assert not any(isinstance(effect, Product) for loop in spans(list(loops.items)) for effect in effects(loop))
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x, y, c: np.where(x > 0.0, x, 0.0).T @ y,  # half of the elements may be chosen
+        lambda x, y, c: np.where(x == y[:, :1], 1.0, 0.0).T @ y,  # of another number than the extremum
+        lambda x, y, c: np.where(x == x.max(0), 1.0, 0.0).T @ y,  # of the columns
+        lambda x, y, c: np.where(x == x.max(1)[:, None], 1.0, 2.0).T @ y,  # not 0 elsewhere
+        lambda x, y, c: fnad.grad(lambda c: np.sum(np.max(x[:, :8] + y @ c, axis=1)))(c[:, :8]),  # too few
+    ],
+)
+def test_other_products_stay(function: Callable[..., Any]) -> None:
+    program = by_spans(program_of(function, with_ties("f8")))
+    assert all(equation.primitive is not contract_spans for equation in program.equations)
