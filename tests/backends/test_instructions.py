@@ -584,6 +584,7 @@ def program(x, out):
 """
     function = compile_source(source, "program", [np.dtype("f8")] * 2)
     assert has_wide_vectors(function.asm())
+    assert "call nsz <" in function.llvm(), "which of two zeros is larger is not asked"
     x, out = np.random.default_rng(0).standard_normal(4096), np.empty(1)
     function.call(x, out)
     assert out[0] == x.max()

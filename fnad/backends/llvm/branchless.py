@@ -103,8 +103,15 @@ def of_integers(sign: str) -> Emit:
 
 
 def propagating(name: str) -> Emit:
-    """The emitter of LLVM's extremum `name`, nan if either operand is; its folds vectorise too."""
-    return lambda builder, kinds, values: call(builder, overloaded(name, values[0].type), values[0].type, *values)
+    """The emitter of LLVM's extremum `name`, nan if either operand is; its folds vectorise too.
+
+    Of zeros of both signs it is either, as NumPy's: to order them takes longer than all else.
+    """
+
+    def emit(builder: Builder, kinds: Kinds, values: Values) -> Value:
+        return call(builder, overloaded(name, values[0].type), values[0].type, *values, flags=("nsz",))
+
+    return emit
 
 
 def ignoring(sign: str) -> Emit:

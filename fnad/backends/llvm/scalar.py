@@ -68,13 +68,13 @@ def absolute(builder: Builder, value: Value) -> Value:
     return call(builder, overloaded("llvm.fabs", value.type), value.type, value)
 
 
-def call(builder: Builder, name: str, result: ir.Type, *values: Value) -> Value:
+def call(builder: Builder, name: str, result: ir.Type, *values: Value, flags: tuple[str, ...] = ()) -> Value:
     """Call the C function or LLVM intrinsic `name`, declared on first use."""
     module = builder.module
     function = module.globals.get(name)
     if function is None:
         function = ir.Function(module, ir.FunctionType(result, [value.type for value in values]), name=name)
-    return builder.call(function, values)
+    return builder.call(function, values, fastmath=flags)
 
 
 def overloaded(name: str, *types: ir.Type) -> str:
