@@ -291,14 +291,14 @@ class Builder:
         length = self.task_length(loop)
         if length is None:
             self.open_folds(folds)
-            self.iterations(loop, folds, *self.turns(loop))
+            self.iterations(loop, folds, *self.range_of(loop))
         else:
             self.parallel_loop(loop, folds, length)
         self.loops.pop()
         for fold in folds:
             self.close_fold(fold)
 
-    def turns(self, loop: NestLoop) -> tuple[Expression, Expression]:
+    def range_of(self, loop: NestLoop) -> tuple[Expression, Expression]:
         """The first iteration of a loop, and the one behind the last."""
         if loop.span is None:
             return integer(0), integer(loop.extent)
@@ -365,7 +365,8 @@ class Builder:
         tasks = min(PARTS, max(1, int(time // costs.task_nanoseconds)))
         results = number_of_results(loop)
         if results:
-            tasks = min(tasks, self.room // results, int(time / (COMBINING * results)))
+            fitting = power_of_two(self.room // results) if results <= self.room else 0
+            tasks = min(tasks, fitting, int(time / (COMBINING * results)))
         for product in products_over(loop):
             tasks = min(tasks, tiles.PARTS, int(time / (COMBINING * product.m * product.n)))
         if tasks < FEWEST_TASKS:
@@ -395,8 +396,9 @@ class Builder:
         for part in parts:
             self.add(local(part, PARTS))
         for array, size in own:
-            self.add(local(array, tasks * size))
-            self.room -= tasks * size
+            whole = 2 ** (tasks - 1).bit_length() * size  # so that sizes share code
+            self.add(local(array, whole))
+            self.room -= whole
         self.add(For(task, integer(0), integer(tasks), 1, body, parallel=True))
         self.combine_tasks(loop, folds, parts, tasks)
         self.combine_results(loop, own, tasks)

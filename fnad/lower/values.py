@@ -565,7 +565,7 @@ class Values:
         self._reduce(buffer, shape, axes, Fold("{dtype}(0)", "{acc} + {0}", sum=is_inexact(buffer.dtype)), element)
 
     def _contract_spans(self, equation: Equation, buffer: Buffer) -> None:
-        """Of each row of x only the columns in its span count: as if the others were 0."""
+        """Of each row of x only the columns in its span count; threads of a grid read the others, as if they were 0."""
         x, y, first, last = equation.operands
         element, nodes = self.expressions.element, self.expressions.nodes
 
@@ -580,7 +580,7 @@ class Values:
             return element(first, [row]), element(last, [row])
 
         shape, total = (*x.aval.shape, y.aval.shape[1]), Fold("{dtype}(0)", "{acc} + {0}", sum=True)
-        self._reduce(buffer, shape, (0,), total, product, span)
+        self._reduce(buffer, shape, (0,), total, product, span if self.shared.target.grid is None else None)
 
     def _multiply_matrices(self, x: Atom, y: Atom, dims: Dimensions, buffer: Buffer) -> None:
         m, k, n = (prod(sizes) for sizes in (dims.m, dims.k, dims.n))
