@@ -23,6 +23,10 @@ else:
     from operator import attrgetter
     from types import FunctionType
 
+    def _compiled(text, mode):
+        """Code that is told by its file to be this package's, as it has to be where a function is watched."""
+        return compile(text, __file__, mode)
+
     def _function(shared, names, name, owner, values, defaults, annotations):
         """A function with other names in its code, and these globals."""
         other = {f"f{n}": field for n, field in enumerate(names)}
@@ -52,7 +56,7 @@ else:
     def _tuple_of(count):
         """The code of a function that makes a tuple of so many arguments."""
         names = "".join(f"f{n}, " for n in range(count))
-        return eval(f"lambda cls, {names}: new(cls, ({names}))").__code__
+        return eval(_compiled(f"lambda cls, {names}: new(cls, ({names}))", "eval")).__code__
 
     class Fields(tuple):
         """What all named tuples can do."""
@@ -104,7 +108,8 @@ else:
         arguments = ", ".join(["self", *(f"f{n}" for n, kind in enumerate(kinds) if kind != "constant")])
         body = [store.format(n, values[kind].format(n)) for n, kind in enumerate(kinds)]
         names = {}
-        exec(f"def new({arguments}): {'; '.join([*body, *['self.__post_init__()'] * checked]) or 'pass'}", names)
+        text = f"def new({arguments}): {'; '.join([*body, *['self.__post_init__()'] * checked]) or 'pass'}"
+        exec(_compiled(text, "exec"), names)
         return names["new"].__code__
 
     def dataclass(cls=None, /, **options):

@@ -2,7 +2,7 @@
 
 Calls within fnad are thousands for each line of the user's, and to see them takes longer than what they do; so they are
 not seen where no code of the user's runs. While a function is traced nothing is seen at first: fnad calls what is the
-user's by `seen`, and what of its own that calls again by `unseen`.
+user's by `seen`, and what of its own is called from there is `unwatched`.
 
 Note [Two ways]
     Up to 3.11 the function that sees them is the profiler of the thread (`sys.setprofile`), which is set around code of
@@ -23,7 +23,6 @@ import threading
 from collections.abc import Callable, Generator
 from contextlib import AbstractContextManager, contextmanager
 from functools import wraps
-from operator import call
 from sys import getprofile, setprofile
 from types import BuiltinFunctionType, CodeType, FrameType, MethodDescriptorType
 from typing import Any, ParamSpec, TypeAlias, TypeVar, cast
@@ -67,11 +66,12 @@ def _others(see: See) -> See:
     here = _HERE
 
     def see_others(frame: FrameType, event: str, arg: Any) -> None:
-        if event == "c_return":
+        if event == "return" or event == "c_return":  # noqa: PLR1714  (to look in a set takes longer)
+            here.begins = False
             return
         is_own = frame.f_code.co_filename.startswith(OWN)
         here.begins = is_own and event == "call"
-        if not (is_own or event == "return"):
+        if not is_own:
             see(frame, event, arg)
 
     return see_others
@@ -321,9 +321,6 @@ def unwatched(function: Callable[P, T]) -> Callable[P, T]:
     """Make a function run without its calls being seen; code of the user's it calls by `seen`."""
     return unwatched_where(cast("Callable[P, bool]", _always))(function)
 
-
-unseen: Callable[..., Any] = unwatched(call)
-"""Calls a function without its calls being seen."""
 
 seen = seen_by_profiler if monitoring is None else seen_by_events
 """Calls a function, where code of the user's may run, with its calls seen."""

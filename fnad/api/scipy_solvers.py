@@ -34,6 +34,7 @@ from fnad.trace.tracing import symbol_of, trace_function
 from fnad.transforms.differentiation import jvp
 from fnad.transforms.interpret import interpret
 from fnad.transforms.pipeline import simplify
+from fnad.watch import seen
 
 Rule = Callable[..., Any]
 NEARER = "start nearer, or give other options, a larger tol= for example"
@@ -83,7 +84,7 @@ def _untraced(call: Callable[[], Any]) -> list[Any]:
         return []
 
     try:
-        inner = trace_function(run, [], name="call")
+        inner = trace_function(partial(seen, run), [], name="call")
     except TracerEscapeError:
         return []
     is_traced = has_traced(found) or any(isinstance(value, Symbol) for value in inner.captured)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -35,7 +34,7 @@ from fnad.trace.contents import CONSTANTS
 from fnad.trace.dispatch import call
 from fnad.trace.tracer import Tracer
 from fnad.trace.tracing import trace_function
-from fnad.watch import seen, unseen
+from fnad.watch import seen
 
 
 class Auxiliary:
@@ -133,7 +132,7 @@ def stage(
 
     values = [leaf.value for leaf in leaves]
     avals, weak, arrays = [leaf.aval for leaf in leaves], [leaf.weak for leaf in leaves], [x.is_array for x in leaves]
-    traced = trace_function(partial(unseen, run), avals, name=name, weak=weak, arrays=arrays, values=values)
+    traced = trace_function(run, avals, name=name, weak=weak, arrays=arrays, values=values)
     return Staged(traced.program, [*values, *traced.captured], traced.guards, len(leaves), *found[0])
 
 

@@ -21,7 +21,7 @@ from fnad.trace.escape import forget_escape, hidden_escape, refused
 from fnad.trace.interception import intercepted
 from fnad.trace.shadow import Raised
 from fnad.trace.tracer import Tracer
-from fnad.watch import seen, unwatched
+from fnad.watch import unwatched
 
 
 class Traced(NamedTuple):
@@ -51,7 +51,7 @@ def trace_function(
     values: Sequence[Captured | None] = (),
     raised: Callable[[Builder], Raised] = Raised,
 ) -> Traced:
-    """Run `call` on one tracer for each aval and return the program of what it returned.
+    """Run `call` on one tracer for each aval and return the program of what it returned; it calls the user's by `seen`.
 
     `weak` marks leaves that stand for Python numbers (of shape ()), `arrays` those that stand for arrays without
     dimensions, which can be written to. `values` are what the leaves stand for this time, where that is known, else
@@ -68,7 +68,7 @@ def trace_function(
             symbols = [trace.input(aval) for aval in avals]
         none = [False] * len(avals)
         leaves = list(map(_argument, symbols, weak or none, arrays or none))
-        results = seen(_run, call, leaves)
+        results = _run(call, leaves)
         program = trace.finish(name, [symbol_of(result) for result in results])
     if trace.guards:
         program = Program(program.name, program.inputs, program.equations, program.outputs, frozenset(trace.guards))
