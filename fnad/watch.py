@@ -22,7 +22,7 @@ import sys
 import threading
 from collections.abc import Callable, Generator
 from contextlib import AbstractContextManager, contextmanager
-from functools import wraps
+from functools import partial, wraps
 from sys import getprofile, setprofile
 from types import BuiltinFunctionType, CodeType, FrameType, MethodDescriptorType
 from typing import Any, ParamSpec, TypeAlias, TypeVar, cast
@@ -113,6 +113,10 @@ def always_by_profiler(see: See) -> Generator[None]:
             cast("Any", previous).enable()
 
 
+set_none = partial(setprofile, None)
+"""Takes the profiler away, which is no event for it, as a call of the function itself would be."""
+
+
 def without_profiler(condition: Callable[P, bool], function: Callable[P, T]) -> Callable[P, T]:
     """A function that runs without a profiler of fnad's where a condition holds."""
 
@@ -121,7 +125,8 @@ def without_profiler(condition: Callable[P, bool], function: Callable[P, T]) -> 
         profiler = _HERE.see
         if profiler is None or not _HERE.begins:  # to ask for the profiler that is set would be an event, too
             return function(*args, **kwargs)
-        setprofile(None)
+        set_none()
+        _HERE.begins = False
         try:
             if condition(*args, **kwargs):
                 return function(*args, **kwargs)
@@ -140,7 +145,8 @@ def seen_by_profiler(function: Callable[P, T], /, *args: P.args, **kwargs: P.kwa
     try:
         return function(*args, **kwargs)
     finally:
-        setprofile(None)
+        set_none()
+        _HERE.begins = False
 
 
 def hides_from_profiler() -> bool:

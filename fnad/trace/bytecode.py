@@ -265,7 +265,8 @@ class Reads(NamedTuple):
     `extended` are globals and free variables it only appends to, `counted` those it only counts up. `modules` are
     those it imports, each with the number of leading dots. `strings` are those of its constants that look like names;
     `reflects` says that it may ask for names by strings. `handles` says that it goes on after some exception, so
-    that it may be seen there whether an attribute is missing. `evaluated` has the lines that may read any name.
+    that it may be seen there whether an attribute is missing. `evaluated` has the lines that may read any name, `made`
+    the code of functions that it defines.
     """
 
     names: frozenset[str]
@@ -277,6 +278,7 @@ class Reads(NamedTuple):
     reflects: bool
     handles: bool
     evaluated: tuple[int, ...]
+    made: tuple[CodeType, ...]
 
 
 @remembered
@@ -290,14 +292,15 @@ def reads_of(code: CodeType) -> Reads:
     reflects = bool(matched) or not REFLECTION.isdisjoint(used)
     strings = frozenset(c for c in code.co_consts if isinstance(c, str) and c.isidentifier()).union(*matched)
     evaluated = tuple(step.line for step in steps if step.name in GLOBAL and step.value in EVALUATION)
-    inner = [constant for constant in code.co_consts if isinstance(constant, CodeType)]
+    inner = tuple(constant for constant in code.co_consts if isinstance(constant, CodeType))
     extended = _only(steps, _extends, {n for c in inner for n in {*c.co_freevars} - reads_of(c).extended})
     counted = _only(steps, _counts, {n for c in inner for n in {*c.co_freevars} - reads_of(c).counted})
     imports = [i for i, step in enumerate(steps) if step.name == "IMPORT_NAME"]
     modules = [(steps[i - 2].value or 0, steps[i].value) for i in imports]
     modules += [(0, name) for name in _dotted(code) if not IMPORTING.isdisjoint(used)]
     handles = bool(code.co_exceptiontable)
-    return Reads(global_names, extended, counted, attributes, strings, tuple(modules), reflects, handles, evaluated)
+    found = global_names, extended, counted, attributes, strings
+    return Reads(*found, tuple(modules), reflects, handles, evaluated, inner)
 
 
 def line_naming(code: CodeType, name: str) -> int | None:

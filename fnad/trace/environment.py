@@ -44,9 +44,19 @@ from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from importlib.util import resolve_name
 from operator import is_
-from types import CellType, CodeType, FrameType, FunctionType, MemberDescriptorType, ModuleType
+from types import (
+    BuiltinFunctionType,
+    CellType,
+    CodeType,
+    FrameType,
+    FunctionType,
+    MemberDescriptorType,
+    MethodType,
+    MethodWrapperType,
+    ModuleType,
+)
 from typing import Any, TypeAlias, cast
-from weakref import WeakKeyDictionary
+from weakref import ProxyTypes, ref
 
 import numpy as np
 
@@ -56,9 +66,11 @@ from fnad.placement import is_on_device
 from fnad.records import NamedTuple
 from fnad.store import uncollected
 from fnad.trace.bytecode import Reads, function_of, line_naming, reads_of
+from fnad.trace.capture import Array
 from fnad.trace.contents import (
     CACHED,
     CONSTANTS,
+    CONTAINERS,
     Check,
     Elements,
     Memory,
@@ -102,6 +114,9 @@ Namespace: TypeAlias = Mapping[str, Any]
 MISSING = object()
 FILE_OF_C = cast("type", io.IOBase.__base__)  # of which all files are; to ask the abstract class takes longer
 UNCHANGING = (*CONSTANTS, slice, CodeType, np.ufunc, FILE_OF_C)
+SIMPLE = frozenset({bool, int, float, complex, str, bytes, type(None), range, slice, CodeType, np.ufunc, np.float64})
+"""The commonest of their classes, of which there need be no further question."""
+
 NAMESPACE = operator.attrgetter("__dict__")
 DESCRIBING = {"__name__", "__qualname__", "__doc__", "__module__", "__annotations__"}
 """What a function or class keeps beside its namespace."""
@@ -112,6 +127,21 @@ ASKING = {id(asking) for asking in (getattr, hasattr, vars, dir, operator.attrge
 LISTING = (dataclasses.asdict, dataclasses.astuple, dataclasses.replace, inspect.getmembers, inspect.getattr_static)
 REFLECTING = {id(cast("FunctionType", function).__code__) for function in LISTING}
 IMPORT_MODULE = importlib.import_module.__code__
+EMPTY = (MethodType, BuiltinFunctionType, MethodWrapperType, functools.partial, property, type(np.sum), ContextVar)
+"""Classes of what has neither elements nor numbers."""
+
+WRAPPERS = (
+    MethodType,
+    BuiltinFunctionType,
+    MethodWrapperType,
+    functools.partial,
+    functools.cached_property,
+    ref,
+    CACHED,
+)
+WRAPPERS += (staticmethod, classmethod, property, operator.attrgetter, operator.methodcaller, ContextVar)
+"""Classes of what leads to something else, or asks for it."""
+
 ENVIRON = type(os.environ).__getitem__.__code__
 TELLING = {
     *[cast("FunctionType", function).__code__.co_filename for function in LISTING],
@@ -383,11 +413,11 @@ class Environment:
             return  # a module that is imported, which happens once
         self._kept[id(namespace)] = namespace
         note_running(running, namespace)
-        self._made.update((id(inner), inner) for inner in code.co_consts if isinstance(inner, CodeType))
+        reads = reads_of(code)
+        self._made.update(zip(map(id, reads.made), reads.made, strict=True))
         if code.co_freevars and id(code) not in self._made:
             self._closures[id(running)] = running
-        reads = reads_of(code)
-        for name in reads.names | (reads.strings if reads.reflects else frozenset()):
+        for name in reads.names | reads.strings if reads.reflects else reads.names:
             self._note_use(namespace.get, namespace, name, reads)
         for name in reads.names - namespace.keys():
             self._enter(vars(builtins).get, builtins, name)
@@ -452,6 +482,8 @@ class Environment:
 
     def _seek(self, names: set[str], optional: AbstractSet[str] = frozenset()) -> None:
         """Look for more names in all that has attributes; the program may do without those that are `optional`."""
+        if not (optional or self._handles) and self._sought >= names:
+            return
         sought = self._sought | names | optional
         missed = (sought if self._handles else self._optional | optional) - self._optional
         new = (sought - self._sought) | missed
@@ -469,15 +501,18 @@ class Environment:
     def _enter(self, get: Get, where: object, name: str) -> Any:
         """Note what a name stands for, not what that is made of, and return it."""
         key = id(where), name
-        if key not in self._names:
-            self._names[key] = self._unread.pop(key, None) or (get, name, get(name, MISSING))
-        return self._names[key][2]
+        noted = self._names.get(key)
+        if noted is None:
+            noted = self._names[key] = self._unread.pop(key, None) or (get, name, get(name, MISSING))
+        return noted[2]
 
     def _note_use(self, get: Get, where: object, name: str, reads: Reads) -> None:
         """Note what a name stands for, unless its value has no say here; then it is kept for whoever asks later."""
+        if name not in reads.counted and name not in reads.extended:
+            self._note(get, where, name)
+            return
+        self.effect = self.effect or f"{name} is written to"
         value = get(name, MISSING)
-        if name in reads.counted | reads.extended:
-            self.effect = self.effect or f"{name} is written to"
         if name in reads.counted and isinstance(value, int):
             self._unread.setdefault((id(where), name), (get, name, value))
         elif name in reads.extended and type(value) in (list, set, deque):
@@ -491,15 +526,21 @@ class Environment:
 
         All at once, since it is each name for each of many objects, of which few are there: these are looked up.
         """
-        kinds = {id(holder.classes): holder.classes for holder in holders}
-        told = {address: self._telling(classes, names) for address, classes in kinds.items()}
-        found = [(holder, name) for holder in holders for name in told[id(holder.classes)]]
-        spaces = [(holder, holder.namespace) for holder in holders if holder.namespace is not None]
-        for holder, namespace, name in [(h, space, name) for name in names for h, space in spaces if name in space]:
-            self._present.setdefault(id(namespace), set()).add(name)
-            found.append((holder, name))
-        for holder, name in found:  # what is found may lead to more, which all holders are asked for
-            self._look_up(holder, name)
+        told: dict[int, AbstractSet[str]] = {}
+        found: list[tuple[Holder, AbstractSet[str]]] = []
+        for holder in holders:
+            _, namespace, classes = holder
+            if (telling := told.get(id(classes))) is None:
+                telling = told[id(classes)] = self._telling(classes, names)
+            if telling:
+                found.append((holder, telling))
+            if namespace and not namespace.keys().isdisjoint(names):
+                present = names & namespace.keys()
+                self._present.setdefault(id(namespace), set()).update(present)
+                found.append((holder, present))
+        for holder, present in found:  # what is found may lead to more, which all holders are asked for
+            for name in present:
+                self._look_up(holder, name)
 
     def _telling(self, classes: tuple[type, ...], names: AbstractSet[str]) -> AbstractSet[str]:
         """The names that objects of these classes may have without having them in their namespace."""
@@ -507,7 +548,8 @@ class Environment:
             return names
         known = self._class_names.get(id(classes))
         if known is None:
-            own = frozenset(DESCRIBING).union(*map(vars, classes))
+            library = library_class(classes[0]) if classes else None
+            own = library.names if library is not None else frozenset(DESCRIBING).union(*map(vars, classes))
             known = self._class_names[id(classes)] = classes, own
         return names & known[1]
 
@@ -581,14 +623,26 @@ class Environment:
 
     def follow(self, value: Any) -> None:
         """Note what a value is made of, so that a change inside it is seen."""
-        value = behind(value)
-        if isinstance(value, UNCHANGING) or id(value) in self._kept or self._is_void:
+        kind = type(value)
+        if kind in SIMPLE or id(value) in self._kept or self._is_void:
             return
-        self._kept[id(value)] = value
+        if kind is FunctionType:  # the commonest ones are asked for first
+            self._kept[id(value)] = value
+            self._follow_function(value)
+        elif kind in CONTAINERS:
+            self._kept[id(value)] = value
+            self._follow_elements(value, cast("Elements", elements_of(value)))
+        elif kind in ProxyTypes:
+            self.follow(behind(value))
+        elif not isinstance(value, UNCHANGING):
+            self._kept[id(value)] = value
+            self._follow_other(value)
+
+    def _follow_other(self, value: Any) -> None:
         if id(value) in ASKING:
             self._reflect()
-        if isinstance(value, FunctionType):
-            self._follow_function(value)
+        if type(value) is np.ndarray and not value.dtype.hasobject:
+            self._follow_array(value)
         elif isinstance(value, ModuleType):
             self._hold(value, vars(value), ())
         elif isinstance(value, type):
@@ -598,7 +652,8 @@ class Environment:
         elif not is_own(value):
             self._follow_object(value)
         elif not isinstance(value, Handle):  # a transformed function, which nobody else leads from to its own
-            self.follow((getattr(value, "__wrapped__", None), getattr(value, "rule", None)))
+            self.follow(getattr(value, "__wrapped__", None))
+            self.follow(getattr(value, "rule", None))
 
     def _follow_class(self, value: type[Any]) -> None:
         if isinstance(value, ABCMeta):
@@ -617,14 +672,28 @@ class Environment:
         self._contents.append((check_of_function(function), function))
         self.follow(function.__defaults__)
         self.follow(function.__kwdefaults__)
-        reads = reads_of(code)
-        cells = function.__closure__ or ()  # none for the frame that Numba shows a profiler: what it compiled is fixed
-        for name, cell in zip(code.co_freevars, cells, strict=False):
-            self._note_use(functools.partial(_content, cell), cell, name, reads)
+        cells = function.__closure__  # none for the frame that Numba shows a profiler: what it compiled is fixed
+        if cells:
+            reads = reads_of(code)
+            for name, cell in zip(code.co_freevars, cells, strict=False):
+                self._note_use(functools.partial(_content, cell), cell, name, reads)
         self._hold(function, vars(function), ())
 
     def _follow_object(self, value: Any) -> None:
         self.effect = self.effect or effect_of_object(value)
+        library = library_class(type(value))
+        if library is None or library.is_wrapper:
+            self._follow_wrapper(value)
+        namespace = _namespace(value) if library is None or library.has_namespace else None
+        if namespace is not None or library is None:
+            self._note_kind(value, namespace)
+        if library is None or library.has_content:
+            self._follow_content(value)
+            if namespace is None and elements_of(value) is None and hasattr(type(value), "__next__"):
+                self._meet("an iterator is read")
+        self._hold(value, namespace, type(value).__mro__, library)
+
+    def _follow_wrapper(self, value: Any) -> None:
         for part in parts(value):
             self.follow(part)
         if isinstance(value, (operator.attrgetter, operator.methodcaller)):
@@ -633,13 +702,6 @@ class Environment:
             self._note(lambda _, default: value.get(default), value, "value")
         if isinstance(value, CACHED):  # what it returned before, it returns without running
             self._visit(value.__wrapped__.__code__, value.__wrapped__.__globals__)
-        namespace = _namespace(value)
-        if namespace is not None or is_users(type(value)):
-            self._note_kind(value, namespace)
-        self._follow_content(value)
-        if namespace is None and elements_of(value) is None and hasattr(type(value), "__next__"):
-            self._meet("an iterator is read")
-        self._hold(value, namespace, type(value).__mro__)
 
     def _note_kind(self, value: Any, namespace: Namespace | None) -> None:
         self._kinds[0].append(value)
@@ -653,8 +715,7 @@ class Environment:
         if elements is not None:
             self._follow_elements(value, elements)
         elif isinstance(value, np.ndarray):
-            check = check_of_array(value)
-            self._contents.extend([(check, value)] if check else [])
+            self._follow_array(value)
         elif draws_numbers(value):
             self._contents.append((check_of_generator(value), value))
         elif is_table(value):
@@ -667,6 +728,11 @@ class Environment:
         elif hasattr(type(value), "__array__"):
             self._contents.append((check_of_array_like(value), value))
 
+    def _follow_array(self, value: Array) -> None:
+        check = check_of_array(value)
+        if check is not None:
+            self._contents.append((check, value))
+
     def _follow_elements(self, value: Any, elements: Elements) -> None:
         if not isinstance(value, tuple):
             before = self._before.setdefault(id(value), tuple(elements()))
@@ -674,20 +740,31 @@ class Environment:
         for element in elements():
             self.follow(element)
 
-    def _hold(self, value: Any, namespace: Namespace | None, classes: tuple[type, ...]) -> None:
-        for kind in filter(is_users, classes):
-            if id(kind) not in self._classes:
-                self._classes.add(id(kind))
-                self._contents.append((check_of_class(kind), kind))
+    def _hold(
+        self,
+        value: Any,
+        namespace: Namespace | None,
+        classes: tuple[type, ...],
+        library: LibraryClass | None = None,
+    ) -> None:
+        """Hold what has attributes; `library` is what is known of its class, if that is a library's."""
+        if classes and library is None:
+            self._note_classes(classes)
         holder = Holder(value, namespace, classes)
-        if namespace is not None or tells_names(value, classes):
+        if namespace is not None or (tells_names(value, classes) if library is None else library.has_slots):
             self._holders.append(holder)
             self._look([holder], self._sought)
-        if makes_attributes(holder):
+        if makes_attributes(holder) if library is None else library.makes_attributes:
             self._handles = True
             self._seek(set())
         if self._reflects:
             self._list(holder)
+
+    def _note_classes(self, classes: tuple[type, ...]) -> None:
+        for kind in filter(is_users, classes):
+            if id(kind) not in self._classes:
+                self._classes.add(id(kind))
+                self._contents.append((check_of_class(kind), kind))
 
 
 def _was(old: Any, new: Any) -> str:
@@ -707,15 +784,49 @@ def tells_names(value: Any, classes: tuple[type, ...]) -> bool:
     return isinstance(value, (type, threading.local)) or any(is_users(kind) or has_slots(kind) for kind in classes)
 
 
-_SLOTS: WeakKeyDictionary[type, bool] = WeakKeyDictionary()
-
-
 def has_slots(kind: type) -> bool:
     """Whether objects of a class keep attributes of theirs outside of a namespace."""
-    found = _SLOTS.get(kind)
-    if found is None:
-        found = _SLOTS[kind] = any(isinstance(value, MemberDescriptorType) for value in vars(kind).values())
-    return found
+    return any(isinstance(value, MemberDescriptorType) for value in vars(kind).values())
+
+
+class LibraryClass(NamedTuple):
+    """What is known of a class that is a library's, with all its bases, so that it does not change.
+
+    `names` are those of its attributes.
+    """
+
+    reference: ref[type]
+    names: frozenset[str]
+    has_slots: bool
+    has_namespace: bool
+    has_content: bool
+    makes_attributes: bool
+    is_wrapper: bool
+
+
+_LIBRARY: dict[int, LibraryClass] = {}
+"""By the identity of the class."""
+
+
+def library_class(kind: type[Any]) -> LibraryClass | None:
+    """What is known of a class; None if it, or one of its bases, is the user's."""
+    found = _LIBRARY.get(id(kind))
+    if found is not None and found.reference() is kind:
+        return found
+    classes = kind.__mro__
+    if any(map(is_users, classes)):
+        return None
+    address = id(kind)
+    made = _LIBRARY[address] = LibraryClass(
+        ref(kind, lambda _, forget=_LIBRARY.pop: forget(address, None)),
+        frozenset(DESCRIBING).union(*map(vars, classes)),
+        has_slots=issubclass(kind, threading.local) or any(map(has_slots, classes)),
+        has_namespace=any("__dict__" in vars(base) for base in classes),
+        has_content=kind not in EMPTY,
+        makes_attributes=any("__getattr__" in vars(base) for base in classes),
+        is_wrapper=issubclass(kind, WRAPPERS),
+    )
+    return made
 
 
 def makes_attributes(holder: Holder) -> bool:
