@@ -20,8 +20,7 @@ from __future__ import annotations
 
 import gc
 from collections import OrderedDict
-from collections.abc import Callable, Generator, Hashable
-from contextlib import contextmanager
+from collections.abc import Callable, Hashable
 from itertools import count
 from operator import methodcaller
 from threading import RLock
@@ -41,19 +40,21 @@ REMEMBERED = 4096
 """The number of dropped keys that the store remembers."""
 
 
-@contextmanager
-def uncollected() -> Generator[None]:
+class uncollected:  # noqa: N801
     """Leave garbage where it is in this block.
 
     A compiler makes much that is kept and little garbage: to look for that takes a fifth of the time or more, the
-    larger the program the more.
+    larger the program the more. A class, since a generator would take as long as a short trace's look-up.
     """
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
+
+    __slots__ = ("_was_enabled",)
+
+    def __enter__(self) -> None:
+        self._was_enabled = gc.isenabled()
+        gc.disable()
+
+    def __exit__(self, *_: object) -> None:
+        if self._was_enabled:
             gc.enable()
 
 
@@ -126,11 +127,9 @@ class ProgramStore:
 
     def get(self, key: Key, make: Callable[[], T]) -> T:
         """The value of a key, made if missing, and kept while it is used."""
-        with self._lock:
-            found = self._kept.get(key)
-            if found is not None:
-                self._kept.move_to_end(key)
-                return found
+        found = self._found(key)
+        if found is not None:
+            return found
         with uncollected():
             made = make()
         with self._lock:
@@ -138,10 +137,21 @@ class ProgramStore:
         self.trim()
         return kept
 
+    def _found(self, key: Key) -> Any:
+        """The value of a key, which was just used; None if it is missing."""
+        with self._lock:
+            found = self._kept.get(key)
+            if found is not None:
+                self._kept.move_to_end(key)
+            return found
+
     def repeated(self, key: Key, make: Callable[[], T]) -> T:
         """The value of a key, made if missing, and kept from the second time on: much is requested once."""
+        found = self._found(key)
+        if found is not None:
+            return found
         with self._lock:
-            was_there = key in self._kept or self._was_there(hash(key))
+            was_there = self._was_there(hash(key))
         if was_there:
             return self.get(key, make)
         with uncollected():

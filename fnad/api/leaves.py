@@ -26,7 +26,7 @@ from fnad.numpy.operands import PYTHON_DTYPES
 from fnad.placement import adopted, is_on_device
 from fnad.records import NamedTuple
 from fnad.trace.capture import way_out_of
-from fnad.trace.dispatch import is_plain, tracing_builder
+from fnad.trace.dispatch import are_plain, is_plain, tracing_builder
 from fnad.trace.source import current_source
 from fnad.trace.tracer import Tracer
 from fnad.watch import is_hidden, seen
@@ -41,6 +41,10 @@ Operand: TypeAlias = "Array | Symbol"
 """What a program is run on: arrays, or symbols of the trace under way."""
 
 STANDARD = {None, NoneType, tuple, list, dict}
+MOST = 1024
+_STANDARD: set[Structure] = set()
+"""Structures of these alone, as far as they were asked for."""
+
 """The classes of leaves, as a structure has them, and of containers that are no user's."""
 
 METHOD = (
@@ -116,14 +120,22 @@ def unflatten(structure: Structure, leaves: Iterable[Any]) -> Any:
 
 def is_standard(tree: Any) -> bool:
     """Whether no container in a pytree may be of a class of the user's, whose functions are called for its parts."""
-    if type(tree) in (tuple, list):
-        return all(map(is_standard, tree))
-    return all(map(is_standard, tree.values())) if type(tree) is dict else is_plain(tree)
+    kind = type(tree)
+    if kind is tuple or kind is list:  # to look for it among some compares classes, which takes longer for those traced
+        return are_plain(tree) or all(map(is_standard, tree))
+    return all(map(is_standard, tree.values())) if kind is dict else is_plain(tree)
 
 
 def has_standard_classes(structure: Structure) -> bool:
     """The same of a structure."""
-    return structure.type in STANDARD and all(map(has_standard_classes, structure.children()))
+    if structure in _STANDARD:
+        return True
+    is_standard = structure.type in STANDARD and all(map(has_standard_classes, structure.children()))
+    if is_standard:
+        if len(_STANDARD) >= MOST:
+            _STANDARD.clear()
+        _STANDARD.add(structure)
+    return is_standard
 
 
 def leaves_of(trees: Sequence[Any], names: Callable[[int], str]) -> tuple[list[Leaf], Structure]:

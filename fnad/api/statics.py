@@ -74,6 +74,8 @@ def donated_of(f: Function, argnums: Any) -> frozenset[int]:
 
 
 def _several(given: Any, option: str, method: str) -> tuple[Any, ...]:
+    if type(given) is tuple and not given:
+        return ()
     several = cast("tuple[Any, ...]", tuple(given) if isinstance(given, (tuple, list)) else (given,))
     if not all(hasattr(item, method) for item in several) or any(isinstance(item, np.ndarray) for item in several):
         kind = "an int or a tuple of ints" if option.endswith("argnums") else "a string or a tuple of strings"

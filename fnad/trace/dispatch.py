@@ -106,7 +106,8 @@ def runs_no_users_code(rule: Any, args: Sequence[Any], kwargs: Arguments, /) -> 
 
 def is_own_call(function: Any, args: Sequence[Any], kwargs: Arguments) -> bool:
     """Whether the rule of a NumPy function runs no code of the user's for these arguments."""
-    return function in RULES and runs_no_users_code(RULES[function], args, kwargs)
+    rule = RULES.get(function)
+    return rule is not None and runs_no_users_code(rule, args, kwargs)
 
 
 def following(function: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
