@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from functools import partial
 from typing import Any
 
 from fnad.api.arguments import protected
@@ -108,7 +107,9 @@ def explain(f: Function, *args: Any, memory: bool = False, **kwargs: Any) -> Exp
         found = list(leaves.values())
         avals, weak, arrays = [x.aval for x in found], [x.weak for x in found], [x.is_array for x in found]
         now = [x.value for x in found]
-        return trace_function(partial(seen, call), avals, name=function_name(f), weak=weak, arrays=arrays, values=now)
+        return trace_function(
+            lambda tracers: seen(call, tracers), avals, name=function_name(f), weak=weak, arrays=arrays, values=now
+        )
 
     environment = Environment()
     environment.follow(f)

@@ -130,8 +130,9 @@ def region_of(
             found.append((structure, weak))
             return values
 
-        name, call_user = function_name(f), partial(seen, run)
-        return trace_function(call_user, avals, name=name, weak=marks, values=values, raised=raised)
+        return trace_function(
+            lambda tracers: seen(run, tracers), avals, name=function_name(f), weak=marks, values=values, raised=raised
+        )
 
     traced = with_traced_arrays(call, attempt)
     structure, weak = found[-1]

@@ -84,7 +84,7 @@ def _untraced(call: Callable[[], Any]) -> list[Any]:
         return []
 
     try:
-        inner = trace_function(partial(seen, run), [], name="call")
+        inner = trace_function(lambda tracers: seen(run, tracers), [], name="call")
     except TracerEscapeError:
         return []
     is_traced = has_traced(found) or any(isinstance(value, Symbol) for value in inner.captured)

@@ -131,15 +131,9 @@ EMPTY = (MethodType, BuiltinFunctionType, MethodWrapperType, functools.partial, 
 """Classes of what has neither elements nor numbers."""
 
 WRAPPERS = (
-    MethodType,
-    BuiltinFunctionType,
-    MethodWrapperType,
-    functools.partial,
-    functools.cached_property,
-    ref,
-    CACHED,
+    *(MethodType, BuiltinFunctionType, MethodWrapperType, functools.partial, functools.cached_property, ref, CACHED),
+    *(staticmethod, classmethod, property, operator.attrgetter, operator.methodcaller, ContextVar),
 )
-WRAPPERS += (staticmethod, classmethod, property, operator.attrgetter, operator.methodcaller, ContextVar)
 """Classes of what leads to something else, or asks for it."""
 
 ENVIRON = type(os.environ).__getitem__.__code__

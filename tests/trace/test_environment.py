@@ -31,6 +31,7 @@ import pytest
 
 import fnad
 from fnad import jit
+from fnad.trace.environment import Environment
 
 pytestmark = pytest.mark.filterwarnings("ignore::fnad.errors.RetraceWarning")  # what is read changes on purpose
 
@@ -319,6 +320,41 @@ def protocol() -> Any:
 def single_dispatch() -> Any:
     o, dispatch = (k := kind())(), functools.singledispatch(lambda o: 1.0)
     return lambda x: x * dispatch(o), lambda: dispatch.register(k, lambda o: 3.0)
+
+
+@case
+def attribute_of_a_partial() -> Any:
+    """Which has a namespace, though its class is a library's, of which all that is known is known once."""
+    first, o = functools.partial(len), functools.partial(abs)
+    first.s = o.s = 1.0  # type: ignore[attr-defined]
+    return lambda x: x * first.s * o.s, setting(o, "s", 3.0)  # type: ignore[attr-defined]
+
+
+@case
+def attribute_that_a_partial_gets() -> Any:
+    o = functools.partial(abs)
+    return lambda x: x * getattr(o, "s", 1.0), setting(o, "s", 3.0)
+
+
+@case
+def function_in_a_partial() -> Any:
+    o = functools.partial(abs, -1.0)
+    return lambda x: x * o(), lambda: o.__setstate__((abs, (-3.0,), {}, None))
+
+
+@case
+def receiver_of_a_method() -> Any:
+    o = Plain()
+    o.s = [1.0]  # type: ignore[attr-defined]
+    m = types.MethodType(lambda self: self.s[0], o)
+    return lambda x: x * m(), lambda: o.s.__setitem__(0, 3.0)  # type: ignore[attr-defined]
+
+
+@case
+def list_that_a_method_of_c_is_of() -> Any:
+    numbers = [1.0, 3.0]
+    o = numbers.index
+    return lambda x: x * o(3.0), lambda: numbers.insert(0, 0.0)
 
 
 @case
@@ -613,6 +649,34 @@ def test_a_change_is_seen(make: Case, tmp_path: pathlib.Path, monkeypatch: pytes
     assert not np.array_equal(now, before)
     if make is not list_that_is_taken_from:
         np.testing.assert_array_equal(now, f(2.0))
+
+
+@pytest.mark.parametrize("make", CASES, ids=lambda make: make.__name__)
+def test_a_change_is_seen_through_a_gradient(
+    make: Case, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of which all is passed over but the function; and classes that were met before are looked at no less."""
+    given = {"path": tmp_path / "read", "patch": monkeypatch}
+    f, change = make(**{name: given[name] for name in inspect.signature(make).parameters})
+    run = jit(fnad.value_and_grad(lambda x: np.sum(f(x))))
+    before = run(2.0)
+    change()
+    assert run(2.0) != before
+
+
+def test_code_of_the_users_alone_is_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    visited: list[types.CodeType] = []
+    visit = Environment._visit
+    monkeypatch.setattr(
+        Environment, "_visit", lambda self, code, space: (visited.append(code), visit(self, code, space))
+    )
+
+    def f(x: Any, y: Any) -> Any:
+        return np.sum(np.where(x["a"] > y, x["a"], 0.0) ** 2), [y, x]
+
+    jit(fnad.value_and_grad(f, has_aux=True))({"a": np.ones(2)}, (0.5,)[0])
+    assert {code for code in visited if code.co_filename == __file__} == {f.__code__}
+    assert not [code for code in visited if code.co_filename == "<string>"]
 
 
 def scaled_by(number: float) -> tuple[Callable[[Any], Any], Callable[[float], None]]:
