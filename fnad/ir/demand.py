@@ -52,7 +52,8 @@ class OnDemand(ABC, Generic[T]):
     def extend(self, builder: Builder) -> None:
         """Register what was added to the builder since the last call."""
         if len(builder.captured) > self._captured:
-            for var, value in zip(builder.captured_variables, builder.captured, strict=True):
+            known = self._captured
+            for var, value in zip(builder.captured_variables[known:], builder.captured[known:], strict=True):
                 self.enter(var, value)
             self._captured = len(builder.captured)
         if len(builder.equations) > self._equations:

@@ -27,7 +27,7 @@ from fnad.numpy.operands import (
     to_dtype,
 )
 from fnad.numpy.reductions import any_
-from fnad.numpy.registry import RULES, implements, writes
+from fnad.numpy.registry import OF_AVALS, RULES, implements, writes
 from fnad.numpy.views import fitted, stored
 from fnad.ops.arithmetic import add, mul
 from fnad.ops.comparison import bitwise_and, bitwise_not, ge, lt, select
@@ -46,6 +46,9 @@ def where(condition: Any, x: Any = None, y: Any = None) -> Any:
         return np.nonzero(static_array(as_symbol(condition, BOOL)))
     dtype = common_dtype(x, y)
     return fresh(select(*broadcast_all([as_symbol(condition, BOOL), as_symbol(x, dtype), as_symbol(y, dtype)])))
+
+
+OF_AVALS.add(where)
 
 
 # ---- by position -----------------------------------------------------------------------------------------------------

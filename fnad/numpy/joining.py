@@ -12,7 +12,7 @@ from fnad.ir.symbol import Symbol
 from fnad.ir.types import Dtype, Shape, native_dtype
 from fnad.numpy.manipulation import fresh
 from fnad.numpy.operands import as_array, as_symbol, axis_of, common_dtype, static_array, static_int, static_ints
-from fnad.numpy.registry import implements
+from fnad.numpy.registry import OF_AVALS, implements
 from fnad.numpy.views import ArrayView, Box, Reshape
 from fnad.ops import shape as ops
 from fnad.ops.indexing import gather
@@ -109,6 +109,9 @@ def column_stack(tup: Any) -> Symbol:
 def dstack(tup: Any) -> Symbol:
     symbols = [with_dimensions(x, 2) for x in arrays_of(tup)]
     return concatenate([x if x.ndim > 2 else reshape_to(x, (*x.shape, 1)) for x in symbols], 2)
+
+
+OF_AVALS.update((concatenate, stack, vstack, hstack, column_stack, dstack))
 
 
 def with_dimensions(x: Symbol, count: int) -> Symbol:

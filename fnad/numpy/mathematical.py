@@ -26,7 +26,7 @@ from fnad.numpy.operands import (
     to_dtype,
 )
 from fnad.numpy.reductions import all_
-from fnad.numpy.registry import RULES, UNSET, Rule, implements
+from fnad.numpy.registry import OF_AVALS, RULES, UNSET, Rule, implements
 from fnad.numpy.ufuncs import TABLE, absolute, add, divide, multiply, out_of_range, scaled, side
 from fnad.numpy.views import ArrayView
 from fnad.ops.arithmetic import div, mul, neg, sub
@@ -112,6 +112,8 @@ def within_bounds(
         return RULES[np.maximum](x, low, **options)
     return RULES[np.minimum](x, high, **options) if low is None else RULES[CLIP](x, low, high, **options)
 
+
+OF_AVALS.update((clip, within_bounds))
 
 CLIP: np.ufunc = vars(umath)["clip"]
 elementwise(CLIP)(lambda x, low, high: TABLE[np.minimum](TABLE[np.maximum](x, low), high))

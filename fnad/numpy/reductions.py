@@ -12,7 +12,7 @@ from fnad.ir.symbol import Symbol
 from fnad.ir.types import BOOL, DTYPES, I64, Dtype, is_inexact, native_dtype
 from fnad.numpy import lexicographic
 from fnad.numpy.operands import Ints, as_symbol, axis_of, broadcast_all, reduced_axes, reduced_shape, to_dtype
-from fnad.numpy.registry import UNSET, implements
+from fnad.numpy.registry import OF_AVALS, UNSET, implements
 from fnad.ops import cumulative, reduction
 from fnad.ops.arithmetic import add, mul
 from fnad.ops.comparison import bitwise_and, bitwise_or, select
@@ -228,3 +228,6 @@ def cumprod(a: Any, axis: Any, dtype: Any) -> Symbol:
 @implements((np.multiply, "accumulate"))
 def multiply_accumulate(array: Any, axis: Any, dtype: Any) -> Symbol:
     return cumprod(array, axis, dtype)
+
+
+OF_AVALS.update((sum_, prod, cumsum, cumprod))

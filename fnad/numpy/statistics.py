@@ -45,7 +45,7 @@ from fnad.numpy.reductions import (
     reduce,
     sum_,
 )
-from fnad.numpy.registry import RULES, UNSET, implements
+from fnad.numpy.registry import OF_AVALS, RULES, UNSET, implements
 from fnad.numpy.ufuncs import conjugate, divide, multiply, subtract
 from fnad.numpy.views import ArrayView
 from fnad.ops.arithmetic import div, mul, sub
@@ -87,6 +87,9 @@ def mean_over(x: Symbol, axis: Any, keepdims: Any, where: Any = True, ddof: Any 
 @implements(np.mean)
 def mean(a: Any, axis: Any, dtype: Any, keepdims: Any, where: Any) -> Symbol:
     return mean_over(inexact(a, dtype), axis, keepdims, where)
+
+
+OF_AVALS.add(mean)
 
 
 @implements(np.var)

@@ -227,7 +227,7 @@ def follow(rule: Callable[..., Any], operands: Sequence[Any], options: Mapping[s
     symbols: list[Symbol] = []
     is_of_avals = rule in OF_AVALS
     if is_of_avals:
-        operands = [_captured(operand) if type(operand) is np.ndarray else operand for operand in operands]
+        operands = [_captured(operand) if type(operand) in HOLDING else operand for operand in operands]
     try:
         key = (
             rule,
@@ -245,9 +245,15 @@ def follow(rule: Callable[..., Any], operands: Sequence[Any], options: Mapping[s
     return found.on(symbols)
 
 
-def _captured(array: np.ndarray[Any, Any]) -> Any:
-    """The symbol of an array, if that has a dtype of fnad's."""
-    return current_builder().capture(array) if array.dtype in NAMES else array
+HOLDING = frozenset({np.ndarray, list, tuple})
+
+
+def _captured(value: Any) -> Any:
+    """The symbol of an array that has a dtype of fnad's, also in lists; anything else itself."""
+    kind = type(value)
+    if kind is np.ndarray:
+        return current_builder().capture(value) if value.dtype in NAMES else value
+    return kind(map(_captured, value)) if kind is list or kind is tuple else value
 
 
 def came_before(key: Any) -> bool:

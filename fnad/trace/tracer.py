@@ -47,6 +47,9 @@ from fnad.trace.subscript import indexes_an_array, is_reading
 from fnad.trace.text import formats_a_number, number_to_format, text
 from fnad.watch import unwatched_where
 
+FEW = 32
+"""Elements of an array whose places come again from trace to trace, as those of parameters do."""
+
 
 class Tracer(Handle, metaclass=Kind):
     """A traced value, of that subclass which is for what it stands for; this is what all have."""
@@ -245,7 +248,7 @@ class Members(Tracer):
     @unwatched_where(lambda self, index: runs_no_users_code(indexing.getitem, (self, index), {}))
     def __getitem__(self, index: Any) -> Any:
         if type(index) is int or is_place(index):
-            return call(indexing.read_at, (self, index), {})
+            return call_seen(indexing.getitem if self.aval.size <= FEW else indexing.read_at, (self, index), {})
         if is_mask(index):
             return selection(Selection, self, index)
         return call_seen(indexing.getitem, (self, index), {})

@@ -92,7 +92,43 @@ def of_ufuncs():
                     yield f"{ufunc} {dtypes} {other!r}", lambda x, u=ufunc, y=other: u(x, y), values[:1]
 
 
-@pytest.mark.parametrize("calls", [generated, of_ufuncs])
+def of_arrays_from_outside():
+    """Beside a traced value, alone and in lists; of all dtypes, and such as there are none."""
+    for dtype in ("?", "i1", "i8", "u8", "f4", "f8", "c16", ">f8", "f2", "O", "U1"):
+        array = np.array([1, 0, 1]).astype(dtype)
+        for f in (np.concatenate, np.stack, np.vstack, np.hstack, np.column_stack, np.dstack):
+            yield f"{f} {dtype}", lambda x, f=f, y=array: on_traced(f)((x, y, [x[0], 2, True], x)), [X]
+            yield f"{f} of two {dtype}", lambda x, f=f, y=array: on_traced(f)([y, x]), [X]
+        for name, f in {
+            "where": lambda x, y: on_traced(np.where)(y, x, y),
+            "where in a list": lambda x, y: on_traced(np.where)([True, False, True], x, list(y)),
+            "where of two": lambda x, y: on_traced(np.where)(x > 1.0, y, [y[0], x[0], 2]),
+            "where alone": lambda x, y: on_traced(np.where)(x > y),
+            "clip": lambda x, y: on_traced(np.clip)(x, y, None),
+            "sum": lambda x, y: on_traced(np.sum)([x, y], np.array(0)),
+            "mean": lambda x, y: on_traced(np.mean)((y, x), axis=(0, 1)),
+            "cumsum": lambda x, y: on_traced(np.cumsum)([x[:2], y[1:]], 1),
+        }.items():
+            yield f"{name} {dtype}", lambda x, f=f, y=array: f(x, y), [X]
+
+
+def test_an_array_from_outside_may_change_between_calls():
+    mask, other, starts = np.array([True, False, True]), np.array([5.0, 6.0, 7.0]), [0.0]
+
+    def f(x):
+        found = []
+        for i in range(4):
+            mask[1], other[0], starts[0] = i % 2, i, i
+            found.append(np.where(mask, x, other) + np.concatenate([other[:1], x[1:]]) + np.stack([x, starts * 3])[1])
+        return found
+
+    expected = [found.tolist() for found in f(X)]
+    for transform in (fnad.jit, lambda f: lambda x: fnad.vjp(f, x)[0]):
+        for _ in range(3):
+            assert [np.asarray(found).tolist() for found in transform(f)(X)] == expected
+
+
+@pytest.mark.parametrize("calls", [generated, of_ufuncs, of_arrays_from_outside])
 def test_the_program_is_the_same(monkeypatch, calls):
     with np.errstate(all="ignore"):
         assert differences(monkeypatch, calls()) == []
