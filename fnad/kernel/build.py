@@ -70,6 +70,7 @@ from fnad.lower.parallel import (
     number_of_results,
     products_over,
     results_of,
+    scattered,
 )
 from fnad.lower.rows import Row
 from fnad.lower.target import Target
@@ -267,8 +268,8 @@ class Builder:
         )
 
     def combine(self, effect: loop_ir.Update) -> None:
-        value, place = self.value(effect.node), self.load(effect.buffer, effect.address)
-        self.store(effect, self.step(effect.step, effect.buffer.dtype, old=place, new=value))
+        value, old = self.value(effect.node), Load(*self.destination(effect))
+        self.store(effect, self.step(effect.step, effect.buffer.dtype, old=old, new=value))
 
     @staticmethod
     def step(template: str, dtype: Dtype, **operands: Expression) -> Expression:
@@ -411,6 +412,15 @@ class Builder:
             found.append((self.part(effect.buffer.dtype), size))
             self.own[effect] = found[-1][0], apply(MULTIPLY, task, integer(size)), index
             self.fill(effect, around)
+        for buffer, updates in scattered(loop).items():
+            array, size = self.part(buffer.dtype), buffer.aval.size
+            found.append((array, size))
+            start = self.assign("v", apply(MULTIPLY, task, integer(size)))
+            self.own |= {update: (array, start, update.address) for update in updates}
+            zero = Constant(-buffer.dtype.type(0))  # -0.0, to which any number may be added and stays what it is
+            self.each_of(
+                size, lambda e, array=array, start=start, zero=zero: self.add(Store(array, apply(ADD, start, e), zero))
+            )
         for product in products_over(loop):
             assert product.parts is not None
             start = self.assign("v", apply(MULTIPLY, task, integer(product.m * product.n)))
@@ -421,15 +431,27 @@ class Builder:
     def combine_results(self, loop: NestLoop, own: Sequence[tuple[Name, int]], tasks: int) -> None:
         """Fold the results of all tasks, from the first one to the last."""
         task = Name(f"q{loop.depth}", INDEX)
-        for (effect, around), (array, size) in zip(folds_in_memory(loop), own, strict=True):
+        folds = folds_in_memory(loop)
+        for (effect, around), (array, size) in zip(folds, own[: len(folds)], strict=True):
             start = apply(MULTIPLY, task, integer(size))
             with self.block(level=False) as body:
                 self.in_loops(around, partial(self.combine_result, loop, effect, array, start))
+            self.add(For(task, integer(0), integer(tasks), 1, body))
+        for buffer, (array, size) in zip(scattered(loop), own[len(folds) :], strict=True):
+            with self.block(level=False) as body:
+                self.each_of(
+                    size, partial(self.combine_sum, array_of(buffer), array, apply(MULTIPLY, task, integer(size)))
+                )
             self.add(For(task, integer(0), integer(tasks), 1, body))
         for product in products_over(loop):
             with self.block(level=False) as body:
                 self.each_element(product, partial(self.combine_product, product, task))
             self.add(For(task, integer(0), integer(tasks), 1, body))
+
+    def combine_sum(self, target: Name, array: Name, start: Expression, element: Name) -> None:
+        """Add an element of a task's own sums to that of all."""
+        part = Load(array, apply(ADD, start, element))
+        self.add(Store(target, element, apply(ADD, Load(target, element), part)))
 
     def combine_product(self, product: loop_ir.Product, task: Name, element: Name) -> None:
         assert product.parts is not None
@@ -579,10 +601,14 @@ class Builder:
 
     def each_element(self, product: loop_ir.Product, write: Callable[[Name], None]) -> None:
         """Write a loop over the elements of a product's result, which lie together."""
+        self.each_of(product.m * product.n, write)
+
+    def each_of(self, count: int, write: Callable[[Name], None]) -> None:
+        """Write a loop over the numbers up to a count."""
         element = Name("e", INDEX)
         with self.block(level=False) as body:
             write(element)
-        self.add(For(element, integer(0), integer(product.m * product.n), 1, body))
+        self.add(For(element, integer(0), integer(count), 1, body))
 
     def fill(self, effect: loop_ir.Reduce, around: Sequence[NestLoop]) -> None:
         self.in_loops(around, lambda: self.store(effect, Constant(effect.init)))

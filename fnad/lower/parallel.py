@@ -1,8 +1,8 @@
 """Which loops may run on several threads, and how long they take.
 
 A loop is parallel if its iterations touch disjoint parts of all that is written in it (Note [Aligned accesses] in
-`footprint.py`), apart from folds over it that can be put together of parts: sums, whose order is free, and what is
-exact.
+`footprint.py`), apart from folds over it that can be put together of parts: sums, whose order is free, those at
+computed places included, and what is exact.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from fnad.lower.loop_ir import (
     SequentialFor,
     SequentialWhile,
     Switch,
+    Update,
     controls,
     effects,
 )
@@ -45,6 +46,7 @@ def is_parallel(loop: NestLoop) -> bool:
     touched = footprint(loop)
     folds = {e.buffer.root for e in effects(loop) if isinstance(e, Reduce) and loop.depth in e.depths}
     folds |= {product.out.buffer.root for product in products_over(loop)}
+    folds |= scattered(loop).keys()
     return all(_may_be_split(loop, effect, loops) for effect, loops in effects_in_loops(loop, ())) and all(
         buffer in folds or aligned([*written, *touched.read.get(buffer, ())], loop.depth, loop.extent)
         for buffer, written in touched.written.items()
@@ -88,8 +90,24 @@ def results_of(loop: NestLoop, effect: Reduce) -> tuple[Index, int]:
 
 
 def number_of_results(loop: NestLoop) -> int:
-    """The number of results of all folds over a loop that accumulate in memory."""
-    return sum(results_of(loop, effect)[1] for effect, _ in folds_in_memory(loop))
+    """The number of results that each task of a loop has in memory: of folds, and of sums at computed places."""
+    folded = sum(results_of(loop, effect)[1] for effect, _ in folds_in_memory(loop))
+    return folded + sum(buffer.aval.size for buffer in scattered(loop))
+
+
+def scattered(loop: NestLoop) -> dict[Buffer, list[Update]]:
+    """The arrays to which a loop only adds, its iterations to the same elements, with these additions."""
+    touched, found = footprint(loop), dict[Buffer, list[Update]]()
+    for effect in effects(loop):
+        if isinstance(effect, Update) and effect.step == "{old} + {new}":
+            found.setdefault(effect.buffer.root, []).append(effect)
+    accesses = {buffer: (touched.written[buffer], touched.read[buffer]) for buffer in found}
+    return {
+        buffer: updates
+        for buffer, updates in found.items()
+        if len(updates) == len(accesses[buffer][0]) == len(accesses[buffer][1])
+        and not aligned(accesses[buffer][0], loop.depth, loop.extent)
+    }
 
 
 def products_over(loop: NestLoop) -> list[Product]:

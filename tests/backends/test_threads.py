@@ -77,6 +77,18 @@ def convolution(kernel: Any, images: Any) -> Any:
     return np.sum(np.sin(nn.conv(images, kernel, (1, 1), "SAME")))
 
 
+def histograms(start: Any, x: Any, places: Any) -> Any:
+    """Sums at places, of numbers and of rows; the last number gets none, and is what it was, -0.0."""
+    sums, rows = start.copy(), np.zeros((20, 4))
+    np.add.at(sums, places, x)
+    np.add.at(rows, places[:20_000] % 20, np.reshape(x[:80_000], (20_000, 4)))
+    counts, wide = np.zeros(41, "i8"), np.zeros(41, "c16")
+    np.add.at(counts, places[:99_000], 1)
+    np.add.at(wide, places[:98_000], np.exp(1j * x[:98_000]))
+    single = fnad.grad(lambda w: np.sum(np.float32(x[:97_000]) * w[places[:97_000]]))(np.float32(start))
+    return sums, rows, counts, wide, single
+
+
 def distances(centers: Any, points: Any) -> Any:
     return np.sum(np.min(np.sum(centers**2, axis=1) - 2 * points @ centers.T, axis=1))
 
@@ -128,6 +140,7 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "matrices": (of_matrices, (MATRIX,)),
     "products": (of_products, (LARGE,)),
     "gradient of a gather": (fnad.grad(lambda x, places: np.sum(np.exp(x[places]))), (VECTOR, PLACES)),
+    "sums at few places": (histograms, (np.full(41, -0.0), VECTOR, PLACES % 40)),
     "gradient of rows": (
         fnad.grad(lambda x: np.sum(np.log(softmax(x)[:, 3] + np.max(np.cos(x), axis=1)))),
         (MATRIX,),
@@ -197,6 +210,18 @@ assert bits(found) == bits(run(*arguments))
 def test_a_thread_may_have_a_small_stack() -> None:
     """What a kernel and its tasks keep for themselves takes 300 KB and more in each of three nests here."""
     subprocess.run([sys.executable, "-c", IN_A_SMALL_STACK], check=True, timeout=100)
+
+
+def test_threads_add_to_sums_of_their_own_at_few_places() -> None:
+    run = fnad.jit(histograms)
+    arguments = PROGRAMS["sums at few places"][1]
+    source = run.lower(*arguments).as_text("source")
+    with fnad.config.override(executor="compiled"):
+        sums = run(*arguments)[0]
+    assert source.count(" in prange(") == 5
+    assert np.signbit(sums[40]) and sums[40] == 0  # noqa: PT018 - minus zero
+    many = fnad.jit(lambda x, places: np.add.at(out := np.zeros_like(x), places, x) or out)
+    assert " in prange(" not in many.lower(VECTOR, PLACES).as_text("source")
 
 
 @several
