@@ -6,7 +6,8 @@
 
 `install()` puts modules under autograd's names into `sys.modules`. The names under `autograd.numpy` are NumPy's own,
 since fnad differentiates plain NumPy; those under `autograd.scipy` are SciPy's. With `jit` the functions that an
-optimizer calls over and over are compiled: `value_and_grad`, `grad` and `hessian`.
+optimizer calls over and over are compiled: `value_and_grad` and `grad`. A Hessian is asked for once, at the end of a
+fit: to compile it takes longer than to compute it.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import sys
 from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from functools import partial, wraps
+from functools import lru_cache, partial, wraps
 from types import ModuleType
 from typing import Any
 
@@ -52,12 +53,15 @@ def order_changed(by: int) -> Generator[None]:
 def operator(transform: Function, order: int = 1, compiled: bool = False) -> Function:
     """A transform in the form of autograd: it differentiates in one argument, or in several as a tuple.
 
-    All other arguments may be anything. They are constants of the derivative, which is made anew when others come.
+    All other arguments may be anything. They are constants of the derivative, which is made anew when others come. What
+    is compiled is remembered of the last few functions: a fit may minimize by one method after another.
     """
 
     def of(f: Function, argnum: int | Sequence[int] = 0) -> Function:
         several = not isinstance(argnum, int)
-        places = tuple(argnum) if several else (argnum,)
+        return make(f, tuple(argnum) if several else (argnum,), several)
+
+    def made(f: Function, places: tuple[int, ...], several: bool) -> Function:
         last: list[Any] = [None, None]
 
         def with_constants(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Function:
@@ -79,12 +83,13 @@ def operator(transform: Function, order: int = 1, compiled: bool = False) -> Fun
 
         @wraps(f, assigned=("__name__", "__doc__"), updated=())
         def derivative(*args: Any, **kwargs: Any) -> Any:
-            given = tuple(as_float(args[i]) for i in places) if several else as_float(args[argnum])
+            given = tuple(as_float(args[i]) for i in places) if several else as_float(args[places[0]])
             with order_changed(order):
                 return prepared(args, kwargs)(given)
 
         return derivative
 
+    make = lru_cache(maxsize=16)(made) if compiled else made
     return of
 
 
@@ -248,7 +253,7 @@ def modules(jit: bool = False) -> dict[str, ModuleType]:
             "value_and_grad": operator(fnad.value_and_grad, compiled=jit),
             "elementwise_grad": operator(elementwise),
             "jacobian": operator(fnad.jacobian),
-            "hessian": operator(fnad.hessian, 2, jit),
+            "hessian": operator(fnad.hessian, 2),
             "make_jvp": make_jvp,
         },
         "autograd.differential_operators": {"make_jvp_reversemode": make_jvp_reversemode, "make_jvp": make_jvp},
