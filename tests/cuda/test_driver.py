@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import ctypes
+import sys
 from functools import partial
 from pathlib import Path
-from types import SimpleNamespace
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -13,11 +14,11 @@ import pytest
 from numpy.testing import assert_allclose
 
 import fnad
-from fnad.backends.cuda import kept, ptx
+from fnad.backends.cuda import driver, kept, ptx
 from fnad.backends.cuda.driver import Operand
 from fnad.backends.cuda.frame import Frame
 from fnad.backends.cuda.gpu import Gpu, Loaded
-from fnad.errors import DeviceMemoryError, LoweringError, PlacementError
+from fnad.errors import DeviceError, DeviceMemoryError, LoweringError, PlacementError
 from fnad.kernel.statements import Comment, Constant, Kernel, Load, Name, Store, apply, integer
 from fnad.scalar.operation import Pointer
 from fnad.scalar.operations import MULTIPLY
@@ -213,6 +214,61 @@ def test_too_little_memory_is_told_with_sizes(gpu: Gpu) -> None:
     gpu._cupy.cuda.runtime = SimpleNamespace(memGetInfo=lambda: (5, 9))
     with pytest.raises(DeviceMemoryError, match=r"^800 bytes for float64\[10, 10\] .*\n.*: 5 of 9 bytes are free"):
         gpu.empty((10, 10), np.dtype(float))
+
+
+class CUDARuntimeError(RuntimeError):
+    """CuPy's class for what CUDA's runtime reports."""
+
+
+@pytest.mark.parametrize(
+    "reason",
+    [
+        "cudaErrorNoDevice: no CUDA-capable device is detected",
+        "cudaErrorInsufficientDriver: CUDA driver version is insufficient for CUDA runtime version",
+    ],
+)
+def test_no_driver_or_one_too_old_is_told_and_the_cpu_goes_on(monkeypatch: pytest.MonkeyPatch, reason: str) -> None:
+    def failing() -> None:
+        raise CUDARuntimeError(reason)
+
+    cuda = SimpleNamespace(Device=failing, runtime=SimpleNamespace(CUDARuntimeError=CUDARuntimeError))
+    cupy = ModuleType("cupy")
+    cupy.__dict__["cuda"] = cuda
+    monkeypatch.setitem(sys.modules, "cupy", cupy)
+    monkeypatch.setattr(driver, "_drivers", [])
+    f = fnad.jit(lambda x: x * 2, device="cuda")
+    for _ in range(2):
+        with pytest.raises(DeviceError, match=f"no GPU can be used: {reason}\n.*`fnad doctor`"):
+            f(np.ones(3))
+    assert_allclose(fnad.jit(lambda x: x * 2)(np.ones(3)), 2)
+
+
+def test_kernels_that_a_driver_does_not_take_are_an_error(gpu: Gpu, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Module:
+        def load(self, ptx: bytes) -> None:
+            raise CUDARuntimeError("CUDA_ERROR_UNSUPPORTED_PTX_VERSION")
+
+    monkeypatch.setattr("fnad.backends.cuda.gpu.kept_ptx", lambda *_: b"")
+    gpu.arch, gpu.failures = "sm_90", (CUDARuntimeError,)
+    gpu._cupy.cuda.function = SimpleNamespace(Module=Module)
+    with pytest.raises(DeviceError, match="the driver does not take kernels for sm_90: CUDA_ERROR_UNSUPPORTED_PTX"):
+        gpu.load([Kernel("kernel", (), [])])
+
+
+def test_an_architecture_that_the_compiler_does_not_know_is_refused(gpu: Gpu) -> None:
+    gpu.arch = "sm_61"
+    gpu.failures, gpu._cupy.cuda.function = (), SimpleNamespace(Module=lambda: SimpleNamespace(load=None))
+    with pytest.raises(LoweringError, match="'sm_61' is no architecture of a GPU of NVIDIA"):
+        gpu.load([Kernel("kernel", (), [])])
+
+
+def test_memory_of_another_context_is_refused(gpu: Gpu) -> None:
+    def asarray(value: Any) -> None:
+        raise CUDARuntimeError("cudaErrorInvalidValue: invalid argument")
+
+    gpu._cupy.asarray, gpu.array_type = asarray, Array
+    with pytest.raises(PlacementError, match="does not give its memory: cudaErrorInvalidValue"):
+        gpu.adopt(SimpleNamespace(__cuda_array_interface__={}))
 
 
 def test_another_current_device_is_refused(gpu: Gpu) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
+from random import Random
 from typing import Any
 
 import numpy as np
@@ -14,7 +16,13 @@ from numpy.testing import assert_allclose, assert_array_equal
 import fnad
 from fnad.api.compilation import Compiled
 from fnad.backends.cuda import tools
+from fnad.backends.cuda.ptx import ptx_of
+from fnad.backends.cuda.target import CUDA
 from fnad.errors import DeviceError, LoopLimitError, LoweringError, OutOfRangeError, PlacementError, SettingError
+from fnad.ir.parser import parse_program
+from fnad.kernel.launches import DevicePlan
+from fnad.lower.lowering import lower
+from tests.cuda.harness import Block, Watched
 from tests.cuda.test_ptx import has_libdevice
 from tests.gpu import CudaError, Distant, OtherLibrarys, Simulated, simulated
 from tests.together import together
@@ -175,6 +183,64 @@ def test_what_fails_on_the_device_is_an_error_and_the_next_call_is_right(device:
     endless = fnad.jit(lambda x: fnad.while_loop(lambda c: c > -1, lambda c: c + 1.0, x, max_steps=5), device="cuda")
     with pytest.raises(LoopLimitError):
         endless(1.0)
+
+
+def test_arrays_of_the_device_in_any_order(device: Simulated) -> None:
+    f = fnad.jit(lambda x: np.cumsum(x, axis=0) * 2, device="cuda")
+    for view in (X.T, X[::2], X[:, ::-1], X[:0], X[..., :1], np.broadcast_to(X[0], (3, 7)), X[2:3, 4:5]):
+        assert_close(fnad.to_host(f(Distant(view))), np.cumsum(view, axis=0) * 2)
+
+
+def test_an_interrupt_between_launches_leaves_nothing_behind(device: Simulated) -> None:
+    interrupts: list[type[BaseException]] = []
+
+    def at_the_host(x: Any) -> Any:
+        if interrupts:
+            raise interrupts.pop()
+        return np.sort(x)
+
+    def f(x: Any) -> Any:
+        rows = fnad.map(lambda row: fnad.callback(at_the_host, np.sin(row), result=np.zeros(7)) + 1, x)
+        return rows, np.sort(x * 2, axis=0)
+
+    run = fnad.jit(f, device="cuda")
+    whole = fnad.to_host(run(X))
+    interrupts.append(KeyboardInterrupt)
+    with pytest.raises(KeyboardInterrupt):
+        run(X)
+    for found, wanted in zip(fnad.to_host(run(X)), whole, strict=True):
+        assert_array_equal(found, wanted)
+
+
+class Sparse:
+    """An array of i8 with some of its elements."""
+
+    dtype = np.dtype(np.int8)
+
+    def __init__(self, size: int) -> None:
+        self.size, self.elements = size, dict[int, Any]()
+
+    def __getitem__(self, n: int) -> Any:
+        return self.elements[n]
+
+    def __setitem__(self, n: int, value: Any) -> None:
+        self.elements[n] = value
+
+
+def test_an_array_of_more_elements_than_32_bits_count() -> None:
+    count = 3 * 10**9
+    program = parse_program(f"f(a: i8[{count}]) -> i8[{count}] {{\n  b: i8[{count}] = mul(a, a)\n  return b\n}}")
+    (launch,) = DevicePlan(lower(program, CUDA), CUDA).launches.values()
+    x, out = Sparse(count), Sparse(count)
+    first, step = (launch.blocks - 1) * launch.threads * 4, launch.blocks * launch.threads * 4
+    x.elements = {n + k: np.int8(3) for n in range(first, count, step) for k in range(4)}  # of the last block's first
+    Block(replace(launch, threads=1), launch.blocks - 1, 32).run([Watched("x", x), Watched("out", out)], Random(0))
+    assert max(out.elements) > 2**31
+    assert out.elements == dict.fromkeys(x.elements, 9)
+    if has_libdevice():
+        text = ptx_of(launch.kernel)
+        assert re.search(r"setp\.\w+\.[su]64", text)
+        assert not re.search(r"(add|mad)\\.[\\w.]*[su]32", text)
 
 
 def test_python_decides_on_the_device(device: Simulated) -> None:

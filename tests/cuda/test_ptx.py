@@ -193,8 +193,17 @@ def test_rows_and_neighbours_are_loaded_once_and_sixteen_bytes_at_a_time(tmp_pat
 
 def test_an_architecture_that_is_none() -> None:
     (kernel, *_) = chosen()
-    with pytest.raises(LoweringError, match="'gfx90a' is no architecture of a GPU of NVIDIA"):
-        ptx_of(kernel, "gfx90a")
+    for arch in ("gfx90a", "sm_61", "sm_"):
+        with pytest.raises(LoweringError, match=f"'{arch}' is no architecture of a GPU of NVIDIA from 'sm_70' on"):
+            ptx_of(kernel, arch)
+
+
+def test_a_gpu_that_is_newer_than_the_compiler_gets_kernels_for_the_last_it_knows(tmp_path: Path) -> None:
+    (kernel, *_) = chosen()
+    for arch in ("sm_100", "sm_120a"):
+        ptx = ptx_of(kernel, arch)
+        assert ".target sm_90\n" in ptx
+        assert "Used" in assembled(ptx, arch, tmp_path)
 
 
 def test_kernels_of_the_hosts_loops_and_branches(tmp_path: Path) -> None:

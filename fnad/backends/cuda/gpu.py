@@ -139,7 +139,10 @@ class Gpu:
         if not kernels:
             return []
         module = self._cupy.cuda.function.Module()
-        module.load(kept_ptx(kernels, self.arch))
+        try:
+            module.load(kept_ptx(kernels, self.arch))
+        except self.failures as error:  # of a driver that is older than what the kernels are written for
+            raise DeviceError(f"the driver does not take kernels for {self.arch}: {error}", remedy=SEE) from None
         return [Loaded(module.get_function(kernel.name).ptr, module) for kernel in kernels]
 
     def launch(self, loaded: Loaded, blocks: int, threads: int, stream: int, parameters: int) -> None:

@@ -23,6 +23,9 @@ from fnad.kernel.statements import Kernel
 
 TRIPLE = "nvptx64-nvidia-cuda"
 FEATURES = "+ptx80"
+ARCHITECTURES = (70, 72, 75, 80, 86, 87, 89, 90)
+"""Those that this version of PTX has, of which LLVM ends the process for others; a later GPU takes PTX for the last."""
+
 ALIGNMENT = 16
 """What the address of each array is a multiple of: so many bytes a thread loads and stores at once."""
 
@@ -34,9 +37,12 @@ def machine(arch: str) -> Any:
     """The target machine of an architecture, such as sm_90."""
     llvm.initialize_all_targets()
     llvm.initialize_all_asmprinters()
-    if re.fullmatch(r"sm_\d+a?", arch) is None:
-        raise LoweringError(f"{arch!r} is no architecture of a GPU of NVIDIA, such as 'sm_90'")
-    return llvm.Target.from_triple(TRIPLE).create_target_machine(cpu=arch, features=FEATURES, opt=3)
+    found = re.fullmatch(r"sm_(\d+)[af]?", arch)
+    written_for = [known for known in ARCHITECTURES if found is not None and known <= int(found[1])]
+    if not written_for:
+        raise LoweringError(f"{arch!r} is no architecture of a GPU of NVIDIA from 'sm_{ARCHITECTURES[0]}' on")
+    cpu = f"sm_{written_for[-1]}"
+    return llvm.Target.from_triple(TRIPLE).create_target_machine(cpu=cpu, features=FEATURES, opt=3)
 
 
 def ptx_of(kernel: Kernel, arch: str = "sm_90") -> str:
