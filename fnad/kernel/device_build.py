@@ -45,7 +45,7 @@ class DeviceBuilder(Builder):
         self.row_width = 0
         self.there: Expression | None = None
         self.columns: dict[Folded, tuple[Name, ...]] = {}
-        self.element: Expression = integer(0)
+        self.element: Expression | None = None
         self.scattered: set[Folded] = set()
         self.directly_compensated: dict[Folded, Accumulator] = {}
 
@@ -261,6 +261,7 @@ class DeviceBuilder(Builder):
     def reduce_column(self, effect: Reduce) -> None:
         """Write a fold over the rows of a block, for an element that this thread has of each."""
         arrays = self.columns[effect]
+        assert self.element is not None
         element = self.cast(self.value(effect.node), effect.dtype)
         before = [self.assign("v", Load(array, self.element)) for array in arrays]
         if len(arrays) == 1:
@@ -285,6 +286,7 @@ class DeviceBuilder(Builder):
         place = apply(ADD, apply(MULTIPLY, apply(BLOCK), integer(loop.extent)), counter(loop.depth))
 
         def write() -> None:
+            assert self.element is not None
             for array, own in zip(arrays, self.columns[effect], strict=True):
                 self.add(Store(array, place, self.assign("v", Load(own, self.element))))
 

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from fractions import Fraction
 from itertools import chain as joined
 from itertools import count, islice, takewhile
 from math import isqrt
@@ -28,7 +29,7 @@ from fnad.kernel.build import counter
 from fnad.kernel.device import BLOCK, THREAD
 from fnad.kernel.device_build import DeviceBuilder, row_of_group
 from fnad.kernel.forward import forward
-from fnad.kernel.registers import LONGEST, kept
+from fnad.kernel.registers import LONGEST, kept, words_of
 from fnad.kernel.running import Before, InArray, OfLoop, fold_tile, run_over
 from fnad.kernel.runs import Runs
 from fnad.kernel.statements import COUNTERS, Assign, Expression, For, If, Load, Name, Statement, Store, apply, integer
@@ -76,6 +77,9 @@ OF_A_TILE = 16
 
 LEAST = 64
 """The fewest elements of a part of a fold that a thread computes."""
+
+MOST_WORDS = 128
+"""The most registers of a thread for sums over rows, which it has while it goes over a row."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -473,12 +477,20 @@ class Mapping:
         together: dict[tuple[NestLoop | None, frozenset[int]], list[Reduce]] = defaultdict(list)
         for effect in effects:
             inside = next((nest for nest in nests if effect in nest.items), None)
-            is_known = effect in items or inside is not None
-            if not is_known or (inside and inside.depth not in effect.depths and not self.fits(inside, width, threads)):
+            if effect not in items and inside is None:
                 return []
             together[inside, effect.depths].append(effect)
-        columns = [inside for inside, depths in together if inside and inside.depth not in depths]
-        blocks = min(loop.extent, self.blocks_with(columns, width, threads) * self.grid.threads // threads)
+        columns = {each[0]: group for each, group in together.items() if each[0] and each[0].depth not in each[1]}
+        elements = {inside: self.elements(inside, width, threads) for inside in columns if inside}
+        if not all(map(is_row, elements)) or max(elements.values(), default=0) > LONGEST:
+            return []
+        words = sum(
+            elements[inside] * 2 * words_of(e.dtype) for inside, group in columns.items() if inside for e in group
+        )
+        if words > MOST_WORDS:
+            return []
+        rounds = Fraction(4, max(4, *elements.values())) if elements else self.grid.rounds
+        blocks = min(loop.extent, int(rounds * self.grid.blocks) * self.grid.threads // threads)
         folds: list[RowFold] = []
         wholes: list[Piece] = []
         for (inside, depths), group in together.items():
@@ -492,20 +504,11 @@ class Mapping:
             wholes.append(self.whole(nest, found, depth, blocks, tuple(joined(*arrays))))
         return [OnBlocks([nest_of([loop], items)], depth, blocks, threads, (loop,), width, tuple(folds)), *wholes]
 
-    def blocks_with(self, columns: Sequence[NestLoop], width: int, threads: int) -> int:
-        """The number of blocks that have parts of folds: fewer where each has a part for all columns of long rows."""
-        elements = max((self.elements(loop, width, threads) for loop in columns), default=0)
-        return self.grid.blocks * 4 // max(4, elements) if columns else self.grid.rounds * self.grid.blocks
-
     @staticmethod
     def elements(loop: NestLoop, width: int, threads: int) -> int:
         """The elements of a row that a thread has."""
         lanes = threads * (width if loop.extent % width == 0 else 1)
         return -(-loop.extent // lanes) * lanes // threads
-
-    def fits(self, loop: NestLoop, width: int, threads: int) -> bool:
-        """Whether the threads of a block keep a row of this loop in registers."""
-        return self.elements(loop, width, threads) <= LONGEST
 
     def few(self, length: int) -> int:
         """The number of rows of this length that are too few for a block each: more threads would do them sooner."""
@@ -658,6 +661,13 @@ class Mapping:
         """The threads of a block for a fold of this length: a power of two, of which each has a few elements."""
         wanted = 2 ** max(0, (-(-length // 4) - 1).bit_length())
         return max(self.grid.warp, min(self.grid.threads, wanted))
+
+
+def is_row(loop: NestLoop) -> bool:
+    """Whether the threads of a block have the same elements in all that a loop contains."""
+    found = [item for item in loop.items if isinstance(item, Effect)]
+    alike = [roles([NestLoop(loop.depth, loop.extent, list[Item](group))]) for group in groups(found, loop.depth)]
+    return len(found) == len(loop.items) and not any(each.ordered for each in alike)
 
 
 def as_few_loops(nest: NestLoop) -> NestLoop:

@@ -21,6 +21,7 @@ from fnad.kernel.forward import stored_arrays
 from fnad.kernel.python_source import expression_text
 from fnad.kernel.routines import LOCAL_ARRAYS
 from fnad.kernel.statements import (
+    Apply,
     Assign,
     Constant,
     Expression,
@@ -46,8 +47,8 @@ from fnad.scalar.operations import ADD, MULTIPLY
 LONGEST = 32
 """The most elements of a row that a thread has."""
 
-WORDS = 96
-"""The most registers for what a thread keeps; it may have 255."""
+WORDS, ALL_WORDS = 128, 190
+"""The most registers for what a thread keeps, and with sums over rows; it may have 255."""
 
 COUNTER, ELEMENT, VECTOR = re.compile(r"[ib]\d+"), re.compile(r"[nj]\d*"), re.compile(r"j\d+")
 """The names of the counters of loops, of those over the elements of a thread, and of those within a vector."""
@@ -68,6 +69,20 @@ def is_own(array: Name) -> bool:
 
 def own_array(number: int, dtype: Dtype) -> Name:
     return Name(f"own{number}", Pointer(dtype))
+
+
+def words_of(dtype: Dtype) -> int:
+    """The registers for a number."""
+    return -(-dtype.itemsize // 4)
+
+
+def _words(statement: Statement) -> int:
+    """The registers for an array that a statement makes."""
+    match statement:
+        case Assign((Name(_, Pointer(dtype)) as array,), Apply(_, (Constant(size),))) if is_own(array):
+            return int(size) * words_of(dtype)
+        case _:
+            return 0
 
 
 def made(array: Name, size: int) -> Assign:
@@ -93,6 +108,7 @@ class Elements:
     """A loop over the elements of a thread: its bounds as a text, its innermost block, the number of an element."""
 
     bounds: str
+    counters: set[Name]
     body: list[Statement]
     slot: Expression
     size: int
@@ -102,11 +118,12 @@ def elements(loop: Statement) -> Elements | None:
     """A loop as one over a few elements of a thread, if it is one without loops in it."""
     if not isinstance(loop, For) or not 0 < (size := _length(loop)) <= LONGEST:
         return None
-    bounds, body = [_bounds(loop)], loop.body
+    bounds, body, counters = [_bounds(loop)], loop.body, {loop.counter}
     slot: Expression = loop.counter
     while True:
         head = list(_head(body))
         bounds += [f"{s.targets[0].name} = {expression_text(s.value)}" for s in head]
+        counters |= {s.targets[0] for s in head}
         match body[len(head) :]:
             case [If(condition, then, [])] if head:
                 bounds, body = [*bounds, expression_text(condition)], then
@@ -116,7 +133,7 @@ def elements(loop: Statement) -> Elements | None:
             case inside if any(isinstance(s, For | While) for s in walk(inside)) or size > LONGEST:
                 return None
             case _:
-                return Elements("; ".join(bounds), body, slot, size)
+                return Elements("; ".join(bounds), counters, body, slot, size)
 
 
 def _length(loop: For) -> int:
@@ -161,7 +178,7 @@ class _Keeping:
         self.assignments = Counter(assigned(statements))
         self.again: dict[Statement, Name] = {}
         self.sources: dict[Statement, tuple[Name, Expression]] = {}
-        self.words = WORDS
+        self.words = min(WORDS, ALL_WORDS - sum(map(_words, statements)))
         self.numbers = count(sum(is_own(name) for name in self.assignments))
         self.arrays: list[Assign] = []
 
@@ -188,7 +205,7 @@ class _Keeping:
 
     def element(self, statement: Statement, loop: Elements, known: dict[Key, _Source]) -> None:
         match statement:
-            case Assign((Name() as target,), Load(array, index)) if self.stays(index) and not is_own(array):
+            case Assign((Name() as target,), Load(array, index)) if self.is_of_row(array, index, loop):
                 key = (array.name, expression_text(index), loop.bounds)
                 if key in known:
                     self.keep(statement, known[key])
@@ -210,6 +227,11 @@ class _Keeping:
             COUNTER.fullmatch(name.name) or self.assignments[name] <= 1 for name in names
         )
 
+    def is_of_row(self, array: Name, index: Expression, loop: Elements) -> bool:
+        """Whether a load is worth to be kept: what is the same for all rows comes from the cache."""
+        names = {part for part in subexpressions(index) if isinstance(part, Name)}
+        return self.stays(index) and not is_own(array) and not names <= loop.counters
+
     @staticmethod
     def forget(known: dict[Key, _Source], statement: Statement) -> None:
         """Forget what is known of the arrays that a statement stores into."""
@@ -222,7 +244,7 @@ class _Keeping:
         if source.statement not in self.sources:
             dtype = source.value.kind
             assert isinstance(dtype, np.dtype)
-            words = source.size * -(-dtype.itemsize // 4)
+            words = source.size * words_of(dtype)
             if words > self.words:
                 return
             self.words -= words
