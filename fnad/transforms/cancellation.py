@@ -31,7 +31,7 @@ from fnad.ops.shape import broadcast_in_dim, pad, reduce_sum, reshape, slice_, t
 from fnad.records import NamedTuple
 from fnad.transforms.sparsity import aligned_axes
 
-FARTHEST = 100
+FARTHEST = 40
 """How many equations a value is followed through."""
 
 
