@@ -84,11 +84,14 @@ class _Cancellation:
 
     def found(self) -> set[Var]:
         """The values; the last first, since what depends on m through another one of them does not count."""
+        tried: dict[Atom, int] = {}  # and how many were found before
         for equation in reversed(self.program.equations):
-            if equation.primitive is sub:
-                m = self._origin(equation.operands[1])
-                if m in self.made and m not in self.cancelled and m.aval.dtype.kind == "f" and self._cancels(m):
-                    self.cancelled.add(m)
+            m = self._origin(equation.operands[1]) if equation.primitive is sub else None
+            if m not in self.made or m.aval.dtype.kind != "f" or tried.get(m) == len(self.cancelled):
+                continue
+            tried[m] = len(self.cancelled)
+            if m not in self.cancelled and self._cancels(m):
+                self.cancelled.add(m)
         return self.cancelled
 
     def _origin(self, atom: Atom) -> Atom:
