@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from fnad.control.reroll import rolled
+from fnad.control.rolled import rolled
 from fnad.ir.builder import inline, trace
 from fnad.ir.program import Program
 from fnad.ir.symbol import Symbol

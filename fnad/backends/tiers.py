@@ -34,7 +34,7 @@ from fnad import config
 from fnad.backends.base import BACKENDS, Array, Backend, Executor, Native
 from fnad.backends.reference import interpreter
 from fnad.backends.sizes import Sizes, sizes_of
-from fnad.control.reroll import rolled
+from fnad.control.rolled import rolled
 from fnad.errors import LoweringError
 from fnad.ir.primitive import GuardCheck
 from fnad.ir.program import Program

@@ -10,15 +10,9 @@ from typing import Any
 import numpy as np
 
 from fnad.control.repeats import View, Views
+from fnad.control.rolled import FEWEST, SMALLEST, weight
 from fnad.ir.program import Atom, Equation, Literal, Source
-from fnad.ir.walk import all_equations
 from fnad.records import NamedTuple, dataclass
-
-FEWEST = 8
-"""The fewest blocks that become a loop."""
-
-SMALLEST = 64
-"""The fewest equations that become a loop."""
 
 FARTHEST = 3
 """From how many blocks before a value may come."""
@@ -50,11 +44,6 @@ class Segment:
 def distance(code: int, size: int) -> int:
     """How many blocks before the operand was computed; 0 for the same block and for values from outside."""
     return 0 if code >= 0 or code <= OUTSIDE else -(code // size)
-
-
-def weight(equation: Equation) -> int:
-    """The number of equations that an equation is, with those in its regions."""
-    return 1 + sum(1 for region in equation.regions for _ in all_equations(region))
 
 
 class Places(dict[Atom, int]):

@@ -21,8 +21,9 @@ from operator import is_
 
 import numpy as np
 
-from fnad.control.flow import FEWEST, SMALLEST, Flow, Run, Segment, weight
+from fnad.control.flow import Flow, Run, Segment
 from fnad.control.repeats import Repeats, View, Views, lines_of
+from fnad.control.rolled import FEWEST, SMALLEST, may_repeat
 from fnad.control.rolling import Rolling, Written, bound, boxed, moved, reshaped
 from fnad.control.scan import scan
 from fnad.ir.builder import Builder, rebuilt
@@ -47,9 +48,6 @@ class Difference(NamedTuple):
 
 ROUNDS = 8
 """How deeply loops may be nested."""
-
-SAMPLE = 1000
-"""How many equations of a longer program are looked at first: what repeats there does in the whole."""
 
 SPARE = 1 << 20
 """Bytes that rows may take which are not read."""
@@ -127,25 +125,6 @@ def _regions_rolled(program: Program) -> Program:
 def _with_regions_rolled(equation: Equation) -> Equation:
     regions = tuple(map(rolled, equation.regions))
     return equation if all(map(is_, regions, equation.regions)) else rebuilt(equation, regions=regions)
-
-
-def may_repeat(program: Program) -> bool:
-    """Whether enough equations come from so few lines that there may be a loop."""
-    equations = program.equations
-    return (len(equations) > SAMPLE and _may_repeat(equations[:SAMPLE])) or _may_repeat(equations)
-
-
-def _may_repeat(equations: Sequence[Equation]) -> bool:
-    counts = Counter([_line_of(equation) for equation in equations])
-    weights = counts.copy()
-    for equation in equations:
-        if equation.regions:
-            weights[_line_of(equation)] += weight(equation) - 1
-    return sum(weights[line] for line, count in counts.items() if count >= FEWEST) >= SMALLEST
-
-
-def _line_of(equation: Equation) -> object:
-    return equation.primitive, equation.source and equation.source.line
 
 
 def _once(program: Program, outputs: int, differences: list[Difference] | None) -> Program | None:
