@@ -24,6 +24,7 @@ from fnad.testing import SCALE, assert_close, tolerance
 from fnad.transforms.interpret import interpret
 from tests.catalogue.cases import CASES, Case
 from tests.cuda.test_executor import CALLS, DATA, P, mlp
+from tests.cuda.test_graphs import PROGRAMS, run_again
 from tests.together import together
 
 ROOT = Path(__file__).parents[2]
@@ -117,6 +118,14 @@ def test_programs() -> None:
                     expected = np.asarray(expected)  # noqa: PLW2901
                     assert_close(np.asarray(found), expected, tolerance(expected.dtype), SCALE)
                     assert_array_equal(found, repeated)
+
+
+def test_graphs() -> None:
+    """Each is captured: the fallback, kernel by kernel, is not taken."""
+    with together() as check:
+        for name, (f, args) in PROGRAMS.items():
+            with check(name):
+                run_again(f, args)
 
 
 def test_arrays_of_other_libraries() -> None:

@@ -3,30 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import fnad
+from fnad.backends.cuda import driver, executor
 from fnad.backends.cuda.executor import LARGEST_GRAPH, compile_program, nodes_of
 from fnad.errors import LoopLimitError, OutOfRangeError
 from fnad.transforms.pipeline import simplify
-from tests.gpu import CudaError, Simulated, simulated
+from tests.cuda.test_catalogue import SMALL as FEW_THREADS
+from tests.gpu import CudaError, Simulated
 from tests.together import together
 
 DRAWN = np.random.default_rng(0)
-LONG = DRAWN.standard_normal(2100)
-"""More than one block does in a loop."""
+LONG, LONGER = DRAWN.standard_normal(80), DRAWN.standard_normal(2100)
+"""More than one block does in a loop: of a device of few threads, and of a GPU."""
 
 SMALL = DRAWN.standard_normal((20, 24)) / 9
 
 
 @pytest.fixture
-def device() -> Iterator[Simulated]:
-    with simulated() as device:
-        yield device
+def device(monkeypatch: pytest.MonkeyPatch) -> Iterator[Simulated]:
+    monkeypatch.setattr(executor, "CUDA", FEW_THREADS)
+    with driver.using(Simulated(warp=4)) as device:
+        yield cast("Simulated", device)
 
 
 def calls_of(device: Simulated, f: Any, *args: Any) -> tuple[Any, list[str]]:
@@ -263,6 +266,38 @@ def test_memory_is_kept_for_the_next_call_and_given_back(device: Simulated) -> N
     fnad.clear_cache()
     assert_array_equal(compiled(x).memory, first.memory)
     assert_array_equal(again.memory, first.memory)
+
+
+PROGRAMS: dict[str, tuple[Any, tuple[Any, ...]]] = {
+    "kernels": (softmax, (LONGER,)),
+    "long loop": (stepped, (SMALL,)),
+    "products at the counter": (recurrent, (DRAWN.standard_normal((5, 20, 20)) / 9, np.eye(20) / 3)),
+    "backwards": (backwards, (np.stack([LONGER, -LONGER, LONGER**2]),)),
+    "unknown length": (halved, (SMALL, 1e-30)),
+    "branches": (chosen, (LONGER, 1)),
+    "residual stacks": (fnad.value_and_grad(grown), (LONGER, 18)),
+}
+"""What the tests of a GPU run, too."""
+
+
+def test_the_programs_for_a_gpu_can_be_captured(device: Simulated) -> None:
+    for name in ("kernels", "products at the counter", "backwards"):
+        run_again(*PROGRAMS[name])
+    assert device.calls.count("capture") == 3
+
+
+def run_again(f: Any, args: tuple[Any, ...]) -> list[Any]:
+    """The results of the third call with the same arrays, when all that can be captured has been."""
+    traced = fnad.make_program(f)(*args)
+    run, wanted = compile_program(simplify(traced.program)), fnad.tree.leaves(f(*args))
+    given = [fnad.to_device(np.asarray(x)) for x in args]
+    found: list[Any] = []
+    for _ in range(3):
+        found = run(given)
+    assert run._is_captured
+    for result, expected in zip(fnad.to_host(found), wanted, strict=True):
+        assert_allclose(result, expected, rtol=1e-9, atol=1e-12)
+    return found
 
 
 def test_streams_share_no_memory_and_no_graphs(device: Simulated) -> None:
