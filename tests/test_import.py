@@ -38,7 +38,8 @@ def test_the_sparse_jacobian_of_a_stencil_loads_no_numba() -> None:
 
 LATER = (
     *("fnad.api.explaining", "fnad.control.ode", "fnad.control.reroll", "fnad.control.scan", "fnad.numpy.scipy_ufuncs"),
-    *("fnad.ops.bessel", "fnad.ops.catalogue"),
+    *("fnad.ops.bessel", "fnad.ops.catalogue", "fnad.transforms.cancellation", "fnad.transforms.nonfinite"),
+    *("fnad.transforms.spectral", "fnad.transforms.split"),
 )
 
 

@@ -14,7 +14,6 @@ from fnad.ir.symbol import Symbol
 from fnad.ir.types import is_inexact
 from fnad.records import NamedTuple
 from fnad.transforms import differentiation
-from fnad.transforms.split import split
 
 
 class Derivation(NamedTuple):
@@ -52,6 +51,7 @@ def value_and_gradient(wrt: Sequence[bool]) -> Derivation:
 
 def vjp(wrt: Sequence[bool], outputs: int) -> Derivation:
     """The joint program in two: (x…) -> (y…, auxiliary…, residuals…) and (residuals…, ct…) -> (x̄…)."""
+    from fnad.transforms.split import split  # noqa: PLC0415 - not loaded for a gradient
 
     def cut(program: Program) -> tuple[Program, Program]:
         swept = differentiation.joint(program, wrt, outputs)
@@ -62,6 +62,7 @@ def vjp(wrt: Sequence[bool], outputs: int) -> Derivation:
 
 def linearized(wrt: Sequence[bool], outputs: int) -> Derivation:
     """The program of tangents in two: (x…) -> (y…, auxiliary…, residuals…) and (residuals…, dx…) -> (dy…)."""
+    from fnad.transforms.split import split  # noqa: PLC0415 - likewise
 
     def cut(program: Program) -> tuple[Program, Program]:
         (pushed,) = jvp(wrt, outputs).rewrite(program)

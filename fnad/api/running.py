@@ -15,7 +15,6 @@ from typing import Any, cast
 from fnad import config
 from fnad.api.derivations import Derivation
 from fnad.api.leaves import Array, Operand, to_user
-from fnad.api.nonfinite import checked
 from fnad.backends.base import Executor
 from fnad.backends.reference import interpreter
 from fnad.backends.tiers import TieredProgram, staged
@@ -119,6 +118,8 @@ def watched(
 ) -> list[Array]:
     """What an executor returns, whose errors get the line of the function at hand, and whose results are checked."""
     if config.current().debug_nans:
+        from fnad.api.nonfinite import checked  # noqa: PLC0415 - not loaded where nobody asks for that
+
         return checked(run, arrays, own(), count)
     try:
         return run(arrays)

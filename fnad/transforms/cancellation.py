@@ -52,8 +52,6 @@ class UnknownShiftError(Exception):
 
 def without_cancelled(program: Program) -> Program:
     """The program with each value that cancels out in a `stop_gradient`."""
-    if not any(equation.primitive is exp for equation in program.equations):
-        return program
     found = _Cancellation(program).found()
     return _stopped(program, found) if found else program
 

@@ -11,11 +11,11 @@ from collections.abc import Callable, Sequence
 from fnad.ir.builder import current_builder, trace
 from fnad.ir.program import Program
 from fnad.ir.symbol import Symbol
+from fnad.ops.eigenvalues import eigh
+from fnad.ops.elementary import exp
 from fnad.ops.shape import broadcast_to
 from fnad.transforms import joint as reverse_mode
 from fnad.transforms import jvp as forward_mode
-from fnad.transforms.cancellation import without_cancelled
-from fnad.transforms.spectral import with_spectral_functions
 
 
 def joint(program: Program, wrt: Sequence[bool], outputs: int | None = None) -> Program:
@@ -52,4 +52,13 @@ def gradient(program: Program, wrt: Sequence[bool]) -> Program:
 
 
 def _derived(program: Program, derive: Callable[[Program], Program]) -> Program:
-    return with_spectral_functions(without_cancelled(program), derive)
+    computed = {equation.primitive for equation in program.equations}
+    if exp in computed:
+        from fnad.transforms.cancellation import without_cancelled  # noqa: PLC0415 - not loaded where there is none
+
+        program = without_cancelled(program)
+    if eigh in computed:
+        from fnad.transforms.spectral import with_spectral_functions  # noqa: PLC0415 - likewise
+
+        return with_spectral_functions(program, derive)
+    return derive(program)

@@ -45,8 +45,6 @@ from fnad.transforms.spectral_forms import Factor, Forms, SpectralFunction, betw
 
 def with_spectral_functions(program: Program, derive: Callable[[Program], Program]) -> Program:
     """The derivative that `derive` makes of a program, with the rules of spectral functions."""
-    if not any(equation.primitive is eigh for equation in program.equations):
-        return derive(program)
     recognized, written = _recognized(program)
     return _as_written(derive(_guarded(dce(recognized))), written)
 
