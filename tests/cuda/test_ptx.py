@@ -174,6 +174,9 @@ def test_rows_and_neighbours_are_loaded_once_and_sixteen_bytes_at_a_time(tmp_pat
         (layer_norm, (rows, columns, columns), 3, 1),
         (lambda x: fnad.value_and_grad(lambda x: np.sum(np.exp(x) * x))(x), (long,), 1, 1),
         (lambda x, y: x * y + x, (long, long), 2, 1),
+        (softmax, (np.ones((2000, 60), np.float32),), 1, 1),
+        # Read: x, the bias, the gain twice. Stored: the gradient, and the parts of the gain's with rounding errors.
+        (fnad.grad(lambda *given: np.sum(np.tanh(layer_norm(*given))), argnums=(0, 1)), (rows, columns, columns), 4, 3),
     ]
     kernels = []
     for n, (function, arguments, _, _) in enumerate(programs):
@@ -184,7 +187,7 @@ def test_rows_and_neighbours_are_loaded_once_and_sixteen_bytes_at_a_time(tmp_pat
     assert ".local" not in ptx
     report = assembled(ptx, "sm_90", tmp_path)
     assert set(re.findall(r"(\d+) bytes (?:spill|stack)", report)) == {"0"}
-    assert max(map(int, re.findall(r"Used (\d+) registers", report))) <= 64  # so that 1,024 threads have room
+    assert max(map(int, re.findall(r"Used (\d+) registers", report))) <= 80  # so that 768 threads have room
     for (_, _, loads, stores), text in zip(programs, re.split(r"(?=\.visible \.entry )", ptx)[1:], strict=True):
         assert len(re.findall(r"ld\.global\.nc\.v4", text)) == loads
         assert len(re.findall(r"st\.global\.v4", text)) == stores

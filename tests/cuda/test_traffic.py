@@ -11,12 +11,14 @@ import pytest
 from scipy.special import ndtr
 
 import fnad
+from fnad.backends.cpu.target import CPU
 from fnad.backends.cuda.executor import launch_lines
 from fnad.backends.cuda.occupancy import Resources, occupancy
 from fnad.backends.cuda.target import CUDA
 from fnad.errors import LoweringError
 from fnad.kernel.launches import DevicePlan
 from fnad.kernel.traffic import moved
+from fnad.lower.loop_ir import NestLoop, Product
 from fnad.lower.lowering import lower
 from tests.cuda.harness import Block, Watched
 from tests.cuda.test_grid import SMALL, layer_norm, plan_of, program_of, softmax
@@ -104,6 +106,18 @@ def test_no_more_bytes_are_moved_than_must(name: str) -> None:
     total = sum(sum(moved(launch, sizes)) for launch in plan.launches.values())
     assert least <= total <= 1.03 * least
     assert max(launch.blocks * launch.threads for launch in plan.launches.values()) >= 132 * 512
+
+
+def test_what_is_stored_and_fused_is_decided_by_the_costs_of_the_device() -> None:
+    function = lambda x, w, v: softmax(x @ w) @ v  # noqa: E731
+    program = program_of(function, (array(10**6, 16), array(16, 1000), array(1000, 16)))
+    on_host, on_device = lower(program, CPU), lower(program, CUDA)
+    assert any(item.tile for item in on_host.items if isinstance(item, NestLoop))  # the cache has a tile of rows
+    assert not any(item.tile for item in on_device.items if isinstance(item, NestLoop))
+    assert sum(isinstance(item, Product) for item in on_device.items) == 2
+    shared = lambda x: (np.sum(x, axis=0), np.sum(np.exp(x / 2) * x, axis=1))  # noqa: E731
+    program = program_of(shared, (MATRIX,))
+    assert (len(lower(program, CPU).items), len(lower(program, CUDA).items)) == (2, 1)  # x is read once
 
 
 @pytest.mark.parametrize("name", ["softmax", "layer norm", "softmax of short rows", "transpose"])
