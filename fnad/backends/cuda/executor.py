@@ -125,12 +125,12 @@ class DeviceExecutor:
 
     def _called(self, arguments: Sequence[Array]) -> list[Array]:
         device = self._device
-        arrays = list(map(self._input, arguments))
-        outputs = self._new_outputs(arguments)
-        arrays += outputs
         stream = device.stream()
         frame = self._frame(stream)
         frame.stream = stream
+        arrays = [self._input(frame, n, array) for n, array in enumerate(arguments)]
+        outputs = self._new_outputs(arguments)
+        arrays += outputs
         frame.give(arrays)
         graph = self._graph(frame.graph_of_all, self._run) if self._is_graph else None
         if graph is None:
@@ -176,11 +176,11 @@ class DeviceExecutor:
         """The number of arrays that a call brings."""
         return len(self.plan.loops.inputs) + len(self.plan.loops.outputs)
 
-    def _input(self, array: Array) -> Any:
+    def _input(self, frame: Frame, number: int, array: Array) -> Any:
         """An argument as kernels need it: in the order of its elements, from an address for vectors on."""
         device = self._device
         if type(array) is not device.array_type and not is_on_device(array):
-            return device.to_device(np.ascontiguousarray(array))
+            return frame.copied(number, array) if array.size == 1 else device.to_device(np.ascontiguousarray(array))
         try:
             array = device.adopt(array)
         except PlacementError as error:
@@ -223,7 +223,7 @@ class DeviceExecutor:
     @property
     def workspace_bytes(self) -> int:
         """The memory of the workspaces not in use, in bytes."""
-        return self._workspace_size * sum(map(len, self._frames.values()))
+        return self._workspace_size * sum(map(len, list(self._frames.values())))
 
     def free_workspaces(self) -> int:
         """Free the workspaces not in use, with their graphs; return the number of bytes freed."""

@@ -11,6 +11,8 @@ from collections.abc import Callable, Hashable, Sequence
 from ctypes import addressof, c_uint64
 from typing import Any, TypeAlias
 
+import numpy as np
+
 from fnad.backends.cuda.driver import DeviceArray, Driver
 
 Run: TypeAlias = "Callable[[Frame], None]"
@@ -43,6 +45,7 @@ class Frame:
         self.parameters = [addressof(table) for table in self._tables]
         self.is_captured = False
         self._graphs: dict[Hashable, Any] = {}
+        self._numbers: dict[int, tuple[bytes, DeviceArray]] = {}
         self._seen: set[Hashable] = set()
         self._captured = self._replayed = 0
 
@@ -50,6 +53,15 @@ class Frame:
         """Have kernels find an array at a position."""
         self.arrays[position] = array
         self._addresses[position] = self._device.address(array)
+
+    def copied(self, position: int, number: np.ndarray[Any, Any]) -> DeviceArray:
+        """A number on the device, which is copied again if it is another one than at the call before."""
+        content = number.tobytes()
+        known, array = self._numbers.get(position, (None, None))
+        if known != content:
+            array = self._device.to_device(number)
+            self._numbers[position] = content, array
+        return array
 
     def drop(self, position: int) -> None:
         """Give back the array at a position."""
