@@ -24,7 +24,7 @@ from fnad.numpy.registry import OF_PLACES
 from fnad.numpy.views import ArrayView, Box, MovingBox, Reshape, Reverse, Steps, fitted, read, write
 from fnad.ops.comparison import select
 from fnad.ops.indexing import gather, scatter
-from fnad.ops.shape import Ints, broadcast_to, constant, invert, reshape_to, reverse, transpose_to
+from fnad.ops.shape import Ints, broadcast_to, constant, invert, iota, reshape_to, reverse, transpose_to
 from fnad.records import NamedTuple, dataclass
 
 COLUMN = "an array has no names of columns: pass that of a DataFrame by itself, df['a'].to_numpy()"
@@ -435,4 +435,11 @@ def _in_bounds(entry: Any, n: int, axis: int) -> Symbol:
         wrong = values[(values < -n) | (values >= n)]
         if wrong.size:
             raise OutOfRangeError(f"index {wrong.flat[0]} is out of bounds for axis {axis} with size {n}")
+        if is_counting(values, n):  # as the rows in x[np.arange(n), columns], which the compiler sees one by one
+            return iota(dtype=I64, shape=values.shape, axis=values.shape.index(n))
     return to_dtype(as_symbol(entry), I64)
+
+
+def is_counting(values: np.ndarray[Any, Any], n: int) -> bool:
+    """Whether integers are 0, 1, …, n - 1 along an axis, of several."""
+    return values.size == n > 1 and n in values.shape and np.array_equal(values.ravel(), np.arange(n))

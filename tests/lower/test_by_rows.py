@@ -32,6 +32,11 @@ def chosen(x: Any, classes: Any) -> Any:
 
 PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "of rows": (fnad.grad(lambda x, i: np.sum(np.sin(chosen(x, i)))), (X, CLASSES)),
+    "of rows by number": (fnad.grad(lambda x, i: np.sum(np.sin(x[np.arange(70), i]))), (X, CLASSES)),
+    "of numbered columns": (
+        fnad.grad(lambda x, i: np.sum(np.sin(x[i[None], np.arange(40)[None]]))),
+        (X, CLASSES[:40]),
+    ),
     "of columns": (
         fnad.grad(lambda x, i: np.sum(np.take_along_axis(x, i[None], axis=0) ** 2)),
         (X, RNG.integers(-70, 70, 40)),
@@ -79,3 +84,25 @@ def test_a_place_beyond_the_row_is_an_error() -> None:
     for classes in (CLASSES + 80, np.where(np.arange(70) == 69, -41, CLASSES)):
         with pytest.raises(OutOfRangeError):
             gradient(X, classes)
+
+
+def test_an_index_that_counts_is_known_as_one_whatever_it_is_made_by() -> None:
+    rows = np.arange(70)
+    for index in (rows, rows.astype(np.uint8), list(range(70))):
+        assert "iota" in str(fnad.make_program(lambda x, i, index=index: x[index, i])(X, CLASSES))
+    for index in (rows - 70, rows[::-1], np.sort(CLASSES), rows[:40]):
+        found = fnad.grad(lambda x, i, index=index: np.sum(np.sin(x[index, i])))(X, CLASSES[: len(index)])
+        wanted = np.zeros_like(X)
+        np.add.at(wanted, (index, CLASSES[: len(index)]), np.cos(X[index, CLASSES[: len(index)]]))
+        np.testing.assert_allclose(found, wanted, rtol=1e-14)
+
+
+def test_an_index_from_outside_that_changes_is_seen() -> None:
+    rows = np.arange(70)
+    function = fnad.jit(fnad.grad(lambda x, i: np.sum(np.sin(x[rows, i]))))
+    first = function(X, CLASSES)
+    rows[:] = rows[::-1].copy()
+    wanted = np.zeros_like(X)
+    np.add.at(wanted, (rows, CLASSES), np.cos(X[rows, CLASSES]))
+    assert not np.array_equal(first, wanted)
+    np.testing.assert_allclose(function(X, CLASSES), wanted, rtol=1e-14)
