@@ -431,6 +431,10 @@ class Values:
     def _scatter_runs(self, equation: Equation, step: str, buffer: Buffer) -> None:
         operand, updates, order, *integers = equation.operands
         shape, count = integers[0].aval.shape, order.aval.size
+        if not count:
+            if not self._takes_memory(buffer, operand):
+                self.copy(operand, buffer)
+            return
         elements = updates.aval.shape[len(shape) :]
         number = self.expressions.element(order, [counter(self.depth + count_loops(elements), count)])
         which = unflattened(Index(0, ((Loaded(number, count), 1),)), shape)

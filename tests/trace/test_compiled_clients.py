@@ -266,11 +266,10 @@ def test_compiled_closures_are_called_again():
 @pytest.mark.parametrize(
     "solve",
     [
-        lambda x: scipy.optimize.toms748(lambda y: y**3 - x, 0.0, 3.0),
         lambda x: scipy.optimize.broyden1(lambda y: y**3 - x, 1.0),
         lambda x: scipy.optimize.leastsq(lambda y: y**3 - x, 1.0)[0][0],
     ],
-    ids=["toms748", "broyden1", "leastsq"],
+    ids=["broyden1", "leastsq"],
 )
 def test_solvers_of_scipy(transform, solve):
     with pytest.raises(TracerEscapeError, match="has no numbers while tracing"):
