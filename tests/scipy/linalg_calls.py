@@ -18,6 +18,8 @@ R = sample(5, "f64", 7)
 C = sample((4, 5), "f64", 8)
 K = sample((2, 3), "f64", 9)
 
+LARGE = np.array([9.0, 0.0, 0.0])
+
 STRUCTURES = ("gen", "sym", "her", "upper triangular", "lower triangular", "diagonal")
 
 SCIPY_LINALG = {
@@ -117,6 +119,56 @@ SCIPY_LINALG = {
         R,
     ),
     "toeplitz of complex": (lambda z: la.toeplitz(z[0]), Z),
+    "scipy eigh": (
+        lambda a, b: (
+            la.eigh(a + a.T)[0],
+            np.abs(la.eigh(a @ a.T, lower=False)[1]),
+            la.eigh(a + a.T, b @ b.T, eigvals_only=True),
+            la.eigvalsh(a + a.T, b @ b.T, subset_by_index=(1, 2)),
+        ),
+        A,
+        B[0],
+    ),
+    "scipy eig": (lambda a: (la.eig(a)[0] ** 3).sum(), A),
+    "tridiagonal": (
+        lambda v, r: (
+            la.eigh_tridiagonal(v, r[:2])[0],
+            np.abs(la.eigh_tridiagonal(v, r[:2])[1]),
+            la.eigvalsh_tridiagonal(v, r[:2]),
+        ),
+        V,
+        R,
+    ),
+    "pinvh": (lambda a: la.pinvh(a @ a.T), A),
+    "matrix functions": (
+        lambda a: [f(a / 5) for f in (la.coshm, la.sinhm, la.tanhm, la.cosm, la.sinm, la.tanm)],
+        A,
+    ),
+    "toeplitz systems": (
+        lambda v, w, r: (
+            la.solve_toeplitz(v + LARGE, w),
+            la.solve_toeplitz((v + LARGE, r[:3] + LARGE), w),
+            la.matmul_toeplitz((v, r[:3]), w),
+            la.solve_circulant(v + LARGE, w[:, 0]),
+        ),
+        V,
+        W,
+        R,
+    ),
+    "solveh_banded": (
+        lambda v, w: (
+            la.solveh_banded(np.stack([v, v + 9]), w),
+            la.solveh_banded(np.stack([v + 9, v]), w, lower=True),
+        ),
+        V,
+        W,
+    ),
+    "structures": (
+        lambda a, w, v: (la.khatri_rao(a, w.T @ a), la.fiedler(v), la.convolution_matrix(v, 4)),
+        A,
+        W,
+        V,
+    ),
 }
 
 SIGNAL = {
