@@ -6,7 +6,7 @@ is that of the row's update. Nothing is stored at computed places, and no order 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from fnad.ir.primitive import IndexMap, Iota, Scatter
 from fnad.ir.program import Atom, Equation, Literal, Var
@@ -17,16 +17,22 @@ def rows_of(equation: Equation, definitions: Mapping[Var, Equation]) -> dict[int
     if not isinstance(equation.primitive.lower, Scatter):
         return None
     operand, _, *integers = equation.operands
-    shape, found = integers[0].aval.shape, dict[int, int]()
+    shape, found = integers[0].aval.shape, counted_axes(operand, integers, definitions)
+    others = [extent for number, extent in enumerate(shape) if number not in found.values()]
+    is_one = found and all(extent == 1 for extent in others)
+    return found if is_one and _is_one_number(operand, definitions) else None
+
+
+def counted_axes(operand: Atom, integers: Sequence[Atom], definitions: Mapping[Var, Equation]) -> dict[int, int]:
+    """The axes of an array that indices count from the first place to the last, along which of their own axes."""
+    found: dict[int, int] = {}
     for axis, (integer, extent) in enumerate(zip(integers, operand.aval.shape, strict=False)):
         made = definitions.get(integer) if isinstance(integer, Var) else None
         if made is not None and isinstance(made.primitive.lower, Iota):
             number = made.params["axis"]
-            if shape[number] == extent and number not in found.values():
+            if integer.aval.shape[number] == extent and number not in found.values():
                 found[axis] = number
-    others = [extent for number, extent in enumerate(shape) if number not in found.values()]
-    is_one = found and all(extent == 1 for extent in others)
-    return found if is_one and _is_one_number(operand, definitions) else None
+    return found
 
 
 def _is_one_number(atom: Atom, definitions: Mapping[Var, Equation]) -> bool:

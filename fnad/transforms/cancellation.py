@@ -27,8 +27,10 @@ from fnad.ops.autodiff import stop_gradient
 from fnad.ops.comparison import select
 from fnad.ops.conversion import convert
 from fnad.ops.elementary import exp, log, sqrt
+from fnad.ops.indexing import gather
 from fnad.ops.shape import broadcast_in_dim, pad, reduce_sum, reshape, slice_, transpose
 from fnad.records import NamedTuple
+from fnad.transforms.by_rows import counted_axes
 from fnad.transforms.sparsity import aligned_axes
 
 FARTHEST = 40
@@ -129,7 +131,7 @@ class _Cancellation:
             raise UnknownShiftError
         if isinstance(primitive.derivative, NonDifferentiable) or not is_inexact(equation.results[0].aval.dtype):
             return None
-        moved = [shift and _moved(equation, place, shift) for place, shift in enumerate(operands)]
+        moved = [shift and self._moved(equation, place, shift) for place, shift in enumerate(operands)]
         match [shift.scales for shift in moved if shift is not None]:
             case scales if all(scales):
                 return self._scaled(equation, moved)
@@ -137,6 +139,17 @@ class _Cancellation:
                 return self._translated(equation, moved)
             case _:
                 raise UnknownShiftError
+
+    def _moved(self, equation: Equation, place: int, shift: Shift) -> Shift:
+        """The shift of an operand with the axes as those of the result."""
+        if not shift.axes:
+            return shift
+        places = _places(equation, place)
+        if equation.primitive is gather and place == 0:
+            places |= counted_axes(equation.operands[0], equation.operands[1:], self.made)
+        if any(axis not in places for axis in shift.axes):
+            raise UnknownShiftError
+        return shift._replace(axes=tuple(places[axis] for axis in shift.axes))
 
     def _scaled(self, equation: Equation, shifts: Sequence[Shift | None]) -> Shift | None:
         """The shift of a result where all shifts are factors."""
@@ -176,6 +189,8 @@ class _Cancellation:
             return self._multiple(equation, shifts)
         if primitive is select:
             return _one(shifts[1:])
+        if primitive is gather:
+            return _one(shifts[:1])
         if primitive is convert or _moves(equation):
             return _one(shifts)
         raise UnknownShiftError
@@ -221,16 +236,6 @@ def _moves(equation: Equation) -> bool:
     """Whether each element of the result is one of an operand."""
     lower = equation.primitive.lower
     return isinstance(lower, Gather | Concatenation) or (isinstance(lower, IndexMap) and lower.guard is None)
-
-
-def _moved(equation: Equation, place: int, shift: Shift) -> Shift:
-    """The shift of an operand with the axes as those of the result."""
-    if not shift.axes:
-        return shift
-    places = _places(equation, place)
-    if any(axis not in places for axis in shift.axes):
-        raise UnknownShiftError
-    return shift._replace(axes=tuple(places[axis] for axis in shift.axes))
 
 
 def _places(equation: Equation, place: int) -> dict[int, int]:
