@@ -292,7 +292,7 @@ class Builder:
         length = self.task_length(loop)
         if length is None:
             self.open_folds(folds)
-            self.iterations(loop, folds, *self.range_of(loop))
+            self.iterations(loop, folds, *self.range_of(loop), is_cut=loop.span is not None)
         else:
             self.parallel_loop(loop, folds, length)
         self.loops.pop()
@@ -306,13 +306,16 @@ class Builder:
         first, last = map(self.value, loop.span)
         return first, self.assign("v", apply(ADD, last, integer(1)))
 
-    def iterations(self, loop: NestLoop, folds: Sequence[Accumulator], start: Expression, stop: Expression) -> None:
+    def iterations(
+        self, loop: NestLoop, folds: Sequence[Accumulator], start: Expression, stop: Expression, *, is_cut: bool
+    ) -> None:
+        """Write iterations of a loop; `is_cut` where they may end within a block of a sum."""
         block = self.target.costs.sum_block
         self.add(*(local(array_of(buffer), row.size) for buffer, row in self.rows.items() if row.loop is loop))
         if loop.tile:
             self.tiled_loop(loop, start, stop)
         elif loop.expected > block and any(f.compensated and f.depth == len(self.loops) for f in folds):
-            self.blocked_loop(loop, block, start, stop)
+            self.blocked_loop(loop, block, start, stop, is_cut=is_cut)
         else:
             self.plain_loop(loop, start, stop)
 
@@ -329,10 +332,11 @@ class Builder:
         for fold in opened:
             self.compensate(fold)
 
-    def blocked_loop(self, loop: NestLoop, length: int, start: Expression, stop: Expression) -> None:
+    def blocked_loop(self, loop: NestLoop, length: int, start: Expression, stop: Expression, *, is_cut: bool) -> None:
         outer = block_of(loop.depth)
+        end = apply(MIN, apply(ADD, outer, integer(length)), stop) if is_cut else self.end(outer, length, loop.extent)
         with self.block(level=False) as body:
-            self.plain_loop(loop, outer, self.end(outer, length, loop.extent))
+            self.plain_loop(loop, outer, end)
         self.add(For(outer, start, stop, length, body))
 
     def tiled_loop(self, loop: NestLoop, start: Expression, stop: Expression) -> None:
@@ -388,7 +392,8 @@ class Builder:
             start = self.assign("v", apply(MULTIPLY, task, integer(length)))
             own = self.own_results(loop, task)
             self.open_folds(folds)
-            self.iterations(loop, folds, start, self.assign("v", self.end(start, length, loop.extent)))
+            stop = self.assign("v", self.end(start, length, loop.extent))
+            self.iterations(loop, folds, start, stop, is_cut=length % self.target.costs.sum_block != 0)
             self.own.clear()
             self.sums.clear()
             for variable in chain.from_iterable(map(self.variables, folds)):

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fnad import fori_loop, jit
+from fnad import config, fori_loop, jit
 from fnad.backends.cpu import vector_math
 from fnad.backends.cpu.executor import compile_program
 from fnad.ir.builder import trace
@@ -114,3 +114,22 @@ def test_a_fold_of_one_element_begins_as_any_other() -> None:
         expected = f(x)
     for found, wanted in zip(jit(f)(x), expected, strict=True):
         assert_same_with_signs(found, wanted)
+
+
+def test_sums_of_what_is_computed_of_rows_end_where_a_task_does() -> None:
+    """A task of rows is no whole number of the blocks in which a sum goes: what is behind it is the next one's."""
+
+    def of_rows(q: Any, a: Any) -> list[Any]:
+        return [
+            np.sum(np.log(np.sum(a * q, axis=1))),
+            np.sum(np.exp(-np.max(a * q, axis=1))),
+            np.sum(np.sum(np.exp(a * q), axis=1) * np.prod(a * q, axis=1)),
+        ]
+
+    compiled = jit(of_rows)
+    for n in (20_000, 50_001):
+        a, q = np.random.default_rng(n).uniform(0.5, 1.5, (n, 3)), np.array([0.3, 0.5, 0.9])
+        for threads in (1, 2):
+            with config.override(executor="compiled", threads=threads):
+                np.testing.assert_allclose(compiled(q, a), of_rows(q, a), rtol=1e-12)
+                assert "prange" in compiled.lower(q, a).as_text("source")
