@@ -38,6 +38,7 @@ process apply. A program that the compiler cannot lower runs in the interpreter 
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from contextlib import AbstractContextManager, ContextDecorator
 from contextvars import ContextVar
 from dataclasses import field, replace
@@ -129,7 +130,7 @@ def set_default(**changes: Any) -> None:
     _default = _changed(_default, changes)
 
 
-def override(**changes: Any) -> AbstractContextManager[Settings]:
+def override(**changes: Any) -> _InForce:
     """Change settings for a block of code.
 
     Raises `SettingError` for a setting or a value that does not exist.
@@ -138,14 +139,14 @@ def override(**changes: Any) -> AbstractContextManager[Settings]:
     ...     current().executor
     'interpreter'
     """
-    return _InForce(_changed(current(), changes))
+    return _InForce(_changed(current(), changes), lambda: override(**changes))
 
 
 class _InForce(ContextDecorator, AbstractContextManager[Settings]):
-    """A block of code with settings of its own, or a function."""
+    """A block of code with settings of its own, or a function, which has them made `again` at each call."""
 
-    def __init__(self, settings: Settings) -> None:
-        self._settings = settings
+    def __init__(self, settings: Settings, again: Callable[[], _InForce]) -> None:
+        self._settings, self._again = settings, again
 
     def __enter__(self) -> Settings:
         self._token = _overridden.set(self._settings)
@@ -155,10 +156,10 @@ class _InForce(ContextDecorator, AbstractContextManager[Settings]):
         _overridden.reset(self._token)
 
     def _recreate_cm(self) -> _InForce:
-        return _InForce(self._settings)
+        return self._again()
 
 
-def on(device: str) -> AbstractContextManager[Settings]:
+def on(device: str) -> _InForce:
     """Run programs on a device, for a block of code; the settings of two such blocks are one object."""
     global _latest  # noqa: PLW0603  # a call of a compiled function asks for the same each time
     settings = current()
@@ -168,7 +169,7 @@ def on(device: str) -> AbstractContextManager[Settings]:
             return override(device=device)
         after = _on(settings, device)
         _latest = settings, device, after
-    return _InForce(after)
+    return _InForce(after, lambda: on(device))
 
 
 @lru_cache(64)

@@ -236,6 +236,20 @@ def test_settings_belong_to_their_thread() -> None:
     assert seen == ["auto", "auto", "compiled"]
 
 
+def test_a_function_with_settings_of_its_own_takes_the_others_from_its_call() -> None:
+    @fnad.config.override(executor="interpreter")
+    def settings() -> fnad.config.Settings:
+        return fnad.config.current()
+
+    @fnad.device("cpu")
+    def on_the_cpu() -> fnad.config.Settings:
+        return settings()
+
+    with fnad.config.override(debug_nans=True, executor="compiled"):
+        assert (on_the_cpu().executor, on_the_cpu().debug_nans) == ("interpreter", True)
+    assert (on_the_cpu().executor, on_the_cpu().debug_nans) == ("interpreter", False)
+
+
 def test_what_cannot_be_lowered_is_interpreted(monkeypatch: pytest.MonkeyPatch) -> None:
     attempts: list[Program] = []
 
