@@ -21,6 +21,7 @@ OF_LARGE_ARRAYS = replace(
         sum_block=2,
         parallel_nanoseconds=0,
         task_nanoseconds=1,
+        combine_nanoseconds=1e-6,
     ),
 )
 """A target for which what the CPU does with large arrays alone is best for small ones too: products by BLAS and in

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import gc
 import os
 import pickle
 import subprocess
@@ -177,6 +178,8 @@ def results(f: Any, arguments: tuple[Any, ...]) -> list[bytes]:
 
 
 def test_programs_are_the_same_when_they_are_loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fnad.clear_cache()
+    gc.collect()  # code that programs of earlier tests left in memory would not be written here
     with fnad.config.override(disk_cache=str(tmp_path / "c")):
         first = {name: results(*given) for name, given in FUNCTIONS.items()}
         monkeypatch.setattr(tiers, "simplify", None)

@@ -102,9 +102,6 @@ PARTS = 64
 ROOM = 2**18
 """The most results that the tasks of a kernel have of their own for folds that accumulate in memory."""
 
-COMBINING = 32
-"""How many nanoseconds a loop takes at least for each such result of a task, which takes about one to combine."""
-
 FEWEST_TASKS = 8
 """The fewest tasks that a parallel loop is divided into; one with fewer iterations may have parallel loops inside."""
 
@@ -371,9 +368,9 @@ class Builder:
         results = number_of_results(loop)
         if results:
             fitting = power_of_two(self.room // results) if results <= self.room else 0
-            tasks = min(tasks, fitting, int(time / (COMBINING * results)))
+            tasks = min(tasks, fitting, int(time / (costs.combine_nanoseconds * results)))
         for product in products_over(loop):
-            tasks = min(tasks, tiles.PARTS, int(time / (COMBINING * product.m * product.n)))
+            tasks = min(tasks, tiles.PARTS, int(time / (costs.combine_nanoseconds * product.m * product.n)))
         if tasks < FEWEST_TASKS:
             return None
         length = -(-loop.extent // tasks)

@@ -73,6 +73,9 @@ class Costs:
     task_nanoseconds: int
     """The least approximate time of such a task."""
 
+    combine_nanoseconds: float
+    """The least approximate time of a loop for each result that each of its tasks has, which are combined after it."""
+
 
 @dataclass(frozen=True, slots=True)
 class Grid:

@@ -39,6 +39,7 @@ COSTS = Costs(
     # Whether it is worth it to wake threads is measured as the loop runs: see `threads.py`, which needs POSIX threads.
     parallel_nanoseconds=50_000 if os.name == "posix" else 2**62,
     task_nanoseconds=2_000,
+    combine_nanoseconds=32,
 )
 
 CPU = Target(

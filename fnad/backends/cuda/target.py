@@ -37,6 +37,7 @@ COSTS = Costs(
     interrupt_nanoseconds=NEVER,
     parallel_nanoseconds=NEVER,
     task_nanoseconds=NEVER,
+    combine_nanoseconds=NEVER,
 )
 
 CUDA = Target(
