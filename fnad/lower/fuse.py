@@ -57,7 +57,8 @@ class Nests:
             self._reorder(position, order)
             position += order.index(position)
             for other in self._producers(touched):
-                self._unite(other, position)
+                if self._takes(other, item, touched):  # else what the item reads would not be there yet
+                    self._unite(other, position)
             self._merge(position, item, touched)
             return
         # Behind `after` any position is legal; only nests that touch the same arrays gain from sharing a loop.

@@ -70,6 +70,12 @@ def a_vector(x: Any, w: Any, v: Any) -> Any:
     return rows @ v, np.cos(x @ v[: x.shape[1]]) @ rows
 
 
+def beside_a_row(x: Any, v: Any) -> Any:
+    """Of each row of the product the same vector is read, as long as the product has rows."""
+    products, row = x @ x.T, 2.0 * np.cos(v)
+    return np.min(products, axis=1), np.sum(np.tanh(products + row), axis=1)
+
+
 def in_a_loop(x: Any, w: Any) -> Any:
     return fori_loop(0, 3, lambda _, x: np.tanh(x @ w) @ w.T + x, x)
 
@@ -87,6 +93,7 @@ CASES: dict[str, tuple[Callable[..., Any], list[np.ndarray]]] = {
     "sequences": (of_sequences, given((9, 11, 5), (5, 12), (12, 3))),
     "sequences of two": (of_sequences, given((50, 2, 5), (5, 12), (12, 3))),
     "a vector": (a_vector, given((99, 5), (5, 12), (12,))),
+    "beside a row": (beside_a_row, given((101, 4), (101,))),
     "in a loop": (in_a_loop, given((66, 5), (5, 12))),
 }
 
