@@ -35,7 +35,7 @@ from fnad.kernel.statements import (
     apply,
     bodies,
     integer,
-    operands,
+    loads,
     subexpressions,
     walk,
     with_bodies,
@@ -128,7 +128,7 @@ def _after_barrier(accesses: Sequence[Access], before: Accesses) -> list[Stateme
 
 def _loop(loop: For | While, before: Accesses) -> list[Statement]:
     """A loop whose iterations all threads run; one iteration waits for the one before it if it has to."""
-    barrier = _after_barrier(list(_of_operands(operands(loop), ALL)), before)
+    barrier = _after_barrier(list(_read(loop, ALL)), before)
     entry = Accesses()
     entry.add(before)
     body = _block(loop.body, before)
@@ -144,7 +144,7 @@ def _loop(loop: For | While, before: Accesses) -> list[Statement]:
 
 def _branches(branches: If, before: Accesses) -> list[Statement]:
     """Branches of which all threads take the same."""
-    barrier = _after_barrier(list(_of_operands(operands(branches), ALL)), before)
+    barrier = _after_barrier(list(_read(branches, ALL)), before)
     other = Accesses()
     other.add(before)
     then, otherwise = _block(branches.then, before), _block(branches.otherwise, other)
@@ -216,26 +216,25 @@ def _accesses(statement: Statement) -> Iterator[Access]:
     if is_shared_out(statement):
         yield from _shared_out(statement)
     elif isinstance(statement, Store):
-        yield from _of_operands(operands(statement), FIRST)
+        yield from _read(statement, FIRST)
         yield Access(statement.array.name, is_store=True, threads=FIRST)
     else:
-        yield from _of_operands(operands(statement), ALL)
+        yield from _read(statement, ALL)
 
 
-def _of_operands(expressions: Iterable[Expression], threads: str) -> Iterator[Access]:
-    for expression in expressions:
-        for inner in subexpressions(expression):
-            if isinstance(inner, Load) and not is_own(inner.array):
-                yield Access(inner.array.name, is_store=False, threads=threads)
+def _read(statement: Statement, threads: str) -> Iterator[Access]:
+    for load in loads(statement):
+        if not is_own(load.array):
+            yield Access(load.array.name, is_store=False, threads=threads)
 
 
 def _shared_out(statement: Statement) -> Iterator[Access]:
     """The accesses of a loop or a branch that is not the same for all threads."""
     counters, start = set(_counters(statement)), _start(statement)
     for nested in walk([statement]):
-        for expression in (e for operand in operands(nested) for e in subexpressions(operand)):
-            if isinstance(expression, Load) and not is_own(expression.array):
-                yield _access(expression.array, expression.index, start, counters, is_store=False)
+        for load in loads(nested):
+            if not is_own(load.array):
+                yield _access(load.array, load.index, start, counters, is_store=False)
         if isinstance(nested, Store) and not is_own(nested.array):
             yield _access(nested.array, nested.index, start, counters, is_store=True)
 

@@ -25,9 +25,8 @@ from fnad.kernel.statements import (
     Statement,
     Store,
     assigned,
+    expressions,
     integer,
-    operands,
-    subexpressions,
     walk,
 )
 from fnad.kernel.steps import Chunk
@@ -108,10 +107,9 @@ def arrays_of(statements: Sequence[Statement]) -> dict[Name, None]:
     for statement in walk(statements):
         if isinstance(statement, Store):
             found[statement.array] = None
-        for operand in operands(statement):
-            for expression in subexpressions(operand):
-                if isinstance(expression, Load):
-                    found[expression.array] = None
-                elif isinstance(expression, Name) and isinstance(expression.kind, Pointer):
-                    found[expression] = None
+        for expression in expressions(statement):
+            if isinstance(expression, Load):
+                found[expression.array] = None
+            elif isinstance(expression, Name) and isinstance(expression.kind, Pointer):
+                found[expression] = None
     return found

@@ -32,7 +32,7 @@ from fnad.kernel.liveness import live
 from fnad.kernel.plan import Placed
 from fnad.kernel.python_source import kernel_text
 from fnad.kernel.registers import vectors
-from fnad.kernel.statements import COUNTERS, STATUS, Apply, Kernel, Statement, operands, subexpressions, walk
+from fnad.kernel.statements import COUNTERS, STATUS, Apply, Kernel, Statement, expressions, walk
 from fnad.lower.allocation import Slot
 from fnad.lower.interchange import products_apart
 from fnad.lower.loop_ir import (
@@ -303,7 +303,7 @@ def folds_in_parts(pieces: Iterable[Piece]) -> Iterator[Slot]:
 def launch(name: str, body: Sequence[Statement], blocks: int, threads: int, target: Target) -> Launch:
     """The launch of a kernel of statements, which are laid out in memory."""
     for statement in walk(body):
-        for expression in (e for operand in operands(statement) for e in subexpressions(operand)):
+        for expression in expressions(statement):
             if isinstance(expression, Apply) and expression.operation.name not in target.instructions:
                 raise LoweringError(f"{target.name} has no instructions for {expression.operation.name}")
     used = arrays_of(body)

@@ -18,7 +18,7 @@ from fnad.kernel.statements import (
     Statement,
     Store,
     bodies,
-    operands,
+    expressions,
     subexpressions,
     walk,
     with_bodies,
@@ -32,12 +32,11 @@ EFFECTS = (INTERRUPTED, RESERVE)
 def read_arrays(statements: Sequence[Statement]) -> Iterator[str]:
     """The names of the arrays that statements read: by loads, or by passing them to routines."""
     for statement in walk(statements):
-        for operand in operands(statement):
-            for expression in subexpressions(operand):
-                if isinstance(expression, Load):
-                    yield expression.array.name
-                elif isinstance(expression, Apply):
-                    yield from (o.name for o in expression.operands if isinstance(o, Name))
+        for expression in expressions(statement):
+            if isinstance(expression, Load):
+                yield expression.array.name
+            elif isinstance(expression, Apply):
+                yield from (o.name for o in expression.operands if isinstance(o, Name))
 
 
 def live(statements: Sequence[Statement], unread: AbstractSet[str]) -> list[Statement]:
@@ -97,10 +96,7 @@ def _is_removable(assign: Assign, uses: Counter[str]) -> bool:
 
 
 def _used(statement: Statement) -> Iterator[str]:
-    for operand in operands(statement):
-        for expression in subexpressions(operand):
-            if isinstance(expression, Name):
-                yield expression.name
+    return (expression.name for expression in expressions(statement) if isinstance(expression, Name))
 
 
 def _without(statements: Sequence[Statement], dead: AbstractSet[str]) -> list[Statement]:

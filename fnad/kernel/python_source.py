@@ -35,7 +35,7 @@ from fnad.kernel.statements import (
     Store,
     While,
     assigned,
-    operands,
+    expressions,
     subexpressions,
     walk,
     with_bodies,
@@ -231,8 +231,7 @@ class _Inliner:
         self.uses: Counter[str] = Counter()
         self.assignments = Counter(target.name for target in assigned(statements))
         for statement in walk(statements):
-            for operand in operands(statement):
-                self.uses.update(e.name for e in subexpressions(operand) if isinstance(e, Name))
+            self.uses.update(e.name for e in expressions(statement) if isinstance(e, Name))
         self.pending: dict[str, Expression] = {}
 
     def block(self, statements: Sequence[Statement]) -> list[Statement]:

@@ -35,7 +35,7 @@ from fnad.kernel.statements import (
     apply,
     assigned,
     integer,
-    operands,
+    loads,
     subexpressions,
     walk,
     with_bodies,
@@ -96,7 +96,7 @@ def is_unrolled(loop: For) -> bool:
     if ELEMENT.fullmatch(loop.counter.name):
         return True
     touched = [(s.array, s.index) for s in walk(loop.body) if isinstance(s, Store)]
-    touched += [(load.array, load.index) for s in walk(loop.body) for load in _loads(s)]
+    touched += [(load.array, load.index) for s in walk(loop.body) for load in loads(s)]
     return any(is_own(array) and loop.counter in subexpressions(index) for array, index in touched)
 
 
@@ -306,8 +306,8 @@ def _apart(loop: Statement, array: Callable[[Dtype, int], Name]) -> Iterator[Sta
     assert isinstance(loop, For)
     head = list(_head(loop.body))
     body = loop.body[len(head) :]
-    loads: list[Statement] = []
-    stores: list[Statement] = []
+    loaded: list[Statement] = []
+    stored: list[Statement] = []
     inside: list[Statement] = []
     inner = set(assigned(loop.body)) - {s.targets[0] for s in head}
     indices = _indices(body)
@@ -315,15 +315,15 @@ def _apart(loop: Statement, array: Callable[[Dtype, int], Name]) -> Iterator[Sta
         match statement:
             case Assign((target,), Load(source, index)) if _moves(source, index, indices, inner):
                 own = array(_dtype(source), _length(loop))
-                loads.append(Store(own, loop.counter, Load(source, index)))
+                loaded.append(Store(own, loop.counter, Load(source, index)))
                 inside.append(Assign((target,), Load(own, loop.counter)))
             case Store(target, index, value) if _moves(target, index, indices, inner):
                 own = array(_dtype(target), _length(loop))
-                stores.append(Store(target, index, Load(own, loop.counter)))
+                stored.append(Store(target, index, Load(own, loop.counter)))
                 inside.append(Store(own, loop.counter, value))
             case _:
                 inside.append(statement)
-    for part in (loads, inside, stores):
+    for part in (loaded, inside, stored):
         if part:
             yield For(loop.counter, loop.start, loop.stop, loop.step, [*head, *part])
 
@@ -341,17 +341,10 @@ def _indices(statements: Sequence[Statement]) -> dict[str, set[str]]:
         if isinstance(statement, Store):
             found.setdefault(statement.array.name, set()).add(expression_text(statement.index))
     for statement in walk(statements):
-        for load in _loads(statement):
+        for load in loads(statement):
             if load.array.name in stored:
                 found[load.array.name].add(expression_text(load.index))
     return found
-
-
-def _loads(statement: Statement) -> Iterator[Load]:
-    for operand in operands(statement):
-        for expression in subexpressions(operand):
-            if isinstance(expression, Load):
-                yield expression
 
 
 def _moves(array: Name, index: Expression, indices: dict[str, set[str]], inner: set[Name]) -> bool:

@@ -280,6 +280,17 @@ def subexpressions(expression: Expression) -> Iterator[Expression]:
             pass
 
 
+def expressions(statement: Statement) -> Iterator[Expression]:
+    """All expressions of a statement, inner ones included, without those of its blocks."""
+    for operand in operands(statement):
+        yield from subexpressions(operand)
+
+
+def loads(statement: Statement) -> Iterator[Load]:
+    """The elements that a statement reads, without those that its blocks read."""
+    return (expression for expression in expressions(statement) if isinstance(expression, Load))
+
+
 def walk(statements: Sequence[Statement]) -> Iterator[Statement]:
     """All statements, nested ones included, in the order of the text."""
     for statement in statements:

@@ -7,7 +7,7 @@ such as a row of weights, comes from the cache, and counts once. So an array tha
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from math import prod
 from typing import TypeAlias
 
@@ -19,12 +19,11 @@ from fnad.kernel.statements import (
     Constant,
     Expression,
     For,
-    Load,
     Name,
     Statement,
     Store,
     bodies,
-    operands,
+    loads,
     subexpressions,
 )
 from fnad.scalar.operation import INDEX, Pointer
@@ -57,9 +56,8 @@ class _Counting:
                 self.block(body)
 
     def statement(self, statement: Statement) -> None:
-        for expression in operands(statement):
-            for load in loads(expression):
-                self.read += self.bytes(load.array, load.index)
+        for load in loads(statement):
+            self.read += self.bytes(load.array, load.index)
         match statement:
             case Assign(targets, value):
                 found = self.sources(value)
@@ -109,8 +107,3 @@ class _Counting:
         assert isinstance(array.kind, Pointer)
         elements = prod(self.extents[source] for source in self.sources(index))
         return min(elements, self.sizes[array.name]) * array.kind.dtype.itemsize
-
-
-def loads(expression: Expression) -> Iterator[Load]:
-    """The loads in an expression."""
-    return (part for part in subexpressions(expression) if isinstance(part, Load))
