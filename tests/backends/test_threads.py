@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ import pytest
 import fnad
 from fnad import nn
 from fnad.backends.cpu import threads
+from fnad.backends.cpu.codegen import on_large_stack
 from fnad.backends.cpu.threads import workers
 from fnad.config import CORES
 from fnad.errors import SettingError
@@ -210,6 +212,14 @@ assert bits(found) == bits(run(*arguments))
 def test_a_thread_may_have_a_small_stack() -> None:
     """What a kernel and its tasks keep for themselves takes 300 KB and more in each of three nests here."""
     subprocess.run([sys.executable, "-c", IN_A_SMALL_STACK], check=True, timeout=100)
+
+
+def test_an_error_of_the_compiler_reaches_the_thread_that_compiles() -> None:
+    def fails() -> None:
+        raise RuntimeError("no such pass")
+
+    with ThreadPoolExecutor(1) as executor, pytest.raises(RuntimeError, match="no such pass"):
+        executor.submit(on_large_stack, fails).result()
 
 
 def test_threads_add_to_sums_of_their_own_at_few_places() -> None:

@@ -78,16 +78,26 @@ STACK = 2**23
 
 
 def on_large_stack(run: Callable[[], Result]) -> Result:
-    """What a function returns, which runs in a thread of its own unless this is the main thread."""
+    """What a function returns or raises, which runs in a thread of its own unless this is the main thread."""
     if threading.current_thread() is threading.main_thread():
         return run()
     found: list[Result] = []
+    raised: list[BaseException] = []
+
+    def in_thread() -> None:
+        try:
+            found.append(run())
+        except BaseException as error:  # noqa: BLE001 (the caller's, whatever it is)
+            raised.append(error)
+
     before = threading.stack_size(STACK)
     try:
-        (thread := threading.Thread(target=lambda: found.append(run()))).start()
+        (thread := threading.Thread(target=in_thread)).start()
     finally:
         threading.stack_size(before)
     thread.join()
+    if raised:
+        raise raised[0]
     return found[0]
 
 
