@@ -97,10 +97,13 @@ def number_of_results(loop: NestLoop) -> int:
 
 def scattered(loop: NestLoop) -> dict[Buffer, list[Update]]:
     """The arrays to which a loop only adds, its iterations to the same elements, with these additions."""
-    touched, found = footprint(loop), dict[Buffer, list[Update]]()
+    found: dict[Buffer, list[Update]] = {}
     for effect in effects(loop):
         if isinstance(effect, Update) and effect.step == "{old} + {new}":
             found.setdefault(effect.buffer.root, []).append(effect)
+    if not found:
+        return {}
+    touched = footprint(loop)
     accesses = {buffer: (touched.written[buffer], touched.read[buffer]) for buffer in found}
     return {
         buffer: updates

@@ -8,7 +8,7 @@ of an array that are to be sorted by the element that they change.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
+from functools import cache, partial
 from typing import Any, TypeAlias
 
 from fnad.ir.builder import current_builder, rebuilt, trace
@@ -24,7 +24,6 @@ Chosen: TypeAlias = Callable[[Equation], bool]
 
 def expand(program: Program, sorts: Chosen = lambda _: False) -> Program:
     """The program, regions included, with these equations replaced."""
-    sorts = _without_rows(program, sorts)
     if not any(equation.regions or _expansion(equation, sorts) for equation in program.equations):
         return program
     values: dict[Atom, Atom] = {}
@@ -35,12 +34,12 @@ def expand(program: Program, sorts: Chosen = lambda _: False) -> Program:
 
 def _append(program: Program, values: dict[Atom, Atom], equations: list[Equation], sorts: Chosen) -> None:
     """Add the equations of a program, whose atoms are mapped to `values`."""
-    sorts = _without_rows(program, sorts)
+    chosen = _without_rows(program, sorts)
     for equation in program.equations:
         operands = tuple(values.get(atom, atom) for atom in equation.operands)
         if isinstance(equation.primitive.lower, Inlined):
             _open(equation, equation.regions[0], operands, values, equations, sorts)
-        elif expansion := _expansion(equation, sorts):
+        elif expansion := _expansion(equation, chosen):
             _open(equation, _expanded(equation, expansion), operands, values, equations, sorts)
         else:
             results = tuple(values.get(var, var) for var in equation.results)
@@ -51,8 +50,12 @@ def _append(program: Program, values: dict[Atom, Atom], equations: list[Equation
 
 def _without_rows(program: Program, sorts: Chosen) -> Chosen:
     """The updates of a program that are sorted, without those that are one in each row."""
-    definitions = {var: equation for equation in program.equations for var in equation.results}
-    return lambda equation: sorts(equation) and rows_of(equation, definitions) is None
+
+    @cache
+    def definitions() -> dict[Var, Equation]:
+        return {var: equation for equation in program.equations for var in equation.results}
+
+    return lambda equation: sorts(equation) and rows_of(equation, definitions()) is None
 
 
 def _expansion(equation: Equation, sorts: Chosen) -> Callable[..., Any] | None:
