@@ -1,6 +1,7 @@
 """What Python does around kernels: errors, and the loops and branches that it runs.
 
-On the CPU these are those with a library call in them, on a device branches that kernels cannot choose themselves.
+On the CPU these are loops and branches with a library call in them; on a device they are branches that kernels cannot
+choose themselves. Loops on a device are in `cuda/`.
 """
 
 from __future__ import annotations

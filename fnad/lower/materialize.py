@@ -29,6 +29,9 @@ from fnad.records import dataclass
 MANY = 1000
 """How many times the elements of what it is computed from a value has if that stays in the cache."""
 
+CHOICE = 8
+"""How many times as many elements there are as a few that are chosen."""
+
 
 @dataclass(frozen=True, slots=True)
 class _Effort:
@@ -97,10 +100,6 @@ def _effort(equation: Equation, efforts: dict[Var, _Effort]) -> _Effort:
 def _has_many_pieces(equation: Equation, costs: Costs) -> bool:
     """Whether an element would have to test many ranges to find its operand."""
     return isinstance(equation.primitive.lower, Concatenation) and len(equation.operands) > costs.most_pieces
-
-
-CHOICE = 8
-"""How many times as many elements there are as a few that are chosen."""
 
 
 def _worth_materializing(
