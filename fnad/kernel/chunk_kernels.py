@@ -8,7 +8,7 @@ from collections.abc import Set as AbstractSet
 from typing import Protocol
 
 from fnad.kernel.borders import split
-from fnad.kernel.build import array_of, counter, locate, statements_of
+from fnad.kernel.build import locate, statements_of
 from fnad.kernel.forward import forward
 from fnad.kernel.layout import Layout
 from fnad.kernel.liveness import live, read_arrays
@@ -31,6 +31,7 @@ from fnad.kernel.statements import (
 )
 from fnad.kernel.steps import Chunk
 from fnad.kernel.unroll import unroll
+from fnad.kernel.writer import array_of, counter
 from fnad.lower.loop_ir import Item, LibraryCall, effects, touched
 from fnad.lower.nodes import Buffer
 from fnad.lower.rows import Row

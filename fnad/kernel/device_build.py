@@ -12,12 +12,13 @@ from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 
 from fnad.kernel.accumulators import Accumulator, Folded
-from fnad.kernel.build import Block, Builder, counter
+from fnad.kernel.build import Builder
 from fnad.kernel.device import BLOCK, SHARED_ARRAYS, SHUFFLE_DOWN, SHUFFLE_FIRST, THREAD
 from fnad.kernel.registers import LONGEST, made, own_array
 from fnad.kernel.routines import COMPENSATED_ADD
 from fnad.kernel.running import OfLoop, run_over
 from fnad.kernel.statements import Assign, Constant, Expression, For, If, Load, Name, Statement, Store, apply, integer
+from fnad.kernel.writer import Block, counter
 from fnad.lower.independence import chain, is_free
 from fnad.lower.interchange import nest_of, ordered
 from fnad.lower.loop_ir import Effect, NestLoop, Reduce, Scan

@@ -25,7 +25,6 @@ from math import isqrt
 from fnad.kernel import accumulators
 from fnad.kernel.accumulators import Accumulator, Folded
 from fnad.kernel.barriers import by_groups, by_threads
-from fnad.kernel.build import counter
 from fnad.kernel.device import BLOCK, THREAD
 from fnad.kernel.device_build import DeviceBuilder, row_of_group
 from fnad.kernel.forward import forward
@@ -33,6 +32,7 @@ from fnad.kernel.registers import LONGEST, kept, words_of
 from fnad.kernel.running import Before, InArray, OfLoop, fold_tile, run_over
 from fnad.kernel.runs import Runs
 from fnad.kernel.statements import COUNTERS, Assign, Expression, For, If, Load, Name, Statement, Store, apply, integer
+from fnad.kernel.writer import counter
 from fnad.lower.collapse import collapse
 from fnad.lower.independence import chain, is_free
 from fnad.lower.interchange import distributed, nest_of, ordered

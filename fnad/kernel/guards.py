@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from fnad.kernel.build import array_of, by_number
+from fnad.kernel.build import by_number
 from fnad.kernel.statements import (
     COUNTERS,
     STATUS,
@@ -23,6 +23,7 @@ from fnad.kernel.statements import (
     apply,
     integer,
 )
+from fnad.kernel.writer import array_of
 from fnad.lower.loop_ir import SequentialFor, SequentialWhile, Switch
 from fnad.lower.nodes import BufferLoad
 from fnad.records import NamedTuple

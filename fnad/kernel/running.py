@@ -12,9 +12,9 @@ from collections.abc import Generator
 from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Protocol
 
-from fnad.kernel.build import counter, plus
 from fnad.kernel.device import SHUFFLE_DOWN, THREAD
 from fnad.kernel.statements import Assign, Constant, Expression, For, If, Load, Name, Statement, Store, apply, integer
+from fnad.kernel.writer import counter, plus
 from fnad.lower.loop_ir import NestLoop, Scan
 from fnad.records import dataclass
 from fnad.scalar.operation import INDEX

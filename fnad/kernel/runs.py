@@ -8,7 +8,6 @@ second kernel adds to each of the latter, in order, what the parts after it have
 
 from __future__ import annotations
 
-from fnad.kernel.build import array_of, counter
 from fnad.kernel.device_build import DeviceBuilder
 from fnad.kernel.statements import (
     Assign,
@@ -25,6 +24,7 @@ from fnad.kernel.statements import (
     apply,
     integer,
 )
+from fnad.kernel.writer import array_of, counter
 from fnad.lower.loop_ir import NestLoop, Update
 from fnad.records import dataclass
 from fnad.scalar.operation import BOOL, INDEX

@@ -1,0 +1,327 @@
+"""How the statements of a kernel are written: blocks, variables for values, addresses, stores.
+
+Every value gets its own variable, assigned once, in the block of the innermost loop that it varies in: what does not
+vary in a loop is computed before it, since nodes know their depth. Within a branch everything is computed in the
+branch. Memory is named after the buffers; `layout` maps them to arrays afterwards.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import field
+from itertools import count
+
+import numpy as np
+
+from fnad.ir.types import Dtype
+from fnad.kernel.routines import LOCAL_ARRAYS
+from fnad.kernel.statements import (
+    EXPRESSIONS,
+    STATUS,
+    Assign,
+    Comment,
+    Constant,
+    Expression,
+    For,
+    If,
+    Load,
+    Name,
+    Statement,
+    Store,
+    apply,
+    integer,
+)
+from fnad.lower import index as indices
+from fnad.lower import loop_ir, nodes
+from fnad.lower.index import Index
+from fnad.lower.loop_ir import NestLoop
+from fnad.lower.nodes import Buffer, Node, loaded
+from fnad.lower.rows import Row
+from fnad.lower.target import Target
+from fnad.records import dataclass
+from fnad.scalar.operation import INDEX, Pointer
+from fnad.scalar.operations import (
+    ADD,
+    AND,
+    FLOOR_DIVIDE,
+    GREATER_EQUAL,
+    LESS,
+    MIN,
+    MULTIPLY,
+    NEGATIVE,
+    OR,
+    REMAINDER,
+    SELECT,
+    SUBTRACT,
+)
+from fnad.scalar.template import cast_to, instantiate
+
+
+@dataclass(slots=True)
+class Block:
+    """The statements of a block, and the variables of the values computed in it."""
+
+    parent: Block | None = None
+    statements: list[Statement] = field(default_factory=list[Statement])
+    names: dict[Node, Expression] = field(default_factory=dict[Node, Expression])
+
+    def find(self, node: Node) -> Expression | None:
+        """The variable that holds a value here."""
+        block: Block | None = self
+        while block is not None:
+            name = block.names.get(node)
+            if name is not None:
+                return name
+            block = block.parent
+        return None
+
+
+def array_of(buffer: Buffer) -> Name:
+    """The memory of a buffer."""
+    return Name(buffer.root.name, Pointer(buffer.dtype))
+
+
+def counter(depth: int) -> Name:
+    """The counter of the loop at a depth."""
+    return Name(f"i{depth}", INDEX)
+
+
+def block_of(depth: int) -> Name:
+    """The first iteration of a block of the loop at a depth."""
+    return Name(f"b{depth}", INDEX)
+
+
+class Writer:
+    """Writes statements on values and memory, with a block per open loop in `blocks`."""
+
+    def __init__(self, depth: int, rows: Mapping[Buffer, Row], target: Target) -> None:
+        self.target = target
+        self.rows = rows
+        self.body = Block()
+        self.blocks = [self.body] * (depth + 1)
+        self.loops = [NestLoop(d, 0) for d in range(depth)]
+        self.changing: set[str] = set()
+        self.branches = 0
+        self.innermost_branch = 0
+        self.is_parallel = False
+        self.status: tuple[Name, Expression] = STATUS, integer(0)
+        self.own: dict[loop_ir.Effect, tuple[Name, Expression, Index]] = {}
+        self._numbers = {prefix: count() for prefix in ("v", "acc", "k", "part")}
+        self._source = ""
+
+    # ---- statements --------------------------------------------------------------------------------------------------
+
+    @property
+    def here(self) -> Block:
+        return self.blocks[-1]
+
+    def add(self, *statements: Statement) -> None:
+        self.here.statements.extend(statements)
+
+    def name(self, prefix: str, dtype: Dtype) -> Name:
+        return Name(f"{prefix}{next(self._numbers[prefix])}", dtype)
+
+    def assign(self, prefix: str, value: Expression) -> Name:
+        """A new variable with this value."""
+        assert isinstance(value.kind, np.dtype)
+        name = self.name(prefix, value.kind)
+        self.add(Assign((name,), value))
+        return name
+
+    def exit(self, condition: Expression, *statements: Statement) -> None:
+        self.add(If(condition, list(statements)))
+
+    @contextmanager
+    def block(self, *, level: bool = True) -> Generator[list[Statement], None, None]:
+        """Write a block, one level deeper if it is a loop's, which the caller adds to a statement."""
+        outer, block = self.blocks, Block(self.here)
+        self.blocks = [*outer, block] if level else [*outer[:-1], block]
+        yield block.statements
+        self.blocks = outer
+
+    def each_of(self, count: int, write: Callable[[Name], None]) -> None:
+        """Write a loop over the numbers up to a count."""
+        element = Name("e", INDEX)
+        with self.block(level=False) as body:
+            write(element)
+        self.add(For(element, integer(0), integer(count), 1, body))
+
+    def in_loops(self, loops: Sequence[NestLoop], write: Callable[[], None]) -> None:
+        """Write loops around what `write` writes."""
+        if not loops:
+            write()
+            return
+        with self.block(level=False) as body:
+            self.in_loops(loops[1:], write)
+        self.add(For(counter(loops[0].depth), integer(0), integer(loops[0].extent), 1, body))
+
+    def comment(self, effect: loop_ir.Effect | loop_ir.Product | loop_ir.LibraryCall) -> None:
+        text = str(effect.source) if effect.source is not None else ""
+        if text and text != self._source:
+            self.add(Comment(text))
+        self._source = text
+
+    # ---- memory ------------------------------------------------------------------------------------------------------
+
+    def store(self, effect: loop_ir.Effect, value: Expression) -> None:
+        """Store a value from a variable that is assigned only once, so that a later load can become that variable."""
+        if not isinstance(value, Constant) and not (isinstance(value, Name) and value.name not in self.changing):
+            value = self.assign("v", value)
+        self.add(Store(*self.destination(effect), value))
+
+    def load(self, buffer: Buffer, address: Index) -> Load:
+        return Load(array_of(buffer), self.place(buffer, address))
+
+    def destination(self, effect: loop_ir.Effect) -> tuple[Name, Expression]:
+        """Where an effect writes: a fold of a parallel loop among the task's own results."""
+        if effect not in self.own:
+            return array_of(effect.buffer), self.place(effect.buffer, effect.address)
+        array, start, index = self.own[effect]
+        return array, apply(ADD, start, self.address(index))
+
+    def place(self, buffer: Buffer, address: Index) -> Expression:
+        """An address in the memory of a buffer, of which there may be a row or a tile only."""
+        row = self.rows.get(buffer.root)
+        if row is None:
+            return self.address(address)
+        found, stride = self.address(row.place(address)), row.stride(address)
+        if not stride:
+            return found
+        number = apply(SUBTRACT, counter(row.loop.depth), block_of(row.loop.depth))
+        return plus(number if stride == 1 else apply(MULTIPLY, integer(stride), number), found)
+
+    def address(self, index: Index) -> Expression:
+        """An index as an expression."""
+        return _sum(index, {node: self.value(node) for node in loaded(index)})
+
+    # ---- values ------------------------------------------------------------------------------------------------------
+
+    @staticmethod
+    def step(template: str, dtype: Dtype, **operands: Expression) -> Expression:
+        return instantiate(template, EXPRESSIONS, dtype, operands)
+
+    @staticmethod
+    def cast(value: Expression, dtype: Dtype) -> Expression:
+        if value.kind == dtype:
+            return value
+        if isinstance(value, Constant):
+            return Constant(cast_to(dtype).plain(value.value))
+        return apply(cast_to(dtype), value)
+
+    @staticmethod
+    def select(condition: Expression, a: Expression, b: Expression) -> Expression:
+        return apply(SELECT, condition, a, b)
+
+    def value(self, node: Node) -> Expression:
+        """The constant or the variable of a value."""
+        if isinstance(node, nodes.ScalarConstant):
+            return Constant(node.value)
+        found = self.here.find(node)
+        if found is not None:
+            return found
+        inner, home = self.blocks, self.home(node)
+        self.blocks = inner[: inner.index(home) + 1]
+        name = self.here.names[node] = self.computed(node)
+        self.blocks = inner
+        return name
+
+    def home(self, node: Node) -> Block:
+        """The block for a node: that of the innermost loop it varies in; inside a branch, the branch's."""
+        if self.branches:
+            return self.here
+        return self.blocks[max(self.innermost_branch, min(node.depth, len(self.blocks) - 1))]
+
+    def computed(self, node: Node) -> Expression:
+        match node:
+            case nodes.BufferLoad(buffer, address, _):
+                return self.assign("v", self.load(buffer, address))
+            case nodes.ScalarOperation(operation, operands, _, _):
+                return self.assign("v", apply(operation, *map(self.value, operands)))
+            case nodes.IndexValue(index, dtype, _):
+                return self.assign("v", self.cast(self.address(index), dtype))
+            case nodes.Branch():
+                return self.branch(node)
+            case nodes.Checked():
+                return self.checked(node)
+            case nodes.ScalarConstant():
+                raise AssertionError("constants need no variable")
+
+    def branch(self, node: nodes.Branch) -> Name:
+        name = self.name("v", node.dtype)
+        self.changing.add(name.name)
+        condition = self.conditions(node.conditions)
+        bodies: list[list[Statement]] = []
+        for value in (node.inside, node.outside):
+            self.branches += 1
+            with self.block() as body:
+                self.add(Assign((name,), self.value(value)))
+            self.branches -= 1
+            bodies.append(body)
+        self.add(If(condition, *bodies))
+        return name
+
+    def checked(self, node: nodes.Checked) -> Name:
+        name = self.assign("k", self.value(node.operand))
+        self.changing.add(name.name)
+        out = apply(OR, apply(LESS, name, integer(0)), apply(GREATER_EQUAL, name, integer(node.extent)))
+        self.exit(out, Store(*self.status, integer(node.fault)), Assign((name,), integer(0)))
+        return name
+
+    def conditions(self, conditions: Sequence[nodes.Condition]) -> Expression:
+        """The conjunction of conditions, without the bounds that always hold."""
+        found: list[Expression] = []
+        for index, low, high in conditions:
+            (least, greatest), number = index.range, self.address(index)
+            found += [apply(GREATER_EQUAL, number, integer(low))] if least < low else []
+            found += [apply(LESS, number, integer(high))] if greatest >= high else []
+        result, *others = found
+        for other in others:
+            result = apply(AND, result, other)
+        return result
+
+
+def end_of(start: Expression, length: int, extent: int) -> Expression:
+    """Where a block of a loop ends."""
+    end = apply(ADD, start, integer(length))
+    return apply(MIN, end, integer(extent)) if extent % length != 0 else end
+
+
+def plus(a: Expression, b: Expression) -> Expression:
+    """A sum, unless the second number is 0."""
+    return a if isinstance(b, Constant) and not b.value else apply(ADD, a, b)
+
+
+def _sum(index: Index, names: dict[Node, Expression]) -> Expression:
+    total: Expression | None = None
+    for atom, coefficient in index.terms:
+        term, size = _atom(atom, names), abs(coefficient)
+        if size != 1:
+            term = apply(MULTIPLY, integer(size), term)
+        if total is None:
+            total = apply(NEGATIVE, term) if coefficient < 0 else term
+        else:
+            total = apply(SUBTRACT if coefficient < 0 else ADD, total, term)
+    if total is None:
+        return integer(index.constant)
+    if index.constant == 0:
+        return total
+    return apply(SUBTRACT if index.constant < 0 else ADD, total, integer(abs(index.constant)))
+
+
+def _atom(atom: indices.Atom, names: dict[Node, Expression]) -> Expression:
+    match atom:
+        case indices.Counter(depth, _):
+            return counter(depth)
+        case indices.Loaded(node, _):
+            return names[node]
+        case indices.Quotient(dividend, divisor):
+            return apply(FLOOR_DIVIDE, _sum(dividend, names), integer(divisor))
+        case indices.Remainder(dividend, divisor):
+            return apply(REMAINDER, _sum(dividend, names), integer(divisor))
+
+
+def local(array: Name, size: int) -> Assign:
+    """The statement that makes an array of a kernel's own."""
+    assert isinstance(array.kind, Pointer)
+    return Assign((array,), apply(LOCAL_ARRAYS[array.kind.dtype], integer(size)))
