@@ -648,6 +648,34 @@ def program(x, y, out):
     np.testing.assert_allclose(out[: expected.size], expected.ravel(), rtol=1e-12, atol=1e-14)
 
 
+SUMMED = ("acc = accumulate(acc, f64(exp(x[i])))", True)
+MULTIPLIED = ("acc = acc * f64(exp(x[i]))", False)
+BOTH = (f"{SUMMED[0]}; product = product * x[i]", False)
+
+
+@pytest.mark.skipif("avx2" not in vector_math.describe(), reason="no functions of eight numbers")
+@pytest.mark.parametrize(("step", "is_wide"), [SUMMED, MULTIPLIED, BOTH])
+def test_a_sum_of_doubles_does_not_narrow_functions_of_single_precision(step: str, is_wide: bool) -> None:
+    """LLVM would take four at a time; but told to take eight, it would change the order of a product."""
+    steps = "\n        ".join(step.split("; "))
+    source = f"""
+def program(x, out):
+    acc = f64(1.0)
+    product = f32(1.0)
+    for i in range(0, 3000):
+        {steps}
+    out[0] = acc
+    out[1] = f64(product)
+"""
+    function = compile_source(source, "program", [np.dtype("f4"), np.dtype("f8")])
+    assert ("_ZGVdN8v_expf" in function.asm()) == is_wide
+    x, out = np.sin(np.arange(3000, dtype="f4")), np.empty(2)
+    function.call(x, out)
+    values = np.exp(x).astype("f8")
+    expected = 1 + np.sum(values) if "accumulate" in step else np.prod(values)
+    np.testing.assert_allclose(out[0], expected, rtol=1e-4)
+
+
 def test_without_vector_functions_calls_are_scalar_and_right(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(vector_math, "variants", lambda symbol, arity, itemsize: ())
     source = elementwise("exp(a) + power(a, b)", 2, 100)

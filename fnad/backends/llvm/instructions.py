@@ -13,7 +13,7 @@ from itertools import chain
 import llvmlite.ir as ir
 import numpy as np
 
-from fnad.backends.llvm import unrolling
+from fnad.backends.llvm import loop_hints
 from fnad.backends.llvm.emitter import Emit, Value
 from fnad.backends.llvm.scalar import llvm_type, memory_type
 from fnad.errors import LoweringError
@@ -248,9 +248,9 @@ class _Writer:
             counter.add_incoming(builder.add(counter, long(loop.step), flags=["nsw"]), builder.block)
             back = builder.branch(top)
             if self.target.memory == "device" and is_unrolled(loop):
-                unrolling.unroll(back, self.function.module)
+                loop_hints.unroll(back, self.function.module)
             elif builder.block is body:
-                unrolling.keep(loop, body, back, around)
+                loop_hints.innermost(loop, body, back, around, self.slots)
         if slot is not None:
             self.slots[loop.counter.name] = slot
         if outer is not None:

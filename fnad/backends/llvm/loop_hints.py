@@ -1,0 +1,95 @@
+"""What LLVM is told of loops: which it must not unroll, which it must, and how wide its vectors are.
+
+LLVM unrolls a short loop as a whole before it vectorises, so that its calls of `exp` or `tanh` stay scalar, at five
+times the cost. That is an advantage only where the loop around it becomes one block by that, and is vectorised instead.
+
+It takes as many lanes as the widest type in memory or in a sum has room for. Sums of single precision are of doubles,
+so the functions of a loop that sums would be called for half as many numbers as they take at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Sequence
+
+import llvmlite.ir as ir
+import numpy as np
+
+from fnad.kernel.statements import Apply, Assign, Constant, Evaluate, For, If, Statement, While, walk
+from fnad.scalar.operations import ACCUMULATE
+
+VARIANTS = "vector-function-abi-variant"
+"""The attribute of a function with variants for vectors."""
+
+FEWEST = 4
+"""The fewest iterations that are worth a vector."""
+
+MOST = 64
+"""The most iterations, inner loops included, that are unrolled as a whole."""
+
+
+LANES = 8
+"""The lanes of the vectors of single precision that all processors with such functions prefer."""
+
+
+def innermost(loop: For, body: ir.Block, back: ir.Instruction, around: For | None, carried: Container[str]) -> None:
+    """Mark the branch that goes back to the top of an innermost loop, in which variables are `carried`."""
+    count, functions = iterations(loop), vector_functions(body)
+    hints: list[list[ir.Value]] = []
+    if (count is None or count >= FEWEST) and functions and not is_vectorised(around):
+        hints.append([ir.MetaDataString(body.module, "llvm.loop.unroll.disable")])
+    if has_wide_sums(loop, carried) and functions and all(f"_ZGV_LLVM_N{LANES}v" in text for text in functions):
+        hints.append([ir.MetaDataString(body.module, "llvm.loop.vectorize.width"), ir.IntType(32)(LANES)])
+    if hints:
+        mark(back, body.module, *hints)
+
+
+def vector_functions(block: ir.Block) -> list[str]:
+    """The variants for vectors of each function that is called."""
+    calls = [instruction for instruction in block.instructions if isinstance(instruction, ir.CallInstr)]
+    return [text for call in calls for text in getattr(call.callee, "attributes", ()) if VARIANTS in text]
+
+
+def has_wide_sums(loop: For, carried: Container[str]) -> bool:
+    """Whether a loop computes sums of doubles and nothing else from one iteration to the next.
+
+    LLVM may change the order of all that a loop accumulates if it is told how many lanes there are.
+    """
+    values = [s.value for s in loop.body if isinstance(s, Assign) and any(name.name in carried for name in s.targets)]
+    return bool(values) and all(
+        isinstance(value, Apply) and value.operation is ACCUMULATE and value.kind == np.float64 for value in values
+    )
+
+
+def is_vectorised(around: For | None) -> bool:
+    """Whether LLVM may vectorise a loop, since it makes one block of its body."""
+    if around is None:
+        return False
+    inner = [iterations(statement) for statement in _loops(around.body)]
+    is_straight = not any(isinstance(statement, If | While | Evaluate) for statement in walk(around.body))
+    return is_straight and all(count is not None and count <= MOST for count in inner)
+
+
+def iterations(loop: For) -> int | None:
+    """The number of iterations of the innermost loops; None if it is not known."""
+    if not (isinstance(loop.start, Constant) and isinstance(loop.stop, Constant)):
+        return None
+    count = len(range(int(loop.start.value), int(loop.stop.value), loop.step))
+    inner = [iterations(statement) for statement in _loops(loop.body)]
+    return None if None in inner else count * max(sum(n for n in inner if n is not None), 1)
+
+
+def _loops(statements: Sequence[Statement]) -> list[For]:
+    return [statement for statement in statements if isinstance(statement, For)]
+
+
+def unroll(back: ir.Instruction, module: ir.Module) -> None:
+    """Mark the branch that goes back to the top of a loop that must be unrolled as a whole."""
+    mark(back, module, [ir.MetaDataString(module, "llvm.loop.unroll.full")])
+
+
+def mark(back: ir.Instruction, module: ir.Module, *hints: Sequence[ir.Value]) -> None:
+    """Give a loop's branch these hints, in metadata that name themselves."""
+    told = tuple(map(module.add_metadata, hints))
+    loop = ir.MDValue(module, told, name=str(len(module.metadata)))
+    loop.operands = (loop, *told)
+    back.set_metadata("llvm.loop", loop)
