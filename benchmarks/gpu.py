@@ -121,8 +121,8 @@ def network(widths: Sequence[int], batch: int) -> tuple[list[np.ndarray], np.nda
     return parameters, rng.standard_normal((batch, widths[0]), np.float32), labels
 
 
-def step(widths: Sequence[int], batch: int) -> list[Call]:
-    """Return the contenders of one step of gradient descent."""
+def step(widths: Sequence[int], batch: int, precision: str = "float32") -> list[Call]:
+    """Return the contenders of one step of gradient descent, with matrix products of a precision."""
     start, x, labels = network(widths, batch)
 
     def with_fnad(fnad: Any) -> Thunk:
@@ -132,7 +132,12 @@ def step(widths: Sequence[int], batch: int) -> list[Call]:
             return [p - RATE * g for p, g in zip(parameters, gradient, strict=True)]
 
         given = fnad.to_device((start, x, labels))
-        return lambda: fnad.block_until_ready(run(*given))
+
+        def timed() -> Any:
+            with fnad.config.override(matmul_precision=precision):
+                return fnad.block_until_ready(run(*given))
+
+        return timed
 
     def with_jax(jax: Any) -> Thunk:
         def run(parameters: Any, x: Any, labels: Any) -> Any:
@@ -140,13 +145,19 @@ def step(widths: Sequence[int], batch: int) -> list[Call]:
             return [p - RATE * g for p, g in zip(parameters, gradient, strict=True)]
 
         jitted, given = jax.jit(run), jax.device_put((start, x, labels))
-        return lambda: jax.block_until_ready(jitted(*given))
+
+        def timed() -> Any:
+            with jax.default_matmul_precision(precision):
+                return jax.block_until_ready(jitted(*given))
+
+        return timed
 
     def with_torch(torch: Any) -> Thunk:
         parameters = [torch.from_numpy(p).to("cuda").requires_grad_() for p in start]
         inputs, classes = torch.from_numpy(x).to("cuda"), torch.from_numpy(labels.argmax(axis=1)).to("cuda")
 
         def run() -> Any:
+            torch.set_float32_matmul_precision("highest" if precision == "float32" else "high")
             hidden = inputs
             for n in range(len(parameters) // 2 - 1):
                 hidden = torch.relu(hidden @ parameters[2 * n] + parameters[2 * n + 1])
@@ -155,6 +166,7 @@ def step(widths: Sequence[int], batch: int) -> list[Call]:
             gradient = torch.autograd.grad(value, parameters)
             result = [(p - float(RATE) * g).detach() for p, g in zip(parameters, gradient, strict=True)]
             torch.cuda.synchronize()
+            torch.set_float32_matmul_precision("highest")
             return result
 
         return run
@@ -248,7 +260,9 @@ def rows(elements: int) -> Iterator[Case]:
 def training(elements: int) -> Iterator[Case]:
     scale = max(1, round((10**8 / elements) ** 0.5))
     widths, batch = [max(8, width // scale) for width in (4096, 8192, 8192, 1000)], max(8, 8192 // scale)
-    yield Case(f"step of {'-'.join(map(str, widths))}, batch {batch}, f32", step(widths, batch), 2e-3, rounds=5)
+    title = f"step of {'-'.join(map(str, widths))}, batch {batch}"
+    yield Case(f"{title}, f32", step(widths, batch), 2e-3, rounds=5)
+    yield Case(f"{title}, f32 with products in TF32", step(widths, batch, "tensorfloat32"), 2e-2, rounds=5)
     steps, batch = (28, 64) if elements >= 10**6 else (2, 4)
     yield Case(f"{steps} steps of 64-128-10, batch {batch}, in one call", epoch(steps, batch), 1e-3)
 

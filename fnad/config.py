@@ -7,6 +7,12 @@
                "compiled"     always compiled, at the first call
     device     "cpu"          where programs run: in memory that NumPy can access
                "cuda"         on the GPU that CuPy has chosen, compiled at the first call; results are CuPy arrays
+    matmul_precision
+               "float32"      matrix products of f32 and c64 are as precise as the dtype
+               "tensorfloat32"
+                              on a GPU they may round what they multiply to TF32, 10 bits of a fraction instead of 23,
+                              which takes less time; as set when a program is called, also one that is compiled
+                              already; on the CPU it has no effect
     strict_mutation
                False          a function's writes to its arguments are visible only to itself
                True           they are errors
@@ -50,6 +56,8 @@ from fnad.records import dataclass
 
 ExecutorName: TypeAlias = Literal["auto", "interpreter", "compiled"]
 DeviceName: TypeAlias = Literal["cpu", "cuda"]
+PrecisionName: TypeAlias = Literal["float32", "tensorfloat32"]
+CHOICES = {"executor": ExecutorName, "device": DeviceName, "matmul_precision": PrecisionName}
 
 
 def _cores() -> int:
@@ -69,13 +77,14 @@ class Settings:
     Raises `SettingError` for a value that does not exist.
 
     >>> Settings(executor="compiled")
-    Settings(executor='compiled', device='cpu', strict_mutation=False, disable_jit=False,
-             debug_nans=False, threads=..., cache_entries=512, cache_bytes=1073741824,
+    Settings(executor='compiled', device='cpu', matmul_precision='float32', strict_mutation=False,
+             disable_jit=False, debug_nans=False, threads=..., cache_entries=512, cache_bytes=1073741824,
              disk_cache=True, disk_cache_bytes=536870912)
     """
 
     executor: ExecutorName = "auto"
     device: DeviceName = "cpu"
+    matmul_precision: PrecisionName = "float32"
     strict_mutation: bool = False
     disable_jit: bool = False
     debug_nans: bool = False
@@ -86,8 +95,8 @@ class Settings:
     disk_cache_bytes: int = 2**29
 
     def __post_init__(self) -> None:
-        for name, choices in (("executor", get_args(ExecutorName)), ("device", get_args(DeviceName))):
-            value = getattr(self, name)
+        for name, kind in CHOICES.items():
+            value, choices = getattr(self, name), get_args(kind)
             if value not in choices:
                 raise SettingError(f"{name} is {value!r}", remedy=f"set it to {' or '.join(map(repr, choices))}")
         for name in ("strict_mutation", "disable_jit", "debug_nans"):

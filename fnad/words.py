@@ -12,6 +12,7 @@ _TO_DEVICE = "write fnad.to_device(tree), outside of the function"
 _TO_HOST = "write fnad.to_host(tree), outside of the function"
 _ON = "write fnad.jit(f, device='cuda'), or run it in a block under fnad.device('cuda')"
 _DEFAULT = "write fnad.device('cuda') for a block of code; fnad.config.set_default sets it for the process"
+_PRECISION = "write fnad.config.override(matmul_precision='tensorfloat32'), or fnad.config.set_default for the process"
 _ONE_GPU = "programs run on the CPU or on one GPU, that which CuPy has chosen: `fnad doctor` describes it"
 _NO_RECORD = "nothing is recorded: call the function itself for its value, fnad.grad(f) for its gradient"
 _STATIC = "fnad.stop_gradient(x) has the same values, and no derivative"
@@ -44,6 +45,8 @@ WORDS: dict[str, str] = {
     "fnad.local_devices": _ONE_GPU,
     "fnad.device_count": _ONE_GPU,
     "fnad.default_device": _DEFAULT,
+    "fnad.default_matmul_precision": _PRECISION,
+    "fnad.set_float32_matmul_precision": _PRECISION,
     "fnad.tree_util": "write fnad.tree; classes are registered by optree.register_pytree_node, in the namespace 'fnad'",
     "fnad.tree_map": "write fnad.tree.map",
     "fnad.tree_leaves": "write fnad.tree.leaves",

@@ -284,26 +284,37 @@ class Simulated:
 
     def products(
         self, out: Operand, a: Operand, b: Operand, size: tuple[int, int, int], count: int, steps: Sequence[int],
-        stream: int,
+        precision: str, stream: int,
     ) -> None:  # fmt: skip
         self.asked("products")
         assert stream == (self.current if self.captured is None else CAPTURING)
         # a graph has their addresses, but no right to their memory
         given = [(x._replace(array=None), x.array.dtype, self.address(x.array)) for x in (out, a, b)]
-        self.run_or_note(lambda: self.multiply(given, size, count, steps))
+        self.run_or_note(lambda: self.multiply(given, size, count, steps, precision))
 
-    def multiply(self, given: Any, size: tuple[int, int, int], count: int, steps: Sequence[int]) -> None:
+    def multiply(
+        self, given: Any, size: tuple[int, int, int], count: int, steps: Sequence[int], precision: str
+    ) -> None:
         m, k, n = size
+        rounded = to_tf32 if precision == "tensorfloat32" else np.asarray
         operands = [x._replace(array=Distant(self.at(address, dtype))) for x, dtype, address in given]
         for i in range(count):
             c, left, right = (x._replace(offset=x.offset + i * step) for x, step in zip(operands, steps, strict=True))
-            matrix(c, m, n)[...] = matrix(left, m, k) @ matrix(right, k, n)
+            matrix(c, m, n)[...] = rounded(matrix(left, m, k)) @ rounded(matrix(right, k, n))
 
     def evaluate(self, function: Any, values: Sequence[Distant]) -> tuple[Distant, ...]:
         self.asked("evaluate")
         with patch.dict(sys.modules, CUPYX):
             found = function(*map(Taken, [value.memory for value in values]))
         return tuple(Distant(np.asarray(taken(x))) for x in (found if isinstance(found, tuple) else (found,)))
+
+
+def to_tf32(x: np.ndarray) -> np.ndarray:
+    """Numbers of single precision with ten bits of a fraction; others as they are."""
+    if x.dtype not in (np.float32, np.complex64):
+        return x
+    bits = np.ascontiguousarray(x).view(np.uint32)
+    return ((bits + np.uint32(1 << 12)) & np.uint32(0xFFFFE000)).view(x.dtype)
 
 
 def matrix(x: Operand, rows: int, columns: int) -> np.ndarray:

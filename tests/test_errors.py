@@ -748,13 +748,16 @@ def test_settings() -> None:
     with raises(errors.SettingError, "executor is 'gpu'", "  set it to 'auto' or 'interpreter' or 'compiled'"):
         fnad.config.set_default(executor="gpu")
     settings = (
-        "  the settings are: executor, device, strict_mutation, disable_jit, debug_nans, threads, cache_entries,"
-        " cache_bytes, disk_cache, disk_cache_bytes"
+        "  the settings are: executor, device, matmul_precision, strict_mutation, disable_jit, debug_nans, threads,"
+        " cache_entries, cache_bytes, disk_cache, disk_cache_bytes"
     )
     with raises(errors.SettingError, "there is no setting 'speed'", settings):
         fnad.config.set_default(speed=1)
     with raises(errors.SettingError, "there is no setting 'speed'", settings), fnad.config.override(speed=1):
         pass
+    precisions = "  set it to 'float32' or 'tensorfloat32'"
+    with raises(errors.SettingError, "matmul_precision is 'tf32'", precisions):
+        fnad.config.set_default(matmul_precision="tf32")
     with raises(errors.SettingError, "cache_bytes is -1", "  set it to an integer that is not negative"):
         fnad.config.set_default(cache_bytes=-1)
     with raises(errors.SettingError, "cache_entries is 1.5", "  set it to an integer that is not negative"):

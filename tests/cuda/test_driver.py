@@ -18,6 +18,7 @@ from fnad.backends.cuda import driver, kept, ptx
 from fnad.backends.cuda.driver import Operand
 from fnad.backends.cuda.frame import Frame
 from fnad.backends.cuda.gpu import Gpu, Loaded
+from fnad.config import PrecisionName
 from fnad.errors import DeviceError, DeviceMemoryError, LoweringError, PlacementError
 from fnad.kernel.statements import Comment, Constant, Kernel, Load, Name, Store, apply, integer
 from fnad.scalar.operation import Pointer
@@ -71,6 +72,22 @@ def batched(dtype: Any) -> Any:
     return call
 
 
+KINDS = {0: "f4", 4: "c8"}
+"""CUDA's numbers of the dtypes that cuBLAS multiplies in TF32."""
+
+
+def fast_gemm(handle, ta, tb, m, n, k, alpha, a, at, lda, b, bt, ldb, beta, c, ct, ldc, way, algorithm) -> None:
+    assert (way, algorithm, at, bt) == (77, -1, ct, ct)
+    gemm(KINDS[ct])(handle, ta, tb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc)
+
+
+def fast_batched(
+    handle, ta, tb, m, n, k, alpha, a, at, lda, sa, b, bt, ldb, sb, beta, c, ct, ldc, sc, count, way, algorithm
+) -> None:
+    assert (way, algorithm, at, bt) == (77, -1, ct, ct)
+    batched(KINDS[ct])(handle, ta, tb, m, n, k, alpha, a, lda, sa, b, ldb, sb, beta, c, ldc, sc, count)
+
+
 LETTERS = dict(zip("SDCZ", DTYPES, strict=True))
 
 
@@ -86,6 +103,7 @@ class Cublas:
         functions = {"SetStream_v2": set_stream}
         functions |= {f"{letter}gemm_v2": gemm(dtype) for letter, dtype in LETTERS.items()}
         functions |= {f"{letter}gemmStridedBatched": batched(dtype) for letter, dtype in LETTERS.items()}
+        functions |= {"GemmEx": fast_gemm, "GemmStridedBatchedEx": fast_batched}
         for name, function in functions.items():
             setattr(self, f"cublas{name}", Converting(function))
 
@@ -117,16 +135,25 @@ def gpu() -> Gpu:
     return made
 
 
+@pytest.mark.parametrize("precision", ["float32", "tensorfloat32"])
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_products_are_those_of_the_matrices(gpu: Gpu, dtype: str) -> None:
+def test_products_are_those_of_the_matrices(gpu: Gpu, dtype: str, precision: PrecisionName) -> None:
     drawn = np.random.default_rng(0)
     for m, k, n in ((3, 4, 5), (1, 4, 5), (3, 1, 5), (3, 4, 1), (1, 1, 1), (1, 1, 5)):
         for layout in range(8):
             for count in (1, 3):
-                check(gpu, drawn, np.dtype(dtype), (m, k, n), [bool(layout & bit) for bit in (1, 2, 4)], count)
+                columns = [bool(layout & bit) for bit in (1, 2, 4)]
+                check(gpu, drawn, np.dtype(dtype), (m, k, n), columns, count, precision)
+    in_tf32 = precision == "tensorfloat32" and dtype in KINDS.values()
+    letter = next(name for name, known in LETTERS.items() if known == dtype)
+    wanted = {"GemmEx", "GemmStridedBatchedEx"} if in_tf32 else {f"{letter}gemm_v2", f"{letter}gemmStridedBatched"}
+    assert {*gpu._functions} == {*wanted, "SetStream_v2"}
 
 
-def check(gpu: Gpu, drawn: Any, dtype: Any, size: tuple[int, int, int], columns: list[bool], count: int) -> None:
+def check(
+    gpu: Gpu, drawn: Any, dtype: Any, size: tuple[int, int, int], columns: list[bool], count: int,
+    precision: PrecisionName,
+) -> None:  # fmt: skip
     m, k, n = size
     operands, steps = [], []
     for (rows, width), by_column in zip(((m, n), (m, k), (k, n)), columns, strict=True):
@@ -135,7 +162,7 @@ def check(gpu: Gpu, drawn: Any, dtype: Any, size: tuple[int, int, int], columns:
         memory = drawn.standard_normal(steps[-1] * count + 9).astype(dtype)
         strides = (1, leading) if by_column else (leading, 1)
         operands.append(Operand(Array(memory), 2, *strides))
-    gpu.products(*operands, size, count, steps, 5)
+    gpu.products(*operands, size, count, steps, precision, 5)
     for i in range(count):
         moved = [x._replace(offset=x.offset + i * step) for x, step in zip(operands, steps, strict=True)]
         c, a, b = (matrix(x, *s) for x, s in zip(moved, ((m, n), (m, k), (k, n)), strict=True))
@@ -145,7 +172,7 @@ def check(gpu: Gpu, drawn: Any, dtype: Any, size: tuple[int, int, int], columns:
 def test_matrices_too_large_for_cublas_are_refused(gpu: Gpu) -> None:
     x = Operand(Array(np.zeros(4)), 0, 2**31, 1)
     with pytest.raises(LoweringError, match="more than 2147483647 rows"):
-        gpu.products(x, x, x, (2**31, 1, 1), 1, (0, 0, 0), 5)
+        gpu.products(x, x, x, (2**31, 1, 1), 1, (0, 0, 0), "float32", 5)
 
 
 def test_a_launch_gives_the_addresses_of_its_arrays(gpu: Gpu) -> None:

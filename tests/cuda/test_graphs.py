@@ -323,6 +323,48 @@ def test_streams_share_no_memory_and_no_graphs(device: Simulated) -> None:
         assert_array_equal(result, found[0][0])
 
 
+def single(x: Any) -> Any:
+    return softmax(x.T @ x)
+
+
+def iterated(x: Any) -> Any:
+    """A loop, of which several iterations are one graph."""
+    return fnad.fori_loop(0, 9, lambda i, c: np.tanh(c @ (x.T @ x)) + i / np.float32(9), x)
+
+
+@pytest.mark.parametrize("f", [single, iterated, lambda x: fnad.grad(lambda x: np.sum(single(x) ** 2))(x)])
+def test_precision_of_products_is_that_in_force_at_each_call(
+    device: Simulated, f: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(executor, "TOGETHER", 2)
+    monkeypatch.setattr(executor, "LEAST", 4)
+    x = DRAWN.standard_normal((4, 32)).astype(np.float32) / 9
+    run, given = fnad.jit(f, device="cuda"), fnad.to_device(x)
+    found: dict[str, list[Any]] = {"float32": [], "tensorfloat32": []}
+    for _ in range(3):  # first, when graphs are captured, and when they are replayed
+        for precision, results in found.items():
+            with fnad.config.override(matmul_precision=precision):
+                results.append(fnad.to_host(run(given)))
+    assert "replay" in device.calls
+    for results in found.values():
+        assert_array_equal(results[1], results[0])
+        assert_array_equal(results[2], results[0])
+    precise, fast = (results[0] for results in found.values())
+    wanted = f(x.astype(np.float64))
+    scale = np.max(np.abs(wanted))
+    assert np.max(np.abs(precise - wanted)) < 3e-6 * scale
+    assert 1e-5 * scale < np.max(np.abs(fast - wanted)) < 1e-2 * scale
+
+
+def test_precision_of_products_is_for_single_precision_on_the_device(device: Simulated) -> None:
+    x = SMALL.astype(np.float32)
+    f = lambda x: x @ x.T  # noqa: E731
+    for run, given in ((fnad.jit(f, device="cuda"), fnad.to_device(SMALL)), (fnad.jit(f), x), (f, x)):
+        before = fnad.to_host(run(given))
+        with fnad.config.override(matmul_precision="tensorfloat32"):
+            assert_array_equal(fnad.to_host(run(given)), before)
+
+
 def test_a_graph_of_a_program_that_fails_is_made_again(device: Simulated) -> None:
     f = fnad.jit(lambda x, at: softmax(x)[(at,)] * np.sum(x), device="cuda")
     x, at = fnad.to_device(LONG), fnad.to_device(np.array([1, 5, 7]))

@@ -15,6 +15,7 @@ from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
+from fnad.config import PrecisionName
 from fnad.ir.types import Dtype, Shape
 from fnad.kernel.statements import Kernel
 from fnad.records import NamedTuple
@@ -95,11 +96,12 @@ class Driver(Protocol):
 
     def products(
         self, out: Operand, a: Operand, b: Operand, size: tuple[int, int, int], count: int, steps: Sequence[int],
-        stream: int,
+        precision: PrecisionName, stream: int,
     ) -> None:  # fmt: skip
         """out[m, n] = a[m, k] · b[k, n] so many times, where (m, k, n) is the size.
 
-        Each of the matrices begins a step of its own further on than that of the time before.
+        Each of the matrices begins a step of its own further on than that of the time before. The precision is that of
+        single precision; others have their own.
         """
         ...
 

@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from fnad import config
 from fnad.backends.base import Array
 from fnad.backends.cuda.driver import Driver, current
 from fnad.backends.cuda.frame import Frame, Run
@@ -127,7 +128,7 @@ class DeviceExecutor:
         device = self._device
         stream = device.stream()
         frame = self._frame(stream)
-        frame.stream = stream
+        frame.stream, frame.precision = stream, config.current().matmul_precision
         arrays = [self._input(frame, n, array) for n, array in enumerate(arguments)]
         outputs = self._new_outputs(arguments)
         arrays += outputs
@@ -324,7 +325,7 @@ class DeviceExecutor:
         def run(frame: Frame, iterations: range, many: bool) -> None:
             graph = None
             if many and can_be_captured and not frame.is_captured:
-                key = step, frame.given, *self._addresses_of_stacks(frame)
+                key = step, frame.call, *self._addresses_of_stacks(frame)
                 graph = self._graph(frame.captured, key, many_at_once)
             while graph is not None and len(iterations) >= TOGETHER:
                 device.replay(graph, frame.stream)

@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from fnad.backends.cuda.driver import DeviceArray, Driver
+from fnad.config import PrecisionName
 
 Run: TypeAlias = "Callable[[Frame], None]"
 
@@ -39,6 +40,7 @@ class Frame:
         self.counters = [0] * depth
         self.rows: dict[int, int] = {}
         self.stream = 0
+        self.precision: PrecisionName = "float32"
         self.given: tuple[int, ...] = ()
         start = addressof(self._addresses)
         self._tables = [(c_uint64 * len(p))(*[start + 8 * position for position in p]) for p in taken]
@@ -79,9 +81,14 @@ class Frame:
 
     # ---- graphs --------------------------------------------------------------------------------------------------
 
+    @property
+    def call(self) -> Hashable:
+        """What a graph depends on that may be another at the next call."""
+        return self.precision, self.given
+
     def graph_of_all(self, run: Run) -> Any:
         """The graph of a run with the arrays of the call, if they have been there before."""
-        key = self.given
+        key = self.call
         graph = self._graphs.get(key)
         if graph is None and self._is_worth(key):
             graph = self.captured(key, run)

@@ -16,6 +16,7 @@ import numpy as np
 
 from fnad.backends.cuda.driver import Array, DeviceArray, Operand
 from fnad.backends.cuda.kept import kept_ptx
+from fnad.config import PrecisionName
 from fnad.errors import DeviceError, DeviceMemoryError, LoweringError, PlacementError
 from fnad.ir.types import Dtype, Shape
 from fnad.kernel.statements import Kernel
@@ -26,11 +27,20 @@ SEE = "it takes a GPU of NVIDIA's and its driver, for CUDA 13 or later: `fnad do
 GEMM = {"f": "Sgemm", "d": "Dgemm", "F": "Cgemm", "D": "Zgemm"}
 """cuBLAS's matrix products, by the letters of dtypes."""
 
+TYPES = {"f": 0, "F": 4}
+"""CUDA's numbers of the dtypes whose products may be in TF32."""
+
+FAST_TF32, DEFAULT_ALGORITHM = 77, -1
+"""cuBLAS's numbers of a way to compute, and of an algorithm that it chooses."""
+
 INT, LONG, POINTER = ctypes.c_int, ctypes.c_longlong, ctypes.c_void_p
 SIZES = (POINTER, *[INT] * 5, POINTER)
+TYPED, LONG_TYPED = (POINTER, INT, INT), (POINTER, INT, INT, LONG)
 ARGUMENTS = {
     "gemm_v2": (*SIZES, *[POINTER, INT] * 2, POINTER, POINTER, INT),
     "gemmStridedBatched": (*SIZES, *[POINTER, INT, LONG] * 2, POINTER, POINTER, INT, LONG, INT),
+    "GemmEx": (*SIZES, *TYPED * 2, POINTER, *TYPED, INT, INT),
+    "GemmStridedBatchedEx": (*SIZES, *LONG_TYPED * 2, POINTER, *LONG_TYPED, INT, INT, INT),
     "SetStream_v2": (POINTER, POINTER),
 }
 """The types of the arguments of cuBLAS's functions, without the letters of dtypes."""
@@ -166,7 +176,7 @@ class Gpu:
 
     def products(
         self, out: Operand, a: Operand, b: Operand, size: tuple[int, int, int], count: int, steps: Sequence[int],
-        stream: int,
+        precision: PrecisionName, stream: int,
     ) -> None:  # fmt: skip
         (m, k, n), (out_step, a_step, b_step) = size, steps
         if out.row_stride != 1:  # cuBLAS stores by columns: a product by rows is the transposed one by columns
@@ -180,12 +190,13 @@ class Gpu:
         if max(m, k, n, lda, ldb, ldc, count) > LARGEST:
             raise LoweringError(f"cuBLAS has no products of matrices of more than {LARGEST} rows or columns")
         handle = self._handle(stream)
-        before, after = (handle, ta, tb, m, n, k, one), (zero, _address(out), ldc)
-        if count == 1:
-            self._cublas(f"{GEMM[letter]}_v2")(*before, _address(a), lda, _address(b), ldb, *after)
-        else:
-            given = _address(a), lda, a_step, _address(b), ldb, b_step
-            self._cublas(f"{GEMM[letter]}StridedBatched")(*before, *given, *after, out_step, count)
+        is_fast = precision == "tensorfloat32" and letter in TYPES
+        kind, ending = ((TYPES[letter],), (FAST_TF32, DEFAULT_ALGORITHM)) if is_fast else ((), ())
+        lines = (a, lda, a_step), (b, ldb, b_step), (out, ldc, out_step)
+        left, right, result = ((_address(x), *kind, ld, *((step,) if count > 1 else ())) for x, ld, step in lines)
+        multiply = self._cublas(_name_of_product(letter, is_fast=is_fast, is_batch=count > 1))
+        counts = (count,) if count > 1 else ()
+        multiply(handle, ta, tb, m, n, k, one, *left, *right, zero, *result, *counts, *ending)
 
     def _handle(self, stream: int) -> int:
         """CuPy's handle of cuBLAS, for a stream."""
@@ -234,6 +245,12 @@ def checked(function: Any, name: str) -> Callable[..., None]:
             raise DeviceError(f"cublas{name} fails with status {status}")
 
     return call
+
+
+def _name_of_product(letter: str, *, is_fast: bool, is_batch: bool) -> str:
+    """The function for products of a dtype, without cuBLAS's prefix."""
+    batch = "StridedBatched" * is_batch
+    return f"Gemm{batch}Ex" if is_fast else f"{GEMM[letter]}{batch or '_v2'}"
 
 
 def transposed(x: Operand) -> Operand:

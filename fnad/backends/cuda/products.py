@@ -38,7 +38,7 @@ def products(step: Products, device: Driver, position: Callable[[Buffer], int]) 
             for loop, iteration in zip(loops, iterations, strict=True):
                 counters[loop.depth] = iteration
             out, a, b = (make(frame, counters) for make in matrices)
-            multiply(out, a, b, size, count, steps, frame.stream)
+            multiply(out, a, b, size, count, steps, frame.precision, frame.stream)
 
     return run
 
