@@ -17,6 +17,7 @@ OF_LARGE_ARRAYS = replace(
         long_row=1,
         smallest_product=1,
         tile_bytes=64,
+        cache_bytes=64,
         tile_rows=1,
         sum_block=2,
         parallel_nanoseconds=0,

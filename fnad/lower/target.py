@@ -55,6 +55,9 @@ class Costs:
     tile_bytes: int
     """The most bytes of matrices in a tile, which stays in the cache; larger ones are better divided into tiles."""
 
+    cache_bytes: int
+    """The most bytes of a matrix that products leave in some cache; only larger ones are worth tiles of few rows."""
+
     tile_rows: int
     """The fewest rows of a tile, with fewer of which the BLAS takes longer; and half the fewest elements of a row."""
 

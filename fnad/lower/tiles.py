@@ -30,6 +30,9 @@ MOST = 16
 TILES = 8
 """The fewest tiles, of the fewest rows, that a product is divided into."""
 
+FEW = 4
+"""The rows of a tile, in multiples of the fewest, with less than which the other matrix takes long to pack for each."""
+
 LARGEST_SIDE = 128
 """The most multiplications for an element of the large matrix: from there on they take longer than the memory."""
 
@@ -54,7 +57,9 @@ def worth_terms(product: Product, costs: Costs) -> bool:
 
 def _is_worth(product: Product, rows: int, long: int, short: int, costs: Costs) -> bool:
     fewest, nbytes = costs.tile_rows, _nbytes(product, rows * long)
-    return rows >= TILES * fewest and long >= 2 * fewest and short <= LARGEST_SIDE and nbytes > costs.tile_bytes
+    has_few_rows = costs.tile_bytes < FEW * fewest * _nbytes(product, long)
+    least = costs.cache_bytes if has_few_rows else costs.tile_bytes
+    return rows >= TILES * fewest and long >= 2 * fewest and short <= LARGEST_SIDE and nbytes > least
 
 
 def _nbytes(product: Product, elements: int) -> int:

@@ -28,7 +28,14 @@ from fnad.transforms.pipeline import simplify
 OF_SMALL_TILES = replace(
     CPU,
     costs=replace(
-        COSTS, tile_bytes=2**9, tile_rows=4, smallest_product=1, parallel_nanoseconds=1, task_nanoseconds=1, sum_block=8
+        COSTS,
+        tile_bytes=2**9,
+        cache_bytes=2**9,
+        tile_rows=4,
+        smallest_product=1,
+        parallel_nanoseconds=1,
+        task_nanoseconds=1,
+        sum_block=8,
     ),
 )
 """A target for which small products are divided into tiles of a few rows, and the tiles into tasks."""
@@ -156,6 +163,10 @@ def test_value_and_gradient_are_one_loop_without_memory_for_the_product(name: st
         (lambda x, w: x @ w, [(5000, 16), (16, 200)]),  # nothing else reads the rows
         (lambda x, w: np.tanh(x @ w), [(5000, 300), (300, 200)]),  # the product takes longer than memory
         (lambda x, w: np.tanh(x @ w), [(50, 16), (16, 200)]),  # it is in the cache anyway
+        (
+            lambda x, w: np.tanh(x @ w),
+            [(200, 16), (16, 1200)],
+        ),  # each tile of ten rows would pack w again
     ],
 )
 def test_a_product_is_whole_where_tiles_save_nothing(function: Callable[..., Any], shapes: list[Any]) -> None:

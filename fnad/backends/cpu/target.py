@@ -30,6 +30,7 @@ COSTS = Costs(
     smallest_product=512,
     # A quarter of the second-level cache of most processors. A tile has about three times as much in all.
     tile_bytes=2**17,
+    cache_bytes=2**21,
     tile_rows=16,
     # LLVM adds a block in four vectors at once. With vectors of four numbers each lane makes 16 additions, as in NumPy.
     # Twice this length had three times the rounding error where all terms are equal; half took up to a sixth more time.

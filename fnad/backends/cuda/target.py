@@ -30,6 +30,7 @@ COSTS = Costs(
     smallest_product=2**12,
     # Products are calls of the host, between launches.
     tile_bytes=NEVER,
+    cache_bytes=NEVER,
     tile_rows=NEVER,
     # A thread adds a part of a sum; compensation costs less than reading the elements.
     sum_block=16,
