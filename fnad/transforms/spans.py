@@ -6,8 +6,8 @@
     dᵀ · y                                    contract_spans(d, y, first, last)
 
 Hardly ever are several elements of a row its extremum, so the span is one element, and of a product of n · k · d
-multiplications n · d are left. Where there are ties, or nans, the span begins with the first of them. This is done
-before a program is lowered, for a machine whose loops can run over spans.
+multiplications n · d are left. Where there are ties, or nans, the span is the whole row. This is done before a program
+is lowered, for a machine whose loops can run over spans.
 """
 
 from __future__ import annotations
@@ -25,7 +25,16 @@ from fnad.ops.comparison import bitwise_or, eq, isnan, select
 from fnad.ops.contraction import dot_general
 from fnad.ops.conversion import convert
 from fnad.ops.reduction import reduce_max, reduce_min
-from fnad.ops.shape import broadcast_in_dim, constant, iota, ones_like, reduce_sum, reshape_to, transpose_to
+from fnad.ops.shape import (
+    broadcast_in_dim,
+    constant,
+    iota,
+    ones_like,
+    reduce_sum,
+    reshape_to,
+    transpose_to,
+    zeros_like,
+)
 from fnad.ops.spans import contract_spans
 from fnad.transforms.dce import dce
 from fnad.transforms.rewrite import application, constant_of, rewrite
@@ -62,12 +71,15 @@ def _product(x: Symbol, y: Symbol) -> Symbol | None:
 
 
 def _contracted(x: Symbol, y: Symbol, chosen: Symbol) -> Symbol:
-    """The product with the rows' spans: one element, or from the first that is chosen on."""
-    count = x.shape[1]
+    """The product with the rows' spans: one element, or all of them.
+
+    The place of one element is the sum of all chosen places: an addition, where their least needs a comparison too.
+    """
     column = iota(dtype=I64, shape=x.shape, axis=1)
-    first = reduce_min(select(chosen, column, constant(count, I64, x.shape)), axes=(1,))
+    place = reduce_sum(select(chosen, column, zeros_like(column)), axes=(1,))
     is_one = eq(total := reduce_sum(convert(chosen, dtype=x.dtype), axes=(1,)), ones_like(total))
-    return contract_spans(x, y, first, select(is_one, first, constant(count - 1, I64, first.shape)))
+    first, last = zeros_like(place), constant(x.shape[1] - 1, I64, place.shape)
+    return contract_spans(x, y, select(is_one, place, first), select(is_one, place, last))
 
 
 def _chosen(x: Symbol) -> Symbol | None:

@@ -13,8 +13,9 @@ import fnad
 from fnad import config
 from fnad.backends.cpu.executor import compile_plan
 from fnad.backends.cpu.target import COSTS, CPU
+from fnad.ir.primitive import Fold
 from fnad.ir.program import Program
-from fnad.ir.types import aval_of
+from fnad.ir.types import I64, aval_of
 from fnad.kernel.plan import Plan
 from fnad.lower.loop_ir import Item, NestLoop, Product, effects
 from fnad.lower.lowering import lower
@@ -82,6 +83,13 @@ def test_ties_and_nans_share_in_loops_over_spans(number: int, dtype: str) -> Non
         np.testing.assert_allclose(compile_plan(Plan(loops, target))(args)[0], expected, rtol=bound, atol=bound)
 
 
+def test_the_one_place_of_a_row_is_a_sum_of_places() -> None:
+    """For the least place, integers would be compared for each element of each row."""
+    program = by_spans(program_of(weights, with_ties("f8")))
+    folds = [e for e in program.equations if isinstance(e.primitive.lower, Fold) and e.results[0].aval.dtype == I64]
+    assert [fold.primitive.name for fold in folds] == ["reduce_sum"]
+
+
 def test_results_do_not_depend_on_threads() -> None:
     args = with_ties("f8")
     run = compile_plan(Plan(lower(program_of(weights, args), IN_TASKS), IN_TASKS))
@@ -94,7 +102,7 @@ def test_results_do_not_depend_on_threads() -> None:
 
 def test_a_span_is_part_of_the_text_and_of_no_collapsed_loop() -> None:
     loops = lower(program_of(weights, with_ties("f8")), CPU)
-    assert " from t" in loops_text(loops)
+    assert " from select(t" in loops_text(loops)
     assert not any(isinstance(effect, Product) for loop in spans(list(loops.items)) for effect in effects(loop))
 
 
