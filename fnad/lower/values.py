@@ -69,7 +69,7 @@ from fnad.lower.order import reads_first
 from fnad.lower.tiles import PARTS, by_rows, by_terms, tiled, worth_rows, worth_terms
 from fnad.scalar.operations import MULTIPLY
 from fnad.scalar.template import instantiate
-from fnad.transforms.by_rows import rows_of
+from fnad.transforms.by_rows import each_is_updated_once, rows_of
 from fnad.transforms.dce import has_effect
 
 
@@ -405,9 +405,11 @@ class Values:
         if rows is not None and not self._takes_memory(buffer, operand):
             self._scatter_by_rows(equation, step, rows, buffer)
             return
+        is_once = each_is_updated_once(equation, self.expressions.definitions)
         self._write(
-            buffer, operand, updates, lambda indices: self.expressions.gathered(equation, integers, indices), step
-        )
+            buffer, operand, updates, lambda indices: self.expressions.gathered(equation, integers, indices), step,
+            is_once=is_once,
+        )  # fmt: skip
 
     def _scatter_by_rows(self, equation: Equation, step: str, rows: Mapping[int, int], buffer: Buffer) -> None:
         """Store each element, updated if it is at the place of the update of its row."""
@@ -478,12 +480,19 @@ class Values:
 
     def _update(self, equation: Equation, buffer: Buffer) -> None:
         operand, update, *starts = equation.operands
-        self._write(buffer, operand, update, lambda indices: self.expressions.boxed(equation, starts, indices), "{new}")
+        self._write(
+            buffer, operand, update, lambda indices: self.expressions.boxed(equation, starts, indices), "{new}",
+            is_once=True,
+        )  # fmt: skip
 
     def _write(
-        self, buffer: Buffer, operand: Atom, new: Atom, where: Callable[[list[Index]], list[Index]], step: str
-    ) -> None:
-        """Combine an array into another one, in a copy of it or in place."""
+        self, buffer: Buffer, operand: Atom, new: Atom, where: Callable[[list[Index]], list[Index]], step: str,
+        *, is_once: bool,
+    ) -> None:  # fmt: skip
+        """Combine an array into another one, in a copy of it or in place.
+
+        All new elements are computed from the array as it was: also where not each element `is_once` among the places.
+        """
 
         def combine(new: Atom) -> Callable[[list[Index]], Update]:
             return lambda indices: Update(
@@ -492,7 +501,7 @@ class Values:
 
         if not self._takes_memory(buffer, operand):
             self.copy(operand, buffer)
-        elif new.aval.size > 1 and _reads_elsewhere(combine(new)(counters(new.aval.shape, self.depth))):
+        elif new.aval.size > 1 and _reads_what_is_new(combine(new)(counters(new.aval.shape, self.depth)), is_once):
             new = self.aside(new)
         self._nest(new.aval.shape, combine(new))
 
@@ -707,10 +716,10 @@ def double(dtype: Dtype) -> Dtype:
     return np.result_type(dtype, np.float64) if is_inexact(dtype) else I64
 
 
-def _reads_elsewhere(effect: Update) -> bool:
-    """Whether the new element is computed from other elements of the array."""
+def _reads_what_is_new(effect: Update, is_once: bool) -> bool:
+    """Whether a new element may be computed from one that is new: from its own place only if that comes again."""
     found = (load for load in loads([effect.node]) if load.buffer.root is effect.buffer.root)
-    return any(load.address != effect.address for load in found)
+    return any(load.address != effect.address or not is_once for load in found)
 
 
 # ---- loops over shapes -------------------------------------------------------------------------------------------

@@ -17,10 +17,16 @@ def rows_of(equation: Equation, definitions: Mapping[Var, Equation]) -> dict[int
     if not isinstance(equation.primitive.lower, Scatter):
         return None
     operand, _, *integers = equation.operands
-    shape, found = integers[0].aval.shape, counted_axes(operand, integers, definitions)
-    others = [extent for number, extent in enumerate(shape) if number not in found.values()]
-    is_one = found and all(extent == 1 for extent in others)
+    found = counted_axes(operand, integers, definitions)
+    is_one = found and each_is_updated_once(equation, definitions)
     return found if is_one and _is_one_number(operand, definitions) else None
+
+
+def each_is_updated_once(equation: Equation, definitions: Mapping[Var, Equation]) -> bool:
+    """Whether no place comes again among those of a scatter: all axes of its indices count, but those of one place."""
+    operand, _, *integers = equation.operands
+    counted = counted_axes(operand, integers, definitions).values()
+    return all(extent == 1 or number in counted for number, extent in enumerate(integers[0].aval.shape))
 
 
 def counted_axes(operand: Atom, integers: Sequence[Atom], definitions: Mapping[Var, Equation]) -> dict[int, int]:

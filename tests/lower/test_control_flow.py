@@ -17,8 +17,8 @@ from fnad.lower.printer import loops_text
 from fnad.ops.arithmetic import add, mul, sub
 from fnad.ops.comparison import lt
 from fnad.ops.elementary import exp, sin
-from fnad.ops.indexing import dynamic_slice, dynamic_update_slice, gather, scatter_add
-from fnad.ops.shape import broadcast_in_dim, reduce_sum, reshape, reverse
+from fnad.ops.indexing import dynamic_slice, dynamic_update_slice, gather, scatter, scatter_add
+from fnad.ops.shape import broadcast_in_dim, iota, reduce_sum, reshape, reverse
 from fnad.transforms.interpret import interpret
 
 N = 40
@@ -35,7 +35,7 @@ def scanned(step, consts, carry, length=5):
 
 def arrays(program):
     rng = np.random.default_rng(0)
-    return [np.asarray(rng.random(a.shape) if a.dtype == F64 else 1, a.dtype) for a in program.in_avals]
+    return [np.asarray(rng.random(a.shape) if a.dtype == F64 else np.ones(a.shape), a.dtype) for a in program.in_avals]
 
 
 def check(program):
@@ -88,6 +88,31 @@ def test_straight_updates_of_a_fresh_array_copy_nothing():
 
     program = trace(f, ROW, NUMBER, name="f")
     assert [item.extent for item in lower(program, CPU).items if isinstance(item, NestLoop)] == [N]
+    assert plan(program).slots == []
+    check(program)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda u, i: scatter(u, mul(gather(u, i), gather(u, i)), i),
+        lambda u, i: scatter_add(u, gather(u, i), i),
+    ],
+    ids=["set", "add"],
+)
+def test_where_places_come_again_all_new_elements_are_computed_from_old_ones(change):
+    program = trace(lambda x, i: [change(change(exp(x), i), i)], ROW, Aval(I64, (5,)), name="f")
+    assert len(plan(program).slots) == 1, "the new elements alone"
+    check(program)  # in which all places are 1
+
+
+def test_where_places_count_an_axis_elements_are_overwritten():
+    def f(x, i):
+        u, rows = broadcast_in_dim(exp(x), shape=(N, N), dims=(0,)), iota(shape=(N,), axis=0, dtype=I64)
+        u = scatter(u, gather(x, i), rows, i)
+        return [scatter(u, mul(gather(u, rows, i), gather(u, rows, i)), rows, i)]
+
+    program = trace(f, ROW, Aval(I64, (N,)), name="f")
     assert plan(program).slots == []
     check(program)
 
