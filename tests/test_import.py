@@ -2,11 +2,15 @@
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 HEAVY = ("optree", "numba", "llvmlite", "scipy", "matplotlib", "jax", "torch")
-SLOW = ("asyncio", "difflib", "json", "logging", "pathlib", "string", "subprocess", "tempfile", "urllib")
+SLOW = (
+    *("asyncio", "decimal", "difflib", "fractions", "json", "logging", "pathlib", "random", "statistics", "string"),
+    *("subprocess", "tempfile", "urllib"),
+)
 
 
 def loaded(statement: str, among: tuple[str, ...]) -> list[str]:
@@ -63,6 +67,48 @@ for t in threads: t.join()
 assert found == 4 * [("jv", len(PRIMITIVES))], found
 assert "while_loop" in PRIMITIVES and "nothing" not in PRIMITIVES
 for name in fnad.__all__: getattr(fnad, name)
+"""
+    subprocess.run([sys.executable, "-c", program], check=True)
+
+
+def test_importing_leaves_no_young_objects() -> None:
+    """The next allocation would have them all looked through."""
+    program = "import gc, numpy, fnad; assert gc.get_count()[0] < 2000, gc.get_count()"
+    subprocess.run([sys.executable, "-c", program], check=True)
+
+
+def test_what_stands_for_functions_is_made_when_they_are_met() -> None:
+    program = """
+import numpy, fnad
+from fnad.trace.callees import MADE, standing_for
+assert not MADE
+assert standing_for(float) is standing_for(float) is not float and [*MADE] == [id(float)]
+"""
+    subprocess.run([sys.executable, "-c", program], check=True)
+
+
+def test_functions_of_statistics_are_met_where_the_traced_function_imports_them() -> None:
+    program = """
+import sys, numpy, fnad
+def f(x, y):
+    import statistics
+    return statistics.stdev([x, y]) * 2.0
+def g(x, y):
+    from statistics import fmean
+    return fmean([x, y * y])
+for transform in (lambda f: f, fnad.jit):
+    assert numpy.allclose(transform(fnad.grad(f, (0, 1)))(1.0, 4.0), [-2 ** 0.5, 2 ** 0.5])
+    assert transform(fnad.grad(g, (0, 1)))(1.0, 4.0) == (0.5, 4.0)
+"""
+    subprocess.run([sys.executable, "-c", program], check=True)
+
+
+def test_a_module_of_the_users_may_have_the_name_of_one_of_pythons(tmp_path: Path) -> None:
+    (tmp_path / "statistics.py").write_text("def mean(x): return 3.0 * x")
+    program = f"""
+import sys; sys.path.insert(0, {str(tmp_path)!r})
+import statistics, fnad
+assert fnad.grad(lambda x: statistics.mean(x))(1.0) == 3.0
 """
     subprocess.run([sys.executable, "-c", program], check=True)
 

@@ -68,18 +68,21 @@ CACHED = type(lru_cache(len))
 MISSING = object()
 BUILTINS = vars(builtins)
 
-STAND_INS: dict[int, tuple[Any, Any]] = {}
-"""Functions and classes by identity, each with what stands for it."""
+STAND_INS: dict[int, tuple[Any, Callable[[Any], Any]]] = {}
+"""Functions and classes by identity, each with what makes that which stands for it: most are never met."""
+
+MADE: dict[int, Any] = {}
+"""What was made to stand for them."""
 
 
-def enter(original: Any, stand_in: Any) -> None:
-    """Have something stand for a function or a class."""
-    STAND_INS[id(original)] = original, stand_in
+def enter(original: Any, make: Callable[[Any], Any]) -> None:
+    """Have something stand for a function or a class, which is made of it when it is first asked for."""
+    STAND_INS[id(original)] = original, make
 
 
 def standing_for(value: Any) -> Any:
     """What stands for a value, or the value."""
-    return STAND_INS.get(id(value), (value, value))[1]
+    return found_by(id(value))[1] if id(value) in STAND_INS else value
 
 
 # ---- other code ------------------------------------------------------------------------------------------------------
@@ -116,7 +119,10 @@ def found_by(key: Key) -> tuple[Any, Any]:
     """A value, and what stands for it."""
     if isinstance(key, partial):
         return key, partial(standing_for(key.func), *key.args, **key.keywords)
-    return STAND_INS[key]
+    original, make = STAND_INS[key]
+    if key not in MADE:
+        MADE.setdefault(key, make(original))  # the first one, if several threads come here
+    return original, MADE[key]
 
 
 @remembered

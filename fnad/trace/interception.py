@@ -37,7 +37,7 @@ from fnad.numpy.namespace import MAKING, NEW, on_trace
 from fnad.numpy.registry import RULES
 from fnad.trace import compiled, objects
 from fnad.trace.bytecode import Lookup, lookup_at
-from fnad.trace.callees import STAND_INS, enter
+from fnad.trace.callees import STAND_INS, enter, found_by
 from fnad.trace.classes import CLASSES
 from fnad.trace.dispatch import call_function, has_traced, runs_no_users_code
 from fnad.trace.exchange import EXCHANGES
@@ -54,6 +54,9 @@ CALLING = (np.apply_along_axis, np.apply_over_axes, np.fromiter, np.piecewise)
 SERIES = "numpy.polynomial"
 BASES = ("polynomial", "chebyshev", "legendre", "laguerre", "hermite", "hermite_e")
 MODULES = ("numpy", "numpy.linalg", "numpy.fft", *[f"{SERIES}.{basis}" for basis in BASES])
+LATER = {SERIES: "fnad.numpy.series_algebra", "statistics": "fnad.trace.standard_statistics"}
+"""The rules of modules that are there when somebody has asked for them."""
+
 STANDARD_MODULES = ("math", "cmath", "statistics")
 
 
@@ -188,7 +191,7 @@ def watched_class(module: ModuleType) -> type[Watched]:
 def _standing_in(module: ModuleType) -> Iterator[tuple[str, Intercepted]]:
     for name, function in vars(module).items():
         if id(function) in STAND_INS:
-            yield name, Intercepted(name, *STAND_INS[id(function)])
+            yield name, Intercepted(name, *found_by(id(function)))
 
 
 def classes_of(module: ModuleType) -> dict[str, type]:
@@ -244,14 +247,19 @@ def under_any_name(function: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
-for _kind, _made in CLASSES.items():
-    enter(_kind, _made)
-for _function in STANDARD:
-    enter(_function, OfNumbers(_function, on_numbers(_function)))
-for _function in {id(value): value for value in vars(np).values() if has_replacement(value)}.values():
-    enter(_function, StandIn(_function, under_any_name(_function)))
-enter(type, class_of)
-enter(map, mapped)
+def enter_standard() -> None:
+    """Enter what stands for Python's functions of numbers."""
+    for function in STANDARD:
+        enter(function, lambda function: OfNumbers(function, on_numbers(function)))
+
+
+enter_standard()
+for _kind in CLASSES:
+    enter(_kind, CLASSES.__getitem__)
+for _function in filter(has_replacement, vars(np).values()):
+    enter(_function, lambda function: StandIn(function, under_any_name(function)))
+enter(type, lambda _: class_of)
+enter(map, lambda _: mapped)
 
 
 class _Watch:
@@ -285,8 +293,11 @@ def watchable() -> list[ModuleType]:
 
     NumPy imports `numpy.polynomial` when somebody asks for it, and so its rules are entered then.
     """
-    if SERIES in sys.modules:
-        importlib.import_module("fnad.numpy.series_algebra")
+    for name, rules in LATER.items():
+        file = getattr(sys.modules.get(name), "__file__", None)
+        if rules not in sys.modules and file is not None and is_library(file):  # the user may have one of that name
+            importlib.import_module(rules)
+            enter_standard()
     modules = [sys.modules[name] for name in (*MODULES, *STANDARD_MODULES) if name in sys.modules]
     return [module for module in modules if type(module) is ModuleType or isinstance(module, Watched)]
 

@@ -1,4 +1,4 @@
-"""Functions of Python that want numbers, on traced values: of math, cmath and statistics, and the builtins.
+"""Functions of Python that want numbers, on traced values: of math and cmath, and the builtins.
 
 Python's functions of C ask a value for its number. A function here is called in the place of one of them, and is that
 function where no argument is traced. For traced values the result is what Python has there, a traced Python number:
@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import cmath
 import math
-import statistics
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial, reduce, wraps
 from typing import Any, TypeAlias
@@ -269,48 +268,6 @@ def rect(r: Any, phi: Any) -> Any:
     return to_complex(r * np.cos(phi), r * np.sin(phi))
 
 
-# ---- statistics ------------------------------------------------------------------------------------------------------
-
-
-def variance_of(ddof: int) -> Function:
-    def variance(x: Any, centre: Any = None) -> Any:
-        return np.sum((x - (np.mean(x) if centre is None else centre)) ** 2) / (x.size - ddof)
-
-    return variance
-
-
-def deviation_of(ddof: int) -> Function:
-    return lambda x, centre=None: np.sqrt(variance_of(ddof)(x, centre))
-
-
-STATISTICS: dict[str, Function] = {
-    "correlation": lambda x, y: np.corrcoef(x, y)[0, 1],
-    "covariance": lambda x, y: np.cov(x, y)[0, 1],
-    "fmean": lambda x, weights=None: np.average(x, weights=weights),
-    "geometric_mean": lambda x: np.exp(np.mean(np.log(x))),
-    "harmonic_mean": lambda x, weights=None: 1 / np.average(1 / x, weights=weights),
-    "mean": np.mean,
-    "pstdev": deviation_of(0),
-    "pvariance": variance_of(0),
-    "stdev": deviation_of(1),
-    "variance": variance_of(1),
-}
-"""What functions of statistics are on arrays."""
-
-
-def of_data(function: Function, compute: Function) -> Function:
-    """A rule of statistics: on arrays of lists, with a Python number as the result if all are some."""
-
-    def rule(*args: Any, **options: Any) -> Any:
-        function(*[list(map(float, range(1, len(x) + 1))) if isinstance(x, list) else 1.0 for x in args])
-        arrays = [call_function(np.array, (x,), {}) if isinstance(x, list) else x for x in args]
-        result = compute(*arrays, **options)
-        is_python = all(is_python_like(number) for x in args for number in (x if isinstance(x, list) else [x]))
-        return weakened(result) if is_python else result
-
-    return rule
-
-
 # ---- builtins --------------------------------------------------------------------------------------------------------
 
 
@@ -353,8 +310,6 @@ def _of_modules() -> Iterator[tuple[Function, Function]]:
             yield getattr(module, name), checked(getattr(module, name), of_numbers(compute))
         for name, compute in total.items():
             yield getattr(module, name), of_numbers(compute)
-    for name, compute in STATISTICS.items():
-        yield getattr(statistics, name), of_data(getattr(statistics, name), compute)
 
 
 STANDARD: dict[Any, Function] = {
@@ -377,7 +332,7 @@ STANDARD: dict[Any, Function] = {
 }
 """What functions are where an argument is traced."""
 
-LISTING = {math.dist, math.fsum, *[getattr(statistics, name) for name in STATISTICS]}
+LISTING: set[Function] = {math.dist, math.fsum}
 """Functions that go over their arguments; `min` and `max` do if there is one."""
 
 

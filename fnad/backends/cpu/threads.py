@@ -46,7 +46,6 @@ import re
 import signal
 import sys
 from functools import cache
-from statistics import median
 from threading import Lock
 from time import perf_counter_ns, sleep
 
@@ -472,7 +471,7 @@ class Workers:
             start = perf_counter_ns()
             run(self.nothing, None, len(self.threads) + 1, len(self.threads) + 1, False, None, None, 0)
             times.append(perf_counter_ns() - start)
-        return int(median(times))
+        return sorted(times)[len(times) // 2]
 
     def stop(self) -> None:
         """End all workers, each after the task that it is at; loops go on without them."""
