@@ -281,10 +281,10 @@ class Builder(FoldWriter):
         self.is_parallel = True
         if has_checks(loop):
             parts.append(self.part(INDEX))
-            self.status = parts[0], task
+            self.here.fault = parts[0], task
             self.add(Store(parts[0], task, integer(0)))
         yield
-        self.is_parallel, self.status = False, (STATUS, integer(0))
+        self.is_parallel = False
 
     def part(self, kind: Kind) -> Name:
         assert isinstance(kind, np.dtype)

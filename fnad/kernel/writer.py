@@ -60,11 +60,12 @@ from fnad.scalar.template import cast_to, instantiate
 
 @dataclass(slots=True)
 class Block:
-    """The statements of a block, and the variables of the values computed in it."""
+    """The statements of a block, the variables of the values computed in it, and where a task keeps its fault."""
 
     parent: Block | None = None
     statements: list[Statement] = field(default_factory=list[Statement])
     names: dict[Node, Expression] = field(default_factory=dict[Node, Expression])
+    fault: tuple[Name, Expression] | None = None
 
     def find(self, node: Node) -> Expression | None:
         """The variable that holds a value here."""
@@ -75,6 +76,15 @@ class Block:
                 return name
             block = block.parent
         return None
+
+    def status(self) -> tuple[Name, Expression]:
+        """The place of a fault that is found here: that of the task, or of the kernel around all tasks."""
+        block: Block | None = self
+        while block is not None:
+            if block.fault is not None:
+                return block.fault
+            block = block.parent
+        return STATUS, integer(0)
 
 
 def array_of(buffer: Buffer) -> Name:
@@ -105,7 +115,6 @@ class Writer:
         self.branches = 0
         self.innermost_branch = 0
         self.is_parallel = False
-        self.status: tuple[Name, Expression] = STATUS, integer(0)
         self.own: dict[loop_ir.Effect, tuple[Name, Expression, Index]] = {}
         self._numbers = {prefix: count() for prefix in ("v", "acc", "k", "part")}
         self._source = ""
@@ -265,7 +274,7 @@ class Writer:
         name = self.assign("k", self.value(node.operand))
         self.changing.add(name.name)
         out = apply(OR, apply(LESS, name, integer(0)), apply(GREATER_EQUAL, name, integer(node.extent)))
-        self.exit(out, Store(*self.status, integer(node.fault)), Assign((name,), integer(0)))
+        self.exit(out, Store(*self.here.status(), integer(node.fault)), Assign((name,), integer(0)))
         return name
 
     def conditions(self, conditions: Sequence[nodes.Condition]) -> Expression:

@@ -366,6 +366,16 @@ def test_the_fault_is_that_of_one_thread() -> None:
     assert len(messages) == 1
 
 
+def test_an_index_of_a_loop_around_the_tasks_is_checked_there() -> None:
+    """The loops over 6 and 3 are too short for tasks; the index is that of the outer one."""
+    x, places = rng.random((5, 3, 40_001)), np.array([0, 4, 1, 1, 2, 3])
+    run = fnad.jit(lambda x, i: np.tanh(np.sin(x[i][:, :, 1:])))
+    with fnad.config.override(executor="compiled"):
+        np.testing.assert_allclose(run(x, places), np.tanh(np.sin(x[places][:, :, 1:])), rtol=1e-14)
+        with pytest.raises(fnad.errors.OutOfRangeError, match="index 9 is out of bounds for axis 0 with size 5"):
+            run(x, places + 5 * (places == 4))
+
+
 @several
 @pytest.mark.parametrize("row", [0, 2999])
 def test_rows_that_never_end_are_interrupted(row: int) -> None:
