@@ -225,9 +225,9 @@ class Simulated:
     def stream(self) -> int:
         return self.current
 
-    def load(self, kernels: Sequence[Kernel]) -> list[Kernel]:
+    def load(self, launches: Sequence[Launch]) -> list[Kernel]:
         self.asked("load")
-        return list(kernels)
+        return [launch.kernel for launch in launches]
 
     def launch(self, loaded: Kernel, blocks: int, threads: int, stream: int, parameters: int) -> None:
         self.asked("launch")

@@ -28,7 +28,7 @@ from fnad.kernel.barriers import by_groups, by_threads
 from fnad.kernel.device import BLOCK, THREAD
 from fnad.kernel.device_build import DeviceBuilder, row_of_group
 from fnad.kernel.forward import forward
-from fnad.kernel.registers import LONGEST, kept, words_of
+from fnad.kernel.registers import LONGEST, kept, words_for, words_of
 from fnad.kernel.running import Before, InArray, OfLoop, fold_tile, run_over
 from fnad.kernel.runs import Runs
 from fnad.kernel.statements import COUNTERS, Assign, Expression, For, If, Load, Name, Statement, Store, apply, integer
@@ -402,7 +402,7 @@ def statements_of_piece(piece: Piece, target: Target) -> list[Statement]:
     builder = DeviceBuilder(piece.depth, piece.blocks, piece.threads, target)
     builder.add(*(Assign((counter(d),), Load(COUNTERS, integer(d))) for d in range(piece.depth)))
     piece.write(builder)
-    return kept(forward(builder.body.statements))
+    return kept(forward(builder.body.statements), piece.threads)
 
 
 class Mapping:
@@ -456,7 +456,7 @@ class Mapping:
         if free and inner < self.grid.warp:
             yield self.on_threads(nest, free, depth)
         elif free and size(free) >= self.few(inner):
-            yield self.on_blocks(nest, free, inner, depth)
+            yield self.on_blocks(nest, free, inner, depth, self.threads_for_row(inner, items))
         elif not free and (pieces := self.of_rows(loops, inner, depth)):
             yield from pieces
         elif len(items) > 1:
@@ -471,7 +471,6 @@ class Mapping:
         effects = row_folds(loop)
         if others or not effects or not self.grid.warp <= inner or loop.extent < self.few(inner):
             return []
-        threads = self.threads_for(inner)
         nests = [item for item in items if isinstance(item, NestLoop)]
         width = row_width(loop)
         together: dict[tuple[NestLoop | None, frozenset[int]], list[Reduce]] = defaultdict(list)
@@ -480,13 +479,14 @@ class Mapping:
             if effect not in items and inside is None:
                 return []
             together[inside, effect.depths].append(effect)
-        columns = {each[0]: group for each, group in together.items() if each[0] and each[0].depth not in each[1]}
-        elements = {inside: self.elements(inside, width, threads) for inside in columns if inside}
-        if not all(map(is_row, elements)) or max(elements.values(), default=0) > LONGEST:
+        columns = {
+            inside: group for (inside, depths), group in together.items() if inside and inside.depth not in depths
+        }
+        threads = self.threads_for(inner) if columns else self.threads_for_row(inner, items)
+        elements = {inside: self.elements(inside, width, threads) for inside in columns}
+        if not all(map(is_row, columns)) or max(elements.values(), default=0) > LONGEST:
             return []
-        words = sum(
-            elements[inside] * 2 * words_of(e.dtype) for inside, group in columns.items() if inside for e in group
-        )
+        words = sum(elements[inside] * 2 * words_of(e.dtype) for inside, group in columns.items() for e in group)
         if words > MOST_WORDS:
             return []
         rounds = Fraction(4, max(4, *elements.values())) if elements else self.grid.rounds
@@ -630,9 +630,9 @@ class Mapping:
         is_even = len(loops) == 1 or loops[-1].extent % width == 0
         return width if is_even and size(loops) >= width * threads else 1
 
-    def on_blocks(self, nest: NestLoop, free: tuple[NestLoop, ...], length: int, depth: int) -> Piece:
+    def on_blocks(self, nest: NestLoop, free: tuple[NestLoop, ...], length: int, depth: int, threads: int = 0) -> Piece:
         """A block for each iteration of free loops, with threads for work of this length; one if there are none."""
-        threads = self.threads_for(length)
+        threads = threads or self.threads_for(length)
         if not free:
             return Piece([nest], depth, 1, threads)
         if threads == self.grid.warp and size(free) >= self.grid.blocks:
@@ -640,7 +640,7 @@ class Mapping:
             if all(self.is_for_group(item, group) for item in free[-1].items):
                 blocks, threads = self.shape(size(free) * group)
                 return OnGroups([nest], depth, blocks, self.grid.threads, free, row_width(free[-1]), group=group)
-        blocks = min(size(free), self.grid.rounds * self.grid.blocks * (self.grid.threads // threads))
+        blocks = min(size(free), self.grid.rounds * self.grid.blocks * self.grid.threads // threads)
         return OnBlocks([nest], depth, blocks, threads, free, row_width(free[-1]))
 
     @staticmethod
@@ -661,6 +661,15 @@ class Mapping:
         """The threads of a block for a fold of this length: a power of two, of which each has a few elements."""
         wanted = 2 ** max(0, (-(-length // 4) - 1).bit_length())
         return max(self.grid.warp, min(self.grid.threads, wanted))
+
+    def threads_for_row(self, length: int, items: Sequence[Item]) -> int:
+        """The threads of a block for passes over rows of this length: if possible, so many that they keep a row."""
+        threads = few = self.threads_for(length)
+        while threads < self.grid.most_threads and length > LONGEST * threads:
+            threads *= 2
+        words = max(words_of(e.node.dtype) for item in items for e in effects(item) if isinstance(e, Effect))
+        elements = -(-length // threads)
+        return threads if elements <= LONGEST and elements * words <= words_for(threads) else few
 
 
 def is_row(loop: NestLoop) -> bool:

@@ -50,6 +50,9 @@ LONGEST = 32
 WORDS, ALL_WORDS = 128, 190
 """The most registers for what a thread keeps, and with sums over rows; it may have 255."""
 
+REGISTERS, OTHERS = 2**16, 32
+"""The registers of a block, and those that each thread of a large one needs for all else."""
+
 COUNTER, ELEMENT, VECTOR = re.compile(r"[ib]\d+"), re.compile(r"[nj]\d*"), re.compile(r"j\d+")
 """The names of the counters of loops, of those over the elements of a thread, and of those within a vector."""
 
@@ -157,9 +160,14 @@ def _head(body: Sequence[Statement]) -> Iterator[Assign]:
 # ---- rows --------------------------------------------------------------------------------------------------------
 
 
-def kept(statements: Sequence[Statement]) -> list[Statement]:
+def kept(statements: Sequence[Statement], threads: int = 1) -> list[Statement]:
     """The statements with what later passes over a row need in arrays of each thread, as far as there are registers."""
-    return _Keeping(statements).result(statements)
+    return _Keeping(statements, threads).result(statements)
+
+
+def words_for(threads: int) -> int:
+    """The most registers for what each of so many threads keeps."""
+    return min(ALL_WORDS, REGISTERS // threads - OTHERS)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -169,16 +177,24 @@ class _Source:
     statement: Statement
     value: Expression
     size: int
+    place: int
+    """The number of its loop, in the order of the text."""
 
 
 class _Keeping:
-    """The pass: which loads are `again` of what is in an array, and which statements are followed by a store there."""
+    """The pass: which loads are `again` of what is in an array, and which statements are followed by a store there.
 
-    def __init__(self, statements: Sequence[Statement]) -> None:
+    An array takes registers from the loop that fills it to the last one that reads it: `taken` has those behind each.
+    """
+
+    def __init__(self, statements: Sequence[Statement], threads: int) -> None:
         self.assignments = Counter(assigned(statements))
         self.again: dict[Statement, Name] = {}
         self.sources: dict[Statement, tuple[Name, Expression]] = {}
-        self.words = min(WORDS, ALL_WORDS - sum(map(_words, statements)))
+        self.place = 0
+        self.taken: Counter[int] = Counter()
+        self.until: dict[Statement, int] = {}
+        self.words = min(WORDS, words_for(threads) - sum(map(_words, statements)))
         self.numbers = count(sum(is_own(name) for name in self.assignments))
         self.arrays: list[Assign] = []
 
@@ -196,6 +212,7 @@ class _Keeping:
                 self.forget(known, statement)
                 with_bodies(statement, self.visited)
             else:
+                self.place += 1
                 for inner in found.body:
                     self.element(inner, found, known)
 
@@ -210,12 +227,12 @@ class _Keeping:
                 if key in known:
                     self.keep(statement, known[key])
                 elif self.assignments[target] == 1:
-                    known[key] = _Source(statement, target, loop.size)
+                    known[key] = _Source(statement, target, loop.size, self.place)
             case Store(array, index, value) if self.stays(index) and not is_own(array):
                 key = (array.name, expression_text(index), loop.bounds)
                 self.forget(known, statement)
                 if isinstance(value, Constant) or self.stays(value):
-                    known[key] = _Source(statement, value, loop.size)
+                    known[key] = _Source(statement, value, loop.size, self.place)
             case _:
                 self.forget(known, statement)
 
@@ -241,13 +258,15 @@ class _Keeping:
 
     def keep(self, statement: Statement, source: _Source) -> None:
         """Load a value from an array of the thread, which is made if there are registers for it."""
+        dtype = source.value.kind
+        assert isinstance(dtype, np.dtype)
+        words, until = source.size * words_of(dtype), self.until.get(source.statement, source.place)
+        behind = range(until, self.place)
+        if any(self.taken[place] + words > self.words for place in behind):
+            return
+        self.taken.update(dict.fromkeys(behind, words))
+        self.until[source.statement] = max(until, self.place)
         if source.statement not in self.sources:
-            dtype = source.value.kind
-            assert isinstance(dtype, np.dtype)
-            words = source.size * words_of(dtype)
-            if words > self.words:
-                return
-            self.words -= words
             array = own_array(next(self.numbers), dtype)
             self.arrays.append(made(array, source.size))
             self.sources[source.statement] = array, source.value

@@ -85,13 +85,16 @@ class Grid:
     """The threads of a device."""
 
     threads: int
-    """The most threads of a block, a power of two."""
+    """The threads of a block, a power of two, unless a row needs more."""
 
     blocks: int
     """The number of blocks that keep the device busy."""
 
     warp: int
     """The threads that run in step and exchange values by shuffles."""
+
+    most_threads: int = 1
+    """The most threads of a block, for a row that the registers of fewer have no room for."""
 
     rounds: int = 1
     """How many times as many blocks there are where each does the same.

@@ -20,6 +20,7 @@ from fnad.backends.cuda.frame import Frame
 from fnad.backends.cuda.gpu import Gpu, Loaded
 from fnad.config import PrecisionName
 from fnad.errors import DeviceError, DeviceMemoryError, LoweringError, PlacementError
+from fnad.kernel.launches import Launch
 from fnad.kernel.statements import Comment, Constant, Kernel, Load, Name, Store, apply, integer
 from fnad.scalar.operation import Pointer
 from fnad.scalar.operations import MULTIPLY
@@ -279,14 +280,14 @@ def test_kernels_that_a_driver_does_not_take_are_an_error(gpu: Gpu, monkeypatch:
     gpu.arch, gpu.failures = "sm_90", (CUDARuntimeError,)
     gpu._cupy.cuda.function = SimpleNamespace(Module=Module)
     with pytest.raises(DeviceError, match="the driver does not take kernels for sm_90: CUDA_ERROR_UNSUPPORTED_PTX"):
-        gpu.load([Kernel("kernel", (), [])])
+        gpu.load([Launch(Kernel("kernel", (), []), 1, 1)])
 
 
 def test_an_architecture_that_the_compiler_does_not_know_is_refused(gpu: Gpu) -> None:
     gpu.arch = "sm_61"
     gpu.failures, gpu._cupy.cuda.function = (), SimpleNamespace(Module=lambda: SimpleNamespace(load=None))
     with pytest.raises(LoweringError, match="'sm_61' is no architecture of a GPU of NVIDIA"):
-        gpu.load([Kernel("kernel", (), [])])
+        gpu.load([Launch(Kernel("kernel", (), []), 1, 1)])
 
 
 def test_memory_of_another_context_is_refused(gpu: Gpu) -> None:
@@ -317,10 +318,11 @@ def test_kernels_are_assembled_once_for_all_processes(
             assert f".entry {name}(".encode() in loaded[-1]
             return SimpleNamespace(ptr=11)
 
-    def kernels(scale: float, name: str = "kernel") -> list[Kernel]:
+    def kernels(scale: float, name: str = "kernel", threads: int = 32) -> list[Launch]:
         x, out = (Name(n, Pointer(np.dtype(float))) for n in ("x", "out"))
         value = apply(MULTIPLY, Load(x, integer(0)), Constant(np.float64(scale)))
-        return [Kernel(name, (x, out), [Comment("a line"), Store(out, integer(0), value)])]
+        kernel = Kernel(name, (x, out), [Comment("a line"), Store(out, integer(0), value)])
+        return [Launch(kernel, 1, threads)]
 
     made: list[str] = []
     assemble = ptx.ptx_of_all
@@ -330,6 +332,9 @@ def test_kernels_are_assembled_once_for_all_processes(
     with fnad.config.override(disk_cache=str(tmp_path / "cache")):
         for given in (kernels(2.0), kernels(2.0), kernels(3.0), kernels(2.0, "other"), kernels(3.0)):
             gpu.load(given)
+        gpu.load(kernels(2.0, threads=512))
+        assert b".maxntid 512" in loaded.pop()
+        assert made.pop() == "sm_90"
         gpu.arch = "sm_80"
         gpu.load(kernels(2.0))
         assert made == ["sm_90"] * 3 + ["sm_80"]

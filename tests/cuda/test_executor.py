@@ -238,7 +238,7 @@ def test_an_array_of_more_elements_than_32_bits_count() -> None:
     assert max(out.elements) > 2**31
     assert out.elements == dict.fromkeys(x.elements, 9)
     if has_libdevice():
-        text = ptx_of(launch.kernel)
+        text = ptx_of(launch)
         assert re.search(r"setp\.\w+\.[su]64", text)
         assert not re.search(r"(add|mad)\\.[\\w.]*[su]32", text)
 

@@ -29,7 +29,7 @@ from fnad.transforms.pipeline import simplify
 from tests.cuda.harness import KernelError, run
 from tests.gpu import Simulated
 
-SMALL = replace(CUDA, grid=Grid(threads=8, blocks=6, warp=4))
+SMALL = replace(CUDA, grid=Grid(threads=8, blocks=6, warp=4, most_threads=16))
 RNG = np.random.default_rng(0)
 ROWS, LONG_ROWS, CUBE = (RNG.standard_normal(shape).astype(np.float32) for shape in ((20, 50), (2, 300), (3, 5, 40)))
 TALL, FLAT, WEIGHTS = (RNG.standard_normal(shape).astype(np.float32) for shape in ((300, 3), 600, 50))
@@ -93,6 +93,9 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "complex sums": (lambda x: [np.sum(x, axis=axes) for axes in AXES], (CUBE + 1j * CUBE[::-1],)),
     "softmax": (softmax, (ROWS,)),
     "softmax of long rows": (softmax, (LONG_ROWS,)),
+    "softmax of rows without room in registers": (softmax, (np.stack([FLAT, -FLAT]),)),
+    "logsumexp of long rows": (log_sum_exp, (LONG_ROWS.astype(np.float64),)),
+    "cross-entropy of long rows": (fnad.value_and_grad(lambda x: -np.mean(np.log(softmax(x)[:, 0]))), (LONG_ROWS,)),
     "softmax of short rows": (softmax, (TALL,)),
     "softmax of many axes": (softmax, (CUBE,)),
     "logsumexp": (log_sum_exp, (ROWS,)),
@@ -260,9 +263,23 @@ def test_folds_over_rows_go_with_the_rows() -> None:
 
 
 def test_a_row_that_is_too_long_for_registers_is_read_again() -> None:
-    (launch,) = plan_of("softmax of long rows", SMALL).launches.values()
+    (launch,) = plan_of("softmax of rows without room in registers", SMALL).launches.values()
     assert kernel_text(launch.kernel).count("x0[") == 2
     assert "for n1" not in kernel_text(launch.kernel)
+    assert launch.threads == 8
+
+
+def test_a_row_that_is_too_long_for_so_many_threads_has_more() -> None:
+    (launch,) = plan_of("softmax of long rows", SMALL).launches.values()
+    assert kernel_text(launch.kernel).count("x0[") == 1
+    assert launch.threads == 16
+
+
+def test_what_is_no_longer_needed_leaves_its_registers_to_others() -> None:
+    rows = np.broadcast_to(np.ones(()), (3000, 16384))
+    (launch,) = DevicePlan(lower(program_of(softmax, (rows,)), CUDA), CUDA).launches.values()
+    text = kernel_text(launch.kernel)  # the exponentials take the place of what they are of
+    assert (text.count("x0["), text.count("out0["), launch.threads) == (1, 1, 512)
 
 
 def test_neighbours_are_loaded_at_once_where_all_threads_have_some() -> None:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import cache
 from importlib.metadata import PackageNotFoundError, files
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,7 +19,7 @@ from fnad.backends.cuda.libdevice import path as libdevice_path
 from fnad.backends.cuda.ptx import ptx_of, ptx_of_all
 from fnad.backends.cuda.target import CUDA
 from fnad.errors import LoweringError
-from fnad.kernel.launches import DevicePlan
+from fnad.kernel.launches import DevicePlan, Launch
 from fnad.kernel.python_source import kernel_text
 from fnad.kernel.statements import Apply, Expression, For, Kernel, Load, operands, subexpressions, walk
 from fnad.lower.lowering import lower
@@ -26,7 +27,7 @@ from fnad.scalar.operation import Kind, Pointer
 from fnad.transforms.pipeline import simplify
 from tests.catalogue.cases import CASES
 from tests.cuda import test_graphs as graphs
-from tests.cuda.test_grid import layer_norm, plan_of, softmax
+from tests.cuda.test_grid import layer_norm, log_sum_exp, plan_of, softmax
 
 
 def program_of(package: str, name: str) -> Path | None:
@@ -95,7 +96,7 @@ def letter(kind: Kind) -> str:
     return dtype.kind if dtype.kind in "iu" else dtype.char
 
 
-def kernels() -> Iterator[Kernel]:
+def launches() -> Iterator[Launch]:
     """A kernel of the catalogue for each feature: those that add one."""
     seen: set[object] = set()
     for case in {(c.primitive.name, tuple(a.dtype for a in c.avals)): c for c in reversed(CASES)}.values():
@@ -109,12 +110,16 @@ def kernels() -> Iterator[Kernel]:
                 continue  # libdevice has SciPy's functions for real numbers
             if not found <= seen:
                 seen |= found
-                yield replace(launch.kernel, name=f"{case.primitive.name}_{case.number}_{n}")
+                yield named(launch, f"{case.primitive.name}_{case.number}_{n}")
+
+
+def named(launch: Launch, name: str) -> Launch:
+    return replace(launch, kernel=replace(launch.kernel, name=name))
 
 
 @cache
-def chosen() -> list[Kernel]:
-    return list(kernels())
+def chosen() -> list[Launch]:
+    return list(launches())
 
 
 def assembled(ptx: str, arch: str, folder: Path) -> str:
@@ -132,7 +137,7 @@ def test_every_operation(arch: str, tmp_path: Path) -> None:
     assert f".target {arch}" in ptx
     report = assembled(ptx, arch, tmp_path)
     assert set(re.findall(r"(\d+) bytes spill", report)) == {"0"}
-    for kernel, text in zip(tried, re.split(r"(?=\.visible \.entry )", ptx)[1:], strict=True):
+    for kernel, text in zip([x.kernel for x in tried], re.split(r"(?=\.visible \.entry )", ptx)[1:], strict=True):
         assert f".entry {kernel.name}(" in text
         assert ".f64" not in text or has_doubles(kernel) or reduces_angles(kernel), kernel.name
 
@@ -142,7 +147,7 @@ def test_a_kernel_of_elements(tmp_path: Path) -> None:
     program = simplify(fnad.make_program(lambda x, y: np.exp(x) * y + np.tanh(x))(x, x).program)
     (launch,) = DevicePlan(lower(program, CUDA), CUDA).launches.values()
     assert (launch.blocks, launch.threads) == (118, 256)
-    ptx = ptx_of(launch.kernel)
+    ptx = ptx_of(launch)
     assert len(re.findall(r"\.param \.u64 \.ptr", ptx)) == 3
     assert len(re.findall(r"ld\.global\.nc", ptx)) == 2
     assert len(re.findall(r"st\.global", ptx)) == 1
@@ -155,11 +160,10 @@ NAMES = ("softmax", "long sum", "scan", "updates of rows", "long running folds")
 
 def test_kernels_of_blocks(tmp_path: Path) -> None:
     launches = [launch for name in NAMES for launch in plan_of(name).launches.values()]
-    kernels = [replace(launch.kernel, name=f"kernel{n}") for n, launch in enumerate(launches)]
-    ptx = ptx_of_all(kernels)
+    ptx = ptx_of_all([named(launch, f"kernel{n}") for n, launch in enumerate(launches)])
     assert set(re.findall(r"(\d+) bytes spill", assembled(ptx, "sm_90", tmp_path))) == {"0"}
-    for kernel, text in zip(kernels, re.split(r"(?=\.visible \.entry )", ptx)[1:], strict=True):
-        source = kernel_text(kernel)
+    for launch, text in zip(launches, re.split(r"(?=\.visible \.entry )", ptx)[1:], strict=True):
+        source = kernel_text(launch.kernel)
         assert len(re.findall(r"bar(?:rier)?\.(?:cta\.)?sync", text)) == source.count("barrier()")
         assert len(re.findall(r"shfl\.sync\.down", text)) == source.count("shuffle_down(")
         assert ".f64" not in text
@@ -178,12 +182,12 @@ def test_rows_and_neighbours_are_loaded_once_and_sixteen_bytes_at_a_time(tmp_pat
         # Read: x, the bias, the gain twice. Stored: the gradient, and the parts of the gain's with rounding errors.
         (fnad.grad(lambda *given: np.sum(np.tanh(layer_norm(*given))), argnums=(0, 1)), (rows, columns, columns), 4, 3),
     ]
-    kernels = []
+    launches = []
     for n, (function, arguments, _, _) in enumerate(programs):
         program = simplify(fnad.make_program(function)(*arguments).program)
         launch, *_ = DevicePlan(lower(program, CUDA), CUDA).launches.values()
-        kernels.append(replace(launch.kernel, name=f"kernel{n}"))
-    ptx = ptx_of_all(kernels)
+        launches.append(named(launch, f"kernel{n}"))
+    ptx = ptx_of_all(launches)
     assert ".local" not in ptx
     report = assembled(ptx, "sm_90", tmp_path)
     assert set(re.findall(r"(\d+) bytes (?:spill|stack)", report)) == {"0"}
@@ -194,17 +198,38 @@ def test_rows_and_neighbours_are_loaded_once_and_sixteen_bytes_at_a_time(tmp_pat
         assert not re.findall(r"ld\.global\.nc\.[bf]", text)
 
 
+@pytest.mark.slow
+def test_long_rows_have_more_threads_whose_registers_all_have_room(tmp_path: Path) -> None:
+    rows = [(softmax, 32768, "f4", 1024), (softmax, 16384, "f8", 512), (log_sum_exp, 32000, "f4", 1024)]
+    launches = []
+    for n, (function, length, dtype, threads) in enumerate(rows):
+        plan = plan_for(function, np.broadcast_to(np.ones((), dtype), (3000, length)))
+        (launch,) = plan.launches.values()
+        assert launch.threads == threads
+        launches.append(named(launch, f"kernel{n}"))
+    ptx = ptx_of_all(launches)
+    assert re.findall(r"\.maxntid (\d+)", ptx) == [str(threads) for *_, threads in rows]
+    report = assembled(ptx, "sm_90", tmp_path)
+    assert set(re.findall(r"(\d+) bytes spill", report)) == {"0"}
+    registers = dict(re.findall(r"(kernel\d)'.*?Used (\d+) registers", report, re.DOTALL))
+    assert all(int(registers[launch.kernel.name]) * launch.threads <= 2**16 for launch in launches)
+
+
+def plan_for(function: Callable[..., Any], *arguments: np.ndarray) -> DevicePlan:
+    return DevicePlan(lower(simplify(fnad.make_program(function)(*arguments).program), CUDA), CUDA)
+
+
 def test_an_architecture_that_is_none() -> None:
-    (kernel, *_) = chosen()
+    (launch, *_) = chosen()
     for arch in ("gfx90a", "sm_61", "sm_"):
         with pytest.raises(LoweringError, match=f"'{arch}' is no architecture of a GPU of NVIDIA from 'sm_70' on"):
-            ptx_of(kernel, arch)
+            ptx_of(launch, arch)
 
 
 def test_a_gpu_that_is_newer_than_the_compiler_gets_kernels_for_the_last_it_knows(tmp_path: Path) -> None:
-    (kernel, *_) = chosen()
+    (launch, *_) = chosen()
     for arch in ("sm_100", "sm_120a"):
-        ptx = ptx_of(kernel, arch)
+        ptx = ptx_of(launch, arch)
         assert ".target sm_90\n" in ptx
         assert "Used" in assembled(ptx, arch, tmp_path)
 
@@ -215,7 +240,8 @@ def test_kernels_of_the_hosts_loops_and_branches(tmp_path: Path) -> None:
     programs += [(fnad.grad(graphs.grown), (np.ones(2100), 3.0)), (graphs.taken, (np.ones(2100), np.zeros(4, int), 3))]
     plans = [DevicePlan(lower(simplify(fnad.make_program(f)(*args).program), CUDA), CUDA) for f, args in programs]
     launches = [launch for plan in plans for launch in plan.launches.values()]
-    kernels = [replace(launch.kernel, name=f"{launch.kernel.name}_{n}") for n, launch in enumerate(launches)]
-    report = assembled(ptx_of_all(kernels), "sm_90", tmp_path)
+    ptx = ptx_of_all([named(launch, f"{launch.kernel.name}_{n}") for n, launch in enumerate(launches)])
+    report = assembled(ptx, "sm_90", tmp_path)
     assert set(re.findall(r"(\d+) bytes spill", report)) == {"0"}
-    assert {re.sub(r"\d.*", "", kernel.name) for kernel in kernels} == {"launch", "begin", "next", "tested", "choice"}
+    names = {re.sub(r"\d.*", "", launch.kernel.name) for launch in launches}
+    assert names == {"launch", "begin", "next", "tested", "choice"}

@@ -17,7 +17,7 @@ import numpy as np
 
 from fnad.config import PrecisionName
 from fnad.ir.types import Dtype, Shape
-from fnad.kernel.statements import Kernel
+from fnad.kernel.launches import Launch
 from fnad.records import NamedTuple
 
 Array: TypeAlias = "np.ndarray[Any, Any]"
@@ -83,8 +83,8 @@ class Driver(Protocol):
         """The current stream."""
         ...
 
-    def load(self, kernels: Sequence[Kernel]) -> list[Any]:
-        """Kernels, compiled and ready to be launched."""
+    def load(self, launches: Sequence[Launch]) -> list[Any]:
+        """The kernels of launches, compiled and ready to be launched."""
         ...
 
     def launch(self, loaded: Any, blocks: int, threads: int, stream: int, parameters: int) -> None:

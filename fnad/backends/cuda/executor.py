@@ -107,7 +107,7 @@ class DeviceExecutor:
         self._may_fail = any(STATUS in launch.kernel.parameters for launch in self.launches)
         self._numbers = {launch: n for n, launch in enumerate(self.launches)}
         self._taken = [[self._positions[p.name] for p in launch.kernel.parameters] for launch in self.launches]
-        self._loaded = device.load([launch.kernel for launch in self.launches])
+        self._loaded = device.load(self.launches)
         self._workspace_size = sum(slot.size * slot.dtype.itemsize for slot in planned.slots)
         self._frames: defaultdict[Any, deque[Frame]] = defaultdict(deque)
         nodes = sum(map(nodes_of, planned.steps)) if all(map(is_captured, planned.steps)) else 0
@@ -420,7 +420,7 @@ class DeviceExecutor:
 
 def ptx(program: Program, arch: str = ARCH) -> str:
     """The kernels of a program in the assembly of a virtual GPU."""
-    return ptx_of_all([launch.kernel for launch in plan(program).launches.values()], arch)
+    return ptx_of_all([*plan(program).launches.values()], arch)
 
 
 def sass(program: Program, arch: str = ARCH) -> str:

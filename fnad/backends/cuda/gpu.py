@@ -19,7 +19,7 @@ from fnad.backends.cuda.kept import kept_ptx
 from fnad.config import PrecisionName
 from fnad.errors import DeviceError, DeviceMemoryError, LoweringError, PlacementError
 from fnad.ir.types import Dtype, Shape
-from fnad.kernel.statements import Kernel
+from fnad.kernel.launches import Launch
 from fnad.records import NamedTuple
 
 PACKAGES = "pip install 'fnad[cuda]' brings all packages that it takes"
@@ -145,15 +145,15 @@ class Gpu:
     def stream(self) -> int:
         return self._stream().ptr
 
-    def load(self, kernels: Sequence[Kernel]) -> list[Loaded]:
-        if not kernels:
+    def load(self, launches: Sequence[Launch]) -> list[Loaded]:
+        if not launches:
             return []
         module = self._cupy.cuda.function.Module()
         try:
-            module.load(kept_ptx(kernels, self.arch))
+            module.load(kept_ptx(launches, self.arch))
         except self.failures as error:  # of a driver that is older than what the kernels are written for
             raise DeviceError(f"the driver does not take kernels for {self.arch}: {error}", remedy=SEE) from None
-        return [Loaded(module.get_function(kernel.name).ptr, module) for kernel in kernels]
+        return [Loaded(module.get_function(launch.kernel.name).ptr, module) for launch in launches]
 
     def launch(self, loaded: Loaded, blocks: int, threads: int, stream: int, parameters: int) -> None:
         self._launch(loaded.function, blocks, 1, 1, threads, 1, 1, 0, stream, parameters, 0)

@@ -14,25 +14,26 @@ from fnad.backends.cuda import ptx
 from fnad.backends.cuda.libdevice import path
 from fnad.backends.surroundings import state, surroundings
 from fnad.errors import LoweringError
+from fnad.kernel.launches import Launch
 from fnad.kernel.python_source import plain_text
-from fnad.kernel.statements import Kernel
 
 
-def kept_ptx(kernels: Sequence[Kernel], arch: str) -> bytes:
+def kept_ptx(launches: Sequence[Launch], arch: str) -> bytes:
     """The PTX of kernels: what is on disk, or what is made and kept there."""
     cache = disk.current()
-    key = key_of(kernels, arch)
+    key = key_of(launches, arch)
     text = None if cache is None else cache.read(key)
     if text is None:
-        text = ptx.ptx_of_all(kernels, arch).encode()
+        text = ptx.ptx_of_all(launches, arch).encode()
         if cache is not None:
             cache.write(key, text)
     return text
 
 
-def key_of(kernels: Sequence[Kernel], arch: str) -> str:
+def key_of(launches: Sequence[Launch], arch: str) -> str:
     """Where the PTX of kernels is on disk."""
-    texts = [part.encode() for kernel in kernels for part in (kernel.name, plain_text(kernel))]
+    parts = [(launch.kernel.name, plain_text(launch.kernel), str(launch.threads)) for launch in launches]
+    texts = [part.encode() for each in parts for part in each]
     return disk.digest(b"ptx", surroundings(), library(), f"{arch} {ptx.FEATURES}".encode(), *texts)
 
 

@@ -50,7 +50,7 @@ class Resources(NamedTuple):
 
 def resources(launches: Sequence[Launch], arch: str) -> list[Resources]:
     """What each kernel takes; raises `LoweringError` where NVIDIA's assembler is missing."""
-    report = assembly_report(ptx_of_all([launch.kernel for launch in launches], arch), arch)
+    report = assembly_report(ptx_of_all(launches, arch), arch)
     found = {text.split("'")[1]: text for text in report.split("Compiling entry function ")[1:]}
     return [_parsed(found[launch.kernel.name]) for launch in launches]
 

@@ -19,7 +19,7 @@ from fnad.backends.cuda.target import CUDA
 from fnad.backends.llvm.instructions import add_function
 from fnad.backends.llvm.passes import free, take_apart
 from fnad.errors import LoweringError
-from fnad.kernel.statements import Kernel
+from fnad.kernel.launches import Launch
 
 TRIPLE = "nvptx64-nvidia-cuda"
 FEATURES = "+ptx80"
@@ -28,6 +28,9 @@ ARCHITECTURES = (70, 72, 75, 80, 86, 87, 89, 90)
 
 ALIGNMENT = 16
 """What the address of each array is a multiple of: so many bytes a thread loads and stores at once."""
+
+ANY_REGISTERS = 256
+"""The most threads of a block each of which may have all the registers that a thread can have."""
 
 DECLARATION = re.compile(r'^declare [^@\n]*@"?(?P<name>[\w.]+)"?\(.*\n', re.MULTILINE)
 
@@ -45,17 +48,20 @@ def machine(arch: str) -> Any:
     return llvm.Target.from_triple(TRIPLE).create_target_machine(cpu=cpu, features=FEATURES, opt=3)
 
 
-def ptx_of(kernel: Kernel, arch: str = "sm_90") -> str:
+def ptx_of(launch: Launch, arch: str = "sm_90") -> str:
     """The PTX of a kernel: its entry is `kernel`, with a parameter of 8 bytes for each array."""
-    return ptx_of_all([replace(kernel, name="kernel")], arch)
+    return ptx_of_all([replace(launch, kernel=replace(launch.kernel, name="kernel"))], arch)
 
 
-def ptx_of_all(kernels: Sequence[Kernel], arch: str = "sm_90") -> str:
+def ptx_of_all(launches: Sequence[Launch], arch: str = "sm_90") -> str:
     """The PTX of several kernels, whose entries have their names."""
     module = ir.Module("kernels")
     module.triple, module.data_layout = TRIPLE, str(machine(arch).target_data)
-    for kernel in kernels:
-        function = add_function(module, kernel, CUDA)
+    for launch in launches:
+        function = add_function(module, launch.kernel, CUDA)
+        if launch.threads > ANY_REGISTERS:
+            threads = ir.Constant(ir.IntType(32), launch.threads)
+            module.add_named_metadata("nvvm.annotations", [function, ir.MetaDataString(module, "maxntidx"), threads])
         function.linkage, function.calling_convention = "", "ptx_kernel"
         for argument in function.args:
             argument.attributes.align = ALIGNMENT

@@ -48,6 +48,6 @@ CUDA = Target(
     {name: emit for family in FAMILIES for name, emit in family.INSTRUCTIONS.items()},
     routines=frozenset({"matmul"}),
     # An H100 has 132 multiprocessors, each with room for eight such blocks.
-    grid=Grid(threads=256, blocks=132 * 8, warp=32, rounds=4),
+    grid=Grid(threads=256, blocks=132 * 8, warp=32, most_threads=1024, rounds=4),
     wide_sums=False,
 )
