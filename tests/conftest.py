@@ -5,6 +5,8 @@ anew, and the difference then stands in version control, to be read.
 
 Hypothesis draws the same examples in every run, so that a change alone can make a test fail; others are drawn by
 `--hypothesis-profile=fresh --hypothesis-seed=N`.
+
+A machine with a GPU may have pytest and none of the other packages for tests, which `-m cuda` does without.
 """
 
 from __future__ import annotations
@@ -15,7 +17,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, settings
 
 if "PYTEST_XDIST_WORKER" in os.environ:  # one process a core, whose BLAS threads would only wait for each other
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # NumPy reads it when it is imported
@@ -30,19 +31,43 @@ gc.set_threshold(2000, 20, 100)
 
 GOLDEN = Path(__file__).parent / "golden"
 
-settings.register_profile("fixed", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.register_profile("fresh", settings.get_profile("fixed"), derandomize=False, database=None, print_blob=True)
-settings.load_profile("fixed")
+try:
+    from hypothesis import HealthCheck, settings
+except ImportError:
+    pass
+else:
+    settings.register_profile("fixed", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+    settings.register_profile("fresh", settings.get_profile("fixed"), derandomize=False, database=None, print_blob=True)
+    settings.load_profile("fixed")
+
+OPTIONS = {"xdist": ("--numprocesses", "--dist"), "timeout": ("--timeout",)}
+"""What is asked of plugins, by their names; without them it is accepted and does nothing."""
+
+SETTINGS = {"timeout": ("timeout", "timeout_method")}
+"""The same in pyproject.toml."""
 
 
+@pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
     """One process where files are named, for workers would take longer to start; else one a core."""
     return 0 if all(".py" in argument for argument in config.args) else None
 
 
-def pytest_addoption(parser: pytest.Parser) -> None:
+def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginManager) -> None:
+    for plugin, options in OPTIONS.items():
+        if not pluginmanager.hasplugin(plugin):
+            for name in options:
+                parser.addoption(name, help=f"nothing without pytest-{plugin}")
+            for name in SETTINGS.get(plugin, ()):
+                parser.addini(name, help=f"nothing without pytest-{plugin}")
     parser.addoption("--update-golden", action="store_true", help="write the golden files from what the tests produce")
     parser.addoption("--quick", action="store_true", help="run the first case of every test that is not marked slow")
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Import no other tests where those for a GPU are asked for."""
+    is_other = collection_path.suffix == ".py" and collection_path.name != "test_gpu.py"
+    return True if config.getoption("markexpr") == "cuda" and is_other else None
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -151,6 +151,6 @@ def from_jax(x: Any) -> Any:
 def test_edge_cases() -> None:
     """In a process of their own, which asks for each way to run a function on the GPU, too."""
     environment = os.environ | {"FNAD_TEST_DEVICE": "cuda"}
-    command = [sys.executable, "-m", "pytest", "-q", "-n", "4", "--timeout", "900", "tests/edge_cases"]
+    command = [sys.executable, "-m", "pytest", "-q", "--numprocesses=4", "--timeout=900", "tests/edge_cases"]
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout[-10_000:]
