@@ -44,7 +44,7 @@ from fnad.ops.shape import constant
 from fnad.placement import is_on_device
 from fnad.trace.escape import hidden_escape, used_after_trace
 from fnad.trace.expansion import follow, is_own
-from fnad.trace.handle import Deferred, Elements, Handle
+from fnad.trace.handle import Aside, Elements, Handle
 from fnad.trace.identity import check_classes
 from fnad.trace.rebinding import check_rebinding
 from fnad.trace.source import current_source, line_of, user_frame
@@ -61,8 +61,8 @@ OPERANDS = (Handle, Elements, np.ndarray, np.generic, int, float, complex, list,
 LOGICAL = (np.bitwise_and, np.bitwise_or, np.bitwise_xor)
 """Operators that make a Python bool of two."""
 
-MULTIPLY = np.multiply
-"""While a trace runs it takes longer to look this up."""
+MULTIPLY, ARRAY = np.multiply, np.ndarray
+"""While a trace runs it takes longer to look these up."""
 
 PARTS = (np.real, np.imag)
 """Functions that return the attribute of a Python number, which is one too."""
@@ -277,7 +277,8 @@ def operate(ufunc: Callable[..., Any], *operands: Any) -> Any:
     for operand in operands:
         if not isinstance(operand, OPERANDS):
             return call_seen(RULES[ufunc], operands, {}) if is_on_device(operand) else unlike(ufunc, *operands)
-        if issubclass(type(operand), Deferred):  # to ask an object that is none takes longer
+        kind = type(operand)  # to ask an object that is none of these takes longer
+        if issubclass(kind, Aside) or is_of_ma(kind):
             return NotImplemented
     if all(map(is_python_like, operands)):
         numbers = operands if ufunc in LOGICAL else [as_number(operand) for operand in operands]
@@ -287,6 +288,14 @@ def operate(ufunc: Callable[..., Any], *operands: Any) -> Any:
     if ufunc is MULTIPLY and is_repetition(*operands):
         return NotImplemented
     return call_seen(RULES[ufunc], operands, {})
+
+
+def is_of_ma(kind: type[Any]) -> bool:
+    """Whether a class is one of masked arrays, which follow rules of their own (`fnad.trace.masked`)."""
+    if kind is ARRAY or not issubclass(kind, ARRAY):
+        return False
+    module = sys.modules.get("numpy.ma")
+    return module is not None and issubclass(kind, module.MaskedArray)
 
 
 def as_number(operand: Any) -> Any:

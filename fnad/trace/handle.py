@@ -193,7 +193,13 @@ class Handle:
             )
 
 
-class Deferred(Handle):
+class Aside:
+    """What sees itself to what it is computed with."""
+
+    __slots__ = ()
+
+
+class Deferred(Aside, Handle):
     """A handle that gets its memory when that is asked for; what it is computed with, it sees to itself."""
 
     __slots__ = ()

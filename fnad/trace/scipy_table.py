@@ -81,6 +81,11 @@ TABLE["scipy.stats._multivariate"] = {"fnad.scipy.stats.generic": (
     *(f"multivariate_normal_gen.{name}" for name in ("__call__", "pdf", "logpdf", "cdf", "logcdf", "entropy")),
     *(f"multivariate_normal_frozen.{name}" for name in ("pdf", "logpdf", "cdf", "logcdf")),
 )}
+TABLE["numpy.ma.core"] = {"fnad.trace.masked_functions": (
+    "MaskedArray.__new__", "MaskedArray._comparison", "_DomainedBinaryOperation.__call__",
+    "_MaskedBinaryOperation.__call__", "_MaskedUnaryOperation.__call__", "concatenate", "dot", "filled",
+    "getdata", "getmaskarray", "masked_invalid", "masked_where", "power", "where",
+)}
 for holder in ("", "scipy._lib.", "sklearn.externals."):  # who has a copy
     TABLE[f"{holder}array_api_compat.numpy.linalg"] = {"numpy.linalg": ("solve",)}
 # fmt: on

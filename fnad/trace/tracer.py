@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterator
+from importlib import import_module
 from typing import Any, NoReturn
 
 import numpy as np
@@ -32,6 +33,7 @@ from fnad.trace.dispatch import (
     call_seen,
     call_ufunc,
     following,
+    is_of_ma,
     is_own_call,
     operate,
     operate_in_place,
@@ -40,7 +42,7 @@ from fnad.trace.dispatch import (
 )
 from fnad.trace.flags import Flags
 from fnad.trace.flat import Flat
-from fnad.trace.handle import Handle
+from fnad.trace.handle import Aside, Handle
 from fnad.trace.kinds import ARRAY, Kind, classes_of, kind_of
 from fnad.trace.selection import Masked, is_under, put, selection
 from fnad.trace.subscript import indexes_an_array, is_reading
@@ -123,8 +125,12 @@ class Members(Tracer):
     @unwatched_where(lambda self, ufunc, method, *inputs, **kwargs: is_own_call(ufunc, inputs, kwargs))
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
         for operand in inputs:
-            if type(operand) is Selection:
-                return NotImplemented
+            kind = type(operand)
+            if kind not in SIMPLE and kind is not ARRAY:
+                if issubclass(kind, Aside):
+                    return NotImplemented
+                if is_of_ma(kind):
+                    return import_module("fnad.trace.masked").on_ufunc(ufunc, method, inputs, kwargs)
         rule = RULES.get(ufunc) if method == "__call__" and not kwargs else None  # as nearly always
         if rule is not None:
             return call_seen(rule, inputs, kwargs)
@@ -132,7 +138,7 @@ class Members(Tracer):
 
     @unwatched_where(lambda self, function, types, args, kwargs: is_own_call(function, args, kwargs))
     def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
-        if any(kind is Selection for kind in types):  # which is equal to the class of other arrays
+        if any(issubclass(kind, Aside) for kind in types):
             return NotImplemented
         return call_function_seen(function, args, kwargs)
 

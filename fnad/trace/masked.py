@@ -1,0 +1,458 @@
+"""Arrays of `numpy.ma` on traced values: data and a mask, each traced or known, by the rules of numpy.ma.
+
+A result is masked where an operand is, or where the function is not defined (`np.ma.log`, a division by 0); reductions
+leave out what is masked. The functions of numpy.ma get here by `fnad.trace.exchange`, under whatever name they were
+bound, and where their own bodies do, made of others, they stay. A number is masked or not for the arguments at hand,
+which is a guard; where nobody has these yet, in the body of a loop, it has to be unmasked when the program runs.
+
+The mask is an array where numpy.ma shrinks one without a true element to `nomask`: that depends on values.
+"""
+
+# pyright: reportPrivateUsage=false
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from functools import reduce
+from typing import Any
+
+import numpy as np
+import numpy.ma as ma
+
+from fnad.errors import TracerEscapeError, UnsupportedFunctionError
+from fnad.ir.known import known_value
+from fnad.ops.requirement import require
+from fnad.trace import guards
+from fnad.trace.capture import APART
+from fnad.trace.dispatch import call, call_function
+from fnad.trace.handle import Aside, Handle
+from fnad.trace.source import current_source
+
+Function = Callable[..., Any]
+CORE: Any = ma.core
+"""Its domains of ufuncs, which its stubs lack."""
+
+MASKED = {
+    "message": "a number of a masked array of traced values is masked: all elements that it is made of are",
+    "remedy": APART,
+}
+
+
+class TracedMaskedArray(Aside):
+    """A masked array of which data or mask are traced; the mask is `nomask` or an array of the shape of the data."""
+
+    __slots__ = ("_data", "_fill_value", "_mask")
+    __module__ = "numpy.ma"
+    __hash__ = None  # type: ignore[assignment]  # as of arrays
+    _baseclass = np.ndarray
+
+    _data: Any
+    _mask: Any
+    _fill_value: Any
+
+    @property
+    def __class__(self) -> Any:
+        return ma.MaskedArray
+
+    @__class__.setter
+    def __class__(self, kind: Any) -> None:
+        raise unsupported("an assignment of __class__")
+
+    def like(self, data: Any, mask: Any) -> Any:
+        """Another array with its value to fill with; a number if it has no dimensions."""
+        return made(data, mask, self._fill_value)
+
+    data = property(operator.attrgetter("_data"))
+    shape = property(lambda self: self._data.shape)
+    ndim = property(lambda self: self._data.ndim)
+    size = property(lambda self: self._data.size)
+    dtype = property(lambda self: self._data.dtype)
+
+    @property
+    def mask(self) -> Any:
+        return self._mask
+
+    @mask.setter
+    def mask(self, value: Any) -> None:
+        if self._mask is ma.nomask:
+            self._mask = call_function(np.zeros, (self.shape, bool), {})
+        self._mask[...] = value
+
+    @property
+    def fill_value(self) -> Any:
+        return ma.default_fill_value(self.dtype) if self._fill_value is None else self._fill_value
+
+    @fill_value.setter
+    def fill_value(self, value: Any) -> None:
+        self._fill_value = value
+
+    @property
+    def T(self) -> Any:  # noqa: N802
+        return self.transpose()
+
+    @property
+    def real(self) -> Any:
+        return self.like(self._data.real, self._mask)
+
+    @property
+    def imag(self) -> Any:
+        return self.like(self._data.imag, self._mask)
+
+    def __len__(self) -> int:
+        return len(self._data)
+
+    def __bool__(self) -> bool:
+        return bool(self._data)
+
+    def __iter__(self) -> Any:
+        return (self[i] for i in range(len(self)))
+
+    def __repr__(self) -> str:
+        return f"masked_array(data={self._data!r}, mask={self._mask!r})"
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+        what = "a masked array of traced values was asked for an ordinary array: it has no numbers while tracing"
+        raise TracerEscapeError(what, source=current_source(), remedy=APART)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if not hasattr(TracedMaskedArray, name):
+            raise unsupported(f"an assignment of numpy.ma.MaskedArray.{name}")
+        super().__setattr__(name, value)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_") or not hasattr(ma.MaskedArray, name):
+            raise AttributeError(f"a masked array of traced values has no {name!r}", name=name, obj=self)
+        raise unsupported(f"numpy.ma.MaskedArray.{name}")
+
+    # ---- elements ------------------------------------------------------------------------------------------------
+
+    def __getitem__(self, index: Any) -> Any:
+        place = data_of(index)
+        return self.like(self._data[place], self._mask if self._mask is ma.nomask else self._mask[place])
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        place, mask = data_of(index), True if value is ma.masked else mask_of(value)
+        if value is not ma.masked:
+            self._data[place] = data_of(value)
+        if is_masked_array(index) and value is not ma.masked and not is_masked_array(value):
+            return
+        if self._mask is ma.nomask and mask is not ma.nomask:
+            self._mask = call_function(np.zeros, (self.shape, bool), {})
+        if self._mask is not ma.nomask:
+            self._mask[place] = mask
+
+    def filled(self, fill_value: Any = None) -> Any:
+        if self._mask is ma.nomask:
+            return self._data
+        value = self.fill_value if fill_value is None else fill_value
+        return np.where(self._mask, value if is_handle(value) else np.asarray(value, self.dtype), self._data)
+
+    def compressed(self) -> Any:
+        flat = np.ravel(self._data)
+        return flat if self._mask is ma.nomask else flat[~np.ravel(self._mask)]
+
+    def shrink_mask(self) -> Any:
+        return self
+
+    # ---- protocols -----------------------------------------------------------------------------------------------
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        return on_ufunc(ufunc, method, inputs, kwargs)
+
+    def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        name = function.__name__
+        if name in ON_ARRAYS and function is getattr(np, name) and args[0] is self:  # not np.linalg.diagonal
+            found = getattr(self, name)
+            return found if function in (np.shape, np.ndim, np.size) else found(*args[1:], **kwargs)
+        if function is np.expand_dims:
+            return of_both(function)(*args, **kwargs)
+        raise unsupported(f"{function.__module__}.{function.__qualname__}")
+
+    # ---- reductions ----------------------------------------------------------------------------------------------
+
+    def reduce(self, function: Function, value: Any, axis: Any, options: dict[str, Any]) -> Any:
+        """A reduction with a value in the place of what is masked, which is masked itself where all is."""
+        keepdims = is_kept(options.pop("keepdims", False))
+        if options.pop("out", None) is not None:
+            raise unsupported("the option out= of masked reductions")
+        given = {name: option for name, option in options.items() if option is not None}
+        result = function(self.filled(value), axis=axis, keepdims=keepdims, **given)
+        if self._mask is ma.nomask:
+            return self.like(result, ma.nomask)
+        return self.like(result, np.all(self._mask, axis=axis, keepdims=keepdims))
+
+    def sum(self, axis: Any = None, dtype: Any = None, **options: Any) -> Any:
+        return self.reduce(np.sum, 0, axis, {"dtype": dtype, **options})
+
+    def prod(self, axis: Any = None, dtype: Any = None, **options: Any) -> Any:
+        return self.reduce(np.prod, 1, axis, {"dtype": dtype, **options})
+
+    def all(self, axis: Any = None, **options: Any) -> Any:
+        return self.reduce(np.all, True, axis, options)
+
+    def any(self, axis: Any = None, **options: Any) -> Any:
+        return self.reduce(np.any, False, axis, options)
+
+    def min(self, axis: Any = None, out: Any = None, fill_value: Any = None, **options: Any) -> Any:
+        fill = ma.minimum_fill_value(self.dtype) if fill_value is None else fill_value
+        return filled_again(self.reduce(np.min, fill, axis, {"out": out, **options}))
+
+    def max(self, axis: Any = None, out: Any = None, fill_value: Any = None, **options: Any) -> Any:
+        fill = ma.maximum_fill_value(self.dtype) if fill_value is None else fill_value
+        return filled_again(self.reduce(np.max, fill, axis, {"out": out, **options}))
+
+    def ptp(self, axis: Any = None, out: Any = None, fill_value: Any = None, keepdims: Any = False) -> Any:
+        options = {"out": out, "fill_value": fill_value, "keepdims": keepdims}
+        return self.max(axis, **options) - self.min(axis, **options)
+
+    def argmin(self, axis: Any = None) -> Any:
+        return np.argmin(self.filled(ma.minimum_fill_value(self.dtype)), axis=axis)
+
+    def argmax(self, axis: Any = None) -> Any:
+        return np.argmax(self.filled(ma.maximum_fill_value(self.dtype)), axis=axis)
+
+    def count(self, axis: Any = None, keepdims: Any = False) -> Any:
+        there = np.ones(self.shape, bool) if self._mask is ma.nomask else ~self._mask
+        return np.sum(there, axis=axis, keepdims=is_kept(keepdims))
+
+    def mean(self, axis: Any = None, dtype: Any = None, **options: Any) -> Any:
+        if self._mask is ma.nomask:
+            return self.reduce(np.mean, 0, axis, {"dtype": dtype, **options})
+        total = self.sum(axis, dtype, **options)
+        return total if total is ma.masked else total * 1.0 / self.count(axis, options.get("keepdims", False))
+
+    def var(self, axis: Any = None, dtype: Any = None, out: Any = None, ddof: int = 0, **options: Any) -> Any:
+        if self._mask is ma.nomask:
+            return self.reduce(np.var, 0, axis, {"dtype": dtype, "out": out, "ddof": ddof, **options})
+        mean = self.mean(axis, dtype, keepdims=True)
+        if mean is ma.masked:
+            return mean
+        apart = self - mean
+        squares = ma.absolute(apart) ** 2 if self.dtype.kind == "c" else apart * apart
+        count = self.count(axis, options.get("keepdims", False)) - ddof
+        found = ma.divide(squares.sum(axis, out=out, **options), count)
+        if not is_masked_array(found) or found is ma.masked:
+            return found
+        return self.like(found._data, mask_or(found._mask, count <= 0))
+
+    def std(self, *args: Any, **options: Any) -> Any:
+        found = self.var(*args, **options)
+        return found if found is ma.masked else ma.sqrt(found)
+
+    def cumsum(self, axis: Any = None, dtype: Any = None) -> Any:
+        return self.accumulated(np.cumsum, 0, axis, dtype)
+
+    def cumprod(self, axis: Any = None, dtype: Any = None) -> Any:
+        return self.accumulated(np.cumprod, 1, axis, dtype)
+
+    def accumulated(self, function: Function, value: Any, axis: Any, dtype: Any) -> Any:
+        """A running sum or product with a value in the place of what is masked, and the mask itself."""
+        found = function(self.filled(value), axis=axis, dtype=dtype)
+        return self.like(found, self._mask if axis is not None else np.ravel(self._mask))
+
+    def anom(self, axis: Any = None, dtype: Any = None) -> Any:
+        return self - self.mean(axis, dtype, keepdims=axis is not None)
+
+    def dot(self, b: Any, **options: Any) -> Any:
+        return ma.dot(self, b, **options)
+
+
+TracedMaskedArray.__name__ = TracedMaskedArray.__qualname__ = "MaskedArray"  # in messages
+
+
+# ---- what there is of operands -----------------------------------------------------------------------------------
+
+
+def made(data: Any, mask: Any, fill_value: Any = None) -> Any:
+    """A masked array; of no dimensions, the number or `masked`."""
+    if np.ndim(data) == 0:
+        return number(data, mask)
+    array = object.__new__(TracedMaskedArray)
+    array._data, array._fill_value = data, fill_value
+    array._mask = mask if mask is ma.nomask or mask.shape == data.shape else np.broadcast_to(mask, data.shape).copy()
+    return array
+
+
+def number(data: Any, mask: Any) -> Any:
+    """`masked` where the mask is true for the arguments at hand; where nobody has them, the program asks."""
+    if not is_handle(mask):
+        return ma.masked if mask else data
+    known = known_value(mask.symbol)
+    answer = guards.truth(mask.symbol) if known is None else bool(known)
+    if answer is None:
+        return call(require, (data, ~mask), MASKED)
+    return ma.masked if answer else data
+
+
+def is_kept(keepdims: Any) -> bool:
+    """What `keepdims` says; numpy.ma hands on NumPy's mark that it was not given, which is no bool."""
+    return not isinstance(keepdims, type(np._NoValue)) and bool(keepdims)
+
+
+def is_handle(x: Any) -> bool:
+    """Whether it is a traced value."""
+    return isinstance(x, Handle)
+
+
+def is_masked_array(x: Any) -> bool:
+    """Whether it is an array of numpy.ma, traced or not."""
+    return isinstance(x, ma.MaskedArray)
+
+
+def data_of(x: Any) -> Any:
+    """The data of a masked array; lists are arrays."""
+    if is_masked_array(x):
+        return x._data
+    return call_function(np.asarray, (x,), {}) if isinstance(x, list) else x
+
+
+def mask_of(x: Any) -> Any:
+    """The mask of a masked array, and `nomask` of anything else."""
+    return x._mask if is_masked_array(x) else ma.nomask
+
+
+def mask_or(*masks: Any) -> Any:
+    """Where one of the masks is true."""
+    there = [mask for mask in masks if mask is not ma.nomask]
+    return reduce(np.logical_or, there) if there else ma.nomask
+
+
+def fill_value_of(*operands: Any) -> Any:
+    """The value to fill with of the first operand that has one."""
+    return next((x._fill_value for x in operands if is_masked_array(x)), None)
+
+
+def filled_again(x: Any) -> Any:
+    """An extremum of rows, with its value to fill with as the data of those of which nothing is left."""
+    return x.like(x.filled(), x._mask) if issubclass(type(x), TracedMaskedArray) else x
+
+
+def put_back(result: Any, data: Any, mask: Any) -> Any:
+    """The result, with the data of the operand where it is masked, which numpy.ma leaves there."""
+    if mask is ma.nomask:
+        return result
+    there = data if is_handle(data) else np.asarray(data)
+    return np.where(mask, there.astype(result.dtype), result)
+
+
+def unsupported(what: str) -> UnsupportedFunctionError:
+    """The error for what masked arrays of traced values do not have."""
+    what = f"{what} has no rule for masked arrays of traced values"
+    return UnsupportedFunctionError(what, source=current_source(), remedy=APART)
+
+
+def is_no_divisor(a: Any, b: Any) -> Any:
+    """Where a division is not defined to numpy.ma: the divisor is 0, or too small for the quotient to be finite."""
+    return np.absolute(a) * np.finfo(float).tiny >= np.absolute(b)
+
+
+def on_ufunc(ufunc: Any, method: str, inputs: Any, kwargs: Any) -> Any:
+    """A ufunc of NumPy's on masked arrays: computed everywhere, and masked outside of its domain too."""
+    if method != "__call__" or kwargs.keys() - {"dtype"} or ufunc.nout != 1 or ufunc.signature is not None:
+        raise unsupported(f"numpy.{ufunc.__name__}" + ("" if method == "__call__" else f".{method}"))
+    data, mask = [data_of(x) for x in inputs], mask_or(*map(mask_of, inputs))
+    result, domain = ufunc(*data, **kwargs), CORE.ufunc_domain.get(ufunc)
+    if domain is not None:
+        wrong = is_no_divisor(*data) if len(data) == 2 else mask_or(domain(*data), mask)
+        mask, fill = mask_or(mask, wrong), CORE.ufunc_fills[ufunc]
+        result = np.where(wrong, np.asarray(fill if len(data) == 1 else fill[-1], result.dtype), result)
+    return made(result, mask, fill_value_of(*inputs))
+
+
+# ---- methods that are alike --------------------------------------------------------------------------------------
+
+
+def of_both(move: Function) -> Function:
+    """A method that moves the elements of data and mask alike."""
+
+    def method(self: TracedMaskedArray, *args: Any, **kwargs: Any) -> Any:
+        data, mask = (x if x is ma.nomask else move(x, *args, **kwargs) for x in (self._data, self._mask))
+        return self.like(data, mask)
+
+    return method
+
+
+def operator_of(name: str) -> Function:
+    """A function that calls a method of its first argument."""
+    return lambda x, *args, **kwargs: getattr(x, name)(*args, **kwargs)
+
+
+def of_data(name: str) -> Function:
+    """A method that changes the data, and not where they are."""
+    return lambda self, *args, **kwargs: self.like(getattr(self._data, name)(*args, **kwargs), self._mask)
+
+
+def in_place(update: Function, neutral: int) -> Function:
+    """An operator that writes into the data where they are not masked."""
+
+    def method(self: TracedMaskedArray, other: Any) -> Any:
+        data, mask = data_of(other), mask_of(other)
+        if update is operator.itruediv:
+            wrong = is_no_divisor(self._data, data)
+            data, mask = np.where(wrong, 1, data), mask_or(mask, wrong)
+        if self._mask is ma.nomask and mask is not ma.nomask:
+            self._mask = call_function(np.zeros, (self.shape, bool), {})
+        if mask is not ma.nomask:
+            self._mask |= mask
+        update(self._data, data if self._mask is ma.nomask else np.where(self._mask, neutral, data))
+        return self
+
+    return method
+
+
+def refused(name: str) -> Function:
+    """An operator that writes into the data in a way that is not covered, where Python would make a new array."""
+
+    def method(self: TracedMaskedArray, other: Any) -> Any:
+        raise unsupported(f"numpy.ma.MaskedArray.__{name}__")
+
+    return method
+
+
+def on_ma(name: str, reflected: bool = False) -> Function:
+    """An operator that is a function of numpy.ma."""
+    function = getattr(ma, name)
+    return lambda x, y: function(y, x) if reflected else function(x, y)
+
+
+def compared_by(compare: Function) -> Function:
+    """An operator that compares as numpy.ma does."""
+    comparison: Function = getattr(ma.MaskedArray, "_comparison")  # noqa: B009  # which its stubs lack
+    return lambda x, y: comparison(x, y, compare)
+
+
+def on_numpy(ufunc: Function, reflected: bool = False) -> Function:
+    """An operator that is a ufunc of NumPy's."""
+    return lambda *operands: on_ufunc(ufunc, "__call__", operands[::-1] if reflected else operands, {})
+
+
+ON_BOTH = ("copy", "diagonal", "flatten", "ravel", "repeat", "reshape", "squeeze", "swapaxes", "take", "transpose")
+ON_DATA = ("astype", "clip", "conj", "conjugate", "round")
+ON_ARRAYS = {
+    *ON_BOTH,
+    *ON_DATA,
+    *("all", "any", "argmax", "argmin", "cumprod", "cumsum", "dot", "max", "mean", "min", "ndim", "prod"),
+    *("shape", "size", "std", "sum", "var"),
+} - {"copy", "dot"}
+"""Functions of NumPy's that call the method of a masked array; those two lose the mask."""
+
+for _name in ON_BOTH:
+    setattr(TracedMaskedArray, _name, of_both(operator_of(_name)))
+for _name in ON_DATA:
+    setattr(TracedMaskedArray, _name, of_data(_name))
+ON_MA = {"add": "add", "sub": "subtract", "mul": "multiply", "truediv": "divide", "floordiv": "floor_divide"}
+for _name, _function in {**ON_MA, "pow": "power"}.items():
+    setattr(TracedMaskedArray, f"__{_name}__", on_ma(_function))
+    setattr(TracedMaskedArray, f"__r{_name}__", on_ma(_function, reflected=True))
+for _name, _ufunc in {"mod": np.remainder, "and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor}.items():
+    setattr(TracedMaskedArray, f"__{_name}__", on_numpy(_ufunc))
+    setattr(TracedMaskedArray, f"__r{_name}__", on_numpy(_ufunc, reflected=True))
+for _name, _ufunc in {"neg": np.negative, "pos": np.positive, "abs": np.absolute, "invert": np.invert}.items():
+    setattr(TracedMaskedArray, f"__{_name}__", on_numpy(_ufunc))
+for _name in ("eq", "ne", "lt", "le", "gt", "ge"):
+    setattr(TracedMaskedArray, f"__{_name}__", compared_by(getattr(operator, _name)))
+for _name in ("ipow", "ifloordiv", "imod", "iand", "ior", "ixor"):
+    setattr(TracedMaskedArray, f"__{_name}__", refused(_name))
+for _name, _neutral in {"iadd": 0, "isub": 0, "imul": 1, "itruediv": 1}.items():
+    setattr(TracedMaskedArray, f"__{_name}__", in_place(getattr(operator, _name), _neutral))
