@@ -55,7 +55,7 @@ MOST = 4
 """The most iterations of a loop that is unrolled."""
 
 LARGEST = 256
-"""The most statements that a loop becomes: more take longer to compile than they save."""
+"""The most statements that unrolling adds: more take longer to compile than they save."""
 
 FAR = 2**62
 """Numbers in indices are smaller; user's integers may not be, and wrap."""
@@ -118,7 +118,7 @@ def _is_short(loop: For) -> bool:
     inner = [statement for statement in walk(loop.body) if not isinstance(statement, Comment)]
     is_straight = not any(isinstance(s, For | While | Break | Return | Evaluate) or _makes_array(s) for s in inner)
     length = len(_counted(loop))
-    return is_straight and length <= MOST and length * len(inner) <= LARGEST
+    return is_straight and length <= MOST and (length - 1) * len(inner) <= LARGEST
 
 
 def _makes_array(statement: Statement) -> bool:

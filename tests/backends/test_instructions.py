@@ -760,3 +760,37 @@ def test_a_short_loop_is_not_unrolled_into_long_code() -> None:
     w, x = np.ones((1000, 10)), np.ones(10)
     assembly = fnad.jit(fnad.jacobian(layer, 1)).lower(w, x).as_text("asm")
     assert 200 < len(assembly.splitlines()) < 800
+
+
+FAULTS = """
+def program(cotangents, partials, places, out, status):
+    for i in range({size}):
+        place = places[i]
+        if place < 0:
+            status[{index}] = i64(1)
+            place = i64(0)
+        a = cotangents[place]
+        out[i] = strong_multiply(a, partials[i]) + strong_multiply(a, partials[place])
+"""
+"""Two strong products of one cotangent in a loop that LLVM does not vectorise, since a branch stores a fault."""
+
+
+@pytest.mark.parametrize("dtype", [*FLOATS, "c16"])
+def test_strong_products_beside_a_fault_are_those_of_numpy(dtype: str) -> None:
+    cotangents, partials = pairs(dtype)
+    size, kind = cotangents.size, np.dtype(dtype)
+    places, out, expected = np.arange(size), np.empty(size, dtype), np.empty(size, dtype)
+    source = FAULTS.format(size=size, index=0)
+    dtypes = [kind, kind, np.dtype("i8"), kind, np.dtype("i8")]
+    compile_source(source, "program", dtypes).call(cotangents, partials, places, out, np.zeros(4, "i8"))
+    run_plain(source, cotangents, partials, places, expected, np.zeros(4, "i8"))
+    np.testing.assert_array_equal(out, expected)
+    np.testing.assert_array_equal(np.signbit(out.real[out == 0]), np.signbit(expected.real[out == 0]))
+
+
+@pytest.mark.parametrize(("index", "is_mask"), [("0", True), ("i", False)])
+def test_strong_products_are_masks_where_no_loop_is_vectorised(index: str, is_mask: bool) -> None:
+    """LLVM writes a branch for each of several selects by one comparison."""
+    dtypes = [np.dtype(d) for d in ("f8", "f8", "i8", "f8", "i8")]
+    compiled = compile_source(FAULTS.format(size=1000, index=index), "program", dtypes)
+    assert ("<2 x double>" in str(module_of(compiled.kernel))) == is_mask

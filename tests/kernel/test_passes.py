@@ -140,6 +140,11 @@ def test_an_unrolled_loop_does_what_it_did(inner: str) -> None:
     np.testing.assert_array_equal(*found)
 
 
+def test_a_loop_of_two_may_be_long() -> None:
+    stores = "".join(f"\n        t[{n} + i1] = x[{n} + i0]\n        y[{n} + i1] = t[{n} + i1]" for n in range(120))
+    assert "for i1" not in text(unroll(kernel(f"for i0 in range(9):\n    for i1 in range(2):{stores}").body))
+
+
 def test_what_is_unrolled_is_bounded() -> None:
     stores = "".join(f"\n            t[i0 + {n}] = x[i2 + {n}]" for n in range(60))
     body = f"for i0 in range(9):\n    for i1 in range(4):\n        for i2 in range(3):{stores}"

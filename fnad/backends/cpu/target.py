@@ -5,14 +5,14 @@ from __future__ import annotations
 import os
 from dataclasses import replace
 
-from fnad.backends.cpu import blas, functions, interrupt, linalg, residual_stack, scipy_special, threads
+from fnad.backends.cpu import blas, functions, interrupt, linalg, masks, residual_stack, scipy_special, threads
 from fnad.backends.llvm import accurate_sums, branchless, cast, complex_math, division, integer, operators, random_bits
 from fnad.ir.primitive import LOAD
 from fnad.lower.target import Costs, Target
 
 FAMILIES = (
     cast, operators, branchless, division, integer, functions, complex_math, random_bits, scipy_special, accurate_sums,
-    blas, linalg, interrupt, residual_stack, threads,
+    blas, linalg, interrupt, residual_stack, threads, masks,
 )  # fmt: skip
 
 COSTS = Costs(

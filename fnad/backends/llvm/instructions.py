@@ -55,6 +55,9 @@ It calls function(context, n, scratch) for each task n; each thread has so many 
 given. A loop with a status ends early where that is set, as it is after an interrupt.
 """
 
+SCALAR = "scalar_"
+"""What the name of an instruction begins with that takes the place of another one where no loop is vectorised."""
+
 BYTES, WORD = ir.IntType(8).as_pointer(), ir.IntType(32)
 
 
@@ -160,6 +163,7 @@ class _Writer:
         }
         self.ends: list[ir.Block] = []
         self.around: For | None = None
+        self.is_scalar = True
         self.slots = {
             name.name: self.builder.alloca(value_type(name.kind), name=name.name) for name in self._on_stack()
         }
@@ -241,9 +245,10 @@ class _Writer:
         builder.position_at_end(body)
         slot, outer = self.slots.pop(loop.counter.name, None), self.values.get(loop.counter.name)
         around, self.around = self.around, loop
+        is_scalar, self.is_scalar = self.is_scalar, loop_hints.is_scalar(loop)
         self.values[loop.counter.name] = counter
         self._inside(loop.body, end)
-        self.around = around
+        self.around, self.is_scalar = around, is_scalar
         if not builder.block.is_terminated:
             counter.add_incoming(builder.add(counter, long(loop.step), flags=["nsw"]), builder.block)
             back = builder.branch(top)
@@ -312,6 +317,8 @@ class _Writer:
     def emitter(self, operation: Operation) -> Emit:
         """The emitter of an operation; SciPy's ufuncs, of which there is no list, may share one."""
         instructions = self.target.instructions
+        if self.is_scalar and SCALAR + operation.name in instructions:
+            return instructions[SCALAR + operation.name]
         if operation.name in instructions:
             return instructions[operation.name]
         if isinstance(operation, UfuncOperation) and UFUNC in instructions:
