@@ -20,7 +20,7 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Container, Generator
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial, wraps
 from sys import getprofile, setprofile
@@ -34,19 +34,19 @@ See: TypeAlias = Callable[[FrameType, str, Any], object]
 """Called with a frame and what it does: a "call" that begins, or a "c_call" of a function."""
 
 OWN = os.path.dirname(__file__) + os.sep  # noqa: PTH120  (pathlib takes long to import)
+OWN_FILES: set[str] = set()
+"""Files of fnad's, as far as code of them was seen: to look here takes less time."""
 
 
 class _Here(threading.local):
     see: See | None = None
     hidden: See | None = None
-    begins = False
 
 
 _HERE = _Here()
 """What sees the calls of this thread at present, unless somebody else's profiler sees them too.
 
-`hidden` is what will see them again, where events are passed over. `begins` says whether the last event of the profiler
-was that a function of fnad's begins: in its first line, whether the profiler that is set is fnad's.
+`hidden` is what will see them again, where events are passed over.
 """
 
 
@@ -58,34 +58,38 @@ def _both(first: See, second: See) -> See:
     return see
 
 
-# ---- by a profiler ---------------------------------------------------------------------------------------------------
+def _of_others(see: See, passed: Container[str], asked: Container[Any] | None) -> See:
+    """What sees the events of code that is not fnad's.
 
-
-def _others(see: See) -> See:
-    """What sees the events of code that is not fnad's."""
-    here = _HERE
+    A profiler is called at each call and return, of fnad's own code too: most of these end here.
+    """
 
     def see_others(frame: FrameType, event: str, arg: Any) -> None:
-        if event == "return" or event == "c_return":  # noqa: PLR1714  (to look in a set takes longer)
-            here.begins = False
-            return
-        is_own = frame.f_code.co_filename.startswith(OWN)
-        here.begins = is_own and event == "call"
-        if not is_own:
+        if event == "call":
+            file = frame.f_code.co_filename
+            if file not in OWN_FILES and file not in passed:
+                if file.startswith(OWN):
+                    OWN_FILES.add(file)
+                else:
+                    see(frame, event, arg)
+        elif event == "c_call" and (asked is None or arg in asked) and not frame.f_code.co_filename.startswith(OWN):
             see(frame, event, arg)
 
     return see_others
 
 
+# ---- by a profiler ---------------------------------------------------------------------------------------------------
+
+
 @contextmanager
 def by_profiler(see: See) -> Generator[None]:
-    """Have a function called for the calls of this thread, also of C, in what is called by `seen`."""
+    """Have a function called for the events of this thread, also of C, in what is called by `seen`."""
     before, previous = _HERE.see, getprofile()
     if previous is not None and previous is not before:
         with always_by_profiler(see):
             yield
         return
-    _HERE.see = _others(see) if before is None else _both(before, _others(see))
+    _HERE.see = see if before is None else _both(before, see)
     setprofile(None)
     try:
         yield
@@ -103,7 +107,7 @@ def always_by_profiler(see: See) -> Generator[None]:
     before, previous = _HERE.see, getprofile()
     chained = cast("See | None", previous if callable(previous) else None)
     _HERE.see = None
-    setprofile(_others(see) if chained is None else _both(chained, _others(see)))
+    setprofile(see if chained is None else _both(chained, see))
     try:
         yield
     finally:
@@ -113,8 +117,8 @@ def always_by_profiler(see: See) -> Generator[None]:
             cast("Any", previous).enable()
 
 
-set_none = partial(setprofile, None)
-"""Takes the profiler away, which is no event for it, as a call of the function itself would be."""
+set_none, get_set = partial(setprofile, None), partial(getprofile)
+"""To take the profiler away, and to ask for it: no events for it, as calls of the functions themselves would be."""
 
 
 def without_profiler(condition: Callable[P, bool], function: Callable[P, T]) -> Callable[P, T]:
@@ -123,10 +127,9 @@ def without_profiler(condition: Callable[P, bool], function: Callable[P, T]) -> 
     @wraps(function)
     def run(*args: P.args, **kwargs: P.kwargs) -> T:
         profiler = _HERE.see
-        if profiler is None or not _HERE.begins:  # to ask for the profiler that is set would be an event, too
+        if profiler is None or get_set() is not profiler:
             return function(*args, **kwargs)
         set_none()
-        _HERE.begins = False
         try:
             if condition(*args, **kwargs):
                 return function(*args, **kwargs)
@@ -146,7 +149,6 @@ def seen_by_profiler(function: Callable[P, T], /, *args: P.args, **kwargs: P.kwa
         return function(*args, **kwargs)
     finally:
         set_none()
-        _HERE.begins = False
 
 
 def hides_from_profiler() -> bool:
@@ -312,9 +314,15 @@ def _always(*args: object, **kwargs: object) -> bool:
 # ---- the way of this version -----------------------------------------------------------------------------------------
 
 
-def profiled(see: See) -> AbstractContextManager[None]:
-    """Have a function called for the calls of this thread in what `seen` calls and is not fnad's."""
-    return by_profiler(see) if monitoring is None else by_events(see)
+def profiled(
+    see: See, *, passed: Container[str] = frozenset(), asked: Container[Any] | None = None
+) -> AbstractContextManager[None]:
+    """Have a function called for the calls of this thread in what `seen` calls and is not fnad's.
+
+    Files in `passed` have no code that is to be seen as it begins; of functions of C those in `asked` are seen, or all.
+    """
+    watching = by_profiler if monitoring is None else by_events
+    return watching(_of_others(see, passed, asked))
 
 
 def unwatched_where(condition: Callable[P, bool]) -> Callable[[Callable[P, T]], Callable[P, T]]:

@@ -95,11 +95,18 @@ VERSION = version_of(sys.implementation.name, sys.version_info[:2])
 WORD = ctypes.sizeof(ctypes.c_void_p)
 
 
+WORD_AT = ctypes.c_void_p.from_address
+
+
+def address_of_function(frame: FrameType) -> int:
+    """Where the function is that a frame runs: Python says its code alone, which many functions may have."""
+    run = WORD_AT(id(frame) + object.__basicsize__ + WORD).value or 0  # behind the frame that called
+    return WORD_AT(run + VERSION.function * WORD).value or 0
+
+
 def function_of(frame: FrameType) -> FunctionType:
-    """The function that a frame runs: Python says its code alone, which many functions may have."""
-    word = ctypes.c_void_p.from_address
-    run = word(id(frame) + object.__basicsize__ + WORD).value or 0  # behind the frame that called
-    return ctypes.cast(word(run + VERSION.function * WORD).value or 0, ctypes.py_object).value
+    """The function that a frame runs."""
+    return ctypes.cast(address_of_function(frame), ctypes.py_object).value
 
 
 ATTRIBUTE = frozenset({"LOAD_ATTR", "LOAD_METHOD"})
@@ -153,8 +160,6 @@ class Path(NamedTuple):
 
     def value(self, frame: FrameType) -> Any:
         """The value of the expression in a frame, found without running any code; None if that needs some."""
-        if self.how == "LOAD_GLOBAL" and not self.attributes and self.root in frame.f_globals:  # as nearly all are
-            return frame.f_globals[self.root]
         value = variable(frame, self.how, self.root)
         for name in self.attributes:
             value = attribute(value, name)
@@ -174,6 +179,9 @@ class Lookup(NamedTuple):
 
     def is_of(self, frame: FrameType, owner: object, name: str) -> bool:
         """Whether it is of this attribute of this object, and of nothing else, in a frame that is at it."""
+        how, root, attributes = self.owner
+        if self.name == name and how == "LOAD_GLOBAL" and not attributes and root in frame.f_globals:  # as most are
+            return frame.f_globals[root] is owner
         if self.callee is None:
             return self.name == name and self.owner.value(frame) is owner
         return self.callee.value(frame) is getattr and self.owner.value(frame) is owner

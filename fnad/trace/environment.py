@@ -65,7 +65,7 @@ from fnad.ir.program import Source
 from fnad.placement import is_on_device
 from fnad.records import NamedTuple
 from fnad.store import uncollected
-from fnad.trace.bytecode import Reads, function_of, line_naming, reads_of
+from fnad.trace.bytecode import Reads, address_of_function, function_of, line_naming, reads_of
 from fnad.trace.capture import Array
 from fnad.trace.contents import (
     CACHED,
@@ -345,24 +345,29 @@ class Environment:
 
         Garbage is not collected meanwhile: its finalizers, which may run anywhere, are no part of the functions.
         """
-        seeks_effects = self._seeks_effects
         collecting = {id(callback.__code__) for callback in gc.callbacks if isinstance(callback, FunctionType)}
+        visited, closures = self._visited, self._closures
 
-        def on_event(frame: FrameType, event: str, arg: Any) -> None:
-            if seeks_effects and self.effect is not None:
-                return
+        def note(frame: FrameType, event: str, arg: Any) -> None:
             code = frame.f_code
-            if event == "call":
-                if (seeks_effects or code.co_filename not in PASSED) and id(code) not in collecting:
-                    self._begin(code, frame)
-            elif event == "c_call":
-                if arg in OUTSIDE:
-                    self._call_outside(arg, frame)
-                self.effect = self.effect or effect_of_function(arg, code)
+            if event == "c_call":
+                self._call_outside(arg, frame)
+                return
+            is_known = (id(code), id(frame.f_globals)) in visited and id(code) not in closures
+            if id(code) not in collecting and (not is_known or code is IMPORT_MODULE):
+                self._begin(code, frame)
 
+        def note_effects(frame: FrameType, event: str, arg: Any) -> None:
+            if self.effect is None:
+                if event == "call" or arg in OUTSIDE:
+                    note(frame, event, arg)
+                if event == "c_call":
+                    self.effect = self.effect or effect_of_function(arg, frame.f_code)
+
+        watch = profiled(note_effects) if self._seeks_effects else profiled(note, passed=PASSED, asked=OUTSIDE)
         states = shared_states()
         try:
-            with uncollected(), profiled(on_event):
+            with uncollected(), watch:
                 yield
         finally:
             self._end(states)
@@ -388,7 +393,7 @@ class Environment:
             self._visit(code, frame.f_globals)
             if self._note_effect(frame):
                 del self._visited[key]
-        if id(code) in self._closures:
+        if id(code) in self._closures and address_of_function(frame) not in self._kept:
             self.follow(function_of(frame))  # for the sake of its cells
         if code is IMPORT_MODULE and user_caller(frame):
             self._import_by_name(**frame.f_locals)

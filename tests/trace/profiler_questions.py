@@ -27,13 +27,13 @@ def hidden():
     return inner()
 
 
-def seen_in(run):
+def seen_in(run, **choice):
     found = []
 
     def see(frame, event, arg):
         found.append((frame.f_code, event, arg))
 
-    with watch.profiled(see):
+    with watch.profiled(see, **choice):
         watch.seen(run)
     return found
 
@@ -44,6 +44,17 @@ def what_is_seen():
     assert (inner.__code__, "c_call", math.sin) in found
     assert all(event in {"call", "c_call"} for _, event, _ in found)
     assert sys.getprofile() is None
+
+
+def what_is_passed_over():
+    begun = [event for _, event, _ in seen_in(inner, passed={__file__})]
+    assert begun == ["c_call"]
+    called = [function for _, event, function in seen_in(trigonometry, asked={math.cos}) if event == "c_call"]
+    assert called == [math.cos]
+
+
+def trigonometry():
+    return math.sin(0.0) + math.cos(0.0)
 
 
 def methods():
@@ -235,6 +246,7 @@ def that_cprofile_goes_on():
 
 if __name__ == "__main__":
     what_is_seen()
+    what_is_passed_over()
     what_is_seen_of_methods()
     that_nothing_is_seen_at_first()
     what_is_not_seen()
