@@ -211,11 +211,12 @@ class Builder:
             operands = taken(atoms)
             key = primitive, operands if keys is atoms else taken(keys), static, ()
             found = numbered.get(key)
-            is_new = found is None
-            if found is None:
-                found = numbered[key] = tuple(map(Var, inferred)) if isinstance(inferred, tuple) else Var(inferred)
-            results = found if isinstance(found, tuple) else (found,)
-            if is_new:
+            if found is not None:
+                results = found if isinstance(found, tuple) else (found,)
+            else:
+                is_several = isinstance(inferred, tuple)
+                results = tuple(map(Var, inferred)) if is_several else (Var(inferred),)
+                numbered[key] = results if is_several else results[0]
                 made = Equation(results, primitive, operands, params, (), source)
                 made.static = static
                 self.equations.append(made)

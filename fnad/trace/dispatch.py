@@ -37,14 +37,15 @@ from fnad.ir.types import BOOL, I64, NAMES, Aval
 from fnad.numpy.bodies import Body
 from fnad.numpy.namespace import CALLS, MAKING
 from fnad.numpy.operands import PYTHON_DTYPES, WeakSymbol, is_python_number, strong
-from fnad.numpy.registry import RULES, WRITERS, Bound, Rule
+from fnad.numpy.registry import RULES, UNSET, WRITERS, Bound, Rule
 from fnad.numpy.views import ArrayView, stored
 from fnad.ops.conversion import convert_to
 from fnad.ops.shape import constant
 from fnad.placement import is_on_device
+from fnad.trace.callees import NOW
 from fnad.trace.escape import hidden_escape, used_after_trace
-from fnad.trace.expansion import follow, is_own
-from fnad.trace.handle import Aside, Elements, Handle
+from fnad.trace.expansion import again, follow, is_own
+from fnad.trace.handle import TRACED, Aside, Elements, Handle
 from fnad.trace.identity import check_classes
 from fnad.trace.rebinding import check_rebinding
 from fnad.trace.source import current_source, line_of, user_frame
@@ -123,6 +124,16 @@ SIMPLE: set[type] = {*PLAIN}
 """These, and the classes of traced values, as soon as there are some."""
 
 
+def go_straight(args: Sequence[Any]) -> bool:
+    """Whether NumPy would hand arguments on to a traced value as they are: one is there, and nothing else has a say."""
+    kinds = list(map(type, args))
+    return not TRACED.isdisjoint(kinds) and STRAIGHT.issuperset(kinds)
+
+
+STRAIGHT: set[type] = {*PLAIN, np.ndarray, np.float64}
+"""The commonest classes of arguments, and the classes of traced values, as soon as there are some."""
+
+
 def are_plain(values: Iterable[Any]) -> bool:
     """Whether values call no code of the user's; for most their classes say so."""
     return SIMPLE.issuperset(map(type, values)) or all(map(is_plain, values))
@@ -143,15 +154,22 @@ def is_plain(value: Any) -> bool:
 
 def call_seen(rule: Rule, args: Sequence[Any], kwargs: Arguments, /) -> Any:
     """Call a rule on what the user gave, with the user's line noted."""
-    owners: Owners = {}
     builder, frame = innermost_builder() or tracing_builder(), user_frame()
     builder.source = source = None if frame is None else line_of(frame)
     if MAKING.attempt is not None:
         MAKING.note(source)
-    if frame is not None:
-        check_classes(frame)
+    if frame is not None and (runs := NOW.runs) is not None and id(frame.f_code) not in runs.seen:
+        check_classes(frame, runs)
     operands, options = args, kwargs
+    symbols: list[Symbol] = []
     try:
+        result = again(rule, args, kwargs, symbols)
+        if type(result) is Symbol:
+            return Handle.fresh(result, not result.aval.shape)
+        owners = None if result is UNSET else owners_of(args, symbols)
+        if owners is not None:
+            return wrap(result, owners)
+        owners = {}
         operands = [unwrap(arg, owners) for arg in args]
         options = {name: unwrap(arg, owners) for name, arg in kwargs.items()} if kwargs else kwargs
         return wrap(follow(rule, operands, options), owners)
@@ -224,6 +242,13 @@ def unwrap(value: Any, owners: Owners) -> Any:
     if isinstance(value, Elements):
         return _own(value.copy(), owners)
     return unwrap(value.tolist(), owners) if isinstance(value, np.ndarray) and value.dtype == object else value
+
+
+def owners_of(args: Sequence[Any], symbols: Sequence[Symbol]) -> Owners | None:
+    """The handles among arguments by their symbols, if these are all there are, and each has its own."""
+    handles = [arg for arg in args if type(arg) in TRACED]
+    found = dict(zip(map(id, symbols), handles, strict=False))
+    return found if len(found) == len(symbols) == len(handles) else None
 
 
 def _own(handle: Handle, owners: Owners) -> Symbol:

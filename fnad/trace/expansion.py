@@ -32,6 +32,7 @@ from fnad.numpy.operands import WeakSymbol, contains_symbol
 from fnad.numpy.registry import OF_AVALS, OF_PLACES, UNSET, Bound
 from fnad.numpy.views import ArrayView
 from fnad.records import NamedTuple
+from fnad.trace.handle import TRACED
 
 MOST = 4096
 _EXPANSIONS: dict[Any, Expansion | None] = {}
@@ -57,6 +58,9 @@ FLOATS = (float, complex)
 def kind_of(value: Any, symbols: list[Symbol]) -> Any:
     """What a rule sees of an argument; its symbols are appended to a list. Raises where that is not all."""
     kind = type(value)
+    if kind in TRACED:
+        value = value.symbol
+        kind = type(value)
     if kind is Symbol or kind is WeakSymbol:
         if isinstance(value.atom, Literal):  # which rules convert while tracing
             raise NotRepeatableError
@@ -118,8 +122,9 @@ class Expansion(NamedTuple):
 
     def on(self, operands: Sequence[Symbol]) -> Any:
         """What the rule returns for these operands; its equations are added."""
-        builder = current_builder()
-        atoms = [o.atom if o.builder is builder else builder.lift(o).atom for o in operands]
+        builder, atoms = current_builder(), list[Atom]()
+        for operand in operands:
+            atoms.append(operand.atom if operand.builder is builder else builder.lift(operand).atom)
         keys: list[Any] = atoms
         if self.constants:
             keys = atoms + self.keys
@@ -225,24 +230,45 @@ def follow(rule: Callable[..., Any], operands: Sequence[Any], options: Mapping[s
     if rule in OF_PLACES:
         return rule(*operands, **options)
     symbols: list[Symbol] = []
-    is_of_avals = rule in OF_AVALS
-    if is_of_avals:
+    if rule in OF_AVALS:
         operands = [_captured(operand) if type(operand) in HOLDING else operand for operand in operands]
     try:
-        key = (
-            rule,
-            *[kind_of(operand, symbols) for operand in operands],
-            *([(name, kind_of(option, symbols)) for name, option in options.items()] if options else ()),
-        )
+        key = key_of(rule, operands, options, symbols)
     except NotRepeatableError:
         return rule(*operands, **options)
     try:
         found = _EXPANSIONS[key]
     except KeyError:
         found = _attempt(key, rule, operands, options) if came_before(key) else None
-    if found is None or (not is_of_avals and any_known(symbols)):
+    if found is None or (rule not in OF_AVALS and any_known(symbols)):
         return rule(*operands, **options)
     return found.on(symbols)
+
+
+def again(rule: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any], symbols: list[Symbol]) -> Any:
+    """What a rule makes of what the user gave, by its expansion; UNSET where there is none.
+
+    Most calls have one: of their arguments nothing else need be made. Symbols of traced values are appended to a list.
+    """
+    try:
+        found = None if rule in OF_PLACES else _EXPANSIONS.get(key_of(rule, args, kwargs, symbols))
+    except NotRepeatableError:
+        return UNSET
+    if found is None or (rule not in OF_AVALS and any_known(symbols)):
+        return UNSET
+    return found.on(symbols)
+
+
+def key_of(rule: Any, args: Sequence[Any], kwargs: Mapping[str, Any], symbols: list[Symbol]) -> tuple[Any, ...]:
+    """A rule and the kinds of arguments; symbols are appended to a list. Raises where that is not all it sees."""
+    key = [rule]
+    if rule in OF_AVALS:
+        key += [kind_of(_captured(arg) if type(arg) in HOLDING else arg, symbols) for arg in args]
+    else:
+        key += [kind_of(arg, symbols) for arg in args]
+    if kwargs:
+        key += [(name, kind_of(value, symbols)) for name, value in kwargs.items()]
+    return tuple(key)
 
 
 HOLDING = frozenset({np.ndarray, list, tuple})

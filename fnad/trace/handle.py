@@ -227,6 +227,9 @@ class Deferred(Aside, Handle):
         raise NotImplementedError
 
 
+TRACED: set[type] = set()
+"""The classes of traced values with memory from the beginning, as soon as there are some: not that of selections."""
+
 STATE = frozenset(Handle.__slots__) - {"__weakref__"}
 """What a handle has from its beginning."""
 

@@ -36,6 +36,7 @@ from fnad.trace.callees import (
     NOW,
     Group,
     Namespace,
+    Runs,
     alive,
     bound,
     entry_of,
@@ -286,14 +287,11 @@ def part_of(value: Any) -> Part:
     return value if asks(code, namespace) else code, id(namespace)  # one that asks is exchanged itself
 
 
-def check_classes(frame: FrameType) -> None:
-    """Have the function run again where code that computes asks for a class, or leads to some that does.
+def check_classes(frame: FrameType, runs: Runs) -> None:
+    """Have the function run again where code that computes for the first time asks for a class, or leads to some.
 
     Raises `TracerEscapeError`, which is forgotten where the function runs again.
     """
-    runs = NOW.runs
-    if runs is None or id(frame.f_code) in runs.seen:
-        return
     runs.seen[id(frame.f_code)] = frame.f_code
     code, namespace = original_of(frame.f_code), module_of(frame.f_globals)
     if not (runs.reach.has(code) or id(code) in runs.reached):

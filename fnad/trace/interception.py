@@ -39,7 +39,7 @@ from fnad.trace import compiled, objects
 from fnad.trace.bytecode import Lookup, lookup_at
 from fnad.trace.callees import STAND_INS, enter, found_by
 from fnad.trace.classes import CLASSES
-from fnad.trace.dispatch import call_function, has_traced, runs_no_users_code
+from fnad.trace.dispatch import call_function, call_seen, go_straight, has_traced, runs_no_users_code
 from fnad.trace.exchange import EXCHANGES
 from fnad.trace.libraries import is_library
 from fnad.trace.objects import call_or_make
@@ -93,6 +93,20 @@ class OfArrays(StandIn):
         if is_tracing() and (has_traced(args) or (kwargs and has_traced(kwargs))):
             return self._traced(self._function, args, kwargs)
         return self._function(*args, **kwargs)
+
+
+class OfElements(StandIn):
+    """What a traced computation finds in the place of a ufunc; it takes traced values in lists too."""
+
+    def __init__(self, ufunc: np.ufunc) -> None:
+        super().__init__(ufunc, of_lists(ufunc))
+        self._count = ufunc.nin
+
+    @unwatched_where(lambda self, *args, **kwargs: runs_no_users_code(self._rule, args, kwargs))
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if not kwargs and len(args) == self._count and go_straight(args):
+            return call_seen(RULES[self._function], args, kwargs)
+        return self._call(*args, **kwargs)
 
 
 class OfNumbers(StandIn):
@@ -182,7 +196,7 @@ def watched_class(module: ModuleType) -> type[Watched]:
     members: dict[str, Any] = {name: Intercepted(name, f, replacement(f)) for name, f in functions.items()}
     members |= {name: InterceptedClass(name, kind, CLASSES[kind]) for name, kind in classes_of(module).items()}
     if module is np:
-        members |= {name: InterceptedClass(name, f, StandIn(f, of_lists(f))) for name, f in ufuncs_of(module).items()}
+        members |= {name: InterceptedClass(name, f, OfElements(f)) for name, f in ufuncs_of(module).items()}
         members |= {name: InterceptedMaking(name, f := getattr(np, name), replacement(f)) for name in NEW}
         members |= {"r_": Intercepted("r_", np.r_, r_), "c_": Intercepted("c_", np.c_, c_)}
     return type("Watched", (Watched,), members)

@@ -34,7 +34,7 @@ _OF_LIBRARIES = _OfLibraries()
 
 def user_frame() -> FrameType | None:
     """The innermost frame outside the libraries."""
-    frame: FrameType | None = sys._getframe(1)  # pyright: ignore[reportPrivateUsage]
+    frame: FrameType | None = sys._getframe(2)  # pyright: ignore[reportPrivateUsage]  # the last one is fnad's
     while frame is not None and _OF_LIBRARIES[frame.f_code.co_filename]:
         frame = frame.f_back
     return frame

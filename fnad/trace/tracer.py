@@ -24,6 +24,7 @@ from fnad.numpy.registry import RULES
 from fnad.trace import escape, guards
 from fnad.trace.dispatch import (
     SIMPLE,
+    STRAIGHT,
     as_number,
     assign,
     call,
@@ -42,7 +43,7 @@ from fnad.trace.dispatch import (
 )
 from fnad.trace.flags import Flags
 from fnad.trace.flat import Flat
-from fnad.trace.handle import Aside, Handle
+from fnad.trace.handle import TRACED, Aside, Cell, Handle
 from fnad.trace.kinds import ARRAY, Kind, classes_of, kind_of
 from fnad.trace.selection import Masked, is_under, put, selection
 from fnad.trace.subscript import indexes_an_array, is_reading
@@ -445,12 +446,19 @@ def made(symbol: Symbol, *, is_scalar: bool = False) -> Handle:
 
 
 def fresh(symbol: Symbol, is_scalar: bool) -> Handle:
-    """What it makes of a value of NumPy's."""
-    handle: Handle = object.__new__(CLASSES[symbol.aval.dtype.type if is_scalar else ARRAY])
-    Handle.__init__(handle, symbol, is_scalar=is_scalar)
+    """What it makes of a value of NumPy's: with nothing to decide, and so without a constructor."""
+    aval = symbol.aval
+    handle: Any = NEW(CLASSES[aval.dtype.type] if is_scalar else CLASS_OF_ARRAYS)
+    handle._cell = cell = NEW(Cell)
+    cell.symbol = handle._symbol = symbol
+    handle._steps, handle._version, handle.aval, handle.is_scalar = (), 0, aval, is_scalar
     return handle
+
+
+NEW, CLASS_OF_ARRAYS = object.__new__, CLASSES[ARRAY]
 
 
 Handle.concrete = staticmethod(made)
 Handle.fresh = staticmethod(fresh)
-SIMPLE.update(CLASSES.values())
+for _classes in (SIMPLE, STRAIGHT, TRACED):
+    _classes.update(CLASSES.values())
