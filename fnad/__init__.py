@@ -13,7 +13,6 @@ has NumPy's names for code that cannot be traced through NumPy itself; `nn` has 
 optimizers, `random` random numbers, `scipy` rules for SciPy's functions, `testing` checks of derivatives.
 """
 
-import gc
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -27,10 +26,6 @@ with uncollected():  # to look for garbage among the objects of modules takes a 
     from fnad.config import debug_nans, disable_jit
     from fnad.trace.missing import missing
     from fnad.version import __version__ as __version__
-
-    if gc.get_freeze_count() == 0:  # the user has nothing frozen: what there is counts among the old objects, or the
-        gc.freeze()  # next allocation would have all that was imported looked through
-        gc.unfreeze()
 
 if TYPE_CHECKING:
     from fnad import debug, flatten_util, nn, optim, random, scipy, test_util, testing, tree

@@ -66,11 +66,9 @@ for name in fnad.__all__: getattr(fnad, name)
     subprocess.run([sys.executable, "-c", program], check=True)
 
 
-def test_importing_leaves_no_young_objects_and_nothing_made_for_functions_not_met() -> None:
-    """The next allocation would have young objects all looked through."""
+def test_importing_makes_nothing_for_functions_not_met() -> None:
     program = """
-import gc, numpy, fnad
-assert sum(len(gc.get_objects(generation=age)) for age in (0, 1)) < 2000
+import fnad
 from fnad.trace.callees import MADE, standing_for
 assert not MADE
 assert standing_for(float) is standing_for(float) is not float and [*MADE] == [id(float)]
