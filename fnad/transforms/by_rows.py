@@ -6,10 +6,11 @@ is that of the row's update. Nothing is stored at computed places, and no order 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from fnad.ir.primitive import IndexMap, Iota, Scatter
 from fnad.ir.program import Atom, Equation, Literal, Var
+from fnad.ir.types import Shape
 
 
 def rows_of(equation: Equation, definitions: Mapping[Var, Equation]) -> dict[int, int] | None:
@@ -18,15 +19,18 @@ def rows_of(equation: Equation, definitions: Mapping[Var, Equation]) -> dict[int
         return None
     operand, _, *integers = equation.operands
     found = counted_axes(operand, integers, definitions)
-    is_one = found and each_is_updated_once(equation, definitions)
+    is_one = found and _counts_once(integers[0].aval.shape, found.values())
     return found if is_one and _is_one_number(operand, definitions) else None
 
 
 def each_is_updated_once(equation: Equation, definitions: Mapping[Var, Equation]) -> bool:
     """Whether no place comes again among those of a scatter: all axes of its indices count, but those of one place."""
     operand, _, *integers = equation.operands
-    counted = counted_axes(operand, integers, definitions).values()
-    return all(extent == 1 or number in counted for number, extent in enumerate(integers[0].aval.shape))
+    return _counts_once(integers[0].aval.shape, counted_axes(operand, integers, definitions).values())
+
+
+def _counts_once(shape: Shape, counted: Collection[int]) -> bool:
+    return all(extent == 1 or number in counted for number, extent in enumerate(shape))
 
 
 def counted_axes(operand: Atom, integers: Sequence[Atom], definitions: Mapping[Var, Equation]) -> dict[int, int]:
