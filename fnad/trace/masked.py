@@ -75,8 +75,7 @@ class TracedMaskedArray(Aside):
 
     @mask.setter
     def mask(self, value: Any) -> None:
-        if self._mask is ma.nomask:
-            self._mask = call_function(np.zeros, (self.shape, bool), {})
+        self._mask = whole_mask_of(self)
         self._mask[...] = value
 
     @property
@@ -137,8 +136,8 @@ class TracedMaskedArray(Aside):
             self._data[place] = data_of(value)
         if is_masked_array(index) and value is not ma.masked and not is_masked_array(value):
             return
-        if self._mask is ma.nomask and mask is not ma.nomask:
-            self._mask = call_function(np.zeros, (self.shape, bool), {})
+        if mask is not ma.nomask:
+            self._mask = whole_mask_of(self)
         if self._mask is not ma.nomask:
             self._mask[place] = mask
 
@@ -312,6 +311,12 @@ def mask_of(x: Any) -> Any:
     return x._mask if is_masked_array(x) else ma.nomask
 
 
+def whole_mask_of(x: Any) -> Any:
+    """The mask of a masked array as an array, and one without a true element of anything else."""
+    mask = mask_of(x)
+    return call_function(np.zeros, (np.shape(data_of(x)), bool), {}) if mask is ma.nomask else mask
+
+
 def mask_or(*masks: Any) -> Any:
     """Where one of the masks is true."""
     there = [mask for mask in masks if mask is not ma.nomask]
@@ -391,9 +396,8 @@ def in_place(update: Function, neutral: int) -> Function:
         if update is operator.itruediv:
             wrong = is_no_divisor(self._data, data)
             data, mask = np.where(wrong, 1, data), mask_or(mask, wrong)
-        if self._mask is ma.nomask and mask is not ma.nomask:
-            self._mask = call_function(np.zeros, (self.shape, bool), {})
         if mask is not ma.nomask:
+            self._mask = whole_mask_of(self)
             self._mask |= mask
         update(self._data, data if self._mask is ma.nomask else np.where(self._mask, neutral, data))
         return self

@@ -31,6 +31,7 @@ from fnad.trace.masked import (
     mask_or,
     put_back,
     unsupported,
+    whole_mask_of,
 )
 from fnad.trace.source import current_source
 
@@ -39,7 +40,7 @@ Function = Callable[..., Any]
 
 def is_traced(values: Iterable[Any]) -> bool:
     """Whether there is a traced value among arguments, or a masked array of some."""
-    return any(issubclass(type(x), TracedMaskedArray) or (has_traced(x)) or is_sequence_of_masked(x) for x in values)
+    return any(issubclass(type(x), TracedMaskedArray) or has_traced(x) or is_sequence_of_masked(x) for x in values)
 
 
 def is_sequence_of_masked(x: Any) -> bool:
@@ -164,8 +165,7 @@ def getdata(a: Any, subok: bool = True) -> Any:
 
 @of_ma("getmaskarray")
 def getmaskarray(arr: Any) -> Any:
-    mask = mask_of(arr)
-    return call_function(np.zeros, (np.shape(data_of(arr)), bool), {}) if mask is ma.nomask else mask
+    return whole_mask_of(arr)
 
 
 @of_ma("where")
@@ -173,7 +173,7 @@ def where(condition: Any, *choices: Any) -> Any:
     if len(choices) != 2:
         raise unsupported("numpy.ma.where of a condition alone")
     data = [0.0 if x is ma.masked else data_of(x) for x in choices]
-    masks = [getmaskarray(x) for x in choices]
+    masks = map(whole_mask_of, choices)
     found = np.where(ma.filled(condition, False), *data)
     mask = np.where(ma.filled(condition, False), *masks)
     return made(found, mask_or(mask, mask_of(condition)))
@@ -183,13 +183,13 @@ def where(condition: Any, *choices: Any) -> Any:
 def dot(a: Any, b: Any, strict: bool = False, out: Any = None) -> Any:
     if strict or out is not None:
         raise unsupported("the options strict and out of numpy.ma.dot")
-    there = np.dot(*[(~getmaskarray(x)).astype(int) for x in (a, b)])
+    there = np.dot(*[(~whole_mask_of(x)).astype(int) for x in (a, b)])
     return made(np.dot(ma.filled(a, 0), ma.filled(b, 0)), there == 0, fill_value_of(a, b))
 
 
 @of_ma("concatenate")
 def concatenate(arrays: Any, axis: int = 0) -> Any:
-    masks = ma.nomask if all(mask_of(x) is ma.nomask for x in arrays) else [getmaskarray(x) for x in arrays]
+    masks = ma.nomask if all(mask_of(x) is ma.nomask for x in arrays) else list(map(whole_mask_of, arrays))
     data = call_function(np.concatenate, ([data_of(x) for x in arrays], axis), {})
     return made(data, masks if masks is ma.nomask else call_function(np.concatenate, (masks, axis), {}))
 
