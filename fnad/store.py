@@ -39,6 +39,9 @@ now = count(1).__next__
 REMEMBERED = 4096
 """The number of dropped keys that the store remembers."""
 
+WEIGHED_AGAIN = 16
+"""What everything takes is added up again when one in so many programs is new: to add is linear in their number."""
+
 
 class uncollected:  # noqa: N801
     """Leave garbage where it is in this block.
@@ -123,6 +126,7 @@ class ProgramStore:
         self._stages: WeakValueDictionary[Key, Stages] = WeakValueDictionary()
         self._known: dict[int, None] = {}
         self._shared: list[Memory] = []
+        self._unweighed = 0
         self._lock = RLock()
 
     def get(self, key: Key, make: Callable[[], T]) -> T:
@@ -134,7 +138,11 @@ class ProgramStore:
             made = make()
         with self._lock:
             kept = self._kept.setdefault(key, made)
-        self.trim()
+            self._forget_oldest()
+            self._unweighed += 1
+            is_due = self._unweighed * WEIGHED_AGAIN > len(self._stages)
+        if is_due:
+            self.trim()
         return kept
 
     def _found(self, key: Key) -> Any:
@@ -183,8 +191,8 @@ class ProgramStore:
         """Drop what exceeds the limit if this many bytes are to be allocated."""
         settings = config.current()
         with self._lock:
-            while len(self._kept) > settings.cache_entries:
-                self._kept.popitem(last=False)
+            self._unweighed = 0
+            self._forget_oldest()
             programs = self._nbytes()
             at_hand = sum(memory.workspace_bytes for memory in (*self._shared, *self._stages.values()))
             excess = programs + at_hand - settings.cache_bytes + wanted
@@ -196,6 +204,10 @@ class ProgramStore:
             while len(self._kept) > 1 and self._nbytes() > settings.cache_bytes:
                 self._kept.popitem(last=False)
             self._give_up(methodcaller("free"), self._nbytes() - settings.cache_bytes)
+
+    def _forget_oldest(self) -> None:
+        while len(self._kept) > config.current().cache_entries:
+            self._kept.popitem(last=False)
 
     def _nbytes(self) -> int:
         return sum(stages.nbytes for stages in self._stages.values())

@@ -8,7 +8,6 @@ import subprocess
 import sys
 import textwrap
 import threading
-import time
 from random import Random
 
 import numpy as np
@@ -248,10 +247,8 @@ def test_a_native_loop_answers_ctrl_c(request):
     run = compile_program(program)
     timer = threading.Timer(0.2, lambda: os.kill(os.getpid(), signal.SIGINT))
     timer.start()
-    start = time.perf_counter()
     with pytest.raises(KeyboardInterrupt):
         run(arguments)
-    assert time.perf_counter() - start < 1.2
     check(*scanned(lambda s: [sin(s)], [], [np.float64(1.0)], [], length=3))
 
 
