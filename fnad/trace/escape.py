@@ -104,6 +104,8 @@ ATTRIBUTES = {
     "resize": "write np.resize(x, shape)",
 }
 """The way out of attributes of arrays that have to do with more than memory."""
+SIGNATURES = ("No matching signature found", "Function call with ambiguous argument types")
+"""How Cython says that it has no function for the classes of the arguments."""
 PICKLE = "return it from the traced function, and pickle the result"
 STORE = (
     "make the array with fnad.numpy (zeros, empty, full, array) in place of numpy, or from a traced one with "
@@ -220,7 +222,9 @@ def attribute_asked(aval: Aval, kind: type[Any], name: str) -> Callable[..., NoR
     if callable(getattr(kind, name)) and any(hasattr(number, name) for number in NUMBERS):
         return partial(_raise_number_asked, aval, f"its {name}")
     what = f"{named}.{name} has no rule for traced values"
-    raise UnsupportedFunctionError(what, source=current_source(), remedy=ATTRIBUTES.get(name, MEMORY))
+    raise UnsupportedFunctionError(
+        what, source=current_source(), remedy=ATTRIBUTES.get(name) or _remedy_of_others() or MEMORY
+    )
 
 
 def _raise_number_asked(aval: Aval, what: str, *_: Any) -> NoReturn:
@@ -306,7 +310,7 @@ def refused(error: Exception) -> FnadError | None:
         return UnknownKeywordError(what, source=source, remedy=word)
     if "JSON serializable" in what:
         return TracerEscapeError(f"{what}, if it is a traced value", source=source, remedy=PICKLE)
-    if what.startswith("No matching signature found"):  # of Cython's, which looks at the classes of arguments
+    if what.startswith(SIGNATURES):  # of Cython's, which looks at the classes of arguments
         what = "compiled code has no signature for its arguments: it takes ordinary arrays, if one is a traced value"
         return TracerEscapeError(what, source=source, remedy=ARRAY)
     if what == str(error):

@@ -12,7 +12,13 @@ import numpy as np
 import pytest
 
 import fnad
-from fnad.errors import ArgumentTypeError, MissingAttributeError, OutOfRangeError, TracerEscapeError
+from fnad.errors import (
+    ArgumentTypeError,
+    MissingAttributeError,
+    OutOfRangeError,
+    TracerEscapeError,
+    UnsupportedFunctionError,
+)
 from fnad.numpy import array as array_of_fnad
 
 X = np.array([0.3, 1.0, 2.0, 0.7])
@@ -468,5 +474,12 @@ def test_pandas():
         ArgumentTypeError, match=r"(?s)d is of type pandas\..*DataFrame .*dtype object.*df\[names\].to_nu"
     ):
         fnad.grad(lambda d: np.sum(d))(pandas.DataFrame({"a": [1.0], "b": ["x"]}))
-    with pytest.raises(TracerEscapeError, match=r"s.to_numpy\(\)"):
-        fnad.grad(lambda x: pandas.DataFrame({"a": x})["a"].mean())(x)
+    for f in (
+        lambda x: pandas.DataFrame({"a": x})["a"].mean(),
+        lambda x: (pandas.DataFrame({"a": [1.0, 2.0]}) * x[0]).sum().sum(),
+        lambda x: pandas.DataFrame({"a": x}).shift(1).sum().sum(),
+    ):
+        with pytest.raises((TracerEscapeError, UnsupportedFunctionError), match=r"s.to_numpy\(\)"):
+            fnad.grad(f)(x)
+    with pytest.raises(TracerEscapeError, match="compiled code has no signature"):
+        fnad.grad(lambda x: pandas.Series(x).diff().sum())(x)
