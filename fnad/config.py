@@ -13,6 +13,11 @@
                               on a GPU they may round what they multiply to TF32, 10 bits of a fraction instead of 23,
                               which takes less time; as set when a program is called, also one that is compiled
                               already; on the CPU it has no effect
+    scatter_add
+               "deterministic"
+                              additions to an array at computed places give the same sums at each call
+               "atomic"       on a GPU they may be made in any order, so sums may be rounded differently at each call,
+                              which saves sorting; on the CPU it has no effect
     strict_mutation
                False          a function's writes to its arguments are visible only to itself
                True           they are errors
@@ -57,7 +62,10 @@ from fnad.records import dataclass
 ExecutorName: TypeAlias = Literal["auto", "interpreter", "compiled"]
 DeviceName: TypeAlias = Literal["cpu", "cuda"]
 PrecisionName: TypeAlias = Literal["float32", "tensorfloat32"]
-CHOICES = {"executor": ExecutorName, "device": DeviceName, "matmul_precision": PrecisionName}
+ScatterAddName: TypeAlias = Literal["deterministic", "atomic"]
+CHOICES = {
+    "executor": ExecutorName, "device": DeviceName, "matmul_precision": PrecisionName, "scatter_add": ScatterAddName,
+}  # fmt: skip
 
 
 def _cores() -> int:
@@ -77,14 +85,15 @@ class Settings:
     Raises `SettingError` for a value that does not exist.
 
     >>> Settings(executor="compiled")
-    Settings(executor='compiled', device='cpu', matmul_precision='float32', strict_mutation=False,
-             disable_jit=False, debug_nans=False, threads=..., cache_entries=512, cache_bytes=1073741824,
-             disk_cache=True, disk_cache_bytes=536870912)
+    Settings(executor='compiled', device='cpu', matmul_precision='float32', scatter_add='deterministic',
+             strict_mutation=False, disable_jit=False, debug_nans=False, threads=..., cache_entries=512,
+             cache_bytes=1073741824, disk_cache=True, disk_cache_bytes=536870912)
     """
 
     executor: ExecutorName = "auto"
     device: DeviceName = "cpu"
     matmul_precision: PrecisionName = "float32"
+    scatter_add: ScatterAddName = "deterministic"
     strict_mutation: bool = False
     disable_jit: bool = False
     debug_nans: bool = False
@@ -93,6 +102,11 @@ class Settings:
     cache_bytes: int = 2**30
     disk_cache: bool | str = True
     disk_cache_bytes: int = 2**29
+
+    @property
+    def code(self) -> tuple[str, ...]:
+        """What code that is compiled under these settings depends on."""
+        return (self.device,) if self.device == "cpu" else (self.device, self.scatter_add)
 
     def __post_init__(self) -> None:
         for name, kind in CHOICES.items():

@@ -223,7 +223,7 @@ class Compiled(Transformed):
             elif not are_records(values):
                 raise
             return self._call(args, kwargs)
-        signature = structure, form, tuple(marks), config.current().device
+        signature = structure, form, tuple(marks), config.current().code
         paths = self._paths.get(signature) or self._begin(signature)
         taken, results, failures = paths.run(arrays)
         if taken is None:

@@ -36,7 +36,7 @@ from fnad.watch import unwatched
 
 def derived(program: Program, derivation: Derivation) -> tuple[TieredProgram, ...]:
     """The programs that are derived from one, ready to run."""
-    key = (*derivation.key, config.current().device), content_key(program)
+    key = (*derivation.key, *config.current().code), content_key(program)
     return STORE.get(key, lambda: tuple(map(prepared, derivation.derive(program))))
 
 
@@ -79,7 +79,7 @@ def prepared(program: Program, donated: tuple[int, ...] = ()) -> TieredProgram:
 
     Results may lie in the memory of the inputs at the positions `donated`.
     """
-    key = (donated, config.current().device), content_key(program)
+    key = (donated, *config.current().code), content_key(program)
     return STORE.stages(key, lambda: staged(program, donated))
 
 

@@ -12,12 +12,17 @@ from fnad import config
 from fnad.backends.base import Array, Executor, Native
 from fnad.backends.tiers import TieredProgram
 from fnad.errors import LoweringError
+from fnad.ir.program import Program
 from fnad.placement import driver, on_host
 from fnad.store import now, uncollected
 
 
 class DeviceProgram(TieredProgram):
-    """A program on a device, and the native code made of it."""
+    """A program on a device, and the native code made of it, by the settings under which it was given."""
+
+    def __init__(self, program: Program, donated: Sequence[int] = ()) -> None:
+        super().__init__(program, donated)
+        self._scatter_add: config.ScatterAddName = config.current().scatter_add
 
     def executor(self, *, eager: bool = False, often: bool = False) -> Executor:
         """The executor for the next run."""
@@ -40,7 +45,7 @@ class DeviceProgram(TieredProgram):
     def _compile(self) -> Native:
         driver()  # without which there is nothing to compile for
         try:
-            with uncollected():
+            with uncollected(), config.override(scatter_add=self._scatter_add):
                 return self._backend.compiler.compile_program(self.simplified, self._donated)
         except LoweringError as error:
             raise error.at(None, ON_HOST) from None

@@ -5,6 +5,7 @@
     warp_barrier(): the same for the threads of a warp
     shuffle_down(value, n): the value of the thread that is n places further in the same warp, or any value beyond it
     shuffle_first(value, n): the value of the first of the n threads of a warp, a power of two, that this one is among
+    atomic_add(array, n, value): adds to the element number n at once, whatever other threads add to it meanwhile
     shared_f64(n), and so for each dtype: an array of a constant number of elements that the threads of a block share
 
 All threads of a block come to the same barriers, and all of a warp to the same shuffles. How many threads and blocks
@@ -36,16 +37,28 @@ def of_one_thread(value: Any, lanes: Any) -> Any:
     return value
 
 
+def addition(array: Kind, index: Kind, value: Kind) -> Kind:
+    if not isinstance(array, Pointer) or index != INDEX or value != array.dtype or array.dtype.itemsize < LEAST_WORD:
+        raise OperandError(f"an atomic addition is to an array of numbers of 4 bytes or more, not {array} and {value}")
+    return None
+
+
+def add_to(array: Any, index: int, value: Any) -> None:
+    array[index] += value
+
+
+LEAST_WORD = 4
+"""The bytes of the smallest number to which a thread can add at once."""
+
 THREAD = Operation("thread", lambda: INDEX, lambda: 0)
 BLOCK = Operation("block", lambda: INDEX, lambda: 0)
 BARRIER = Operation("barrier", lambda: None, lambda: None)
 WARP_BARRIER = Operation("warp_barrier", lambda: None, lambda: None)
 SHUFFLE_DOWN = Operation("shuffle_down", shuffled, of_one_thread)
 SHUFFLE_FIRST = Operation("shuffle_first", shuffled, of_one_thread)
+ATOMIC_ADD = Operation("atomic_add", addition, add_to)
 SHARED_ARRAYS = {dtype: shared_array(name, dtype) for name, dtype in DTYPES.items()}
 
-DEVICE: dict[str, Operation] = {
-    operation.name: operation
-    for operation in (THREAD, BLOCK, BARRIER, WARP_BARRIER, SHUFFLE_DOWN, SHUFFLE_FIRST, *SHARED_ARRAYS.values())
-}
+OF_A_THREAD = (THREAD, BLOCK, BARRIER, WARP_BARRIER, SHUFFLE_DOWN, SHUFFLE_FIRST, ATOMIC_ADD)
+DEVICE: dict[str, Operation] = {operation.name: operation for operation in (*OF_A_THREAD, *SHARED_ARRAYS.values())}
 """What kernels of a device may call besides; the plain meaning is that of a single thread."""

@@ -13,15 +13,28 @@ from contextlib import contextmanager
 
 from fnad.kernel.accumulators import Accumulator, Folded
 from fnad.kernel.build import Builder
-from fnad.kernel.device import BLOCK, SHARED_ARRAYS, SHUFFLE_DOWN, SHUFFLE_FIRST, THREAD
+from fnad.kernel.device import ATOMIC_ADD, BLOCK, SHARED_ARRAYS, SHUFFLE_DOWN, SHUFFLE_FIRST, THREAD
 from fnad.kernel.registers import LONGEST, made, own_array
 from fnad.kernel.routines import COMPENSATED_ADD
 from fnad.kernel.running import OfLoop, run_over
-from fnad.kernel.statements import Assign, Constant, Expression, For, If, Load, Name, Statement, Store, apply, integer
+from fnad.kernel.statements import (
+    Assign,
+    Constant,
+    Evaluate,
+    Expression,
+    For,
+    If,
+    Load,
+    Name,
+    Statement,
+    Store,
+    apply,
+    integer,
+)
 from fnad.kernel.writer import Block, counter
 from fnad.lower.independence import chain, is_free
 from fnad.lower.interchange import nest_of, ordered
-from fnad.lower.loop_ir import Effect, NestLoop, Reduce, Scan
+from fnad.lower.loop_ir import Effect, NestLoop, Reduce, Scan, Update
 from fnad.lower.sharing import groups, loop_effects, roles, size
 from fnad.lower.target import Target
 from fnad.scalar.operation import INDEX, Pointer
@@ -48,6 +61,7 @@ class DeviceBuilder(Builder):
         self.columns: dict[Folded, tuple[Name, ...]] = {}
         self.element: Expression | None = None
         self.scattered: set[Folded] = set()
+        self.adds_atomically = False
         self.directly_compensated: dict[Folded, Accumulator] = {}
 
     # ---- loops ---------------------------------------------------------------------------------------------------
@@ -245,6 +259,13 @@ class DeviceBuilder(Builder):
         with self.block(level=False) as body, self.own_iterations():
             super().loop(nest)
         self.add(If(apply(EQUAL, apply(THREAD), integer(0)), body))
+
+    def combine(self, effect: Update) -> None:
+        if not self.adds_atomically:
+            super().combine(effect)
+            return
+        value = self.value(effect.node)
+        self.add(Evaluate(apply(ATOMIC_ADD, *self.destination(effect), value)))
 
     # ---- folds ---------------------------------------------------------------------------------------------------
 

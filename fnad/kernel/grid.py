@@ -10,6 +10,7 @@ A nest becomes pieces, kernels on a grid of blocks. How, follows from the roles 
 - A fold with few results is divided: its parts are stored, and a second kernel folds them in order (`Parts`, `Whole`).
 - What must run in order is computed by a single thread; but updates of an array are sorted by the element that they
   change, and a thread has a part of them (`runs.py`).
+- Updates in any order (`Target.adds_atomically`) are shared out among all threads, which add at once.
 - A loop of control flow is run by the host, unless one block does what is inside as fast: then it is part of a kernel.
 """
 
@@ -110,6 +111,15 @@ class OnThreads(Piece):
     def write(self, builder: DeviceBuilder) -> None:
         with builder.own_iterations():
             builder.turns(self.loops, builder.number_in_grid, self.blocks * self.threads, self.width)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Additions(OnThreads):
+    """Loops around an update in any order, which several threads may make to one element."""
+
+    def write(self, builder: DeviceBuilder) -> None:
+        builder.adds_atomically = True
+        OnThreads.write(self, builder)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -517,6 +527,10 @@ class Mapping:
     def of_effects(self, nest: NestLoop, depth: int) -> Iterator[Piece]:
         """The pieces of loops that follow one another around effects that run over them in one way."""
         found = roles(chain(nest))
+        if may_be_added_at_once(nest) and found.results < self.grid.blocks * self.grid.threads:
+            loops = tuple(chain(as_few_loops(nest)))
+            yield Additions([loops[0]], depth, *self.shape(size(loops)), loops)
+            return
         nest = as_few_loops(ordered(chain(nest), [*found.free, *found.folded, *found.ordered]))
         found = roles(chain(nest))
         free = found.free
@@ -690,6 +704,12 @@ def is_in_runs(nest: NestLoop, found: Roles) -> bool:
     """Whether a nest has updates in runs, and one element of each update for each iteration of the free loops."""
     (effect, *_) = loop_effects(nest)
     return isinstance(effect, Update) and effect.in_runs and len(found.ordered) == 1
+
+
+def may_be_added_at_once(nest: NestLoop) -> bool:
+    """Whether all threads may share out the updates of a nest."""
+    (effect, *_) = loop_effects(nest)
+    return isinstance(effect, Update) and effect.in_any_order
 
 
 def runs(loop: NestLoop, items: Sequence[Item]) -> list[list[Item]]:

@@ -2,7 +2,8 @@
 
 Each access in the text counts once for each of the elements that it is made to: those of as many indices as the loops,
 threads and blocks that the index depends on have, but no more than the array has elements. What all blocks read again,
-such as a row of weights, comes from the cache, and counts once. So an array that two passes read counts twice.
+such as a row of weights, comes from the cache, and counts once. So an array that two passes read counts twice. An
+atomic addition reads and writes.
 """
 
 from __future__ import annotations
@@ -11,12 +12,13 @@ from collections.abc import Mapping, Sequence
 from math import prod
 from typing import TypeAlias
 
-from fnad.kernel.device import BLOCK, THREAD
+from fnad.kernel.device import ATOMIC_ADD, BLOCK, THREAD
 from fnad.kernel.launches import Launch
 from fnad.kernel.statements import (
     Apply,
     Assign,
     Constant,
+    Evaluate,
     Expression,
     For,
     Name,
@@ -40,6 +42,13 @@ def moved(launch: Launch, sizes: Mapping[str, int]) -> tuple[int, int]:
     return counting.read, counting.written
 
 
+def additions(launch: Launch) -> int:
+    """The number of additions that threads make at once, those of the parts of complex numbers apart."""
+    counting = _Counting(launch, {})
+    counting.block(launch.kernel.body)
+    return counting.additions
+
+
 class _Counting:
     """The count: how many values each counter has, and what variables depend on."""
 
@@ -47,15 +56,17 @@ class _Counting:
         self.extents = {THREAD.name: launch.threads, BLOCK.name: launch.blocks}
         self.sizes = sizes
         self.variables: dict[str, Sources] = {}
-        self.read = self.written = 0
+        self.read = self.written = self.additions = 0
 
-    def block(self, statements: Sequence[Statement]) -> None:
+    def block(self, statements: Sequence[Statement], around: Sources = frozenset()) -> None:
+        """Count what is in loops with these counters."""
         for statement in statements:
-            self.statement(statement)
+            self.statement(statement, around)
+            inner = around | self.variables[statement.counter.name] if isinstance(statement, For) else around
             for body in bodies(statement):
-                self.block(body)
+                self.block(body, inner)
 
-    def statement(self, statement: Statement) -> None:
+    def statement(self, statement: Statement, around: Sources) -> None:
         for load in loads(statement):
             self.read += self.bytes(load.array, load.index)
         match statement:
@@ -64,6 +75,10 @@ class _Counting:
                 for target in targets:
                     self.variables[target.name] = self.variables.get(target.name, frozenset()) | found
             case Store(array, index):
+                self.written += self.bytes(array, index)
+            case Evaluate(Apply(operation, (Name(_, Pointer(dtype)) as array, index, _))) if operation is ATOMIC_ADD:
+                self.additions += self.product(around) * (2 if dtype.kind == "c" else 1)
+                self.read += self.bytes(array, index)
                 self.written += self.bytes(array, index)
             case For():
                 self.variables[statement.counter.name] = self.counter(statement)
@@ -75,7 +90,7 @@ class _Counting:
         first, stop = self.least(loop.start), self.least(loop.stop)
         name = f"{loop.counter.name} from {first}"
         if isinstance(loop.stop, Constant):
-            starts = prod(self.extents[source] for source in self.sources(loop.start))
+            starts = self.product(self.sources(loop.start))
             rounds = -(-(stop - first) // loop.step)
             self.extents[name] = max(0, min(rounds * starts, stop - first))
             return frozenset((name,))
@@ -101,9 +116,12 @@ class _Counting:
                 found.add(part.operation.name)
         return frozenset(found)
 
+    def product(self, sources: Sources) -> int:
+        """How many values these have together."""
+        return prod(self.extents[source] for source in sources)
+
     def bytes(self, array: Name, index: Expression) -> int:
         if array.name not in self.sizes:
             return 0
         assert isinstance(array.kind, Pointer)
-        elements = prod(self.extents[source] for source in self.sources(index))
-        return min(elements, self.sizes[array.name]) * array.kind.dtype.itemsize
+        return min(self.product(self.sources(index)), self.sizes[array.name]) * array.kind.dtype.itemsize

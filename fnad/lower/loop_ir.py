@@ -94,7 +94,8 @@ class Update:
     """buffer[address] = step(buffer[address], node), in order.
 
     With `in_runs`, the addresses that are equal but for the counters of other loops follow one another in the innermost
-    loop, and the step may be applied to parts of such a run, and then to these.
+    loop, and the step may be applied to parts of such a run, and then to these. If it is `in_any_order`, the step is an
+    addition, and iterations need not keep their order.
     """
 
     buffer: Buffer
@@ -103,6 +104,7 @@ class Update:
     step: str
     source: Source | None = None
     in_runs: bool = False
+    in_any_order: bool = False
 
 
 Effect: TypeAlias = BufferStore | Check | Reduce | ArgReduce | Scan | Update

@@ -11,7 +11,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import field
 from typing import Any, Literal, TypeAlias
 
-from fnad.ir.primitive import HOST, Library
+from fnad.ir.primitive import HOST, Library, Scatter
 from fnad.ir.program import Equation
 from fnad.records import dataclass
 
@@ -123,6 +123,9 @@ class Target:
     wide_sums: bool = True
     """Whether single precision is summed in double precision, else with compensation."""
 
+    adds_atomically: bool = False
+    """Whether threads add at computed places in any order, where the device can add at once."""
+
     def calls(self, library: Library) -> bool:
         """Whether what computes whole arrays can be called between kernels."""
         is_told = library.dispatched or library.routine == HOST or library.routine in self.routines
@@ -131,9 +134,9 @@ class Target:
     def sorts(self, updates: Equation) -> bool:
         """Whether updates at computed places are sorted by these, so that several threads have a part of them each.
 
-        They are many, and the elements of each too few for all threads.
+        They are many, and the elements of each too few for all threads. Those in any order need no sorting.
         """
-        if self.grid is None:
+        if self.grid is None or (self.adds_atomically and is_addition(updates)):
             return False
         count, size = updates.operands[2].aval.size, updates.operands[1].aval.size
         is_long = count > 4 * self.grid.warp and size > 8 * self.grid.threads
@@ -143,3 +146,13 @@ class Target:
     def multiplies(self) -> bool:
         """Whether there is a routine for matrix products, in kernels or between them."""
         return "gemm" in self.instructions or "matmul" in self.routines
+
+
+def is_addition(updates: Equation) -> bool:
+    """Whether updates at computed places are additions that a device can make at once, whatever others do meanwhile.
+
+    It has instructions for words of four and eight bytes; a complex number is two of them.
+    """
+    lower = updates.primitive.lower
+    is_sum = isinstance(lower, Scatter) and lower.step == "{old} + {new}"
+    return is_sum and updates.operands[0].aval.dtype.itemsize >= 4

@@ -66,6 +66,7 @@ from fnad.lower.loop_ir import (
 from fnad.lower.materialize import is_read_twice, materialized_values
 from fnad.lower.nodes import Buffer, BufferLoad, Node, ScalarConstant, loads
 from fnad.lower.order import reads_first
+from fnad.lower.target import is_addition
 from fnad.lower.tiles import PARTS, by_rows, by_terms, tiled, worth_rows, worth_terms
 from fnad.scalar.operations import MULTIPLY
 from fnad.scalar.template import instantiate
@@ -408,7 +409,7 @@ class Values:
         is_once = each_is_updated_once(equation, self.expressions.definitions)
         self._write(
             buffer, operand, updates, lambda indices: self.expressions.gathered(equation, integers, indices), step,
-            is_once=is_once,
+            is_once=is_once, in_any_order=self.expressions.shared.target.adds_atomically and is_addition(equation),
         )  # fmt: skip
 
     def _scatter_by_rows(self, equation: Equation, step: str, rows: Mapping[int, int], buffer: Buffer) -> None:
@@ -487,7 +488,7 @@ class Values:
 
     def _write(
         self, buffer: Buffer, operand: Atom, new: Atom, where: Callable[[list[Index]], list[Index]], step: str,
-        *, is_once: bool,
+        *, is_once: bool, in_any_order: bool = False,
     ) -> None:  # fmt: skip
         """Combine an array into another one, in a copy of it or in place.
 
@@ -496,8 +497,9 @@ class Values:
 
         def combine(new: Atom) -> Callable[[list[Index]], Update]:
             return lambda indices: Update(
-                buffer, place(buffer, where(indices)), self.expressions.element(new, indices), step, self.source
-            )
+                buffer, place(buffer, where(indices)), self.expressions.element(new, indices), step, self.source,
+                in_any_order=in_any_order,
+            )  # fmt: skip
 
         if not self._takes_memory(buffer, operand):
             self.copy(operand, buffer)

@@ -1,9 +1,9 @@
 """Device kernels on the host: the printed kernel itself, run by every thread of its grid, in an order that is drawn.
 
 A thread is a generator that stops at barriers and shuffles. What a device would not notice is an error here: two
-threads that touch an element without a barrier in between, one of them writing; a barrier or a shuffle that not all
-come to; an index out of bounds. What nobody has stored, in memory that a block shares or a thread has, is nan or
-another odd number.
+threads that touch an element without a barrier in between, one of them writing, unless both add to it atomically; a
+barrier or a shuffle that not all come to; an index out of bounds. What nobody has stored, in memory that a block shares
+or a thread has, is nan or another odd number.
 """
 
 from __future__ import annotations
@@ -74,11 +74,13 @@ class Watched:
         self.values = values
         self.written: dict[int, dict[tuple[int, int], tuple[int, int, int]]] = {}
         self.read: dict[int, dict[tuple[int, int], tuple[int, int, int]]] = {}
+        self.added: dict[int, dict[tuple[int, int], tuple[int, int, int]]] = {}
 
     def __getitem__(self, index: Any) -> Any:
         n = self._bounded(index)
         self._note(self.read, n)
         self._check(self.written, n)
+        self._check(self.added, n)
         return self.values[n]
 
     def __setitem__(self, index: Any, value: Any) -> None:
@@ -89,7 +91,17 @@ class Watched:
         if self.name != STATUS.name:
             self._check(self.written, n)
             self._check(self.read, n)
+        self._check(self.added, n)
         self.values[n] = value
+
+    def add(self, index: Any, value: Any) -> None:
+        """Add to an element at once."""
+        n = self._bounded(index)
+        assert np.asarray(value).dtype == self.values.dtype, self.name
+        self._note(self.added, n)
+        self._check(self.read, n)
+        self._check(self.written, n)
+        self.values[n] += value
 
     def _bounded(self, index: Any) -> int:
         n = int(index)
@@ -147,7 +159,7 @@ class Block:
 
     def _names(self) -> dict[str, Any]:
         names = namespace(kernel_text(self.launch.kernel))
-        names |= {"thread": lambda: HERE.thread, "block": lambda: self.number}
+        names |= {"thread": lambda: HERE.thread, "block": lambda: self.number, "atomic_add": Watched.add}
         names |= {r.name: partial(unset, dtype=dtype) for dtype, r in LOCAL_ARRAYS.items()}
         return names | {r.name: partial(self._shared, dtype) for dtype, r in SHARED_ARRAYS.items()}
 

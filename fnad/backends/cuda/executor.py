@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from math import prod
 from threading import get_ident
@@ -35,7 +36,7 @@ from fnad.ir.program import Program
 from fnad.ir.types import I64
 from fnad.kernel.launches import DeviceControl, DevicePlan, DeviceStep, Launch, Products
 from fnad.kernel.statements import COUNTERS, STATUS
-from fnad.kernel.traffic import moved
+from fnad.kernel.traffic import additions, moved
 from fnad.lower.loop_ir import LibraryCall, Product, SequentialFor, SequentialWhile, Switch
 from fnad.lower.lowering import lower
 from fnad.lower.nodes import Buffer, BufferLoad
@@ -68,7 +69,8 @@ PER_THREAD = 2
 
 def plan(program: Program, donated: Sequence[int] = ()) -> DevicePlan:
     """Lower a program and write its kernels."""
-    return DevicePlan(lower(program, CUDA), CUDA, donated)
+    target = replace(CUDA, adds_atomically=config.current().scatter_add == "atomic")
+    return DevicePlan(lower(program, target), target, donated)
 
 
 def compile_program(program: Program, donated: Sequence[int] = ()) -> DeviceExecutor:
@@ -441,7 +443,8 @@ def launch_lines(planned: DevicePlan, arch: str = ARCH) -> Iterator[str]:
     for launch, text in zip(launches, taken, strict=True):
         read, written = moved(launch, sizes)
         grid = f"{launch.blocks} x {launch.threads} threads"
-        yield f"{launch.kernel.name}: {grid}, {read:,} bytes read, {written:,} written{text}"
+        atomics = f", {count:,} atomic additions" if (count := additions(launch)) else ""
+        yield f"{launch.kernel.name}: {grid}, {read:,} bytes read, {written:,} written{atomics}{text}"
     if missing and launches:
         yield missing
 

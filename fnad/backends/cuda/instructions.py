@@ -9,7 +9,7 @@ import llvmlite.ir as ir
 
 from fnad.backends.llvm import complex_functions, integer
 from fnad.backends.llvm.emitter import Builder, Emit, Instructions, Kinds, Value, Values, by_kind
-from fnad.backends.llvm.scalar import call, memory_type, on_parts, overloaded
+from fnad.backends.llvm.scalar import call, memory_type, on_parts, overloaded, parts
 from fnad.errors import LoweringError
 from fnad.kernel.device import SHARED_ARRAYS
 from fnad.kernel.routines import LOCAL_ARRAYS
@@ -92,6 +92,22 @@ def own_array(dtype: Dtype) -> Emit:
     return emit
 
 
+def emit_atomic_add(builder: Builder, kinds: Kinds, values: Values) -> Value:
+    array, index, value = values
+    place = builder.gep(array, [index], inbounds=True)
+    dtype = kinds[0].dtype
+    if dtype.kind != "c":
+        return add_at_once(builder, place, value)
+    for n, part in enumerate(parts(builder, value)):
+        add_at_once(builder, builder.gep(place, [WORD(0), WORD(n)], inbounds=True), part)
+    return value
+
+
+def add_at_once(builder: Builder, place: Value, value: Value) -> Value:
+    """Add to a number in memory, without an order among such additions."""
+    return builder.atomic_rmw("add" if isinstance(value.type, ir.IntType) else "fadd", place, value, "monotonic")
+
+
 # ---- functions ---------------------------------------------------------------------------------------------------
 
 
@@ -163,6 +179,7 @@ INSTRUCTIONS: Instructions = {
     "block": register("ctaid.x"),
     "barrier": emit_barrier,
     "warp_barrier": emit_warp_barrier,
+    "atomic_add": emit_atomic_add,
     "shuffle_down": emit_shuffle_down,
     "shuffle_first": emit_shuffle_first,
     **{routine.name: shared_array(dtype) for dtype, routine in SHARED_ARRAYS.items()},
