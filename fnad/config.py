@@ -142,6 +142,11 @@ def current() -> Settings:
     return _overridden.get() or _default
 
 
+def conditions() -> tuple[tuple[dict[str, Any], str, Settings], tuple[ContextVar[Any], Settings | None]]:
+    """What the settings in force are found by: a name, and a variable of the context."""
+    return (globals(), "_default", _default), (_overridden, _overridden.get())
+
+
 def set_default(**changes: Any) -> None:
     """Change the settings of the process; blocks under `override` keep theirs.
 

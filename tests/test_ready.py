@@ -1,11 +1,18 @@
 """A call like the one before, which is not looked up; and all that makes it another one."""
 
+import gc
+import sys
+import threading
+import weakref
+
 import numpy as np
 import pytest
 
 import fnad
 from fnad import tree
 from fnad.api.paths import Paths
+from fnad.api.ready import OFTEN
+from fnad.backends.cpu.executor import NativeExecutor
 from fnad.errors import FnadError, MutationError, NonFiniteError
 
 X = np.linspace(0.5, 1.5, 4)
@@ -21,24 +28,48 @@ def looked_up(monkeypatch):
     return calls
 
 
-def compiled(f, *args):
-    """The function after its first call, which compiled it."""
+@pytest.fixture
+def passed_on(monkeypatch):
+    """The runs of native code that Python prepares, one entry each: not those of direct calls."""
+    runs = []
+    run = NativeExecutor.__call__
+    monkeypatch.setattr(NativeExecutor, "__call__", lambda self, arrays: runs.append(1) or run(self, arrays))
+    return runs
+
+
+@pytest.fixture(params=["ready", "direct"])
+def compiled(request):
+    """Makes a function after its first calls, which compiled it; or after so many that they are made directly."""
+
+    def made(f, *args):
+        function = fnad.jit(f)
+        with fnad.config.override(executor="compiled"):
+            function(*args)
+        for _ in range(1 + OFTEN if request.param == "direct" else 1):
+            function(*args)
+        return function
+
+    return made
+
+
+def direct(f, *args):
+    """A function whose calls are made directly."""
     function = fnad.jit(f)
-    with fnad.config.override(executor="compiled"):
+    for _ in range(3 + OFTEN):
         function(*args)
-    function(*args)
     return function
 
 
-def test_a_call_like_the_one_before_is_not_looked_up(looked_up):
+def test_a_call_like_the_one_before_is_not_looked_up(looked_up, compiled):
     f = compiled(fnad.value_and_grad(lambda x: np.sum(x**3)), X)
     looked_up.clear()
+    before = f.paths()[0].runs
     for x in (X, X + 1, X[::-1], np.asfortranarray(X), X + 2):
         value, gradient = f(x)
         assert isinstance(value, np.float64)
         np.testing.assert_allclose(gradient, 3 * x**2, rtol=1e-14)
     assert not looked_up
-    assert f.paths()[0].runs == 7
+    assert f.paths()[0].runs == before + 5
 
 
 @pytest.mark.parametrize(
@@ -46,7 +77,7 @@ def test_a_call_like_the_one_before_is_not_looked_up(looked_up):
     [({"a": X, "b": [X, 2.0]},), (X, 0.5), (X, True), (np.float32(2), X), (np.array(3.0), X), (1j, X), ((), X)],
     ids=str,
 )
-def test_any_structure_of_arrays_and_numbers_is_ready(args, looked_up):
+def test_any_structure_of_arrays_and_numbers_is_ready(args, looked_up, compiled):
     def f(*args):
         return [x * 2 for x in tree.leaves(args)]
 
@@ -67,7 +98,7 @@ def test_any_structure_of_arrays_and_numbers_is_ready(args, looked_up):
     [X.astype("f4"), X[:3], X.reshape(2, 2), X.astype(">f8"), X.astype(int), 2.0, 3, np.float64(2), np.array(2.0), [X]],
     ids=lambda x: f"{type(x).__name__} {getattr(x, 'dtype', '')} {np.shape(x)}",
 )
-def test_another_argument_is_looked_up(another, looked_up):
+def test_another_argument_is_looked_up(another, looked_up, compiled):
     def f(x):
         return 2 * x[0] if isinstance(x, list) else 2 * x
 
@@ -80,13 +111,13 @@ def test_another_argument_is_looked_up(another, looked_up):
     np.testing.assert_array_equal(function(X), 2 * X)
 
 
-def test_fewer_and_more_arguments_are_looked_up():
+def test_fewer_and_more_arguments_are_looked_up(compiled):
     function = compiled(lambda *xs: sum(xs), X)
     np.testing.assert_array_equal(function(X, X), 2 * X)
     np.testing.assert_array_equal(function(X), X)
 
 
-def test_what_the_function_reads_is_compared(monkeypatch):
+def test_what_the_function_reads_is_compared(monkeypatch, compiled):
     factors = np.array([2.0])
     function = compiled(lambda x: SCALE * x * factors, X)
     monkeypatch.setitem(globals(), "SCALE", 3.0)
@@ -95,7 +126,7 @@ def test_what_the_function_reads_is_compared(monkeypatch):
     np.testing.assert_array_equal(function(X), 3 * X * 5)
 
 
-def test_settings_are_compared(looked_up):
+def test_settings_are_compared(looked_up, compiled):
     called = []
     function = compiled(lambda x: called.append(1) or np.log(x), X)
     traced = len(called)
@@ -112,20 +143,20 @@ def test_settings_are_compared(looked_up):
     assert len(looked_up) == 2
 
 
-def test_code_that_was_freed_is_made_again():
+def test_code_that_was_freed_is_made_again(compiled):
     function = compiled(lambda x: np.sin(x) * x, X)
     for path in function._paths.values():
         path.known[0].programs[0].free()
     np.testing.assert_allclose(function(X), np.sin(X) * X, rtol=1e-15)
 
 
-def test_a_path_that_asks_for_values_asks_each_time():
+def test_a_path_that_asks_for_values_asks_each_time(compiled):
     function = compiled(lambda x: 2 * x if x[0] > 0 else -x, X)
     np.testing.assert_array_equal(function(-X), X)
     np.testing.assert_array_equal(function(X), 2 * X)
 
 
-def test_arguments_that_are_written_into_have_to_be_apart_each_time():
+def test_arguments_that_are_written_into_have_to_be_apart_each_time(compiled):
     def double(x, y):
         x *= 2
         return x + y
@@ -136,7 +167,7 @@ def test_arguments_that_are_written_into_have_to_be_apart_each_time():
         function(X, X)
 
 
-def test_an_error_has_the_line():
+def test_an_error_has_the_line(compiled):
     function = compiled(lambda a: np.linalg.inv(a), np.eye(2))
     with pytest.raises(FnadError, match=r"test_ready\.py") as caught:
         function(np.zeros((2, 2)))
@@ -144,6 +175,166 @@ def test_an_error_has_the_line():
     np.testing.assert_array_equal(function(2 * np.eye(2)), np.eye(2) / 2)
 
 
-def test_inside_a_trace_it_is_the_function():
+def test_inside_a_trace_it_is_the_function(compiled):
     function = compiled(lambda x: x**2, X)
     np.testing.assert_array_equal(fnad.grad(lambda x: np.sum(function(x)))(X), 2 * X)
+
+
+# ---- direct calls ----------------------------------------------------------------------------------------------------
+
+TREES = {"a": (X, [np.ones((2, 3)), None]), 3: {"b": 2.0, "c": np.float64(3)}, "d": ()}
+
+
+def loss(p):
+    a, (m, _) = p["a"]
+    return np.sum(a**2) + np.sum(m * p[3]["b"]) + p[3]["c"]
+
+
+def test_a_direct_call_is_one_builtin(passed_on):
+    def f(p, x):
+        return {"value": loss(p), "all": [p, (x + 1, None)], 7: np.sin(x)}
+
+    function = direct(f, TREES, X)
+    passed_on.clear()
+    expected, found = f(TREES, X), function(TREES, X)
+    assert not passed_on
+    assert tree.structure(found) == tree.structure(expected)
+    assert list(found) == list(expected)
+    for result, value in zip(tree.leaves(found), tree.leaves(expected), strict=True):
+        assert type(result) is type(np.add(value, 0))
+        np.testing.assert_allclose(result, value, rtol=1e-15)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {3: TREES[3], "a": TREES["a"], "d": ()},
+        {**TREES, "a": [*TREES["a"]]},
+        {**TREES, "a": (X, [np.ones((2, 3)), 0.0])},
+        {**TREES, "a": (X, [np.ones((3, 2)), None])},
+        {**TREES, "a": (X, [np.ones((2, 3), order="F"), None])},
+        {**TREES, "a": (X, [np.ones((2, 3), "f4"), None])},
+        {**TREES, 3: {"b": 2, "c": np.float64(3)}},
+        {**TREES, 3: {"b": np.float64(2), "c": 3.0}},
+        {"a": TREES["a"], 3.0: TREES[3], "d": ()},
+        {**TREES, "e": X},
+    ],
+    ids=str,
+)
+def test_other_trees_are_no_direct_calls(other, passed_on):
+    function = direct(fnad.value_and_grad(lambda p: loss(p) + sum(map(np.sum, tree.leaves(p)))), TREES)
+    with fnad.config.override(executor="interpreter"):
+        expected = fnad.jit(function.__wrapped__)(other)
+    passed_on.clear()
+    found = function(other)
+    assert tree.structure(found) == tree.structure(expected)
+    for result, value in zip(tree.leaves(found), tree.leaves(expected), strict=True):
+        np.testing.assert_allclose(result, value, rtol=1e-14)
+    assert tree.structure(function(TREES)) == tree.structure((0.0, TREES))
+
+
+def test_equal_keys_need_not_be_the_same_objects(passed_on):
+    function = direct(lambda p: p["first key"] * 2, {"first key": X})
+    passed_on.clear()
+    np.testing.assert_array_equal(function({"first {}".format("key"): X}), 2 * X)
+    assert not passed_on
+
+
+def test_results_are_fresh_and_arguments_are_not_kept():
+    function = direct(lambda x: (x, x * 2, np.sum(x)), X)
+    x = X.copy()
+    first, second = function(x), function(x)
+    first[0][:] = 0
+    np.testing.assert_array_equal(x, X)
+    np.testing.assert_array_equal(second[0], X)
+    assert first[1] is not second[1]
+    before = sys.getrefcount(x), sys.getrefcount(X.dtype), sys.getrefcount(first[1])
+    for _ in range(1000):
+        function(x)
+        function(x[::-1])
+    after = sys.getrefcount(x), sys.getrefcount(X.dtype), sys.getrefcount(first[1])
+    assert after[::2] == before[::2]
+    assert after[1] < before[1] + 100
+
+
+def test_the_function_and_what_it_reads_are_freed():
+    class Scale:
+        factor = 2.0
+
+    def made():
+        scale, x = Scale(), X.copy()
+        function = direct(lambda x: x * scale.factor, x)
+        return weakref.ref(function), weakref.ref(scale), weakref.ref(x)
+
+    references = made()
+    gc.collect()
+    assert [reference() for reference in references] == [None] * 3
+
+
+def test_a_direct_call_sees_cells_defaults_and_attributes_change():
+    class Scale:
+        factor = 2.0
+
+    scale, shift = Scale(), 1.0
+
+    def f(x, power=1):
+        return (x * scale.factor + shift) ** power
+
+    function = direct(lambda x: f(x), X)
+    np.testing.assert_array_equal(function(X), 2 * X + 1)
+    scale.factor = 3.0
+    np.testing.assert_array_equal(function(X), 3 * X + 1)
+    function = direct(lambda x: f(x), X)
+    shift = 5.0
+    np.testing.assert_array_equal(function(X), 3 * X + 5)
+    function = direct(lambda x: f(x), X)
+    f.__defaults__ = (2,)
+    np.testing.assert_array_equal(function(X), (3 * X + 5) ** 2)
+
+
+def test_direct_calls_of_several_threads():
+    function = direct(fnad.value_and_grad(lambda x: np.sum(np.sin(x) * x)), np.ones(5000))
+    wrong = []
+
+    def run(seed):
+        x = np.random.default_rng(seed).normal(size=5000)
+        for _ in range(100):
+            value, gradient = function(x)
+            if not (np.allclose(gradient, np.sin(x) + x * np.cos(x)) and np.isclose(value, np.sum(np.sin(x) * x))):
+                wrong.append(seed)
+
+    threads = [threading.Thread(target=run, args=(seed,)) for seed in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+
+
+def test_an_error_of_a_direct_call_has_the_line_and_the_next_call_runs():
+    def f(x, i):
+        return x[i] * 2
+
+    at = fnad.numpy.asarray(X)
+    function = direct(lambda x, i: f(x, i), at, np.array([1, 2]))
+    with pytest.raises(FnadError, match=r"test_ready\.py"):
+        function(X, np.array([1, 9]))
+    np.testing.assert_array_equal(function(X, np.array([0, 3])), 2 * X[[0, 3]])
+
+
+def test_a_large_result_of_a_direct_call_comes_from_the_pool(passed_on):
+    x = np.ones(2**19)
+    function = direct(lambda x: x * 2, x)
+    passed_on.clear()
+    np.testing.assert_array_equal(function(x), 2 * x)
+    assert not passed_on
+
+
+def test_a_program_without_dimensions_returns_what_the_function_does(passed_on):
+    function = direct(lambda x: (np.asarray(x) * 2, np.reshape(x * 2.0, ())), np.array(1.5))
+    before = function(np.array(1.5))
+    passed_on.clear()
+    for result, expected in zip(function(np.array(2.5)), before, strict=True):
+        assert type(result) is type(expected)
+        assert result == 5.0
+    assert not passed_on

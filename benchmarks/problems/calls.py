@@ -1,4 +1,4 @@
-"""The gradient of sum(sin(x) * x) with three elements: what a call costs when there is nothing to compute."""
+"""What a call costs when there is nothing to compute: the gradient of sum(sin(x) * x), and that of a dict of arrays."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -15,6 +15,32 @@ def f(x: np.ndarray) -> Any:
 
 def cases() -> Iterator[Case]:
     yield Case("3 elements", contenders(np.array([0.5, 1.0, 2.0])), tolerance=1e-12, unit="µs")
+    leaves = {f"w{n}": np.linspace(n, n + 1.0, 3) for n in range(8)}
+    yield Case("dict of 8 arrays", of_dict(leaves), tolerance=1e-12, unit="µs")
+
+
+def squares(p: dict[str, np.ndarray]) -> Any:
+    return sum((x * x).sum() for x in p.values())
+
+
+def of_dict(leaves: dict[str, np.ndarray]) -> list[Call]:
+    def with_fnad(fnad: Any) -> Thunk:
+        gradient = fnad.jit(fnad.value_and_grad(squares))
+        return lambda: gradient(leaves)
+
+    def with_jax(jax: Any) -> Thunk:
+        gradient, p = jax.jit(jax.value_and_grad(squares)), {k: jax.numpy.asarray(v) for k, v in leaves.items()}
+        return lambda: jax.block_until_ready(gradient(p))
+
+    def with_jax_and_numpy(jax: Any) -> Thunk:
+        gradient = jax.jit(jax.value_and_grad(squares))
+        return lambda: jax.device_get(gradient(leaves))
+
+    return [
+        Call("fnad jit", "fnad", with_fnad),
+        Call("JAX jit", "jax", with_jax),
+        Call("JAX jit, NumPy in and out", "jax", with_jax_and_numpy),
+    ]
 
 
 def contenders(x: np.ndarray) -> list[Call]:

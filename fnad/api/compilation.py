@@ -39,11 +39,12 @@ from fnad.api.leaves import (
 )
 from fnad.api.listing import KnownPaths, listed
 from fnad.api.paths import Paths, TracedPath
-from fnad.api.ready import ANOTHER, Ready, ready
+from fnad.api.ready import Ready, ready
 from fnad.api.receivers import Receiver, Receivers
 from fnad.api.staging import stage
 from fnad.api.statics import Places, Statics, donated_of, static_key, statics_of
 from fnad.api.transformed import Transformed, with_options
+from fnad.backends.base import ANOTHER
 from fnad.errors import ArgumentTypeError, RetraceWarning
 from fnad.ir.builder import Builder, current_builder, is_tracing
 from fnad.ir.types import Dtype, Shape, aval_of

@@ -79,7 +79,7 @@ class TracedPath:
         self.environment = environment
         self.is_fallback = False
         self.runs = 0
-        self._count = count(1)
+        self.next_run = count(1).__next__
 
     @cached_property
     def programs(self) -> tuple[TieredProgram, ...]:
@@ -120,7 +120,7 @@ class TracedPath:
         for decide in deciding:
             decide(operands)
         results = watched(run, operands, lambda: self.traced)
-        self.runs = next(self._count)
+        self.runs = self.next_run()
         return results
 
     def run_ready(self, arrays: Sequence[Array]) -> list[Array] | None:
@@ -136,7 +136,7 @@ class TracedPath:
         except FnadError:
             raise_with_line(self.traced, operands)
             raise
-        self.runs = next(self._count)
+        self.runs = self.next_run()
         return results
 
     def run_first(self, arrays: Sequence[Array]) -> list[Array]:
@@ -148,7 +148,7 @@ class TracedPath:
                 return self.run(arrays)
             except GuardFailed:  # See Note [Fallback]
                 pass
-        self.runs = next(self._count)
+        self.runs = self.next_run()
         return watched(staged(self.traced).executor(), [*arrays, *self.captured], lambda: self.traced)
 
     def _executors(self) -> list[Executor]:

@@ -3,12 +3,13 @@
 Most calls are like the one before: arguments of the same structure, types, dtypes and shapes, under the same settings,
 where what the function reads is as it was, and one path that is native code and asks nothing of the values. Such a call
 is a comparison of each of these and the native code. Any other one is looked up by its signature
-(`fnad.api.compilation`).
+(`fnad.api.compilation`). What came some times in a row is one call of a builtin, where the backend has one
+(`Native.direct`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from operator import is_
 from typing import Any
 
@@ -17,23 +18,28 @@ import numpy as np
 from fnad import config
 from fnad.api.leaves import Array, Structure, array_of, flatten, to_user
 from fnad.api.paths import TracedPath
+from fnad.backends.base import ANOTHER, CallBefore, Tree
 from fnad.ir.types import NAMES
 from fnad.placement import is_drivers
-
-ANOTHER: Any = object()
-"""What a call comes to that is not like the one before."""
 
 NUMBERS = {bool, float, complex, *(dtype.type for dtype in NAMES)}
 """Types of numbers that are as good as any other number of the type; an int may be too large."""
 
 
+OFTEN = 8
+"""The calls in a row after which they are made directly: to prepare that takes as long as some fifty direct calls."""
+
+
 class Ready:
     """A call of a path that asks nothing of the values; `values` are the leaves of the arguments, of this structure."""
 
-    __slots__ = ("_are_leaves", "_kinds", "_path", "_settings", "_structure")
+    __slots__ = ("_are_leaves", "_calls", "_direct", "_kinds", "_path", "_program", "_settings", "_structure")
 
     def __init__(self, path: TracedPath, args: tuple[Any, ...], values: Sequence[Any], structure: Structure) -> None:
         self._path, self._structure, self._settings = path, structure, config.current()
+        self._program = path.programs[0]
+        self._direct: Callable[..., Any] | None = None
+        self._calls = 0
         self._are_leaves = len(values) == len(args) and all(map(is_, values, args))
         self._kinds = [
             (type(value), None, ()) if type(value) in NUMBERS else (type(value), value.dtype, value.shape)
@@ -43,11 +49,33 @@ class Ready:
     def __call__(self, args: tuple[Any, ...]) -> Any:
         """The result for these arguments, or `ANOTHER`."""
         path = self._path
+        if self._direct is not None and self._program.ready() is not None:
+            result = self._direct(*args)
+            if result is not ANOTHER:
+                path.runs = path.next_run()
+                return result
         if config.current() is not self._settings or not path.environment.holds():
             return ANOTHER
         arrays = self._arrays(args)
         results = None if arrays is None else path.run_ready(arrays)
-        return ANOTHER if results is None else path.output.rebuild([to_user(result) for result in results])
+        if results is None:
+            return ANOTHER
+        self._calls += 1
+        if self._calls == OFTEN:
+            self._direct = self._made_direct(args)
+        return path.output.rebuild([to_user(result) for result in results])
+
+    def _made_direct(self, args: tuple[Any, ...]) -> Callable[..., Any] | None:
+        path = self._path
+        conditions = path.environment.conditions()
+        if conditions is None:
+            return None
+        name, variable = config.conditions()
+        conditions = conditions._replace(names=[*conditions.names, name], variables=[variable])
+        values, structure = flatten(args)
+        trees, output = tree_of(structure), path.output
+        before = CallBefore(values, trees, path.captured, tree_of(output.structure), output.arrays, conditions)
+        return self._program.direct(before)
 
     def _arrays(self, args: tuple[Any, ...]) -> list[Array] | None:
         """The leaves as arrays, if they are as those of the call before."""
@@ -70,6 +98,12 @@ class Ready:
             else:
                 return None
         return arrays
+
+
+def tree_of(structure: Structure) -> Tree:
+    """The pytree of a structure."""
+    keys = tuple(structure.entries()) if structure.type is dict else ()
+    return Tree(structure.type, tuple(map(tree_of, structure.children())), keys)
 
 
 def ready(path: TracedPath, args: tuple[Any, ...], values: Sequence[Any], structure: Structure) -> Ready | None:

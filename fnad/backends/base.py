@@ -19,13 +19,41 @@ import numpy as np
 
 from fnad import config
 from fnad.ir.program import Program
-from fnad.records import dataclass
+from fnad.records import NamedTuple, dataclass
 
 if TYPE_CHECKING:
     from fnad.lower.loop_ir import LoopProgram  # not before a program is compiled
+    from fnad.trace.conditions import Conditions
 
 Array: TypeAlias = "np.ndarray[Any, Any]"
 Executor: TypeAlias = Callable[[Sequence[Array]], list[Array]]
+
+
+ANOTHER: Any = object()
+"""What a call comes to that is not like the one before."""
+
+
+class Tree(NamedTuple):
+    """A pytree without its leaves: the class of the container, None for a leaf; what is in it; the keys of a dict."""
+
+    kind: type | None
+    children: tuple[Tree, ...] = ()
+    keys: tuple[Any, ...] = ()
+
+
+class CallBefore(NamedTuple):
+    """A call of a compiled function, to be made again while `conditions` hold.
+
+    The leaves of its arguments, the pytree that they are in, and what the program takes beside them; the pytree of its
+    results, of which those at `arrays` are arrays also without dimensions.
+    """
+
+    values: Sequence[Any]
+    arguments: Tree
+    captured: Sequence[Array]
+    results: Tree
+    arrays: frozenset[int]
+    conditions: Conditions
 
 
 class Native(Protocol):
@@ -65,6 +93,10 @@ class Native(Protocol):
     @property
     def functions(self) -> Sequence[Any]:
         """The native functions; none if there is nothing to compute."""
+        ...
+
+    def direct(self, before: CallBefore) -> Callable[..., Any] | None:
+        """What takes the arguments of a call like the one before to its results, or is `ANOTHER`; None if none can."""
         ...
 
     def llvm(self) -> str:

@@ -28,10 +28,10 @@ from collections.abc import Callable, Sequence
 from functools import cached_property
 from importlib import import_module
 from time import perf_counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from fnad import config
-from fnad.backends.base import BACKENDS, Array, Backend, Executor, Native
+from fnad.backends.base import BACKENDS, Array, Backend, CallBefore, Executor, Native
 from fnad.backends.reference import interpreter
 from fnad.backends.sizes import Sizes, sizes_of
 from fnad.control.rolled import rolled
@@ -106,7 +106,13 @@ class TieredProgram:
     def ready(self) -> Executor | None:
         """Native code for the next run, if it is there."""
         self.used = now()
-        return self._ready()
+        native = self._native
+        return native if native is None or not native.is_plain else self._ready()
+
+    def direct(self, before: CallBefore) -> Callable[..., Any] | None:
+        """What makes a call like the one before, while there is optimised code and `before` holds; None if none can."""
+        native = self._native
+        return None if native is None or native.is_plain else native.direct(before)
 
     def _ready(self) -> Executor | None:
         native = self._native

@@ -12,7 +12,7 @@ import weakref
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from types import BuiltinFunctionType, FunctionType, MethodType, MethodWrapperType, ModuleType, NoneType
+from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, MethodWrapperType, ModuleType, NoneType
 from typing import Any, TypeAlias, cast
 
 import numpy as np
@@ -362,18 +362,26 @@ def memory_of(value: Any, kind: type) -> bytes:
     return ctypes.string_at(id(value) + head, kind.__basicsize__ - head)
 
 
-def check_of_function(function: FunctionType) -> Check:
+class FunctionCheck(NamedTuple):
     """The check that a function keeps its code and its defaults."""
-    code, defaults, by_name = original_of(function.__code__), function.__defaults__, function.__kwdefaults__
 
-    def check() -> bool:
-        if function.__kwdefaults__ is not by_name:
+    function: Any
+    code: CodeType
+    defaults: tuple[Any, ...] | None
+    by_name: dict[str, Any] | None
+
+    def __call__(self) -> bool:
+        function, code = self.function, self.code
+        if function.__kwdefaults__ is not self.by_name:
             return False
         if function.__code__ is not code and original_of(function.__code__) is not code:
             return False
-        return function.__defaults__ is defaults or same(function.__defaults__, defaults)
+        return function.__defaults__ is self.defaults or same(function.__defaults__, self.defaults)
 
-    return check
+
+def check_of_function(function: FunctionType) -> FunctionCheck:
+    """The check that a function keeps its code and its defaults, from now on."""
+    return FunctionCheck(function, original_of(function.__code__), function.__defaults__, function.__kwdefaults__)
 
 
 def in_library(name: Any) -> bool:

@@ -67,12 +67,14 @@ from fnad.records import NamedTuple
 from fnad.store import uncollected
 from fnad.trace.bytecode import Reads, address_of_function, function_of, line_naming, reads_of
 from fnad.trace.capture import Array
+from fnad.trace.conditions import MISSING, Cell, Conditions, Name
 from fnad.trace.contents import (
     CACHED,
     CONSTANTS,
     CONTAINERS,
     Check,
     Elements,
+    FunctionCheck,
     Memory,
     Remembered,
     behind,
@@ -111,7 +113,6 @@ Get: TypeAlias = Callable[[str, object], Any]
 
 Namespace: TypeAlias = Mapping[str, Any]
 
-MISSING = object()
 FILE_OF_C = cast("type", io.IOBase.__base__)  # of which all files are; to ask the abstract class takes longer
 UNCHANGING = (*CONSTANTS, slice, CodeType, np.ufunc, FILE_OF_C)
 SIMPLE = frozenset({bool, int, float, complex, str, bytes, type(None), range, slice, CodeType, np.ufunc, np.float64})
@@ -230,6 +231,32 @@ class Environment:
             if not keys.isdisjoint(names):
                 return False
         return not self._changing and (not self._kinds[0] or self._are_of_kind())
+
+    def conditions(self) -> Conditions | None:
+        """What has to hold, for native code; None where something cannot be compared."""
+        if self._changing:
+            return None
+        checks = [check for check, _ in self._contents]
+        functions = [check for check in checks if isinstance(check, FunctionCheck)]
+        others = [check for check in checks if not isinstance(check, FunctionCheck)]
+        others += [functools.partial(keys.isdisjoint, names) for keys, names in self._absent.values()]
+        others += [self._are_of_kind] if self._kinds[0] else []
+        names, cells, found = self._kinds_of_names()
+        return Conditions(names, cells, functions, [*found, *others], [])
+
+    def _kinds_of_names(self) -> tuple[list[Name], list[Cell], list[Check]]:
+        """The names in dictionaries, the cells, and a check for each other name."""
+        names: list[Name] = []
+        cells: list[Cell] = []
+        others: list[Check] = []
+        for get, name, value in self._names.values():
+            if type(space := getattr(get, "__self__", None)) is dict:
+                names.append((space, name, value))
+            elif isinstance(get, functools.partial) and get.func is _content:
+                cells.append((get.args[0], value))
+            else:
+                others.append(functools.partial(_is_found, get, name, value))
+        return names, cells, others
 
     def _are_of_kind(self) -> bool:
         """Whether objects have the classes and namespaces they had; in C, since there may be many."""
@@ -764,6 +791,11 @@ class Environment:
             if id(kind) not in self._classes:
                 self._classes.add(id(kind))
                 self._contents.append((check_of_class(kind), kind))
+
+
+def _is_found(get: Get, name: str, value: Any) -> bool:
+    now = get(name, MISSING)
+    return now is value or same(now, value)
 
 
 def _was(old: Any, new: Any) -> str:

@@ -17,6 +17,14 @@ def where_arrays_have_their_data():
     objects.check_arrays()
     for array in (np.zeros(3), np.ones((2, 4), "f4", order="F")[1:, ::2], np.zeros((0, 5)), np.array(1j)):
         assert ctypes.c_void_p.from_address(id(array) + objects.DATA).value == array.ctypes.data
+        assert ctypes.c_void_p.from_address(id(array) + objects.TYPE).value == id(type(array))
+        places = {name: id(array) + place for name, place in objects.ARRAY_PLACES.items()}
+        assert ctypes.c_int.from_address(places["RANK"]).value == array.ndim
+        assert ctypes.c_void_p.from_address(places["DESCR"]).value == id(array.dtype)
+        shape = (ctypes.c_ssize_t * array.ndim).from_address(ctypes.c_void_p.from_address(places["SHAPE"]).value or 0)
+        assert (*shape,) == array.shape
+        flags = ctypes.c_int.from_address(places["FLAGS"]).value & objects.C_CONTIGUOUS_ALIGNED
+        assert (flags == objects.C_CONTIGUOUS_ALIGNED) == (array.flags.c_contiguous and array.flags.aligned)
 
 
 def what_a_builtin_receives():
@@ -31,6 +39,7 @@ def what_a_builtin_receives():
     arrays = [np.zeros(2), np.ones(3)]
     function = objects.builtin("length", ctypes.cast(length, ctypes.c_void_p).value, length)
     assert function.__name__ == "length"
+    assert objects.function_of(function) == ctypes.cast(length, ctypes.c_void_p).value
     try:
         function(*arrays)
     except SystemError:  # it returned no object and set no exception

@@ -20,12 +20,12 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 import numpy as np
 
 from fnad import config
-from fnad.backends.base import Array
+from fnad.backends.base import Array, CallBefore
 from fnad.backends.cpu import saved
 from fnad.backends.cpu.idle import LARGE, WATCH
 from fnad.backends.cpu.loader import Code, kept_code
 from fnad.backends.cpu.machine import offers
-from fnad.backends.cpu.pool import allocator
+from fnad.backends.cpu.pool import allocator, has_gil
 from fnad.backends.cpu.saved import Recipe
 from fnad.backends.flow import Read, Reserve, Run, choose, fail, in_order, repeat, repeat_while
 from fnad.errors import FnadError
@@ -49,6 +49,9 @@ NewArray: TypeAlias = "tuple[Callable[..., Array], tuple[int, ...], np.dtype[Any
 
 NO_ARRAY: NewArray = (np.empty, (0,), np.dtype(bool))
 """In the place of an output that takes the memory of an argument."""
+
+DIRECT = 2**18
+"""The most bytes of a workspace that a direct call has for itself: it is not counted, nor given back."""
 
 ENGINE_BYTES = 50_000
 """The memory that LLVM takes for each function besides its code."""
@@ -167,6 +170,25 @@ class NativeExecutor:
                 WATCH.note(self)
         return outputs
 
+    def direct(self, before: CallBefore) -> Callable[..., Any] | None:
+        """What takes the arguments of a call like the one before to its results; None if that is no single builtin."""
+        chunks = [step for step in self.plan.steps if isinstance(step, Chunk) and step in self._codes]
+        is_plain = len(chunks) == len(self.plan.steps) > 0 and not (self._donations or self._has_stacks)
+        if not is_plain or self._workspace_size > DIRECT or not has_gil():
+            return None
+        from fnad.backends.cpu.direct import Kernels, can_be_direct, direct_call  # noqa: PLC0415 - for few programs
+
+        if not can_be_direct(before):
+            return None
+        conditions = before.conditions
+        memory = self._workspace()
+        if (use := self._use_threads) is not None:
+            memory[-1][THREADS] = number = config.current().threads
+            conditions = conditions._replace(others=[*conditions.others, lambda: use(number) is None])
+        calls = [(self._codes[chunk].native.call, self._taken(chunk)) for chunk in chunks]
+        before = before._replace(captured=[*map(_contiguous, before.captured)], conditions=conditions)
+        return direct_call(before, Kernels(calls, self._outputs, memory))
+
     def _run_with_stacks(self, arrays: list[Array], outputs: list[Array]) -> None:
         """Run, copy the residual stacks that are results, and always free all of them."""
         table = arrays[-2]
@@ -220,8 +242,7 @@ class NativeExecutor:
     def _chunk(self, chunk: Chunk) -> Run:
         kernel, code = self.plan.kernels[chunk], self._codes.get(chunk)
         call = plain_function(kernel) if code is None else code.native.call
-        numbers = () if code is None else map(id, code.numbers)
-        positions = [self._positions[name] for name in (*[p.name for p in kernel.parameters], *numbers)]
+        positions = self._taken(chunk)
         if len(positions) == 1:
             run: Run = lambda arrays: call(arrays[positions[0]])  # noqa: E731
         else:
@@ -229,6 +250,12 @@ class NativeExecutor:
             run = lambda arrays: call(*pick(arrays))  # noqa: E731
         stops = any(isinstance(statement, Return) for statement in walk(kernel.body))
         return in_order([run, self._check]) if stops and len(self.plan.chunks) > 1 else run
+
+    def _taken(self, chunk: Chunk) -> list[int]:
+        """The positions of the arrays that a chunk's function takes."""
+        code = self._codes.get(chunk)
+        numbers = () if code is None else map(id, code.numbers)
+        return [self._positions[name] for name in (*[p.name for p in self.plan.kernels[chunk].parameters], *numbers)]
 
     def _structured(self, step: PythonControl) -> Run:
         bodies = [self._in_order(body) for body in step.bodies]

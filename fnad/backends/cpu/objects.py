@@ -19,10 +19,27 @@ DATA = object.__basicsize__
 """The offset of the data pointer in a NumPy array: right after the header of every Python object."""
 
 
+TYPE = 8
+"""The offset of the type in the header of every Python object: after the number of references."""
+
+ARRAY_PLACES = {"RANK": DATA + 8, "SHAPE": DATA + 16, "DESCR": DATA + 40, "FLAGS": DATA + 48}
+"""The offsets of the other fields of a NumPy array that native code reads (`PyArrayObject_fields`)."""
+
+C_CONTIGUOUS_ALIGNED = 0x101
+"""NumPy's flags of an array that native code reads as it is."""
+
+
 def check_arrays() -> None:
-    """Raise `ImportError` if an array's data pointer is not where native code reads it."""
-    probe = np.empty(1)
-    if ctypes.c_void_p.from_address(id(probe) + DATA).value != probe.ctypes.data:
+    """Raise `ImportError` if an array's fields are not where native code reads them."""
+    probe = np.empty((2, 3))
+    data, type_, shape, dtype = (
+        ctypes.c_void_p.from_address(id(probe) + place).value
+        for place in (DATA, TYPE, ARRAY_PLACES["SHAPE"], ARRAY_PLACES["DESCR"])
+    )
+    rank, flags = (ctypes.c_int.from_address(id(probe) + ARRAY_PLACES[name]).value for name in ("RANK", "FLAGS"))
+    found = data, type_, dtype, rank, flags & C_CONTIGUOUS_ALIGNED
+    is_known = found == (probe.ctypes.data, id(np.ndarray), id(probe.dtype), 2, C_CONTIGUOUS_ALIGNED)
+    if not is_known or (*(ctypes.c_ssize_t * 2).from_address(shape or 0),) != (2, 3):
         raise _unknown("arrays")
 
 
@@ -47,11 +64,21 @@ class MethodDefinition(ctypes.Structure):
 
 
 def builtin(name: str, address: int, owner: object) -> Callable[..., Any]:
-    """The C function at `address`, which has the convention METH_FASTCALL; it keeps `owner`, its code, alive."""
+    """The C function at `address`, which has the convention METH_FASTCALL; it keeps `owner`, its code, alive.
+
+    The function receives `(definition, owner)` as what it belongs to.
+    """
     definition = MethodDefinition(name.encode(), address, METH_FASTCALL, None)
     create = ctypes.pythonapi.PyCFunction_NewEx
     create.restype, create.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p]
     return create(ctypes.addressof(definition), (definition, owner), None)
+
+
+def function_of(function: Callable[..., Any]) -> int:
+    """The address of the C function of a builtin."""
+    address_of = ctypes.pythonapi.PyCFunction_GetFunction
+    address_of.restype, address_of.argtypes = ctypes.c_void_p, [ctypes.py_object]
+    return address_of(function)
 
 
 # ---- ufuncs ----------------------------------------------------------------------------------------------------------
@@ -101,12 +128,21 @@ def capsule(address: int, name: int) -> object:
     return create(address, name, None)
 
 
-# ---- memory handlers, in capsules, by the numbers that they have in NumPy's C API ------------------------------------
+# ---- functions and memory handlers, by the numbers that they have in NumPy's C API -----------------------------------
 
 ALLOCATOR = 128
 """The offset of the functions in a handler (`PyDataMem_Handler`): after its name and version."""
 
 _api = ctypes.cast(address(import_module("numpy._core._multiarray_umath")._ARRAY_API), ctypes.POINTER(ctypes.c_void_p))
+
+FUNCTIONS = {"PyArray_NewFromDescr": 94, "PyArray_Scalar": 60}
+"""The numbers of functions in NumPy's C API."""
+
+
+def numpy_function(name: str) -> int:
+    """The address of a function of NumPy's C API."""
+    return _api[FUNCTIONS[name]]
+
 
 set_handler: Callable[[object], object] = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.py_object)(_api[304])
 """Set the handler that this context allocates with; returns the one before."""

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from fnad import config
-from fnad.backends.base import Array
+from fnad.backends.base import Array, CallBefore
 from fnad.backends.cuda.driver import Driver, current
 from fnad.backends.cuda.frame import Frame, Run
 from fnad.backends.cuda.libdevice import path
@@ -222,6 +222,9 @@ class DeviceExecutor:
         number, value, *_ = self._device.to_host(frame.arrays[-1]).tolist()
         if number:
             fail(self.plan.loops, number, value)
+
+    def direct(self, _: CallBefore) -> None:
+        """Direct calls are those of the host."""
 
     @property
     def workspace_bytes(self) -> int:

@@ -1,0 +1,171 @@
+"""A call like the one before, from the user's arguments to the user's results, as one call of a builtin function.
+
+Compared, made and returned are Python objects, so that a microsecond of arithmetic has many of Python around it. Here
+all of it is native code (`fnad.backends.cpu.direct_code`), which reads a record of the call before:
+
+    direct(*arguments):
+        if the record is in use, or a condition does not hold: return ANOTHER
+        match the arguments with the pytree of those before; arrays and numbers go into `objects`
+        put new results into `objects`; run each kernel on those that it takes
+        return the pytree of the results
+
+What differs in any way is `ANOTHER` call, and so is one that fails by its status: the caller makes it in the general
+way, which reports the error. The GIL guards the record, which is in use while a kernel runs without it; the arguments
+are held as long.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from types import NoneType
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from fnad.backends.base import ANOTHER, Array, CallBefore, Tree
+from fnad.backends.cpu.direct_code import WORDS, address
+from fnad.backends.cpu.objects import builtin, function_of
+from fnad.records import NamedTuple
+from fnad.trace.conditions import MISSING, Conditions
+
+CONTAINERS = {tuple: "TUPLE", list: "LIST", dict: "DICT"}
+NUMBERS = {float, np.float64}
+"""The numbers that a direct call takes: a double is read of both in the same way."""
+
+
+WORD = 8
+"""The bytes of a word."""
+
+Calls: TypeAlias = Sequence[tuple[Callable[..., None], Sequence[int]]]
+
+
+class Kernels(NamedTuple):
+    """What runs: builtins, each with the positions of the arrays that it takes.
+
+    The arrays are those of the arguments, then captured ones, new results, and the memory of the program, of which the
+    last one is its status. A result is made by a function with its shape and dtype.
+    """
+
+    calls: Calls
+    results: Sequence[tuple[Callable[..., Array], tuple[int, ...], np.dtype[Any]]]
+    memory: Sequence[Array]
+
+
+def can_be_direct(before: CallBefore) -> bool:
+    """Whether a call has arguments and results of the kinds that direct calls have."""
+    are_known = all(type(value) is np.ndarray or type(value) in NUMBERS for value in before.values)
+    return are_known and _is_plain(before.arguments) and _is_plain(before.results)
+
+
+def _is_plain(tree: Tree) -> bool:
+    """Whether a pytree has containers of Python's alone, with keys that are compared without code of the user's."""
+    is_known = tree.kind is None or tree.kind is NoneType or tree.kind in CONTAINERS
+    return is_known and all(type(key) in (str, int) for key in tree.keys) and all(map(_is_plain, tree.children))
+
+
+def direct_call(before: CallBefore, kernels: Kernels) -> Callable[..., Any]:
+    """The builtin function that makes the call before again, or returns `ANOTHER`."""
+    return builtin("direct", address(), _Record(before, kernels).owner)
+
+
+class _Record:
+    """The record of a call, and all that it refers to."""
+
+    def __init__(self, before: CallBefore, kernels: Kernels) -> None:
+        self._kept: list[Any] = [kernels]
+        cells = [self._cell(value) for value in before.values]
+        results = [self._result(n, new, before) for n, new in enumerate(kernels.results)]
+        # what is held for a call comes first: arguments, then results
+        n, m, captured = len(cells), len(results), len(before.captured)
+        objects = self._section([*[0] * (n + m), *map(self._object, [*before.captured, *kernels.memory])])
+        order = [*range(n), *range(n + m, n + m + captured), *range(n, n + m)]
+        order += range(n + m + captured, n + m + captured + len(kernels.memory))
+        record = [
+            0,
+            len(before.arguments.children),
+            max(len(positions) for _, positions in kernels.calls),
+            self._object(ANOTHER),
+            kernels.memory[-1].ctypes.data,
+            objects,
+            objects + WORD * (n + m),
+            objects + WORD * n,
+            self._section(self._conditions(before.conditions)),
+            self._section(self._matches(before.arguments.children, zip(before.values, cells, strict=True))),
+            self._section(word for words, _ in results for word in words),
+            self._section(self._calls(kernels.calls, [objects + WORD * position for position in order])),
+            self._section(self._tree(before.results, iter([kind for _, kind in results]))),
+        ]
+        self.owner = np.array(record, np.int64), self._kept
+
+    def _object(self, value: Any) -> int:
+        self._kept.append(value)
+        return id(value)
+
+    def _section(self, words: Iterable[int]) -> int:
+        section = np.array([*words, 0], np.int64)
+        self._kept.append(section)
+        return section.ctypes.data
+
+    def _conditions(self, conditions: Conditions) -> Iterator[int]:
+        for variable in conditions.variables:
+            yield from self._words("CONTEXT", *variable)
+        for name in conditions.names:
+            yield from self._words("NAME", *name)
+        for cell in conditions.cells:
+            yield from self._words("CELL", *cell)
+        for check in conditions.functions:  # what a function does not have is None in Python, and no object in C
+            yield from self._words("FUNCTION", *[MISSING if value is None else value for value in check])
+        for question in conditions.others:
+            yield from self._words("ASKED", question)
+
+    def _words(self, kind: str, *values: Any) -> list[int]:
+        """A word and objects, 0 for none."""
+        return [WORDS[kind], *[0 if value is MISSING else self._object(value) for value in values]]
+
+    # ---- arguments -----------------------------------------------------------------------------------------------
+
+    def _cell(self, value: Any) -> Array | None:
+        """The array that a kernel finds a number in."""
+        return None if type(value) is np.ndarray else np.zeros(())
+
+    def _matches(self, trees: Sequence[Tree], leaves: Any) -> list[int]:
+        return [word for tree in trees for word in self._match(tree, leaves)]
+
+    def _match(self, tree: Tree, leaves: Any) -> list[int]:
+        if tree.kind is None:
+            value, cell = next(leaves)
+            if cell is None:
+                return [*self._words("ARRAY", np.ndarray, value.dtype), value.ndim, self._section(value.shape)]
+            return self._words("NUMBER", type(value), cell)
+        if tree.kind is NoneType:
+            return self._words("OBJECT", NoneType)
+        inside = [self._match(child, leaves) for child in tree.children]
+        return [*self._words(CONTAINERS[tree.kind], tree.kind), *self._inside(tree, inside)]
+
+    def _inside(self, tree: Tree, children: Sequence[list[int]]) -> list[int]:
+        keys = [[self._object(key)] for key in tree.keys] or [[] for _ in children]
+        return [len(children), *[word for key, child in zip(keys, children, strict=True) for word in (*key, *child)]]
+
+    # ---- results -------------------------------------------------------------------------------------------------
+
+    def _result(self, n: int, new: Any, before: CallBefore) -> tuple[list[int], str]:
+        """How a result is made, and what the user gets of it."""
+        make, shape, dtype = new
+        if not shape and n not in before.arrays:
+            return self._words("NUMBER", np.zeros((), dtype)), "NUMBER"
+        if make is not np.empty:
+            return self._words("ASKED", partial(make, shape, dtype)), "ARRAY"
+        return [*self._words("ARRAY", dtype), len(shape), self._section(shape)], "ARRAY"
+
+    def _tree(self, tree: Tree, leaves: Any) -> list[int]:
+        if tree.kind is None:
+            return [WORDS[next(leaves)]]
+        if tree.kind is NoneType:
+            return self._words("OBJECT", None)
+        inside = [self._tree(child, leaves) for child in tree.children]
+        return [WORDS[CONTAINERS[tree.kind]], *self._inside(tree, inside)]
+
+    def _calls(self, calls: Calls, places: Sequence[int]) -> Iterator[int]:
+        for call, positions in calls:
+            yield from (function_of(call), len(positions), *[places[position] for position in positions])

@@ -1,0 +1,31 @@
+"""What has to be as it was for a program to run again, in the kinds that native code looks at without Python."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextvars import ContextVar
+from types import CellType
+from typing import Any, TypeAlias
+
+from fnad.records import NamedTuple
+from fnad.trace.contents import Check, FunctionCheck
+
+MISSING: Any = object()
+"""In the place of a value that is not there."""
+
+Name: TypeAlias = tuple[dict[str, Any], str, Any]
+Cell: TypeAlias = tuple[CellType, Any]
+
+
+class Conditions(NamedTuple):
+    """Each of `names` stands for the same object in its namespace; each of `cells` and `variables` has the same one.
+
+    `functions` are as they were, and `others` true. Where one does not hold, the program may still run: objects may be
+    equal, or a function exchanged for a while.
+    """
+
+    names: Sequence[Name]
+    cells: Sequence[Cell]
+    functions: Sequence[FunctionCheck]
+    others: Sequence[Check]
+    variables: Sequence[tuple[ContextVar[Any], Any]]
