@@ -176,9 +176,9 @@ def test_threads_trace_independently() -> None:
 
     def work(n: int) -> None:
         def f(x: Any) -> Any:
-            barrier.wait(10)
+            barrier.wait(60)
             y = grad(lambda z: np.sum(z * z * x))(x)
-            barrier.wait(10)
+            barrier.wait(60)
             return np.sum(y)
 
         x = np.arange(1.0, n + 2.0)

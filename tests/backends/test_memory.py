@@ -4,6 +4,7 @@ import gc
 import os
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -40,16 +41,20 @@ def test_functions_that_are_gone_leave_nothing():
 
 def test_a_workspace_that_is_not_used_is_given_back(monkeypatch):
     """One in use is kept, of the same program too, and a program that has given its own back takes another one."""
+    now = 0.0
     monkeypatch.setattr(idle, "SECONDS", 0.5)
+    monkeypatch.setattr(idle, "time", SimpleNamespace(monotonic=lambda: now))
     x = np.ones((500, 500))
     run = compile_program(fnad.make_program(lambda x: np.exp(x) @ np.sin(x) @ x)(x).program)
     expected = run([x])[0]
     size = run.workspace_bytes
     assert size >= idle.LARGE
     for _ in range(10):
-        time.sleep(0.05)
-        run([x])
+        now += 0.4
+        time.sleep(0.05)  # in which it is looked for, some of the times
         assert run.workspace_bytes == size
+        run([x])
+    now += 0.6
     child = os.fork()
     if child == 0:  # it has a copy, and gives that back too
         os._exit(not is_given_back(run))

@@ -384,6 +384,7 @@ def test_rows_that_never_end_are_interrupted(row: int) -> None:
 import os, signal, threading, time
 import numpy as np, fnad
 from fnad.backends.cpu import threads
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job begins without it
 threads.use(2)
 threads.workers().field("threshold").value = -1
 x = np.ones(3000)

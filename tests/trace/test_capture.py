@@ -264,7 +264,7 @@ def test_two_threads_trace_at_once():
     def work(k):
         def function(x):
             for _ in range(200):
-                barrier.wait(5)
+                barrier.wait(60)
                 x = np.sin(x) * k
             return x
 

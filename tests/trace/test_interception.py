@@ -223,11 +223,11 @@ def test_other_threads_see_numpys_own():
 
     def f(t):
         inside.set()
-        assert done.wait(10)
+        assert done.wait(60)
         return np.array([t, 2 * t]).sum()
 
     def look():
-        assert inside.wait(10)
+        assert inside.wait(60)
         seen.extend([np.array is ORIGINAL, np.array([1.0]), pickle.loads(pickle.dumps(np.array)) is ORIGINAL])
         done.set()
 

@@ -480,13 +480,13 @@ def test_threads():
     barrier = threading.Barrier(2)
 
     def plain(x):
-        barrier.wait(10)
+        barrier.wait(60)
         made = [type(np.zeros(2)) is np.ndarray for _ in range(100)]
         return x[0] * all(made)
 
     def fills(x):
         if not barrier.broken and barrier.n_waiting:
-            barrier.wait(10)
+            barrier.wait(60)
         u = np.zeros(2)
         u[1] = x[1]
         return u.sum()
