@@ -166,6 +166,8 @@ def test_attributes_of_a_list_and_of_none() -> None:
         assert isinstance(caught.value, errors.FnadError)
     with pytest.raises(errors.ArgumentTypeError, match="and 'int': x is None"):
         grad(lambda x: x**2)(None)
+    with pytest.raises(errors.ArgumentTypeError, match=r"of type NoneType .*: x is None"):
+        grad(lambda x: np.sum(np.sin(x)))(None)
 
 
 def test_errors_of_python_about_other_lists_stay_as_they_are() -> None:

@@ -81,7 +81,13 @@ def _is_plain(value: object) -> bool:
 
 # ---- names that are no primitives --------------------------------------------------------------------------------
 
-NAMESPACES = {"np": "numpy", "np.linalg": "numpy.linalg", "np.fft": "numpy.fft", "scipy.special": "scipy.special"}
+NAMESPACES = {
+    "np": "numpy",
+    "np.linalg": "numpy.linalg",
+    "np.fft": "numpy.fft",
+    "scipy.special": "scipy.special",
+    "fnad.nn": "fnad.nn",
+}
 
 PROBES = [[2 * np.eye(3)], [2 * np.eye(3)] * 2, [np.ones(3)], [np.ones(3)] * 2]
 """Arguments that most functions take some of."""

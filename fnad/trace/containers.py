@@ -27,7 +27,7 @@ def misused(error: Exception) -> FnadError | None:
     kind = MissingAttributeError if isinstance(error, AttributeError) else ArgumentTypeError
     source = source_of_error(error)
     for name, value in _read_at(error):
-        if value is None and "'NoneType'" in str(error):
+        if value is None and "NoneType" in str(error):
             what, remedy = f"{name} is None", "give an array or a number in its place, or ask for None first"
         elif WORDS.search(str(error)) and _is_of_tracers(value):
             like = type(value).__name__
@@ -41,10 +41,12 @@ def misused(error: Exception) -> FnadError | None:
 
 def _read_at(error: Exception) -> Iterator[tuple[str, Any]]:
     """The names in the user's line that the exception came from, with their values."""
-    traceback = error.__traceback__
-    while traceback is not None and traceback.tb_next is not None:
-        traceback = traceback.tb_next
-    if traceback is None or is_library(traceback.tb_frame.f_code.co_filename):
+    traceback, inner = None, error.__traceback__
+    while inner is not None:
+        if not is_library(inner.tb_frame.f_code.co_filename):
+            traceback = inner
+        inner = inner.tb_next
+    if traceback is None:
         return
     text = linecache.getline(traceback.tb_frame.f_code.co_filename, traceback.tb_lineno)
     for name, value in traceback.tb_frame.f_locals.items():

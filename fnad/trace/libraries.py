@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from functools import cache, lru_cache
 from importlib.util import find_spec
 
@@ -10,6 +11,8 @@ _OWN = __file__.rpartition(f"trace{os.sep}")[0]
 _STANDARD = os.__file__.removesuffix("os.py")
 _THIRD_PARTY = tuple(f"{_STANDARD}{name}{os.sep}" for name in ("site-packages", "dist-packages"))
 _INSTALLED = tuple(f"{os.sep}{name}{os.sep}" for name in ("site-packages", "dist-packages"))
+_COMMAND = f"{sys.executable.rpartition(os.sep)[0]}{os.sep}fnad"
+"""The script that pip writes for the command."""
 _INTERNAL = ("<frozen ", "<__array_function__ ")
 
 
@@ -37,6 +40,8 @@ def is_testing(file: str) -> bool:
 def is_library(file: str) -> bool:
     """Whether a file belongs to the standard library, to this package or what it stands on, or to pytest."""
     if is_machinery(file) or is_testing(file) or file.startswith(_folders("numba", "llvmlite", "optree")):
+        return True
+    if file == _COMMAND:
         return True
     return file.startswith(_STANDARD) and not file.startswith(_THIRD_PARTY)
 

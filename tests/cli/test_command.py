@@ -304,11 +304,13 @@ def test_a_description_has_the_derivatives(fnad, golden) -> None:
     ("name", "suggestion"),
     [
         ("tanhh", "is it tanh?"),
-        ("sigmoid", "is it one of logistic?"),
+        ("sigmoid", "fnad.nn.sigmoid is made of logistic"),
+        ("logarithm", "is it one of log, log2, log10, logit, slogdet, log_wright_bessel?"),
         ("bessel", "is it one of j0, j1, y0, y1, i0, i1, k0, k1?"),
         ("determinant", "is it one of det, slogdet?"),
         ("matmul", "np.matmul is made of dot_general"),
         ("mean", "np.mean is made of reduce_sum, div"),
+        ("relu", "fnad.nn.relu is made of broadcast_in_dim, le, select"),
         ("einsum", "np.einsum is traced: fnad dump shows what a call is"),
         ("nosuch", "fnad ops lists all there are"),
     ],
@@ -340,3 +342,11 @@ def test_a_reader_that_leaves_early() -> None:
     done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=True)
     assert done.stdout.startswith("name")
     assert done.stderr == ""
+
+
+def test_the_script_of_the_command_is_not_the_users(capsys: pytest.CaptureFixture[str]) -> None:
+    script = Path(sys.executable).with_name("fnad")
+    call = compile('main(["dump", "scipy.optimize:rosen", "--args", "f64[3]"])', str(script), "exec")
+    assert eval(call, {"main": main}) is None
+    assert "f64[2] = slice(x)" in (text := capsys.readouterr().out)
+    assert str(script.name) + ":" not in text
