@@ -1,10 +1,11 @@
 """From a program to launches on a device, and the executor that runs them on arrays there.
 
 Each nest becomes a kernel, between kernels are matrix products and routines of libraries. What needs nothing of the
-host is captured as a graph: the launches of a program that is called with the same arrays again, and several iterations
-of a long loop. Loops of unknown length run guarded, several iterations at a time, before the host reads back whether
-they go on; a branch is read back if it is not guarded. Nothing else waits for the device, but a program that can fail:
-its status is read when all is done. Arguments in the memory of the host are copied; results are arrays of the device.
+host is captured as a graph: the launches of a program that is called with the same arrays again, or those between two
+calls of a library, and several iterations of a long loop. Loops of unknown length run guarded, several iterations at a
+time, before the host reads back whether they go on; a branch is read back if it is not guarded. Nothing else waits for
+the device, but a program that can fail: its status is read when all is done. Arguments in the memory of the host are
+copied; results are arrays of the device.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from collections import defaultdict, deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import groupby
 from math import prod
 from threading import get_ident
 from typing import Any
@@ -116,8 +118,9 @@ class DeviceExecutor:
         controls = [step for step in planned.steps if isinstance(step, DeviceControl)]
         must_unroll = any(is_at_counters(control, planned.counters) for control in controls)
         largest = LARGEST_UNROLLED if must_unroll else LARGEST_GRAPH
-        self._is_graph, self._is_captured = 1 < nodes <= largest, True
-        self._run = self._in_order(planned.steps)
+        self._is_graph, self._is_captured, self._stretches = 1 < nodes <= largest, True, 0
+        run = self._in_stretches(planned.steps)
+        self._run = partial(self._replay, run) if self._is_graph else run
 
     def __call__(self, arguments: Sequence[Array]) -> list[Array]:
         self._device.check_current()
@@ -135,11 +138,7 @@ class DeviceExecutor:
         outputs = self._new_outputs(arguments)
         arrays += outputs
         frame.give(arrays)
-        graph = self._graph(frame.graph_of_all, self._run) if self._is_graph else None
-        if graph is None:
-            self._run(frame)
-        else:
-            device.replay(graph, stream)
+        self._run(frame)
         if self._may_fail:
             self._check(frame)
         if self._stacks:
@@ -170,9 +169,8 @@ class DeviceExecutor:
         slots = [device.empty((slot.size,), slot.dtype) for slot in self.plan.slots]
         stacks = [None] * (len(self._positions) - len(slots) - self._given - 2)
         counters, status = (device.to_device(np.zeros(n, I64)) for n in (self.plan.counters, STATUS_SIZE))
-        return Frame(
-            device, [*[None] * self._given, *slots, *stacks, counters, status], self.plan.counters, self._taken
-        )
+        arrays = [*[None] * self._given, *slots, *stacks, counters, status]
+        return Frame(device, arrays, self.plan.counters, self._taken, max(1, self._stretches))
 
     @property
     def _given(self) -> int:
@@ -243,6 +241,31 @@ class DeviceExecutor:
         runs = [self._step(step) for step in steps]
         return runs[0] if len(runs) == 1 else in_order(runs)
 
+    def _in_stretches(self, steps: Sequence[DeviceStep], depth: int = -1) -> Run:
+        """The run of steps within loops up to this depth, with graphs of what is launched between the host's work.
+
+        There are none where all of the program is one.
+        """
+        if self._is_graph:
+            return self._in_order(steps)
+        runs: list[Run] = []
+        for is_short, group in groupby(steps, lambda step: is_part_of_graph(step, depth)):
+            stretch = list(group)
+            run = self._in_order(stretch)
+            is_graph = is_short and 1 < sum(map(nodes_of, stretch)) <= LARGEST_GRAPH
+            self._stretches += is_graph
+            runs.append(partial(self._replay, run) if is_graph else run)
+        return runs[0] if len(runs) == 1 else in_order(runs)
+
+    def _replay(self, run: Run, frame: Frame) -> None:
+        """Replay the graph of a run, if there is one, else run."""
+        stacks = self._addresses_of_stacks(frame)
+        graph = None if frame.is_captured else self._graph(frame.graph_again, run, *stacks)
+        if graph is None:
+            run(frame)
+        else:
+            self._device.replay(graph, frame.stream)
+
     def _step(self, step: DeviceStep) -> Run:
         match step:
             case Launch():
@@ -266,7 +289,8 @@ class DeviceExecutor:
     def _control(self, step: DeviceControl) -> Run:
         match step.control:
             case Switch(_, index):
-                return choose(self._scalar(index), [self._in_order(body) for body in step.bodies])
+                depth = step.control.depth
+                return choose(self._scalar(index), [self._in_stretches(body, depth) for body in step.bodies])
             case SequentialFor() as loop:
                 return self._counted(step, loop)
             case SequentialWhile() as loop:
@@ -320,8 +344,9 @@ class DeviceExecutor:
 
     def _several(self, step: DeviceControl, iteration: Sequence[DeviceStep]) -> Callable[[Frame, range, bool], None]:
         """The run of iterations of a loop; of `many`, several are one graph, if the host does nothing in them."""
-        once, depth, device = self._in_order(iteration), step.control.depth, self._device
+        depth, device = step.control.depth, self._device
         can_be_captured = all(is_captured(s) and not is_at_counters(s, depth) for s in iteration)
+        once = self._in_order(iteration) if can_be_captured else self._in_stretches(iteration, depth)
 
         def many_at_once(frame: Frame) -> None:
             for _ in range(TOGETHER):
@@ -479,6 +504,11 @@ def is_captured(step: DeviceStep) -> bool:
             return all(is_captured(inner) for body in step.bodies for inner in body)
         case _:
             return False
+
+
+def is_part_of_graph(step: DeviceStep, depth: int) -> bool:
+    """Whether a step in loops up to this depth may be part of a graph: it launches the same each time, and not much."""
+    return is_captured(step) and not is_at_counters(step, depth) and nodes_of(step) <= LARGEST_GRAPH
 
 
 def nodes_of(step: DeviceStep) -> int:

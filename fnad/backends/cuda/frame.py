@@ -19,7 +19,7 @@ from fnad.config import PrecisionName
 Run: TypeAlias = "Callable[[Frame], None]"
 
 GRAPHS = 8
-"""The most graphs of a frame."""
+"""The most graphs of a frame for each stretch of a program that is one."""
 
 REPAID = 16
 """The replays after which a graph has cost less than what it saves."""
@@ -29,9 +29,10 @@ class Frame:
     """The arrays of a program by their positions, the counters of loops that the host runs, and where kernels look."""
 
     def __init__(
-        self, device: Driver, arrays: Sequence[DeviceArray], depth: int, taken: Sequence[Sequence[int]]
-    ) -> None:
-        self._device = device
+        self, device: Driver, arrays: Sequence[DeviceArray], depth: int, taken: Sequence[Sequence[int]],
+        stretches: int = 1,
+    ) -> None:  # fmt: skip
+        self._device, self._most_graphs = device, GRAPHS * stretches
         self.arrays: list[Any] = [None] * len(arrays)
         self._addresses = (c_uint64 * len(arrays))()
         for position, array in enumerate(arrays):
@@ -86,9 +87,9 @@ class Frame:
         """What a graph depends on that may be another at the next call."""
         return self.precision, self.given
 
-    def graph_of_all(self, run: Run) -> Any:
-        """The graph of a run with the arrays of the call, if they have been there before."""
-        key = self.call
+    def graph_again(self, run: Run, *others: int) -> Any:
+        """The graph of a run with the arrays of the call and at other addresses, if they have been there before."""
+        key = run, self.call, *others
         graph = self._graphs.get(key)
         if graph is None and self._is_worth(key):
             graph = self.captured(key, run)
@@ -98,16 +99,16 @@ class Frame:
     def _is_worth(self, key: Hashable) -> bool:
         """Whether to make a graph: of arrays that come again, and as long as those made before are replayed."""
         is_known = key in self._seen
-        if len(self._seen) > GRAPHS * REPAID:
+        if len(self._seen) > self._most_graphs * REPAID:
             self._seen.clear()
         self._seen.add(key)
-        return is_known and self._captured < GRAPHS + self._replayed // REPAID
+        return is_known and self._captured < self._most_graphs + self._replayed // REPAID
 
     def captured(self, key: Hashable, run: Run) -> Any:
         """The graph under a key, made of a run if it is not there: nothing runs yet."""
         graph = self._graphs.get(key)
         if graph is None:
-            while len(self._graphs) >= GRAPHS:
+            while len(self._graphs) >= self._most_graphs:
                 del self._graphs[next(iter(self._graphs))]
             graph = self._graphs[key] = self._device.capture(lambda stream: self._on(stream, run))
             self._captured += 1
