@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import ctypes
 import functools
 import operator
@@ -12,7 +13,16 @@ import weakref
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, MethodWrapperType, ModuleType, NoneType
+from types import (
+    BuiltinFunctionType,
+    CodeType,
+    FunctionType,
+    GetSetDescriptorType,
+    MethodType,
+    MethodWrapperType,
+    ModuleType,
+    NoneType,
+)
 from typing import Any, TypeAlias, cast
 
 import numpy as np
@@ -33,6 +43,8 @@ KEPT = (*CONSTANTS, type, ModuleType, BuiltinFunctionType)
 """Of these nothing leads back to an instance of the user's."""
 CACHED = type(functools.lru_cache(len))
 BUILT_IN = frozenset(sys.builtin_module_names)
+HEAP_TYPE = 1 << 9
+"""The flag of classes that were made while Python runs."""
 SMALL = 4096
 """Bytes up to which a copy of an array is compared as one string."""
 
@@ -241,6 +253,27 @@ def check_of_class(kind: type) -> Check:
     return lambda: kind.__bases__ is bases and namespace.keys() == names
 
 
+def implicit_methods(kind: type) -> list[str]:
+    """The special methods of a class, which Python calls unasked, whose code does not tell by its name which they are.
+
+    Such are lambdas, functions under two names, decorated ones, and objects with `__call__` or `__get__`.
+    """
+    return [name for name, value in vars(kind).items() if _is_special(name) and _is_anonymous(name, value)]
+
+
+def _is_special(name: str) -> bool:
+    return name.startswith("__") and name.endswith("__") and name != "__doc__"
+
+
+def _is_anonymous(name: str, value: Any) -> bool:
+    function = getattr(value, "__func__", value)  # of a static or class method
+    if isinstance(function, FunctionType):
+        return original_of(function.__code__).co_name != name
+    return not isinstance(value, GetSetDescriptorType) and (
+        value is None or callable(value) or hasattr(type(value), "__get__")
+    )
+
+
 def check_of_array(value: Array) -> Check | None:
     """The check that an array keeps its content, shape and dtype; None where nobody can write to it."""
     if not may_change(value):
@@ -394,7 +427,13 @@ def in_library(name: Any) -> bool:
 
 def is_users(kind: type) -> bool:
     """Whether a class is no library's, so that it may change; one made where no name is may have no module."""
-    return not in_library(getattr(kind, "__module__", ""))
+    module = getattr(kind, "__module__", "")
+    return _is_made_by_code(kind) if module == "builtins" else not in_library(module)
+
+
+def _is_made_by_code(kind: type) -> bool:
+    """Whether a class only seems to be built in: made by code whose globals have no name, it takes that of builtins."""
+    return bool(kind.__flags__ & HEAP_TYPE) and kind.__name__ not in vars(builtins)
 
 
 def is_own(value: Any) -> bool:

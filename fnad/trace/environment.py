@@ -90,6 +90,7 @@ from fnad.trace.contents import (
     compiled_from,
     draws_numbers,
     elements_of,
+    implicit_methods,
     in_library,
     is_library_module,
     is_own,
@@ -791,6 +792,8 @@ class Environment:
             if id(kind) not in self._classes:
                 self._classes.add(id(kind))
                 self._contents.append((check_of_class(kind), kind))
+                for name in implicit_methods(kind):
+                    self._note(vars(kind).get, kind, name)
 
 
 def _is_found(get: Get, name: str, value: Any) -> bool:

@@ -280,6 +280,61 @@ def equality() -> Any:
     return lambda x: x * (2.0 if o == p else 1.0), setting(k, "__eq__", lambda self, other: True)
 
 
+def times(number: float) -> Callable[[Any, Any], Any]:
+    return lambda self, x: x * number
+
+
+@case
+def special_method_of_another_name() -> Any:
+    o = (k := kind(__rmul__=times(1.0)))()
+    return lambda x: x * o, setting(k, "__rmul__", times(2.0))
+
+
+@case
+def special_method_that_is_two() -> Any:
+    class Number:
+        def __mul__(self, x: Any) -> Any:
+            return 1.0 * x
+
+        __rmul__ = __mul__
+
+    o, k = Number(), Number
+    return lambda x: x * o, setting(k, "__rmul__", times(2.0))
+
+
+@case
+def code_of_a_special_method() -> Any:
+    call: Any = lambda self, x: x * 1.0  # noqa: E731  # its name is not that of the method
+    o = kind(__call__=call)()
+    return lambda x: o(x), setting(call, "__code__", (lambda self, x: x * 2.0).__code__)
+
+
+@case
+def special_method_that_is_an_object() -> Any:
+    o = (k := kind(__call__=functools.partial(np.multiply, 1.0)))()
+    return lambda x: o(x), setting(k, "__call__", functools.partial(np.multiply, 2.0))
+
+
+@case
+def special_method_of_the_class() -> Any:
+    k = kind(__class_getitem__=classmethod(times(1.0)))
+    return lambda x: k[x], setting(k, "__class_getitem__", classmethod(times(2.0)))
+
+
+@case
+def what_a_descriptor_gets() -> Any:
+    k = kind(__get__=lambda self, o, kind: 1.0)
+    owner = kind(d=k())
+    return lambda x: x * owner.d, setting(k, "__get__", lambda self, o, kind: 2.0)
+
+
+@case
+def what_counts_as_an_instance() -> Any:
+    meta = type("Meta", (type,), {"__instancecheck__": lambda self, o: False})
+    k = meta("Kind", (), {})
+    return lambda x: x * (2.0 if isinstance(1, k) else 1.0), setting(meta, "__instancecheck__", lambda self, o: True)
+
+
 @case
 def property_over_an_attribute() -> Any:
     o = (k := kind())()
@@ -601,6 +656,13 @@ def class_without_a_module() -> Any:
     names: dict[str, Any] = {}
     exec("Kind = type('Kind', (), {'w': 1.0})", names)
     return lambda x: x * names["Kind"]().w, lambda: setattr(names["Kind"], "w", 2.0)
+
+
+@case
+def class_of_code_without_a_name() -> Any:
+    names: dict[str, Any] = {}
+    exec("class Kind:\n    w = 1.0", names)
+    return lambda x: x * names["Kind"].w, setting(names["Kind"], "w", 2.0)
 
 
 class Quantity(np.ndarray):
