@@ -78,16 +78,16 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items[:] = [item for item in items if item in chosen]
 
 
-@pytest.fixture(autouse=True)
-def _still_clock(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let no program become hot by the clock: it would be compiled here and interpreted there, as the load is."""
-    monkeypatch.setattr(tiers, "perf_counter", lambda: 0.0)
+@pytest.fixture(autouse=True, scope="session")
+def _tiers_without_time() -> Iterator[None]:
+    """Let no program become hot by the clock: it would be compiled here and interpreted there, as the load is.
 
-
-@pytest.fixture(autouse=True)
-def _compiled_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let functions under `jit` be compiled at their first call, so that one call shows what native code does."""
-    monkeypatch.setattr(tiers.TieredProgram, "is_heavy", True)
+    Functions under `jit` are compiled at their first call, so that one call shows what native code does.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tiers, "perf_counter", lambda: 0.0)
+        patch.setattr(tiers.TieredProgram, "is_heavy", True)
+        yield
 
 
 @pytest.fixture

@@ -175,6 +175,7 @@ def test_a_report_has_ratios_to_fnad_and_means_over_problems(tmp_path: Path, mon
     assert (tmp_path / "results.svg").read_text(encoding="utf-8").count("<title>") == 4
 
 
+@pytest.mark.slow
 def test_problems_for_a_gpu_are_right_on_a_device() -> None:
     with simulated():
         for name in set(gpu.PROBLEMS) - {"ensembles", "cold"}:

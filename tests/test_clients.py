@@ -34,6 +34,7 @@ def test_lifelines_fits_what_it_fits_with_autograd() -> None:
     assert max(differences) < 1e-6
 
 
+@pytest.mark.slow
 def test_the_shim_has_autograds_operators_and_rules(tmp_path: Path) -> None:
     """A rule stated by `defvjp` is followed to second order; what is differentiated may be integers."""
     script = tmp_path / "script.py"

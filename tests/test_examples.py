@@ -71,6 +71,7 @@ def test_python_control_flow_has_the_derivatives_of_the_textbook() -> None:
     assert "[-1.   0.5  1. ] [0.1 0.2 1. ]" in printed
 
 
+@pytest.mark.slow
 def test_logistic_regression_converges() -> None:
     printed = run("logistic_regression.py")
     assert number_after("loss at the start", printed) == pytest.approx(0.693147)
@@ -159,11 +160,13 @@ def test_burgers_nears_the_solution(tmp_path: Path) -> None:
     assert picture.read_bytes().startswith(b"\x89PNG")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("stage", "shows"), [("simplified", "dot_general"), ("source", "def ")])
 def test_digits_dumps_its_gradient(stage: str, shows: str) -> None:
     assert shows in run("digits.py", "--dump", stage)
 
 
+@pytest.mark.slow
 def test_digits_refuses_an_unknown_stage() -> None:
     command = [sys.executable, str(ROOT / "examples" / "digits.py"), "--dump", "nothing"]
     done = subprocess.run(

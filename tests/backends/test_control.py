@@ -252,6 +252,7 @@ def test_a_native_loop_answers_ctrl_c(request):
     check(*scanned(lambda s: [sin(s)], [], [np.float64(1.0)], [], length=3))
 
 
+@pytest.mark.slow
 def test_emitted_loops_run_as_plain_python():
     script = """
         from tests.backends.test_control import *

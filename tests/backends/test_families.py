@@ -79,6 +79,7 @@ def batch(n: int, dtype: str = "f4") -> tuple[Any, ...]:
     return w, v, RNG.standard_normal((n, 12)).astype(dtype), np.eye(10, dtype=dtype)[np.arange(n) % 10]
 
 
+@pytest.mark.slow
 def test_from_the_third_size_on_nothing_is_compiled(compiled: list[Kernel]) -> None:
     gradient = fnad.grad(loss, (0, 1))
     native = agree(gradient, map(batch, (20, 21, 22)))
@@ -99,6 +100,7 @@ def test_loops_split_at_the_borders_share_it(compiled: list[Kernel]) -> None:
     assert len(compiled) <= 3
 
 
+@pytest.mark.slow
 def test_loops_on_several_threads_share_it(compiled: list[Kernel]) -> None:
     def total(x: Any, i: Any) -> Any:
         return np.sum(np.sin(x) * np.exp(-x)) + np.max(x) + np.sum(x[i])
@@ -121,6 +123,7 @@ def test_constants_are_numbers_too(compiled: list[Kernel]) -> None:
     assert "f64_3 = numbers_f64[1]" in plain_text(compiled[-1])
 
 
+@pytest.mark.slow
 def test_several_threads_share_it(compiled: list[Kernel]) -> None:
     gradient = fnad.grad(loss, (0, 1))
     native = fnad.jit(gradient)
@@ -168,6 +171,7 @@ def arrays(n: int, m: int) -> tuple[Any, ...]:
     return RNG.uniform(0.5, 1.5, n), RNG.uniform(-1.0, 1.0, (n, m)), RNG.integers(0, n, m)
 
 
+@pytest.mark.slow
 def test_every_size_is_right(compiled: list[Kernel]) -> None:
     """One axis, the other, both, equal ones, short rows and long ones, those of which sums are in blocks."""
     several = (30, 21), (31, 21), (32, 22), (23, 23), (24, 24), (40, 20), (3, 5), (2, 1), (40, 300), (300, 256)
@@ -178,6 +182,7 @@ def test_every_size_is_right(compiled: list[Kernel]) -> None:
     assert len(compiled) == before
 
 
+@pytest.mark.slow
 def test_gradients_of_every_size_are_right() -> None:
     def total(x: Any, a: Any, i: Any) -> Any:
         return sum(np.sum(np.sin(y)) for y in many_things(x, a, i) if y.dtype == x.dtype)
@@ -185,6 +190,7 @@ def test_gradients_of_every_size_are_right() -> None:
     agree(fnad.grad(total, (0, 1)), (arrays(*size) for size in ((30, 21), (31, 22), (33, 22), (40, 23), (22, 21))))
 
 
+@pytest.mark.slow
 def test_empty_and_single_rows_are_other_programs() -> None:
     def f(x: Any) -> Any:
         return np.sum(x, axis=0), x * 2 + 1, x - x[:1], x.T @ x

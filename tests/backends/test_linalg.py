@@ -232,6 +232,7 @@ def each_function(x: Any) -> Any:
     ]
 
 
+@pytest.mark.slow
 def test_a_loop_with_each_of_them_is_native_and_so_is_its_gradient() -> None:
     def total(xs: Any) -> Any:
         return np.sum(fnad.scan(lambda _, x: (_, np.stack(each_function(x))), 0.0, xs)[1])

@@ -160,6 +160,7 @@ def bits(results: Any) -> list[bytes]:
     return [np.asarray(leaf).tobytes() for leaf in fnad.tree.leaves(results)]
 
 
+@pytest.mark.slow
 @several
 @pytest.mark.usefixtures("eager")
 def test_results_do_not_depend_on_the_number_of_threads() -> None:
@@ -209,6 +210,7 @@ assert bits(found) == bits(run(*arguments))
 """
 
 
+@pytest.mark.slow
 def test_a_thread_may_have_a_small_stack() -> None:
     """What a kernel and its tasks keep for themselves takes 300 KB and more in each of three nests here."""
     subprocess.run([sys.executable, "-c", IN_A_SMALL_STACK], check=True, timeout=100)

@@ -98,16 +98,16 @@ def is_determined(case: Case) -> bool:
     return case.avals[0].dtype.kind != "c" and not is_completed
 
 
-CASES = [
-    Case(primitive, sample, number)
-    for primitive in PRIMITIVES.values()
-    for number, sample in enumerate(primitive.samples())
-]
+BY_NAME = {
+    name: [Case(primitive, sample, number) for number, sample in enumerate(primitive.samples())]
+    for name, primitive in PRIMITIVES.items()
+}
+CASES = [case for cases in BY_NAME.values() for case in cases]
 
 
 def cases_of(primitive: Primitive) -> list[Case]:
     """Return a primitive with each of its samples."""
-    return [case for case in CASES if case.primitive is primitive]
+    return BY_NAME[primitive.name]
 
 
 def is_differentiable(case: Case) -> bool:

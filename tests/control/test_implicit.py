@@ -106,6 +106,7 @@ def test_system_against_its_matrix(n: int, dtype: Any) -> None:
     np.testing.assert_allclose(back, np.linalg.solve(slope.T, direction), rtol=rtol, atol=rtol)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [4, DENSE + 50])
 def test_second_derivative_of_a_system(n: int) -> None:
     """Against the derivative that follows by hand: x'' = -J⁻¹ (φ''(x) x'²) with J = A + φ'(x), φ = tanh."""

@@ -151,6 +151,7 @@ def test_predators_and_prey(adjoint: str) -> None:
     np.testing.assert_allclose(fnad.jvp(f, (p,), (p,))[1], differences @ p, rtol=1e-6)
 
 
+@pytest.mark.slow
 @adjoints
 def test_derivative_is_as_precise_as_the_solution(adjoint: str) -> None:
     for tol in (1e-4, 1e-6, 1e-8, 1e-10):
@@ -210,6 +211,7 @@ def test_single_precision(adjoint: str) -> None:
     np.testing.assert_allclose([found, slope], [value, np.sin(1.0) * value], rtol=1e-4)
 
 
+@pytest.mark.slow
 @adjoints
 def test_single_precision_with_numbers_of_python(adjoint: str) -> None:
     """A number gives way to float32 beside it, and its gradient is its own."""
@@ -270,6 +272,7 @@ def test_no_evaluation_beyond_the_last_time() -> None:
 # ---- SciPy's signature -----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_signature_of_scipy() -> None:
     t = np.linspace(0, 2, 5)
     pendulum = lambda y, t, b, c: [y[1], -b * y[1] - c * np.sin(y[0])]  # noqa: E731

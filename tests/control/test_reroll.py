@@ -243,6 +243,7 @@ def assert_same_bits(found: list[Any], expected: list[Any]) -> None:
         assert (x.dtype, x.shape, x.tobytes()) == (y.dtype, y.shape, y.tobytes())
 
 
+@pytest.mark.slow
 def test_compiled_derivatives_are_those_of_a_complex_step() -> None:
     for f, (first, second) in (
         (filtered, (0.5, X)),
@@ -460,6 +461,7 @@ def test_random_loops(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
         np.testing.assert_allclose(found, expected, rtol=1e-8, atol=1e-8)
 
 
+@pytest.mark.slow
 def test_what_was_unrolled_is_freed_and_no_garbage() -> None:
     def found(n: int) -> int:
         traced = staged(filtered, 0.5, np.arange(float(n)))

@@ -24,6 +24,7 @@ SMALL = replace(CUDA, grid=Grid(threads=8, blocks=3, warp=4))
 PARTS = 8
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("part", range(PARTS))
 def test_on_threads(part: int) -> None:
     for n, case in enumerate(CASES[part::PARTS]):

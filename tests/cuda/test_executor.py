@@ -117,6 +117,7 @@ CALLS: dict[str, tuple[Any, tuple[Any, ...]]] = {
 }
 
 
+@pytest.mark.slow
 def test_calls_give_what_the_interpreter_gives(device: Simulated) -> None:
     with together() as check:
         for name, (f, args) in CALLS.items():

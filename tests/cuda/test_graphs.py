@@ -73,6 +73,7 @@ def backwards(x: Any) -> Any:
     return fnad.scan(lambda c, a: (c * 0.9 + a, c), 0 * x[0], x, reverse=True)
 
 
+@pytest.mark.slow
 def test_long_loops_are_graphs_of_several_iterations(device: Simulated) -> None:
     f, x = fnad.jit(stepped, device="cuda"), fnad.to_device(SMALL)
     wanted = stepped(SMALL)
@@ -116,6 +117,7 @@ def halved(x: Any, least: Any) -> Any:
     return fnad.while_loop(lambda c: np.sum(c[0] ** 2) > least, step, (x, 0))
 
 
+@pytest.mark.slow
 def test_loops_of_unknown_length_are_asked_seldom(device: Simulated) -> None:
     x = fnad.to_device(SMALL)
     f = fnad.jit(halved, device="cuda")
@@ -188,6 +190,7 @@ def test_arrays_that_never_come_again_are_no_reason_for_graphs(device: Simulated
     assert_array_equal(kept[0].memory, kept[-1].memory)
 
 
+@pytest.mark.slow
 def test_what_cannot_be_captured_runs_kernel_by_kernel(device: Simulated, monkeypatch: pytest.MonkeyPatch) -> None:
     def capture(*args: Any) -> None:
         device.calls.append("capture")

@@ -130,6 +130,7 @@ def assembled(ptx: str, arch: str, folder: Path) -> str:
     return subprocess.run(command, capture_output=True, text=True, check=True).stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("arch", ["sm_80", "sm_90"])
 def test_every_operation(arch: str, tmp_path: Path) -> None:
     tried = chosen() if arch == "sm_90" else chosen()[::4]

@@ -477,6 +477,7 @@ MET: list[tuple[Callable[[Any], Any], Callable[[Any], Any], float]] = [
 ]
 
 
+@pytest.mark.slow
 def test_at_bounds_and_constraints_what_is_met_is_held() -> None:
     h = 1e-3
     with together() as named:
@@ -522,6 +523,7 @@ def test_a_result_says_that_it_is_one_or_is_an_error() -> None:
         fnad.grad(lambda a: brentq(lambda x: x * x + a, -1.0, 5.0))(1.0)
 
 
+@pytest.mark.slow
 def test_the_steps_of_a_differential_equation_are_scipys() -> None:
     """As many as it takes, for any values; each derivative is that at a fixed time, but for the ends."""
 

@@ -70,6 +70,7 @@ CASES = [
 ]
 
 
+@pytest.mark.slow
 def test_derivatives_are_those_of_closed_forms() -> None:
     with together() as named, warnings.catch_warnings():
         warnings.simplefilter("ignore", IntegrationWarning)  # of a kink that is not announced

@@ -35,6 +35,12 @@ POINTS = np.random.default_rng(0).standard_normal((6, 2))
 WEIGHTS = np.array([0.2, 0.3, 0.5])
 
 
+@pytest.fixture(autouse=True, scope="module")
+def _filled() -> None:
+    """Compile it before it is traced; not when the file is imported, which every process does that runs any tests."""
+    fill(1)
+
+
 class Rows:
     """Arrays for functions that take nothing else: attributes are no traced values in the second attempt."""
 
@@ -59,7 +65,6 @@ def shifted(x):
 
 TREE = sklearn.tree.DecisionTreeRegressor(random_state=0).fit(POINTS, POINTS[:, 0])
 fill = scaled(3.0)
-fill(1)
 state, generator = partial(RandomState, 0), partial(np.random.default_rng, 0)
 
 CLIENTS = {
