@@ -30,7 +30,7 @@ import pytest
 from numpy.testing import assert_array_equal
 
 import fnad
-from fnad import grad, jit, value_and_grad
+from fnad import grad, jit, value_and_grad, watch
 from fnad.api import compilation
 from fnad.ir.builder import inline, trace
 from fnad.ir.parser import parse_program
@@ -924,6 +924,19 @@ class Table:
         return of_scale(X)
 
 
+def with_rules(f: Callable[[Any], Any], pull: Callable[[Any], Any] = of_scale) -> Any:
+    """A function whose forward rule calls it."""
+    made = fnad.custom_vjp(f)
+    made.defvjp(lambda x: (f(x), None), lambda _, ct: (pull(ct),))
+    return made
+
+
+def pushed(f: Callable[[Any], Any]) -> Any:
+    made = fnad.custom_jvp(f)
+    made.defjvp(lambda xs, dxs: (f(*xs), f(*dxs)))
+    return made
+
+
 @pytest.mark.parametrize(
     "f",
     [
@@ -935,6 +948,26 @@ class Table:
         lambda x: x * fnad.vjp(lambda t: t * 1.0, Table())[0],
         lambda x: fnad.linearize(lambda x: of_scale(x**2), x)[1](x),
         lambda x: x * fnad.eval_shape(lambda x: np.ones(int(scale)), x).shape[0],
+        lambda x: fnad.vmap(of_scale)(x),
+        lambda x: fnad.vmap(lambda tree: tree.array)(Scaled(x)),
+        lambda x: fnad.cond(x[0] > 0.0, of_scale, lambda x: x, x),
+        lambda x: fnad.cond(x[0] > 0.0, lambda tree: tree.array, lambda tree: x, Scaled(x)),
+        lambda x: fnad.while_loop(lambda s: s[0] < 1, lambda s: (s[0] + 1, of_scale(s[1])), (0, x))[1],
+        lambda x: fnad.while_loop(lambda s: s[0] < of_scale(2.0), lambda s: s * 3.0, x),
+        lambda x: fnad.fori_loop(0, 2, lambda _, s: of_scale(s), x),
+        lambda x: fnad.scan(lambda s, _: (of_scale(s), None), x, None, 2)[0],
+        lambda x: fnad.checkpoint(of_scale)(x),
+        lambda x: fnad.checkpoint(lambda tree: tree.array)(Scaled(x)),
+        lambda x: with_rules(of_scale)(x),
+        lambda x: with_rules(lambda tree: tree.array, Scaled)(Scaled(x)),
+        lambda x: with_rules(lambda x: Scaled(x * 3.0), lambda ct: ct.array)(x).array,
+        lambda x: grad(lambda x: np.sum(with_rules(of_scale)(x)))(x),
+        lambda x: pushed(of_scale)(x),
+        lambda x: fnad.jvp(pushed(of_scale), (x,), (x,))[1],
+        lambda x: fnad.fixed_point(lambda y: of_scale(y) / 4 + x, x),
+        lambda x: fnad.root(lambda y: y - of_scale(x), x),
+        lambda x: fnad.odeint(lambda y, t: of_scale(y), x, np.array([0.0, 0.1])),
+        lambda x: x * fnad.scipy.integrate.quad(lambda t: of_scale(t), 0.0, 1.0)[0],
     ],
 )
 def test_what_a_transform_calls_within_is_watched(f: Callable[[Any], Any]) -> None:
@@ -1032,6 +1065,21 @@ def test_of_derivatives_and_rules_the_users_code_alone_is_watched(monkeypatch: p
     assert passes == []
     set_global("scale", 2.0)
     assert_array_equal(jitted(X), np.diag(48.0 * X))
+
+
+def test_of_custom_rules_the_profiler_sees_little(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What takes a call apart, and traces a function and its rules, is passed over."""
+    found: list[str] = []
+    others = watch._of_others  # type: ignore[attr-defined]
+
+    def counting(*args: Any) -> Any:
+        see = others(*args)
+        return lambda frame, event, arg: (found.append(event), see(frame, event, arg))
+
+    monkeypatch.setattr(watch, "_of_others", counting)
+    rules = with_rules(of_scale)
+    jit(grad(lambda x: rules(x)))(0.5)
+    assert 0 < len(found) <= 60
 
 
 def test_slots_of_a_library_are_watched() -> None:

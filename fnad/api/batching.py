@@ -21,6 +21,7 @@ from fnad.ops.shape import copies, in_front, transpose_to
 from fnad.trace.shadow import Raised
 from fnad.trace.source import current_source
 from fnad.trace.tracer import Tracer
+from fnad.watch import seen
 
 AxisTree = Any
 """An axis, None, or a pytree of these that stands for what is below each of its leaves."""
@@ -107,7 +108,7 @@ class _Rows(Raised):
 
 def _call(f: Function, tree: Tree, leaves: list[Tracer]) -> Any:
     args, kwargs = tree.unflatten(leaves)
-    return f(*args, **kwargs)
+    return seen(f, *args, **kwargs)
 
 
 # ---- axes of arguments -----------------------------------------------------------------------------------------------

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import reduce
+from functools import partial, reduce
 from typing import Any, TypeAlias
 
 import numpy as np
 
-from fnad.api.leaves import Function, leaves_of, path, type_name
+from fnad.api.leaves import Function, leaves_of, path, type_name, unflatten
 from fnad.api.marshalling import LeafType, joined, leaf_types, symbol
 from fnad.api.plain import is_plain
 from fnad.api.regions import (
@@ -107,7 +107,7 @@ def _described(value: Any) -> str:
 
 def _choose(index: Any, branches: Branches, operands: tuple[Any, ...]) -> Any:
     leaves, structure = leaves_of(operands, lambda i: f"operands[{i}]")
-    regions = [region_of(f, calling(f, structure.unflatten), leaf_types(leaves)) for f in branches.values()]
+    regions = [region_of(f, calling(f, partial(unflatten, structure)), leaf_types(leaves)) for f in branches.values()]
     results = _common(branches, regions)
     symbols = [symbol(leaf) for leaf in leaves]
     captured, programs = with_shared_captures([region.converted(results) for region in regions])

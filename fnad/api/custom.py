@@ -13,7 +13,16 @@ from typing import Any, cast
 import numpy as np
 
 from fnad.api.arguments import as_positions, resolved
-from fnad.api.leaves import Function, Structure, check_function, flatten, leaves_of, structure_text, type_name
+from fnad.api.leaves import (
+    Function,
+    Structure,
+    check_function,
+    flatten,
+    leaves_of,
+    structure_text,
+    type_name,
+    unflatten,
+)
 from fnad.api.marshalling import LeafType, leaf_types
 from fnad.api.regions import Region, described, region_of, with_shared_captures
 from fnad.api.transformed import Transformed
@@ -26,7 +35,7 @@ from fnad.ir.symbol import Symbol
 from fnad.numpy.operands import as_symbol
 from fnad.records import NamedTuple
 from fnad.trace.source import current_source
-from fnad.watch import unwatched
+from fnad.watch import seen, unwatched
 
 DEEPEST = 3
 """How often a rule that calls its own function is followed: derivatives of so high an order."""
@@ -70,12 +79,15 @@ class _Custom(Transformed):
         """The action of the function."""
         if self.rule is None:
             raise _refused(f"{described(self._f)} has no rule", f"state it with {self.how}")
-        if not is_tracing():
-            return self._f(*args)
+        return self._traced(args) if is_tracing() else self._f(*args)
+
+    @unwatched
+    def _traced(self, args: tuple[Any, ...]) -> Any:
+        """The result of a call within a trace."""
         call = _call_of(self._f, self._fixed, args)
         function = region_of(self._f, partial(call.of, self._f), call.types)
         with self._nesting.deeper() as may_go_on:
-            regions = [function, *self._regions(call, function, *self.rule)] if may_go_on else [function]
+            regions = [function, *self._regions(call, function, *(self.rule or ()))] if may_go_on else [function]
         return _bound(self.primitive, call, regions)
 
     def __reduce__(self) -> Any:
@@ -192,12 +204,12 @@ class _Call(NamedTuple):
 
     def trees(self, leaves: Sequence[Any]) -> tuple[Any, ...]:
         """The arguments with derivatives, of these leaves."""
-        return cast("tuple[Any, ...]", self.structure.unflatten(leaves))
+        return unflatten(self.structure, leaves)
 
     def of(self, f: Function, leaves: Sequence[Any]) -> Any:
         """What a function returns for the arguments with these leaves."""
         moved = dict(zip(self.moved, self.trees(leaves), strict=True))
-        return f(*[moved.get(i, arg) for i, arg in enumerate(self.args)])
+        return seen(f, *[moved.get(i, arg) for i, arg in enumerate(self.args)])
 
 
 def _positions(nondiff_argnums: int | Sequence[int]) -> tuple[int, ...]:
@@ -245,8 +257,8 @@ def _backward(
     count = len(residuals)
 
     def run(tracers: Sequence[Any]) -> list[Any]:
-        ct = function.structure.unflatten(_at_inexact(tracers[count:], function.results))
-        return _cotangents(bwd(*call.fixed, structure.unflatten(tracers[:count]), ct), bwd, call)
+        ct = unflatten(function.structure, _at_inexact(tracers[count:], function.results))
+        return _cotangents(seen(bwd, *call.fixed, unflatten(structure, tracers[:count]), ct), bwd, call)
 
     return _fitted(region_of(bwd, run, [*residuals, *_inexact(function.results)]), call.inexact, bwd)
 
@@ -257,9 +269,8 @@ def _pushing(rule: Function, call: _Call, function: Region) -> Region:
 
     def run(tracers: Sequence[Any]) -> Any:
         moved = _at_inexact(tracers[count:], call.types)
-        output, tangent = _pair(
-            rule(*call.fixed, call.trees(tracers[:count]), call.trees(moved)), rule, "(output, tangent)"
-        )
+        found = seen(rule, *call.fixed, call.trees(tracers[:count]), call.trees(moved))
+        output, tangent = _pair(found, rule, "(output, tangent)")
         leaves, tangents = flatten(output), flatten(tangent)
         for _, structure in (leaves, tangents):
             _check_like(function.structure, structure, rule)

@@ -7,11 +7,11 @@ in a loop over f32.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
-from fnad.api.leaves import Leaf, Structure, leaves_of, path, to_user
+from fnad.api.leaves import Leaf, Structure, leaves_of, path, to_user, unflatten
 from fnad.api.running import traced
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import Aval, is_inexact
@@ -67,7 +67,7 @@ class Tree(NamedTuple):
 
     def unflatten(self, leaves: Iterable[Any]) -> Any:
         """The pytree of these leaves."""
-        return cast("tuple[Any]", self.structure.unflatten(leaves))[0]
+        return unflatten(self.structure, leaves)[0]
 
     def path(self, index: int, name: str | None = None) -> str:
         """What errors call a leaf, in a pytree of another name if one is given."""

@@ -87,7 +87,7 @@ class Region(NamedTuple):
 
     def rebuilt(self, symbols: Iterable[Symbol], types: Iterable[LeafType] | None = None) -> Any:
         """The pytree of its results, as the user gets it; `types` are those it was converted to."""
-        return self.structure.unflatten(map(as_tracer, symbols, types or self.results))
+        return unflatten(self.structure, map(as_tracer, symbols, types or self.results))
 
 
 def calling(f: Function, arrange: Callable[[list[Tracer]], Any]) -> Call:
@@ -99,7 +99,7 @@ def calling(f: Function, arrange: Callable[[list[Tracer]], Any]) -> Call:
 
 
 def _call(f: Function, arrange: Callable[[list[Tracer]], Any], leaves: list[Tracer]) -> Any:
-    return f(*arrange(leaves))
+    return seen(f, *arrange(leaves))
 
 
 def apply(f: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -107,6 +107,7 @@ def apply(f: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     return f(*args, **kwargs)
 
 
+@unwatched
 def region_of(
     f: Function,
     call: Call,
@@ -114,7 +115,7 @@ def region_of(
     values: Sequence[Captured | None] = (),
     raised: Callable[[Builder], Raised] = Raised,
 ) -> Region:
-    """Trace `call`, which runs the user's function `f` on leaves of these types.
+    """Trace `call`, which runs the user's function `f` on leaves of these types, by `seen`.
 
     `values` are what the leaves stand for, of a region that runs once on these, None where they differ: then Python may
     decide by them. `raised` makes the values that follow from these.
@@ -130,9 +131,7 @@ def region_of(
             found.append((structure, weak))
             return values
 
-        return trace_function(
-            lambda tracers: seen(run, tracers), avals, name=function_name(f), weak=marks, values=values, raised=raised
-        )
+        return trace_function(run, avals, name=function_name(f), weak=marks, values=values, raised=raised)
 
     traced = with_traced_arrays(call, attempt)
     structure, weak = found[-1]
