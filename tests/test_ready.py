@@ -4,6 +4,7 @@ import gc
 import sys
 import threading
 import weakref
+from functools import partial
 
 import numpy as np
 import pytest
@@ -290,6 +291,59 @@ def test_a_direct_call_sees_cells_defaults_and_attributes_change():
     function = direct(lambda x: f(x), X)
     f.__defaults__ = (2,)
     np.testing.assert_array_equal(function(X), (3 * X + 5) ** 2)
+
+
+def test_a_direct_call_sees_names_appear_and_objects_become_others(monkeypatch):
+    class Scale:
+        factor = 2.0
+
+    class Other:
+        factor = 4.0
+
+    scale = Scale()
+    f = partial(lambda x, scale: x * scale.factor + getattr(f, "shift", 0.0), scale=scale)
+    function = direct(f, X)
+    np.testing.assert_array_equal(function(X), 2 * X)
+    scale.factor = 3.0  # before the class's
+    np.testing.assert_array_equal(function(X), 3 * X)
+    del scale.factor
+    function = direct(f, X)
+    scale.__class__ = Other
+    np.testing.assert_array_equal(function(X), 4 * X)
+    function = direct(f, X)
+    scale.__dict__ = {"factor": 5.0}
+    np.testing.assert_array_equal(function(X), 5 * X)
+    function = direct(f, X)
+    f.keywords["scale"] = Other()
+    np.testing.assert_array_equal(function(X), 4 * X)
+
+    def named(x):
+        return x * (2.0 if named.__name__ == "named" else 3.0) * abs(SCALE)
+
+    function = direct(named, X)
+    monkeypatch.setitem(globals(), "abs", lambda x: -5.0)
+    np.testing.assert_array_equal(function(X), -10 * X)
+    function = direct(named, X)
+    named.__name__ = "other"
+    np.testing.assert_allclose(function(X), -15 * X, rtol=1e-15)
+
+
+@pytest.mark.parametrize("f", [lambda x: np.sum(x) * SCALE, partial(np.multiply, 2.0)], ids=["name", "partial"])
+def test_what_a_function_reads_is_compared_without_python(f):
+    function = direct(f, X)
+    called = []
+    sys.setprofile(lambda frame, event, _: called.append(frame.f_code.co_qualname) if event == "call" else None)
+    try:
+        function(X)
+    finally:
+        sys.setprofile(None)
+    of_elements = {"check_of_elements.<locals>.check", "elements_of.<locals>.<lambda>"}
+    assert [name for name in called if name not in of_elements] == [
+        "Compiled.__call__",
+        "is_tracing",
+        "Ready.__call__",
+        "TieredProgram.ready",
+    ]
 
 
 def test_direct_calls_of_several_threads():

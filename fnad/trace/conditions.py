@@ -15,17 +15,21 @@ MISSING: Any = object()
 
 Name: TypeAlias = tuple[dict[str, Any], str, Any]
 Cell: TypeAlias = tuple[CellType, Any]
+Attribute: TypeAlias = tuple[Any, str, Any]
 
 
 class Conditions(NamedTuple):
-    """Each of `names` stands for the same object in its namespace; each of `cells` and `variables` has the same one.
+    """Each of `names` stands for the same object in its namespace; cells, attributes and variables have the same one.
 
-    `functions` are as they were, and `others` true. Where one does not hold, the program may still run: objects may be
-    equal, or a function exchanged for a while.
+    Objects are of their `kinds`, `functions` are as they were, dictionaries are `empty`, and `others` true. Where one
+    does not hold, the program may still run: objects may be equal, or a function exchanged for a while.
     """
 
     names: Sequence[Name]
     cells: Sequence[Cell]
+    attributes: Sequence[Attribute]
+    kinds: Sequence[tuple[Any, type]]
     functions: Sequence[FunctionCheck]
+    empty: Sequence[dict[str, Any]]
     others: Sequence[Check]
-    variables: Sequence[tuple[ContextVar[Any], Any]]
+    variables: Sequence[tuple[ContextVar[Any], Any]] = ()

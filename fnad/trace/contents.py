@@ -240,10 +240,19 @@ def check_of_remembered_function(function: FunctionType, memory: Memory) -> Chec
     return check
 
 
-def check_of_names(namespace: Mapping[str, Any]) -> Check:
+class NamesCheck(NamedTuple):
+    """The check that a namespace has these names, in this order."""
+
+    namespace: Mapping[str, Any]
+    names: tuple[str, ...]
+
+    def __call__(self) -> bool:
+        return tuple(self.namespace) == self.names
+
+
+def check_of_names(namespace: Mapping[str, Any]) -> NamesCheck:
     """The check that a namespace has the names it has, in their order."""
-    names = tuple(namespace)
-    return lambda: tuple(namespace) == names
+    return NamesCheck(namespace, tuple(namespace))
 
 
 def check_of_class(kind: type) -> Check:

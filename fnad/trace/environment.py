@@ -67,7 +67,7 @@ from fnad.records import NamedTuple
 from fnad.store import uncollected
 from fnad.trace.bytecode import Reads, address_of_function, function_of, line_naming, reads_of
 from fnad.trace.capture import Array
-from fnad.trace.conditions import MISSING, Cell, Conditions, Name
+from fnad.trace.conditions import MISSING, Attribute, Cell, Conditions, Name
 from fnad.trace.contents import (
     CACHED,
     CONSTANTS,
@@ -76,6 +76,7 @@ from fnad.trace.contents import (
     Elements,
     FunctionCheck,
     Memory,
+    NamesCheck,
     Remembered,
     behind,
     check_of_array,
@@ -237,27 +238,47 @@ class Environment:
         """What has to hold, for native code; None where something cannot be compared."""
         if self._changing:
             return None
-        checks = [check for check, _ in self._contents]
-        functions = [check for check in checks if isinstance(check, FunctionCheck)]
-        others = [check for check in checks if not isinstance(check, FunctionCheck)]
-        others += [functools.partial(keys.isdisjoint, names) for keys, names in self._absent.values()]
-        others += [self._are_of_kind] if self._kinds[0] else []
-        names, cells, found = self._kinds_of_names()
-        return Conditions(names, cells, functions, [*found, *others], [])
+        names, cells, attributes, others = self._kinds_of_names()
+        attributes += [(holder, "__dict__", namespace) for holder, namespace in zip(*self._namespaces, strict=True)]
+        functions: list[FunctionCheck] = []
+        empty: list[dict[str, Any]] = []
+        for check, _ in self._contents:
+            if isinstance(check, FunctionCheck):
+                functions.append(check)
+            elif isinstance(check, NamesCheck) and type(check.namespace) is dict and not check.names:
+                empty.append(check.namespace)
+            else:
+                others.append(check)
+        return Conditions(names, cells, attributes, [*zip(*self._kinds, strict=True)], functions, empty, others)
 
-    def _kinds_of_names(self) -> tuple[list[Name], list[Cell], list[Check]]:
-        """The names in dictionaries, the cells, and a check for each other name."""
-        names: list[Name] = []
+    def _kinds_of_names(self) -> tuple[list[Name], list[Cell], list[Attribute], list[Check]]:
+        """The names in dictionaries, the cells, the attributes, and a check for each other name."""
+        names, others = self._kinds_of_absent_names()
         cells: list[Cell] = []
-        others: list[Check] = []
+        attributes: list[Attribute] = []
         for get, name, value in self._names.values():
             if type(space := getattr(get, "__self__", None)) is dict:
                 names.append((space, name, value))
             elif isinstance(get, functools.partial) and get.func is _content:
                 cells.append((get.args[0], value))
+            elif isinstance(get, functools.partial) and get.func is getattr:
+                attributes.append((get.args[0], name, value))
             else:
                 others.append(functools.partial(_is_found, get, name, value))
-        return names, cells, others
+        return names, cells, attributes, others
+
+    def _kinds_of_absent_names(self) -> tuple[list[Name], list[Check]]:
+        """The names that are not there, of dictionaries that are known, and a check for each other namespace."""
+        spaces = {id(holder.namespace): holder.namespace for holder in self._holders}
+        names: list[Name] = []
+        others: list[Check] = []
+        for where, (keys, missing) in self._absent.items():
+            space = spaces.get(where)
+            if type(space) is dict:
+                names += [(cast("dict[str, Any]", space), name, MISSING) for name in missing]
+            else:
+                others.append(functools.partial(keys.isdisjoint, missing))
+        return names, others
 
     def _are_of_kind(self) -> bool:
         """Whether objects have the classes and namespaces they had; in C, since there may be many."""

@@ -114,6 +114,12 @@ class _Record:
             yield from self._words("NAME", *name)
         for cell in conditions.cells:
             yield from self._words("CELL", *cell)
+        for attribute in conditions.attributes:
+            yield from self._words("ATTRIBUTE", *attribute)
+        for kind in conditions.kinds:
+            yield from self._words("KIND", *kind)
+        for namespace in conditions.empty:
+            yield from self._words("EMPTY", namespace)
         for check in conditions.functions:  # what a function does not have is None in Python, and no object in C
             yield from self._words("FUNCTION", *[MISSING if value is None else value for value in check])
         for question in conditions.others:

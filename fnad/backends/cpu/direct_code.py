@@ -20,7 +20,22 @@ from fnad.backends.cpu.objects import ARRAY_PLACES, C_CONTIGUOUS_ALIGNED, DATA, 
 WORDS = {
     name: n + 1
     for n, name in enumerate(
-        ("NAME", "CELL", "FUNCTION", "ASKED", "CONTEXT", "ARRAY", "NUMBER", "OBJECT", "TUPLE", "LIST", "DICT")
+        (
+            "NAME",
+            "CELL",
+            "ATTRIBUTE",
+            "KIND",
+            "EMPTY",
+            "FUNCTION",
+            "ASKED",
+            "CONTEXT",
+            "ARRAY",
+            "NUMBER",
+            "OBJECT",
+            "TUPLE",
+            "LIST",
+            "DICT",
+        )
     )
 }
 """What comes next in a section: conditions, then leaves and containers of pytrees."""
@@ -40,6 +55,7 @@ declare void @PyErr_Clear()
 declare ptr @PyObject_CallNoArgs(ptr)
 declare i32 @PyObject_IsTrue(ptr)
 declare i32 @PyObject_RichCompareBool(ptr, ptr, i32)
+declare ptr @PyObject_GetAttr(ptr, ptr)
 declare ptr @PyCell_Get(ptr)
 declare i32 @PyContextVar_Get(ptr, ptr, ptr)
 declare ptr @PyFunction_GetCode(ptr)
@@ -119,6 +135,9 @@ look:
   switch i64 %kind, label %yes [
     i64 NAME, label %name
     i64 CELL, label %cell
+    i64 ATTRIBUTE, label %attribute
+    i64 KIND, label %kind_of
+    i64 EMPTY, label %empty
     i64 FUNCTION, label %function
     i64 ASKED, label %asked
     i64 CONTEXT, label %context
@@ -137,6 +156,31 @@ cell:
   call void @Py_DecRef(ptr %now)
   %is_content = icmp eq ptr %now, %content
   br i1 %is_content, label %look, label %no
+attribute:
+  %holder = call ptr @next(ptr %cursor)
+  %attribute_name = call ptr @next(ptr %cursor)
+  %attribute_value = call ptr @next(ptr %cursor)
+  %attribute_now = call ptr @PyObject_GetAttr(ptr %holder, ptr %attribute_name)
+  call void @Py_DecRef(ptr %attribute_now)
+  %is_attribute = icmp eq ptr %attribute_now, %attribute_value
+  %has_none = icmp eq ptr %attribute_now, null
+  br i1 %has_none, label %absent, label %present
+absent:
+  call void @PyErr_Clear()
+  br label %present
+present:
+  br i1 %is_attribute, label %look, label %no
+kind_of:
+  %an_object = call ptr @next(ptr %cursor)
+  %a_type = call ptr @next(ptr %cursor)
+  %type_now = call ptr @member(ptr %an_object, i64 TYPE)
+  %is_of_type = icmp eq ptr %type_now, %a_type
+  br i1 %is_of_type, label %look, label %no
+empty:
+  %dict = call ptr @next(ptr %cursor)
+  %size = call i64 @PyDict_Size(ptr %dict)
+  %is_empty = icmp eq i64 %size, 0
+  br i1 %is_empty, label %look, label %no
 function:
   %a_function = call ptr @next(ptr %cursor)
   %code = call ptr @next(ptr %cursor)
