@@ -470,12 +470,13 @@ def first_call(system: str) -> dict[str, Any]:
     return {"seconds": seconds, "result": [np.ravel(x).tolist() for x in leaves(fnad.to_host(result))], "note": ""}
 
 
-def device() -> str:
-    """Return the name of the device, or why there is none."""
+def absence() -> str:
+    """Return why there is no GPU, and what to do; nothing if there is one."""
     try:
-        return driver.current().description
+        driver.current()
     except DeviceError as error:
-        return error.what
+        return str(error)
+    return ""
 
 
 def free() -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 from benchmarks import gpu, machine, problems, table
 from benchmarks.case import ALWAYS, PEERS
 from benchmarks.measure import Row, rows
+from fnad.backends.cuda import driver
 
 PROBLEMS = sorted(module.name for module in pkgutil.iter_modules(problems.__path__))
 
@@ -85,13 +86,16 @@ def write(table_rows: list[Row], about: Mapping[str, str], chosen: argparse.Name
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the session; the status is 1 if a contender failed or results differ."""
+    """Run the session; the status is 1 if a contender failed, results differ, or no GPU is there."""
     chosen = arguments(argv)
     about = machine.describe()
+    if chosen.device == "cuda" and (reason := gpu.absence()):
+        print(reason, file=sys.stderr)
+        return 1
     if chosen.device == "cpu":
         table_rows = measured(chosen.names or PROBLEMS, chosen.peers, chosen.rounds)
     else:
-        about |= {"device": gpu.device()}
+        about |= {"device": driver.current().description}
         table_rows = measured_on_device(chosen.names or list(gpu.PROBLEMS), chosen, about)
     print("\n".join(f"{name}: {text}" for name, text in about.items()), end="\n\n")
     print(table.aligned(table_rows))

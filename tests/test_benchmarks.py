@@ -192,7 +192,14 @@ def test_problems_left_out_when_the_time_is_over_are_told(capsys: pytest.Capture
     assert "left out: 0 minutes are over" in capsys.readouterr().out
 
 
-def test_without_a_gpu_each_row_says_why(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_gpu_nothing_is_measured(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.setitem(sys.modules, "cupy", None)
-    assert session.main(["--device", "cuda", "--elements", "100", "--peers", "fnad", "fused"]) == 1
-    assert "CUDA needs CuPy" in capsys.readouterr().out
+    table = tmp_path / "table.md"
+    assert session.main(["--device", "cuda", "--elements", "100", "--markdown", str(table), "fused"]) == 1
+    shown = capsys.readouterr()
+    assert shown.err.startswith("CUDA needs CuPy, which cannot be imported")
+    assert "pip install 'fnad[cuda]'" in shown.err
+    assert not shown.out
+    assert not table.exists()

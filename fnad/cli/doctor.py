@@ -22,8 +22,6 @@ from fnad.transforms.interpret import interpret
 
 PACKAGES = ("fnad", "numpy", "numba", "llvmlite", "scipy", "optree")
 
-CUDA_PACKAGES = ("cupy-cuda13x", "nvidia-nvvm")
-
 SETTINGS = ("NUMBA_DISABLE_JIT", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 """Environment variables that change how programs run."""
 
@@ -66,9 +64,7 @@ def _machine() -> Iterator[tuple[str, str]]:
 
 
 def _cuda() -> Iterator[tuple[str, str]]:
-    """The packages for GPUs, and whether a program runs on one."""
-    found = [(package, _version(package)) for package in CUDA_PACKAGES]
-    yield from found
+    """What programs for GPUs take, and whether one runs."""
     try:
         compiler = BACKENDS["cuda"].compiler
         yield from compiler.offers()

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import ctypes
+import re
 import subprocess
 import sys
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
+from fnad.backends.cuda import libdevice, offers
 from fnad.cli import main
 from fnad.ir.parser import parse_program
 from fnad.ir.primitive import PRIMITIVES
@@ -324,6 +329,56 @@ def test_the_doctor_reports(fnad) -> None:
     assert {"python", "fnad", "numpy", "numba", "llvmlite", "scipy", "optree", "CPU", "vector", "BLAS"} <= set(report)
     assert report["native"].endswith("s and is right")
     assert report["cache"] == "none on disk: compiled programs live in memory"
+
+
+def test_the_doctor_names_each_part_for_a_gpu_and_what_brings_it(fnad, monkeypatch) -> None:
+    monkeypatch.setattr("fnad.backends.cuda.tools.file_of", lambda *place: None)
+    monkeypatch.setattr("fnad.backends.cuda.libdevice.file_of", lambda *place: None)
+    monkeypatch.setattr("fnad.backends.cuda.libdevice.path", libdevice.path.__wrapped__)
+    monkeypatch.setattr("fnad.backends.cuda.offers.version", version_of_package)
+    monkeypatch.setattr("fnad.backends.cuda.tools.toolkit", lambda: "/nowhere")
+    monkeypatch.setenv("PATH", "/nowhere")
+    monkeypatch.setattr(offers, "ctypes", SimpleNamespace(CDLL=no_library))
+    monkeypatch.setitem(sys.modules, "cupy", None)
+    report = dict(re.split(r"\s{2,}", line, maxsplit=1) for line in fnad("doctor").splitlines())
+    assert report["libdevice"] == "missing: pip install 'nvidia-nvvm==13.0.*'"
+    assert report["CuPy"] == "14.1.0 (cupy-cuda13x)"
+    assert report["CUDA libraries"] == (
+        "cublas; missing: cusolver, cusparse, cufft, curand, nvrtc: pip install 'fnad[cuda]'"
+    )
+    assert report["ptxas"].startswith("missing: pip install 'nvidia-cuda-nvcc==13.0.*'")
+    assert report["nvdisasm"].startswith("missing: pip install 'nvidia-cuda-nvdisasm>=13'")
+    assert report["CUDA driver"].startswith("missing: NVIDIA's driver")
+    assert report["CUDA"].startswith("not available: CUDA needs CuPy")
+
+
+VERSIONS = {"cupy-cuda13x": "14.1.0", "nvidia-cublas": "13.0"}
+
+
+def version_of_package(package: str) -> str:
+    if package not in VERSIONS:
+        raise PackageNotFoundError(package)
+    return VERSIONS[package]
+
+
+def no_library(name: str) -> None:
+    raise OSError(name)
+
+
+@pytest.mark.parametrize(("number", "status", "wanted"), [
+    (13020, 0, "for CUDA 13.2"),
+    (12040, 0, "for CUDA 12.4: too old, it takes one for CUDA 13 or later"),
+    (0, 34, "fails with CUDA's error 34"),
+])  # fmt: skip
+def test_the_driver_says_what_it_is_for(monkeypatch, number: int, status: int, wanted: str) -> None:
+    def version_of_driver(place: Any) -> int:
+        place._obj.value = number
+        return status
+
+    library = SimpleNamespace(cuDriverGetVersion=version_of_driver)
+    given = SimpleNamespace(CDLL=lambda name: library, c_int=ctypes.c_int, byref=ctypes.byref)
+    monkeypatch.setattr(offers, "ctypes", given)
+    assert offers.driver() == wanted
 
 
 # ---- the process -------------------------------------------------------------------------------------------------

@@ -25,8 +25,8 @@ from fnad import config
 from fnad.backends.base import Array, CallBefore
 from fnad.backends.cuda.driver import Driver, current
 from fnad.backends.cuda.frame import Frame, Run
-from fnad.backends.cuda.libdevice import path
 from fnad.backends.cuda.occupancy import Resources, occupancy, resources
+from fnad.backends.cuda.offers import offers
 from fnad.backends.cuda.products import products
 from fnad.backends.cuda.ptx import ALIGNMENT, ptx_of_all
 from fnad.backends.cuda.target import CUDA
@@ -44,6 +44,8 @@ from fnad.lower.lowering import lower
 from fnad.lower.nodes import Buffer, BufferLoad
 from fnad.placement import is_on_device
 from fnad.store import STORE
+
+__all__ = ["ARCH", "DeviceExecutor", "compile_program", "launch_lines", "offers", "plan", "ptx", "sass"]
 
 STATUS_SIZE = 3
 ARCH = "sm_90"
@@ -78,12 +80,6 @@ def plan(program: Program, donated: Sequence[int] = ()) -> DevicePlan:
 def compile_program(program: Program, donated: Sequence[int] = ()) -> DeviceExecutor:
     """The executor of a program; raises `LoweringError` for what the device cannot do."""
     return DeviceExecutor(plan(program, donated), current())
-
-
-def offers() -> Iterator[tuple[str, str]]:
-    """The device and what programs for it take."""
-    yield "libdevice", str(path())
-    yield "GPU", current().description
 
 
 class DeviceExecutor:

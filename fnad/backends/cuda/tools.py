@@ -21,8 +21,12 @@ def file_of(package: str, name: str, folder: str) -> Path | None:
         found = [Path(str(file.locate())) for file in files(package) or () if file.name == name]
     except PackageNotFoundError:
         found = []
-    toolkit = os.environ.get("CUDA_HOME") or TOOLKIT
-    return next((file for file in (*found, Path(toolkit, folder, name)) if file.exists()), None)
+    return next((file for file in (*found, Path(toolkit(), folder, name)) if file.exists()), None)
+
+
+def toolkit() -> str:
+    """The folder of the CUDA toolkit, which may not be there."""
+    return os.environ.get("CUDA_HOME") or TOOLKIT
 
 
 def program(package: str, name: str) -> str:

@@ -1,0 +1,82 @@
+"""What programs for a GPU take: what of it is here, and what brings the rest."""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+from collections.abc import Callable, Iterator
+from functools import partial
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+from fnad.backends.cuda import libdevice, tools
+from fnad.backends.cuda.driver import current
+from fnad.errors import LoweringError
+
+OLDEST_DRIVER = 13000
+"""The least version of CUDA that the driver has to be for, as the driver numbers it."""
+
+ALL = "pip install 'fnad[cuda]'"
+CUPY = ("cupy-cuda13x", "cupy-cuda12x", "cupy")
+LIBRARIES = ("cublas", "cusolver", "cusparse", "cufft", "curand", "cuda-nvrtc")
+"""CUDA's libraries that CuPy calls, by the names of their packages without "nvidia-"."""
+
+PROGRAMS = (("ptxas", "nvidia-cuda-nvcc", "==13.0.*"), ("nvdisasm", "nvidia-cuda-nvdisasm", ">=13"))
+"""NVIDIA's programs with their packages; a later disassembler reads what an earlier assembler writes."""
+
+ASSEMBLY = "only for machine code and registers in `fnad dump` and `fnad.explain`"
+
+
+def offers() -> Iterator[tuple[str, str]]:
+    """Each part with where it is or what brings it, then the GPU; raises `DeviceError` where none can be used."""
+    yield "libdevice", found(lambda: str(libdevice.path()), f"pip install '{libdevice.PACKAGE}==13.0.*'")
+    yield "CuPy", version_of(*CUPY) or f"missing: {ALL}"
+    yield "CUDA libraries", libraries()
+    yield "cuda-core", f"{version_of('cuda-core') or 'not installed'} (not used)"
+    for name, package, wanted in PROGRAMS:
+        place = partial(tools.program, package, name)
+        yield name, found(place, f"pip install '{package}{wanted}' ({ASSEMBLY})")
+    yield "CUDA driver", driver()
+    yield "GPU", current().description
+
+
+def found(place: Callable[[], str], brings: str) -> str:
+    """Where a part is, or what brings it."""
+    try:
+        return place()
+    except LoweringError:
+        return f"missing: {brings}"
+
+
+def version_of(*packages: str) -> str | None:
+    """The version of the first of these packages that is installed."""
+    for package in packages:
+        try:
+            return f"{version(package)} ({package})"
+        except PackageNotFoundError:
+            pass
+    return None
+
+
+def libraries() -> str:
+    """The libraries that are here, of packages or of the toolkit, and those that are not."""
+    here, missing = [], []
+    for library in LIBRARIES:
+        name, toolkit = library.removeprefix("cuda-"), tools.toolkit()
+        is_here = version_of(f"nvidia-{library}") or Path(toolkit, "lib64", f"lib{name}.so").exists()
+        (here if is_here else missing).append(name)
+    text = ", ".join(here)
+    return f"{text}{'; ' * bool(here)}missing: {', '.join(missing)}: {ALL}" if missing else text
+
+
+def driver() -> str:
+    """The version of CUDA that NVIDIA's driver is for."""
+    try:
+        library = ctypes.CDLL("nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1")
+    except OSError:
+        return "missing: NVIDIA's driver, which no Python package has, is not installed"
+    number = ctypes.c_int()
+    if status := library.cuDriverGetVersion(ctypes.byref(number)):
+        return f"fails with CUDA's error {status}"
+    name = f"for CUDA {number.value // 1000}.{number.value % 1000 // 10}"
+    return name if number.value >= OLDEST_DRIVER else f"{name}: too old, it takes one for CUDA 13 or later"
