@@ -5,9 +5,10 @@
     sum(d, axis 0)                            contract_spans(d, 1, first, last)
     dᵀ · y                                    contract_spans(d, y, first, last)
 
-Hardly ever are several elements of a row its extremum, so the span is one element, and of a product of n · k · d
-multiplications n · d are left. Where there are ties, or nans, the span is the whole row. This is done before a program
-is lowered, for a machine whose loops can run over spans.
+So are those with -d, c d and d / c for a known number c that leaves 0 as it is. Hardly ever are several elements of a
+row its extremum, so the span is one element, and of a product of n · k · d multiplications n · d are left. Where there
+are ties, or nans, the span is the whole row. This is done before a program is lowered, for a machine whose loops can
+run over spans.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from fnad.ir.primitive import Primitive
 from fnad.ir.program import Params, Program
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import I64
-from fnad.ops.arithmetic import neg, strong_mul
+from fnad.ops.arithmetic import div, mul, neg, strong_mul
 from fnad.ops.comparison import bitwise_or, eq, isnan, select
 from fnad.ops.contraction import dot_general
 from fnad.ops.conversion import convert
@@ -89,10 +90,24 @@ def _chosen(x: Symbol) -> Symbol | None:
     for primitive in (neg, convert, strong_mul):
         if found := application(x, primitive):
             return _chosen(found[0][0])
+    if (scaled := _scaled(x)) is not None:
+        return _chosen(scaled)
     found = application(x, select)
     if found is None or (zero := constant_of(found[0][2])) is None or zero != 0:
         return None
     return found[0][0] if _are_extrema(found[0][0]) else None
+
+
+def _scaled(x: Symbol) -> Symbol | None:
+    """What a known number is multiplied with, or divided by one, that leaves 0 as it is."""
+    if product := application(x, mul):
+        for one, other in (product[0], product[0][::-1]):
+            if (factor := constant_of(other)) is not None and np.isfinite(factor):
+                return one
+    if quotient := application(x, div):
+        divisor = constant_of(quotient[0][1])
+        return None if divisor is None or not divisor or np.isnan(divisor) else quotient[0][0]
+    return None
 
 
 def _are_extrema(chosen: Symbol) -> bool:

@@ -44,6 +44,11 @@ def sums(x: Any, y: Any, c: Any) -> Any:
     return fnad.grad(lambda b: np.sum(np.max(x + b, axis=1) * y[:, 0]))(c[0])
 
 
+def of_largest(x: Any) -> Any:
+    """1 where x has the largest element of its row, or nan, and 0 elsewhere."""
+    return np.where((x == x.max(1)[:, None]) | np.isnan(x), 1.0, 0.0)
+
+
 def by_numpy(x: Any, y: Any, _: Any) -> tuple[Any, Any, Any]:
     """The three, one row after the other."""
     found = np.zeros((SIDE, COLUMNS)), np.zeros((COLUMNS, SIDE)), np.zeros(COLUMNS)
@@ -69,6 +74,18 @@ def program_of(function: Callable[..., Any], args: list[Any]) -> Program:
 def spans(items: list[Item]) -> list[NestLoop]:
     nests = [item for item in items if isinstance(item, NestLoop)]
     return [*(nest for nest in nests if nest.span), *(loop for nest in nests for loop in spans(nest.items))]
+
+
+@pytest.mark.parametrize("factor", [lambda z: 3.0 * z, lambda z: z * 3.0, lambda z: z / 3.0, lambda z: z / -np.inf])
+def test_a_known_factor_outside_of_the_product_is_passed_over(factor: Callable[[Any], Any]) -> None:
+    def function(x: Any, y: Any, c: Any) -> Any:
+        return fnad.grad(lambda c: np.sum(np.max(x - factor(y @ c), axis=1)))(c)
+
+    args = with_ties("f8")
+    loops = lower(program_of(function, args), CPU)
+    assert len(spans(list(loops.items))) == 1
+    expected = by_numpy(*args)[0] * -factor(1.0)
+    np.testing.assert_allclose(compile_plan(Plan(loops, CPU))(args)[0], expected, rtol=1e-12, atol=1e-12)
 
 
 @pytest.mark.parametrize(("number", "dtype"), [(0, "f8"), (0, "f4"), (1, "f8"), (2, "f8")])
@@ -113,6 +130,10 @@ def test_a_span_is_part_of_the_text_and_of_no_collapsed_loop() -> None:
         lambda x, y, c: np.where(x == y[:, :1], 1.0, 0.0).T @ y,  # of another number than the extremum
         lambda x, y, c: np.where(x == x.max(0), 1.0, 0.0).T @ y,  # of the columns
         lambda x, y, c: np.where(x == x.max(1)[:, None], 1.0, 2.0).T @ y,  # not 0 elsewhere
+        lambda x, y, c: (of_largest(x) * np.inf).T @ y,  # nan elsewhere
+        lambda x, y, c: (of_largest(x) / 0.0).T @ y,  # nan elsewhere
+        lambda x, y, c: (of_largest(x) * y[:, :1]).T @ y,  # by numbers that may be nan
+        lambda x, y, c: (2.0 / of_largest(x)).T @ y,  # inf elsewhere
         lambda x, y, c: fnad.grad(lambda c: np.sum(np.max(x[:, :8] + y @ c, axis=1)))(c[:, :8]),  # too few
     ],
 )
