@@ -1,7 +1,7 @@
 """What runs on a GPU, where there is one: `python -m pytest -m cuda`.
 
 The catalogue of primitives, the programs of `test_executor.py` and the edge cases give there what they give on the CPU,
-to the tolerance of the dtype, and the same bits at each call.
+to the tolerance of the dtype, and the same bits at each call, but for additions in any order.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from fnad.errors import DeviceError, FnadError, LoweringError
 from fnad.testing import SCALE, assert_close, tolerance
 from fnad.transforms.interpret import interpret
 from tests.catalogue.cases import CASES, Case
+from tests.cuda.test_atomics import PROGRAMS as ATOMICS
 from tests.cuda.test_executor import CALLS, DATA, P, mlp
 from tests.cuda.test_graphs import PROGRAMS, run_again
 from tests.together import together
@@ -126,6 +127,14 @@ def test_graphs() -> None:
         for name, (f, args) in PROGRAMS.items():
             with check(name):
                 run_again(f, args)
+
+
+def test_atomic_additions() -> None:
+    with together() as check, fnad.config.override(scatter_add="atomic"):
+        for name, (f, args, _) in ATOMICS.items():
+            with check(name):
+                found, expected = fnad.to_host(fnad.jit(f, device="cuda")(*fnad.to_device(args))), np.asarray(f(*args))
+                assert_close(np.asarray(found), expected, tolerance(expected.dtype), SCALE)
 
 
 def test_arrays_of_other_libraries() -> None:

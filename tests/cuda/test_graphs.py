@@ -332,6 +332,8 @@ PROGRAMS: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "unknown length": (halved, (SMALL, 1e-30)),
     "branches": (chosen, (LONGER, 1)),
     "residual stacks": (fnad.value_and_grad(grown), (LONGER, 18)),
+    "calls of a library": (solved, (SYSTEM, LONGER, 3)),
+    "calls of a library in a loop": (solved_in_loop, (SYSTEM, LONGER)),
 }
 """What the tests of a GPU run, too."""
 

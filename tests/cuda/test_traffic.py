@@ -16,7 +16,7 @@ from fnad.backends.cuda.executor import launch_lines
 from fnad.backends.cuda.occupancy import Resources, occupancy
 from fnad.backends.cuda.target import CUDA
 from fnad.errors import LoweringError
-from fnad.kernel.launches import DevicePlan
+from fnad.kernel.launches import DevicePlan, Launch
 from fnad.kernel.traffic import moved
 from fnad.lower.loop_ir import NestLoop, Product
 from fnad.lower.lowering import lower
@@ -135,6 +135,23 @@ def test_what_is_stored_and_fused_is_decided_by_the_costs_of_the_device() -> Non
     shared = lambda x: (np.sum(x, axis=0), np.sum(np.exp(x / 2) * x, axis=1))  # noqa: E731
     program = program_of(shared, (MATRIX,))
     assert (len(lower(program, CPU).items), len(lower(program, CUDA).items)) == (2, 1)  # x is read once
+
+
+def bias_and_tanh(x: Any, w: Any, b: Any) -> Any:
+    return np.tanh(x @ w + b)
+
+
+@pytest.mark.parametrize("f", [
+    bias_and_tanh,
+    lambda x, w, b: np.maximum(bias_and_tanh(x, w, b), 0) * x[:, :1],
+    lambda x, w, b: softmax(x @ w + b),
+    lambda x, w, b: layer_norm(x @ w + x[:, :200], b, b),
+])  # fmt: skip
+def test_what_follows_a_product_is_one_launch(f: Any) -> None:
+    plan = DevicePlan(lower(program_of(f, (array(3000, 300), array(300, 200), array(200))), CUDA), CUDA)
+    product, launch = plan.steps
+    assert isinstance(product, Product)
+    assert isinstance(launch, Launch)
 
 
 @pytest.mark.parametrize("name", ["softmax", "layer norm", "softmax of short rows", "transpose"])

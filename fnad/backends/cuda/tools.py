@@ -12,7 +12,10 @@ from tempfile import TemporaryDirectory
 from fnad.errors import LoweringError
 
 TOOLKIT = "/usr/local/cuda"
-BINARIES = "pip install 'nvidia-cuda-nvcc==13.0.*' has ptxas, and a CUDA toolkit that CUDA_HOME names has both programs"
+BINARIES = (
+    "pip install 'nvidia-cuda-nvcc==13.0.*' 'nvidia-cuda-nvdisasm>=13' brings ptxas and nvdisasm, which a CUDA toolkit "
+    "that CUDA_HOME names has, too"
+)
 
 
 def file_of(package: str, name: str, folder: str) -> Path | None:
