@@ -130,6 +130,24 @@ def test_calls_give_what_the_interpreter_gives(device: Simulated) -> None:
                     assert_close(fnad.to_host(a), b)
 
 
+DRAWS: dict[str, Any] = {
+    "bits": lambda key: fnad.random.bits(key, (65,)),
+    "uniform": lambda key: fnad.random.uniform(key, (65,)),
+    "uniform in single precision": lambda key: fnad.random.uniform(key, (65,), np.float32),
+    "integers": lambda key: fnad.random.randint(key, (65,), -3, 1000),
+    "coins": lambda key: fnad.random.bernoulli(key, 0.3, (65,)),
+    "order": lambda key: fnad.random.permutation(key, 65),
+    "keys": lambda key: fnad.random.split(fnad.random.fold_in(key, 4), 3),
+}
+"""Draws that no function of libm rounds."""
+
+
+@pytest.mark.parametrize("name", DRAWS)
+def test_draws_are_those_of_the_cpu_to_the_bit(device: Simulated, name: str) -> None:
+    key = fnad.random.key(3)
+    assert_array_equal(fnad.to_host(fnad.jit(DRAWS[name], device="cuda")(key)), DRAWS[name](key), strict=True)
+
+
 def test_transforms_without_jit(device: Simulated) -> None:
     value, pull = fnad.vjp(lambda x: np.sin(x) * x, X)
     gradient = fnad.grad(mlp)(P, DATA)

@@ -24,7 +24,7 @@ from fnad.testing import SCALE, assert_close, tolerance
 from fnad.transforms.interpret import interpret
 from tests.catalogue.cases import CASES, Case
 from tests.cuda.test_atomics import PROGRAMS as ATOMICS
-from tests.cuda.test_executor import CALLS, DATA, P, mlp
+from tests.cuda.test_executor import CALLS, DATA, DRAWS, P, mlp
 from tests.cuda.test_graphs import PROGRAMS, run_again
 from tests.together import together
 
@@ -127,6 +127,14 @@ def test_graphs() -> None:
         for name, (f, args) in PROGRAMS.items():
             with check(name):
                 run_again(f, args)
+
+
+def test_draws() -> None:
+    with together() as check:
+        for name, draw in DRAWS.items():
+            with check(name):
+                key = fnad.random.key(3)
+                assert_array_equal(fnad.to_host(fnad.jit(draw, device="cuda")(key)), draw(key), strict=True)
 
 
 def test_atomic_additions() -> None:
