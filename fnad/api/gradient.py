@@ -87,16 +87,16 @@ def _unpacked(results: list[Any], staged: Staged, wrt: Differentiated, argnums: 
 
 def check_scalar(staged: Staged, f: Function) -> None:
     """Raise unless the function's output is one real element."""
-    if structure_text(staged.structure) == "None":
-        found, remedy = "None", "return the value: a function without a return statement returns None"
-    elif not staged.structure.is_leaf():
-        found = f"a pytree, {structure_text(staged.structure)}"
-        remedy = "return the one value to differentiate; has_aux=True takes others beside it"
-    else:
+    if staged.structure.is_leaf():
         aval = staged.program.out_avals[0]
         if aval.size == 1 and aval.dtype.kind == "f":
             return
         found, remedy = str(aval), _remedy(aval.size, aval.dtype.kind)
+    elif (text := structure_text(staged.structure)) == "None":
+        found, remedy = "None", "return the value: a function without a return statement returns None"
+    else:
+        found = f"a pytree, {text}"
+        remedy = "return the one value to differentiate; has_aux=True takes others beside it"
     raise NonScalarOutputError(
         f"{function_name(f)} returned {found}, where grad takes one real element",
         source=source_of(f) or current_source(),
