@@ -13,6 +13,7 @@ from fnad.api.transformed import with_options
 from fnad.control.checkpoint import checkpoint as checkpoint_primitive
 from fnad.errors import SettingError
 from fnad.trace.source import current_source
+from fnad.watch import unwatched
 
 
 @with_options
@@ -68,6 +69,7 @@ def _check(policy: str, snapshots: int, budget: int | None) -> None:
         raise SettingError(f"budget is {budget}", source=current_source(), remedy="give a number of bytes")
 
 
+@unwatched
 def _checkpointed(f: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     leaves, structure = leaves_of((args, kwargs), lambda i: ("args", "kwargs")[i])
     given = list(map(symbol, leaves))

@@ -71,7 +71,7 @@ class Tree(NamedTuple):
 
     def path(self, index: int, name: str | None = None) -> str:
         """What errors call a leaf, in a pytree of another name if one is given."""
-        return path(self.structure.unflatten(range(len(self.leaves))), index, lambda _: name or self.name)
+        return path(unflatten(self.structure, range(len(self.leaves))), index, lambda _: name or self.name)
 
     def operands(self, types: Sequence[LeafType]) -> list[Symbol]:
         """The leaves as operands, in the dtypes of these types."""
