@@ -6,33 +6,45 @@ import numpy as np
 
 from fnad.ir.primitive import NonDifferentiable
 from fnad.testing import SCALE, Run, assert_close, check_transposed, direction, pullback, pushforward, tolerance
-from tests.catalogue.cases import CASES, SMOOTH, Case, has_derivative, is_differentiable, over
+from tests.catalogue.cases import CASES, SMOOTH, Case, by_primitive, check_each, has_derivative, is_differentiable
 from tests.catalogue.truth import directions, first_order
 
 CONSTANT = [c for c in CASES if isinstance(c.primitive.derivative, NonDifferentiable) and is_differentiable(c)]
 
 
-@over(SMOOTH)
-def test_forward_mode_is_the_difference(case: Case, run: Run):
+def check_forward_mode(case: Case, run: Run) -> None:
     dxs = directions(case, 0)
     (found,) = pushforward(run, case.program(), case.operands, dxs)
     expected, error = first_order(case, dxs)
     assert_close(found, expected, max(tolerance(found.dtype, 1), error), SCALE)
 
 
-@over(SMOOTH)
-def test_reverse_mode_is_the_transpose(case: Case, run: Run):
+@by_primitive(SMOOTH)
+def test_forward_mode_is_the_difference(cases: list[Case], run: Run):
+    check_each(cases, check_forward_mode, run)
+
+
+def check_reverse_mode(case: Case, run: Run) -> None:
     check_transposed(run, case.program(), case.operands)
 
 
-@over(CONSTANT)
-def test_derivative_of_a_constant_piece_is_exactly_zero(case: Case, run: Run):
-    """Row 15: round, floor, sign, comparisons: exactly 0, no error."""
+@by_primitive(SMOOTH)
+def test_reverse_mode_is_the_transpose(cases: list[Case], run: Run):
+    check_each(cases, check_reverse_mode, run)
+
+
+def check_zero(case: Case, run: Run) -> None:
     program = case.program()
     dxs = directions(case, 0)
     cts = [direction(aval, seed) for seed, aval in enumerate(program.out_avals)]
     for found in (*pushforward(run, program, case.operands, dxs), *pullback(run, program, case.operands, cts)):
         assert np.all(found == 0)
+
+
+@by_primitive(CONSTANT)
+def test_derivative_of_a_constant_piece_is_exactly_zero(cases: list[Case], run: Run):
+    """Row 15: round, floor, sign, comparisons: exactly 0, no error."""
+    check_each(cases, check_zero, run)
 
 
 def test_every_primitive_with_a_derivative_is_checked():

@@ -34,7 +34,7 @@ from fnad.transforms.dce import dce
 from fnad.transforms.interpret import interpret
 from fnad.transforms.joint import cotangent_avals, joint
 from fnad.transforms.jvp import jvp
-from tests.catalogue.cases import CASES, SMOOTH, Case, has_derivative, over
+from tests.catalogue.cases import CASES, SMOOTH, Case, by_primitive, check_each, has_derivative
 from tests.catalogue.truth import directions, second_order
 from tests.together import together
 
@@ -57,8 +57,7 @@ def check_pairing(case: Case, found: list[Any], directions: list[Any], cts: list
     assert abs(pairing(found, directions) - expected) <= allowed(case, cts[0], error) * scale
 
 
-@over(SMOOTH)
-def test_second_derivatives(case: Case, run: Run):
+def check_second_derivatives(case: Case, run: Run) -> None:
     us, vs = directions(case, 0), directions(case, 10)
     program = case.program()
     pushed, pulled = jvp(program, marks(program)), joint(program, marks(program))
@@ -82,6 +81,11 @@ def test_second_derivatives(case: Case, run: Run):
             *found, ct_ct = pullback(run, pulled, [*case.operands, *cts], [*zeros(cts), *vs])
             check_pairing(case, found, us, cts, truth, error)
             assert_close(ct_ct, tangent, tolerance(ct_ct.dtype, 1), SCALE)
+
+
+@by_primitive(SMOOTH)
+def test_second_derivatives(cases: list[Case], run: Run):
+    check_each(cases, check_second_derivatives, run)
 
 
 # ---- edge samples ----------------------------------------------------------------------------------------------------
@@ -117,8 +121,7 @@ def agree(x: Any, y: Any) -> bool:
     return np.allclose(x, y, rtol=1e-6, atol=1e-9, equal_nan=True)
 
 
-@over(EDGES)
-def test_all_nestings_agree_at_an_edge(case: Case):
+def check_edge(case: Case) -> None:
     """Of one operand to the same inf and nan; of all together in what is finite, for inf - inf depends on the order."""
     operands = [i for i, aval in enumerate(case.avals) if is_inexact(aval.dtype) and case.has_formula(i)]
     for i in operands:
@@ -131,3 +134,8 @@ def test_all_nestings_agree_at_an_edge(case: Case):
             finite = np.isfinite(parts).all(axis=0)
             for part in parts:
                 assert agree(part[finite], parts[0][finite]), f"in all operands: {parts}"
+
+
+@by_primitive(EDGES)
+def test_all_nestings_agree_at_an_edge(cases: list[Case]):
+    check_each(cases, check_edge)

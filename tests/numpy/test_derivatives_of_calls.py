@@ -142,6 +142,7 @@ def neighbours(program):
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(1200)
 @pytest.mark.parametrize(
     "names",
     [list(ALL)[first : first + 150] for first in range(0, len(ALL), 150)],

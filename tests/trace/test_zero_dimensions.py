@@ -11,6 +11,7 @@ from fnad.trace.tracer import FUNCTIONS as FUNCTIONS_OF_TRACER
 from fnad.trace.tracer import METHODS as METHODS_OF_TRACER
 from tests.numpy.against_numpy import check
 from tests.numpy.coverage import MODULES, public, rule_of
+from tests.together import together
 
 A, S, P = np.array(0.5), np.float64(0.5), 0.5
 
@@ -113,8 +114,14 @@ def called(function):
 
 
 @pytest.mark.parametrize("x", [A, S, P], ids=["array", "scalar", "number"])
-@pytest.mark.parametrize("name", FUNCTION_NAMES)
-def test_functions(name, x):
+def test_functions(x):
+    with together() as named:
+        for name in FUNCTION_NAMES:
+            with named(name):
+                check_function(name, x)
+
+
+def check_function(name, x):
     module, _, function = name.rpartition(".")
     owner = MODULES[module]
     run = called(lambda x, *given: getattr(owner, function)(x, *given))
@@ -123,8 +130,14 @@ def test_functions(name, x):
 
 
 @pytest.mark.parametrize("x", [A, S], ids=["array", "scalar"])
-@pytest.mark.parametrize("name", MEMBERS)
-def test_methods_and_attributes(name, x):
+def test_methods_and_attributes(x):
+    with together() as named:
+        for name in MEMBERS:
+            with named(name):
+                check_member(name, x)
+
+
+def check_member(name, x):
     def member(x, *given):
         found = getattr(x, name)
         found = found(*given) if callable(found) else found
