@@ -18,6 +18,7 @@ import math
 import operator
 import os
 import pathlib
+import random
 import sys
 import types
 import typing
@@ -724,6 +725,24 @@ def test_a_change_is_seen_through_a_gradient(
     before = run(2.0)
     change()
     assert run(2.0) != before
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_changes_in_any_order(seed: int) -> None:
+    """Of several things that one function reads; each is looked at in calls before and after the others change."""
+    draw = random.Random(seed)
+    makes = [make for make in CASES if not inspect.signature(make).parameters and make is not list_that_is_taken_from]
+    pairs = [make() for make in draw.sample(makes, 6)]
+
+    def f(x: Any) -> Any:
+        return [g(x) for g, _ in pairs]
+
+    run = jit(f)
+    for _, change in (pairs[0][0], lambda: None), *draw.sample(pairs, len(pairs)):
+        change()
+        for _ in range(draw.randint(1, 4)):
+            for found, expected in zip(run(2.0), f(2.0), strict=True):
+                np.testing.assert_array_equal(found, expected)
 
 
 def test_code_of_the_users_alone_is_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
