@@ -18,9 +18,9 @@ from tests.catalogue import test_second_derivatives as second
 from tests.catalogue.cases import Case
 
 CHECKS = (
-    first.test_forward_mode_is_the_difference,
-    first.test_reverse_mode_is_the_transpose,
-    second.test_second_derivatives,
+    first.check_forward_mode,
+    first.check_reverse_mode,
+    second.check_second_derivatives,
 )
 
 
