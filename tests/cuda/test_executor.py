@@ -157,6 +157,21 @@ def test_transforms_without_jit(device: Simulated) -> None:
         assert_close(fnad.to_host(fnad.grad(mlp)(P, fnad.to_device(DATA))["W"]), gradient["W"])
 
 
+@pytest.mark.parametrize("policy", ["", "carry", "sqrt", "binomial"])
+def test_checkpoints(device: Simulated, policy: str) -> None:
+    """The steps of a loop that a policy does not save, or none of them, are computed again there."""
+
+    def total(x: Any, wrap: Any = lambda f: f) -> Any:
+        last, rows = wrap(recurrent)(x)
+        return np.sum(rows**2) + np.sum(last)
+
+    options = {"policy": policy} if policy else {}
+    gradient = fnad.grad(lambda x: total(x, lambda f: fnad.checkpoint(f, **options)))
+    found = fnad.to_host(fnad.jit(gradient, device="cuda")(fnad.to_device(X)))
+    assert_close(found, gradient(X))
+    assert_close(found, fnad.grad(total)(X))
+
+
 def test_results_stay_there_between_calls(device: Simulated) -> None:
     step = fnad.jit(lambda p, x: fnad.tree.map(lambda p, g: p - 0.1 * g, p, fnad.grad(mlp)(p, x)), device="cuda")
     p, x = fnad.to_device((P, DATA))
