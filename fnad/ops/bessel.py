@@ -30,10 +30,13 @@ i0 = special("i0(x)", "Modified Bessel function I₀; DLMF 10.29.3.", BOTH_SIDES
 i1 = special("i1(x)", "Modified Bessel function I₁; DLMF 10.29.1.", BOTH_SIDES, x="0.5 * (i0(x) + iv(2.0, x))")
 k0 = special("k0(x)", "Modified Bessel function K₀; DLMF 10.29.3.", MIDDLE, x="-k1(x)")
 k1 = special("k1(x)", "Modified Bessel function K₁; DLMF 10.29.2.", MIDDLE, x="-(k0(x) + y / x)")
-i0e = special("i0e(x)", "exp(-|x|) I₀; DLMF 10.29.3.", MIDDLE, x="i1e(x) - sign(x) * y")
-i1e = special("i1e(x)", "exp(-|x|) I₁; DLMF 10.29.1.", MIDDLE, x="0.5 * (i0e(x) + ive(2.0, x)) - sign(x) * y")
-k0e = special("k0e(x)", "exp(x) K₀; DLMF 10.29.3.", MIDDLE, x="y - k1e(x)")
-k1e = special("k1e(x)", "exp(x) K₁; DLMF 10.29.2.", MIDDLE, x="y - k0e(x) - y / x")
+i0e = special("i0e(x)", "exp(-|x|) I₀; DLMF 10.29.3.", MIDDLE,
+              x="bessel_i_slope(0.0, x, y, i1e(x) - sign(x) * y)")
+i1e = special("i1e(x)", "exp(-|x|) I₁; DLMF 10.29.1.", MIDDLE,
+              x="bessel_i_slope(1.0, x, y, 0.5 * (i0e(x) + ive(2.0, x)) - sign(x) * y)")
+k0e = special("k0e(x)", "exp(x) K₀; DLMF 10.29.3.", MIDDLE, x="bessel_k_slope(0.0, x, y - k1e(x))")
+k1e = special("k1e(x)", "exp(x) K₁; DLMF 10.29.2.", MIDDLE,
+              x="bessel_k_slope(1.0, x, y - k0e(x) - y / x)")
 
 # ---- of any order ------------------------------------------------------------------------------------------------
 
@@ -53,9 +56,10 @@ kn = special("kn(n, x)", "Modified Bessel function K of integer order; DLMF 10.2
              x="-(0.5 * (kv(n - 1.0, x) + kv(n + 1.0, x)))")
 jve = of_order("jve(v, x)", "J of a real argument; DLMF 10.6.1.", x="0.5 * (jve(v - 1.0, x) - jve(v + 1.0, x))")
 yve = of_order("yve(v, x)", "Y of a real argument; DLMF 10.6.1.", x="0.5 * (yve(v - 1.0, x) - yve(v + 1.0, x))")
-ive = of_order("ive(v, x)", "exp(-|x|) I; DLMF 10.29.1.", x="0.5 * (ive(v - 1.0, x) + ive(v + 1.0, x)) - sign(x) * y")
+ive = of_order("ive(v, x)", "exp(-|x|) I; DLMF 10.29.1.",
+               x="bessel_i_slope(v, x, y, 0.5 * (ive(v - 1.0, x) + ive(v + 1.0, x)) - sign(x) * y)")
 kve = of_order("kve(v, x)", "exp(x) K; DLMF 10.29.1.", domain=INEXACT,
-               x="y - 0.5 * (kve(v - 1.0, x) + kve(v + 1.0, x))")
+               x="bessel_k_slope(v, x, y - 0.5 * (kve(v - 1.0, x) + kve(v + 1.0, x)))")
 
 hankel = partial(special, over=ORDER, domain=COMPLEXES)
 

@@ -3,6 +3,7 @@
 from fnad.ops import (  # noqa: F401
     airy,
     arithmetic,
+    asymptotic,
     autodiff,
     banded,
     bessel,

@@ -10,8 +10,13 @@ import math
 
 from fnad.ir.primitive import everywhere
 from fnad.ir.ranges import WITHIN_ONE, Range, Singular, always
+from fnad.ir.symbol import Symbol
+from fnad.ir.types import is_complex
+from fnad.ops.asymptotic import hazard_tail
+from fnad.ops.comparison import gt, select
 from fnad.ops.constructors import COMPLEXES, INEXACT, LINE, REALS
-from fnad.ops.formula import formula
+from fnad.ops.formula import formula, word
+from fnad.ops.shape import zeros_like
 from fnad.ops.special_function import INF, POSITIVE, native, scipy_call, special
 
 # fmt: off
@@ -24,9 +29,11 @@ erfc = native("erfc(x)", "Complementary error function, 1 - erf(x), accurate for
               x="-(exp(-(x * x)) * (2.0 / sqrt_pi))")
 complex_erfc = special("complex_erfc(z)", "Complementary error function of complex numbers.", domain=COMPLEXES,
                        evaluate=scipy_call("erfc"), z="-(exp(-(z * z)) * (2.0 / sqrt_pi))")
-erfcx = special("erfcx(x)", "exp(x²) erfc(x); DLMF 7.10.1.", (LINE,), domain=INEXACT, x="2.0 * x * y - 2.0 / sqrt_pi")
+erfcx = special("erfcx(x)", "exp(x²) erfc(x); DLMF 7.10.1.", (LINE,), domain=INEXACT,
+                x="erfcx_slope(x, 2.0 * x * y - 2.0 / sqrt_pi)")
 erfi = special("erfi(x)", "-i erf(ix); DLMF 7.2.1.", domain=INEXACT, x="exp(x * x) * (2.0 / sqrt_pi)")
-dawsn = special("dawsn(x)", "Dawson's integral; DLMF 7.10.2 and 7.5.1.", (LINE,), domain=INEXACT, x="1.0 - 2.0 * x * y")
+dawsn = special("dawsn(x)", "Dawson's integral; DLMF 7.10.2 and 7.5.1.", (LINE,), domain=INEXACT,
+                x="dawson_slope(x, 1.0 - 2.0 * x * y)")
 wofz = special("wofz(z)", "The Faddeeva function exp(-z²) erfc(-iz); DLMF 7.10.2.", domain=COMPLEXES,
                z="-2.0 * z * y + 2.0j / sqrt_pi")
 erfinv = special("erfinv(x)", "The inverse of erf; DLMF 7.17.1.", x="exp(y * y) * (sqrt_pi / 2)",
@@ -35,14 +42,29 @@ erfcinv = special("erfcinv(x)", "The inverse of erfc; DLMF 7.17.1.", x="exp(y * 
 
 # ---- the normal distribution -------------------------------------------------------------------------------------
 
-formula("normal_density(x)", "exp(-0.5 * (x * x)) * (1.0 / sqrt_2pi)")
-formula("mills_ratio(x)", "erfcx(x * -0.5**0.5) * (sqrt_2pi / 2)")
+normal_density = formula("normal_density(x)", "exp(-0.5 * (x * x)) * (1.0 / sqrt_2pi)")
+mills_ratio = formula("mills_ratio(x)", "erfcx(x * -0.5**0.5) * (sqrt_2pi / 2)")
+# fmt: on
+
+
+def _log_ndtr_slope(x: Symbol) -> Symbol:
+    """φ(x)/Φ(x), where x > 0 as the quotient, since Mills' ratio overflows there."""
+    if is_complex(x.dtype):
+        return 1.0 / mills_ratio(x)
+    above = gt(x, zeros_like(x))
+    below = hazard_tail(-x, 1.0 / mills_ratio(select(above, zeros_like(x), x)))
+    return select(above, normal_density(x) / ndtr(x), below)
+
+
+word("log_ndtr_slope", _log_ndtr_slope)
+
+# fmt: off
 
 ndtr = native("ndtr(x)", "Distribution function Φ of the standard normal distribution.",
               "{dtype}(0.5) * erfc({0} * {dtype}(" + repr(-math.sqrt(0.5)) + "))", (LINE,), domain=REALS,
               edges=((0.0,), (INF,), (-INF,), (-30.0,)), cost=32, bounds=always(0.0, 1.0), x="normal_density(x)")
 log_ndtr = special("log_ndtr(x)", "log Φ(x), accurate for x far below 0.", (LINE,), domain=INEXACT,
-                   x="1.0 / mills_ratio(x)")
+                   x="log_ndtr_slope(x)")
 ndtri = special("ndtri(p)", "The inverse of Φ.", p="exp(0.5 * (y * y)) * sqrt_2pi",
                 singular=(Singular(0, Range(0.0, 1.0, above=True, below=True), "ndtri(p) is infinite at 0 and 1"),))
 ndtri_exp = special("ndtri_exp(x)", "The inverse of log Φ.", ((-3.0, -0.1),), x="mills_ratio(y)")

@@ -1,0 +1,134 @@
+"""Slopes by asymptotic series, where the usual formula subtracts what is nearly equal.
+
+Such as erfcx'(x) = 2x erfcx(x) - 2/√π: what is left of the two terms is 1/x² of them, and in the second and third
+derivative 1/x⁴ and 1/x⁶. Beyond a bound the function is its series, to rounding, and the slope is that of the series,
+so that no order of derivative loses anything:
+
+    erfcx(x)   ~ 1/(√π x) Σ (-1)ᵏ (2k-1)!! / (2x²)ᵏ                                                    DLMF 7.12.1
+    F(x)       ~ 1/(2x) Σ (2k-1)!! / (2x²)ᵏ                                      Dawson's integral, DLMF 7.5.2
+    Iᵥ(x), Kᵥ  ~ exp(x) / √(2πx) Σ (-1)ᵏ aₖ(v) / xᵏ,  √(π/2x) exp(-x) Σ aₖ(v) / xᵏ                     DLMF 10.40
+    φ(x)/Φ(-x) ~ x + Σ cₖ x¹⁻²ᵏ                                            its slope is its square less x times it
+
+These are for real numbers; of complex ones the slope is what the usual formula gives.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from fnad.ir.symbol import Symbol
+from fnad.ir.types import is_complex
+from fnad.ops.arithmetic import neg
+from fnad.ops.comparison import gt, select
+from fnad.ops.formula import word
+from fnad.ops.piecewise import abs_, maximum, sign
+from fnad.ops.power import pow_
+from fnad.ops.shape import full_like
+
+GAUSSIAN_BOUND, GAUSSIAN_TERMS = 8.0, 20
+BESSEL_BOUND, BESSEL_TERMS = 30.0, 20
+HAZARD_BOUND, HAZARD_TERMS = 20.0, 14
+
+
+def _beyond(bound: float | Symbol, x: Symbol, far: Symbol, near: Symbol) -> Symbol:
+    limit = bound if isinstance(bound, Symbol) else full_like(x, bound)
+    return select(gt(x, limit), far, near)
+
+
+def _clamped(bound: float | Symbol, x: Symbol) -> Symbol:
+    """x, or the bound where x is less: there the series is not read, and need not overflow."""
+    return _beyond(bound, x, x, bound if isinstance(bound, Symbol) else full_like(x, bound))
+
+
+def _polynomial(coefficients: Sequence[float], t: Symbol) -> Symbol:
+    total = full_like(t, coefficients[-1])
+    for coefficient in coefficients[-2::-1]:
+        total = total * t + coefficient
+    return total
+
+
+# ---- exp(±x²) times its integral -----------------------------------------------------------------------------------
+
+
+def _gaussian(sign_of_terms: int) -> list[float]:
+    """(2k+1) (±1/2)ᵏ (2k-1)!!, which times -1/x²ᵏ⁺² is the slope of the term k."""
+    double_factorials = [math.prod(range(1, 2 * k + 2, 2)) for k in range(GAUSSIAN_TERMS)]
+    return [product * (sign_of_terms / 2) ** k for k, product in enumerate(double_factorials)]
+
+
+ERFCX, DAWSON = _gaussian(-1), _gaussian(1)
+
+
+def _erfcx_slope(x: Symbol, near: Symbol) -> Symbol:
+    if is_complex(x.dtype):
+        return near
+    t = 1.0 / _clamped(GAUSSIAN_BOUND, x)
+    far = t * t * (-1 / math.sqrt(math.pi)) * _polynomial(ERFCX, t * t)
+    return _beyond(GAUSSIAN_BOUND, x, far, near)
+
+
+def _dawson_slope(x: Symbol, near: Symbol) -> Symbol:
+    if is_complex(x.dtype):
+        return near
+    t = 1.0 / _clamped(GAUSSIAN_BOUND, abs_(x))
+    return _beyond(GAUSSIAN_BOUND, abs_(x), t * t * -0.5 * _polynomial(DAWSON, t * t), near)
+
+
+# ---- scaled Bessel functions -------------------------------------------------------------------------------------
+
+
+def _bessel_slope(v: float | Symbol, x: Symbol, alternating: int) -> Symbol:
+    """-x**(-3/2) Σ (k + 1/2) aₖ(v) (±1/x)ᵏ, with aₖ₊₁ = aₖ (4v² - (2k+1)²) / 8(k+1)."""
+    t, squared = 1.0 / x, v * v * 4.0
+    total = full_like(x, BESSEL_TERMS + 0.5)
+    for k in reversed(range(BESSEL_TERMS)):
+        total = t * ((squared - (2 * k + 1) ** 2) * (alternating / (8 * k + 8))) * total + (k + 0.5)
+    return neg(pow_(x, full_like(x, -1.5)) * total)
+
+
+def _bound(v: float | Symbol, x: Symbol) -> Symbol:
+    """Where x is large beside the square of the order too."""
+    least = full_like(x, BESSEL_BOUND)
+    return maximum(least, v * v * 8.0) if isinstance(v, Symbol) else least
+
+
+def _bessel_i_slope(v: float | Symbol, x: Symbol, y: Symbol, near: Symbol) -> Symbol:
+    """That of exp(-|x|) Iᵥ(x), which for x < 0 is even or odd, or nan."""
+    bound, magnitude = _bound(v, x), abs_(x)
+    far = _bessel_slope(v, _clamped(bound, magnitude), -1) * (1 / math.sqrt(2 * math.pi))
+    return _beyond(bound, magnitude, far * (sign(x) * sign(y)), near)
+
+
+def _bessel_k_slope(v: float | Symbol, x: Symbol, near: Symbol) -> Symbol:
+    if is_complex(x.dtype):
+        return near
+    bound = _bound(v, x)
+    far = _bessel_slope(v, _clamped(bound, x), 1) * math.sqrt(math.pi / 2)
+    return _beyond(bound, x, far, near)
+
+
+# ---- the hazard of the normal distribution -----------------------------------------------------------------------
+
+
+def _hazard_coefficients() -> list[float]:
+    c = [1]
+    for k in range(HAZARD_TERMS):
+        c.append((1 - 2 * k) * c[k] - sum(c[i] * c[k + 1 - i] for i in range(1, k + 1)))
+    return [float(number) for number in c]
+
+
+HAZARD = _hazard_coefficients()
+
+
+def hazard_tail(x: Symbol, near: Symbol) -> Symbol:
+    """φ(x)/Φ(-x) beyond the bound."""
+    far = _clamped(HAZARD_BOUND, x)
+    t = 1.0 / far
+    return _beyond(HAZARD_BOUND, x, far + t * _polynomial(HAZARD[1:], t * t), near)
+
+
+word("erfcx_slope", _erfcx_slope)
+word("dawson_slope", _dawson_slope)
+word("bessel_i_slope", _bessel_i_slope)
+word("bessel_k_slope", _bessel_k_slope)
