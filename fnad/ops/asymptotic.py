@@ -1,4 +1,4 @@
-"""Slopes by asymptotic series, where the usual formula subtracts what is nearly equal.
+"""Slopes by series, asymptotic ones and two at 0, where the usual formula subtracts what is nearly equal.
 
 Such as erfcx'(x) = 2x erfcx(x) - 2/√π: what is left of the two terms is 1/x² of them, and in the second and third
 derivative 1/x⁴ and 1/x⁶. Beyond a bound the function is its series, to rounding, and the slope is that of the series,
@@ -8,6 +8,7 @@ so that no order of derivative loses anything:
     F(x)       ~ 1/(2x) Σ (2k-1)!! / (2x²)ᵏ                                      Dawson's integral, DLMF 7.5.2
     Iᵥ(x), Kᵥ  ~ exp(x) / √(2πx) Σ (-1)ᵏ aₖ(v) / xᵏ,  √(π/2x) exp(-x) Σ aₖ(v) / xᵏ                     DLMF 10.40
     φ(x)/Φ(-x) ~ x + Σ cₖ x¹⁻²ᵏ                                            its slope is its square less x times it
+    1 - J₀(x)  = Σ -(-x²/4)ᵏ⁺¹ / (k+1)!²                                     at 0, and so I₀(x) - 1, DLMF 10.2.2
 
 These are for real numbers; of complex ones the slope is what the usual formula gives.
 """
@@ -16,6 +17,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import partial
 
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import is_complex
@@ -29,6 +31,7 @@ from fnad.ops.shape import full_like
 GAUSSIAN_BOUND, GAUSSIAN_TERMS = 8.0, 20
 BESSEL_BOUND, BESSEL_TERMS = 30.0, 20
 HAZARD_BOUND, HAZARD_TERMS = 20.0, 14
+POWER_BOUND, POWER_TERMS = 1.0, 10
 
 
 def _beyond(bound: float | Symbol, x: Symbol, far: Symbol, near: Symbol) -> Symbol:
@@ -128,7 +131,19 @@ def hazard_tail(x: Symbol, near: Symbol) -> Symbol:
     return _beyond(HAZARD_BOUND, x, far + t * _polynomial(HAZARD[1:], t * t), near)
 
 
+# ---- (1 - J₀(x)) / x and (I₀(x) - 1) / x at 0 --------------------------------------------------------------------
+
+
+def _integral_slope(sign_of_terms: int, x: Symbol, distance: Symbol) -> Symbol:
+    """The distance from 1, over x."""
+    coefficients = [sign_of_terms**k / (4 ** (k + 1) * math.factorial(k + 1) ** 2) for k in range(POWER_TERMS)]
+    far = distance / (_clamped(POWER_BOUND, abs_(x)) * sign(x))
+    return _beyond(POWER_BOUND, abs_(x), far, x * _polynomial(coefficients, x * x))
+
+
 word("erfcx_slope", _erfcx_slope)
 word("dawson_slope", _dawson_slope)
 word("bessel_i_slope", _bessel_i_slope)
 word("bessel_k_slope", _bessel_k_slope)
+word("it2j0_slope", partial(_integral_slope, -1))
+word("it2i0_slope", partial(_integral_slope, 1))

@@ -39,9 +39,17 @@ def log_normal(x: Any) -> Any:
     return mp.log(mp.erfc(-x / mp.sqrt(2)) / 2)
 
 
+def integral(sign: int) -> Callable[..., Any]:
+    """That of (1 - J₀(t))/t, or of (I₀(t) - 1)/t, from 0."""
+    return lambda x: x * x / 8 * mp.hyp2f3(1, 1, 2, 2, 2, sign * x * x / 4)
+
+
 special = scipy.special
+NEAR = (1e-8, -1e-8, 1e-3, 0.3, -0.999, 1.001, 3.0)
 FAR = (31.0, 340.0, 1e5, 1e8)
 TRUTHS = {
+    "it2j0": Truth(lambda x: special.it2j0y0(x)[0], integral(-1), NEAR, error=1e-11),
+    "it2i0": Truth(lambda x: special.it2i0k0(x)[0], integral(1), NEAR, error=1e-11),
     "erfcx": Truth(special.erfcx, lambda x: mp.exp(x * x) * mp.erfc(x), (-3.0, 0.5, 8.5, 26.0, 340.0, 1e5, 1e8)),
     "erfcx, near": Truth(special.erfcx, lambda x: mp.exp(x * x) * mp.erfc(x), (2.0, 7.99), error=5e-9),
     "dawsn": Truth(special.dawsn, dawson, (0.3, -8.5, 26.0, 340.0)),
