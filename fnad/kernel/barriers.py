@@ -89,14 +89,17 @@ def by_threads(statements: Sequence[Statement]) -> list[Statement]:
     return _block(statements, Accesses())
 
 
-def by_groups(statements: Sequence[Statement], is_first: Expression) -> list[Statement]:
-    """The statements for groups of threads of a warp, which have rows of their own; the first one of each stores."""
+def by_groups(statements: Sequence[Statement], is_first: Expression, *, each_has_a_row: bool) -> list[Statement]:
+    """The statements for groups of threads of a warp, which have rows of their own; the first one of each stores.
+
+    A group without a row reads the last one, which may be that of another warp: then a barrier is one of the block.
+    """
 
     def changed(statement: Statement) -> Statement:
         if is_first_thread(statement):
             assert isinstance(statement, If)
             return If(is_first, statement.then)
-        if is_barrier(statement):
+        if each_has_a_row and is_barrier(statement):
             return Evaluate(apply(WARP_BARRIER))
         return with_bodies(statement, lambda body: [changed(inner) for inner in body])
 

@@ -191,7 +191,9 @@ class OnGroups(OnBlocks):
 
     def shared_out(self, statements: Sequence[Statement]) -> list[Statement]:
         is_first = apply(EQUAL, apply(REMAINDER, apply(THREAD), integer(self.group)), integer(0))
-        return by_groups(statements, apply(AND, is_first, self.there) if self.there else is_first)
+        if self.there is None:
+            return by_groups(statements, is_first, each_has_a_row=True)
+        return by_groups(statements, apply(AND, is_first, self.there), each_has_a_row=False)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

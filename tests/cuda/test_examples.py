@@ -131,6 +131,13 @@ def test_neural_ode() -> None:
     check(fnad.value_and_grad(total), np.log([0.5, 0.02, 0.8, 0.02]))
 
 
+@pytest.mark.slow
+def test_burgers(capfd: pytest.CaptureFixture[str]) -> None:
+    module = example("burgers", SIZES=(2, 4, 1), POINTS=4)
+    check(module.training(2), KEY)
+    check_printed_twice(capfd)
+
+
 def check_printed_twice(capfd: pytest.CaptureFixture[str]) -> None:
     """Assert that the CPU and the device have printed the same."""
     lines = capfd.readouterr().out.splitlines()

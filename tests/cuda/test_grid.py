@@ -120,6 +120,10 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
         lambda x: ((x - np.mean(x, axis=1, keepdims=True))[:, ::-1], np.sum(x, axis=1)[:, None] * x),
         (ROWS[:, :9],),
     ),
+    "rows for a group, added in place": (
+        lambda x, y: np.cumsum(y) + np.sum(x * x, axis=1),
+        (ROWS[:19, :12], FLAT[:19]),
+    ),
     "rows times columns": (lambda x, y: x * y + y[0], (np.tile(ROWS[:, :48], (2, 1)), WEIGHTS[:48])),
     "cross-entropy": (fnad.value_and_grad(lambda x: -np.mean(np.log(softmax(x)[:, 0]))), (ROWS,)),
     "value and gradient": (fnad.value_and_grad(lambda x: np.sum(np.sin(x) * x)), (ROWS,)),
