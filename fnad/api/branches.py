@@ -12,7 +12,6 @@ from fnad.api.leaves import Function, leaves_of, path, type_name, unflatten
 from fnad.api.marshalling import LeafType, joined, leaf_types, symbol
 from fnad.api.plain import is_plain
 from fnad.api.regions import (
-    Call,
     Region,
     at,
     calling,
@@ -20,7 +19,7 @@ from fnad.api.regions import (
     check_structure,
     described,
     in_trace,
-    region_of,
+    region_without_writes,
     with_shared_captures,
 )
 from fnad.control.cond import cond as cond_primitive
@@ -30,7 +29,6 @@ from fnad.ir.program import Program
 from fnad.ir.symbol import Symbol
 from fnad.ir.types import BOOL, I64
 from fnad.ops.conversion import convert_to
-from fnad.trace.outer_writes import without_outer_writes
 from fnad.trace.source import current_source
 from fnad.trace.tracing import symbol_of
 from fnad.watch import unwatched
@@ -111,18 +109,14 @@ def _described(value: Any) -> str:
 @unwatched
 def _choose(index: Any, branches: Branches, operands: tuple[Any, ...]) -> Any:
     leaves, structure = leaves_of(operands, lambda i: f"operands[{i}]")
-    regions = [_region_of(f, calling(f, partial(unflatten, structure)), leaf_types(leaves)) for f in branches.values()]
+    arrange, types = partial(unflatten, structure), leaf_types(leaves)
+    regions = [region_without_writes(f, calling(f, arrange), types) for f in branches.values()]
     results = _common(branches, regions)
     symbols = [symbol(leaf) for leaf in leaves]
     captured, programs = with_shared_captures([region.converted(results) for region in regions])
     with at(current_source()):
         found = _chosen(symbol_of(index), [*symbols, *captured], programs)
     return regions[0].rebuilt(found, results)
-
-
-def _region_of(f: Function, call: Call, types: Sequence[LeafType]) -> Region:
-    with without_outer_writes(f, described(f)):
-        return region_of(f, call, types)
 
 
 def _chosen(index: Symbol, operands: Sequence[Symbol], programs: Sequence[Program]) -> Sequence[Symbol]:

@@ -21,7 +21,7 @@ from fnad.api.regions import (
     check_functions,
     described,
     in_trace,
-    region_of,
+    region_without_writes,
     settled,
 )
 from fnad.api.saving import run_scan, run_while
@@ -36,7 +36,6 @@ from fnad.ops.conversion import convert_to
 from fnad.ops.piecewise import maximum
 from fnad.ops.shape import zeros_like
 from fnad.trace.contents import shared_states
-from fnad.trace.outer_writes import without_outer_writes
 from fnad.trace.source import current_source
 from fnad.trace.tracer import Tracer
 from fnad.trace.tracing import symbol_of
@@ -293,8 +292,7 @@ def _settled(
 def _repeated(f: Function, call: Call, types: Sequence[LeafType]) -> Region:
     """Trace a function that every step runs; raise where it draws random numbers, which would be those of one step."""
     before = shared_states()
-    with without_outer_writes(f, described(f)):
-        region = region_of(f, call, types)
+    region = region_without_writes(f, call, types)
     if shared_states() != before:
         raise RandomDrawError(
             f"{described(f)}, which a loop runs at each step, draws from the generators of numpy.random or random: it "

@@ -38,6 +38,7 @@ from fnad.ir.symbol import Symbol
 from fnad.numpy.operands import as_symbol
 from fnad.ops.conversion import convert_to
 from fnad.records import NamedTuple
+from fnad.trace.outer_writes import without_outer_writes
 from fnad.trace.shadow import Raised
 from fnad.trace.source import current_source
 from fnad.trace.tracer import Tracer
@@ -137,6 +138,13 @@ def region_of(
     structure, weak = found[-1]
     results = [LeafType(aval, w and not aval.shape) for aval, w in zip(traced.program.out_avals, weak, strict=True)]
     return Region(traced.program, traced.captured, structure, results)
+
+
+@unwatched
+def region_without_writes(f: Function, call: Call, types: Sequence[LeafType]) -> Region:
+    """The region of a function that runs never, once or many times; raise where it writes into arrays outside of it."""
+    with without_outer_writes(f, described(f)):
+        return region_of(f, call, types)
 
 
 @unwatched

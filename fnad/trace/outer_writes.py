@@ -26,9 +26,7 @@ from fnad.trace.capture import Array, same_bits
 from fnad.trace.libraries import is_library
 
 STORES = dis.opmap["STORE_SUBSCR"]
-WRITING = frozenset(
-    {"at", "copyto", "fill", "fill_diagonal", "itemset", "partition", "put", "putmask", "resize", "sort"}
-)
+WRITING = frozenset({"at", "copyto", "fill", "fill_diagonal", "partition", "put", "putmask", "resize", "sort"})
 """Functions and methods that write into an array."""
 
 
