@@ -21,11 +21,14 @@ from fnad.errors import MutationError
 from fnad.ir.program import Source
 from fnad.records import NamedTuple
 from fnad.trace.asking import content, each_once, with_inner
-from fnad.trace.bytecode import UNIT, globals_of, line_naming, names_of
+from fnad.trace.bytecode import UNIT, VERSION, globals_of, line_naming, names_of
 from fnad.trace.capture import Array, same_bits
 from fnad.trace.libraries import is_library
 
-STORES = dis.opmap["STORE_SUBSCR"]
+STORES = {dis.opmap[name] for name in VERSION.stores}
+BINARY = dis.opmap["BINARY_OP"]
+IN_PLACE = 13
+"""The operators in place are numbered from here on."""
 WRITING = frozenset({"at", "copyto", "fill", "fill_diagonal", "partition", "put", "putmask", "resize", "sort"})
 """Functions and methods that write into an array."""
 
@@ -99,11 +102,16 @@ def _named(function: FunctionType) -> Iterator[tuple[str, Any]]:
 
 
 def _may_write(function: FunctionType) -> bool:
-    """Whether code of a function stores elements, or names what writes, `out` among it."""
+    """Whether code of a function stores elements, has operators in place, or names what writes, `out` among it."""
     code = original_of(function.__code__)
     if not WRITING.isdisjoint(names_of(code)):
         return True
-    return any(STORES in inner.co_code[::UNIT] or _has_out(inner) for inner in with_inner(code))
+    return any(_stores(inner.co_code) or _has_out(inner) for inner in with_inner(code))
+
+
+def _stores(code: bytes) -> bool:
+    instructions = zip(code[::UNIT], code[1::UNIT], strict=True)
+    return any(name in STORES or (name == BINARY and argument >= IN_PLACE) for name, argument in instructions)
 
 
 def _has_out(code: CodeType) -> bool:

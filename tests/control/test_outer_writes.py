@@ -46,7 +46,12 @@ def make() -> tuple[Any, dict[str, Callable[[Any], Any]]]:
         array[2] = np.nan
         return x
 
-    return own, {f.__name__: f for f in (element, added, filled, given_out, called, default)}
+    def in_place(x: Any, array: Any = own) -> Any:
+        array *= 2.0
+        array += 1.0
+        return x
+
+    return own, {f.__name__: f for f in (element, added, filled, given_out, called, default, in_place)}
 
 
 CONTROL: dict[str, Callable[[Any], Callable[[Any], Any]]] = {
