@@ -16,27 +16,24 @@ optimizers, `random` random numbers, `scipy` rules for SciPy's functions, `testi
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from fnad import config, errors
+from fnad.config import debug_nans, disable_jit
 from fnad.store import cache_info, clear_cache, uncollected
-
-with uncollected():  # to look for garbage among the objects of modules takes a tenth of the time to import them
-    from fnad import config, errors, numpy
-    from fnad.api.compilation import jit, make_program
-    from fnad.api.constant import stop_gradient
-    from fnad.api.gradient import grad, value_and_grad
-    from fnad.config import debug_nans, disable_jit
-    from fnad.trace.missing import missing
-    from fnad.version import __version__ as __version__
+from fnad.version import __version__ as __version__
 
 if TYPE_CHECKING:
-    from fnad import debug, flatten_util, nn, optim, random, scipy, test_util, testing, tree
+    from fnad import debug, flatten_util, nn, numpy, optim, random, scipy, test_util, testing, tree
     from fnad.api.associative import associative_scan
     from fnad.api.batching import vmap
     from fnad.api.branches import cond, switch
     from fnad.api.callbacks import callback
     from fnad.api.checkpointing import checkpoint, remat
+    from fnad.api.compilation import jit, make_program
+    from fnad.api.constant import stop_gradient
     from fnad.api.custom import custom_jvp, custom_vjp
     from fnad.api.explaining import explain
     from fnad.api.forward import jvp
+    from fnad.api.gradient import grad, value_and_grad
     from fnad.api.implicit import Minimum, fixed_point, minimize, root
     from fnad.api.iteration import fori_loop, scan, while_loop
     from fnad.api.jacobian import hessian, jacfwd, jacobian, jacrev, laplacian
@@ -118,40 +115,44 @@ __all__ = [
 ]
 
 _MODULES = {
-    "batching": ("vmap",),
-    "jacobian": ("hessian", "jacfwd", "jacobian", "jacrev", "laplacian"),
     "associative": ("associative_scan",),
+    "batching": ("vmap",),
     "branches": ("cond", "switch"),
     "callbacks": ("callback",),
     "checkpointing": ("checkpoint", "remat"),
+    "compilation": ("jit", "make_program"),
+    "constant": ("stop_gradient",),
     "custom": ("custom_jvp", "custom_vjp"),
     "explaining": ("explain",),
     "forward": ("jvp",),
+    "gradient": ("grad", "value_and_grad"),
     "implicit": ("Minimum", "fixed_point", "minimize", "root"),
-    "linear": ("hvp", "linear_transpose", "linearize"),
     "iteration": ("fori_loop", "scan", "while_loop"),
+    "jacobian": ("hessian", "jacfwd", "jacobian", "jacrev", "laplacian"),
     "jet": ("jet",),
+    "linear": ("hvp", "linear_transpose", "linearize"),
     "lowered": ("ShapeDtypeStruct", "eval_shape"),
     "mapping": ("map",),
     "ode": ("odeint",),
     "placing": ("block_until_ready", "device", "to_device", "to_host"),
     "reverse": ("vjp",),
-    "vectorizing": ("vectorize",),
-    "tapping": ("cotangent_tap", "tap", "tapped"),
     "sparse": ("sparse_hessian", "sparse_jacobian"),
+    "tapping": ("cotangent_tap", "tap", "tapped"),
+    "vectorizing": ("vectorize",),
 }
 _MODULE_OF = {name: f"fnad.api.{module}" for module, names in _MODULES.items() for name in names}
-_PACKAGES = ("debug", "flatten_util", "nn", "optim", "random", "scipy", "test_util", "testing", "tree")
+_PACKAGES = ("debug", "flatten_util", "nn", "numpy", "optim", "random", "scipy", "test_util", "testing", "tree")
 
 
 def __getattr__(name: str) -> Any:
-    """Import on first access what a gradient does not need: all of it takes as long to import as the rest."""
-    if name in _PACKAGES:
-        return import_module(f"fnad.{name}")
-    if name in _MODULE_OF:
-        found = globals()[name] = getattr(import_module(_MODULE_OF[name]), name)
-        return found
-    raise missing("fnad", name)
+    """Import on first access, so that a library which offers derivatives takes no time of those who use none."""
+    with uncollected():  # to look for garbage among the objects of modules takes a tenth of the time to import them
+        if name in _PACKAGES:
+            return import_module(f"fnad.{name}")
+        if name in _MODULE_OF:
+            found = globals()[name] = getattr(import_module(_MODULE_OF[name]), name)
+            return found
+        raise import_module("fnad.trace.missing").missing("fnad", name)
 
 
 def __dir__() -> list[str]:

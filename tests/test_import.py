@@ -25,9 +25,20 @@ print(*sorted(set({among}) & (set(sys.modules) - before)))
     return done.stdout.split()
 
 
-@pytest.mark.parametrize(("module", "unwanted"), [("fnad", HEAVY + SLOW), ("fnad.cli", HEAVY)])
-def test_import_loads_nothing_heavy_or_slow(module: str, unwanted: tuple[str, ...]) -> None:
-    assert loaded(f"import {module}", unwanted) == []
+@pytest.mark.parametrize(("names", "unwanted"), [("fnad; fnad.grad; fnad.numpy", HEAVY + SLOW), ("fnad.cli", HEAVY)])
+def test_import_loads_nothing_heavy_or_slow(names: str, unwanted: tuple[str, ...]) -> None:
+    assert loaded(f"import {names}", unwanted) == []
+
+
+def test_without_a_transform_only_settings_and_the_store_are_loaded() -> None:
+    program = """
+import sys, fnad
+print(*sorted(name for name in sys.modules if name.startswith("fnad.")))
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == [
+        f"fnad.{name}" for name in ("codes", "config", "errors", "records", "store", "version")
+    ]
 
 
 def test_the_sparse_jacobian_of_a_stencil_loads_no_numba() -> None:
@@ -69,6 +80,7 @@ for name in fnad.__all__: getattr(fnad, name)
 def test_importing_makes_nothing_for_functions_not_met() -> None:
     program = """
 import fnad
+fnad.grad
 from fnad.trace.callees import MADE, standing_for
 assert not MADE
 assert standing_for(float) is standing_for(float) is not float and [*MADE] == [id(float)]
@@ -109,6 +121,7 @@ import gc, sys, numpy
 {before}
 state = gc.isenabled(), gc.get_freeze_count() > 0
 import fnad
+fnad.grad, fnad.numpy
 assert state == (gc.isenabled(), gc.get_freeze_count() > 0)
 """
     for before in ("", "gc.freeze()", "gc.disable()"):
