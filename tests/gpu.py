@@ -11,6 +11,7 @@ import sys
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 from unittest.mock import patch
@@ -21,10 +22,19 @@ import scipy.signal
 
 from fnad.backends.cuda import driver
 from fnad.backends.cuda.driver import Operand
+from fnad.backends.cuda.executor import DeviceExecutor
+from fnad.backends.cuda.target import CUDA
 from fnad.errors import PlacementError
-from fnad.kernel.launches import Launch
+from fnad.ir.content import Content, content_key
+from fnad.ir.program import Program
+from fnad.kernel.launches import DevicePlan, Launch
 from fnad.kernel.statements import Kernel
+from fnad.lower.lowering import lower
+from fnad.lower.target import Grid
 from tests.cuda import harness
+
+SMALL = replace(CUDA, grid=Grid(threads=8, blocks=3, warp=4))
+"""A device of few threads, which small arrays keep busy."""
 
 CAPTURING = 99
 """The stream on which launches are noted."""
@@ -328,3 +338,20 @@ def simulated() -> Iterator[Simulated]:
     device = Simulated()
     with driver.using(device):
         yield device
+
+
+# ---- programs on few threads -----------------------------------------------------------------------------------------
+
+
+class OnThreads:
+    """Runs programs on a simulated device of few threads; equal ones are compiled once."""
+
+    def __init__(self) -> None:
+        self._made: dict[Content, DeviceExecutor] = {}
+
+    def __call__(self, program: Program, arrays: Sequence[Any]) -> list[Any]:
+        key = content_key(program)
+        if key not in self._made:
+            plan = DevicePlan(lower(program, SMALL), SMALL)
+            self._made[key] = DeviceExecutor(plan, Simulated(warp=SMALL.grid.warp))
+        return [array.memory for array in self._made[key](list(map(np.asarray, arrays)))]

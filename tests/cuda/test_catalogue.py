@@ -2,24 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
 from fnad.backends.cuda.executor import DeviceExecutor
-from fnad.backends.cuda.target import CUDA
 from fnad.errors import FnadError, LoweringError
 from fnad.kernel.launches import DevicePlan
 from fnad.lower.lowering import lower
-from fnad.lower.target import Grid
 from fnad.testing import SCALE, assert_close, tolerance
 from fnad.transforms.interpret import interpret
 from tests.catalogue.cases import CASES, Case
-from tests.gpu import Simulated
-
-SMALL = replace(CUDA, grid=Grid(threads=8, blocks=3, warp=4))
-"""A device of few threads, which small arrays keep busy."""
+from tests.gpu import SMALL, Simulated
 
 PARTS = 8
 

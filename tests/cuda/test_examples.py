@@ -17,9 +17,8 @@ import pytest
 import fnad
 from fnad import random
 from fnad.backends.cuda import driver, executor
-from tests.cuda.test_catalogue import SMALL
 from tests.cuda.test_executor import assert_close
-from tests.gpu import Simulated
+from tests.gpu import SMALL, Simulated
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 DRAWN = np.random.default_rng(0)

@@ -14,7 +14,7 @@ from fnad.backends.cuda import driver, executor
 from fnad.backends.cuda.executor import LARGEST_GRAPH, compile_program, nodes_of
 from fnad.errors import LoopLimitError, OutOfRangeError
 from fnad.transforms.pipeline import simplify
-from tests.cuda.test_catalogue import SMALL as FEW_THREADS
+from tests.gpu import SMALL as FEW_THREADS
 from tests.gpu import CudaError, Simulated
 from tests.together import together
 

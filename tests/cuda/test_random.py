@@ -26,8 +26,7 @@ from fnad.testing import marks
 from fnad.transforms.interpret import interpret
 from fnad.transforms.joint import joint
 from fnad.transforms.pipeline import simplify
-from tests.cuda.test_catalogue import SMALL
-from tests.gpu import Simulated
+from tests.gpu import SMALL, Simulated
 from tests.random_control import expected, random_control_program
 from tests.random_programs import Example, examples
 from tests.test_random_programs import assert_close, cotangents, tolerance

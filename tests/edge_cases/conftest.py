@@ -1,0 +1,51 @@
+"""The ways to run a program, a device of threads among them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from fnad import to_host
+from fnad.backends.cuda.executor import compile_program
+from fnad.errors import LoweringError
+from fnad.ir.program import Program
+from fnad.testing import EXECUTORS, Run
+from tests.edge_cases.ways import DEVICE
+from tests.gpu import OnThreads
+
+LACKING = (
+    "test_row_56_negative_integer_power_of_an_integer[device]",
+    "test_large_constant_powers[device-65]",
+    "test_large_constant_powers[device-200]",
+)
+"""The tests of what a device lacks: powers of integers that are not known to be small."""
+
+LARGE = ("test_row_57_sum_of_many_f32", "test_row_58_cotangent_of_a_broadcast_scalar")
+"""The tests with too many elements for threads that are simulated."""
+
+
+@pytest.fixture(scope="session")
+def on_threads() -> OnThreads:
+    """What is compiled for the simulated device is compiled once."""
+    return OnThreads()
+
+
+@pytest.fixture(params=[*EXECUTORS, "device"])
+def run(request: pytest.FixtureRequest, on_threads: OnThreads) -> Run:
+    """Return `run(program, arrays)`, one of the ways to run a program after the other."""
+    if request.param != "device":
+        return EXECUTORS[request.param]
+    test = request.node
+    if test.name in LACKING:
+        request.applymarker(pytest.mark.xfail(raises=LoweringError, strict=True))
+    if DEVICE == "cuda":
+        return on_gpu
+    if test.originalname in LARGE:
+        pytest.skip("too many elements for threads that are simulated")
+    return on_threads
+
+
+def on_gpu(program: Program, arrays: Sequence[Any]) -> list[Any]:
+    return list(map(to_host, compile_program(program)(arrays)))
