@@ -19,7 +19,7 @@ from fnad.api.regions import (
     check_structure,
     described,
     in_trace,
-    region_without_writes,
+    region_of,
     with_shared_captures,
 )
 from fnad.control.cond import cond as cond_primitive
@@ -110,7 +110,7 @@ def _described(value: Any) -> str:
 def _choose(index: Any, branches: Branches, operands: tuple[Any, ...]) -> Any:
     leaves, structure = leaves_of(operands, lambda i: f"operands[{i}]")
     arrange, types = partial(unflatten, structure), leaf_types(leaves)
-    regions = [region_without_writes(f, calling(f, arrange), types) for f in branches.values()]
+    regions = [region_of(f, calling(f, arrange), types) for f in branches.values()]
     results = _common(branches, regions)
     symbols = [symbol(leaf) for leaf in leaves]
     captured, programs = with_shared_captures([region.converted(results) for region in regions])

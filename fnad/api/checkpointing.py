@@ -7,7 +7,7 @@ from typing import Any, Literal, get_args
 
 from fnad.api.leaves import Function, check_function, leaves_of, unflatten
 from fnad.api.marshalling import leaf_types, symbol
-from fnad.api.regions import apply, calling, in_trace, region_of
+from fnad.api.regions import apply, calling, in_trace, region_of_call
 from fnad.api.saving import Policy, SavePolicy, saving
 from fnad.api.transformed import with_options
 from fnad.control.checkpoint import checkpoint as checkpoint_primitive
@@ -73,5 +73,5 @@ def _check(policy: str, snapshots: int, budget: int | None) -> None:
 def _checkpointed(f: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     leaves, structure = leaves_of((args, kwargs), lambda i: ("args", "kwargs")[i])
     given = list(map(symbol, leaves))
-    region = region_of(f, calling(partial(apply, f), partial(unflatten, structure)), leaf_types(leaves), given)
+    region = region_of_call(f, calling(partial(apply, f), partial(unflatten, structure)), leaf_types(leaves), given)
     return region.rebuilt(checkpoint_primitive(*given, *region.consts, regions=(region.program,)))

@@ -21,7 +21,7 @@ from fnad.api.regions import (
     check_functions,
     described,
     in_trace,
-    region_without_writes,
+    region_of,
     settled,
 )
 from fnad.api.saving import run_scan, run_while
@@ -292,7 +292,7 @@ def _settled(
 def _repeated(f: Function, call: Call, types: Sequence[LeafType]) -> Region:
     """Trace a function that every step runs; raise where it draws random numbers, which would be those of one step."""
     before = shared_states()
-    region = region_without_writes(f, call, types)
+    region = region_of(f, call, types)
     if shared_states() != before:
         raise RandomDrawError(
             f"{described(f)}, which a loop runs at each step, draws from the generators of numpy.random or random: it "

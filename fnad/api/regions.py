@@ -109,17 +109,17 @@ def apply(f: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 
 
 @unwatched
-def region_of(
+def region_of_call(
     f: Function,
     call: Call,
     types: Sequence[LeafType],
     values: Sequence[Captured | None] = (),
     raised: Callable[[Builder], Raised] = Raised,
 ) -> Region:
-    """Trace `call`, which runs the user's function `f` on leaves of these types, by `seen`.
+    """The region of a function that runs once, where it is called: `call` runs the user's function `f`, by `seen`.
 
-    `values` are what the leaves stand for, of a region that runs once on these, None where they differ: then Python may
-    decide by them. `raised` makes the values that follow from these.
+    It is traced on leaves of these types. `values` are what they stand for, of a region that runs on these alone, None
+    where they differ: then Python may decide by them. `raised` makes the values that follow from these.
     """
     found: list[tuple[Structure, list[bool]]] = []
     avals, marks = [t.aval for t in types], [t.weak for t in types]
@@ -141,10 +141,16 @@ def region_of(
 
 
 @unwatched
-def region_without_writes(f: Function, call: Call, types: Sequence[LeafType]) -> Region:
+def region_of(
+    f: Function,
+    call: Call,
+    types: Sequence[LeafType],
+    values: Sequence[Captured | None] = (),
+    raised: Callable[[Builder], Raised] = Raised,
+) -> Region:
     """The region of a function that runs never, once or many times; raise where it writes into arrays outside of it."""
-    with without_outer_writes(f, described(f)):
-        return region_of(f, call, types)
+    with without_outer_writes(self=f, args=call):
+        return region_of_call(f, call, types, values, raised)
 
 
 @unwatched

@@ -29,6 +29,7 @@ from fnad.numpy import array
 from fnad.numpy.bodies import own
 from fnad.numpy.registry import Bound
 from fnad.trace.dispatch import has_traced
+from fnad.trace.outer_writes import undone_writes, without_outer_writes
 from fnad.trace.source import current_source
 from fnad.trace.tracing import symbol_of, trace_function
 from fnad.transforms.differentiation import jvp
@@ -56,11 +57,13 @@ def solver(path: str, probe: Callable[[dict[str, Any]], tuple[Any, ...]]) -> Cal
                 return own(path)(*args, **kwargs)
             given = signature(own(path)).bind(*args, **kwargs).arguments
             if not has_traced(given):
-                untraced = _untraced(partial(_ask, given, probe)) and _untraced(partial(own(path), *args, **kwargs))
-                if untraced:
-                    return untraced[0]
+                with undone_writes(**given):
+                    is_untraced = bool(_untraced(partial(_ask, given, probe)))
+                if is_untraced and (found := _untraced(partial(own(path), *args, **kwargs))):
+                    return found[0]
             try:
-                return as_scipys()(*args, **kwargs)
+                with without_outer_writes(**given):
+                    return as_scipys()(*args, **kwargs)
             except FnadError as error:
                 raise error.at(current_source()) from None
 

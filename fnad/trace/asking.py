@@ -73,10 +73,10 @@ def of_class(kind: type, names: AbstractSet[str]) -> Iterator[Any]:
     if is_users(kind):
         yield from kind.__bases__
         for name in names & vars(kind).keys():
-            yield _called_by(vars(kind)[name])
+            yield called_by(vars(kind)[name])
 
 
-def _called_by(member: Any) -> Any:
+def called_by(member: Any) -> Any:
     """The function that a member of a class calls, or the member itself: no code of the user's is run to see it."""
     kind = type(member)
     if kind is staticmethod or kind is classmethod:

@@ -129,6 +129,8 @@ UNIT = 2
 """Bytes of an instruction, or of each unit of its cache."""
 MATMUL = bytes([dis.opmap["BINARY_OP"], 4, 0, 0])
 """The operator @, with its cache."""
+AUGMENTED = 13
+"""From this operand on, the operator of an instruction is one of augmented assignments, as `+=`."""
 MOST_CONSTANTS = 256
 """So many are loaded by one instruction each."""
 
@@ -375,6 +377,32 @@ def names_of(code: CodeType) -> frozenset[str]:
 def _inner(code: CodeType) -> Iterator[CodeType]:
     """What is defined in code."""
     return (constant for constant in code.co_consts if isinstance(constant, CodeType))
+
+
+# ---- what code writes into -------------------------------------------------------------------------------------------
+
+
+@remembered
+def stores_into(code: CodeType) -> bool:
+    """Whether code, or what is defined in it, has `x[i] = …` or `x += …`; found without `dis`, as names are."""
+    has_elements = any(dis.opmap[name] in code.co_code[::UNIT] for name in VERSION.stores)
+    return has_elements or _greatest(code, "BINARY_OP") >= AUGMENTED or any(map(stores_into, _inner(code)))
+
+
+@remembered
+def most_arguments(code: CodeType) -> int:
+    """With how many arguments code, or what is defined in it, calls anything; how many are unpacked is not known."""
+    if dis.opmap["CALL_FUNCTION_EX"] in code.co_code[::UNIT]:
+        return MOST_CONSTANTS
+    own = max(_greatest(code, name) for name in CALLS & dis.opmap.keys())
+    return max([own, *map(most_arguments, _inner(code))])
+
+
+def _greatest(code: CodeType, name: str) -> int:
+    """The greatest operand of an instruction, -1 where there is none."""
+    operations, operands = code.co_code[::UNIT], code.co_code[1::UNIT]
+    own = (operand for operation, operand in zip(operations, operands, strict=True) if operation == dis.opmap[name])
+    return max(own, default=-1)
 
 
 # ---- constants in the place of globals -------------------------------------------------------------------------------

@@ -133,7 +133,7 @@ def reference_to(value: Any) -> weakref.ref[Any] | None:
 
 def function_in(value: Any) -> Any:
     """The Python function in one with a cache, or one that Numba compiles; None for what is neither."""
-    return value.__wrapped__ if isinstance(value, CACHED) else compiled_from(value)
+    return value.__wrapped__ if issubclass(type(value), CACHED) else compiled_from(value)
 
 
 def compiled_from(value: Any) -> Any:

@@ -1,118 +1,120 @@
-"""Writes of ordinary numbers into arrays outside of a branch, or of the body of a loop.
+"""Writes of ordinary numbers into arrays outside of a function that is traced once, and runs never, once or many times.
 
-Such a function is traced once, and its program runs never, once or many times. What Python writes into an array that
+Branches, bodies of loops, what solvers call and custom rules are such functions. What Python writes into an array that
 the program does not have is written once, whatever runs: so it is undone, and is an error. Looked at are the arrays
-that names in a function lead to, those of the functions that it calls by name too, where its code may write at all.
+that the function may lead to (`fnad.trace.reaching`), where code that it may lead to may write at all.
 """
 
 from __future__ import annotations
 
-import dis
-from collections.abc import Generator, Iterable, Iterator
+import os
+import re
+from collections.abc import Generator, Iterable
 from contextlib import contextmanager
-from functools import partial
-from types import CodeType, FunctionType, MethodType
+from types import CodeType, FunctionType
 from typing import Any
 
 import numpy as np
 
-from fnad.codes import original_of
+from fnad.codes import original_of, remembered
 from fnad.errors import MutationError
 from fnad.ir.program import Source
 from fnad.records import NamedTuple
-from fnad.trace.asking import content, each_once, with_inner
-from fnad.trace.bytecode import UNIT, VERSION, globals_of, line_naming, names_of
+from fnad.trace.asking import with_inner
+from fnad.trace.bytecode import line_naming, most_arguments, names_of, stores_into
 from fnad.trace.capture import Array, same_bits
-from fnad.trace.libraries import is_library
+from fnad.trace.reaching import Reach, Reached
 
-STORES = {dis.opmap[name] for name in VERSION.stores}
-BINARY = dis.opmap["BINARY_OP"]
-IN_PLACE = 13
-"""The operators in place are numbered from here on."""
-WRITING = frozenset({"at", "copyto", "fill", "fill_diagonal", "partition", "put", "putmask", "resize", "sort"})
-"""Functions and methods that write into an array."""
+WRITING = frozenset(
+    {
+        *("at", "copyto", "fill", "fill_diagonal", "flat", "imag", "nan_to_num", "partition", "place", "put"),
+        *("put_along_axis", "putmask", "real", "resize", "shuffle", "sort"),
+        *("iadd", "imul", "isub", "itruediv", "setitem", "__setitem__"),
+    }
+)
+"""Names of what writes into an array, or may be assigned to."""
+
+OPERANDS = {"clip": 3, "dot": 2} | {name: ufunc.nin for name, ufunc in vars(np).items() if isinstance(ufunc, np.ufunc)}
+"""How many operands functions take before the array for their result."""
 
 
 class _Array(NamedTuple):
-    """An array by the name that a function has for it, and a copy."""
+    """An array that was reached, and a copy."""
 
-    array: Array
+    found: Reached
     before: Array
-    name: str
-    function: FunctionType
 
-    def source(self) -> Source:
-        code = original_of(self.function.__code__)
-        lines = (line_naming(inner, self.name) for inner in with_inner(code))
-        line = next((line for line in lines if line is not None), code.co_firstlineno)
-        return Source(code.co_filename, line, code.co_name)
+    def is_changed(self) -> bool:
+        return not same_bits(self.found.value, self.before)
+
+    def undo(self) -> None:
+        self.found.value[...] = self.before
 
 
 @contextmanager
-def without_outer_writes(f: Any, what: str) -> Generator[None]:
-    """Undo what this block writes into arrays outside of a function, which errors call `what`, and raise for it."""
-    arrays = list(_arrays(f))
-    written: list[_Array] = []
-    try:
+def without_outer_writes(**named: Any) -> Generator[None]:
+    """Undo what this block writes into arrays that values lead to, and raise for it; errors have these names for them.
+
+    The values are functions, and what they are called with from outside.
+    """
+    with undone_writes(**named) as errors:
         yield
+    for error in errors:
+        raise error
+
+
+@contextmanager
+def undone_writes(**named: Any) -> Generator[list[MutationError]]:
+    """Undo what this block writes into arrays that values lead to; the list has an error for each then."""
+    reach = Reach(named)
+    writers = [function for function in reach.functions if _may_write(original_of(function.__code__))]
+    arrays = [_Array(each, each.value.copy()) for each in reach.arrays if writers and each.value.flags.writeable]
+    errors: list[MutationError] = []
+    try:
+        yield errors
     finally:
-        for found in arrays:
-            if not same_bits(found.array, found.before):
-                found.array[...] = found.before
-                written.append(found)
-    if written:
-        raise MutationError(
-            f"{what} writes into {written[0].name}, an array outside of it: it is traced once, whether it runs never, "
-            f"once or many times",
-            source=written[0].source(),
-            remedy="make the array part of the operands, or of what a loop carries, write into that, and return it",
-        )
+        for array in arrays:
+            if array.is_changed():
+                array.undo()
+                errors.append(_error(array.found, writers))
 
 
-def _arrays(f: Any) -> Iterator[_Array]:
-    """The arrays that names in functions lead to whose code may write, each once."""
-    found: set[int] = set()
-    for value in each_once([f], _parts):
-        if type(value) is FunctionType and not is_library(value.__code__.co_filename) and _may_write(value):
-            for name, array in _named(value):
-                if type(array) is np.ndarray and array.flags.writeable and id(array) not in found:
-                    found.add(id(array))
-                    yield _Array(array, array.copy(), name, value)
-
-
-def _parts(value: Any) -> Iterable[Any]:
-    """The functions that a function may call by name, or that a method or partial function is of."""
-    if isinstance(value, partial):
-        return value.func, *value.args
-    if type(value) is MethodType:
-        return (value.__func__,)
-    if type(value) is not FunctionType or is_library(value.__code__.co_filename):
-        return ()
-    return [named for _, named in _named(value)]
-
-
-def _named(function: FunctionType) -> Iterator[tuple[str, Any]]:
-    """What a function finds by name: globals, variables of enclosing functions, defaults."""
-    code, namespace = original_of(function.__code__), function.__globals__
-    yield from ((name, namespace[name]) for name in globals_of(code) if name in namespace)
-    yield from zip(code.co_freevars, map(content, function.__closure__ or ()), strict=True)
-    defaults = function.__defaults__ or ()
-    yield from zip(code.co_varnames[code.co_argcount - len(defaults) : code.co_argcount], defaults, strict=True)
-    yield from (function.__kwdefaults__ or {}).items()
-
-
-def _may_write(function: FunctionType) -> bool:
-    """Whether code of a function stores elements, has operators in place, or names what writes, `out` among it."""
-    code = original_of(function.__code__)
-    if not WRITING.isdisjoint(names_of(code)):
-        return True
-    return any(_stores(inner.co_code) or _has_out(inner) for inner in with_inner(code))
-
-
-def _stores(code: bytes) -> bool:
-    instructions = zip(code[::UNIT], code[1::UNIT], strict=True)
-    return any(name in STORES or (name == BINARY and argument >= IN_PLACE) for name, argument in instructions)
+@remembered
+def _may_write(code: CodeType) -> bool:
+    """Whether code stores elements, or names what writes, `out` among it."""
+    names = names_of(code)
+    fewest = min((OPERANDS[name] for name in OPERANDS.keys() & names), default=None)
+    return (
+        stores_into(code)
+        or not WRITING.isdisjoint(names)
+        or (fewest is not None and most_arguments(code) > fewest)
+        or any(map(_has_out, with_inner(code)))
+    )
 
 
 def _has_out(code: CodeType) -> bool:
     return any(type(constant) is tuple and "out" in constant for constant in code.co_consts)
+
+
+def _error(written: Reached, writers: list[FunctionType]) -> MutationError:
+    function = written.function or writers[0]
+    return MutationError(
+        f"{_described(function)} writes into {written.name}, an array outside of it: it is traced once, whether it "
+        f"runs never, once or many times",
+        source=_source(written.name, [function, *writers]),
+        remedy="make the array in the function, or part of its operands or of what a loop carries, and return it",
+    )
+
+
+def _described(function: FunctionType) -> str:
+    code = original_of(function.__code__)
+    return f"{code.co_name} ({code.co_filename.rpartition(os.sep)[2]}:{code.co_firstlineno})"
+
+
+def _source(name: str, functions: Iterable[FunctionType]) -> Source:
+    """The first line of functions that names the last attribute of an expression, else that of the first function."""
+    last = re.findall(r"\w+", re.sub(r"\[.*?\]", "", name))[-1]
+    codes = [code for function in functions for code in with_inner(original_of(function.__code__))]
+    lines = ((code, line_naming(code, last)) for code in codes)
+    code, line = next(((code, line) for code, line in lines if line is not None), (codes[0], codes[0].co_firstlineno))
+    return Source(code.co_filename, line, code.co_name)
