@@ -1,9 +1,8 @@
 """The benchmarks' own logic: what agrees is timed, what differs, fails or is missing becomes a row that says so."""
 
 import sys
-import time
 from collections.abc import Callable
-from itertools import count
+from itertools import chain, repeat
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +10,7 @@ import numpy as np
 import pytest
 
 import fnad
-from benchmarks import gpu, report, session, table
+from benchmarks import calls, gpu, report, session, table
 from benchmarks.calls import Call
 from benchmarks.case import Case
 from benchmarks.measure import Row, difference, leaves, rows
@@ -32,23 +31,44 @@ def measured(*contenders: Call | Process, tolerance: float = 0.0) -> list[Row]:
     return list(rows("problem", Case("case", contenders, tolerance), PEERS, rounds=2))
 
 
-def test_contenders_that_agree_are_timed_relative_to_the_first() -> None:
-    slow = Call("slow", "numpy", lambda numpy: lambda: (np.sort(np.arange(20_000)[::-1]), 1.0)[1])
-    first, second = measured(Call("quick", "numpy", returning(1.0)), slow)
+class Clock:
+    """The clock of the stopwatch, on which only calls take time."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def perf_counter(self) -> float:
+        return self.now
+
+    def taking(self, *seconds: float) -> Callable[[Any], Callable[[], float]]:
+        """Make a call that takes so long, one after the other, and then always as long as the last."""
+        times = chain(seconds, repeat(seconds[-1]))
+
+        def run() -> float:
+            self.now += next(times)
+            return 1.0
+
+        return lambda module: run
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    made = Clock()
+    monkeypatch.setattr(calls, "time", made)
+    return made
+
+
+def test_contenders_that_agree_are_timed_relative_to_the_first(clock: Clock) -> None:
+    first, second = measured(Call("a", "numpy", clock.taking(0.001)), Call("b", "numpy", clock.taking(0.003)))
     assert first.ratio == 1.0
-    assert second.ratio is not None
-    assert second.ratio > 1.0
+    assert second.ratio == pytest.approx(3.0)
     assert not first.failed
 
 
-def test_a_second_call_that_compiles_is_told_and_not_counted() -> None:
-    def prepare(numpy: Any) -> Callable[[], float]:
-        calls = count(1)
-        return lambda: time.sleep(0.02) or 1.0 if next(calls) == 2 else 1.0
-
-    stopwatch = Call("a", "numpy", prepare).start()
-    assert stopwatch.first().note.startswith("second call 0.0")
-    assert stopwatch.calls > 1  # in a batch, though the second call alone took as long as one
+def test_a_second_call_that_compiles_is_told_and_not_counted(clock: Clock) -> None:
+    stopwatch = Call("a", "numpy", clock.taking(0.001, 0.02, 0.001)).start()
+    assert stopwatch.first().note == "second call 0.02 s"
+    assert stopwatch.calls == 8  # of 5 ms in all, though the second call alone took as long
 
 
 @pytest.mark.parametrize(

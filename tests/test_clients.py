@@ -19,7 +19,7 @@ CLIENTS = ROOT / "examples" / "clients"
 def run(name: str, *arguments: str) -> str:
     """Run a client in a process of its own; return what it prints."""
     command = [sys.executable, str(CLIENTS / name), *arguments]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=280, check=False)
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout
 

@@ -475,7 +475,7 @@ def test_row_67_threads_trace_at_once(executor: Any) -> None:
 
     def work(k: int) -> None:
         def f(x: Any) -> Any:
-            barrier.wait(timeout=30)
+            barrier.wait(timeout=300)
             y = np.sin(x) * k
             time.sleep(0.001)
             return np.sum(y * x)

@@ -180,7 +180,7 @@ def options(arguments: list[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--count", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--seconds", type=float, default=600.0)
+    parser.add_argument("--seconds", type=float, default=float("inf"))
     parser.add_argument("--packages", nargs="*", default=PACKAGES)
     parser.add_argument("--start", type=int, default=None, help="in this process, from this number on")
     parser.add_argument("--plain", action="store_true", help="on ordinary arrays")
