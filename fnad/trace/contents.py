@@ -340,6 +340,14 @@ def _check_of_objects(value: Any) -> Check:
     return lambda: same(content(), found)
 
 
+MOST_PICKLES = 1000
+_SAME_AGAIN: set[int] = set()
+"""Hashes of pickles that were the same again: to make a second one each time took a third of what is done for a table.
+
+If another object has such a pickle by chance, and never the same again, it is found changed: it is traced anew.
+"""
+
+
 def _check_of_pickle(value: Any) -> Check | None:
     """The check by the value's pickle; None where it has none, or another one each time.
 
@@ -358,9 +366,21 @@ def _check_of_pickle(value: Any) -> Check | None:
     try:
         text, parts = content()
         found = [part.copy() for part in parts]
-        return check if check() else None
+        return check if _is_the_same_again(text, check) else None
     except Exception:  # noqa: BLE001  (whatever the classes of others raise)
         return None
+
+
+def _is_the_same_again(text: bytes, check: Check) -> bool:
+    """Whether a second pickle is the same, which is asked once of all that have the same text."""
+    if hash(text) in _SAME_AGAIN:
+        return True
+    if not check():
+        return False
+    if len(_SAME_AGAIN) >= MOST_PICKLES:
+        _SAME_AGAIN.clear()
+    _SAME_AGAIN.add(hash(text))
+    return True
 
 
 def check_of_generator(value: Any) -> Check:
