@@ -209,7 +209,7 @@ class Paths:
         results = path.run_first(arrays)
         # a path of these answers failed a moment ago, so native code and the trace do not agree: see Note [Fallback]
         path.is_fallback = any(failed.answers == path.answers for failed, _ in failures)
-        held = path if path.is_fallback else self._hold(path)
+        held = path if path.is_fallback else self._hold(path, may_share=bool(failures))
         if held is not None:
             self._take(held, failures)
         return results
@@ -251,10 +251,11 @@ class Paths:
 
     # ---- how many ------------------------------------------------------------------------------------------------
 
-    def _hold(self, path: TracedPath) -> TracedPath | None:
+    def _hold(self, path: TracedPath, *, may_share: bool) -> TracedPath | None:
         """The path to hold for this one: itself, or one that another thread was as fast to find; None if full.
 
-        Of traces of one path the oldest are given up, since what they were traced from has changed.
+        Of traces of one path the oldest are given up, since what they were traced from has changed. If no path was
+        tried before it, nothing that one was traced from held a moment ago, and it may share none of that.
         """
         alike = [known for known in self.known if known.answers == path.answers]
         same = next((known for known in alike if path.guards and known.environment.holds()), None)
@@ -268,9 +269,9 @@ class Paths:
             self._warn()
             return None
         # Paths that were traced from the same things share the record of it, which is then compared once a call.
-        path.environment = next(
-            (k.environment for k in held if k.environment.covers(path.environment)), path.environment
-        )
+        if may_share:
+            records = (known.environment for known in held)
+            path.environment = next((r for r in records if r.covers(path.environment)), path.environment)
         if len(held) < len(self.known):
             self._forget_others(held)
         self.known = (path, *held)

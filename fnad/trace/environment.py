@@ -202,6 +202,7 @@ class Environment:
         self._namespaces: tuple[list[Any], list[Namespace]] = [], []
         self._contents: list[tuple[Check, Any]] = []
         self._changing = ""
+        self._failed: Check | None = None
         self._unread: dict[tuple[int, str], tuple[Get, str, Any]] = {}
         self._before: dict[int, tuple[Any, ...]] = {}
         self._sought: set[str] = set()
@@ -221,13 +222,19 @@ class Environment:
         self._closures: dict[int, CodeType] = {}  # made before
 
     def holds(self) -> bool:
-        """Whether everything is as it was."""
+        """Whether everything is as it was: first what was not the last time, which may change at each call."""
+        failed, self._failed = self._failed, None
+        if failed is not None and not failed():
+            self._failed = failed
+            return False
         for get, name, value in self._names.values():
             now = get(name, MISSING)
             if now is not value and not same(now, value):
+                self._failed = functools.partial(_is_found, get, name, value)
                 return False
         for unchanged, _ in self._contents:
             if not unchanged():
+                self._failed = unchanged
                 return False
         for keys, names in self._absent.values():
             if not keys.isdisjoint(names):

@@ -33,6 +33,8 @@ import pytest
 import fnad
 from fnad import jit
 from fnad.trace.environment import Environment
+from fnad.watch import seen
+from tests.steps import steps
 
 pytestmark = pytest.mark.filterwarnings("ignore::fnad.errors.RetraceWarning")  # what is read changes on purpose
 
@@ -794,3 +796,64 @@ def test_rules_are_followed_from_their_function() -> None:
     assert gradient(1.0) == 2.0
     scale = 3.0
     assert gradient(1.0) == 3.0
+
+
+# ---- what it costs to ask --------------------------------------------------------------------------------------------
+
+
+def test_what_changed_the_last_time_is_asked_for_first() -> None:
+    names = SimpleNamespace(**{f"name{n}": n for n in range(20)})
+    scope: dict[str, Any] = {"names": names}
+    exec(f"def f(x): return x + {'+'.join(vars(names).keys())}".replace("name", "names.name"), scope)
+    environment = Environment()
+    environment.follow(scope["f"])
+    with environment.watching():
+        seen(scope["f"], 1.0)
+    unchanged = steps(environment.holds)
+    names.name19 = -1
+    assert not environment.holds()
+    again = steps(environment.holds)
+    assert again < 0.3 * unchanged
+    assert not environment.holds()
+    names.name19 = 19
+    assert environment.holds()
+    assert steps(environment.holds) == unchanged
+    names.name3 = -1
+    assert not environment.holds()
+    names.name3, names.name5 = 3, -1
+    assert not environment.holds()
+
+
+def test_what_arrays_have_again_is_compared_once() -> None:
+    array = np.arange(3.0)
+
+    def f() -> object:
+        return array
+
+    environment = Environment()
+    environment.follow(f)
+    with environment.watching():
+        seen(f)
+    unchanged = steps(environment.holds)
+    array[0] = 1.0
+    assert not environment.holds()
+    array[0] = 0.0
+    assert environment.holds()
+    assert steps(environment.holds) == unchanged
+
+
+def test_records_are_not_shared_where_none_held(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[Environment] = []
+    covers = Environment.covers
+    monkeypatch.setattr(Environment, "covers", lambda self, other: (asked.append(self), covers(self, other))[1])
+    state = Plain()
+
+    @jit
+    def f(x: Any) -> Any:
+        return x * state.value if x > 0 else x
+
+    for state.value in range(4):
+        assert f(1.0) == state.value
+    assert not asked
+    assert f(-1.0) == -1.0  # another path, traced from the same things
+    assert asked
