@@ -147,10 +147,12 @@ _PACKAGES = ("debug", "flatten_util", "nn", "numpy", "optim", "random", "scipy",
 def __getattr__(name: str) -> Any:
     """Import on first access, so that a library which offers derivatives takes no time of those who use none."""
     with uncollected():  # to look for garbage among the objects of modules takes a tenth of the time to import them
+        from fnad.watch import imported  # noqa: PLC0415  # for their sake too
+
         if name in _PACKAGES:
-            return import_module(f"fnad.{name}")
+            return imported(f"fnad.{name}")
         if name in _MODULE_OF:
-            found = globals()[name] = getattr(import_module(_MODULE_OF[name]), name)
+            found = globals()[name] = getattr(imported(_MODULE_OF[name]), name)
             return found
         raise import_module("fnad.trace.missing").missing("fnad", name)
 

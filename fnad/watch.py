@@ -23,6 +23,7 @@ import threading
 from collections.abc import Callable, Container, Generator
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial, wraps
+from importlib import import_module
 from sys import getprofile, setprofile
 from types import BuiltinFunctionType, CodeType, FrameType, MethodDescriptorType
 from typing import Any, ParamSpec, TypeAlias, TypeVar, cast
@@ -335,6 +336,9 @@ def unwatched(function: Callable[P, T]) -> Callable[P, T]:
     """Make a function run without its calls being seen; code of the user's it calls by `seen`."""
     return unwatched_where(cast("Callable[P, bool]", _always))(function)
 
+
+imported = unwatched(import_module)
+"""The module of a name: a traced function may be the first that asks for it, and thousands of calls are made then."""
 
 seen = seen_by_profiler if monitoring is None else seen_by_events
 """Calls a function, where code of the user's may run, with its calls seen."""
