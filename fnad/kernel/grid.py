@@ -159,7 +159,7 @@ class OnBlocks(Piece):
         builder.open_folds(opened)
         self.rows(builder)
         for found in opened:
-            if found.depth > 1 + self.depth:
+            if found.effect in builder.scattered:
                 builder.join(found)
             for array, variable in zip(single[found.effect], builder.variables(found), strict=True):
                 builder.add(Store(array, apply(BLOCK), variable))

@@ -149,6 +149,11 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
         lambda x, y: np.sum(np.sin((x - y[:, None]) @ np.swapaxes(np.cos(x)[None] * y[:, None], 1, 2)) ** 2, axis=1),
         (np.tile(TALL[:20], (1, 7)), np.tile(CUBE[0, :, :7], (1, 3))),
     ),
+    "folds of products beside rows": (
+        lambda x, y, w: [np.sum(w * (x @ y.T)), np.prod(w + x @ y.T), np.sin(x) * 2],
+        (CUBE[0][:, :8], CUBE[1][:2, :8], CUBE[2][:5, :2]),
+    ),
+    "folds of products of long rows": (lambda x, y: [np.sum((x @ y.T) ** 2), np.sin(x)], (ROWS, ROWS[:3])),
     "all pairs": (fnad.value_and_grad(lambda x, y: potential(x, y), argnums=(0, 1)), (FLAT[:60], FLAT[60:120])),
     "products of numbers": (lambda x: [np.prod(x, axis=1), np.prod(x)], (ROWS,)),
     "tests": (lambda x: [np.any(x > 1, axis=1), np.all(x > -9), np.sum(x > 0)], (ROWS,)),
