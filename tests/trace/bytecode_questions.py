@@ -470,6 +470,31 @@ def which_function_runs():
     assert code.function_of(sys._getframe()) is which_function_runs
 
 
+def what_writes():
+    writing = ("x[0] = y", "x[1:2] = y", "z = x; z += y", "x.y *= y", "z = x; z @= y")
+    reading = ("return x + y * x[0] - x[1:2] @ y", "z = -x; return {1: z, **y}, lambda: x % z >> y | x & y ^ z")
+    for lines, answer in ((writing, True), (reading, False)):
+        for line in lines:
+            for text in (f"def f(x, y): {line}", f"def f(x, y):\n    def inner(): {line}"):
+                assert code.stores_into(compile(text, "f", "exec")) == answer, text
+
+
+def how_many_arguments():
+    calls = {
+        lambda f: f: -1,
+        lambda f: f(): 0,
+        lambda f: f(f(1, 2), 3, 4): 3,
+        lambda f: f.g(1, 2): 2,
+        lambda f: f.g(1, h=2): 2,
+        lambda f: math.fsum(f, 1, 2): 3,
+        lambda f: lambda: f(1): 1,
+    }
+    for f, count in calls.items():
+        assert code.most_arguments(f.__code__) == count, (f, count)
+    for f in (lambda f: f(*f), lambda f: f(1, **f)):
+        assert code.most_arguments(f.__code__) > 100
+
+
 def an_unknown_version():
     for name, number in (("cpython", (3, 10)), ("cpython", (3, 14)), ("pypy", (3, 11))):
         try:
@@ -492,4 +517,6 @@ if __name__ == "__main__":
     who_asks_for_classes()
     where_an_instruction_comes_from()
     which_function_runs()
+    what_writes()
+    how_many_arguments()
     an_unknown_version()

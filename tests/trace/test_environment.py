@@ -702,6 +702,7 @@ def another_weak_proxy() -> Any:
 # ---- all of them -----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.filterwarnings("ignore:functools.partial will be:FutureWarning")  # of Python 3.13
 @pytest.mark.parametrize("make", CASES, ids=lambda make: make.__name__)
 def test_a_change_is_seen(make: Case, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
     given = {"path": tmp_path / "read", "patch": monkeypatch}
@@ -716,6 +717,7 @@ def test_a_change_is_seen(make: Case, tmp_path: pathlib.Path, monkeypatch: pytes
         np.testing.assert_array_equal(now, f(2.0))
 
 
+@pytest.mark.filterwarnings("ignore:functools.partial will be:FutureWarning")  # of Python 3.13
 @pytest.mark.parametrize("make", CASES, ids=lambda make: make.__name__)
 def test_a_change_is_seen_through_a_gradient(
     make: Case, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
