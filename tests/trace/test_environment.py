@@ -314,8 +314,8 @@ def code_of_a_special_method() -> Any:
 
 @case
 def special_method_that_is_an_object() -> Any:
-    o = (k := kind(__call__=functools.partial(np.multiply, 1.0)))()
-    return lambda x: o(x), setting(k, "__call__", functools.partial(np.multiply, 2.0))
+    o = (k := kind(__call__=operator.methodcaller("__mul__", 1.0)))()
+    return lambda x: o(x), setting(k, "__call__", operator.methodcaller("__mul__", 2.0))
 
 
 @case
