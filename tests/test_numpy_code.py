@@ -1,7 +1,8 @@
 """Numerical code as it is written in plain NumPy, differentiated as it stands: loops, buffers, views, chosen indices.
 
 The gradients of each piece in `examples/numpy_code` are compared with those of NumPy alone: by the complex step where
-the code is holomorphic, else by differences. Reverse and forward mode, in the interpreter and compiled.
+the code is holomorphic, else by differences. Reverse and forward mode, in the interpreter and compiled. On a simulated
+device they are those of the CPU.
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from fnad import config, grad, jit, jvp, value_and_grad
+from fnad import config, grad, jit, jvp, to_host, value_and_grad
+from tests.gpu import simulated
 
 FOLDER = Path(__file__).parents[1] / "examples" / "numpy_code"
 Function = Callable[..., Any]
@@ -227,6 +229,20 @@ def test_gradients(name: str) -> None:
         check(derivatives)
     with config.override(executor="compiled"):
         check(jit(derivatives))
+
+
+@pytest.mark.slow
+@pieces
+def test_on_the_threads_of_a_device(name: str) -> None:
+    case = CASES[name](load(name))
+    derivatives = jit(value_and_grad(case.f, tuple(range(len(case.xs)))))
+    value, gradient = derivatives(*case.xs)
+    with simulated(), config.override(device="cuda", executor="compiled"):
+        found, parts = to_host(derivatives(*case.xs))
+    assert_allclose(found, value, rtol=1e-12)
+    largest = max(np.max(np.abs(g)) for g in gradient)
+    for part, expected in zip(parts, gradient, strict=True):
+        assert_allclose(part, expected, rtol=1e-10, atol=1e-12 * largest)
 
 
 @pieces

@@ -16,6 +16,7 @@ from itertools import chain
 from typing import TypeAlias
 
 from fnad.errors import LoweringError
+from fnad.kernel.barriers import is_shared_out
 from fnad.kernel.chunk_kernels import arrays_of, local_arrays
 from fnad.kernel.grid import Mapping, OnBlocks, Parts, Piece, statements_of_piece
 from fnad.kernel.guards import (
@@ -32,7 +33,7 @@ from fnad.kernel.liveness import live
 from fnad.kernel.plan import Placed
 from fnad.kernel.python_source import kernel_text
 from fnad.kernel.registers import vectors
-from fnad.kernel.statements import COUNTERS, STATUS, Apply, Kernel, Statement, expressions, walk
+from fnad.kernel.statements import COUNTERS, STATUS, Apply, Kernel, Statement, Store, bodies, expressions, walk
 from fnad.lower.allocation import Slot
 from fnad.lower.interchange import products_apart
 from fnad.lower.loop_ir import (
@@ -106,7 +107,10 @@ class DevicePlan(Placed):
         self.target = target
         parts = parts_of(loops.items, Mapping(target))
         statements = {piece: statements_of_piece(piece, target) for piece in pieces_of(parts)}
-        super().__init__(loops, donated, list(statements), statements.values(), set(read_by_host(parts)))
+        of_some = {array for body in statements.values() for array in stored_by_some(body)}
+        numbers = (buffer for buffer in loops.temporaries if buffer.aval.size == 1)
+        in_memory = {*read_by_host(parts), *(buffer for buffer in numbers if buffer.name in of_some)}
+        super().__init__(loops, donated, list(statements), statements.values(), in_memory)
         self.slots += folds_in_parts(statements)
         self.launches: dict[object, Launch] = {}
         self.counters = 1 + max([control.depth for item in loops.items for control in controls(item)], default=0)
@@ -290,6 +294,16 @@ def read_by_host(parts: Iterable[Part]) -> Iterator[Buffer]:
                     yield from read_by_host(body)
             case _:
                 pass
+
+
+def stored_by_some(statements: Sequence[Statement]) -> Iterator[str]:
+    """The arrays that some threads of a block store into: in variables, others would not have what is in them."""
+    for statement in statements:
+        if is_shared_out(statement):
+            yield from (inner.array.name for inner in walk([statement]) if isinstance(inner, Store))
+        else:
+            for body in bodies(statement):
+                yield from stored_by_some(body)
 
 
 def folds_in_parts(pieces: Iterable[Piece]) -> Iterator[Slot]:
