@@ -144,6 +144,15 @@ def test_casts_are_astype(source: str) -> None:
         assert_as_plain(f"{name}(a)", plain, target, values)
 
 
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_a_truth_as_a_number_is_chosen(dtype: str) -> None:
+    """To convert the masks of a vector takes four instructions."""
+    name = {"f4": "f32", "f8": "f64"}[dtype]
+    text = str(module_of(parse_kernel(elementwise(f"{name}(a < b)", 2, 8), "program", [np.dtype(dtype)] * 3)))
+    assert "select" in text
+    assert "uitofp" not in text
+
+
 @pytest.mark.parametrize("dtype", [*INTEGERS, *FLOATS, *COMPLEX])
 def test_operators(dtype: str) -> None:
     arrays = pairs(dtype)

@@ -37,6 +37,9 @@ def to_complex(builder: Builder, source: Dtype, target: Dtype, value: Value) -> 
 
 
 def to_float(builder: Builder, source: Dtype, target: Dtype, value: Value) -> Value:
+    if source.kind == "b":  # of a vector's masks a number is chosen in one instruction, and converted in four
+        into = llvm_type(target)
+        return builder.select(is_true(builder, source, value), into(1.0), into(0.0))
     if source.kind == "f":
         convert = builder.fpext if target.itemsize > source.itemsize else builder.fptrunc
     else:
