@@ -17,7 +17,7 @@ from fnad.errors import LoweringError
 from fnad.ir.types import BOOL
 from fnad.kernel import accumulators
 from fnad.kernel.accumulators import Accumulator
-from fnad.kernel.folds import FoldWriter
+from fnad.kernel.across import AcrossWriter
 from fnad.kernel.interrupts import interrupt_period
 from fnad.kernel.linalg import LINALG, stack_sizes
 from fnad.kernel.products import PARTS, power_of_two
@@ -80,7 +80,7 @@ def statements_of(
     return builder.body.statements
 
 
-class Builder(FoldWriter):
+class Builder(AcrossWriter):
     """Writes the statements of one kernel."""
 
     def __init__(self, depth: int, stacks: Sequence[Buffer], rows: Mapping[Buffer, Row], target: Target) -> None:
@@ -217,10 +217,13 @@ class Builder(FoldWriter):
         with self.block(level=False) as body:
             end = self.assign("v", end_of(first, loop.tile, loop.extent))
             for piece in tiles.pieces(loop):
-                if isinstance(piece, NestLoop):
+                if isinstance(piece, NestLoop) and piece.across:
+                    self.loop_across(loop, piece, first, end)
+                elif isinstance(piece, NestLoop):
                     self.plain_loop(piece, first, end)
                 else:
                     self.product_of_tile(piece, loop, first, end)
+        self.make_lanes()
         self.add(For(first, start, stop, loop.tile, body))
 
     # ---- parallel loops ----------------------------------------------------------------------------------------------

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from collections.abc import Set as AbstractSet
+from dataclasses import replace
 
 from fnad.ir.types import BOOL
 from fnad.kernel.routines import GEMM, GEMV
@@ -67,7 +68,25 @@ class ProductWriter(Writer):
             part = Part((zero, zero, first), (integer(whole.m), integer(whole.n), size), kept)
         else:
             part = Part((first, zero, zero), (size, integer(whole.n), integer(whole.k)), kept)
+        whole = self.as_laid_out(whole, is_sum=is_sum)
+        if whole.out.column_stride != 1:
+            whole, part = transposed(whole), part.transposed()
         self.part_of_product(whole, part, beta=int(bool(product.depths)))
+
+    def as_laid_out(self, product: loop_ir.Product, *, is_sum: bool) -> loop_ir.Product:
+        """A product with the matrices that lie by columns in a tile: of its rows, or of the terms of its sums."""
+        if is_sum:
+            return replace(product, a=self.turned(product.a, by_rows=False), b=self.turned(product.b, by_rows=True))
+        return replace(product, out=self.turned(product.out, by_rows=True), a=self.turned(product.a, by_rows=True))
+
+    def turned(self, matrix: loop_ir.Matrix, *, by_rows: bool) -> loop_ir.Matrix:
+        """A matrix as it lies in a tile, whose iterations have a row each, or a column."""
+        row = self.rows.get(matrix.buffer.root)
+        if row is None or not row.turned:
+            return matrix
+        if by_rows:
+            return replace(matrix, row_stride=1, column_stride=row.loop.tile * matrix.column_stride)
+        return replace(matrix, row_stride=row.loop.tile * matrix.row_stride, column_stride=1)
 
     def part_of_product(self, product: loop_ir.Product, part: Part, beta: int = 0) -> None:
         """Write a part of a product, added to `beta` times what is there."""
@@ -110,6 +129,14 @@ class ProductWriter(Writer):
         self.each_of(product.m * product.n, write)
 
 
+def transposed(product: loop_ir.Product) -> loop_ir.Product:
+    """The product that gives the transposed matrix."""
+    out, a, b = (
+        replace(x, row_stride=x.column_stride, column_stride=x.row_stride) for x in (product.out, product.b, product.a)
+    )
+    return replace(product, out=out, a=a, b=b, m=product.n, n=product.m)
+
+
 @dataclass(frozen=True, slots=True)
 class Part:
     """A part of a product: its first row, column and term, and their numbers.
@@ -120,6 +147,10 @@ class Part:
     first: tuple[Expression, Expression, Expression]
     size: tuple[Expression, Expression, Expression]
     kept: AbstractSet[Buffer] = frozenset()
+
+    def transposed(self) -> Part:
+        (row, column, term), (m, n, k) = self.first, self.size
+        return Part((column, row, term), (n, m, k), self.kept)
 
     def moved(
         self, matrix: loop_ir.Matrix, place: tuple[Expression, ...], row: Expression, column: Expression

@@ -105,6 +105,12 @@ class _Unrolling:
         return _replaced(loop.body, {**names, loop.counter.name: integer(number)}, once)
 
 
+def iteration_of(statements: Sequence[Statement], counter: Name, value: Expression, suffix: str) -> list[Statement]:
+    """The statements with a value for a counter, and with other names for what they assign."""
+    own = {name.name: Name(name.name + suffix, name.kind) for name in assigned(statements)}
+    return list(_replaced(statements, {**own, counter.name: value}, ()))
+
+
 def _counted(loop: For) -> range:
     assert isinstance(loop.start, Constant)
     assert isinstance(loop.stop, Constant)

@@ -116,7 +116,7 @@ class Writer:
         self.innermost_branch = 0
         self.is_parallel = False
         self.own: dict[loop_ir.Effect, tuple[Name, Expression, Index]] = {}
-        self._numbers = {prefix: count() for prefix in ("v", "acc", "k", "part")}
+        self._numbers = {prefix: count() for prefix in ("v", "acc", "k", "part", "lane")}
         self._source = ""
 
     # ---- statements --------------------------------------------------------------------------------------------------

@@ -1,7 +1,7 @@
 """The loops IR: what a backend compiles.
 
     program ::= inputs, outputs, temporaries: [Buffer], items: [item]
-    item    ::= NestLoop(depth, extent, [item], tile, span) | effect | Product | LibraryCall | control
+    item    ::= NestLoop(depth, extent, [item], tile, span, across) | effect | Product | LibraryCall | control
     effect  ::= BufferStore | Check | Reduce | ArgReduce | Scan | Update     a write of a node into a buffer
     control ::= Switch(index, [[item]]) | SequentialFor(extent, [item]) | SequentialWhile([item], predicate, [item])
 
@@ -124,7 +124,8 @@ class Matrix:
 class Product:
     """out[m, n] = a[m, k] · b[k, n], by the BLAS; the sum of these over the loops at the `depths`.
 
-    Tasks of such a loop have sums of their own in `parts`.
+    Tasks of such a loop have sums of their own in `parts`. One that `has_rows` is a part of the rows of a product that
+    is divided by these.
     """
 
     out: Matrix
@@ -136,6 +137,7 @@ class Product:
     source: Source | None = None
     depths: frozenset[int] = frozenset()
     parts: Buffer | None = None
+    has_rows: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -159,7 +161,8 @@ class NestLoop:
     """A counted loop from 0 to extent.
 
     With a `tile`, so many iterations run together, one item after the other: see `tiles.py`. With a `span`, only those
-    from its first value to its last one run: the others change nothing.
+    from its first value to its last one run: the others change nothing. One that runs `across` is outside of the loop
+    over the tile that it is in: see `across.py`.
     """
 
     depth: int
@@ -167,6 +170,7 @@ class NestLoop:
     items: list[Item] = field(default_factory=list["Item"])
     tile: int = 0
     span: tuple[Node, Node] | None = None
+    across: bool = False
 
     @property
     def expected(self) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fnad.ir.program import Program
+from fnad.lower.across import across
 from fnad.lower.control_flow import Regions
 from fnad.lower.expressions import Shared
 from fnad.lower.loop_ir import LoopProgram, touched
@@ -21,7 +22,7 @@ def lower(program: Program, target: Target) -> LoopProgram:
     outputs = tuple(Buffer(f"out{n}", atom.aval) for n, atom in enumerate(program.outputs))
     values.expressions.buffers.update(zip(program.inputs, inputs, strict=True))
     values.compute(list(zip(program.outputs, outputs, strict=True)))
-    items = values.items()
+    items = across(values.items(), shared.temporaries, target.costs)
     used = {buffer for item in items for buffer in touched(item)}
     temporaries = tuple(buffer for buffer in shared.temporaries if buffer in used)
     stacks = (*shared.residual_stacks, *(buffer for buffer in outputs if buffer.aval.is_residual_stack))

@@ -66,7 +66,7 @@ def _item_lines(items: Sequence[Item], indent: str) -> Iterator[str]:
 def _turns(loop: NestLoop) -> str:
     if loop.span is not None:
         return f" from {node_text(loop.span[0])} to {node_text(loop.span[1])}"
-    return f" by {loop.tile}" if loop.tile else ""
+    return f" by {loop.tile}" if loop.tile else " across" if loop.across else ""
 
 
 def _control_lines(item: Control, indent: str) -> Iterator[str]:

@@ -16,7 +16,7 @@ from itertools import chain
 
 from fnad.lower.footprint import Footprint, aligned, footprint
 from fnad.lower.index import Atom, Counter, Index
-from fnad.lower.loop_ir import Control, Item, NestLoop, Product, touched
+from fnad.lower.loop_ir import Control, Item, NestLoop, Product, effects, touched
 from fnad.lower.nodes import Buffer
 from fnad.lower.tiles import pieces
 from fnad.records import dataclass
@@ -35,21 +35,25 @@ LARGEST, LARGEST_ALL = 2**20, 2**21
 class Row:
     """The loop whose iterations have a row each, with `outermost` around it, and the elements of its memory.
 
-    These are a power of two, so that sizes share code. Where it `has_tile`, the rows of a tile are there at once.
+    These are a power of two, so that sizes share code. Where it `has_tile`, the rows of a tile are there at once; where
+    they are `turned`, the elements of a column lie together, as many as the tile has rows.
     """
 
     loop: NestLoop
     outermost: int
     has_tile: bool
     size: int
+    turned: bool = False
 
     def stride(self, address: Index) -> int:
         """How far the rows of successive iterations lie apart, if there are several."""
-        return _stride(self.loop, address) if self.has_tile else 0
+        stride = _stride(self.loop, address) if self.has_tile else 0
+        return int(stride > 0) if self.turned else stride
 
     def place(self, address: Index) -> Index:
         """The place in its row of an address in the whole buffer."""
-        return _place(self.loop, self.outermost, address)
+        place = _place(self.loop, self.outermost, address)
+        return place * self.loop.tile if self.turned else place
 
 
 def _stride(loop: NestLoop, address: Index) -> int:
@@ -108,7 +112,8 @@ class _Search:
             if not addresses or not aligned(addresses, loop.depth, loop.extent):
                 return far
             known = [address for address in addresses if address is not None]
-            row = _row(buffer, loop, outermost.depth, known, self.needs_tile(buffer, loop))
+            has_tile = self.needs_tile(buffer, loop)
+            row = _row(buffer, loop, outermost.depth, known, has_tile, has_tile and self.is_turned(buffer, loop))
             if row is not None and row.size * buffer.dtype.itemsize <= (NEAR_TILE if row.has_tile else NEAR):
                 return row
             far = far or row
@@ -117,11 +122,24 @@ class _Search:
         return far
 
     def needs_tile(self, buffer: Buffer, loop: NestLoop) -> bool:
-        """Whether several pieces of a tile, or a product, touch a buffer."""
+        """Whether several pieces of a tile, a product, or a loop across it touch a buffer."""
         users = (
             [p for p in pieces(loop) if any(self.addresses(buffer, item) for item in _items(p))] if loop.tile else []
         )
-        return len(users) > 1 or any(isinstance(user, Product) for user in users)
+        return len(users) > 1 or any(isinstance(user, Product) or user.across for user in users)
+
+    def is_turned(self, buffer: Buffer, loop: NestLoop) -> bool:
+        """Whether loops across the tile touch the rows of a buffer, and no products but of the tile's single rows."""
+        users = [p for p in pieces(loop) if any(self.addresses(buffer, item) for item in _items(p))]
+        found: list[Index | None] = []
+        for user in users:
+            if isinstance(user, Product) and not is_by_single_rows(user):
+                return False
+            if isinstance(user, NestLoop) and any(isinstance(effect, Product) for effect in effects(user)):
+                return False
+            if isinstance(user, NestLoop) and user.across:
+                found += self.addresses(buffer, user)
+        return any(address is not None and address.reads(loop.depth + 1) for address in found)
 
     def addresses(self, buffer: Buffer, item: Item) -> list[Index | None]:
         accessed: Footprint = self.footprint(item)
@@ -132,13 +150,21 @@ def _items(piece: NestLoop | Product) -> Sequence[Item]:
     return piece.items if isinstance(piece, NestLoop) else (piece,)
 
 
-def _row(buffer: Buffer, loop: NestLoop, outermost: int, addresses: Sequence[Index], has_tile: bool) -> Row | None:
+def is_by_single_rows(product: Product) -> bool:
+    """Whether an iteration of the loop that divides a product takes one row of its matrices."""
+    return (product.k if product.depths else product.m) == 1
+
+
+def _row(
+    buffer: Buffer, loop: NestLoop, outermost: int, addresses: Sequence[Index], has_tile: bool, turned: bool
+) -> Row | None:
     """The row of a loop's iterations, if it is neither too short nor too large."""
     places = [_place(loop, outermost, address) for address in addresses]
     if any(isinstance(atom, Counter) and atom.depth < outermost for place in places for atom, _ in place.terms):
         return None
     size, stride = max(place.range[1] for place in places) + 1, _stride(loop, addresses[0])
-    if not SHORTEST <= size < buffer.aval.size or (has_tile and stride < 0):
+    if not (turned or size >= SHORTEST) or size >= buffer.aval.size or (has_tile and stride < 0):
         return None
-    whole = 2 ** (size + (stride * (loop.tile - 1) if has_tile else 0) - 1).bit_length()
-    return Row(loop, outermost, has_tile, whole) if whole * buffer.dtype.itemsize <= LARGEST else None
+    several = size * loop.tile if turned else size + (stride * (loop.tile - 1) if has_tile else 0)
+    whole = 2 ** (several - 1).bit_length()
+    return Row(loop, outermost, has_tile, whole, turned) if whole * buffer.dtype.itemsize <= LARGEST else None

@@ -33,6 +33,9 @@ TILES = 8
 FEW = 4
 """The rows of a tile, in multiples of the fewest, with less than which the other matrix takes long to pack for each."""
 
+NARROW = 64
+"""The fewest narrow rows that a product is divided into, in multiples of the fewest rows of a tile."""
+
 LARGEST_SIDE = 128
 """The most multiplications for an element of the large matrix: from there on they take longer than the memory."""
 
@@ -55,6 +58,14 @@ def worth_terms(product: Product, costs: Costs) -> bool:
     return _nbytes(product, long * short) <= costs.tile_bytes and _is_worth(product, product.k, long, short, costs)
 
 
+def worth_narrow(rows: int, one: int, other: int, costs: Costs) -> bool:
+    """Whether a product of so many rows, or terms, is better divided by these though its other sides are short.
+
+    That is so where loops fold along the narrow rows of one of its matrices: see `across.py`.
+    """
+    return rows >= NARROW * costs.tile_rows and min(one, other) > 1 and max(one, other) <= LARGEST_SIDE
+
+
 def _is_worth(product: Product, rows: int, long: int, short: int, costs: Costs) -> bool:
     fewest, nbytes = costs.tile_rows, _nbytes(product, rows * long)
     has_few_rows = costs.tile_bytes < FEW * fewest * _nbytes(product, long)
@@ -71,7 +82,7 @@ def by_rows(product: Product, axes: Shape, depth: int, costs: Costs) -> Item:
     outer, rest = _divided(axes, costs.tile_rows)
     row = flatten(counters(outer, depth), outer)
     out, a = _moved(product.out, row * (rest * product.out.row_stride)), product.a
-    inner = replace(product, out=out, a=_moved(a, row * (rest * a.row_stride)), m=rest)
+    inner = replace(product, out=out, a=_moved(a, row * (rest * a.row_stride)), m=rest, has_rows=True)
     return nested(outer, inner, depth)
 
 
@@ -106,7 +117,7 @@ def tiled(item: Item, costs: Costs) -> Item:
     products = [inner for inner in items if isinstance(inner, Product) and is_divided(inner, item)]
     if products and len(items) == 1:
         return widened(products[0], item)
-    products = [product for product in products if product.depths or worth_rows(widened(product, item), costs)]
+    products = [p for p in products if p.depths or p.has_rows or worth_rows(widened(p, item), costs)]
     return replace(item, items=items, tile=_length(products, costs) if products else 0)
 
 
@@ -146,9 +157,14 @@ def _length(products: Sequence[Product], costs: Costs) -> int:
 
 
 def pieces(loop: NestLoop) -> Iterator[Product | NestLoop]:
-    """What runs one after the other in a tile: products, and loops with the other items."""
-    for is_product, items in groupby(loop.items, lambda item: isinstance(item, Product) and is_divided(item, loop)):
-        if is_product:
-            yield from (item for item in items if isinstance(item, Product))
+    """What runs one after the other in a tile: products, loops across it, and loops with the other items."""
+    for is_apart, items in groupby(loop.items, lambda item: _is_apart(item, loop)):
+        if is_apart:
+            yield from (item for item in items if isinstance(item, Product | NestLoop))
         else:
             yield NestLoop(loop.depth, loop.extent, list(items))
+
+
+def _is_apart(item: Item, loop: NestLoop) -> bool:
+    """Whether an item is a piece of its own: a product, or a loop around that over the tile."""
+    return is_divided(item, loop) if isinstance(item, Product) else isinstance(item, NestLoop) and item.across

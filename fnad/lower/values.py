@@ -64,10 +64,11 @@ from fnad.lower.loop_ir import (
     nested,
 )
 from fnad.lower.materialize import is_read_twice, materialized_values
+from fnad.lower.narrow import folded_along_rows
 from fnad.lower.nodes import Buffer, BufferLoad, Node, ScalarConstant, loads
 from fnad.lower.order import reads_first
 from fnad.lower.target import is_addition
-from fnad.lower.tiles import PARTS, by_rows, by_terms, tiled, worth_rows, worth_terms
+from fnad.lower.tiles import PARTS, by_rows, by_terms, tiled, worth_narrow, worth_rows, worth_terms
 from fnad.scalar.operations import MULTIPLY
 from fnad.scalar.template import instantiate
 from fnad.transforms.by_rows import each_is_updated_once, rows_of
@@ -86,6 +87,7 @@ class Values:
         self.own: dict[Var, Buffer] = {}
         self.copies: dict[Atom, list[tuple[Buffer, Sequence[int]]]] = defaultdict(list)
         self.reused: dict[Var, Var] = {}
+        self.narrow = folded_along_rows(program) if shared.target.multiplies else frozenset[Var]()
         self.source: Source | None = None
 
     def compute(
@@ -566,7 +568,7 @@ class Values:
         if is_small or not is_inexact(buffer.dtype) or not target.multiplies:
             self._contract_in_loops(x, y, dims, buffer)
         else:
-            self._multiply_matrices(x, y, dims, buffer)
+            self._multiply_matrices(x, y, dims, buffer, not self.narrow.isdisjoint((x, y, *equation.results)))
 
     def _contract_in_loops(self, x: Atom, y: Atom, dims: Dimensions, buffer: Buffer) -> None:
         shape = (*dims.batch, *dims.m, *dims.n, *dims.k)
@@ -597,24 +599,27 @@ class Values:
         shape, total = (*x.aval.shape, y.aval.shape[1]), Fold("{dtype}(0)", "{acc} + {0}", sum=True)
         self._reduce(buffer, shape, (0,), total, product, span if self.shared.target.grid is None else None)
 
-    def _multiply_matrices(self, x: Atom, y: Atom, dims: Dimensions, buffer: Buffer) -> None:
+    def _multiply_matrices(self, x: Atom, y: Atom, dims: Dimensions, buffer: Buffer, is_narrow: bool) -> None:
         m, k, n = (prod(sizes) for sizes in (dims.m, dims.k, dims.n))
         batch = counters(dims.batch, self.depth)
         a = self._matrix(x, dims, dims.m, dims.k, dims.left_axes)
         b = self._matrix(y, dims, dims.k, dims.n, dims.right_axes)
         out = Matrix(buffer, buffer.offset + flatten(batch, dims.batch) * (m * n), n, 1)
         product = Product(out, a, b, m, k, n, self.source)
-        self.nests.place(nested(dims.batch, self._divided(product, dims), self.depth))
+        self.nests.place(nested(dims.batch, self._divided(product, dims, is_narrow), self.depth))
 
-    def _divided(self, product: Product, dims: Dimensions) -> Item:
-        """A large product as a loop, over its terms if a loop computes an operand of it, or else over its rows."""
+    def _divided(self, product: Product, dims: Dimensions, is_narrow: bool) -> Item:
+        """A large product as a loop, over its terms if a loop computes an operand of it, or else over its rows.
+
+        It may be a smaller one where its matrix `is_narrow` and loops fold along the rows.
+        """
         costs, depth = self.shared.target.costs, self.depth + count_loops(dims.batch)
-        if worth_terms(product, costs):
+        if worth_terms(product, costs) or (is_narrow and worth_narrow(product.k, product.m, product.n, costs)):
             parts = self.temporary(Aval(product.out.buffer.dtype, (PARTS, product.m * product.n)))
             by_term = by_terms(replace(product, parts=parts), dims.k, depth, costs)
             if self.nests.joins(nested(dims.batch, by_term, self.depth)):
                 return by_term
-        if not worth_rows(product, costs):
+        if not (worth_rows(product, costs) or (is_narrow and worth_narrow(product.m, product.k, product.n, costs))):
             return product
         product = product if dims.batch else replace(product, b=self._by_rows(product.b, product.k, product.n))
         return by_rows(product, dims.m, depth, costs)

@@ -40,7 +40,7 @@ from fnad.ops.spans import contract_spans
 from fnad.transforms.dce import dce
 from fnad.transforms.rewrite import application, constant_of, rewrite
 
-FEWEST = 32
+FEWEST = 8
 """The fewest columns for which it takes less time."""
 
 

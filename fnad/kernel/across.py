@@ -1,0 +1,232 @@
+"""Loops over narrow rows in kernels, around the loop over the rows of a tile: see `fnad/lower/across.py`.
+
+Folds along rows accumulate in arrays with an element for each row, the lanes. Such arrays also hold what is the same in
+a whole row and takes work, such as the reciprocal of a sum, so that it is computed once for each row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import field, replace
+from functools import partial
+
+from fnad.ir.types import BOOL, Dtype
+from fnad.kernel.folds import FoldWriter
+from fnad.kernel.statements import Assign, Constant, Expression, For, Load, Name, Store, apply, integer
+from fnad.kernel.unroll import iteration_of
+from fnad.kernel.writer import Block, block_of, counter, local
+from fnad.lower.across import is_along_row
+from fnad.lower.index import Index
+from fnad.lower.loop_ir import ArgReduce, Effect, NestLoop, Reduce
+from fnad.lower.nodes import Branch, Buffer, BufferLoad, IndexValue, Node, ScalarOperation, children
+from fnad.lower.rows import Row
+from fnad.lower.target import Target
+from fnad.records import dataclass
+from fnad.scalar.operation import INDEX, Pointer
+from fnad.scalar.operations import ADD, SUBTRACT
+
+TOGETHER = 4
+"""The elements of a row that are computed one after the other in a loop over rows."""
+
+
+class AcrossWriter(FoldWriter):
+    """Writes loops across tiles; `lanes` are the arrays that they need, to be made before the loop over tiles."""
+
+    def __init__(self, depth: int, rows: Mapping[Buffer, Row], target: Target) -> None:
+        super().__init__(depth, rows, target)
+        self.lanes: list[tuple[Name, int]] = []
+        self.loop_over_rows: _RowLoop | None = None
+
+    def make_lanes(self) -> None:
+        """Make the arrays that the loops written so far need."""
+        self.add(*(local(array, size) for array, size in self.lanes))
+        self.lanes.clear()
+
+    def loop_across(self, tile: NestLoop, loop: NestLoop, first: Expression, stop: Expression) -> None:
+        """Write a loop over the elements of rows, and in it one over the rows of a tile, from `first` on."""
+        effects = [effect for effect in loop.items if isinstance(effect, Effect)]
+        rows = _RowLoop(tile, loop, apply(SUBTRACT, counter(tile.depth), first))
+        kept = {node: self.lane(tile, node.dtype) for node in rows.work([effect.node for effect in effects])}
+        folds = {effect: self.lanes_of(effect, tile) for effect in effects if is_along_row(effect, loop)}
+        each_row = partial(self.each_row, tile, first, stop)
+        each_row(lambda: self.begin(rows, kept, folds))
+        rows.kept = kept
+        self.loop_over_rows = rows
+        if not any(isinstance(effect, Reduce) and effect not in folds for effect in effects):
+            self.columns(loop, partial(self.effects_across, effects, rows, folds, {}), each_row)
+        else:
+            self.columns_with_sums(loop, effects, rows, folds, each_row)
+        self.loop_over_rows = None
+        each_row(lambda: self.end(rows, folds))
+
+    def columns(self, loop: NestLoop, write: Callable[[], None], each_row: _EachRow) -> None:
+        """Write a loop over the elements of rows, several at a time: lanes are loaded and stored once for these."""
+        rest = loop.extent % TOGETHER
+        with self.block() as outer:
+            each_row(write)
+        (over_rows,) = outer
+        assert isinstance(over_rows, For)
+        first = block_of(loop.depth)
+        for start, stop, count in ((0, loop.extent - rest, TOGETHER), (loop.extent - rest, loop.extent, rest)):
+            if start < stop:
+                values = [first, *(apply(ADD, first, integer(n)) for n in range(1, count))]
+                body = [
+                    statement
+                    for n, value in enumerate(values)
+                    for statement in iteration_of(over_rows.body, counter(loop.depth), value, f"n{n}")
+                ]
+                whole = replace(over_rows, body=body)
+                self.add(For(first, integer(start), integer(stop), count, [whole]))
+
+    def columns_with_sums(
+        self, loop: NestLoop, effects: Sequence[Effect], rows: _RowLoop, folds: _Folds, each_row: _EachRow
+    ) -> None:
+        """Write a loop over the elements of rows, with folds over the rows for each of them."""
+        with self.block() as body:
+            sums = [effect for effect in effects if isinstance(effect, Reduce) and effect not in folds]
+            totals: dict[Effect, Name] = {effect: self.total(effect) for effect in sums}
+            each_row(lambda: self.effects_across(effects, rows, folds, totals))
+            for effect in sums:
+                self.combine_in_memory(effect, totals[effect])
+        self.add(For(counter(loop.depth), integer(0), integer(loop.extent), 1, body))
+
+    def each_row(self, tile: NestLoop, first: Expression, stop: Expression, write: Callable[[], None]) -> None:
+        with self.block() as body:
+            write()
+        if body:
+            self.add(For(counter(tile.depth), first, stop, 1, body))
+
+    # ---- lanes -------------------------------------------------------------------------------------------------------
+
+    def lane(self, tile: NestLoop, dtype: Dtype) -> Name:
+        """A new array with an element for each row of a tile."""
+        array = Name(f"lane{next(self._numbers['lane'])}", Pointer(dtype))
+        self.lanes.append((array, tile.tile))
+        return array
+
+    def lanes_of(self, effect: Effect, tile: NestLoop) -> list[tuple[Name, Constant]]:
+        """The arrays that a fold along rows accumulates in, and how they begin."""
+        if isinstance(effect, ArgReduce):
+            return [(self.lane(tile, INDEX), integer(0)), (self.lane(tile, effect.node.dtype), Constant(effect.init))]
+        assert isinstance(effect, Reduce)
+        return [(self.lane(tile, effect.dtype), Constant(effect.init))]
+
+    def begin(self, rows: _RowLoop, kept: Mapping[Node, Name], folds: _Folds) -> None:
+        for node, lane in kept.items():
+            self.add(Store(lane, rows.number, self.value(node)))
+        for lanes in folds.values():
+            self.add(*(Store(lane, rows.number, init) for lane, init in lanes))
+
+    def end(self, rows: _RowLoop, folds: _Folds) -> None:
+        for effect, lanes in folds.items():
+            found = self.assign("v", Load(lanes[0][0], rows.number))
+            self.store(effect, self.cast(found, effect.buffer.dtype))
+
+    # ---- effects -----------------------------------------------------------------------------------------------------
+
+    def effects_across(
+        self, effects: Sequence[Effect], rows: _RowLoop, folds: _Folds, totals: Mapping[Effect, Name]
+    ) -> None:
+        for effect in effects:
+            self.comment(effect)
+            value = self.value(effect.node)
+            if effect in totals:
+                self.add_to_total(effect, totals[effect], value)
+            elif effect in folds:
+                self.fold_across(effect, rows.number, [lane for lane, _ in folds[effect]], value)
+            else:
+                self.store(effect, value)
+
+    def total(self, effect: Reduce) -> Name:
+        """The variable of a fold over the rows of a tile."""
+        name = self.name("acc", effect.dtype)
+        self.changing.add(name.name)
+        self.add(Assign((name,), Constant(effect.init)))
+        return name
+
+    def add_to_total(self, effect: Effect, total: Name, value: Expression) -> None:
+        assert isinstance(effect, Reduce)
+        self.add(Assign((total,), self.folded(effect, total, self.cast(value, effect.dtype))))
+
+    def fold_across(self, effect: Effect, row: Expression, lanes: Sequence[Name], value: Expression) -> None:
+        if isinstance(effect, Reduce):
+            (lane,) = lanes
+            old = self.assign("v", Load(lane, row))
+            new = self.folded(effect, old, self.cast(value, effect.dtype))
+            self.add(Store(lane, row, self.assign("v", new)))
+            return
+        assert isinstance(effect, ArgReduce)
+        (position, place), (best, so_far) = ((lane, self.assign("v", Load(lane, row))) for lane in lanes)
+        better = self.assign("v", self.step(effect.better, BOOL, **{"0": value, "best": so_far}))
+        number = counter(self.loops[-1].depth + 1)
+        self.add(Store(position, row, self.assign("v", self.select(better, number, place))))
+        self.add(Store(best, row, self.assign("v", self.select(better, value, so_far))))
+
+    # ---- values ------------------------------------------------------------------------------------------------------
+
+    def home(self, node: Node) -> Block:
+        rows = self.loop_over_rows
+        if rows is None or self.branches or node.depth <= rows.depth:
+            return super().home(node)
+        return self.here
+
+    def computed(self, node: Node) -> Expression:
+        rows = self.loop_over_rows
+        if rows is not None and node in rows.kept:
+            return self.assign("v", Load(rows.kept[node], rows.number))
+        return super().computed(node)
+
+
+_EachRow = Callable[[Callable[[], None]], None]
+_Folds = Mapping[Effect, Sequence[tuple[Name, Constant]]]
+
+
+@dataclass(slots=True, eq=False)
+class _RowLoop:
+    """The loop over a tile's rows within one over their elements; `number` is that of the row in the tile."""
+
+    tile: NestLoop
+    loop: NestLoop
+    number: Expression
+    kept: Mapping[Node, Name] = field(default_factory=dict[Node, Name])
+    known: dict[tuple[Node, int], bool] = field(default_factory=dict[tuple[Node, int], bool])
+
+    @property
+    def depth(self) -> int:
+        return self.tile.depth
+
+    def varies(self, node: Node) -> bool:
+        """Whether a value is another one for each row."""
+        return self._reads(node, self.tile.depth)
+
+    def work(self, roots: Sequence[Node]) -> Iterator[Node]:
+        """The largest expressions with operations that vary by row alone; those in a branch may be invalid outside."""
+        pending, seen = list(roots), set[Node]()
+        while pending:
+            node = pending.pop()
+            if node in seen:
+                continue
+            seen.add(node)
+            if isinstance(node, ScalarOperation) and self.varies(node) and not self._reads(node, self.loop.depth):
+                yield node
+            elif not isinstance(node, Branch):
+                pending += children(node)
+
+    def _reads(self, node: Node, depth: int) -> bool:
+        """Whether a value depends on the counter of the loop at this depth."""
+        found = self.known.get((node, depth))
+        if found is None:
+            inside = any(index.reads(depth) for index in _indices(node))
+            found = inside or any(self._reads(child, depth) for child in children(node))
+            self.known[node, depth] = found
+        return found
+
+
+def _indices(node: Node) -> list[Index]:
+    match node:
+        case BufferLoad(_, index, _) | IndexValue(index, _, _):
+            return [index]
+        case Branch(conditions, _, _, _):
+            return [index for index, _, _ in conditions]
+        case _:
+            return []
