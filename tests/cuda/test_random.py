@@ -16,12 +16,16 @@ from hypothesis import strategies as st
 from fnad.backends.cuda import executor
 from fnad.backends.cuda.executor import DeviceExecutor
 from fnad.backends.cuda.target import CUDA
+from fnad.control.batching import batched_program
 from fnad.errors import LoweringError
+from fnad.ir.builder import trace
 from fnad.ir.program import Program
+from fnad.ir.types import aval_of
 from fnad.kernel import grid
 from fnad.kernel.launches import DevicePlan
 from fnad.lower.lowering import lower
 from fnad.lower.target import Grid
+from fnad.ops.shape import broadcast_to
 from fnad.testing import marks
 from fnad.transforms.interpret import interpret
 from fnad.transforms.joint import joint
@@ -96,3 +100,35 @@ def check_again(program: Program, arguments: Sequence[Any], wanted: Sequence[Any
     run, given_ = DeviceExecutor(plan, device), [device.to_device(np.asarray(x)) for x in arguments]
     for _ in range(3):
         assert_close([array.memory for array in run(given_)], wanted, tolerance(program))
+
+
+def on_stacks(one: Program, count: int, stacks: Sequence[Any], stacked: Sequence[bool]) -> Program:
+    def run(*args: Any) -> list[Any]:
+        found = zip(*batched_program(one, count, args, stacked), strict=True)
+        return [y if of_rows else broadcast_to(y, (count, *y.shape)) for y, of_rows in found]
+
+    return simplify(trace(run, *map(aval_of, stacks), name="stacks"))
+
+
+def rows_of(x: Any, count: int) -> Any:
+    """Rows that differ, if they are of real numbers."""
+    stack = np.stack([x] * count)
+    return (stack.T * np.linspace(1, 0.5, count, dtype=x.dtype)).T if x.dtype.kind == "f" else stack
+
+
+def check_on_stacks(program: Program, arguments: Sequence[Any], random: Random, seed: int) -> None:
+    """Rows are as each by itself; some operands are the same for all."""
+    count, stacked = random.randint(1, 9), [random.random() < 0.7 for _ in arguments]
+    arrays = list(map(np.asarray, arguments))
+    stacks = [rows_of(x, count) if mark else x for x, mark in zip(arrays, stacked, strict=True)]
+    rows = [[x[i] if mark else x for x, mark in zip(stacks, stacked, strict=True)] for i in range(count)]
+    wanted = [np.stack(leaf) for leaf in zip(*[interpret(program, row) for row in rows], strict=True)]
+    check(on_stacks(program, count, stacks, stacked), stacks, wanted, seed)
+
+
+@pytest.mark.slow
+@given(examples(most=8), st.randoms(use_true_random=False), st.integers(0, 99))
+@settings(max_examples=8)
+def test_random_programs_on_stacks(example: Example, random: Random, seed: int) -> None:
+    check_on_stacks(example.program, example.arguments, random, seed)
+    check_on_stacks(*random_control_program(random), random, seed)
