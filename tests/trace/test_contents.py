@@ -78,6 +78,7 @@ def test_a_table_is_pickled_once_where_its_pickle_is_known_to_be_the_same_again(
 
 def test_few_pickles_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(contents, "MOST_PICKLES", 3)
+    monkeypatch.setattr(contents, "_SAME_AGAIN", type(contents._SAME_AGAIN)())
     for n in range(9):
         assert contents.check_of_array_like(Table(np.arange(3.0), np.array([str(n), "", ""])))()
         assert len(contents._SAME_AGAIN) <= 3
