@@ -16,9 +16,8 @@ from fnad.kernel.statements import Assign, Constant, Expression, For, Load, Name
 from fnad.kernel.unroll import iteration_of
 from fnad.kernel.writer import Block, block_of, counter, local
 from fnad.lower.across import is_along_row
-from fnad.lower.index import Index
 from fnad.lower.loop_ir import ArgReduce, Effect, NestLoop, Reduce
-from fnad.lower.nodes import Branch, Buffer, BufferLoad, IndexValue, Node, ScalarOperation, children
+from fnad.lower.nodes import Branch, Buffer, Node, ScalarOperation, children, indices
 from fnad.lower.rows import Row
 from fnad.lower.target import Target
 from fnad.records import dataclass
@@ -216,17 +215,7 @@ class _RowLoop:
         """Whether a value depends on the counter of the loop at this depth."""
         found = self.known.get((node, depth))
         if found is None:
-            inside = any(index.reads(depth) for index in _indices(node))
+            inside = any(index.reads(depth) for index in indices(node))
             found = inside or any(self._reads(child, depth) for child in children(node))
             self.known[node, depth] = found
         return found
-
-
-def _indices(node: Node) -> list[Index]:
-    match node:
-        case BufferLoad(_, index, _) | IndexValue(index, _, _):
-            return [index]
-        case Branch(conditions, _, _, _):
-            return [index for index, _, _ in conditions]
-        case _:
-            return []

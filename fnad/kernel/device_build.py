@@ -44,9 +44,9 @@ from fnad.scalar.operations import ADD, AND, EQUAL, FLOOR_DIVIDE, LESS, MIN, MUL
 class DeviceBuilder(Builder):
     """Writes the statements of one kernel; `scattered` are the folds with an accumulator in each thread.
 
-    Where blocks have rows, a thread takes `row_width` neighbouring elements at once. `columns` are the folds over rows,
-    with accumulators for each element that a thread has of a row, of which `element` is the number. A row has a `group`
-    of threads: all of a block, or some of a warp.
+    Where blocks have rows, a thread takes `row_width` neighbouring elements at once. `own_columns` are the folds over
+    rows, with accumulators for each element that a thread has of a row, of which `element` is the number. A row has a
+    `group` of threads: all of a block, or some of a warp.
     """
 
     def __init__(self, depth: int, blocks: int, threads: int, target: Target) -> None:
@@ -58,7 +58,7 @@ class DeviceBuilder(Builder):
         self.is_shared_out = threads == 1
         self.row_width = 0
         self.there: Expression | None = None
-        self.columns: dict[Folded, tuple[Name, ...]] = {}
+        self.own_columns: dict[Folded, tuple[Name, ...]] = {}
         self.element: Expression | None = None
         self.scattered: set[Folded] = set()
         self.adds_atomically = False
@@ -270,7 +270,7 @@ class DeviceBuilder(Builder):
     # ---- folds ---------------------------------------------------------------------------------------------------
 
     def reduce(self, effect: Reduce) -> None:
-        if effect in self.columns:
+        if effect in self.own_columns:
             self.reduce_column(effect)
             return
         if effect not in self.directly_compensated:
@@ -282,7 +282,7 @@ class DeviceBuilder(Builder):
 
     def reduce_column(self, effect: Reduce) -> None:
         """Write a fold over the rows of a block, for an element that this thread has of each."""
-        arrays = self.columns[effect]
+        arrays = self.own_columns[effect]
         assert self.element is not None
         element = self.cast(self.value(effect.node), effect.dtype)
         before = [self.assign("v", Load(array, self.element)) for array in arrays]
@@ -295,10 +295,10 @@ class DeviceBuilder(Builder):
 
     def open_column(self, effect: Reduce, loop: NestLoop, arrays: Sequence[Name]) -> None:
         """Make the accumulators of a fold over the rows of a block, one for each element that a thread has of a row."""
-        made_before, elements = sum(map(len, self.columns.values())), self.elements_of([loop])
-        self.columns[effect] = tuple(own_array(made_before + n, effect.dtype) for n in range(len(arrays)))
+        made_before, elements = sum(map(len, self.own_columns.values())), self.elements_of([loop])
+        self.own_columns[effect] = tuple(own_array(made_before + n, effect.dtype) for n in range(len(arrays)))
         number = Name("n", INDEX)
-        for array in self.columns[effect]:
+        for array in self.own_columns[effect]:
             self.add(made(array, elements))
             start = Constant(effect.init)  # a sum's, which is 0, where the second one is of rounding errors
             self.add(For(number, integer(0), integer(elements), 1, [Store(array, number, start)]))
@@ -309,7 +309,7 @@ class DeviceBuilder(Builder):
 
         def write() -> None:
             assert self.element is not None
-            for array, own in zip(arrays, self.columns[effect], strict=True):
+            for array, own in zip(arrays, self.own_columns[effect], strict=True):
                 self.add(Store(array, place, self.assign("v", Load(own, self.element))))
 
         self.elements([loop], self.width_of([loop]), write)

@@ -11,14 +11,7 @@ from dataclasses import replace
 
 from fnad.lower.index import Counter, Index, canonical
 from fnad.lower.loop_ir import BufferStore, Item, NestLoop, Reduce, Update, effects
-from fnad.lower.nodes import (
-    Branch,
-    BufferLoad,
-    IndexValue,
-    Node,
-    Nodes,
-    children,
-)
+from fnad.lower.nodes import Node, Nodes, children, indices
 from fnad.lower.rewrite import Rewrite
 
 
@@ -55,20 +48,10 @@ def _all_collapse(address: Index, node: Node, a: Counter, b: Counter) -> bool:
         if node in seen:
             continue
         seen.add(node)
-        if not all(_index_collapses(index, a, b) for index in _indices(node)):
+        if not all(_index_collapses(index, a, b) for index in indices(node)):
             return False
         pending.extend(children(node))
     return True
-
-
-def _indices(node: Node) -> list[Index]:
-    match node:
-        case BufferLoad(_, index, _) | IndexValue(index, _, _):
-            return [index]
-        case Branch(conditions, _, _, _):
-            return [index for index, _, _ in conditions]
-        case _:
-            return []
 
 
 def _index_collapses(index: Index, a: Counter, b: Counter) -> bool:

@@ -205,6 +205,17 @@ def children(node: Node) -> Sequence[Node]:
             return (node.operand,)
 
 
+def indices(node: Node) -> list[Index]:
+    """The addresses and integers in a node that follow from the counters of loops."""
+    match node:
+        case BufferLoad(_, index, _) | IndexValue(index, _, _):
+            return [index]
+        case Branch(conditions, _, _, _):
+            return [index for index, _, _ in conditions]
+        case _:
+            return []
+
+
 def loaded(index: Index) -> list[Node]:
     """The run-time integers in an index."""
     found: list[Node] = []
