@@ -12,6 +12,7 @@ from fnad.kernel.build import locate, statements_of
 from fnad.kernel.forward import forward
 from fnad.kernel.layout import Layout
 from fnad.kernel.liveness import live, read_arrays
+from fnad.kernel.plain_products import with_plain_products
 from fnad.kernel.scratch import frame_words
 from fnad.kernel.statements import (
     COUNTERS,
@@ -90,7 +91,7 @@ def chunk_kernel(
     stacks: Sequence[Buffer],
 ) -> Kernel:  # fmt: skip
     """The kernel of a chunk, without stores into `unread` buffers."""
-    body = layout.place(split(live(statements, unread)))
+    body = with_plain_products(layout.place(split(live(statements, unread))))
     used = arrays_of(body)
     located = [locate(stack, stacks) for stack in stacks if array_of(stack) in used]
     counters = [Assign((counter(d),), Load(COUNTERS, integer(d))) for d in range(chunk.depth)]

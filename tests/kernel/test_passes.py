@@ -12,6 +12,7 @@ from fnad.kernel.forward import forward
 from fnad.kernel.layout import Layout
 from fnad.kernel.liveness import live, read_arrays
 from fnad.kernel.parser import parse_kernel
+from fnad.kernel.plain_products import with_plain_products
 from fnad.kernel.python_source import kernel_text, namespace, plain_text
 from fnad.kernel.routines import compensated_add
 from fnad.kernel.statements import Kernel, Statement
@@ -81,6 +82,77 @@ def test_a_split_loop_does_what_it_did(slope: int, bounds: str) -> None:
             names["k"](np.arange(40.0), written, None, np.array([3, 38]), None)
         assert found[0].any()
         np.testing.assert_array_equal(*found)
+
+
+# ---- plain products ----------------------------------------------------------------------------------------------
+
+GATHERED = """
+    acc0 = f64(0)
+    for i0 in range(4):
+        v0 = indices[i0]
+        if v0 >= 6:
+            status[0] = i64(1)
+            v0 = i64(0)
+        v1 = f64(3) * x[v0]
+        {}
+    """
+"""A loop with a fault, which LLVM does not vectorise."""
+
+STRONG = {
+    "a sum": "y[i0] = strong_multiply(v1, t[i0]) + strong_multiply(t[i0], v1)",
+    "a product of one": "v2 = strong_multiply(strong_multiply(v1, t[i0]), x[i0])\ny[i0] = v2 / t[3] - v1",
+    "two results": "v2 = strong_multiply(v1, t[i0])\ny[2 * i0] = -v2\ny[2 * i0 + 1] = strong_multiply(v2, x[0])",
+    "that nobody needs": "v2 = strong_multiply(v1, t[i0])\ny[i0] = strong_multiply(v1, x[i0])",
+}
+
+
+def gathered(inner: str) -> Kernel:
+    return kernel(GATHERED.format("\n        ".join(inner.split("\n"))))
+
+
+@pytest.mark.parametrize("partial", [2.0, np.inf, np.nan])
+@pytest.mark.parametrize("inner", STRONG.values(), ids=STRONG)
+def test_plain_products_give_what_strong_ones_do(inner: str, partial: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("fnad.kernel.plain_products.FEWEST", 2)
+    whole = gathered(inner)
+    parts = with_plain_products(whole.body)
+    assert text(parts).count("for ") == 2
+    found = [np.zeros(8), np.zeros(8)]
+    for written, statements in zip(found, (whole.body, parts), strict=True):
+        names = dict(namespace())
+        exec(kernel_text(Kernel("k", whole.parameters, statements)), names)
+        with np.errstate(all="ignore"):
+            names["k"](
+                np.array([0.0, 1, 2, 3, 4, 5]), written, np.array([1, partial, 3, partial]), np.arange(4)[::-1], [0]
+            )
+    np.testing.assert_array_equal(*found)
+
+
+UNTOLD = {
+    "chosen": "v2 = select(v1 < f64(1), v1, strong_multiply(v1, t[i0]))\ny[i0] = v2",
+    "the least": "y[i0] = minimum(strong_multiply(v1, t[i0]), v1)",
+    "a denominator, where the zero's sign counts": "y[i0] = v1 / strong_multiply(v1, t[i0])",
+    "compared": "v2 = strong_multiply(v1, t[i0])\nif v2 < f64(1):\n    y[i0] = v1",
+    "an index": "y[i64(strong_multiply(v1, t[i0]))] = v1",
+    "added to what is there": "y[v0] = y[v0] + strong_multiply(v1, t[i0])",
+    "stored where it is read": "x[i0] = strong_multiply(v1, t[i0])",
+    "summed": "acc0 = acc0 + v1\ny[i0] = strong_multiply(v1, t[i0]) + acc0",
+    "in a branch": "if v0 < 3:\n    v1 = strong_multiply(v1, t[i0])\ny[i0] = v1",
+    "lost in a branch": "v2 = strong_multiply(v1, t[i0])\nif v0 < 3:\n    v2 = v1\ny[i0] = v2",
+    "of integers": "indices[i0 + 8] = strong_multiply(v0, i0)",
+}
+
+
+@pytest.mark.parametrize("inner", UNTOLD.values(), ids=UNTOLD)
+def test_products_stay_strong_where_a_result_may_not_tell(inner: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("fnad.kernel.plain_products.FEWEST", 1)
+    body = gathered(inner).body
+    assert text(with_plain_products(body)) == text(body)
+
+
+def test_products_stay_strong_in_loops_of_vectors() -> None:
+    body = kernel("for i0 in range(9):\n    y[i0] = " + " + ".join(["strong_multiply(x[i0], t[i0])"] * 40)).body
+    assert text(with_plain_products(body)) == text(body)
 
 
 # ---- unrolling ---------------------------------------------------------------------------------------------------

@@ -18,6 +18,7 @@ from fnad.backends.llvm.emitter import Emit, Value
 from fnad.backends.llvm.scalar import llvm_type, memory_type
 from fnad.errors import LoweringError
 from fnad.kernel.liveness import used_outside
+from fnad.kernel.plain_products import is_unvectorised
 from fnad.kernel.registers import is_unrolled
 from fnad.kernel.scratch import frame_words, large_arrays, makes_array, own_words
 from fnad.kernel.statements import (
@@ -245,7 +246,7 @@ class _Writer:
         builder.position_at_end(body)
         slot, outer = self.slots.pop(loop.counter.name, None), self.values.get(loop.counter.name)
         around, self.around = self.around, loop
-        is_scalar, self.is_scalar = self.is_scalar, loop_hints.is_scalar(loop)
+        is_scalar, self.is_scalar = self.is_scalar, is_unvectorised(loop)
         self.values[loop.counter.name] = counter
         self._inside(loop.body, end)
         self.around, self.is_scalar = around, is_scalar

@@ -22,10 +22,7 @@ from fnad.kernel.statements import (
     For,
     If,
     Statement,
-    Store,
     While,
-    assigned,
-    subexpressions,
     walk,
 )
 from fnad.scalar.operations import ACCUMULATE
@@ -80,14 +77,6 @@ def is_vectorised(around: For | None) -> bool:
     inner = [iterations(statement) for statement in _loops(around.body)]
     is_straight = not any(isinstance(statement, If | While | Evaluate) for statement in walk(around.body))
     return is_straight and all(count is not None and count <= MOST for count in inner)
-
-
-def is_scalar(loop: For) -> bool:
-    """Whether LLVM cannot vectorise a loop, since a branch stores at a place that the iterations share: a fault."""
-    changing = {loop.counter, *assigned(loop.body)}
-    branches = [statement for statement in walk(loop.body) if isinstance(statement, If)]
-    stores = [s for s in walk(branches) if isinstance(s, Store)]
-    return any(changing.isdisjoint(subexpressions(store.index)) for store in stores)
 
 
 def iterations(loop: For) -> int | None:

@@ -1,0 +1,210 @@
+"""Plain products in the place of strong ones, in loops that LLVM does not vectorise.
+
+A strong product is 0 where the cotangent is 0, whatever the partial derivative. It differs from the plain product only
+where that is nan (0 · inf, 0 · nan) or the zero has another sign. In a vector the test is cheap; of single numbers it
+takes as long as the product, and the gradient of a short formula has a hundred of them. So such a loop becomes
+
+    check = 0
+    for i: (the loop with plain products); check = check + s      s: the sum of some of the results
+    if check is nan: for i: (the loop)
+
+where each plain product is part of one of the results in s, by operations that keep nan. Infinite results can make the
+check nan as well; the second loop is right in any case.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import reduce
+from itertools import count
+from typing import TypeAlias
+
+import numpy as np
+
+from fnad.kernel.statements import (
+    Apply,
+    Assign,
+    Comment,
+    Constant,
+    Expression,
+    For,
+    If,
+    Load,
+    Name,
+    Statement,
+    Store,
+    apply,
+    assigned,
+    expressions,
+    loads,
+    subexpressions,
+    walk,
+    with_bodies,
+    with_operands,
+    with_parts,
+)
+from fnad.scalar.operation import Kind
+from fnad.scalar.operations import ACCUMULATE, ADD, DIVIDE, MULTIPLY, NEGATIVE, NOT_EQUAL, OPERATIONS, SUBTRACT
+from fnad.scalar.template import CASTS, cast_to
+
+FEWEST = 16
+"""The fewest strong products that are worth a second loop, which takes as long to compile as the first."""
+
+STRONG_MULTIPLY = OPERATIONS["strong_multiply"]
+
+KEEPING = frozenset({ADD, SUBTRACT, MULTIPLY, NEGATIVE, ACCUMULATE, DIVIDE, STRONG_MULTIPLY, *map(cast_to, CASTS)})
+"""What is nan if an operand is, where the result is a real number."""
+
+Products: TypeAlias = frozenset[int]
+"""The strong products that a value is computed of, by number."""
+
+NONE: Products = frozenset()
+
+
+class UnknownError(Exception):
+    """A product may be nan, or a zero of another sign, and the results that are checked would not tell."""
+
+
+def with_plain_products(statements: Sequence[Statement]) -> list[Statement]:
+    """The statements of a kernel, whose arrays have their places in memory, with such loops."""
+    return _block(statements, count())
+
+
+def _block(statements: Sequence[Statement], numbers: Iterator[int]) -> list[Statement]:
+    return [found for statement in statements for found in _statement(statement, numbers)]
+
+
+def _statement(statement: Statement, numbers: Iterator[int]) -> list[Statement]:
+    if isinstance(statement, For) and not statement.parallel and is_unvectorised(statement):
+        try:
+            results = _checked(statement)
+        except UnknownError:
+            results = []
+        if results:
+            return _twice(statement, results, next(numbers))
+    return [with_bodies(statement, lambda body: _block(body, numbers))]
+
+
+def is_unvectorised(loop: For) -> bool:
+    """Whether LLVM cannot vectorise a loop, since a branch stores at a place that the iterations share: a fault."""
+    changing = {loop.counter, *assigned(loop.body)}
+    branches = [statement for statement in walk(loop.body) if isinstance(statement, If)]
+    stores = [s for s in walk(branches) if isinstance(s, Store)]
+    return any(changing.isdisjoint(subexpressions(store.index)) for store in stores)
+
+
+# ---- which results tell -----------------------------------------------------------------------------------------
+
+
+def _checked(loop: For) -> list[Store]:
+    """The stores whose values are nan if any plain product is in the place of a strong one that differs from it."""
+    parts = (part for statement in walk(loop.body) for part in expressions(statement))
+    number = sum(isinstance(part, Apply) and part.operation is STRONG_MULTIPLY for part in parts)
+    if number < FEWEST or not _is_repeatable(loop.body):
+        return []
+    chosen, covered = list[Store](), NONE
+    for store, products in sorted(_Origins().stores(loop.body), key=lambda found: -len(found[1])):
+        if not products <= covered:
+            chosen.append(store)
+            covered |= products
+    return chosen if len({store.value.kind for store in chosen}) == 1 else []
+
+
+def _is_repeatable(body: Sequence[Statement]) -> bool:
+    """Whether a loop's iterations read nothing that they change, so that they may run twice."""
+    changed, before = set(assigned(body)), set[Name]()
+    for statement in body:
+        read = {part for inner in walk([statement]) for part in expressions(inner) if isinstance(part, Name)}
+        if read & changed - before:
+            return False
+        if isinstance(statement, Assign):
+            before.update(statement.targets)
+    stored = {statement.array for statement in walk(body) if isinstance(statement, Store)}
+    return stored.isdisjoint(load.array for statement in walk(body) for load in loads(statement))
+
+
+class _Origins:
+    """The strong products of which each value of an iteration is computed; raises `UnknownError` where nan is lost."""
+
+    def __init__(self) -> None:
+        self.numbers = count()
+        self.known: dict[Name, Products] = {}
+
+    def stores(self, body: Sequence[Statement]) -> list[tuple[Store, Products]]:
+        """The stores of values that are computed of such products."""
+        found = list[tuple[Store, Products]]()
+        for statement in body:
+            match statement:
+                case Assign((target,), value):
+                    self.known[target] = self.of(value)
+                case Store(_, index, value) if not self.of(index):
+                    found += [(statement, products)] if (products := self.of(value)) else []
+                case Comment():
+                    pass
+                case If() if not self.is_concerned(statement):
+                    pass
+                case _:
+                    raise UnknownError
+        return found
+
+    def is_concerned(self, branch: If) -> bool:
+        """Whether a branch reads or assigns what is computed of such products."""
+        names = (target for target in assigned([branch]) if self.known.get(target))
+        read = (part for statement in walk([branch]) for part in expressions(statement))
+        return any(names) or any(map(self.of, read))
+
+    def of(self, expression: Expression) -> Products:
+        match expression:
+            case Name():
+                return self.known.get(expression, NONE)
+            case Load(_, index):
+                return self.passed(False, [self.of(index)])
+            case Apply(operation, operands, kind):
+                found = [self.of(operand) for operand in operands]
+                keeps = operation in KEEPING and _is_real(kind) and not (operation is DIVIDE and found[1])
+                products = self.passed(keeps, found)
+                return products | {next(self.numbers)} if operation is STRONG_MULTIPLY else products
+            case Constant():
+                return NONE
+
+    def passed(self, keeps: bool, found: Sequence[Products]) -> Products:
+        products = NONE.union(*found)
+        if products and not keeps:
+            raise UnknownError
+        return products
+
+
+def _is_real(kind: Kind) -> bool:
+    return isinstance(kind, np.dtype) and kind.kind == "f"
+
+
+# ---- the loops --------------------------------------------------------------------------------------------------
+
+
+def _twice(loop: For, results: Sequence[Store], number: int) -> list[Statement]:
+    """The loop with plain products, and the loop as it is for where a result of that is nan."""
+    kind = results[0].value.kind
+    assert isinstance(kind, np.dtype)
+    check = Name(f"check{number}", kind)
+    values = {id(store): Name(f"checked{number}_{n}", kind) for n, store in enumerate(results)}
+    body = list[Statement]()
+    for statement in loop.body:
+        plain = with_bodies(with_operands(statement, _plain), lambda inner: [with_operands(s, _plain) for s in inner])
+        if isinstance(plain, Store) and id(statement) in values:
+            value = values[id(statement)]
+            body += [Assign((value,), plain.value), Store(plain.array, plain.index, value)]
+        else:
+            body.append(plain)
+    total = reduce(lambda a, b: apply(ADD, a, b), values.values())
+    body.append(Assign((check,), apply(ADD, check, total)))
+    again = If(apply(NOT_EQUAL, check, check), [loop])
+    return [Assign((check,), Constant(kind.type(0))), replace(loop, body=body), again]
+
+
+def _plain(expression: Expression) -> Expression:
+    match with_parts(expression, _plain):
+        case Apply(operation, operands, _) if operation is STRONG_MULTIPLY:
+            return apply(MULTIPLY, *operands)
+        case changed:
+            return changed
